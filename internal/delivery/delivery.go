@@ -9,28 +9,28 @@ import (
 
 func stages(opts *Options) stage {
 	d := send(opts)
-	if opts.Tracer != nil { // Tracing is next to the request, which carries the span.
+	if opts.Tracer != nil { // last, because the request carries the span
 		d = trace(d, opts.Tracer)
 	}
-	if opts.Begun != nil { // Begun is called only for messages that are actually sent.
+	if opts.Begun != nil { // only for messages that are sent
 		d = announce(d, opts.Begun)
 	}
-	if opts.Account != nil { // Only runs that are actually sent are recorded.
+	if opts.Account != nil { // only for runs that are sent
 		d = bookkeep(d, opts.Account)
 	}
-	if opts.SNS || opts.Payloads != nil { // Scheduled runs are not unwrapped.
+	if opts.SNS || opts.Payloads != nil { // not for scheduled runs
 		d = unwrap(d, opts)
 	}
 
 	d = recognizeRuns(d, opts)
-	if opts.Tracker != nil { // Fetching payloads counts as in flight.
+	if opts.Tracker != nil { // fetching a payload counts as in flight
 		d = opts.Tracker.track(d)
 	}
 
 	return d
 }
 
-// ForWorker returns a deliverer for a worker. It is a [worker.BatchDeliverer] if the target accepts batches.
+// ForWorker returns a [worker.BatchDeliverer] if the target accepts batches.
 func ForWorker(opts *Options) worker.Deliverer {
 	one := single{opts.Target, stages(opts)}
 	if _, ok := opts.Target.(batchTarget); ok && !opts.OneByOne {
@@ -65,7 +65,6 @@ func (b batches) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 
 func (b batches) Probe(ctx context.Context) error { return b.one.Probe(ctx) }
 
-// A message that cannot be sent holds back only later messages of its FIFO group.
 func (b batches) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
 	batch := make([]*message, len(msgs))
 	for i, m := range msgs {

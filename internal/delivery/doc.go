@@ -11,12 +11,12 @@
 //	  v
 //	Target: [Remote], the replicas of package app, or a function (deliver.Lambda)
 //
-// A stage wraps the next one. It sets the results of messages that it cannot pass on and, on a FIFO queue, holds back
-// later messages of their groups. [ForWorker] builds the chain without the stages that are not needed.
+// Each stage wraps the next. It sets the results of messages that it cannot pass on and, on a FIFO queue, holds back
+// later messages of their groups.
 //
-// A scheduled run is parsed once and then passed on as [queue.Message].Run. If only registered runs are trusted, an
-// unknown run becomes an ordinary message: it loses its run attributes and is posted to the app's own path.
+// An unregistered run, if only registered ones are trusted, becomes an ordinary message: it loses its run attributes
+// and is posted to the app's own path.
 //
-// If S3 does not respond in time, the message is postponed, which is not an attempt. If the object is missing or
-// access is denied, the delivery fails.
+// If S3 does not respond in time, the message is postponed, which is not an attempt. If the object is missing or access
+// is denied, the delivery fails.
 package delivery

@@ -12,7 +12,7 @@ import (
 	"tendril/internal/delivery/runtimeapi"
 )
 
-// Functions contains the local Lambda functions, one per command. It is not safe for concurrent use.
+// Functions contains the local Lambda functions by command. It is not safe for concurrent use.
 type Functions struct {
 	byCommand map[string]*Function
 }
@@ -24,7 +24,7 @@ type Function struct {
 	Name string
 }
 
-// Open returns the function for a command, calling start to create the first one.
+// Open returns the function for a command, which start creates on the first call.
 func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error)) (*Function, error) {
 	if function := f.byCommand[command]; function != nil {
 		return function, nil
@@ -38,8 +38,7 @@ func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error))
 		f.byCommand = map[string]*Function{}
 	}
 
-	// Names are visible without the console's token. They contain the program but not its arguments, which may be
-	// secret.
+	// Names are visible without the console's token, so they leave out the arguments, which may be secret.
 	same, name := 1, "lambda: "+programName(command)
 	for other := range f.byCommand {
 		if programName(other) == programName(command) {
@@ -59,7 +58,7 @@ var (
 	plainPath       = regexp.MustCompile(`^[A-Za-z0-9_./@%+-]+$`)
 )
 
-// programName returns "function" if the command line is too complex to parse.
+// programName returns "function" if it cannot tell the program from the command line.
 func programName(command string) string {
 	for word := range strings.FieldsSeq(command) {
 		switch {
@@ -73,8 +72,7 @@ func programName(command string) string {
 	return "function"
 }
 
-// LogFunction returns listeners that log a function's events. stopping reports whether exits are expected. log may be
-// nil.
+// LogFunction logs a function's events. stopping reports whether exits are expected. log may be nil.
 func LogFunction(log *slog.Logger, stopping func() bool) runtimeapi.Events {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	process := func(instance int) *slog.Logger { return log.With("component", fmt.Sprintf("function.%d", instance)) }

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Names contain no arguments, which may be secret.
+// Arguments may be secret.
 func TestFunctionsAreNamedAfterTheirPrograms(t *testing.T) {
 	t.Parallel()
 	var functions Functions
@@ -52,7 +52,6 @@ func TestFunctionThatDoesNotStartIsNotKept(t *testing.T) {
 	}
 }
 
-// Only unexpected exits are warnings.
 func TestFunctionEventsAreLogged(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -99,6 +98,6 @@ func TestFunctionEventsAreLogged(t *testing.T) {
 		if got := out.String(); got != tt.want+"\n" {
 			t.Errorf("%s: got\n%swant\n%s", tt.name, got, tt.want)
 		}
-		tt.happens(LogFunction(nil, stopping)) // a nil logger is allowed
+		tt.happens(LogFunction(nil, stopping))
 	}
 }

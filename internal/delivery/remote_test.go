@@ -43,7 +43,6 @@ func TestHealthCheckAtATarget(t *testing.T) {
 	}
 }
 
-// Deliveries after Renew use the current settings. If Renew fails, the previous connections stay in use.
 func TestRemoteAppGetsNewConnections(t *testing.T) {
 	t.Parallel()
 	before, after := newApp(t), newApp(t)
@@ -108,7 +107,6 @@ func newApp(t *testing.T) *app {
 	return a
 }
 
-// Without a check, the app only has to accept connections.
 func TestRemoteAppIsReadyWhenItsCheckPasses(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
@@ -143,7 +141,6 @@ func TestRemoteAppIsReadyWhenItsCheckPasses(t *testing.T) {
 	}
 }
 
-// Health checks trust the same certificates as deliveries.
 func TestRemoteAppOverTLSIsCheckedByTheSettingsOfItsConnections(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

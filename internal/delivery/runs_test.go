@@ -25,7 +25,6 @@ func runMessage(id, path string) *queue.Message {
 	}}
 }
 
-// An unknown run is posted to the app's own path with its body.
 func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	t.Parallel()
 	type seen struct{ Path, Task, Tenant, Body string }
@@ -44,7 +43,7 @@ func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	const run = "audit@2026-03-22T23:10:00Z"
 	for _, tt := range []struct {
 		name         string
-		trust, known bool // trust: only registered runs are trusted; known: the run is registered
+		trust, known bool // trust only registered runs; the run is registered
 		want         seen
 	}{
 		{"all are trusted", false, false, seen{"/audit", "audit", "acme", ""}},
@@ -72,8 +71,7 @@ func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	}
 }
 
-// While the registry is unavailable, the run is postponed. If access is denied, the delivery fails. In both cases
-// neither the run nor later messages of its group are sent.
+// Later messages of the run's group wait as well.
 func TestRunsWaitForTheRegistry(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -118,7 +116,6 @@ func TestRunsAreAccountedFor(t *testing.T) {
 	}
 }
 
-// Begun receives the path of a run, and is not called for messages that are not sent.
 func TestBegunIsReportedForDeliveredMessages(t *testing.T) {
 	t.Parallel()
 	opts, _ := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) { return nil, errors.New("gone") }))
@@ -142,7 +139,6 @@ func TestRunsAreNotUnwrapped(t *testing.T) {
 	}
 }
 
-// A manual run has its own ID, which must match its task and time.
 func TestRunID(t *testing.T) {
 	t.Parallel()
 	for extra, want := range map[string]string{

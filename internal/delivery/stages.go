@@ -18,32 +18,29 @@ import (
 
 // Options configure the delivery of messages from one queue. Only Target is required.
 type Options struct {
-	Target Target
-	FIFO   bool
-	// OneByOne disables batches.
+	Target   Target
+	FIFO     bool
 	OneByOne bool
 	Tracker  *Tracker // may be nil
-	Known    Registry // nil accepts every message that claims to be a scheduled run
-	// Account returns the recorder of scheduled runs; it and its result may be nil.
+	Known    Registry // nil trusts every message that claims to be a scheduled run
+	// Account and its result may be nil.
 	Account  func() RunAccount
 	SNS      bool
 	Payloads *envelope.Opener // fetches payloads from S3; nil if no bucket is allowed
-	// Deadline returns the limit of an entire delivery; 0 means no limit. It may be nil.
+	// Deadline returns the limit of an entire delivery; 0 and a nil Deadline mean no limit.
 	Deadline func() time.Duration
-	// Postponed is called if a message is postponed because its payload or the registry is unavailable; may be nil.
+	// Postponed is called if a payload or the registry is unavailable; may be nil.
 	Postponed func(m *queue.Message, retryIn time.Duration, err error)
-	// Begun is called before each message is sent, with the path of a scheduled run or ""; may be nil.
+	// Begun is called before a message is sent, with the path of a scheduled run or ""; may be nil.
 	Begun func(path string)
-	// Posting is called with each receipt handle just before its message is sent; may be nil.
+	// Posting is called with the receipt handle just before a message is sent; may be nil.
 	Posting func(receipt string)
 	Tracer  *telemetry.Tracer // may be nil
 	Logger  *slog.Logger      // may be nil
 }
 
-// Target is an app or a function. It receives batches if it also has a DeliverBatch method like that of
-// [deliver.Lambda].
+// Target is an app or a function. It receives batches if it is a [worker.BatchDeliverer].
 type Target interface {
-	// Deliver delivers one message.
 	Deliver(ctx context.Context, m *queue.Message) queue.Result
 	// Probe returns nil if the target accepts messages.
 	Probe(ctx context.Context) error
@@ -54,12 +51,12 @@ type batchTarget interface {
 }
 
 type message struct {
-	// Message is the message to send. A stage may replace it with a modified copy.
+	// A stage may replace Message with a modified copy.
 	*queue.Message
 	result queue.Result
 }
 
-// withoutReason removes the reason of an earlier failure, so that the app receives the original message.
+// withoutReason removes the reason of an earlier dead-lettering, so that the app receives the original message.
 func withoutReason(m *queue.Message) *queue.Message {
 	others, _ := queue.CutReason(m.Attributes)
 	if len(others) == len(m.Attributes) {
@@ -70,7 +67,7 @@ func withoutReason(m *queue.Message) *queue.Message {
 	return &plain
 }
 
-// stage delivers a batch and sets the results of its messages.
+// stage delivers a batch and sets its results.
 type stage func(ctx context.Context, batch []*message)
 
 func send(opts *Options) stage {
@@ -133,13 +130,11 @@ func announce(next stage, begun func(path string)) stage {
 
 // RunAccount records the deliveries of scheduled runs.
 type RunAccount interface {
-	// Begun records that the delivery of a task's run has started.
 	Begun(task string)
-	// Ended records the result of a run's delivery.
 	Ended(outcome periodic.Outcome)
 }
 
-// bookkeep records the start and result of a run in the same account.
+// bookkeep uses the same account for the start and end of a run.
 func bookkeep(next stage, account func() RunAccount) stage {
 	return func(ctx context.Context, batch []*message) {
 		to := account()
@@ -158,11 +153,11 @@ func bookkeep(next stage, account func() RunAccount) stage {
 	}
 }
 
-// Registry reports whether a run with this ID was scheduled for this path. If that cannot be decided yet, it returns
-// [periodic.ErrUndecided].
+// Registry reports whether a run with this ID was scheduled for this path. It returns [periodic.ErrUndecided] if that
+// is not known yet.
 type Registry func(ctx context.Context, id, path string) (bool, error)
 
-// undecidedPause is the shortest wait before a run is looked up again.
+// undecidedPause is the shortest wait before the next lookup.
 const undecidedPause = time.Second
 
 func recognizeRuns(next stage, opts *Options) stage {
@@ -182,8 +177,8 @@ func recognizeRuns(next stage, opts *Options) stage {
 	}
 }
 
-// convertUnknownRun turns runs that the registry does not know, and copies of runs with a different path, into ordinary
-// messages. If the lookup fails, it sets the message's result and returns false.
+// convertUnknownRun turns unregistered runs, and copies of runs with a different path, into ordinary messages. If the
+// lookup fails, it sets the result and returns false.
 func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
 		return true
@@ -210,7 +205,7 @@ func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	return true
 }
 
-// An outage of the registry must not use up the message's receives, so failedLookup postpones the message.
+// failedLookup postpones the message, because an outage of the registry must not use up receives.
 func failedLookup(ctx context.Context, m *message, opts *Options, err error, took time.Duration) queue.Result {
 	switch {
 	case errors.Is(err, periodic.ErrUndecided):
@@ -227,8 +222,7 @@ func failedLookup(ctx context.Context, m *message, opts *Options, err error, too
 		RetryAfter: retryIn}
 }
 
-// prepare returns the messages that are ready. ready sets the results of the others, which hold back their FIFO
-// groups.
+// prepare returns the messages that are ready. ready sets the results of the others, which hold back their FIFO groups.
 func prepare(batch []*message, fifo bool, ready func(*message) bool) []*message {
 	stuck := map[string]queue.Result{}
 	return slices.DeleteFunc(slices.Clone(batch), func(m *message) bool {
@@ -247,7 +241,7 @@ func prepare(batch []*message, fifo bool, ready func(*message) bool) []*message 
 	})
 }
 
-// Tracker tracks the deliveries in flight. The zero value is empty.
+// Tracker tracks deliveries in flight. The zero value is empty.
 type Tracker struct {
 	mu    sync.Mutex
 	last  uint64

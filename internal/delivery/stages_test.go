@@ -18,8 +18,6 @@ func (d *takesMessages) Deliver(_ context.Context, m *queue.Message) queue.Resul
 
 func (d *takesMessages) Probe(context.Context) error { return nil }
 
-// A message moved back from a dead-letter queue is delivered as it was originally sent, and the worker's copy is
-// not modified.
 func TestReasonOfADeadLetterIsNotForTheApp(t *testing.T) {
 	t.Parallel()
 	own := []queue.Attribute{{Name: "a", Type: "String", Value: "1"}, {Name: "z", Type: "Number", Value: "2"}}

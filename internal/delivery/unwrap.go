@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// The largest payload takes about that long at 5 Mbit/s.
+	// long enough for the largest payload at 5 Mbit/s
 	fetchTimeout = 30 * time.Second
 	fetchPause   = 5 * time.Second
 )
 
-// unwrap opens SNS envelopes and fetches payloads. A message whose payload cannot be fetched is not delivered.
+// unwrap does not deliver messages whose payloads cannot be fetched.
 func unwrap(next stage, opts *Options) stage {
 	log := cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return func(ctx context.Context, batch []*message) {
@@ -52,7 +52,7 @@ func openSNS(m *message, log *slog.Logger) {
 	}
 }
 
-// fetch replaces a pointer with its payload. It returns false if the payload is not available.
+// fetch replaces a pointer with its payload, or returns false.
 func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool {
 	begin := time.Now()
 	fetching, cancel := context.WithDeadline(ctx, until)
@@ -78,7 +78,7 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 	return false
 }
 
-// isTemporary reports whether the cause is S3 or the network rather than the object.
+// isTemporary reports whether S3 or the network caused err, rather than the object.
 func isTemporary(err error) bool {
 	return errors.Is(err, queue.ErrUnreachable) || errors.Is(err, queue.ErrThrottled) ||
 		errors.Is(err, context.DeadlineExceeded)

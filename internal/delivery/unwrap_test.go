@@ -20,7 +20,6 @@ import (
 	"tendril/queue"
 )
 
-// takesAll accepts all messages.
 type takesAll struct{ bodies []string }
 
 func (d *takesAll) Deliver(_ context.Context, m *queue.Message) queue.Result {
@@ -44,7 +43,7 @@ func (f fetcherFunc) Fetch(ctx context.Context, _, key string, _ int64) ([]byte,
 	return f(ctx, key)
 }
 
-// fetching returns options that allow payloads from the bucket named payloads.
+// fetching returns options that allow payloads from the bucket "payloads".
 func fetching(fetcher envelope.Fetcher) (*Options, *takesAll) {
 	d := &takesAll{}
 	return &Options{Target: d, Payloads: &envelope.Opener{Fetcher: fetcher, Buckets: []string{"payloads"}}}, d
@@ -54,7 +53,7 @@ func deliverAll(ctx context.Context, opts *Options, msgs ...*queue.Message) []qu
 	return ForWorker(opts).(worker.BatchDeliverer).DeliverBatch(ctx, msgs)
 }
 
-// letter parses "body" or "group/body". A body of the form "->key" is an S3 pointer.
+// letter parses "body" or "group/body"; a body "->key" is an S3 pointer.
 func letter(text string) *queue.Message {
 	m := &queue.Message{ID: text, Body: text, ReceiveCount: 1}
 	if group, body, grouped := strings.Cut(text, "/"); grouped {
@@ -74,7 +73,6 @@ func letters(texts ...string) (list []*queue.Message) {
 	return list
 }
 
-// If a payload is unavailable on a FIFO queue, later messages of its group wait.
 func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 	t.Parallel()
 	const behind = "an earlier message of its group is not done"
@@ -83,7 +81,7 @@ func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 		name          string
 		fifo          bool
 		given         []string
-		bodies, wants []string // wants are the reasons of the results, "" if done
+		bodies, wants []string // wants are the reasons of the results; "" means done
 	}{
 		{"in a group", true, []string{"g/->none", "g/2", "h/3", "g/4"}, []string{"3"}, []string{gone, behind, "", behind}},
 		{"in the middle", true, []string{"g/1", "h/->have", "g/->none", "g/4", "h/5"}, []string{"1", "had", "5"},
@@ -113,7 +111,6 @@ func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 	}
 }
 
-// Confirmation requests are delivered unchanged and logged.
 func TestNotificationsAreTakenOutOfTheirEnvelopes(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:sns:eu-west-1:123456789012:orders"
@@ -152,8 +149,6 @@ func TestNotificationsAreTakenOutOfTheirEnvelopes(t *testing.T) {
 	}
 }
 
-// A fetch times out for a batch as early as for a single message, and the wait before the retry is longer than the
-// timeout.
 func TestPayloadsAreGivenUpWhenS3Hangs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -213,7 +208,7 @@ func TestSlowPayloadIsDelivered(t *testing.T) {
 	})
 }
 
-// Only temporary errors postpone the message; a missing payload is a failure.
+// A missing payload is a failure.
 func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -235,7 +230,6 @@ func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 		if r.Outcome != tt.want || !errors.Is(r.Err, tt.err) || r.Reason == "" || len(d.bodies) > 0 {
 			t.Errorf("%v: %+v, handed over %v", tt.err, r, d.bodies)
 		}
-		// The worker reports failures instead.
 		if reported := errors.Is(postponed, tt.err); reported != (tt.want == queue.Postponed) {
 			t.Errorf("%v: postponed for %v", tt.err, postponed)
 		}
@@ -252,7 +246,6 @@ func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	}
 }
 
-// The delivery is canceled while the payload is being fetched.
 func TestFetchIsPostponedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cut := context.WithCancel(t.Context())

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// The visibility timeout of msgs started at began.
+// began is the start of the visibility timeouts.
 func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.Duration, began, now time.Time) {
 	for i := range msgs {
 		if m := &msgs[i]; s.messages.held[m.ID] != nil {
@@ -18,7 +18,6 @@ func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.
 	}
 }
 
-// acceptNew deletes a message that is already done, filtered out or past its retention without posting it.
 func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Duration, began, now time.Time) {
 	h := &held{msg: *m}
 	h.received(m, began, now, visibility)
@@ -41,7 +40,7 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Dur
 	}
 }
 
-// mustDeliver reports whether the message needs a delivery. If not, it counts the message and notifies the listener.
+// mustDeliver counts and reports messages that need no delivery.
 func (s *settler) mustDeliver(h *held, m *queue.Message, filtered bool, now time.Time) bool {
 	switch _, isDone := s.messages.done.values[m.ID]; {
 	case isDone:

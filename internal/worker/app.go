@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// Pauses after throttling: the base and limit of the back-off, and the longest pause that a target may request.
+// throttleFirst and throttleLimit bound the back-off; throttleLongest bounds the pause that a target may request.
 const (
 	throttleFirst   = 2 * time.Second
 	throttleLimit   = 30 * time.Second
@@ -21,7 +21,7 @@ const (
 	probeAgain   = time.Second // after the first failed probe of an idle app
 )
 
-// The gate closes after downAfter failed probes in a row.
+// downAfter is the number of consecutive failed probes of an idle app that closes the gate.
 const downAfter = 2
 
 // appMonitor closes the gate while the app is unreachable or throttles.
@@ -31,22 +31,20 @@ type appMonitor struct {
 	app  interface{ Probe(context.Context) error }
 
 	readinessSet bool               // Worker.Gate was called
-	stopProbe    context.CancelFunc // nil without a prober
-	// outages counts the outages that deliveries noticed since the last response.
+	stopProbe    context.CancelFunc // nil if no prober runs
+	// outages counts the outages noticed by deliveries since the last response.
 	outages int
-	// Failures to reach the app are ignored if the delivery started before answered. alive is the time of the last
-	// response or successful probe.
+	// Deliveries that started before answered cannot report an outage. alive is the last response or successful probe.
 	answered, alive time.Time
 	pauses          throttle
 }
 
 type throttle struct {
 	from, until time.Time // the latest pause
-	count       int       // since the target last accepted a message
+	count       int       // pauses since the target last accepted a message
 }
 
-// pause returns how long to pause. Deliveries that started before the latest pause ended are not fresh, and do not
-// lengthen the back-off.
+// fresh is false if the delivery started before the latest pause ended. Such deliveries do not lengthen the back-off.
 func (t *throttle) pause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if !t.from.IsZero() && started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false
@@ -57,7 +55,7 @@ func (t *throttle) pause(asked time.Duration, started, now time.Time, random flo
 	return retryWait(t.count+1, throttleFirst, throttleLimit, random), true
 }
 
-// throttled closes the gate unless the worker is stopping. pause is the delay before the message's next attempt.
+// throttled closes the gate unless the worker is stopping.
 func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause time.Duration, closed bool) {
 	pause, fresh := a.pauses.pause(res.RetryAfter, started, now, a.core.opts.Random())
 	if a.core.phase != running {
@@ -98,8 +96,7 @@ func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time
 	return true
 }
 
-// unreached closes the gate and probes the app. The wait before the first probe grows if the app passes probes but
-// accepts no delivery.
+// unreached waits longer before probing after each outage, because an app may pass probes but accept no deliveries.
 func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	if started.Before(a.answered) || a.core.phase != running {
 		return
@@ -111,9 +108,9 @@ func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	a.probe(retryWait(a.outages, probeEvery, probeLimit, a.core.opts.Random()))
 }
 
-// returnable reports whether a message that did not reach the app is returned immediately. If that uses up a
-// receive, only the first outage since the last response counts: otherwise, an app that accepts only probes would
-// use up all receives within seconds.
+// returnable reports whether a message that did not reach the app is returned immediately. If returns count as
+// receives, only messages of the first outage are: an app that accepts only probes would use up all receives within
+// seconds.
 func (a *appMonitor) returnable() bool {
 	outages := a.outages
 	if !a.gate.has(AppDown) {
@@ -135,7 +132,7 @@ func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 	a.gate.lift(NotReady)
 }
 
-// setReachable ends an outage, after which deliveries resume one at a time.
+// setReachable ends an outage; deliveries resume one at a time.
 func (a *appMonitor) setReachable(now time.Time) {
 	a.stopProbing()
 	a.alive = now
@@ -149,7 +146,7 @@ func (a *appMonitor) setReachable(now time.Time) {
 	a.gate.lift(AppDown)
 }
 
-// watchIdle detects an outage before the next message.
+// watchIdle probes an idle app to detect an outage before the next message.
 func (a *appMonitor) watchIdle(now time.Time) {
 	if a.core.opts.ProbeIdle == 0 || a.core.phase != running || a.core.inWork > 0 || a.gate.has(NotReady) || a.gate.has(AppDown) ||
 		now.Sub(a.alive) < a.core.opts.ProbeIdle {
@@ -197,7 +194,6 @@ func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// probed returns when to probe again. over means that no more probes are needed.
 func (a *appMonitor) probed(ctx context.Context, err error, failures int, began, first time.Time) (
 	wait time.Duration, over bool,
 ) {

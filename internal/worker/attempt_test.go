@@ -12,8 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// redriven restarts the attempts of a message after the given number of receives, like a redrive in an embedded
-// queue.
+// redriven resets the attempts of a message after the given number of receives, like a redrive.
 type redriven struct {
 	*queuetest.Fake
 	after int
@@ -30,7 +29,6 @@ func (q redriven) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queu
 	return msgs, err
 }
 
-// Receives whose messages never reach the app do not count as attempts.
 func TestAttemptsAreCountedAnewAfterARedrive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"tendril/queuetest"
 )
 
-// batchApp records its batches. If judge is nil, all messages succeed.
+// batchApp succeeds for every message if judge is nil.
 type batchApp struct {
 	*testApp
 	work  time.Duration
@@ -153,7 +153,7 @@ func TestWindowWaitsForMore(t *testing.T) {
 				t.Errorf("fifo %v: the batch began after %v, want 20s", fifo, got)
 			}
 			full := time.Now()
-			r.send(10, "k") // a full batch is delivered immediately
+			r.send(10, "k")
 			after(time.Second)
 			if got := app.seen()[len(app.seen())-1]; len(got.ids) != 10 || got.begin != full {
 				t.Errorf("fifo %v: a whole batch of %d began after %v", fifo, len(got.ids), got.begin.Sub(full))
@@ -219,7 +219,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		judge func(msgs []*queue.Message) []queue.Result
-		done  int // number of successes among the first delivery's ten messages
+		done  int // successes among the first delivery's ten messages
 		skips bool
 	}{
 		{"all done", nil, 10, false},
@@ -293,7 +293,6 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 	}
 }
 
-// Only the results of the other messages show whether the app responded.
 func TestUnsentResultsAreIgnored(t *testing.T) {
 	t.Parallel()
 	unsent := queue.Result{Unsent: true, Reason: "path refused"}
@@ -399,7 +398,7 @@ func TestFIFOBatchesKeepTheirGroupsInOrder(t *testing.T) {
 				}
 				return l
 			}
-			last := map[string]string{} // last processed message by group
+			last := map[string]string{} // by group
 			r := startBatches(t, fake, app, &Options{FIFO: true, Concurrency: 5, VisibilityTimeout: 20 * time.Second,
 				ErrorVisibilityTimeout: evt, Batch: Batch{Size: 5}, Events: &Events{Settled: func(s Settled) {
 					mu.Lock()
@@ -496,7 +495,6 @@ func behindAFailureIsAsLate(t *testing.T, fails int) {
 	r.stop()
 }
 
-// A retried message is delivered alone.
 func TestFIFOBatchFailureSparesThoseBehindIt(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []*Options{{UncountedReturns: true}, {MaxReceives: 3}} {
@@ -539,7 +537,7 @@ func TestFIFOBatchFailureSparesThoseBehindIt(t *testing.T) {
 	}
 }
 
-// SetMaxReceives is called while the batch is in flight.
+// MaxReceives changes while the batch is in flight.
 func TestFIFOBatchInWorkKeepsItsOldPolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

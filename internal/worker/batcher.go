@@ -9,16 +9,15 @@ import (
 
 type batcher struct {
 	entries []pending
-	due     time.Time // of an incomplete batch; meaningless without entries
-	hold    time.Time // earliest next call; set after a failed one
+	due     time.Time // deadline of an incomplete batch
+	hold    time.Time // earliest next call after a failure
 	fails   int       // in a row
 	calls   int       // in flight
 	serial  bool      // keep entries in order: one call at a time
 	spare   []pending
 }
 
-// With partCalls or more calls in flight, only full batches are sent, so that entries share calls even without
-// lingering.
+// While partCalls calls are in flight, only full batches are sent, so that entries share calls even without lingering.
 const (
 	maxCalls  = 64
 	partCalls = 4
@@ -31,7 +30,7 @@ func (b *batcher) put(p pending, due time.Time) {
 	b.entries = append(b.entries, p)
 }
 
-// cut returns the entries of one call, or nil if none is due. The caller increments calls.
+// cut returns the entries of one call, or nil if no call is due. The caller increments calls.
 func (b *batcher) cut(now time.Time) []pending {
 	n := len(b.entries)
 	if n == 0 || b.full() || now.Before(b.hold) || (n < queue.MaxBatch && now.Before(b.due)) {
@@ -46,7 +45,7 @@ func (b *batcher) cut(now time.Time) []pending {
 	return batch
 }
 
-// failed means that the call left the outcome of every entry open; returned then delays the next call.
+// failed means that no entry received a final result.
 func (b *batcher) returned(batch []pending, now time.Time, failed bool, random float64) {
 	clear(batch[:cap(batch)])
 	b.spare = batch[:0]
@@ -67,7 +66,7 @@ func (b *batcher) next() time.Time {
 	return later(b.due, b.hold)
 }
 
-// full reports whether no further call may start. After a failure, calls are made one at a time.
+// full reports whether no further call may start.
 func (b *batcher) full() bool {
 	switch {
 	case b.fails > 0, b.serial:
@@ -120,7 +119,6 @@ func classify(err error) errorClass {
 	return uncertain
 }
 
-// A missing result is an error.
 func entryErr(errs []error, i int) error {
 	switch {
 	case errs == nil:

@@ -13,7 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// endless returns n messages in batches of ten and accepts every delete, without overhead.
+// endless is a queue without overhead.
 type endless struct {
 	left, deleted atomic.Int64
 	ids           []string
@@ -67,7 +67,7 @@ func (instant) Deliver(context.Context, *queue.Message) queue.Result {
 }
 func (instant) Probe(context.Context) error { return nil }
 
-// processorTime returns the CPU time used, which varies less than elapsed time on a busy machine.
+// processorTime returns the CPU time, which varies less than elapsed time on a busy machine.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -76,7 +76,6 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkOverhead uses a queue and an app without overhead.
 func BenchmarkOverhead(b *testing.B) {
 	for _, bm := range []struct {
 		name   string

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// callbackMutex calls the queued event listeners after unlocking. The workers of a pool share one, so that any of
-// them can use a freed slot immediately.
+// callbackMutex calls queued event listeners after unlocking. The workers of a pool share one, so that any of them can
+// use a freed slot immediately.
 type callbackMutex struct {
 	sync.Mutex
 	deferred []func()
@@ -33,15 +33,15 @@ const (
 	stopped
 )
 
-// core is the state shared by all parts of a worker. Its lock also guards their own state, and is not held during
-// calls to the queue, the app or a listener.
+// core is the state shared by all parts of a worker. mu also guards the state of the parts; it is not held during calls
+// to the queue, the app or a listener.
 type core struct {
 	mu     *callbackMutex
 	opts   Options // changed only by Tune and SetMaxReceives
 	events *Events
 	stats  statistics
 	clock  clock
-	margin time.Duration // no delete is retried within this time of the visibility deadline
+	margin time.Duration // deletes are not retried this close to the end of the visibility timeout
 
 	phase    phase
 	callCtx  context.Context // queue calls and probes
@@ -51,7 +51,7 @@ type core struct {
 
 	limit, inWork int // deliveries: current limit, and in flight
 
-	// The maintenance loop sleeps until sleepUntil or until it receives from wake.
+	// The maintenance loop sleeps until sleepUntil or a value on wake.
 	wake       chan struct{}
 	sleepUntil time.Time
 }
@@ -87,7 +87,7 @@ func (c *core) wakeAt(t time.Time) {
 	}
 }
 
-// lingerUntil returns when an entry must be sent even if it does not share its call.
+// lingerUntil returns how long an entry may wait for others to share its call.
 func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
 	latest := hiddenUntil.Add(-2 * c.margin)
 	if c.phase != running || latest.Before(now) {
@@ -118,16 +118,14 @@ func notify[E any](c *core, listener func(E), event E) {
 	}
 }
 
-// retryWait returns an exponential back-off. Jitter shortens it by up to half, so that workers do not retry at the
-// same time.
+// retryWait returns an exponential back-off, shortened by up to half so that workers do not retry in step.
 func retryWait(failures int, base, limit time.Duration, random float64) time.Duration {
 	d := math.Min(float64(base)*math.Pow(2, float64(max(failures, 1)-1)), float64(limit))
 	return time.Duration(d * (1 - random/2))
 }
 
-// clock detects stalls of the process. The monotonic clock advances while a signal stops the process but not while
-// the machine is suspended; the wall clock always advances, but can be set. A stall is therefore a late tick, or a
-// jump of the wall clock ahead of the monotonic one.
+// clock detects stalls: late ticks, and jumps of the wall clock ahead of the monotonic one. The monotonic clock stands
+// still while the machine is suspended, but not while a signal stops the process.
 type clock struct {
 	rhythm time.Duration // longest interval between ticks
 	last   time.Time
@@ -136,14 +134,14 @@ type clock struct {
 
 type stall struct {
 	from, until time.Time
-	// hidden is the part of the stall that the monotonic clock missed.
+	// The monotonic clock missed this part of the stall.
 	hidden time.Duration
 }
 
 // slack is the tolerance for late ticks and for the wall clock running ahead.
 const slack = time.Second
 
-// tick returns the stall since the last tick, and the part that the monotonic clock missed.
+// tick returns the stall since the last tick.
 func (c *clock) tick(now time.Time) (gap, hidden time.Duration) {
 	if c.last.IsZero() {
 		c.last = now
@@ -168,8 +166,8 @@ func (c *clock) step(now time.Time, mono, wall time.Duration) (gap, hidden time.
 	return mono + hidden, hidden
 }
 
-// began returns the earliest time at which the visibility timeouts can have started. The response took at most
-// travel to arrive, but may have waited unread during a stall.
+// began returns the earliest time at which the visibility timeouts can have started. The response took at most travel,
+// but may have waited unread during a stall.
 func (c *clock) began(start, now time.Time, travel time.Duration) time.Time {
 	t := now.Add(-min(now.Sub(start), travel))
 	if s := c.stall; start.Before(s.until) && !now.Before(s.until) {

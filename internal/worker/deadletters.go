@@ -6,12 +6,11 @@ import (
 	"tendril/queue"
 )
 
-// With this many unsent letters, further failed messages are left to the redrive policy.
+// Beyond maxUnsentLetters, failed messages are left to the redrive policy.
 const maxUnsentLetters = 1000
 
-// deadLetters moves messages to the dead-letter queue, after their last receive or when the app requests it, and
-// then deletes them. If the queue does not accept a message, it is attempted again or dead-lettered by the redrive
-// policy, which records no reason.
+// deadLetters sends messages to the dead-letter queue, then deletes them. Messages that the queue does not accept are
+// retried, or dead-lettered by the redrive policy, which records no reason.
 type deadLetters struct {
 	core       *core
 	to         DeadLetterer // nil if not supported
@@ -30,7 +29,7 @@ func (d *deadLetters) takes(h *held, res *queue.Result) bool {
 	return d.core.opts.MaxReceives > 0 && h.receivesHere >= d.core.opts.MaxReceives && d.to.TakesDeadLetters(true)
 }
 
-// Until the dead-letter queue accepts the message, it stays invisible and its FIFO group waits.
+// send keeps the message invisible and its FIFO group waiting until the dead-letter queue responds.
 func (d *deadLetters) send(h *held, e *Settled, now time.Time) {
 	h.stage, h.instruction = deadLettering, e.Instruction
 	h.letter = &queue.DeadLetter{Message: &h.msg, Failure: queue.Failure{

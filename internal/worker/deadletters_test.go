@@ -21,7 +21,7 @@ var errNotSent = errors.New("the dead-letter queue is gone")
 type letterQueue struct {
 	*queuetest.Fake
 	slow   time.Duration
-	refuse func(m *queue.Message) error // may be nil
+	refuse func(m *queue.Message) error
 	none   bool
 
 	mu      sync.Mutex
@@ -65,7 +65,6 @@ func (a failingBatches) DeliverBatch(_ context.Context, msgs []*queue.Message) [
 	return slices.Repeat([]queue.Result{{Status: 500, Reason: "HTTP 500"}}, len(msgs))
 }
 
-// lettersWorker starts a worker for q and returns its DeadLettered events.
 func lettersWorker(t *testing.T, q *letterQueue, app *testApp, o Options) (r *harness, events func() []DeadLettered) {
 	t.Helper()
 	app.fake = q.Fake
@@ -103,7 +102,7 @@ func TestLastFailureGoesToTheDeadLetterQueueWithItsReason(t *testing.T) {
 		began := time.Now()
 		r.send(25, "")
 		after(10 * time.Second)
-		// The worker deleted the messages before the queue could dead-letter them.
+		// not moved by the redrive policy
 		r.place(queuetest.FakeDeleted, 25)
 		if len(q.letters) != 25 || q.calls != 3 || len(events()) != 25 {
 			t.Errorf("%d letters in %d calls, %d events; want 25 in 3", len(q.letters), q.calls, len(events()))
@@ -179,7 +178,6 @@ func TestDeadLetterThatIsRefusedIsLeftToTheRedrivePolicy(t *testing.T) {
 	})
 }
 
-// A stopping worker waits until a slow send returns.
 func TestMessageStaysHiddenUntilTheDeadLetterQueueAccepts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -250,7 +248,6 @@ func TestDeadLettersOfAGroupKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// The dead-letter queue does not respond, so failed messages exceed maxUnsentLetters.
 func TestUnsentDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -303,7 +300,6 @@ func TestInstructionSendsToTheDeadLetterQueueAtOnce(t *testing.T) {
 	}
 }
 
-// The message is retried like after any other failure.
 func TestInstructionWithoutADeadLetterQueueIsAFailure(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -335,7 +331,6 @@ func TestInstructionWithoutADeadLetterQueueIsAFailure(t *testing.T) {
 	}
 }
 
-// The app's instruction takes precedence over the settings.
 func TestAppChoosesWhenAndWhetherAMessageComesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -349,7 +344,7 @@ func TestAppChoosesWhenAndWhetherAMessageComesAgain(t *testing.T) {
 			}
 			return queue.Result{Outcome: queue.Done, Status: 200}
 		}
-		// The other messages of the group wait behind the one to be retried.
+		// The other messages of the group wait behind the first.
 		r := start(t, queuetest.NewFake(&queuetest.FakeOptions{FIFO: true}), app,
 			&Options{FIFO: true, VisibilityTimeout: 20 * time.Second, ErrorVisibilityTimeout: ptr(time.Second)})
 		ids := r.send(3, "g")

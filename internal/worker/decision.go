@@ -25,23 +25,23 @@ type action struct {
 
 type endedDelivery struct {
 	result  queue.Result
-	attempt int // counted from 1
+	attempt int // from 1
 	// SQS keeps a message invisible for at most 12 hours after receivedAt.
 	receivedAt time.Time
-	// End of the visibility timeout that the receive set.
+	// due is the end of the visibility timeout set by the receive.
 	due        time.Time
 	lapsed     bool
 	extended   bool          // the visibility timeout may have been extended
-	keepable   bool          // if not attempted, it may be kept
-	returnable bool          // if it did not reach the app, it may be returned
-	deadLetter bool          // if failed, it may be dead-lettered
+	keepable   bool          // may be kept if not attempted
+	returnable bool          // may be returned if it did not reach the app
+	deadLetter bool          // may be dead-lettered if it failed
 	pause      time.Duration // for a throttled message
 	random     float64       // in [0,1)
 }
 
-// decide returns what to do with a message after its delivery. A processed message is always deleted: the queue
-// decides whether an old receipt handle is valid. After the visibility timeout has expired, the visibility must not
-// be changed, because another worker may hold the message.
+// decide returns what to do with a message after its delivery. If the visibility timeout has expired, a processed
+// message is deleted anyway, since its receipt handle may still be valid. Its visibility is not changed, because
+// another worker may hold the message.
 func decide(o *Options, d *endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}
@@ -67,7 +67,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	switch {
 	case ok:
 	case d.extended:
-		// The extension was for the delivery and must not delay the next attempt.
+		// The extension must not delay the next attempt.
 		after = d.due.Sub(now)
 	default:
 		return action{verb: leave}
@@ -77,8 +77,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	return action{verb: retry, after: max(min(after, longest), 0)}
 }
 
-// retryDelay returns false if the visibility timeout of the receive applies. The delay of a throttling target takes
-// precedence over the settings.
+// retryDelay returns false if the visibility timeout of the receive applies.
 func retryDelay(o *Options, d *endedDelivery) (time.Duration, bool) {
 	switch {
 	case d.result.Outcome == queue.Throttled:
@@ -100,8 +99,8 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 		now.Round(0).Sub(m.FirstReceivedAt) > o.Retention
 }
 
-// failAfterUnfinished marks successes in a FIFO batch as failed if an earlier message of their group is unfinished
-// and would be processed after them. For each message it returns the index of the unfinished one, or -1.
+// failAfterUnfinished marks successes in a FIFO batch as failed if an earlier message of their group is unfinished and
+// would be processed after them. behind contains the index of that message, or -1.
 func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	broken := map[string]int{}
 	behind = make([]int, len(msgs))
@@ -128,7 +127,7 @@ func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	return behind
 }
 
-// behind means that an earlier message in the batch is in the same group; broken, that such a message is neither
+// before reports whether an earlier message of the batch is in the same group, and whether such a message is neither
 // deleted nor kept.
 func before(batch []*held, actions []action, i int) (behind, broken bool) {
 	if batch[i].group == nil {

@@ -134,7 +134,7 @@ func TestFailedDeletesAreRepeatedNotThePosts(t *testing.T) {
 	}
 }
 
-// The deletes fail until the visibility timeouts expire.
+// Deletes fail until the visibility timeouts expire.
 func TestDoneMessageThatComesAgainIsDeletedUnposted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -298,8 +298,7 @@ func TestEntriesWithoutAResultAreNotTakenAsDeleted(t *testing.T) {
 	})
 }
 
-// The queue confirms a delete with an outdated receipt handle without deleting the message, so it is received
-// again.
+// A standard queue confirms deletes with outdated receipt handles without deleting anything.
 func TestLateConfirmationOfADeleteProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

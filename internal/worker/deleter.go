@@ -33,7 +33,6 @@ func (d *deleter) put(h *held, now time.Time) {
 
 func (d *deleter) failing() bool { return d.pending.fails > 0 }
 
-// answered handles the response to a delete call. Receiving stops while the queue permanently rejects deletes.
 func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) {
 	d.core.stats.counts.DeleteCalls++
 	var deleted, conclusive int
@@ -104,8 +103,8 @@ func (d *deleter) tryAgain(p pending, err error, class errorClass, now time.Time
 	d.pending.put(p, p.nextTry(now, d.core.opts.Random()))
 }
 
-// lost gives up a delete. If the message is received again, it is deleted without being posted, unless its
-// visibility timeout had expired before the success.
+// lost gives up a delete. A message received again is deleted without being posted, unless its visibility timeout had
+// expired before the success.
 func (d *deleter) lost(p pending, err error, now time.Time) {
 	if !p.isWanted() {
 		return

@@ -17,7 +17,7 @@ type slots struct {
 	lane     *lane   // nil without a pool
 	turns    history // waits of started messages
 
-	parked  []*slot // the last parked is used first
+	parked  []*slot // last in, first out
 	scratch []*held // reused by gather
 }
 
@@ -99,8 +99,8 @@ func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 	return next
 }
 
-// callApp delivers a batch. If the delivery panics, all its messages fail. Deliveries share one context, because
-// creating one each would cost more than the rest of the worker's processing.
+// callApp fails all messages of a batch if the delivery panics. Deliveries share one context, because creating one each
+// would cost more than all other processing.
 func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	results = own.results[:]
 	defer func() {
@@ -183,8 +183,7 @@ func (s *slots) begin(now time.Time) []*held {
 	return batch
 }
 
-// returnStale returns ready messages that have waited too long for a slot, or postpones them again if they were
-// postponed before.
+// returnStale returns ready messages that have waited too long for a slot; those postponed before are postponed again.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		expired := !now.Before(h.hiddenUntil)
@@ -231,10 +230,10 @@ func (s *slots) startable(now time.Time) bool {
 	return s.messages.ready.len() > 0 && (s.core.opts.Batch.Window == 0 || !now.Before(s.batchDue(now)))
 }
 
-// gather returns the next batch: ready messages in order, each followed by those waiting in its FIFO group. A
-// postponed message forms its own batch, because the app may handle it differently. A message that was attempted
-// before or is on its last receive ends its group's part: if it fails, the messages after it would be attempted in
-// vain. The result is valid until the next call.
+// gather returns the next batch: ready messages in order, each followed by those waiting in its FIFO group. A postponed
+// message forms its own batch, because the app may handle it differently. A message that was attempted before or is on
+// its last receive ends its group's part: if it fails, attempts of later messages are in vain. The result is valid
+// until the next call.
 func (s *slots) gather(now time.Time) []*held {
 	s.scratch = s.scratch[:0]
 	o, bytes := &s.core.opts.Batch, 0

@@ -12,7 +12,6 @@ import (
 	"tendril/queuetest"
 )
 
-// changeWatch counts visibility changes and those that overlap for one receipt handle.
 type changeWatch struct {
 	*queuetest.Fake
 
@@ -41,7 +40,7 @@ func (c *changeWatch) mark(changes []queue.VisibilityChange, begin bool) {
 	}
 }
 
-// firstFails fails the first attempt of each message, after the duration work.
+// firstFails fails the first attempt of each message after work.
 type firstFails struct {
 	work, latency time.Duration
 
@@ -72,8 +71,6 @@ func (a *firstFails) DeliverBatch(ctx context.Context, msgs []*queue.Message) []
 	return results
 }
 
-// A failed message becomes visible when the visibility timeout of its receive ends, or when the error visibility
-// timeout has passed since its failure.
 func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	t.Parallel()
 	type attempt struct{ visibility, work time.Duration }
@@ -105,8 +102,7 @@ func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	}
 }
 
-// checkDue checks that a message that fails after the duration work is attempted again when due has passed since
-// its first attempt started.
+// checkDue expects a second attempt at due after the start of the first, which fails after work.
 func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options) {
 	t.Helper()
 	const latency = 40 * time.Millisecond
@@ -132,7 +128,7 @@ func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options)
 			t.Errorf("%s: %d attempts", name, len(at))
 			continue
 		}
-		// A change may wait for an extension in flight and to share its call. The next receive takes time as well.
+		// A change may wait for an extension in flight and for others to share its call.
 		if late := at[1].Sub(at[0]) - due; late < 0 || late > 4*latency+defaultDeleteLinger {
 			t.Errorf("%s: the second receive came %v after it was due", name, late)
 		}

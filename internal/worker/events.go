@@ -9,15 +9,12 @@ import (
 // Events are the listeners of a worker; each may be nil. They run without locks held and must be safe for concurrent
 // use.
 type Events struct {
-	// Received is called even for an empty response.
 	Received   func(Received)
 	PollFailed func(PollFailed)
-	// Duplicate is called when a message that is already held or done is received again.
-	Duplicate func(Duplicate)
-	Settled   func(Settled)
+	Duplicate  func(Duplicate)
+	Settled    func(Settled)
 	// Postponed is called instead of Settled if no attempt was made, or if a throttled message is kept.
-	Postponed func(Postponed)
-	// DeadLettered is called whether or not the queue accepted the message.
+	Postponed         func(Postponed)
 	DeadLettered      func(DeadLettered)
 	Deleted           func(Deleted)
 	DeleteFailed      func(DeleteFailed)
@@ -25,51 +22,46 @@ type Events struct {
 	ChangeFailed      func(ChangeFailed)
 	Returned          func(Returned)
 	VisibilityExpired func(VisibilityExpired)
-	// Expired is called for messages past their retention, which are deleted without being posted.
-	Expired func(Expired)
-	// Filtered is called for messages that the filter did not match, which are deleted without being posted.
-	Filtered func(Filtered)
-	// GateChanged is called whenever the reasons for not receiving change.
-	GateChanged func(GateChanged)
-	// Throttled is called when a throttling target starts or extends a pause.
-	Throttled func(Throttled)
-	Limited   func(Limited)
-	// Stalled is called after the process did not run: stopped by a signal, suspended or starved of CPU time.
-	Stalled func(Stalled)
+	Expired           func(Expired)
+	Filtered          func(Filtered)
+	GateChanged       func(GateChanged)
+	Throttled         func(Throttled)
+	Limited           func(Limited)
+	Stalled           func(Stalled)
 }
 
-// Received is one answered receive call.
+// Received is an answered receive call, with or without messages.
 type Received struct {
 	Messages    int
 	LongestWait time.Duration // since a message was sent
 	Duration    time.Duration // includes the long poll
 }
 
-// PollFailed is one failed receive call.
+// PollFailed is a failed receive call.
 type PollFailed struct {
 	Err      error
 	Failures int // in a row
-	// Permanent means that the queue rejected the call and an operator must act. The worker keeps retrying slowly.
+	// Permanent means that an operator must act. The worker keeps retrying slowly.
 	Permanent bool
 	RetryIn   time.Duration
 }
 
-// Duplicate is one receive of a message already held or done.
+// Duplicate is a receive of a message already held or done.
 type Duplicate struct {
 	ID   string
-	Task string // as in [Settled]
+	Task string
 	// Stage is "waiting", "ready", "posting", "postponed", "dead-lettering", "deleting", or "done" if the worker gave
 	// up deleting the message.
 	Stage string
 }
 
-// Settled is the result of one delivery.
+// Settled is the result of one message's delivery.
 type Settled struct {
 	ID, GroupID  string
 	Task         string // of a scheduled run, or ""
 	ReceiveCount int
-	// Attempt is ReceiveCount minus receives before a redrive and, if known, receives whose messages never reached
-	// the app.
+	// Attempt is ReceiveCount minus receives before a redrive and, if known, receives whose messages did not reach the
+	// app.
 	Attempt int
 	// ReceivesHere is the number of receives in this queue, which the redrive policy counts; 0 if unknown.
 	ReceivesHere int
@@ -84,27 +76,26 @@ type Settled struct {
 	Batch            int // messages in the delivery
 	// Wait is from sending to the start of the delivery; Held is the wait for a slot.
 	Duration, Wait, Held time.Duration
-	// NextRetry is when the message is expected to become visible; zero if it is deleted, dead-lettered or returned
+	// NextRetry is when the message should become visible; zero if it is deleted, dead-lettered or returned
 	// immediately.
 	NextRetry time.Time
-	// Late means that the visibility timeout had expired, so another worker may hold the message.
+	// Late means that the visibility timeout had expired; another worker may hold the message.
 	Late          bool
 	Aborted       bool // because Run was ending
 	Unsent        bool
 	DeadLettering bool
 }
 
-// DeadLettered is one message sent to the dead-letter queue.
+// DeadLettered is one attempt to send a message to the dead-letter queue.
 type DeadLettered struct {
 	ID          string
-	Task        string            // as in [Settled]
-	Reason      string            // of the failure
+	Task        string
+	Reason      string
 	Instruction queue.Instruction // NoInstruction after the last receive
-	// Err is nil if the dead-letter queue accepted the message.
-	Err error
+	Err         error
 }
 
-// Postponed is one delivery that made no attempt.
+// Postponed is a delivery that made no attempt, or one that the target throttled.
 type Postponed struct {
 	Kept bool // false if returned to the queue
 	// Throttled means that the target throttled; Status is its HTTP status, if it responded.
@@ -113,61 +104,60 @@ type Postponed struct {
 	Duration  time.Duration
 }
 
-// Deleted is one queue call that deleted messages.
+// Deleted is a queue call that deleted messages.
 type Deleted struct {
 	Messages int
 	Duration time.Duration
 }
 
-// DeleteFailed is one delete that was not confirmed.
+// DeleteFailed is a delete that was not confirmed.
 type DeleteFailed struct {
 	ID   string
-	Task string // as in [Settled]
+	Task string
 	Err  error
-	// Final means that the delete is not retried. If the message is received again, it is deleted without being posted,
-	// unless its visibility timeout had expired before the success.
+	// Final means that the delete is not retried.
 	Final bool
-	// DeadLetter means that the message was already sent to the dead-letter queue, where it may arrive twice.
+	// DeadLetter means that the message is already in the dead-letter queue, where it may arrive twice.
 	DeadLetter bool
 }
 
-// Extended is one queue call that extended visibility timeouts.
+// Extended is a queue call that extended visibility timeouts.
 type Extended struct {
 	Messages int
 	Duration time.Duration
 }
 
-// ChangeFailed is one visibility change that was not confirmed.
+// ChangeFailed is a visibility change that was not confirmed.
 type ChangeFailed struct {
 	ID   string
-	Task string // as in [Settled]
+	Task string
 	Kind string // "extend", "retry" (the delay after a failure) or "give back" (a return to the queue)
 	Err  error
 }
 
-// Returned is one queue call that returned unposted messages.
+// Returned is a queue call that returned unposted messages.
 type Returned struct{ Messages int }
 
-// VisibilityExpired is one visibility timeout that expired while the worker held the message.
+// VisibilityExpired is a visibility timeout that expired while the worker held the message.
 type VisibilityExpired struct {
 	ID   string
-	Task string // as in [Settled]
-	// InWork means that the message was being delivered. Otherwise the worker drops it without posting it.
+	Task string
+	// InWork means that the message was being delivered. Otherwise it is dropped without being posted.
 	InWork bool
 }
 
-// Expired is one message past its retention.
+// Expired is a message past its retention, which is deleted without being posted.
 type Expired struct {
 	ID              string
-	Task            string // as in [Settled]
+	Task            string
 	ReceiveCount    int
 	FirstReceivedAt time.Time
 }
 
-// Filtered is one message that the filter did not match.
+// Filtered is a message that the filter did not match, which is deleted without being posted.
 type Filtered struct {
 	ID           string
-	Task         string // as in [Settled]
+	Task         string
 	ReceiveCount int
 }
 
@@ -177,7 +167,7 @@ type GateChanged struct {
 	Reasons []Reason
 }
 
-// Throttled is one pause caused by a throttling target.
+// Throttled is the start or extension of a pause caused by a throttling target.
 type Throttled struct {
 	For         time.Duration
 	Reason      string
@@ -192,12 +182,12 @@ type Limited struct {
 	For    time.Duration // set at the end of the period
 }
 
-// Stalled is a period in which the process did not run.
+// Stalled is a period in which the process was stopped, suspended or starved of CPU time.
 type Stalled struct {
-	For time.Duration // by the monotonic or the wall clock, whichever shows more
+	For time.Duration // by the clock that shows more
 }
 
-// JoinEvents returns listeners that call the listeners of all arguments in order.
+// JoinEvents returns Events that call the listeners of all arguments in order.
 func JoinEvents(all ...*Events) *Events {
 	e := *all[0]
 	for _, more := range all[1:] {
@@ -243,17 +233,16 @@ const (
 	Paused Block = "paused"
 	// NotReady is set by [Worker.Gate].
 	NotReady Block = "not ready"
-	// AppDown means that the app cannot be reached. It is probed until it responds.
+	// AppDown means that the app is unreachable. The worker probes it.
 	AppDown Block = "app down"
-	// DeleteRefused means that the queue permanently rejects deletes. A worker that kept receiving would process the
-	// same messages again and again.
+	// DeleteRefused means that the queue permanently rejects deletes, so that messages would be processed again and
+	// again.
 	DeleteRefused Block = "delete refused"
-	// Throttling means that the target throttles. It ends with the pause.
+	// Throttling lasts for the pause caused by a throttling target.
 	Throttling Block = "throttled"
 	// Draining means that the worker is stopping.
 	Draining Block = "draining"
-	// BreakerOpen comes from the limiter's circuit breaker. It does not close the gate, so the worker keeps its
-	// messages.
+	// BreakerOpen comes from the limiter's circuit breaker. The gate stays open, and the worker keeps its messages.
 	BreakerOpen Block = "breaker"
 )
 

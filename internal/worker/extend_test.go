@@ -82,7 +82,7 @@ func TestNothingIsHiddenForMoreThanTwelveHours(t *testing.T) {
 		r := start(t, fake, &testApp{handle: done(13 * time.Hour)}, &Options{VisibilityTimeout: 10 * time.Minute})
 		ids := r.send(1, "")
 		after(12*time.Hour + time.Minute)
-		// The worker received the message again but did not post it.
+		// received again, but not posted
 		if m, _ := fake.Message(ids[0]); m.Receives != 2 || m.Place != queuetest.FakeInFlight {
 			t.Errorf("after 12 h: %+v", m)
 		}
@@ -142,7 +142,7 @@ func TestFailedExtensionsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// Another worker may hold the message, so its visibility is no longer changed. The delivery continues.
+// Another worker may hold the message.
 func TestLapsedReceiptIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestFailedMessageWaitsOutItsVisibilityByDefault(t *testing.T) {
 	})
 }
 
-// The change may have been applied, so a retry could affect another worker's receive.
+// A retry could affect another worker's receive.
 func TestAmbiguousDelayIsNotRepeatedTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// inOrder checks that the messages of each group were processed in the order sent, without overlap.
+// inOrder checks that the messages of each group were processed in order, without overlap.
 func (r *harness) inOrder() {
 	r.t.Helper()
 	r.orderOf(r.t.Errorf)
@@ -225,7 +225,6 @@ func TestFIFOUnderFailures(t *testing.T) {
 	}
 }
 
-// A slot stays reserved for the group's next message, so no message is received that could not start.
 func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -300,8 +299,7 @@ func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	}
 }
 
-// Returned messages use up receives. Messages received as often as a dead-lettered one must be posted directly after
-// it; otherwise, they might never be posted.
+// Returned messages use up receives, so those behind a dead-lettered message must be posted without another receive.
 func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
@@ -330,8 +328,8 @@ func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	}
 }
 
-// After a failure, messages are received one at a time, so those behind the failing one lose at most one attempt.
-// With several workers they may lose a few more, but none is dead-lettered without being posted.
+// After a failure, messages are received one at a time, so those behind the failing one lose at most one attempt, or a
+// few more with several workers.
 func TestFIFOMessagesBehindAFailureKeepTheirAttempts(t *testing.T) {
 	t.Parallel()
 	const most = 5

@@ -7,7 +7,6 @@ import (
 
 var blocksInOrder = []Block{Paused, NotReady, AppDown, DeleteRefused, Throttling, Draining}
 
-// gate is open if there are no reasons for not receiving.
 type gate struct {
 	core    *core
 	reasons []Reason

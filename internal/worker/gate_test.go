@@ -209,7 +209,7 @@ func TestLateRefusalOfTheOldAppDoesNotCloseTheGate(t *testing.T) {
 	})
 }
 
-// Each attempt uses up a receive, so attempts must become rare.
+// Each attempt uses up a receive.
 func TestAppThatAnswersOnlyProbesIsTriedMoreAndMoreRarely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -262,7 +262,6 @@ func TestPauseAndResume(t *testing.T) {
 	})
 }
 
-// The messages are returned only after all receives have ended.
 func TestMessagesReceivedAtAClosedGateAreReturned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -25,14 +25,14 @@ type post struct {
 	receives    int
 	start, end  time.Time
 	outcome     queue.Outcome
-	// left is the remaining visibility timeout at the start.
+	// left is the visibility timeout remaining at the start.
 	left time.Duration
 }
 
-// testApp records deliveries and probes. If handle is nil, it returns status 200 immediately.
+// testApp returns status 200 immediately if handle is nil.
 type testApp struct {
 	handle func(ctx context.Context, m *queue.Message) queue.Result
-	fake   *queuetest.Fake // used to read the remaining visibility timeout; may be nil
+	fake   *queuetest.Fake // reads post.left; may be nil
 
 	mu      sync.Mutex
 	down    bool
@@ -120,7 +120,7 @@ func (a *testApp) seen() []post {
 	return append([]post(nil), a.posts...)
 }
 
-// byID returns the deliveries of each message, in the order in which they ended.
+// byID returns the deliveries of each message in the order in which they ended.
 func (a *testApp) byID() map[string][]post {
 	m := map[string][]post{}
 	for _, p := range a.seen() {
@@ -139,7 +139,7 @@ type harness struct {
 	ended chan error
 }
 
-// start runs a worker. The test must end it, usually with stop.
+// start runs a worker that the test must end, usually with stop.
 func start(t *testing.T, fake *queuetest.Fake, app *testApp, opts *Options) *harness {
 	t.Helper()
 	r := prepare(t, fake, app, opts)

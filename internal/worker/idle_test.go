@@ -77,7 +77,7 @@ func TestAppThatAnswersDeliveriesIsNotProbed(t *testing.T) {
 		app := &testApp{handle: done(time.Minute)}
 		r := start(t, queuetest.NewFake(nil), app, &Options{ProbeIdle: 10 * time.Second})
 		after(time.Second)
-		for range 30 { // one delivery at a time, with pauses in between
+		for range 30 {
 			r.send(1, "")
 			after(65 * time.Second)
 		}
@@ -113,7 +113,6 @@ func TestOneFailedProbeOfAnIdleAppIsNoOutage(t *testing.T) {
 	})
 }
 
-// If the queue does not count returns, the refused message uses up no receive.
 func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 	t.Parallel()
 	for _, uncounted := range []bool{true, false} {

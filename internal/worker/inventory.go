@@ -9,7 +9,7 @@ type inventory struct {
 	core     *core
 	held     map[string]*held // by ID
 	groups   map[string]*group
-	failing  map[string]failingGroup // by ID
+	failing  map[string]failingGroup // by group ID
 	ready    readyList
 	deferred deferredHeap
 
@@ -63,8 +63,7 @@ func (m *inventory) expireVisibility(h *held) {
 	notify(m.core, m.core.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, Task: h.task(), InWork: h.stage == posting})
 }
 
-// countUnposted records a receive whose message never reached the app. counted means that the queue counted the
-// receive.
+// countUnposted records a receive whose message did not reach the app. counted means that the queue counted it.
 func (m *inventory) countUnposted(h *held, counted bool) {
 	id := life(h.msg.ID, h.receives, h.receivesHere)
 	n := m.unposted.values[id]
@@ -80,12 +79,11 @@ type failingGroup struct {
 	urgent bool
 }
 
-// Failing groups are remembered for rememberFailing visibility timeouts, because another worker may receive them in
-// the meantime.
+// Failing groups are remembered for this many visibility timeouts, because another worker may receive them meanwhile.
 const rememberFailing = 4
 
-// groupFailed remembers a group if returning a message counts as a receive: the messages behind the failed one
-// should not be received with it again.
+// groupFailed remembers a group if returns count as receives: the messages behind the failed one should not be received
+// with it again.
 func (m *inventory) groupFailed(h *held, again time.Time) {
 	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
 		m.failing[h.msg.GroupID] = failingGroup{again.Add(rememberFailing * m.core.opts.VisibilityTimeout),
@@ -96,7 +94,8 @@ func (m *inventory) groupFailed(h *held, again time.Time) {
 func (m *inventory) groupRecovered(group string) { delete(m.failing, group) }
 
 // oneAtATime reports whether to receive single messages, so that a failing one is not received together with those
-// behind it. With a large backlog (full), that would take ten times as many calls, so only urgent groups count.
+// behind it. With a large backlog (full), only urgent groups count, because single receives take ten times as many
+// calls.
 func (m *inventory) oneAtATime(now time.Time, full bool) bool {
 	found := false
 	for group, f := range m.failing {
@@ -219,8 +218,7 @@ func (m *inventory) leaveGroup(h *held, now time.Time) {
 	m.makeReady(next, now)
 }
 
-// disband removes an unfinished message and all waiting ones from their group. The caller returns the waiting ones,
-// which the queue will deliver again in order.
+// disband removes an unfinished message and all waiting ones from their group. The caller returns the waiting ones.
 func (m *inventory) disband(h *held) (waiting []*held) {
 	g := h.group
 	if g == nil {
@@ -274,9 +272,8 @@ const (
 	postponeLongest  = time.Minute
 )
 
-// Limits of postponed messages: their number, and their bodies as a multiple of PrefetchBytes. Beyond these, the
-// message postponed last is returned, but stays invisible for surplusPause so that it is not received again
-// immediately.
+// Beyond maxPostponed messages, or bodies of postponedPerBytes times PrefetchBytes, the message postponed last is
+// returned. It stays invisible for surplusPause, so that it is not received again immediately.
 const (
 	maxPostponed      = 1000
 	postponedPerBytes = 8

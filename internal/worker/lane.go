@@ -20,15 +20,13 @@ type lane struct {
 	deletes  *deleter
 	pace     *pace
 
-	weight  int     // at least 1
-	credit  float64 // in turns, see takeTurn
-	wants   bool
-	granted int // slots reserved for messages being received
-	// nextCheck is when to call expireExpected.
+	weight    int     // at least 1
+	credit    float64 // in turns, see takeTurn
+	wants     bool
+	granted   int // slots reserved for messages being received
 	nextCheck time.Time
 }
 
-// resting reports whether the pool sleeps, or is about to sleep and this queue is empty.
 func (l *lane) resting(now time.Time) bool {
 	p := l.pool
 	return p.sleep > 0 && (now.Before(p.restUntil) || l.backlog.pollsEmpty && p.roundLeft(l, now) < time.Second)
@@ -89,7 +87,7 @@ func (l *lane) usableSlots(now time.Time) int {
 	return min(slots, capacity)
 }
 
-// hasWork reports whether the queue has or may soon receive messages for which its limiter has room.
+// hasWork reports whether the queue has work, or may soon receive some, for which its limiter has room.
 func (l *lane) hasWork(now time.Time) bool {
 	return !l.limiter.refusing(now) && l.limiterRoom(now) > 0 && l.wantsSlots(now)
 }
@@ -139,7 +137,6 @@ func (l *lane) overdue(now time.Time) time.Duration {
 	return wait
 }
 
-// limiterRoom returns the limiter's room minus the slots reserved by other queues, unless there is plenty.
 func (l *lane) limiterRoom(now time.Time) int {
 	room := l.limiter.room(now)
 	if room >= maxPrefetch {
@@ -153,7 +150,6 @@ func (l *lane) limitedToGranted(now time.Time) bool {
 	return l.limiter != nil && l.isOpen() && (l.limiter.refusing(now) || l.limiterRoom(now) <= l.granted)
 }
 
-// limiterIsTight reports whether the limiter's room is smaller than the number of queues sharing it.
 func (l *lane) limiterIsTight(now time.Time) bool {
 	if l.limiter == nil {
 		return false
@@ -167,8 +163,8 @@ func (l *lane) limiterIsTight(now time.Time) bool {
 	return l.limiter.room(now) < queues
 }
 
-// claimedByOthers counts messages of the other queues with the same limiter. reserved is for the messages of their
-// reserved slots: one per slot, or a batch of those held and expected. claimed includes all others held or expected.
+// claimedByOthers counts messages of the other queues with the same limiter. reserved covers their reserved slots: one
+// message per slot, or up to a batch if they are held or expected. claimed covers all their held or expected messages.
 func (l *lane) claimedByOthers() (claimed, reserved int) {
 	for _, m := range l.pool.lanes {
 		if m == l || !m.limiter.shares(l.limiter) {
@@ -181,10 +177,9 @@ func (l *lane) claimedByOthers() (claimed, reserved int) {
 	return claimed, reserved
 }
 
-// permitted returns how many messages the next receive may request under the limiter: the queue's share of the
-// room, and at least its reserved slots. An empty queue gets an equal share, because messages may arrive in all
-// queues at once. In strict order, a queue gets only its reserved slots while a higher queue waits for the same
-// limiter.
+// permitted returns how many messages the next receive may request under the limiter: the queue's share of the room,
+// and at least its reserved slots. An empty queue gets an equal share, because messages may arrive in all queues at
+// once. In strict order, a queue gets only its reserved slots while a higher one waits for the same limiter.
 func (l *lane) permitted(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	claimed, reserved := 0, 0
@@ -199,7 +194,7 @@ func (l *lane) permitted(room int, now time.Time) int {
 	return max(min(inTens(share, near), room-claimed-near), need)
 }
 
-// room returns how many messages to request next. An empty queue has at most one open receive.
+// room returns how many messages to request next.
 func (l *lane) room(now time.Time) int {
 	p := l.pool
 	need := l.neededMessages()
@@ -239,17 +234,17 @@ func (l *lane) prefetch(now time.Time) int {
 }
 
 type backlog struct {
-	// known means that a receive was answered. plenty means that the last response did not wait and contained more
-	// than half of the requested messages; a known queue without plenty is a trickle. empty means that the queue
-	// has seemed empty since emptyAt.
+	// known means that a receive was answered. plenty means that the last response did not wait and contained more than
+	// half of the requested messages. A known queue without plenty is a trickle. empty means that the queue has seemed
+	// empty since emptyAt.
 	known, plenty, empty bool
 	emptyAt              time.Time
-	// fedAt is the time of the last response with messages. gaveUpAt is when a queue with plenty last seemed empty,
-	// and gaveUpBefore the time before that.
+	// fedAt is the time of the last response with messages. gaveUpAt and gaveUpBefore are the last two times at which a
+	// queue with plenty seemed empty.
 	fedAt, gaveUpAt, gaveUpBefore time.Time
-	// Earliest possible send time of the next message; zero before the first response.
+	// oldest is the earliest possible send time of the next message; zero before the first response.
 	oldest time.Time
-	// pollsEmpty means that an entire long poll of the current round found no message.
+	// pollsEmpty means that an entire long poll of this round found no message.
 	pollsEmpty bool
 }
 
@@ -274,12 +269,12 @@ const (
 	firstTimeoutLeast  = time.Second
 )
 
-// emptyTimeout returns how long a receive may take without returning messages before the queue counts as empty.
+// emptyTimeout returns how long a receive may take to return messages before the queue counts as empty.
 //
 // With plenty, it is five times the slowest recent call, between 250 ms and 10 s, but at least twice that call: about
-// one receive in a hundred is much slower than the others, and a short timeout would cost the queue its turns. The
-// queue's slots are idle meanwhile, so it is also at most a twentieth of the time since the queue last seemed empty.
-// For a trickle, or with a tight limiter, it is a few typical round trips.
+// one receive in a hundred is much slower than the others, and the queue would lose its turns. Because its slots are
+// idle meanwhile, it is also at most a twentieth of the time since the queue last seemed empty. For a trickle, or with
+// a tight limiter, it is a few typical round trips.
 func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	slowest := max(l.pace.calls.sum(now).most, l.pace.roundTrip, l.pace.call)
 	usual := l.poller.usualAnswer(now)
@@ -298,15 +293,15 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	return min(most, max(now.Sub(l.backlog.gaveUpAt)/20, usual))
 }
 
-// firstTimeout applies before the first call has returned: three times the slowest call of any queue, and at least
-// a second. While no queue has responded, the slots cannot be used otherwise, so it is an entire long poll, except
-// in strict order or with a tight limiter, where it would block other queues.
+// firstTimeout applies before the first call has returned: three times the slowest call of any queue, and at least a
+// second. While no queue has responded, no other can use the slots, so it is an entire long poll, except in strict
+// order or with a tight limiter, where it would block other queues.
 func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	if l.limiterIsTight(now) {
 		return max(usualAnswerFirst, usual)
 	}
 	var slowest time.Duration
-	responded := false // also true for responses that waited, which measure no call
+	responded := false // also true for responses that waited
 	for _, m := range l.pool.lanes {
 		slowest = max(slowest, m.pace.calls.sum(now).most)
 		responded = responded || slowest > 0 || m.backlog.known
@@ -317,8 +312,8 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	return max(firstTimeoutLeast, 3*slowest)
 }
 
-// leastTrip returns the shortest recent round trip, including the round trips of queues that are about as fast. These
-// probably share a server, and a queue that starts later would measure only the loaded server.
+// leastTrip returns the shortest recent round trip, including those of queues that are about as fast. These probably
+// share a server, and a queue that starts later would measure only the loaded server.
 func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	least := own
 	for _, m := range l.pool.lanes {
@@ -356,12 +351,10 @@ func (l *lane) prepare(o *openReceive) {
 	l.poller.expected += o.expected
 }
 
-// expectedUntil returns when an open receive is presumed to wait on an empty queue.
 func (l *lane) expectedUntil(o *openReceive, timeout time.Duration) time.Time {
 	return later(o.start, l.backlog.fedAt).Add(timeout)
 }
 
-// expireExpected stops expecting messages from receives that have taken too long.
 func (l *lane) expireExpected(now time.Time) {
 	if l.poller.expected == 0 || now.Before(l.nextCheck) {
 		return

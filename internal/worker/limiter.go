@@ -8,20 +8,18 @@ import (
 
 const (
 	askLimiterAgain = 100 * time.Millisecond
-	// A limited period lasts limitedCalm after its last refusal, so that not every refusal of a rate limit is
-	// reported.
+	// A limited period ends limitedCalm after its last refusal, so that not every refusal of a rate limit is reported.
 	limitedCalm   = time.Second
 	breakerReason = "breaker"
 )
 
-// sharedLimiter is shared by the workers of a pool, so that the pool's order rather than the order of calls decides
-// which worker proceeds.
+// sharedLimiter is shared by the workers of a pool, so that the pool's order decides which worker proceeds.
 type sharedLimiter struct {
 	limiter Limiter
 	// After a refusal, no delivery starts before askAt or, with onDone, before another delivery ends.
 	askAt  time.Time
 	onDone bool
-	// changes counts calls that invalidate an earlier result of Room.
+	// changes counts calls that invalidate a result of Room.
 	changes int
 }
 
@@ -30,18 +28,18 @@ type limiterState struct {
 	core   *core
 	pace   *pace
 
-	// limiting is set during a period of refusals, which ends if there are no more until calmAt.
+	// limiting is set from the first refusal until calmAt, which further refusals postpone.
 	limiting             bool
 	reason               string
 	since, until, calmAt time.Time
 	periods              int64
 
-	// The latest result of Room is valid at roomAt, while roomSince equals shared.changes.
+	// The result of Room is valid at roomAt while roomSince equals shared.changes.
 	roomAt    time.Time
 	roomSince int
 	roomLeft  int
 	roomWhy   string
-	lookAt    time.Time // when to ask for room again
+	lookAt    time.Time // time of the next call of Room
 }
 
 func (l *limiterState) shares(other *limiterState) bool {
@@ -52,7 +50,7 @@ func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.shared.askAt.IsZero() && now.Before(l.shared.askAt)
 }
 
-// acquire requests a permit for up to n messages. messages is 0 if it is refused.
+// acquire requests a permit for up to n messages. It returns 0 messages if refused.
 func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages int) {
 	if l.refusing(now) {
 		return 0, 0
@@ -65,7 +63,6 @@ func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages in
 	l.shared.changes++
 	permit, wait, reason := l.shared.limiter.Acquire(now, n)
 	if permit == 0 {
-		// Without a wait time, ask again when a delivery ends.
 		l.shared.onDone = wait <= 0
 		if l.shared.onDone {
 			wait = askLimiterAgain
@@ -88,7 +85,7 @@ func (l *limiterState) release(now time.Time, permit uint64, results []queue.Res
 	}
 }
 
-// At 40 messages per second, looking this far ahead is enough to receive full batches of ten.
+// limiterAhead is enough to receive full batches of ten at 40 messages per second.
 const limiterAhead = 250 * time.Millisecond
 
 // room returns the limiter's room for all queues together.

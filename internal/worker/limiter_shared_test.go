@@ -13,7 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// trialLimiter is a circuit breaker that allows one trial after each pause and closes after a success.
+// trialLimiter allows one trial after each pause, and any number of deliveries after a success.
 type trialLimiter struct {
 	mu     sync.Mutex
 	pause  time.Duration
@@ -84,7 +84,7 @@ func cost(r *harness, ids []string) (all, most int) {
 	return all, most
 }
 
-// A message received while the limiter refuses would be returned, which counts as a receive.
+// Messages received while the limiter refuses would be returned, which uses up a receive.
 func TestSharedLimiterCostsNoReceives(t *testing.T) {
 	t.Parallel()
 	slow := func() Limiter { return &testLimiter{rate: 0.1, burst: 1} }
@@ -147,7 +147,6 @@ func TestSharedLimiterCostsNoReceives(t *testing.T) {
 	}
 }
 
-// Each idle queue keeps one receive open, and new messages are delivered within a second.
 func TestIdleQueuesUnderASharedLimiter(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]*Options{"weighted": equalWeights(15), "strict": weights(make([]int, 15)...)} {
@@ -176,7 +175,6 @@ func TestIdleQueuesUnderASharedLimiter(t *testing.T) {
 	}
 }
 
-// A message in the highest queue is delivered next, even if lower queues have waited longer for the limiter.
 func TestOrderUnderASharedLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// testLimiter limits the rate and the concurrency. Zero values disable a limit.
+// testLimiter limits the rate and the concurrency; 0 means no limit.
 type testLimiter struct {
 	mu          sync.Mutex
 	rate        float64
@@ -117,7 +117,7 @@ func (l *limits) all() []Limited {
 	return append([]Limited(nil), l.events...)
 }
 
-// scripted answers Acquire from a list.
+// scripted answers Acquire with waits in order.
 type scripted struct {
 	waits []time.Duration // -1 allows the delivery
 	room  int
@@ -157,14 +157,14 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	}
 	step(0, 1)
 	step(100, 0)
-	step(599, 0) // the limiter is not asked before 600 ms
+	step(599, 0) // not asked before 600 ms
 	step(600, 1)
-	step(700, 0) // waits until the next delivery ends
+	step(700, 0) // waits until a delivery ends
 	step(750, 0)
 	b.release(at(760), latest, []queue.Result{{}})
 	step(760, 1)
 	step(800, 0)
-	step(901, 0) // no delivery has ended, so the limiter is asked again after askLimiterAgain
+	step(901, 0) // asks again after askLimiterAgain without the end of a delivery
 	if len(s.waits) != 2 {
 		t.Fatalf("%d answers left, want 2", len(s.waits))
 	}
@@ -176,7 +176,7 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	}
 	b.calm(at(4901))
 	c.mu.Lock()
-	_ = b.limiting // accesses limiting while the lock is held; Unlock calls the listeners
+	_ = b.limiting // Unlock calls the listeners
 	c.mu.Unlock()
 	want := []Limited{{Reason: "rate"}, {Reason: "rate", Over: true, For: 3801 * ms}}
 	if !reflect.DeepEqual(l.events, want) {
@@ -230,7 +230,7 @@ func TestRateLimiter(t *testing.T) {
 				after(5 * time.Millisecond)
 				most = max(most, r.w.Status().Prefetched)
 			}
-			// The limit allows the deliveries of a quarter of a second plus those during a receive of 5 ms.
+			// The limit allows a quarter of a second of deliveries, plus those during a receive of 5 ms.
 			if most > max(queue.MaxBatch, int(rate/4))+int(math.Ceil(rate*0.005)) {
 				t.Errorf("rate %v: %d in hand", rate, most)
 			}
@@ -323,7 +323,6 @@ func TestOpenBreakerEndsTheWaitForMessages(t *testing.T) {
 	})
 }
 
-// All queues of a target report its open breaker, including those that were limited by the rate before.
 func TestOpenBreakerShowsInEveryQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -405,7 +404,6 @@ func TestTwoLimitersInAPool(t *testing.T) {
 	})
 }
 
-// The limiter's capacity is divided by weight, like the slots.
 func TestSharesUnderALimiter(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

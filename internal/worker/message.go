@@ -30,7 +30,7 @@ type held struct {
 	stage stage
 
 	receipt string
-	// visibility is the timeout requested by the receive and by extensions.
+	// visibility is the timeout requested by receives and extensions.
 	visibility time.Duration
 	// receivedAt and arrivedAt bound the time of the receive. The current visibility timeout runs from hiddenFrom to
 	// hiddenUntil.
@@ -39,19 +39,17 @@ type held struct {
 	// changing means that a visibility change is pending or in flight; following is the next one.
 	following *pending
 	changing  bool
-	// lapsed means that the visibility timeout has expired.
-	lapsed bool
-	// extended means that an extension was sent, so the message may stay invisible longer than the receive
-	// requested.
+	lapsed    bool
+	// extended means that an extension was sent, so the message may stay invisible longer than the receive requested.
 	extended  bool
 	isExpired bool // past its retention
 
-	// Receive counts: total, and since the message arrived in this queue; 0 if unknown.
+	// Receive counts: in total, and in this queue (0 if unknown).
 	receives, receivesHere int
-	// Unlike the queue's count, attempt does not include receives whose messages never reached the app.
+	// attempt excludes receives whose messages did not reach the app.
 	attempt int
 	readyAt time.Time
-	// again is when a postponed message becomes ready; place is its index in the heap.
+	// again is when a postponed message becomes ready; place is its heap index.
 	postponedAt, again time.Time
 	place              int
 
@@ -60,8 +58,7 @@ type held struct {
 	// permit is set on the first message of a batch. self is a batch of only this message.
 	permit uint64
 	self   [1]*held
-	// throttled means that the target throttled; last, that this is the last receive; dead, that the last receive
-	// failed.
+	// throttled means that the target throttled; last, that this is the last receive; dead, that it failed.
 	throttled, last, dead bool
 	letter                *queue.DeadLetter
 	instruction           queue.Instruction
@@ -90,7 +87,7 @@ func (h *held) hide(t time.Time, d time.Duration) {
 	h.hiddenFrom, h.hiddenUntil = t, t.Add(d)
 }
 
-// The queue's clock kept running during the hidden part of a suspend, so shift moves the times back.
+// shift moves the times back, because the queue's clock kept running during the hidden part of a suspend.
 func (h *held) shift(hidden time.Duration) {
 	for _, t := range [...]*time.Time{&h.receivedAt, &h.arrivedAt, &h.hiddenFrom, &h.hiddenUntil} {
 		*t = t.Add(-hidden)
@@ -107,9 +104,8 @@ func (h *held) spent(now time.Time) bool {
 	return h.left(now) < h.visibility/2 && h.hiddenUntil.Sub(now) <= h.visibility/2
 }
 
-// extension returns the visibility timeout to set, or 0 if no extension is due. Messages in flight are extended
-// after half of their visibility timeout, waiting ones after a third, so that they have more than half left when
-// their turn comes.
+// extension returns the visibility timeout to set, or 0 if no extension is due. Waiting messages are extended earlier
+// than those in flight, so that more than half is left when their turn comes.
 func (h *held) extension(now time.Time) time.Duration {
 	if h.changing || h.lapsed || now.Before(h.nextExtend) {
 		return 0
@@ -128,8 +124,7 @@ func (h *held) extension(now time.Time) time.Duration {
 	return v
 }
 
-// stale messages have waited too long for a slot. They are returned, so that deliveries start with more than half
-// of the visibility timeout left.
+// stale reports whether h has waited too long to start with more than half of its visibility timeout left.
 func (h *held) stale(o *Options, now time.Time) bool {
 	return now.Sub(h.readyAt) >= min(h.visibility*3/8, 10*time.Second)+o.Batch.Window ||
 		now.Sub(h.hiddenFrom) >= h.visibility/2
@@ -143,8 +138,8 @@ func (h *held) size() int {
 	return n
 }
 
-// life returns a key for a message in its current queue. A redrive resets the receive count, so the ID is not
-// enough.
+// life returns a key for a message in its current queue. The ID is not enough, because a redrive resets the receive
+// count.
 func life(id string, receives, here int) string {
 	if here == 0 || here == receives {
 		return id
@@ -152,14 +147,13 @@ func life(id string, receives, here int) string {
 	return id + " " + strconv.Itoa(receives-here)
 }
 
-// group holds the messages of one FIFO message group. They all come from one receive, because a queue does not
-// deliver a group that is in flight.
+// group holds the messages of one FIFO message group, all from one receive: a queue does not deliver a group in flight.
 type group struct {
 	id       string
 	active   int // neither waiting nor settled: one message or one batch
 	deleting int // active messages being deleted
 	waiting  []*held
-	// turning means that all active messages are being deleted, and others wait.
+	// turning means that all active messages are being deleted and others wait.
 	turning bool
 }
 
@@ -175,18 +169,17 @@ func (p purpose) String() string {
 	return [...]string{"extend", "retry", "give back"}[p]
 }
 
-// pending is a delete or visibility change that is waiting or in flight.
+// pending is a delete or visibility change, waiting or in flight.
 type pending struct {
 	h          *held
 	receipt    string
 	purpose    purpose
 	tries      int32
-	visibility time.Duration // set in advance for extensions, otherwise when sent
-	at         time.Time     // when it becomes visible; zero means now
+	visibility time.Duration // for extensions; otherwise set when sent
+	at         time.Time     // when the message becomes visible; zero means now
 	until      time.Time     // no effect after this time
 }
 
-// isWanted is false once the delete is confirmed, or if the message was received again.
 func (p *pending) isWanted() bool { return p.h.stage == deleting && p.receipt == p.h.receipt }
 
 func (p *pending) nextTry(now time.Time, random float64) time.Time {

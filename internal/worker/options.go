@@ -22,7 +22,7 @@ const (
 	maxWeight                = 1000000
 )
 
-// Options configure a [Worker]. The zero value and nil are valid. Values out of range are clamped.
+// Options configure a [Worker]. The zero value and nil are valid; values out of range are clamped.
 type Options struct {
 	Name string // for [Status]; usually the queue's
 	// Concurrency is the maximum number of deliveries in flight, 1 to 1000; 0 means 50.
@@ -30,35 +30,34 @@ type Options struct {
 	// VisibilityTimeout is set by receives and extensions, 1 s to 12 h; 0 means 300 s, negative values 1 s.
 	VisibilityTimeout time.Duration
 	// ErrorVisibilityTimeout is how long a message stays invisible after a failure, 0 to 12 h. Nil means the rest of
-	// the visibility timeout that its receive set.
+	// the receive's visibility timeout.
 	ErrorVisibilityTimeout *time.Duration
 	// Backoff replaces ErrorVisibilityTimeout.
 	Backoff Backoff
 	// RespectRetryAfter gives the app's Retry-After precedence over Backoff and ErrorVisibilityTimeout.
 	RespectRetryAfter bool
-	// Retention is the maximum age since the first receive. Older messages are deleted instead of retried. 0 means
-	// 345600 s (4 days).
+	// Retention is the maximum age since the first receive; older messages are deleted. 0 means 345600 s (4 days).
 	Retention time.Duration
 	// WaitTime is the wait time of a long poll, 1 to 20 s; 0 means 20 s.
 	WaitTime time.Duration
 	// FIFO keeps message groups in order and deletes without lingering. It must match the queue.
 	FIFO bool
-	// HeldBytes limits the bodies and attributes of held messages, including those in flight; 0 means no limit. A
-	// single message may exceed it.
+	// HeldBytes limits the bodies and attributes of all held messages; 0 means no limit. A single message may exceed
+	// it.
 	HeldBytes int
-	// UncountedReturns means that the queue does not count a receive whose message is returned unread
+	// UncountedReturns means that the queue does not count receives of messages returned unread
 	// ([queue.VisibilityChange]).
 	UncountedReturns bool
-	// MaxReceives is the receive count at which the queue dead-letters a message; 0 if unknown or unlimited. When a
-	// message fails on its last receive, its FIFO group continues immediately and the message goes to the
-	// [DeadLetterer], if the queue is one.
+	// MaxReceives is the receive count at which the queue dead-letters a message; 0 if unknown or unlimited. A message
+	// that fails on its last receive no longer blocks its FIFO group, and goes to the [DeadLetterer] if the queue is
+	// one.
 	MaxReceives int
-	// ProbeIdle is how long an idle app may go without responding before it is probed; 0 disables these probes.
+	// ProbeIdle is how long an app may be idle before it is probed; 0 disables these probes.
 	ProbeIdle time.Duration
-	// DeleteLinger is how long deletes and visibility changes wait to share a call; 0 means 100 ms, negative values
-	// disable the wait.
+	// DeleteLinger is how long deletes and visibility changes wait to share a call; 0 means 100 ms, negative values no
+	// wait.
 	DeleteLinger time.Duration
-	// PrefetchBytes limits the bodies of messages waiting for a slot, including postponed ones; 0 means 16 MiB.
+	// PrefetchBytes limits the bodies of messages waiting for a slot or postponed; 0 means 16 MiB.
 	PrefetchBytes int
 	// Limiter may be nil. If workers of a pool share one, the pool decides which queue proceeds.
 	Limiter Limiter
@@ -67,21 +66,20 @@ type Options struct {
 	// Random returns numbers in [0,1) for jitter and must be safe for concurrent use; nil means math/rand/v2.
 	Random func() float64
 
-	// Pool shares a concurrency limit with other workers; may be nil. Concurrency is then this queue's maximum; 0
-	// means the pool's limit.
+	// Pool shares a concurrency limit with other workers; may be nil. Concurrency is then this queue's maximum, by
+	// default the pool's.
 	Pool *Pool
-	// Weight is this queue's relative share of the pool's free slots, up to 1000000; 0 counts as 1. If no worker sets
-	// one, the queues are served in strict order of the calls of [New].
+	// Weight is this queue's share of the pool's slots, relative to other weights, up to 1000000; 0 counts as 1. If no
+	// worker sets one, the queues are served in strict order of the calls of [New].
 	Weight int
-	// MaxWait is how long a message may wait since it was sent before its queue gets the next turn out of order; 0
-	// disables it. This applies to at most every second turn of the pool.
+	// MaxWait is how long a message may wait before its queue gets a turn out of order, at most every second turn of
+	// the pool; 0 disables it.
 	MaxWait time.Duration
 }
 
 // Batch configures deliveries of several messages at once. The zero value means one per delivery.
 type Batch struct {
-	// Size is the maximum number of messages per delivery, 1 to 10; 0 means 1. Larger sizes require a
-	// [BatchDeliverer].
+	// Size is the maximum number of messages per delivery, 1 to 10; 0 means 1. Larger sizes require a [BatchDeliverer].
 	Size int
 	// Window is how long an incomplete batch waits for more messages, 0 to 300 s and at most three eighths of the
 	// visibility timeout.
@@ -94,12 +92,11 @@ const maxBatchWindow = 300 * time.Second
 
 const maxHidden = queue.MaxVisibility
 
-// Backoff is a delay that doubles Doublings times from Min, and then grows by a constant step, up to Max. With Min 10
-// s, Max 300 s and 3 doublings, the delays are 10, 20, 40, 80, 160, 240, 300 and 300 s.
+// Backoff is a delay that doubles Doublings times from Min, then grows by a constant step, up to Max. With Min 10 s,
+// Max 300 s and 3 Doublings, the delays are 10, 20, 40, 80, 160, 240, 300 and 300 s.
 type Backoff struct {
-	Min time.Duration // 0 disables the back-off
-	Max time.Duration // 0 means 12 h
-	// With 0 Doublings, the delay grows by Min each time.
+	Min       time.Duration // 0 disables the back-off
+	Max       time.Duration // 0 means 12 h
 	Doublings int
 	// Jitter is the largest fraction of the delay that is randomly subtracted, 0 to 1.
 	Jitter float64
@@ -115,12 +112,10 @@ func (b Backoff) delay(attempt int, random float64) time.Duration {
 	return time.Duration(d * (1 - clamp(b.Jitter, 0, 1)*random))
 }
 
-// visibilityOf applies the default and range of [Options].VisibilityTimeout.
 func visibilityOf(d time.Duration) time.Duration {
 	return clamp(cmp.Or(d, defaultVisibilityTimeout), time.Second, maxHidden)
 }
 
-// settled returns a copy with defaults and ranges applied.
 func (o *Options) settled() Options {
 	var s Options
 	if o != nil {
@@ -164,13 +159,12 @@ func clamp[T int | float64 | time.Duration](v, low, high T) T {
 // Queue is the queue that a worker serves. Its methods must be safe for concurrent use and return soon after ctx is
 // done.
 type Queue interface {
-	// Receive waits up to req.Wait for the first message. It must not retry, because each receive increments the
-	// receive count.
+	// Receive waits up to req.Wait for the first message. It must not retry, because each receive counts.
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
 	// Delete takes up to [queue.MaxBatch] receipt handles. It returns nil if all messages were deleted, otherwise one
 	// error per handle.
 	Delete(ctx context.Context, receipts []string) []error
-	// Expire is like Delete, for messages past their retention, which do not count as processed.
+	// Expire deletes messages past their retention, which do not count as processed.
 	Expire(ctx context.Context, receipts []string) []error
 	// ChangeVisibility applies up to [queue.MaxBatch] changes in order, and returns errors like Delete.
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
@@ -178,21 +172,19 @@ type Queue interface {
 
 // DeadLetterer is a [Queue] that can dead-letter messages before its redrive policy does.
 type DeadLetterer interface {
-	// TakesDeadLetters reports whether DeadLetter may be called now, for messages on their last receive if last is
-	// true, otherwise for those that the app wants dead-lettered. It must be quick, because it is called with a lock
-	// held.
+	// TakesDeadLetters reports whether DeadLetter may be called now, for messages on their last receive or, if last is
+	// false, for those that the app wants dead-lettered. It must be quick, because it is called with a lock held.
 	TakesDeadLetters(last bool) bool
-	// DeadLetter moves or copies up to [queue.MaxBatch] messages, and returns errors like Delete. The worker then
-	// deletes the accepted ones.
+	// DeadLetter moves or copies up to [queue.MaxBatch] messages, and returns errors like Delete. The worker deletes
+	// accepted messages.
 	DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error
 }
 
 // Deliverer delivers messages to the app. Its methods must be safe for concurrent use and return soon after ctx is
 // done.
 type Deliverer interface {
-	// Deliver delivers one message at most once. It applies its own timeouts; the message stays invisible until it
-	// returns. It must not keep or modify m. [queue.Postponed] guarantees that no attempt was made, and Deliver is
-	// called again.
+	// Deliver delivers a message at most once, with its own timeouts, and must not keep or modify m. If it returns
+	// [queue.Postponed], no attempt was made, and it is called again.
 	Deliver(ctx context.Context, m *queue.Message) queue.Result
 	// Probe returns nil if the app accepts connections.
 	Probe(ctx context.Context) error
@@ -207,14 +199,14 @@ type BatchDeliverer interface {
 }
 
 // Limiter decides when the app may receive another message. Its methods must be safe for concurrent use, and quick,
-// because they are called with a lock held. Implementations must be comparable, such as a pointer.
+// because they are called with a lock held. Implementations must be comparable.
 type Limiter interface {
 	// Acquire requests a permit for a delivery of n messages. Permit 0 means refused: wait is the time until the next
-	// request (0 means after the next release), and reason is one word ("rate", "concurrency", "breaker").
+	// request, or 0 to request again after the next release. reason is one word ("rate", "concurrency", "breaker").
 	Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string)
 	// Release is called once per permit, with the results of its delivery.
 	Release(permit uint64, now time.Time, results ...queue.Result)
-	// Room estimates how many deliveries can start within d. If n is 0, the worker stops receiving, and reason is one
-	// of Acquire's.
+	// Room estimates how many deliveries can start within d. If n is 0, the worker stops receiving; reason is one of
+	// Acquire's.
 	Room(now time.Time, d time.Duration) (n int, reason string)
 }

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// pace holds moving averages of how fast the app and the queue respond; 0 means unknown.
+// pace holds moving averages of the speed of the app and the queue; 0 means unknown.
 type pace struct {
 	service   time.Duration // of a delivery
 	completed int           // deliveries with a response
@@ -23,22 +23,21 @@ type pace struct {
 
 func newPace() *pace { return &pace{calls: newHistory(callStep), trips: newHistory(callStep)} }
 
-// Nothing is prefetched for an app this slow.
+// slowApp is the service time from which nothing is prefetched.
 const slowApp = time.Second
 
-// Approximate number of samples in a moving average.
+// averaged is the approximate number of samples in a moving average.
 const averaged = 16
 
-// served records a delivery. The first samples are averaged equally, because the fastest of several concurrent
-// deliveries end first.
+// served averages the first samples equally, because the fastest of several concurrent deliveries end first.
 func (p *pace) served(d time.Duration, now time.Time) {
 	p.completed++
 	p.service = max(p.service+(d-p.service)/time.Duration(min(p.completed, averaged)), 1)
 	p.finished = now
 }
 
-// travelled records a receive that did not wait. plenty means that the previous one did not wait either, so that d is
-// exactly one round trip.
+// travelled records a receive that did not wait. If plenty, the previous one did not wait either, so d is exactly one
+// round trip.
 func (p *pace) travelled(d time.Duration, plenty bool, now time.Time) {
 	if plenty {
 		p.roundTrip = average(p.roundTrip, min(d, 10*time.Second))
@@ -65,7 +64,7 @@ func average[T float64 | time.Duration](old, sample T) T {
 	return old + (sample-old)/averaged
 }
 
-// travel returns the longest time that a response is assumed to be in transit.
+// travel returns how long a response may have been in transit.
 func (p *pace) travel(visibility time.Duration) time.Duration {
 	usual := time.Second
 	if p.roundTrip > 0 {
@@ -82,8 +81,8 @@ func (p *pace) rate(limit int) float64 {
 	return float64(limit) * max(p.batch, 1) / p.service.Seconds()
 }
 
-// prefetch returns how many messages to hold beyond those in flight: enough for one and a half round trips, plus up
-// to ten so that receives can request full batches. It is 0 if the app is slow or its speed is unknown.
+// prefetch returns how many messages to hold beyond those in flight: enough for one and a half round trips, plus up to
+// ten so that receives can request full batches. It is 0 if the app is slow or its speed is unknown.
 func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	if p.service == 0 || p.service >= slowApp || now.Sub(p.finished) >= slowApp {
 		return 0
@@ -91,8 +90,8 @@ func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	return p.ahead(p.rate(limit), o)
 }
 
-// ahead is prefetch for a rate in messages per second. It is at most twice the number of completed messages,
-// because a few fast responses prove little.
+// ahead is prefetch for a rate in messages per second, at most twice the number of completed messages: a few fast
+// responses prove little.
 func (p *pace) ahead(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)

@@ -34,7 +34,7 @@ func TestIdleQueueCostsThreeCallsAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, queuetest.NewFake(nil), &testApp{}, nil)
-		r.send(200, "") // enough messages to open parallel receives, which must then end
+		r.send(200, "") // enough to open parallel receives, which must then end
 		after(2 * time.Minute)
 		before := r.fake.Calls(queuetest.FakeReceive)
 		deletes := r.fake.Calls(queuetest.FakeDelete)
@@ -231,7 +231,6 @@ func TestPrefetchStopsAtItsBytes(t *testing.T) {
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	// The fast app prefetches 25 messages for 10 slots.
 	fast := pace{service: 10 * time.Millisecond, completed: 100, roundTrip: 10 * time.Millisecond, finished: now}
 	slow := pace{service: 5 * time.Second, finished: now}
 	tests := []struct {
@@ -266,7 +265,6 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Deliveries start with more than half of their visibility timeout left.
 func TestPrefetchNeverEatsTheVisibility(t *testing.T) {
 	t.Parallel()
 	for _, latency := range []time.Duration{0, 100 * time.Millisecond, 2 * time.Second} {
@@ -280,7 +278,7 @@ func TestPrefetchNeverEatsTheVisibility(t *testing.T) {
 					app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
 						mu.Lock()
 						n++
-						d := time.Duration(n%7) * 150 * time.Millisecond // some messages are fast, some slow
+						d := time.Duration(n%7) * 150 * time.Millisecond
 						mu.Unlock()
 						return done(d)(ctx, m)
 					}}
@@ -367,7 +365,6 @@ func TestReceivesThatFailTogetherCountOnce(t *testing.T) {
 	}
 }
 
-// The messages of the lost response are received again after one visibility timeout.
 func TestLostReceiveAnswerDelaysButDoublesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -388,7 +385,7 @@ func TestLostReceiveAnswerDelaysButDoublesNothing(t *testing.T) {
 	})
 }
 
-// deaf ignores the wait time of receive calls.
+// deaf ignores the wait time of receives.
 type deaf struct{ *queuetest.Fake }
 
 func (d deaf) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
@@ -433,7 +430,6 @@ func (q *expiries) Expire(ctx context.Context, receipts []string) []error {
 	return q.Fake.Expire(ctx, receipts)
 }
 
-// The results of deletes and expirations in one batch are matched to their messages.
 func TestExpiredMessagesAreNotDeletedAsDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -464,7 +460,6 @@ func TestExpiredMessagesAreNotDeletedAsDone(t *testing.T) {
 	})
 }
 
-// The filter changes while the worker runs, and filtered messages do not block their FIFO group.
 func TestFilteredMessagesAreDeletedUnposted(t *testing.T) {
 	t.Parallel()
 	for _, group := range []string{"", "g"} {
@@ -524,7 +519,7 @@ func TestExpiredMessagesAreDeletedUnposted(t *testing.T) {
 			}},
 		})
 		ids := r.send(3, "")
-		time.Sleep(5 * time.Hour) // the message was never received, so it has not expired
+		time.Sleep(5 * time.Hour) // no receive, so no expiry
 		r.run()
 		after(59 * time.Minute)
 		r.place(queuetest.FakeDeleted, 0)
@@ -609,7 +604,7 @@ func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
 	})
 }
 
-// A returned message may be received with a receive count of 1, because the queue may not count returns.
+// The queue may not count returned receives.
 func TestWaitedKnowsReturnedMessages(t *testing.T) {
 	t.Parallel()
 	w, now := New(queuetest.NewFake(nil), &testApp{}, nil), time.Now()

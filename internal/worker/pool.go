@@ -16,8 +16,8 @@ type PoolOptions struct {
 	Sleep time.Duration
 }
 
-// Pool lets workers of several queues share one concurrency limit. Set it in the [Options] of each worker. Workers
-// may join and stop at any time.
+// Pool lets workers of several queues share one concurrency limit. Workers may join ([Options].Pool) and stop at any
+// time.
 type Pool struct {
 	concurrency int
 	sleep       time.Duration
@@ -29,7 +29,7 @@ type Pool struct {
 	inWork   int
 	granted  int
 	promoted bool  // the last turn was due to MaxWait
-	due      *lane // drawn for the next turn but cannot use it yet; may be nil
+	due      *lane // drawn for the next turn, which it cannot use yet; may be nil
 	pace     *pace
 	begun    history // waits of started messages
 
@@ -71,13 +71,12 @@ func (p *Pool) updateOrder() {
 	p.strict = !slices.ContainsFunc(p.lanes, func(l *lane) bool { return l.core.opts.Weight > 0 })
 }
 
-// grant reserves n slots. A negative n releases them.
 func (p *Pool) grant(l *lane, n int) {
 	l.granted += n
 	p.granted += n
 }
 
-// take returns the pool's next delivery and its worker. Callers repeat it until it returns nil.
+// take returns the pool's next delivery and its worker. Callers repeat it until there is no delivery.
 func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	if p.inWork >= p.concurrency {
 		return nil, nil
@@ -108,14 +107,14 @@ func (p *Pool) take(now time.Time) (*Worker, []*held) {
 		}
 	}
 
-	for _, l := range p.lanes { // wake the workers when receives have taken too long
+	for _, l := range p.lanes { // wakes the workers when receives have taken too long
 		l.expireExpected(now)
 		l.core.wakeAt(l.expectedDue())
 	}
 	return nil, nil
 }
 
-// takeReserved returns a delivery for a reserved slot. It also releases surplus reservations.
+// takeReserved returns a delivery for a reserved slot, and releases surplus reservations.
 func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	for _, l := range p.lanes {
 		if l.granted == 0 {
@@ -137,14 +136,14 @@ func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// reservable returns about the queue's share of the slots. Beyond it, its turn and all later ones wait; otherwise,
-// held messages of other queues would overtake slow receives.
+// reservable returns how many slots the queue may reserve before its turn and all later ones wait. Otherwise, held
+// messages of other queues would overtake slow receives.
 func (p *Pool) reservable(l *lane, now time.Time) int {
 	return int(math.Ceil(p.shareOf(l, now)*float64(p.concurrency))) + 1
 }
 
-// keepTurn lets a queue that cannot use its turn yet keep it, because drawing again would favor queues whose
-// limiters refuse less often.
+// keepTurn keeps a turn that a queue cannot use yet, because drawing again would favor queues whose limiters refuse
+// less often.
 func (p *Pool) keepTurn(l *lane) {
 	if !p.strict && p.due == nil {
 		p.due = l
@@ -164,7 +163,7 @@ func (p *Pool) draw(now time.Time) *lane {
 
 	late, next := p.longestWaiting(now), p.byOrder(now)
 	switch {
-	case late != nil && late == next: // it is that queue's turn anyway
+	case late != nil && late == next: // its turn anyway
 	case late != nil && !p.promoted:
 		p.promoted = true
 		late.core.stats.counts.Promoted++
@@ -201,7 +200,7 @@ func (p *Pool) workAbove(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool { return m.hasWork(now) })
 }
 
-// waitsAbove is like workAbove, but only for queues that share the limiter, even while it refuses them.
+// waitsAbove is like workAbove, but for queues that share the limiter, even while it refuses.
 func (p *Pool) waitsAbove(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool {
 		return m.limiter.shares(l.limiter) && m.wantsSlots(now)
@@ -216,8 +215,7 @@ func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	return p.weightShare(l, func(m *lane) bool { return !m.emptyNow(now) })
 }
 
-// shareOfRoom is like shareOf among the queues that share l's limiter. For an empty queue, other empty ones count
-// as well.
+// shareOfRoom is shareOf among the queues that share l's limiter. For an empty queue, other empty ones count too.
 func (p *Pool) shareOfRoom(l *lane, now time.Time) float64 {
 	empty := l.emptyNow(now)
 	if p.strict && !empty {
@@ -261,8 +259,8 @@ func (p *Pool) roundLeft(l *lane, now time.Time) (left time.Duration) {
 	return left
 }
 
-// waitFor returns the wait time of a receive. If the queue is empty, the receive ends together with the round's
-// last one, so that the whole pool can sleep.
+// waitFor returns the wait time of a receive. If the queue is empty, its receive ends with the round's last one, so
+// that the whole pool can sleep.
 func (p *Pool) waitFor(l *lane, now time.Time) time.Duration {
 	if p.sleep == 0 || !l.backlog.pollsEmpty {
 		return l.core.opts.WaitTime

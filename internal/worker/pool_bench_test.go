@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkPool measures several queues that share 50 slots. Compare BenchmarkOverhead, a single queue without a
-// pool.
+// BenchmarkPool is like BenchmarkOverhead, for several queues that share 50 slots.
 func BenchmarkPool(b *testing.B) {
 	for _, bm := range []struct {
 		queues, weight int

@@ -24,7 +24,6 @@ type counter struct {
 	most    int
 }
 
-// queueApp records each delivery in the counter and then calls the queue's app.
 type queueApp struct {
 	*testApp
 	name string
@@ -60,7 +59,7 @@ func (c *counter) shares(n int) map[string]int {
 	return m
 }
 
-// crowd is a pool with queues called "a", "b", "c" and so on.
+// crowd is a pool with queues "a", "b", "c" and so on.
 type crowd struct {
 	*counter
 	t    *testing.T
@@ -69,7 +68,7 @@ type crowd struct {
 	all  []*harness
 }
 
-// poolOf returns a pool whose workers are not started.
+// poolOf does not start the workers.
 func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, members ...*Options) *crowd {
 	c := &crowd{counter: &counter{}, t: t, pool: NewPool(opts), by: map[string]*harness{}}
 	for i, o := range members {

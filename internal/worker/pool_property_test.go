@@ -189,7 +189,6 @@ func (l *poolWorld) queueApp(t tester, i int, c *crowd, d *dice, healed *atomic.
 	return r
 }
 
-// disturb causes failures for two minutes.
 func (l *poolWorld) disturb(d *dice, c *crowd) {
 	for range 40 {
 		for i, r := range c.all {

@@ -21,7 +21,7 @@ func TestSharesOfThreeFullQueues(t *testing.T) {
 		api, think time.Duration
 		weights    []int
 		want       []float64
-		floor      float64 // minimum throughput in percent of what the slots alone allow
+		floor      float64 // minimum throughput in percent of what the slots allow
 	}{
 		{10, 10 * ms, 10 * ms, []int{3, 2, 1}, []float64{50, 33.3, 16.7}, 90},
 		{50, 10 * ms, 10 * ms, []int{3, 2, 1}, []float64{50, 33.3, 16.7}, 90},
@@ -109,7 +109,6 @@ func TestStrictOrderLeavesTheLowerQueueAlone(t *testing.T) {
 	}
 }
 
-// A new message in the higher queue gets the next free slot.
 func TestStrictOrderIsWorkConserving(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +119,7 @@ func TestStrictOrderIsWorkConserving(t *testing.T) {
 		after(2 * time.Second)
 		before := c.posts("b")
 		var waits time.Duration
-		for range 100 { // a few messages at a time in the higher queue
+		for range 100 {
 			sent := time.Now()
 			c.by["a"].send(1, "")
 			after(50 * ms)
@@ -166,7 +165,7 @@ func TestIdlePoolCostsOnePollPerQueue(t *testing.T) {
 			if got := c.receives() - before; got > 90 {
 				t.Errorf("%d receives in 10 idle minutes of 3 queues, want 90", got)
 			}
-			for name, r := range c.by { // a message in any queue starts immediately
+			for name, r := range c.by {
 				after(7 * time.Second)
 				sent := time.Now()
 				r.send(1, "")
@@ -321,7 +320,6 @@ func TestMaxWaitLiftsAnOldMessage(t *testing.T) {
 		if got := c.by["b"].w.Status().Counts.Promoted; got < 20 {
 			t.Errorf("%d turns counted as lifted", got)
 		}
-		// MaxWait decides at most every second turn.
 		seen, inARow := c.seen(), 0
 		for _, b := range seen {
 			if b.queue != "b" {
@@ -336,7 +334,6 @@ func TestMaxWaitLiftsAnOldMessage(t *testing.T) {
 	})
 }
 
-// The queue whose message has waited longest gets every second turn.
 func TestMaxWaitOfAllQueues(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -344,9 +341,9 @@ func TestMaxWaitOfAllQueues(t *testing.T) {
 		slots   int
 		api     time.Duration
 		weights []int
-		known   bool // the pool has received from the queues before
+		known   bool // the pool has already received from the queues
 		older   string
-		low     [2]int // minimum and maximum turns of the lower queue among the first 160
+		low     [2]int // range of the lower queue's turns among the first 160
 	}{
 		{"strict", 2, 2 * ms, []int{0, 0}, true, "b", [2]int{72, 80}},
 		{"strict, slow receives", 10, 40 * ms, []int{0, 0}, true, "b", [2]int{70, 90}},
@@ -422,7 +419,7 @@ func TestSleepAfterAWholeEmptyRound(t *testing.T) {
 		if got := c.receives() - before; got < 118 || got > 122 {
 			t.Errorf("%d receives of two queues in 15 minutes, want two in 15 s", got)
 		}
-		if rests < 59 || rests > 62 { // including the one at the start
+		if rests < 59 || rests > 62 { // including one at the start
 			t.Errorf("%d rests in 15 minutes, want one in 15 s", rests)
 		}
 		c.by["a"].send(1, "")
@@ -434,7 +431,6 @@ func TestSleepAfterAWholeEmptyRound(t *testing.T) {
 	})
 }
 
-// The messages wait while the higher queue uses all slots, and are then returned.
 func TestOpenPollOfALowerQueueIsHarmless(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -525,7 +521,7 @@ func TestPrefetchOfAPoolIsShared(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		weights []int
-		dry     int // number of empty queues at the end of the list
+		dry     int // empty queues at the end of the list
 		want    int
 	}{
 		{"one queue: as without a pool", []int{1}, 0, 85},
@@ -576,8 +572,7 @@ func TestNothingIsPrefetchedFromAQueueOfUnknownSpeed(t *testing.T) {
 	})
 }
 
-// A queue that has never answered gives up its slots, even if the first response of another queue ended a wait and
-// therefore measured no round trip.
+// The first response of another queue may end a wait and therefore measure no round trip.
 func TestRetriesDoNotWaitForOtherQueuesFirstLongPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

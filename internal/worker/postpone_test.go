@@ -15,21 +15,20 @@ import (
 	"tendril/queuetest"
 )
 
-// ask is a delivery that made no attempt.
 type ask struct {
 	id    string
 	at    time.Time
 	batch int
 }
 
-// porter postpones the messages in until and processes the others.
+// porter postpones the messages in until, and processes the others.
 type porter struct {
 	*testApp
 	mu    sync.Mutex
 	until map[string]time.Time
 	again time.Duration
 	asks  []ask
-	sizes []int // only batches with at least one attempt
+	sizes []int // of batches with at least one attempt
 }
 
 func (p *porter) postpones(m *queue.Message, batch int) bool {
@@ -84,7 +83,7 @@ func (p *porter) asked(id string) (at []time.Time) {
 	return at
 }
 
-// porterHarness prepares a worker that is started with run.
+// porterHarness does not start the worker.
 func porterHarness(t *testing.T, fake *queuetest.FakeOptions, opts *Options, again time.Duration) (*harness, *porter) {
 	r := &harness{t: t, fake: queuetest.NewFake(fake), app: &testApp{}, ended: make(chan error, 1)}
 	r.app.fake = r.fake
@@ -93,7 +92,6 @@ func porterHarness(t *testing.T, fake *queuetest.FakeOptions, opts *Options, aga
 	return r, p
 }
 
-// receives checks that each message was received n times.
 func (r *harness) receives(n int, ids ...string) {
 	r.t.Helper()
 	for _, id := range ids {
@@ -127,7 +125,7 @@ func TestPostponedMessageIsKept(t *testing.T) {
 		r.place(queuetest.FakeDeleted, 11)
 		at := p.asked(ids[0])
 		for i := 1; i < len(at); i++ {
-			// The ten other messages use the slot in turn before that.
+			// The other ten messages use the slot in between.
 			if gap := at[i].Sub(at[i-1]); gap < 200*ms || i > 10 && gap != 200*ms {
 				t.Fatalf("asked again after %v, want 200 ms", gap)
 			}
@@ -170,7 +168,7 @@ func TestPostponedIsTooShortOrTooLong(t *testing.T) {
 	}
 }
 
-// SQS hides a message for at most 12 hours after a receive, so the worker returns it before that.
+// SQS hides a message for at most 12 hours after a receive.
 func TestPostponedForTwelveHours(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,7 +203,7 @@ func TestPostponedIsReturnedWhenTheGateCloses(t *testing.T) {
 				r, p := porterHarness(t, nil, nil, time.Second)
 				ids := r.send(3, "")
 				p.put(time.Hour, ids...)
-				if busy { // the response arrives when the gate is closed
+				if busy { // the response arrives after the gate is closed
 					p.put(0, ids[0])
 					r.app.handle = func(ctx context.Context, m *queue.Message) queue.Result {
 						sleep(ctx, 10*time.Second)
@@ -283,7 +281,7 @@ func TestSurplusOfPostponedBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, p := porterHarness(t, nil, &Options{PrefetchBytes: 10}, time.Second)
-		ids := r.send(20, "") // the bodies are "body 0" and so on; 80 bytes may be kept
+		ids := r.send(20, "") // 80 bytes may be kept
 		p.put(30*time.Second, ids...)
 		r.run()
 		after(20 * time.Second)
@@ -327,7 +325,6 @@ func TestPostponedBytesMayReachTheirBound(t *testing.T) {
 	}
 }
 
-// The message stays invisible instead of being returned.
 func TestPostponedFindsNoSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -336,7 +333,7 @@ func TestPostponedFindsNoSlot(t *testing.T) {
 		ids := r.send(2, "")
 		p.put(ms, ids[0])
 		r.run()
-		after(500 * ms) // the second one is running; the first one becomes ready while the slot is busy
+		after(500 * ms) // the first message becomes ready while the second uses the slot
 		others := r.send(1, "")
 		after(5 * time.Minute)
 		r.receives(1, ids[0], ids[1], others[0])
@@ -353,7 +350,6 @@ func TestPostponedFindsNoSlot(t *testing.T) {
 	})
 }
 
-// The message is dropped, and delivered after its next receive.
 func TestPostponedLapses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -410,7 +406,7 @@ func TestPostponedOfABatch(t *testing.T) {
 		r.run()
 		after(1500 * ms)
 		r.place(queuetest.FakeDeleted, 8)
-		r.send(10, "") // postponed messages are not batched with new ones
+		r.send(10, "") // not batched with postponed messages
 		after(20 * time.Second)
 		r.place(queuetest.FakeDeleted, 20)
 		r.receives(1, ids...)
@@ -437,7 +433,7 @@ func TestPostponedOfAGroupInABatch(t *testing.T) {
 		what     string
 		receives []int // receive counts at the end
 	}{
-		{"ox", []int{1, 2}}, // the second message is not deleted before the first, and is delivered after it
+		{"ox", []int{1, 2}}, // the second message is not deleted before the first
 		{"xo", []int{1, 1}},
 		{"oo", []int{1, 1}},
 		{"ooo", []int{1, 1, 1}},

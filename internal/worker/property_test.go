@@ -36,7 +36,6 @@ type tester interface {
 	Fatal(args ...any)
 }
 
-// knownWorlds returns configurations that together cover every situation.
 func knownWorlds() []world {
 	base := world{messages: 100, groups: 10, concurrency: 10, visibility: 20 * time.Second, work: 30 * time.Millisecond,
 		latency: 4 * time.Millisecond}
@@ -187,7 +186,7 @@ func (w *world) fault(d *dice, action queuetest.FakeAction, healed bool) queuete
 	return queuetest.FakeFault{}
 }
 
-// undue returns the deleted messages that the app did not process successfully.
+// undue returns deleted messages that were never processed successfully.
 func (w *world) undue(app *testApp, c queuetest.FakeCall) (ids []string) {
 	if c.Action != queuetest.FakeDelete {
 		return nil
@@ -206,7 +205,6 @@ next:
 	return ids
 }
 
-// disturb causes failures for five minutes.
 func (w *world) disturb(d *dice, fake *queuetest.Fake, app *testApp, wk *Worker) {
 	for range 100 {
 		app.setDown(d.chance(w.outage))
@@ -226,7 +224,6 @@ func (w *world) disturb(d *dice, fake *queuetest.Fake, app *testApp, wk *Worker)
 
 func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, early []string) {
 	counts := wk.Status().Counts
-	// No message is lost, and each is deleted only after its success.
 	if got := fake.Count(queuetest.FakeDeleted); got != w.messages {
 		t.Errorf("%d of %d messages are deleted, %d visible, %d in flight", got, w.messages,
 			fake.Count(queuetest.FakeVisible), fake.Count(queuetest.FakeInFlight))
@@ -234,7 +231,6 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	if len(early) > 0 {
 		t.Errorf("deleted without a success: %v", early)
 	}
-	// Each receive is posted at most once, with limited concurrency, and a message is never posted twice at a time.
 	if app.twice > 0 {
 		t.Errorf("%d deliveries of a message that was in work", app.twice)
 	}
@@ -252,8 +248,8 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	if w.fifo {
 		(&harness{t: nil, fake: fake, app: app}).orderOf(t.Errorf)
 	}
-	// The worker has not changed messages that another worker may hold. It cannot prevent duplicate deliveries by
-	// the queue, or responses that take longer than the visibility timeout.
+	// The worker must not change messages that another worker may hold, unless the queue delivers duplicates or its
+	// responses take longer than the visibility timeout.
 	if w.double == 0 && w.lost == 0 && fake.StaleChanges() > 0 && counts.VisibilityExpired == 0 {
 		t.Errorf("%d changes of visibility under a receipt that was over", fake.StaleChanges())
 	}
@@ -269,7 +265,7 @@ func (w *world) checkRepeats(t tester, app *testApp, counts Counts) {
 	for id, posts := range app.byID() {
 		for i := 1; i < len(posts); i++ {
 			before := posts[i-1]
-			// If the queue delivers a message twice, a delete with the older receipt handle may succeed without
+			// If the queue delivers a message twice, it may confirm a delete with the older receipt handle without
 			// deleting it.
 			if before.outcome == queue.Done && counts.Late == 0 && w.double == 0 {
 				t.Errorf("%s was posted again after its success", id)

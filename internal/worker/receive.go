@@ -11,13 +11,13 @@ import (
 
 const (
 	maxReceives        = 64
-	fullReceives       = 8                // this many concurrent receives mean a large backlog
-	receiveMargin      = 30 * time.Second // before a call times out, on top of its wait time
+	fullReceives       = 8                // indicate a large backlog
+	receiveMargin      = 30 * time.Second // before a call times out, in addition to its wait time
 	failedReceiveFirst = 250 * time.Millisecond
 	failedReceiveLimit = 15 * time.Second
 	refusedFirst       = 5 * time.Second // after a permanent refusal
 	refusedLimit       = 30 * time.Second
-	quickReceiveLimit  = 5 * time.Second // for the wait after empty responses that did not wait
+	quickReceiveLimit  = 5 * time.Second // between empty responses that did not wait
 )
 
 type poller struct {
@@ -27,45 +27,44 @@ type poller struct {
 	limiter  *limiterState
 	pace     *pace
 	lane     *lane // nil without a pool
-	// filter reports whether to deliver a message; nil, or a pointer to nil, delivers all.
+	// nil, or a pointer to nil, delivers all messages.
 	filter atomic.Pointer[func(*queue.Message) bool]
 
 	open     map[*openReceive]struct{}
 	asked    int // by open receives
-	expected int // likely messages from these; used in pools
-	// want is the maximum number of open receives. Full responses double it, or halve it if they are slow, at most
-	// once per round trip. Partial responses halve it, and empty ones reset it to one.
+	expected int // expected of those; used in pools
+	// want is the maximum number of open receives. Full responses double it, or halve it if slow, at most once per
+	// round trip. Partial responses halve it, and empty ones reset it to one.
 	want    int
 	changed time.Time
 	full    bool
-	// quick counts empty responses in a row that did not wait.
+	// consecutive empty responses that did not wait
 	quick             int
 	fails             int
 	failed, notBefore time.Time
 }
 
 type openReceive struct {
-	ctx      context.Context
-	cancel   context.CancelFunc
-	asked    int
-	expected int  // used in pools
-	gaveUp   bool // no more messages are expected
-	waited   bool
-	wait     time.Duration
-	// visibility is the visibility timeout at the start of the receive.
+	ctx        context.Context
+	cancel     context.CancelFunc
+	asked      int
+	expected   int  // used in pools
+	gaveUp     bool // no more messages are expected
+	waited     bool
+	wait       time.Duration
 	visibility time.Duration
 	start      time.Time
 	cancelled  bool
 }
 
-// learn adapts want to a response. roundTrip means that the receive took exactly one round trip.
+// learn adapts want. roundTrip means that the receive took exactly one round trip.
 func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
 	p.fails = 0
 	wasFull := p.full
 	p.full = n >= o.asked
 	switch {
 	case p.full && (l == heavy || o.start.Before(p.changed)):
-		// want is already right, or has changed since this receive started.
+		// The value is right, or has changed since this receive started.
 	case p.full && l == crowded:
 		p.want, p.changed = max(p.want/2, 1), now
 	case p.full:
@@ -85,7 +84,7 @@ func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip 
 	return wasFull && p.full
 }
 
-// fail returns how long to wait before the next receive. Concurrent failures count as one.
+// fail returns the wait before the next receive. Concurrent failures count as one.
 func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
 	p.want, p.full = 1, false
 	if o.start.Before(p.failed) && now.Before(p.notBefore) {
@@ -101,7 +100,7 @@ func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random fl
 	return wait
 }
 
-// startReceives starts the receives of all workers of the pool, and completes a drain.
+// startReceives also starts receives of other workers in the pool, and completes a drain.
 func (w *Worker) startReceives(now time.Time) {
 	if w.lane == nil {
 		w.startOwnReceives(now)
@@ -121,7 +120,6 @@ func (w *Worker) startOwnReceives(now time.Time) {
 	}
 }
 
-// receive makes one call after another, as long as messages are wanted.
 func (w *Worker) receive(o *openReceive) {
 	req := queue.ReceiveRequest{CountAtPost: w.core.opts.UncountedReturns}
 	for o != nil {
@@ -166,7 +164,7 @@ func (p *poller) next(now time.Time) *openReceive {
 	n := p.room(now)
 	if n > 0 && p.limiter != nil {
 		if n = min(n, p.permitted(now)); n <= 0 {
-			// The limiter does not report when it has room again, so poll it.
+			// The limiter does not report that it has room, so poll it.
 			if !now.Before(p.limiter.lookAt) {
 				p.limiter.lookAt = now.Add(askLimiterAgain)
 			}
@@ -194,20 +192,19 @@ func (p *poller) next(now time.Time) *openReceive {
 	return o
 }
 
-// mayBegin reports whether another receive may start if there is room for messages.
 func (p *poller) mayBegin(now time.Time) bool {
 	if p.core.phase != running || p.core.workCtx.Err() != nil || !p.gate.open() || len(p.open) >= p.want ||
 		now.Before(p.notBefore) || p.lane != nil && p.lane.resting(now) {
 		return false
 	}
 	// If the process dies, messages with unconfirmed deletes are delivered again. Limit them to the concurrency plus
-	// the messages of two round trips.
+	// two round trips.
 	underWay := 2 * p.pace.rate(p.core.limit) * p.pace.roundTrip.Seconds()
 	return p.messages.unconfirmed <
 		p.core.opts.Concurrency*p.core.opts.Batch.Size+int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
 }
 
-// room returns how many messages to request next. The prefetch is received in batches of ten.
+// room returns how many messages to request next.
 func (p *poller) room(now time.Time) int {
 	if p.lane != nil {
 		return p.lane.room(now)
@@ -226,14 +223,14 @@ func (p *poller) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// Memory reserved for a message that has not arrived.
+// Memory reserved for each message requested.
 const (
 	leastReserved = 64 << 10
 	mostReserved  = 1 << 20 // the largest message
 )
 
-// fitting returns how many messages fit in HeldBytes, at least one if nothing is held. Remote queues have many slow
-// receives open, so their reservations use the typical message size.
+// fitting returns how many messages fit in HeldBytes; at least one if nothing is held. For remote queues, which have
+// many slow receives open, it assumes the typical message size.
 func (p *poller) fitting() int {
 	each := mostReserved
 	if remote := !p.core.opts.UncountedReturns; remote && p.pace.body > 0 {
@@ -245,7 +242,6 @@ func (p *poller) fitting() int {
 	return (p.core.opts.HeldBytes-p.messages.bytes)/each - p.asked
 }
 
-// permitted returns the limiter's maximum for the next receive.
 func (p *poller) permitted(now time.Time) int {
 	room := p.limiter.room(now)
 	if room == 0 {
@@ -267,8 +263,7 @@ func inTens(room, near int) int {
 	return left
 }
 
-// hiddenSince is zero if the receive failed. A receive that failed because it was canceled does not count as a
-// failure.
+// hiddenSince is zero if the receive failed. Failures after a cancellation do not count.
 func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, now time.Time) (hiddenSince time.Time) {
 	delete(p.open, o)
 	p.asked -= o.asked
@@ -320,8 +315,8 @@ func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	}
 }
 
-// waited reports whether the receive seems to have waited on an empty queue: each message was sent after the
-// receive started, or the response was slow and the message had been received before.
+// waited reports whether the receive seems to have waited on an empty queue: each message was sent after it started, or
+// the response was slow and the message had been received before.
 func (p *poller) waited(o *openReceive, msgs []queue.Message, now time.Time) bool {
 	start, end := o.start.Round(0), now.Round(0)
 	long := now.Sub(o.start) > p.usualAnswer(now)
@@ -342,8 +337,8 @@ const (
 	usualAnswerFirst = 300 * time.Millisecond
 )
 
-// usualAnswer returns how long a queue with messages usually takes to respond. If unknown, other queues of the pool
-// provide the estimate.
+// usualAnswer returns how long a queue with messages usually takes to respond. If unknown, it is estimated from the
+// pool's other queues.
 func (p *poller) usualAnswer(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
 	if trip == 0 && p.lane != nil {
@@ -365,7 +360,7 @@ func (p *poller) leastTrip(now time.Time) time.Duration {
 	return p.lane.leastTrip(own, now)
 }
 
-// grace returns the age at which an open receive is assumed to be waiting. Canceling it earlier could lose messages
+// grace returns the age from which an open receive is assumed to be waiting. Canceling it earlier could lose messages
 // in transit, which would stay invisible.
 func (p *poller) grace() time.Duration {
 	if p.pace.roundTrip == 0 {
@@ -374,8 +369,8 @@ func (p *poller) grace() time.Duration {
 	return clamp(3*p.pace.roundTrip, 100*time.Millisecond, time.Second)
 }
 
-// cancelWaiting cancels waiting receives while the gate is closed or the breaker is open. It returns when to call
-// it again.
+// cancelWaiting cancels waiting receives while the gate is closed or the breaker is open. It returns when to call it
+// again.
 func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	if p.gate.open() && !p.limiter.breakerOpen(now) {
 		return time.Time{}
@@ -394,19 +389,19 @@ func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	return next
 }
 
-// load predicts the effect of more concurrent receives.
+// load is the predicted effect of more concurrent receives.
 type load uint8
 
 const (
-	light   load = iota // bring more messages
-	heavy               // only slow down responses
-	crowded             // there are too many already
+	light   load = iota // more messages
+	heavy               // only slower responses
+	crowded             // already too many
 )
 
 // Delays up to loadSlack may have other causes.
 const loadSlack = 250 * time.Millisecond
 
-// loadOf compares a response time with the shortest recent round trip, because an overloaded server slows down.
+// loadOf compares a response time with the shortest recent round trip.
 func loadOf(took, least time.Duration) load {
 	switch {
 	case least == 0 || took <= 3*least+loadSlack:

@@ -10,10 +10,9 @@ import (
 
 var errUsed = errors.New("worker: Run was already called; create another worker with New")
 
-// stopError counts unfinished messages, which become visible again after their visibility timeouts.
+// stopError counts unfinished messages, which become visible after their visibility timeouts.
 type stopError struct {
-	Aborted int
-	// Undeleted messages were processed but may be delivered again.
+	Aborted   int
 	Undeleted int
 }
 
@@ -22,14 +21,13 @@ func (e *stopError) Error() string {
 		"their visibility timeout", e.Aborted, e.Undeleted)
 }
 
-// Time for an aborting worker to delete processed messages and return unposted ones.
+// abortGrace lets an aborting worker delete processed messages and return unposted ones.
 const abortGrace = 2 * time.Second
 
-// Run serves the queue until one of the contexts is done; it can be called only once. When receive is done, the
-// worker drains: it ends its receives, lets deliveries finish, confirms their deletes and returns unposted messages.
-// When work is done, it cancels deliveries and leaves their messages to their visibility timeouts. Run returns nil
-// after a clean drain, otherwise an error that counts unfinished messages. All of the worker's goroutines have exited
-// when it returns.
+// Run serves the queue until one of the contexts is done; it can be called only once. When receive is done, the worker
+// drains: it lets deliveries finish, confirms their deletes and returns unposted messages. When work is done, it
+// cancels deliveries and leaves their messages to their visibility timeouts. Run returns an error that counts
+// unfinished messages, if any. All goroutines have exited when it returns.
 func (w *Worker) Run(receive, work context.Context) error {
 	now := time.Now()
 	w.core.mu.Lock()
@@ -75,7 +73,7 @@ func (w *Worker) maintain() {
 	}
 }
 
-// round runs the maintenance loop once and returns the time of its next run.
+// round returns the time of the next round.
 func (w *Worker) round(now time.Time) time.Time {
 	w.observe(now)
 	if !now.Before(w.nextRound) {
@@ -89,7 +87,7 @@ func (w *Worker) round(now time.Time) time.Time {
 	}
 
 	if w.gate.has(Throttling) && !now.Before(w.app.pauses.until) {
-		w.core.limit = 1 // resume with one delivery at a time
+		w.core.limit = 1 // deliveries resume one at a time
 		w.gate.lift(Throttling)
 	}
 	w.app.watchIdle(now)
@@ -152,7 +150,7 @@ func (w *Worker) enter(p phase) {
 	w.app.stopProbing()
 	w.gate.close(Draining, "the worker is stopping", now)
 	for _, b := range w.batchers() {
-		b.due = now // send lingering entries now
+		b.due = now // send lingering entries
 	}
 	w.proceed(now)
 }
@@ -174,7 +172,7 @@ func (w *Worker) checkDrained() {
 	}
 }
 
-// close ends parked slots immediately and busy ones after their current delivery.
+// close ends parked slots now and busy ones after their delivery.
 func (w *Worker) close() {
 	w.core.mu.Lock()
 	w.core.phase = stopped

@@ -18,8 +18,7 @@ type settler struct {
 	pace       *pace
 }
 
-// settle acts on the results of a delivery and appends the attempts to settled. answered means that the app
-// responded.
+// settle appends the attempts to settled. answered means that the app responded.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
 	_ []Settled, answered bool,
 ) {
@@ -74,7 +73,7 @@ func decisive(results []queue.Result) *queue.Result {
 	return worst
 }
 
-// decide returns the action for a message. If the target throttles, it first closes the gate.
+// decide closes the gate if the target throttles.
 func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time) action {
 	if !now.Before(h.hiddenUntil) {
 		s.messages.expireVisibility(h)
@@ -95,8 +94,7 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 		}
 
 		if !d.lapsed && s.keepable(h, now) {
-			// The message was not processed, so the worker keeps it. Returning it would use up a receive, and it
-			// could end up in the dead-letter queue.
+			// Keep the message: returning it would use up a receive, and could lead to the dead-letter queue.
 			s.core.stats.counts.Throttled++
 			res.Outcome = queue.Postponed
 			res.RetryAfter = d.pause
@@ -142,7 +140,7 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	}
 	if act.verb == remove {
 		s.messages.groupRecovered(e.GroupID)
-	} else { // a message that failed on its last receive also counts: the next may fail the same way
+	} else { // also after the last receive: the next message may fail the same way
 		s.messages.groupFailed(h, later(e.NextRetry, now))
 	}
 
@@ -188,7 +186,6 @@ func (s *settler) withdraw(now time.Time) {
 	}
 }
 
-// postpone keeps a message invisible until its next attempt.
 func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	if h.postponedAt.IsZero() {
 		h.postponedAt = now

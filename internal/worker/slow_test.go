@@ -29,7 +29,7 @@ var slowCases = map[string]slowness{
 	},
 }
 
-// slowly delays receives by slow and deletes by a fifth of that.
+// slowly delays receives by slow, and deletes by a fifth of that.
 func (r *harness) slowly(slow slowness, seed uint64) {
 	d := &dice{r: rand.New(rand.NewPCG(seed, 9))}
 	r.fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
@@ -45,7 +45,6 @@ func (r *harness) slowly(slow slowness, seed uint64) {
 	})
 }
 
-// Three queues with large backlogs share the slots by weight.
 func TestSharesWhenReceivesAreSlow(t *testing.T) {
 	t.Parallel()
 	for name, slow := range slowCases {
@@ -136,17 +135,16 @@ func TestEmptyTimeout(t *testing.T) {
 	}
 }
 
-// A queue that repeatedly becomes empty hardly slows down the other one.
 func TestPriceOfBecomingEmpty(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		slots, burst int
 		every, think time.Duration
-		want         int // minimum turns of the other queue in 8 s, out of slots * 8 s / think
+		want         int // minimum turns of the other queue in 8 s
 	}{
 		{10, 10, 500 * ms, 10 * ms, 7000},
 		{10, 10, 4 * time.Second, 10 * ms, 7200},
-		{10, 30, 100 * ms, 10 * ms, 4800}, // 300 messages per second, in bursts
+		{10, 30, 100 * ms, 10 * ms, 4800}, // 300 messages per second
 		{1, 1, 500 * ms, 100 * ms, 54},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -172,13 +170,12 @@ func TestPriceOfBecomingEmpty(t *testing.T) {
 	}
 }
 
-// A late response reveals whether the queue was empty.
 func TestSlowIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for _, tt := range []struct {
 		name string
-		sent time.Duration // time since the start of the receive
+		sent time.Duration // since the start of the receive
 		want time.Time
 	}{
 		{"the messages were there", -time.Minute, time.Time{}},
@@ -283,7 +280,6 @@ func TestDurationsOfCallsAreForgotten(t *testing.T) {
 	}
 }
 
-// A server that handles receives one at a time gets only as many as it can answer in a few round trips.
 func TestReceivesDoNotCrowdASlowServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -315,7 +311,7 @@ func TestReceivesDoNotCrowdASlowServer(t *testing.T) {
 		}
 		took := time.Since(begin)
 		t.Logf("1500 in %v, %d receives at once, shares %v", took, most, c.shares(1500))
-		if took > 25*time.Second { // 150 receives of 100 ms, a third of them for each queue
+		if took > 25*time.Second { // 150 receives of 100 ms
 			t.Errorf("1500 messages took %v, the server can do it in 15 s", took)
 		}
 		if most > 30 {
@@ -369,7 +365,7 @@ func TestWantFollowsTheLoad(t *testing.T) {
 	now := time.Now()
 	r := poller{want: 16}
 	for i, tt := range []struct {
-		begun time.Duration // how long ago the receive started
+		begun time.Duration // age of the receive
 		load  load
 		want  int
 	}{
@@ -425,7 +421,6 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 	}
 }
 
-// A queue with plenty wants all slots, even while none of its receives is open.
 func TestQueueWithPlentyClaimsAllBetweenReceives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

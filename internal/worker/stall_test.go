@@ -12,7 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// suspend simulates a suspended machine, but not the queue's clock: tests call Redeliver for that.
+// suspend does not advance the queue's clock: tests call Redeliver for that.
 func (r *harness) suspend(d time.Duration) {
 	now := time.Now()
 	r.w.core.mu.Lock()
@@ -53,7 +53,7 @@ func TestSuspendLapsesWhatIsInWork(t *testing.T) {
 						t.Fatal(other, err)
 					}
 					after(2 * time.Minute)
-					// Neither a success nor a failure affected the other worker's receive.
+					// The other worker's receive was not affected.
 					m, _ := fake.Message(ids[0])
 					if m.Place != queuetest.FakeInFlight || time.Until(m.VisibleAt) < 50*time.Minute || fake.StaleChanges() != 0 {
 						t.Errorf("the other worker's message: %+v, %d stale changes", m, fake.StaleChanges())
@@ -111,7 +111,6 @@ func TestAnswerFromBeforeASuspendIsNotTrusted(t *testing.T) {
 	})
 }
 
-// The worker deletes the message with its new receipt handle.
 func TestLapsedMessageThatComesBackHereIsFinished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,29 +10,28 @@ import (
 
 // Status is a snapshot of a worker.
 type Status struct {
-	Name  string // from [Options]
+	Name  string
 	Phase string // "not started", "running", "draining", "aborting" or "stopped"
 	// Receiving is false if the gate is closed or the limiter's breaker is open; Reasons explains why.
 	Receiving bool
 	Reasons   []Reason
 
-	// Concurrency is the configured limit; Limit is lower for a while after an outage or a pause.
+	// Limit is lower than the configured Concurrency for a while after an outage or a pause.
 	Concurrency, Limit int
-	// InWork counts deliveries in flight and Polls open receives. The others count messages: Prefetched ones wait
-	// for a slot, Waiting ones for earlier messages of their FIFO group, Postponed ones for another delivery, and
-	// Unconfirmed ones for their delete.
+	// InWork counts deliveries, Polls open receives, and the others messages: Prefetched ones wait for a slot, Waiting
+	// ones for earlier messages of their FIFO group, Postponed ones for another delivery, and Unconfirmed ones for
+	// their delete.
 	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
 
-	Counts    Counts  // since the start of Run
-	PerSecond float64 // settled, averaged over about 10 s
-	// ServiceTime is the average duration of a delivery; 0 if unknown.
+	Counts      Counts  // since the start of Run
+	PerSecond   float64 // settled, averaged over about 10 s
 	ServiceTime time.Duration
 
-	// Oldest is the age of the oldest held message. LongestWait is the longest time between send and delivery in the
+	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending to delivery in the
 	// last minute. Both are 0 without messages.
 	Oldest, LongestWait time.Duration
-	// LongestDelivery is the age of the longest-running delivery; LongestID and LongestGroup identify its message.
-	// LongestGroup is set only on a FIFO queue.
+	// LongestDelivery is the age of the oldest delivery, LongestID and LongestGroup its message. LongestGroup is set
+	// only on FIFO queues.
 	LongestDelivery         time.Duration
 	LongestID, LongestGroup string
 	// Recent covers the last five minutes.
@@ -40,7 +39,7 @@ type Status struct {
 	// Turns counts messages started in the last minute; TurnShare is their fraction of the pool's, 0 to 1.
 	Turns     int64
 	TurnShare float64
-	LimitedBy string     // during a limited period
+	LimitedBy string     // "" outside of limited periods
 	LastError *LastError // may be nil
 }
 
@@ -54,13 +53,13 @@ type LastError struct {
 type Counts struct {
 	// Duplicates are receives of messages already held or done; Received includes them.
 	Received, Duplicates int64
-	// Posted counts messages whose delivery started; Done to Postponed count results. Aborted deliveries were
-	// canceled because Run was ending; Late ones ended after their visibility timeout.
+	// Posted counts started deliveries; Done to Postponed count results. Aborted deliveries were canceled because Run
+	// was ending; Late ones ended after their visibility timeout.
 	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
-	// DeletesLost counts deletes that the worker gave up; Expired counts messages past their retention.
+	// DeletesLost counts deletes given up; Expired counts messages past their retention.
 	Deleted, DeletesLost, Expired, Filtered int64
-	// Returned counts unposted messages made visible again. VisibilityExpired counts timeouts that expired while
-	// the worker held the message.
+	// Returned counts unposted messages made visible again. VisibilityExpired counts timeouts that expired while the
+	// message was held.
 	Extended, Returned, VisibilityExpired int64
 	Polls, DeleteCalls, ChangeCalls       int64
 	Promoted                              int64 // turns out of order because of MaxWait

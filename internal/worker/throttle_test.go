@@ -160,7 +160,7 @@ func TestEndsOfDeliveriesAreCounted(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		result queue.Result
-		paused bool // paused before the delivery ends, so that the message is not kept
+		paused bool // before the delivery ends, so that the message is not kept
 		want   Counts
 	}{
 		{"done", queue.Result{Outcome: queue.Done}, false, Counts{Done: 1}},
@@ -198,7 +198,6 @@ func TestEndsOfDeliveriesAreCounted(t *testing.T) {
 	}
 }
 
-// During a pause of any length, held messages are postponed and stay invisible.
 func TestThrottledPrefetch(t *testing.T) {
 	t.Parallel()
 	for _, pause := range []time.Duration{2 * time.Second, 30 * time.Second, 3 * time.Minute} {

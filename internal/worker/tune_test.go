@@ -41,7 +41,6 @@ func TestTuneChangesTheConcurrency(t *testing.T) {
 	})
 }
 
-// The settings at the time of the failure apply.
 func TestTuneChangesTheDelayAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +65,6 @@ func TestTuneChangesTheDelayAfterAFailure(t *testing.T) {
 	})
 }
 
-// An extension uses the visibility timeout of the message's receive.
 func TestTuneChangesTheVisibilityOfLaterReceives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +78,7 @@ func TestTuneChangesTheVisibilityOfLaterReceives(t *testing.T) {
 		r.send(1, "")
 		after(3 * time.Minute)
 
-		// The first message is extended after 30, 60 and 90 s, the second never.
+		// The first message is extended after 30, 60 and 90 s.
 		if c := r.w.Status().Counts; c.Done != 2 || c.VisibilityExpired > 0 || c.Extended != 3 {
 			t.Errorf("%d extensions, want 3; %+v", c.Extended, c)
 		}

@@ -3,22 +3,20 @@ package worker
 type demand uint8
 
 const (
-	// noDemand means that there is no work for another slot.
 	noDemand demand = iota
-	// openDemand means that open receives may still bring messages for the slot. In strict order, lower queues wait
-	// for them.
+	// openDemand means that open receives may still bring messages for the slot. In strict order, lower queues wait for
+	// them.
 	openDemand
 	// hasDemand means that the queue holds or expects a message for the slot.
 	hasDemand
 )
 
-// Credits that differ by less are equal.
+// Credits that differ by less than sameCredit are equal.
 const sameCredit = 1e-9
 
-// takeTurn picks one of the queues that want the turn by smooth weighted round robin; nil if no queue wants it.
-// Each of them gains credit in proportion to its weight, and the one with the highest credit pays for the turn.
-// Other queues gain nothing. random breaks ties, so that queues of equal weight have equal chances on each
-// instance.
+// takeTurn picks one of the queues that want the turn, or nil, by smooth weighted round robin: these queues gain credit
+// in proportion to their weights, and the one with the most pays for the turn. random breaks ties, so that queues of
+// equal weight have equal chances on each instance.
 func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (taker *lane) {
 	total, tied := 0, 0
 	for _, l := range lanes {
@@ -48,8 +46,7 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 	return taker
 }
 
-// firstInOrder returns the first queue with demand. It returns -1 if no queue has work or an earlier one has
-// openDemand.
+// firstInOrder returns the first queue with demand, or -1 if there is none or an earlier queue has openDemand.
 func firstInOrder(n int, demandOf func(int) demand) int {
 	for i := range n {
 		switch demandOf(i) {

@@ -16,7 +16,7 @@ func lanesOf(weights ...int) (lanes []*lane) {
 	return lanes
 }
 
-// shareTurns takes n turns and counts them per queue.
+// shareTurns counts n turns by queue.
 func shareTurns(n int, lanes []*lane, wants func(*lane) bool) map[*lane]int {
 	got := map[*lane]int{}
 	for range n {
@@ -25,8 +25,6 @@ func shareTurns(n int, lanes []*lane, wants func(*lane) bool) map[*lane]int {
 	return got
 }
 
-// At any time, each queue with work has received its share to within two turns, however often other queues become
-// empty.
 func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -65,7 +63,6 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 	})
 }
 
-// All orders of the first three turns are equally likely, and all queues get equal shares in the long run.
 func TestEqualWeightsAreInRandomOrder(t *testing.T) {
 	t.Parallel()
 	const starts = 60_000
@@ -112,7 +109,6 @@ func TestEqualWeightsAreInRandomOrder(t *testing.T) {
 	}
 }
 
-// A queue of weight 1 in 100 gets one turn in a hundred.
 func TestIdleQueueSavesUpNoTurns(t *testing.T) {
 	t.Parallel()
 	lanes := lanesOf(99, 1)

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// visibilityChanger extends visibility timeouts, delays retries and returns unposted messages.
 type visibilityChanger struct {
 	core     *core
 	messages *inventory
@@ -36,8 +35,8 @@ func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
 	}
 }
 
-// change queues a visibility change. A message has at most one pending or in flight, because two could arrive in
-// the wrong order.
+// change queues a visibility change. Each message has at most one pending or in flight, because two could arrive in the
+// wrong order.
 func (v *visibilityChanger) change(p pending, due time.Time) {
 	if p.h.changing {
 		p.h.following = &p
@@ -123,8 +122,8 @@ func (v *visibilityChanger) extended(p pending, err error, class errorClass, sta
 	v.ended(h, now)
 }
 
-// tryAgain retries a failed change. If it may have been applied, it is retried only while the message is invisible
-// either way: a later retry could make a message visible that another worker has received.
+// tryAgain retries a change that may have been applied only while the message is invisible either way: a later retry
+// could make a message visible that another worker has received.
 func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, start, now time.Time) {
 	p.tries++
 	if end := start.Add(p.visibility); class == uncertain && end.Before(p.until) {
@@ -151,9 +150,9 @@ func (v *visibilityChanger) delayRetry(h *held, at, now time.Time) {
 	v.change(p, v.core.lingerUntil(now, h.hiddenUntil))
 }
 
-// release drops a message that becomes visible when its timeout expires. The messages behind it in its FIFO group are
-// returned, unless it failed on its last receive: they have been received as often, and another receive might
-// dead-letter them without being posted.
+// release drops a message that becomes visible when its timeout expires, and returns the messages behind it in its FIFO
+// group. After a failure on the last receive, it keeps them: they have been received as often, and another receive
+// might dead-letter them without being posted.
 func (v *visibilityChanger) release(h *held, now time.Time) {
 	if h.dead {
 		v.messages.leaveGroup(h, now)

@@ -13,7 +13,7 @@ type Worker struct {
 	core       *core
 	queue      Queue
 	deliverer  Deliverer
-	batches    BatchDeliverer // nil for one message per delivery
+	batches    BatchDeliverer // nil delivers single messages
 	messages   *inventory
 	gate       *gate
 	app        *appMonitor
@@ -27,8 +27,8 @@ type Worker struct {
 	lane       *lane // nil without a pool
 	pace       *pace
 
-	nextRound time.Time     // of a check of all held messages
-	drained   chan struct{} // closed after the drain
+	nextRound time.Time // when to check all held messages
+	drained   chan struct{}
 }
 
 // New returns a worker that is idle until [Worker.Run] is called. opts may be nil.
@@ -71,7 +71,7 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 	return w
 }
 
-// proceed starts everything that is possible now. It is called at the end of every step that holds the lock.
+// proceed starts everything that is possible now, at the end of every step that holds the lock.
 func (w *Worker) proceed(now time.Time) {
 	w.obeyGate(now)
 	w.startDeliveries(nil, now)
@@ -79,8 +79,8 @@ func (w *Worker) proceed(now time.Time) {
 	w.startReceives(now)
 }
 
-// While the gate is closed, obeyGate cancels receives that wait and, unless only throttling closed it, returns unposted
-// messages.
+// obeyGate cancels waiting receives while the gate is closed. Unless only throttling closed it, obeyGate also returns
+// unposted messages.
 func (w *Worker) obeyGate(now time.Time) {
 	if w.gate.open() {
 		return
@@ -107,8 +107,8 @@ func (w *Worker) stalled(gap, hidden time.Duration) {
 	notify(w.core, w.core.events.Stalled, Stalled{For: gap})
 }
 
-// Pause stops receiving until [Worker.Resume]. Deliveries in flight continue; unposted messages are returned. A
-// second call replaces the reason.
+// Pause stops receiving until [Worker.Resume]. Deliveries in flight continue; unposted messages are returned. A second
+// call replaces the reason.
 func (w *Worker) Pause(reason string) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -125,9 +125,8 @@ func (w *Worker) Resume() {
 	w.proceed(time.Now())
 }
 
-// Gate sets whether the app is ready. If it has not been called before [Worker.Run], the worker probes the app itself.
-// Opening the gate also ends the probes after an outage, and deliveries resume one at a time. reason explains why the
-// gate is closed.
+// Gate sets whether the app is ready; reason explains why it is not. If Gate has not been called before [Worker.Run],
+// the worker probes the app itself. Opening the gate also ends an outage: deliveries resume one at a time.
 func (w *Worker) Gate(open bool, reason string) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -136,16 +135,16 @@ func (w *Worker) Gate(open bool, reason string) {
 	w.proceed(now)
 }
 
-// SetMaxReceives changes [Options].MaxReceives while the worker runs; 0 means unknown. Shortly after an increase, a
-// message may be delivered after later messages of its group.
+// SetMaxReceives changes [Options].MaxReceives; 0 means unknown. Shortly after an increase, a message may be delivered
+// after later messages of its group.
 func (w *Worker) SetMaxReceives(n int) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
 	w.core.opts.MaxReceives = n
 }
 
-// SetFilter applies to messages received from now on: those that do not match are deleted without being posted. A nil
-// match delivers all. SetFilter may be called before [Worker.Run]. match must be safe for concurrent use.
+// SetFilter applies to messages received from now on; those that do not match are deleted without being posted. A nil
+// match delivers all. match must be safe for concurrent use.
 func (w *Worker) SetFilter(match func(*queue.Message) bool) { w.poller.filter.Store(&match) }
 
 // Tuning contains the [Options] that can change while a worker runs.
@@ -158,8 +157,8 @@ type Tuning struct {
 	Retention              time.Duration
 }
 
-// Tune applies settings to all attempts that end from now on. If concurrency decreases, deliveries in flight finish
-// first. Messages keep the visibility timeout of their receive. A worker of a pool ignores Concurrency.
+// Tune applies settings to all attempts that end from now on. Deliveries in flight finish even if concurrency
+// decreases. Messages keep the visibility timeout of their receive. A worker of a pool ignores Concurrency.
 func (w *Worker) Tune(t *Tuning) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -210,7 +209,7 @@ func (w *Worker) Status() Status {
 		if took := now.Sub(h.startedAt); h.stage == posting && took >= s.LongestDelivery {
 			s.LongestDelivery = took
 			s.LongestID = h.msg.ID
-			if w.core.opts.FIFO { // on a standard queue, a group blocks no messages
+			if w.core.opts.FIFO { // a group blocks messages only on FIFO queues
 				s.LongestGroup = h.msg.GroupID
 			}
 		}
@@ -253,7 +252,6 @@ func (w *Worker) statusOfLimiter(s *Status, now time.Time) {
 	}
 }
 
-// InWork describes the message's attempt in flight, if any.
 func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()

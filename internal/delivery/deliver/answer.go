@@ -21,18 +21,18 @@ type protocol struct {
 }
 
 type answer struct {
-	head     *http.Response // nil if no response headers were read
+	head     *http.Response // nil if no headers were read
 	first    []byte         // start of the body; valid until the next exchange
-	sent     bool           // at least one byte of the request may have reached the app
+	sent     bool           // at least one byte may have reached the app
 	started  bool           // at least one byte was read
 	success  bool
 	broken   bool // a success with an incomplete body
 	whole    bool // the body was read to its end
 	wanted   steering
-	problem  string        // why an instruction was ignored; may be ""
+	problem  string        // why an instruction was ignored, or ""
 	extended time.Duration // inactivity timeout chosen by the app
 	err      error         // why head is nil or the body incomplete
-	keep     bool          // reusable
+	keep     bool          // reuse conn
 	conn     *conn
 	pool     *connpool.Pool[*conn]
 }
@@ -72,7 +72,7 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	return a
 }
 
-// Informational responses count as activity and may carry instructions. readHead returns the final one.
+// readHead returns the final response. Informational ones count as activity and may carry instructions.
 func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	for {
 		c.limit = maxAnswerHead
@@ -101,7 +101,7 @@ func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	}
 }
 
-// readBody reads at most maxBody bytes and keeps the first keep bytes. An error means that the body is incomplete.
+// readBody reads at most maxBody bytes and keeps the first keep bytes. It returns an error if the body is incomplete.
 func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err error) {
 	c.first = c.first[:0]
 	if body == http.NoBody {
@@ -126,7 +126,7 @@ func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err erro
 	return false, nil
 }
 
-// takePlainHead parses most success responses faster than net/http. It returns nil for any other response.
+// takePlainHead parses most success responses faster than net/http, or returns nil.
 func (c *conn) takePlainHead(p *protocol) *http.Response {
 	if p.headers {
 		return nil
@@ -230,7 +230,7 @@ type exactBody struct {
 	left int64
 }
 
-// Read returns [io.ErrUnexpectedEOF] if the connection ends before the body is complete.
+// Read returns [io.ErrUnexpectedEOF] if the body is incomplete.
 func (b *exactBody) Read(p []byte) (int, error) {
 	n, err := b.conn.buf.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)

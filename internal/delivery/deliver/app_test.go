@@ -32,7 +32,7 @@ type appConn struct {
 	net.Conn
 	app *app
 	buf *bufio.Reader
-	n   int64 // number of the connection, counted from 1
+	n   int64 // of the connection, from 1
 }
 
 type post struct {
@@ -111,7 +111,6 @@ func (a *app) pipe(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
-// start returns a client of an app. change modifies the client's options.
 func start(t testing.TB, script func(*appConn), change ...func(*Options)) (*Client, *app) {
 	a := &app{script: script}
 	return newHTTP(t, append([]func(*Options){func(o *Options) { o.Target = a.listen(t) }}, change...)...), a

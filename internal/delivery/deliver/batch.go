@@ -25,7 +25,7 @@ func (h *requestHead) appendBatchHead(b []byte, p *content, trace *TraceContext)
 	return append(b, "\r\n"...)
 }
 
-// batchID returns the ID with which a batch is signed. The same messages always get the same ID.
+// batchID returns the ID with which a batch is signed; equal for the same messages.
 func batchID(batch []*queue.Message) string {
 	sum := sha256.New()
 	for _, m := range batch {
@@ -34,8 +34,7 @@ func batchID(batch []*queue.Message) string {
 	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// readFailures reads the IDs of failed messages. A body that reports no failures is ignored, because many apps just
-// return "OK".
+// readFailures reads the IDs of failed messages. It ignores any other body, because many apps just return "OK".
 func (p *content) readFailures(a *answer) (problem string) {
 	if !a.whole {
 		return "answer to a batch longer than 64 KiB"
@@ -53,7 +52,7 @@ func (p *content) readFailures(a *answer) (problem string) {
 
 const behindReason = "an earlier message of its group is not done"
 
-// InParts delivers messages in order: those for which alone returns true one by one, the others together. It returns
+// InParts delivers messages in order, those for which alone returns true one by one and the others together. It returns
 // one result per message. If deliver returns fewer results than messages, it is called again with the rest.
 //
 // On a FIFO queue, a message that is not done holds back later messages of its group. If a part is throttled or does
@@ -61,7 +60,7 @@ const behindReason = "an earlier message of its group is not done"
 func InParts(ms []*queue.Message, fifo bool, alone func(*queue.Message) bool,
 	deliver func(part []*queue.Message) []queue.Result) []queue.Result {
 	results := make([]queue.Result, len(ms))
-	stopped := map[string]queue.Result{} // by group, for messages behind an unfinished one
+	stopped := map[string]queue.Result{} // by group
 	for next := 0; next < len(ms); {
 		var part []*queue.Message
 		var places []int

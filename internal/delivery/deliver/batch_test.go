@@ -24,8 +24,6 @@ func lettersOf(results []queue.Result) (s string) {
 	return s
 }
 
-// A batch is posted like a Lambda event, and the app can respond like a function. A response that is not JSON means
-// that all messages are done.
 func TestAppGetsSeveralMessages(t *testing.T) {
 	t.Parallel()
 	long := `{"batchItemFailures":[]` + strings.Repeat(" ", maxAnswerBody) + "}"
@@ -98,13 +96,11 @@ func TestBatchOfOne(t *testing.T) {
 	}
 }
 
-// Scheduled runs are posted alone, between the batches. On a FIFO queue, messages behind a failed one of their
-// group are not posted.
 func TestRunsAreNotBatched(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, arn string
-		given     []string // names that start with @ are scheduled runs
+		given     []string // @ marks scheduled runs
 		fails     string   // the message that fails
 		posts     []string
 		want      string
@@ -192,7 +188,6 @@ func TestBatchNeedsAnARN(t *testing.T) {
 	}
 }
 
-// Even if only one message is recorded, its recorder receives the exchange of the whole batch.
 func TestExchangeOfABatchIsRecorded(t *testing.T) {
 	t.Parallel()
 	var got []*Exchange

@@ -18,8 +18,8 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkDeliver alternates Deliver with a net/http client. "ratio" is Deliver's rate divided by the client's;
-// "cpu-ratio" is the client's CPU time per request divided by Deliver's. Both include the app's CPU time.
+// BenchmarkDeliver compares Deliver with a net/http client: "ratio" is its relative rate, and "cpu-ratio" the client's
+// CPU time per request divided by Deliver's, both including the app's CPU time.
 func BenchmarkDeliver(b *testing.B) {
 	for _, connections := range []int{1, 10, 50} {
 		b.Run(fmt.Sprint(connections), func(b *testing.B) { benchmarkDeliver(b, connections) })
@@ -95,7 +95,6 @@ type cost struct{ wall, cpu time.Duration }
 
 func (c *cost) add(other cost) { c.wall += other.wall; c.cpu += other.cpu }
 
-// spend calls f n times in total.
 func spend(goroutines, n int, f func()) cost {
 	var left atomic.Int64
 	left.Store(int64(n))

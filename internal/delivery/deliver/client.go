@@ -19,8 +19,8 @@ type Client struct {
 	head      *requestHead
 	transport *transport
 	single    protocol
-	batches   protocol // for batches
-	record    string   // constant end of each batch record; "" disables batches
+	batches   protocol
+	record    string // end of each batch record; "" disables batches
 	fifo      bool
 	deadline  time.Duration
 	trace     func(context.Context, *queue.Message) TraceContext // may be nil
@@ -81,14 +81,14 @@ func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	}
 	p := content{message: m, run: run, body: m.Body}
 	if run != nil {
-		p.body = "" // a scheduled run has no body
+		p.body = ""
 	}
 	return c.deliver(ctx, &p)
 }
 
 // DeliverBatch posts several messages in one request, in the format of Lambda events. The app may respond with
-// batchItemFailures. Scheduled runs are posted alone, and so are all messages if [Options].QueueARN is empty. On a
-// FIFO queue, a message that is not done holds back later messages of its group.
+// batchItemFailures. Scheduled runs are posted alone, as are all messages without [Options].QueueARN. On a FIFO queue,
+// a message that is not done holds back later messages of its group.
 func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	isAlone := func(m *queue.Message) bool { return c.record == "" || m.Run != nil }
 	return InParts(ms, c.fifo, isAlone, func(part []*queue.Message) []queue.Result {
@@ -114,7 +114,7 @@ type content struct {
 	run     *scheduledRun    // nil for ordinary messages
 	batch   []*queue.Message // nil for a single message
 	body    string
-	failed  map[string]bool // IDs, in a batch
+	failed  map[string]bool // by ID, in a batch
 }
 
 type scheduledRun struct {
@@ -122,7 +122,7 @@ type scheduledRun struct {
 	target string
 }
 
-// runOf returns nil for an ordinary message, and an error if the run's path is invalid.
+// runOf returns nil for an ordinary message.
 func runOf(m *queue.Message) (*scheduledRun, error) {
 	if m.Run == nil {
 		return nil, nil
@@ -211,7 +211,7 @@ func (c *Client) recorder(p *content) func(*Exchange) {
 }
 
 // Probe returns nil if the app accepts connections. It completes the TLS handshake, because servers log incomplete
-// handshakes.
+// ones.
 func (c *Client) Probe(ctx context.Context) error {
 	if err := c.transport.probe(ctx); err != nil {
 		return &queue.Error{Message: connectReason(err, min(c.reasons.dialing, probeWait)), Err: err}

@@ -18,10 +18,9 @@ import (
 )
 
 const (
-	// writeGrace is how long writing may continue after the response has arrived.
+	// writeGrace limits writing after the response has arrived.
 	writeGrace = 50 * time.Millisecond
-	// Requests longer than writeChunk are written in a separate goroutine while the response is read, so that the
-	// app can respond early.
+	// Longer requests are written in a separate goroutine, so that the app can respond early.
 	writeChunk    = 32 << 10
 	maxAnswerHead = 64 << 10
 	readBuffer    = 4 << 10
@@ -34,7 +33,7 @@ const (
 	drainTime = time.Second
 )
 
-// These errors replace the parser's, which quote the response.
+// The parser's errors would quote the response.
 var (
 	errHeadTooLong = errors.New("the answer's headers are longer than 64 KiB")
 	errGarbled     = errors.New("the answer is not HTTP")
@@ -57,31 +56,30 @@ func isClosed(err error) bool {
 // conn carries one exchange at a time and monitors its activity.
 type conn struct {
 	*connpool.Peeker
-	stream io.ReadWriteCloser // TLS over raw, or raw itself
+	stream io.ReadWriteCloser // TLS over raw, or raw
 	raw    net.Conn
 	buf    *bufio.Reader // reads through conn.Read
 	out    []byte        // request headers, then chunks of the body
 
-	// The next exchange reuses the following buffers.
-	scrap    []byte        // for reading the body
+	// Buffers for the next exchange, too.
+	scrap    []byte
 	first    []byte        // kept part of the body
-	response http.Response // for simple responses
-	body     exactBody     // of a simple response
+	response http.Response // of simple responses
+	body     exactBody     // of simple responses
 
 	idle    time.Duration // maximum time without activity
 	end     time.Time     // zero if none
-	written int64         // bytes passed to the kernel
+	written int64         // bytes
 	read    int64         // bytes of the response
-	limit   int64         // response bytes that may still be read
+	limit   int64         // bytes that may still be read
 	resting bool          // the next read restarts the idle timeout
 	readErr error
 	stopped atomic.Bool // reads and writes fail from now on
-	closing atomic.Bool // the response has arrived, so writing must end
+	closing atomic.Bool // the response has arrived
 	watch   *watch      // of the latest exchange's context; nil if that cannot end
 
-	// Results of the app's instructions.
 	extended bool   // the app chose the idle timeout
-	problem  string // why an instruction was ignored; may be ""
+	problem  string // why an instruction was ignored, or ""
 }
 
 func newConn(raw net.Conn) *conn {
@@ -171,8 +169,8 @@ func (c *conn) Close() error {
 	return c.raw.Close()
 }
 
-// watch aborts a connection's exchanges when their context is done. Deliveries share a context, and registering with
-// it for each exchange would contend for its lock, so a watch lasts until an exchange with another context.
+// watch aborts a connection's exchanges when their context is done. It lasts until an exchange with another context:
+// deliveries share a context, and registering with it for each exchange would contend for its lock.
 type watch struct {
 	conn       *conn
 	done       <-chan struct{}
@@ -182,7 +180,7 @@ type watch struct {
 	exchanging bool
 }
 
-// startWatch begins an exchange. It returns nil if the context cannot end.
+// startWatch returns nil if the context cannot end.
 func (c *conn) startWatch(ctx context.Context) *watch {
 	done := ctx.Done()
 	if c.watch == nil || c.watch.done != done {
@@ -202,7 +200,6 @@ func (c *conn) startWatch(ctx context.Context) *watch {
 	return c.watch
 }
 
-// set does nothing for a nil watch.
 func (w *watch) set(exchanging bool) {
 	if w != nil {
 		w.mu.Lock()
@@ -211,7 +208,7 @@ func (w *watch) set(exchanging bool) {
 	}
 }
 
-// abort stops an exchange in progress. A connection between two exchanges stays usable.
+// abort stops an exchange in progress. Between two exchanges, the connection stays usable.
 func (w *watch) abort() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -261,7 +258,7 @@ func (c *conn) exchangeLong(body string, p *protocol) answer {
 		w.finish(false)
 	}
 	if c.written == 0 {
-		// Nothing was sent, so any data read is not the response.
+		// any data read is not the response
 		return answer{err: w.err}
 	}
 	return a
@@ -284,7 +281,7 @@ func (w *writer) run(body string) {
 	close(w.done)
 }
 
-// finish reports whether the whole request was written. With wait, writing gets a short grace period; otherwise it is
+// finish reports whether the whole request was written. With wait, writing may continue for writeGrace; otherwise it is
 // aborted.
 func (w *writer) finish(wait bool) bool {
 	if w == nil {

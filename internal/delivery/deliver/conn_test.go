@@ -45,12 +45,11 @@ func TestDeadlinesOfAConnection(t *testing.T) {
 		c.stop()
 		past := time.Unix(1, 0).Sub(now)
 		check("stopped", past, past)
-		c.extend() // called by a goroutine that has not noticed the stop yet
+		c.extend() // by a goroutine that has not noticed the stop yet
 		check("stopped for good", past, past)
 	})
 }
 
-// If the context ends while the response is read, the connection is closed, and the next message is not affected.
 func TestContextEndsWithTheAnswer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -86,7 +85,6 @@ func TestContextAbortsLaterExchangesOfAConnection(t *testing.T) {
 	})
 }
 
-// countedContext counts registered functions.
 type countedContext struct {
 	context.Context
 	done               chan struct{}
@@ -128,7 +126,6 @@ func (c afterRead) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// A connection is not reused if its last request was only partially written.
 func TestHalfWrittenRequestIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,10 +12,11 @@ const exchangeBody = 16 << 10
 
 // Exchange is one POST request and its response. Header values that may be secret are masked.
 type Exchange struct {
-	// Head is the request line and the headers, without line breaks.
+	// Head contains the request line and the headers, without line breaks.
 	Head []string
 	Body string
-	// Answer is the status line and the sorted headers; nil without a response. AnswerBody is truncated to 16 KiB.
+	// Answer contains the status line and the sorted headers; nil without a response. AnswerBody is truncated to 16
+	// KiB.
 	Answer     []string
 	AnswerBody string
 	Began      time.Time
@@ -35,7 +36,7 @@ func newExchange(r *request, a *answer) *Exchange {
 	return x
 }
 
-// answerHeaders returns the sorted headers, including some that the HTTP parser removes.
+// answerHeaders includes headers that the HTTP parser removes.
 func answerHeaders(head *http.Response) (lines []string) {
 	all := head.Header.Clone()
 	if head.Close {

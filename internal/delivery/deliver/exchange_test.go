@@ -20,8 +20,8 @@ type fate int
 
 const (
 	kept    fate = iota
-	closed       // closed by the app
-	dropped      // closed by the client, because it may be out of sync
+	closed       // by the app
+	dropped      // by the client, because the connection may be out of sync
 )
 
 func TestOddAnswers(t *testing.T) {
@@ -97,7 +97,7 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// After a connection is closed, the app may be processing the message, so the client does not post it again.
+// After a connection is closed, the app may be processing the message.
 func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 	t.Parallel()
 	for _, m := range []*queue.Message{
@@ -120,7 +120,6 @@ func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 	}
 }
 
-// A message is sent once, on a new connection, if the app has closed the kept one.
 func TestClosedWhileUnused(t *testing.T) {
 	t.Parallel()
 	closed := make(chan struct{})
@@ -169,7 +168,6 @@ func (c spoilable) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A kept connection that accepts no bytes is replaced once; a new connection is not replaced.
 func TestNothingWritten(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{"short": "x", "long": strings.Repeat("x", 2*writeChunk)} {
@@ -253,7 +251,6 @@ func TestEarlyAnswers(t *testing.T) {
 	}
 }
 
-// Endless and highly compressed bodies are read only up to the limit.
 func TestEndlessBodies(t *testing.T) {
 	t.Parallel()
 	endless := func(encoding string, part []byte) func(*appConn) {

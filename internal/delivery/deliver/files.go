@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// TLSFiles are paths of PEM files, which are checked for changes before each connection. The zero value means the
-// system's CAs and no client certificate.
+// TLSFiles are paths of PEM files, which are checked for changes before each connection.
 type TLSFiles struct {
 	// CA contains the trusted certificate authorities; "" means the system's.
 	CA string
@@ -26,7 +25,6 @@ const expiryWarning = 14 * 24 * time.Hour
 
 const expiryAgain = 24 * time.Hour
 
-// identity holds the certificates loaded from files.
 type identity struct {
 	files TLSFiles
 	base  *tls.Config
@@ -55,7 +53,7 @@ func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead))
 	return i, nil
 }
 
-// config returns the TLS configuration. It keeps the previous one while the files are unreadable or invalid.
+// config keeps the previous configuration while the files are unreadable or invalid.
 func (i *identity) config(now time.Time) *tls.Config {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -89,7 +87,7 @@ func (i *identity) read() (seen [3]string, err error) {
 			continue
 		}
 		info, err := os.Stat(path)
-		if err == nil && !info.Mode().IsRegular() { // opening a FIFO would block the delivery
+		if err == nil && !info.Mode().IsRegular() { // opening a FIFO would block
 			err = errors.New("not a regular file")
 		}
 

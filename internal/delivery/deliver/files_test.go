@@ -25,7 +25,6 @@ import (
 	"tendril/queue"
 )
 
-// authority is a CA.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -38,7 +37,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue returns a certificate for name. The first certificate is the authority's own.
+// issue returns a certificate for name. The first is the authority's own.
 func (a *authority) issue(t testing.TB, name string, until time.Time) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -82,8 +81,7 @@ func writePEM(path, kind string, der []byte) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// mutual starts a server that requires client certificates signed by a. Its own certificate is for name and also
-// signed by a. client holds the name of the last client.
+// mutual starts a server that requires client certificates signed by a. client holds the name of the last client.
 func mutual(t testing.TB, a *authority, name string, most uint16) (url string, f TLSFiles, client *atomic.Value) {
 	t.Helper()
 	dir := t.TempDir()
@@ -106,7 +104,6 @@ func mutual(t testing.TB, a *authority, name string, most uint16) (url string, f
 	return strings.Replace(server.URL, "127.0.0.1", "localhost", 1), f, client
 }
 
-// Files are replaced while connections are open, and an expiring certificate is reported only once a day.
 func TestClientCertificate(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -150,7 +147,7 @@ func TestClientCertificate(t *testing.T) {
 	}
 }
 
-// Probes are refused as well. With TLS 1.3, the message may have been sent before the refusal.
+// With TLS 1.3, the message may have been sent before the refusal.
 func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -171,7 +168,7 @@ func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 			change(&f)
 			h := newHTTP(t, func(o *Options) { o.Target, o.TLS = url, f })
 			reason := refusedReason
-			if i == 0 && version == tls.VersionTLS12 { // the alert of TLS 1.2 does not give a reason
+			if i == 0 && version == tls.VersionTLS12 { // TLS 1.2 alerts give no reason
 				reason = "TLS handshake failed"
 			}
 			want(t, deliver(h, message()), queue.Unreached, 0, reason)
@@ -185,7 +182,6 @@ func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 	}
 }
 
-// The certificate must match the target's name, and TLS versions below 1.2 are rejected.
 func TestTargetMustHaveItsName(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

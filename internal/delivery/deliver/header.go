@@ -13,14 +13,14 @@ import (
 
 const (
 	attributePrefix = "X-Aws-Sqsd-Attr-"
-	// The header with this suffix counts dropped attributes.
+	// The header X-Aws-Sqsd-Attr-Dropped counts dropped attributes.
 	droppedName = "Dropped"
 )
 
-// requestHead contains the constant parts of request headers, which are rendered only once.
+// requestHead contains the constant parts of request headers.
 type requestHead struct {
-	ordinary string          // request line to X-Aws-Sqsd-Path, for ordinary messages
-	fixed    string          // text after the request target
+	ordinary string          // request line to X-Aws-Sqsd-Path
+	fixed    string          // after the request target
 	batch    string          // like ordinary, for batches
 	budget   int             // bytes of attribute and trace headers
 	signer   *webhook.Signer // nil for unsigned requests
@@ -76,8 +76,8 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body
 	return append(appendNumber(b, "Content-Length", len(body)), "\r\n"...), dropped
 }
 
-// appendAttributes renders text attributes as headers if they are valid, unique and fit into room. Another header
-// counts the attributes that were dropped or lost surrounding blanks.
+// appendAttributes renders text attributes that are valid, unique and fit into room. Another header counts those that
+// were dropped or lost surrounding spaces.
 func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
 	for i := range attributes {
 		a := &attributes[i]
@@ -106,7 +106,7 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 	return b, dropped
 }
 
-// isForwarded reports whether an attribute is text and not one that tendril uses itself.
+// isForwarded reports whether an attribute is text and not used by tendril itself.
 func isForwarded(a *queue.Attribute) bool {
 	n := len(queue.RunPrefix)
 	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))
@@ -138,7 +138,7 @@ func appendCanonical(b []byte, token string) []byte {
 	return b
 }
 
-// appendField never drops a field: it escapes invalid bytes and truncates long values.
+// appendField escapes invalid bytes and truncates long values.
 func appendField(b []byte, name, value string) []byte {
 	b = append(append(append(b, name...), ": "...), fieldValue(value)...)
 	return append(b, "\r\n"...)
@@ -178,8 +178,8 @@ func appendTime(b []byte, name string, at time.Time) []byte {
 	return append(at.UTC().AppendFormat(b, time.RFC3339), "\r\n"...)
 }
 
-// scheduledAt converts a time from the queue's formats to RFC 3339. Unknown formats are passed on unchanged, because
-// the app may understand them.
+// scheduledAt converts a time to RFC 3339. Unknown formats are passed on unchanged, because the app may understand
+// them.
 func scheduledAt(value string) string {
 	value = strings.TrimSpace(value)
 	for _, layout := range []string{queue.RunTimeLayout, "2006-01-02 15:04:05 -0700", time.RFC3339} {

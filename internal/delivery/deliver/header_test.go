@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// rendered returns the lines of the request head, without the blank line.
+// rendered returns the lines of the request head.
 func rendered(t testing.TB, h *Client, m *queue.Message) (lines []string, dropped int) {
 	t.Helper()
 	run, err := runOf(m)
@@ -209,8 +209,7 @@ func TestCoreHeadersCannotBreakOut(t *testing.T) {
 	}
 }
 
-// net/http must be able to parse the request, which must contain exactly the permitted headers and the number of
-// dropped attributes.
+// FuzzHeaders checks that net/http can parse the request, which must contain exactly the permitted headers.
 func FuzzHeaders(f *testing.F) {
 	f.Add("a", "String", "1", "b", "Number", "2", "beanstalk.sqsd.path", "String", "/x?y")
 	f.Add("Foo", "String", "x\r\ny: z", "foo", "String.x", "é", "Dropped", "Number", "9")
@@ -278,7 +277,7 @@ func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *schedu
 	}
 }
 
-// checkNothingLost checks that each text attribute is either sent as a header or counted as dropped.
+// checkNothingLost checks that each text attribute is either sent or counted as dropped.
 func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped int) {
 	forwarded, arrived := 0, 0
 	for i := range m.Attributes {
@@ -290,7 +289,7 @@ func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped i
 		_, has := got[http.CanonicalHeaderKey(attributePrefix+a.Name)]
 		if has && !isRepeated(m.Attributes[:i], a.Name) && !strings.EqualFold(a.Name, droppedName) &&
 			strings.Trim(a.Value, " \t") != a.Value {
-			arrived-- // sent, but counted because its blanks were removed
+			arrived-- // sent, but counted because it was trimmed
 		}
 	}
 	for name := range got {
@@ -299,7 +298,7 @@ func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped i
 		}
 	}
 	if dropped > 0 {
-		arrived-- // the counting header itself
+		arrived-- // the counting header
 		if reported := got.Get(attributePrefix + droppedName); reported != strconv.Itoa(dropped) {
 			t.Errorf("%d dropped, %q reported", dropped, reported)
 		}

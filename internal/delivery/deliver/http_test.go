@@ -89,8 +89,7 @@ func TestPeriodicMessageHasNoBodyAndItsOwnPath(t *testing.T) {
 	}
 }
 
-// Of all statuses from 100 to 599, only 200, the default, means success. No message is posted twice, and redirects
-// are not followed.
+// Only 200, the default, means success. Redirects are not followed.
 func TestEveryStatus(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int64
@@ -167,7 +166,6 @@ func TestResultHasDurationAndRetryAfter(t *testing.T) {
 	})
 }
 
-// There are never more connections than concurrent deliveries.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	const senders, messages = 3, 60
@@ -310,7 +308,6 @@ func TestProbeIsNotLoggedByTLSServers(t *testing.T) {
 	}
 }
 
-// After Close, connections are closed as soon as their deliveries end.
 func TestCloseEndsReuse(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})

@@ -15,27 +15,26 @@ const (
 	probeTime = 10 * time.Second
 )
 
-// Invoker invokes a function. It may also have a method Check(ctx) error, which checks whether the function can be
-// invoked without invoking it.
+// Invoker invokes a function. Its optional method Check(ctx) error checks whether the function can be invoked.
 type Invoker interface {
-	// Invoke invokes the function at most once. It applies its own timeout, limits the size of the response, returns
-	// soon after ctx is done, and is safe for concurrent use. It may still read the payload after returning.
+	// Invoke invokes the function at most once, with its own timeout and limit of the response size. It returns soon
+	// after ctx is done, but may still read the payload after that. It must be safe for concurrent use.
 	//
-	// An error means that there is no complete response and the function may have run. It has not run if a wrapped
-	// error has a method Unsent() bool that returns true.
+	// An error means that there is no complete response. The function may have run, unless a wrapped error has a method
+	// Unsent() bool that returns true.
 	Invoke(ctx context.Context, payload []byte) (queue.Invocation, error)
 }
 
 // Lambda delivers messages to a function like Lambda's event source mapping for SQS. It is safe for concurrent use.
 type Lambda struct {
 	invoker  Invoker
-	source   string // constant end of each record
+	source   string // end of each record
 	fifo     bool
 	maxEvent int // bytes
 }
 
-// NewLambda makes no calls yet. queueARN, such as arn:aws:sqs:us-east-1:123456789012:jobs, is the event source. If
-// it ends in .fifo, message groups keep their order.
+// NewLambda makes no calls. queueARN, such as arn:aws:sqs:us-east-1:123456789012:jobs, is the event source. If it ends
+// in .fifo, message groups keep their order.
 func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
 	from, err := recordEnd(queueARN)
 	if err != nil {
@@ -49,9 +48,9 @@ func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return l.DeliverBatch(ctx, []*queue.Message{m})[0]
 }
 
-// DeliverBatch delivers ms in order, in as few events as possible. Each message is in at most one event that runs:
-// events rejected as too large do not run and are split. On a FIFO queue, a message that is not done prevents later
-// messages of its group from being done.
+// DeliverBatch delivers ms in order, in as few events as possible. Each message is in at most one event that runs: an
+// event rejected as too large does not run and is split. On a FIFO queue, a message that is not done also prevents
+// later messages of its group from being done.
 func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	most := len(ms)
 	neverAlone := func(*queue.Message) bool { return false }
@@ -60,7 +59,7 @@ func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// If the function rejects an event as too large, invoke reduces most and tries again.
+// invoke reduces most and tries again if the function rejects an event as too large.
 func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) []queue.Result {
 	event, n := renderEvent(part[:min(len(part), *most)], l.source, l.maxEvent)
 	if n == 0 {
@@ -85,7 +84,7 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) [
 		ids[i] = m.ID
 	}
 	results := judgeCall(ctx, &answered, err, ids)
-	broken := map[string]queue.Result{} // first unsuccessful result, by group
+	broken := map[string]queue.Result{} // by group
 	for i := range results {
 		r := &results[i]
 		r.Duration = took

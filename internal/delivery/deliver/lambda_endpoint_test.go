@@ -122,8 +122,7 @@ func raw(answer string) func(http.ResponseWriter, events.SQSEvent) {
 	}
 }
 
-// Each message is in at most one event, and is done only if the function returned successfully. The client is the
-// AWS SDK.
+// The client is the AWS SDK.
 func TestOutcomesOverHTTP(t *testing.T) {
 	const cutOff = "connection closed before the answer was complete; the function may have run"
 	hold := make(chan struct{})
@@ -131,7 +130,7 @@ func TestOutcomesOverHTTP(t *testing.T) {
 		name   string
 		answer func(http.ResponseWriter, events.SQSEvent)
 		want   string // one letter per message
-		reason string // reason of the first message that is not done
+		reason string // of the first message that is not done
 	}{
 		{"success", returning(`{"batchItemFailures":[]}`), "DDD", ""},
 		{"success of an unknowing function", returning(`"ok"`), "DDD", ""},
@@ -218,8 +217,8 @@ func TestOutcomesOverHTTP(t *testing.T) {
 	}
 }
 
-// wantRuns checks that each message was in exactly one event. If again is set, it may also be in a smaller event
-// after a rejection for size, because it did not run.
+// wantRuns checks that each message was in exactly one event. If again is set, it may also be in a smaller one after a
+// rejection for size.
 func wantRuns(t *testing.T, e *endpoint, again bool, messages int) {
 	t.Helper()
 	e.mu.Lock()
@@ -245,8 +244,7 @@ func TestEndpointUnreachable(t *testing.T) {
 	}
 }
 
-// The endpoint rejects calls and cuts connections at random, and connections are reused. Each message is in at most
-// one event, done messages were confirmed, and unreached ones were in no event.
+// The endpoint rejects calls and cuts connections at random.
 func TestOneInvocationPerMessage(t *testing.T) {
 	const rounds, senders = 150, 4
 	var mu sync.Mutex
@@ -269,7 +267,7 @@ func TestOneInvocationPerMessage(t *testing.T) {
 			returning(`{}`, "Unhandled")(w, event)
 		case 5:
 			returning(`{"batchItemFailures":[{}]}`)(w, event)
-		case 4: // a complete response, after which the connection is closed without notice
+		case 4: // closes the connection without notice after a complete response
 			raw("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnull")(w, event)
 		default:
 			returning(`null`)(w, event)

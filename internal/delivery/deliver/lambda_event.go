@@ -18,7 +18,7 @@ const (
 	eventEnd   = `]}`
 )
 
-// recordEnd returns the constant end of each record, which contains the event source.
+// recordEnd returns the constant end of each record.
 func recordEnd(arn string) (string, error) {
 	parts := strings.Split(arn, ":")
 	valid := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && isFieldValue(arn)
@@ -33,7 +33,7 @@ func recordEnd(arn string) (string, error) {
 	return string(append(b, '}')), nil
 }
 
-// renderEvent renders as many messages of part as fit in most bytes. If n is 0, even the first message is too large.
+// renderEvent renders as many messages of part as fit in most bytes. If n is 0, the first one is too large.
 func renderEvent(part []*queue.Message, end string, most int) (event []byte, n int) {
 	size := len(eventStart) + len(eventEnd)
 	for _, m := range part {
@@ -84,7 +84,6 @@ func appendMember(b []byte, name, value string) []byte {
 	return sqswire.AppendString(append(b, name...), value)
 }
 
-// appendSystemAttributes renders all values as strings.
 func appendSystemAttributes(b []byte, m *queue.Message) []byte {
 	b = append(b, `,"attributes":{"ApproximateReceiveCount":"`...)
 	b = strconv.AppendInt(b, int64(m.ReceiveCount), 10)
@@ -117,7 +116,7 @@ func appendMillis(b []byte, name string, at time.Time) []byte {
 	return append(b, '"')
 }
 
-// SQS does not use the two list values, so appendMessageAttributes leaves them empty.
+// SQS does not use the two list values, so they are empty.
 func appendMessageAttributes(b []byte, attributes []queue.Attribute) []byte {
 	b = append(b, `,"messageAttributes":{`...)
 	for i := range attributes {

@@ -50,7 +50,7 @@ func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string
 	return results
 }
 
-// lost returns the result of a call without a complete response. If nothing was sent, it uses the Invoker's reason.
+// lost uses the Invoker's reason if nothing was sent.
 func lost(ctx context.Context, err error) queue.Result {
 	r := queue.Result{Err: err}
 	var unsent interface{ Unsent() bool }
@@ -113,8 +113,7 @@ const (
 	cannotRun   = "the service cannot run the function for now"
 )
 
-// advise returns the outcome of a rejected call, and advice, which may be "". After a gateway timeout the function
-// may have run, so the outcome is Failed.
+// advise returns Failed after a gateway timeout, because the function may have run. advice may be "".
 func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	if tooLarge(a) {
 		return queue.Failed, "the event is too large for the function (store large bodies elsewhere and send a reference)"
@@ -157,8 +156,7 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	return queue.Failed, ""
 }
 
-// functionError shows only the type of a function error, because its message may contain anything; see
-// [functionAnswer].
+// functionError shows only the type of a function error, because its message may contain anything.
 func functionError(a *queue.Invocation) string {
 	var body struct {
 		Type    string `json:"errorType"`

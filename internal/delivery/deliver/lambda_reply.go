@@ -15,9 +15,9 @@ const (
 	identifierMember = "itemIdentifier"
 )
 
-// readReply reads the reply of a function that did not fail. ids are the IDs in its event; failed are those that it
-// reports. A problem means that the reply may report failures, but not reliably, so the whole batch fails. A note
-// means that it reports failures where Lambda ignores them, so all messages are done.
+// readReply reads the reply of a function that did not fail. ids are the IDs in its event; failed are the reported
+// ones. A problem means that the whole batch fails, because the report is unreliable. A note means that failures are
+// reported where Lambda ignores them, so all messages are done.
 //
 //	empty, null, {}                          all done
 //	failures in the body of an object        all done, with a note
@@ -27,7 +27,7 @@ const (
 //	batchItemFailures [{"itemIdentifier"}]   these failed, the others are done
 //	anything else                            a problem
 //
-// A function without partial batch responses may return anything: returning means success.
+// A function without partial batch responses may return anything.
 func readReply(reply []byte, ids []string) (failed map[string]bool, problem, note string) {
 	reply = bytes.Trim(reply, " \t\r\n")
 	switch {
@@ -59,8 +59,7 @@ func readReply(reply []byte, ids []string) (failed map[string]bool, problem, not
 	return nil, "", ""
 }
 
-// reportsInBody reports whether an API Gateway response contains failures in its body, as text, base64 or an
-// object.
+// reportsInBody reports whether an API Gateway response contains failures in its body, as text, base64 or an object.
 func reportsInBody(object []byte, ids []string) bool {
 	var gateway struct {
 		Body     json.RawMessage `json:"body"`
@@ -170,7 +169,7 @@ func eachMember(object []byte, visit func(name string, value json.RawMessage) er
 	return nil
 }
 
-// looksLikeFailures also accepts other spellings of failuresMember, such as snake case.
+// looksLikeFailures accepts other spellings, such as snake case.
 func looksLikeFailures(name string) bool {
 	return strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), failuresMember)
 }

@@ -103,7 +103,6 @@ func marks(failed map[string]bool, ids ...string) (b string) {
 	return b
 }
 
-// If a reported ID occurs twice in a batch, both messages fail.
 func TestReplyNamesARepeatedID(t *testing.T) {
 	t.Parallel()
 	reply := queue.Invocation{Status: 200, Payload: []byte(`{"batchItemFailures":[{"itemIdentifier":"a"}]}`)}
@@ -113,8 +112,8 @@ func TestReplyNamesARepeatedID(t *testing.T) {
 	}
 }
 
-// FuzzReply checks that messages are done only if the reply is JSON, and never if a simple parser finds them among
-// the failures.
+// FuzzReply checks that messages are done only if the reply is JSON, and never if a simple parser finds them among the
+// failures.
 func FuzzReply(f *testing.F) {
 	for _, reply := range []string{``, `null`, `{"batchItemFailures":[{"itemIdentifier":"a"}]}`,
 		`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"a"}]}`,

@@ -97,7 +97,7 @@ func outcomes(results []queue.Result) string {
 	return b
 }
 
-// wantDelivery also checks the events that the delivery sent.
+// wantDelivery checks the results and the events.
 func wantDelivery(t *testing.T, f *function, results []queue.Result, want string, calls ...string) {
 	t.Helper()
 	var got []string
@@ -308,7 +308,6 @@ func TestLambdaBatch(t *testing.T) {
 	wantDelivery(t, f, newLambda(t, f).DeliverBatch(t.Context(), nil), "")
 }
 
-// Whether the function failed depends on Lambda's FunctionError, not on the reply.
 func TestReturnedErrorIsNoFailure(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{`{"errorMessage":"m","errorType":"E"}`, `{"errorMessage":"m"}`, `[]`, `null`} {
@@ -371,7 +370,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 			ms = append(ms, large(name, 2<<20))
 		}
 		results := newLambda(t, f).DeliverBatch(t.Context(), ms)
-		// Message c is not in the first event, so the report about it is unreliable.
+		// The report about c, which is not in the first event, is unreliable.
 		wantDelivery(t, f, results, "FFFDF", "a b", "c d", "e")
 	})
 	t.Run("one too large", func(t *testing.T) {
@@ -431,8 +430,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 	})
 }
 
-// No message runs twice. Done messages were in an event that ran and were not reported as failed. No message of a
-// group runs or is done after one that is not done.
+// No message runs twice, or after an unfinished one of its group.
 func TestBatchProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

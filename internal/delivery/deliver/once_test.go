@@ -12,8 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// The app closes and cuts connections at random. Done messages were posted and answered, and unreached ones were
-// not posted.
+// The app closes and cuts connections at random.
 func TestOnePostPerDelivery(t *testing.T) {
 	t.Parallel()
 	const messages, senders = 2000, 8
@@ -38,7 +37,7 @@ func TestOnePostPerDelivery(t *testing.T) {
 			}
 			c.write(ok200)
 			switch fate {
-			case 7: // close while the next message may be in transit
+			case 7: // the next message may be in transit
 				spin(rand.IntN(20000))
 				return
 			case 6:
@@ -85,7 +84,7 @@ func TestOnePostPerDelivery(t *testing.T) {
 	t.Logf("%v", outcomes)
 }
 
-// spin waits for a moment without a timer, which would be too imprecise.
+// spin waits without a timer, which would be too imprecise.
 func spin(n int) {
 	for i := range n {
 		_ = strconv.Itoa(i)

@@ -18,21 +18,21 @@ type Options struct {
 	Target string
 	// Path is the path of ordinary messages, optionally with a query; default "/".
 	Path string
-	// MimeType is the Content-Type of each request except batches; default application/json.
+	// MimeType is the Content-Type, except of batches; default application/json.
 	MimeType string
 	// QueueName is sent in X-Aws-Sqsd-Queue.
 	QueueName string
-	// QueueARN enables batches. It is included in each of their records.
+	// QueueARN is included in each record of a batch; "" disables batches.
 	QueueARN string
 	// ConnectTimeout includes name resolution and the TLS handshake; default 5 s.
 	ConnectTimeout time.Duration
-	// InactivityTimeout is how long an exchange may go without activity; default 180 s. Every byte received from the
-	// app restarts it, and so does every chunk of a long message that the app accepts.
+	// InactivityTimeout is how long an exchange may go without activity; default 180 s. Every byte from the app and
+	// every accepted chunk of a long message restart it.
 	InactivityTimeout time.Duration
 	// Deadline limits an entire delivery, including connecting; 0 means no limit.
 	Deadline time.Duration
-	// KeepAlive is how long to keep an unused connection; default 1 s, which is less than the default of common
-	// servers. A negative value disables reuse.
+	// KeepAlive is how long to keep an unused connection; default 1 s, less than common servers' default. A negative
+	// value disables reuse.
 	KeepAlive time.Duration
 	// SuccessCodes are the status codes that mean success; default {200}.
 	SuccessCodes StatusSet
@@ -45,7 +45,7 @@ type Options struct {
 	SigningKeys []string
 	// Trace returns the trace context of a request; may be nil.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
-	// Version ends the User-Agent "aws-sqsd/3.0 tendril/VERSION". Receivers may check the beginning.
+	// Version ends the User-Agent "aws-sqsd/3.0 tendril/VERSION".
 	Version string
 	Events  Events
 
@@ -57,22 +57,19 @@ type Options struct {
 
 // TraceContext contains trace headers. Empty and invalid values are omitted.
 type TraceContext struct {
-	// XRay is the X-Amzn-Trace-Id header, the others are W3C headers.
+	// XRay is the X-Amzn-Trace-Id header; the others are W3C headers.
 	Traceparent, Tracestate, Baggage, XRay string
 }
 
-// Events are the listeners of a [Client]. Any field may be nil. Listeners are called by the delivering goroutine and
-// should return quickly.
+// Events are the listeners of a [Client]; each may be nil. They are called by the delivering goroutine and should
+// return quickly.
 type Events struct {
-	// Connected is called after each attempt to connect.
-	Connected func(Connected)
-	// AttributesDropped is called if attributes of a sent message were dropped or trimmed.
+	Connected         func(Connected)
 	AttributesDropped func(AttributesDropped)
-	// CertificateRead is called if certificate files have changed or a certificate expires soon.
-	CertificateRead func(CertificateRead)
-	// Record returns the function to call with the exchange of m, or nil to record nothing.
+	CertificateRead   func(CertificateRead)
+	// Record returns the function to call with the exchange of m, or nil.
 	Record func(m *queue.Message) func(*Exchange)
-	// OutcomeIgnored is called for an invalid Tendril-Outcome header. problem does not quote the header.
+	// OutcomeIgnored is called for an invalid Tendril-Outcome header, which problem does not quote.
 	OutcomeIgnored func(problem string)
 	// Reconnected is called when a kept connection accepted no bytes and is replaced.
 	Reconnected func()
@@ -85,9 +82,9 @@ type Connected struct {
 	Err     error
 }
 
-// CertificateRead reports a change or the approaching expiry of the certificates in [TLSFiles].
+// CertificateRead reports that certificate files have changed or a certificate expires soon.
 type CertificateRead struct {
-	// Changed means that changed files are now in use; otherwise, Err is why they are not.
+	// Changed means that changed files are in use. Otherwise, Err is why they are not.
 	Changed bool
 	Err     error
 	// Expires is the earliest expiry. Soon is set once a day if it is near or past.
@@ -95,7 +92,7 @@ type CertificateRead struct {
 	Soon    bool
 }
 
-// AttributesDropped counts the attributes of a message that were not sent unchanged as headers.
+// AttributesDropped counts a message's attributes that were dropped or trimmed.
 type AttributesDropped struct {
 	MessageID string
 	Count     int

@@ -41,7 +41,7 @@ func newReasons(opts *Options) reasons {
 	}
 }
 
-// judge returns the result of an exchange, which applies to all messages of the request.
+// judge returns the result of an exchange for all messages of the request.
 //
 //	nothing sent, or TLS refused      unreached
 //	no response, or not HTTP          failed
@@ -50,8 +50,7 @@ func newReasons(opts *Options) reasons {
 //	a success                         done
 //	any other status                  failed
 //
-// A terminal status counts as an instruction only for a single message, because in a batch it could refer to any
-// message.
+// A terminal status counts as an instruction only for a single message. In a batch, it could refer to any message.
 func (c *Client) judge(ctx context.Context, a *answer, p *content, end time.Time) queue.Result {
 	r := &c.reasons
 	switch {
@@ -238,8 +237,8 @@ const (
 )
 
 // answerHead returns the most informative line of an unsuccessful response: the message of an HTML or XML page, the
-// start of JSON, or a line of other text. It returns "" if the body is not text. excerpt is the start of the body, of
-// HTML without its tags.
+// start of JSON, or a line of other text; "" if the body is not text. excerpt is the start of the body, without HTML
+// tags.
 func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return "", ""
@@ -267,8 +266,7 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	return line, excerptBelow(line, text)
 }
 
-// excerptBelow returns the start of text, preceded by line unless text starts with it. The result is "" if it would
-// add nothing to line.
+// excerptBelow returns the start of text, preceded by line unless text starts with it; "" if it adds nothing to line.
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
 	begin := strings.TrimSpace(firstBytes(text))

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// pageText returns the message of an HTML or XML page: the title or, if that only names the status, the first
-// <pre>, the first <h1> or the whole text. text is the whole text, with its lines but without the title.
+// pageText returns the message of an HTML or XML page: the title or, if that only names the status, the first <pre>,
+// the first <h1> or the whole text. text is the whole text without the title.
 func pageText(page []byte) (line, text string) {
 	var all strings.Builder
 	parts := map[atom.Atom]*strings.Builder{atom.Title: {}, atom.Pre: {}, atom.H1: {}}
@@ -47,7 +47,7 @@ func pageText(page []byte) (line, text string) {
 		switch {
 		case inline[tag]:
 		case tag == atom.Td || tag == atom.Th:
-			if !strings.HasSuffix(all.String(), "\n") { // otherwise, the space would indent the line
+			if !strings.HasSuffix(all.String(), "\n") { // the space would indent the line
 				all.WriteByte(' ')
 			}
 		default:
@@ -95,8 +95,7 @@ var statusNames = func() map[string]bool {
 	return names
 }()
 
-// namesStatus reports whether text is no more informative than a status code, such as "HTTP Status 404 - Not
-// Found".
+// namesStatus reports whether text says no more than a status code, such as "HTTP Status 404 - Not Found".
 func namesStatus(text string) bool {
 	words := wordsOf(text)
 	return statusNames[strings.Join(words, " ")] || len(words) > 1 && words[0] == "error" &&

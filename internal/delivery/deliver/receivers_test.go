@@ -18,7 +18,6 @@ import (
 	"tendril/queue"
 )
 
-// receivedRequest is a request as seen by the receiver's framework.
 type receivedRequest struct {
 	*http.Request
 	body string
@@ -26,7 +25,7 @@ type receivedRequest struct {
 
 func (r receivedRequest) attr(name string) string { return r.Header.Get(attributePrefix + name) }
 
-// need returns an error for the first header that is missing or wrong.
+// need returns an error for the first missing or wrong header.
 func (r receivedRequest) need(pairs ...string) error {
 	for i := 0; i < len(pairs); i += 2 {
 		if got := r.Header.Get(pairs[i]); got != pairs[i+1] {
@@ -64,7 +63,7 @@ func digest(body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// The cases are the checks of existing receivers.
+// The cases are checks of existing receivers.
 func TestReceivers(t *testing.T) {
 	t.Parallel()
 	railsBody := `{"job_class":"Thumb","arguments":["é"]}`

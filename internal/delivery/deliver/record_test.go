@@ -8,7 +8,6 @@ import (
 	"tendril/queue"
 )
 
-// Recorded exchanges match the app's requests and responses, except for masked header values.
 func TestExchangesAreRecordedOnRequest(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("y", exchangeBody+10)

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// With TLS 1.3, a server checks the client certificate after the client has completed the handshake. It refuses the
-// certificate by sending an alert instead of a response.
+// With TLS 1.3, a server checks the client certificate after the client's handshake. It refuses the certificate by
+// sending an alert instead of a response.
 
 const refusedReason = "TLS certificate refused by the target"
 
 const refusalWait = 250 * time.Millisecond
 
-// Alerts about client certificates in RFC 8446: bad, unsupported, revoked, expired or unknown certificate, unknown
-// CA, access denied and certificate required.
+// Alerts about client certificates in RFC 8446: bad, unsupported, revoked, expired or unknown certificate, unknown CA,
+// access denied and certificate required.
 var refusals = []tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116}
 
 // isRefusal reports whether the target refused the client certificate. Servers do not read a request before accepting

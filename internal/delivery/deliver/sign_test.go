@@ -13,11 +13,10 @@ import (
 	"tendril/queue"
 )
 
-const signingSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" // example from the Standard Webhooks specification
+const signingSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" // from the Standard Webhooks specification
 
 func signing(o *Options) { o.SigningKeys = []string{signingSecret} }
 
-// received contains the headers of a request that a receiver has verified.
 type received struct {
 	id, timestamp, signature string
 	err                      error
@@ -34,7 +33,7 @@ func verify(t testing.TB, p post) received {
 		receiver.VerifyIgnoringTimestamp([]byte(p.body), h)}
 }
 
-// Each attempt has the same ID but its own time and signature. A scheduled run is signed without a body.
+// A scheduled run is signed without a body.
 func TestEachAttemptIsSignedAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The code samples in docs/signing.md accept a signed request and reject modified ones.
 func TestSamplesOfThePageVerify(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/signing.md")

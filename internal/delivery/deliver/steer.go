@@ -14,8 +14,8 @@ import (
 //	Tendril-Outcome: dead-letter; reason="not a picture"
 //	Tendril-Outcome: extend; for=30m
 //
-// extend is sent in an informational response (1xx), or in the headers of a success response before its body. Invalid
-// headers are ignored, and the problem is reported.
+// extend is sent in an informational response (1xx), or in the headers of a success response. Invalid headers are
+// ignored and reported.
 const outcomeHeader = "Tendril-Outcome"
 
 type wish uint8
@@ -31,11 +31,11 @@ const (
 type steering struct {
 	wish   wish
 	timed  bool
-	time   time.Duration // of the after or for parameter
+	time   time.Duration // after or for
 	reason string        // printable, truncated
 }
 
-// Problems do not quote the header, so that there are only a few different ones.
+// Problems do not quote the header, so that there are only a few.
 const (
 	problemTwice    = "given more than once"
 	problemWord     = "does not start with retry, drop, dead-letter or extend"
@@ -139,7 +139,6 @@ func steeringTime(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0 && d <= maxSteeringTime
 }
 
-// applyOutcome reads a Tendril-Outcome header. An extension takes effect immediately.
 func (c *conn) applyOutcome(values []string, final, success bool) steering {
 	s, problem := readSteering(values)
 	switch {

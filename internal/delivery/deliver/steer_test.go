@@ -88,7 +88,6 @@ func answerWith(status, headers, body string) string {
 	return "HTTP/1.1 " + status + " X\r\n" + headers + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
 }
 
-// The instruction takes precedence over the status, but does not apply to an incomplete response.
 func TestAppSteersTheOutcome(t *testing.T) {
 	t.Parallel()
 	terminal, err := ParseStatusSet("400,422")

@@ -11,16 +11,15 @@ import (
 	"strings"
 )
 
-// maxSocketPath is the length of the longest socket path that works on all systems.
+// maxSocketPath is the longest socket path that works on all systems.
 const maxSocketPath = 103
 
-// target is the only destination that a client connects to.
 type target struct {
 	network string   // "tcp" or "unix"
-	dials   []string // to try, in order
+	dials   []string // in order
 	host    string   // the Host header
 	name    string   // for TLS; "" without TLS
-	path    string   // of the URL; may be ""
+	path    string   // may be ""
 }
 
 func parseTarget(raw string) (*target, error) {
@@ -95,7 +94,7 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 	t.dials = []string{net.JoinHostPort(host, port)}
 	t.host = strings.TrimSuffix(net.JoinHostPort(host, port), ":"+standard)
 	if strings.EqualFold(host, "localhost") {
-		// The name localhost may reach different processes over IPv4 and IPv6; prefer IPv4.
+		// localhost may reach different processes over IPv4 and IPv6; prefer IPv4.
 		t.dials = []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
 		t.host = localHost(port, standard)
 	} else if address.IsLoopback() {

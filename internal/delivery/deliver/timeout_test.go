@@ -12,7 +12,6 @@ import (
 	"tendril/queue"
 )
 
-// drip writes the parts, with a pause before each.
 func (c *appConn) drip(pause time.Duration, parts ...string) {
 	for _, part := range parts {
 		time.Sleep(pause)
@@ -92,7 +91,6 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// Each chunk of a long message counts as activity.
 func TestTimeoutsOfLongMessages(t *testing.T) {
 	t.Parallel()
 	const parts = 5
@@ -203,7 +201,6 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// The kept connection is not affected by a context that ends later.
 func TestContextEndsAfterwards(t *testing.T) {
 	t.Parallel()
 	h, a := start(t, alwaysAnswer(ok200), func(o *Options) { o.KeepAlive = time.Hour })

@@ -50,7 +50,7 @@ func TestTraceHeaders(t *testing.T) {
 	}
 }
 
-// The attribute is still sent as a header, and both share the header budget.
+// Both share the header budget.
 func TestTraceIsAnAttributeToo(t *testing.T) {
 	t.Parallel()
 	m := message(text("traceparent", aParent))

@@ -65,7 +65,6 @@ func (t *transport) exchange(ctx context.Context, r *request) (answer, error) {
 	return a, nil
 }
 
-// release returns the connection to the pool or closes it.
 func (a *answer) release(now time.Time) {
 	if a.keep {
 		a.pool.Put(a.conn, now)

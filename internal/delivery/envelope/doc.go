@@ -8,11 +8,11 @@
 //
 // SNS envelopes are unwrapped first, because the extended client for SNS puts its pointer into the notification.
 //
-//   - Messages are not modified. The inner message is a copy with the same ID, receipt handle, counts and times.
+//   - The inner message is a copy with the same ID, receipt handle, counts and times.
 //   - URLs in notifications are never visited, and objects are fetched only from allowed buckets.
-//   - A notification cannot pass as a scheduled run: attributes with the names that mark runs are dropped.
+//   - Attributes that mark scheduled runs are dropped, so a notification cannot pass as one.
 //   - Errors contain neither the body nor the object key.
 //
 // Signatures of notifications are not verified: the queue policy decides who may send. Payloads remain in S3 when their
-// messages are deleted, so configure a lifecycle rule for the bucket.
+// messages are deleted.
 package envelope

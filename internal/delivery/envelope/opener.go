@@ -13,34 +13,32 @@ import (
 )
 
 var (
-	// errNotAllowed means that the bucket is not in [Opener.Buckets].
 	errNotAllowed = errors.New("bucket not allowed")
 	// errBadKey means that a server could resolve the key to another bucket.
 	errBadKey = errors.New("key not allowed")
 	// ErrTooLarge means that the payload exceeds [Opener].Limit.
 	ErrTooLarge = errors.New("payload too large")
-	// ErrNoPointer means that the message has the attribute that marks pointers, but its body is not a pointer.
+	// ErrNoPointer means that the body is not a pointer, although the message has the attribute that marks pointers.
 	ErrNoPointer = errors.New("invalid S3 pointer")
 )
 
 // Fetcher reads S3 objects.
 type Fetcher interface {
-	// Fetch returns the whole object. It returns an error if the object is missing, unreadable or larger than limit.
-	// Errors must not contain the key.
+	// Fetch returns the whole object, or an error if it is larger than limit. Errors must not contain the key.
 	Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error)
 }
 
 // Opener replaces S3 pointers with the payloads they refer to.
 type Opener struct {
 	Fetcher Fetcher // required
-	// Buckets are the names of the buckets that may be read.
+	// Buckets may be read.
 	Buckets []string
 	Limit   int64 // maximum size of a payload in bytes; 0 means 16 MiB
 }
 
 // Open returns a copy of m with its payload as the body, without the attribute that marks pointers
-// (ExtendedPayloadSize, formerly SQSLargePayloadSize). If m does not have that attribute, Open returns m and opened
-// is false. After an error, m must not be delivered, because its body is not the producer's.
+// (ExtendedPayloadSize, formerly SQSLargePayloadSize). Without that attribute, it returns m and opened is false. After
+// an error, m must not be delivered, because its body is not the producer's.
 func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Message, opened bool, err error) {
 	mark := slices.IndexFunc(m.Attributes, func(a queue.Attribute) bool { return isPointerAttribute(a.Name) })
 	if mark < 0 {

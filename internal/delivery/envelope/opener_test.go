@@ -46,7 +46,6 @@ func TestPointer(t *testing.T) {
 	}
 }
 
-// A proxy could resolve keys such as "b/../other/k" to another bucket.
 func TestKeysThatLeaveTheBucket(t *testing.T) {
 	t.Parallel()
 	for key, leaves := range map[string]bool{
@@ -108,7 +107,6 @@ func FuzzPointer(f *testing.F) {
 	})
 }
 
-// pointerTo returns a pointer like those of the extended client library.
 func pointerTo(bucket, key string) string {
 	text, _ := json.Marshal([]any{"software.amazon.payloadoffloading.PayloadS3Pointer",
 		map[string]string{"s3BucketName": bucket, "s3Key": key}})
@@ -146,9 +144,9 @@ func TestOpen(t *testing.T) {
 		body       string
 		attributes []queue.Attribute
 		noLimit    bool
-		want       string // expected body; "" for an error
+		want       string // body; "" for an error
 		err        error
-		text       string // expected part of the error
+		text       string // part of the error
 		fetches    int
 	}{
 		"pointer":              {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "5"), false, "hello", nil, "", 1},

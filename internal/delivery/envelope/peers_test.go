@@ -29,7 +29,7 @@ func (r *received) message() *queue.Message {
 	return m
 }
 
-// The messages were created by moto's SNS and by the public extended client.
+// moto's SNS and the public extended client created the messages.
 func TestMessagesOfForeignImplementations(t *testing.T) {
 	t.Parallel()
 	var counts struct{ notifications, raw, pointers int }
@@ -67,7 +67,6 @@ func TestMessagesOfForeignImplementations(t *testing.T) {
 	}
 }
 
-// peers skips the test if the Python packages are missing.
 func peers(t *testing.T) (all []received) {
 	t.Helper()
 	python := testpeer.Python(t, "moto[sqs,sns,s3] amazon-sqs-extended-client", "moto.sns", "moto.s3", "moto.sqs",

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	maxBucket = 255     // longer than any bucket name that S3 has ever allowed
+	maxBucket = 255     // longer than any bucket name ever allowed
 	maxKey    = 1024    // S3's limit in bytes
-	maxBody   = 8 << 10 // bytes; enough for a pointer with a fully escaped key
+	maxBody   = 8 << 10 // enough for a fully escaped key
 )
 
 // parsePointer parses the format of Amazon's extended client libraries:
 //
 // ["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]
 //
-// The class name may also be MessageS3Pointer, as in the first Java client, and any package name is accepted. The
-// sender controls the pointer, so the caller must check the bucket.
+// The class may also be MessageS3Pointer, as in the first Java client, in any package. The sender controls the pointer,
+// so the caller must check the bucket.
 func parsePointer(body string) (bucket, key string, ok bool) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if len(text) > maxBody || !strings.HasPrefix(text, "[") {
@@ -41,18 +41,17 @@ func parsePointer(body string) (bucket, key string, ok bool) {
 	return bucket, key, true
 }
 
-// isPointerClass checks the last part of a qualified class name.
 func isPointerClass(class string) bool {
 	name := class[strings.LastIndexByte(class, '.')+1:]
 	return name != class && (name == "PayloadS3Pointer" || name == "MessageS3Pointer")
 }
 
-// leavesBucket reports whether a server that normalizes paths could resolve the key to another bucket. Such keys have
-// "." or ".." as a path segment, possibly percent-encoded several times.
+// leavesBucket reports whether a server that normalizes paths could resolve the key to another bucket: "." or ".." is a
+// path segment, perhaps percent-encoded several times.
 func leavesBucket(key string) bool {
 	for {
 		for part := range strings.FieldsFuncSeq(key, func(r rune) bool { return r == '/' || r == '\\' }) {
-			name, _, _ := strings.Cut(part, ";") // Some servers ignore path parameters.
+			name, _, _ := strings.Cut(part, ";") // some servers ignore path parameters
 			if name == "." || name == ".." {
 				return true
 			}

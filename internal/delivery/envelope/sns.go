@@ -10,31 +10,30 @@ import (
 	"tendril/queue"
 )
 
-// These attributes describe the origin of a notification. The app receives them as X-Aws-Sqsd-Attr-Sns-Topic-Arn and
-// so on. Publishers cannot set them.
+// Origin of a notification, which the app receives as X-Aws-Sqsd-Attr-Sns-Topic-Arn and so on. Publishers cannot set
+// these attributes.
 const (
 	topicAttribute     = "sns-topic-arn"
 	messageIDAttribute = "sns-message-id" // the same for every subscriber and delivery
-	subjectAttribute   = "sns-subject"    // absent if the notification has no subject
+	subjectAttribute   = "sns-subject"    // absent without a subject
 )
 
-// maxAttributes is the limit of SQS; notifications may have more attributes.
+// maxAttributes is the limit of SQS; notifications may have more.
 const maxAttributes = 10
 
-// Kind is the kind of SNS envelope in a message body, if any.
 type Kind int
 
 const (
-	plain   Kind = iota // not an SNS envelope; includes raw message delivery
-	wrapped             // an envelope that contains a published message
-	// Confirmation is a request to confirm a subscription by visiting a URL, which this package never does.
+	plain   Kind = iota // includes raw message delivery
+	wrapped             // contains a published message
+	// Confirmation asks to confirm a subscription by visiting a URL, which this package never does.
 	Confirmation
 )
 
-// SNS returns the message inside a notification, or m itself for other kinds. Its attributes are those of m, the
-// three set by this package, and the notification's in order of name, up to ten including m's. An attribute of the
-// notification is dropped if its name is already in use (ignoring case), invalid in SQS or reserved for scheduled
-// runs, or if its value cannot be decoded.
+// SNS returns the message inside a notification, or m itself for other kinds. The result has the attributes of m, the
+// three set by this package, and up to a total of ten, the notification's in order of name. An attribute of the
+// notification is dropped if its name is in use (ignoring case), invalid in SQS or reserved for scheduled runs, or if
+// its value cannot be decoded.
 func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	n, kind := parseNotification(m.Body)
 	if kind != wrapped {
@@ -54,7 +53,7 @@ type snsEnvelope struct {
 
 type snsAttribute struct{ Type, Value string }
 
-// parseNotification accepts only an exact SNS envelope, because anything else may be an ordinary message.
+// parseNotification accepts only an exact SNS envelope: anything else may be an ordinary message.
 func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"TopicArn"`) {

@@ -10,7 +10,7 @@ import (
 
 const orKey = "$or"
 
-// object matches if all fields match, and at least one alternative of each $or.
+// object matches if all fields and at least one alternative of each $or match.
 type object struct {
 	fields []field
 	ors    [][]*object
@@ -30,7 +30,6 @@ func (o *object) match(at func(*field) bool) bool {
 	return true
 }
 
-// field has either a nested object or a list of tests.
 type field struct {
 	name   string
 	nested *object // nil if the field has tests
@@ -122,7 +121,7 @@ func (p *parser) object(n node) (*object, *patternError) {
 	return o, nil
 }
 
-// or rejects operators, which would otherwise be taken for field names.
+// or rejects operators, because they would be taken for field names.
 func (p *parser) or(n node) ([]*object, *patternError) {
 	if len(n.array) < 2 {
 		return nil, p.fail(n.offset, "$or has one alternative: use two or more")
@@ -175,7 +174,7 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
 	"cidr"}
 
-// test parses an item of a field's list. If the item matches a missing value, t is nil and absent is true.
+// If the item matches a missing value, t is nil and absent is true.
 func (p *parser) test(n node) (t test, absent bool, wrong *patternError) {
 	switch n.kind {
 	case isArray:

@@ -20,8 +20,8 @@ const (
 // Filter matches messages against patterns; one match is enough. It is safe for concurrent use.
 type Filter struct{ patterns []*object }
 
-// Parse compiles a pattern, or the FilterCriteria of an event source mapping: {"Filters": [{"Pattern": "..."}]}.
-// Errors contain the line and column.
+// Parse compiles a pattern, or the FilterCriteria of an event source mapping: {"Filters": [{"Pattern": "..."}]}. Errors
+// contain the line and column.
 func Parse(text string) (*Filter, error) {
 	p, root, wrong := parseJSON(text)
 	if wrong != nil {
@@ -77,8 +77,7 @@ func (p *parser) message(root node) (*object, *patternError) {
 	return p.object(root)
 }
 
-// checkKeys rejects unknown top-level keys, because a pattern with one would match no message, and all would be
-// deleted.
+// checkKeys rejects unknown top-level keys: a pattern with one would match nothing, and all messages would be deleted.
 func (p *parser) checkKeys(n node) *patternError {
 	for _, m := range n.object {
 		switch {
@@ -125,7 +124,7 @@ func (p *parser) checkAttributes(n node) *patternError {
 	return nil
 }
 
-// Match reports whether m matches at least one of the patterns.
+// Match reports whether m matches at least one pattern.
 func (f *Filter) Match(m *queue.Message) bool {
 	var body body
 	return slices.ContainsFunc(f.patterns, func(o *object) bool {
@@ -166,7 +165,6 @@ func (b *body) matches(f *field) bool {
 	return b.json != nil && f.nested.matchesJSON(b.json)
 }
 
-// matchesAttribute matches an attribute as an object with two string fields.
 func matchesAttribute(o *object, attributes []queue.Attribute, name string) bool {
 	i := slices.IndexFunc(attributes, func(a queue.Attribute) bool { return a.Name == name })
 	if i < 0 {

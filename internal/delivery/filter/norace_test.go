@@ -7,9 +7,7 @@ import (
 	"testing"
 )
 
-// With the race detector, sync.Pool drops values at random, so that Match allocates new ones.
-
-// Match allocates only the copy of the body as bytes.
+// Only the copy of the body as bytes is allocated. With the race detector, sync.Pool drops values at random.
 func TestMatchMakesNoValues(t *testing.T) {
 	f := parse(t, `{"body": {"order": {"kind": ["refund", {"prefix": "ord"}]},
 		"$or": [{"a": [1]}, {"n": [{"numeric": [">", 1]}]}]}}`)

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxPattern limits the size in bytes.
+// maxPattern is in bytes.
 const (
 	maxPattern = 64 << 10
 	maxDepth   = 32
@@ -20,7 +20,7 @@ const (
 const jsonBlanks = " \t\r\n"
 
 type patternError struct {
-	// Line and Column are counted from 1. Columns are counted in bytes.
+	// Line and Column count from 1; Column is in bytes.
 	Line, Column int
 	Text         string
 }
@@ -78,7 +78,7 @@ func parseJSON(text string) (*parser, node, *patternError) {
 	if len(text) > maxPattern {
 		return p, node{}, p.fail(0, "the pattern has %d bytes, the maximum is %d", len(text), maxPattern)
 	}
-	if wrong := p.checkSyntax(); wrong != nil { // Report syntax errors before other problems.
+	if wrong := p.checkSyntax(); wrong != nil { // syntax errors come first
 		return p, node{}, wrong
 	}
 
@@ -86,7 +86,6 @@ func parseJSON(text string) (*parser, node, *patternError) {
 	return p, root, wrong
 }
 
-// checkSyntax returns the first syntax error with its position.
 func (p *parser) checkSyntax() *patternError {
 	d := jsontext.NewDecoder(strings.NewReader(p.text), lenient)
 	_, err := d.ReadValue()
@@ -103,7 +102,7 @@ func (p *parser) checkSyntax() *patternError {
 	case errors.As(err, &syntax):
 		return p.fail(int(syntax.ByteOffset), "invalid JSON")
 	}
-	return p.fail(int(d.InputOffset())-1, "invalid JSON") // The text has a second value.
+	return p.fail(int(d.InputOffset())-1, "invalid JSON") // a second value
 }
 
 // value ignores errors of the decoder, because checkSyntax has validated the text.
@@ -121,7 +120,7 @@ func (p *parser) value(depth int) (node, *patternError) {
 	case isTrue, isFalse:
 		n.kind = isBool
 	case isObject, isArray:
-		for end := n.kind + 2; p.decode.PeekKind() != end; { // { ends with }, [ with ]: codes differ by 2
+		for end := n.kind + 2; p.decode.PeekKind() != end; { // '{' + 2 is '}', and '[' + 2 is ']'
 			if wrong := p.child(&n, depth); wrong != nil {
 				return n, wrong
 			}

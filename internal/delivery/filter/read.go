@@ -10,8 +10,8 @@ import (
 
 // The functions in this file expect valid JSON without surrounding white space.
 
-// matchesJSON matches an object, or an array if an object in it matches. Any other value matches like an object
-// without fields.
+// matchesJSON matches an object, or an array if an object in it matches. Other values match like an object without
+// fields.
 func (o *object) matchesJSON(value []byte) bool {
 	switch {
 	case len(value) > 0 && value[0] == '{':
@@ -31,7 +31,7 @@ func (o *object) matchesJSON(value []byte) bool {
 	return o.match((*field).matchesAbsence)
 }
 
-// matchesJSON matches the field's value, which is nil if the field is missing.
+// value is nil if the field is missing.
 func (f *field) matchesJSON(value []byte) bool {
 	if f.nested != nil {
 		return f.nested.matchesJSON(value)
@@ -40,7 +40,7 @@ func (f *field) matchesJSON(value []byte) bool {
 	return matched || !found && f.absent
 }
 
-// matchesLeaves matches a leaf or the leaves of an array. found means that there is a leaf.
+// found means that there is a leaf.
 func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	switch {
 	case len(value) == 0 || value[0] == '{':
@@ -78,8 +78,8 @@ func unquote(quoted []byte) []byte {
 	return text
 }
 
-// lookUp returns the value of a field, or nil if it is missing. If the name is repeated, the last value counts, as
-// in most JSON parsers.
+// lookUp returns the value of a field, or nil if it is missing. The last of repeated names counts, as in most JSON
+// parsers.
 func lookUp(object []byte, name string) (found []byte) {
 	eachChild(object, func(quoted, value []byte) {
 		if string(unquote(quoted)) == name {
@@ -89,13 +89,13 @@ func lookUp(object []byte, name string) (found []byte) {
 	return found
 }
 
-// eachChild visits the fields of an object or the elements of an array. Elements have no name.
+// eachChild visits the fields of an object, or the elements of an array, which have no name.
 func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	d := decoders.Get().(*jsontext.Decoder)
 	defer decoders.Put(d)
 	d.Reset(bytes.NewBuffer(container), lenient)
 
-	// next returns a slice of container, because the decoder may overwrite the values that it returns.
+	// The decoder may overwrite the values that it returns, so next returns a slice of container.
 	next := func() []byte {
 		value, _ := d.ReadValue()
 		end := d.InputOffset()
@@ -103,7 +103,7 @@ func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	}
 
 	start, _ := d.ReadToken()
-	for d.PeekKind() != start.Kind()+2 { // { ends with }, [ with ]: codes differ by 2
+	for d.PeekKind() != start.Kind()+2 { // '{' + 2 is '}', and '[' + 2 is ']'
 		var name []byte
 		if start.Kind() == isObject {
 			name = next()

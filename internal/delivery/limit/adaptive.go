@@ -11,13 +11,13 @@ const (
 	initialLimit = 10
 	// After a peak in concurrent deliveries, the limit does not fall for lack of load during stabilizationWindow.
 	stabilizationWindow = time.Minute
-	// baselineWindows is the number of library windows (one second each, or 50 deliveries if that takes longer) that
-	// define the normal speed. With the library's default of 10, the limit rises to three times the app's capacity
-	// under overload. With many more, an app that legitimately becomes slower is throttled for minutes.
+	// baselineWindows is the number of library windows (1 s or 50 deliveries, whichever is longer) that define the
+	// normal speed. With the default of 10, the limit rises to three times the app's capacity under overload. With many
+	// more, an app that legitimately becomes slower is throttled for minutes.
 	baselineWindows = 50
 )
 
-// newAdaptive returns the library's limiter, which measures deliveries with its own clock.
+// newAdaptive returns the library's limiter, which uses its own clock.
 func newAdaptive(least, most, start int, changed func(from, to int)) adaptivelimiter.AdaptiveLimiter[any] {
 	return adaptivelimiter.NewBuilder[any]().
 		WithLimits(uint(least), uint(most), uint(start)).
@@ -29,14 +29,14 @@ func newAdaptive(least, most, start int, changed func(from, to int)) adaptivelim
 
 const unlimited = math.MaxInt32
 
-// averageOver is the approximate number of deliveries in the average.
+// averageOver is the approximate number of deliveries in the mean.
 const averageOver = 32
 
 type estimate struct {
 	// duration is the mean of successful deliveries in nanoseconds; 0 before the first.
 	duration float64
-	// batch is the size of the largest batch: a mean would shrink continually, because the worker limits batches to
-	// the available room.
+	// batch is the size of the largest batch. A mean would keep shrinking, because the worker limits batches to the
+	// room.
 	batch int
 }
 
@@ -49,13 +49,12 @@ func (e *estimate) recordDuration(took time.Duration) {
 	e.duration += (t - e.duration) / averageOver
 }
 
-// showsSpeed is false for a failure that is faster than a success: an app that rejects requests immediately would
-// appear fast.
+// showsSpeed reports whether a failure took at least as long as a success. An app that rejects requests immediately
+// would appear fast.
 func (e *estimate) showsSpeed(took time.Duration) bool {
 	return e.duration > 0 && float64(took) >= e.duration
 }
 
-// room returns how many messages can start within d.
 func (e *estimate) room(limit, inWork int, d time.Duration) int {
 	deliveries := float64(max(limit-inWork, 0))
 	if e.duration > 0 {

@@ -14,7 +14,7 @@ func BenchmarkDelivery(b *testing.B) {
 		b.Run(bm.name, func(b *testing.B) {
 			l := New(&Options{Rate: 1e9, Concurrency: 2000, Breaker: &Breaker{}})
 			l.adaptive = newAdaptive(2000, 2000, 2000, l.limitChanged)
-			// The caller reads the clock, so that is not measured.
+			// Reading the clock is not measured.
 			const step = time.Microsecond
 			now := time.Now()
 			inWork := make([]uint64, bm.inWork)
@@ -35,7 +35,6 @@ func BenchmarkDelivery(b *testing.B) {
 	}
 }
 
-// Room is called before each receive.
 func BenchmarkRoom(b *testing.B) {
 	l := New(&Options{Rate: 1e9, Adaptive: true, Breaker: &Breaker{}})
 	now := time.Now()

@@ -8,43 +8,42 @@ import (
 
 // [Status].Breaker shows these states.
 const (
-	stateClosed   = "closed"    // deliveries start normally
-	stateOpen     = "open"      // no deliveries start
-	stateHalfOpen = "half-open" // one delivery tests whether the app has recovered
+	stateClosed   = "closed"
+	stateOpen     = "open"
+	stateHalfOpen = "half-open" // one trial delivery at a time
 )
 
 const (
-	// minDeliveries must have ended within the window before the failure ratio is evaluated.
+	// minDeliveries must have ended within the window before the failure ratio counts.
 	minDeliveries = 10
 	// maxDelay applies unless [Breaker.Delay] is longer.
 	maxDelay = time.Minute
 )
 
-// breaker adds trial deliveries and a slow start to the library's circuit breaker, which counts results and changes
-// the state.
+// breaker adds trial deliveries and a slow start to the library's circuit breaker.
 type breaker struct {
 	opts   *Options
 	lib    circuitbreaker.CircuitBreaker[any]
 	events *deferredEvents
 
 	state string
-	// generation is incremented at each state change. A result counts only if its delivery started in the current
-	// generation, so that older deliveries do not affect the trial.
+	// generation counts state changes. Results of earlier generations are ignored, so that they do not affect the
+	// trial.
 	generation uint32
-	// inWork counts the deliveries of this generation.
+	// inWork counts deliveries of this generation.
 	inWork       int
 	trialRunning bool
 	// slowStartLimit is the concurrency limit during a slow start; otherwise 0.
 	slowStartLimit int
-	// openings counts how often the breaker has opened since the app last reached full concurrency.
+	// openings counts how often the breaker has opened since the app was last at full concurrency.
 	openings int
-	// openedAt is when the breaker left the closed state.
+	// openedAt is when the breaker last left the closed state.
 	openedAt, trialAt time.Time
 	// now is the time of the current call, for onStateChanged.
 	now time.Time
 }
 
-// A nil breaker allows everything.
+// newBreaker returns nil, which allows everything, unless a breaker is configured.
 func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	if opts.Breaker == nil {
 		return nil
@@ -58,7 +57,7 @@ func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	return b
 }
 
-// wait is the time until the next request; 0 means after the next result.
+// admits returns how long to wait; 0 means until the next result.
 func (b *breaker) admits(now time.Time) (ok bool, wait time.Duration) {
 	switch {
 	case b == nil || b.state == stateClosed:
@@ -75,7 +74,6 @@ func (b *breaker) available() bool {
 	return b == nil || b.slowStartLimit == 0 || b.inWork < b.slowStartLimit
 }
 
-// acquire starts a delivery. The caller has checked admits and available.
 func (b *breaker) acquire(now time.Time) (generation uint32) {
 	if b == nil {
 		return 0
@@ -89,7 +87,7 @@ func (b *breaker) acquire(now time.Time) (generation uint32) {
 	return b.generation
 }
 
-// release ignores deliveries that started in an earlier state of the breaker.
+// release ignores deliveries of earlier generations.
 func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	if b == nil || generation != b.generation {
 		return
@@ -99,8 +97,7 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	b.inWork--
 	switch class {
 	case resultOK:
-		// Allowing one more delivery after each success doubles the concurrency in about the duration of one
-		// delivery.
+		// One more delivery per success doubles the concurrency in about the duration of a delivery.
 		if b.slowStartLimit > 0 {
 			b.slowStartLimit++
 		}
@@ -114,11 +111,11 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 		}
 		b.lib.RecordFailure()
 	default:
-		b.trialRunning = false // the trial was inconclusive, so another delivery may test the app
+		b.trialRunning = false // inconclusive: another delivery becomes the trial
 	}
 }
 
-// onStateChanged is called by the library during acquire and release.
+// The library calls onStateChanged during acquire and release.
 func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 	b.generation++
 	b.inWork = 0

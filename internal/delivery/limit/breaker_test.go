@@ -260,7 +260,7 @@ func TestFailedTrialDoublesTheDelay(t *testing.T) {
 			h.wantEvents("breaker half-open: one delivery on trial", "breaker open: the trial failed, next in "+delay)
 		}
 		failing := time.Since(opened)
-		// A success closes the breaker, but only full concurrency resets the delay.
+		// Only full concurrency resets the delay.
 		time.Sleep(time.Minute)
 		h.deliver(1, success)
 		h.wantLastEvent("breaker closed after " + (failing + time.Minute + time.Millisecond).String())
@@ -286,7 +286,6 @@ func TestDelayAboveTheMaximumStaysAsConfigured(t *testing.T) {
 	})
 }
 
-// With a concurrency of one, there is no slow start: the app is at full concurrency as soon as the trial succeeds.
 func TestDelayIsResetByTheTrialWhereOneDeliveryRunsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -340,7 +339,7 @@ func TestResultOfTheTrialDecides(t *testing.T) {
 				if tt.want != stateHalfOpen {
 					return
 				}
-				h.wantAllow("") // allowed, because the first trial was inconclusive
+				h.wantAllow("") // the first trial was inconclusive
 				h.wantAllow("breaker 0s")
 				h.done(success, 0)
 				h.wantState(stateClosed)

@@ -11,11 +11,8 @@ import (
 type resultClass uint8
 
 const (
-	// The message never reached the app, or the app did not cause the result.
 	resultIgnored resultClass = iota
-	// The app responded, even if it did not accept the message.
 	resultOK
-	// The app did not respond or reported an internal failure.
 	resultFailed
 )
 
@@ -31,8 +28,8 @@ const (
 //	that ended with an error                failed
 //	any other response                      ok
 //
-// 4xx statuses, including 429, come from a working app that rejects this message, so retries of a poison message do
-// not stop the others. The same applies to messages that a function reports as failed.
+// 4xx statuses, including 429, come from a working app that rejects this message, so a poison message does not stop the
+// others. The same applies to messages that a function reports as failed.
 func classify(res *queue.Result) resultClass {
 	switch {
 	case res.Outcome == queue.Done:
@@ -48,7 +45,7 @@ func classify(res *queue.Result) resultClass {
 	}
 }
 
-// classifyAll returns resultOK if any result is, otherwise resultFailed if any failed. done means that at least one
+// classifyAll returns resultOK if any result is, or else resultFailed if any failed. done means that at least one
 // message is done.
 func classifyAll(results []queue.Result) (class resultClass, done bool) {
 	for i := range results {

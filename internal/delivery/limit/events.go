@@ -2,12 +2,12 @@ package limit
 
 import "time"
 
-// Events are the listeners of a [Limiter]. Any field may be nil. A listener may call the limiter, but must not block
-// or call the worker, which may be holding its lock. Changes in quick succession may be reported out of order.
+// Events are the listeners of a [Limiter]; each may be nil. They may call the limiter, but must not block or call the
+// worker, which may be holding its lock. Changes in quick succession may be reported out of order.
 type Events struct {
-	Opened       func(Opened)     // deliveries stop
-	HalfOpened   func(HalfOpened) // a trial delivery starts
-	Closed       func(Closed)     // deliveries resume with a slow start
+	Opened       func(Opened)
+	HalfOpened   func(HalfOpened)
+	Closed       func(Closed) // deliveries resume with a slow start
 	LimitChanged func(Resized)
 }
 
@@ -15,7 +15,7 @@ type Events struct {
 type Opened struct {
 	// Failures and Deliveries are counted in the window or, if TrialFailed, among the trials.
 	Failures, Deliveries int
-	TrialFailed          bool          // the breaker was half-open
+	TrialFailed          bool
 	Delay                time.Duration // until the next trial
 }
 
@@ -32,8 +32,8 @@ type Resized struct{ From, To int }
 
 // Status is a snapshot of a limiter.
 type Status struct {
-	Rate   float64 // messages per second; 0 means no limit
-	InWork int     // deliveries; a batch counts as one
+	Rate   float64 // a batch counts as one
+	InWork int     // adaptive concurrency limit; 0 if off
 	Limit  int     // adaptive concurrency limit; 0 without one
 	// SlowStart is the concurrency limit during a slow start; otherwise 0.
 	SlowStart int

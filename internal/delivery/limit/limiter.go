@@ -9,13 +9,12 @@ import (
 	"tendril/queue"
 )
 
-// Limiter decides when the app may receive the next message. Create it with [New]. It is safe for concurrent use and
-// never blocks.
+// Limiter decides when the app may receive the next message. Its methods are safe for concurrent use and never block.
 type Limiter struct {
 	opts Options
 
 	mu sync.Mutex
-	// last is the latest time of a call. Calls with an earlier time use it instead.
+	// last is the latest time of a call; calls with an earlier time use it instead.
 	last     time.Time
 	rate     *rateLimiter
 	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil without an adaptive limit
@@ -23,7 +22,7 @@ type Limiter struct {
 	estimate estimate
 	refused  Refused
 	inWork   map[uint64]delivery // by permit
-	permits  uint64              // permits issued
+	permits  uint64              // issued so far
 	events   deferredEvents
 }
 
@@ -46,9 +45,9 @@ func New(opts *Options) *Limiter {
 	return l
 }
 
-// Acquire requests a permit to deliver n messages in one request to the app. Permit 0 means refused, and nothing is
-// consumed: wait is then the time until the next request (0 means after the next release), and reason is "breaker",
-// "concurrency" or "rate". After a batch larger than the rate's burst, later deliveries wait longer.
+// Acquire requests a permit to deliver n messages in one request. Permit 0 means refused: wait is the time until the
+// next request, or 0 to request again after the next release, and reason is "breaker", "concurrency" or "rate". A
+// refusal uses up nothing. After a batch larger than the rate's burst, later deliveries wait longer.
 func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -77,9 +76,8 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 	return l.permits, 0, ""
 }
 
-// Release ends a delivery with the results of its messages. A second call with the same permit does nothing. If the
-// worker canceled the delivery, the result's Err must wrap [context.Canceled], so that it does not count as a
-// failure of the app.
+// Release ends a delivery with the results of its messages. It does nothing for an unknown permit. If the worker
+// canceled the delivery, the result's Err must wrap [context.Canceled], so that it does not count as a failure.
 func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -98,7 +96,7 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 	case done || class != resultIgnored && l.estimate.showsSpeed(took):
 		d.adaptive.Record()
 	default:
-		d.adaptive.Drop() // the duration does not reflect the app's speed
+		d.adaptive.Drop() // the duration does not show the app's speed
 	}
 
 	if done {
@@ -107,8 +105,8 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 	l.breaker.release(now, d.generation, class)
 }
 
-// Room estimates how many messages can start between now and now + d, in batches of the maximum size. If it returns
-// 0, the worker should not receive. reason is the strictest limit, or "" without limits.
+// Room estimates how many messages can start until now + d, in batches of the maximum size. If it returns 0, the worker
+// should not receive. reason is the strictest limit, or "" without limits.
 func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -145,7 +143,7 @@ func (l *Limiter) unlockAndNotify() {
 	}
 }
 
-// Status returns the current state.
+// Status returns a snapshot.
 func (l *Limiter) Status() Status {
 	l.mu.Lock()
 	defer l.unlockAndNotify()

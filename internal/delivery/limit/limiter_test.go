@@ -39,7 +39,7 @@ func TestRefusalConsumesNothing(t *testing.T) {
 		}
 		h.done(success, 0)
 		h.done(success, 0)
-		h.deliver(8, serverError) // the 50 refusals used up none of the burst of 10
+		h.deliver(8, serverError) // the refusals used up none of the burst of 10
 		h.wantState(stateOpen)    // 8 of 10 deliveries failed
 		for range 50 {
 			if got := h.allow(); got[:7] != "breaker" {
@@ -47,7 +47,7 @@ func TestRefusalConsumesNothing(t *testing.T) {
 			}
 		}
 		time.Sleep(5 * time.Second)
-		permit, _, _ := h.Acquire(time.Now(), 10) // takes the whole burst and the trial
+		permit, _, _ := h.Acquire(time.Now(), 10) // uses the whole burst and the trial
 		h.wantLastEvent("breaker half-open: one delivery on trial")
 		h.Release(permit, time.Now(), slices.Repeat([]queue.Result{unreached}, 10)...)
 		for range 50 {
@@ -154,7 +154,6 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// An app that rejects requests immediately does not appear fast, but an app that hangs appears slow.
 func TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -207,7 +206,7 @@ func TestAdaptiveLimitLearnsNothingFromFailuresBeforeTheFirstSuccess(t *testing.
 	})
 }
 
-// Each delivery moves the mean duration by 1/32 of the difference, here from 1 ms toward 2.
+// Each delivery moves the mean duration by 1/32 of the difference.
 func TestRoomFollowsTheMeanDuration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

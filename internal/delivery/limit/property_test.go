@@ -20,11 +20,11 @@ type modelCheck struct {
 	batches bool
 	inWork  []allowedDelivery
 	starts  []messageStart
-	// generation counts the changes of state.
+	// generation counts state changes.
 	state      string
 	trialAt    time.Time
 	generation int
-	// ignored counts the inconclusive trials.
+	// ignored counts inconclusive trials.
 	trials, ignored int
 }
 
@@ -58,7 +58,7 @@ func newModelCheck(t *rapid.T) *modelCheck {
 	return c
 }
 
-// allow calls Acquire and checks all properties of its result.
+// allow checks all properties of Acquire's result.
 func (c *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 	wasOpen := c.state == stateOpen
 	room, _ := c.Room(time.Now(), 0)
@@ -108,7 +108,6 @@ func (c *modelCheck) checkCounts() {
 	}
 }
 
-// end releases a delivery with one result per message.
 func (c *modelCheck) end(i int, results func() queue.Result) {
 	d := c.inWork[i]
 	c.inWork = slices.Delete(c.inWork, i, i+1)
@@ -143,8 +142,6 @@ func (c *modelCheck) checkRate() {
 	}
 }
 
-// The rate limit is never exceeded, concurrency stays within its limit, an open breaker allows only a single trial,
-// refusals end, and every slot is freed.
 func TestLimitsHoldUnderRandomUse(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -248,7 +245,6 @@ func TestConcurrentUse(t *testing.T) {
 	})
 }
 
-// use makes 2000 deliveries, some of which fail.
 func use(l *Limiter, g int) {
 	for i := range 2000 {
 		startedAt, n := time.Now(), 1+i%3

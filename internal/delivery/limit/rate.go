@@ -10,11 +10,11 @@ import (
 // epsilon absorbs rounding errors.
 const epsilon = 1e-9
 
-// The time passed to a rateLimiter must not go backward, because the library would then grant the same capacity
-// twice.
+// A rateLimiter's time must not go backward, because the library would grant the same capacity twice.
 type rateLimiter struct{ *rate.Limiter }
 
-// A nil rateLimiter allows everything. batch is the maximum number of messages per delivery.
+// newRateLimiter returns nil, which allows everything, without a rate. batch is the maximum number of messages per
+// delivery.
 func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	if perSecond == 0 {
 		return nil
@@ -22,14 +22,14 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch))}
 }
 
-// After a pause, the burst is delivered on top of the rate, so it should be small, but large enough for late timers
-// and for batches. See [Options].Rate.
+// burstOf returns a small burst, because it adds to the rate after a pause, but one large enough for late timers and
+// batches. See [Options].Rate.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }
 
 // acquire returns 0 if n messages may start, otherwise how long to wait. A batch larger than the burst uses future
-// capacity, so that the average rate is maintained.
+// capacity.
 func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	if r == nil {
 		return 0

@@ -10,7 +10,6 @@ import (
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// allow starts a delivery that never ends.
 func allow(l *Limiter, now time.Time, n int) (ok bool, wait time.Duration, reason string) {
 	permit, wait, reason := l.Acquire(now, n)
 	return permit != 0, wait, reason
@@ -46,7 +45,6 @@ func TestBurstIsSmall(t *testing.T) {
 	}
 }
 
-// After a pause, with unlimited work, the messages started exceed the rate by at most a tenth.
 func TestBurstAddsAtMostATenthInTheFirstSecond(t *testing.T) {
 	t.Parallel()
 	for _, perSecond := range []int{10, 20, 100, 1000} {
@@ -96,8 +94,6 @@ func TestRatesThatMeanNoLimit(t *testing.T) {
 	}
 }
 
-// No period has more messages than the rate plus one burst, regardless of the order of calls, and a message is
-// allowed after its wait.
 func TestRateHoldsInEveryPeriod(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// server takes about work for each request. Further requests queue up inside it, as in most apps.
+// server takes about work for each request and queues further ones, like most apps.
 type server struct {
 	slots  chan struct{}
 	work   time.Duration
@@ -58,8 +58,7 @@ func drive(l *Limiter, s *server, end time.Time) (served int) {
 	return served
 }
 
-// The figures are those in doc.go: an app with k slots never receives all 100 requests at once and loses little of
-// its throughput.
+// doc.go quotes the figures.
 func TestAdaptiveLimitSettlesNearTheCapacityOfTheApp(t *testing.T) {
 	t.Parallel()
 	for _, k := range []int{5, 10, 30} {

@@ -15,10 +15,10 @@ import (
 
 const (
 	headerPatience = 10 * time.Second
-	// A function needs one or two connections. Without a limit, any local program could exhaust the file
+	// A function needs one or two connections. Without maxConnections, any local program could exhaust the file
 	// descriptors.
 	maxConnections = 16
-	// An oversized response is read this far so that the function receives the rejection.
+	// drainLimit is how much of an oversized response is read, so that the function receives the rejection.
 	drainLimit = 64 << 20
 )
 
@@ -37,8 +37,7 @@ func newAPI(inst *instance, address string) *api {
 	return a
 }
 
-// ServeHTTP rejects requests of other programs: any local program and any page in a local browser can reach the
-// port.
+// ServeHTTP rejects other clients, because any local program and any page in a local browser can reach the port.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.started(r) {
 		w.Header().Set("Connection", "close")
@@ -73,7 +72,7 @@ func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// write ignores errors, after which the process exits or the invocation times out.
+// write ignores errors: the process then exits, or the invocation times out.
 func (a *api) write(w http.ResponseWriter, inv *invocation) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -113,7 +112,7 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerOf checks the trailer, which may report that the function failed while writing the response.
+// answerOf checks the trailer, which may report a failure while the response was being written.
 func answerOf(r *http.Request, body []byte) queue.Invocation {
 	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
 	if kind == "" {
@@ -140,8 +139,7 @@ func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 	a.finish(w, id, answer)
 }
 
-// finish records the answer before confirming it, because the function may exit as soon as it receives the
-// confirmation.
+// finish records the answer before confirming it, because the function may exit on the confirmation.
 func (a *api) finish(w http.ResponseWriter, id string, answer queue.Invocation) {
 	if !a.inst.pool.answer(a.inst, id, answer) {
 		refuseID(w)
@@ -163,7 +161,6 @@ func (a *api) initError(w http.ResponseWriter, r *http.Request) {
 	accept(w)
 }
 
-// readError keeps only the type of an error that is too large.
 func readError(r *http.Request) (queue.Invocation, error) {
 	kind := r.Header.Get("Lambda-Runtime-Function-Error-Type")
 	body, err := readBody(r)

@@ -17,7 +17,6 @@ import (
 	"time"
 )
 
-// The last accepted request of the function determines the outcome.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", maxResponse)
@@ -29,8 +28,8 @@ func TestAnswers(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		steps  []step
-		kind   string // type of the function error; "" for a success
-		answer string // expected in the payload
+		kind   string // "" for a success
+		answer string // part of the payload
 	}{
 		"response":        {[]step{{"invocation/ID/response", `{"a":1}`, nil, 202, `"OK"`}}, "", `{"a":1}`},
 		"no JSON":         {[]step{{"invocation/ID/response", "<html>\xff", nil, 202, ""}}, "", "<html>\xff"},
@@ -132,7 +131,7 @@ func TestResponseWithBothContentLengthAndChunkedIsRefused(t *testing.T) {
 	})
 }
 
-// aws-lambda-go uses a trailer to report that the function failed while writing its response.
+// aws-lambda-go reports a failure while writing the response in a trailer.
 func TestFailureInTheMiddleOfTheResponse(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -181,7 +180,6 @@ func TestPayloadTooLarge(t *testing.T) {
 	})
 }
 
-// A process that has not answered cannot request another invocation.
 func TestNextWhileOwing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +217,6 @@ func TestForeignHost(t *testing.T) {
 	})
 }
 
-// A process that hangs up and does not come back is replaced.
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -273,7 +270,6 @@ func TestHangUpAndComeBack(t *testing.T) {
 	})
 }
 
-// Only the later of two requests for an invocation receives it.
 func TestSecondWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -292,7 +288,7 @@ func TestSecondWait(t *testing.T) {
 	})
 }
 
-// assigned returns a process that was assigned the first of two invocations but has not received it.
+// assigned returns a process that has not received its invocation, and the invocation.
 func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	t.Helper()
 	p := newPool(Options{Instances: 1, Timeout: time.Minute}, (&fakeHost{}).host())
@@ -311,7 +307,6 @@ func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	return p, inst, inv
 }
 
-// The invocation has not run, so it returns to the front of the queue.
 func TestAssignedToADeadProcess(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -330,7 +325,6 @@ func TestAssignedToAProcessThatHungUp(t *testing.T) {
 	}
 }
 
-// The process receives the same invocation if it asks again before the pool notices the end of its first request.
 func TestAssignedToAProcessThatAsksAgain(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -339,7 +333,7 @@ func TestAssignedToAProcessThatAsksAgain(t *testing.T) {
 	if !allowed || len(offer) != 1 || inst.current != inv || inst.phase != busy {
 		t.Errorf("allowed %v, phase %v, current %+v", allowed, inst.phase, inst.current)
 	}
-	p.hangUp(inst, old) // the end of the first request is noticed late
+	p.hangUp(inst, old) // noticed late
 	if inst.phase != busy || <-offer != inv {
 		t.Errorf("phase %v", inst.phase)
 	}
@@ -357,8 +351,7 @@ func TestAssignedWhileStopping(t *testing.T) {
 	}
 }
 
-// Every Invoke returns once, no invocation is received twice, and the number of processes stays within the limit
-// and drops to zero at the end.
+// Every Invoke returns once, no invocation is received twice, and all processes end.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -433,7 +426,6 @@ func chaos(t *testing.T, seed uint64) {
 	}
 }
 
-// misbehave ends an invocation in one of many wrong ways.
 func misbehave(f *function, e event, how int) (exit Exit, ended bool) {
 	switch how {
 	case 0:

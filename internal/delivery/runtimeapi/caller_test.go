@@ -19,7 +19,6 @@ import (
 	"time"
 )
 
-// The first and the tenth rejection are reported.
 func TestForeignClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +82,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 				t.Errorf("connection %d: read %d, %v", i, n, err)
 			}
 		}
-		if after := time.Since(began); after > time.Second { // each had some time to send a request
+		if after := time.Since(began); after > time.Second { // time to send a request
 			t.Errorf("they were closed after %s", after)
 		}
 		if a := invoke(t, p, "still here"); string(a.Payload) != "still here" {
@@ -113,13 +112,11 @@ func (s foreignClient) status(t *testing.T, url, body string) string {
 	return string(out)
 }
 
-// foreignClient is a program that runs as this user or, if set, as another.
 type foreignClient struct {
 	program string
 	as      *syscall.Credential
 }
 
-// playForeignClient acts as a program that does not belong to the function.
 func playForeignClient() int {
 	resp, err := ask(os.Getenv("URL"), os.Getenv("BODY"))
 	if err != nil {
@@ -129,10 +126,8 @@ func playForeignClient() int {
 	return 0
 }
 
-// answerTime ends the wait for an API that does not respond.
 const answerTime = 30 * time.Second
 
-// ask sends a POST request if body is not empty, otherwise a GET request.
 func ask(url, body string) (string, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: answerTime}
 	method := http.MethodPost
@@ -152,7 +147,6 @@ func ask(url, body string) (string, error) {
 	return resp.Status, err
 }
 
-// This process, other programs of this and another user, and another process of the same function are rejected.
 // Children of the function's shell are accepted.
 func TestRealForeignClientsAreRefused(t *testing.T) {
 	t.Parallel()

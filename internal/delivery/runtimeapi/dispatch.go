@@ -8,14 +8,13 @@ import (
 	"tendril/queue"
 )
 
-// The functions in this file require the caller to hold the pool's mutex, except those that lock it themselves.
+// The functions in this file, except those that lock the pool's mutex, require the caller to hold it.
 
-// lingering is how long to wait for a process that has answered to request the next invocation, before starting
-// another process.
+// lingering is how long to wait for a process that has answered, before starting another one.
 const lingering = 50 * time.Millisecond
 
-// dispatch assigns waiting invocations to idle processes. For the others it starts processes or, if a pause leaves
-// none usable, rejects them.
+// dispatch assigns waiting invocations to idle processes. For the rest, it starts processes or, if a pause prevents
+// that, rejects them.
 func (p *Pool) dispatch() {
 	for len(p.waiting) > 0 && len(p.idle) > 0 {
 		inst, inv := p.idle[len(p.idle)-1], p.waiting[0]
@@ -60,9 +59,8 @@ func (p *Pool) grow() {
 	}
 }
 
-// poll handles a process's request for its next invocation, which offer delivers. offer stays empty if the process is
-// to exit. allowed is false if the process has not answered the current invocation. first is true for the request that
-// ends the initialization.
+// poll handles a request for the next invocation, which offer delivers unless the process is to exit. first is true for
+// the request that ends the initialization. allowed is false while the process owes an answer.
 func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,12 +90,12 @@ func (p *Pool) becomeIdle(inst *instance) (first bool) {
 	return first
 }
 
-// A process may hang up while waiting. An invocation already assigned to it is taken back.
+// hangUp takes back an invocation assigned to a process that hung up while waiting.
 func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if inst.offer != offer {
-		return // the process has made a new request
+		return // a new request
 	}
 	p.reclaim(inst, offer)
 	p.leave(inst)
@@ -151,8 +149,8 @@ func (p *Pool) owed(inst *instance, id string) bool {
 	return inst.owes(id)
 }
 
-// initFailing gives a process some time to exit. It returns false if the process had already initialized or is
-// being ended.
+// initFailing gives a process some time to exit. It returns false after the initialization, or if the process is
+// already being ended.
 func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,7 +162,6 @@ func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	return true
 }
 
-// answer returns false if the process is not working on the invocation.
 func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,8 +185,7 @@ func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	return true
 }
 
-// fail starts a pause. It returns false if there already is one, so that processes that fail together count as one
-// failure.
+// fail starts a pause. It returns false during a pause, so that processes that fail together count once.
 func (p *Pool) fail() (first bool) {
 	if p.pause != nil || p.stopping {
 		return false

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// version is Lambda's name for an unpublished function version.
+// version is Lambda's name for an unpublished version.
 const version = "$LATEST"
 
 func functionARN(o *Options) string {
@@ -44,7 +44,8 @@ func environ(o *Options, address string, now time.Time) []string {
 	return append(env, ours...)
 }
 
-// A variable is reserved if tendril sets it, or if it is specific to one invocation or to Lambda's sandbox.
+// reserved reports whether tendril sets the variable, or whether it is specific to one invocation or to Lambda's
+// sandbox.
 func reserved(ours []string, name string) bool {
 	return name == "_HANDLER" || name == "_X_AMZN_TRACE_ID" || name == "AWS_LAMBDA_MAX_CONCURRENCY" ||
 		slices.ContainsFunc(ours, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
@@ -61,7 +62,6 @@ func randomHex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// lookup returns the last value of a variable.
 func lookup(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {

@@ -69,8 +69,8 @@ func (p *Pool) answerFor(inst *instance, exit supervisor.Exit) (report func()) {
 	return nil
 }
 
-// initFailed handles an exit before the first invocation. If it starts a pause, the oldest waiting invocation is
-// answered.
+// initFailed handles an exit before the first invocation. If it starts a pause, the oldest waiting invocation receives
+// the error.
 func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {

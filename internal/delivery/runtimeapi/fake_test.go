@@ -19,8 +19,7 @@ import (
 
 type Exit = supervisor.Exit
 
-// fakeHost runs functions as goroutines with in-memory connections, so that everything except real processes can be
-// tested in virtual time.
+// fakeHost runs functions as goroutines with in-memory connections, so that pools can be tested in virtual time.
 type fakeHost struct {
 	behave func(f *function) Exit
 
@@ -30,12 +29,11 @@ type fakeHost struct {
 	alive     int
 	mostAlive int
 	startErr  error
-	hold      chan struct{} // if not nil, starting a process waits for it
+	hold      chan struct{} // if not nil, delays the start of a process
 	closed    bool
 	signals   []syscall.Signal
 }
 
-// newFakePool returns a started pool whose processes run behave.
 func newFakePool(t *testing.T, o Options, behave func(f *function) Exit) (*Pool, *fakeHost) {
 	t.Helper()
 	o.Command = []string{"/bin/sh"}
@@ -100,19 +98,18 @@ func (h *fakeHost) started() int {
 
 type function struct {
 	host    *fakeHost
-	number  int // number of the start, counted from 1
+	number  int // of the start, from 1
 	env     []string
 	address string
 	client  *http.Client
-	// ctx is done when the process ends.
-	ctx    context.Context
-	kill   context.CancelFunc
-	term   chan struct{}
-	once   sync.Once
-	ended  chan struct{}
-	exit   Exit
-	killed atomic.Bool
-	// disowned means that the requests appear to come from another program.
+	ctx     context.Context
+	kill    context.CancelFunc
+	term    chan struct{}
+	once    sync.Once
+	ended   chan struct{}
+	exit    Exit
+	killed  atomic.Bool
+	// disowned requests appear to come from another program.
 	disowned atomic.Bool
 }
 
@@ -157,7 +154,7 @@ type event struct {
 
 var errEnding = errors.New("the process is to end")
 
-// next requests an invocation. SIGTERM ends the wait.
+// next requests an invocation until SIGTERM.
 func (f *function) next() (event, error) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
@@ -189,7 +186,7 @@ func (f *function) get(ctx context.Context) (*http.Response, error) {
 	return f.client.Do(req)
 }
 
-// post sends a request to a path below /2018-06-01/runtime. Status 0 means no response.
+// post returns status 0 if there is no response. path is below /2018-06-01/runtime.
 func (f *function) post(path, body string, header ...string) (int, string) {
 	req, err := http.NewRequestWithContext(f.ctx, http.MethodPost, "http://"+f.address+"/2018-06-01/runtime/"+path,
 		bytes.NewReader([]byte(body)))

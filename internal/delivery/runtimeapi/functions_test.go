@@ -17,7 +17,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// buildFunctions names each binary after its package.
 func buildFunctions(t *testing.T, packages ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -28,7 +27,6 @@ func buildFunctions(t *testing.T, packages ...string) (dir string) {
 	return dir
 }
 
-// sqsEvent returns an event with one record for each ID and body.
 func sqsEvent(pairs ...string) string {
 	type record struct {
 		ID     string `json:"messageId"`
@@ -43,7 +41,6 @@ func sqsEvent(pairs ...string) string {
 	return string(text)
 }
 
-// The functions are built with aws-lambda-go.
 func TestGoFunction(t *testing.T) {
 	t.Parallel()
 	bin := buildFunctions(t, "./testdata/function", "tendril/examples/lambda-resize")
@@ -102,7 +99,6 @@ func goOutcomes(t *testing.T, program string) {
 	}
 }
 
-// resizeExample checks that the example works as its README describes.
 func resizeExample(t *testing.T, program string) {
 	dir := t.TempDir()
 	file, err := os.Create(filepath.Join(dir, "in.png"))
@@ -134,7 +130,6 @@ func resizeExample(t *testing.T, program string) {
 	}
 }
 
-// The function uses awslambdaric, the public Python runtime client.
 func TestPythonFunction(t *testing.T) {
 	t.Parallel()
 	interpreter := testpeer.Python(t, "awslambdaric", "awslambdaric")
@@ -172,7 +167,6 @@ func TestPythonFunction(t *testing.T) {
 	})
 }
 
-// The example needs no runtime client.
 func TestPythonExample(t *testing.T) {
 	t.Parallel()
 	interpreter := testpeer.Program(t, "python3")

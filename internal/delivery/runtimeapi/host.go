@@ -11,7 +11,7 @@ import (
 
 type host struct {
 	listen func() (net.Listener, error)
-	// client returns "" if the program at the other end has exited.
+	// client returns "" if the program has exited.
 	client func(net.Conn) string
 	// start makes the command the leader of a new process group.
 	start func(instance int, env []string) (process, error)

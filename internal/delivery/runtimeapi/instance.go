@@ -11,14 +11,14 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// initTimeout limits the time until the function requests its first invocation. (Lambda allows 10 s, and then
-// restarts the initialization within the time limit of the first invocation.)
+// initTimeout ends when the function requests its first invocation. (Lambda allows 10 s, and then initializes again
+// within the timeout of the first invocation.)
 const initTimeout = time.Minute
 
-// After a failed initialization, the process has initErrorPatience to exit.
+// initErrorPatience is the time to exit after posting an initialization error.
 const initErrorPatience = time.Second
 
-// launch starts an instance. The caller must hold the pool's mutex.
+// launch must be called with the pool's mutex held.
 func (p *Pool) launch(number int) *instance {
 	inst := &instance{
 		pool: p, number: number, since: time.Now(),
@@ -50,7 +50,7 @@ func (inst *instance) live() supervisor.Exit {
 		_ = server.Serve(limited) // always fails once the server is closed
 	}()
 	defer func() {
-		_ = server.Close() // the process has exited
+		_ = server.Close()
 		<-serving
 	}()
 
@@ -80,7 +80,7 @@ func (inst *instance) attach(proc process) {
 	}
 }
 
-// detach must be called before the process is reaped, because its PID may be reused after that.
+// detach must be called before the process is reaped, because its PID may then be reused.
 func (inst *instance) detach() {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()

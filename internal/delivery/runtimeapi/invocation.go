@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// maxRequest is Lambda's limit for a payload, in bytes.
+	// maxRequest is Lambda's limit in bytes.
 	maxRequest = 6 << 20
-	// maxResponse is Lambda's limit for a response, in bytes.
+	// maxResponse is Lambda's limit in bytes.
 	maxResponse = 6<<20 + 100
 )
 
 const unhandled = "Unhandled"
 
-// errNotInvoked means that the function received nothing: the caller gave up waiting, or the pool was stopped. After
-// any other error, the function may have run. Callers detect it by its Unsent method.
+// errNotInvoked means that the function received nothing. After any other error, it may have run. Callers use the
+// Unsent method.
 var errNotInvoked error = notInvoked{}
 
 type notInvoked struct{}
@@ -57,14 +57,15 @@ func failure(kind, id, text string) queue.Invocation {
 	payload, _ := json.Marshal(struct {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`
-	}{kind, text}) // cannot fail
+	}{kind, text})
 	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: payload, Reason: kind}
 }
 
-// seconds rounds up, so that a short limit is not shown as "0.00".
+// seconds rounds up, so that a short limit is not shown as 0.
 func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 }
 
-// kind is the error type from the header or trailer; may be "". An errorType in the body takes precedence.
+// posted returns the error that the function posted. kind is from the header or trailer and may be ""; an errorType in
+// the body takes precedence.
 func posted(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`

@@ -38,11 +38,11 @@ func play(role string) int {
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
 		return playFunction()
-	case "wrapped": // acts as a script that runs the function
+	case "wrapped": // a script that runs the function
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), roleVariable+"=function")
 		return child.Run().(*exec.ExitError).ExitCode()
-	case "child": // only connects to the observer
+	case "child": // connects to the observer
 		_, _ = attend()
 		select {}
 	case "pool":
@@ -53,7 +53,6 @@ func play(role string) int {
 	return 99
 }
 
-// attend connects to the observer until this process exits.
 func attend() (net.Conn, error) {
 	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
 	if err == nil {
@@ -62,7 +61,7 @@ func attend() (net.Conn, error) {
 	return conn, err
 }
 
-// playFunction acts as a function that is controlled by its payloads.
+// playFunction is a function controlled by its payloads.
 func playFunction() int {
 	base := "http://" + os.Getenv("AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/invocation/"
 	for {
@@ -100,14 +99,14 @@ func act(how string) ([]byte, error) {
 	case "crash":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
-	case "meet": // answers when the test tells it to
+	case "meet": // answers when the test says so
 		conn, err := attend()
 		if err != nil {
 			return nil, err
 		}
 		_, err = io.ReadFull(conn, make([]byte, 1))
 		return nil, err
-	case "family", "hang", "leave": // starts one child in its own process group and one in another
+	case "family", "hang", "leave": // start one child in the process group and one outside
 		for range 2 {
 			child := exec.Command(os.Args[0])
 			child.Env = append(os.Environ(), roleVariable+"=child")
@@ -122,7 +121,7 @@ func act(how string) ([]byte, error) {
 		switch how {
 		case "hang":
 			select {}
-		case "leave": // exits when the test tells it to
+		case "leave": // exits when the test says so
 			_, _ = conn.Read(make([]byte, 1))
 			os.Exit(3)
 		}
@@ -186,7 +185,6 @@ func (g *reportingChild) awaitGone() {
 	}
 }
 
-// newRealPool runs the test binary in a role until the end of the test.
 func newRealPool(t *testing.T, role string, w *observer, o Options) *Pool {
 	t.Helper()
 	o.Command, o.Dir = []string{os.Args[0]}, t.TempDir()

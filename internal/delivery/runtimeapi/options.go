@@ -20,7 +20,7 @@ type Options struct {
 	Command []string
 	// Dir is the working directory and LAMBDA_TASK_ROOT; "" means the current directory.
 	Dir string
-	// Env is the entire environment as NAME=value. Lambda's reserved variables override it.
+	// Env is the entire environment as NAME=value, except for Lambda's reserved variables.
 	Env []string
 
 	// User and Limits apply to each process, see [supervisor.Process].
@@ -29,25 +29,23 @@ type Options struct {
 
 	// Instances is the maximum number of processes, 1 to 1000; 0 means 1.
 	Instances int
-	// Timeout limits an invocation, up to the function's next request; 0 means 15 minutes, which is Lambda's maximum.
+	// Timeout limits an invocation, up to the function's next request; 0 means 15 minutes, Lambda's maximum.
 	Timeout time.Duration
-	// Grace is the time between SIGTERM and SIGKILL; 0 means 2 s. After a timeout, SIGKILL is sent immediately, as in
-	// Lambda.
+	// Grace is the time between SIGTERM and SIGKILL; 0 means 2 s. A timeout sends SIGKILL immediately, as in Lambda.
 	Grace time.Duration
 	// Hurry, when done, ends the grace periods of [Pool.Stop]; may be nil.
 	Hurry context.Context
 
 	// Name has 1 to 64 letters, digits, hyphens and underscores; default "function".
 	Name string
-	// Region defaults to AWS_REGION or AWS_DEFAULT_REGION in Env, or else us-east-1; AccountID defaults to
-	// 000000000000.
+	// Region defaults to AWS_REGION or AWS_DEFAULT_REGION in Env, or else us-east-1; AccountID to 000000000000.
 	Region, AccountID string
 
-	// Output receives every line of output, without the line ending and with control characters escaped. instance
-	// counts from 1; stream is "stdout" or "stderr". Output must be safe for concurrent use and must not keep line.
-	// While it blocks, lines may be dropped and counted. It may be nil.
+	// Output receives every line of output, without the line ending and with control characters escaped; may be nil.
+	// instance counts from 1; stream is "stdout" or "stderr". Output must be safe for concurrent use and not keep line.
+	// While it blocks, lines may be dropped.
 	Output func(instance int, stream string, line []byte)
-	// LinesPerSecond is the maximum number of output lines per process, averaged over five seconds; 0 means 1000.
+	// LinesPerSecond is the maximum number of lines per process, averaged over five seconds; 0 means 1000.
 	LinesPerSecond int
 
 	Events Events
@@ -93,23 +91,20 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Events are the listeners of a pool. Any field may be nil. Events of one process are reported sequentially. A
-// listener must return quickly and must not call the pool.
+// Events are the listeners of a pool; each may be nil. Events of one process are sequential. A listener must return
+// quickly and must not call the pool.
 type Events struct {
-	// Ready is called when a process first requests an invocation.
-	Ready      func(Ready)
-	InitFailed func(InitFailed)
-	TimedOut   func(TimedOut)
-	// Exited is called when a process and its group have exited or could not be started.
-	Exited func(Exited)
-	// Refused is called for the 1st, 10th, 100th rejected request and so on.
+	Ready        func(Ready)
+	InitFailed   func(InitFailed)
+	TimedOut     func(TimedOut)
+	Exited       func(Exited)
 	Refused      func(Refused)
 	LinesDropped func(supervisor.LinesDropped)
 }
 
-// Ready reports that a process has initialized.
+// Ready reports that a process has requested its first invocation.
 type Ready struct {
-	// Instance counts from 1. Numbers are reused.
+	// Instance counts from 1; numbers are reused.
 	Instance, PID int
 	After         time.Duration
 }
@@ -117,7 +112,7 @@ type Ready struct {
 // InitFailed reports that a process failed before its first invocation.
 type InitFailed struct {
 	Instance int
-	// Type is for example "Runtime.ImportModuleError".
+	// Type is an error type, such as "Runtime.ImportModuleError".
 	Type   string
 	Reason string
 	// Failures counts failures since the last answer. No process starts during Pause.
@@ -125,27 +120,27 @@ type InitFailed struct {
 	Pause    time.Duration
 }
 
-// TimedOut reports an invocation that reached its timeout.
+// TimedOut reports that an invocation timed out.
 type TimedOut struct {
 	Instance  int
 	RequestID string
 	Limit     time.Duration
 }
 
-// Exited reports how a process ended.
+// Exited reports that a process and its group have exited or could not be started.
 type Exited struct {
 	// PID is 0 if the process could not be started.
 	Instance, PID int
 	Exit          supervisor.Exit
-	// Asked is why the pool ended the process ("stopped", "time limit"), or "" if it did not.
+	// Asked is why the pool ended the process, such as "stopped" or "time limit"; "" if it did not.
 	Asked string
 }
 
-// Refused reports a rejected request from a program that does not belong to the function.
+// Refused reports the 1st, 10th, 100th and so on request from a program that does not belong to the function.
 type Refused struct {
 	Instance int
 	// Client describes the program, such as "curl (pid 123) of user 1000".
 	Client string
-	// Total counts the requests that the pool has rejected.
+	// Total counts the pool's rejected requests.
 	Total int
 }

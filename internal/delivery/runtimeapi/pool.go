@@ -11,10 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// killPatience is how long to wait after SIGKILL. Only processes that hang in the kernel take longer.
+// Only processes that hang in the kernel survive SIGKILL for killPatience.
 const killPatience = 5 * time.Second
 
-// New returns a pool that is not started. It returns an error if the options are invalid or the program is not found.
+// New returns a pool that is not started, or an error if the options are invalid or the program is not found.
 func New(o Options) (*Pool, error) {
 	set, err := o.withDefaults()
 	if err != nil {
@@ -40,11 +40,10 @@ func (p *Pool) Start() {
 	p.dispatch()
 }
 
-// Invoke passes payload to a process and returns its answer. Calls that wait for a free process are served in order.
+// Invoke passes payload to a process and returns its answer. Callers are served in order.
 //
 // The error is nil if there is an answer, even one that reports a failure. errNotInvoked means that the function
-// received nothing. If ctx ends while the function runs, its process receives SIGTERM, and SIGKILL after the grace
-// period.
+// received nothing. If ctx ends while the function runs, its process is terminated.
 func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
 	if len(payload) > maxRequest {
 		return tooLarge(len(payload)), nil
@@ -90,9 +89,8 @@ func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 }
 
 // Stop ends all processes and waits for them. Waiting and later invocations fail with errNotInvoked. Idle processes
-// receive SIGTERM, and SIGKILL after the grace period. Busy ones may finish until ctx is done, and are then ended the
-// same way, but without the grace period once [Options.Hurry] is done. The error lists processes that did not exit.
-// Later calls wait for the first one.
+// receive SIGTERM, and SIGKILL after the grace period; busy ones may finish until ctx is done. [Options].Hurry ends the
+// grace period. The error lists processes that did not exit. Later calls wait for the first.
 func (p *Pool) Stop(ctx context.Context) error {
 	if !p.beginStop() {
 		<-p.stopped

@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// stop fails the test if a process is still running.
 func stop(t *testing.T, p *Pool, h *fakeHost) {
 	t.Helper()
 	if err := p.Stop(context.Background()); err != nil {
@@ -38,7 +37,6 @@ func invoke(t *testing.T, p *Pool, payload string) queue.Invocation {
 	return answer
 }
 
-// wantError checks that the answer is a function error whose message contains all words.
 func wantError(t *testing.T, a queue.Invocation, kind string, words ...string) {
 	t.Helper()
 	if a.Status != 200 || a.FunctionError != "Unhandled" || a.Reason != kind || a.RequestID == "" {
@@ -124,7 +122,7 @@ func TestProcessesStartAsNeeded(t *testing.T) {
 			t.Errorf("nine invocations of 1 s by three took %s", took)
 		}
 		first := string(invoke(t, p, "").Payload)
-		synctest.Wait() // until the function requests another invocation
+		synctest.Wait() // the function requests another invocation
 		if again := string(invoke(t, p, "").Payload); again != first {
 			t.Errorf("process %s, then %s: the one that was busy last should be used", first, again)
 		}
@@ -184,7 +182,7 @@ func TestTimeLimit(t *testing.T) {
 		if h.started() != 2 || time.Since(began) > 2*time.Second {
 			t.Errorf("%d processes, after %s: want a second at once", h.started(), time.Since(began))
 		}
-		synctest.Wait() // the answer is returned before the event
+		synctest.Wait() // the answer arrives before the event
 		mu.Lock()
 		defer mu.Unlock()
 		if len(reported) != 1 || reported[0].RequestID != a.RequestID || reported[0].Limit != 1500*time.Millisecond {
@@ -193,7 +191,6 @@ func TestTimeLimit(t *testing.T) {
 	})
 }
 
-// The function has answered but does not request another invocation. Its answer still counts.
 func TestTimeLimitAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -246,7 +243,6 @@ func TestDeathDuringAnInvocation(t *testing.T) {
 	}
 }
 
-// One invocation receives the error, and those waiting behind it are throttled.
 func TestInitFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -347,7 +343,6 @@ func TestInitFailures(t *testing.T) {
 	}
 }
 
-// The waiting invocation receives the error. Later ones are throttled.
 func TestProgramThatCannotStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -363,7 +358,7 @@ func TestProgramThatCannotStart(t *testing.T) {
 		p.mu.Unlock()
 		answer := make(chan queue.Invocation)
 		go func() { answer <- invoke(t, p, "x") }()
-		synctest.Wait() // until the invocation waits for the start
+		synctest.Wait() // the invocation waits for the start
 		close(hold)
 		wantError(t, <-answer, "Runtime.InvalidEntrypoint", "exec format error")
 		synctest.Wait()
@@ -373,7 +368,6 @@ func TestProgramThatCannotStart(t *testing.T) {
 	})
 }
 
-// The pause before a replacement starts becomes longer each time.
 func TestDeathWhileIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -434,7 +428,6 @@ func TestOneProcessForEachInvocation(t *testing.T) {
 	})
 }
 
-// If a process is slow to request its next invocation, another process starts.
 func TestLingering(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -520,10 +513,10 @@ func TestStop(t *testing.T) {
 	for name, c := range map[string]struct {
 		behave  func(f *function) Exit
 		invoked bool
-		patient time.Duration // when the context of Stop ends
-		hurry   time.Duration // when the grace periods end
+		patient time.Duration // end of Stop's context
+		hurry   time.Duration // end of the grace periods
 		takes   time.Duration
-		answer  string // "" if an error is expected
+		answer  string // "" for an error
 		signals []syscall.Signal
 	}{
 		"idle":                 {echo, false, time.Minute, time.Hour, 0, "", term},
@@ -620,7 +613,7 @@ func TestStopWithoutStart(t *testing.T) {
 	}
 }
 
-// Stop does not wait for processes that hang in the kernel.
+// Processes that hang in the kernel do not exit.
 func TestStopNamesProcessesThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

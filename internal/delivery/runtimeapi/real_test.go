@@ -103,7 +103,7 @@ func TestRealTimeLimit(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
 			w := newObserver(t)
-			// The limit is long enough for the function to start all its processes, even on a busy machine.
+			// Long enough to start all processes, even on a busy machine.
 			p := newRealPool(t, role, w, Options{Timeout: 5 * time.Second})
 			answer := make(chan queue.Invocation)
 			go func() { answer <- invoke(t, p, "hang") }()
@@ -154,7 +154,6 @@ func TestRealStopLeavesNothing(t *testing.T) {
 	}
 }
 
-// Children of the function's processes exit, too.
 func TestKilledPoolLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	for range 3 {

@@ -11,8 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// Pool runs the processes of one function. Create it with [New], then call Start and Stop once each. It is safe for
-// concurrent use.
+// Pool runs the processes of one function. Its methods are safe for concurrent use.
 type Pool struct {
 	set  Options
 	arn  string
@@ -20,12 +19,12 @@ type Pool struct {
 
 	mu                sync.Mutex
 	started, stopping bool
-	// slots contains the instance with number i+1 at index i; nil if absent.
+	// slots contains instance i+1 at index i, or nil.
 	slots []*instance
-	// The process used last is at the end of idle; the oldest invocation is at the start of waiting.
+	// idle ends with the process used last; waiting starts with the oldest invocation.
 	idle    []*instance
 	waiting []*invocation
-	// failures counts failures since the last answer. While pause is not nil, no process starts before pauseEnd.
+	// failures counts failures since the last answer. If pause is not nil, no process starts before pauseEnd.
 	failures int
 	pause    *time.Timer
 	pauseEnd time.Time
@@ -44,7 +43,7 @@ const (
 	idle                  // waiting for an invocation
 	away                  // hung up while waiting
 	busy
-	answered // has answered, but not requested another invocation
+	answered // has not requested another invocation
 	dead
 )
 
@@ -59,30 +58,29 @@ const (
 	byAbsence   asked = "did not request another invocation"
 )
 
-// instance is guarded by the pool's mutex.
+// The pool's mutex guards instance.
 type instance struct {
 	pool   *Pool
 	number int
 	since  time.Time
-	// announced is closed when the process can be terminated, and gone when it has exited.
+	// announced is closed when the process can be terminated, gone when it has exited.
 	announced, gone chan struct{}
 
-	phase phase
-	// initialized means that the process has requested an invocation.
+	phase       phase
 	initialized bool
 	asked       asked
-	// lingers means that the process answered a while ago but has not requested another invocation.
+	// lingers means that the process answered a while ago, but has not requested another invocation.
 	lingers bool
 	// initError was posted to init/error; may be nil.
 	initError *queue.Invocation
 	offer     chan *invocation
 	current   *invocation
 	limit     *time.Timer
-	// proc is nil unless the process is running. pid keeps its value after the exit.
+	// proc is nil unless the process is running. pid keeps its value.
 	proc process
 	pid  int
 
-	reporting sync.Mutex // while an event is being reported
+	reporting sync.Mutex // held while an event is reported
 }
 
 type outcome struct {
@@ -90,17 +88,17 @@ type outcome struct {
 	err error
 }
 
-// invocation is guarded by the pool's mutex.
+// The pool's mutex guards invocation.
 type invocation struct {
 	id       string
 	payload  []byte
-	deadline time.Time     // reported to the function
-	outcome  chan outcome  // buffer of one
-	at       *instance     // nil while waiting
-	limit    time.Duration // timeout
+	deadline time.Time    // told to the function
+	outcome  chan outcome // buffer of one
+	at       *instance    // nil while waiting
+	limit    time.Duration
 }
 
-// end sends the outcome. Later calls have no effect.
+// end has no effect after the first call.
 func (inv *invocation) end(o outcome) {
 	o.RequestID = inv.id
 	if o.Status != http.StatusOK {
@@ -128,10 +126,10 @@ func (p *Pool) endPause() {
 	}
 }
 
-// refusals reports the first, tenth, hundredth rejected request and so on.
+// refusals reports the 1st, 10th, 100th and so on rejected request.
 type refusals struct {
 	mu          sync.Mutex
-	total, next int // next total to report
+	total, next int // next is the next total to report
 }
 
 func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string, report func(Refused)) {
@@ -141,7 +139,7 @@ func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string
 	if report == nil || c.total < c.next {
 		return
 	}
-	if name := client(conn); name != "" { // if the client has exited, the report waits for the next one
+	if name := client(conn); name != "" { // if the client has exited, the next rejection is reported instead
 		c.next = max(c.next, 1) * 10
 		report(Refused{Instance: instance, Client: name, Total: c.total})
 	}
@@ -164,7 +162,7 @@ func (inst *instance) assign(inv *invocation) {
 	inst.offer <- inv
 }
 
-// arm kills the process after d. It replaces any previous timer.
+// arm kills the process after d, instead of any earlier arm.
 func (inst *instance) arm(d time.Duration, why asked) {
 	inst.disarm()
 	var timer *time.Timer

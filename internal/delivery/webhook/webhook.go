@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	sharedPrefix  = "whsec_" // prefix of a shared secret
-	privatePrefix = "whsk_"  // prefix of an ed25519 private key
-	// Sizes of a shared secret in bytes. Source: Standard Webhooks 1.0.0, signature scheme.
+	sharedPrefix  = "whsec_" // shared secret
+	privatePrefix = "whsk_"  // ed25519 private key
+	// Sizes of a shared secret in bytes, from Standard Webhooks 1.0.0.
 	shortestSecret = 24
 	longestSecret  = 64
 	largestKept    = 64 << 10
 )
 
-// CheckKey returns nil if the key is valid. The error does not contain the key.
+// CheckKey reports whether a key is valid. Its error does not contain the key.
 func CheckKey(text string) error {
 	_, err := parseKey(text)
 	return err
@@ -65,7 +65,7 @@ func parseKey(text string) (key, error) {
 // Signer signs with one or more keys. It is safe for concurrent use.
 type Signer struct {
 	keys []key
-	work sync.Pool // contains *workspace values
+	work sync.Pool // of *workspace
 }
 
 type workspace struct {
@@ -101,7 +101,7 @@ func NewSigner(keys []string) (*Signer, error) {
 	return s, nil
 }
 
-// AppendHeaders appends the three header lines to b. id must equal the message ID that is sent; at is the time of the
+// AppendHeaders appends the three header lines to b. id must be the message ID that is sent; at is the time of the
 // attempt.
 func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
 	w := s.work.Get().(*workspace)

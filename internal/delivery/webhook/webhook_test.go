@@ -12,7 +12,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// Keys, a message and its signatures, published with Standard Webhooks.
+// Published with Standard Webhooks.
 const (
 	publishedSecret  = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	publishedPrivate = "whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk="
@@ -31,7 +31,6 @@ func newSigner(t testing.TB, keys ...string) *Signer {
 	return s
 }
 
-// headers returns the headers rendered by s, parsed as by a receiver.
 func headers(s *Signer, id, body string, at time.Time) http.Header {
 	h := http.Header{}
 	for line := range strings.SplitSeq(strings.TrimSuffix(string(s.AppendHeaders(nil, id, body, at)), "\r\n"), "\r\n") {
@@ -61,10 +60,9 @@ func TestPublishedExamples(t *testing.T) {
 	}
 }
 
-// TestPublishedLibraryAcceptsSignatures verifies signatures with the Go library of Standard Webhooks.
 func TestPublishedLibraryAcceptsSignatures(t *testing.T) {
 	t.Parallel()
-	const older = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD" // an arbitrary secret
+	const older = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD" // arbitrary
 	now := time.Now()
 	for _, body := range []string{"", "x", publishedBody, strings.Repeat("ä\x00", 200_000)} {
 		sent := headers(newSigner(t, publishedSecret, older), publishedID, body, now)
@@ -163,7 +161,6 @@ func TestSignerServesManyAtOnce(t *testing.T) {
 	running.Wait()
 }
 
-// BenchmarkSign signs a message of 200 bytes with one shared secret.
 func BenchmarkSign(b *testing.B) {
 	s, body := newSigner(b, publishedSecret), strings.Repeat("x", 200)
 	out := make([]byte, 0, 512)

@@ -1,4 +1,4 @@
-// Command function is a Lambda function built with aws-lambda-go. The event selects how the invocation ends.
+// Command function is a Lambda function built with aws-lambda-go. The event selects how it ends.
 package main
 
 import (
