@@ -9,16 +9,16 @@ import (
 
 func stages(opts *Options) stage {
 	d := send(opts)
-	if opts.Tracer != nil { // last, because the request carries the span
+	if opts.Tracer != nil { // innermost: the request carries the span
 		d = trace(d, opts.Tracer)
 	}
-	if opts.Begun != nil { // only for messages that are sent
+	if opts.Begun != nil { // only sent messages are announced
 		d = announce(d, opts.Begun)
 	}
-	if opts.Account != nil { // only for runs that are sent
+	if opts.Account != nil { // only sent runs are recorded
 		d = bookkeep(d, opts.Account)
 	}
-	if opts.SNS || opts.Payloads != nil { // not for scheduled runs
+	if opts.SNS || opts.Payloads != nil { // scheduled runs are not unwrapped
 		d = unwrap(d, opts)
 	}
 

@@ -58,7 +58,6 @@ var (
 	plainPath       = regexp.MustCompile(`^[A-Za-z0-9_./@%+-]+$`)
 )
 
-// programName returns "function" if it cannot tell the program from the command line.
 func programName(command string) string {
 	for word := range strings.FieldsSeq(command) {
 		switch {

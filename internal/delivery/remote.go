@@ -27,7 +27,7 @@ func NewRemote(open func() (*deliver.Client, error), check supervisor.Check) (*R
 	return r, r.Renew()
 }
 
-// Deliver delivers one message.
+// Deliver implements [Target].
 func (r *Remote) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return r.http.Load().Deliver(ctx, m)
 }
@@ -37,7 +37,7 @@ func (r *Remote) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	return r.http.Load().DeliverBatch(ctx, ms)
 }
 
-// Probe returns nil if the app passes its health check.
+// Probe implements [Target].
 func (r *Remote) Probe(ctx context.Context) error {
 	if check := r.check; !check.IsZero() {
 		if check.TLS {

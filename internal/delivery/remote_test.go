@@ -86,7 +86,6 @@ func TestRemoteAppGetsNewConnections(t *testing.T) {
 	}
 }
 
-// app fails its health check while failing is set.
 type app struct {
 	*httptest.Server
 	posts   atomic.Int32

@@ -43,7 +43,7 @@ func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	const run = "audit@2026-03-22T23:10:00Z"
 	for _, tt := range []struct {
 		name         string
-		trust, known bool // trust only registered runs; the run is registered
+		trust, known bool // trust: only registered runs are trusted; known: the run is registered
 		want         seen
 	}{
 		{"all are trusted", false, false, seen{"/audit", "audit", "acme", ""}},

@@ -26,7 +26,7 @@ type Options struct {
 	// Account and its result may be nil.
 	Account  func() RunAccount
 	SNS      bool
-	Payloads *envelope.Opener // fetches payloads from S3; nil if no bucket is allowed
+	Payloads *envelope.Opener // nil if no bucket is allowed
 	// Deadline returns the limit of an entire delivery; 0 and a nil Deadline mean no limit.
 	Deadline func() time.Duration
 	// Postponed is called if a payload or the registry is unavailable; may be nil.
@@ -67,7 +67,6 @@ func withoutReason(m *queue.Message) *queue.Message {
 	return &plain
 }
 
-// stage delivers a batch and sets its results.
 type stage func(ctx context.Context, batch []*message)
 
 func send(opts *Options) stage {
@@ -157,7 +156,6 @@ func bookkeep(next stage, account func() RunAccount) stage {
 // is not known yet.
 type Registry func(ctx context.Context, id, path string) (bool, error)
 
-// undecidedPause is the shortest wait before the next lookup.
 const undecidedPause = time.Second
 
 func recognizeRuns(next stage, opts *Options) stage {
@@ -222,7 +220,7 @@ func failedLookup(ctx context.Context, m *message, opts *Options, err error, too
 		RetryAfter: retryIn}
 }
 
-// prepare returns the messages that are ready. ready sets the results of the others, which hold back their FIFO groups.
+// prepare returns the messages for which ready returns true. The others hold back their FIFO groups.
 func prepare(batch []*message, fifo bool, ready func(*message) bool) []*message {
 	stuck := map[string]queue.Result{}
 	return slices.DeleteFunc(slices.Clone(batch), func(m *message) bool {

@@ -12,12 +12,11 @@ import (
 )
 
 const (
-	// long enough for the largest payload at 5 Mbit/s
+	// fetchTimeout is enough for the largest payload at 5 Mbit/s.
 	fetchTimeout = 30 * time.Second
 	fetchPause   = 5 * time.Second
 )
 
-// unwrap does not deliver messages whose payloads cannot be fetched.
 func unwrap(next stage, opts *Options) stage {
 	log := cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return func(ctx context.Context, batch []*message) {
@@ -52,7 +51,7 @@ func openSNS(m *message, log *slog.Logger) {
 	}
 }
 
-// fetch replaces a pointer with its payload, or returns false.
+// fetch replaces a pointer with its payload, or sets the result and returns false.
 func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool {
 	begin := time.Now()
 	fetching, cancel := context.WithDeadline(ctx, until)

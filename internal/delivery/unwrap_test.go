@@ -43,7 +43,6 @@ func (f fetcherFunc) Fetch(ctx context.Context, _, key string, _ int64) ([]byte,
 	return f(ctx, key)
 }
 
-// fetching returns options that allow payloads from the bucket "payloads".
 func fetching(fetcher envelope.Fetcher) (*Options, *takesAll) {
 	d := &takesAll{}
 	return &Options{Target: d, Payloads: &envelope.Opener{Fetcher: fetcher, Buckets: []string{"payloads"}}}, d
@@ -208,7 +207,6 @@ func TestSlowPayloadIsDelivered(t *testing.T) {
 	})
 }
 
-// A missing payload is a failure.
 func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

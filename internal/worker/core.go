@@ -141,7 +141,6 @@ type stall struct {
 // slack is the tolerance for late ticks and for the wall clock running ahead.
 const slack = time.Second
 
-// tick returns the stall since the last tick.
 func (c *clock) tick(now time.Time) (gap, hidden time.Duration) {
 	if c.last.IsZero() {
 		c.last = now

@@ -102,7 +102,7 @@ func TestLastFailureGoesToTheDeadLetterQueueWithItsReason(t *testing.T) {
 		began := time.Now()
 		r.send(25, "")
 		after(10 * time.Second)
-		// not moved by the redrive policy
+		// The redrive policy did not move them.
 		r.place(queuetest.FakeDeleted, 25)
 		if len(q.letters) != 25 || q.calls != 3 || len(events()) != 25 {
 			t.Errorf("%d letters in %d calls, %d events; want 25 in 3", len(q.letters), q.calls, len(events()))

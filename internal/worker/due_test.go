@@ -102,7 +102,7 @@ func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	}
 }
 
-// checkDue expects a second attempt at due after the start of the first, which fails after work.
+// checkDue checks that a message that fails after work is attempted again due after its first start.
 func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options) {
 	t.Helper()
 	const latency = 40 * time.Millisecond

@@ -184,7 +184,7 @@ type Limited struct {
 
 // Stalled is a period in which the process was stopped, suspended or starved of CPU time.
 type Stalled struct {
-	For time.Duration // by the clock that shows more
+	For time.Duration // by the monotonic or the wall clock, whichever shows more
 }
 
 // JoinEvents returns Events that call the listeners of all arguments in order.

@@ -30,7 +30,7 @@ func TestLongWorkIsKeptHidden(t *testing.T) {
 					entries += c.Entries
 				}
 			}
-			// All eight messages are extended in one call every half minute for an hour.
+			// Eight messages share one extension every 30 s for an hour.
 			if changes < 110 || changes > 130 || entries < 8*110 || entries > 8*130 {
 				t.Errorf("%d extensions in %d calls, want about 960 in 120", entries, changes)
 			}
@@ -82,7 +82,6 @@ func TestNothingIsHiddenForMoreThanTwelveHours(t *testing.T) {
 		r := start(t, fake, &testApp{handle: done(13 * time.Hour)}, &Options{VisibilityTimeout: 10 * time.Minute})
 		ids := r.send(1, "")
 		after(12*time.Hour + time.Minute)
-		// received again, but not posted
 		if m, _ := fake.Message(ids[0]); m.Receives != 2 || m.Place != queuetest.FakeInFlight {
 			t.Errorf("after 12 h: %+v", m)
 		}
@@ -142,7 +141,6 @@ func TestFailedExtensionsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// Another worker may hold the message.
 func TestLapsedReceiptIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ type post struct {
 // testApp returns status 200 immediately if handle is nil.
 type testApp struct {
 	handle func(ctx context.Context, m *queue.Message) queue.Result
-	fake   *queuetest.Fake // reads post.left; may be nil
+	fake   *queuetest.Fake // for post.left; may be nil
 
 	mu      sync.Mutex
 	down    bool
@@ -211,7 +211,6 @@ func after(d time.Duration) {
 
 func ptr[T any](v T) *T { return &v }
 
-// sleep returns false if ctx is done first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

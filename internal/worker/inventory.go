@@ -15,7 +15,7 @@ type inventory struct {
 
 	bytes       int // of all held messages
 	turning     int // FIFO groups about to start their next message
-	unconfirmed int // in stage deleting
+	unconfirmed int
 
 	done     memory[struct{}] // processed, but the delete is not confirmed
 	unposted memory[int]      // receives that were never posted, by life
@@ -34,7 +34,7 @@ func (m *inventory) makeReady(h *held, now time.Time) {
 	}
 }
 
-// windowEnd returns the end of h's batch window, which leaves enough time to deliver h.
+// windowEnd leaves enough of the visibility timeout to deliver h.
 func (m *inventory) windowEnd(h *held) time.Time {
 	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(h.visibility*7/16))
 }
@@ -193,7 +193,7 @@ func (m *inventory) turnIfLast(g *group) {
 	}
 }
 
-// leaveGroup removes a message from its group. If it was the last active one, the next becomes ready.
+// leaveGroup makes the group's next message ready if h was the last active one.
 func (m *inventory) leaveGroup(h *held, now time.Time) {
 	g := h.group
 	if g == nil {
@@ -260,8 +260,7 @@ func (m *inventory) waitAgain(h *held) {
 	m.turnIfLast(g)
 }
 
-// lastReceive reports whether a FIFO message is on its last receive. It is false for redriven messages, whose count
-// may include receives in other queues.
+// lastReceive is false for redriven messages, whose count may include receives in other queues.
 func (m *inventory) lastReceive(h *held) bool {
 	return m.core.opts.FIFO && m.core.opts.MaxReceives > 0 && h.receives == m.core.opts.MaxReceives && h.msg.DeadLetterSource == ""
 }
@@ -280,7 +279,6 @@ const (
 	surplusPause      = postponeLongest
 )
 
-// deferredHeap orders postponed messages by the time of their next attempt.
 type deferredHeap struct {
 	list  []*held
 	bytes int

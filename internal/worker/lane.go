@@ -301,7 +301,7 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 		return max(usualAnswerFirst, usual)
 	}
 	var slowest time.Duration
-	responded := false // also true for responses that waited
+	responded := false // also true for responses that waited, which measure no call
 	for _, m := range l.pool.lanes {
 		slowest = max(slowest, m.pace.calls.sum(now).most)
 		responded = responded || slowest > 0 || m.backlog.known

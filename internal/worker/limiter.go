@@ -39,7 +39,7 @@ type limiterState struct {
 	roomSince int
 	roomLeft  int
 	roomWhy   string
-	lookAt    time.Time // time of the next call of Room
+	lookAt    time.Time // when to call Room again
 }
 
 func (l *limiterState) shares(other *limiterState) bool {

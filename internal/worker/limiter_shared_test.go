@@ -13,7 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// trialLimiter allows one trial after each pause, and any number of deliveries after a success.
+// trialLimiter allows one trial per pause until the first success.
 type trialLimiter struct {
 	mu     sync.Mutex
 	pause  time.Duration
@@ -75,7 +75,6 @@ func equalWeights(n int) []*Options {
 	return weights(w...)
 }
 
-// cost returns the total and the largest receive count of the messages.
 func cost(r *harness, ids []string) (all, most int) {
 	for _, id := range ids {
 		m, _ := r.fake.Message(id)

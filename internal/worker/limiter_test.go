@@ -157,14 +157,14 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	}
 	step(0, 1)
 	step(100, 0)
-	step(599, 0) // not asked before 600 ms
+	step(599, 0) // the limiter is not called before 600 ms
 	step(600, 1)
-	step(700, 0) // waits until a delivery ends
+	step(700, 0) // refused until a delivery ends
 	step(750, 0)
 	b.release(at(760), latest, []queue.Result{{}})
 	step(760, 1)
 	step(800, 0)
-	step(901, 0) // asks again after askLimiterAgain without the end of a delivery
+	step(901, 0) // no delivery has ended, so the limiter is called again after askLimiterAgain
 	if len(s.waits) != 2 {
 		t.Fatalf("%d answers left, want 2", len(s.waits))
 	}
@@ -176,7 +176,7 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	}
 	b.calm(at(4901))
 	c.mu.Lock()
-	_ = b.limiting // Unlock calls the listeners
+	_ = b.limiting // accesses limiting while the lock is held; Unlock calls the listeners
 	c.mu.Unlock()
 	want := []Limited{{Reason: "rate"}, {Reason: "rate", Over: true, For: 3801 * ms}}
 	if !reflect.DeepEqual(l.events, want) {

@@ -38,12 +38,11 @@ type Options struct {
 	RespectRetryAfter bool
 	// Retention is the maximum age since the first receive; older messages are deleted. 0 means 345600 s (4 days).
 	Retention time.Duration
-	// WaitTime is the wait time of a long poll, 1 to 20 s; 0 means 20 s.
+	// WaitTime is the wait of a long poll, 1 to 20 s; 0 means 20 s.
 	WaitTime time.Duration
 	// FIFO keeps message groups in order and deletes without lingering. It must match the queue.
 	FIFO bool
-	// HeldBytes limits the bodies and attributes of all held messages; 0 means no limit. A single message may exceed
-	// it.
+	// HeldBytes limits the bodies and attributes of held messages; 0 means no limit. One message may exceed it.
 	HeldBytes int
 	// UncountedReturns means that the queue does not count receives of messages returned unread
 	// ([queue.VisibilityChange]).
@@ -84,7 +83,7 @@ type Batch struct {
 	// Window is how long an incomplete batch waits for more messages, 0 to 300 s and at most three eighths of the
 	// visibility timeout.
 	Window time.Duration
-	// Bytes limits the bodies and attributes of a batch; 0 means no limit. A single message may exceed it.
+	// Bytes limits the bodies and attributes of a batch; 0 means no limit. One message may exceed it.
 	Bytes int
 }
 

@@ -519,7 +519,7 @@ func TestExpiredMessagesAreDeletedUnposted(t *testing.T) {
 			}},
 		})
 		ids := r.send(3, "")
-		time.Sleep(5 * time.Hour) // no receive, so no expiry
+		time.Sleep(5 * time.Hour) // the message was never received, so it has not expired
 		r.run()
 		after(59 * time.Minute)
 		r.place(queuetest.FakeDeleted, 0)

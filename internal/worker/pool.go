@@ -21,7 +21,7 @@ type PoolOptions struct {
 type Pool struct {
 	concurrency int
 	sleep       time.Duration
-	random      func(n int) int // from 0 to n-1
+	random      func(n int) int
 
 	mu       callbackMutex
 	lanes    []*lane
@@ -76,7 +76,7 @@ func (p *Pool) grant(l *lane, n int) {
 	p.granted += n
 }
 
-// take returns the pool's next delivery and its worker. Callers repeat it until there is no delivery.
+// take returns the pool's next delivery, if any, and its worker.
 func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	if p.inWork >= p.concurrency {
 		return nil, nil
@@ -107,7 +107,7 @@ func (p *Pool) take(now time.Time) (*Worker, []*held) {
 		}
 	}
 
-	for _, l := range p.lanes { // wakes the workers when receives have taken too long
+	for _, l := range p.lanes { // wake the workers when receives have taken too long
 		l.expireExpected(now)
 		l.core.wakeAt(l.expectedDue())
 	}

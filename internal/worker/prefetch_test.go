@@ -85,7 +85,6 @@ func TestPaceAverages(t *testing.T) {
 	}
 }
 
-// The fastest of the deliveries that start together end first.
 func TestPrefetchFollowsTheFirstDeliveries(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -233,7 +232,6 @@ func TestReadyList(t *testing.T) {
 	}
 }
 
-// HeldBytes includes messages in flight and those that open receives may return.
 func TestHeldBytesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

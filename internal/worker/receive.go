@@ -11,13 +11,13 @@ import (
 
 const (
 	maxReceives        = 64
-	fullReceives       = 8                // indicate a large backlog
+	fullReceives       = 8                // open receives that indicate a large backlog
 	receiveMargin      = 30 * time.Second // before a call times out, in addition to its wait time
 	failedReceiveFirst = 250 * time.Millisecond
 	failedReceiveLimit = 15 * time.Second
 	refusedFirst       = 5 * time.Second // after a permanent refusal
 	refusedLimit       = 30 * time.Second
-	quickReceiveLimit  = 5 * time.Second // between empty responses that did not wait
+	quickReceiveLimit  = 5 * time.Second // longest wait after empty responses that did not wait
 )
 
 type poller struct {
@@ -27,18 +27,18 @@ type poller struct {
 	limiter  *limiterState
 	pace     *pace
 	lane     *lane // nil without a pool
-	// nil, or a pointer to nil, delivers all messages.
+	// A nil filter, or a pointer to nil, delivers all messages.
 	filter atomic.Pointer[func(*queue.Message) bool]
 
 	open     map[*openReceive]struct{}
-	asked    int // by open receives
-	expected int // expected of those; used in pools
+	asked    int // messages requested by open receives
+	expected int // messages expected from them; used in pools
 	// want is the maximum number of open receives. Full responses double it, or halve it if slow, at most once per
 	// round trip. Partial responses halve it, and empty ones reset it to one.
 	want    int
 	changed time.Time
 	full    bool
-	// consecutive empty responses that did not wait
+	// quick counts consecutive empty responses that did not wait.
 	quick             int
 	fails             int
 	failed, notBefore time.Time
@@ -64,7 +64,7 @@ func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip 
 	p.full = n >= o.asked
 	switch {
 	case p.full && (l == heavy || o.start.Before(p.changed)):
-		// The value is right, or has changed since this receive started.
+		// want is right, or has changed since this receive started.
 	case p.full && l == crowded:
 		p.want, p.changed = max(p.want/2, 1), now
 	case p.full:
@@ -204,7 +204,6 @@ func (p *poller) mayBegin(now time.Time) bool {
 		p.core.opts.Concurrency*p.core.opts.Batch.Size+int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
 }
 
-// room returns how many messages to request next.
 func (p *poller) room(now time.Time) int {
 	if p.lane != nil {
 		return p.lane.room(now)
@@ -223,7 +222,7 @@ func (p *poller) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// Memory reserved for each message requested.
+// Memory reserved for each requested message.
 const (
 	leastReserved = 64 << 10
 	mostReserved  = 1 << 20 // the largest message

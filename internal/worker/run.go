@@ -10,7 +10,7 @@ import (
 
 var errUsed = errors.New("worker: Run was already called; create another worker with New")
 
-// stopError counts unfinished messages, which become visible after their visibility timeouts.
+// stopError counts unfinished messages.
 type stopError struct {
 	Aborted   int
 	Undeleted int
@@ -21,7 +21,7 @@ func (e *stopError) Error() string {
 		"their visibility timeout", e.Aborted, e.Undeleted)
 }
 
-// abortGrace lets an aborting worker delete processed messages and return unposted ones.
+// abortGrace is the time to delete processed messages and return unposted ones after an abort.
 const abortGrace = 2 * time.Second
 
 // Run serves the queue until one of the contexts is done; it can be called only once. When receive is done, the worker

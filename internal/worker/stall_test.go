@@ -53,7 +53,6 @@ func TestSuspendLapsesWhatIsInWork(t *testing.T) {
 						t.Fatal(other, err)
 					}
 					after(2 * time.Minute)
-					// The other worker's receive was not affected.
 					m, _ := fake.Message(ids[0])
 					if m.Place != queuetest.FakeInFlight || time.Until(m.VisibleAt) < 50*time.Minute || fake.StaleChanges() != 0 {
 						t.Errorf("the other worker's message: %+v, %d stale changes", m, fake.StaleChanges())

@@ -51,15 +51,14 @@ type LastError struct {
 
 // Counts are numbers of messages and queue calls.
 type Counts struct {
-	// Duplicates are receives of messages already held or done; Received includes them.
+	// Received includes Duplicates.
 	Received, Duplicates int64
 	// Posted counts started deliveries; Done to Postponed count results. Aborted deliveries were canceled because Run
 	// was ending; Late ones ended after their visibility timeout.
 	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
-	// DeletesLost counts deletes given up; Expired counts messages past their retention.
+	// DeletesLost counts deletes given up.
 	Deleted, DeletesLost, Expired, Filtered int64
-	// Returned counts unposted messages made visible again. VisibilityExpired counts timeouts that expired while the
-	// message was held.
+	// VisibilityExpired counts timeouts that expired while the message was held.
 	Extended, Returned, VisibilityExpired int64
 	Polls, DeleteCalls, ChangeCalls       int64
 	Promoted                              int64 // turns out of order because of MaxWait

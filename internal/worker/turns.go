@@ -33,7 +33,7 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 				taker, tied = l, 1
 			case l.credit > taker.credit-sameCredit:
 				tied++
-				if random(tied) == 0 { // all tied queues have equal chances
+				if random(tied) == 0 {
 					taker = l
 				}
 			}

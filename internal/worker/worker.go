@@ -13,7 +13,7 @@ type Worker struct {
 	core       *core
 	queue      Queue
 	deliverer  Deliverer
-	batches    BatchDeliverer // nil delivers single messages
+	batches    BatchDeliverer // nil for single messages
 	messages   *inventory
 	gate       *gate
 	app        *appMonitor
@@ -79,8 +79,7 @@ func (w *Worker) proceed(now time.Time) {
 	w.startReceives(now)
 }
 
-// obeyGate cancels waiting receives while the gate is closed. Unless only throttling closed it, obeyGate also returns
-// unposted messages.
+// obeyGate cancels waiting receives and, unless only throttling closed the gate, returns unposted messages.
 func (w *Worker) obeyGate(now time.Time) {
 	if w.gate.open() {
 		return

@@ -32,12 +32,12 @@ type answer struct {
 	problem  string        // why an instruction was ignored, or ""
 	extended time.Duration // inactivity timeout chosen by the app
 	err      error         // why head is nil or the body incomplete
-	keep     bool          // reuse conn
+	keep     bool          // conn is reusable
 	conn     *conn
 	pool     *connpool.Pool[*conn]
 }
 
-// readAnswer reads the final response. If it fails, the caller must finish w.
+// readAnswer reads the final response. On failure, the caller must finish w.
 func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	head, err := c.readHead(p)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	}
 }
 
-// readBody reads at most maxBody bytes and keeps the first keep bytes. It returns an error if the body is incomplete.
+// readBody keeps the first keep bytes. It returns an error if the body is incomplete.
 func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err error) {
 	c.first = c.first[:0]
 	if body == http.NoBody {
@@ -195,7 +195,6 @@ func parsePlainHead(text []byte) (status int, length int64, size int) {
 	return 0, 0, 0
 }
 
-// parsePlainStatus returns 0 unless the status is a common success.
 func parsePlainStatus(line []byte) int {
 	const version = "HTTP/1.1 "
 	if len(line) < len(version)+4 || string(line[:len(version)]) != version || line[len(version)+3] != ' ' ||

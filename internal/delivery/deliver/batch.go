@@ -25,7 +25,7 @@ func (h *requestHead) appendBatchHead(b []byte, p *content, trace *TraceContext)
 	return append(b, "\r\n"...)
 }
 
-// batchID returns the ID with which a batch is signed; equal for the same messages.
+// batchID returns the ID with which a batch is signed, the same for the same messages.
 func batchID(batch []*queue.Message) string {
 	sum := sha256.New()
 	for _, m := range batch {
@@ -60,7 +60,7 @@ const behindReason = "an earlier message of its group is not done"
 func InParts(ms []*queue.Message, fifo bool, alone func(*queue.Message) bool,
 	deliver func(part []*queue.Message) []queue.Result) []queue.Result {
 	results := make([]queue.Result, len(ms))
-	stopped := map[string]queue.Result{} // by group
+	stopped := map[string]queue.Result{} // for messages behind an unfinished one, by group
 	for next := 0; next < len(ms); {
 		var part []*queue.Message
 		var places []int

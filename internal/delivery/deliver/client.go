@@ -122,7 +122,6 @@ type scheduledRun struct {
 	target string
 }
 
-// runOf returns nil for an ordinary message.
 func runOf(m *queue.Message) (*scheduledRun, error) {
 	if m.Run == nil {
 		return nil, nil

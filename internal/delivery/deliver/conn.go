@@ -26,8 +26,7 @@ const (
 	readBuffer    = 4 << 10
 	// After a longer response body, the connection is closed.
 	maxAnswerBody = 64 << 10
-	// answerRead is how much of an unsuccessful response is kept.
-	answerRead = 2 << 10
+	answerRead    = 2 << 10
 	// drainTime limits reading the body of an unsuccessful response, which is needed only for an excerpt and the
 	// trailer.
 	drainTime = time.Second
@@ -61,21 +60,21 @@ type conn struct {
 	buf    *bufio.Reader // reads through conn.Read
 	out    []byte        // request headers, then chunks of the body
 
-	// Buffers for the next exchange, too.
+	// The following buffers are reused.
 	scrap    []byte
 	first    []byte        // kept part of the body
-	response http.Response // of simple responses
-	body     exactBody     // of simple responses
+	response http.Response // for simple responses
+	body     exactBody     // of a simple response
 
 	idle    time.Duration // maximum time without activity
 	end     time.Time     // zero if none
-	written int64         // bytes
+	written int64         // bytes passed to the kernel
 	read    int64         // bytes of the response
 	limit   int64         // bytes that may still be read
 	resting bool          // the next read restarts the idle timeout
 	readErr error
 	stopped atomic.Bool // reads and writes fail from now on
-	closing atomic.Bool // the response has arrived
+	closing atomic.Bool // the response has arrived, so writing must end
 	watch   *watch      // of the latest exchange's context; nil if that cannot end
 
 	extended bool   // the app chose the idle timeout
@@ -101,7 +100,7 @@ func (c *conn) begin(idle time.Duration, end time.Time) {
 	c.extend()
 }
 
-// extend restarts the idle timeout, which never exceeds the deadline.
+// extend restarts the idle timeout, within the deadline.
 func (c *conn) extend() {
 	now := time.Now()
 	deadline := now.Add(c.idle)
@@ -169,8 +168,8 @@ func (c *conn) Close() error {
 	return c.raw.Close()
 }
 
-// watch aborts a connection's exchanges when their context is done. It lasts until an exchange with another context:
-// deliveries share a context, and registering with it for each exchange would contend for its lock.
+// watch aborts a connection's exchanges when their context is done. It outlives an exchange, because deliveries share a
+// context, and registering with it each time would contend for its lock.
 type watch struct {
 	conn       *conn
 	done       <-chan struct{}
@@ -208,7 +207,7 @@ func (w *watch) set(exchanging bool) {
 	}
 }
 
-// abort stops an exchange in progress. Between two exchanges, the connection stays usable.
+// abort stops an exchange in progress; otherwise, the connection stays usable.
 func (w *watch) abort() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,7 +257,7 @@ func (c *conn) exchangeLong(body string, p *protocol) answer {
 		w.finish(false)
 	}
 	if c.written == 0 {
-		// any data read is not the response
+		// Nothing was sent, so any data read is not the response.
 		return answer{err: w.err}
 	}
 	return a
@@ -281,8 +280,7 @@ func (w *writer) run(body string) {
 	close(w.done)
 }
 
-// finish reports whether the whole request was written. With wait, writing may continue for writeGrace; otherwise it is
-// aborted.
+// finish reports whether the whole request was written. If wait is set, writing may continue for writeGrace.
 func (w *writer) finish(wait bool) bool {
 	if w == nil {
 		return true

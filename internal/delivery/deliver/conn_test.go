@@ -45,7 +45,7 @@ func TestDeadlinesOfAConnection(t *testing.T) {
 		c.stop()
 		past := time.Unix(1, 0).Sub(now)
 		check("stopped", past, past)
-		c.extend() // by a goroutine that has not noticed the stop yet
+		c.extend() // called by a goroutine that has not noticed the stop yet
 		check("stopped for good", past, past)
 	})
 }

@@ -20,28 +20,25 @@
 //	   v                                                           |
 //	answer.go    read the response ------------------------> outcome.go
 //
-// http.Transport is made for requests that may be repeated, which deliveries may not. It resends requests in some
-// cases; it reads ahead, so that unsolicited bytes can become the next response; and it reports neither how much of a
-// request was written nor progress that could extend a deadline. It also needs two more goroutines and 50 % more CPU
-// time. This package uses net/http only to parse responses.
+// http.Transport is unsuitable: it may resend a request; it reads ahead, so that unsolicited bytes can become the next
+// response; and it reports neither how much of a request was written nor progress. It also needs 50 % more CPU time.
+// net/http only parses responses.
 //
 // # Guarantees
 //
 //   - Done requires a complete success response to this request, with a body of up to 64 KiB.
 //   - Unreached means that no byte of the request was sent, or that the target refused the client certificate. Anything
 //     between Unreached and Done is Failed, even if the app may have processed the message.
-//   - Tendril-Outcome takes precedence over the status (steer.go), but does not apply to incomplete responses.
-//   - The client connects only to the configured target, without following redirects or using proxies. A message can
-//     choose only a path on it, see [queue.ParsePath]. Link-local and metadata addresses are rejected after name
-//     resolution.
+//   - Tendril-Outcome takes precedence over the status of a complete response (steer.go).
+//   - The client connects only to the configured target, without redirects or proxies. A message can choose only a path
+//     on it, see [queue.ParsePath]. Link-local and metadata addresses are rejected after name resolution.
 //   - A connection is reused only if the previous exchange was complete and no extra bytes followed.
-//   - An attribute is delivered unchanged, apart from surrounding blanks, or dropped and counted in
-//     X-Aws-Sqsd-Attr-Dropped. Attributes cannot stop a delivery or replace other headers.
+//   - An attribute is delivered unchanged, apart from surrounding spaces, or dropped and counted in
+//     X-Aws-Sqsd-Attr-Dropped. It cannot stop a delivery or replace another header.
 //
 // # Functions
 //
-// [Lambda] delivers to a function like Lambda's event source mapping for SQS, through an [Invoker] that makes the
-// calls.
+// [Lambda] delivers to a function like Lambda's event source mapping for SQS, through an [Invoker].
 //
 //		messages                                                    results
 //		   |                                                           ^
@@ -56,7 +53,7 @@
 //		                     +--> lambda_reply.go: it returned, with failed messages
 //
 //	  - A message is Done only if the function returned and did not report it as failed. An unclear report fails the whole
-//	    event. A message is never in two events that may have run.
+//	    event. No message is in two events that may have run.
 //	  - Throttled and Unreached mean that the function did not run. The rest of the batch is then not sent.
 //	  - Reasons contain no part of a message, reply or error text.
 package deliver

@@ -33,7 +33,7 @@ type identity struct {
 	mu       sync.Mutex
 	current  *tls.Config
 	expires  time.Time // of the certificate that expires first
-	reported time.Time // last report of the expiry
+	reported time.Time // when the expiry was last reported
 	seen     [3]string // file contents when last read
 }
 

@@ -42,7 +42,6 @@ func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
 
 func field(name, value string) string { return name + ": " + value + "\r\n" }
 
-// append appends the head of a request for one message. run may be nil.
 func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body string, trace *TraceContext) (
 	out []byte, dropped int) {
 	if run == nil {
@@ -76,8 +75,8 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body
 	return append(appendNumber(b, "Content-Length", len(body)), "\r\n"...), dropped
 }
 
-// appendAttributes renders text attributes that are valid, unique and fit into room. Another header counts those that
-// were dropped or lost surrounding spaces.
+// appendAttributes sends text attributes that are valid, unique and fit into room. It counts those that were dropped or
+// trimmed.
 func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
 	for i := range attributes {
 		a := &attributes[i]
@@ -178,8 +177,7 @@ func appendTime(b []byte, name string, at time.Time) []byte {
 	return append(at.UTC().AppendFormat(b, time.RFC3339), "\r\n"...)
 }
 
-// scheduledAt converts a time to RFC 3339. Unknown formats are passed on unchanged, because the app may understand
-// them.
+// scheduledAt converts a time to RFC 3339, or returns it unchanged, because the app may understand it.
 func scheduledAt(value string) string {
 	value = strings.TrimSpace(value)
 	for _, layout := range []string{queue.RunTimeLayout, "2006-01-02 15:04:05 -0700", time.RFC3339} {

@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// rendered returns the lines of the request head.
 func rendered(t testing.TB, h *Client, m *queue.Message) (lines []string, dropped int) {
 	t.Helper()
 	run, err := runOf(m)
@@ -241,7 +240,6 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// checkHeaderSet checks that no header is missing, repeated or unexpected.
 func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *scheduledRun) {
 	core := []string{"User-Agent", "Content-Type", "Content-Length", "X-Aws-Sqsd-Queue", "X-Aws-Sqsd-Path",
 		"X-Aws-Sqsd-Msgid",

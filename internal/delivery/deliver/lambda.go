@@ -84,7 +84,7 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) [
 		ids[i] = m.ID
 	}
 	results := judgeCall(ctx, &answered, err, ids)
-	broken := map[string]queue.Result{} // by group
+	broken := map[string]queue.Result{} // first unsuccessful result, by group
 	for i := range results {
 		r := &results[i]
 		r.Duration = took

@@ -86,7 +86,6 @@ func newFunction(t testing.TB, opts *aws.LambdaOptions) *Lambda {
 	return l
 }
 
-// returning responds like Lambda after the function has run.
 func returning(payload string, functionError ...string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		w.Header().Set("X-Amz-Executed-Version", "$LATEST")
@@ -97,7 +96,6 @@ func returning(payload string, functionError ...string) func(http.ResponseWriter
 	}
 }
 
-// refusing responds like Lambda when it rejects an invocation.
 func refusing(status int, code, members string, header ...string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		w.Header().Set("Content-Type", "application/json")
@@ -130,7 +128,7 @@ func TestOutcomesOverHTTP(t *testing.T) {
 		name   string
 		answer func(http.ResponseWriter, events.SQSEvent)
 		want   string // one letter per message
-		reason string // of the first message that is not done
+		reason string // reason of the first message that is not done
 	}{
 		{"success", returning(`{"batchItemFailures":[]}`), "DDD", ""},
 		{"success of an unknowing function", returning(`"ok"`), "DDD", ""},

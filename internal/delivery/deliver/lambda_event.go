@@ -18,7 +18,6 @@ const (
 	eventEnd   = `]}`
 )
 
-// recordEnd returns the constant end of each record.
 func recordEnd(arn string) (string, error) {
 	parts := strings.Split(arn, ":")
 	valid := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && isFieldValue(arn)

@@ -189,7 +189,7 @@ func TestEstimateIsEnough(t *testing.T) {
 		queue.Attribute{Name: "c", Type: "Binary", Value: base64.StdEncoding.EncodeToString(make([]byte, 500))})
 	m.GroupID, m.DedupID, m.SequenceNumber = "group", "dedup", "18849496460467696128"
 	if event := render(t, m, m, m); cap(event) > 2*len(event)+2000 ||
-		cap(event) < len(eventStart)+len(eventEnd)+3*recordSize(m) { // the buffer was not reallocated
+		cap(event) < len(eventStart)+len(eventEnd)+3*recordSize(m) {
 		t.Errorf("room for %d bytes was made, %d were needed", cap(event), len(event))
 	}
 }

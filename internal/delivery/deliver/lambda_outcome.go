@@ -176,7 +176,6 @@ func functionError(a *queue.Invocation) string {
 	return words
 }
 
-// functionAnswer returns the error message, or else the start of the payload, and an excerpt.
 func functionAnswer(payload []byte) (line, excerpt string) {
 	var body struct {
 		Message string `json:"errorMessage"`

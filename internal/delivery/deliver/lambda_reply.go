@@ -125,7 +125,7 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 	return failed, ""
 }
 
-// identifier returns false if the entry's identifier is missing, empty or repeated.
+// identifier returns false if the identifier is missing, empty or repeated.
 func identifier(entry json.RawMessage) (string, bool) {
 	if entry[0] != '{' {
 		return "", false
@@ -144,7 +144,6 @@ func identifier(entry json.RawMessage) (string, bool) {
 	return id, err == nil && found == 1 && id != ""
 }
 
-// eachMember visits the members in order, including repeated names, until visit returns an error.
 func eachMember(object []byte, visit func(name string, value json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {

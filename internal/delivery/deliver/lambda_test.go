@@ -21,7 +21,6 @@ import (
 
 type Invocation = queue.Invocation
 
-// function is an Invoker that calls answer with each event.
 type function struct {
 	answer func(n int, event events.SQSEvent, size int) (Invocation, error)
 	check  error
@@ -97,7 +96,7 @@ func outcomes(results []queue.Result) string {
 	return b
 }
 
-// wantDelivery checks the results and the events.
+// wantDelivery also checks the events.
 func wantDelivery(t *testing.T, f *function, results []queue.Result, want string, calls ...string) {
 	t.Helper()
 	var got []string

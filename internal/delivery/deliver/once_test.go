@@ -37,7 +37,7 @@ func TestOnePostPerDelivery(t *testing.T) {
 			}
 			c.write(ok200)
 			switch fate {
-			case 7: // the next message may be in transit
+			case 7: // close while the next message may be in transit
 				spin(rand.IntN(20000))
 				return
 			case 6:

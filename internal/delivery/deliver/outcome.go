@@ -236,8 +236,8 @@ const (
 	answerExcerpt = 1 << 10
 )
 
-// answerHead returns the most informative line of an unsuccessful response: the message of an HTML or XML page, the
-// start of JSON, or a line of other text; "" if the body is not text. excerpt is the start of the body, without HTML
+// answerHead returns the most informative line of an unsuccessful response: an HTML or XML page's message, the start of
+// JSON, or a line of other text. It returns "" if the body is not text. excerpt is the start of the body, without HTML
 // tags.
 func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {

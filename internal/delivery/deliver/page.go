@@ -47,7 +47,7 @@ func pageText(page []byte) (line, text string) {
 		switch {
 		case inline[tag]:
 		case tag == atom.Td || tag == atom.Th:
-			if !strings.HasSuffix(all.String(), "\n") { // the space would indent the line
+			if !strings.HasSuffix(all.String(), "\n") { // otherwise, the space would indent the line
 				all.WriteByte(' ')
 			}
 		default:
@@ -73,7 +73,7 @@ var inline = map[atom.Atom]bool{atom.A: true, atom.Abbr: true, atom.B: true, ato
 	atom.I: true, atom.Kbd: true, atom.Mark: true, atom.Samp: true, atom.Small: true, atom.Span: true, atom.Strong: true,
 	atom.Tt: true, atom.U: true, atom.Var: true}
 
-// indented normalizes white space, except at the beginning of a line, and removes empty lines.
+// indented normalizes white space, except at the start of a line, and removes empty lines.
 func indented(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(strings.ReplaceAll(text, "\u00a0", " ")) {

@@ -25,7 +25,6 @@ type receivedRequest struct {
 
 func (r receivedRequest) attr(name string) string { return r.Header.Get(attributePrefix + name) }
 
-// need returns an error for the first missing or wrong header.
 func (r receivedRequest) need(pairs ...string) error {
 	for i := 0; i < len(pairs); i += 2 {
 		if got := r.Header.Get(pairs[i]); got != pairs[i+1] {
@@ -69,7 +68,7 @@ func TestReceivers(t *testing.T) {
 	railsBody := `{"job_class":"Thumb","arguments":["é"]}`
 	for _, test := range []struct {
 		name    string
-		path    string // the HttpPath setting
+		path    string
 		message *queue.Message
 		body    string
 		reached string

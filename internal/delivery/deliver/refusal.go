@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// With TLS 1.3, a server checks the client certificate after the client's handshake. It refuses the certificate by
-// sending an alert instead of a response.
+// With TLS 1.3, a server checks the client certificate after the client's handshake, and refuses it by sending an alert
+// instead of a response.
 
 const refusedReason = "TLS certificate refused by the target"
 

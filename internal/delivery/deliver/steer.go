@@ -31,7 +31,7 @@ const (
 type steering struct {
 	wish   wish
 	timed  bool
-	time   time.Duration // after or for
+	time   time.Duration // of the after or for parameter
 	reason string        // printable, truncated
 }
 
@@ -94,7 +94,6 @@ func readSteering(values []string) (s steering, problem string) {
 	return s, ""
 }
 
-// nextParameter parses name=token or name="text".
 func nextParameter(text string) (name, value, rest string, more bool, problem string) {
 	name, text, found := strings.Cut(strings.TrimLeft(text, " \t"), "=")
 	if !found || name != "after" && name != "reason" && name != "for" {

@@ -16,10 +16,10 @@ const maxSocketPath = 103
 
 type target struct {
 	network string   // "tcp" or "unix"
-	dials   []string // in order
+	dials   []string // addresses to try, in order
 	host    string   // the Host header
 	name    string   // for TLS; "" without TLS
-	path    string   // may be ""
+	path    string   // of the URL; may be ""
 }
 
 func parseTarget(raw string) (*target, error) {

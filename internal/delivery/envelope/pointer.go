@@ -9,7 +9,7 @@ import (
 const (
 	maxBucket = 255     // longer than any bucket name ever allowed
 	maxKey    = 1024    // S3's limit in bytes
-	maxBody   = 8 << 10 // enough for a fully escaped key
+	maxBody   = 8 << 10 // bytes; enough for a pointer with a fully escaped key
 )
 
 // parsePointer parses the format of Amazon's extended client libraries:

@@ -10,8 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// Origin of a notification, which the app receives as X-Aws-Sqsd-Attr-Sns-Topic-Arn and so on. Publishers cannot set
-// these attributes.
+// The app receives these attributes as X-Aws-Sqsd-Attr-Sns-Topic-Arn and so on. Publishers cannot set them.
 const (
 	topicAttribute     = "sns-topic-arn"
 	messageIDAttribute = "sns-message-id" // the same for every subscriber and delivery
@@ -30,10 +29,9 @@ const (
 	Confirmation
 )
 
-// SNS returns the message inside a notification, or m itself for other kinds. The result has the attributes of m, the
-// three set by this package, and up to a total of ten, the notification's in order of name. An attribute of the
-// notification is dropped if its name is in use (ignoring case), invalid in SQS or reserved for scheduled runs, or if
-// its value cannot be decoded.
+// SNS returns the message inside a notification, or m itself for other kinds. It has the attributes of m, the three set
+// by this package and, up to ten in total, the notification's in order of name. It lacks those whose name is in use
+// (ignoring case), invalid in SQS or reserved for scheduled runs, or whose value cannot be decoded.
 func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	n, kind := parseNotification(m.Body)
 	if kind != wrapped {
@@ -53,7 +51,7 @@ type snsEnvelope struct {
 
 type snsAttribute struct{ Type, Value string }
 
-// parseNotification accepts only an exact SNS envelope: anything else may be an ordinary message.
+// parseNotification accepts only an exact SNS envelope; anything else may be an ordinary message.
 func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"TopicArn"`) {
@@ -82,7 +80,6 @@ func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	return n, plain
 }
 
-// merge returns the attributes sorted by name.
 func (n *snsEnvelope) merge(outer []queue.Attribute) []queue.Attribute {
 	merged := slices.DeleteFunc(slices.Clone(outer), func(a queue.Attribute) bool { return isSourceAttribute(a.Name) })
 	free := maxAttributes - len(merged)

@@ -50,7 +50,6 @@ func (f *field) matchesAbsence() bool {
 
 type test func(l *leaf) bool
 
-// leaf is a value other than an object or array.
 type leaf struct {
 	kind       jsontext.Kind
 	text       string // unquoted string, or JSON text of another kind

@@ -157,7 +157,6 @@ func (b *body) of(m *queue.Message) *body {
 	return b
 }
 
-// matches applies JSON patterns only to JSON bodies, and text patterns only to other text.
 func (b *body) matches(f *field) bool {
 	if f.nested == nil {
 		return b.json == nil && f.matchesLeaf(leaf{kind: isString, text: b.text})

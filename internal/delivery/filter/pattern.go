@@ -78,7 +78,7 @@ func parseJSON(text string) (*parser, node, *patternError) {
 	if len(text) > maxPattern {
 		return p, node{}, p.fail(0, "the pattern has %d bytes, the maximum is %d", len(text), maxPattern)
 	}
-	if wrong := p.checkSyntax(); wrong != nil { // syntax errors come first
+	if wrong := p.checkSyntax(); wrong != nil { // report syntax errors first
 		return p, node{}, wrong
 	}
 
@@ -102,7 +102,7 @@ func (p *parser) checkSyntax() *patternError {
 	case errors.As(err, &syntax):
 		return p.fail(int(syntax.ByteOffset), "invalid JSON")
 	}
-	return p.fail(int(d.InputOffset())-1, "invalid JSON") // a second value
+	return p.fail(int(d.InputOffset())-1, "invalid JSON") // the text contains a second value
 }
 
 // value ignores errors of the decoder, because checkSyntax has validated the text.
@@ -120,7 +120,7 @@ func (p *parser) value(depth int) (node, *patternError) {
 	case isTrue, isFalse:
 		n.kind = isBool
 	case isObject, isArray:
-		for end := n.kind + 2; p.decode.PeekKind() != end; { // '{' + 2 is '}', and '[' + 2 is ']'
+		for end := n.kind + 2; p.decode.PeekKind() != end; { // '{'+2 == '}' and '['+2 == ']'
 			if wrong := p.child(&n, depth); wrong != nil {
 				return n, wrong
 			}

@@ -103,7 +103,7 @@ func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	}
 
 	start, _ := d.ReadToken()
-	for d.PeekKind() != start.Kind()+2 { // '{' + 2 is '}', and '[' + 2 is ']'
+	for d.PeekKind() != start.Kind()+2 { // '{'+2 == '}' and '['+2 == ']'
 		var name []byte
 		if start.Kind() == isObject {
 			name = next()

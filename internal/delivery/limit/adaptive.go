@@ -17,7 +17,6 @@ const (
 	baselineWindows = 50
 )
 
-// newAdaptive returns the library's limiter, which uses its own clock.
 func newAdaptive(least, most, start int, changed func(from, to int)) adaptivelimiter.AdaptiveLimiter[any] {
 	return adaptivelimiter.NewBuilder[any]().
 		WithLimits(uint(least), uint(most), uint(start)).
@@ -49,8 +48,7 @@ func (e *estimate) recordDuration(took time.Duration) {
 	e.duration += (t - e.duration) / averageOver
 }
 
-// showsSpeed reports whether a failure took at least as long as a success. An app that rejects requests immediately
-// would appear fast.
+// showsSpeed is false for failures faster than a success: an app that rejects requests immediately would appear fast.
 func (e *estimate) showsSpeed(took time.Duration) bool {
 	return e.duration > 0 && float64(took) >= e.duration
 }

@@ -14,7 +14,6 @@ func BenchmarkDelivery(b *testing.B) {
 		b.Run(bm.name, func(b *testing.B) {
 			l := New(&Options{Rate: 1e9, Concurrency: 2000, Breaker: &Breaker{}})
 			l.adaptive = newAdaptive(2000, 2000, 2000, l.limitChanged)
-			// Reading the clock is not measured.
 			const step = time.Microsecond
 			now := time.Now()
 			inWork := make([]uint64, bm.inWork)

@@ -57,7 +57,6 @@ func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	return b
 }
 
-// admits returns how long to wait; 0 means until the next result.
 func (b *breaker) admits(now time.Time) (ok bool, wait time.Duration) {
 	switch {
 	case b == nil || b.state == stateClosed:
@@ -87,7 +86,6 @@ func (b *breaker) acquire(now time.Time) (generation uint32) {
 	return b.generation
 }
 
-// release ignores deliveries of earlier generations.
 func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	if b == nil || generation != b.generation {
 		return

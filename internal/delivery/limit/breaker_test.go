@@ -66,7 +66,6 @@ func eventText(event any) string {
 	return ""
 }
 
-// allow returns "" if the delivery is allowed, otherwise the reason and the wait.
 func (h *harness) allow() string {
 	h.t.Helper()
 	permit, wait, reason := h.Acquire(time.Now(), 1)

@@ -1,7 +1,7 @@
 // Package limit protects the app with a rate limit, an adaptive concurrency limit and a circuit breaker.
 //
-// The worker calls [Limiter.Acquire] before each delivery and [Limiter.Release] after it. Before receiving it calls
-// [Limiter.Room], so that it receives only messages that can start soon. Each limit is off unless configured.
+// The worker calls [Limiter.Acquire] before each delivery, [Limiter.Release] after it, and [Limiter.Room] before
+// receiving. Each limit is off unless configured.
 //
 //	             Acquire(n)
 //	                |
@@ -30,17 +30,15 @@
 //
 // The rate limit counts messages; the concurrency limit and the breaker count deliveries. A delivery fails if the app
 // responds with 500 or more, a function ends with an error, or the response is incomplete. A batch does not fail if one
-// of its results shows that the app works. A 4xx status comes from a working app, so poison messages do not open the
-// breaker. If the result of a trial is inconclusive, another delivery becomes the trial.
+// of its results shows that the app works. If a trial is inconclusive, another delivery becomes the trial.
 //
-// The adaptive limit learns from successes, and from failures that took at least as long as a success, so that an app
-// that rejects requests immediately does not appear fast.
+// The adaptive limit learns from successes, and from failures that took at least as long as a success: an app that
+// rejects requests immediately must not appear fast.
 //
 // # Invariants
 //
 //   - A refusal uses up no capacity of any limit.
-//   - In any period, at most the rate's messages plus one burst start. A batch larger than the burst uses future
-//     capacity.
+//   - In any period, at most the rate's messages plus one burst start, or one larger batch.
 //   - No delivery starts while the adaptive limit is reached. A falling limit does not affect deliveries in flight.
 //   - An open breaker allows nothing until its delay has passed, and then one trial.
 //   - A result counts for the breaker only in the state in which its delivery started.
@@ -48,15 +46,14 @@
 //
 // # Behavior of the adaptive limit
 //
-// The limit changes by one about once per second, or every 50 deliveries if that takes longer. It therefore needs about
-// a minute to settle, and then oscillates around the app's capacity. The table shows a simulation with 100 slots that
-// always have work, and an app that processes k requests at a time in 100 ms each:
+// The limit changes by one about once per second, or every 50 deliveries if that takes longer, so it needs about a
+// minute to settle, and then oscillates around the app's capacity. A simulation with 100 slots that always have work,
+// and an app that processes k requests at a time in 100 ms each:
 //
 //	 k   mean limit   highest limit   throughput of the app's maximum
 //	 5       12             20             87 %
 //	10       15             24             89 %
 //	30       28             38             84 %
 //
-// It costs about a tenth of the throughput of the best fixed limit. If you know k, set the worker's concurrency to it
-// instead.
+// If you know k, set the worker's concurrency to it instead.
 package limit

@@ -32,9 +32,9 @@ type Resized struct{ From, To int }
 
 // Status is a snapshot of a limiter.
 type Status struct {
-	Rate   float64 // a batch counts as one
-	InWork int     // adaptive concurrency limit; 0 if off
-	Limit  int     // adaptive concurrency limit; 0 without one
+	Rate   float64 // messages per second; 0 means no limit
+	InWork int     // deliveries; a batch counts as one
+	Limit  int     // adaptive concurrency limit; 0 if off
 	// SlowStart is the concurrency limit during a slow start; otherwise 0.
 	SlowStart int
 	Breaker   string // "closed", "open" or "half-open"; "" without a breaker

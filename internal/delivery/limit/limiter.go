@@ -9,12 +9,12 @@ import (
 	"tendril/queue"
 )
 
-// Limiter decides when the app may receive the next message. Its methods are safe for concurrent use and never block.
+// Limiter decides when the app may receive the next message. It is safe for concurrent use and never blocks.
 type Limiter struct {
 	opts Options
 
 	mu sync.Mutex
-	// last is the latest time of a call; calls with an earlier time use it instead.
+	// last is the latest time of a call, and replaces earlier times.
 	last     time.Time
 	rate     *rateLimiter
 	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil without an adaptive limit
@@ -45,9 +45,9 @@ func New(opts *Options) *Limiter {
 	return l
 }
 
-// Acquire requests a permit to deliver n messages in one request. Permit 0 means refused: wait is the time until the
-// next request, or 0 to request again after the next release, and reason is "breaker", "concurrency" or "rate". A
-// refusal uses up nothing. After a batch larger than the rate's burst, later deliveries wait longer.
+// Acquire requests a permit to deliver n messages in one request. Permit 0 means refused, at no cost: wait is the time
+// until the next request, or 0 to request again after the next release; reason is "breaker", "concurrency" or "rate". A
+// batch larger than the rate's burst delays later deliveries.
 func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -76,8 +76,8 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 	return l.permits, 0, ""
 }
 
-// Release ends a delivery with the results of its messages. It does nothing for an unknown permit. If the worker
-// canceled the delivery, the result's Err must wrap [context.Canceled], so that it does not count as a failure.
+// Release ends a delivery with the results of its messages. A second release has no effect. If the worker canceled the
+// delivery, the result's Err must wrap [context.Canceled], so that it does not count as a failure.
 func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()

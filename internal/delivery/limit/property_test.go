@@ -12,7 +12,6 @@ import (
 	"tendril/queue"
 )
 
-// modelCheck compares a randomly used limiter with a simple model.
 type modelCheck struct {
 	*Limiter
 	t       *rapid.T
@@ -58,7 +57,6 @@ func newModelCheck(t *rapid.T) *modelCheck {
 	return c
 }
 
-// allow checks all properties of Acquire's result.
 func (c *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 	wasOpen := c.state == stateOpen
 	room, _ := c.Room(time.Now(), 0)
@@ -190,7 +188,6 @@ func TestLimitsHoldUnderRandomUse(t *testing.T) {
 	}
 }
 
-// unseen returns the reasons and states that no run has reached.
 func unseen(seen map[string]int) (missing []string) {
 	for _, what := range []string{"", reasonBreaker, reasonConcurrency, reasonRate, stateOpen, stateHalfOpen} {
 		if seen[what] == 0 {
@@ -200,7 +197,6 @@ func unseen(seen map[string]int) (missing []string) {
 	return missing
 }
 
-// recover checks that every delivery is allowed once the app succeeds again.
 func (c *modelCheck) recover() {
 	c.checkRate()
 	for len(c.inWork) > 0 {

@@ -13,8 +13,7 @@ const epsilon = 1e-9
 // A rateLimiter's time must not go backward, because the library would grant the same capacity twice.
 type rateLimiter struct{ *rate.Limiter }
 
-// newRateLimiter returns nil, which allows everything, without a rate. batch is the maximum number of messages per
-// delivery.
+// newRateLimiter returns nil, which allows everything, if there is no rate.
 func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	if perSecond == 0 {
 		return nil
@@ -22,14 +21,12 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch))}
 }
 
-// burstOf returns a small burst, because it adds to the rate after a pause, but one large enough for late timers and
-// batches. See [Options].Rate.
+// burstOf is small, because a burst adds to the rate after a pause, but allows for late timers and batches.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }
 
-// acquire returns 0 if n messages may start, otherwise how long to wait. A batch larger than the burst uses future
-// capacity.
+// acquire returns how long to wait, or 0. A batch larger than the burst uses future capacity.
 func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	if r == nil {
 		return 0

@@ -29,7 +29,6 @@ func (s *server) serve() {
 	<-s.slots
 }
 
-// drive delivers through l with 100 workers until end.
 func drive(l *Limiter, s *server, end time.Time) (served int) {
 	var mu sync.Mutex
 	var workers sync.WaitGroup

@@ -37,7 +37,7 @@ func newAPI(inst *instance, address string) *api {
 	return a
 }
 
-// ServeHTTP rejects other clients, because any local program and any page in a local browser can reach the port.
+// ServeHTTP rejects other clients: any local program and any page in a local browser can reach the port.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.started(r) {
 		w.Header().Set("Connection", "close")
@@ -139,7 +139,7 @@ func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 	a.finish(w, id, answer)
 }
 
-// finish records the answer before confirming it, because the function may exit on the confirmation.
+// finish records the answer first, because the function may exit as soon as it is confirmed.
 func (a *api) finish(w http.ResponseWriter, id string, answer queue.Invocation) {
 	if !a.inst.pool.answer(a.inst, id, answer) {
 		refuseID(w)

@@ -28,7 +28,7 @@ func TestAnswers(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		steps  []step
-		kind   string // "" for a success
+		kind   string // type of the function error; "" for a success
 		answer string // part of the payload
 	}{
 		"response":        {[]step{{"invocation/ID/response", `{"a":1}`, nil, 202, `"OK"`}}, "", `{"a":1}`},
@@ -288,7 +288,7 @@ func TestSecondWait(t *testing.T) {
 	})
 }
 
-// assigned returns a process that has not received its invocation, and the invocation.
+// assigned returns a process, and its invocation, which it has not received.
 func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	t.Helper()
 	p := newPool(Options{Instances: 1, Timeout: time.Minute}, (&fakeHost{}).host())
@@ -333,7 +333,7 @@ func TestAssignedToAProcessThatAsksAgain(t *testing.T) {
 	if !allowed || len(offer) != 1 || inst.current != inv || inst.phase != busy {
 		t.Errorf("allowed %v, phase %v, current %+v", allowed, inst.phase, inst.current)
 	}
-	p.hangUp(inst, old) // noticed late
+	p.hangUp(inst, old) // the end of the first request is noticed late
 	if inst.phase != busy || <-offer != inv {
 		t.Errorf("phase %v", inst.phase)
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 )
 
-// caller is the client of a connection, which sends one request at a time.
 type caller struct {
 	conn net.Conn
 	// own means that the caller is the process or one of its children; valid once checked.
@@ -19,7 +18,7 @@ func withCaller(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{conn: conn})
 }
 
-// started waits until the process is registered, and reports whether it or one of its children sent the request.
+// started waits for the process, and reports whether it or one of its children sent the request.
 func (inst *instance) started(r *http.Request) bool {
 	c, ok := r.Context().Value(callerKey{}).(*caller)
 	if !ok {

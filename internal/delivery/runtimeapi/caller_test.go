@@ -82,7 +82,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 				t.Errorf("connection %d: read %d, %v", i, n, err)
 			}
 		}
-		if after := time.Since(began); after > time.Second { // time to send a request
+		if after := time.Since(began); after > time.Second { // each had some time to send a request
 			t.Errorf("they were closed after %s", after)
 		}
 		if a := invoke(t, p, "still here"); string(a.Payload) != "still here" {

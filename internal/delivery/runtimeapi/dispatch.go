@@ -30,7 +30,6 @@ func (p *Pool) dispatch() {
 	}
 }
 
-// grow starts processes for waiting invocations, and at least one if none is alive.
 func (p *Pool) grow() {
 	alive, coming := 0, 0
 	for _, inst := range p.slots {
@@ -59,8 +58,8 @@ func (p *Pool) grow() {
 	}
 }
 
-// poll handles a request for the next invocation, which offer delivers unless the process is to exit. first is true for
-// the request that ends the initialization. allowed is false while the process owes an answer.
+// poll handles a request for the next invocation. offer stays empty if the process is to exit. first is true for the
+// request that ends the initialization. allowed is false while the process owes an answer.
 func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,13 +94,12 @@ func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if inst.offer != offer {
-		return // a new request
+		return // the process has made a new request
 	}
 	p.reclaim(inst, offer)
 	p.leave(inst)
 }
 
-// reclaim takes back an assigned invocation that the process has not received.
 func (p *Pool) reclaim(inst *instance, offer <-chan *invocation) {
 	select {
 	case inv := <-offer:
@@ -117,7 +115,6 @@ func (p *Pool) sendBack(inst *instance, inv *invocation) {
 	p.leave(inst)
 }
 
-// takeBack puts an unsent invocation back at the front of the queue.
 func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	if inst.phase != busy || inst.current != inv {
 		return

@@ -28,19 +28,17 @@
 // # Invariants
 //
 //   - Every process has its own port, so that a killed process cannot answer for its successor. (Most runtime clients
-//     accept only a host and port, so the processes cannot share a port with different paths.)
+//     accept only a host and port.)
 //   - An invocation is assigned at most once, and a process handles one at a time.
-//   - An answer counts as soon as the function has posted it. The process is free again when it requests the next
-//     invocation.
+//   - An answer counts as soon as it is posted. The process is free when it requests the next invocation.
 //   - When a process dies, the rest of its process group is killed before its invocation is answered.
-//   - Only the function receives invocations. On Linux, package supervisor identifies the program behind a connection,
-//     and programs outside the process group and its children are rejected. On all systems, requests with a different
-//     Host header or from a web page in a browser are rejected.
+//   - Only the function receives invocations. On Linux, programs outside the process group and its children are
+//     rejected. On all systems, requests with a different Host header or from a browser are.
 //
 // Errors posted by the function, the death of its process, timeouts, and oversized or streamed responses are answered
 // with the FunctionError "Unhandled". If a process exits before it requests its first invocation, the oldest waiting
 // invocation receives the error. After that, or after an idle process has exited, no process starts during a pause of
-// 500 ms, which doubles each time up to 30 s. If no process is alive during a pause, Invoke answers with status 429 and
+// 500 ms, which doubles each time up to 30 s. If no process is alive then, Invoke answers with status 429 and
 // RetryAfter.
 //
 // There is no sandbox, and processes that leave the group (setsid) outlive the function. Extensions, the telemetry

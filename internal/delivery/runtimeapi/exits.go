@@ -69,8 +69,7 @@ func (p *Pool) answerFor(inst *instance, exit supervisor.Exit) (report func()) {
 	return nil
 }
 
-// initFailed handles an exit before the first invocation. If it starts a pause, the oldest waiting invocation receives
-// the error.
+// If initFailed starts a pause, it answers the oldest waiting invocation with the error.
 func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {

@@ -11,8 +11,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// initTimeout ends when the function requests its first invocation. (Lambda allows 10 s, and then initializes again
-// within the timeout of the first invocation.)
+// initTimeout limits the time until the first request for an invocation. Lambda allows 10 s and then tries again.
 const initTimeout = time.Minute
 
 // initErrorPatience is the time to exit after posting an initialization error.

@@ -12,16 +12,14 @@ import (
 )
 
 const (
-	// maxRequest is Lambda's limit in bytes.
-	maxRequest = 6 << 20
-	// maxResponse is Lambda's limit in bytes.
+	// maxRequest and maxResponse are Lambda's limits in bytes.
+	maxRequest  = 6 << 20
 	maxResponse = 6<<20 + 100
 )
 
 const unhandled = "Unhandled"
 
-// errNotInvoked means that the function received nothing. After any other error, it may have run. Callers use the
-// Unsent method.
+// errNotInvoked means that the function received nothing. After any other error, it may have run.
 var errNotInvoked error = notInvoked{}
 
 type notInvoked struct{}
@@ -64,8 +62,7 @@ func failure(kind, id, text string) queue.Invocation {
 // seconds rounds up, so that a short limit is not shown as 0.
 func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 }
 
-// posted returns the error that the function posted. kind is from the header or trailer and may be ""; an errorType in
-// the body takes precedence.
+// kind is from the header or trailer and may be "". An errorType in the body takes precedence.
 func posted(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`

@@ -99,14 +99,14 @@ func act(how string) ([]byte, error) {
 	case "crash":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
-	case "meet": // answers when the test says so
+	case "meet": // answers when the test tells it to
 		conn, err := attend()
 		if err != nil {
 			return nil, err
 		}
 		_, err = io.ReadFull(conn, make([]byte, 1))
 		return nil, err
-	case "family", "hang", "leave": // start one child in the process group and one outside
+	case "family", "hang", "leave": // starts one child in its own process group and one in another
 		for range 2 {
 			child := exec.Command(os.Args[0])
 			child.Env = append(os.Environ(), roleVariable+"=child")
@@ -121,7 +121,7 @@ func act(how string) ([]byte, error) {
 		switch how {
 		case "hang":
 			select {}
-		case "leave": // exits when the test says so
+		case "leave": // exits when the test tells it to
 			_, _ = conn.Read(make([]byte, 1))
 			os.Exit(3)
 		}

@@ -41,9 +41,9 @@ type Options struct {
 	// Region defaults to AWS_REGION or AWS_DEFAULT_REGION in Env, or else us-east-1; AccountID to 000000000000.
 	Region, AccountID string
 
-	// Output receives every line of output, without the line ending and with control characters escaped; may be nil.
-	// instance counts from 1; stream is "stdout" or "stderr". Output must be safe for concurrent use and not keep line.
-	// While it blocks, lines may be dropped.
+	// Output receives every line of output, without the line ending and with control characters escaped. instance
+	// counts from 1; stream is "stdout" or "stderr". Output must be safe for concurrent use and must not keep line.
+	// While it blocks, lines may be dropped. It may be nil.
 	Output func(instance int, stream string, line []byte)
 	// LinesPerSecond is the maximum number of lines per process, averaged over five seconds; 0 means 1000.
 	LinesPerSecond int

@@ -60,7 +60,6 @@ func TestRefusedOptions(t *testing.T) {
 	}
 }
 
-// Lambda's reserved variables cannot be overridden.
 func TestEnviron(t *testing.T) {
 	t.Parallel()
 	o, err := Options{Command: []string{"/bin/sh"}, Name: "resize",

@@ -14,7 +14,7 @@ import (
 // Only processes that hang in the kernel survive SIGKILL for killPatience.
 const killPatience = 5 * time.Second
 
-// New returns a pool that is not started, or an error if the options are invalid or the program is not found.
+// New returns a pool that is not started.
 func New(o Options) (*Pool, error) {
 	set, err := o.withDefaults()
 	if err != nil {
@@ -40,10 +40,9 @@ func (p *Pool) Start() {
 	p.dispatch()
 }
 
-// Invoke passes payload to a process and returns its answer. Callers are served in order.
-//
-// The error is nil if there is an answer, even one that reports a failure. errNotInvoked means that the function
-// received nothing. If ctx ends while the function runs, its process is terminated.
+// Invoke passes payload to a process and returns its answer, even one that reports a failure. Callers are served in
+// order. errNotInvoked means that the function received nothing. If ctx ends while the function runs, its process is
+// terminated.
 func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
 	if len(payload) > maxRequest {
 		return tooLarge(len(payload)), nil
@@ -88,9 +87,9 @@ func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	return queue.Invocation{}, fmt.Errorf("invocation %s was abandoned and its process killed: %w", inv.id, cause)
 }
 
-// Stop ends all processes and waits for them. Waiting and later invocations fail with errNotInvoked. Idle processes
-// receive SIGTERM, and SIGKILL after the grace period; busy ones may finish until ctx is done. [Options].Hurry ends the
-// grace period. The error lists processes that did not exit. Later calls wait for the first.
+// Stop ends all processes and waits for them. Waiting and later invocations fail with errNotInvoked. Busy processes may
+// finish until ctx is done; the others receive SIGTERM, and SIGKILL after the grace period, which [Options].Hurry ends.
+// The error lists processes that did not exit. Later calls wait for the first.
 func (p *Pool) Stop(ctx context.Context) error {
 	if !p.beginStop() {
 		<-p.stopped

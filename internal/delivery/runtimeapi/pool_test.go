@@ -513,8 +513,8 @@ func TestStop(t *testing.T) {
 	for name, c := range map[string]struct {
 		behave  func(f *function) Exit
 		invoked bool
-		patient time.Duration // end of Stop's context
-		hurry   time.Duration // end of the grace periods
+		patient time.Duration // when Stop's context ends
+		hurry   time.Duration // when the grace periods end
 		takes   time.Duration
 		answer  string // "" for an error
 		signals []syscall.Signal

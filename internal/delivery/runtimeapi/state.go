@@ -24,7 +24,7 @@ type Pool struct {
 	// idle ends with the process used last; waiting starts with the oldest invocation.
 	idle    []*instance
 	waiting []*invocation
-	// failures counts failures since the last answer. If pause is not nil, no process starts before pauseEnd.
+	// failures counts failures since the last answer. No process starts before pauseEnd while pause is not nil.
 	failures int
 	pause    *time.Timer
 	pauseEnd time.Time
@@ -126,7 +126,6 @@ func (p *Pool) endPause() {
 	}
 }
 
-// refusals reports the 1st, 10th, 100th and so on rejected request.
 type refusals struct {
 	mu          sync.Mutex
 	total, next int // next is the next total to report

@@ -23,7 +23,7 @@ const (
 	largestKept    = 64 << 10
 )
 
-// CheckKey reports whether a key is valid. Its error does not contain the key.
+// CheckKey reports an invalid key, without quoting it.
 func CheckKey(text string) error {
 	_, err := parseKey(text)
 	return err
@@ -101,8 +101,7 @@ func NewSigner(keys []string) (*Signer, error) {
 	return s, nil
 }
 
-// AppendHeaders appends the three header lines to b. id must be the message ID that is sent; at is the time of the
-// attempt.
+// AppendHeaders appends the three header lines for an attempt at time at. id must be the message ID that is sent.
 func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
 	w := s.work.Get().(*workspace)
 	seconds := at.Unix()

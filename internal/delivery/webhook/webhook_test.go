@@ -12,7 +12,6 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// Published with Standard Webhooks.
 const (
 	publishedSecret  = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	publishedPrivate = "whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk="
@@ -62,7 +61,7 @@ func TestPublishedExamples(t *testing.T) {
 
 func TestPublishedLibraryAcceptsSignatures(t *testing.T) {
 	t.Parallel()
-	const older = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD" // arbitrary
+	const older = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 	now := time.Now()
 	for _, body := range []string{"", "x", publishedBody, strings.Repeat("ä\x00", 200_000)} {
 		sent := headers(newSigner(t, publishedSecret, older), publishedID, body, now)
