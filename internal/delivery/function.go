@@ -38,7 +38,7 @@ func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error))
 		f.byCommand = map[string]*Function{}
 	}
 
-	// Names are visible without the console's token, so they leave out the arguments, which may be secret.
+	// Names are visible without the console's token, so they omit the arguments, which may be secret.
 	same, name := 1, "lambda: "+programName(command)
 	for other := range f.byCommand {
 		if programName(other) == programName(command) {

@@ -20,8 +20,7 @@ type Remote struct {
 	http  atomic.Pointer[deliver.Client]
 }
 
-// NewRemote returns a remote target whose clients are created by open. A zero check only requires that the app accepts
-// connections.
+// NewRemote returns a target with a client from open. A zero check only requires that the app accepts connections.
 func NewRemote(open func() (*deliver.Client, error), check supervisor.Check) (*Remote, error) {
 	r := &Remote{open: open, check: check}
 	return r, r.Renew()
@@ -48,7 +47,7 @@ func (r *Remote) Probe(ctx context.Context) error {
 	return r.http.Load().Probe(ctx)
 }
 
-// Renew replaces the client; deliveries in flight finish on the previous one, which stays in use if open fails.
+// Renew replaces the client with a new one. If open fails, the previous client stays in use.
 func (r *Remote) Renew() error {
 	opened, err := r.open()
 	if err != nil {
@@ -63,7 +62,7 @@ func (r *Remote) Renew() error {
 // Close closes the client.
 func (r *Remote) Close() { r.http.Load().Close() }
 
-// CheckAt returns check for the host of target. An HTTP check on target's port uses TLS if target does.
+// CheckAt returns check for target's host. An HTTP check on target's port uses TLS if target does.
 func CheckAt(check supervisor.Check, target string) supervisor.Check {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" { // a Unix socket has no host

@@ -152,8 +152,7 @@ func bookkeep(next stage, account func() RunAccount) stage {
 	}
 }
 
-// Registry reports whether a run with this ID was scheduled for this path. It returns [periodic.ErrUndecided] if that
-// is not known yet.
+// Registry reports whether a run with this ID was scheduled for this path, or returns [periodic.ErrUndecided].
 type Registry func(ctx context.Context, id, path string) (bool, error)
 
 const undecidedPause = time.Second
@@ -175,8 +174,8 @@ func recognizeRuns(next stage, opts *Options) stage {
 	}
 }
 
-// convertUnknownRun turns unregistered runs, and copies of runs with a different path, into ordinary messages. If the
-// lookup fails, it sets the result and returns false.
+// convertUnknownRun turns unregistered runs, and copies of runs with a different path, into ordinary messages. It
+// returns false if the lookup fails.
 func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
 		return true

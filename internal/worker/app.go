@@ -24,7 +24,6 @@ const (
 // downAfter is the number of consecutive failed probes of an idle app that closes the gate.
 const downAfter = 2
 
-// appMonitor closes the gate while the app is unreachable or throttles.
 type appMonitor struct {
 	core *core
 	gate *gate
@@ -34,7 +33,7 @@ type appMonitor struct {
 	stopProbe    context.CancelFunc // nil if no prober runs
 	// outages counts the outages noticed by deliveries since the last response.
 	outages int
-	// Deliveries that started before answered cannot report an outage. alive is the last response or successful probe.
+	// Deliveries started before answered cannot report an outage. alive is the last response or successful probe.
 	answered, alive time.Time
 	pauses          throttle
 }
@@ -44,7 +43,7 @@ type throttle struct {
 	count       int       // pauses since the target last accepted a message
 }
 
-// fresh is false if the delivery started before the latest pause ended. Such deliveries do not lengthen the back-off.
+// fresh is false if the delivery started before the latest pause ended, and must not lengthen the back-off.
 func (t *throttle) pause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if !t.from.IsZero() && started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false
@@ -55,7 +54,6 @@ func (t *throttle) pause(asked time.Duration, started, now time.Time, random flo
 	return retryWait(t.count+1, throttleFirst, throttleLimit, random), true
 }
 
-// throttled closes the gate unless the worker is stopping.
 func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause time.Duration, closed bool) {
 	pause, fresh := a.pauses.pause(res.RetryAfter, started, now, a.core.opts.Random())
 	if a.core.phase != running {
@@ -96,7 +94,7 @@ func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time
 	return true
 }
 
-// unreached waits longer before probing after each outage, because an app may pass probes but accept no deliveries.
+// unreached waits longer after each outage, because an app may pass probes but accept no deliveries.
 func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	if started.Before(a.answered) || a.core.phase != running {
 		return
@@ -109,8 +107,7 @@ func (a *appMonitor) unreached(reason string, started, now time.Time) {
 }
 
 // returnable reports whether a message that did not reach the app is returned immediately. If returns count as
-// receives, only messages of the first outage are: an app that accepts only probes would use up all receives within
-// seconds.
+// receives, only the first outage qualifies: an app that accepts only probes would use up all receives within seconds.
 func (a *appMonitor) returnable() bool {
 	outages := a.outages
 	if !a.gate.has(AppDown) {
@@ -132,7 +129,6 @@ func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 	a.gate.lift(NotReady)
 }
 
-// setReachable ends an outage; deliveries resume one at a time.
 func (a *appMonitor) setReachable(now time.Time) {
 	a.stopProbing()
 	a.alive = now
@@ -146,7 +142,6 @@ func (a *appMonitor) setReachable(now time.Time) {
 	a.gate.lift(AppDown)
 }
 
-// watchIdle probes an idle app to detect an outage before the next message.
 func (a *appMonitor) watchIdle(now time.Time) {
 	if a.core.opts.ProbeIdle == 0 || a.core.phase != running || a.core.inWork > 0 || a.gate.has(NotReady) || a.gate.has(AppDown) ||
 		now.Sub(a.alive) < a.core.opts.ProbeIdle {

@@ -17,7 +17,7 @@ type batcher struct {
 	spare   []pending
 }
 
-// While partCalls calls are in flight, only full batches are sent, so that entries share calls even without lingering.
+// With partCalls calls in flight, only full batches are sent, so that entries share calls even without lingering.
 const (
 	maxCalls  = 64
 	partCalls = 4
@@ -66,7 +66,6 @@ func (b *batcher) next() time.Time {
 	return later(b.due, b.hold)
 }
 
-// full reports whether no further call may start.
 func (b *batcher) full() bool {
 	switch {
 	case b.fails > 0, b.serial:

@@ -22,8 +22,8 @@ func (w *Worker) flush(now time.Time) {
 		w.startCall(deletes, expireMessage, expired)
 	}
 
-	// While the gate is closed or deliveries are aborted, returns wait until all receives have ended, because an open
-	// one could receive the messages again.
+	// While the gate is closed or deliveries are aborted, returns wait for all receives to end, because an open one
+	// could receive the messages again.
 	if len(w.poller.open) == 0 || w.gate.open() && w.core.workCtx.Err() == nil {
 		w.visibility.queueReturns(now)
 	}
@@ -37,8 +37,7 @@ func (w *Worker) flush(now time.Time) {
 	w.core.wakeAt(changes.next())
 }
 
-// sendable drops outdated deletes. While the queue rejects deletes, it keeps them, because the gate opens once one is
-// accepted.
+// While the queue rejects deletes, sendable keeps outdated ones, because the gate opens once one is accepted.
 func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
 	isRefused := d.gate.has(DeleteRefused) && d.core.phase == running
 	done = batch[:0]
@@ -56,7 +55,6 @@ func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pend
 	return done, expired
 }
 
-// sendable drops changes that are unnecessary or too late.
 func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	kept := batch[:0]
 	for _, p := range batch {

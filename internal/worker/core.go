@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// callbackMutex calls queued event listeners after unlocking. The workers of a pool share one, so that any of them can
-// use a freed slot immediately.
+// callbackMutex calls event listeners after unlocking. The workers of a pool share one, so that any of them can use a
+// freed slot immediately.
 type callbackMutex struct {
 	sync.Mutex
 	deferred []func()
@@ -33,8 +33,8 @@ const (
 	stopped
 )
 
-// core is the state shared by all parts of a worker. mu also guards the state of the parts; it is not held during calls
-// to the queue, the app or a listener.
+// core is the state shared by all parts of a worker. mu also guards the parts; it is not held during calls to the
+// queue, the app or a listener.
 type core struct {
 	mu     *callbackMutex
 	opts   Options // changed only by Tune and SetMaxReceives
@@ -110,7 +110,7 @@ func later(s, t time.Time) time.Time {
 	return s
 }
 
-// notify calls listener with event after the lock is released. The copy avoids an allocation if listener is nil.
+// notify calls listener after the lock is released. The copy avoids an allocation if listener is nil.
 func notify[E any](c *core, listener func(E), event E) {
 	if listener != nil {
 		e := event
@@ -124,8 +124,8 @@ func retryWait(failures int, base, limit time.Duration, random float64) time.Dur
 	return time.Duration(d * (1 - random/2))
 }
 
-// clock detects stalls: late ticks, and jumps of the wall clock ahead of the monotonic one. The monotonic clock stands
-// still while the machine is suspended, but not while a signal stops the process.
+// clock detects stalls: late ticks, and jumps of the wall clock ahead of the monotonic clock, which stands still while
+// the machine is suspended.
 type clock struct {
 	rhythm time.Duration // longest interval between ticks
 	last   time.Time
@@ -165,8 +165,8 @@ func (c *clock) step(now time.Time, mono, wall time.Duration) (gap, hidden time.
 	return mono + hidden, hidden
 }
 
-// began returns the earliest time at which the visibility timeouts can have started. The response took at most travel,
-// but may have waited unread during a stall.
+// began returns the earliest time at which the visibility timeouts can have started. The response may have waited
+// unread during a stall.
 func (c *clock) began(start, now time.Time, travel time.Duration) time.Time {
 	t := now.Add(-min(now.Sub(start), travel))
 	if s := c.stall; start.Before(s.until) && !now.Before(s.until) {

@@ -9,8 +9,8 @@ import (
 // Beyond maxUnsentLetters, failed messages are left to the redrive policy.
 const maxUnsentLetters = 1000
 
-// deadLetters sends messages to the dead-letter queue, then deletes them. Messages that the queue does not accept are
-// retried, or dead-lettered by the redrive policy, which records no reason.
+// deadLetters sends messages to the dead-letter queue, then deletes them. Rejected messages are retried, or
+// dead-lettered by the redrive policy without a reason.
 type deadLetters struct {
 	core       *core
 	to         DeadLetterer // nil if not supported

@@ -39,9 +39,8 @@ type endedDelivery struct {
 	random     float64       // in [0,1)
 }
 
-// decide returns what to do with a message after its delivery. If the visibility timeout has expired, a processed
-// message is deleted anyway, since its receipt handle may still be valid. Its visibility is not changed, because
-// another worker may hold the message.
+// decide returns what to do with a message after its delivery. After the visibility timeout, another worker may hold
+// the message, so its visibility is not changed. It is deleted if done, since the receipt handle may still be valid.
 func decide(o *Options, d *endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}
@@ -99,8 +98,8 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 		now.Round(0).Sub(m.FirstReceivedAt) > o.Retention
 }
 
-// failAfterUnfinished marks successes in a FIFO batch as failed if an earlier message of their group is unfinished and
-// would be processed after them. behind contains the index of that message, or -1.
+// failAfterUnfinished marks successes in a FIFO batch as failed if an earlier message of their group, whose index it
+// returns, is unfinished and would be processed after them.
 func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	broken := map[string]int{}
 	behind = make([]int, len(msgs))
@@ -127,8 +126,8 @@ func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	return behind
 }
 
-// before reports whether an earlier message of the batch is in the same group, and whether such a message is neither
-// deleted nor kept.
+// before reports whether an earlier message of the batch is in the same group, and whether one is neither deleted nor
+// kept.
 func before(batch []*held, actions []action, i int) (behind, broken bool) {
 	if batch[i].group == nil {
 		return false, false

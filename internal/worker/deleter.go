@@ -12,7 +12,6 @@ type deleter struct {
 	abandoned  int // given up during shutdown
 }
 
-// remove deletes a message, which the worker holds until the delete is confirmed.
 func (d *deleter) remove(h *held, now time.Time) {
 	h.stage = deleting
 	d.messages.unconfirmed++
@@ -74,8 +73,8 @@ func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) 
 	}
 }
 
-// confirmed forgets a deleted message. A standard queue confirms deletes with outdated receipt handles without
-// deleting anything, so messages deleted after their visibility timeout are remembered as done.
+// A standard queue confirms deletes with outdated receipt handles without deleting anything, so confirmed remembers
+// messages deleted after their visibility timeout as done.
 func (d *deleter) confirmed(h *held, sent, now time.Time) {
 	m := d.messages
 	m.unconfirmed--
@@ -103,8 +102,8 @@ func (d *deleter) tryAgain(p pending, err error, class errorClass, now time.Time
 	d.pending.put(p, p.nextTry(now, d.core.opts.Random()))
 }
 
-// lost gives up a delete. A message received again is deleted without being posted, unless its visibility timeout had
-// expired before the success.
+// lost gives up a delete. A message received again is deleted unposted, unless its visibility timeout had expired
+// before the success.
 func (d *deleter) lost(p pending, err error, now time.Time) {
 	if !p.isWanted() {
 		return

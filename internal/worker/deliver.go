@@ -28,8 +28,8 @@ type slot struct {
 	settled []Settled
 }
 
-// startDeliveries also starts deliveries of other workers in the pool. If free is not nil, this worker's first
-// delivery is returned instead, to run on that slot.
+// startDeliveries starts deliveries of all workers in the pool. This worker's first one is returned if free is not nil,
+// to run on that slot.
 func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	for {
 		of := w
@@ -183,7 +183,7 @@ func (s *slots) begin(now time.Time) []*held {
 	return batch
 }
 
-// returnStale returns ready messages that have waited too long for a slot; those postponed before are postponed again.
+// returnStale returns ready messages that waited too long for a slot; postponed ones are postponed again.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		expired := !now.Before(h.hiddenUntil)
@@ -230,10 +230,9 @@ func (s *slots) startable(now time.Time) bool {
 	return s.messages.ready.len() > 0 && (s.core.opts.Batch.Window == 0 || !now.Before(s.batchDue(now)))
 }
 
-// gather returns the next batch: ready messages in order, each followed by those waiting in its FIFO group. A postponed
-// message forms its own batch, because the app may handle it differently. A message that was attempted before or is on
-// its last receive ends its group's part: if it fails, attempts of later messages are in vain. The result is valid
-// until the next call.
+// gather returns the next batch, valid until the next call: ready messages in order, each followed by those waiting in
+// its FIFO group. A postponed message forms its own batch, because the app may handle it differently. A retried
+// message, or one on its last receive, ends its group's part: if it fails, attempts of later messages are in vain.
 func (s *slots) gather(now time.Time) []*held {
 	s.scratch = s.scratch[:0]
 	o, bytes := &s.core.opts.Batch, 0

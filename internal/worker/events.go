@@ -6,8 +6,8 @@ import (
 	"tendril/queue"
 )
 
-// Events are the listeners of a worker; each may be nil. They run without locks held and must be safe for concurrent
-// use.
+// Events are the listeners of a worker; each may be nil. They must be safe for concurrent use, and run without locks
+// held.
 type Events struct {
 	Received   func(Received)
 	PollFailed func(PollFailed)
@@ -50,8 +50,8 @@ type PollFailed struct {
 type Duplicate struct {
 	ID   string
 	Task string
-	// Stage is "waiting", "ready", "posting", "postponed", "dead-lettering", "deleting", or "done" if the worker gave
-	// up deleting the message.
+	// Stage is "waiting", "ready", "posting", "postponed", "dead-lettering", "deleting", or "done" if a delete was
+	// given up.
 	Stage string
 }
 
@@ -76,8 +76,7 @@ type Settled struct {
 	Batch            int // messages in the delivery
 	// Wait is from sending to the start of the delivery; Held is the wait for a slot.
 	Duration, Wait, Held time.Duration
-	// NextRetry is when the message should become visible; zero if it is deleted, dead-lettered or returned
-	// immediately.
+	// NextRetry is when the message should become visible; zero if deleted, dead-lettered or returned immediately.
 	NextRetry time.Time
 	// Late means that the visibility timeout had expired; another worker may hold the message.
 	Late          bool
@@ -174,8 +173,7 @@ type Throttled struct {
 	Consecutive int // pauses since the target last accepted a message
 }
 
-// Limited is the start or end of a period in which a [Limiter] refuses deliveries. Refusals less than a second apart
-// belong to the same period.
+// Limited is the start or end of a period of refusals by a [Limiter], less than a second apart.
 type Limited struct {
 	Reason string
 	Over   bool

@@ -299,7 +299,7 @@ func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	}
 }
 
-// Returned messages use up receives, so those behind a dead-lettered message must be posted without another receive.
+// Returned messages use up receives: those behind a dead-lettered message may have no other receive left.
 func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
@@ -329,7 +329,7 @@ func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 }
 
 // After a failure, messages are received one at a time, so those behind the failing one lose at most one attempt, or a
-// few more with several workers.
+// few with several workers.
 func TestFIFOMessagesBehindAFailureKeepTheirAttempts(t *testing.T) {
 	t.Parallel()
 	const most = 5

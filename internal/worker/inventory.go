@@ -82,8 +82,8 @@ type failingGroup struct {
 // Failing groups are remembered for this many visibility timeouts, because another worker may receive them meanwhile.
 const rememberFailing = 4
 
-// groupFailed remembers a group if returns count as receives: the messages behind the failed one should not be received
-// with it again.
+// groupFailed remembers the group if returns count as receives, so that later messages are not received with the failed
+// one.
 func (m *inventory) groupFailed(h *held, again time.Time) {
 	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
 		m.failing[h.msg.GroupID] = failingGroup{again.Add(rememberFailing * m.core.opts.VisibilityTimeout),
@@ -94,8 +94,7 @@ func (m *inventory) groupFailed(h *held, again time.Time) {
 func (m *inventory) groupRecovered(group string) { delete(m.failing, group) }
 
 // oneAtATime reports whether to receive single messages, so that a failing one is not received together with those
-// behind it. With a large backlog (full), only urgent groups count, because single receives take ten times as many
-// calls.
+// behind it. With a large backlog (full), only urgent groups justify the additional calls.
 func (m *inventory) oneAtATime(now time.Time, full bool) bool {
 	found := false
 	for group, f := range m.failing {
@@ -272,7 +271,7 @@ const (
 )
 
 // Beyond maxPostponed messages, or bodies of postponedPerBytes times PrefetchBytes, the message postponed last is
-// returned. It stays invisible for surplusPause, so that it is not received again immediately.
+// returned, but stays invisible for surplusPause, so that it is not received again immediately.
 const (
 	maxPostponed      = 1000
 	postponedPerBytes = 8

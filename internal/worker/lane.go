@@ -45,7 +45,6 @@ func (l *lane) receivable(now time.Time) int {
 
 func (l *lane) isOpen() bool { return l.core.phase == running && l.gate.open() }
 
-// capacity returns how many deliveries can start without waiting for another to end.
 func (l *lane) capacity(now time.Time) int {
 	if !l.isOpen() || l.limiter.refusing(now) {
 		return 0
@@ -163,8 +162,8 @@ func (l *lane) limiterIsTight(now time.Time) bool {
 	return l.limiter.room(now) < queues
 }
 
-// claimedByOthers counts messages of the other queues with the same limiter. reserved covers their reserved slots: one
-// message per slot, or up to a batch if they are held or expected. claimed covers all their held or expected messages.
+// claimedByOthers counts messages of other queues with the same limiter. reserved covers their reserved slots, with one
+// message each or up to a batch; claimed covers all messages held or expected.
 func (l *lane) claimedByOthers() (claimed, reserved int) {
 	for _, m := range l.pool.lanes {
 		if m == l || !m.limiter.shares(l.limiter) {
@@ -177,9 +176,9 @@ func (l *lane) claimedByOthers() (claimed, reserved int) {
 	return claimed, reserved
 }
 
-// permitted returns how many messages the next receive may request under the limiter: the queue's share of the room,
-// and at least its reserved slots. An empty queue gets an equal share, because messages may arrive in all queues at
-// once. In strict order, a queue gets only its reserved slots while a higher one waits for the same limiter.
+// permitted returns how many messages the next receive may request under the limiter: the queue's share of the room, or
+// its reserved slots if they need more. Empty queues get equal shares, because messages may arrive in all of them at
+// once. In strict order, a queue gets only its reserved slots while a higher one waits for the limiter.
 func (l *lane) permitted(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	claimed, reserved := 0, 0
@@ -194,7 +193,6 @@ func (l *lane) permitted(room int, now time.Time) int {
 	return max(min(inTens(share, near), room-claimed-near), need)
 }
 
-// room returns how many messages to request next.
 func (l *lane) room(now time.Time) int {
 	p := l.pool
 	need := l.neededMessages()
@@ -235,8 +233,7 @@ func (l *lane) prefetch(now time.Time) int {
 
 type backlog struct {
 	// known means that a receive was answered. plenty means that the last response did not wait and contained more than
-	// half of the requested messages. A known queue without plenty is a trickle. empty means that the queue has seemed
-	// empty since emptyAt.
+	// half of the requested messages. A known queue without plenty is a trickle.
 	known, plenty, empty bool
 	emptyAt              time.Time
 	// fedAt is the time of the last response with messages. gaveUpAt and gaveUpBefore are the last two times at which a
@@ -271,10 +268,10 @@ const (
 
 // emptyTimeout returns how long a receive may take to return messages before the queue counts as empty.
 //
-// With plenty, it is five times the slowest recent call, between 250 ms and 10 s, but at least twice that call: about
-// one receive in a hundred is much slower than the others, and the queue would lose its turns. Because its slots are
-// idle meanwhile, it is also at most a twentieth of the time since the queue last seemed empty. For a trickle, or with
-// a tight limiter, it is a few typical round trips.
+// With plenty, it is five times the slowest recent call, between 250 ms and 10 s, but at least twice that call: one
+// receive in a hundred is much slower than the others, and the queue would lose its turns. It is at most a twentieth of
+// the time since the queue last seemed empty, because slots are idle meanwhile. For a trickle, or with a tight limiter,
+// it is a few typical round trips.
 func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	slowest := max(l.pace.calls.sum(now).most, l.pace.roundTrip, l.pace.call)
 	usual := l.poller.usualAnswer(now)
@@ -312,8 +309,8 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	return max(firstTimeoutLeast, 3*slowest)
 }
 
-// leastTrip returns the shortest recent round trip, including those of queues that are about as fast. These probably
-// share a server, and a queue that starts later would measure only the loaded server.
+// leastTrip returns the shortest recent round trip of all queues that are about as fast. They probably share a server,
+// and a queue that starts later would measure only the loaded server.
 func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	least := own
 	for _, m := range l.pool.lanes {

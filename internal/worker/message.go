@@ -99,13 +99,13 @@ func (h *held) left(now time.Time) time.Duration {
 	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second
 }
 
-// spent reports whether no extension can leave half a visibility timeout, which a delivery needs to start.
+// spent reports whether no extension can leave half a visibility timeout, as a delivery requires.
 func (h *held) spent(now time.Time) bool {
 	return h.left(now) < h.visibility/2 && h.hiddenUntil.Sub(now) <= h.visibility/2
 }
 
-// extension returns the visibility timeout to set, or 0 if no extension is due. Waiting messages are extended earlier
-// than those in flight, so that more than half is left when their turn comes.
+// extension returns the visibility timeout to set, or 0 if no extension is due. Waiting messages are extended earlier,
+// so that more than half is left when their turn comes.
 func (h *held) extension(now time.Time) time.Duration {
 	if h.changing || h.lapsed || now.Before(h.nextExtend) {
 		return 0
@@ -138,8 +138,7 @@ func (h *held) size() int {
 	return n
 }
 
-// life returns a key for a message in its current queue. The ID is not enough, because a redrive resets the receive
-// count.
+// life returns a key for a message in its current queue: a redrive resets the receive count, but keeps the ID.
 func life(id string, receives, here int) string {
 	if here == 0 || here == receives {
 		return id

@@ -47,14 +47,13 @@ type Options struct {
 	// UncountedReturns means that the queue does not count receives of messages returned unread
 	// ([queue.VisibilityChange]).
 	UncountedReturns bool
-	// MaxReceives is the receive count at which the queue dead-letters a message; 0 if unknown or unlimited. A message
-	// that fails on its last receive no longer blocks its FIFO group, and goes to the [DeadLetterer] if the queue is
-	// one.
+	// MaxReceives is the receive count at which the queue dead-letters a message; 0 if unknown or unlimited. After its
+	// last receive, a failed message no longer blocks its FIFO group, and goes to the [DeadLetterer], if any.
 	MaxReceives int
 	// ProbeIdle is how long an app may be idle before it is probed; 0 disables these probes.
 	ProbeIdle time.Duration
-	// DeleteLinger is how long deletes and visibility changes wait to share a call; 0 means 100 ms, negative values no
-	// wait.
+	// DeleteLinger is how long deletes and visibility changes wait to share a call; 0 means 100 ms, negative values
+	// none.
 	DeleteLinger time.Duration
 	// PrefetchBytes limits the bodies of messages waiting for a slot or postponed; 0 means 16 MiB.
 	PrefetchBytes int
@@ -65,14 +64,14 @@ type Options struct {
 	// Random returns numbers in [0,1) for jitter and must be safe for concurrent use; nil means math/rand/v2.
 	Random func() float64
 
-	// Pool shares a concurrency limit with other workers; may be nil. Concurrency is then this queue's maximum, by
+	// Pool shares a concurrency limit with other workers; may be nil. Concurrency is then this queue's own limit, by
 	// default the pool's.
 	Pool *Pool
-	// Weight is this queue's share of the pool's slots, relative to other weights, up to 1000000; 0 counts as 1. If no
-	// worker sets one, the queues are served in strict order of the calls of [New].
+	// Weight is this queue's relative share of the pool's slots, up to 1000000; 0 counts as 1. If no worker sets one,
+	// the queues are served in strict order of the calls of [New].
 	Weight int
-	// MaxWait is how long a message may wait before its queue gets a turn out of order, at most every second turn of
-	// the pool; 0 disables it.
+	// MaxWait is how long a message may wait before its queue gets a turn out of order, at most every second turn; 0
+	// disables it.
 	MaxWait time.Duration
 }
 
@@ -171,19 +170,19 @@ type Queue interface {
 
 // DeadLetterer is a [Queue] that can dead-letter messages before its redrive policy does.
 type DeadLetterer interface {
-	// TakesDeadLetters reports whether DeadLetter may be called now, for messages on their last receive or, if last is
-	// false, for those that the app wants dead-lettered. It must be quick, because it is called with a lock held.
+	// TakesDeadLetters reports whether DeadLetter may be called for messages on their last receive or, if last is
+	// false, for those that the app wants dead-lettered. It must be quick, because a lock is held.
 	TakesDeadLetters(last bool) bool
-	// DeadLetter moves or copies up to [queue.MaxBatch] messages, and returns errors like Delete. The worker deletes
-	// accepted messages.
+	// DeadLetter moves or copies up to [queue.MaxBatch] messages, and returns errors like Delete. The worker then
+	// deletes the accepted ones.
 	DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error
 }
 
 // Deliverer delivers messages to the app. Its methods must be safe for concurrent use and return soon after ctx is
 // done.
 type Deliverer interface {
-	// Deliver delivers a message at most once, with its own timeouts, and must not keep or modify m. If it returns
-	// [queue.Postponed], no attempt was made, and it is called again.
+	// Deliver delivers a message at most once, with its own timeouts, and must not keep or modify m. After
+	// [queue.Postponed], which means no attempt, it is called again.
 	Deliver(ctx context.Context, m *queue.Message) queue.Result
 	// Probe returns nil if the app accepts connections.
 	Probe(ctx context.Context) error
@@ -191,17 +190,17 @@ type Deliverer interface {
 
 // BatchDeliverer is a [Deliverer] that can deliver several messages at once.
 type BatchDeliverer interface {
-	// DeliverBatch delivers up to [Batch].Size messages, like Deliver, and returns their results in order. A missing
-	// result counts as failed.
+	// DeliverBatch delivers up to [Batch].Size messages, like Deliver, and returns their results in order. Missing
+	// results count as failed.
 	DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result
 	Probe(ctx context.Context) error
 }
 
-// Limiter decides when the app may receive another message. Its methods must be safe for concurrent use, and quick,
-// because they are called with a lock held. Implementations must be comparable.
+// Limiter decides when the app may receive another message. It must be comparable, safe for concurrent use, and quick,
+// because a lock is held.
 type Limiter interface {
 	// Acquire requests a permit for a delivery of n messages. Permit 0 means refused: wait is the time until the next
-	// request, or 0 to request again after the next release. reason is one word ("rate", "concurrency", "breaker").
+	// request, or 0 to request again after the next release; reason is one word ("rate", "concurrency", "breaker").
 	Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string)
 	// Release is called once per permit, with the results of its delivery.
 	Release(permit uint64, now time.Time, results ...queue.Result)

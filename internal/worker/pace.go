@@ -36,8 +36,8 @@ func (p *pace) served(d time.Duration, now time.Time) {
 	p.finished = now
 }
 
-// travelled records a receive that did not wait. If plenty, the previous one did not wait either, so d is exactly one
-// round trip.
+// travelled records a receive that did not wait. If plenty, the previous one did not either, so d is exactly one round
+// trip.
 func (p *pace) travelled(d time.Duration, plenty bool, now time.Time) {
 	if plenty {
 		p.roundTrip = average(p.roundTrip, min(d, 10*time.Second))
@@ -81,8 +81,8 @@ func (p *pace) rate(limit int) float64 {
 	return float64(limit) * max(p.batch, 1) / p.service.Seconds()
 }
 
-// prefetch returns how many messages to hold beyond those in flight: enough for one and a half round trips, plus up to
-// ten so that receives can request full batches. It is 0 if the app is slow or its speed is unknown.
+// prefetch returns how many messages to hold beyond those in flight: enough for one and a half round trips, and up to
+// ten more to request full batches. It is 0 if the app is slow or its speed is unknown.
 func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	if p.service == 0 || p.service >= slowApp || now.Sub(p.finished) >= slowApp {
 		return 0
@@ -90,8 +90,8 @@ func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	return p.ahead(p.rate(limit), o)
 }
 
-// ahead is prefetch for a rate in messages per second, at most twice the number of completed messages: a few fast
-// responses prove little.
+// ahead is prefetch for a rate per second. A few fast responses prove little, so it is at most twice the number of
+// completed messages.
 func (p *pace) ahead(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)

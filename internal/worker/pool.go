@@ -136,14 +136,13 @@ func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// reservable returns how many slots the queue may reserve before its turn and all later ones wait. Otherwise, held
+// reservable limits the queue's reserved slots. At the limit, its turn and all later ones wait; otherwise, held
 // messages of other queues would overtake slow receives.
 func (p *Pool) reservable(l *lane, now time.Time) int {
 	return int(math.Ceil(p.shareOf(l, now)*float64(p.concurrency))) + 1
 }
 
-// keepTurn keeps a turn that a queue cannot use yet, because drawing again would favor queues whose limiters refuse
-// less often.
+// keepTurn keeps a turn that a queue cannot use yet. Drawing again would favor queues whose limiters refuse less often.
 func (p *Pool) keepTurn(l *lane) {
 	if !p.strict && p.due == nil {
 		p.due = l
@@ -259,8 +258,8 @@ func (p *Pool) roundLeft(l *lane, now time.Time) (left time.Duration) {
 	return left
 }
 
-// waitFor returns the wait time of a receive. If the queue is empty, its receive ends with the round's last one, so
-// that the whole pool can sleep.
+// waitFor returns the wait time of a receive. The receives of empty queues end with the last one of the round, so that
+// the whole pool can sleep.
 func (p *Pool) waitFor(l *lane, now time.Time) time.Duration {
 	if p.sleep == 0 || !l.backlog.pollsEmpty {
 		return l.core.opts.WaitTime

@@ -248,8 +248,8 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	if w.fifo {
 		(&harness{t: nil, fake: fake, app: app}).orderOf(t.Errorf)
 	}
-	// The worker must not change messages that another worker may hold, unless the queue delivers duplicates or its
-	// responses take longer than the visibility timeout.
+	// The worker must not change messages that another worker may hold, unless the queue delivers duplicates or
+	// responds after the visibility timeout.
 	if w.double == 0 && w.lost == 0 && fake.StaleChanges() > 0 && counts.VisibilityExpired == 0 {
 		t.Errorf("%d changes of visibility under a receipt that was over", fake.StaleChanges())
 	}
@@ -265,8 +265,7 @@ func (w *world) checkRepeats(t tester, app *testApp, counts Counts) {
 	for id, posts := range app.byID() {
 		for i := 1; i < len(posts); i++ {
 			before := posts[i-1]
-			// If the queue delivers a message twice, it may confirm a delete with the older receipt handle without
-			// deleting it.
+			// If the queue delivers a message twice, a delete with the older receipt handle may have no effect.
 			if before.outcome == queue.Done && counts.Late == 0 && w.double == 0 {
 				t.Errorf("%s was posted again after its success", id)
 			}

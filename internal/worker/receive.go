@@ -33,8 +33,8 @@ type poller struct {
 	open     map[*openReceive]struct{}
 	asked    int // messages requested by open receives
 	expected int // messages expected from them; used in pools
-	// want is the maximum number of open receives. Full responses double it, or halve it if slow, at most once per
-	// round trip. Partial responses halve it, and empty ones reset it to one.
+	// want limits open receives. Full responses double it, or halve it if slow, at most once per round trip. Partial
+	// ones halve it, and empty ones reset it to one.
 	want    int
 	changed time.Time
 	full    bool
@@ -314,8 +314,8 @@ func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	}
 }
 
-// waited reports whether the receive seems to have waited on an empty queue: each message was sent after it started, or
-// the response was slow and the message had been received before.
+// waited reports whether the receive seems to have waited on an empty queue: each message was sent after its start or,
+// in a slow response, had been received before.
 func (p *poller) waited(o *openReceive, msgs []queue.Message, now time.Time) bool {
 	start, end := o.start.Round(0), now.Round(0)
 	long := now.Sub(o.start) > p.usualAnswer(now)
@@ -336,8 +336,8 @@ const (
 	usualAnswerFirst = 300 * time.Millisecond
 )
 
-// usualAnswer returns how long a queue with messages usually takes to respond. If unknown, it is estimated from the
-// pool's other queues.
+// usualAnswer returns how long a queue with messages usually takes to respond, if necessary as estimated from other
+// queues.
 func (p *poller) usualAnswer(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
 	if trip == 0 && p.lane != nil {
@@ -360,7 +360,7 @@ func (p *poller) leastTrip(now time.Time) time.Duration {
 }
 
 // grace returns the age from which an open receive is assumed to be waiting. Canceling it earlier could lose messages
-// in transit, which would stay invisible.
+// in transit, which stay invisible.
 func (p *poller) grace() time.Duration {
 	if p.pace.roundTrip == 0 {
 		return 300 * time.Millisecond

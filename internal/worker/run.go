@@ -25,9 +25,9 @@ func (e *stopError) Error() string {
 const abortGrace = 2 * time.Second
 
 // Run serves the queue until one of the contexts is done; it can be called only once. When receive is done, the worker
-// drains: it lets deliveries finish, confirms their deletes and returns unposted messages. When work is done, it
-// cancels deliveries and leaves their messages to their visibility timeouts. Run returns an error that counts
-// unfinished messages, if any. All goroutines have exited when it returns.
+// lets deliveries finish, confirms their deletes and returns unposted messages. When work is done, it cancels
+// deliveries and leaves their messages to their visibility timeouts. Run returns an error that counts unfinished
+// messages, if any. All goroutines have exited when it returns.
 func (w *Worker) Run(receive, work context.Context) error {
 	now := time.Now()
 	w.core.mu.Lock()

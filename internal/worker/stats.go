@@ -18,9 +18,8 @@ type Status struct {
 
 	// Limit is lower than the configured Concurrency for a while after an outage or a pause.
 	Concurrency, Limit int
-	// InWork counts deliveries, Polls open receives, and the others messages: Prefetched ones wait for a slot, Waiting
-	// ones for earlier messages of their FIFO group, Postponed ones for another delivery, and Unconfirmed ones for
-	// their delete.
+	// InWork counts deliveries, Polls open receives, and the others messages: Prefetched wait for a slot, Waiting for
+	// earlier messages of their FIFO group, Postponed for another delivery, Unconfirmed for their delete.
 	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
 
 	Counts      Counts  // since the start of Run
@@ -28,7 +27,7 @@ type Status struct {
 	ServiceTime time.Duration
 
 	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending to delivery in the
-	// last minute. Both are 0 without messages.
+	// last minute.
 	Oldest, LongestWait time.Duration
 	// LongestDelivery is the age of the oldest delivery, LongestID and LongestGroup its message. LongestGroup is set
 	// only on FIFO queues.
@@ -53,8 +52,8 @@ type LastError struct {
 type Counts struct {
 	// Received includes Duplicates.
 	Received, Duplicates int64
-	// Posted counts started deliveries; Done to Postponed count results. Aborted deliveries were canceled because Run
-	// was ending; Late ones ended after their visibility timeout.
+	// Posted counts started deliveries; Done to Postponed count results. Aborted deliveries were canceled by the end of
+	// Run; Late ones ended after their visibility timeout.
 	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
 	// DeletesLost counts deletes given up.
 	Deleted, DeletesLost, Expired, Filtered int64

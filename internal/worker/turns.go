@@ -14,9 +14,9 @@ const (
 // Credits that differ by less than sameCredit are equal.
 const sameCredit = 1e-9
 
-// takeTurn picks one of the queues that want the turn, or nil, by smooth weighted round robin: these queues gain credit
-// in proportion to their weights, and the one with the most pays for the turn. random breaks ties, so that queues of
-// equal weight have equal chances on each instance.
+// takeTurn picks one of the queues that want the turn, or nil, by smooth weighted round robin: they gain credit in
+// proportion to their weights, and the one with the most pays for the turn. random breaks ties, so that queues of equal
+// weight have equal chances on each instance.
 func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (taker *lane) {
 	total, tied := 0, 0
 	for _, l := range lanes {
@@ -46,7 +46,7 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 	return taker
 }
 
-// firstInOrder returns the first queue with demand, or -1 if there is none or an earlier queue has openDemand.
+// firstInOrder returns the first queue with demand, or -1 if an earlier queue has openDemand or none has demand.
 func firstInOrder(n int, demandOf func(int) demand) int {
 	for i := range n {
 		switch demandOf(i) {

@@ -35,8 +35,7 @@ func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
 	}
 }
 
-// change queues a visibility change. Each message has at most one pending or in flight, because two could arrive in the
-// wrong order.
+// change queues a visibility change. Each message has at most one, because two could arrive in the wrong order.
 func (v *visibilityChanger) change(p pending, due time.Time) {
 	if p.h.changing {
 		p.h.following = &p
@@ -122,8 +121,8 @@ func (v *visibilityChanger) extended(p pending, err error, class errorClass, sta
 	v.ended(h, now)
 }
 
-// tryAgain retries a change that may have been applied only while the message is invisible either way: a later retry
-// could make a message visible that another worker has received.
+// tryAgain retries a change that may have been applied only while the message is invisible either way: another worker
+// may receive it after that.
 func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, start, now time.Time) {
 	p.tries++
 	if end := start.Add(p.visibility); class == uncertain && end.Before(p.until) {
@@ -151,8 +150,8 @@ func (v *visibilityChanger) delayRetry(h *held, at, now time.Time) {
 }
 
 // release drops a message that becomes visible when its timeout expires, and returns the messages behind it in its FIFO
-// group. After a failure on the last receive, it keeps them: they have been received as often, and another receive
-// might dead-letter them without being posted.
+// group. If it failed on its last receive, they are kept: they have been received as often, and another receive might
+// dead-letter them unposted.
 func (v *visibilityChanger) release(h *held, now time.Time) {
 	if h.dead {
 		v.messages.leaveGroup(h, now)

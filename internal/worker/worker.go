@@ -106,7 +106,7 @@ func (w *Worker) stalled(gap, hidden time.Duration) {
 	notify(w.core, w.core.events.Stalled, Stalled{For: gap})
 }
 
-// Pause stops receiving until [Worker.Resume]. Deliveries in flight continue; unposted messages are returned. A second
+// Pause stops receiving until [Worker.Resume] and returns unposted messages. Deliveries in flight continue. A second
 // call replaces the reason.
 func (w *Worker) Pause(reason string) {
 	w.core.mu.Lock()
@@ -124,8 +124,8 @@ func (w *Worker) Resume() {
 	w.proceed(time.Now())
 }
 
-// Gate sets whether the app is ready; reason explains why it is not. If Gate has not been called before [Worker.Run],
-// the worker probes the app itself. Opening the gate also ends an outage: deliveries resume one at a time.
+// Gate sets whether the app is ready; reason explains why it is not. If Gate is not called before [Worker.Run], the
+// worker probes the app itself. Opening the gate ends an outage: deliveries resume one at a time.
 func (w *Worker) Gate(open bool, reason string) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -142,8 +142,8 @@ func (w *Worker) SetMaxReceives(n int) {
 	w.core.opts.MaxReceives = n
 }
 
-// SetFilter applies to messages received from now on; those that do not match are deleted without being posted. A nil
-// match delivers all. match must be safe for concurrent use.
+// SetFilter applies to later receives: messages that do not match are deleted unposted. A nil match delivers all. match
+// must be safe for concurrent use.
 func (w *Worker) SetFilter(match func(*queue.Message) bool) { w.poller.filter.Store(&match) }
 
 // Tuning contains the [Options] that can change while a worker runs.
@@ -156,8 +156,8 @@ type Tuning struct {
 	Retention              time.Duration
 }
 
-// Tune applies settings to all attempts that end from now on. Deliveries in flight finish even if concurrency
-// decreases. Messages keep the visibility timeout of their receive. A worker of a pool ignores Concurrency.
+// Tune applies to attempts that end from now on. Deliveries in flight finish even if concurrency decreases. Messages
+// keep the visibility timeout of their receive. A worker of a pool ignores Concurrency.
 func (w *Worker) Tune(t *Tuning) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()

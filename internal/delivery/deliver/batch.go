@@ -34,7 +34,7 @@ func batchID(batch []*queue.Message) string {
 	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// readFailures reads the IDs of failed messages. It ignores any other body, because many apps just return "OK".
+// readFailures ignores a body without failures, because many apps just return "OK".
 func (p *content) readFailures(a *answer) (problem string) {
 	if !a.whole {
 		return "answer to a batch longer than 64 KiB"
@@ -52,8 +52,8 @@ func (p *content) readFailures(a *answer) (problem string) {
 
 const behindReason = "an earlier message of its group is not done"
 
-// InParts delivers messages in order, those for which alone returns true one by one and the others together. It returns
-// one result per message. If deliver returns fewer results than messages, it is called again with the rest.
+// InParts delivers messages in order: those for which alone returns true one by one, the others together. If deliver
+// returns fewer results than messages, it is called again with the rest.
 //
 // On a FIFO queue, a message that is not done holds back later messages of its group. If a part is throttled or does
 // not reach the target, the remaining messages are not sent.

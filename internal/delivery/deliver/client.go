@@ -73,7 +73,7 @@ func NewClient(opts *Options) (*Client, error) {
 }
 
 // Deliver posts m to the app at most once. It retries on a new connection only if a kept one accepted no bytes. It
-// returns soon after ctx is done, with the outcome Failed if the app may be processing the message.
+// returns soon after ctx is done, with Failed if the app may be processing the message.
 func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	run, err := runOf(m)
 	if err != nil {
@@ -87,8 +87,8 @@ func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 }
 
 // DeliverBatch posts several messages in one request, in the format of Lambda events. The app may respond with
-// batchItemFailures. Scheduled runs are posted alone, as are all messages without [Options].QueueARN. On a FIFO queue,
-// a message that is not done holds back later messages of its group.
+// batchItemFailures. Scheduled runs, and all messages without [Options].QueueARN, are posted alone. On a FIFO queue, a
+// message that is not done holds back later messages of its group.
 func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	isAlone := func(m *queue.Message) bool { return c.record == "" || m.Run != nil }
 	return InParts(ms, c.fifo, isAlone, func(part []*queue.Message) []queue.Result {
@@ -218,7 +218,7 @@ func (c *Client) Probe(ctx context.Context) error {
 	return nil
 }
 
-// TLSConfig returns the configuration for the next connection, or nil without TLS. Callers must not modify it.
+// TLSConfig returns the current configuration, which must not be modified; nil without TLS.
 func (c *Client) TLSConfig() *tls.Config { return c.transport.dialer.config() }
 
 // Close closes unused connections immediately and the others when their deliveries end.

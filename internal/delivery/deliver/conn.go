@@ -27,8 +27,7 @@ const (
 	// After a longer response body, the connection is closed.
 	maxAnswerBody = 64 << 10
 	answerRead    = 2 << 10
-	// drainTime limits reading the body of an unsuccessful response, which is needed only for an excerpt and the
-	// trailer.
+	// drainTime limits reading the body of an unsuccessful response, which may be needed for an excerpt.
 	drainTime = time.Second
 )
 
@@ -168,7 +167,7 @@ func (c *conn) Close() error {
 	return c.raw.Close()
 }
 
-// watch aborts a connection's exchanges when their context is done. It outlives an exchange, because deliveries share a
+// watch aborts a connection's exchanges when their context is done. It is kept between exchanges: deliveries share a
 // context, and registering with it each time would contend for its lock.
 type watch struct {
 	conn       *conn
@@ -280,7 +279,7 @@ func (w *writer) run(body string) {
 	close(w.done)
 }
 
-// finish reports whether the whole request was written. If wait is set, writing may continue for writeGrace.
+// finish reports whether the whole request was written. With wait, writing may continue for writeGrace.
 func (w *writer) finish(wait bool) bool {
 	if w == nil {
 		return true

@@ -15,8 +15,7 @@ type Exchange struct {
 	// Head contains the request line and the headers, without line breaks.
 	Head []string
 	Body string
-	// Answer contains the status line and the sorted headers; nil without a response. AnswerBody is truncated to 16
-	// KiB.
+	// Answer contains the status line and sorted headers, if any. AnswerBody is truncated to 16 KiB.
 	Answer     []string
 	AnswerBody string
 	Began      time.Time

@@ -17,8 +17,8 @@ const (
 
 // Invoker invokes a function. Its optional method Check(ctx) error checks whether the function can be invoked.
 type Invoker interface {
-	// Invoke invokes the function at most once, with its own timeout and limit of the response size. It returns soon
-	// after ctx is done, but may still read the payload after that. It must be safe for concurrent use.
+	// Invoke invokes the function at most once, with its own timeout and response limit. It must return soon after ctx
+	// is done, but may keep reading the payload, and must be safe for concurrent use.
 	//
 	// An error means that there is no complete response. The function may have run, unless a wrapped error has a method
 	// Unsent() bool that returns true.
@@ -33,8 +33,7 @@ type Lambda struct {
 	maxEvent int // bytes
 }
 
-// NewLambda makes no calls. queueARN, such as arn:aws:sqs:us-east-1:123456789012:jobs, is the event source. If it ends
-// in .fifo, message groups keep their order.
+// NewLambda makes no calls. queueARN is the event source. If it ends in .fifo, message groups keep their order.
 func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
 	from, err := recordEnd(queueARN)
 	if err != nil {
@@ -48,9 +47,9 @@ func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return l.DeliverBatch(ctx, []*queue.Message{m})[0]
 }
 
-// DeliverBatch delivers ms in order, in as few events as possible. Each message is in at most one event that runs: an
-// event rejected as too large does not run and is split. On a FIFO queue, a message that is not done also prevents
-// later messages of its group from being done.
+// DeliverBatch delivers ms in order, in as few events as possible. No message is in two events that run: an event
+// rejected as too large does not run and is split. On a FIFO queue, a message that is not done prevents later messages
+// of its group from being done.
 func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	most := len(ms)
 	neverAlone := func(*queue.Message) bool { return false }

@@ -215,8 +215,7 @@ func TestOutcomesOverHTTP(t *testing.T) {
 	}
 }
 
-// wantRuns checks that each message was in exactly one event. If again is set, it may also be in a smaller one after a
-// rejection for size.
+// wantRuns checks that each message was in exactly one event, or was sent again in a smaller event if again is set.
 func wantRuns(t *testing.T, e *endpoint, again bool, messages int) {
 	t.Helper()
 	e.mu.Lock()

@@ -59,7 +59,7 @@ func readReply(reply []byte, ids []string) (failed map[string]bool, problem, not
 	return nil, "", ""
 }
 
-// reportsInBody reports whether an API Gateway response contains failures in its body, as text, base64 or an object.
+// reportsInBody looks for failures in the body of an API Gateway response: text, base64 or an object.
 func reportsInBody(object []byte, ids []string) bool {
 	var gateway struct {
 		Body     json.RawMessage `json:"body"`

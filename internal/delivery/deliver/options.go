@@ -26,13 +26,13 @@ type Options struct {
 	QueueARN string
 	// ConnectTimeout includes name resolution and the TLS handshake; default 5 s.
 	ConnectTimeout time.Duration
-	// InactivityTimeout is how long an exchange may go without activity; default 180 s. Every byte from the app and
-	// every accepted chunk of a long message restart it.
+	// InactivityTimeout is the longest time without activity; default 180 s. Every byte from the app and every accepted
+	// chunk of a long message is activity.
 	InactivityTimeout time.Duration
 	// Deadline limits an entire delivery, including connecting; 0 means no limit.
 	Deadline time.Duration
-	// KeepAlive is how long to keep an unused connection; default 1 s, less than common servers' default. A negative
-	// value disables reuse.
+	// KeepAlive is how long to keep an unused connection; default 1 s, below common servers' default. A negative value
+	// disables reuse.
 	KeepAlive time.Duration
 	// SuccessCodes are the status codes that mean success; default {200}.
 	SuccessCodes StatusSet
@@ -61,8 +61,7 @@ type TraceContext struct {
 	Traceparent, Tracestate, Baggage, XRay string
 }
 
-// Events are the listeners of a [Client]; each may be nil. They are called by the delivering goroutine and should
-// return quickly.
+// Events are the listeners of a [Client]; each may be nil. They should return quickly, because they delay the delivery.
 type Events struct {
 	Connected         func(Connected)
 	AttributesDropped func(AttributesDropped)

@@ -236,9 +236,8 @@ const (
 	answerExcerpt = 1 << 10
 )
 
-// answerHead returns the most informative line of an unsuccessful response: an HTML or XML page's message, the start of
-// JSON, or a line of other text. It returns "" if the body is not text. excerpt is the start of the body, without HTML
-// tags.
+// answerHead returns the most informative line of an unsuccessful response, or "" if the body is not text: an HTML or
+// XML page's message, the start of JSON, or a line of other text. excerpt is the start of the body, without HTML tags.
 func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return "", ""
@@ -266,7 +265,7 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	return line, excerptBelow(line, text)
 }
 
-// excerptBelow returns the start of text, preceded by line unless text starts with it; "" if it adds nothing to line.
+// excerptBelow returns the start of text, preceded by line if necessary, or "" if it adds nothing to line.
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
 	begin := strings.TrimSpace(firstBytes(text))

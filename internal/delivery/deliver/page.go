@@ -12,7 +12,7 @@ import (
 )
 
 // pageText returns the message of an HTML or XML page: the title or, if that only names the status, the first <pre>,
-// the first <h1> or the whole text. text is the whole text without the title.
+// the first <h1> or the whole text. text does not include the title.
 func pageText(page []byte) (line, text string) {
 	var all strings.Builder
 	parts := map[atom.Atom]*strings.Builder{atom.Title: {}, atom.Pre: {}, atom.H1: {}}

@@ -16,7 +16,7 @@ const refusedReason = "TLS certificate refused by the target"
 const refusalWait = 250 * time.Millisecond
 
 // Alerts about client certificates in RFC 8446: bad, unsupported, revoked, expired or unknown certificate, unknown CA,
-// access denied and certificate required.
+// access denied, certificate required.
 var refusals = []tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116}
 
 // isRefusal reports whether the target refused the client certificate. Servers do not read a request before accepting

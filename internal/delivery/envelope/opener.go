@@ -18,13 +18,13 @@ var (
 	errBadKey = errors.New("key not allowed")
 	// ErrTooLarge means that the payload exceeds [Opener].Limit.
 	ErrTooLarge = errors.New("payload too large")
-	// ErrNoPointer means that the body is not a pointer, although the message has the attribute that marks pointers.
+	// ErrNoPointer means that the body of a message marked as a pointer is not one.
 	ErrNoPointer = errors.New("invalid S3 pointer")
 )
 
 // Fetcher reads S3 objects.
 type Fetcher interface {
-	// Fetch returns the whole object, or an error if it is larger than limit. Errors must not contain the key.
+	// Fetch returns the whole object, or an error if it exceeds limit. Errors must not contain the key.
 	Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error)
 }
 
@@ -37,8 +37,8 @@ type Opener struct {
 }
 
 // Open returns a copy of m with its payload as the body, without the attribute that marks pointers
-// (ExtendedPayloadSize, formerly SQSLargePayloadSize). Without that attribute, it returns m and opened is false. After
-// an error, m must not be delivered, because its body is not the producer's.
+// (ExtendedPayloadSize, formerly SQSLargePayloadSize). It returns unmarked messages unchanged. After an error, m must
+// not be delivered, because its body is not the producer's.
 func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Message, opened bool, err error) {
 	mark := slices.IndexFunc(m.Attributes, func(a queue.Attribute) bool { return isPointerAttribute(a.Name) })
 	if mark < 0 {

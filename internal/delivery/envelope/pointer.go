@@ -46,8 +46,8 @@ func isPointerClass(class string) bool {
 	return name != class && (name == "PayloadS3Pointer" || name == "MessageS3Pointer")
 }
 
-// leavesBucket reports whether a server that normalizes paths could resolve the key to another bucket: "." or ".." is a
-// path segment, perhaps percent-encoded several times.
+// leavesBucket reports whether a server that normalizes paths could resolve the key to another bucket, because it
+// contains a segment "." or "..", possibly percent-encoded several times.
 func leavesBucket(key string) bool {
 	for {
 		for part := range strings.FieldsFuncSeq(key, func(r rune) bool { return r == '/' || r == '\\' }) {

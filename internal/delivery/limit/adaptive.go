@@ -13,7 +13,7 @@ const (
 	stabilizationWindow = time.Minute
 	// baselineWindows is the number of library windows (1 s or 50 deliveries, whichever is longer) that define the
 	// normal speed. With the default of 10, the limit rises to three times the app's capacity under overload. With many
-	// more, an app that legitimately becomes slower is throttled for minutes.
+	// more, an app that becomes slower for a good reason is throttled for minutes.
 	baselineWindows = 50
 )
 
@@ -34,8 +34,7 @@ const averageOver = 32
 type estimate struct {
 	// duration is the mean of successful deliveries in nanoseconds; 0 before the first.
 	duration float64
-	// batch is the size of the largest batch. A mean would keep shrinking, because the worker limits batches to the
-	// room.
+	// batch is the size of the largest batch. A mean would keep shrinking, because room limits batches.
 	batch int
 }
 

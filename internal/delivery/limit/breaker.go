@@ -27,8 +27,7 @@ type breaker struct {
 	events *deferredEvents
 
 	state string
-	// generation counts state changes. Results of earlier generations are ignored, so that they do not affect the
-	// trial.
+	// generation counts state changes. Results of earlier generations must not affect the trial.
 	generation uint32
 	// inWork counts deliveries of this generation.
 	inWork       int

@@ -45,8 +45,7 @@ func classify(res *queue.Result) resultClass {
 	}
 }
 
-// classifyAll returns resultOK if any result is, or else resultFailed if any failed. done means that at least one
-// message is done.
+// classifyAll returns resultOK if any result is, or else resultFailed if any failed.
 func classifyAll(results []queue.Result) (class resultClass, done bool) {
 	for i := range results {
 		done = done || results[i].Outcome == queue.Done

@@ -38,7 +38,8 @@
 // # Invariants
 //
 //   - A refusal uses up no capacity of any limit.
-//   - In any period, at most the rate's messages plus one burst start, or one larger batch.
+//   - In any period, at most the rate's messages plus one burst start. A batch larger than the burst uses future
+//     capacity.
 //   - No delivery starts while the adaptive limit is reached. A falling limit does not affect deliveries in flight.
 //   - An open breaker allows nothing until its delay has passed, and then one trial.
 //   - A result counts for the breaker only in the state in which its delivery started.

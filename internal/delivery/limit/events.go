@@ -2,8 +2,8 @@ package limit
 
 import "time"
 
-// Events are the listeners of a [Limiter]; each may be nil. They may call the limiter, but must not block or call the
-// worker, which may be holding its lock. Changes in quick succession may be reported out of order.
+// Events are the listeners of a [Limiter]; each may be nil. They must not block or call the worker, which may be
+// holding its lock. Changes in quick succession may be reported out of order.
 type Events struct {
 	Opened       func(Opened)
 	HalfOpened   func(HalfOpened)

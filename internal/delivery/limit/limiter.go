@@ -46,8 +46,7 @@ func New(opts *Options) *Limiter {
 }
 
 // Acquire requests a permit to deliver n messages in one request. Permit 0 means refused, at no cost: wait is the time
-// until the next request, or 0 to request again after the next release; reason is "breaker", "concurrency" or "rate". A
-// batch larger than the rate's burst delays later deliveries.
+// until the next request, or 0 to request again after the next release; reason is "breaker", "concurrency" or "rate".
 func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -76,8 +75,8 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 	return l.permits, 0, ""
 }
 
-// Release ends a delivery with the results of its messages. A second release has no effect. If the worker canceled the
-// delivery, the result's Err must wrap [context.Canceled], so that it does not count as a failure.
+// Release ends a delivery with the results of its messages. A second release has no effect. Results of canceled
+// deliveries must wrap [context.Canceled] in Err, so that they do not count as failures.
 func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()

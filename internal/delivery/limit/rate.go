@@ -21,7 +21,7 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch))}
 }
 
-// burstOf is small, because a burst adds to the rate after a pause, but allows for late timers and batches.
+// burstOf is small, because it adds to the rate after a pause, but allows for late timers and batches.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }

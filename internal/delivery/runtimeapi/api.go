@@ -15,8 +15,7 @@ import (
 
 const (
 	headerPatience = 10 * time.Second
-	// A function needs one or two connections. Without maxConnections, any local program could exhaust the file
-	// descriptors.
+	// A function needs one or two connections. Without a limit, any local program could exhaust the file descriptors.
 	maxConnections = 16
 	// drainLimit is how much of an oversized response is read, so that the function receives the rejection.
 	drainLimit = 64 << 20

@@ -8,13 +8,13 @@ import (
 	"tendril/queue"
 )
 
-// The functions in this file, except those that lock the pool's mutex, require the caller to hold it.
+// Unless they lock the pool's mutex, the functions in this file require the caller to hold it.
 
 // lingering is how long to wait for a process that has answered, before starting another one.
 const lingering = 50 * time.Millisecond
 
-// dispatch assigns waiting invocations to idle processes. For the rest, it starts processes or, if a pause prevents
-// that, rejects them.
+// dispatch assigns waiting invocations to idle processes, and starts processes for the rest. If a pause prevents that,
+// it rejects them.
 func (p *Pool) dispatch() {
 	for len(p.waiting) > 0 && len(p.idle) > 0 {
 		inst, inv := p.idle[len(p.idle)-1], p.waiting[0]
@@ -146,8 +146,7 @@ func (p *Pool) owed(inst *instance, id string) bool {
 	return inst.owes(id)
 }
 
-// initFailing gives a process some time to exit. It returns false after the initialization, or if the process is
-// already being ended.
+// initFailing gives a process some time to exit. It returns false if the process has initialized or is being ended.
 func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

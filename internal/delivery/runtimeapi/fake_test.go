@@ -19,7 +19,7 @@ import (
 
 type Exit = supervisor.Exit
 
-// fakeHost runs functions as goroutines with in-memory connections, so that pools can be tested in virtual time.
+// fakeHost runs functions as goroutines with in-memory connections, for tests in virtual time.
 type fakeHost struct {
 	behave func(f *function) Exit
 

@@ -40,8 +40,8 @@ func (p *Pool) Start() {
 	p.dispatch()
 }
 
-// Invoke passes payload to a process and returns its answer, even one that reports a failure. Callers are served in
-// order. errNotInvoked means that the function received nothing. If ctx ends while the function runs, its process is
+// Invoke passes payload to a process and returns its answer, which may report a failure. Callers are served in order.
+// errNotInvoked means that the function received nothing. If ctx ends while the function runs, its process is
 // terminated.
 func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
 	if len(payload) > maxRequest {
@@ -87,9 +87,9 @@ func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	return queue.Invocation{}, fmt.Errorf("invocation %s was abandoned and its process killed: %w", inv.id, cause)
 }
 
-// Stop ends all processes and waits for them. Waiting and later invocations fail with errNotInvoked. Busy processes may
-// finish until ctx is done; the others receive SIGTERM, and SIGKILL after the grace period, which [Options].Hurry ends.
-// The error lists processes that did not exit. Later calls wait for the first.
+// Stop ends all processes and waits for them; the error lists those that did not exit. Waiting and later invocations
+// fail with errNotInvoked. Idle processes receive SIGTERM, and SIGKILL after the grace period; busy ones may finish
+// until ctx is done. Later calls wait for the first.
 func (p *Pool) Stop(ctx context.Context) error {
 	if !p.beginStop() {
 		<-p.stopped
