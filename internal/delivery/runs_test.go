@@ -71,7 +71,6 @@ func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	}
 }
 
-// Later messages of the run's group wait as well.
 func TestRunsWaitForTheRegistry(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -398,7 +398,7 @@ func TestFIFOBatchesKeepTheirGroupsInOrder(t *testing.T) {
 				}
 				return l
 			}
-			last := map[string]string{} // by group
+			last := map[string]string{}
 			r := startBatches(t, fake, app, &Options{FIFO: true, Concurrency: 5, VisibilityTimeout: 20 * time.Second,
 				ErrorVisibilityTimeout: evt, Batch: Batch{Size: 5}, Events: &Events{Settled: func(s Settled) {
 					mu.Lock()

@@ -13,7 +13,6 @@ import (
 	"tendril/queuetest"
 )
 
-// endless is a queue without overhead.
 type endless struct {
 	left, deleted atomic.Int64
 	ids           []string

@@ -51,7 +51,6 @@ type core struct {
 
 	limit, inWork int // deliveries: current limit, and in flight
 
-	// The maintenance loop sleeps until sleepUntil or a value on wake.
 	wake       chan struct{}
 	sleepUntil time.Time
 }
@@ -87,7 +86,7 @@ func (c *core) wakeAt(t time.Time) {
 	}
 }
 
-// lingerUntil returns how long an entry may wait for others to share its call.
+// lingerUntil returns until when an entry may wait for others to share its call.
 func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
 	latest := hiddenUntil.Add(-2 * c.margin)
 	if c.phase != running || latest.Before(now) {

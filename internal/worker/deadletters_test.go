@@ -102,7 +102,6 @@ func TestLastFailureGoesToTheDeadLetterQueueWithItsReason(t *testing.T) {
 		began := time.Now()
 		r.send(25, "")
 		after(10 * time.Second)
-		// The redrive policy did not move them.
 		r.place(queuetest.FakeDeleted, 25)
 		if len(q.letters) != 25 || q.calls != 3 || len(events()) != 25 {
 			t.Errorf("%d letters in %d calls, %d events; want 25 in 3", len(q.letters), q.calls, len(events()))
@@ -306,7 +305,7 @@ func TestInstructionWithoutADeadLetterQueueIsAFailure(t *testing.T) {
 		none   bool
 		refuse func(*queue.Message) error
 		events int
-		second time.Duration // time of the second attempt
+		second time.Duration
 	}{
 		"there is none":    {none: true, events: 0, second: time.Second},
 		"it does not take": {refuse: func(*queue.Message) error { return errNotSent }, events: 2, second: time.Minute},
@@ -344,7 +343,6 @@ func TestAppChoosesWhenAndWhetherAMessageComesAgain(t *testing.T) {
 			}
 			return queue.Result{Outcome: queue.Done, Status: 200}
 		}
-		// The other messages of the group wait behind the first.
 		r := start(t, queuetest.NewFake(&queuetest.FakeOptions{FIFO: true}), app,
 			&Options{FIFO: true, VisibilityTimeout: 20 * time.Second, ErrorVisibilityTimeout: ptr(time.Second)})
 		ids := r.send(3, "g")

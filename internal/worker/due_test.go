@@ -86,7 +86,7 @@ func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 			for _, fifo := range []bool{false, true} {
 				for _, size := range []int{1, 10} {
 					if a.work > time.Hour && (fifo || size > 1) {
-						continue // slow, and covered by the other cases
+						continue // covered by the other cases
 					}
 					opts := &Options{FIFO: fifo, VisibilityTimeout: a.visibility, Batch: Batch{Size: size}}
 					due := max(a.visibility, a.work)
@@ -114,7 +114,7 @@ func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options)
 	ended := make(chan error, 1)
 	w := New(watch, app, opts)
 	go func() { ended <- w.Run(receive, t.Context()) }()
-	after(5 * time.Second) // a long poll is open
+	after(5 * time.Second)
 	ids := send(t, fake, 1, "a")
 	ids = append(ids, send(t, fake, 1, "b")...)
 	after(due + time.Minute)

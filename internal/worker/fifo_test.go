@@ -269,7 +269,6 @@ func failing(bodies ...string) func(context.Context, *queue.Message) queue.Resul
 	}
 }
 
-// The queue does not count receives of returned messages.
 func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {

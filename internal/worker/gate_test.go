@@ -269,7 +269,7 @@ func TestMessagesReceivedAtAClosedGateAreReturned(t *testing.T) {
 		send(t, fake, 1000, "")
 		app := &testApp{handle: done(5 * time.Millisecond)}
 		r := start(t, fake, app, &Options{Concurrency: 10})
-		after(475 * time.Millisecond) // some responses are in transit
+		after(475 * time.Millisecond)
 		open := r.w.Status().Polls
 		if open < 2 {
 			t.Fatalf("%d receives open: the test shows nothing", open)

@@ -68,7 +68,6 @@ func (l *lane) heldOrExpected(now time.Time) int {
 	return n
 }
 
-// usableSlots returns how many slots the queue can use now, including reserved ones.
 func (l *lane) usableSlots(now time.Time) int {
 	capacity := l.capacity(now)
 	if capacity == 0 {
@@ -245,7 +244,7 @@ type backlog struct {
 	pollsEmpty bool
 }
 
-// giveUp marks the queue as empty. hadPlenty is also true if the backlog was unknown.
+// hadPlenty is also true if the backlog was unknown.
 func (b *backlog) giveUp(now time.Time) (hadPlenty bool) {
 	b.empty, b.emptyAt = true, now
 	if b.known && !b.plenty {

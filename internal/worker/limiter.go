@@ -28,7 +28,6 @@ type limiterState struct {
 	core   *core
 	pace   *pace
 
-	// limiting is set from the first refusal until calmAt, which further refusals postpone.
 	limiting             bool
 	reason               string
 	since, until, calmAt time.Time
@@ -50,7 +49,6 @@ func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.shared.askAt.IsZero() && now.Before(l.shared.askAt)
 }
 
-// acquire requests a permit for up to n messages. It returns 0 messages if refused.
 func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages int) {
 	if l.refusing(now) {
 		return 0, 0

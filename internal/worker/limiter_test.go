@@ -117,7 +117,6 @@ func (l *limits) all() []Limited {
 	return append([]Limited(nil), l.events...)
 }
 
-// scripted answers Acquire with waits in order.
 type scripted struct {
 	waits []time.Duration // -1 allows the delivery
 	room  int

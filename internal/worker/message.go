@@ -29,8 +29,7 @@ type held struct {
 	group *group
 	stage stage
 
-	receipt string
-	// visibility is the timeout requested by receives and extensions.
+	receipt    string
 	visibility time.Duration
 	// receivedAt and arrivedAt bound the time of the receive. The current visibility timeout runs from hiddenFrom to
 	// hiddenUntil.

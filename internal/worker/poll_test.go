@@ -585,7 +585,7 @@ func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
 		r.send(1, "")
 		after(probeLimit) // first attempt, after a successful probe
 		app.setDown(true)
-		after(15 * time.Second) // the second receive does not reach the app
+		after(15 * time.Second)
 		app.setDown(false)
 		after(time.Hour)
 		mu.Lock()

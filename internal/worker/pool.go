@@ -76,7 +76,6 @@ func (p *Pool) grant(l *lane, n int) {
 	p.granted += n
 }
 
-// take returns the pool's next delivery, if any, and its worker.
 func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	if p.inWork >= p.concurrency {
 		return nil, nil

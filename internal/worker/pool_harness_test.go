@@ -59,7 +59,6 @@ func (c *counter) shares(n int) map[string]int {
 	return m
 }
 
-// crowd is a pool with queues "a", "b", "c" and so on.
 type crowd struct {
 	*counter
 	t    *testing.T
@@ -68,7 +67,6 @@ type crowd struct {
 	all  []*harness
 }
 
-// poolOf does not start the workers.
 func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, members ...*Options) *crowd {
 	c := &crowd{counter: &counter{}, t: t, pool: NewPool(opts), by: map[string]*harness{}}
 	for i, o := range members {

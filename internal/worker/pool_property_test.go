@@ -97,7 +97,6 @@ func TestInvariantsOfAPool(t *testing.T) {
 	}
 }
 
-// unseen returns the states that no run has reached.
 func unseen(seen *Counts) (missing []string) {
 	for what, n := range map[string]int64{"given back": seen.Returned, "throttled": seen.Throttled,
 		"unreached": seen.Unreached,

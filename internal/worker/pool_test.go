@@ -419,7 +419,7 @@ func TestSleepAfterAWholeEmptyRound(t *testing.T) {
 		if got := c.receives() - before; got < 118 || got > 122 {
 			t.Errorf("%d receives of two queues in 15 minutes, want two in 15 s", got)
 		}
-		if rests < 59 || rests > 62 { // including one at the start
+		if rests < 59 || rests > 62 {
 			t.Errorf("%d rests in 15 minutes, want one in 15 s", rests)
 		}
 		c.by["a"].send(1, "")

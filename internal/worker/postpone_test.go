@@ -83,7 +83,6 @@ func (p *porter) asked(id string) (at []time.Time) {
 	return at
 }
 
-// porterHarness does not start the worker.
 func porterHarness(t *testing.T, fake *queuetest.FakeOptions, opts *Options, again time.Duration) (*harness, *porter) {
 	r := &harness{t: t, fake: queuetest.NewFake(fake), app: &testApp{}, ended: make(chan error, 1)}
 	r.app.fake = r.fake
@@ -203,7 +202,7 @@ func TestPostponedIsReturnedWhenTheGateCloses(t *testing.T) {
 				r, p := porterHarness(t, nil, nil, time.Second)
 				ids := r.send(3, "")
 				p.put(time.Hour, ids...)
-				if busy { // the response arrives after the gate is closed
+				if busy {
 					p.put(0, ids[0])
 					r.app.handle = func(ctx context.Context, m *queue.Message) queue.Result {
 						sleep(ctx, 10*time.Second)
@@ -384,7 +383,7 @@ func TestPostponedBlocksItsGroupAlone(t *testing.T) {
 		p.put(time.Minute, a[1])
 		r.run()
 		after(30 * time.Second)
-		r.place(queuetest.FakeDeleted, 6) // the first message of a and all messages of b
+		r.place(queuetest.FakeDeleted, 6)
 		if s := r.w.Status(); s.Waiting != 3 || s.Postponed != 1 {
 			t.Errorf("%d wait and %d are postponed, want 3 and 1", s.Waiting, s.Postponed)
 		}
@@ -406,7 +405,7 @@ func TestPostponedOfABatch(t *testing.T) {
 		r.run()
 		after(1500 * ms)
 		r.place(queuetest.FakeDeleted, 8)
-		r.send(10, "") // not batched with postponed messages
+		r.send(10, "")
 		after(20 * time.Second)
 		r.place(queuetest.FakeDeleted, 20)
 		r.receives(1, ids...)
@@ -431,7 +430,7 @@ func TestPostponedOfAGroupInABatch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		what     string
-		receives []int // receive counts at the end
+		receives []int
 	}{
 		{"ox", []int{1, 2}}, // the second message is not deleted before the first
 		{"xo", []int{1, 1}},

@@ -388,7 +388,6 @@ func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	return next
 }
 
-// load is the predicted effect of more concurrent receives.
 type load uint8
 
 const (

@@ -73,7 +73,6 @@ func (w *Worker) maintain() {
 	}
 }
 
-// round returns the time of the next round.
 func (w *Worker) round(now time.Time) time.Time {
 	w.observe(now)
 	if !now.Before(w.nextRound) {

@@ -144,7 +144,7 @@ func TestPriceOfBecomingEmpty(t *testing.T) {
 	}{
 		{10, 10, 500 * ms, 10 * ms, 7000},
 		{10, 10, 4 * time.Second, 10 * ms, 7200},
-		{10, 30, 100 * ms, 10 * ms, 4800}, // 300 messages per second
+		{10, 30, 100 * ms, 10 * ms, 4800},
 		{1, 1, 500 * ms, 100 * ms, 54},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -7,10 +7,9 @@ import (
 )
 
 type visibilityChanger struct {
-	core     *core
-	messages *inventory
-	pending  batcher
-	// returning holds returns that flush has not queued yet.
+	core      *core
+	messages  *inventory
+	pending   batcher
 	returning []pending
 }
 
@@ -121,8 +120,8 @@ func (v *visibilityChanger) extended(p pending, err error, class errorClass, sta
 	v.ended(h, now)
 }
 
-// tryAgain retries a change that may have been applied only while the message is invisible either way: another worker
-// may receive it after that.
+// tryAgain retries a failed change. One that may have been applied is retried only while the message is invisible
+// either way, because another worker may receive it after that.
 func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, start, now time.Time) {
 	p.tries++
 	if end := start.Add(p.visibility); class == uncertain && end.Before(p.until) {

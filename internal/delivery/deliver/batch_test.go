@@ -101,7 +101,7 @@ func TestRunsAreNotBatched(t *testing.T) {
 	for _, tt := range []struct {
 		name, arn string
 		given     []string // @ marks scheduled runs
-		fails     string   // the message that fails
+		fails     string
 		posts     []string
 		want      string
 	}{

@@ -51,7 +51,6 @@ func isClosed(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// conn carries one exchange at a time and monitors its activity.
 type conn struct {
 	*connpool.Peeker
 	stream io.ReadWriteCloser // TLS over raw, or raw

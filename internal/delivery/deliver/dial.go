@@ -39,7 +39,6 @@ func newDialer(t *target, opts *Options) (d *dialer, err error) {
 	return d, err
 }
 
-// refuseAtConnect rejects forbidden addresses after name resolution.
 func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) error {
 	if a, err := netip.ParseAddrPort(address); err == nil {
 		return refuseAddress(a.Addr())

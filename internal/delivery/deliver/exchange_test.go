@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// fate is what happens to a connection after a response.
 type fate int
 
 const (
@@ -204,7 +203,6 @@ func TestNothingWritten(t *testing.T) {
 	}
 }
 
-// The app responds before it has read the entire message.
 func TestEarlyAnswers(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

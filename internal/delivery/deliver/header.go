@@ -17,7 +17,6 @@ const (
 	droppedName = "Dropped"
 )
 
-// requestHead contains the constant parts of request headers.
 type requestHead struct {
 	ordinary string          // request line to X-Aws-Sqsd-Path
 	fixed    string          // after the request target
@@ -168,7 +167,6 @@ func appendNumber(b []byte, name string, n int) []byte {
 	return append(strconv.AppendInt(b, int64(n), 10), "\r\n"...)
 }
 
-// appendTime omits a zero time.
 func appendTime(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b

@@ -275,7 +275,6 @@ func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *schedu
 	}
 }
 
-// checkNothingLost checks that each text attribute is either sent or counted as dropped.
 func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped int) {
 	forwarded, arrived := 0, 0
 	for i := range m.Attributes {

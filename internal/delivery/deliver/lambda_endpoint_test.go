@@ -108,7 +108,6 @@ func refusing(status int, code, members string, header ...string) func(http.Resp
 	}
 }
 
-// raw writes answer unchanged and closes the connection.
 func raw(answer string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		c, _, err := w.(http.Hijacker).Hijack()

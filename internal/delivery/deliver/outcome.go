@@ -21,7 +21,6 @@ import (
 
 const maxLocation = 80
 
-// reasons contains the parts of reasons that depend on settings.
 type reasons struct {
 	silent  string // no response
 	stalled string // incomplete response

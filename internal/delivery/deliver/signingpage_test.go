@@ -100,7 +100,6 @@ type signedRequest struct {
 	Body    string            `json:"body"`
 }
 
-// signedRequests returns an unmodified request followed by modified ones.
 func signedRequests(t *testing.T) (cases, want string) {
 	t.Helper()
 	const other = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// codesOf returns the codes in ascending order, as ranges where possible.
 func codesOf(s StatusSet) string {
 	var list []string
 	for code := minStatus; code <= maxStatus; code++ {

@@ -14,7 +14,6 @@ import (
 	"tendril/queue"
 )
 
-// received is printed by testdata/peers.py.
 type received struct {
 	Kind, Body, Topic, Key, Object string
 	Attributes                     map[string]struct{ Type, Value string }

@@ -137,7 +137,6 @@ func (f *Filter) Match(m *queue.Message) bool {
 	})
 }
 
-// body is parsed once for all patterns.
 type body struct {
 	read bool
 	text string

@@ -28,8 +28,7 @@ type breaker struct {
 
 	state string
 	// generation counts state changes. Results of earlier generations must not affect the trial.
-	generation uint32
-	// inWork counts deliveries of this generation.
+	generation   uint32
 	inWork       int
 	trialRunning bool
 	// slowStartLimit is the concurrency limit during a slow start; otherwise 0.

@@ -203,7 +203,6 @@ func TestOpenBreakerAllowsOneTrialAndThenASlowStart(t *testing.T) {
 		h.done(success, time.Second)
 		h.wantEvents("breaker closed after 6s")
 
-		// The limit is 1, 2 and 3, and is then removed.
 		for slowStart := 1; slowStart < 4; slowStart++ {
 			if got := h.Status().SlowStart; got != slowStart {
 				t.Fatalf("slow start at %d, want %d", got, slowStart)

@@ -14,16 +14,14 @@ import (
 
 type modelCheck struct {
 	*Limiter
-	t       *rapid.T
-	opts    Options
-	batches bool
-	inWork  []allowedDelivery
-	starts  []messageStart
-	// generation counts state changes.
-	state      string
-	trialAt    time.Time
-	generation int
-	// ignored counts inconclusive trials.
+	t               *rapid.T
+	opts            Options
+	batches         bool
+	inWork          []allowedDelivery
+	starts          []messageStart
+	state           string
+	trialAt         time.Time
+	generation      int
 	trials, ignored int
 }
 

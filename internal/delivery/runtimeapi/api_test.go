@@ -288,7 +288,7 @@ func TestSecondWait(t *testing.T) {
 	})
 }
 
-// assigned returns a process, and its invocation, which it has not received.
+// assigned returns a process that has not received its current invocation.
 func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	t.Helper()
 	p := newPool(Options{Instances: 1, Timeout: time.Minute}, (&fakeHost{}).host())
@@ -351,7 +351,6 @@ func TestAssignedWhileStopping(t *testing.T) {
 	}
 }
 
-// Every Invoke returns once, no invocation is received twice, and all processes end.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {

@@ -89,7 +89,6 @@ func (p *Pool) becomeIdle(inst *instance) (first bool) {
 	return first
 }
 
-// hangUp takes back an invocation assigned to a process that hung up while waiting.
 func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

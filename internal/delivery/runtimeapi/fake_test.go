@@ -154,7 +154,6 @@ type event struct {
 
 var errEnding = errors.New("the process is to end")
 
-// next requests an invocation until SIGTERM.
 func (f *function) next() (event, error) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()

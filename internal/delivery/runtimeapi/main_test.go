@@ -61,7 +61,6 @@ func attend() (net.Conn, error) {
 	return conn, err
 }
 
-// playFunction is a function controlled by its payloads.
 func playFunction() int {
 	base := "http://" + os.Getenv("AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/invocation/"
 	for {
