@@ -74,7 +74,6 @@ func (c *core) setVisibility(timeout time.Duration) {
 	c.clock.rhythm = min(c.clock.rhythm, max(timeout/16, 50*time.Millisecond))
 }
 
-// wakeAt makes the maintenance loop run no later than t.
 func (c *core) wakeAt(t time.Time) {
 	if t.IsZero() || !t.Before(c.sleepUntil) {
 		return
@@ -86,7 +85,7 @@ func (c *core) wakeAt(t time.Time) {
 	}
 }
 
-// lingerUntil returns until when an entry may wait for others to share its call.
+// lingerUntil returns the time until which an entry waits for others to share its call.
 func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
 	latest := hiddenUntil.Add(-2 * c.margin)
 	if c.phase != running || latest.Before(now) {

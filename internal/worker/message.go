@@ -57,7 +57,7 @@ type held struct {
 	// permit is set on the first message of a batch. self is a batch of only this message.
 	permit uint64
 	self   [1]*held
-	// throttled means that the target throttled; last, that this is the last receive; dead, that it failed.
+	// dead means that the last receive failed.
 	throttled, last, dead bool
 	letter                *queue.DeadLetter
 	instruction           queue.Instruction

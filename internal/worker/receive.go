@@ -399,7 +399,6 @@ const (
 // Delays up to loadSlack may have other causes.
 const loadSlack = 250 * time.Millisecond
 
-// loadOf compares a response time with the shortest recent round trip.
 func loadOf(took, least time.Duration) load {
 	switch {
 	case least == 0 || took <= 3*least+loadSlack:

@@ -21,7 +21,7 @@ func (e *stopError) Error() string {
 		"their visibility timeout", e.Aborted, e.Undeleted)
 }
 
-// abortGrace is the time to delete processed messages and return unposted ones after an abort.
+// abortGrace is the time for final deletes and returns after an abort.
 const abortGrace = 2 * time.Second
 
 // Run serves the queue until one of the contexts is done; it can be called only once. When receive is done, the worker

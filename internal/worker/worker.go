@@ -251,6 +251,7 @@ func (w *Worker) statusOfLimiter(s *Status, now time.Time) {
 	}
 }
 
+// InWork describes the attempt of a message that is being delivered.
 func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()

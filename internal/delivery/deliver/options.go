@@ -49,7 +49,7 @@ type Options struct {
 	Version string
 	Events  Events
 
-	// For tests.
+	// The following fields are for tests.
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config
 	maxBody int

@@ -20,6 +20,7 @@ const (
 // maxAttributes is the limit of SQS; notifications may have more.
 const maxAttributes = 10
 
+// Kind is the kind of SNS envelope in a message body, if any.
 type Kind int
 
 const (

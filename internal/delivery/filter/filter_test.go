@@ -27,7 +27,7 @@ func withBody(body string) *queue.Message { return &queue.Message{Body: body} }
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, pattern string // pattern for the body
+		name, pattern string
 		yes, no       []string
 	}{
 		{"equals", `{"k": ["a", "b"]}`, []string{`{"k":"a"}`, ` {"x":{"k":1}, "k" : "b"}`},
