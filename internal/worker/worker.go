@@ -17,7 +17,7 @@ type Worker struct {
 	messages   *inventory
 	gate       *gate
 	app        *appMonitor
-	limiter    *limiterState // nil without a limiter
+	limiter    *limiterState // may be nil
 	poller     *poller
 	slots      *slots
 	settler    *settler

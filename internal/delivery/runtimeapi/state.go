@@ -92,7 +92,7 @@ type outcome struct {
 type invocation struct {
 	id       string
 	payload  []byte
-	deadline time.Time    // told to the function
+	deadline time.Time    // reported to the function
 	outcome  chan outcome // buffer of one
 	at       *instance    // nil while waiting
 	limit    time.Duration

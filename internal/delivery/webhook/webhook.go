@@ -23,7 +23,7 @@ const (
 	largestKept    = 64 << 10
 )
 
-// CheckKey reports an invalid key, without quoting it.
+// CheckKey returns nil if the key is valid. The error does not contain the key.
 func CheckKey(text string) error {
 	_, err := parseKey(text)
 	return err
@@ -101,7 +101,8 @@ func NewSigner(keys []string) (*Signer, error) {
 	return s, nil
 }
 
-// AppendHeaders appends the three header lines for an attempt at time at. id must be the message ID that is sent.
+// AppendHeaders appends the three header lines for an attempt at the given time. id must be the message ID that is
+// sent.
 func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
 	w := s.work.Get().(*workspace)
 	seconds := at.Unix()
