@@ -161,7 +161,7 @@ func (p *Pool) draw(now time.Time) *lane {
 
 	late, next := p.longestWaiting(now), p.byOrder(now)
 	switch {
-	case late != nil && late == next: // its turn anyway
+	case late != nil && late == next: // it is that queue's turn anyway
 	case late != nil && !p.promoted:
 		p.promoted = true
 		late.core.stats.counts.Promoted++
