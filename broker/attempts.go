@@ -16,7 +16,7 @@ import (
 type Attempt struct {
 	At       time.Time `json:"at"`
 	Instance string    `json:"instance,omitempty"`
-	// Outcome to Duration are copied from [queue.Result].
+	// The fields from Outcome to Duration are copied from [queue.Result].
 	Outcome      string        `json:"outcome"`
 	Status       int           `json:"status,omitempty"`
 	Reason       string        `json:"reason,omitempty"`
@@ -28,10 +28,10 @@ type Attempt struct {
 
 const (
 	keptAttempts = 10
-	// keptAnswer limits the response, keptText each other text, in bytes.
+	// keptAnswer limits the stored response, keptText every other text, in bytes.
 	keptAnswer = 1 << 10
 	keptText   = 512
-	// A batch is written at attemptBatch attempts, or attemptLinger after its first one.
+	// A batch is written when it has attemptBatch attempts, or attemptLinger after its first one.
 	attemptBatch  = 256
 	attemptLinger = 200 * time.Millisecond
 	// maxPendingAttempts limits the unwritten attempts; further ones are dropped.
@@ -60,9 +60,9 @@ func cutText(text string, limit int) string {
 	return text[:limit]
 }
 
-// RecordAttempt stores a failed delivery of a message received from the queue name; the message may have moved since.
-// The write is asynchronous: it is lost if the process is killed first, the disk is full or too many writes are
-// pending.
+// RecordAttempt stores a failed delivery of a message that was received from the named queue and may have moved since.
+// It writes asynchronously; the attempt is lost if the process is killed first, the disk is full or too many writes
+// are pending.
 func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	origin, ok := b.seal.origin(messageID)
 	if !ok {
@@ -113,7 +113,6 @@ type attemptLog struct {
 	}
 }
 
-// reasonOf does not hold the lock while it determines a reason. The cache saves most of that work.
 func (l *attemptLog) reasonOf(a *Attempt) string {
 	l.mu.Lock()
 	latest, reason := l.latest.attempt, l.latest.reason
@@ -222,13 +221,13 @@ const maxAppended = 4 << 10
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 	SELECT id, ?2, ?3, ?4 FROM messages WHERE id = ?1 AND origin IS NULL`
 
-// appendAttempt applies if the previous attempt has the same reason and hour, so that the index and the counts stay
-// unchanged.
+// appendAttempt leaves the index and the counts unchanged, so it requires that the previous attempt has the same reason
+// and hour.
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeInOriginalQueue is the fast path, which does not read the message. It requires that the message is still in
-// its original queue, and that earlier attempts failed for the same reason in the same hour.
+// writeInOriginalQueue is the fast path, which does not read the message. It applies while the message is in its
+// original queue and, if it failed before, appendAttempt matches.
 func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) {
 	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
 		return false, nil
@@ -245,8 +244,7 @@ func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) 
 	return true, t.writeReceipt(it)
 }
 
-// writeReceipt adds a receipts row to a message that never moved, so that deleting the message also deletes its
-// attempts.
+// writeReceipt adds a receipts row, so that deleting a message that never moved also deletes its attempts.
 func (t *tx) writeReceipt(it *pendingAttempt) (err error) {
 	t.c.run(&err, `INSERT OR IGNORE INTO receipts`+receiptColumns, it.receipt.args()...)
 	return err

@@ -49,8 +49,7 @@ func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
 	)
 }
 
-// writeSettings applies the new delay of a FIFO queue to its existing messages too, counted from their sent time.
-// Only messages of the last 15 minutes can be affected.
+// writeSettings also applies the new delay of a FIFO queue to existing messages, counted from their sent time.
 func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) (err error) {
 	if t.gone(q) {
 		return nil
@@ -64,7 +63,7 @@ func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set 
 	}
 
 	low := makeKey(q.index.number, q.disk.floor)
-	// oldest is the newest message that is too old to be affected.
+	// oldest is the key of the newest message that any delay would have ended for.
 	oldest, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low, q.index.high(),
 		stamp()-maxDelay.Milliseconds())
 	t.c.run(&err, `UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,

@@ -13,7 +13,7 @@ import (
 // StoredQueue describes a queue in a database that this process does not serve.
 type StoredQueue struct {
 	Name string `json:"name"`
-	// Messages includes Damaged, the messages with a wrong checksum. Only [Backup] and [Restore] look for those.
+	// Messages includes Damaged, the number of messages with a wrong checksum. Only [Backup] and [Restore] set Damaged.
 	Messages int64 `json:"messages"`
 	Damaged  int64 `json:"damaged,omitempty"`
 }
@@ -21,7 +21,7 @@ type StoredQueue struct {
 // ErrUsed means that a data directory already holds queues.
 var ErrUsed = errors.New("the data directory already holds queues")
 
-// ReplacedFile and ReplacedLogFile are the names under which [Restore] keeps the previous database.
+// ReplacedFile and ReplacedLogFile are the files in which [Restore] keeps the previous database.
 const (
 	ReplacedFile    = databaseName + ".replaced"
 	ReplacedLogFile = ReplacedFile + "-wal"

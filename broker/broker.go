@@ -44,7 +44,7 @@ type Removal struct {
 	Receives int
 }
 
-// Cause is the reason why a message left its queue.
+// Cause is the reason a message left its queue.
 type Cause string
 
 // The causes of a removal.

@@ -26,9 +26,9 @@ type Stored struct {
 	queue.Message // without ReceiptHandle
 	Queue         string
 	State         State
-	// Until is when a delayed or in-flight message becomes visible; otherwise zero.
+	// Until is the time at which a delayed or in-flight message becomes visible; otherwise zero.
 	Until time.Time
-	// DeadAt is when the message was dead-lettered; zero if it never was.
+	// DeadAt is the time at which the message was dead-lettered, or zero.
 	DeadAt time.Time
 	// Attempts are the latest failed deliveries, oldest first.
 	Attempts []Attempt

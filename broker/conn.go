@@ -34,8 +34,8 @@ func openConn(path, vfs string) (*conn, error) {
 	return &conn{raw: raw, stmts: map[string]driver.Stmt{}}, nil
 }
 
-// close closes the statements first: open ones would keep the connection open, and SQLite removes its write-ahead log
-// only when the last connection closes.
+// close closes the statements first: open ones keep the connection open, and SQLite removes its write-ahead log only
+// when the last connection closes.
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {
@@ -87,7 +87,7 @@ func (r row) bytes(i int) []byte {
 	return b
 }
 
-// query calls each for every row, which is valid only during the call.
+// query calls each for every row. The row is valid only during the call.
 func (c *conn) query(each func(row row), text string, args ...any) error {
 	s, err := c.prepare(text, args)
 	if err != nil {

@@ -12,7 +12,7 @@ type transfer struct {
 	ctx   context.Context // only its values are used
 	from  *liveQueue
 	items []*transferItem
-	dead  bool // not an operator's move
+	dead  bool // dead-lettering, not an operator's move
 }
 
 func (t *transfer) moved() []*transferItem {
@@ -30,7 +30,6 @@ type transferItem struct {
 	moved  bool
 }
 
-// apply copies the messages, moves their attempts and deletes the originals.
 func (t *transfer) apply(x *tx) error {
 	for _, it := range t.items {
 		it.moved = false
@@ -74,10 +73,9 @@ func (t *transfer) departures(k *counters) *int64 {
 	return &k.movedOut
 }
 
-// plan sets the record of the message in its new queue. ID, content and receive count stay the same; the count that
-// the redrive policy limits restarts. Dead-lettering from a standard queue keeps the sent time, so that the retention
-// period continues; other moves reset it. Outside dead-letter queues a message is no longer a dead letter, and its
-// first receive is reset.
+// plan fills in the message's record for its new queue. ID, content and receive count stay the same; the count that the
+// redrive policy limits restarts. Dead-lettering on a standard queue keeps the sent time, so the retention period
+// continues; other moves reset it. A message moved out of dead-letter queues is no longer a dead letter.
 func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	r := &it.record
 	*r = *old
@@ -125,7 +123,7 @@ func (t *transfer) onCommit(err error) error {
 	return err
 }
 
-// rearrange makes messages that were not moved available again.
+// rearrange updates both queues in memory. Messages that did not move become available again.
 func (t *transfer) rearrange(err error) {
 	q := t.from
 	q.broker.queues.moving.Lock()
@@ -177,9 +175,9 @@ func (b *Broker) deadLetterQueue(of *liveQueue) *liveQueue {
 	return b.byARN(policy.target)
 }
 
-// DeadLetter moves messages to the dead-letter queue in one transaction, whatever their receive count. Each message
-// must be in flight and carry its latest receipt handle. DeadLetter returns nil if all were moved, otherwise one
-// error per message. It does not call [Events].DeadLettered and does not record attempts; see [Broker.RecordAttempt].
+// DeadLetter moves messages to the dead-letter queue in one transaction, regardless of their receive count. Each
+// message must be in flight and carry its latest receipt handle. DeadLetter returns nil if all were moved, otherwise
+// one error per message. It does not call [Events].DeadLettered.
 func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	live, err := q.live(ctx, len(letters))
 	if err != nil {
@@ -253,8 +251,8 @@ func (q *liveQueue) deadLetter(list []*message) error {
 	return nil
 }
 
-// Redrive returns a queue's dead-letter queue ("" if that does not exist) and maximum receive count, or "" and 0
-// without a redrive policy. If the queue itself does not exist, the error wraps [queue.ErrNoQueue].
+// Redrive returns a queue's dead-letter queue ("" if missing) and maximum receive count, or "" and 0 without a redrive
+// policy. If the queue itself does not exist, the error wraps [queue.ErrNoQueue].
 func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -270,8 +268,8 @@ func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, 
 	return deadLetterQueue, int(policy.max), nil
 }
 
-// MissingDeadLetterQueue returns the name of a queue's configured dead-letter queue if that does not exist, otherwise
-// "". While it is missing, messages are retried until their retention period ends.
+// MissingDeadLetterQueue returns the name of a queue's configured dead-letter queue if it does not exist, otherwise "".
+// While it is missing, messages are retried until their retention period ends.
 func (b *Broker) MissingDeadLetterQueue(name string) string {
 	q, err := b.queues.get(name)
 	if err != nil {

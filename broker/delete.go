@@ -6,8 +6,8 @@ import (
 )
 
 // Delete removes messages by receipt handle. It returns nil if all succeeded, otherwise one error per entry. Deleting
-// a message that no longer exists succeeds. A standard queue accepts earlier and expired receipt handles; a FIFO
-// queue accepts only the latest one, while the message is in flight.
+// a missing message succeeds. A standard queue accepts earlier and expired receipt handles; a FIFO queue accepts only
+// the latest one, while the message is in flight.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, CauseDone)
 }
@@ -112,7 +112,7 @@ func entryErrors(errs []error, whole error) []error {
 func sameError(err error, n int) []error { return slices.Repeat([]error{err}, max(1, n)) }
 
 // DeleteMessages removes messages by ID for an operator and returns their number. It skips messages that are missing
-// or already being removed. The ledger counts the messages as purged.
+// or already being removed. The ledger counts them as purged.
 func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -134,7 +134,7 @@ type removal struct {
 	q        *liveQueue
 	messages []*message // marked as leaving; placeholders if not in memory
 	cause    Cause
-	counted  int // without messages that were already gone
+	counted  int // excludes messages that were already gone
 	dues     []int64
 	removed  []Removal
 	work     block
@@ -142,7 +142,7 @@ type removal struct {
 
 func (r *removal) departed() int { return r.counted }
 
-// apply reads the rows of claimed messages first, because memory does not hold them.
+// apply reads the rows of claimed messages, because memory does not hold them.
 func (r *removal) apply(t *tx) error {
 	r.counted = 0
 	r.dues = nil
@@ -209,7 +209,6 @@ func (b *Broker) report(ctx context.Context, removed []Removal) {
 	}
 }
 
-// leave removes the messages from the index, or keeps them if the deletion failed.
 func (r *removal) leave(err error) {
 	q := r.q
 	q.mu.Lock()

@@ -14,8 +14,8 @@ import (
 )
 
 // diskGuard keeps disk space for deletes: it refuses sends while the free space is below a reserve. In case other
-// programs fill the disk, it also holds a reserve file as large as the write-ahead log, and removes the file when a
-// write fails.
+// programs fill the disk, it also holds a reserve file as large as the write-ahead log, and removes it when a write
+// fails.
 //
 // It also refuses sends and administration while the data directory is removed, moved, unmounted or replaced, because
 // the next start would not find their changes.
@@ -99,7 +99,7 @@ func freeSpace(dir string) (free, total int64, err error) {
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil
 }
 
-// refusal returns why sends are refused, or nil. justLow reports that free space fell below the reserve in this call.
+// refusal returns the reason sends are refused, or nil. justLow means that free space fell below the reserve just now.
 func (r *diskGuard) refusal() (err error, justLow bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +154,7 @@ func (r *diskGuard) tight() bool {
 	return r.isLow
 }
 
-// measure grows the reserve file with the log. Unknown free space counts as sufficient. The caller must hold the
+// measure also grows the reserve file with the log. Unknown free space counts as sufficient. The caller must hold the
 // lock.
 func (r *diskGuard) measure() {
 	r.checked = time.Now()
@@ -199,8 +199,8 @@ func (r *diskGuard) path() string { return filepath.Join(r.dir, "reserve") }
 
 const (
 	pageSize = 4096
-	// checkpointPages is the length of the log, in pages, that triggers a checkpoint; checkpointLeast applies to tiny
-	// disks.
+	// checkpointPages is the log length, in pages, that triggers a checkpoint. On tiny disks it is as low as
+	// checkpointLeast.
 	checkpointPages = 4_000
 	checkpointLeast = 64
 	// logLimit is the size in bytes to which a restarting log is truncated. It exceeds the usual length, because

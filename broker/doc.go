@@ -19,12 +19,11 @@
 // The messages table is the source of truth. Memory holds an index of each queue: a window of the next visible
 // messages, and every received message that is still in the queue. Receives therefore need no disk I/O.
 //
-// The writer commits all pending requests in one transaction, with an fsync if any of them must be durable, and
-// publishes their messages before Send returns. Deletes commit without an fsync: they survive kill -9, but a power
-// failure may undo them, so that the message is delivered again.
+// The writer commits all pending requests in one transaction, with an fsync if any of them must be durable. Deletes
+// commit without an fsync: they survive kill -9, but a power failure may undo them, so that the message is delivered
+// again.
 //
-// On a standard queue, a message group ID names a tenant. Messages of noisy tenants, which have many messages in
-// flight or use much of the processing time, are delivered after the others.
+// On a standard queue, a message group ID names a tenant. Messages of noisy tenants are delivered after the others.
 //
 // # Invariants
 //
@@ -41,25 +40,17 @@
 // # Durability
 //
 // All state survives Close, except the attempt IDs of FIFO receives. Acknowledged sends and deletes, receive counts,
-// visibility deadlines and attempts survive kill -9, except deadlines and attempts of the last 200 ms: most messages
-// are deleted before these are written. Receives of that time are marked in a memory-mapped file and still count (see
-// [Queue.Posting]), but their messages become visible at once. Their receipt handles can still delete the message on
-// a standard queue, and have expired on a FIFO queue. A power failure may lose the latest receives.
-//
-// # Failures
+// visibility deadlines and attempts survive kill -9, except deadlines and attempts of the last 200 ms. Receives of
+// that time are marked in a memory-mapped file and still count (see [Queue.Posting]), but their messages become
+// visible at once. A power failure may lose the latest receives.
 //
 // After a failed write or fsync, all requests return StorageFailed until the broker has reopened the file and
-// verified that it holds all acknowledged data. When the disk fills up, sends and attempts are refused early enough
-// for receives and deletes to continue. Rows with a wrong checksum are neither delivered nor moved ([Damaged]). A
-// damaged file is not used again, and a missing one is not replaced ([CreatedFile]).
+// verified that it holds all acknowledged data. A full disk refuses sends and attempts early enough for receives and
+// deletes to continue. Rows with a wrong checksum are neither delivered nor moved ([Damaged]).
 //
 // # Limitations
 //
 // There is no replication: if the disk is lost, so are its queues. There are no rate limits. Encryption keys are stored
 // but not used. Callers evaluate policies ([Broker.Policy]).
-//
-// # Size
-//
-// The package has more than 8,000 lines because the in-memory index, the writer and the tables share one set of
 // invariants under the same locks. Splitting them would export their internals.
 package broker

@@ -9,8 +9,8 @@ import (
 )
 
 // fifoOrder delivers the messages of a group strictly in order, and only while no earlier one is in flight. Groups
-// take turns: the position of a new group's first message determines its first turn. After a delivery, the group's
-// next turn comes after all groups that have messages when it becomes deliverable again.
+// take turns. The key of a new group's first message determines its first turn; after a delivery, its next turn comes
+// after all groups that have messages when it becomes deliverable again.
 type fifoOrder struct {
 	groups  map[string]*group
 	ready   indexed[*group]
@@ -92,7 +92,7 @@ func (g *group) hold(m *message) {
 	g.out = slices.Insert(g.out, at, m.key)
 }
 
-// settle removes a key from out. Most messages are settled in order, so it tries the first key first.
+// settle tries the first key first, because most messages are settled in order.
 func (g *group) settle(key int64) {
 	if g.out[0] == key {
 		g.out = g.out[1:]
@@ -129,8 +129,8 @@ func (f *fifoOrder) queue(m *message) {
 	f.place(g)
 }
 
-// place moves the group to the heap for its first idle message, or to none while it is locked or empty. It removes an
-// empty group, unless the group must keep its turn for messages that have not been reread.
+// place puts the group in the heap for its first idle message, or in neither heap while it is locked or empty. It
+// deletes an empty group, unless the group must keep its turn for messages that have not been reread.
 func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)

@@ -20,7 +20,7 @@ func reach(through, number, high int64) int64 {
 	return min(high, makeKey(number, through))
 }
 
-// condition is a filter in SQL. For message attributes the SQL only preselects rows, and admits decides.
+// condition is a filter in SQL. For message attributes, the SQL only preselects rows; admits decides.
 type condition struct {
 	text             string
 	args             []any
@@ -90,8 +90,7 @@ func (c *condition) admits(r *record) bool {
 	})
 }
 
-// scanMatching examines at most browseChunk rows. last is the key of the last row examined, or 0 at the end of the
-// queue.
+// scanMatching examines at most browseChunk rows. last is the last key examined, or 0 at the end of the queue.
 func (c *conn) scanMatching(columns string, after, high int64, sel condition, limit int) (rows []*record, last int64,
 	err error) {
 	end := false
@@ -116,8 +115,7 @@ func (c *conn) scanMatching(columns string, after, high int64, sel condition, li
 	return slices.DeleteFunc(rows, func(r *record) bool { return !sel.admits(r) }), last, err
 }
 
-// countChunk counts the matching rows in a chunk. last is the key of the last row examined; end reports that no more
-// rows follow.
+// countChunk counts the matching rows in a chunk. last is the last key examined; end means that no rows follow.
 func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, end bool, err error) {
 	chunk, args := sel.chunk(after, high, rows)
 	err = c.query(func(row row) {
@@ -181,7 +179,7 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 	}
 }
 
-// last is the key of the last row examined, or 0 at the end of the queue.
+// countMatchingChunk is like countChunk, but last is 0 at the end of the queue.
 func (c *conn) countMatchingChunk(after, high int64, sel condition) (n, last int64, err error) {
 	if sel.attribute != "" {
 		rows, last, err := c.scanMatching(matchColumns, after, high, sel, browseChunk)

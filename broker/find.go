@@ -12,8 +12,8 @@ import (
 )
 
 // FindByID returns up to most stored messages of all queues, in any state, whose IDs start with start. IDs are in no
-// order, so FindByID examines all messages, starting with the smallest queue. It stops after the duration within; whole
-// reports whether it examined all of them.
+// order, so FindByID examines all messages, starting with the smallest queue. whole is false if the time within ran
+// out first.
 func (b *Broker) FindByID(ctx context.Context, start string, most int, within time.Duration) (found []Stored, whole bool, err error) {
 	start = strings.ToLower(start)
 	until := time.Now().Add(within)
@@ -51,13 +51,12 @@ func (b *Broker) FindByID(ctx context.Context, start string, most int, within ti
 	return found, true, nil
 }
 
-// keyRange contains the keys of a queue's messages.
 type keyRange struct {
 	queue           string
 	low, last, high int64
 }
 
-// smallestFirst returns the ranges of all queues. The size of a range approximates the number of messages.
+// smallestFirst sorts the queues by the size of their key range, which approximates the number of messages.
 func (b *Broker) smallestFirst() (all []keyRange) {
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
@@ -70,8 +69,7 @@ func (b *Broker) smallestFirst() (all []keyRange) {
 	return all
 }
 
-// idsFrom returns the IDs that start with start. last is the key of the last message examined, or 0 at the end of the
-// queue.
+// idsFrom returns the IDs that start with start. last is the last key examined, or 0 at the end of the queue.
 func (c *conn) idsFrom(s seal, after, high int64, start string) (ids []string, last int64, err error) {
 	rows, work := 0, new(block)
 	err = c.query(func(row row) {

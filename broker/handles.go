@@ -33,8 +33,7 @@ func sequenceNumber(key int64) string {
 	return strconv.FormatUint(base+uint64(keySeq(key))<<8, 10)
 }
 
-// seal derives message IDs and receipt handles from keys and the store's secret, so that they do not need to be
-// stored.
+// seal derives message IDs and receipt handles from keys and the store's secret, so they need not be stored.
 type seal struct{ block cipher.Block }
 
 func newSeal(secret []byte) (seal, error) {
@@ -69,7 +68,7 @@ const (
 	idLowMask  = 1<<62 - 1 // without the variant bits
 )
 
-// messageID returns the ID for a key. It looks like a random UUID (version 4).
+// messageID returns the ID for a key, in the form of a random (version 4) UUID.
 func (s seal) messageID(work *block, origin int64) string {
 	high := s.prf(work, domainIDHigh, uint64(origin)) & idHighMask
 	low := uint64(origin) ^ s.prf(work, domainIDLow, high)&idLowMask

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// index is a queue's state in memory. The caller must hold the queue's lock.
+// index is a queue's state in memory, guarded by the queue's lock.
 type index struct {
 	broker   *Broker
 	number   int64
@@ -92,7 +92,7 @@ func (x *index) endFlight(m *message) {
 	}
 }
 
-// startFlight marks a message as in flight. resumed means that it was not received just now.
+// startFlight marks a message as in flight. resumed is false for a message that was just received.
 func (x *index) startFlight(m *message, resumed bool) {
 	m.inFlight = true
 	heap.Push(&x.inFlight, m)
@@ -210,9 +210,8 @@ func limitsOf(memory int64) *memoryLimits {
 	return limits
 }
 
-// window tracks which messages have been read into memory. Every message with a key up to cursor is in the delivery
-// order, was delivered or is delayed. Between cursor and tail, memory holds only messages of quiet tenants with
-// keys up to ahead.
+// window tracks which messages are in memory. Every message with a key up to cursor is in the delivery order, was
+// delivered or is delayed. Between cursor and tail, memory holds only messages of quiet tenants with keys up to ahead.
 type window struct {
 	cursor, tail int64
 	ahead        int64 // below cursor if nothing was read ahead

@@ -14,9 +14,9 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// receiveMarks records receives that are not yet in the database, in a memory-mapped file. A mark needs no system
-// call. It survives the end of the process, but not necessarily a power failure. A message has at most one mark, for
-// its latest receive.
+// receiveMarks records receives that are not yet in the database in a memory-mapped file, which needs no system calls.
+// Marks survive the end of the process, but not necessarily a power failure. A message has at most one mark, for its
+// latest receive.
 type receiveMarks struct {
 	mu   sync.Mutex
 	data []byte // nil if the file could not be mapped
@@ -109,7 +109,7 @@ func (k *receiveMarks) drop(m *message) {
 	m.mark = 0
 }
 
-// clear ignores slot 0, which means none. The caller must hold the lock.
+// clear ignores slot 0, which means no mark. The caller must hold the lock.
 func (k *receiveMarks) clear(place uint32) {
 	if place != 0 && k.data != nil {
 		clear(k.data[(place-1)*markSize : place*markSize])

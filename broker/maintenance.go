@@ -55,7 +55,7 @@ func (m *maintenance) run() {
 	}
 }
 
-// cleanUp runs one step and returns how long to wait before the next one.
+// cleanUp runs one step. next is the time until the next step, or 0 to wait for the next commit.
 func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	s := m.b.store.Load()
 	if err := s.synchronous(false); err != nil {
@@ -106,8 +106,8 @@ func removeGarbage(c *conn) (more bool, err error) {
 	return true, err
 }
 
-// vacuum returns free pages to the file system. While the writer is busy, it does so only if most of the file is
-// free. The file itself shrinks at the final checkpoint.
+// vacuum returns free pages to the file system, while busy only if most of the file is free. The file itself shrinks
+// at the final checkpoint.
 func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {

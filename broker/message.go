@@ -43,7 +43,6 @@ func (m *message) received() int32 { return m.count - m.unread }
 
 func (m *message) fresh() bool { return m.epoch == 0 }
 
-// uncount also resets the first receive if no receive counts.
 func (m *message) uncount() {
 	if m.uncounted {
 		return
@@ -120,7 +119,7 @@ type takeRequest struct {
 	now    int64
 	decide func(m *message) decision
 	full   func() bool
-	// oldOnly limits memory: only messages received before are taken.
+	// oldOnly restricts take to messages received before, which limits memory.
 	oldOnly bool
 	// complete reports that memory holds all visible messages of the queue.
 	complete bool

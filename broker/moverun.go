@@ -22,8 +22,8 @@ type mover struct {
 	task   *moveTask
 	meant  condition
 	cursor int64
-	behind map[string]bool // FIFO groups with a message that stays; the later ones of these groups stay too
-	// unknown reports that messages stayed because they have no source queue.
+	behind map[string]bool // FIFO groups with a message that stays; their later messages stay too
+	// unknown means that messages stayed because they have no source queue.
 	unknown bool
 }
 
@@ -122,7 +122,7 @@ func (m *mover) step() (n int, err error) {
 	return n, err
 }
 
-// movable omits, on a FIFO queue, rows behind a message that stays.
+// movable omits messages that are delayed, in flight, leaving or without a target, and the FIFO messages behind them.
 func (m *mover) movable(rows []*record) (movable []*record) {
 	q := m.task.source
 	q.lock()
@@ -144,7 +144,7 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 	return movable
 }
 
-// move moves the rows to target or, if that is nil, to each message's source queue. It deletes them if the task does.
+// move moves the rows to target or, if nil, to each message's source queue. With task.Delete, it deletes them instead.
 func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	if len(rows) == 0 {
 		return 0, nil

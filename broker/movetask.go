@@ -68,8 +68,8 @@ type moveTasks struct {
 	bySource map[int64][]*moveTask
 }
 
-// moveTask is a task with its state in memory. Its row is updated in the transactions that move its messages, so
-// Moved is correct after a crash.
+// moveTask is a task in memory. The transactions that move its messages also update its row, so Moved is correct after
+// a crash.
 type moveTask struct {
 	source *liveQueue
 	high   int64 // last key to move
@@ -89,8 +89,7 @@ type moveHandle struct {
 // ErrMoveRunning means that the source already has a running task.
 var ErrMoveRunning = errors.New("another move task of the source queue is running")
 
-// The code and text of errMoveRunning are those that SQS returns; the AWS documentation names UnsupportedOperation
-// instead.
+// errMoveRunning has the code and text that SQS returns; the AWS documentation names UnsupportedOperation instead.
 var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: ErrMoveRunning,
 	Message: "There is already a task running. Only one active task is allowed for a source queue arn at a given time."}
 

@@ -150,8 +150,7 @@ func (b *Broker) Close() error {
 	return errors.Join(b.marks.close(), b.store.Load().close(), unlockDir(b.lock))
 }
 
-// Lost returns an error while the data directory is removed, moved, unmounted or replaced since it was opened. Sends
-// are refused meanwhile.
+// Lost returns an error while the data directory is removed, moved, unmounted or replaced. Sends are then refused.
 func (b *Broker) Lost() error {
 	if b.background.closing.Load() {
 		return nil

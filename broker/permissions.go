@@ -68,8 +68,8 @@ func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts
 	})
 }
 
-// RemovePermission removes a statement from a queue's Policy, and the attribute with the last statement. If the
-// statement is missing, the error is InvalidParameterValue.
+// RemovePermission removes a statement from a queue's Policy, or the whole attribute if no other statement remains. If
+// the statement is missing, the error is InvalidParameterValue.
 func (b *Broker) RemovePermission(ctx context.Context, name, label string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		policy, err := policyOf(q)

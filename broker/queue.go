@@ -126,7 +126,7 @@ func (q *liveQueue) description() *description { return q.current.Load() }
 
 func (q *liveQueue) settings() *settings { return &q.current.Load().set }
 
-// describe changes the description. Calls must not overlap: only administer and a recovery make them.
+// describe changes the description. Calls must not overlap; only administer and recovery make them.
 func (q *liveQueue) describe(change func(d *description)) {
 	changed := *q.current.Load()
 	change(&changed)
@@ -157,7 +157,7 @@ func (q *liveQueue) onAlarm() {
 	}
 }
 
-// lock also ends visibility timeouts and delays that are over, because the alarm may ring late.
+// lock also ends expired visibility timeouts and delays, because the alarm may ring late.
 func (q *liveQueue) lock() {
 	q.mu.Lock()
 	if q.index.inFlight.Len() == 0 && len(q.index.delays.order) == 0 {
@@ -221,8 +221,8 @@ func (q *liveQueue) fill(f *fill) {
 	}
 }
 
-// wakeAfterRemoval wakes waiting receives, because a removal may make messages deliverable, such as the next of a
-// FIFO group. The caller must hold the lock.
+// wakeAfterRemoval wakes receives, because a removal may make messages deliverable, such as the next one of a FIFO
+// group. The caller must hold the lock.
 func (q *liveQueue) wakeAfterRemoval(n int) {
 	q.index.countFresh()
 	if q.index.fifo {
@@ -268,7 +268,7 @@ func (l *waiters) join() *waiter {
 	return w
 }
 
-// leave ends the wait of w. If w has already been woken, leave wakes the next receive instead.
+// leave removes w. If w has already been woken, leave wakes the next receive instead.
 func (l *waiters) leave(w *waiter) {
 	if i := slices.Index(l.waiting, w); i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)

@@ -131,8 +131,8 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[s
 	return b.createQueue(ctx, name, attrs, tags, !b.opts.NoWaits)
 }
 
-// EnsureQueue creates a queue unless it exists, whatever its attributes. Unlike [Broker.CreateQueue], it can reuse
-// the name of a deleted queue at once.
+// EnsureQueue creates a queue if it does not exist; an existing queue may have any attributes. Unlike
+// [Broker.CreateQueue], it can reuse the name of a deleted queue at once.
 func (b *Broker) EnsureQueue(ctx context.Context, name string, attrs map[string]string) error {
 	err := b.createQueue(ctx, name, attrs, nil, false)
 	if errors.Is(err, &queue.Error{Code: queue.CodeQueueNameExists}) {
@@ -303,8 +303,8 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 	return n, err
 }
 
-// SentTo returns the name of the queue that a message was sent to, or "" if that queue was deleted. If this broker
-// did not issue the ID, known is false.
+// SentTo returns the name of the queue that a message was sent to, or "" if the queue was deleted. known is false if
+// this broker did not issue the ID.
 func (b *Broker) SentTo(id string) (name string, known bool) {
 	origin, known := b.seal.origin(id)
 	if known {
@@ -388,7 +388,7 @@ func (b *Broker) ListQueues(prefix string) []string {
 	return names
 }
 
-// DeadLetterSources returns the sorted names of the queues whose redrive policy targets the queue name.
+// DeadLetterSources returns the names, sorted, of the queues whose redrive policy targets the given queue.
 func (b *Broker) DeadLetterSources(name string) ([]string, error) {
 	if _, err := b.queues.get(name); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 )
 
 // Receive returns up to req.Max visible messages and hides them. It waits up to req.Wait for the first one. Once ctx
-// is done, it stops waiting and takes no messages.
+// is done, it takes no messages.
 //
 // Receive first moves messages that exceeded the maximum receive count to the dead-letter queue, durably. It logs and
 // skips damaged messages.
@@ -40,7 +40,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	return nil, nil
 }
 
-// Received reports whether a receive from the queue was made since the broker was opened.
+// Received reports whether the queue has been received from since the broker was opened.
 func (b *Broker) Received(name string) bool {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -49,7 +49,7 @@ func (b *Broker) Received(name string) bool {
 	return q.received.Load()
 }
 
-// finish returns a dead-lettering error only if there is nothing to deliver; the next receive tries again.
+// finish returns a dead-lettering error only if it has no messages to deliver; the next receive tries again.
 func (r *receive) finish() ([]queue.Message, error) {
 	if r.result.usedUp != nil {
 		if err := r.q.deadLetter(r.result.usedUp); err != nil && len(r.result.messages) == 0 {
@@ -117,7 +117,7 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 
 type receiveResult struct {
 	messages []receivedMessage
-	taken    int64      // bytes of attributes and bodies, without those of repeated receives
+	taken    int64      // bytes of attributes and bodies, excluding repeated receives
 	usedUp   []*message // to be dead-lettered
 	filling  *fill
 	waiter   *waiter

@@ -55,7 +55,7 @@ func (q *liveQueue) storeReceives() {
 	}
 }
 
-// submitReceives submits receives up to the clock reading last; those that the writer rejects stay in the list. The
+// submitReceives submits receives up to the clock reading last. Receives that the writer rejects stay in the list. The
 // caller must hold the lock.
 func (q *liveQueue) submitReceives(last int64) error {
 	s := &receiptStore{q: q}

@@ -43,7 +43,7 @@ func (r *record) plain() bool {
 
 func (r *record) footprint() int64 { return 256 + r.size }
 
-// castagnoli is a polynomial for which CPUs have instructions.
+// castagnoli is a polynomial that CPUs compute in hardware.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // checksum covers the content and message ID, so it stays the same when the message moves.

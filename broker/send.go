@@ -50,7 +50,7 @@ type sendingItem struct {
 	delay      time.Duration
 	notBefore  int64 // Unix milliseconds, or 0
 	index      int
-	first      int64 // key of the message; for a duplicate, that of the first one
+	first      int64 // key of the message, or of the original for a duplicate
 }
 
 // fresh is false for duplicates.
@@ -90,7 +90,6 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	return s, nil
 }
 
-// apply sets first, for a duplicate on a FIFO queue, to the key of the earlier message.
 func (s *sending) apply(t *tx) error {
 	for i := range s.items {
 		s.items[i].first = 0

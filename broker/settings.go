@@ -279,8 +279,7 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
 }
 
-// decodePolicy decodes a policy, a JSON object with the given members. It returns the reason why SQS refuses it, or
-// "".
+// decodePolicy decodes a policy, a JSON object with the given members. It returns the reason SQS rejects it, or "".
 func decodePolicy(kind, value string, policy any, members []string) (reason string) {
 	unsupported := "Amazon SQS can't create the " + kind + ", as it's in an unsupported format."
 	var given map[string]json.RawMessage
@@ -301,7 +300,7 @@ func decodePolicy(kind, value string, policy any, members []string) (reason stri
 	return ""
 }
 
-// canonicalRedrive writes the maximum receive count as a number, as SQS does. It does not add a missing one.
+// canonicalRedrive writes the maximum receive count, if given, as a number, as SQS does.
 func canonicalRedrive(value string) string {
 	policy, err := parseRedrivePolicy("", value)
 	if _, given := queue.ParseRedrivePolicy(value); err != nil || policy == nil || given == 0 {

@@ -1,7 +1,7 @@
 package broker
 
 // standardOrder delivers roughly the oldest messages first. Messages received before alternate with fresh ones, so
-// that neither starves. Messages of noisy tenants come last.
+// neither starves. Messages of noisy tenants come last.
 type standardOrder struct {
 	main ring // fresh, in key order
 	late ring // fresh, out of key order: formerly delayed or of a noisy tenant
@@ -127,7 +127,6 @@ func (s *standardOrder) countDelivered(m *message) {
 }
 
 func (s *standardOrder) nextQuiet(oldOnly bool) *message {
-	// Choose the message that became visible first.
 	fresh := &s.main
 	if s.late.n > 0 && (s.main.n == 0 || s.late.items[s.late.head].key < s.main.items[s.main.head].key) {
 		fresh = &s.late
@@ -166,7 +165,7 @@ func (s *standardOrder) park(m *message) {
 	s.place(m.tenant)
 }
 
-// makeNoisy ignores tenants that have sent nothing for quietAfter.
+// makeNoisy ignores tenants that have not sent for quietAfter.
 func (s *standardOrder) makeNoisy(t *tenant) {
 	if t.noisy != nil || t.sentNothing(stamp()) {
 		return

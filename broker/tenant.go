@@ -73,8 +73,8 @@ func (s *standardOrder) noisyIDs() []string {
 	return ids
 }
 
-// flightStarted does not make the tenant of a resumed message noisy, because all, the queue's total in flight, may be
-// incomplete.
+// flightStarted updates a tenant. all is the number of messages in flight; it is incomplete while messages resume, so
+// a resumed message does not make its tenant noisy.
 func (s *standardOrder) flightStarted(t *tenant, all int, resumed bool) {
 	t.inFlight++
 	s.place(t)
@@ -101,7 +101,7 @@ func (s *standardOrder) flightEnded(m *message, after, now int64) {
 	}
 }
 
-// quietIdleTenants makes tenants quiet that have sent nothing for a while and, if memory is complete, those without
+// quietIdleTenants makes tenants quiet that have sent nothing for quietAfter or, if memory is complete, have no
 // messages.
 func (s *standardOrder) quietIdleTenants(complete bool) {
 	idle := complete && len(s.noisy) > s.turns.Len()

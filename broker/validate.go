@@ -222,7 +222,7 @@ func checkAttributeValue(a queue.Attribute) error {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Message (user) attribute '%s' must contain a non-empty value of type '%s'.", a.Name, base)
 	case base != "Binary" && !validText(a.Value):
-		// SQS uses another code here.
+		// SQS returns InvalidParameterValue here, not InvalidMessageContents.
 		return queue.Errorf(queue.CodeInvalidParameterValue, "%s", errCharacters.Message)
 	case base == "Number" && !validNumber(a.Value):
 		return queue.Errorf(queue.CodeInvalidParameterValue,

@@ -7,10 +7,9 @@ import (
 )
 
 // ChangeVisibility changes visibility timeouts. It returns nil if all changes succeeded, otherwise one error per
-// change. The total time since the receive must stay below 12 hours. A visible message stays visible: on a standard
-// queue the change has no effect, on a FIFO queue the receipt handle has expired. A standard queue also accepts
-// earlier receipt handles. With Unread the receive does not count, and its receipt handle stays valid while the
-// message is hidden.
+// change. The total time since the receive must stay below 12 hours. For a visible message, the change has no effect on
+// a standard queue, and the receipt handle has expired on a FIFO queue. A standard queue also accepts earlier receipt
+// handles. With Unread, the receive does not count.
 //
 // Changes take effect at once and become durable shortly after.
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {

@@ -10,8 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// request is a change to the database. The writer applies a group of requests in one transaction and then calls each
-// request's onCommit in order.
+// request is a change to the database. The writer applies a group of requests in one transaction and then calls their
+// onCommit in order.
 type request interface {
 	// apply may run again after a rollback. An error fails the whole transaction. To refuse only its own request,
 	// apply records the refusal and changes nothing.
@@ -183,7 +183,7 @@ func (w *writer) next() (group []pendingRequest, closed bool) {
 	return w.spare, w.closed
 }
 
-// commit refuses requests that need space if the disk is full, and retries the others. After any other failure the
+// commit refuses requests that need space if the disk is full, and retries the others. After any other failure, the
 // file must be reopened.
 func (w *writer) commit(group []pendingRequest) {
 	if slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
