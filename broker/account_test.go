@@ -9,8 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// The test reopens the broker with another account and region. Redrive policies, the sources of dead letters and the
-// destinations of moves must still work.
+// Redrive policies, the sources of dead letters and the destinations of moves must survive the change.
 func TestReferencesSurviveAChangeOfAccountAndRegion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -60,7 +59,6 @@ func TestReferencesSurviveAChangeOfAccountAndRegion(t *testing.T) {
 		if l, err := b.Ledger("work"); err != nil || l.Live != 2 {
 			t.Errorf("back in the queue: %+v, %v", l, err)
 		}
-		// Clients must still use ARNs of the current account.
 		err = b.SetAttributes(t.Context(), "work", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":` +
 			`"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}`})
 		if err == nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// BenchmarkReasons uses dead letters with 20 reasons.
 func BenchmarkReasons(b *testing.B) {
 	br := openBench(b)
 	q := withDeadLetters(b, br)

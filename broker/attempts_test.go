@@ -39,7 +39,6 @@ func answersOf(s Stored) (answers []string) {
 	return answers
 }
 
-// withDeadLetters creates a queue with a maximum receive count of 1 and a dead-letter queue.
 func withDeadLetters(t testing.TB, b *Broker) *Queue {
 	t.Helper()
 	create(t, b, "dead", nil)
@@ -180,7 +179,6 @@ func TestLastAttemptsAreKept(t *testing.T) {
 	checkAttempts(t, b)
 }
 
-// Covers similar and different attempts, another hour, the limit, and a restart.
 func TestAttemptsAreAppended(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -238,7 +236,7 @@ func historyBytes(t *testing.T, b *Broker) (n int64) {
 	return n
 }
 
-// Covers messages that were deleted, were never received or are from another store.
+// The messages were deleted, were never received or are from another store.
 func TestAttemptsWithoutAMessageAreNotKept(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())
@@ -487,7 +485,7 @@ func TestKillKeepsAttempts(t *testing.T) {
 		send(t, q, body("x", "y")...)
 		list := take(t, q, 2)
 		b.RecordAttempt("work", list[0].ID, failing(500, "old"))
-		// The receive is so recent that only its attempt causes it to be stored.
+		// Only the attempt causes this recent receive to be stored.
 		time.Sleep(2 * attemptLinger)
 		synctest.Wait()
 		b.RecordAttempt("work", list[1].ID, failing(500, "new"))

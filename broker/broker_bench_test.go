@@ -136,7 +136,6 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// tenantsOf is nil if there are no tenants.
 type tenantsOf func(i int) string
 
 func oneLarge(i int) string {
@@ -240,7 +239,7 @@ func consume(b *testing.B, q *Queue, n, callers int, each func(queue.Message) er
 	group.Wait()
 }
 
-// depth returns TENDRIL_BENCH_DEPTH, which defaults to a million messages.
+// depth returns TENDRIL_BENCH_DEPTH; the default is a million messages.
 func depth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_DEPTH")); err == nil {
 		return n
@@ -341,7 +340,6 @@ func median(times []time.Duration) time.Duration {
 // wholePathBacklog exceeds the number of messages processed during the measurement.
 const wholePathBacklog = 300_000
 
-// BenchmarkWholePath has 50 workers process a backlog, while producers send messages durably.
 func BenchmarkWholePath(b *testing.B) {
 	for _, producers := range []int{0, 64, 16} {
 		b.Run(fmt.Sprint("producers=", producers), func(b *testing.B) {
@@ -367,7 +365,6 @@ func BenchmarkWholePath(b *testing.B) {
 
 const deleters = 4
 
-// wholePath returns rates per second.
 func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Duration) (rate, sentRate float64) {
 	b.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), limit)
@@ -429,7 +426,7 @@ func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Dura
 	return float64(n.Load()) / seconds, float64(sent.Load()) / seconds
 }
 
-// BenchmarkMixedCPU uses a file system in memory, to measure only the store's own cost.
+// BenchmarkMixedCPU uses an in-memory file system, so that it measures only the store's own cost.
 func BenchmarkMixedCPU(b *testing.B) {
 	if _, err := os.Stat("/dev/shm"); err != nil {
 		b.Skip("no file system in memory: ", err)
@@ -464,7 +461,7 @@ func reopenAfterKill(b *testing.B, br *Broker) time.Duration {
 	b.Helper()
 	dir := filepath.Join(benchDir(b), "copy")
 	copyDir(b, br.dir, dir)
-	_ = exec.Command("sync", "-f", dir).Run() // do not measure the writing of the copy
+	_ = exec.Command("sync", "-f", dir).Run() // keeps the writing of the copy out of the measurement
 	start := time.Now()
 	again, err := Open(dir, quiet())
 	if err != nil {

@@ -116,7 +116,6 @@ func TestTagKeysHaveTheCharactersOfAmazon(t *testing.T) {
 	}
 }
 
-// Otherwise, values that differ from their canonical form would be stored and returned.
 func TestG10OtherMembersAndValuesOfPoliciesAreRefused(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -161,7 +160,6 @@ func TestG10OtherMembersAndValuesOfPoliciesAreRefused(t *testing.T) {
 	}
 }
 
-// The data directory is from a version that accepted such members.
 func TestStoredPoliciesLoseOtherMembers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

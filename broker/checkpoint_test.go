@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// The log must stay bounded even with constant reads.
+// The constant reads keep the log from restarting.
 func TestLogStaysBounded(t *testing.T) {
 	t.Parallel()
 	dir := testpeer.MemoryFolder(t)

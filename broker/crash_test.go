@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		crashChild(dir)
 		return
 	}
-	// The model's random histories take most of the time; -rapid.checks sets their number.
+	// The model's random histories take most of the test time; -rapid.checks sets their number.
 	checks := "40"
 	if underRace {
 		checks = "8"

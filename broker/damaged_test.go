@@ -27,7 +27,7 @@ func spoil(t *testing.T, dir, body string) {
 	}
 }
 
-// A damaged message must not be delivered, moved or retried, but can be deleted. Other messages must be unaffected,
+// A damaged message must not be delivered, moved or retried, but it can be deleted. Other messages must be unaffected,
 // even those behind it on a FIFO queue.
 func TestDamagedMessageIsWithheldAndSaysSo(t *testing.T) {
 	t.Parallel()
@@ -125,7 +125,7 @@ func meetDamaged(t *testing.T, dir, name, found string, attributes map[string]st
 	}
 }
 
-// No error or log line may blame the disk, or report that the file was verified.
+// No error or log line may blame the disk or claim that the file was verified.
 func TestDamagedFileIsNotSaidToBeInOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

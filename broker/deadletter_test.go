@@ -9,8 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// The maximum receive count must not matter. The message must become a regular dead letter: counted, durable and
-// redrivable.
+// The message must become a regular dead letter: counted, durable and redrivable.
 func TestDeadLetterByReceipt(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -95,7 +94,7 @@ func TestDeadLetterRequiresTheNewestReceipt(t *testing.T) {
 	}
 }
 
-// All visibility timeouts end at the same time.
+// All visibility timeouts end at the same time, so a receive may find the messages in any order.
 func TestDeadLettersKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -82,7 +82,6 @@ func (w *deadlineWorld) receives() string {
 	return fmt.Sprintf("%q", texts(take(w.t, w.q, 1)))
 }
 
-// Deadlines must be exact to the millisecond.
 func TestG13DeadlinesDecideAndNotTheirTimers(t *testing.T) {
 	t.Parallel()
 	const expired = "InvalidParameterValueException: Value H for parameter ReceiptHandle is invalid. " +
@@ -111,8 +110,7 @@ func TestG13DeadlinesDecideAndNotTheirTimers(t *testing.T) {
 		}, "ok", expired},
 		{"FIFO receive", "work.fifo", false, (*deadlineWorld).receives, `""`, `"a"`},
 		{"FIFO reschedule", "work.fifo", false, func(w *deadlineWorld) string {
-			// Rescheduling extends the visibility timeout of an in-flight message. It hides a visible message with a
-			// receive that does not count.
+			// The delay exceeds the 12-hour limit only for an in-flight message.
 			err := w.q.Reschedule(w.t.Context(), w.id, queue.MaxVisibility-time.Second)
 			return fmt.Sprint(err != nil)
 		}, "true", "false"},

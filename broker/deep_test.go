@@ -26,7 +26,6 @@ func sendMany(t testing.TB, q *Queue, n, groups int) {
 	}
 }
 
-// The backlog is much larger than the window, and is received by many concurrent receivers.
 func TestDeepStandard(t *testing.T) {
 	t.Parallel()
 	const n = 12_000
@@ -113,7 +112,7 @@ func TestDeepFIFO(t *testing.T) {
 	}
 }
 
-// Once a group is unlocked, later messages beyond the window must be found.
+// Once a group is unlocked, its messages beyond the window must be received.
 func TestReceiveLooksPastLockedGroups(t *testing.T) {
 	t.Parallel()
 	opts := quiet()
@@ -141,7 +140,6 @@ func TestReceiveLooksPastLockedGroups(t *testing.T) {
 	t.Error("the other group never came")
 }
 
-// Large bodies are not cached.
 func TestLargeBodies(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -163,7 +161,6 @@ func TestLargeBodies(t *testing.T) {
 	}
 }
 
-// This test is for the race detector and the ledger.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)

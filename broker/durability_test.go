@@ -23,7 +23,7 @@ import (
 
 const walName = databaseName + "-wal"
 
-// The test counts syncs: merely killing the process would not reveal a missing one.
+// The test counts syncs, because killing the process would not reveal a missing one.
 func TestASingleSendIsSynced(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -40,7 +40,7 @@ func TestASingleSendIsSynced(t *testing.T) {
 		if n := fs.Syncs(walName) - before; n < 1 {
 			t.Fatalf("send %d: acknowledged after %d syncs of the log", i, n)
 		}
-		// Deletes need no sync, so they switch the synchronous mode back and forth.
+		// A delete needs no sync, so the next send must switch the synchronous mode again.
 		if m := take(t, q, 1); len(m) == 1 {
 			remove(t, q, m[0].ReceiptHandle)
 		}
@@ -101,7 +101,7 @@ func (p *producer) consume(q *Queue, n int) {
 	}
 }
 
-// The power failure may keep any part of the unsynced writes.
+// A power failure may keep any part of the unsynced writes.
 func TestPowerFailure(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []float64{0, 0.5, 1} {
@@ -276,7 +276,7 @@ func TestCloseWhileTheDiskFails(t *testing.T) {
 	})
 }
 
-// sweepOnce lets file operations n to n+times-1 fail, and reports whether the history had that many.
+// sweepOnce fails the file operations n to n+times-1 and reports whether there were that many.
 func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times int) (reached bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -289,7 +289,6 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 		})
 		var b *Broker
 		for b == nil {
-			// Open may fail at first, but must succeed eventually.
 			b, _ = Open(dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
 		}
 		p := &producer{}
@@ -313,7 +312,6 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 	return reached
 }
 
-// history ignores failures.
 func history(b *Broker, p *producer) {
 	ctx := context.Background()
 	dead := `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`
@@ -354,7 +352,6 @@ func history(b *Broker, p *producer) {
 	p.consume(b.Queue("dead"), 1)
 }
 
-// Sends must be refused, before or when a write fails, and must succeed again once there is space.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -363,7 +360,7 @@ func TestFullDisk(t *testing.T) {
 	for i := range 30 {
 		send(t, q, body(fmt.Sprint(i))...)
 	}
-	// On this disk, the existing part of the log can be overwritten, but no file can grow.
+	// The disk allows overwriting the existing log, but no file can grow.
 	full := func(op, _ string, _ int) int32 {
 		if op == "write" {
 			return sqlite3.SQLITE_FULL
@@ -393,7 +390,7 @@ func TestFullDisk(t *testing.T) {
 	send(t, q, body("y")...)
 }
 
-// Damage must be detected or harmless: no message may be delivered that was not sent, or under another ID.
+// The broker must detect the damage or deliver only messages that were sent, under their IDs.
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -431,7 +428,6 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// receiveDamaged opens a damaged file and receives as many messages as possible.
 func receiveDamaged(t *testing.T, file []byte, sent map[string]string) (good int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -458,7 +454,7 @@ func receiveDamaged(t *testing.T, file []byte, sent map[string]string) (good int
 	}
 }
 
-// The restored files lack later sends, and contain messages that were deleted later.
+// The backup lacks later sends and contains messages that were deleted later.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup")

@@ -2,7 +2,6 @@ package broker
 
 import "testing"
 
-// The receipt handles may be from before a restart.
 func TestExpiredMessagesAreNotBookedAsDone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -94,13 +94,12 @@ func TestLockedGroups(t *testing.T) {
 	}
 }
 
-// Earlier messages may be settled in any order.
 func TestGroupWaitsForItsFirstMessages(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
 	f.put("g", 1, 2, 3, 4)
 	f.expect(t, 3, 1, 2, 3)
-	f.expect(t, 10) // 4 must wait for the in-flight messages
+	f.expect(t, 10) // 4 waits for the in-flight messages
 	f.settle(2)
 	f.giveBack(3)
 	f.expect(t, 10) // 3 waits for 1, although 2 is settled
@@ -109,7 +108,7 @@ func TestGroupWaitsForItsFirstMessages(t *testing.T) {
 	f.settle(1)
 	f.expect(t, 10, 3, 4)
 	f.giveBack(3)
-	f.expect(t, 10, 3) // but 3 does not wait for 4, which comes later
+	f.expect(t, 10, 3) // 3 does not wait for 4, which comes later
 	f.settle(4, 3)
 	if len(f.groups) != 0 {
 		t.Errorf("%d groups are kept without messages", len(f.groups))
@@ -124,7 +123,7 @@ func TestWithdrawnMessageIsNotDelivered(t *testing.T) {
 		f.expect(t, 3, 1, 2, 3)
 		f.giveBack(1, 2, 3)
 		f.withdraw(f.messages[at])
-		f.withdraw(f.messages[at]) // the message is no longer queued
+		f.withdraw(f.messages[at]) // no effect: the message is no longer queued
 		f.resume(f.messages[at])
 		var before []int64
 		for key := range at - 1 {
@@ -154,7 +153,6 @@ func TestDelayedGroupsBecomeReadyInOrder(t *testing.T) {
 	}
 }
 
-// A receive must take messages of a group only up to the first delayed one.
 func TestDelayWithinAGroup(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
@@ -198,7 +196,6 @@ func TestDecisionsWithinAGroup(t *testing.T) {
 	f.expect(t, 10, 5)
 }
 
-// Turns must follow the order of deliveries.
 func TestGroupsTakeTurns(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// filterQueues returns a queue and its dead-letter queue, with messages dead-lettered an hour apart.
+// filterQueues returns a queue and its dead-letter queue, which has messages dead-lettered an hour apart.
 func filterQueues(t *testing.T, b *Broker) (work, dead *Queue, start time.Time) {
 	t.Helper()
 	work, dead = deadLetters(t, b, 0)
@@ -22,7 +22,7 @@ func filterQueues(t *testing.T, b *Broker) (work, dead *Queue, start time.Time) 
 	for i, m := range []queue.Outgoing{
 		{Body: "apple", Attributes: []queue.Attribute{text("tenant", "a")}},
 		{Body: "banana", Attributes: []queue.Attribute{text("tenant", "b"), {Name: "tries", Type: "Number", Value: "3"}}},
-		// Name and value match, but in different attributes.
+		// The name and value of the filter are in different attributes.
 		{Body: "apple pie", Attributes: []queue.Attribute{text("note", "tenant String a"), text("tenant", "c")}},
 		{Body: "100% <b>_'\"", Attributes: []queue.Attribute{text("tenant", "a")}},
 	} {
@@ -106,7 +106,6 @@ func TestFilterSelectsMessages(t *testing.T) {
 	})
 }
 
-// The queue has more rows than one read covers, and a limit that is too short for a second read.
 func TestCountStopsAtItsTimeLimit(t *testing.T) {
 	b := openTest(t, nil)
 	q := create(t, b, "work", nil)
@@ -267,7 +266,7 @@ func TestMoveAndPurgeThroughLeaveLaterMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		send(t, work, body("later work")...)
-		one(t, work) // in flight; must be purged too
+		one(t, work) // in flight, but must be purged too
 		if n, err := b.PurgeThrough(t.Context(), "work", through); n != 3 || err != nil {
 			t.Errorf("purged %d, %v", n, err)
 		}

@@ -52,7 +52,6 @@ func TestMessagesOfAllStatesAreFoundByTheStartOfTheirID(t *testing.T) {
 	}
 }
 
-// A queue with many messages does not keep the search from the others.
 func TestSmallQueuesAreSearchedFirst(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -73,7 +72,6 @@ func TestSmallQueuesAreSearchedFirst(t *testing.T) {
 	}
 }
 
-// The queue has more messages than one read covers.
 func TestTheNewestOfManyMessagesIsFoundByTheStartOfItsID(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)

@@ -8,7 +8,6 @@ import (
 	"tendril/queue"
 )
 
-// killed opens a copy of the store as kill -9 would leave it.
 func killed(t *testing.T, b *Broker) *Broker {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "killed")
@@ -25,7 +24,7 @@ func receiveToPost(t *testing.T, q *Queue) queue.Message {
 	return msgs[0]
 }
 
-// The receives of messages that were only waiting, or were fetched but not posted, must not count.
+// A receive with CountAtPost must count only if the message was posted.
 func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -91,7 +90,6 @@ func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 	}
 }
 
-// The test kills the process soon after each receive.
 func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{"", ".fifo"} {
@@ -121,7 +119,7 @@ func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 				b.Queue("work" + suffix).Posting(m.ReceiptHandle)
 				b = killed(t, b)
 			}
-			for range 5 { // a message that is only fetched must not be dead-lettered
+			for range 5 { // messages that are only fetched must not be dead-lettered
 				if got := take(t, b.Queue("work"+suffix), 1); len(got) != 0 {
 					t.Fatalf("received a fourth time: %+v", got)
 				}

@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// blockWriter blocks the writer until release is called. Requests wait meanwhile.
+// blockWriter makes requests wait until release is called.
 func blockWriter(t *testing.T, b *Broker) (release func()) {
 	t.Helper()
 	entered, gate := make(chan struct{}), make(chan struct{})
@@ -102,8 +102,8 @@ func suffixOf(q *Queue) string {
 	return ""
 }
 
-// holdPublication runs acts whose requests are committed in one transaction, in order. It calls seen after the
-// commit, before any request is notified.
+// holdPublication runs acts whose requests are committed in one transaction, in order. It calls seen after the commit,
+// before any request is notified.
 func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	t.Helper()
 	release := blockWriter(t, b)
@@ -124,7 +124,6 @@ func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	synctest.Wait()
 }
 
-// A message that is committed but not acknowledged must be invisible.
 func TestUnpublishedRowsAreInvisible(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

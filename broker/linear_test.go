@@ -23,14 +23,14 @@ type linearMessage struct {
 	inFlight bool
 }
 
-// linearState holds the remaining messages in order of sequence number (FIFO) or ID (standard). Equal states then
-// have the same form, which keeps the search short.
+// linearState holds the remaining messages in order of sequence number (FIFO) or ID (standard), so that equal states
+// compare equal, which keeps the search short.
 type linearState struct {
 	messages []linearMessage
 	last     string
 }
 
-// step returns false if the call cannot have its result in this state. On a FIFO queue, in-flight messages block
+// step returns false if the call cannot have this result in this state. On a FIFO queue, in-flight messages block
 // later ones, and sends take effect in order of sequence numbers.
 func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	id, sequence, _ := strings.Cut(call.id, " ")
@@ -73,7 +73,6 @@ func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	return true, linearState{next, s.last}
 }
 
-// The results must be explained by some sequential order of the calls.
 func TestConcurrentCallsAreLinearizable(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {

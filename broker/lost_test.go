@@ -12,7 +12,6 @@ import (
 	"tendril/queue"
 )
 
-// logText is a log that can be read while it is written.
 type logText struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -44,8 +43,7 @@ func rename(t *testing.T, from, to string) {
 	}
 }
 
-// After the files at the paths are removed or replaced, receives and deletes must still work. Once the files are
-// back, all calls must.
+// Receives and deletes must still work. Once the files are back, all calls must.
 func TestLostDataDirectoryRefusesSends(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -154,7 +152,7 @@ func TestLostDataDirectoryRefusesSends(t *testing.T) {
 	}
 }
 
-// Messages must be kept if the directory was only moved, or only the log was removed.
+// Close must keep the messages of a directory that was moved or whose log was removed.
 func TestLostDataDirectoryIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	t.Run("moved", func(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// Once the broker is idle, all timers must stop too.
 func TestTidy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -77,7 +76,6 @@ func TestTidy(t *testing.T) {
 	})
 }
 
-// A busy writer must also return the disk space of a backlog.
 func TestTidyWhileBusy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -120,14 +118,13 @@ func TestTidyWhileBusy(t *testing.T) {
 		if pages := integer(`PRAGMA page_count`); pages > slackPagesBusy+512 || pages > backlog/2 {
 			t.Errorf("the file has %d pages, and had %d with the backlog", pages, backlog)
 		}
-		// Two IDs per second are sent for five minutes, plus those until the next cleanup step.
+		// Two IDs per second are sent for five minutes, plus the IDs sent until the next cleanup step.
 		if ids := integer(`SELECT count(*) FROM dedup`); ids < 600 || ids > 610 {
 			t.Errorf("%d deduplication ids are remembered, of %d", ids, n)
 		}
 	})
 }
 
-// The log and the reserve file must be truncated.
 func TestLongLogIsCut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

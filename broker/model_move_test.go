@@ -12,7 +12,6 @@ import (
 	"tendril/queue"
 )
 
-// modelTask is the state of a move task. The test observes which messages have moved and checks them against it.
 type modelTask struct {
 	handle        string
 	to            string // "" means that each message moves to its source
@@ -22,7 +21,7 @@ type modelTask struct {
 	moved, toMove int64
 	began, acted  time.Time // acted is when the task last made progress or restarted
 	unknown       bool
-	// touched contains FIFO groups with a message that was not visible all the time.
+	// touched contains the FIFO groups with a message that was not visible at some time.
 	touched map[string]bool
 }
 

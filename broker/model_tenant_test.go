@@ -12,7 +12,6 @@ import (
 
 var modelGroups = []string{"", "a", "b", "c"}
 
-// modelTenants models the fair receives of a queue: which tenants are noisy, and why.
 type modelTenants struct {
 	// known is false if the set of noisy tenants depends on the order of simultaneous events, or on the broker's
 	// memory.
@@ -36,7 +35,6 @@ func (f *modelTenants) arrive(out []queue.Outgoing) {
 	f.seen = f.seen || slices.ContainsFunc(out, func(o queue.Outgoing) bool { return o.GroupID != "" })
 }
 
-// busy returns the processing time, which decays.
 func (f *modelTenants) busy(now time.Time, which func(modelFlight) bool) (sum float64) {
 	for _, d := range f.done {
 		if which(d) {
@@ -63,9 +61,9 @@ func (f *modelTenants) ended(m *model, at time.Time, flights []*modelled) {
 		const sure = 1 + 1e-9
 		switch {
 		case x.group == "":
-		case own > 0.1*all*sure: // certain for every order in which the flights ended
+		case own > 0.1*all*sure: // regardless of the order in which the flights ended
 			f.noisy[x.group] = true
-		case own*sure > 0.1*(earlier+now) && !f.noisy[x.group]: // depends on the order in which the flights ended
+		case own*sure > 0.1*(earlier+now) && !f.noisy[x.group]: // only if this flight ended first
 			f.known = false
 		}
 	}
@@ -99,7 +97,6 @@ func (m *model) endFlightsOf(list ...*modelled) {
 	}
 }
 
-// inFlight returns the numbers of messages in flight of the tenant and of the whole queue.
 func (m *model) inFlight(place, tenant string) (own, all int) {
 	for _, x := range m.in(place) {
 		if !x.until.IsZero() {
@@ -136,7 +133,7 @@ func (m *model) beginFair(place string) (visible []*modelled) {
 	return visible
 }
 
-// expectFair checks the order of tenants: noisy ones come last, except for every tenth message, and the noisy tenant
+// expectFair checks that messages of noisy tenants come last, except for every tenth message, and that the noisy tenant
 // with the fewest messages in flight comes first. waiting are the messages that could be delivered.
 func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs []queue.Message) {
 	f := m.tenants[place]
@@ -179,7 +176,6 @@ func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs [
 	}
 }
 
-// expectFewest checks that no other noisy tenant with messages has fewer in flight.
 func (m *model) expectFewest(t *rapid.T, x *modelled, waiting []*modelled, given map[string]int) {
 	own, _ := m.inFlight(x.place, x.group)
 	for _, other := range waiting {
@@ -191,7 +187,6 @@ func (m *model) expectFewest(t *rapid.T, x *modelled, waiting []*modelled, given
 	}
 }
 
-// flood makes a tenant noisy by many messages in flight.
 func (m *model) flood(t *rapid.T) {
 	if m.fifo || rapid.IntRange(0, 3).Draw(t, "not now") > 0 {
 		t.Skip("no flood")

@@ -16,8 +16,8 @@ import (
 	"tendril/queue"
 )
 
-// TestModel compares the broker with a model, over random histories that include restarts and kills. The model has a
-// queue, its dead-letter queue and a third queue.
+// TestModel compares a queue, its dead-letter queue and a third queue with a model, over random histories that include
+// restarts and kills.
 func TestModel(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -76,7 +76,7 @@ type model struct {
 	tenants  map[string]*modelTenants
 }
 
-// modelTurn is a FIFO group's turn, which comes after the groups whose first message arrived no later than behind.
+// modelTurn places a FIFO group after the groups whose first message arrived no later than behind.
 type modelTurn struct {
 	behind, given int
 	lastGiven     int // value of given at the last delivery, until behind is known
@@ -270,7 +270,6 @@ func (m *model) gaveOut(place, group string) {
 
 func (x *modelled) over() bool { return x.place == modelWork && x.count-x.base >= modelMax }
 
-// expectStandard checks that a receive returned all messages it could.
 func (m *model) expectStandard(t *rapid.T, place string, limit int, msgs []queue.Message) {
 	good, over := 0, 0
 	for _, x := range m.in(place) {
@@ -333,7 +332,6 @@ func (m *model) dead(x *modelled) {
 	m.ledgers[modelDead].MovedIn++
 }
 
-// expectFIFO checks the exact result of a receive from a FIFO queue.
 func (m *model) expectFIFO(t *rapid.T, place string, limit int, msgs []queue.Message) {
 	var want []string
 	for {
@@ -350,8 +348,8 @@ func (m *model) expectFIFO(t *rapid.T, place string, limit int, msgs []queue.Mes
 	}
 }
 
-// acceptFIFO checks the properties of every receive: a group's messages come in order from its first one, and none
-// come while one is in flight.
+// acceptFIFO checks every receive: messages of a group come in order from the first one, and only while none is in
+// flight.
 func (m *model) acceptFIFO(t *rapid.T, place string, msgs []queue.Message) {
 	if place == modelWork {
 		for _, x := range m.newlyDead() {
@@ -380,7 +378,6 @@ func (m *model) acceptFIFO(t *rapid.T, place string, msgs []queue.Message) {
 	}
 }
 
-// deliverable returns the messages of a group before the first one in flight.
 func (m *model) deliverable(place, group string) (list []*modelled) {
 	for _, x := range m.in(place) {
 		switch {
@@ -526,7 +523,7 @@ func (m *model) tick(t *rapid.T) {
 	m.sleep(t, time.Duration(rapid.SampledFrom([]int{10, 100, 250, 1000, 5000, 20000}).Draw(t, "ms"))*time.Millisecond)
 }
 
-// sleep advances the time. While a task moves messages, it checks the task before any other event can happen.
+// sleep advances the time in small steps while a task moves messages, so that the task is checked before other events.
 func (m *model) sleep(t *rapid.T, d time.Duration) {
 	for d > 0 {
 		step := d
@@ -594,7 +591,7 @@ func (m *model) forget(t *rapid.T, x *modelled) {
 	}
 }
 
-// attempt may record an attempt of a message that has moved to another queue.
+// attempt may record an attempt of a message that has moved since.
 func (m *model) attempt(t *rapid.T) {
 	r := m.receipt(t)
 	m.copies++
@@ -606,7 +603,7 @@ func (m *model) attempt(t *rapid.T) {
 	}
 }
 
-// checkNoOrphans first waits until purged messages are cleaned up.
+// checkNoOrphans first waits for the cleanup of purged messages.
 func (m *model) checkNoOrphans() {
 	time.Sleep(5 * time.Second)
 	synctest.Wait()

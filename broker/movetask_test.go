@@ -221,7 +221,7 @@ func TestG7MoveTaskLeavesWhatIsInFlightOrHasNoSource(t *testing.T) {
 	})
 }
 
-// Purged rows stay on disk for a while, and the task must skip them.
+// Purged rows stay on disk for a while.
 func TestG7MoveTaskPassesOverWhatWasPurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, nil)

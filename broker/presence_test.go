@@ -80,7 +80,7 @@ func TestMissingDatabaseIsRefused(t *testing.T) {
 	}
 }
 
-// The first messages may be only in the write-ahead log, so a missing log must be refused.
+// The first messages may be only in the write-ahead log.
 func TestLostLogIsRefused(t *testing.T) {
 	t.Parallel()
 	dir, copied := t.TempDir(), t.TempDir()

@@ -2,5 +2,5 @@
 
 package broker
 
-// Under the race detector, SQLite translated to Go is ten times slower, so tests repeat less often.
+// With the race detector, SQLite translated to Go is ten times slower, so tests use fewer iterations.
 const underRace = true

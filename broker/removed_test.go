@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// Every message that leaves its queue for good must be reported once, under its original ID.
+// Each message must be reported once, under its original ID.
 func TestRemovedMessagesAreReportedWithTheirCause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkDepth reports the memory, receives compared with a shallow queue, reopening after kill -9, draining, and
-// disk space.
 func BenchmarkDepth(b *testing.B) {
 	const shallow, calls = 100_000, 1000
 	ctx := context.Background()
@@ -60,7 +58,7 @@ func BenchmarkDepth(b *testing.B) {
 
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// TENDRIL_BENCH_BREADTH is the number of queues or groups.
+// breadth returns TENDRIL_BENCH_BREADTH, the number of queues or groups.
 func breadth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_BREADTH")); err == nil {
 		return n
@@ -137,8 +135,7 @@ func manyQueues(b *testing.B, n int) map[string]float64 {
 	return figures
 }
 
-// BenchmarkGroups compares a FIFO queue with many groups and one with ten: receives without locked groups, receives
-// with nine of ten groups locked, and draining.
+// BenchmarkGroups compares a FIFO queue with many groups and one with ten.
 func BenchmarkGroups(b *testing.B) {
 	for _, groups := range []int{10, breadth()} {
 		b.Run(fmt.Sprint("groups=", groups), func(b *testing.B) {

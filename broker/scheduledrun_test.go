@@ -27,7 +27,7 @@ func runOf(name, task string, n int) registry.Run {
 		Message: queue.Outgoing{Body: "x"}}
 }
 
-// enqueueRun enqueues a run. Term 0 means without a lease.
+// enqueueRun enqueues a run; term 0 means without a lease.
 func enqueueRun(ctx context.Context, b *Broker, term int64, run registry.Run) (registry.EnqueueResult, error) {
 	return registry.NewRuns(b.Registry(), registry.Scope{Lease: "tasks"}).Enqueue(ctx, term, run)
 }
@@ -93,7 +93,7 @@ func TestEnqueue(t *testing.T) {
 				t.Errorf("received %+v", got)
 			}
 			remove(t, q, got.ReceiptHandle)
-			// The run must not be enqueued again, although its message is gone.
+			// The run is known although its message is gone.
 			again, err := enqueueRun(t.Context(), b, 0, run)
 			if !again.Already || err != nil || again.Sent != first {
 				t.Errorf("enqueued again %+v, %v; want %+v", again, err, first)
@@ -285,7 +285,7 @@ func TestRegistryIsSynced(t *testing.T) {
 			"swap":  func() error { holdLease(t, b, fmt.Sprint("v", i), 1, false); return nil },
 			"pause": func() error { return runs.SetPaused(t.Context(), "report", "", i%2 == 0) },
 		} {
-			for _, m := range take(t, q, 10) { // so that the last commit was without a sync
+			for _, m := range take(t, q, 10) { // makes the latest commit one without a sync
 				remove(t, q, m.ReceiptHandle)
 			}
 			before := fs.Syncs(walName)
@@ -296,8 +296,7 @@ func TestRegistryIsSynced(t *testing.T) {
 	}
 }
 
-// Whichever file operation fails, a run must be recorded if and only if its message is stored. After a retry there
-// must be one of each.
+// If a file operation fails, a run must be recorded if and only if its message is stored. A retry must complete both.
 func TestEnqueueIsAtomic(t *testing.T) {
 	t.Parallel()
 	for _, code := range []map[string]int32{
@@ -322,8 +321,8 @@ func TestEnqueueIsAtomic(t *testing.T) {
 	}
 }
 
-// enqueueOnce enqueues a run while the n-th file operation after opening fails. It reports whether there were that
-// many operations, and whether a run failed.
+// enqueueOnce enqueues a run while the n-th file operation after opening fails. reached is false if there were fewer
+// operations; refused reports whether a run failed.
 func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (reached, refused bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

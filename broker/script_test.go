@@ -226,7 +226,6 @@ func (s *script) close() {
 	}
 }
 
-// kill leaves the files as kill -9 would.
 func (s *script) kill() {
 	synctest.Wait()
 	s.copies++
@@ -275,7 +274,6 @@ func (s *script) bodyOf(id string) (string, bool) {
 	return "", false
 }
 
-// receive returns a function that formats the result.
 func (s *script) receive(name string, opts map[string]string) func() []string {
 	n, err := strconv.Atoi(cmp.Or(opts["n"], "10"))
 	if err != nil {
@@ -376,7 +374,6 @@ func (s *script) attributes(name string, wanted []string) []string {
 	return out
 }
 
-// ledger omits zeros.
 func (s *script) ledger(name string) []string {
 	l := s.b.TotalLedger()
 	if name != "" {

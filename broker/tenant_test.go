@@ -63,7 +63,7 @@ func TestFairQueueFewOfATenantDoNotWaitForManyOfAnother(t *testing.T) {
 	}
 }
 
-// The noisy tenant has more messages than fit in memory. Later messages of other tenants must be received at once.
+// The noisy tenant has more messages than fit in memory.
 func TestFairQueueLooksBehindADeepBacklog(t *testing.T) {
 	t.Parallel()
 	limits := defaultLimits()

@@ -217,7 +217,7 @@ func TestDelays(t *testing.T) {
 	d.add(10, 1)
 	d.add(30, 1)
 	d.sub(20)
-	d.sub(99) // no delay ends at 99
+	d.sub(99)
 	if d.order[0] != 10 || d.delayed != 4 {
 		t.Error(d.order, d.delayed)
 	}
@@ -243,7 +243,7 @@ func TestDelays(t *testing.T) {
 
 func TestClockIgnoresWallSteps(t *testing.T) {
 	t.Parallel()
-	// Setting the wall clock after opening must not change the conversion of stored times.
+	// Setting the wall clock must not change the conversion of stored times.
 	start := time.Now()
 	c := clock{start: start, anchor: start.Add(-24 * time.Hour).UnixMilli()}
 	if now := c.now(); now < 0 || now > int64(time.Hour) {
@@ -272,7 +272,7 @@ func TestWaiters(t *testing.T) {
 	if !woken(a) || woken(b) {
 		t.Error("the first comes first")
 	}
-	l.leave(a) // the woken receive leaves without looking, so the next one must be woken
+	l.leave(a) // a does not look for messages, so leave must wake b
 	if !woken(b) || woken(c) {
 		t.Error("a wake-up was lost")
 	}

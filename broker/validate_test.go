@@ -118,7 +118,6 @@ func TestValidText(t *testing.T) {
 		{"", true}, {"\t\n\r ~\x7f", true}, {"ü", true}, {"\u0085", true}, {"\x0b", false}, {"\x1f", false},
 		{"\ufffd", true}, {"\uffff", false}, {"\xc3", false},
 	} {
-		// An invalid character must be found at any position.
 		for before := range 20 {
 			for _, after := range []int{0, 1, 9} {
 				text := strings.Repeat("a", before) + c.text + strings.Repeat("b", after)
