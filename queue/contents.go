@@ -8,16 +8,16 @@ import "time"
 //
 // Summed over all queues, MovedIn = DeadLettered + MovedOut.
 type Ledger struct {
-	// Sent counts accepted messages. A FIFO duplicate does not count.
+	// Sent counts accepted messages, excluding FIFO duplicates.
 	Sent int64 `json:"sent"`
 	// Done counts deletes by receipt handle.
 	Done int64 `json:"done"`
 	// DeadLettered counts messages dead-lettered by the redrive policy or a worker.
 	DeadLettered int64 `json:"dead_lettered"`
-	// MovedIn counts messages that arrived by dead-lettering or redrive, MovedOut those that left by redrive.
+	// MovedIn counts messages moved here, including dead letters; MovedOut counts messages that an operator moved away.
 	MovedIn  int64 `json:"moved_in"`
 	MovedOut int64 `json:"moved_out"`
-	// Expired counts messages that exceeded their retention period.
+	// Expired counts messages past their retention period or deadline.
 	Expired int64 `json:"expired"`
 	// Purged counts messages removed by an operator.
 	Purged int64 `json:"purged"`
@@ -26,8 +26,7 @@ type Ledger struct {
 	Visible  int64 `json:"visible"`
 	Delayed  int64 `json:"delayed"`
 	InFlight int64 `json:"in_flight"`
-	// Damaged counts messages that fail their checksum and are not delivered. A damaged message is detected when it
-	// is received, listed or moved.
+	// Damaged counts messages found to fail their checksum. They are not delivered.
 	Damaged int64 `json:"damaged,omitempty"`
 }
 
@@ -57,14 +56,13 @@ func (s *Selection) IsZero() bool {
 
 // ReasonGroup is a group of messages in a queue that last failed for the same reason.
 type ReasonGroup struct {
-	// Reason is the status and the first line of the response, with # for numbers and * for IDs, as in "HTTP 422 no
-	// customer #". It is "" for messages without attempts.
+	// Reason is the result of [FailureGroup], such as "HTTP 422 no customer #"; "" for messages without attempts.
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
-	// First and Last are when the oldest and newest message were dead-lettered or, in other queues, last failed. They
-	// are zero for messages without attempts.
+	// First and Last are the times at which the oldest and newest message were dead-lettered or, in other queues, last
+	// failed; zero for messages without attempts.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
-	// Hours counts the messages by the hour of that time. The last element is the current hour.
+	// Hours counts the messages by the hour of that time; the last element is the current hour.
 	Hours [24]int `json:"hours"`
 }

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// AttributeReason is the message attribute that records why a message was dead-lettered, as a [Failure] in JSON. It
-// is never sent to apps.
+// AttributeReason is the message attribute that records why a message was dead-lettered, as a [Failure] in JSON. Apps
+// never receive it.
 const AttributeReason = "tendril.reason"
 
 const (
@@ -44,10 +44,10 @@ type DeadLetter struct {
 	Failure Failure
 }
 
-// Outgoing returns the message to send to the dead-letter queue: the original with the attribute [AttributeReason].
-// On a FIFO queue its deduplication ID is the message ID, as when SQS dead-letters a message. If the message would
-// become too large, the answer and then the reason are truncated, but never the original. If even the shortest
-// attribute does not fit, Outgoing returns false.
+// Outgoing returns the message to send to the dead-letter queue: the original with the attribute [AttributeReason]. On
+// a FIFO queue, its deduplication ID is the message ID, as when SQS dead-letters a message. To make the message fit,
+// Outgoing truncates the answer and then the reason. fits is false if it still is too large or already has 10
+// attributes.
 func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	m := d.Message
 	out = Outgoing{Body: m.Body, GroupID: m.GroupID, TraceHeader: m.TraceHeader}
@@ -109,8 +109,8 @@ func sanitize(text string, n int) string {
 	return text
 }
 
-// CutReason returns the attributes without [AttributeReason], and the failure in that attribute, or nil if it is
-// missing or invalid. Any sender can write the attribute, so do not trust its content.
+// CutReason returns the attributes without [AttributeReason], and the failure in it, or nil if it is missing or
+// invalid. Any sender can write the attribute, so do not trust its content.
 func CutReason(attributes []Attribute) (others []Attribute, f *Failure) {
 	i := slices.IndexFunc(attributes, func(a Attribute) bool { return a.Name == AttributeReason })
 	if i < 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// attributesOf returns n attributes, sorted by name.
 func attributesOf(n int) (all []Attribute) {
 	for i := range n {
 		all = append(all, Attribute{Name: fmt.Sprint("a", i), Type: "Number", Value: fmt.Sprint(i)})
@@ -107,7 +106,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 	}
 }
 
-// The content was written by another sender and must be ignored. Other attributes are kept.
+// Another sender wrote the content.
 func TestCutReasonOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, a := range []Attribute{
@@ -124,7 +123,7 @@ func TestCutReasonOfOthers(t *testing.T) {
 	}
 }
 
-// For any response, the attribute is valid JSON, contains only permitted characters and fits.
+// The attribute must be valid JSON, contain only permitted characters and fit.
 func FuzzReasonIsTextThatSQSTakes(f *testing.F) {
 	f.Add("HTTP 500", "no such order", 3)
 	f.Add("\xff\xfe", "\ufffe\U0001ffff\x7f\x00", MaxMessageSize)

@@ -72,8 +72,7 @@ const (
 	CodeSignatureDoesNotMatch = "SignatureDoesNotMatch"
 	// CodeUnreachable means that the queue did not respond.
 	CodeUnreachable = "Unreachable"
-	// CodeStorageFull means that the disk of the embedded queue is too full for sends. Receives and deletes still
-	// work.
+	// CodeStorageFull means that the disk of the embedded queue is too full for sends. Receives and deletes still work.
 	CodeStorageFull = "StorageFull"
 	// CodeStorageFailed means that a disk write failed. Requests fail until the store has been reopened.
 	CodeStorageFailed = "StorageFailed"
@@ -100,8 +99,7 @@ const MaxBatch = 10
 // types and values of attributes.
 const MaxMessageSize = 1 << 20
 
-// CheckEntries returns an error if a batch is empty or has too many entries. kind is an entry's name in the SQS
-// model.
+// CheckEntries returns an error if a batch is empty or too large. kind is an entry's name in the SQS model.
 func CheckEntries(n int, kind string) error {
 	if n == 0 {
 		return Errorf(CodeEmptyBatchRequest, "There should be at least one %s in the request.", kind)

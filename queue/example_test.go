@@ -7,14 +7,14 @@ import (
 	"tendril/queue"
 )
 
-// Errors of a queue have SQS error codes.
+// Errors have SQS error codes.
 func ExampleError() {
 	err := fmt.Errorf("sending: %w", queue.Errorf(queue.CodeStorageFull, "The disk is full."))
 	fmt.Println(errors.Is(err, &queue.Error{Code: queue.CodeStorageFull}))
 	// Output: true
 }
 
-// Attributes count toward the size of a message.
+// Attributes count toward the message size.
 func ExampleOutgoing_Size() {
 	m := queue.Outgoing{Body: "resize 17", Attributes: []queue.Attribute{{Name: "kind", Type: "String", Value: "image"}}}
 	fmt.Println(m.Size(), "of", queue.MaxMessageSize, "bytes")

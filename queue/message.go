@@ -133,8 +133,8 @@ type VisibilityChange struct {
 	Unread bool
 }
 
-// ParseRedrivePolicy returns the dead-letter queue's name and the maxReceiveCount in a RedrivePolicy attribute, or ""
-// and 0 for those that are missing.
+// ParseRedrivePolicy returns the dead-letter queue's name and the maxReceiveCount in a RedrivePolicy attribute; "" or 0
+// if missing.
 func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int) {
 	var p struct {
 		Target string          `json:"deadLetterTargetArn"`
@@ -170,7 +170,7 @@ const AttributeNotBefore = "tendril.not_before"
 type Run struct {
 	// Path is the URL path to post to. Any sender can write it.
 	Path string
-	// Time is when the run was due. ID belongs to a manually requested run. Each may be "".
+	// Time is the time the run was due; ID is only set for a manually requested run. Each may be "".
 	Task, Time, ID string
 	// ScheduledAt is Time, in whole seconds; zero if Time is not in [RunTimeLayout].
 	ScheduledAt time.Time

@@ -12,13 +12,13 @@ const MaxPath = 2048
 
 var errTooLong = fmt.Errorf("it is longer than %d bytes", MaxPath)
 
-// maxDecoding is how many times a path is decoded while it is checked.
+// maxDecoding limits the nesting of percent-escapes.
 const maxDecoding = 5
 
 // ParsePath validates an untrusted path with an optional query, such as a periodic task's url, and returns it as a
 // request target. A valid path cannot leave the configured host: it starts with one slash and has no double slash,
 // backslash, dot-dot segment or control byte, even after repeated percent-decoding. It has no fragment and at most
-// [MaxPath] bytes. The error states the violated rule without repeating the path.
+// [MaxPath] bytes. The error does not repeat the path.
 func ParsePath(raw string) (string, error) {
 	switch {
 	case len(raw) > MaxPath:
@@ -46,8 +46,8 @@ func ParsePath(raw string) (string, error) {
 	return target, nil
 }
 
-// decodePath decodes the path once, as servers do. To be safe with careless servers, it decodes it repeatedly and
-// checks each result.
+// decodePath decodes the path once, as servers do. It also checks the results of further decoding, because some servers
+// decode a path repeatedly.
 func decodePath(path string) (string, error) {
 	if err := checkPath(path); err != nil {
 		return "", err

@@ -11,8 +11,8 @@ import (
 
 const maxFailureGroup = 200 // in bytes
 
-// FailureGroup returns a text that is the same for similar failures: the status, or without one the [Result]'s
-// reason, and the first line of the response, without numbers and IDs.
+// FailureGroup returns a text that is the same for similar failures: the HTTP status, if it means failure, or the
+// [Result]'s reason, then the error message or first line of the response, with # for numbers and * for IDs.
 func FailureGroup(status int, reason, answer string) string {
 	message := withoutIDs(headline(answer))
 	text := withoutIDs(reason) + " " + message
@@ -80,7 +80,7 @@ var (
 	aNumber = regexp.MustCompile(`\d+`)
 )
 
-// mixedID is the length from which a mix of letters and digits counts as an ID, as in "order_8f3a21".
+// mixedID is the minimum length of a mix of letters and digits to count as an ID, as in "order_8f3a21".
 const mixedID = 6
 
 func wordWithoutIDs(word string) string {

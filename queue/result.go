@@ -30,7 +30,7 @@ func (o Outcome) String() string {
 	return names[o]
 }
 
-// Instruction says what to do with a message after its delivery, as requested by the app or a setting.
+// Instruction is an action for a message after its delivery, requested by the app or a setting.
 type Instruction uint8
 
 // The instructions that a delivery can result in.

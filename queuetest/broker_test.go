@@ -11,8 +11,8 @@ import (
 	"tendril/queuetest"
 )
 
-// The suite runs twice: in process with virtual time, and over the SQS protocol through the adapter for Amazon SQS. A
-// check that fails only in the second run indicates a fault in the protocol.
+// The suite runs in process with virtual time, and over the SQS protocol through the adapter for Amazon SQS. A check
+// that fails only in the second run indicates a fault in the protocol.
 
 func TestBrokerConforms(t *testing.T) {
 	t.Parallel()
@@ -53,7 +53,6 @@ func (s brokerServer) Handle(name string) queuetest.Queue {
 	return brokerQueue{s.Queue(name), s.Broker}
 }
 
-// brokerQueue adds administrative methods, to implement [queuetest.Queue].
 type brokerQueue struct {
 	*broker.Queue
 	b *broker.Broker

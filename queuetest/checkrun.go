@@ -29,7 +29,7 @@ type Queue interface {
 
 // Server creates queues.
 type Server interface {
-	// Create creates a queue. If attrs is nil, it has the default attributes of SQS.
+	// Create creates a queue. nil attrs mean the default attributes of SQS.
 	Create(ctx context.Context, name string, attrs map[string]string) (Queue, error)
 	// Handle returns a queue that may not exist.
 	Handle(name string) Queue
@@ -42,7 +42,7 @@ type check struct {
 	run  func(e *checkRun)
 }
 
-// checkRun runs one check. Its methods end the check when they fail.
+// checkRun is the state of one run of a check.
 type checkRun struct {
 	ctx            context.Context
 	server         Server
@@ -54,7 +54,7 @@ type checkRun struct {
 
 	mu       sync.Mutex
 	failures []string
-	// validUntil is when the observed state ends; zero means never.
+	// validUntil is the time at which the observed state may end; zero means never.
 	validUntil time.Time
 }
 
@@ -80,8 +80,8 @@ func (e *checkRun) execute(c check) (inTime bool) {
 	return true
 }
 
-// validFor announces that the observed state, such as invisibility, lasts only for d. A check that fails later runs
-// again.
+// validFor announces that the observed state, such as invisibility, lasts only for d. A failure after that repeats the
+// check.
 func (e *checkRun) validFor(d time.Duration) { e.validUntil = time.Now().Add(d) }
 
 func (e *checkRun) endValidity() { e.validUntil = time.Time{} }
@@ -185,7 +185,7 @@ func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	return sent
 }
 
-// wantRefused requires that all messages are rejected, individually or as a call, with one of the codes; without
+// wantRefused requires that all messages are rejected, individually or as a call, with one of the codes or, without
 // codes, with any.
 func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, codes ...string) {
 	sent, err := q.Send(e.ctx, msgs)
@@ -217,7 +217,7 @@ func (e *checkRun) wantCode(what string, err error, codes ...string) {
 // short is the shortest visibility timeout of SQS other than 0.
 const short = time.Second
 
-// soon returns the SQS maximum, because a busy server may be slow, or less if the server is known to fail the check.
+// soon returns the maximum wait of SQS, because a busy server may be slow, or less if the check is expected to fail.
 func (e *checkRun) soon() time.Duration {
 	if e.expectsFailure {
 		return 5 * time.Second

@@ -98,7 +98,7 @@ func pollChecks() []check {
 	}
 }
 
-// within has a limit only to detect endless waiting.
+// within limits do only to detect endless waiting.
 func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
@@ -108,20 +108,20 @@ func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	}
 }
 
-// later starts a goroutine, which must finish before the check ends.
+// later calls do in another goroutine after d. The check must wait for its effect.
 func (e *checkRun) later(d time.Duration, do func()) {
 	time.AfterFunc(d, do)
 }
 
-// sendLater sends a message. It can be called outside the check's goroutine.
+// sendLater can be called outside the check's goroutine.
 func (e *checkRun) sendLater(q Queue, body string) {
 	if sent, err := q.Send(e.ctx, []queue.Outgoing{text(body)}); err != nil || sent[0].Err != nil {
 		e.errorf("sending %q: %v, %v", body, sent, err)
 	}
 }
 
-// Several receivers wait for more messages than one call can return. No message may be received twice, unless the
-// suite sets Repeats.
+// checkManyPolls has several receivers wait for more messages than one call can return. Every message must be received,
+// and only once unless the suite sets Repeats.
 func checkManyPolls(e *checkRun) {
 	const receivers, messages = 4, 60
 	q := e.create(nil)

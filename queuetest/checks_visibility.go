@@ -186,7 +186,7 @@ func checkHidden(e *checkRun) {
 	e.wantEmpty("it is hidden again", q)
 }
 
-// If the suite sets UncountsUnread, a queue must uncount each receive only once, and receipt handles must stay valid.
+// If the suite sets UncountsUnread, each receive must be uncounted only once, and receipt handles must stay valid.
 func checkUnread(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("3", attrs{"FifoQueue": "true"}, grouped("g", "1", "b"))
 	giveBack := func(m queue.Message, hide time.Duration) error {

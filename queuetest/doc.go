@@ -1,17 +1,11 @@
 // Package queuetest checks implementations of a queue.
 //
 // [Suite] is a conformance suite of documented or observed SQS behavior. It runs against any type that implements
-// [Queue]. The embedded queue and the adapter for Amazon SQS pass the same suite, so a worker cannot tell them apart:
-//
-//	Suite ─┬─> broker, in process, in virtual time
-//	       ├─> aws ── HTTP ──> sqsapi ──> broker
-//	       └─> aws ── HTTP ──> moto, ElasticMQ and MiniStack (third party)
-//
-// [Suite.Differs] lists the known deviations of a server. These checks still run, are reported as skipped, and fail
-// the suite if they pass. Checks that take minutes run only in virtual time.
+// [Queue]. The embedded queue and the adapter for Amazon SQS pass the same suite, so a worker cannot tell them apart.
+// [Suite.Differs] lists the known deviations of a server.
 //
 // [Fake] is an in-memory queue that fails on command.
 //
-// Checks run in parallel and share no state, not even queue names. They do not need a fast machine: a check that was
-// too slow to observe a short-lived state runs again. The golden exchanges in package sqsapi cover the wire protocol.
+// Checks run in parallel, share no state and do not need a fast machine: a check that was too slow to observe a
+// short-lived state runs again. The golden exchanges in package sqsapi cover the wire protocol.
 package queuetest

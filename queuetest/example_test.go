@@ -9,7 +9,7 @@ import (
 	"tendril/queuetest"
 )
 
-// consume is the code under test: it receives, processes and deletes a message.
+// consume is the code under test.
 func consume(ctx context.Context, q *queuetest.Fake) error {
 	messages, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1})
 	if err != nil || len(messages) == 0 {
@@ -21,7 +21,7 @@ func consume(ctx context.Context, q *queuetest.Fake) error {
 	return nil
 }
 
-// The fake fails on command, so that a test can check how its code reacts.
+// The fake fails on command, so a test can check how its code reacts.
 func ExampleFake() {
 	ctx := context.Background()
 	q := queuetest.NewFake(&queuetest.FakeOptions{Visibility: time.Nanosecond})

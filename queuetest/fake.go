@@ -13,8 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// Fake is an in-memory queue like SQS, for tests of code that uses a queue. It uses only the time package, so
-// timeouts, long polls and latencies work in testing/synctest bubbles.
+// Fake is an in-memory queue like SQS, for tests of code that uses a queue. Its timeouts, long polls and latencies work
+// in testing/synctest bubbles.
 //
 // It behaves like SQS for a consumer:
 //
@@ -39,8 +39,8 @@ type Fake struct {
 	open     int // number of receives in progress
 	stale    int // number of visibility changes
 
-	// waiting contains a channel for each long poll, the longest first. Closing a channel wakes its poll. alarm wakes
-	// all polls at alarmAt, when a message becomes visible; alarmAt is zero while alarm is not set.
+	// waiting contains a channel for each long poll, the longest first; closing it wakes the poll. alarm wakes all
+	// polls at alarmAt, when a message becomes visible. alarmAt is zero while alarm is not set.
 	waiting []chan struct{}
 	alarm   *time.Timer
 	alarmAt time.Time
@@ -338,7 +338,7 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 	}
 }
 
-// take receives messages. If none is visible, next is when one becomes visible.
+// take receives messages. If no message is visible, next is the time at which one becomes visible.
 func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Message, next time.Time) {
 	f.compact()
 	locked := map[string]bool{}

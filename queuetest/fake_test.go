@@ -12,7 +12,6 @@ import (
 	"tendril/queue"
 )
 
-// fakeHarness adds methods for frequent calls.
 type fakeHarness struct {
 	*Fake
 	t *testing.T
@@ -34,7 +33,6 @@ func (f fakeHarness) send(groups ...string) {
 	}
 }
 
-// wantReceived receives without waiting.
 func (f fakeHarness) wantReceived(n int, visibility time.Duration, want ...string) []queue.Message {
 	f.t.Helper()
 	msgs, err := f.Receive(f.t.Context(), queue.ReceiveRequest{Max: n, Visibility: &visibility})

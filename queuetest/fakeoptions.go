@@ -79,9 +79,8 @@ const (
 type FakeMessage struct {
 	ID, Body, GroupID string
 	Place             FakePlace
-	// Receives is the receive count.
-	Receives int
-	// VisibleAt is when the message became or becomes visible.
+	Receives          int
+	// VisibleAt is the time at which the message became or becomes visible.
 	VisibleAt time.Time
 	SentAt    time.Time
 }

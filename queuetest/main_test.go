@@ -7,7 +7,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestMain allows many tests at once, because checks in real time spend most of their time waiting.
+// Checks in real time spend most of their time waiting, so many tests run at once.
 func TestMain(m *testing.M) {
 	testpeer.Parallel(64)
 	os.Exit(testpeer.Contained(m, "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=not a secret",

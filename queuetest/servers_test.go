@@ -7,7 +7,6 @@ import (
 	"tendril/queuetest"
 )
 
-// Third-party servers are called through the adapter for Amazon SQS.
 func TestServersConform(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -36,7 +35,6 @@ func TestServersConform(t *testing.T) {
 	}
 }
 
-// The keys of motoDiffers are names of checks.
 var motoDiffers = map[string]string{
 	"queue: a standard queue has no attributes for high throughput":         "they are accepted",
 	"C4 dead letters: without a count there are ten receives":               "the policy is refused",

@@ -8,7 +8,6 @@ import (
 	"tendril/queuetest"
 )
 
-// sqsServer calls a server through the adapter for Amazon SQS.
 type sqsServer struct {
 	t         testing.TB
 	sqs       *aws.SQS

@@ -69,8 +69,7 @@ func TestExecuteRepeatsACheckThatWasTooLate(t *testing.T) {
 	})
 }
 
-// brokenQueue accepts every call and reports no errors, but stores nothing and is slow. Every check must fail with
-// it.
+// brokenQueue accepts every call and reports no errors, but stores nothing and is slow.
 type brokenQueue struct{}
 
 func (brokenQueue) Create(context.Context, string, map[string]string) (Queue, error) {

@@ -32,8 +32,7 @@ type KeyPair struct {
 	// Name consists of 1 to 64 letters, digits, "_", "-" and ".".
 	Name string `json:"name"`
 	// AccessKeyID is unique within the file. It is not secret.
-	AccessKeyID string `json:"access_key_id"`
-	// SecretAccessKey signs requests.
+	AccessKeyID     string `json:"access_key_id"`
 	SecretAccessKey Secret `json:"secret_access_key"`
 	// SessionToken must accompany each request, unless it is "".
 	SessionToken Secret `json:"session_token,omitempty"`
@@ -154,8 +153,8 @@ func redactValue(err error) error {
 	return errors.New("invalid JSON")
 }
 
-// Create generates a key pair and adds it to a file, which it creates with mode 0600 if missing. Of k, it uses only
-// Name, Allow, Queues and Expires. A key pair that expires gets a session token.
+// Create generates a key pair and adds it to a file, which it creates with mode 0600 if missing. It uses only the Name,
+// Allow, Queues and Expires of k. A key pair that expires gets a session token.
 func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
 	pairs, err := k.complete(path, now)
 	if err != nil {
@@ -186,7 +185,7 @@ func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
 	return pairs, k.check()
 }
 
-// Revoke removes a key pair from a file by name or access key ID. It returns an error if there is no such key pair.
+// Revoke removes a key pair from a file by name or access key ID. It returns an error if the key pair is missing.
 func Revoke(path, name string) error {
 	kept, err := without(path, name)
 	if err != nil {
@@ -309,8 +308,8 @@ func (k *Keyring) refresh() {
 var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is not signed with credentials that are "+
 	"valid here. Check the access key, the secret key and the clock of the caller.")
 
-// Claims reports whether the request's headers are well formed, current and name a valid key pair. It does not check
-// the signature.
+// Claims reports whether the request's headers are well formed and current, and name a valid key pair. It does not
+// check the signature.
 func (k *Keyring) Claims(r *http.Request) bool {
 	_, _, ok := k.claim(r)
 	return ok
@@ -325,8 +324,7 @@ func (k *Keyring) claim(r *http.Request) (s signature, pair KeyPair, ok bool) {
 	return s, pair, ok
 }
 
-// Verify returns the caller who signed the request with this body. It returns the same [*queue.Error] for every
-// failure.
+// Verify returns the caller who signed the request with this body. All failures return the same [*queue.Error].
 func (k *Keyring) Verify(r *http.Request, body []byte) (*Caller, error) {
 	s, pair, ok := k.claim(r)
 	if !ok {

@@ -84,7 +84,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	}
 }
 
-// Revoked key pairs must be rejected at once. A broken file must not change the key pairs.
+// A broken file must not change the key pairs.
 func TestKeyringFollowsItsFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "credentials.json")

@@ -35,7 +35,6 @@ type signature struct {
 	query                       bool
 }
 
-// readSignature reads a request's signature. ok is false if it is missing or malformed.
 func readSignature(r *http.Request) (s signature, ok bool) {
 	header, query := r.Header.Get("Authorization"), r.URL.Query()
 	switch {
