@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// authorize checks the caller's permission for the queue name, or "" for actions without a queue. A caller without
+// authorize checks the caller's permission for a queue; name is "" for actions without a queue. A caller without
 // permission does not learn whether the queue exists.
 func (x *actionCall) authorize(name string) error {
 	arn := ""
@@ -50,8 +50,8 @@ func (h *Handler) isToken(given string) bool {
 	return h.token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(h.token)) == 1
 }
 
-// Anonymous reports whether a request's headers lack the required credentials. Such a request is refused, whatever
-// its body contains.
+// Anonymous reports whether a request's headers lack the required credentials. Such a request is refused,
+// whatever its body contains.
 func (h *Handler) Anonymous(r *http.Request) bool {
 	if proof.Knows(r, h.token) {
 		return false

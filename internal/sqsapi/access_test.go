@@ -231,7 +231,6 @@ func TestSocketsAnswerToAnyHost(t *testing.T) {
 	}
 }
 
-// The signature of a Query request may be in the headers or in the URL.
 func TestSignedQueryRequests(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "credentials.json")
@@ -291,7 +290,6 @@ func TestSignedQueryRequests(t *testing.T) {
 }
 
 // Any local user can call a loopback endpoint, so becoming the leader and enqueueing runs must require the token.
-// Queues must not.
 func TestRegistryAsksForItsToken(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &Options{RegistryToken: "0123456789abcdef"})
@@ -317,7 +315,7 @@ func TestRegistryAsksForItsToken(t *testing.T) {
 	mustCall(t, h, "ListQueues", "{}")
 }
 
-// With signed requests, a key pair with all permissions must replace the token.
+// A key pair with all permissions must replace the token.
 func TestRegistryOfSignedRequests(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "credentials.json")

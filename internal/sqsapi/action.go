@@ -12,8 +12,8 @@ import (
 	"tendril/queue"
 )
 
-// action is independent of the protocol. The protocol decodes a request into the value that request returns, passes
-// it to run, and encodes the response.
+// action is one action of the API. Each protocol decodes a request into the value that request returns, passes it to
+// run, and encodes the response.
 type action struct {
 	request func() any
 	run     func(x *actionCall, request any) (response any, err error)
@@ -78,8 +78,7 @@ func (x *actionCall) exists(name string) error {
 
 type nothing struct{}
 
-// typed returns an action that runs f. If the request names a queue, the action sets x.queue. It authorizes the
-// caller before it runs f.
+// typed returns an action that sets x.queue if the request names a queue, authorizes the caller, and runs f.
 func typed[Request, Response any](f func(*actionCall, *Request) (*Response, error)) action {
 	return action{
 		request: func() any { return new(Request) },

@@ -120,8 +120,7 @@ type listQueuesResponse struct {
 	NextToken string   `json:",omitempty"`
 }
 
-// As in SQS, listDeadLetterSourceQueuesResponse differs from the response to ListQueues: the name of its list starts
-// in lower case, and the list is present even if empty.
+// As in SQS, the name of the list starts in lower case, unlike in ListQueues, and the list is present even if empty.
 type listDeadLetterSourceQueuesResponse struct {
 	QueueURLs []string `json:"queueUrls" query:"QueueUrl"`
 	NextToken string   `json:",omitempty"`

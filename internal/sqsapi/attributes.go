@@ -27,7 +27,7 @@ type messageAttribute struct {
 // attributeList is sorted by name. In JSON, it is an object.
 type attributeList []messageAttribute
 
-// sort sorts the list. Of several attributes with the same name, it keeps the last.
+// sort sorts the list. Of attributes with the same name, it keeps the last.
 func (l *attributeList) sort() {
 	slices.SortStableFunc(*l, func(a, b messageAttribute) int { return strings.Compare(a.name, b.name) })
 	distinct := (*l)[:0]
@@ -48,8 +48,7 @@ func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	return json.MarshalEncode(to, object)
 }
 
-// toQueue checks only whether the value is in the string or the binary field, because the result does not show that.
-// The broker validates the rest.
+// toQueue checks only which fields are set, because the result does not show that. The broker validates the rest.
 func (l attributeList) toQueue() ([]queue.Attribute, error) {
 	if len(l) == 0 {
 		return nil, nil
@@ -128,7 +127,7 @@ func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attr
 	return selected
 }
 
-// appendBodyMD5 appends a digest that clients verify. It detects corruption, not attacks.
+// appendBodyMD5 appends a digest that detects corruption, not attacks.
 func appendBodyMD5(dst []byte, body string) []byte {
 	sum := sqswire.BodyMD5(body)
 	return hex.AppendEncode(dst, sum[:])

@@ -21,9 +21,8 @@ import (
 )
 
 // The benchmarks alternate between our server and one that reads the same request and sends a canned reply, so that
-// results do not depend on the machine. "%canned" is our request rate relative to that server's. "%canned-cpu" is the
-// same for processor time, which other load and a slow disk do not affect. Both include the client. Run the
-// benchmarks with -cpu 1 to put client and server on one core.
+// results do not depend on the machine. "%canned" is our request rate relative to that server's, "%canned-cpu" the same
+// for processor time. Both include the client. Use -cpu 1 to run client and server on one core.
 
 var benchBody = strings.Repeat("x", 200)
 
@@ -107,7 +106,7 @@ func newBench(b *testing.B) *bench {
 	return &bench{h: h, ours: newWire(b, h), fake: newWire(b, c), canned: c}
 }
 
-// call makes a request to our server. The response becomes the canned one.
+// call makes a request to our server and records the response for the canned one.
 func (s *bench) call(b *testing.B, action, body string) []byte {
 	answer := s.ours.call(b, action, body)
 	s.canned.mu.Lock()
@@ -124,7 +123,6 @@ func (s *bench) compare(b *testing.B, prepare func(n int), ours, fake func(n int
 	b.ReportMetric(100*cpuShare, "%canned-cpu")
 }
 
-// inTurns returns the time and processor time of other relative to ours.
 func inTurns(b *testing.B, prepare func(n int), ours, other func(n int)) (share, cpuShare float64) {
 	const turns = 10
 	var spent, spentFake, cpu, cpuFake time.Duration
@@ -414,8 +412,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// journal does the minimum of a durable server: one goroutine appends pending data to a file in one write, waits for
-// the disk, and notifies all callers.
+// journal is a minimal durable server: one goroutine appends pending data to a file in one write, waits for the disk,
+// and notifies all callers.
 type journal struct {
 	canned
 	pending chan journaled

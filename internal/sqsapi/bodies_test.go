@@ -30,7 +30,7 @@ func (s *stalled) Read(p []byte) (int, error) {
 
 func (s *stalled) Close() error { return nil }
 
-// For a body with a Content-Length of 6 MB, a buffer of that size must be allocated only once memory is available.
+// A buffer of the announced length must be allocated only once memory is available.
 func TestBodiesWaitingForMemoryCostLittle(t *testing.T) {
 	const length, many = 6 << 20, 50
 	h := newHandler(t, nil)

@@ -10,8 +10,6 @@ import (
 	"time"
 )
 
-// Until the visibility timeout ends, the handle must delete and change the message. Afterwards it must be rejected,
-// in both protocols, alone and in a batch.
 func TestG13FIFOReceiptEndsWithItsVisibility(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ action, json, query string }{
@@ -56,7 +54,6 @@ func TestG13FIFOReceiptEndsWithItsVisibility(t *testing.T) {
 	}
 }
 
-// receiveFIFO receives a message with a visibility timeout of one second.
 func receiveFIFO(t *testing.T, h *Handler, name string) (handle string) {
 	t.Helper()
 	mustCall(t, h, "CreateQueue", `{"QueueName":"`+name+`","Attributes":{"FifoQueue":"true"}}`)

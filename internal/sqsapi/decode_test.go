@@ -188,7 +188,7 @@ func decodeJSON(body []byte, request any) error {
 	return parametersOf(reflect.TypeOf(request).Elem(), "").decodeJSON(body, request)
 }
 
-// blank considers the white space of JSON, which is less than that of package bytes.
+// blank trims the white space of JSON, which is less than bytes.TrimSpace trims.
 func blank(body []byte) bool { return len(bytes.Trim(body, " \t\r\n")) == 0 }
 
 // decodeByLibrary decodes a request with the next version of encoding/json.

@@ -37,7 +37,7 @@ func (f fault) side() string {
 
 const prefixed = "AWS.SimpleQueueService."
 
-// noQueueText and noQueueQueryText are texts on which clients match.
+// Clients match on these texts.
 const (
 	noQueueText      = "The specified queue does not exist."
 	noQueueQueryText = "The specified queue does not exist for this wsdl version."

@@ -124,7 +124,7 @@ func (x *exchange) succeed(act *action, response any) error {
 	return nil
 }
 
-// fail replies with an error. It hides the cause of an internal error from the client.
+// fail replies with an error, but hides the cause of an internal error from the client.
 func (x *exchange) fail(err error) {
 	refusal := asQueueError(err)
 	if refusal == nil {

@@ -90,7 +90,7 @@ func exchanged(t *testing.T, file string) string {
 	for line := range strings.Lines(before) {
 		action, body, _ := strings.Cut(strings.TrimSpace(line), " ")
 		s.replace(mustCall(t, h, action, s.fill(body, verbatim)))
-		synctest.Wait() // wait for all goroutines that the request started
+		synctest.Wait()
 	}
 	w := httptest.NewRecorder()
 	escape := verbatim

@@ -67,8 +67,7 @@ func ofNodeFetch(header http.Header) bool {
 		(language == nil || slices.Equal(language, []string{"*"}))
 }
 
-// browserHeader returns a header, other than allowed, that only browsers send; "" if there is none. Scripts cannot
-// set Sec- headers.
+// browserHeader returns a header, other than allowed, that only browsers send, or "". Scripts cannot set Sec- headers.
 func browserHeader(header http.Header, allowed string) string {
 	for name := range header {
 		if name != allowed && (name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-")) {

@@ -55,7 +55,6 @@ func TestGuardHosts(t *testing.T) {
 	}
 }
 
-// browserAttacks are requests that a web page could cause.
 var browserAttacks = []struct {
 	name    string
 	method  string

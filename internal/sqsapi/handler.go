@@ -79,10 +79,9 @@ func New(b *broker.Broker, opts *Options) *Handler {
 // called more than once.
 func (h *Handler) Stop() { h.stop() }
 
-// ServeHTTP replies with status 403 if a web page could have caused the request, or if the Host header is not
-// accepted. It answers challenges of package proof before these checks.
+// ServeHTTP rejects requests that a web page could have caused or that have an unaccepted Host header. It answers
+// challenges of package proof before these checks.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// Answer proves to a client that this server knows the registry token. Such a challenge is not an SQS request.
 	if proof.Answer(w, r, h.token) {
 		return
 	}

@@ -18,7 +18,6 @@ var update = flag.Bool("update", false, "rewrite the golden files with what the 
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// newHandler returns a handler with an empty broker, which is closed after the test.
 func newHandler(t testing.TB, opts *Options) *Handler {
 	t.Helper()
 	return New(newBroker(t, nil), opts)
@@ -38,7 +37,6 @@ func newBroker(t testing.TB, opts *broker.Options) *broker.Broker {
 	return b
 }
 
-// newServer starts a server with the settings of [Server].
 func newServer(t testing.TB, h *Handler) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)

@@ -59,7 +59,6 @@ func runJava(t *testing.T, variable, version string) {
 	runPeer(t, exec.Command("java", "-cp", jars, "testdata/java/SqsLife.java"))
 }
 
-// The client is a Debian package.
 func TestA8AsyncAwsOfPHP(t *testing.T) {
 	t.Parallel()
 	php := testpeer.Program(t, "php")
@@ -69,7 +68,6 @@ func TestA8AsyncAwsOfPHP(t *testing.T) {
 	runPeer(t, exec.Command(php, "testdata/ordinary_life.php"))
 }
 
-// The first-generation SDK is a Debian package.
 func TestA8RubySDKOfTheQueryProtocol(t *testing.T) {
 	t.Parallel()
 	ruby := testpeer.Program(t, "ruby")

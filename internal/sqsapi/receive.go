@@ -39,8 +39,6 @@ type receivedMessages struct {
 
 func (r *receiveMessageResponse) onTheWire() any { return receivedMessages{} }
 
-// receiveMessage waits for messages for up to the wait time. It stops waiting early if the client disconnects or the
-// handler is stopped.
 func receiveMessage(x *actionCall, in *receiveMessageRequest) (*receiveMessageResponse, error) {
 	request, err := in.prepare()
 	if err != nil {
@@ -73,7 +71,6 @@ type answerRoom struct {
 	held   int64
 }
 
-// Acquire reserves the maximum memory that a receive can need.
 func (a *answerRoom) Acquire(ctx context.Context) error {
 	if err := a.memory.Acquire(ctx, maxAnswerMemory); err != nil {
 		return err
@@ -82,7 +79,6 @@ func (a *answerRoom) Acquire(ctx context.Context) error {
 	return nil
 }
 
-// Keep releases the reserved memory that messages of this total size do not need.
 func (a *answerRoom) Keep(bytes int64) {
 	if unused := a.held - copies*bytes; unused > 0 {
 		a.memory.Release(unused)

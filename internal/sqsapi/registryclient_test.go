@@ -40,7 +40,6 @@ func clientTo(t testing.TB, url string) *RegistryClient {
 	return NewRegistryClient(url, registry.Scope{}, Identity{}, &http.Client{Transport: transport})
 }
 
-// newRegistry returns a client of a broker that has one queue of each type.
 func newRegistry(t testing.TB) (*RegistryClient, *broker.Broker) {
 	t.Helper()
 	b := newBroker(t, nil)

@@ -18,7 +18,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newClient returns an SDK client, which verifies the digests of bodies.
 func newClient(t testing.TB) *sqs.Client {
 	t.Helper()
 	return clientOf(t, newServer(t, newHandler(t, nil)))

@@ -97,8 +97,8 @@ func batchSize(entries []sendEntry) (size int) {
 	return size
 }
 
-// prepare returns the message to send, and the part of its result that is known before the send. trace is the
-// request's trace header.
+// prepare returns the message to send and the part of its result that is known before the send. trace is the request's
+// trace header.
 func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepted, err error) {
 	if o.MessageBody == "" {
 		return message, answer, missing("MessageBody")

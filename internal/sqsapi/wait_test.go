@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// poll makes a long poll of 20 seconds.
 func poll(ctx context.Context, h *Handler) <-chan polled {
 	done := make(chan polled, 1)
 	go func() {

@@ -50,7 +50,6 @@ func (e *Error) Error() string {
 
 // Limits restricts the input of a [Reader]. Zero means no limit.
 type Limits struct {
-	// Depth is the maximum nesting.
 	Depth int
 	// Values is the maximum number of values, counted by commas and opening brackets. Without a limit, a short text
 	// can require a hundred times its size in memory.
@@ -338,7 +337,7 @@ func (r *Reader) unescape(s string, offset int) string {
 	}
 }
 
-// codeUnit decodes the \uXXXX at the start of s. It returns -1 if there is none.
+// codeUnit decodes the \uXXXX at the start of s, or returns -1 if absent.
 func codeUnit(s string) rune {
 	if len(s) < 6 || s[:2] != `\u` {
 		return -1
