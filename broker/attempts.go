@@ -32,9 +32,8 @@ const (
 	keptAnswer = 1 << 10
 	keptText   = 512
 	// A batch is written when it has attemptBatch attempts, or attemptLinger after its first one.
-	attemptBatch  = 256
-	attemptLinger = 200 * time.Millisecond
-	// maxPendingAttempts limits the unwritten attempts; further ones are dropped.
+	attemptBatch       = 256
+	attemptLinger      = 200 * time.Millisecond
 	maxPendingAttempts = 10_000
 	lossesEvery        = time.Minute // interval between log lines about dropped attempts
 )
@@ -60,9 +59,8 @@ func cutText(text string, limit int) string {
 	return text[:limit]
 }
 
-// RecordAttempt stores a failed delivery of a message that was received from the named queue and may have moved since.
-// It writes asynchronously; the attempt is lost if the process is killed first, the disk is full or too many writes
-// are pending.
+// RecordAttempt stores a failed delivery of a message that was received from the named queue. It writes asynchronously
+// and drops the attempt if the disk is full or too many writes are pending.
 func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	origin, ok := b.seal.origin(messageID)
 	if !ok {
@@ -215,19 +213,19 @@ func (t *tx) writeAttempt(it *pendingAttempt) error {
 	return t.writeInAnyQueue(it)
 }
 
-// maxAppended is the size in bytes above which a history is trimmed.
+// maxAppended is in bytes. Longer histories are trimmed.
 const maxAppended = 4 << 10
 
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 	SELECT id, ?2, ?3, ?4 FROM messages WHERE id = ?1 AND origin IS NULL`
 
-// appendAttempt leaves the index and the counts unchanged, so it requires that the previous attempt has the same reason
-// and hour.
+// appendAttempt applies only to an attempt with the same reason and hour as the previous one, because it changes
+// neither the index nor the counts.
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeInOriginalQueue is the fast path, which does not read the message. It applies while the message is in its
-// original queue and, if it failed before, appendAttempt matches.
+// writeInOriginalQueue is the fast path: it writes without reading the message. It reports false if the message has
+// moved, or was deleted, or appendAttempt does not apply.
 func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) {
 	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
 		return false, nil
@@ -335,7 +333,7 @@ func readHistory(history string) (all []Attempt) {
 	return all
 }
 
-// moveAttempts gives a message's attempts its new key. dead is the time of dead-lettering, or 0 for other moves. Dead
+// moveAttempts changes the key of a message's attempts. dead is the time of dead-lettering, or 0 for other moves. Dead
 // letters always get a row, so that the hourly counts include them.
 func (t *tx) moveAttempts(from, to, dead int64) error {
 	found := false

@@ -63,7 +63,7 @@ func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set 
 	}
 
 	low := makeKey(q.index.number, q.disk.floor)
-	// oldest is the key of the newest message that any delay would have ended for.
+	// oldest is the key of the last message that is too old to be delayed.
 	oldest, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low, q.index.high(),
 		stamp()-maxDelay.Milliseconds())
 	t.c.run(&err, `UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
@@ -116,8 +116,7 @@ func (q *liveQueue) reload() {
 	q.wakeAfterRemoval(1)
 }
 
-// Attributes returns all attributes of a queue under their SQS names. The message counts, which SQS approximates, are
-// exact.
+// Attributes returns all attributes of a queue under their SQS names. The message counts are exact.
 func (b *Broker) Attributes(name string) (map[string]string, error) {
 	q, err := b.queues.get(name)
 	if err != nil {

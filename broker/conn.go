@@ -13,8 +13,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// conn is an SQLite connection with its prepared statements. It is not safe for concurrent use. It bypasses
-// database/sql, whose pool, locks and conversions cost more than the statements.
+// conn is an SQLite connection. It bypasses database/sql, which costs more than the statements. It is not safe for
+// concurrent use.
 type conn struct {
 	raw   driver.Conn
 	stmts map[string]driver.Stmt

@@ -73,9 +73,8 @@ func (t *transfer) departures(k *counters) *int64 {
 	return &k.movedOut
 }
 
-// plan fills in the message's record for its new queue. ID, content and receive count stay the same; the count that the
-// redrive policy limits restarts. Dead-lettering on a standard queue keeps the sent time, so the retention period
-// continues; other moves reset it. A message moved out of dead-letter queues is no longer a dead letter.
+// plan fills in the message's record for its new queue. Dead-lettering on a standard queue keeps the sent time, so the
+// retention period continues; other moves restart it.
 func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	r := &it.record
 	*r = *old
@@ -161,7 +160,7 @@ func (it *transferItem) publish() {
 }
 
 // TakesDeadLetters reports whether [Queue.DeadLetter] can move messages: the queue must have a dead-letter queue. It
-// returns false for a message's last receive, after which the redrive policy moves the message.
+// returns false for a message's last receive, after which the redrive policy applies.
 func (q *Queue) TakesDeadLetters(last bool) bool {
 	live, err := q.b.queues.get(q.name)
 	return !last && err == nil && q.b.deadLetterQueue(live) != nil
@@ -177,7 +176,7 @@ func (b *Broker) deadLetterQueue(of *liveQueue) *liveQueue {
 
 // DeadLetter moves messages to the dead-letter queue in one transaction, regardless of their receive count. Each
 // message must be in flight and carry its latest receipt handle. DeadLetter returns nil if all were moved, otherwise
-// one error per message. It does not call [Events].DeadLettered.
+// one error per message.
 func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	live, err := q.live(ctx, len(letters))
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// diskGuard keeps disk space for deletes: it refuses sends while the free space is below a reserve. In case other
-// programs fill the disk, it also holds a reserve file as large as the write-ahead log, and removes it when a write
-// fails.
+// diskGuard refuses sends while the free space is below a reserve, to keep space for deletes. In case other programs
+// fill the disk, it also holds a reserve file, which it removes when a write fails.
 //
 // It also refuses sends and administration while the data directory is removed, moved, unmounted or replaced, because
 // the next start would not find their changes.
@@ -35,8 +34,7 @@ const (
 	maxReserve   = 64 << 20
 	minReserved  = 1 << 20
 	measureEvery = 250 * time.Millisecond
-	// watchEvery is the interval at which the directory is checked while there are no sends.
-	watchEvery = 5 * time.Second
+	watchEvery   = 5 * time.Second
 )
 
 func newDiskGuard(dir string, log *slog.Logger) *diskGuard {

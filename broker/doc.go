@@ -52,5 +52,4 @@
 //
 // There is no replication: if the disk is lost, so are its queues. There are no rate limits. Encryption keys are stored
 // but not used. Callers evaluate policies ([Broker.Policy]).
-// invariants under the same locks. Splitting them would export their internals.
 package broker

@@ -15,8 +15,7 @@ import (
 )
 
 // receiveMarks records receives that are not yet in the database in a memory-mapped file, which needs no system calls.
-// Marks survive the end of the process, but not necessarily a power failure. A message has at most one mark, for its
-// latest receive.
+// Marks survive kill -9, but not necessarily a power failure. A message has at most one mark.
 type receiveMarks struct {
 	mu   sync.Mutex
 	data []byte // nil if the file could not be mapped
@@ -57,7 +56,6 @@ func decodeMark(text []byte, epoch uint32) (m mark, ok bool) {
 	return m, m.key != 0 && bytes.Equal(again, text)
 }
 
-// open maps the file and returns the marks that an earlier process left.
 func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, marksName))
 	if err != nil {

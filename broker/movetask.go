@@ -56,7 +56,6 @@ const (
 	maxMoveRate  = 500 // messages per second (SQS)
 	maxMoveTasks = 10  // per source queue; SQS lists at most as many
 
-	// countTimeout limits the counting of matching messages.
 	countTimeout = 2 * time.Second
 
 	reasonNoQueue  = "AWS.SimpleQueueService.NonExistentQueue"
@@ -96,8 +95,8 @@ var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: Er
 // StartMoveTask starts moving or deleting the messages of a dead-letter queue and returns the task's handle.
 //
 // The task moves the messages visible at its start, as [Broker.Move] does, and resumes after a restart. If a queue is
-// missing, the error is ResourceNotFound. It is InvalidParameterValue for an invalid rate, a source that is not a
-// dead-letter queue, a destination of the other type and, wrapping [ErrMoveRunning], a source with a running task.
+// missing, the error is ResourceNotFound; for other invalid requests, InvalidParameterValue. If the source already has
+// a running task, the error also wraps [ErrMoveRunning].
 func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle string, err error) {
 	if req.Rate < 0 || req.Rate > maxMoveRate {
 		return "", queue.Errorf(queue.CodeInvalidParameterValue,

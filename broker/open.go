@@ -76,7 +76,6 @@ func (b *Broker) start(s *store) error {
 	return b.load(s.write)
 }
 
-// beginEpoch reads the secret, increments the epoch, and stores the marked receives of the previous epoch.
 func (b *Broker) beginEpoch(s *store) error {
 	var secret []byte
 	var epoch int64

@@ -39,9 +39,9 @@ type policyStatement struct {
 }
 
 // AddPermission adds a statement to a queue's Policy that allows the accounts (12 digits each) to call the actions,
-// such as "SendMessage"; "*" means all grantable ones. label becomes the Sid: 1 to 80 letters, digits, hyphens and
+// such as "SendMessage", or "*" for all grantable ones. label becomes the Sid: 1 to 80 letters, digits, hyphens and
 // underscores. For more than seven actions, or a policy over 8,192 bytes, the error is OverLimit; for other invalid
-// input, InvalidParameterValue. The broker does not enforce the policy; see [Broker.Policy].
+// input, InvalidParameterValue.
 func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts, actions []string) error {
 	if err := checkPermission(label, accounts, actions); err != nil {
 		return err
@@ -162,7 +162,6 @@ func (p *policyDocument) index(sid string) int {
 	})
 }
 
-// oneOrList returns a single value as a string, as is usual in policies.
 func oneOrList(values []string, written func(string) string) any {
 	if len(values) == 1 {
 		return written(values[0])

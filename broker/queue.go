@@ -80,7 +80,7 @@ func (g *background) close() bool {
 	return true
 }
 
-// liveQueue is a queue's state in memory. The database is the source of truth.
+// liveQueue is a queue's state in memory.
 type liveQueue struct {
 	broker    *Broker
 	name, arn string

@@ -141,7 +141,6 @@ func (b *Broker) EnsureQueue(ctx context.Context, name string, attrs map[string]
 	return err
 }
 
-// createQueue creates a queue. With waits, it rejects names of queues deleted in the last minute.
 func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[string]string, waits bool) error {
 	attrs = canonicalAttributes(attrs)
 	fifo, err := checkName(name, attrs)
@@ -276,8 +275,8 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 // toGarbage marks the keys low < key <= high as garbage.
 const toGarbage = `INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`
 
-// PurgeQueue deletes all messages of a queue, including delayed and in-flight ones, and returns their number. It
-// takes constant time.
+// PurgeQueue deletes all messages of a queue, including delayed and in-flight ones, in constant time. It returns their
+// number.
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error) {
 	err = b.administer(ctx, name, func(q *liveQueue) error {
 		now := stamp()

@@ -40,7 +40,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	return nil, nil
 }
 
-// Received reports whether the queue has been received from since the broker was opened.
+// Received reports whether a receive was made from the queue since the broker was opened.
 func (b *Broker) Received(name string) bool {
 	q, err := b.queues.get(name)
 	if err != nil {

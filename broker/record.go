@@ -136,7 +136,6 @@ const scanColumns = `id, sent, sum, size, due, origin, received, first, dead, so
 
 const headColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace, NULL, NULL`
 
-// records runs a query that selects one of the column lists above.
 func (c *conn) records(text string, args ...any) (rows []*record, err error) {
 	err = c.eachRecord(func(r *record) { rows = append(rows, r) }, text, args...)
 	return rows, err

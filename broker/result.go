@@ -8,7 +8,6 @@ import (
 	"tendril/queue"
 )
 
-// deliver loads the contents of the messages. If that fails, the messages return to the queue.
 func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 	if err := r.readContents(list); err != nil {
 		r.undo(list)

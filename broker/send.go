@@ -10,9 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// Send accepts up to [queue.MaxBatch] messages and returns one [queue.Sent] for each, in order, once they are on
-// disk. Entries can fail individually. The error is for the whole call: a missing queue, a storage failure or, on a
-// FIFO queue, a message without a group or deduplication ID. Once the messages are submitted, ctx has no effect.
+// Send accepts up to [queue.MaxBatch] messages and returns one [queue.Sent] for each, in order, once they are on disk.
+// Entries can fail individually; the error is for the whole call. Once the messages are submitted, ctx has no effect.
 func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {
@@ -56,7 +55,7 @@ type sendingItem struct {
 // fresh is false for duplicates.
 func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.record.key }
 
-// newSending validates the messages. An error rejects the whole call.
+// newSending validates the messages. An error is for the whole call.
 func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	set := q.settings()
 	if err := set.checkCall(msgs); err != nil {

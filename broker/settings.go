@@ -215,7 +215,6 @@ func differing(current, wanted map[string]string) string {
 	return ""
 }
 
-// sameValue compares a and b as text, then as JSON.
 func sameValue(a, b string) bool {
 	var x, y any
 	if a == b || json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {

@@ -150,7 +150,6 @@ const (
 	oldestReadable = 5
 )
 
-// store has one connection for the writer and several for reads.
 type store struct {
 	write  *conn
 	reads  chan *conn

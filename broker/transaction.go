@@ -208,7 +208,6 @@ func (t *tx) deleteRows(table, text string, keys ...any) error {
 	return t.c.query(func(row row) { t.countReason(row.int(0), row.text(1), row.int(2), -1) }, text, keys...)
 }
 
-// flushDeletes deletes runs of consecutive keys as ranges and the other keys as lists.
 func (t *tx) flushDeletes(table string, keys []int64) error {
 	texts := deleteTexts[table]
 	slices.Sort(keys)

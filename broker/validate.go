@@ -121,7 +121,7 @@ func validText(s string) bool {
 	return plain || utf8.ValidString(s) && !strings.ContainsAny(s, "\ufffe\uffff")
 }
 
-// printable8 reports whether eight bytes are printable ASCII. It checks them as one word.
+// printable8 reports whether eight bytes are printable ASCII.
 func printable8(s string) bool {
 	const high = 0x8080808080808080
 	word := binary.LittleEndian.Uint64([]byte(s))
@@ -214,7 +214,6 @@ func checkAttributeType(a queue.Attribute) error {
 	return nil
 }
 
-// checkAttributeValue requires a valid type.
 func checkAttributeValue(a queue.Attribute) error {
 	base := baseType(a)
 	switch {

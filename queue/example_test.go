@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// Errors have SQS error codes.
+// Queue errors have SQS error codes.
 func ExampleError() {
 	err := fmt.Errorf("sending: %w", queue.Errorf(queue.CodeStorageFull, "The disk is full."))
 	fmt.Println(errors.Is(err, &queue.Error{Code: queue.CodeStorageFull}))

@@ -162,8 +162,8 @@ const (
 	RunTimeLayout = "2006-01-02 15:04:05 UTC"
 )
 
-// AttributeNotBefore is the message attribute that keeps a message invisible until a given time, for SQS clients of
-// the embedded queue. Its value is a String in RFC 3339 format, or a Number of seconds since 1970.
+// AttributeNotBefore is the message attribute that keeps a message in the embedded queue invisible until a given time.
+// Its value is a String in RFC 3339 format, or a Number of seconds since 1970.
 const AttributeNotBefore = "tendril.not_before"
 
 // Run describes the scheduled run that a message represents.

@@ -13,11 +13,11 @@ const (
 	Done
 	// Unreached means that no part of the message was sent (connection refused, failed DNS lookup, connect timeout).
 	Unreached
-	// Throttled means that the target rejected the message because of its rate limit, without processing it. This
-	// does not count as an attempt: deliveries slow down, and the message is retried after RetryAfter.
+	// Throttled means that the target rejected the message because of its rate limit. This does not count as an
+	// attempt: deliveries slow down, and the message is retried after RetryAfter.
 	Throttled
-	// Postponed means that no delivery was attempted, although neither the target nor the message has a problem. This
-	// does not count as an attempt. The worker keeps the message invisible for RetryAfter; other messages continue.
+	// Postponed means that no delivery was attempted, although nothing is wrong with the target or the message. This
+	// does not count as an attempt: the message stays invisible for RetryAfter.
 	Postponed
 )
 

@@ -40,7 +40,6 @@ func ofAccount(a action) action {
 	return a
 }
 
-// actionCall holds everything about a call except its parameters.
 type actionCall struct {
 	ctx    context.Context
 	broker *broker.Broker

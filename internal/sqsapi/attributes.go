@@ -88,8 +88,7 @@ func (v *messageAttribute) toQueue() (queue.Attribute, error) {
 // traceAttribute is the only system attribute that a sender can set.
 const traceAttribute = "AWSTraceHeader"
 
-// maxTrace limits the trace header, in bytes. The header does not count toward any SQS limit; X-Ray's own headers are
-// below 500 bytes.
+// maxTrace limits the trace header, in bytes. X-Ray's own headers are below 500 bytes.
 const maxTrace = 2048
 
 func checkTraceHeader(system []queue.Attribute) error {

@@ -15,21 +15,19 @@ import (
 const (
 	// maxMessage limits a message or batch, in bytes.
 	maxMessage = 1 << 20
-	// MaxBody is the maximum size of a request body in bytes. JSON may need six bytes for one (\u003c), so six times
-	// the largest batch, plus space for names, handles and URLs, is enough for every valid request.
+	// MaxBody is the maximum size of a request body in bytes. It allows six bytes of JSON (\u003c) for each byte of the
+	// largest batch, plus space for names, handles and URLs.
 	MaxBody = 6*maxMessage + 256<<10
 	// maxDepth limits nesting. A valid request has at most six levels.
 	maxDepth = 16
 	// maxValues limits the number of values, because a small body could otherwise require a hundred times its size in
-	// memory. The largest valid batch has fewer than a thousand values.
+	// memory.
 	maxValues = 10_000
 )
 
-// decodeJSON decodes a request body. An empty body is a request without parameters. Errors are of type [*queue.Error]
-// and never quote the body.
-//
-// decodeJSON accepts the JSON of old SDKs: duplicate parameters (the last wins), names in any case, and base64 with
-// line breaks.
+// decodeJSON decodes a request body, which may be empty. It accepts the JSON of old SDKs: duplicate parameters (the
+// last wins), names in any case, and base64 with line breaks. Errors are of type [*queue.Error] and never quote the
+// body.
 func (p parameters) decodeJSON(body []byte, request any) error {
 	r := sqswire.NewReader(string(body), sqswire.Limits{Depth: maxDepth, Values: maxValues})
 	if r.AtEnd() {

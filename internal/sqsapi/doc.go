@@ -30,8 +30,8 @@
 // With [Options.Keys], every request must be signed (package access). Without keys, every client may use the queues, so
 // the server should listen only on loopback addresses and Unix sockets.
 //
-// The guard protects against web pages in a browser on this machine, whose requests carry Origin, Referer or Sec-*
-// headers. The Host header reveals DNS rebinding. Replies never have CORS headers.
+// The guard rejects requests from web pages in a browser on this machine, which carry Origin, Referer or Sec-* headers.
+// The Host header reveals DNS rebinding. Replies never have CORS headers.
 //
 // # Invariants
 //

@@ -203,7 +203,7 @@ func (s *spaces) Read(p []byte) (int, error) {
 	return copy(p, bytes.Repeat([]byte(" "), len(p))), nil
 }
 
-// A million escapes must not take longer than letters. If decoding were quadratic, this test would take minutes.
+// If decoding were quadratic, this test would take minutes.
 func TestLargestMessageInItsLongestForm(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)

@@ -11,7 +11,7 @@ import (
 )
 
 // guard rejects calls from web pages. A page can send requests to any port of this machine, but browsers add headers
-// that no other client sends. With DNS rebinding a page can also read the replies, but then the Host header is wrong.
+// that no other client sends. With DNS rebinding, a page can also read the replies, but then the Host header is wrong.
 type guard struct {
 	signed bool // requests must be signed, which a page cannot do
 }

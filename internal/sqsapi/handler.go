@@ -75,8 +75,8 @@ func New(b *broker.Broker, opts *Options) *Handler {
 	return h
 }
 
-// Stop ends the waits of current and future ReceiveMessage calls. All other calls are still served. Stop may be
-// called more than once.
+// Stop ends the waits of current and future ReceiveMessage calls. Other calls are still served. It may be called more
+// than once.
 func (h *Handler) Stop() { h.stop() }
 
 // ServeHTTP rejects requests that a web page could have caused or that have an unaccepted Host header. It answers

@@ -13,8 +13,8 @@ import (
 	"tendril/internal/host/httplimit"
 )
 
-// A long poll must use 4 KiB of stack, not 8, in addition to net/http's memory for a waiting request and to the
-// client's connection. The test excludes the race detector, which changes the size of stack frames.
+// A long poll must use 4 KiB of stack, not 8, beside net/http's memory and the client's connection. The race detector
+// changes the size of stack frames.
 func TestLongPollsCostLittleMemory(t *testing.T) {
 	const polls, most = 300, 25_000
 	h := newHandler(t, nil)

@@ -10,8 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// parameters maps the Query names of a request's fields to their descriptions. Request types describe both protocols.
-// The JSON name is the json tag or the field's name. The Query name is the same, unless there is a query tag:
+// parameters maps the Query names of a request's fields to their descriptions. The JSON name is the json tag or the
+// field's name. The Query name is the same, unless there is a query tag:
 //
 //	`query:"TagKey"`         a list: TagKey.1, TagKey.2
 //	`query:"*RequestEntry"`  a list of structures with the action's name: SendMessageBatchRequestEntry.1.Id

@@ -75,8 +75,8 @@ func actionName(values []formValue) (name string) {
 	return name
 }
 
-// readForm returns the parameters of the URL, followed by those of the body. It also authenticates the request. The
-// signature covers the body, so readForm always reads the body first.
+// readForm returns the parameters of the URL, followed by the parameters of the body. It also authenticates the
+// request, whose signature covers the body.
 func (x *exchange) readForm() ([]formValue, error) {
 	in := x.h.buffer()
 	defer x.h.release(in)

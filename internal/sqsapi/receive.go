@@ -59,8 +59,7 @@ type Memory interface {
 }
 
 const (
-	// copies is the number of copies of a response in memory: messages, encoded text, and the buffer that this text
-	// outgrew.
+	// copies is the number of copies of a response in memory: messages, encoded text and the buffer it outgrew.
 	copies = 3
 	// maxAnswerMemory is the maximum memory that a receive can need.
 	maxAnswerMemory = copies * (queue.ReceiveBytes + maxMessage)
@@ -117,8 +116,7 @@ func (in *receiveMessageRequest) prepare() (queue.ReceiveRequest, error) {
 	return request, err
 }
 
-// appendJSON exists because this response is the largest and most frequent one; the standard encoder is several times
-// slower.
+// appendJSON is several times faster than the standard encoder. This response is the largest and most frequent one.
 func (r *receiveMessageResponse) appendJSON(dst []byte) []byte {
 	if len(r.received) == 0 {
 		return append(dst, "{}"...)

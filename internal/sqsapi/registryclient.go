@@ -25,10 +25,10 @@ import (
 
 // RegistryClient accesses the registry of a broker in another process. If the registry refuses a call, the error is
 // the registry's own [*queue.Error]. If the endpoint does not respond, its code is [queue.CodeUnreachable]; if the
-// endpoint is not a registry, [queue.CodeUnsupportedOperation]. After other errors the outcome of a write is unknown,
-// and the write can be repeated.
+// endpoint is not a registry, [queue.CodeUnsupportedOperation]. After other errors, a write may have taken effect and
+// can be repeated.
 //
-// Calls are not retried, and only their context limits their duration. All methods are safe for concurrent use.
+// Calls are not retried. All methods are safe for concurrent use.
 type RegistryClient struct {
 	endpoint string
 	scope    registry.Scope
@@ -51,8 +51,8 @@ type Identity struct {
 const maxRegistryAnswer = 16 << 20
 
 // NewRegistryClient returns a client for the runs of one environment at the endpoint of a [Handler], such as
-// http://127.0.0.1:9324. hc may provide a transport; if nil, the transport is that of [http.DefaultClient]. Redirects
-// are not followed. The token is sent only over TLS, or to a server that proves that it knows the token.
+// http://127.0.0.1:9324. hc may provide a transport, or be nil. Redirects are not followed. The token is sent only over
+// TLS, or to a server that proves that it knows the token.
 func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *http.Client) *RegistryClient {
 	c := &RegistryClient{endpoint: endpoint, scope: scope, token: as.Token, sign: as.Sign}
 	if hc != nil {
@@ -263,7 +263,7 @@ func messageWire(m *queue.Outgoing) (*outgoing, error) {
 	return o, nil
 }
 
-// decodeOptions let the last of duplicate members win.
+// decodeOptions accept duplicate members; the last one wins.
 var decodeOptions = jsontext.AllowDuplicateNames(true)
 
 // callOptions produce the output of the standard encoder, but reject invalid UTF-8 instead of replacing it.
