@@ -29,9 +29,8 @@ type Attempt struct {
 const (
 	keptAttempts = 10
 	// keptAnswer limits the stored response, keptText every other text, in bytes.
-	keptAnswer = 1 << 10
-	keptText   = 512
-	// A batch is written when it has attemptBatch attempts, or attemptLinger after its first one.
+	keptAnswer         = 1 << 10
+	keptText           = 512
 	attemptBatch       = 256
 	attemptLinger      = 200 * time.Millisecond
 	maxPendingAttempts = 10_000
@@ -104,8 +103,8 @@ type attemptLog struct {
 	waiting int
 	alarm   alarm
 	lost    int
-	lostAt  time.Time // time of the last log line
-	latest  struct {  // most attempts fail like the previous one
+	lostAt  time.Time
+	latest  struct { // most attempts fail like the previous one
 		attempt Attempt
 		reason  string
 	}
@@ -257,7 +256,6 @@ type attemptTarget struct {
 	hasAttempts     bool
 }
 
-// attemptTargetQueries find a message in its original queue, then in others. They skip purged messages.
 var attemptTargetQueries = [...]string{attemptTargetQuery(`m.id = ?1 AND m.origin IS NULL`), attemptTargetQuery(`m.origin = ?1`)}
 
 func attemptTargetQuery(where string) string {

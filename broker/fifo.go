@@ -92,7 +92,6 @@ func (g *group) hold(m *message) {
 	g.out = slices.Insert(g.out, at, m.key)
 }
 
-// settle tries the first key first, because most messages are settled in order.
 func (g *group) settle(key int64) {
 	if g.out[0] == key {
 		g.out = g.out[1:]

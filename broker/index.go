@@ -311,7 +311,6 @@ func (w *window) recordEarly(key int64) {
 	w.early[key] = true
 }
 
-// capacityAhead returns how many messages of quiet tenants may be read ahead while noisy tenants fill the window.
 func (x *index) capacityAhead(s *standardOrder) int {
 	l := &x.broker.memory.limits
 	left := l.total - int(x.broker.memory.fresh.Load())

@@ -25,7 +25,7 @@ type maintenance struct {
 	lastCommit time.Time
 	vacuumed   bool // since the last checkpoint
 
-	commits        int   // since the broker was opened
+	commits        int
 	logPages       int64 // usual log length, in pages, that triggers a checkpoint
 	nextCheckpoint int64 // log length, in pages, that triggers the next checkpoint
 	lastPages      int64

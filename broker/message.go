@@ -23,7 +23,7 @@ type message struct {
 	receivedAt int64
 	uncounted  bool // the latest receive does not count
 
-	inFlight bool // hidden by a receive
+	inFlight bool
 	leaving  bool // a request is about to remove it
 	gone     bool // deleted, moved or expired
 	queued   bool

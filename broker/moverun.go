@@ -9,7 +9,6 @@ import (
 )
 
 const (
-	// A transaction moves up to moveRows messages. A task with a rate moves a batch every movePause.
 	moveRows  = 200
 	movePause = 100 * time.Millisecond
 	moveRetry = time.Second

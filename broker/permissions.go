@@ -11,7 +11,7 @@ import (
 
 const (
 	maxPolicy           = 8192 // in bytes (SQS: 8 KiB)
-	maxPermittedActions = 7    // actions per permission
+	maxPermittedActions = 7
 	maxPermissionLabel  = 80
 	policyVersion       = "2008-10-17"
 	policyIDSuffix      = "/SQSDefaultPolicy"

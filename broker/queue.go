@@ -45,7 +45,6 @@ func (b *Broker) read(f func(*conn) error) error {
 	return nil
 }
 
-// storageError replaces message if the file is damaged.
 func storageError(message string, err error) error {
 	if isCorrupt(err) || errors.Is(err, errDamaged) {
 		message = "The queue database is damaged. Stop tendril and restore a backup with 'tendril restore', see docs/backup.md."

@@ -66,7 +66,7 @@ type receive struct {
 	q          *liveQueue
 	limit      int
 	visibility time.Duration
-	deadline   time.Time // end of the long poll
+	deadline   time.Time
 	stop       <-chan struct{}
 	attempt    string
 	room       queue.Room // nil means unlimited memory

@@ -153,7 +153,6 @@ func (s *sweep) findScheduled(c *conn, low int64) error {
 	return err
 }
 
-// hold skips messages that another request is removing.
 func (s *sweep) hold() {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()

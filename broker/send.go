@@ -37,8 +37,8 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 
 type sending struct {
 	q     *liveQueue
-	set   *settings // used to validate the messages
-	at    int64     // stamp
+	set   *settings
+	at    int64 // stamp
 	items []sendingItem
 	sent  []queue.Sent
 }

@@ -133,7 +133,6 @@ func errValue(name string) error {
 	return queue.Errorf(queue.CodeInvalidAttributeValue, "Invalid value for the parameter %s.", name)
 }
 
-// parseSettings returns InvalidAttributeName and InvalidAttributeValue with the texts of SQS.
 func parseSettings(fifo bool, given map[string]string) (settings, error) {
 	s := settings{fifo: fifo}
 	for name, value := range effectiveAttributes(fifo, nil) {

@@ -24,7 +24,6 @@ func newTx(c *conn) *tx {
 	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}, reasons: map[reasonCount]int64{}}
 }
 
-// commit restores the counters if it fails.
 func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	defer func() {
 		if err != nil {
@@ -147,7 +146,6 @@ func insertTexts(names string, columns int) (texts [queue.MaxBatch + 1]string) {
 
 func repeated(sql string, n int) string { return strings.Join(slices.Repeat([]string{sql}, n), `,`) }
 
-// flushInserts inserts plain rows separately, because they need fewer columns.
 func (t *tx) flushInserts() error {
 	for rest := t.inserts; len(rest) > 0; {
 		plain, n := rest[0].plain(), 1

@@ -253,7 +253,7 @@ func validNumber(s string) bool {
 		return true
 	}
 
-	exponent, _ := strconv.Atoi(m[3]) // 0 without an exponent
+	exponent, _ := strconv.Atoi(m[3])
 	power := exponent + len(digits) - len(m[2]) - 1
 	digits = strings.TrimRight(digits, "0")
 	if power == largestPower {

@@ -18,20 +18,12 @@
 //	   |
 //	replyForm    response, or error with the protocol's code and text
 //
-// The request and response types of an [action] describe it for both protocols: json tags give the JSON names, and
-// query tags the Query names where they differ. Actions validate a single request; the broker validates messages and
-// queues, so that the rules are the same for all its callers.
-//
-// The most frequent messages have hand-written encoders and decoders, for speed and a smaller stack: a waiting long
-// poll keeps its stack.
-//
-// # Access control
+// The tags of an [action]'s request and response types describe it for both protocols. Actions validate a single
+// request; the broker validates messages and queues, so that the rules are the same for all its callers.
 //
 // With [Options.Keys], every request must be signed (package access). Without keys, every client may use the queues, so
-// the server should listen only on loopback addresses and Unix sockets.
-//
-// The guard rejects requests from web pages in a browser on this machine, which carry Origin, Referer or Sec-* headers.
-// The Host header reveals DNS rebinding. Replies never have CORS headers.
+// the server should listen only on loopback addresses and Unix sockets. The guard rejects requests from web pages in a
+// browser on this machine.
 //
 // # Invariants
 //
@@ -39,7 +31,4 @@
 //   - Input is stored byte for byte or refused: invalid UTF-8 and unpaired surrogates are not replaced.
 //   - The limits in decode.go bound the memory of a request before parsing.
 //   - Replies have a request ID. Error replies and errors passed to [Options.Failed] contain no message bodies.
-//
-// A full disk is status 507; a closing or recovering store is 503, which SDKs retry. There are no rate limits and no
-// encryption at rest.
 package sqsapi
