@@ -223,8 +223,8 @@ const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeInOriginalQueue is the fast path: it writes without reading the message. It reports false if the message has
-// moved, or was deleted, or appendAttempt does not apply.
+// writeInOriginalQueue is the fast path: it writes without reading the message, if possible, and reports whether it
+// did.
 func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) {
 	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
 		return false, nil

@@ -40,7 +40,8 @@
 // and attempts of the last 200 ms. A power failure may also lose the latest receives.
 //
 // After a failed write or fsync, all requests return StorageFailed until the broker has reopened the file and verified
-// that it holds all acknowledged data. On a nearly full disk, sends are refused so that receives and deletes continue.
+// that it holds all acknowledged data. On a nearly full disk, sends are refused so that receives and deletes can
+// continue.
 //
 // There is no replication, and there are no rate limits. Encryption keys are stored but not used. Callers evaluate
 // policies ([Broker.Policy]).

@@ -106,8 +106,7 @@ func removeGarbage(c *conn) (more bool, err error) {
 	return true, err
 }
 
-// vacuum returns free pages to the file system, while busy only if most of the file is free. The file itself shrinks
-// at the final checkpoint.
+// vacuum removes free pages, while busy only if they are most of the file. The file shrinks at the next checkpoint.
 func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {

@@ -63,7 +63,7 @@ func (f *modelTenants) ended(m *model, at time.Time, flights []*modelled) {
 		case x.group == "":
 		case own > 0.1*all*sure: // regardless of the order in which the flights ended
 			f.noisy[x.group] = true
-		case own*sure > 0.1*(earlier+now) && !f.noisy[x.group]: // only if this flight ended first
+		case own*sure > 0.1*(earlier+now) && !f.noisy[x.group]: // only if the tenant's flights ended first
 			f.known = false
 		}
 	}

@@ -427,7 +427,6 @@ func (m *model) takeTurns() {
 	}
 }
 
-// passFIFO visits each group with deliverable messages once.
 func (m *model) passFIFO(place string, limit int, want *[]string) (diverted []*modelled) {
 	for _, group := range m.groups(place) {
 		for _, x := range m.deliverable(place, group) {

@@ -121,7 +121,8 @@ func (m *mover) step() (n int, err error) {
 	return n, err
 }
 
-// movable omits messages that are delayed, in flight, leaving or without a target, and the FIFO messages behind them.
+// movable omits messages that are delayed, in flight, leaving or without a required source queue, and the FIFO messages
+// behind them.
 func (m *mover) movable(rows []*record) (movable []*record) {
 	q := m.task.source
 	q.lock()

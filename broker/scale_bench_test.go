@@ -66,7 +66,6 @@ func breadth() int {
 	return 10_000
 }
 
-// inParallel calls f with the numbers 0 to n-1 in 16 goroutines.
 func inParallel(b *testing.B, n int, f func(i int) error) {
 	b.Helper()
 	const callers = 16

@@ -292,7 +292,7 @@ func connect(path, vfs, pragmas string) (*conn, error) {
 	return c, nil
 }
 
-// createTables creates the tables or upgrades those of format 5. It rejects unknown formats.
+// createTables creates the tables, or upgrades a database of format 5. It rejects unknown formats.
 func (s *store) createTables(dir string) error {
 	version, err := s.write.integer(`PRAGMA user_version`)
 	tables := schema

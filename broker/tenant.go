@@ -101,7 +101,7 @@ func (s *standardOrder) flightEnded(m *message, after, now int64) {
 	}
 }
 
-// quietIdleTenants makes tenants quiet that have sent nothing for quietAfter or, if memory is complete, have no
+// quietIdleTenants makes tenants quiet that have sent nothing for quietAfter or, if memory is complete, have no visible
 // messages.
 func (s *standardOrder) quietIdleTenants(complete bool) {
 	idle := complete && len(s.noisy) > s.turns.Len()

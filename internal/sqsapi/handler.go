@@ -79,7 +79,7 @@ func New(b *broker.Broker, opts *Options) *Handler {
 // than once.
 func (h *Handler) Stop() { h.stop() }
 
-// ServeHTTP rejects requests that a web page could have caused or that have an unaccepted Host header. It answers
+// ServeHTTP rejects requests whose Host header is not accepted or that a web page could have caused. It answers
 // challenges of package proof before these checks.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if proof.Answer(w, r, h.token) {
