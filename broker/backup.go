@@ -64,8 +64,8 @@ const afterBackup = `UPDATE meta SET value = value + 1000000 WHERE name = 'epoch
 	UPDATE meta SET value = value + 1000 WHERE name = 'queues';
 	UPDATE counters SET next = next + 67108864 WHERE queue <> 0;`
 
-// Restore copies a database, such as a backup, into a data directory that is not in use. If the directory already
-// holds queues, Restore returns [ErrUsed]; with replace, it keeps their database as [ReplacedFile] instead.
+// Restore copies a database, such as a backup, into a data directory that is not in use. If the directory holds queues,
+// Restore returns [ErrUsed] or, with replace, keeps their database as [ReplacedFile].
 func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	if sizeOf(file) <= 0 {
 		return nil, fmt.Errorf("%s is not a backup: it is missing or empty", file)

@@ -54,8 +54,8 @@ const (
 	browseChunk = 2000
 )
 
-// Browse returns stored messages, oldest first, without counting a receive, and the cursor of the next page ("" at
-// the end). If few messages match the filter, it may read the whole queue; ctx and req.Within limit that.
+// Browse returns stored messages, oldest first, and the cursor of the next page ("" at the end). If few messages match
+// the filter, it may read the whole queue; ctx and req.Within limit that.
 func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (page []Stored, next string, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {

@@ -74,8 +74,8 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 	return r, err
 }
 
-// mayExist reports whether a message that is not in memory may be in the store: its receive predates the latest
-// opening of the store and was not stored. Such a message is visible. The caller must hold the lock.
+// mayExist reports whether a message that is not in memory may be in the store, visible: its receive predates the
+// latest opening of the store and was not stored. The caller must hold the lock.
 func (x *index) mayExist(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 
 type unheldReceipt struct {

@@ -14,10 +14,8 @@ import (
 )
 
 // diskGuard refuses sends while the free space is below a reserve, to keep space for deletes. In case other programs
-// fill the disk, it also holds a reserve file, which it removes when a write fails.
-//
-// It also refuses sends and administration while the data directory is removed, moved, unmounted or replaced, because
-// the next start would not find their changes.
+// fill the disk, it also holds a reserve file, which it removes when a write fails. It also refuses changes while the
+// data directory is lost, because the next start would not find them.
 type diskGuard struct {
 	dir      string
 	log      *slog.Logger

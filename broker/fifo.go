@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// fifoOrder delivers the messages of a group strictly in order, and only while no earlier one is in flight. Groups
-// take turns. The key of a new group's first message determines its first turn; after a delivery, its next turn comes
-// after all groups that have messages when it becomes deliverable again.
+// fifoOrder delivers the messages of a group in order, and only while no earlier one is in flight. Groups take turns,
+// first by the key of their first message. After a delivery, the next turn comes after all groups that have messages
+// when the group becomes deliverable again.
 type fifoOrder struct {
 	groups  map[string]*group
 	ready   indexed[*group]

@@ -11,8 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// FindByID returns up to most messages of all queues whose IDs start with start. IDs are in no order, so it examines
-// all messages, starting with the smallest queue. whole is false if the time within ran out first.
+// FindByID returns up to most messages of all queues whose IDs start with start. It examines all messages, starting
+// with the smallest queue. whole is false if the time within ran out first.
 func (b *Broker) FindByID(ctx context.Context, start string, most int, within time.Duration) (found []Stored, whole bool, err error) {
 	start = strings.ToLower(start)
 	until := time.Now().Add(within)

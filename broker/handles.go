@@ -14,8 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// A key is the primary key of a message: the high bits are the queue's number, the low bits the position in the
-// queue. Sends append at the end of a queue's key range.
+// A key is the primary key of a message: the high bits are the queue's number, the low bits the position in the queue.
 const (
 	seqBits   = 40
 	maxQueues = 1<<22 - 1

@@ -210,8 +210,8 @@ func limitsOf(memory int64) *memoryLimits {
 	return limits
 }
 
-// window tracks which messages are in memory. Every message with a key up to cursor is in the delivery order, was
-// delivered or is delayed. Between cursor and tail, memory holds only messages of quiet tenants with keys up to ahead.
+// window tracks which messages are in memory. Messages with keys up to cursor are in the delivery order, were delivered
+// or are delayed. Between cursor and tail, memory holds only messages of quiet tenants with keys up to ahead.
 type window struct {
 	cursor, tail int64
 	ahead        int64 // below cursor if nothing was read ahead

@@ -160,8 +160,7 @@ func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, next time.Du
 
 const checkpointEvery = 16
 
-// afterCommit checkpoints a long log. At twice that length it also blocks reads so that the log can restart; a log
-// that never restarts slows down every read and checkpoint.
+// afterCommit checkpoints a long log. At twice that length, it also blocks reads so that the log can restart.
 func (m *maintenance) afterCommit() error {
 	m.lastCommit = time.Now()
 	if !m.armed {

@@ -54,8 +54,8 @@ func (m *message) uncount() {
 	}
 }
 
-// newest reports whether a receipt belongs to the latest receive. That receive may not have been stored before the
-// process was killed, so a receipt of a later epoch than the stored one is newer.
+// newest reports whether a receipt belongs to the latest receive. That receive may not have been stored before a kill,
+// so a receipt of a later epoch is newer.
 func (m *message) newest(of receipt) bool {
 	if of.epoch == m.epoch {
 		return of.serial == uint32(m.count)

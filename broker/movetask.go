@@ -92,11 +92,10 @@ var ErrMoveRunning = errors.New("another move task of the source queue is runnin
 var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: ErrMoveRunning,
 	Message: "There is already a task running. Only one active task is allowed for a source queue arn at a given time."}
 
-// StartMoveTask starts moving or deleting the messages of a dead-letter queue and returns the task's handle.
-//
-// The task moves the messages visible at its start, as [Broker.Move] does, and resumes after a restart. If a queue is
-// missing, the error is ResourceNotFound; for other invalid requests, InvalidParameterValue. If the source already has
-// a running task, the error also wraps [ErrMoveRunning].
+// StartMoveTask starts moving or deleting the visible messages of a dead-letter queue, as [Broker.Move] does, and
+// returns the task's handle. The task resumes after a restart. If a queue is missing, the error is ResourceNotFound;
+// for other invalid requests, InvalidParameterValue. It wraps [ErrMoveRunning] if the source already has a running
+// task.
 func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle string, err error) {
 	if req.Rate < 0 || req.Rate > maxMoveRate {
 		return "", queue.Errorf(queue.CodeInvalidParameterValue,
@@ -160,8 +159,8 @@ func (b *Broker) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 	return nil
 }
 
-// CancelMoveTask ends a running task and returns the number of messages it has moved, which stay in the destination.
-// For an invalid handle, the error is InvalidParameterValue; for an unknown or ended task, ResourceNotFound.
+// CancelMoveTask ends a running task and returns the number of messages it has moved. For an invalid handle, the error
+// is InvalidParameterValue; for an unknown or ended task, ResourceNotFound.
 func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64, err error) {
 	var h moveHandle
 	text, err := base64.StdEncoding.DecodeString(handle)

@@ -131,7 +131,7 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[s
 	return b.createQueue(ctx, name, attrs, tags, !b.opts.NoWaits)
 }
 
-// EnsureQueue creates a queue if it does not exist; an existing queue may have any attributes. Unlike
+// EnsureQueue creates a queue unless a queue with this name exists, regardless of its attributes. Unlike
 // [Broker.CreateQueue], it can reuse the name of a deleted queue at once.
 func (b *Broker) EnsureQueue(ctx context.Context, name string, attrs map[string]string) error {
 	err := b.createQueue(ctx, name, attrs, nil, false)

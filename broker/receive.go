@@ -8,8 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// Receive returns up to req.Max visible messages and hides them. It waits up to req.Wait for the first one. Once ctx
-// is done, it takes no messages.
+// Receive returns up to req.Max visible messages and hides them. It waits up to req.Wait for the first one.
 //
 // Receive first moves messages that exceeded the maximum receive count to the dead-letter queue, durably. It logs and
 // skips damaged messages.

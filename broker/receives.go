@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// storeAfter delays the storing of a receive. Most messages are deleted earlier, so their receives cost no write. If
-// the process is killed before that, the mark still counts the receive, but the message becomes visible at once.
+// storeAfter delays the storing of a receive, because most messages are deleted earlier. If the process is killed
+// before that, the mark still counts the receive.
 const storeAfter = 200 * time.Millisecond
 
 const storeAgainAfter = time.Second

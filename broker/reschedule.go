@@ -8,10 +8,9 @@ import (
 	"tendril/queue"
 )
 
-// Reschedule makes a message in any state visible after a delay of 0 to 12 hours. An in-flight message is handled as in
-// [Queue.ChangeVisibility], with the same limit on the total time. A visible message that was received before is
-// hidden like an in-flight one, and on a FIFO queue its receipt handles expire. If the message is missing, the error
-// wraps [queue.CodeResourceNotFound].
+// Reschedule makes a message in any state visible after a delay of 0 to 12 hours. For an in-flight message, the limit
+// includes the time since its receive. On a FIFO queue, a delay invalidates earlier receipt handles of a visible
+// message. If the message is missing, the error wraps [queue.CodeResourceNotFound].
 func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) error {
 	if delay < 0 || delay > queue.MaxVisibility {
 		return errParameter("DelaySeconds", secondsText(delay), "Must be between 0 and 43200, if provided.")

@@ -94,8 +94,7 @@ func (r *receive) forget(m *message) {
 const attemptWindow = 5 * time.Minute
 
 // repeats holds the repeatable receives of a FIFO queue by attempt ID. Within five minutes, the same ID returns the
-// same messages and receipt handles and restarts their visibility timeout, unless one of the messages has changed
-// since.
+// same messages and receipt handles, unless one of the messages has changed since.
 type repeats map[string]*repeatable
 
 type repeatable struct {

@@ -8,9 +8,8 @@ import (
 	"tendril/queue"
 )
 
-// scheduled reports whether a row is a scheduled message, which counts as sent when it becomes visible: its age and
-// retention period start then. These rows are not in order of their sent time, so code that relies on that order
-// skips them.
+// scheduled reports whether a row is a scheduled message, which counts as sent when it becomes visible. Such rows are
+// not in order of their sent time.
 
 func scheduled(sent, due int64) bool { return due != 0 && due == sent }
 

@@ -115,8 +115,8 @@ CREATE TABLE paused (
 ` + taskStartsSchema + `
 `
 
-// taskStartsSchema is also applied to databases of format 5 and early ones of format 6, which lack the table. They
-// work without it, so the format number is unchanged.
+// taskStartsSchema is also applied to databases of format 5 and early ones of format 6. They work without the table, so
+// the format number is unchanged.
 const taskStartsSchema = `
 CREATE TABLE IF NOT EXISTS task_starts (
 	task TEXT PRIMARY KEY, at INTEGER NOT NULL

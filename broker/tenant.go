@@ -73,8 +73,8 @@ func (s *standardOrder) noisyIDs() []string {
 	return ids
 }
 
-// flightStarted updates a tenant. all is the number of messages in flight; it is incomplete while messages resume, so
-// a resumed message does not make its tenant noisy.
+// flightStarted updates a tenant. A resumed message does not make it noisy, because all, the number of messages in
+// flight, is incomplete while messages resume.
 func (s *standardOrder) flightStarted(t *tenant, all int, resumed bool) {
 	t.inFlight++
 	s.place(t)

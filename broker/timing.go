@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// clock counts nanoseconds since the broker was opened, so setting the wall clock does not change a visibility
-// timeout or delay. Stored times are Unix milliseconds, based on the wall clock at opening.
+// clock counts nanoseconds since the broker was opened, so setting the wall clock does not change timeouts or delays.
+// Stored times are Unix milliseconds, based on the wall clock at opening.
 type clock struct {
 	start  time.Time
 	anchor int64

@@ -130,8 +130,8 @@ func (t *tx) row(q *liveQueue, key int64) (*record, error) {
 	return t.c.head(key)
 }
 
-// insertPlain is for messages that have only a body and attributes. Both arrays are indexed by the number of rows. An
-// error rolls back the whole transaction, so OR FAIL spares SQLite the journal for undoing a single statement.
+// insertPlain is for messages that have only a body and attributes. Both arrays are indexed by the number of rows. OR
+// FAIL spares SQLite the journal for undoing a single statement; an error rolls back the whole transaction anyway.
 var (
 	insertPlain = insertTexts(`id, sent, sum, size, attributes, body`, 6)
 	insertAny   = insertTexts(allColumns, 15)

@@ -8,10 +8,7 @@ import (
 
 // ChangeVisibility changes visibility timeouts. It returns nil if all changes succeeded, otherwise one error per
 // change. The total time since the receive must stay below 12 hours. For a visible message, the change has no effect on
-// a standard queue, and the receipt handle has expired on a FIFO queue. A standard queue also accepts earlier receipt
-// handles. With Unread, the receive does not count.
-//
-// Changes take effect at once and become durable shortly after.
+// a standard queue and is an error on a FIFO queue. Changes take effect at once and become durable shortly after.
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	live, err := q.live(ctx, len(changes))
 	if err != nil {
@@ -46,8 +43,8 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 
 const notAvailable = "Message does not exist or is not available for visibility timeout change."
 
-// change returns a key if the message may be in the store but is not in memory. Such a message is visible (see
-// mayExist), so it has no timeout to change; the caller checks whether it exists. The caller must hold the lock.
+// change returns a key if the message may be in the store but is not in memory. Such a message has no timeout to change
+// (see mayExist); the caller checks whether it exists. The caller must hold the lock.
 func (q *liveQueue) change(c queue.VisibilityChange, now int64) (unheld int64, err error) {
 	r, err := q.index.open(new(block), c.ReceiptHandle)
 	if err != nil {

@@ -240,8 +240,8 @@ func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest
 	return rest
 }
 
-// fail rejects all requests until the file has been reopened and verified to hold all acknowledged data. The effect
-// of a failed commit on the disk is unknown, and a second fsync may report success although data was lost.
+// fail rejects all requests until the file has been reopened and verified. The effect of a failed commit on the disk is
+// unknown, and a second fsync may report success although data was lost.
 func (w *writer) fail(group []pendingRequest, cause error) {
 	err := storageError("A write to disk failed; the queues accept no changes until their file is reopened. Check "+
 		"the log and the disk.", cause)

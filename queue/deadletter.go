@@ -44,10 +44,9 @@ type DeadLetter struct {
 	Failure Failure
 }
 
-// Outgoing returns the message to send to the dead-letter queue: the original with the attribute [AttributeReason]. On
-// a FIFO queue, its deduplication ID is the message ID, as when SQS dead-letters a message. To make the message fit,
-// Outgoing truncates the answer and then the reason. fits is false if it still is too large or already has 10
-// attributes.
+// Outgoing returns the message to send to the dead-letter queue: the original with the attribute [AttributeReason],
+// truncated to fit. On a FIFO queue, its deduplication ID is the message ID, as when SQS dead-letters a message. fits
+// is false if the message is too large or has 10 attributes already.
 func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	m := d.Message
 	out = Outgoing{Body: m.Body, GroupID: m.GroupID, TraceHeader: m.TraceHeader}

@@ -162,8 +162,8 @@ const (
 	RunTimeLayout = "2006-01-02 15:04:05 UTC"
 )
 
-// AttributeNotBefore is the message attribute that keeps a message in the embedded queue invisible until a given time.
-// Its value is a String in RFC 3339 format, or a Number of seconds since 1970.
+// AttributeNotBefore is the message attribute that keeps a message in the embedded queue invisible until a given time:
+// a String in RFC 3339 format, or a Number of seconds since 1970.
 const AttributeNotBefore = "tendril.not_before"
 
 // Run describes the scheduled run that a message represents.
@@ -224,14 +224,13 @@ type TaskTimes struct {
 
 // Lease is the record by which instances agree on the leader. The zero value is a lease that was never written.
 //
-// A store replaces a lease by compare-and-swap on Version. A lease contains no time of day: an instance waits for its
-// expiry by measuring, with its own clock, whether Version changes within Duration.
+// A lease contains no time of day: an instance waits for its expiry by measuring, with its own clock, whether Version
+// changes within Duration.
 type Lease struct {
 	Owner string // for display
 	// Version is unique to each write; "" only in the zero value.
 	Version string
-	// Term increases by one whenever the holder changes. It is a fencing token: a leader's write is accepted only
-	// while the stored lease has its term and is not released.
+	// Term increases by one whenever the holder changes. It is a fencing token: writes of an earlier term are rejected.
 	Term int64
 	// Duration is how long a Version is valid after an instance first reads it, in whole milliseconds.
 	Duration time.Duration

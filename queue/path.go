@@ -16,9 +16,9 @@ var errTooLong = fmt.Errorf("it is longer than %d bytes", MaxPath)
 const maxDecoding = 5
 
 // ParsePath validates an untrusted path with an optional query, such as a periodic task's url, and returns it as a
-// request target. A valid path cannot leave the configured host: it starts with one slash and has no double slash,
-// backslash, dot-dot segment or control byte, even after repeated percent-decoding. It has no fragment and at most
-// [MaxPath] bytes. The error does not repeat the path.
+// request target. A valid path starts with one slash and has no fragment, double slash, backslash, dot-dot segment or
+// control byte, even after repeated percent-decoding, so it cannot leave the configured host. The error does not repeat
+// the path.
 func ParsePath(raw string) (string, error) {
 	switch {
 	case len(raw) > MaxPath:

@@ -57,8 +57,8 @@ type Result struct {
 	// Reason briefly describes the failure ("HTTP 500", "no answer within 3m0s", "connection refused"); "" if done.
 	// It never contains parts of the message or response.
 	Reason string
-	// Answer is the start of an unsuccessful response, or a function's error message: one line of printable text,
-	// truncated; may be "". It can contain anything, so only operators see it.
+	// Answer is the start of an unsuccessful response, or a function's error message: one line of printable text; may
+	// be "". It can contain anything, so only operators see it.
 	Answer string
 	// Excerpt is up to 1 KiB of that response, unchanged, if it is text and longer than Answer.
 	Excerpt string
@@ -86,8 +86,8 @@ type Invocation struct {
 	Payload []byte
 	// Code is the service's error code if the function did not run, such as TooManyRequestsException; may be "".
 	Code string
-	// Reason is more specific than Code, such as ReservedFunctionConcurrentInvocationLimitExceeded. For a local
-	// function it is the error type. It may be "", and contains no other part of the payloads.
+	// Reason is more specific than Code, such as ReservedFunctionConcurrentInvocationLimitExceeded, or the error type
+	// of a local function; may be "". It contains no other part of the payloads.
 	Reason     string
 	Message    string        // message of the service, for logs; may be ""
 	RetryAfter time.Duration // time to wait before a retry; 0 if the service returned none

@@ -109,7 +109,7 @@ func (f *Fake) opened(n int) int {
 func (f *Fake) OpenReceives() int { return f.opened(0) }
 
 // StaleChanges returns the number of visibility changes with an outdated receipt handle or after the visibility
-// timeout. They have no effect here, but on a standard SQS queue they can affect another consumer's receive.
+// timeout. On a standard SQS queue, they could affect another consumer's receive.
 func (f *Fake) StaleChanges() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -291,7 +291,7 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 }
 
 // Receive returns visible messages, oldest first. If its fault has Apply set, it hides the messages but returns only
-// the error. If ctx is done while Receive waits, it receives no message.
+// the error.
 func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	others := f.opened(1)
 	defer f.opened(-1)

@@ -14,14 +14,13 @@ import (
 // Suite is the conformance suite: about seventy checks of documented and observed SQS behavior, and of behavior that
 // this module relies on.
 type Suite struct {
-	// Start returns the server for a check. It may return the same server each time, because each check uses its own
-	// queue names.
+	// Start returns the server for a check. It may return the same server each time.
 	Start func(t testing.TB) Server
-	// Virtual runs each check in a testing/synctest bubble. Start is then called in the bubble, and the server must
-	// run in this process. Otherwise, checks that take minutes are skipped.
+	// Virtual runs each check in a testing/synctest bubble, in which the server must run. Otherwise, checks that take
+	// minutes are skipped.
 	Virtual bool
-	// Differs maps checks that the server is known to fail to a description of its behavior. These checks still run,
-	// are reported as skipped, and fail the suite if they pass.
+	// Differs maps checks that the server is known to fail to a description of its behavior. These checks are reported
+	// as skipped, and fail the suite if they pass.
 	Differs map[string]string
 	// Repeats allows concurrent receives of a standard queue to return the same message twice, as SQS may
 	// ("at-least-once delivery"). Every message must still be received.

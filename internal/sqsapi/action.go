@@ -115,9 +115,8 @@ type namedQueue struct{ QueueName string }
 
 func (r *namedQueue) about() string { return r.QueueName }
 
-// queueName returns the name in the last two segments of QueueUrl, or QueueUrl if that is a bare name. It ignores
-// scheme, host, prefix, account and query, because clients keep URLs of other endpoints, and the name alone
-// identifies a queue.
+// queueName returns the name in the last two segments of QueueUrl, or QueueUrl if that is a bare name. It ignores the
+// rest of the URL, because clients keep URLs of other endpoints.
 func (r *queueRequest) queueName() (string, error) {
 	if r.QueueURL == "" {
 		return "", missing("QueueUrl")

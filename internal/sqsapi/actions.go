@@ -134,9 +134,8 @@ type pageRequest struct {
 	NextToken  string
 }
 
-// page returns up to MaxResults of the sorted names after the token, and the token of the next page ("" at the end). As
-// in SQS, a request without MaxResults gets no token. A token is the last name of its page, so it stays valid when
-// queues are created or deleted.
+// page returns up to MaxResults of the sorted names after the token, and the next token ("" at the end or, as in SQS,
+// without MaxResults). A token is the last name of its page, so it stays valid when queues are created or deleted.
 func (r *pageRequest) page(names []string) ([]string, string, error) {
 	limit := maxListed
 	if r.MaxResults != nil {

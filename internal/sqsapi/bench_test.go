@@ -471,8 +471,8 @@ func (j *journal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	j.canned.ServeHTTP(w, r)
 }
 
-// BenchmarkSender compares the sends of one caller with the canned server plus one sync, the minimum for a durable
-// send over HTTP. O_DSYNC makes a write wait for the disk.
+// BenchmarkSender compares the sends of one caller with the minimum for a durable send over HTTP: the canned server
+// plus one sync. O_DSYNC makes a write wait for the disk.
 func BenchmarkSender(b *testing.B) {
 	s := newBench(b)
 	s.call(b, "SendMessage", sendBody())

@@ -84,8 +84,7 @@ var faults = map[string]fault{
 	"KmsOptInRequired":   {"KMS.OptInRequired", 403, ""},
 	"KmsThrottled":       {"KMS.ThrottlingException", 400, ""},
 
-	// These codes are not in Amazon's model. A full disk is not a 503, because SDKs retry that immediately and the
-	// disk stays full. A closed or failed store may work again on the next attempt.
+	// These codes are not in Amazon's model. A full disk is not a 503, because SDKs retry that immediately.
 	queue.CodeAccessDenied:          {"AccessDenied", 403, ""},
 	queue.CodeSignatureDoesNotMatch: {"SignatureDoesNotMatch", 403, ""},
 	queue.CodeUnreachable:           {"ServiceUnavailable", 503, ""},

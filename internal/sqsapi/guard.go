@@ -10,8 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// guard rejects calls from web pages. A page can send requests to any port of this machine, but browsers add headers
-// that no other client sends. With DNS rebinding, a page can also read the replies, but then the Host header is wrong.
+// guard rejects calls from web pages. Browsers add headers that no other client sends; with DNS rebinding, the Host
+// header is wrong.
 type guard struct {
 	signed bool // requests must be signed, which a page cannot do
 }

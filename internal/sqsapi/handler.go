@@ -135,7 +135,7 @@ func asQueueError(err error) *queue.Error {
 }
 
 // Server returns a server for h whose timeouts allow long polls but stop slow or stalled clients. Its Shutdown calls
-// h.Stop. The caller may set Addr, ErrorLog and other fields before use.
+// h.Stop. The caller may set other fields before use.
 func Server(h *Handler) *http.Server {
 	server := &http.Server{
 		Handler:           h,

@@ -12,8 +12,8 @@ import (
 // detect this server.
 const registryPrefix = "Tendril_20261120."
 
-// The types below are shared with [RegistryClient]. Responses contain every field, unless it is marked as omitted
-// when empty, so that the client can tell a response of this server from other JSON.
+// The types below are shared with [RegistryClient]. Responses contain every field that is not omitted when empty, so
+// that the client can tell them from other JSON.
 
 type leaseWire struct {
 	Owner                string

@@ -43,8 +43,8 @@ type Identity struct {
 	Token string
 	// Insecure sends the token even to a server that does not prove that it knows the token.
 	Insecure bool
-	// Sign signs a request with the given body. It is used only if the endpoint requires it, because other SQS
-	// servers reject signatures with unknown keys. A nil Sign never signs.
+	// Sign signs a request with the given body, or is nil. It is used only if the endpoint requires it, because other
+	// SQS servers reject signatures with unknown keys.
 	Sign func(r *http.Request, body []byte) error
 }
 
@@ -69,8 +69,7 @@ func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *h
 	return c
 }
 
-// Probe reports whether the endpoint serves a registry. It returns false without an error if the endpoint is
-// something else, such as another SQS server, and an error if it cannot tell.
+// Probe reports whether the endpoint serves a registry. It returns an error if it cannot tell.
 func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	_, err := ask[lastRunsResponse](ctx, c, "LastFires", lastRunsRequest{})
 	if err == nil {

@@ -112,9 +112,8 @@ type batchResponse[Answer any] struct {
 	Failed     []failure `json:",omitempty" query:"BatchResultErrorEntry"`
 }
 
-// runBatch runs a batch. prepare validates an entry and returns its job and the answer in case of success. call makes
-// one call for all valid entries and may complete the answers. It returns one error per job (nil if all succeeded), or
-// an error for the whole call.
+// runBatch validates each entry with prepare, which returns a job and the answer in case of success, and makes one call
+// for all valid jobs. call returns one error per job (nil if all succeeded), or an error for the whole call.
 func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []Entry,
 	prepare func(E) (Job, Answer, error), call func([]Job, []Answer) ([]error, error)) (*batchResponse[Answer], error) {
 	response := &batchResponse[Answer]{}

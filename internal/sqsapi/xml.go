@@ -96,8 +96,8 @@ func appendKeyValue(dst []byte, name, keyName, key, value string) []byte {
 	return appendTag(dst, "</", name)
 }
 
-// appendXMLText escapes text. Characters that XML cannot represent become U+FFFD: messages never contain any, but
-// errors may quote them. Carriage returns are escaped, because parsers convert them to line feeds.
+// appendXMLText escapes text. Characters that XML cannot represent become U+FFFD. Carriage returns are escaped, because
+// parsers convert them to line feeds.
 func appendXMLText(dst []byte, s string) []byte {
 	done := 0
 	for i := 0; i < len(s); {
