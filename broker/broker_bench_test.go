@@ -119,7 +119,6 @@ func openBench(b *testing.B) *Broker {
 	return br
 }
 
-// benchDir creates a directory in TENDRIL_BENCH_DIR, which selects the disk to measure.
 func benchDir(b *testing.B) string {
 	b.Helper()
 	dir, err := os.MkdirTemp(os.Getenv("TENDRIL_BENCH_DIR"), "broker")
@@ -307,7 +306,6 @@ func receiveLatency(b *testing.B, n int, tenant tenantsOf) (median time.Duration
 	return medianReceives(b, 900, func(int) *Queue { return q })[0], residentMB()
 }
 
-// medianReceives deletes every second batch.
 func medianReceives(b *testing.B, calls int, queues ...func(i int) *Queue) (medians []time.Duration) {
 	b.Helper()
 	times := make([][]time.Duration, len(queues))
@@ -337,7 +335,6 @@ func median(times []time.Duration) time.Duration {
 	return times[len(times)/2]
 }
 
-// wholePathBacklog exceeds the number of messages processed during the measurement.
 const wholePathBacklog = 300_000
 
 func BenchmarkWholePath(b *testing.B) {

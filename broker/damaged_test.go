@@ -14,7 +14,6 @@ import (
 	"tendril/queue"
 )
 
-// spoil corrupts a message's body, as a disk error would.
 func spoil(t *testing.T, dir, body string) {
 	t.Helper()
 	c, err := openOther(filepath.Join(dir, databaseName))

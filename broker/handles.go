@@ -67,7 +67,6 @@ const (
 	idLowMask  = 1<<62 - 1 // without the variant bits
 )
 
-// messageID returns the ID for a key, in the form of a random (version 4) UUID.
 func (s seal) messageID(work *block, origin int64) string {
 	high := s.prf(work, domainIDHigh, uint64(origin)) & idHighMask
 	low := uint64(origin) ^ s.prf(work, domainIDLow, high)&idLowMask

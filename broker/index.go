@@ -351,7 +351,6 @@ type fill struct {
 	limit      int
 	delayed    bool // include delayed messages (FIFO only)
 
-	// without lists the noisy tenants to skip while reading ahead, or is nil.
 	without []string
 
 	due           bool
@@ -386,7 +385,6 @@ func (x *index) nextFill() *fill {
 	return w.filling
 }
 
-// aheadKeys is the number of keys that one fill scans while reading ahead.
 const aheadKeys = 10_000
 
 func (x *index) nextAhead(s *standardOrder) *fill {

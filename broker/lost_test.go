@@ -29,7 +29,6 @@ func (l *logText) String() string {
 	return l.text.String()
 }
 
-// lookAgain makes the next send check the directory.
 func lookAgain(b *Broker) {
 	b.disk.mu.Lock()
 	defer b.disk.mu.Unlock()

@@ -133,7 +133,6 @@ func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 	}
 }
 
-// checkEnd checks that an ended task moved every message it had to.
 func (m *model) checkEnd(t *rapid.T, k *modelTask) {
 	behind := map[string]bool{} // FIFO groups with a message that may stay
 	left := false

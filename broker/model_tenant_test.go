@@ -22,7 +22,6 @@ type modelTenants struct {
 	row   int // number of consecutive messages of quiet tenants while a noisy one waited
 }
 
-// modelFlight is a receive whose visibility timeout has ended.
 type modelFlight struct {
 	tenant string
 	at     time.Time
@@ -117,7 +116,6 @@ func (m *model) beganFlight(x *modelled) {
 	}
 }
 
-// beginFair makes noisy tenants without visible messages quiet.
 func (m *model) beginFair(place string) (visible []*modelled) {
 	f := m.tenants[place]
 	for _, x := range m.in(place) {

@@ -107,7 +107,6 @@ type modelReceipt struct {
 	arrival int // arrival of the message at that time; a move changes it
 }
 
-// there reports whether the message is still in the queue that issued the receipt.
 func (r *modelReceipt) there() bool { return r.m.place == r.place && r.m.arrival == r.arrival }
 
 func newModel(t *rapid.T, dir string, fifo, tiny bool) *model {

@@ -79,7 +79,6 @@ func (g *background) close() bool {
 	return true
 }
 
-// liveQueue is a queue's state in memory.
 type liveQueue struct {
 	broker    *Broker
 	name, arn string

@@ -20,8 +20,7 @@ func (b *Broker) Registry() *Registry { return &Registry{b} }
 const (
 	// runRetention exceeds how far back any instance looks for missed runs.
 	runRetention = 30 * 24 * time.Hour
-	// runSweep limits the expired runs that each new run deletes.
-	runSweep = 64
+	runSweep     = 64
 )
 
 // Read implements [registry.Store].
@@ -235,7 +234,6 @@ func writeRecord(c *conn, old, next registry.Record) (err error) {
 	return err
 }
 
-// pausePrefix returns an environment's key prefix. key is "" for all environments.
 func pausePrefix(key string) string { return registry.Scope{Name: key}.Key("") }
 
 func pausedTask(key, field string) string {

@@ -10,7 +10,6 @@ import (
 	"tendril/queue"
 )
 
-// onEachType runs do for a standard and a FIFO queue, in virtual time.
 func onEachType(t *testing.T, do func(t *testing.T, dir, name string, attributes map[string]string)) {
 	t.Run("standard", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { do(t, t.TempDir(), "work", nil) })

@@ -145,7 +145,6 @@ func BenchmarkGroups(b *testing.B) {
 	}
 }
 
-// manyGroups uses the same number of messages for any number of groups.
 func manyGroups(b *testing.B, groups int) {
 	ctx := context.Background()
 	br := openBench(b)

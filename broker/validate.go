@@ -121,7 +121,6 @@ func validText(s string) bool {
 	return plain || utf8.ValidString(s) && !strings.ContainsAny(s, "\ufffe\uffff")
 }
 
-// printable8 reports whether eight bytes are printable ASCII.
 func printable8(s string) bool {
 	const high = 0x8080808080808080
 	word := binary.LittleEndian.Uint64([]byte(s))
@@ -192,7 +191,6 @@ func notInName(c rune) bool {
 	return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')
 }
 
-// baseType returns the type without the custom label that may follow it after a dot.
 func baseType(a queue.Attribute) string {
 	base, _, _ := strings.Cut(a.Type, ".")
 	return base

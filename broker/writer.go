@@ -59,7 +59,6 @@ func (w *writer) change(run func(t *tx) error, after func()) error {
 	return w.do(context.Background(), &change{run, after}, needs{durable: true})
 }
 
-// writer commits all pending requests in one transaction, while the next group accumulates.
 type writer struct {
 	b       *Broker
 	restore func() error

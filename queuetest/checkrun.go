@@ -42,7 +42,6 @@ type check struct {
 	run  func(e *checkRun)
 }
 
-// checkRun is the state of one run of a check.
 type checkRun struct {
 	ctx            context.Context
 	server         Server
@@ -58,7 +57,6 @@ type checkRun struct {
 	validUntil time.Time
 }
 
-// fatalFailure is the panic value that ends a failed check.
 type fatalFailure struct{}
 
 // tooLate is the panic value of a check that was too slow to observe a state.
@@ -109,7 +107,6 @@ func (e *checkRun) must(what string, err error) {
 
 type attrs = map[string]string
 
-// name returns a new queue name. Names of FIFO queues end in .fifo.
 func (e *checkRun) name(a attrs) string {
 	e.queues++
 	name := e.prefix + "-" + strconv.Itoa(e.queues)
@@ -136,7 +133,7 @@ func (e *checkRun) fifo(more attrs, msgs ...queue.Outgoing) Queue {
 	return e.create(a, msgs...)
 }
 
-// withDeadLetterQueue returns a queue with msgs and its dead-letter queue. most is the maxReceiveCount.
+// most is the maxReceiveCount.
 func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Outgoing) (q, dead Queue) {
 	dead = e.create(more)
 	a := attrs{"RedrivePolicy": e.policy(dead, most)}
@@ -234,7 +231,6 @@ func (e *checkRun) receive(q Queue, most int, wait time.Duration, visibility *ti
 	return messages
 }
 
-// take receives exactly n messages, which may take several calls on a standard queue.
 func (e *checkRun) take(q Queue, n int, visibility time.Duration) []queue.Message {
 	var got []queue.Message
 	for len(got) < n {

@@ -9,7 +9,6 @@ import (
 	"tendril/queuetest"
 )
 
-// consume is the code under test.
 func consume(ctx context.Context, q *queuetest.Fake) error {
 	messages, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1})
 	if err != nil || len(messages) == 0 {

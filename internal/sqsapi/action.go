@@ -51,8 +51,7 @@ type actionCall struct {
 	trace  string
 	caller *access.Caller
 	action string
-	// token is the registry token in the request.
-	token string
+	token  string
 	// stopped is closed when receives must stop waiting.
 	stopped <-chan struct{}
 	room    answerRoom

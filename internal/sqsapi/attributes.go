@@ -132,7 +132,6 @@ func appendBodyMD5(dst []byte, body string) []byte {
 	return hex.AppendEncode(dst, sum[:])
 }
 
-// appendAttributesMD5 appends nothing if there are no attributes.
 func appendAttributesMD5(dst []byte, attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return dst

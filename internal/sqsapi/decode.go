@@ -40,7 +40,6 @@ func (p parameters) decodeJSON(body []byte, request any) error {
 	return nil
 }
 
-// readJSON reads an object and ignores unknown members.
 func (p parameters) readJSON(r *sqswire.Reader, to reflect.Value) {
 	r.Object(func(name string) {
 		if f := p.byJSONName(name); f != nil {
@@ -51,7 +50,6 @@ func (p parameters) readJSON(r *sqswire.Reader, to reflect.Value) {
 	})
 }
 
-// byJSONName finds a parameter by its JSON name in any case.
 func (p parameters) byJSONName(name string) *parameter {
 	if f := p[name]; f != nil && f.json == name {
 		return f

@@ -191,7 +191,6 @@ func decodeJSON(body []byte, request any) error {
 // blank trims the white space of JSON, which is less than bytes.TrimSpace trims.
 func blank(body []byte) bool { return len(bytes.Trim(body, " \t\r\n")) == 0 }
 
-// decodeByLibrary decodes a request with the next version of encoding/json.
 func decodeByLibrary(body []byte, request any) error {
 	if blank(body) {
 		return nil
@@ -214,7 +213,6 @@ func (l *attributeList) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// attributesOf converts an object whose values may be nil.
 func attributesOf(object map[string]*messageAttribute) (l attributeList) {
 	if object != nil {
 		l = attributeList{}

@@ -43,7 +43,6 @@ const (
 	noQueueQueryText = "The specified queue does not exist for this wsdl version."
 )
 
-// faultOf treats unknown codes as internal failures.
 func faultOf(code string) fault {
 	if f, ok := faults[code]; ok {
 		return f

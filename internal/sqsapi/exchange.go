@@ -87,7 +87,6 @@ func tooLarge() error {
 		"The request's body is larger than %d bytes, the most that a legal request can need.", MaxBody)
 }
 
-// authenticate sets the caller. Without keys, every caller is the owner.
 func (x *exchange) authenticate(body []byte) (err error) {
 	x.caller = access.OwnerOf(x.r)
 	if x.h.keys != nil {

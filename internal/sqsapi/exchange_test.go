@@ -125,7 +125,6 @@ func rawRequest(t *testing.T, text string) *http.Request {
 	return r
 }
 
-// volatile matches IDs, receipt handles and task handles, which differ between runs.
 var volatile = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|` +
 	`(ReceiptHandle|TaskHandle)(":"|>)([^"<]+)`)
 

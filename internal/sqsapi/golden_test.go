@@ -127,7 +127,6 @@ func (p *player) answer(t *testing.T) {
 	p.action, p.headers, p.answered = "", nil, true
 }
 
-// scrubber replaces values that differ between runs with names.
 type scrubber struct {
 	names, values []string
 	ids, handles  int

@@ -58,7 +58,6 @@ func (a *accepted) appendJSON(dst []byte) []byte {
 	return append(a.appendMembers(append(dst, '{')), '}')
 }
 
-// encodeJSON appends nothing for an action without output.
 func encodeJSON(dst []byte, response any) ([]byte, error) {
 	switch r := response.(type) {
 	case nil:

@@ -192,7 +192,6 @@ func (p parameters) fill(v reflect.Value, values []formValue) error {
 	return nil
 }
 
-// sameHead returns the number of leading values whose next name part is head.
 func sameHead(values []formValue, head string) int {
 	n := 1
 	for n < len(values) && values[n].head() == head {

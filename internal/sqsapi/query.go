@@ -93,7 +93,6 @@ func (x *exchange) readForm() ([]formValue, error) {
 	return values, err
 }
 
-// isForm reports whether the body is a form. contentType may be "".
 func isForm(contentType string) bool {
 	if contentType == "" {
 		return true

@@ -17,7 +17,6 @@ import (
 	"tendril/queue"
 )
 
-// query makes a POST request, or a GET request if form is empty.
 func query(t testing.TB, h http.Handler, target, form string) *httptest.ResponseRecorder {
 	t.Helper()
 	method := http.MethodGet

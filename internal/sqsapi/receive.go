@@ -60,8 +60,7 @@ type Memory interface {
 
 const (
 	// copies is the number of copies of a response in memory: messages, encoded text and the buffer it outgrew.
-	copies = 3
-	// maxAnswerMemory is the maximum memory that a receive can need.
+	copies          = 3
 	maxAnswerMemory = copies * (queue.ReceiveBytes + maxMessage)
 )
 

@@ -22,7 +22,6 @@ import (
 
 var _ leader.Store = (*RegistryClient)(nil)
 
-// runs are the methods that the client and the broker's registry share.
 type runs interface {
 	leader.Store
 	registrytest.Registry
@@ -51,7 +50,6 @@ func newRegistry(t testing.TB) (*RegistryClient, *broker.Broker) {
 	return clientTo(t, newServer(t, New(b, nil))), b
 }
 
-// answering returns a client of a server that always gives the same answer, and the server's number of calls.
 func answering(t testing.TB, status int, contentType, body string) (*RegistryClient, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32

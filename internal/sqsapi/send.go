@@ -153,7 +153,6 @@ func notEmpty(text *string, parameter string) (string, error) {
 	return *text, nil
 }
 
-// seconds returns nil for an absent parameter.
 func seconds(n *int, parameter string, most int, reason string) (*time.Duration, error) {
 	if n == nil {
 		return nil, nil

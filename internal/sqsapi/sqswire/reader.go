@@ -349,7 +349,6 @@ func codeUnit(s string) rune {
 	return rune(n)
 }
 
-// isPrintable reports whether s is printable ASCII. It checks eight bytes at a time.
 func isPrintable(s string) bool {
 	const high, blanks = 0x8080808080808080, 0x2020202020202020
 	for ; len(s) >= 8; s = s[8:] {
