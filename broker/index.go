@@ -178,7 +178,7 @@ func (x *index) clear() {
 
 type memory struct {
 	limits  memoryLimits
-	fresh   atomic.Int64 // number of fresh messages in memory
+	fresh   atomic.Int64
 	content atomic.Int64 // size of cached contents in bytes
 }
 

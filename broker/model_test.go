@@ -97,7 +97,7 @@ type modelled struct {
 	dead            bool // was dead-lettered, so it has a source
 	flightForgotten bool // a kill lost the visibility deadline
 	attempts        []string
-	attemptedAt     time.Time // time of the latest attempt
+	attemptedAt     time.Time
 }
 
 type modelReceipt struct {

@@ -149,7 +149,7 @@ func TestQueueCountIsBounded(t *testing.T) {
 	create(t, b, "b", nil)
 	wantError(t, b.CreateQueue(t.Context(), "c", nil, nil), queue.CodeOverLimit,
 		"The limit of 2 queues is reached: delete one first.")
-	create(t, b, "a", nil) // already exists
+	create(t, b, "a", nil)
 	if err := b.DeleteQueue(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ type tenant struct {
 type noisyTenant struct {
 	fresh, back ring
 	turn        bool // the previous message came from back
-	given       int  // by the current take
+	given       int  // number of messages in the current take
 	index       int
 }
 

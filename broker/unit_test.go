@@ -227,7 +227,7 @@ func TestDelays(t *testing.T) {
 	if n := d.expire(25); n != 3 || d.delayed != 1 {
 		t.Error(n, d.delayed)
 	}
-	d.sub(10) // this delay has already ended
+	d.sub(10)
 	if n := d.expire(100); n != 1 || d.delayed != 0 {
 		t.Error(n, d.delayed)
 	}

@@ -31,7 +31,7 @@ type Fake struct {
 
 	mu       sync.Mutex
 	messages []*fakeMessage // in sending order; settled messages are removed from time to time
-	settled  int            // number of settled messages
+	settled  int
 	byID     map[string]*fakeMessage
 	script   map[FakeAction][]FakeFault
 	calls    map[FakeAction]int
