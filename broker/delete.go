@@ -74,7 +74,7 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 	return r, err
 }
 
-// mayExist reports whether a message that is not in memory may be in the store, visible: its receive predates the
+// mayExist reports whether a message that is not in memory may still be visible in the store: its receive predates the
 // latest opening of the store and was not stored. The caller must hold the lock.
 func (x *index) mayExist(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 

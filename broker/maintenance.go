@@ -106,7 +106,8 @@ func removeGarbage(c *conn) (more bool, err error) {
 	return true, err
 }
 
-// vacuum removes free pages, while busy only if they are most of the file. The file shrinks at the next checkpoint.
+// vacuum removes free pages. While the writer is busy, it does so only if they are most of the file. The file shrinks
+// at the next checkpoint.
 func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {

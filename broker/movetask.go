@@ -94,8 +94,8 @@ var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: Er
 
 // StartMoveTask starts moving or deleting the visible messages of a dead-letter queue, as [Broker.Move] does, and
 // returns the task's handle. The task resumes after a restart. If a queue is missing, the error is ResourceNotFound;
-// for other invalid requests, InvalidParameterValue. It wraps [ErrMoveRunning] if the source already has a running
-// task.
+// for other invalid requests, InvalidParameterValue. If the source already has a running task, it wraps
+// [ErrMoveRunning].
 func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle string, err error) {
 	if req.Rate < 0 || req.Rate > maxMoveRate {
 		return "", queue.Errorf(queue.CodeInvalidParameterValue,

@@ -11,8 +11,8 @@ import (
 
 const maxFailureGroup = 200 // in bytes
 
-// FailureGroup returns a text that is the same for similar failures: the HTTP status, if it means failure, or the
-// [Result]'s reason, then the error message or first line of the response, with # for numbers and * for IDs.
+// FailureGroup returns a text that is the same for similar failures: the HTTP status (300 or higher) or the [Result]'s
+// reason, followed by the error message or first line of the response. # replaces numbers, * replaces IDs.
 func FailureGroup(status int, reason, answer string) string {
 	message := withoutIDs(headline(answer))
 	text := withoutIDs(reason) + " " + message

@@ -98,7 +98,7 @@ func pollChecks() []check {
 	}
 }
 
-// within calls do. Its limit only detects endless waiting.
+// within calls do with a limit that only detects endless waiting.
 func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
