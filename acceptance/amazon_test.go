@@ -20,8 +20,8 @@ import (
 
 const amazonTable = "tendril-registry"
 
-// amazonPlace returns a place with a queue and a DynamoDB table on moto. Calls are serialized because moto, unlike AWS,
-// does not lock between evaluating a condition and writing, so two concurrent calls could both succeed.
+// amazonPlace returns a place with a queue and a DynamoDB table on moto. Calls are serialized, because moto, unlike
+// AWS, does not lock between evaluating a condition and writing.
 func amazonPlace(t *testing.T, name string) *place {
 	endpoint := oneAtATime(t, testpeer.Moto(t, "sqs", "dynamodb"))
 	setCredentials()

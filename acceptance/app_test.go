@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// serveApp runs an app that records completed messages in one file and its crashes in another. A message's body
-// determines how long its work takes, and whether and how it fails.
+// serveApp runs an app that records completed messages in one file and crashes in another. A message's body determines
+// how long its work takes, and whether and how it fails.
 func serveApp() error {
 	journal, err := os.OpenFile(os.Getenv("ACCEPTANCE_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

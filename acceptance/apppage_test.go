@@ -118,7 +118,6 @@ func awaitHooks(t *testing.T, trace, want string) {
 	t.Fatalf("the hooks that ran are %q, want %q", got, want)
 }
 
-// SIGHUP does only what the changes require.
 func TestAppPageHangup(t *testing.T) {
 	t.Parallel()
 	trace := filepath.Join(t.TempDir(), "trace")
@@ -203,7 +202,7 @@ func TestAppPageRollBack(t *testing.T) {
 	}
 }
 
-// awaitLines waits for the log lines in block. It ignores times and numbers.
+// awaitLines waits for the log lines in block, ignoring times and numbers.
 func awaitLines(t *testing.T, p *process, block string) {
 	t.Helper()
 	for line := range strings.Lines(block) {
@@ -219,7 +218,6 @@ func (e *event) isDeploymentOf(version string) bool {
 
 var attributeText = regexp.MustCompile(`(\w+)=("[^"]*"|\S+)`)
 
-// hasAttributes ignores numbers.
 func (e *event) hasAttributes(text string) bool {
 	for _, a := range attributeText.FindAllStringSubmatch(text, -1) {
 		if shape(e.attribute(a[1])) != shape(strings.Trim(a[2], `"`)) {

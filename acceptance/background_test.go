@@ -11,7 +11,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// backgroundBundle returns a bundle that starts background processes. property marks them with an environment variable.
+// property marks the bundle's background processes with an environment variable.
 func backgroundBundle(property, buildLine string) map[string]string {
 	const term = "#!/bin/sh\nsetsid sh -c 'trap \"echo TERM >got-term; exit\" TERM; touch up; while :; do sleep 0.05; done' " +
 		">/dev/null 2>&1 &\n"

@@ -89,7 +89,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// isStale reports whether a live page has just replaced the element, so the step can be repeated.
+// isStale reports whether a live page has just replaced the element; the step can then be repeated.
 func isStale(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "node with given id")
 }
@@ -133,7 +133,7 @@ func (b *browser) awaitText(text string) {
 	b.await(fmt.Sprintf("the text %q", text), fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// click repeats the click if it misses because a live page has moved.
+// click repeats a click that misses because a live page has moved.
 func (b *browser) click(selector string) {
 	b.t.Helper()
 	watch := fmt.Sprintf(`window.clickHit = false; document.addEventListener('click', event => {

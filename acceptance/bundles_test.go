@@ -24,20 +24,17 @@ var update = flag.Bool("update", false, "rewrite testdata/bundles/*.check")
 // railsSecret is a Rails secret_key_base, djangoSecret a Django SECRET_KEY.
 const railsSecret, djangoSecret = "s3krit", "not a secret"
 
-// frameworkBundle is a bundle in testdata/bundles in the form of a framework's worker on Elastic Beanstalk.
+// frameworkBundle is a bundle in testdata/bundles that resembles a framework's worker on Elastic Beanstalk.
 type frameworkBundle struct {
 	name string
-	// programs returns a PATH with the required programs. Stand-ins from testdata/bundles/standins replace missing
-	// ones.
-	programs func(t *testing.T) (path string)
-	// body is a message that the app accepts, with its attributes.
+	// programs returns a PATH with the required programs, or stand-ins from testdata/bundles/standins for missing ones.
+	programs   func(t *testing.T) (path string)
 	body       string
 	attributes map[string]string
 	path       string
 	// refused is a message that the app rejects with refusedStatus.
-	refused       string
-	refusedStatus int
-	// task is the name of a task in cron.yaml.
+	refused        string
+	refusedStatus  int
 	task, taskPath string
 }
 
@@ -66,14 +63,14 @@ func frameworkBundles() []frameworkBundle {
 	}}
 }
 
-// railsDigest signs the body of a job as the gem active_elastic_job does.
+// railsDigest signs a job's body as the gem active_elastic_job does.
 func railsDigest(body string) string {
 	mac := hmac.New(sha1.New, []byte(railsSecret))
 	mac.Write([]byte(body))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// nextRuns matches the times of the next runs, which depend on the date.
+// nextRuns matches times that depend on the date.
 var nextRuns = regexp.MustCompile(`(?m)^         next .*\n`)
 
 func TestFrameworkBundlesAreChecked(t *testing.T) {

@@ -253,7 +253,7 @@ func nonEmpty(condition string) string {
 	return condition
 }
 
-// keepsAddress also checks that the search field has the text of the address.
+// keepsAddress also checks that the search field contains the address's text.
 func (b *browser) keepsAddress(want string) {
 	b.t.Helper()
 	b.await("the parameters "+want, fmt.Sprintf(`((now, want) => now.pathname === want.pathname &&

@@ -35,7 +35,6 @@ func zipBundle(t *testing.T, name string, files map[string]string) string {
 	return archive
 }
 
-// deployVersions deploys two versions that print in colors, and one that does not start.
 func (e *consoleEnvironment) deployVersions(t *testing.T) {
 	t.Helper()
 	journal := filepath.Join(t.TempDir(), "journal")

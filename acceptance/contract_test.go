@@ -157,7 +157,7 @@ func TestContractRequest(t *testing.T) {
 	}
 }
 
-// If a message is retried, the second attempt succeeds.
+// A retried message succeeds at its second attempt.
 func TestContractOutcomes(t *testing.T) {
 	t.Parallel()
 	answer := func(status int) func(http.ResponseWriter) {
@@ -356,7 +356,7 @@ func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 				dir := t.TempDir()
 				args := append(flags, "--queue", "jobs.fifo", "--max-retries", "3", "--data-dir", dir, "--listen", "127.0.0.1:0",
 					"--console", "off")
-				// The first tendril creates the queue. The second one receives the messages that are sent in between.
+				// The first tendril creates the queue. Messages sent after it exits are received by the second one.
 				p, _ := start(t, args...)
 				p.terminate(t)
 				p, started := start(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off")

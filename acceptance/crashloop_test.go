@@ -16,7 +16,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// crashingApp kills the process with the queue 20 ms after a POST of the message "poison".
+// crashingApp kills the queue's process 20 ms after a POST of the message "poison".
 type crashingApp struct {
 	*httptest.Server
 	victims chan *process

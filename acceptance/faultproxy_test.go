@@ -18,13 +18,11 @@ import (
 type networkFault string
 
 const (
-	// lostRequest never reaches the server.
 	lostRequest networkFault = "lost request"
-	// lostAnswer loses the response after the server has handled the request.
-	lostAnswer networkFault = "lost answer"
+	lostAnswer  networkFault = "lost answer"
 	// halfAnswer closes the connection in the middle of the response's body.
 	halfAnswer networkFault = "half answer"
-	// slowAnswer delays request and response by the plan's pause each.
+	// slowAnswer delays the request and the response by the plan's pause each.
 	slowAnswer networkFault = "slow answer"
 	// throttled responds with status 503 or the SQS error for too many requests.
 	throttled networkFault = "throttled"
@@ -75,7 +73,7 @@ func newFaultProxy(t testing.TB, to string, seed uint64) *faultProxy {
 	return p
 }
 
-// inject replaces the plan. It ends the silence for earlier requests.
+// inject replaces the plan, and ends the silence for earlier requests.
 func (p *faultProxy) inject(plan faultPlan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,8 +103,8 @@ func (p *faultProxy) draw(action string) (plan faultPlan, changed <-chan struct{
 	return p.plan, p.changed
 }
 
-// duringWait returns a plan that also affects requests that started earlier, such as long polls. Only plans that wait
-// for a particular moment do.
+// duringWait returns a plan that also affects requests in progress, such as long polls. Only plans that wait for a
+// particular moment do.
 func (p *faultProxy) duringWait(action string) faultPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +167,7 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer) // the client may have disconnected
 }
 
-// pass forwards a request. If the server does not respond, neither does the proxy.
+// If the server does not respond, neither does the proxy.
 func (p *faultProxy) pass(r *http.Request, body []byte) (*http.Response, []byte) {
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, p.to+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {

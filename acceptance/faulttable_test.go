@@ -18,7 +18,7 @@ import (
 )
 
 // The test runs the tests of each fault in docs/reliability.md and counts their cases, which are the subtests without
-// subtests of their own. TENDRIL_FAULT_TABLE sets the duration per package. By default, the test runs only at night.
+// subtests. TENDRIL_FAULT_TABLE sets the duration per package. By default, the test runs only at night.
 func TestFaultTable(t *testing.T) {
 	length := testpeer.Size(0, time.Minute)
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_FAULT_TABLE")); err == nil {
@@ -118,7 +118,7 @@ func countCases(t *testing.T, pkg string, length time.Duration, names []string) 
 	return counted
 }
 
-// runCases runs the tests. took does not include the build.
+// took excludes the build.
 func runCases(t *testing.T, pkg string, times int, names []string) (counted map[string]cases, took time.Duration) {
 	var tests, scripts []string
 	for _, name := range names {

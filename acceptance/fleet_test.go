@@ -94,7 +94,7 @@ func (m *member) paused(t *testing.T) (paused bool, reason string) {
 	return st.Workers[0].Paused, st.Workers[0].Why
 }
 
-// The pause also applies to an instance that starts later or was unreachable, and after the leader was killed. With
+// The pause also applies to an instance that starts later or was unreachable, and after the leader is killed. With
 // --this, it applies to one instance.
 func TestPauseAppliesToAllInstances(t *testing.T) {
 	long(t)

@@ -36,7 +36,6 @@ func (b *browser) stays(what, expression string) {
 	}
 }
 
-// press types keys while no field has the focus.
 func (b *browser) press(keys string) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(keys))

@@ -10,7 +10,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// tendril is killed at moments when a peer has acted but tendril does not know it yet: see "Moments of doubt" in
+// Each kill happens when a peer has acted but tendril does not know it yet; see "Moments of doubt" in
 // docs/reliability.md.
 func TestKilledAtEachWindow(t *testing.T) {
 	t.Parallel()

@@ -283,7 +283,7 @@ func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease)
 	}
 }
 
-// fault injects a fault. It returns a channel that is closed when the fault has ended, or nil if it is permanent.
+// fault injects a fault. The returned channel is closed when the fault ends; it is nil if the fault is permanent.
 func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	n, healed := f.nodes[name], make(chan struct{})
 	switch kind {
@@ -305,7 +305,7 @@ func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	return healed
 }
 
-// awaitOutstanding waits until missed runs are caught up. With slow responses, that takes as long as the faults did.
+// With slow responses, catching up on missed runs takes as long as the faults did.
 func (f *fleet) awaitOutstanding() {
 	f.t.Helper()
 	const patience = 5 * time.Minute

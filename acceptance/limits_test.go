@@ -23,7 +23,7 @@ import (
 	"tendril/internal/access"
 )
 
-// Clients do not retry, but almost all sends succeed, and exactly the acknowledged messages are in the queue.
+// Clients do not retry. Almost all sends succeed, and the queue contains exactly the acknowledged messages.
 func TestFewDescriptorsAnswerEverySendTheyAccept(t *testing.T) {
 	t.Parallel()
 	const clients, sends = 30, 15
@@ -184,7 +184,6 @@ func TestUnfinishedUploadsLeaveMemoryToSignedSends(t *testing.T) {
 	}
 }
 
-// Commands with the token must still work.
 func TestAnonymousWaitsLeaveTheConsoleToOthers(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -215,7 +214,6 @@ func TestAnonymousWaitsLeaveTheConsoleToOthers(t *testing.T) {
 	}
 }
 
-// With --console-auth none, every caller is permitted.
 func TestWaitsOfPermittedCallersLeaveTheConsoleToProbes(t *testing.T) {
 	t.Parallel()
 	for _, auth := range []string{"token", "none"} {

@@ -27,7 +27,7 @@ const (
 	migrateKills    = 12
 )
 
-// migrateSize returns the number of messages in the standard queue. The FIFO queue has a tenth as many.
+// The FIFO queue has a tenth as many messages as the standard queue.
 func migrateSize(t *testing.T, size int) int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_MIGRATE")); err == nil {
 		return n
@@ -112,7 +112,7 @@ func migrateWithKills(t *testing.T, env []string, size int, args ...string) {
 		return cmd, &out, &said
 	}
 	began, killed := time.Now(), 0
-	// The size of the journal measures progress, so the kills are spread evenly even on a slow machine.
+	// The journal's size measures progress, so kills are spread evenly even on a slow machine.
 	folder := filepath.Join(args[slices.Index(args, "--data-dir")+1], "migrate")
 	part := int64(size) * 80 / migrateKills
 	for range migrateKills {

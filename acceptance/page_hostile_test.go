@@ -60,7 +60,6 @@ func TestAScriptErrorIsNoLostConnection(t *testing.T) {
 		"window.streams === 0 && !document.body.innerText.includes('No connection to tendril')")
 }
 
-// The bodies contain all kinds of line breaks.
 func TestBodiesOfOthersAreShownAsTheyAre(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)
@@ -86,7 +85,6 @@ func TestBodiesOfOthersAreShownAsTheyAre(t *testing.T) {
 	}
 }
 
-// A server on another port of the same host receives the session's cookie, but not its key.
 func TestTheKeyOfASessionBelongsToOnePort(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)

@@ -48,16 +48,15 @@ func tendril(t *testing.T, dir string, env []string, args ...string) (output str
 	return ownWarning.ReplaceAllString(string(out), ""), cmd.ProcessState.ExitCode()
 }
 
-// Variables that tendril sets cause this warning.
+// ownWarning is caused by variables that tendril sets.
 var ownWarning = regexp.MustCompile("(?m)^warning: TENDRIL_LISTEN: .*\n")
 
-// The command lines are indented or in backquotes.
+// Command lines are indented or in backquotes.
 var (
 	typedUp    = regexp.MustCompile("(?m)(?:^    |`)tendril up([^`\n#]*)")
 	shellWords = regexp.MustCompile(`'[^']*'|\S+`)
 )
 
-// The test starts no environment.
 func TestPagesSettings(t *testing.T) {
 	t.Parallel()
 	app := t.TempDir()
@@ -117,7 +116,6 @@ func TestQueuesPageSettings(t *testing.T) {
 	}
 }
 
-// The test compares Workerless's variables with the flags.
 func TestWorkerlessPageSettings(t *testing.T) {
 	t.Parallel()
 	text := page(t, "docs/from-workerless.md")

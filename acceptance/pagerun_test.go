@@ -33,7 +33,7 @@ func open(t *testing.T, dir string, env []string, args ...string) *shop {
 	t.Helper()
 	args = append([]string{"up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0"}, args...)
 	p := launchIn(t, dir, env, args...)
-	// The log format for terminals has no such event, so open waits for the first receive instead.
+	// The log format for terminals has no event "started", so open waits for the first receive instead.
 	return &shop{p, t, dir, p.await(t, "it started", func(e event) bool {
 		return e.Msg == "started" || strings.Contains(e.Msg, " · receiving started")
 	})}
@@ -283,7 +283,7 @@ func anywhere(line string) string {
 	return regexp.MustCompile(`http://[^ ]+/`).ReplaceAllString(shape(line), "URL")
 }
 
-// With a name, the metrics of every queue are in the namespace of Workerless.
+// With a name, the metrics of every queue are in Workerless's namespace.
 func TestWorkerlessName(t *testing.T) {
 	t.Parallel()
 	_, served := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")

@@ -165,7 +165,7 @@ func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
 	return launchCommand(t, cmd)
 }
 
-// launchCommand starts cmd. Its environment variables take precedence over the defaults.
+// The environment variables of cmd take precedence over the defaults.
 func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, output: new(testpeer.Output), stderr: new(testpeer.Output), exited: make(chan struct{}),
@@ -279,7 +279,7 @@ func (p *process) terminate(t *testing.T) int {
 	}
 }
 
-// client returns a client without retries, so that each acknowledgement belongs to one call.
+// client does not retry, so each acknowledgement belongs to one call.
 func client(endpoint string) *sqs.Client {
 	return sqs.New(sqs.Options{
 		BaseEndpoint: &endpoint, Region: "us-east-1",

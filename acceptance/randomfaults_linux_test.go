@@ -150,9 +150,9 @@ func onApp(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() 
 	}
 }
 
-// The faults overlap. In the end, each message is done, dead-lettered or in the queue, and only messages that were in
-// flight during a fault were processed twice. By default, each fault happens once. TENDRIL_SEED repeats the choices of
-// an earlier run, and TENDRIL_RANDOM_FAULTS sets the duration of the long form.
+// The faults overlap. In the end, each message is done, dead-lettered or in the queue, and only messages in flight
+// during a fault were processed twice. By default, each fault happens once. TENDRIL_SEED repeats the choices of an
+// earlier run, and TENDRIL_RANDOM_FAULTS sets the duration of the long form.
 func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -214,7 +214,7 @@ type faultyWorld struct {
 	external   *server
 	bundled    *server
 	url        string
-	// The proxies are between the queue and both workers and the producer, and between one worker and the external app.
+	// The proxies are in front of the queue, for both workers and the producer, and in front of the external app.
 	externalQueue, bundledQueue, producerQueue, externalApp *faultProxy
 	journal                                                 string
 	version                                                 int
@@ -328,7 +328,6 @@ func newFaultyWorld(t *testing.T, visibility time.Duration) *faultyWorld {
 	return w
 }
 
-// run sends messages while inject runs, and then checks the result.
 func (w *faultyWorld) run(inject func(context.Context)) {
 	w.t.Logf("seed %d", w.seed)
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -457,7 +456,7 @@ func (w *faultyWorld) numberInFlight(ctx context.Context) (int, error) {
 	return strconv.Atoi(out.Attributes[inFlight])
 }
 
-// open records a fault. end must be called once the fault can have no further effects.
+// end must be called once the fault can have no further effects.
 func (w *faultyWorld) open(k *faultKind) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -507,7 +506,7 @@ func (w *faultyWorld) injectRandom(ctx context.Context) {
 	}
 }
 
-// injectEach injects each fault once. The faults overlap.
+// The faults overlap.
 func (w *faultyWorld) injectEach(ctx context.Context) {
 	var faults sync.WaitGroup
 	defer faults.Wait()
@@ -523,7 +522,7 @@ func (w *faultyWorld) injectEach(ctx context.Context) {
 	}
 }
 
-// injectOne repeats a fault. Pauses exceed the visibility timeout.
+// Pauses exceed the visibility timeout.
 func (w *faultyWorld) injectOne(ctx context.Context, k *faultKind) {
 	for w.wait(ctx, time.Second) {
 		lasts := time.Duration(w.random.Float64() * float64(2*time.Second))

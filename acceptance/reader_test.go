@@ -96,7 +96,7 @@ func stallable(t *testing.T, args ...string) (*piped, *os.File) {
 	return p, r
 }
 
-// fill makes the app print more than the buffers of a pipe and of tendril hold. The app must not wait for the reader.
+// fill makes the app print more than the buffers hold. The app must not wait for the reader.
 func (p *piped) fill(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(p.noise, nil, 0o600); err != nil {
@@ -140,7 +140,7 @@ func (p *piped) drained(t *testing.T, ids ...string) {
 	}
 }
 
-// worksAndDrains checks that jobs are done while the output is not read, and that a drain takes no longer than within.
+// worksAndDrains checks that jobs are done while the output is not read, and that a drain takes at most within.
 func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	t.Helper()
 	p.fill(t)
@@ -158,7 +158,7 @@ func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	p.drained(t, before, id)
 }
 
-// Ctrl-C signals both programs of 'tendril up app 2>&1 | cat'. cat exits immediately.
+// Ctrl-C signals both programs of 'tendril up app 2>&1 | cat', and cat exits immediately.
 func TestCtrlCInAPipelineDrains(t *testing.T) {
 	t.Parallel()
 	r, w := osPipe(t)
@@ -284,7 +284,6 @@ func TestShortCommandsEndWithTheirReader(t *testing.T) {
 	}
 }
 
-// The messages are exported from an Amazon SQS queue.
 func TestExportReturnsMessagesThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")

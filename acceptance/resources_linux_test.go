@@ -26,7 +26,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// ownMounts moves the test to its own mount namespace, with the processes that its goroutine starts.
+// ownMounts moves the test's goroutine, and the processes it starts, to a new mount namespace.
 func ownMounts(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread() // never unlocked, so that the thread exits with the goroutine
@@ -331,7 +331,6 @@ func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
 		"processes killed 0", messages, producers*more, mebibytes)
 }
 
-// sidecarMemory returns the memory that sidecar.yaml requests, in MiB.
 func sidecarMemory(t *testing.T) int {
 	t.Helper()
 	shipped, err := os.ReadFile("../deploy/kubernetes/sidecar.yaml")
@@ -413,7 +412,7 @@ func TestTooLittleMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// tendril may use only a fiftieth of a processor. The messages in flight must stay invisible nevertheless.
+// tendril may use only a fiftieth of a processor, but must keep the messages in flight invisible.
 func TestLittleCPU(t *testing.T) {
 	t.Parallel()
 	resume(t)

@@ -12,7 +12,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// tendril and the app run as the same user, not as root.
+// tendril and the app run as the same unprivileged user.
 func TestAppOfTheSameUserCannotReadTheSigningKeyInMemory(t *testing.T) {
 	t.Parallel()
 	const key = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"

@@ -22,7 +22,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// scalingGroup is a fake Auto Scaling group. Its size is always the last one requested.
+// scalingGroup is a fake Auto Scaling group whose size is always the last one requested.
 type scalingGroup struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -176,7 +176,7 @@ func TestSentencesPublishedCPU(t *testing.T) {
 	})
 }
 
-// dynamo is a fake DynamoDB for the calls that leases need.
+// dynamo is a fake DynamoDB with the calls that leases need.
 type dynamo struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -301,7 +301,7 @@ func TestSentencesAverageOfInstances(t *testing.T) {
 	})
 }
 
-// The options of aws:elasticbeanstalk:command apply. Both instances are unhealthy throughout, which IgnoreHealthCheck
+// The options of aws:elasticbeanstalk:command apply. Both instances are always unhealthy, which IgnoreHealthCheck
 // permits.
 func TestSentencesRollout(t *testing.T) {
 	minutes(t)
@@ -426,7 +426,7 @@ func TestSentencesElection(t *testing.T) {
 	row(t, "A44", func(t *testing.T) { between(t, "the time until the other one leads", took, 0, 9*time.Second) })
 }
 
-// It takes up to a minute until a task is due. Two instances share the queue and its registry.
+// The two instances share the queue and its registry. It takes up to a minute until a task is due.
 func TestSentencesDueTask(t *testing.T) {
 	long(t)
 	t.Parallel()

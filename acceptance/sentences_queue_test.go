@@ -41,7 +41,7 @@ func TestSentencesCapacity(t *testing.T) {
 	held := attributes(t.Context(), t, q.Client, q.url)["ApproximateNumberOfMessagesNotVisible"]
 	inWork := len(app.all())
 
-	// The change makes SQS redeliver the message in flight.
+	// This makes SQS redeliver the message in flight.
 	handle := q.receipts(app.all()[0].body)[0]
 	if _, err := q.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &q.url,
 		ReceiptHandle: &handle}); err != nil {
@@ -294,7 +294,7 @@ func fullListener(t *testing.T) string {
 	return address
 }
 
-// The test takes more than a minute, the shortest retention period.
+// The shortest retention period is a minute.
 func TestSentencesRetention(t *testing.T) {
 	t.Parallel()
 	const minute, longer = "60", 75 * time.Second

@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// The commands need no running environment.
 func TestSentencesSettings(t *testing.T) {
 	t.Parallel()
 	dir := writeBundle(t, map[string]string{"Procfile": "web: python3 app.py\n"})

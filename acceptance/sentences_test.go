@@ -37,7 +37,7 @@ func (c queueCall) number(name string) float64 {
 	return -1
 }
 
-// watchedQueue is a queue behind a proxy that records the calls of tendril up to `tendril serve`.
+// watchedQueue is a queue of `tendril serve`, behind a proxy that records the calls of `tendril up`.
 type watchedQueue struct {
 	*sqs.Client
 	url     string

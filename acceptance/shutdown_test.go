@@ -60,7 +60,7 @@ func survivors(mark string) (pids []string) {
 	return pids
 }
 
-// portFree waits until the port is free. A process that is being killed loses its environment, which survivors reads,
+// portFree detects processes that are being killed; survivors misses them, because a process loses its environment
 // before its files.
 func portFree(t *testing.T, port string) {
 	t.Helper()
@@ -118,8 +118,8 @@ func TestStuckJob(t *testing.T) {
 	portFree(t, port)
 }
 
-// An app that has worked but then crashes at every start is no longer restarted. The environment stays up, receives
-// no messages, and reports the problem.
+// An app that has worked but then crashes at every start is no longer restarted. The environment stays up, receives no
+// messages, and reports the problem.
 func TestCrashLoop(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")

@@ -101,7 +101,6 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// usage has its values in the order of usageNames.
 type usage [5]float64
 
 var usageNames = [len(usage{})]string{"heap", "goroutines", "descriptors", "resident memory", "data directory"}
@@ -125,7 +124,6 @@ type soak struct {
 	samples                       []usage
 }
 
-// measure reads the process's metrics and the sizes of its files.
 func (s *soak) measure() (u usage) {
 	s.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
@@ -182,7 +180,7 @@ func (s *soak) sample(ctx context.Context, every time.Duration) {
 	}
 }
 
-// Of a thousand messages, produce sends ten that fail once and one that always fails.
+// Of a thousand messages, ten fail once and one always fails.
 func (s *soak) produce(ctx context.Context, rate int) {
 	const batch = 10
 	c := client(s.started.Endpoint)

@@ -68,7 +68,6 @@ func (s *systemd) silent(word string) {
 	}
 }
 
-// Reloads are reported, too.
 func TestSystemdIsNotified(t *testing.T) {
 	t.Parallel()
 	s, allowed := newSystemd(t), filepath.Join(t.TempDir(), "allowed")
@@ -100,7 +99,6 @@ func TestSystemdIsNotified(t *testing.T) {
 	}
 }
 
-// systemd must consider the start of the service failed.
 func TestSystemdIsNotNotifiedReadyWithoutAReadyApp(t *testing.T) {
 	t.Parallel()
 	s := newSystemd(t)

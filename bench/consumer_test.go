@@ -8,11 +8,10 @@ import (
 	"testing"
 )
 
-// consumer is a program that receives messages from a queue and posts each message to an app.
+// consumer is a program that receives messages from a queue and posts them to an app.
 type consumer struct {
 	name string
-	// command returns a command that processes the queue "bench" of an SQS endpoint, with the given number of
-	// connections to the app.
+	// command processes the queue "bench" of an SQS endpoint, with the given number of connections to the app.
 	command func(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, error)
 }
 
@@ -41,14 +40,13 @@ func tendrilUp(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, 
 		"--http-connections", fmt.Sprint(connections), "--data-dir", b.TempDir()), nil
 }
 
-// goLoop runs consumeWithSDK in a separate process.
 func goLoop(*testing.B, string, string, string, int) (*exec.Cmd, error) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = []string{"BENCH_ROLE=loop"}
 	return cmd, nil
 }
 
-// sqsConsumer runs sqs-consumer on Node. Each of its consumers processes ten messages concurrently.
+// Each consumer of sqs-consumer processes ten messages concurrently.
 func sqsConsumer(b *testing.B, _, _, _ string, _ int) (*exec.Cmd, error) {
 	folder, err := installed("node")
 	if err != nil {
@@ -59,7 +57,7 @@ func sqsConsumer(b *testing.B, _, _, _ string, _ int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// camelRoute runs a route of Apache Camel. Each of its consumers processes one message at a time.
+// Each consumer of a Camel route processes one message at a time.
 func camelRoute(b *testing.B, _, sqs, app string, connections int) (*exec.Cmd, error) {
 	jars, err := installed("camel")
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// credentials are arbitrary, because the test endpoint accepts any.
+// The test endpoint accepts any credentials.
 var credentials = []string{"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
 	"AWS_EC2_METADATA_DISABLED=true"}
 
-// BenchmarkDaemon is the comparison in docs/performance.md. For tendril and the other programs, and each combination
-// of connections, API latency and app time, it reports the share of the ceiling, and the CPU time and the calls per
-// message. A warm-up excludes the startup from the measurement.
+// BenchmarkDaemon is the comparison in docs/performance.md. For each program and each combination of connections, API
+// latency and app time, it reports the share of the ceiling, and the CPU time and calls per message. A warm-up excludes
+// the startup.
 func BenchmarkDaemon(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {
@@ -100,7 +100,6 @@ func (c consumer) run(b *testing.B, bin, app string, n, connections int, api tim
 	}
 }
 
-// awaitDeleted waits until n messages have been deleted at the test endpoint, and returns the endpoint's counts.
 func awaitDeleted(b *testing.B, sqs string, n int64, d *daemon) (now counts) {
 	b.Helper()
 	await(b, fmt.Sprintf("%d messages were not deleted", n), func() bool {
@@ -110,7 +109,6 @@ func awaitDeleted(b *testing.B, sqs string, n int64, d *daemon) (now counts) {
 	return now
 }
 
-// counts is the number of calls to the test endpoint by action.
 type counts map[string]int64
 
 // calls returns the number of calls that Amazon SQS would bill for receiving the messages.
@@ -121,8 +119,8 @@ func (c counts) calls() int64 {
 
 type daemonRun struct{ perSecond, cpuPerMessage, callsPerMessage, memory float64 }
 
-// BenchmarkEmbedded drains a prefilled embedded queue, with worker and store in one process. It compares the
-// throughput with the ceiling measured in the same run.
+// BenchmarkEmbedded drains a prefilled embedded queue, with worker and store in one process. It compares the throughput
+// with the ceiling measured in the same run.
 func BenchmarkEmbedded(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct{ connections, messages int }{{10, 40000}, {50, 40000}} {
@@ -177,8 +175,8 @@ func preload(b *testing.B, bin, dir string, n int) {
 	d.stop(b)
 }
 
-// BenchmarkIdle runs tendril and the other programs in parallel for 40 seconds without messages. It reports the time
-// to the first receive, the calls per minute, the CPU time, the resident memory, and the time from SIGTERM to exit.
+// BenchmarkIdle runs tendril and the other programs in parallel for 40 seconds without messages. It reports the time to
+// the first receive, the calls per minute, the CPU time, the resident memory, and the time from SIGTERM to exit.
 func BenchmarkIdle(b *testing.B) {
 	const watch = 40 * time.Second
 	bin := buildTendril(b)

@@ -20,14 +20,12 @@ import (
 	"time"
 )
 
-// endpoint is an SQS server.
 type endpoint struct {
 	name string
 	// query selects the Query protocol instead of JSON.
 	query bool
 	// warmUp is the number of messages to process before measuring, for servers with a JIT compiler.
-	warmUp int64
-	// command returns a command that serves the SQS protocol on an address.
+	warmUp  int64
 	command func(b *testing.B, bin, address string) (*exec.Cmd, error)
 }
 
@@ -75,10 +73,10 @@ func moto(_ *testing.B, _, address string) (*exec.Cmd, error) {
 	return exec.Command(python, "-m", "moto.server", "-H", host, "-p", port), nil
 }
 
-// BenchmarkEndpoint measures SQS servers with a client that has 16 connections. The client sends 200-byte messages
-// for a second each, individually and in batches of ten, and receives and deletes 5,000 messages in batches of ten.
-// The benchmark reports the messages per second and the server's CPU time per message. tendril stores messages on
-// disk before it responds; the other servers keep them in memory.
+// BenchmarkEndpoint measures SQS servers with a client that has 16 connections. The client sends 200-byte messages for
+// a second each, individually and in batches of ten, and receives and deletes 5,000 messages in batches of ten. The
+// benchmark reports the messages per second and the server's CPU time per message. tendril stores messages on disk
+// before it responds; the other servers keep them in memory.
 func BenchmarkEndpoint(b *testing.B) {
 	bin := buildTendril(b)
 	for _, e := range endpoints {
@@ -133,8 +131,8 @@ func (e endpoint) run(b *testing.B, bin string) map[string]float64 {
 
 const backlog = 5000
 
-// measure calls step concurrently until limit has passed, n messages are processed, or no messages are left. It
-// returns the messages per second and the server's CPU time per message in microseconds.
+// measure calls step concurrently until limit has passed, n messages are processed, or no messages are left. It returns
+// the messages per second and the server's CPU time per message in microseconds.
 func (e endpoint) measure(b *testing.B, d *daemon, n int64, limit time.Duration,
 	step func() (int, error)) (perSecond, cpu float64) {
 	b.Helper()
@@ -167,7 +165,7 @@ func (e endpoint) measure(b *testing.B, d *daemon, n int64, limit time.Duration,
 
 const callers = 16
 
-// sqsClient is an SQS client that uses neither an SDK nor signatures, so that it costs little.
+// sqsClient uses neither an SDK nor signatures, so it costs little.
 type sqsClient struct {
 	client  *http.Client
 	address string
@@ -175,7 +173,7 @@ type sqsClient struct {
 	queue   string
 }
 
-// scope is the header by which moto recognizes the service. moto does not check the signature.
+// moto recognizes the service by the scope in this header, and does not check the signature.
 const scope = "AWS4-HMAC-SHA256 Credential=local/20261126/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0"
 
 var (

@@ -39,9 +39,9 @@ func consumeWithSDK(queue, url string, connections int) error {
 	return <-failed
 }
 
-// wholeBodies is an HTTP client that sends a copy of each request body. The SDK closes its own body as soon as the
-// response starts. If net/http is still writing the body, it closes the connection and drops the response, and ten
-// messages stay invisible. On a busy machine, this happens about once in several hundred calls.
+// wholeBodies sends a copy of each request body. The SDK closes its own body when the response starts. If net/http is
+// still writing the body, it closes the connection and drops the response, and ten messages stay invisible. On a busy
+// machine, this happens about once in several hundred calls.
 type wholeBodies struct{ client *http.Client }
 
 func (c wholeBodies) Do(r *http.Request) (*http.Response, error) {
@@ -53,7 +53,6 @@ func (c wholeBodies) Do(r *http.Request) (*http.Response, error) {
 	return c.client.Do(r)
 }
 
-// consumeTen receives up to ten messages, posts them, and deletes those that the app accepted.
 func consumeTen(queues *sqs.Client, app *http.Client, queue, url string) error {
 	received, err := queues.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{QueueUrl: &queue,
 		MaxNumberOfMessages: 10, WaitTimeSeconds: 20, MessageAttributeNames: []string{"All"},

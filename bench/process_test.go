@@ -60,7 +60,6 @@ func buildTendril(b *testing.B) string {
 	return bin
 }
 
-// daemon is a running process of tendril or a comparable program.
 type daemon struct {
 	cmd     *exec.Cmd
 	done    chan error
@@ -68,7 +67,6 @@ type daemon struct {
 	started time.Time
 }
 
-// startDaemon starts a command with additional environment variables. Its output goes to a file.
 func startDaemon(b *testing.B, cmd *exec.Cmd, env []string) *daemon {
 	b.Helper()
 	cmd.Env = slices.Concat(os.Environ(), cmd.Env, env)
@@ -86,7 +84,6 @@ func startDaemon(b *testing.B, cmd *exec.Cmd, env []string) *daemon {
 	return d
 }
 
-// stopped fails the benchmark if the daemon has exited, and prints the end of its output.
 func (d *daemon) stopped(b *testing.B) {
 	b.Helper()
 	select {
@@ -155,12 +152,11 @@ func get(b *testing.B, url string, into any) {
 	}
 }
 
-// seen is the number of requests to the app, and the times of the first and the last one.
+// seen is the number of requests to the app, with the times of the first and the last one.
 type seen struct{ N, First, Last int64 }
 
 func (s seen) perSecond() float64 { return float64(s.N) / time.Duration(s.Last-s.First).Seconds() }
 
-// waitFor waits until the app has seen n messages.
 func waitFor(b *testing.B, app string, n int64, daemons ...*daemon) seen {
 	b.Helper()
 	var s seen
@@ -171,7 +167,7 @@ func waitFor(b *testing.B, app string, n int64, daemons ...*daemon) seen {
 	return s
 }
 
-// await polls a condition every 20 ms, for at most two minutes, as long as the daemons run.
+// await polls a condition for at most two minutes, as long as the daemons run.
 func await(b *testing.B, failure string, so func() bool, daemons ...*daemon) {
 	b.Helper()
 	for limit := time.Now().Add(2 * time.Minute); !so(); time.Sleep(20 * time.Millisecond) {

@@ -20,8 +20,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestMain makes the test binary run as one of the other processes of a measurement, depending on BENCH_ROLE and
-// further variables.
+// BENCH_ROLE makes the test binary run as one of a measurement's other processes.
 func TestMain(m *testing.M) {
 	switch os.Getenv("BENCH_ROLE") {
 	case "":
@@ -58,8 +57,7 @@ func envDuration(name string) time.Duration {
 	return d
 }
 
-// serve prints its loopback address, and serves until standard input is closed, which happens when the parent process
-// exits.
+// serve prints its loopback address and serves until standard input is closed, when the parent process exits.
 func serve(h http.Handler) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -74,13 +72,13 @@ func serve(h http.Handler) {
 // body is the 200-byte body of every message.
 var body = `{"order":"` + strings.Repeat("x", 188) + `"}`
 
-// standIn is an SQS endpoint that returns prepared messages. After those, it lets long polls wait.
+// standIn is an SQS endpoint that returns prepared messages. After those, long polls wait.
 type standIn struct {
 	api   time.Duration
 	total int64
 	next  atomic.Int64
 	calls sync.Map // from action to *atomic.Int64
-	// deleted is the number of deleted messages. first is when the first receive arrived, in Unix nanoseconds.
+	// first is the time of the first receive, in Unix nanoseconds.
 	deleted, first atomic.Int64
 	parts          [3]string
 	more           chan struct{} // closed and replaced when messages are added
@@ -102,9 +100,9 @@ func newStandIn(total int, api time.Duration) *standIn {
 	return s
 }
 
-// attributesMD5 returns the digest of the two attributes as SQS computes it. For each attribute, in the order of
-// names, it covers the length and bytes of the name and of the type, one byte for the kind of value, and the length
-// and bytes of the value.
+// attributesMD5 returns the digest of the two attributes as SQS computes it. For each attribute, sorted by name, the
+// digest covers the length and bytes of the name and of the type, one byte for the kind of value, and the length and
+// bytes of the value.
 func attributesMD5() string {
 	h := md5.New()
 	put := func(s string) {
@@ -270,7 +268,7 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// postLoop measures the ceiling: it is a plain client that posts n bodies over c connections.
+// postLoop measures the ceiling: a plain client posts n bodies over c connections.
 func postLoop(url string, n, c int) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c, MaxConnsPerHost: c}}
 	var left atomic.Int64

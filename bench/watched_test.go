@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// watchers is the number of console pages that are open.
+// watchers is the number of open console pages.
 const watchers = 20
 
 // BenchmarkWatched drains the embedded queue with and without live console pages, in alternating rounds, and reports
@@ -46,8 +46,7 @@ func BenchmarkWatched(b *testing.B) {
 	}
 }
 
-// drainWatched drains n messages while pages are open. It returns the messages per second, the daemon's CPU time, and
-// the number of updates per second sent to the pages.
+// used is the daemon's CPU time; updates is the number of updates per second sent to the pages.
 func drainWatched(b *testing.B, bin, app string, n, pages int) (perSecond float64, used time.Duration,
 	updates float64) {
 	b.Helper()
@@ -88,7 +87,6 @@ func consoleOf(b *testing.B, dir string) string {
 	return ""
 }
 
-// watch reads a page's live stream until ctx is done, and counts the updates.
 func watch(ctx context.Context, b *testing.B, url string, events *atomic.Int64) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -10,10 +10,8 @@ import (
 	"time"
 )
 
-// markers matches the generated parts of a document.
 var markers = regexp.MustCompile(`(?s)<!-- report: ([\w./=@-]+) -->\n.*?<!-- end of report -->`)
 
-// writeDocuments updates the generated parts of all documents in a folder.
 func writeDocuments(folder string, all *results) error {
 	pages, err := filepath.Glob(filepath.Join(folder, "*.md"))
 	if err != nil {
@@ -37,8 +35,8 @@ func writeDocuments(folder string, all *results) error {
 	return nil
 }
 
-// fill returns a page with the parts between markers replaced. A marker names a table of tables.go, or a benchmark
-// ("broker.Groups") for a table of all its results.
+// fill replaces the parts between markers. A marker names a table of tables.go, or a benchmark ("broker.Groups") for a
+// table of all its results.
 func fill(page string, all *results) (string, error) {
 	parts := map[string]string{"conditions": conditions(all) + "\n"}
 	for _, t := range tables {
@@ -63,7 +61,6 @@ func fill(page string, all *results) (string, error) {
 // quiet is the processor use of other programs, in percent, up to which figures count as reliable.
 const quiet = 3
 
-// conditions describes when and where the measurements were made: date, machine and versions.
 func conditions(all *results) string {
 	date := all.facts["date"]
 	if day, err := time.Parse(time.DateOnly, date); err == nil {

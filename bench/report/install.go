@@ -12,7 +12,7 @@ import (
 type peer struct {
 	// folder is the installation folder. name and version appear in the report.
 	folder, name, version string
-	// jars are Maven coordinates ("group:artifact:version"). They are installed with their dependencies.
+	// jars are Maven coordinates ("group:artifact:version"), installed with their dependencies.
 	jars []string
 	// commands install a program that has no jars. {} stands for its folder.
 	commands []string
@@ -42,7 +42,7 @@ func peersFolder() string {
 	return filepath.Join(cache, "tendril-bench")
 }
 
-// versionFile is the file that marks a complete installation.
+// versionFile marks a complete installation.
 const versionFile = "version"
 
 func (p *peer) installed(folder string) bool {

@@ -49,8 +49,8 @@ type processors struct {
 	known       bool // only on Linux
 }
 
-// readProcessors reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq and steal. Steal
-// is the time used by other virtual machines and counts as busy.
+// The fields of /proc/stat are user, nice, system, idle, iowait, irq, softirq and steal. Steal is time used by other
+// virtual machines, and counts as busy.
 func readProcessors() (p processors) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -75,7 +75,7 @@ func readProcessors() (p processors) {
 	return p
 }
 
-// ticks is the number of ticks per second, which is the same on all Linux ports of Go.
+// ticks per second are the same on all Linux ports of Go.
 const ticks = 100
 
 // othersSince returns the processor use of other programs in percent, or -1 if unknown. own is the processor time of

@@ -95,7 +95,6 @@ func toModule() error {
 	return os.Chdir(filepath.Dir(strings.TrimSpace(string(out))))
 }
 
-// show prints the tables, or writes them into the documents.
 func show(o *options) error {
 	data, err := os.ReadFile(o.results)
 	if err != nil {

@@ -196,8 +196,6 @@ func TestSyntaxErrorsOfResultsAreReported(t *testing.T) {
 	}
 }
 
-// TestDocumentsShowTheResults checks that the documents match the file of results, and that the tables match the
-// benchmarks.
 func TestDocumentsShowTheResults(t *testing.T) {
 	all := readFile(t, "../results.txt")
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -233,7 +231,6 @@ func TestDocumentsShowTheResults(t *testing.T) {
 	}
 }
 
-// complete reports whether all steps have run, except those of docs/scale.md.
 func complete(all *results) bool {
 	ran := map[string]bool{}
 	for r := range all.runs {
@@ -242,7 +239,6 @@ func complete(all *results) bool {
 	return !slices.ContainsFunc(suite, func(s step) bool { return !s.scale && !ran[s.name] })
 }
 
-// hasRun reports whether there are results of a benchmark function.
 func hasRun(all *results, benchmark string) bool {
 	function, _, _ := strings.Cut(benchmark[strings.LastIndexByte(benchmark, '.'):], "/")
 	function = benchmark[:strings.LastIndexByte(benchmark, '.')] + function

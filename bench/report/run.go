@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// limit is the time after which a step that hangs is stopped.
+// limit stops a step that hangs.
 const limit = 30 * time.Minute
 
 type runner struct {
@@ -23,8 +23,7 @@ type runner struct {
 	bin string
 }
 
-// runAll runs all rounds. It skips the steps that are already in the file of results, and appends each completed
-// step.
+// runAll skips the steps that are already in the file of results, and appends each completed step.
 func runAll(o *options, stop <-chan os.Signal) error {
 	facts, err := facts(o.peers)
 	if err != nil {
@@ -90,7 +89,6 @@ func started(o *options, commit string) ([]run, error) {
 	return done, nil
 }
 
-// compile compiles the tests of each package, and tendril as for a release.
 func (r *runner) compile() error {
 	built := map[string]bool{}
 	for _, s := range suite {
@@ -158,7 +156,6 @@ func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	return errors.Join(err, r.record(s, round, others, out.Bytes()))
 }
 
-// record appends the output of a step, with its configuration, to the file of results.
 func (r *runner) record(s step, round int, others float64, output []byte) error {
 	var b bytes.Buffer
 	for _, key := range factKeys {

@@ -11,7 +11,6 @@ import (
 	"testing"
 )
 
-// withSuite replaces the suite for the duration of the test.
 func withSuite(t *testing.T, steps ...step) {
 	t.Helper()
 	before := suite
@@ -19,7 +18,6 @@ func withSuite(t *testing.T, steps ...step) {
 	t.Cleanup(func() { suite = before })
 }
 
-// runReport runs the command and returns what it printed.
 func runReport(t *testing.T, args ...string) (printed string, err error) {
 	t.Helper()
 	t.Chdir(".") // restores the directory afterwards, because the command changes to the module's root
@@ -44,8 +42,7 @@ func needsCheckout(t *testing.T) {
 	}
 }
 
-// After two rounds, a second call has nothing to do, and a third call only measures an additional round. All of them
-// print the tables.
+// The second call has nothing to do, and the third only measures an additional round. All calls print the tables.
 func TestReportRunsWhatIsMissing(t *testing.T) {
 	needsCheckout(t)
 	withSuite(t,

@@ -2,20 +2,19 @@ package main
 
 // step is one run of a compiled test binary.
 type step struct {
-	// name is what -only matches.
+	// name is matched by -only.
 	name string
 	// pkg is the package's folder; bench and benchtime are options of go test.
 	pkg, bench, benchtime string
 	// rounds is the number of rounds that include the step; 0 means all. Slow steps run in fewer rounds.
 	rounds int
-	// depth is the initial number of messages in the depth benchmarks of the store; 0 means their default, 1,000,000.
-	// It is appended to the names of figures: "broker.Depth@10000000".
+	// depth is the initial number of messages in the store's depth benchmarks; 0 means their default, 1,000,000. It is
+	// appended to figures' names: "broker.Depth@10000000".
 	depth int
 	// scale marks steps of docs/scale.md, which require -scale.
 	scale bool
 }
 
-// suite lists the steps of a round.
 var suite = []step{
 	{name: "daemon-c10", pkg: "bench", bench: "^BenchmarkDaemon$/^c=10$/^api=0s$", benchtime: "1x"},
 	{name: "daemon-c50", pkg: "bench", bench: "^BenchmarkDaemon$/^c=50$/^api=0s$", benchtime: "1x"},

@@ -15,7 +15,7 @@ type table struct {
 	rows    []row
 }
 
-// row is a row of a table: texts, followed by figures.
+// row has texts, followed by figures.
 type row struct {
 	texts []string
 	cells []cell
@@ -28,7 +28,7 @@ type cell struct {
 	scale                   float64
 }
 
-// markdown renders the table with medians, and with ranges that are wide.
+// markdown renders medians, and ranges that are wide.
 func (t *table) markdown(all *results) string {
 	var b strings.Builder
 	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
@@ -63,7 +63,7 @@ func everything(all *results, benchmark string) (t table, ok bool) {
 	return t, len(parts) > 0
 }
 
-// wide is the width of a range, in relation to the median, above which it is shown.
+// wide is the relative width above which a range is shown.
 const wide = 0.2
 
 func (c *cell) text(all *results) string {

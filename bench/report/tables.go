@@ -12,7 +12,7 @@ var settings = []setting{
 	{"c=10/api=10ms/think=0s", "10, 10 ms, 0"},
 }
 
-// program contains a program's name in benchmarks and its name in the documents.
+// program has a name in benchmarks and a label in the documents.
 type program struct{ benchmark, label string }
 
 // daemons receive messages and post them; servers implement the SQS protocol.
@@ -104,8 +104,7 @@ func canned(label, benchmark string) row {
 		{"sqsapi." + benchmark, "%canned-cpu", "%s %%", 0}}}
 }
 
-// daemonTable returns the table with all figures of tendril. It has a row per setting, and rows for the embedded
-// queue.
+// daemonTable contains all figures of tendril, with a row per setting and rows for the embedded queue.
 func daemonTable() table {
 	t := table{name: "daemon", columns: []string{"connections, API, app", "share of the ceiling", "messages/s",
 		"CPU time per message", "calls per message", "peak memory"}}
@@ -123,7 +122,7 @@ func daemonTable() table {
 	return t
 }
 
-// daemonsTable returns a table that compares one figure. It has a row per daemon and a column per setting.
+// daemonsTable compares one figure, with a row per daemon and a column per setting.
 func daemonsTable(name, unit, format string) table {
 	t := table{name: name, columns: []string{"connections, API, app"}}
 	for _, s := range settings {

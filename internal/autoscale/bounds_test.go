@@ -145,7 +145,6 @@ func TestLeastAndMostRecent(t *testing.T) {
 	}
 }
 
-// A reason names the decisive measure and any missing measures.
 func TestReasonsOfTracking(t *testing.T) {
 	t.Parallel()
 	p := Policy{MaxSize: 20, TargetBacklog: 5}
@@ -184,7 +183,6 @@ func TestReasonsOfTracking(t *testing.T) {
 	}
 }
 
-// Values that equal a threshold or a target are within it.
 func TestTriggerAtItsBounds(t *testing.T) {
 	t.Parallel()
 	cpu := Policy{MaxSize: 10, Measure: CPUUtilization, Period: time.Minute, EvaluationPeriods: 3, Cooldown: -1,

@@ -8,8 +8,8 @@ import (
 )
 
 // judge returns why a decision is wrong, or "". A scale-in is wrong if the backlog, or the minimum load of the last
-// minute, needs the removed processes. A scale-out is wrong if the previous size could have handled the backlog and
-// twice the maximum load of the last minutes.
+// minute, needs the removed processes; a scale-out if the previous size could have handled the backlog and twice the
+// maximum load of the last minutes.
 func (w *simulation) judge(p Policy, d Decision) string {
 	p = p.Complete()
 	in := Inputs{Slots: w.c.slots, ServiceTime: w.c.service}
@@ -32,8 +32,8 @@ func (w *simulation) judge(p Policy, d Decision) string {
 	return ""
 }
 
-// judgeAverage returns why a scale-in by CPUUtilization or BusyShare is wrong: the average of all instances was above
-// the lower threshold. Five points are allowed for lost readings and for the cooldown.
+// judgeAverage returns why a scale-in by CPUUtilization or BusyShare is wrong: the average of all instances exceeded
+// the lower threshold by more than five points, which allow for lost readings and the cooldown.
 func (w *simulation) judgeAverage(p Policy, d Decision) string {
 	p = p.Complete()
 	if !p.Instances || d.Desired > d.From || p.Measure != CPUUtilization && p.Measure != BusyShare {
@@ -50,7 +50,6 @@ func (w *simulation) judgeAverage(p Policy, d Decision) string {
 	return ""
 }
 
-// services returns service times in seconds, one per variant.
 func services() []float64 {
 	return []float64{0.05, 0.2, 0.5, 1, 2, 5, 15, 30, 60, 120}
 }
@@ -59,7 +58,6 @@ func steady(level float64) func(time.Duration, *rand.Rand) float64 {
 	return func(time.Duration, *rand.Rand) float64 { return level }
 }
 
-// pulse returns a load that is high between from and to.
 func pulse(low, high float64, from, to time.Duration) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, _ *rand.Rand) float64 {
 		if t >= from && t < to {
@@ -92,7 +90,7 @@ func ramp(high float64, up, stay, down time.Duration) func(time.Duration, *rand.
 	}
 }
 
-// curves returns ten families of loads, each with ten variants of the app.
+// curves returns ten load shapes, each with ten variants of the app.
 func curves() []curve {
 	const day = 24 * time.Hour
 	var all []curve
@@ -152,13 +150,12 @@ func swing(low, high float64, half time.Duration) func(time.Duration, *rand.Rand
 	}
 }
 
-// fleetSizes returns the maximum sizes of the fleets. Apart from bursts, the loads in fleetCurves peak at 70 percent of
-// them.
+// The loads in fleetCurves peak at 70 percent of these sizes, apart from bursts.
 func fleetSizes() []int { return []int{1, 10, 100, 1000} }
 
-// fleetCurves combines five load shapes with four fleet sizes and five service times. The backlog is counted every
-// minute, and each count is a minute late. Instances have 50 slots and take two to six minutes to start. Every second
-// fleet loses a tenth of its readings and, every three hours, all readings for 12 minutes.
+// fleetCurves combines five load shapes, four fleet sizes and five service times. The backlog is counted every minute,
+// and each count is a minute late. Instances have 50 slots and take two to six minutes to start. Every second fleet
+// loses a tenth of its readings and, every three hours, all readings for 12 minutes.
 func fleetCurves() []curve {
 	const day = 24 * time.Hour
 	var all []curve

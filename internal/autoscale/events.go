@@ -18,7 +18,7 @@ type Events struct {
 	// Terminating is called when this instance starts to drain before its termination.
 	Terminating func()
 	// Terminated is called after the drain and the lifecycle action. If err is not nil, the group terminates the
-	// instance when the hook's timeout ends.
+	// instance when the hook times out.
 	Terminated func(err error)
 }
 
@@ -68,7 +68,7 @@ type Decided struct {
 	Decision Decision
 
 	Applied bool
-	// NotApplied says why a change was not applied, or is "".
+	// NotApplied says why a change was not applied; "" if it was.
 	NotApplied string
 }
 
@@ -82,7 +82,7 @@ type Failed struct {
 	// Doing describes the call, such as "reading the size".
 	Doing string
 	Err   error
-	// Consecutive counts consecutive failures of the call.
+	// Consecutive counts consecutive failures of the call, including this one.
 	Consecutive int
 }
 

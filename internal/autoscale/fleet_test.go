@@ -81,8 +81,7 @@ func TestProtector(t *testing.T) {
 		refuse.set(nil)
 		pass(time.Minute)
 		stop()
-		// Hours of work need only two calls. Failed calls are repeated with increasing delays. At the end, the
-		// protection is removed.
+		// Hours of work need only two calls.
 		want := []string{
 			"0s: set false",
 			"1h0m5s: set true", "protected true",
@@ -99,7 +98,6 @@ func TestProtector(t *testing.T) {
 	})
 }
 
-// The protection is renewed even after a failed call, and reported only once.
 func TestProtectionIsRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +172,7 @@ func TestProtectionOfAnEarlierProcessIsRemoved(t *testing.T) {
 type group struct {
 	j       *recorder
 	leaving atomic.Bool
-	// silent makes Chosen fail. refuse is the number of completions that fail.
+	// silent makes Chosen fail. refuse is the number of completions to fail.
 	silent atomic.Bool
 	refuse atomic.Int64
 }

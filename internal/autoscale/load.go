@@ -17,15 +17,14 @@ type QueueState struct {
 	InWork      int
 	ServiceTime time.Duration
 	PerSecond   float64
-	// Paused means that a user has paused receiving.
-	Paused bool
+	Paused      bool
 }
 
 // Gauge measures the load.
 //
 // A slot is room for one delivery in flight. The limit, http-connections, applies to the whole instance with all its
-// replicas, as in Elastic Beanstalk, because it protects the services that the app depends on. The slots of a replica
-// are its equal share at the maximum number of replicas. A single replica may exceed that share until there are more.
+// replicas, as in Elastic Beanstalk, because it protects the services that the app depends on. A replica's slots are
+// its equal share at the maximum number of replicas; with fewer replicas, it may exceed that share.
 type Gauge struct {
 	Queues func() []QueueState
 	// Slots is the number of slots of one replica, or of this instance if instances are scaled.
@@ -42,7 +41,7 @@ func (g *Gauge) Read() Inputs {
 	return in
 }
 
-// Measure returns the result of [Gauge.Read], and the same measures as a sample for the other instances.
+// Measure also returns the measures as a sample for the other instances.
 func (g *Gauge) Measure() (in Inputs, s Sample) {
 	queues := g.Queues()
 	total := combinedState(queues)
@@ -73,7 +72,7 @@ func (g *Gauge) Measure() (in Inputs, s Sample) {
 		ServiceTime: in.ServiceTime, Deploying: deploying, Paused: total.Paused}
 }
 
-// combinedState adds up the queues. The total is known, has an age or is paused only if that is true of all queues.
+// combinedState adds up the queues. The total is known, has an age or is paused only if this applies to all queues.
 func combinedState(queues []QueueState) QueueState {
 	exists := len(queues) > 0
 	total := QueueState{Known: exists, HasAge: exists, Paused: exists}
@@ -89,7 +88,7 @@ func combinedState(queues []QueueState) QueueState {
 	return total
 }
 
-// averageServiceTime returns the average in seconds, weighted by throughput; 0 if unknown.
+// averageServiceTime is in seconds, weighted by throughput; 0 if unknown.
 func averageServiceTime(queues []QueueState) float64 {
 	var sum, weights float64
 	for i := range queues {
@@ -107,7 +106,7 @@ func averageServiceTime(queues []QueueState) float64 {
 	return sum / weights
 }
 
-// Scale is the response to an external scaler such as KEDA's metrics-api. Its JSON names are a stable interface.
+// Scale is the response to an external scaler such as KEDA's metrics-api. Its JSON names must not change.
 type Scale struct {
 	Queues map[string]QueueLoad `json:"queues"`
 	QueueLoad
@@ -115,7 +114,7 @@ type Scale struct {
 	Desired int `json:"desired"`
 }
 
-// QueueLoad is the number of waiting messages, excluding those in flight, and the age of the oldest one.
+// QueueLoad excludes messages in flight.
 type QueueLoad struct {
 	Backlog       int64 `json:"backlog"`
 	OldestSeconds int64 `json:"oldestSeconds"`

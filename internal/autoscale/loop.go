@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Target is anything that has a size and can be resized.
+// Target is something that can be resized.
 type Target interface {
 	// Size returns the number of ready members and the last requested number.
 	Size(ctx context.Context) (current, desired int, err error)
@@ -18,17 +18,15 @@ type Target interface {
 	SetSize(ctx context.Context, n int) error
 }
 
-// boundedTarget has limits that apply in addition to the policy's.
 type boundedTarget interface {
-	// Bounds returns the limits as of the last call of Size.
+	// Bounds returns the target's own limits, as of the last call of Size.
 	Bounds() (least, most int)
 }
 
-// Advice is a target that only stores the size, for an external scaler, and reports it as the current size. The zero
-// value has size 1.
+// Advice is a target that only stores the size, for an external scaler. The zero value has size 1.
 type Advice struct{ size atomic.Int64 }
 
-// Size returns the last requested size as both results.
+// Size returns the last requested size twice.
 func (a *Advice) Size(context.Context) (current, desired int, err error) {
 	n := int(max(a.size.Load(), 1))
 	return n, n, nil
@@ -47,8 +45,8 @@ type Options struct {
 	Interval time.Duration
 	// CallTimeout limits each call to the target; 0 means 10 s.
 	CallTimeout time.Duration
-	// IsLeader reports whether this instance may change the size; nil means that it may. Other instances read the
-	// size only in every tenth interval.
+	// IsLeader reports whether this instance may change the size; nil means always. Other instances read the size only
+	// in every tenth interval.
 	IsLeader func() bool
 	// Metric returns the newest value of the trigger's measure; nil means that load returns it. Only the leader calls
 	// Metric.
@@ -119,8 +117,8 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	l.decided(policy, in, l.apply(ctx, d, mayApply))
 }
 
-// If all instances of a large group read the size in every interval, AWS would throttle the account, so followers read
-// it less often.
+// Followers read the size less often, because AWS would throttle the account if all instances of a large group read it
+// in every interval.
 const followerIntervals = 10
 
 type knownSize struct {
@@ -147,7 +145,7 @@ func (l *Loop) readSize(ctx context.Context) (mayApply bool, err error) {
 	return mayApply, err
 }
 
-// readMetric adds the newest value of the metric to in. Even a missing value replaces the trigger's measure.
+// readMetric replaces the trigger's measure even if the value is missing.
 func (l *Loop) readMetric(ctx context.Context, in Inputs) Inputs {
 	var newest Datapoint
 	_ = l.call(ctx, "reading "+string(l.opts.Policy.Measure), func(ctx context.Context) (err error) { // reported already
@@ -185,7 +183,7 @@ func (l *Loop) apply(ctx context.Context, d Decision, mayApply bool) Decided {
 	return done
 }
 
-// call calls f, limited by the timeout. A failure remains in the status until the call succeeds.
+// A failure remains in the status until the call succeeds.
 func (l *Loop) call(ctx context.Context, doing string, f func(context.Context) error) error {
 	err := l.calls.do(ctx, doing, f)
 	if failed := l.Status().Failed; err == nil && failed != nil && failed.Doing == doing {
@@ -228,11 +226,11 @@ type Status struct {
 	Failed *Failed
 }
 
-// Entry is a decision and its repetitions.
+// Entry is a decision with its repetitions.
 type Entry struct {
 	Decided Decided
 
-	// Inputs are those of the last repetition.
+	// Inputs belong to the last repetition.
 	Inputs Inputs
 	// Until is the time of the last repetition. Times includes the first decision.
 	Until time.Time
@@ -249,7 +247,6 @@ func (l *Loop) Status() Status {
 	return s
 }
 
-// record adds a decision. A repeated decision only updates the last entry.
 func (s *Status) record(d Decided, in Inputs) (changed bool) {
 	if n := len(s.Decisions); n > 0 {
 		last := &s.Decisions[n-1]

@@ -17,7 +17,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// target is a Target whose members are ready immediately.
 type target struct {
 	mu     sync.Mutex
 	size   int
@@ -44,7 +43,6 @@ func (g *target) SetSize(_ context.Context, n int) error {
 	return g.failed
 }
 
-// synchronized is a value that a test changes while a loop runs.
 type synchronized[T any] struct {
 	mu    sync.Mutex
 	value T
@@ -99,7 +97,6 @@ func (j *recorder) events() Events {
 	}
 }
 
-// start calls run in a goroutine of the synctest bubble; stop ends it.
 func start(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -160,7 +157,6 @@ func TestLoopSetsNothingUnlessLeader(t *testing.T) {
 	})
 }
 
-// Only the leader reads the metric. The group does not shrink if the call fails, or if values are missing.
 func TestMetricReplacesTheMeasureOfTheInstances(t *testing.T) {
 	t.Parallel()
 	from := time.Unix(1_800_000_000, 0)
@@ -199,8 +195,7 @@ func TestMetricReplacesTheMeasureOfTheInstances(t *testing.T) {
 	}
 }
 
-// Followers read the size in every tenth interval, and immediately after being elected. A decision based on an
-// earlier read is not applied.
+// A decision based on a follower's earlier read is not applied.
 func TestFollowersReadTheSizeSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -389,7 +384,6 @@ func (b *bounded) SetSize(ctx context.Context, n int) error {
 	return b.target.SetSize(ctx, n)
 }
 
-// The loop never requests a size that the target rejects.
 func TestLoopWithinTheBoundsOfTheTarget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -68,7 +68,7 @@ func of(v float64) Reading {
 	return Reading{Value: v, Known: true}
 }
 
-// Datapoint is the value of a metric over one period. It is missing if Samples is 0.
+// Datapoint is a metric's value over one period. It is missing if Samples is 0.
 type Datapoint struct {
 	Value   float64
 	From    time.Time // start of the period
@@ -83,7 +83,7 @@ func (r Reading) MarshalJSON() ([]byte, error) {
 	return json.Marshal(r.Value)
 }
 
-// UnmarshalJSON decodes the output of MarshalJSON. Values out of range are missing readings.
+// UnmarshalJSON decodes null and out-of-range values as missing readings.
 func (r *Reading) UnmarshalJSON(text []byte) error {
 	var value *float64
 	if err := json.Unmarshal(text, &value); err != nil {
@@ -96,15 +96,15 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Inputs are the inputs of a decision.
+// Inputs determine a decision.
 type Inputs struct {
-	// Desired is the last requested size and Ready the number of ready members. Both come from the target.
+	// Desired is the last requested size and Ready the number of ready members, both from the target.
 	Desired, Ready int
 	// CPU is the usage of all processors, in percent.
 	CPU Reading
 	// Backlog excludes messages in flight.
 	Backlog Reading
-	// OldestAge is the age of the oldest waiting message in seconds.
+	// OldestAge is the age of the oldest waiting message, in seconds.
 	OldestAge Reading
 	// Busy is the percentage of busy slots.
 	Busy Reading
@@ -117,9 +117,9 @@ type Inputs struct {
 	Reporting    int
 	Measured     *Reading
 	MeasuredFrom time.Time
-	// HoldScaleIn says why the size must not decrease, or is "".
+	// HoldScaleIn says why the size must not decrease; "" if it may.
 	HoldScaleIn string
-	// Hold says why the size must not change, for example because of a deployment, or is "".
+	// Hold says why the size must not change, such as a deployment; "" if it may.
 	Hold string
 }
 

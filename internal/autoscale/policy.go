@@ -8,23 +8,23 @@ import (
 
 // Policy determines the size. The zero value tracks the backlog and the busy slots, with sizes from 1 to 4.
 //
-// The fields from Measure to BreachDuration configure a trigger. Together with the sizes and Cooldown, they correspond
-// to the options of aws:autoscaling:trigger and aws:autoscaling:asg, with the same defaults where those suit a worker.
+// The fields from Measure to BreachDuration configure a trigger. With the sizes and Cooldown, they correspond to the
+// options of aws:autoscaling:trigger and aws:autoscaling:asg, with the same defaults where those suit a worker.
 type Policy struct {
-	// From 1 to 10000. 0 means 1 for MinSize; for MaxSize, it means 4, or MinSize if that is larger.
+	// The sizes range from 1 to 10000. 0 means 1 for MinSize; for MaxSize, it means 4, or MinSize if that is larger.
 	MinSize, MaxSize int
-	// Cooldown is the minimum time between two changes of size. With tracking, it delays only scale-in. 0 means 360 s;
-	// a negative value means no cooldown.
+	// Cooldown is the minimum time between two changes of size; 0 means 360 s, negative means no cooldown. With
+	// tracking, it delays only scale-in.
 	Cooldown time.Duration
 
 	// Instances means that the size is a number of instances, whose measures are combined. The size does not decrease
-	// while most of them do not report.
+	// while most of them fail to report.
 	Instances bool
 	// FromMetric means that the measure is a metric of the group. Each value is its statistic over one period.
 	FromMetric bool
 
 	Measure Measure
-	// Statistic is Average if "".
+	// Statistic defaults to Average.
 	Statistic Statistic
 	// Unit is Percent, Count or Seconds and must match the measure; "" means the measure's unit.
 	Unit string
@@ -42,22 +42,21 @@ type Policy struct {
 	// applies.
 	BreachDuration time.Duration
 
-	// TargetBusy is the percentage of busy slots that tracking aims for and that a trigger's scale-in must not
-	// exceed, 1-100; 0 means 75.
+	// TargetBusy is the percentage of busy slots that tracking aims for and that a trigger's scale-in must not exceed,
+	// 1 to 100; 0 means 75.
 	TargetBusy float64
 	// DrainWithin is the time in which tracking tries to finish the waiting messages; 0 means 60 s.
 	DrainWithin time.Duration
 	// TargetBacklog is the number of messages that may wait per process or instance; 0 means as many as one finishes
 	// within DrainWithin.
 	TargetBacklog float64
-	// ScaleOutAfter is how long all readings, at least two, must request a larger size before tracking scales out; 0
-	// means 20 s.
+	// Tracking scales out when all readings of ScaleOutAfter, at least two, request a larger size; 0 means 20 s.
 	ScaleOutAfter time.Duration
-	// ScaleInAfter is how long all readings must request a smaller size before tracking scales in; 0 means 5 min.
+	// Tracking scales in when all readings of ScaleInAfter request a smaller size; 0 means 5 min.
 	ScaleInAfter time.Duration
 }
 
-// Complete returns the policy with defaults filled in. Package config has checked the values.
+// Complete fills in defaults. Package config has checked the values.
 func (p Policy) Complete() Policy {
 	p.MinSize = cmp.Or(p.MinSize, 1)
 	p.MaxSize = cmp.Or(p.MaxSize, max(4, p.MinSize))
@@ -101,11 +100,11 @@ func (p Policy) within(least, most int) Policy {
 type policyState struct {
 	begun   bool
 	desired int
-	// changed is when the size was last observed to change.
+	// changed is when the size was last seen to change.
 	changed         time.Time
 	recommendations []recommendation
 	period          period
-	// over and under count consecutive periods above and below the thresholds. value and work are from the last
+	// over and under count consecutive periods above and below the thresholds. value and work belong to the last
 	// complete period.
 	over, under int
 	value       Reading
@@ -144,7 +143,7 @@ type Decision struct {
 // Changes reports whether the size changes.
 func (d Decision) Changes() bool { return d.Desired != d.From }
 
-// Decide returns the next state and a decision. It has no side effects and keeps the size if uncertain. now must not
+// Decide returns the next state and a decision. It has no side effects, and keeps the size if uncertain. now must not
 // go backwards.
 func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, Decision) {
 	p = p.Complete()

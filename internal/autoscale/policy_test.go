@@ -12,7 +12,7 @@ import (
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	p := Policy{Measure: CPUUtilization}.Complete()
-	// These are the defaults of Elastic Beanstalk: a period of 5 minutes, and a cooldown of 360 seconds.
+	// Elastic Beanstalk's defaults are a period of 5 minutes and a cooldown of 360 seconds.
 	if p.Period != 5*time.Minute || p.EvaluationPeriods != 1 || p.BreachDuration != 5*time.Minute ||
 		p.Cooldown != 360*time.Second ||
 		p.MinSize != 1 || p.MaxSize != 4 || p.LowerBreachScaleIncrement != -1 || p.UpperBreachScaleIncrement != 1 ||
@@ -66,7 +66,6 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// policyScript passes inputs to a policy and checks its decisions.
 type policyScript struct {
 	t   *testing.T
 	p   Policy
@@ -94,7 +93,6 @@ func (s *policyScript) step(in Inputs) Decision {
 	return d
 }
 
-// run repeats an input until the size changes or the time has passed.
 func (s *policyScript) run(in Inputs, long time.Duration) Decision {
 	var d Decision
 	for end := s.now.Add(long); s.now.Before(end); {
@@ -115,7 +113,6 @@ func (s *policyScript) want(d Decision, rule Rule, size int) {
 	}
 }
 
-// measured returns inputs with all measures that tracking uses.
 func measured(busy, backlog float64) Inputs {
 	return Inputs{Busy: of(busy), Backlog: of(backlog), Slots: 10, ServiceTime: 1, CPU: of(busy), OldestAge: of(0)}
 }
@@ -369,7 +366,6 @@ func TestTrigger(t *testing.T) {
 	})
 }
 
-// Each value of a metric counts once. Missing values, and values from before a change of size, do not count.
 func TestPeriodsOfAMetric(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(1_800_000_000, 0)

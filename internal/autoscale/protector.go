@@ -12,8 +12,8 @@ type Work struct {
 	Longest time.Duration // the longest one so far
 }
 
-// Protection configures when an instance is protected from scale-in. Short deliveries do not need it, because a drain
-// waits for them, and a group whose instances are all protected could never scale in.
+// Protection configures when an instance is protected from scale-in. Short deliveries do not need protection, because a
+// drain waits for them, and a group whose instances are all protected could never scale in.
 type Protection struct {
 	// After is the age from which a delivery protects the instance; 0 means 10 s, negative means immediately.
 	After time.Duration
@@ -38,7 +38,7 @@ func (p Protection) Decide(s protectionState, w Work, now time.Time) (next prote
 	return protectionState{}, false
 }
 
-// Guard controls the scale-in protection of this instance.
+// Guard sets or removes this instance's scale-in protection.
 type Guard interface {
 	Protect(ctx context.Context, on bool) error
 }
@@ -62,8 +62,8 @@ const (
 	maxRetryDelay = 5 * time.Minute
 )
 
-// Run sets and removes the protection until ctx ends, and finally removes it. At the start, it removes a protection
-// that a killed process left behind, unless that expires.
+// Run sets and removes the protection until ctx ends, and finally removes it. It starts by removing a protection left
+// behind by a killed process, unless protections expire.
 func (p *Protector) Run(ctx context.Context) {
 	run := protectorRun{protector: p, known: p.Renew > 0, calls: newCaller(p.CallTimeout, p.Events.Failed)}
 	every(ctx, cmp.Or(p.Interval, 5*time.Second), func() bool { run.update(ctx, time.Now()); return true })
@@ -79,7 +79,7 @@ type protectorRun struct {
 	state     protectionState
 	// on is the last protection set. known is false until a call succeeds.
 	on, known bool
-	// maybeSet means that protection was requested and has not been removed since.
+	// maybeSet means that protection was requested and not removed since.
 	maybeSet  bool
 	renewAt   time.Time     // zero if not needed
 	pause     time.Duration // after the last failed call

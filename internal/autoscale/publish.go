@@ -12,7 +12,7 @@ type Metric struct {
 	Unit  string // "Count" or "Seconds"
 }
 
-// metrics leaves out unknown values, so that an alarm sees missing data rather than 0.
+// metrics omits unknown values, so that an alarm sees missing data rather than 0.
 func metrics(in Inputs, instances int) []Metric {
 	var out []Metric
 	if in.Backlog.Known {
@@ -30,9 +30,8 @@ type Reporter struct {
 	Publish func(ctx context.Context, metrics []Metric) error
 	// Instances returns the number of instances that share the queue.
 	Instances func(ctx context.Context) (int, error)
-	// IsLeader reports whether this instance may publish.
-	IsLeader func() bool
-	Events   Events
+	IsLeader  func() bool
+	Events    Events
 }
 
 // Run publishes the metrics every minute until ctx ends, and reports failures.

@@ -11,7 +11,7 @@ import (
 type Sample struct {
 	CPU       Reading `json:"cpu"`
 	OldestAge Reading `json:"oldest_age"`
-	// Slots is the maximum number of concurrent deliveries, InWork the number in flight.
+	// Slots is the maximum number of concurrent deliveries, InWork the current number.
 	Slots  int `json:"slots"`
 	InWork int `json:"in_flight"`
 	// ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
@@ -40,8 +40,8 @@ func (s *Sample) read(m Measure) Reading {
 	return Reading{}
 }
 
-// Combine returns the inputs of a decision about several instances. own contains this instance's measures and the
-// backlog of the queue. all contains the samples of all instances that report, including this one.
+// Combine returns the inputs for a decision about several instances. own contains this instance's measures and the
+// queue's backlog. all contains the samples of all reporting instances, including this one.
 //
 // The trigger's statistic combines the readings of its measure. OldestAge is the maximum; the other measures are
 // averages.

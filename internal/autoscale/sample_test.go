@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// at returns a sample with half of the ten slots busy.
 func at(cpu float64) Sample { return Sample{CPU: of(cpu), Slots: 10, InWork: 5} }
 
 func TestMeasuresOfInstancesAreCombined(t *testing.T) {
@@ -69,7 +68,6 @@ func TestDeploymentOrPauseOnAnInstanceHoldsTheSize(t *testing.T) {
 	}
 }
 
-// The leader is idle, but another instance is not.
 func TestAverageOverAllInstancesDecides(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite docs/scale.md and testdata")
 type policyCase struct {
 	name   string
 	policy Policy
-	// turns is how many changes of direction are allowed beyond the load's own; misled is that number with wrong
+	// turns is the number of changes of direction allowed beyond the load's own; misled is that number with wrong
 	// readings.
 	turns, misled int
 }
@@ -97,8 +97,8 @@ func check(t *testing.T, one policyCase, o outcome, tracking bool) {
 	}
 }
 
-// Some instances are full while the others are idle. With a noisy load, more changes of direction are allowed than
-// for processes, because each report counts for a minute.
+// Some instances are full while others are idle. With a noisy load, more changes of direction are allowed than for
+// processes, because each report counts for a minute.
 func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
 	t.Parallel()
 	if raceDetector {
@@ -133,7 +133,7 @@ func (c curve) allowedInFleet() time.Duration {
 	return d
 }
 
-// The groups have 1 to 1,000 instances and delayed measures.
+// Groups have 1 to 1,000 instances and delayed measures.
 func TestFleetSimulation(t *testing.T) {
 	t.Parallel()
 	if raceDetector {
@@ -202,7 +202,7 @@ func fleetTable(results []outcome) string {
 	return out.String()
 }
 
-// lines lists the results, so that two versions of a policy can be compared.
+// lines formats the results for comparing two versions of a policy.
 func lines(results [][]outcome) string {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)

@@ -15,7 +15,7 @@ type Hook interface {
 	Complete(ctx context.Context) error
 }
 
-// Termination waits until the group wants to terminate this instance, drains the instance and completes the lifecycle
+// Termination waits until the group selects this instance for termination, drains it and completes the lifecycle
 // action. Chosen, Hook and Drain are required.
 type Termination struct {
 	Chosen func(ctx context.Context) (bool, error)
@@ -33,8 +33,8 @@ const heartbeatInterval = 15 * time.Second
 // Delays between the attempts are 1 s, 2 s, 4 s and so on.
 const completionAttempts = 6
 
-// Run returns if ctx ends before the group terminates the instance. If ctx ends during the drain, Run still completes
-// the lifecycle action.
+// Run returns early if ctx ends before the group terminates the instance. If ctx ends during the drain, Run still
+// completes the lifecycle action.
 func (d *Termination) Run(ctx context.Context) {
 	if !d.wait(ctx) {
 		return
@@ -59,7 +59,6 @@ func (d *Termination) wait(ctx context.Context) bool {
 	return chosen && ctx.Err() == nil
 }
 
-// drain sends heartbeats until Drain returns.
 func (d *Termination) drain(ctx context.Context) error {
 	heartbeats, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup

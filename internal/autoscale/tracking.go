@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// tolerance is the largest fraction of a process that is rounded down.
+	// tolerance is the largest fraction of a process to round down.
 	tolerance = 0.1
 	// headroom is the reserve after a scale-in, which avoids oscillation.
 	headroom = 1.15
@@ -98,12 +98,11 @@ func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	return v, in.Busy.Known || in.Backlog.Known
 }
 
-// MaxSize is the largest size, the same as for Elastic Beanstalk's Auto Scaling groups.
+// MaxSize is the largest size, as for Elastic Beanstalk's Auto Scaling groups.
 const MaxSize = 10000
 
 func roundUp(x float64) int { return int(math.Ceil(min(x, MaxSize) - tolerance)) }
 
-// byBusy returns the size at which TargetBusy percent of the slots are busy.
 func (p Policy) byBusy(in Inputs) (size float64, why string) {
 	if !in.Busy.Known {
 		return 0, "the number of busy slots is unknown"
@@ -113,7 +112,6 @@ func (p Policy) byBusy(in Inputs) (size float64, why string) {
 		fmt.Sprintf("%.0f %% of the slots of %d are busy, the target is %g %%", share, in.Ready, p.TargetBusy)
 }
 
-// byBacklog returns the size at which the backlog per process is acceptable.
 func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 	each, eachKnown := p.backlogPerProcess(in)
 	switch {
@@ -146,8 +144,8 @@ func span(d time.Duration) string {
 	return text
 }
 
-// backlogPerProcess returns how many messages may wait per process: TargetBacklog, or as many as it finishes within
-// DrainWithin, but at least one per slot. known is false if the slots or the service time are unknown.
+// backlogPerProcess returns how many messages may wait per process. known is false if the slots or the service time are
+// unknown.
 func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	if p.TargetBacklog > 0 {
 		return p.TargetBacklog, true
@@ -159,8 +157,7 @@ func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	return float64(in.Slots) * max(1, p.DrainWithin.Seconds()/in.ServiceTime), true
 }
 
-// appendRecent appends v. It drops recommendations before a gap, and those older than ScaleInAfter except the newest of
-// them.
+// appendRecent drops recommendations before a gap, and all but the newest of those older than ScaleInAfter.
 func (p Policy) appendRecent(recommendations []recommendation, v recommendation) []recommendation {
 	if n := len(recommendations); n > 0 && v.at.Sub(recommendations[n-1].at) > p.ScaleInAfter/2 {
 		recommendations = nil
@@ -172,8 +169,8 @@ func (p Policy) appendRecent(recommendations []recommendation, v recommendation)
 	return append(slices.Clone(recommendations[first:]), v)
 }
 
-// leastRecent returns the smallest recommendation within ScaleOutAfter, but always considers the last two. ok is false
-// if there is only one.
+// leastRecent returns the smallest recommendation within ScaleOutAfter, or of the last two. ok is false if there is
+// only one.
 func (p Policy) leastRecent(recommendations []recommendation) (least recommendation, ok bool) {
 	last := len(recommendations) - 1
 	least = recommendations[last]

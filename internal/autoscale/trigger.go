@@ -10,7 +10,7 @@ type period struct {
 	known, missing int
 	sum            float64
 	least, most    float64
-	// work is the maximum work in flight, as the number of processes whose slots are all busy.
+	// work is the maximum work in flight, as a number of fully busy processes.
 	work float64
 }
 
@@ -92,8 +92,8 @@ func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	return p.closePeriod(s, now)
 }
 
-// observePeriod adds the newest period of a metric, unless it began before the last change of size. A missing period in
-// between resets the counts of breaches.
+// observePeriod adds the newest period of a metric, unless it began before the last change of size. A skipped period
+// resets the counts of breaches.
 func (p Policy) observePeriod(s policyState, in Inputs) policyState {
 	s.period.work = max(s.period.work, in.busyProcesses())
 	elapsed := in.MeasuredFrom.Sub(s.period.begun)
@@ -107,7 +107,7 @@ func (p Policy) observePeriod(s policyState, in Inputs) policyState {
 	return p.closePeriod(s, in.MeasuredFrom)
 }
 
-// closePeriod counts the period if it breaches a threshold. Otherwise it resets both counts.
+// closePeriod counts a period that breaches a threshold; any other resets both counts.
 func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	value, ok := s.period.value(p.Statistic)
 	s.work = s.period.work

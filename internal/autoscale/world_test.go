@@ -7,10 +7,8 @@ import (
 	"time"
 )
 
-// step is the resolution of the simulated time.
 const step = 5 * time.Second
 
-// interval is the time between two decisions about processes.
 const interval = 10 * time.Second
 
 // curve is a load and the app that handles it.
@@ -58,8 +56,7 @@ type simulation struct {
 	backlog float64
 	inWork  float64
 	ready   []time.Duration
-	// arrived and done count messages. came contains the values of arrived over time, from which the age of the
-	// oldest message follows.
+	// arrived and done count messages. came records arrived over time, to determine the age of the oldest message.
 	arrived, done float64
 	came          []float64
 	oldest        int
@@ -69,7 +66,7 @@ type simulation struct {
 	averages      []float64 // of the reported measure over all instances, at each decision
 }
 
-// rate returns messages per second of one process.
+// rate is in messages per second of one process.
 func (w *simulation) rate() float64 { return float64(w.c.slots) / w.c.service }
 
 func (w *simulation) busyProcesses() int {
@@ -136,7 +133,7 @@ func (w *simulation) known() float64 {
 	return w.backlogs[at/step-1]
 }
 
-// knownInWork returns the work in flight, or the instances' last reports of it if they are larger.
+// knownInWork returns the work in flight, or the instances' last reports if they are larger.
 func (w *simulation) knownInWork() float64 {
 	reported := 0.0
 	for _, s := range w.reports {
@@ -145,7 +142,7 @@ func (w *simulation) knownInWork() float64 {
 	return max(w.inWork, reported)
 }
 
-// ownShare returns the share of busy slots of the deciding instance, which has an average load.
+// ownShare returns the deciding instance's share of busy slots at an average load.
 func (w *simulation) ownShare(share float64) float64 {
 	busy := 0
 	for range w.c.slots {
@@ -160,8 +157,8 @@ func (w *simulation) age() time.Duration {
 	return time.Duration(len(w.came)-w.oldest) * step
 }
 
-// inputsOfInstances combines reports of instances, some of them full and the others idle. The leader is the first one,
-// and is full in half of the simulations. The others report once a minute.
+// inputsOfInstances combines reports of instances, some full and the others idle. The leader is the first instance, and
+// is full in half of the simulations. The others report once a minute.
 func (w *simulation) inputsOfInstances(p Policy) Inputs {
 	own := w.inputs()
 	left := w.inWork

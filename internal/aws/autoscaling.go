@@ -22,7 +22,7 @@ type AutoScaling struct {
 // Close closes idle connections.
 func (a *AutoScaling) Close() { a.service.close() }
 
-// OpenAutoScaling creates a client from the AWS configuration. If that has no region, the client uses the instance's.
+// OpenAutoScaling creates a client from the AWS configuration. The region defaults to the instance's.
 func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 	cfg, service, err := load(ctx, opts, "Auto Scaling", 4)
 	if err != nil {
@@ -69,7 +69,7 @@ type Group struct {
 	name    string
 }
 
-// GroupState is the size and the instances of a group.
+// GroupState is a group's size and instances.
 type GroupState struct {
 	Min, Max, Desired int
 	// Instances includes instances that are starting or terminating.
@@ -127,7 +127,7 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 	return s, nil
 }
 
-// managerOf derives the service or program that manages the group from the group's tags.
+// managerOf derives the group's manager from its tags.
 //
 // Sources: Amazon EKS User Guide, "Simplify node lifecycle with managed node groups"; Amazon ECS Developer Guide,
 // "Amazon ECS capacity providers for EC2 workloads"; Kubernetes Cluster Autoscaler, AWS README; Elastic Beanstalk
@@ -144,7 +144,7 @@ func managerOf(tags []types.TagDescription) string {
 	return ""
 }
 
-// ScaledBy returns whatever controls the group's size: its manager, otherwise an enabled scaling policy, or "".
+// ScaledBy returns the group's manager, otherwise an enabled scaling policy, or "".
 func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	state, err := g.Describe(ctx)
 	if err != nil || state.ManagedBy != "" {
@@ -163,7 +163,7 @@ func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// SetSize sets the desired capacity, ignoring the group's cooldown because callers enforce their own. Sizes outside
+// SetSize sets the desired capacity. It ignores the group's cooldown, because callers enforce their own. Sizes outside
 // the group's limits are an error.
 func (g *Group) SetSize(ctx context.Context, n int) error {
 	_, err := g.scaling.api.get().SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
@@ -200,7 +200,7 @@ func (m *Member) Heartbeat(ctx context.Context) error {
 	return m.group.explain(ctx, "RecordLifecycleActionHeartbeat", err)
 }
 
-// Complete completes the lifecycle action, so that the group terminates the instance.
+// Complete completes the lifecycle action; the group then terminates the instance.
 func (m *Member) Complete(ctx context.Context) error {
 	_, err := m.group.scaling.api.get().CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
 		AutoScalingGroupName: &m.group.name, InstanceId: &m.id, LifecycleHookName: &m.hook,
@@ -232,7 +232,6 @@ func (a *AutoScaling) explain(ctx context.Context, action, what string, err erro
 	return a.service.explainScaling(ctx, "autoscaling:"+action, what, err)
 }
 
-// explainScaling names the required permission if the call of its action was denied.
 func (s *service) explainScaling(ctx context.Context, permission, what string, err error) error {
 	_, action, _ := strings.Cut(permission, ":")
 	return s.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, func(refused *refusal) (code, message string) {

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// moto does not support lifecycle actions.
+// Lifecycle actions are not tested, because moto does not support them.
 func TestAgainstAForeignAutoScaling(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -18,7 +18,6 @@ import (
 	"tendril/queue"
 )
 
-// scalingStandIn records each request and gives all of them the same response.
 type scalingStandIn struct {
 	mu     sync.Mutex
 	asked  []url.Values
@@ -62,7 +61,7 @@ func scalingRefusal(code, message string) string {
 		`<Code>%s</Code><Message>%s</Message></Error><RequestId>1</RequestId></ErrorResponse>`, code, message)
 }
 
-// The requests are those of the Amazon EC2 Auto Scaling API Reference, version 2011-01-01.
+// Source: Amazon EC2 Auto Scaling API Reference, version 2011-01-01.
 func TestScalingCalls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -162,7 +161,7 @@ func TestUnreachableAutoScaling(t *testing.T) {
 	}
 }
 
-// The metadata has session tokens (IMDSv2).
+// metadata serves values like the instance metadata service, with session tokens (IMDSv2).
 func metadata(t *testing.T, values map[string]string) *Instance {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

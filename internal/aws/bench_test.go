@@ -19,8 +19,8 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkReceiveDelete receives and deletes ten messages, and reports the cost per message. "stub" uses no network,
-// and "loopback" a server with prepared responses. "sdk" uses the SDK's client.
+// BenchmarkReceiveDelete reports the cost of receiving and deleting ten messages, per message: without a network
+// ("stub"), over TCP with prepared responses ("loopback"), and with the SDK's client ("sdk").
 
 func BenchmarkReceiveDelete(b *testing.B) {
 	receive, remove := cannedTen()

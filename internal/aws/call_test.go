@@ -28,7 +28,7 @@ import (
 
 var noWait = new(time.Duration)
 
-// script answers requests in order. The last step also answers all later ones.
+// script answers requests in order; its last step also answers all later ones.
 type script struct {
 	steps []func(*http.Request) (*http.Response, error)
 	calls atomic.Int64
@@ -187,7 +187,6 @@ func TestEndOfTheCallersContext(t *testing.T) {
 	})
 }
 
-// The test signs the received request again with the same key.
 func TestRequestsAreSigned(t *testing.T) {
 	t.Parallel()
 	check := func(r *http.Request) (*http.Response, error) {
@@ -325,7 +324,6 @@ func TestSendRefusesWhatJSONCannotCarry(t *testing.T) {
 	}
 }
 
-// SQS allows ten receipt handles per call, so batches of ten cost least.
 func TestDeletesAreBatchedByTen(t *testing.T) {
 	t.Parallel()
 	var sizes []int
@@ -373,7 +371,7 @@ func queueOnServer(t *testing.T, handle http.HandlerFunc) (q *Queue, connections
 	return q, connections
 }
 
-// Long responses are read to the end, with and without a Content-Length.
+// A connection can be reused only after its response has been read to the end.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	long := `{"Messages":[` + wireMessage("m", strings.Repeat("long ", 100_000)) + `]}`
@@ -394,7 +392,6 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// A worker makes its maximum number of concurrent calls.
 func TestConnectionsAreKeptForAllCalls(t *testing.T) {
 	t.Parallel()
 	const calls = 128 // 64 receives and 64 deletes

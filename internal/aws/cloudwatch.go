@@ -19,14 +19,14 @@ import (
 // maxDatums is the limit of PutMetricData.
 const maxDatums = 1000
 
-// Datum is a statistic set for a metric. A single value is a set with one sample.
+// Datum is a statistic set. A single value is a set with one sample.
 type Datum struct {
 	Name string
-	// A metric has at most one dimension; "" means none.
+	// Dimension is "" if the metric has none; tendril uses at most one.
 	Dimension, DimensionValue string
 	// Unit is a CloudWatch unit such as "Count" or "Milliseconds"; "" means "None".
 	Unit string
-	// At is the time of the measurement, at most two weeks ago; zero means when CloudWatch receives it.
+	// At is the time of the measurement, at most two weeks ago. Zero means the time at which CloudWatch receives it.
 	At time.Time
 	// Samples is at least 1.
 	Samples, Sum, Minimum, Maximum float64
@@ -63,7 +63,7 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 	return &CloudWatch{service, newClient(api)}, nil
 }
 
-// PutMetricData publishes up to 1000 values in one call without retries.
+// PutMetricData publishes up to 1000 values in one call.
 func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data []Datum) error {
 	if len(data) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 	})
 }
 
-// metricPeriods is the number of periods that GroupCPU requests, because Amazon EC2 publishes some values late.
+// GroupCPU requests several periods, because Amazon EC2 publishes some values late.
 const metricPeriods = 3
 
 // GroupCPU returns the CPU utilization of an Auto Scaling group's instances, in percent, over the newest period

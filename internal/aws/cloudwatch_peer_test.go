@@ -58,7 +58,6 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 	}
 }
 
-// statistics covers the hour around at.
 func statistics(t *testing.T, c *CloudWatch, namespace, name, dimension, value string, at time.Time) types.Datapoint {
 	t.Helper()
 	out, err := c.api.get().GetMetricStatistics(context.Background(), &cloudwatch.GetMetricStatisticsInput{

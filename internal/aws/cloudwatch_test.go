@@ -44,7 +44,6 @@ func TestCloudWatchTakesTheEndpointVariable(t *testing.T) {
 	}
 }
 
-// Tests that call setAWS cannot be parallel.
 func setAWS(t *testing.T, vars map[string]string) {
 	t.Helper()
 	for name, value := range map[string]string{

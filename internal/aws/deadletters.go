@@ -9,15 +9,15 @@ import (
 	"tendril/queue"
 )
 
-// DeadLetters is a queue whose messages tendril itself moves to the dead-letter queue, to record why they failed. SQS
-// does not record that.
+// DeadLetters is a queue whose failed messages tendril moves to the dead-letter queue itself, to record why they
+// failed. SQS does not record that.
 type DeadLetters struct {
 	*Queue
-	// To names the dead-letter queue; "" if unknown.
+	// To returns the name of the dead-letter queue; "" if unknown.
 	To func() string
-	// ARN is the queue's ARN; Instance is the name of this instance. Both are added to each dead letter.
+	// ARN is the queue's ARN and Instance is this instance's name. Each dead letter contains both.
 	ARN, Instance string
-	// Last also covers messages that failed at their last receive, which SQS would otherwise move.
+	// Last includes messages at their last receive, which SQS would otherwise move.
 	Last bool
 	// HideAnswers leaves out the app's response.
 	HideAnswers bool
@@ -38,7 +38,7 @@ func (d *DeadLetters) TakesDeadLetters(last bool) bool {
 }
 
 // DeadLetter sends messages to the dead-letter queue. It returns nil if all were accepted, otherwise one error per
-// message. It does not send messages without room for another attribute.
+// message. Messages without room for another attribute are not sent.
 func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	to := d.To()
 	if to == "" {

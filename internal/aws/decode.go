@@ -32,7 +32,7 @@ type messageReader struct {
 	corrupt func(id, part string)
 }
 
-// readMessages omits messages with a wrong checksum and reports them to corrupt.
+// readMessages omits messages with a wrong checksum and passes them to corrupt.
 func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message, error) {
 	r := messageReader{json: sqswire.NewReader(string(answer), answerLimits), corrupt: corrupt}
 	var messages []queue.Message
@@ -142,7 +142,7 @@ func (r *messageReader) readAttribute(name string) {
 	r.message.attributes = slices.Insert(all, at, a)
 }
 
-// integer reads an integer, which SQS encodes as a string.
+// SQS encodes integers as strings.
 func (r *messageReader) integer() int64 {
 	if r.json.Null() {
 		return 0
@@ -170,8 +170,8 @@ func (r *messageReader) isIntact() bool {
 	return part == ""
 }
 
-// build copies the message, so that it does not keep the response in memory. All strings share one allocation, except
-// the ID, which outlives the message.
+// build copies the message so that it does not retain the response. All strings share one allocation, except the ID,
+// which outlives the message.
 func (m *received) build() queue.Message {
 	size := len(m.receipt) + len(m.body) + len(m.sender) + len(m.group) + len(m.dedup) + len(m.sequence) + len(m.trace) +
 		len(m.source)
@@ -272,7 +272,7 @@ func readFailure(r *sqswire.Reader, results []entryResult) {
 	storeResult(r, results, id, entryResult{answered: true, err: entryError(code, message, theirs)})
 }
 
-// readFlag accepts a boolean or a string, because some servers encode booleans as strings.
+// readFlag also accepts strings, because some servers encode booleans as strings.
 func readFlag(r *sqswire.Reader) bool {
 	if r.Peek() != '"' {
 		return r.Bool()

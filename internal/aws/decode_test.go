@@ -191,7 +191,7 @@ func FuzzReadMessages(f *testing.F) {
 
 var errSkip = errors.New("not comparable")
 
-// readSlowly decodes with encoding/json, but matches names exactly. The last of duplicate members applies.
+// readSlowly decodes with encoding/json, but matches names exactly.
 func readSlowly(answer []byte) (messages []queue.Message, err error) {
 	defer func() {
 		if r := recover(); r != nil {

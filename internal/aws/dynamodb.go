@@ -17,9 +17,9 @@ import (
 	"tendril/queue"
 )
 
-// Table is a DynamoDB table that implements [registry.Store]. Its key is the string hash key "id", without a sort
-// key, as in the registry of an Elastic Beanstalk worker environment. The two can share a table because all of
-// tendril's IDs start with "lease:", "fire:", "task:" or "pauses:". Table is safe for concurrent use.
+// Table is a DynamoDB table that implements [registry.Store]. Its key is the string hash key "id", without a sort key,
+// as in the registry of an Elastic Beanstalk worker environment. The two can share a table because tendril's IDs start
+// with "lease:", "fire:", "task:" or "pauses:". Table is safe for concurrent use.
 //
 // Calls are not retried, because a lease holder must know when each write started. Errors are [queue.Error]; the code
 // for a missing table is queue.CodeResourceNotFound.
@@ -119,7 +119,7 @@ func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 
 const expiryAttribute = "expires"
 
-// Expires reports whether the table deletes expired records. by is the table's time-to-live attribute, or "".
+// Expires reports whether the table deletes expired records. by is its time-to-live attribute, or "".
 func (t *Table) Expires(ctx context.Context) (yes bool, by string, err error) {
 	out, err := t.api.get().DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.name})
 	if err != nil {

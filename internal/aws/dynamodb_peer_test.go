@@ -26,7 +26,7 @@ func rewired(table *Table, transport http.RoundTripper) *dynamodb.Client {
 }
 
 // oneAtATime serializes the calls of all clients that share turn, because moto, unlike DynamoDB, evaluates conditions
-// without a lock. The order of calls remains random.
+// without a lock.
 func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 	return rewired(table, roundTrip(func(r *http.Request) (*http.Response, error) {
 		turn.Lock()
@@ -49,9 +49,8 @@ func TestTableOnForeignServers(t *testing.T) {
 		t.Skip("the servers start slowly: not with -short")
 	}
 	for _, c := range []struct {
-		name  string
-		start func(testing.TB) (endpoint string)
-		// inTurns serializes the calls.
+		name    string
+		start   func(testing.TB) (endpoint string)
 		inTurns bool
 		// lacks means that the server has neither transactions nor time to live.
 		lacks bool
@@ -115,7 +114,6 @@ func (c *countedSends) Send(context.Context, string, queue.Outgoing) (queue.Sent
 	return queue.Sent{ID: fmt.Sprint("message-", c.n)}, nil
 }
 
-// stored reports the term of the stored lease.
 type stored struct {
 	leases *registry.Leases
 	lease  string
@@ -246,8 +244,8 @@ func unknownAttributes(t *testing.T, table *Table) {
 	}
 }
 
-// rivals announces tries of the same runs concurrently, each in the term that its announcer considers current, while
-// the lease changes. A change in a term that has ended must fail, and no try may belong to two terms.
+// rivals announces tries of the same runs concurrently while the lease changes. A change in an ended term must fail,
+// and no try may belong to two terms.
 func rivals(t *testing.T, table *Table) {
 	const terms = 6
 	ctx := context.Background()

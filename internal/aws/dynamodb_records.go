@@ -130,8 +130,7 @@ func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.
 	return records[0], nil
 }
 
-// update returns changed=false if the condition fails; item is then the stored item, or nil if the server did not
-// return it.
+// If the condition fails, update returns changed=false and the stored item, or nil if the server did not return it.
 func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item attributeValues, changed bool, err error) {
 	in := &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
 		UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
@@ -145,7 +144,7 @@ func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item
 	return nil, err == nil, t.explain(ctx, doing, err)
 }
 
-// transact is update in a transaction that also checks the fence. u may be nil.
+// transact is like update, but in a transaction that also checks the fence. u may be nil.
 func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence, u *types.Update) (
 	item attributeValues, changed bool, err error) {
 	items := []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{

@@ -133,8 +133,8 @@ func TestTableCallsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// A swap whose response was lost is repeated. DynamoDB rejects the repetition and returns the stored item, which Swap
-// must recognize as its own.
+// If the response to a swap is lost, the swap is repeated. DynamoDB rejects the repetition and returns the stored item,
+// which Swap must recognize as its own.
 func TestSwapKnowsItsOwn(t *testing.T) {
 	t.Parallel()
 	const item = `{"id":{"S":"lease:jobs"},"owner":{"S":"me"},"version":{"S":"b"},"term":{"N":"7"},"duration_ms":{"N":"15000"},"released":{"BOOL":false},"data":{"S":""}}`
@@ -282,7 +282,6 @@ func TestItemsKeepTheirFormat(t *testing.T) {
 	}
 }
 
-// tried returns a change that announces the try after before.
 func tried(key string, before, term int64) registry.Change {
 	record := func(n int64) registry.Record {
 		r := registry.Record{Kind: registry.KindRun, Key: key}

@@ -21,7 +21,7 @@ type TaskPlace struct {
 	Service string
 }
 
-// ReadTaskPlace returns the place of this process's task. metadata is the value of ECS_CONTAINER_METADATA_URI_V4.
+// ReadTaskPlace identifies this process's task. metadata is the value of ECS_CONTAINER_METADATA_URI_V4.
 //
 // Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint version 4".
 func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
@@ -75,7 +75,7 @@ func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 	return &ECS{service, newClient(ecs.NewFromConfig(own)), scaling}, err
 }
 
-// ServiceOf returns the name of a task's service, or "" if it has none.
+// ServiceOf returns the name of a task's service; "" for a standalone task.
 func (e *ECS) ServiceOf(ctx context.Context, cluster, task string) (string, error) {
 	out, err := e.api.get().DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &cluster, Tasks: []string{task}})
 	if err != nil {
@@ -101,7 +101,7 @@ type ECSService struct {
 	cluster, name string
 }
 
-// Size returns how many tasks are running, and how many are desired.
+// Size returns the numbers of running and desired tasks.
 func (s *ECSService) Size(ctx context.Context) (running, desired int, err error) {
 	found, err := s.describe(ctx)
 	return int(found.RunningCount), int(found.DesiredCount), err

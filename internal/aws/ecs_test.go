@@ -114,7 +114,7 @@ func TestTaskPlace(t *testing.T) {
 	wantCode(t, err, queue.CodeUnreachable, "the container agent of Amazon ECS: no answer: ")
 }
 
-// With an endpoint for only one of the two services, the other is that of AWS and needs a region.
+// If only one of the two services has a configured endpoint, the other uses AWS's, which needs a region.
 func TestOpenECSNeedsARegionForEachServiceOfAWS(t *testing.T) {
 	for variable, other := range map[string]string{"AWS_ENDPOINT_URL_ECS": "Application Auto Scaling",
 		"AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING": "Amazon ECS"} {
@@ -130,7 +130,6 @@ func TestOpenECSNeedsARegionForEachServiceOfAWS(t *testing.T) {
 	}
 }
 
-// A standalone task belongs to no service.
 func TestServiceOfATask(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{

@@ -27,7 +27,7 @@ func TestSecondsRoundUp(t *testing.T) {
 	}
 }
 
-// The headers are the same too, so servers cannot treat the requests differently.
+// Headers are compared too, so that servers cannot treat the requests differently.
 func TestRequestsEqualThoseOfTheSDK(t *testing.T) {
 	t.Parallel()
 	wait, visibility, delay := 20*time.Second, 300*time.Second, 5*time.Second

@@ -18,9 +18,9 @@ import (
 	"tendril/internal/host/connpool"
 )
 
-// exchanger is an http.RoundTripper for HTTP/1.1 that works on the caller's goroutine, whereas http.Transport wakes
-// two more goroutines per request. It resends a request only if the server closed a kept connection before accepting a
-// byte. Proxied requests go through the transport.
+// exchanger is an http.RoundTripper for HTTP/1.1 that works on the caller's goroutine, whereas http.Transport wakes two
+// more goroutines per request. It resends a request only if the server closed a kept connection before accepting a
+// byte. Proxied requests go through transport.
 type exchanger struct {
 	transport *http.Transport
 	buffers   sync.Pool // of *bytes.Buffer
@@ -62,7 +62,7 @@ func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// isProxied also returns true if the proxy settings are invalid; the transport then reports the error.
+// isProxied also returns true for invalid proxy settings; the transport then reports the error.
 func (x *exchanger) isProxied(req *http.Request) bool {
 	if x.transport.Proxy == nil {
 		return false

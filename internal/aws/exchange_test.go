@@ -186,7 +186,6 @@ func TestRequestIsSentAgainOnlyIfNothingWasSent(t *testing.T) {
 	}
 }
 
-// Canceling the caller's context ends a call while it waits for the response or reads the body.
 func TestEndOfTheContextEndsTheExchange(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]string{"no response": "", "half a head": "HTTP/1.1 200 OK\r\nContent-",
@@ -251,7 +250,7 @@ func (c *shortWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// AWS_CA_BUNDLE contains the certificates for verifying servers.
+// AWS_CA_BUNDLE sets the trusted certificates.
 func TestCertificatesAreVerified(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{}`)
@@ -282,7 +281,6 @@ func TestCertificatesAreVerified(t *testing.T) {
 	}
 }
 
-// Requests use the proxy of the SDK's transport: with CONNECT for https, and directly for hosts in NO_PROXY.
 func TestProxyIsUsed(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -383,7 +381,7 @@ func (c *answerConn) SetDeadline(time.Time) error      { return nil }
 func (c *answerConn) SetReadDeadline(time.Time) error  { return nil }
 func (c *answerConn) SetWriteDeadline(time.Time) error { return nil }
 
-// post returns the status, headers and body of the response to a POST; status 0 means an error.
+// post returns status 0 on error.
 func post(t *testing.T, next http.RoundTripper) (status int, header http.Header, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://sqs.invalid/", io.NopCloser(strings.NewReader("{}")))

@@ -17,7 +17,6 @@ import (
 	"tendril/internal/registry"
 )
 
-// The response is a proxy's page, empty, or an error of another protocol. The error also names the variable to check.
 func TestForeignAnswersNameTheIntendedService(t *testing.T) {
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
 		"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {

@@ -20,8 +20,8 @@ import (
 	"tendril/queue"
 )
 
-// IAM identifies the caller and simulates its permissions. It makes no changes. It avoids the SDK's clients for IAM
-// and STS to save the dependencies.
+// IAM identifies the caller and simulates its permissions, without making changes. It does not use the SDK's clients
+// for IAM and STS, to save dependencies.
 type IAM struct {
 	service     service
 	credentials sdk.CredentialsProvider
@@ -88,7 +88,7 @@ func (i *IAM) Caller(ctx context.Context) (Caller, error) {
 	return Caller{answer.Account, answer.ARN}, err
 }
 
-// Denied returns the actions that the caller's policies do not allow on a resource. conditions are the values of
+// Denied returns the actions that the caller's policies do not allow on a resource. conditions contains the values of
 // condition keys that policies compare with StringEquals. It needs iam:SimulatePrincipalPolicy.
 func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource string,
 	conditions map[string][]string) (denied []string, err error) {
@@ -137,7 +137,6 @@ func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource s
 	return denied, nil
 }
 
-// principal returns the ARN of the user, or of the role behind the session.
 func (c Caller) principal() string {
 	head, name, found := strings.Cut(c.ARN, ":assumed-role/")
 	if !found {

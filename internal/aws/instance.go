@@ -24,13 +24,13 @@ import (
 // The metadata service is local and nothing responds outside EC2, so the timeout is short.
 const metadataTimeout = 2 * time.Second
 
-// Instance is the EC2 instance that this process runs on. It is safe for concurrent use. Outside EC2, its methods
-// return an error within a few seconds.
+// Instance is the EC2 instance that runs this process. It is safe for concurrent use. Outside EC2, its methods return
+// an error within a few seconds.
 type Instance struct {
 	api *imds.Client
 }
 
-// NewInstance returns the instance of this process. endpoint is the URL of the metadata service; "" means
+// NewInstance returns the instance of this process. endpoint is the metadata service's URL; "" means
 // AWS_EC2_METADATA_SERVICE_ENDPOINT or the standard address.
 func NewInstance(endpoint string) (*Instance, error) {
 	endpoint = cmp.Or(endpoint, os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"))
@@ -68,8 +68,8 @@ func (i *Instance) Region(ctx context.Context) (string, error) {
 	return i.read(ctx, "placement/region")
 }
 
-// InGroup reports whether the instance is in an Auto Scaling group. It needs no permission: only instances in a group
-// have a target lifecycle state.
+// InGroup reports whether the instance is in an Auto Scaling group. It needs no permission, because only instances in a
+// group have a target lifecycle state.
 //
 // Source: Amazon EC2 Auto Scaling User Guide, "Retrieve the target lifecycle state through instance metadata".
 func (i *Instance) InGroup(ctx context.Context) (bool, error) {
@@ -93,7 +93,7 @@ func (i *Instance) targetState(ctx context.Context) (string, error) {
 }
 
 // MayBeInstance reports whether this process may run on an EC2 instance. It checks environment variables and the
-// machine's firmware, and does not wait for the metadata service.
+// firmware instead of waiting for the metadata service.
 //
 // Source: Amazon EC2 User Guide, "Detect whether a host is an EC2 instance".
 func MayBeInstance() bool {
@@ -142,8 +142,7 @@ func (i *Instance) explain(ctx context.Context, path string, err error) error {
 		firstLine(plain(err).Error()))}
 }
 
-// TaskProtection is how long an ECS task is protected unless the protection is renewed. ECS allows 1 minute to 48
-// hours.
+// TaskProtection is the duration of an ECS task's protection unless renewed. ECS allows 1 minute to 48 hours.
 const TaskProtection = time.Hour
 
 const maxAgentAnswer = 64 << 10

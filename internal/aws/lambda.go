@@ -42,7 +42,7 @@ type LambdaOptions struct {
 	Connections int
 	// Function is a name, partial ARN or ARN, optionally with an alias or version.
 	Function string
-	// Timeout limits one call; 0 means 905 s, slightly more than the maximum run time of a function.
+	// Timeout limits one call; 0 means 905 s.
 	Timeout time.Duration
 }
 
@@ -187,7 +187,7 @@ type functionReference struct {
 	Name string
 	// Qualifier is an alias or version; "" means the latest version.
 	Qualifier string
-	// Region and Account are "" if the reference does not contain them.
+	// Region and Account are "" if unspecified.
 	Region, Account string
 
 	// called is the FunctionName parameter of API calls.

@@ -33,8 +33,7 @@ func (e *invokeError) Unwrap() error { return e.Err }
 func (e *invokeError) Unsent() bool { return !e.Sent }
 
 type sending struct {
-	// The SDK closes its own body when a response starts, while net/http may still be reading it; net/http would then
-	// close the connection.
+	// payload is sent instead of the SDK's body, for the reason given at [wholeBodies].
 	payload []byte
 	// left means that a byte may have been sent.
 	left bool
@@ -78,7 +77,7 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	// If the response ends with the connection, an empty body may be a lost one.
+	// If closing the connection ends the response, an empty body may be a truncated one.
 	endless := resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxReply, needed: endless}
 	return resp, nil
@@ -112,13 +111,12 @@ func (c *tappedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// seal returns the number of writes that have started.
 func (c *tappedConn) seal() int64 {
 	c.sealed.Store(true)
 	return c.writes.Load()
 }
 
-// tapOf finds the tapped connection below any TLS layers. It returns nil if there isn't one.
+// tapOf finds the tapped connection below any TLS layers, or returns nil.
 func tapOf(conn net.Conn) *tappedConn {
 	for {
 		switch c := conn.(type) {
@@ -151,8 +149,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refusedInvocation returns the error response for a call that did not run the function. The result is false if there
-// is no complete response.
+// refusedInvocation returns the error response to a call that did not run the function, or false if there is no
+// complete response.
 func refusedInvocation(err error) (queue.Invocation, bool) {
 	refused := refusalIn(err)
 	if refused == nil || refused.status < 300 {

@@ -347,7 +347,7 @@ func TestErrorsReportWhetherACallWasSent(t *testing.T) {
 	}
 }
 
-// A sealed connection either has counted a write or rejects it.
+// A sealed connection has either counted a write or rejects it.
 func TestSealedConnections(t *testing.T) {
 	t.Parallel()
 	for range 200 {

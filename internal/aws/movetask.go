@@ -16,8 +16,7 @@ import (
 // ErrNoMoveTasks means that the server does not support message move tasks.
 var ErrNoMoveTasks = errors.New("the endpoint does not support message move tasks (StartMessageMoveTask)")
 
-// MoveTask is a message move task, which moves the messages of a dead-letter queue. It is not safe for concurrent
-// use.
+// MoveTask moves the messages of a dead-letter queue. It is not safe for concurrent use.
 type MoveTask struct {
 	queue   *Queue
 	source  string // ARN
@@ -36,8 +35,8 @@ type MoveProgress struct {
 }
 
 // StartMove starts moving all messages of this dead-letter queue back to their source queues, at most perSecond
-// messages per second (1 to 500; 0 leaves the rate to SQS). The error is [ErrNoMoveTasks] if the server does not
-// support move tasks. Its code is UnsupportedOperation if a task is already running for the queue.
+// messages per second (1 to 500; 0 leaves the rate to SQS). It returns [ErrNoMoveTasks] if the server does not support
+// move tasks. The code is UnsupportedOperation if a task is already running for the queue.
 func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error) {
 	source, err := q.arn(ctx)
 	if err != nil {
@@ -98,7 +97,7 @@ func (t *MoveTask) Progress(ctx context.Context) (MoveProgress, error) {
 	return MoveProgress{}, nil
 }
 
-// Cancel stops the task and returns the approximate number of messages that it has moved. They are not moved back.
+// Cancel stops the task and returns the approximate number of messages it has moved. They are not moved back.
 func (t *MoveTask) Cancel(ctx context.Context) (moved int64, err error) {
 	out, err := operate(ctx, t.queue, t.queue.sqs.api.CancelMessageMoveTask,
 		&sqs.CancelMessageMoveTaskInput{TaskHandle: &t.handle})

@@ -16,8 +16,8 @@ type Options struct {
 	// Profile is one of the shared AWS configuration files; "" means AWS_PROFILE or "default".
 	Profile string
 	// Endpoint is the URL of a compatible server; "" means the service's variable, such as AWS_ENDPOINT_URL_SQS, then
-	// AWS_ENDPOINT_URL, then the AWS endpoint. For SQS, it can also be unix:PATH. With an endpoint, S3 bucket names
-	// are part of the path.
+	// AWS_ENDPOINT_URL, then the AWS endpoint. For SQS, it can also be unix:PATH. With an endpoint, S3 bucket names are
+	// part of the path.
 	Endpoint string
 	Events   *Events
 	Log      LogFunc
@@ -27,13 +27,13 @@ type Options struct {
 type Events struct {
 	// Corrupted is called for every message or batch entry with a wrong checksum.
 	Corrupted func(Corruption)
-	// ClockAdjusted is called after AWS has rejected a signature because the local clock is wrong. From then on,
-	// offset is added to the signing time.
+	// ClockAdjusted is called after AWS rejects a signature because the local clock is wrong. Later signing times
+	// include offset.
 	ClockAdjusted func(offset time.Duration)
 }
 
-// Corruption describes a message that was damaged in transit. A damaged received message becomes visible again after
-// its visibility timeout.
+// Corruption describes a message damaged in transit. A damaged received message becomes visible again after its
+// visibility timeout.
 type Corruption struct {
 	Queue, MessageID string
 	// Part is "body" or "attributes".

@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// clients are keyed by IAM service name, which is also the SDK's package name. Instance metadata needs no permissions.
+// clients is keyed by IAM service name, which is also the SDK's package name. Instance metadata needs no permissions.
 var clients = map[string]reflect.Type{
 	"autoscaling": reflect.TypeFor[*autoscaling.Client](), "cloudwatch": reflect.TypeFor[*cloudwatch.Client](),
 	"dynamodb": reflect.TypeFor[*dynamodb.Client](), "lambda": reflect.TypeFor[*lambda.Client](),
@@ -89,7 +89,7 @@ func calls(t *testing.T) (found []string) {
 	return slices.Compact(found)
 }
 
-// The policy that 'tendril check' prints would not allow a call that is missing from the list.
+// The policy printed by 'tendril check' would not allow a call missing from the list.
 func TestEveryCallHasAPermission(t *testing.T) {
 	var listed []string
 	for _, row := range permissions {

@@ -125,7 +125,6 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 	})
 }
 
-// inBatches returns nil if all items succeeded, otherwise one error per item.
 func inBatches[T any](items []T, do func(part []T) ([]entryResult, error)) []error {
 	var errs []error
 	done := 0
@@ -244,7 +243,6 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 // operatorTimeout limits an infrequent call, including its retries.
 const operatorTimeout = 30 * time.Second
 
-// operate makes an infrequent call with the SDK's client.
 func operate[In, Out any](ctx context.Context, q *Queue,
 	do func(context.Context, *In, ...func(*sqs.Options)) (*Out, error), in *In) (*Out, error) {
 	if err := q.sqs.Check(ctx); err != nil {
@@ -279,7 +277,7 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 	return q, nil
 }
 
-// List returns all queues whose names start with prefix, in the order of SQS. It omits queues with invalid URLs.
+// List returns all queues whose names start with prefix. It omits queues with invalid URLs.
 func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	where, err := s.site(ctx, Reference{Name: prefix + "*"})
 	if err != nil {

@@ -17,14 +17,14 @@ type Reference struct {
 	// Region and Account are "" if the reference does not contain them.
 	Region, Account string
 
-	// origin is the scheme and host for calls, if the reference is a URL outside the public endpoints of AWS.
+	// origin is the scheme and host for calls, if the reference is a URL outside AWS's public endpoints.
 	origin string
 }
 
 // Remote reports whether the reference is a URL or an ARN. A name may also refer to an embedded queue.
 func (r Reference) Remote() bool { return r.URL != "" || r.Region != "" }
 
-// FIFO reports whether the name is that of a FIFO queue.
+// FIFO reports whether the queue is a FIFO queue.
 func (r Reference) FIFO() bool { return strings.HasSuffix(r.Name, ".fifo") }
 
 // ParseReference parses a queue's name, URL or ARN.

@@ -62,7 +62,7 @@ func (r *refusal) ErrorCode() string { return cmp.Or(r.shape, r.query) }
 // HTTPStatusCode is for the SDK's retry rules.
 func (r *refusal) HTTPStatusCode() int { return r.status }
 
-// queueCode prefers the shape to the query code, and that to the HTTP status.
+// queueCode uses the shape, otherwise the query code, otherwise the HTTP status.
 func (r *refusal) queueCode() string {
 	for _, name := range []string{r.shape, r.query} {
 		if code, ok := knownCode(name); ok {

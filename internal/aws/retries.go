@@ -75,12 +75,12 @@ func (r *retries) pause(ctx context.Context, tried int, cause error) (release fu
 	}
 }
 
-// maxClockSkew is the largest difference that does not explain a rejected signature.
+// Up to maxClockSkew, a wrong clock does not explain a rejected signature.
 const maxClockSkew = 4 * time.Minute
 
-// learnClock adjusts the clock if a wrong clock made a request signed with offset fail; otherwise, such a machine
-// could not call AWS at all. As in the SDK, a wrong time must be a possible cause of the error, and the response's
-// Date must be far from the signed time.
+// learnClock reports whether a wrong clock made a request signed with offset fail, and adjusts the clock; otherwise,
+// such a machine could not call AWS at all. As in the SDK, a wrong time must be a possible cause of the error, and the
+// response's Date must be far from the signed time.
 func (r *retries) learnClock(err error, offset time.Duration) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeClockSkew() || (refused.skew-offset).Abs() <= maxClockSkew {

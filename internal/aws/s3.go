@@ -106,7 +106,7 @@ const downloads = 3
 
 var errObjectTooLarge = errors.New("larger than the limit")
 
-// Get writes an object to w. It continues where an incomplete body ended. The caller verifies the contents. It needs
+// Get writes an object to w, and resumes after an incomplete body. The caller must verify the contents. It needs
 // s3:GetObject. Errors are as for [S3.Fetch], or come from w.
 func (s *S3) Get(ctx context.Context, bucket, key string, w io.Writer) error {
 	call := objectCall{operation: "GetObject", method: http.MethodGet, bucket: bucket, key: key}
@@ -152,7 +152,7 @@ func copyObject(w io.Writer, resp *http.Response, from int64) (int64, error) {
 	return io.Copy(w, resp.Body)
 }
 
-// Put stores an object of size bytes. S3 verifies its digest. It needs s3:PutObject.
+// Put stores an object of size bytes. S3 verifies the digest. It needs s3:PutObject.
 func (s *S3) Put(ctx context.Context, bucket, key string, contents io.ReaderAt, size int64) error {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, io.NewSectionReader(contents, 0, size)); err != nil {

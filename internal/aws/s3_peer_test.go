@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// The test also invokes a Lambda function that does not exist.
 func TestAgainstAForeignS3(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -21,7 +21,7 @@ import (
 	"tendril/queue"
 )
 
-// objectServer's client retries without delay, and its calls are counted.
+// objectServer returns a client that retries without delay, and the number of its calls.
 func objectServer(t *testing.T, handle http.HandlerFunc) (*S3, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32
@@ -197,7 +197,7 @@ func TestRefusedStoresNameThePermission(t *testing.T) {
 	}
 }
 
-// The server may not support ranges. A write error ends the download.
+// Some servers ignore the Range header.
 func TestGetContinues(t *testing.T) {
 	t.Parallel()
 	for name, ranges := range map[string]bool{"with ranges": true, "without ranges": false} {
@@ -333,8 +333,7 @@ func TestObjectRequests(t *testing.T) {
 	wantCode(t, err, queue.CodeInvalidParameterValue, "signatures for many regions")
 }
 
-// A mismatch is retried, and is an error if it persists. The checksums are the algorithms' check values for
-// "123456789", in base64.
+// Each checksum is the algorithm's check value for "123456789", in base64.
 func TestObjectsAreCheckedAgainstTheirChecksum(t *testing.T) {
 	t.Parallel()
 	for name, sum := range map[string]string{

@@ -124,7 +124,7 @@ func ignoresEndpoints(ctx context.Context, cfg *sdk.Config) bool {
 	return false
 }
 
-// checkCredentials returns queue.CodeAccessDenied if the credentials cannot be retrieved, unless ctx ended.
+// checkCredentials returns queue.CodeAccessDenied if retrieving credentials fails, unless ctx ended.
 func checkCredentials(ctx context.Context, provider sdk.CredentialsProvider) error {
 	if provider == nil {
 		return noCredentials(errors.New("none are configured"))
@@ -133,7 +133,6 @@ func checkCredentials(ctx context.Context, provider sdk.CredentialsProvider) err
 	return err
 }
 
-// retrieve reports missing credentials unless ctx ended.
 func retrieve(ctx context.Context, provider sdk.CredentialsProvider) (sdk.Credentials, error) {
 	credentials, err := provider.Retrieve(ctx)
 	switch {
@@ -170,7 +169,6 @@ func (s *service) explain(ctx context.Context, doing string, err error,
 	return &queue.Error{Code: code, Message: doing + ": " + message, Err: refused}
 }
 
-// unanswered explains a call without a complete response.
 func (s *service) unanswered(ctx context.Context, doing string, err error) error {
 	var known *queue.Error
 	switch {

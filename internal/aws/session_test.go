@@ -13,7 +13,6 @@ import (
 	"tendril/internal/registry"
 )
 
-// The SDK's messages are logged line by line with their level, and do not go to stderr.
 func TestSDKLogsToTheOption(t *testing.T) {
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
 		"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {

@@ -44,7 +44,7 @@ func (s *SQS) Close() {
 	s.exchanger.close()
 }
 
-// sqsConnections covers the at most 64 concurrent receives of a worker and about as many deletes.
+// sqsConnections suffices for the 64 concurrent receives of a worker and as many deletes.
 const sqsConnections = 128
 
 // OpenSQS creates a client from the AWS configuration. The endpoint can be unix:PATH.

@@ -150,7 +150,6 @@ func TestProfileOfTheOptions(t *testing.T) {
 	}
 }
 
-// operatorServer records the requests in asked.
 func operatorServer(t *testing.T, answers map[string]string) (endpoint string, asked map[string]map[string]any) {
 	t.Helper()
 	asked = map[string]map[string]any{}
@@ -254,7 +253,7 @@ func TestQueueThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// The SDK's client wraps a failed connection like an error response, but the returned error must not look like one.
+// The SDK's client wraps a failed connection like an error response; the returned error must not look like one.
 func TestServerThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	s, err := OpenSQS(t.Context(), nil)

@@ -38,7 +38,7 @@ type Environment struct {
 	SDK    aws.LogFunc
 }
 
-// aws prefers a region in the settings to the profile's.
+// A region in the settings takes precedence over the profile's.
 func (e *Environment) aws() *aws.Options {
 	opts := &aws.Options{Log: e.SDK}
 	if e.Config.IsSet("region") {
@@ -96,7 +96,7 @@ func (i *Inventory) Close() {
 	}
 }
 
-// List returns the existing resources in deletion order. Those that cannot be read have a note.
+// List returns the existing resources in deletion order, with a note on those that cannot be read.
 func (i *Inventory) List(ctx context.Context) (all []Resource, err error) {
 	for _, s := range i.sources {
 		found, err := s.list(ctx)
@@ -108,8 +108,8 @@ func (i *Inventory) List(ctx context.Context) (all []Resource, err error) {
 	return all, nil
 }
 
-// Plan returns the resources for a termination. Unlike List, it does not count resources that other environments use
-// as owned.
+// Plan returns the resources for a termination. Unlike List, it treats resources shared with other environments as not
+// owned.
 func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 	all, err := i.List(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 	return all, nil
 }
 
-// Delete deletes an owned resource that [Inventory.Plan] returned. The error is [ErrNotOwned] if the resource has lost
+// Delete deletes an owned resource returned by [Inventory.Plan]. The error is [ErrNotOwned] if the resource has lost
 // its tag. If the resource no longer exists, the error is queue.ErrNoQueue or has the code queue.CodeResourceNotFound.
 func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	if !r.Owned {
@@ -137,7 +137,6 @@ func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	return fmt.Errorf("%s %s is of an unknown kind", r.Kind, r.Name)
 }
 
-// tagsDenied starts the note of a resource whose owner is unknown.
 const tagsDenied = "tags may not be read: "
 
 func (r *Resource) setOwner(environment string, tags map[string]string) {

@@ -19,7 +19,6 @@ import (
 	"tendril/queue"
 )
 
-// account is an account on a moto server, as seen by one environment.
 type account struct {
 	t   *testing.T
 	sqs *aws.SQS
@@ -275,7 +274,6 @@ func TestTerminationKeepsForeignResources(t *testing.T) {
 	}
 }
 
-// A resource is kept if it loses its tag between listing and deletion.
 func TestOwnershipIsCheckedAgain(t *testing.T) {
 	a := newAccount(t)
 	q := a.create("shop", nil, nil)

@@ -10,13 +10,13 @@ import (
 	"tendril/internal/config"
 )
 
-// Policy is an IAM policy.
+// Policy is an IAM policy document.
 type Policy struct {
 	Version   string
 	Statement []Statement
 }
 
-// Statement is a statement of a policy.
+// Statement is a statement of a [Policy].
 type Statement struct {
 	Sid, Effect string
 	Action      []string
@@ -213,7 +213,6 @@ func deadLetterQueue(q *config.QueueSettings) string {
 	return UnknownDeadLetterQueue + q.Name
 }
 
-// queue returns the ARN of a queue in the same region and account as near.
 func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
 	region, account := p.region, "*"
 	if ref, err := aws.ParseReference(near.URL); err == nil {

@@ -12,18 +12,18 @@ import (
 	"tendril/queue"
 )
 
-// ErrNotOwned means that a resource with this name exists but was not created for this environment.
+// ErrNotOwned means that an existing resource was not created for this environment.
 var ErrNotOwned = errors.New("not created for this environment")
 
 // deadLetterRetention is the maximum that SQS allows.
 const deadLetterRetention = 14 * 24 * time.Hour
 
-// DeadLetterName returns the name of a queue's dead-letter queue. It stays within SQS's limit of 80 characters,
-// because environment names have at most 64.
+// DeadLetterName returns the name of a queue's dead-letter queue. It stays within SQS's limit of 80 characters, because
+// environment names have at most 64.
 func DeadLetterName(queueName string) string { return queueName + "-dead" }
 
-// EnsureQueue creates the environment's queue and dead-letter queue with the attributes that Elastic Beanstalk uses,
-// or updates existing ones. If one of them has a different owner, the error is [ErrNotOwned] and nothing changes.
+// EnsureQueue creates the environment's queue and dead-letter queue with the attributes that Elastic Beanstalk uses, or
+// updates existing ones. If either has a different owner, the error is [ErrNotOwned] and nothing changes.
 func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *config.QueueSettings,
 	log *slog.Logger) error {
 	e := &ensurer{sqs: sqs, environment: s.Name, advice: "use the existing queue with --queue " + set.Name +

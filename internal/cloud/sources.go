@@ -74,7 +74,6 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 	return all, err
 }
 
-// sibling returns the URL of another queue in the same account and region.
 func sibling(queueURL, name string) string {
 	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// scopeDrain permits the hooks that a platform calls before it stops the environment. ScopeAct includes it.
+	// scopeDrain permits the shutdown hooks of a platform. ScopeAct includes it.
 	scopeDrain = "drain"
 	// scopeOwn permits granting access to others. Only the owner's token has it.
 	scopeOwn = "own"
@@ -25,9 +25,9 @@ type Access struct {
 	Hosts []string
 	// Anyone grants loopback requests all scopes, except for actions by GET.
 	Anyone bool
-	// TokenDir is the data directory with additional tokens, see [tokens.Create]; "" means none.
+	// TokenDir is the data directory with additional tokens, see [tokens.Create]; may be "".
 	TokenDir string
-	// DrainToken permits only the hooks /-/drain and /-/quiet; "" means none.
+	// DrainToken permits only the hooks /-/drain and /-/quiet; may be "".
 	DrainToken string
 	// ReadOnly refuses every action, even the owner's.
 	ReadOnly bool
@@ -62,15 +62,13 @@ func (k kind) acts() bool { return k != open && k != private && k != bodies }
 func (k kind) isHook() bool { return k == hook || k == deployHook }
 
 type caller struct {
-	// who is formatted as in [api.Caller].
 	who    string
 	scopes []string
 	// bearer means that the request carries credentials that browsers do not send on their own.
 	bearer bool
 	// keyless means that the request has a session's cookie but not its key; see [api.SessionKeyHeader].
 	keyless bool
-	// peer means that the caller is another instance of the environment.
-	peer bool
+	peer    bool
 	// exposed means that others on the network could have read the request.
 	exposed           bool
 	remote, requestID string
@@ -88,7 +86,7 @@ func (s *Server) identify(r *http.Request) caller {
 	return c
 }
 
-// authenticate gives an Authorization header precedence over all other credentials, even if its token is invalid.
+// An Authorization header takes precedence over all other credentials, even if its token is invalid.
 func (s *Server) authenticate(r *http.Request) caller {
 	if r.Header.Get("Authorization") != "" {
 		given := bearer(r)
@@ -127,7 +125,7 @@ func (s *Server) Anonymous(r *http.Request) bool {
 	return s.authenticate(r).who == "" && !proof.Knows(r, s.opts.Token) && s.peerSecret(r) == ""
 }
 
-// IsProbe reports whether a request must be answered even under load. Probes and login links have short responses.
+// IsProbe reports whether a request must be answered even under load. Login links count as probes.
 func IsProbe(r *http.Request) bool {
 	return slices.Contains([]string{"/livez", "/healthz", "/readyz", "/startupz", "/login"}, r.URL.Path)
 }
@@ -187,7 +185,7 @@ func isToken(given, token string) bool {
 
 func (c *call) searchesBodies() bool { return c.query.Has("match") || c.query.Has("attribute") }
 
-// withoutBodies returns answer without its message content, and false if it has none.
+// withoutBodies removes the message content from answer. It returns false if the type of answer has none.
 func withoutBodies(answer any) (any, bool) {
 	switch a := answer.(type) {
 	case api.Message:
@@ -242,7 +240,7 @@ func (s *Server) isExposed(r *http.Request) bool {
 	return len(s.opts.Access.TrustedProxies) > 0 && !s.opts.Access.ClearText && !isLocal && !s.isSecure(r)
 }
 
-// senderOf returns the address of the client, as reported by a trusted proxy if the request came through one.
+// senderOf returns the client's address, as reported by a trusted proxy if the request came through one.
 func (s *Server) senderOf(r *http.Request) string {
 	if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 && s.byProxy(r) {
 		last := all[len(all)-1]

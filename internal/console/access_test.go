@@ -33,7 +33,7 @@ func TestReadOnlyRefusesEveryAct(t *testing.T) {
 	}
 }
 
-// The console serves HTTP behind a proxy that terminates HTTPS.
+// The proxy terminates HTTPS, so the console serves HTTP.
 func TestClearTextNeedsATrustedProxy(t *testing.T) {
 	t.Parallel()
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
@@ -108,7 +108,6 @@ func TestSenderBehindATrustedProxyIsNamed(t *testing.T) {
 	}
 }
 
-// filled returns options with the queue jobs, which holds one message.
 func filled(t *testing.T, access Access) (opts *Options, id string) {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -127,7 +126,6 @@ func filled(t *testing.T, access Access) (opts *Options, id string) {
 	return &Options{Token: testToken, Broker: b, Access: access}, sent[0].ID
 }
 
-// Reads of bodies are audited.
 func TestBodiesAreHiddenUntilAskedFor(t *testing.T) {
 	t.Parallel()
 	var acts []Act

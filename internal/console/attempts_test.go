@@ -50,7 +50,7 @@ func TestAttemptsAreShownWithTheirMessage(t *testing.T) {
 	}
 }
 
-// The app's answers may quote the message.
+// The app's responses may quote the message.
 func TestAnswersAreHiddenWithBodies(t *testing.T) {
 	t.Parallel()
 	opts, id := filled(t, Access{HideBodies: true})

@@ -11,7 +11,7 @@ import (
 	"tendril/broker"
 )
 
-// Act is an action that a caller attempted or completed.
+// Act is an attempted or completed action.
 type Act struct {
 	At time.Time
 	// Who is formatted as in [api.Caller]. Remote is an IP address.
@@ -21,7 +21,7 @@ type Act struct {
 	// Subject is the affected queue, task or message; "" for the environment.
 	Subject   string
 	RequestID string
-	// Read means that message bodies were read and nothing was changed.
+	// Read means that message bodies were read and nothing changed.
 	Read bool
 	// Count is the number of messages sent, moved, removed or read.
 	Count int
@@ -83,7 +83,7 @@ func (a *auditor) admits(now time.Time) bool {
 	return a.refused <= maxRefused
 }
 
-// admitsRead returns true once a minute for each read, because an open page repeats the same one.
+// admitsRead admits each read once a minute, because an open page repeats it.
 func (a *auditor) admitsRead(now time.Time, what string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -105,7 +105,6 @@ func (a *auditor) turn(now time.Time) {
 	}
 }
 
-// record logs an action and adds it to the audit log. refusal is nil if the action succeeded.
 func (s *service) record(c *call, refusal *api.Error, answer any) {
 	act := newAct(c, answer)
 	if refusal == nil {

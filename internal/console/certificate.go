@@ -9,8 +9,7 @@ import (
 	"tendril/api"
 )
 
-// Certificate is a listener's TLS certificate. It is reloaded when its files change. Its methods are safe for
-// concurrent use.
+// Certificate is a listener's TLS certificate, reloaded when its files change. Its methods are safe for concurrent use.
 type Certificate struct {
 	certFile, keyFile string
 	events            CertificateEvents
@@ -20,12 +19,12 @@ type Certificate struct {
 	seen    [2]string
 }
 
-// CertificateEvents are the callbacks of a [Certificate]; any may be nil. They are called during TLS handshakes, one at
-// a time.
+// CertificateEvents are the callbacks of a [Certificate]; any may be nil. They are called one at a time, during TLS
+// handshakes.
 type CertificateEvents struct {
 	// Changed receives the fingerprint of a new certificate before any client sees it.
 	Changed func(fingerprint string)
-	// Rejected receives the reason why changed files were rejected. The current certificate stays in use.
+	// Rejected receives the reason for rejecting changed files. The current certificate stays in use.
 	Rejected func(error)
 }
 
@@ -58,8 +57,8 @@ func (c *Certificate) Fingerprint() string {
 	return api.CertificateFingerprint(c.current.Certificate[0])
 }
 
-// refresh reloads the certificate if its files have changed. While one of the two files is outdated, they do not match;
-// refresh then keeps the current certificate until the next change.
+// refresh reloads the certificate if its files have changed. While only one of them has been replaced, they do not
+// match; refresh then keeps the current certificate until the next change.
 func (c *Certificate) refresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,7 +31,7 @@ func newCertificateFiles(t *testing.T) certificateFiles {
 	return f
 }
 
-// renew replaces the files with a new self-signed certificate. It writes the key last.
+// renew writes the key last.
 func (f certificateFiles) renew(t *testing.T) {
 	t.Helper()
 	cert, key := newCertificate(t)
@@ -52,7 +52,7 @@ func newCertificate(t *testing.T) (cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The certificate is expired and for a different name, because clients check only its fingerprint.
+	// The certificate is expired and for another name, because clients check only its fingerprint.
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "elsewhere"},
 		NotAfter: time.Unix(1, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
@@ -67,7 +67,6 @@ func newCertificate(t *testing.T) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
-// The certificate is renewed after Dial, too.
 func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 	t.Parallel()
 	files, dir := newCertificateFiles(t), t.TempDir()

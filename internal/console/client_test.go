@@ -28,14 +28,13 @@ import (
 
 func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// dial starts a listener, and returns a client that finds it through a data directory, as commands do.
+// dial starts a listener and returns a client that finds it through a data directory, as commands do.
 func dial(t *testing.T, opts *Options) *api.Client {
 	t.Helper()
 	c, _ := dialServer(t, opts, func(*http.Server) {})
 	return c
 }
 
-// claim marks the data directory as in use until the test ends.
 func claim(t *testing.T, dir string) {
 	t.Helper()
 	release, err := api.Claim(dir)
@@ -67,7 +66,6 @@ func sendBare(t *testing.T, c *api.Client, method, path string) error {
 	return refusal
 }
 
-// dialServer is like dial. edit may change the HTTP server before it starts.
 func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*api.Client, *httptest.Server) {
 	t.Helper()
 	opts.Token = api.NewToken()
@@ -218,7 +216,6 @@ func TestOutcomeOfAMessage(t *testing.T) {
 	}
 }
 
-// The server ends the wait long before its maximum.
 func TestCloseEndsWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

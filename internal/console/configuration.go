@@ -26,7 +26,7 @@ func checkChange(c *api.SettingsChange) error {
 	return nil
 }
 
-// SettingsScope returns the scope that a change needs. code means that the change affects which programs run, access
+// SettingsScope returns the scope required for a change. code means that the change affects which programs run, access
 // that it affects who has access.
 func SettingsScope(code, access bool) string {
 	switch {
@@ -44,7 +44,7 @@ func (e *environmentRoutes) configuration(*call) (api.Configuration, error) {
 	return e.opts.Settings.Configuration(), nil
 }
 
-// previewChange checks the scope first, because validating a value reads the files that it names.
+// previewChange checks the scope first, because validating a value reads the files it names.
 func (e *environmentRoutes) previewChange(c *call, change api.SettingsChange) (api.SettingsPreview, error) {
 	if err := e.mayChange(c, change); err != nil {
 		return api.SettingsPreview{}, err

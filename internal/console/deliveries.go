@@ -11,8 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// Deliveries remembers recent deliveries. It is safe for concurrent use. The zero value remembers
-// [api.DefaultDeliveries] and allocates nothing until the first delivery.
+// Deliveries records recent deliveries. It is safe for concurrent use. The zero value keeps [api.DefaultDeliveries] and
+// allocates nothing until the first delivery.
 type Deliveries struct {
 	mu      sync.Mutex
 	size    int
@@ -20,13 +20,13 @@ type Deliveries struct {
 	next    int           // index to overwrite once the ring is full
 	total   int           // deliveries ever recorded
 	arrived chan struct{} // closed at the next delivery; nil if no caller waits
-	// problems are the grouped failures in the ring. They are stale once a failure is added or removed.
+	// problems groups the failures in the ring. It is stale after a failure is added or removed.
 	problems  []api.Problem
 	stale     bool
 	exchanges exchanges
 }
 
-// remembered is kept for thousands of deliveries, most of them successful, so fields of failures are stored separately.
+// remembered is small because thousands are kept, most of them successful. Fields of failures are stored separately.
 type remembered struct {
 	messageID, queue, outcome     string
 	at                            time.Time
@@ -63,10 +63,10 @@ func (r *remembered) delivery() api.Delivery {
 	return d
 }
 
-// NewDeliveries returns a Deliveries that remembers size deliveries, or [api.DefaultDeliveries] if size is less than 1.
+// NewDeliveries returns a Deliveries that keeps size deliveries, or [api.DefaultDeliveries] if size is less than 1.
 func NewDeliveries(size int) *Deliveries { return &Deliveries{size: size} }
 
-// Record adds a delivery, replaces the oldest one if the ring is full, and wakes waiters. It never blocks.
+// Record adds a delivery and wakes waiters. If the ring is full, it replaces the oldest delivery.
 func (ds *Deliveries) Record(d api.Delivery) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -92,8 +92,8 @@ func (ds *Deliveries) Record(d api.Delivery) {
 	}
 }
 
-// Wait returns the message's latest delivery, and waits until it is one that counts as an attempt. When ctx is done,
-// Wait returns a delivery that does not count, if there was one, or otherwise ctx's error.
+// Wait waits until the message's latest delivery counts as an attempt, and returns it. When ctx is done, Wait returns a
+// delivery that does not count, or ctx's error if there was no delivery.
 func (ds *Deliveries) Wait(ctx context.Context, id string) (api.Delivery, error) {
 	var d api.Delivery
 	ok, looked := false, 0
@@ -130,7 +130,7 @@ func (ds *Deliveries) before(i int) *remembered {
 	return &ds.ring[(ds.next-1-i+2*len(ds.ring))%len(ds.ring)]
 }
 
-// Recent returns up to limit deliveries, newest first, or all if limit is less than 1.
+// Recent returns up to limit deliveries, newest first; all if limit is less than 1.
 func (ds *Deliveries) Recent(limit int) []api.Delivery {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -145,7 +145,7 @@ func (ds *Deliveries) Recent(limit int) []api.Delivery {
 	return out
 }
 
-// Since returns the time since which all deliveries are remembered, or the zero time if none has been evicted.
+// Since returns the time since which all deliveries are kept, or the zero time if none has been evicted.
 func (ds *Deliveries) Since() time.Time {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -155,7 +155,7 @@ func (ds *Deliveries) Since() time.Time {
 	return ds.before(len(ds.ring) - 1).at
 }
 
-// Problems groups the remembered failures by queue and reason, latest failure first.
+// Problems groups the recorded failures by queue and reason, latest failure first.
 func (ds *Deliveries) Problems() []api.Problem {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -165,7 +165,7 @@ func (ds *Deliveries) Problems() []api.Problem {
 	return slices.Clone(ds.problems)
 }
 
-// group does not copy the ring, because deliveries wait while it holds the lock.
+// group does not copy the ring; that would block deliveries longer.
 func (ds *Deliveries) group() []api.Problem {
 	type key struct{ queue, reason string }
 	groups := map[key]*api.Problem{}

@@ -54,7 +54,7 @@ func TestWaitWakesAtTheFirstDelivery(t *testing.T) {
 	})
 }
 
-// A refused connection is not an attempt: callers keep waiting, and get that delivery only when the wait ends.
+// A refused connection is not an attempt: callers get that delivery only when the wait ends.
 func TestWaitGoesOnWhileTheAppIsNotReached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -81,7 +81,7 @@ func TestDeploymentsThatGoWrongSayHow(t *testing.T) {
 	}
 }
 
-// A deployment continues after its caller has disconnected, until the server closes or the time limit is reached.
+// The deployment ends when the server closes or the time limit is reached.
 func TestADeploymentOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*Server, context.CancelFunc){
@@ -118,7 +118,7 @@ func TestADeploymentOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-// The HTTP server's timeouts do not apply to deployments. The test shortens them.
+// The HTTP server's timeouts, which the test shortens, do not apply to deployments.
 func TestLongAnswersHaveTime(t *testing.T) {
 	t.Parallel()
 	c, srv := dialServer(t, &Options{

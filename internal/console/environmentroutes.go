@@ -34,7 +34,7 @@ type environmentRoutes struct {
 	closed context.Context // ends all waits when done
 }
 
-// getStatus omits the queues once they have been closed.
+// getStatus omits the queues after they have been closed.
 func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 	st := e.environment()
 	st.Environment = e.opts.Environment
@@ -121,8 +121,8 @@ type probed struct {
 	failed bool
 }
 
-// probe returns 200 if all checks are OK, otherwise 503. It lists the failed checks, or all of them with ?verbose.
-// /livez does not check the queue or the app, because a restart would not fix those.
+// probe returns 200 if all checks pass, otherwise 503. It lists the failed checks, or all of them with ?verbose. /livez
+// does not check the queue or the app, because a restart would not fix those.
 func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) {
 	return func(c *call) (probed, error) {
 		checks, passed := all(ask)
@@ -140,7 +140,7 @@ func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) 
 	}
 }
 
-// all runs the checks. It returns true for a nil ask.
+// all returns true for a nil ask.
 func all(ask func() []health.Check) (checks []health.Check, passed bool) {
 	if ask != nil {
 		checks = slices.Clone(ask())
@@ -215,11 +215,10 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	return d, api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is stored", hint)
 }
 
-// minIDStart is the minimum length of an abbreviated ID.
 const minIDStart = 4
 
-// searchTime limits the time spent searching the queues for an abbreviated ID. Another instance that asks does not wait
-// long.
+// searchTime limits the search for an abbreviated ID. It is shorter than the time another instance waits for a
+// response.
 func searchTime(by caller) time.Duration {
 	if by.peer {
 		return api.PeerPatience / 2
@@ -300,7 +299,7 @@ func (e *environmentRoutes) sentTo(id string) (name string, known bool) {
 	return e.opts.Broker.SentTo(id)
 }
 
-// endingOf returns how a message left its queue, or a zero Delivery if unknown, and the start of the history.
+// endingOf returns how a message left its queue, or a zero Delivery if unknown. since is the start of the history.
 func (e *environmentRoutes) endingOf(id string) (d api.Delivery, since time.Time, err error) {
 	sentTo, _ := e.sentTo(id)
 	ended, since, err := e.opts.History.Endings.Find(id, sentTo)
@@ -332,7 +331,7 @@ func (e *environmentRoutes) pause(c *call, why api.Reason) (api.Paused, error) {
 	return answer, conflict(err)
 }
 
-// hookQuiet pauses all queues until the process exits. It serves callers that are about to stop the process.
+// hookQuiet pauses all queues until the process exits, for callers about to stop it.
 func (e *environmentRoutes) hookQuiet(c *call, why api.Reason) (api.Paused, error) {
 	if e.opts.Receiving.Quiet == nil {
 		return e.pause(c, why)
@@ -354,7 +353,7 @@ func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, 
 	return e.drainFor(c, wait)
 }
 
-// hookDrain takes the wait from the query, because platform hooks can only send a path.
+// hookDrain reads the wait from the query, because platform hooks can only send a path.
 func (e *environmentRoutes) hookDrain(c *call) (any, error) {
 	wait, err := waitTime(c.query.Get("wait"), maxHookWait, api.MaxWait)
 	if err != nil {

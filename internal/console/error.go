@@ -48,8 +48,8 @@ var hints = map[string]string{
 	queue.CodePurgeQueueInProgress: "wait a minute after a purge before the next one",
 }
 
-// conflict gives errors of the environment the status 409, because the console is not at fault. It returns API and
-// queue errors unchanged.
+// conflict gives the environment's errors the status 409, because the console is not at fault. It returns API and queue
+// errors unchanged.
 func conflict(err error) error {
 	var own *api.Error
 	var refused *queue.Error

@@ -19,7 +19,6 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-// newHistory returns a history with the events 1 to 5 and some log lines.
 func newHistory(t *testing.T) History {
 	t.Helper()
 	log := eventlog.Open(t.TempDir(), func(err error) { t.Error(err) })
@@ -115,7 +114,6 @@ func TestBadFiltersAreRefused(t *testing.T) {
 	}
 }
 
-// A stream starts with new events or after an ID, and ends when the server closes.
 func TestFollowersGetWhatHappens(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -184,7 +182,6 @@ func (w *beginWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// The test checks the format of events, keep-alives, the limit, and the end of a stream.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -227,7 +224,6 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// blind discards the body.
 type blind struct{ *httptest.ResponseRecorder }
 
 func (blind) Write(p []byte) (int, error) { return io.Discard.Write(p) }

@@ -13,7 +13,7 @@ import (
 const (
 	keptExchanges = 256
 	keptBytes     = 8 << 20
-	// maxExchangeBody is the number of bytes kept of each request body.
+	// maxExchangeBody limits the part of each request body that is kept.
 	maxExchangeBody = 64 << 10
 )
 
@@ -44,7 +44,7 @@ func (ds *Deliveries) RecordsExchanges() bool {
 	return until != 0 && time.Now().UnixNano() < until
 }
 
-// AddExchange adds an exchange and evicts the oldest ones if the limits are exceeded.
+// AddExchange adds an exchange, evicting the oldest ones if a limit is exceeded.
 func (ds *Deliveries) AddExchange(one api.Exchange) {
 	one.BodySize = len(one.Body)
 	one.Body = one.Body[:min(len(one.Body), maxExchangeBody)]

@@ -41,7 +41,6 @@ func TestMessageInNoQueueIsExplainedFromTheHistory(t *testing.T) {
 	explains("first", "it left its queue before 2026-01-02 03:04:05 UTC")
 }
 
-// An instance that does not answer in time is not contacted again for a while.
 func TestSearchForAnotherInstanceEndsBeforeItsPatience(t *testing.T) {
 	t.Parallel()
 	own, peers := searchTime(caller{}), searchTime(caller{peer: true})
@@ -50,7 +49,7 @@ func TestSearchForAnotherInstanceEndsBeforeItsPatience(t *testing.T) {
 	}
 }
 
-// Messages that were not searched may have IDs that start the same.
+// Messages that were not searched may have the same prefix.
 func TestAbbreviatedIDIsNotCompletedFromPartOfTheMessages(t *testing.T) {
 	t.Parallel()
 	b, ds := newBroker(t), NewDeliveries(0)

@@ -62,7 +62,6 @@ func TestClientListsVersionsAndGoesBack(t *testing.T) {
 	}
 }
 
-// Missing values are omitted, not sent as zero.
 func TestDecisionsAndInstancesKeepWhatIsNotKnownOut(t *testing.T) {
 	t.Parallel()
 	backlog, flying := 0.0, 0

@@ -11,7 +11,6 @@ import (
 	"tendril/api"
 )
 
-// Every kind of hostile request is sent to every route, to pages, and to unknown paths.
 func TestRequestMatrix(t *testing.T) {
 	t.Parallel()
 	begun := 0 // actions performed
@@ -65,7 +64,6 @@ func TestRequestMatrix(t *testing.T) {
 	}
 }
 
-// Unknown callers and callers with wrong credentials get 401.
 func TestCallersOfEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
@@ -105,7 +103,7 @@ func TestCallersOfEveryRoute(t *testing.T) {
 	}
 }
 
-// Other methods on a route's path, and actions by GET, return 404.
+// Other methods, and actions by GET, return 404.
 func TestOnlyTheTableAnswers(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
@@ -147,7 +145,6 @@ func fetched(r *http.Request, site, mode, dest string) {
 	r.Header.Set("Sec-Fetch-Dest", dest)
 }
 
-// hostile returns a valid request, which the test then modifies.
 func hostile(method, path string) *http.Request {
 	r := httptest.NewRequest(method, path, strings.NewReader("{}"))
 	r.Host = "127.0.0.1:9325"
@@ -155,7 +152,6 @@ func hostile(method, path string) *http.Request {
 	return r
 }
 
-// answered returns the status of the response, and checks its security headers.
 func answered(t *testing.T, s *Server, r *http.Request) int {
 	t.Helper()
 	rec := httptest.NewRecorder()

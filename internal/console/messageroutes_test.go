@@ -151,7 +151,7 @@ func TestDeletingSeveralAsksForTheirNumber(t *testing.T) {
 	}
 }
 
-// Hidden attributes cannot be guessed by searching for their values.
+// Searching must not reveal hidden attributes.
 func TestHiddenBodiesAreNotSearched(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
@@ -173,7 +173,6 @@ func TestHiddenBodiesAreNotSearched(t *testing.T) {
 	}
 }
 
-// The token has the scope act, but not read.
 func TestChoosingByBodyNeedsTheScopeRead(t *testing.T) {
 	t.Parallel()
 	b, dir := newBroker(t), t.TempDir()
@@ -200,7 +199,7 @@ func TestChoosingByBodyNeedsTheScopeRead(t *testing.T) {
 	}
 }
 
-// The caller limits an action to the newest message and the number of messages that it has seen.
+// The caller limits an action to the newest message it has seen and to a number of messages.
 func TestActsOnManyMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

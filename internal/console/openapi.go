@@ -104,7 +104,7 @@ func content(schema object) object {
 
 type schemas struct {
 	named map[string]object
-	// optional means that all fields may be missing, as in a request.
+	// optional means that all fields may be missing, as in requests.
 	optional bool
 }
 
@@ -142,7 +142,7 @@ func (s schemas) of(t reflect.Type) object {
 	return object{}
 }
 
-// componentNames are component names that differ from their types' names. Generated clients depend on them.
+// componentNames lists component names that differ from the types' names. Generated clients depend on them.
 var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[api.Selection]():   "BrokerFilter",
 	reflect.TypeFor[api.Ledger]():      "BrokerLedger",

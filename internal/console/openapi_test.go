@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// contract is the compiled OpenAPI document, against which tests validate responses.
+// contract validates responses in all tests.
 var contract = sync.OnceValue(func() *jsonschema.Compiler {
 	text, err := json.Marshal(openAPI(New(nil).routes()))
 	if err != nil {
@@ -60,7 +60,7 @@ func checkContract(t *testing.T, s *Server, r *http.Request, status int, body []
 	}
 }
 
-// The other tests validate responses with checkContract.
+// checkContract validates responses in the other tests.
 func TestEveryRouteIsInTheDocument(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken})

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// Options configure a [Server]. With the zero value, it only serves health.
+// Options configure a [Server]. The zero value serves only health.
 type Options struct {
 	Environment, Version string // of tendril
 	// Status returns state that only the environment knows, such as workers and app; may be nil.
@@ -21,7 +21,7 @@ type Options struct {
 	Settings Settings
 	Probes   Probes
 	Views    Views
-	// Deploy replaces the running version of the app with the folder or archive at an absolute path, or redeploys the
+	// Deploy replaces the app's running version with the folder or archive at an absolute path, or redeploys the
 	// current one if path is "". It returns once the previous version has stopped. Its ctx ends after [api.MaxDeploy]
 	// or when the server closes, not with the request. A failed deployment returns a [*api.DeployError]; an
 	// [*api.Error] is passed to the caller; any other error means that nothing was started. Nil means that the process
@@ -33,17 +33,16 @@ type Options struct {
 	Versions  VersionOptions
 	Handlers  Handlers
 	Receiving Receiving
-	// Drain starts to drain and stop the environment unless already started, and waits until all work is settled or ctx
-	// is done. It returns nil when drained and ctx.Err() if the drain is still in progress. An [api.Error] with Late
-	// set reports that work was cut off. Drain must return before the environment stops the console.
+	// Drain starts draining and stopping the environment unless already started, and waits until all work is settled or
+	// ctx is done. It returns nil when drained and ctx.Err() if the drain is still in progress. An [api.Error] with
+	// Late set reports that work was cut off. Drain must return before the environment stops the console.
 	Drain func(ctx context.Context) error
 	// If Broker or Tasks is nil, its routes return 409.
 	Broker     *broker.Broker
 	Tasks      *TaskOptions
 	Deliveries *Deliveries // may be nil
 	History    History
-	// Peers are the other instances of the environment; may be nil.
-	Peers Peers
+	Peers      Peers
 	// InWork returns the message's delivery in progress; may be nil.
 	InWork func(id string) (api.Delivery, bool)
 	// Token is the owner's bearer token, see [api.NewToken]. If it is "", protected routes return 401.
@@ -52,26 +51,26 @@ type Options struct {
 	Logger *slog.Logger // logs every action; may be nil
 }
 
-// Peers are the other instances of the environment. Requests with their ID are forwarded to them, and they may read
-// from this one.
+// Peers are the other instances of the environment. Requests with a peer's ID are forwarded to it, and peers may read
+// from this instance.
 type Peers interface {
 	// ID returns the ID of this instance, or "" if there are no others.
 	ID() string
-	// Secrets returns the secrets with which other instances authenticate to this one.
+	// Secrets returns the secrets that other instances use to authenticate to this one.
 	Secrets() []string
-	// Answer stores an instance's response in into. Follow calls each for every line of a stream.
+	// Answer decodes an instance's response into into. Follow calls each for every line of a stream.
 	Answer(ctx context.Context, id string, r *api.Request, into any) error
 	Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error
 }
 
 // Receiving pauses and resumes queues. Its errors are passed to the caller.
 type Receiving struct {
-	// Pause stops receiving from a queue, or from all queues for "". It stays in effect after a restart, until Resume
-	// undoes it. If there is a fleet key, both apply to all instances, unless this is true or why asks for one. by
-	// identifies the caller.
+	// Pause stops receiving from a queue, or from all queues for "". It stays in effect after a restart, until Resume.
+	// With a fleet key, both apply to all instances, unless this is true or why asks for one. by identifies the caller.
 	Pause  func(ctx context.Context, queue string, why api.Reason, by string) (api.Paused, error)
 	Resume func(ctx context.Context, queue string, this bool) (api.Paused, error)
-	// Quiet stops receiving from all queues until Resume is called or the process exits. If nil, Pause is used instead.
+	// Quiet stops receiving from all queues until Resume is called or the process exits. If Quiet is nil, Pause is
+	// used.
 	Quiet func(reason string) error
 }
 
@@ -87,7 +86,7 @@ type Handlers struct {
 type Views struct {
 	Health func() health.Report
 	Scale  func() autoscale.Scale
-	// Series returns the curves of a range, or of the shortest range for "". It returns false if the range is unknown.
+	// Series returns the curves of a range, or of the shortest range for "". It returns false for an unknown range.
 	Series         func(name string) (series.Curves, bool)
 	ScaleDecisions func() api.ScaleDecisions
 	Instances      func() api.Instances
@@ -102,18 +101,19 @@ type Settings struct {
 	Examine       func(ctx context.Context) doctor.Examination
 	Configuration func() api.Configuration
 	// PreviewChange returns the effect of a change. ChangeSettings makes the change and, if possible, applies it
-	// without a restart. If it returns an error, nothing has changed.
+	// without a restart. After an error, nothing has changed.
 	PreviewChange func(change api.SettingsChange) (api.SettingsPreview, error)
-	// ChangeScope returns the scope needed for a change, based only on the names of its options.
+	// ChangeScope returns the scope required for a change, based only on its options' names.
 	ChangeScope    func(change api.SettingsChange) string
 	ChangeSettings func(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error)
 }
 
-// Probes return the checks of each probe; all must be OK. A probe without checks succeeds.
+// Probes return the checks of each probe, all of which must pass. A probe without checks succeeds.
 type Probes struct {
 	Ready func() []health.Check
-	// Live returns the checks of /livez, which are only those that a restart would fix.
+	// Live returns the checks of /livez: only those that a restart would fix.
 	Live func() []health.Check
-	// Started returns the checks of /startupz. They stay OK once passed, such as whether the app has ever been ready.
+	// Started returns the checks of /startupz, such as whether the app has ever been ready. A passed check stays
+	// passed.
 	Started func() []health.Check
 }

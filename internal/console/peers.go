@@ -17,7 +17,7 @@ import (
 // instanceQuery is the query parameter with the ID of the instance to read from.
 const instanceQuery = "instance"
 
-// perInstance marks routes that describe one instance. Instances can read them from each other.
+// perInstance marks routes that describe one instance, which instances can read from each other.
 func perInstance(routes ...route) []route {
 	for i := range routes {
 		routes[i].perInstance = true
@@ -26,7 +26,6 @@ func perInstance(routes ...route) []route {
 	return routes
 }
 
-// readPeer returns another instance's response as if it were this one's.
 func (s *service) readPeer(c *call, id string) (any, error) {
 	switch {
 	case s.opts.Peers == nil:
@@ -60,8 +59,8 @@ func (s *service) readPeer(c *call, id string) (any, error) {
 	return answer.Elem().Interface(), nil
 }
 
-// peerConnection is the context key of a connection's flag, which is set once the client has proved that it is another
-// instance.
+// peerConnection is the context key of a connection's flag. The flag is set once the client has proved that it is
+// another instance.
 type peerConnection struct{}
 
 func markable(ctx context.Context, _ net.Conn) context.Context {
@@ -81,7 +80,8 @@ func (s *Server) answerProof(w http.ResponseWriter, r *http.Request) bool {
 	return proof.Answer(w, r, secret)
 }
 
-// peerSecret returns the secret of the instance that sent the challenge, or "" if the request is not such a challenge.
+// peerSecret returns the secret of the instance that sent the challenge, or "" if the request is not an instance's
+// challenge.
 func (s *Server) peerSecret(r *http.Request) string {
 	if s.opts.Peers == nil || r.TLS == nil && !remoteOf(r).IsLoopback() {
 		return ""

@@ -26,8 +26,8 @@ import (
 
 const fleetKey = instances.FleetKey("fleet-key-0123456789")
 
-// instance starts the console of the instance id ("a" or "b") and returns a client with the owner's token. other is the
-// other instance; nil if there is only one.
+// instance starts the console of the instance id ("a" or "b") and returns a client with the owner's token. other may be
+// nil.
 func instance(t *testing.T, id string, other *instances.Record, encrypted bool, opts *Options) (*api.Client, *httptest.Server) {
 	t.Helper()
 	list := func(context.Context) (all []instances.Instance, err error) {
@@ -82,8 +82,7 @@ func inState(state string) func() api.Status {
 	return func() api.Status { return api.Status{State: state} }
 }
 
-// Both single responses and streams are read. Errors of the other instance are passed to the caller. Requests without
-// an ID are answered by this instance.
+// The other instance's errors are passed to the caller. Requests without an ID are answered by this instance.
 func TestConsoleReadsFromAnotherInstance(t *testing.T) {
 	t.Parallel()
 	for name, encrypted := range map[string]bool{"TLS": true, "loopback": false} {
@@ -128,7 +127,6 @@ func TestConsoleReadsFromAnotherInstance(t *testing.T) {
 	}
 }
 
-// Callers need the scope read, and can only read the state of the other instance.
 func TestCallersWhoMayReadFromAnotherInstance(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -170,7 +168,7 @@ func sendTo(t *testing.T, c *api.Client, srv *httptest.Server, path string) erro
 	return fmt.Errorf("%d %s", resp.StatusCode, text)
 }
 
-// A peer cannot read messages, settings or pages, cannot act, and cannot make this instance contact a third one.
+// A peer cannot read messages, settings or pages, act, or make this instance contact a third one.
 func TestPeersMayOnlyReadTheState(t *testing.T) {
 	t.Parallel()
 	opts := acting(func() { t.Error("a peer performed an action") })
@@ -206,7 +204,7 @@ func TestPeersMayOnlyReadTheState(t *testing.T) {
 	}
 }
 
-// Over TLS, a challenge and its proof are bound to their connection; otherwise, to one run of the instance.
+// A challenge and its proof are bound to their connection with TLS, otherwise to one run of the instance.
 func TestRecordedProofsAreUseless(t *testing.T) {
 	t.Parallel()
 	_, b := instance(t, "b", nil, true, &Options{History: History{Lines: eventlog.NewLines()}})
@@ -216,7 +214,7 @@ func TestRecordedProofsAreUseless(t *testing.T) {
 	}}, fleetKey.PeerSecrets("shop", "b")[0])
 	defer first.CloseIdleConnections()
 
-	// recorded is what an eavesdropper on the plain text would see.
+	// recorded contains the plain text that an eavesdropper would see.
 	inner := b.Config.Handler
 	b.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := httputil.DumpRequest(r, false)
@@ -253,7 +251,7 @@ func TestRecordedProofsAreUseless(t *testing.T) {
 	}
 }
 
-// A message is found on whichever instance handled it. The error names the instances that could not be asked.
+// The error names the instances that could not be asked.
 func TestOutcomeOfAMessageIsAskedFromEachInstance(t *testing.T) {
 	t.Parallel()
 	handled := NewDeliveries(0)

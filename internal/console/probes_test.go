@@ -125,7 +125,7 @@ func hookCall(method, path string) *http.Request {
 	return with(httptest.NewRequest(method, path, nil), "Authorization", "Bearer "+testToken)
 }
 
-// Many platforms' hooks can only send a path and headers.
+// Many platforms' hooks can send only a path and headers.
 func TestHooksNeedNoBody(t *testing.T) {
 	t.Parallel()
 	var said []string
@@ -159,7 +159,7 @@ func TestHooksNeedNoBody(t *testing.T) {
 	}
 }
 
-// If the hook returned early, the platform would stop the app while it handles messages.
+// If the hook returned early, the platform would stop the app while it is handling messages.
 func TestHookWaitsForTheDrain(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]struct {

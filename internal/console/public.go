@@ -10,7 +10,7 @@ import (
 
 const withheld = "hidden: sign in, or send the console's token"
 
-// public removes text from the app, a hook or another server, which may contain secrets and personal data. Callers
+// public removes text from the app, a hook or another server, which may contain secrets or personal data. Callers
 // without the scope read get only states, counts and times.
 func public(answer any) any {
 	switch a := answer.(type) {
@@ -102,8 +102,8 @@ func withholdError(p *api.Progress) {
 	}
 }
 
-// publicHealth keeps only the first sentence of each cause and omits the names of instances. The rest may quote a hook,
-// a command or a server.
+// publicHealth keeps only the first sentence of each cause, because the rest may quote a hook, a command or a server.
+// It omits the names of instances.
 func publicHealth(r health.Report) health.Report {
 	r.Causes, r.Details = slices.Clone(r.Causes), slices.Clone(r.Details)
 	for i := range r.Causes {
@@ -133,7 +133,7 @@ func firstSentence(text string) string {
 	return text
 }
 
-// publicDelivery copies fields one by one, so that new fields are not published by accident.
+// publicDelivery copies fields one by one so that new fields are not published by accident.
 func publicDelivery(d api.Delivery) api.Delivery {
 	shown := api.Delivery{
 		MessageID: d.MessageID, Queue: d.Queue, Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,

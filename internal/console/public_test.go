@@ -10,7 +10,6 @@ import (
 	"tendril/api"
 )
 
-// Text from an app, a hook or another server is shown only to callers with the scope read.
 func TestDetailsNeedTheToken(t *testing.T) {
 	t.Parallel()
 	const secret = "pass" + "word"

@@ -72,7 +72,7 @@ func readQueue(b *broker.Broker, name string, workers []api.Worker) (api.Queue, 
 	return q, nil
 }
 
-// A page ends early once its bodies exceed pageBytes, to limit memory. The first chunk is small in case the messages
+// A page ends early when its bodies exceed pageBytes, to limit memory. The first chunk is small in case the messages
 // are large.
 const (
 	pageBytes  = 4 << 20
@@ -160,7 +160,6 @@ func (q *queueRoutes) create(c *call, body api.Creation) (api.Created, error) {
 	return api.Created{Name: body.Name, ARN: q.broker.ARN(body.Name)}, err
 }
 
-// deleteQueue refuses to delete the environment's own queues.
 func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 	name := c.name
 	ledger, err := q.broker.Ledger(name)
@@ -239,7 +238,7 @@ func (q *queueRoutes) move(c *call, sel api.MoveRequest) (api.Count, error) {
 	return api.Count{"moved": n}, err
 }
 
-// confirmWait limits counting the messages that the caller must confirm.
+// confirmWait limits the time for counting the messages to confirm.
 const confirmWait = 20 * time.Second
 
 func (q *queueRoutes) matching(c *call, filter *api.Selection) (int64, error) {
@@ -277,7 +276,6 @@ func (q *queueRoutes) delete(c *call, body api.Deletion) (api.Deleted, error) {
 	return api.Deleted{Task: &task}, err
 }
 
-// mayAsk requires the scope read for a selection by message content.
 func mayAsk(c *call, sel *api.Selection) error {
 	if !asksBodies(sel) || c.caller.may(api.ScopeRead) {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newBroker returns a broker that moves messages of the queue jobs to jobs-dead after one receive.
+// newBroker returns a broker that moves messages from jobs to jobs-dead after one receive.
 func newBroker(t *testing.T) *broker.Broker {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -52,7 +52,6 @@ func sendBodies(t *testing.T, b *broker.Broker, name string, bodies ...string) [
 	return ids
 }
 
-// deadLetter receives n messages twice, so that they move to the dead-letter queue.
 func deadLetter(t *testing.T, b *broker.Broker, n int) {
 	t.Helper()
 	for range 2 {

@@ -29,7 +29,7 @@ type httpBody struct {
 	r *http.Request
 }
 
-// accept refuses actions that a web form could have sent, and extends the deadlines of slow routes.
+// accept rejects actions that a web form could have sent, and extends the deadlines of slow routes.
 func (b httpBody) accept(rt *route) error {
 	r := b.r
 	if rt.kind.isHook() && r.Method == http.MethodHead {
@@ -118,7 +118,7 @@ func readBody(r *http.Request, into any) error {
 	return nil
 }
 
-// countValues returns an upper bound for the number of JSON values.
+// countValues returns an upper bound.
 func countValues(text []byte) (n int) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

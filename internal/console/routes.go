@@ -15,13 +15,13 @@ import (
 type kind int
 
 const (
-	// open routes are public. Details need the scope read, see [public].
+	// open routes are public. Details need the scope read; see [public].
 	open kind = iota
 	// private routes return settings or external text and need the scope read.
 	private
 	// bodies routes return messages, need the scope read, and are audited.
 	bodies
-	// produce routes send messages and need the scope act and a JSON body.
+	// produce routes send messages. They need the scope act and a JSON body.
 	produce
 	// act routes make other changes. Like produce, they need the scope act and a JSON body; each call is logged.
 	act
@@ -31,16 +31,15 @@ const (
 	// deploys and deployHook are like act and hook, for routes that run new code.
 	deploys
 	deployHook
-	// own routes grant access to others and need the owner's token and a JSON body.
+	// own routes grant access to others. They need the owner's token and a JSON body.
 	own
 )
 
 type route struct {
-	pattern string
-	kind    kind
-	act     string        // see [api.Route].Act
-	limit   time.Duration // 0 means 25 s
-	// perInstance routes can be read from other instances.
+	pattern     string
+	kind        kind
+	act         string        // see [api.Route].Act
+	limit       time.Duration // 0 means 25 s
 	perInstance bool
 	need        *need
 	handle      func(*call) (any, error)
@@ -73,7 +72,7 @@ func bind[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*ca
 		query: row.Query, takes: reflect.TypeFor[Body](), gives: reflect.TypeFor[Answer]()}
 }
 
-// do returns a route whose handler receives the decoded body.
+// do returns a route with a request body, which it decodes for the handler.
 func do[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call, Body) (Answer, error)) route {
 	return bind(k, row, func(c *call) (any, error) {
 		var body Body
@@ -95,7 +94,7 @@ func show[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*ca
 	return bind(k, row, func(c *call) (any, error) { return handle(c) })
 }
 
-// where returns the routes with a condition. They return 409 while has returns false.
+// The routes return 409 while has returns false.
 func where(has func() bool, message, hint string, routes ...route) []route {
 	for i := range routes {
 		routes[i].need = &need{has, message, hint}
@@ -103,7 +102,7 @@ func where(has func() bool, message, hint string, routes ...route) []route {
 	return routes
 }
 
-// set is a condition for [where] that does not change after startup.
+// set is a condition for [where] that never changes.
 func set(is bool) func() bool { return func() bool { return is } }
 
 var (

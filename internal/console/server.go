@@ -55,7 +55,7 @@ func New(opts *Options) *Server {
 	return s
 }
 
-// Close ends all waits, so that they do not delay the shutdown of the HTTP server. Later requests do not wait.
+// Close ends all waits so that they do not delay the HTTP server's shutdown. Later requests do not wait.
 func (s *Server) Close() { s.close() }
 
 func (s *Server) routes() []route {
@@ -80,7 +80,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	// The multiplexer would redirect an unclean path and return 405 for another method; here both are 404.
+	// The multiplexer would redirect an unclean path and return 405 for another method; both are 404 here.
 	if refusal == nil && (pattern == "" || unclean) {
 		refusal = api.NewError(http.StatusNotFound, r.Method+" "+r.URL.Path+" not found",
 			"GET /api/v1/status shows the environment")
@@ -99,8 +99,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// ofPages reports whether a request is for a page. Paths that look like API routes or probes are not, so that programs
-// get JSON errors.
+// ofPages reports whether a request is for a page. Paths that look like API routes or probes are not, so programs get
+// JSON errors.
 func ofPages(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost:
@@ -157,8 +157,8 @@ func statusOf(answer any) int {
 	return http.StatusOK
 }
 
-// HTTPServer returns an HTTP server for h with limits against slow and large requests. Its write timeout allows
-// responses to take 25 s.
+// HTTPServer returns an HTTP server for h that limits slow and large requests. Its write timeout allows responses to
+// take 25 s.
 func HTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -171,7 +171,7 @@ func HTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// secure sets the security headers. The console never sends Access-Control headers.
+// The console never sends Access-Control headers.
 func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -192,7 +192,7 @@ func (s *Server) admit(r *http.Request) *api.Error {
 	return nil
 }
 
-// isForeign reports whether a page of another site sent the request. A followed link is not foreign, because that page
+// isForeign reports whether another site's page sent the request. A followed link is not foreign, because that page
 // cannot read the response.
 func isForeign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
@@ -224,7 +224,6 @@ func hostOf(hostport string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
 }
 
-// allowedHost ignores ports.
 func allowedHost(hostport string, allowed []string) bool {
 	host := hostOf(hostport)
 	if ip, err := netip.ParseAddr(host); err == nil {

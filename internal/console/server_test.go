@@ -57,7 +57,6 @@ func example(pattern string) (method, path string) {
 	return method, strings.NewReplacer("{name}", "jobs", "{id}", "m1").Replace(path)
 }
 
-// New routes are in the route table, so they are tested as well.
 func TestEveryProtectedRouteNeedsTheToken(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Receiving: Receiving{Pause: func(context.Context, string, api.Reason, string) (api.Paused, error) {

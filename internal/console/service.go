@@ -31,13 +31,13 @@ type call struct {
 	method, path string
 	name, id     string // path parameters; may be ""
 	query        url.Values
-	// follows means that the caller wants a stream, which starts after lastEventID if that is set.
+	// follows means that the caller wants a stream, which starts after lastEventID if set.
 	follows     bool
 	lastEventID string
 }
 
 type body interface {
-	// accept refuses requests in a form that the route does not support.
+	// accept rejects requests in a form that the route does not support.
 	accept(*route) error
 	read(into any) error
 }
@@ -112,7 +112,7 @@ type inProcess struct {
 	from   *http.Request
 }
 
-// Answer authenticates the request every time, because the session may end while its page is open.
+// Answer authenticates each request, because the session may end while its page is open.
 func (p inProcess) Answer(ctx context.Context, r *api.Request, into any) error {
 	if refusal := p.server.admit(p.from); refusal != nil {
 		return refusal

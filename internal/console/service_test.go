@@ -16,7 +16,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file of the OpenAPI document")
 
-// Each API request is sent on behalf of each caller, over HTTP and in process.
 func TestPagesAndRequestsMayDoTheSame(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
@@ -72,7 +71,7 @@ func TestPagesAndRequestsMayDoTheSame(t *testing.T) {
 	}
 }
 
-// Clients are generated from the document, so changes to it must be deliberate.
+// Clients are generated from the document, so its changes must be deliberate.
 func TestDocumentIsTheGoldenOne(t *testing.T) {
 	t.Parallel()
 	got, err := json.MarshalIndent(openAPI(New(nil).routes()), "", "  ")

@@ -54,7 +54,7 @@ func (s *sessions) newCode(scopes []string) string {
 	return code
 }
 
-// exchange exchanges a login code for the session's cookie and the key for its actions.
+// exchange exchanges a login code for the session's cookie and key.
 func (s *sessions) exchange(code string) (secret, key string, g grant, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *sessions) exchange(code string) (secret, key string, g grant, ok bool) 
 	return secret, key, g, true
 }
 
-// put replaces the grant that expires first if the map is full.
+// put evicts the grant that expires first if the map is full.
 func put(m map[digest]grant, most int, secret string, g grant) map[digest]grant {
 	if m == nil {
 		m = map[digest]grant{}
@@ -128,7 +128,7 @@ func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, secret string
 		HttpOnly: true, Secure: s.isSecure(r), SameSite: http.SameSiteStrictMode})
 }
 
-// usedLink is not in the route table; it names logins in the audit log.
+// usedLink is not in the route table. It names logins in the audit log.
 var usedLink = &route{act: "login link used"}
 
 // login keeps an existing session if the code has already been used, because browsers repeat the request when they
@@ -183,7 +183,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// Login returns the path of a login link for one browser, valid for 10 minutes. Without scopes it grants all.
+// Login returns the path of a login link for one browser, valid for 10 minutes. Without scopes, it grants all.
 func (s *Server) Login(scopes ...string) string {
 	if len(scopes) == 0 {
 		scopes = api.Scopes()

@@ -127,7 +127,7 @@ func TestLinkIsNotUsedBeforeAPersonFollowsIt(t *testing.T) {
 	}
 }
 
-// Browsers send the cookie to every port of the host, and programs on other ports can set cookies.
+// Browsers send cookies to every port of the host, and programs on other ports can set cookies.
 func TestActsOfASessionNeedItsKey(t *testing.T) {
 	t.Parallel()
 	begun := 0

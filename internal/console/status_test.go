@@ -26,7 +26,7 @@ func TestAccountCountsDeadLettersApartFromLive(t *testing.T) {
 	}
 }
 
-// The queues are counted slightly before the total, so the numbers may not match.
+// Queues are counted slightly before the total, so the numbers may not match.
 func TestAccountBalancesWhateverTheQueuesSay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

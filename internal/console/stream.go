@@ -37,7 +37,7 @@ type stream struct {
 	after   int64
 	changed func() <-chan struct{}
 	read    func(eventlog.Range) ([]entry, error)
-	// relay forwards the lines of another instance's stream. If set, the other fields are unused.
+	// relay forwards the lines of another instance's stream. If relay is set, the other fields are unused.
 	relay func(ctx context.Context, each func(line []byte) error) error
 }
 
@@ -50,7 +50,7 @@ func isStream(r *http.Request) bool {
 	return false
 }
 
-// newStream returns a stream that starts after the last ID that the caller has seen, or after newest.
+// The stream starts after the last ID that the caller has seen, otherwise after newest.
 func newStream(c *call, newest int64, changed func() <-chan struct{}, read func(eventlog.Range) ([]entry, error)) (any,
 	error) {
 	s := &stream{after: newest, changed: changed, read: read}
@@ -145,8 +145,8 @@ func (s *stream) next() (data []byte, err error) {
 	return data, err
 }
 
-// AppendEvent appends a server-sent event. Because CR and LF end a line of the stream, each line of text becomes its
-// own data line; clients join them with line feeds.
+// AppendEvent appends a server-sent event. CR and LF end a line of the stream, so each line of text becomes its own
+// data line; clients join them with line feeds.
 func AppendEvent(to []byte, id int64, text []byte) []byte {
 	to = append(strconv.AppendInt(append(to, "id: "...), id, 10), '\n')
 	for rest := text; ; {

@@ -18,6 +18,6 @@ type TaskOptions struct {
 	Run    func(ctx context.Context, name string) (api.TaskRun, error)
 	Pause  func(ctx context.Context, name, reason, by string) error
 	Resume func(ctx context.Context, name string) error
-	// History returns the remembered runs of a task, or of all tasks for "", newest first.
+	// History returns the recorded runs of a task, or of all tasks for "", newest first.
 	History func(name string) []api.TaskRun
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pastRuns returns runs, newest first: two of tidy and one of a removed task.
 func pastRuns() []api.TaskRun {
 	at := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 	return []api.TaskRun{
@@ -28,7 +27,7 @@ func pastRuns() []api.TaskRun {
 	}
 }
 
-// crew returns options for the tasks tidy, /slashed and "..". Actions are appended to said.
+// crew records actions in said.
 func crew(said *[]string) *TaskOptions {
 	known := func(name string) error {
 		if strings.Contains("tidy /a//b/../c .. a?b%2F", name) {
@@ -126,7 +125,7 @@ func TestClientSeesTheHistory(t *testing.T) {
 	}
 }
 
-// Task names may contain any visible text, and must not be resolved as paths.
+// Task names may contain any visible text and must not be resolved as paths.
 func TestTaskNamesArriveWhole(t *testing.T) {
 	t.Parallel()
 	var said, want []string

@@ -12,7 +12,7 @@ type core struct {
 	skip  string   // regular expression of tests to skip
 }
 
-// cores are the packages that decide about messages, tasks and instances.
+// cores decide about messages, tasks and instances.
 var cores = []core{
 	{pkg: "internal/delivery/webhook"},
 	{pkg: "internal/delivery/envelope"},

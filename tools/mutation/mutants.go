@@ -19,7 +19,7 @@ type mutant struct {
 	place
 }
 
-// place identifies a mutant regardless of its line, which may change.
+// place identifies a mutant independently of its line.
 type place struct {
 	function string // function, or method as Type.Method; "" in a package variable
 	kind     string // boundary, negation, arithmetic, increment or negative
@@ -36,7 +36,6 @@ type source struct {
 	edits   []edit
 }
 
-// program is the package of a core, with all its mutants.
 type program struct {
 	pkg     *packages.Package
 	dir     string
@@ -44,7 +43,6 @@ type program struct {
 	sources []source
 }
 
-// load reads the package and finds the mutants in the core's files.
 func load(root string, c core) (*program, error) {
 	loaded, err := packages.Load(&packages.Config{Dir: root,
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedSyntax |
@@ -109,7 +107,7 @@ func functionName(decl *ast.FuncDecl) string {
 	return name + "." + decl.Name.Name
 }
 
-// visit adds the mutants of a node. It skips nodes that must be constant.
+// visit skips nodes that must be constant.
 func (f *finder) visit(node ast.Node) bool {
 	switch node := node.(type) {
 	case *ast.GenDecl:
@@ -128,7 +126,7 @@ func (f *finder) visit(node ast.Node) bool {
 	return true
 }
 
-// add adds a mutant of the node and returns its ID.
+// add returns the mutant's ID.
 func (f *finder) add(node ast.Node, at token.Pos, kind string) int {
 	text := string(f.source.content[node.Pos()-f.start : node.End()-f.start])
 	id := len(f.program.mutants) + 1

@@ -68,8 +68,7 @@ func TestSlow(t *testing.T) {
 }
 `
 
-// The sample has mutants of every kind, which are detected, undetected or unexecuted. Strings and constants have
-// none.
+// The sample has mutants of every kind, which are detected, undetected or unexecuted. Strings and constants have none.
 func TestMutantsOfASample(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -155,8 +154,7 @@ func TestCoresAndEquivalentsNameWhatExists(t *testing.T) {
 	}
 }
 
-// Functions are found by name, and changed only while their change is selected. That includes functions with named
-// results, with labels and without results.
+// The functions have named results, labels, or no results.
 func TestSentencesAreBrokenOneAtATime(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

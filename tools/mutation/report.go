@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The limits that apply to every core, in percent.
+// The limits apply to every core, in percent.
 const (
 	minEfficacy    = 95
 	maxUnexecuted  = 5
@@ -69,7 +69,7 @@ func (r result) unexecuted() float64 {
 	return share(r.counts[unexecuted], r.executed()+r.counts[unexecuted])
 }
 
-// share returns part as a percentage of whole, or 100 if whole is 0.
+// share returns 100 if whole is 0.
 func share(part, whole int) float64 {
 	if whole == 0 {
 		return percent
@@ -77,7 +77,6 @@ func share(part, whole int) float64 {
 	return percent * float64(part) / float64(whole)
 }
 
-// failures returns the problems of the core, one per line.
 func (r result) failures() []string {
 	var lines []string
 	if r.efficacy() < minEfficacy {
@@ -98,7 +97,6 @@ func (r result) failures() []string {
 	return lines
 }
 
-// write prints the surviving and unexecuted mutants, and then the table.
 func write(w io.Writer, results []result) (failed bool) {
 	for _, r := range results {
 		for _, m := range r.survived {

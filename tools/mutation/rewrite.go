@@ -27,7 +27,7 @@ type edit struct {
 	closes         bool // follows an expression; edits of inner expressions come first
 }
 
-// ordered maps the comparison operators that have a boundary to functions.
+// ordered maps the comparison operators with a boundary to functions.
 var ordered = map[token.Token]string{token.LSS: "mutantLess", token.LEQ: "mutantLessEqual",
 	token.GTR: "mutantGreater", token.GEQ: "mutantGreaterEqual"}
 
@@ -59,7 +59,7 @@ func (f *finder) negative(e *ast.UnaryExpr) {
 	f.after(e.End(), ")")
 }
 
-// increment converts an increment to a function call, because the statement may be in the header of a loop.
+// increment inserts a function call, because the statement may be in the header of a loop.
 func (f *finder) increment(s *ast.IncDecStmt) {
 	other := "--"
 	if s.Tok == token.DEC {
@@ -71,14 +71,13 @@ func (f *finder) increment(s *ast.IncDecStmt) {
 	f.after(s.End(), " } }()")
 }
 
-// call converts a binary expression to a function call.
 func (f *finder) call(e *ast.BinaryExpr, function string) {
 	f.before(e.Pos(), function)
 	f.edit(edit{offset: f.offset(e.OpPos), length: len(e.Op.String()), text: ","})
 	f.after(e.End(), ")")
 }
 
-// explicit returns the type argument of a call, if it cannot be inferred because all operands are untyped constants.
+// explicit returns the type argument of a call if it cannot be inferred because all operands are untyped constants.
 func (f *finder) explicit(result types.TypeAndValue, operands ...ast.Expr) string {
 	for _, operand := range operands {
 		if f.program.pkg.TypesInfo.Types[operand].Value == nil {
@@ -109,7 +108,7 @@ func (f *finder) after(pos token.Pos, text string) {
 	f.edit(edit{offset: f.offset(pos), text: text, closes: true})
 }
 
-// rewritten returns the file with its edits. The edits of outer expressions were added first.
+// Edits of outer expressions were added first.
 func (s source) rewritten() []byte {
 	type numbered struct {
 		edit

@@ -21,10 +21,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// sentencesFile is the file with a code change for each row of docs/specification.md.
+// sentencesFile has a code change for each row of docs/specification.md.
 const sentencesFile = "docs/specification.yaml"
 
-// sentence is a code change that breaks a row of docs/specification.md, and the test that must detect it.
+// sentence is a code change that breaks a row of docs/specification.md, with the test that must detect it.
 type sentence struct {
 	Row    string `yaml:"row"`
 	Change string `yaml:"change"` // description of the changed behavior in the row
@@ -36,7 +36,6 @@ type sentence struct {
 	id int // counted from 1
 }
 
-// readSentences returns the changes in the order of the file.
 func readSentences(root string) ([]*sentence, error) {
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(sentencesFile)))
 	if err != nil {
@@ -55,7 +54,7 @@ func readSentences(root string) ([]*sentence, error) {
 	return all, nil
 }
 
-// goFile is a source file of the module that is part of the build on this system.
+// goFile is a source file of the module that is built on this system.
 type goFile struct {
 	path    string
 	pkg     string
@@ -137,7 +136,7 @@ func (s *sentence) apply(files []*goFile) error {
 	return nil
 }
 
-// pattern matches the text to find, whatever its line breaks are.
+// pattern matches the text to find, with any line breaks.
 func (s *sentence) pattern() *regexp.Regexp {
 	var words []string
 	for _, word := range strings.Fields(s.Find) {
@@ -189,7 +188,7 @@ func overlaySentences(files []*goFile, count int, dir string) (string, error) {
 	return path, os.WriteFile(path, list, 0o600)
 }
 
-// prepare reads and applies the changes of the named rows, or of all rows if there are none.
+// prepare reads and applies the changes of the named rows; without rows, of all.
 func prepare(root string, rows []string) (sentences []*sentence, files []*goFile, err error) {
 	sentences, err = readSentences(root)
 	if err != nil {
@@ -211,7 +210,6 @@ func prepare(root string, rows []string) (sentences []*sentence, files []*goFile
 	return sentences, files, errors.Join(problems...)
 }
 
-// testName is the name of a test, with its package and an optional subtest.
 type testName struct{ folder, name, sub string }
 
 func (n testName) whole() testName { return testName{folder: n.folder, name: n.name} }
@@ -233,7 +231,6 @@ func (n testName) pattern() string {
 	return strings.Join(levels, "/")
 }
 
-// complaint returns the first line of a test's output that describes a failure.
 func complaint(output []byte) string {
 	for line := range bytes.Lines(output) {
 		text := strings.TrimSpace(string(line))

@@ -56,7 +56,6 @@ func trySpecification(ctx context.Context, root string, rows []string, w io.Writ
 	return report(w, sentences, judged, time.Since(began))
 }
 
-// build compiles the command with all changes, and the tests.
 func (t *trial) build(ctx context.Context, sentences []*sentence) error {
 	commands := [][]string{{"build", "-overlay", t.overlay, "-o", filepath.Join(t.dir, "tendril"), "./cmd/tendril"}}
 	for _, s := range sentences {
@@ -76,7 +75,7 @@ func (t *trial) build(ctx context.Context, sentences []*sentence) error {
 	return nil
 }
 
-// judgeAll tests the sentences concurrently, because their tests spend most of their time waiting.
+// The tests run concurrently, because they spend most of their time waiting.
 func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement {
 	judged := make([]judgement, len(sentences))
 	unchanged := t.unchanged(ctx, sentences)
@@ -126,7 +125,7 @@ func (t *trial) timed(ctx context.Context, name testName) judgement {
 	return result
 }
 
-// each calls do n times, with two concurrent calls per processor.
+// each runs two calls concurrently per processor.
 func each(n int, do func(i int)) {
 	slots := make(chan struct{}, 2*runtime.NumCPU())
 	var all sync.WaitGroup
@@ -168,7 +167,6 @@ func (t *trial) run(ctx context.Context, id int, name testName, limit time.Durat
 	return judgement{outcome: survived}
 }
 
-// report prints a line per undetected sentence, and then a summary.
 func report(w io.Writer, sentences []*sentence, judged []judgement, took time.Duration) error {
 	counts := map[outcome]int{}
 	table := tabwriter.NewWriter(w, 0, 0, tableCellSpace, ' ', 0)

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// limits determine how the tests of a mutant are grouped into a few processes. Tests that take less than a limit
-// share a process. All others get their own.
+// limits group the tests of a mutant into processes: tests faster than a limit share a process, all others get their
+// own.
 var limits = []time.Duration{30 * time.Millisecond, 300 * time.Millisecond}
 
 type suite struct {
@@ -45,7 +45,7 @@ const (
 	unexecuted outcome = "not executed"
 )
 
-// build compiles the tests with all mutants. It runs each test once to record the mutants that it executes.
+// build compiles the tests with all mutants, and runs each test once to record the mutants that it executes.
 func build(ctx context.Context, p *program, c core, dir string) (*suite, error) {
 	overlay, err := p.overlay(dir)
 	if err != nil {
@@ -143,7 +143,6 @@ func (s *suite) judge(ctx context.Context, m mutant) (outcome, error) {
 	return result, nil
 }
 
-// groups returns the tests that execute a mutant, grouped into processes.
 func groups(tests []test, id int) [][]test {
 	quick := make([][]test, len(limits))
 	var slow [][]test
@@ -160,7 +159,7 @@ func groups(tests []test, id int) [][]test {
 	return append(slices.DeleteFunc(quick, func(g []test) bool { return len(g) == 0 }), slow...)
 }
 
-// patience is the factor by which the limit increases when a test that timed out is repeated.
+// patience is the factor for the limit when a test that timed out is repeated.
 const patience = 6
 
 // allowed returns the time limit for tests that normally take t.

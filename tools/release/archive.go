@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// entry is a file, folder or link in an archive. The name of a folder ends with a slash.
+// entry is a file, folder or link in an archive. A folder's name ends with a slash.
 type entry struct {
 	name string
 	mode int64
@@ -24,7 +24,7 @@ type entry struct {
 	link string
 }
 
-// writeTar writes the entries, sorted by name, all with the same modification time.
+// writeTar sorts the entries by name, and gives all the same modification time.
 func writeTar(w io.Writer, entries []entry, at time.Time) error {
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	archive := tar.NewWriter(w)
@@ -69,7 +69,6 @@ func (r *release) writeArchives(context.Context) error {
 	return nil
 }
 
-// contents returns the entries of a target's archive. All of them are in folder.
 func (r *release) contents(t target, folder string) (entries []entry, err error) {
 	add := func(name, from string, mode int64) {
 		data, readErr := os.ReadFile(from)
@@ -103,7 +102,6 @@ func (r *release) contents(t target, folder string) (entries []entry, err error)
 	return entries, err
 }
 
-// compressPages compresses the man pages for the packages, and returns the paths of the files, sorted by name.
 func (r *release) compressPages() (paths []string, err error) {
 	pages, err := filepath.Glob(filepath.Join(r.work, "man", "*.1"))
 	if err != nil || len(pages) == 0 {

@@ -14,10 +14,9 @@ import (
 	"time"
 )
 
-// tagged matches release tags.
 var tagged = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)$`)
 
-// versionOf returns the version in the tag of root's commit, and the time of the commit. A snapshot needs no tag; its
+// versionOf returns the version in the tag of root's commit, and the commit's time. A snapshot needs no tag; its
 // version contains the commit.
 func versionOf(ctx context.Context, root string, snapshot bool) (version string, at time.Time, err error) {
 	seconds, err := output(ctx, root, nil, "git", "log", "-1", "--format=%ct %h")
@@ -92,8 +91,7 @@ func (r *release) writeExtras(ctx context.Context) error {
 	return err
 }
 
-// output runs a command in a folder with additional environment variables. It returns the command's output without
-// the last line break.
+// output runs a command with additional environment variables, and returns its output without the last line break.
 func output(ctx context.Context, dir string, environment []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), environment...)

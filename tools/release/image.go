@@ -21,8 +21,8 @@ import (
 // nobody is the image's user. It is a number, so that Kubernetes can check runAsNonRoot.
 const nobody = 65532
 
-// writeImage writes an OCI layout with an image per Linux target. The layout is a single tar file, which docker load,
-// podman load and registry tools can read.
+// writeImage writes an OCI layout with an image per Linux target, as a single tar file that docker load, podman load
+// and registry tools can read.
 func (r *release) writeImage(context.Context) error {
 	if len(r.linux()) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (r *release) packLayout(folder string) error {
 	return os.WriteFile(filepath.Join(r.out, "tendril_"+r.version+"_oci.tar"), archive.Bytes(), 0o644)
 }
 
-// image returns the image of a Linux target. It has a single layer, which is equivalent to deploy/docker/Dockerfile.
+// The image has a single layer, which is equivalent to deploy/docker/Dockerfile.
 func (r *release) image(t target) (v1.Image, error) {
 	binary, err := os.ReadFile(r.binary[t])
 	if err != nil {

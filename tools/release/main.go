@@ -25,12 +25,10 @@ type release struct {
 	binary  map[target]string
 }
 
-// target is a platform that a release has a binary for.
 type target struct{ os, arch string }
 
 func (t target) String() string { return t.os + "_" + t.arch }
 
-// allTargets are the platforms of a release.
 var allTargets = []target{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}}
 
 func main() {
@@ -97,7 +95,7 @@ func run(ctx context.Context, args []string) (err error) {
 	return nil
 }
 
-// parseTargets parses a list of platforms. An empty list means all platforms.
+// An empty list means all platforms.
 func parseTargets(names string) ([]target, error) {
 	if names == "" {
 		return allTargets, nil
@@ -114,7 +112,7 @@ func parseTargets(names string) ([]target, error) {
 	return targets, nil
 }
 
-// linux returns the targets that have packages and images.
+// Only Linux targets have packages and images.
 func (r *release) linux() []target {
 	return slices.DeleteFunc(slices.Clone(r.targets), func(t target) bool { return t.os != "linux" })
 }

@@ -13,8 +13,7 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// writePackages writes a deb and an rpm per Linux target. They do not start the service, because the settings that
-// name the app do not exist yet.
+// The packages do not start the service, because the settings that name the app do not exist yet.
 func (r *release) writePackages(context.Context) error {
 	for _, t := range r.linux() {
 		for _, format := range []string{"deb", "rpm"} {
@@ -106,7 +105,7 @@ func (r *release) packageInfo(t target, format string) (*nfpm.Info, error) {
 	}), nil
 }
 
-// packagedUnit writes the unit without its hint about manual installation.
+// packagedUnit removes the unit's hint about manual installation.
 func (r *release) packagedUnit() (string, error) {
 	text, err := os.ReadFile(filepath.Join(r.root, "deploy/systemd/tendril.service"))
 	if err != nil {
@@ -120,7 +119,7 @@ func (r *release) packagedUnit() (string, error) {
 	return path, os.WriteFile(path, []byte("# tendril as a service\n"+rest), 0o644)
 }
 
-// packageScripts writes the scripts of the packages. An upgrade restarts a running service, which drains first.
+// An upgrade restarts a running service, which drains first.
 func (r *release) packageScripts() (nfpm.Scripts, error) {
 	scripts := map[string]string{
 		"postinstall": `#!/bin/sh

@@ -24,8 +24,8 @@ import (
 // largest is the maximum size of a binary in bytes.
 const largest = 45_000_000
 
-// TestReleaseIsReproducible builds a release for this machine twice, compares every byte, and inspects each file.
-// With TENDRIL_RELEASE=all it builds for all targets.
+// The test builds a release for this machine twice, compares every byte, and inspects each file. TENDRIL_RELEASE=all
+// builds all targets.
 func TestReleaseIsReproducible(t *testing.T) {
 	t.Parallel()
 	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
@@ -51,7 +51,6 @@ func TestReleaseIsReproducible(t *testing.T) {
 	lookInto(t, one, names)
 }
 
-// lookInto checks the contents of the files of a release.
 func lookInto(t *testing.T, out string, names []string) {
 	looks := map[string]func(*testing.T, string){".tar.gz": lookIntoArchive, ".deb": lookIntoDeb, ".rpm": lookIntoRPM,
 		"_oci.tar": lookIntoImage, ".cdx.json": lookIntoSBOM, "SHA256SUMS": checkSums}
@@ -108,7 +107,6 @@ func lookIntoArchive(t *testing.T, path string) {
 	}
 }
 
-// lookIntoDeb checks a deb, if dpkg-deb is installed.
 func lookIntoDeb(t *testing.T, path string) {
 	program, err := exec.LookPath("dpkg-deb")
 	if err != nil {
@@ -137,7 +135,6 @@ func lookIntoRPM(t *testing.T, path string) {
 	}
 }
 
-// lookIntoImage unpacks the OCI layout and verifies its digests, sizes and links.
 func lookIntoImage(t *testing.T, path string) {
 	folder := t.TempDir()
 	for name, data := range untar(t, bytes.NewReader(read(t, path))) {

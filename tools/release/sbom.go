@@ -17,8 +17,7 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeSBOM writes the bill of materials. It lists the modules that are linked into the binary, and the third-party
-// files that the console serves.
+// writeSBOM lists the modules linked into the binary, and the third-party files that the console serves.
 func (r *release) writeSBOM(context.Context) error {
 	info, err := buildinfo.ReadFile(r.binary[r.targets[0]])
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // Fleet represents this instance in a group. The leader sets the size of the group or service, or publishes the load.
-// Members of an Auto Scaling group are protected during long deliveries and drained before they are terminated. A nil
-// *Fleet represents a single instance.
+// Members of an Auto Scaling group are protected during long deliveries and drained before termination. A nil *Fleet
+// represents a single instance.
 type Fleet struct {
 	opts     Options
 	self     *member         // nil in an ECS task
@@ -20,7 +20,7 @@ type Fleet struct {
 	reporter *autoscale.Reporter
 }
 
-// Open creates the AWS clients. [Fleet.Close] must be called after everything else has stopped.
+// Open creates the AWS clients. Call [Fleet.Close] after everything else has stopped.
 func Open(ctx context.Context, opts Options) (*Fleet, error) {
 	f := &Fleet{opts: opts}
 	connection := &aws.Options{Region: opts.Region, Log: opts.LogSDK}
@@ -82,11 +82,11 @@ func (f *Fleet) Target() autoscale.Target {
 	return &sizedGroup{Group: f.self.service.Group(f.opts.Group), self: f.self}
 }
 
-// Amazon EC2 publishes readings shortly after the end of their period.
+// Amazon EC2 publishes readings some time after the end of their period.
 const metricDelay = 2 * time.Minute
 
 // CPUMetric returns a function that reads the group's CPU utilization from CloudWatch, with the policy's statistic and
-// period. It calls CloudWatch only if a newer period may have a value, and is not safe for concurrent use.
+// period. It calls CloudWatch only if a newer period may have a value. It is not safe for concurrent use.
 func (f *Fleet) CPUMetric(p autoscale.Policy) func(context.Context) (autoscale.Datapoint, error) {
 	var last aws.Datum
 	return func(ctx context.Context) (autoscale.Datapoint, error) {
@@ -125,7 +125,7 @@ type Members struct {
 	At          time.Time
 }
 
-// Members returns the last known members of the Auto Scaling group; the zero value outside a group.
+// Members returns the last known members of the Auto Scaling group, or the zero value outside a group.
 func (f *Fleet) Members() Members {
 	if f == nil || f.self == nil {
 		return Members{}
@@ -135,8 +135,8 @@ func (f *Fleet) Members() Members {
 	return f.self.members
 }
 
-// Run starts the membership, which lasts until Close. Once counted is closed, which means that the load is known, Run
-// publishes the load until ctx ends.
+// Run starts the membership, which lasts until Close. After counted is closed, when the load is known, Run publishes
+// the load until ctx ends.
 func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 	if f == nil {
 		return

@@ -29,23 +29,21 @@ type Options struct {
 	// "", this process finds its own group or service, and publishes the load to Namespace.
 	Group, Cluster, Service, Namespace string
 	Work                               func() autoscale.Work
-	// Unprotected turns off scale-in protection.
+	// Unprotected disables scale-in protection.
 	Unprotected bool
-	// CPUMetric must be set for calls of [Fleet.CPUMetric].
+	// CPUMetric enables [Fleet.CPUMetric].
 	CPUMetric bool
 	Drain     func(context.Context) error
-	// Load returns the load to publish.
-	Load     func() autoscale.Inputs
-	IsLeader func() bool
-	Log      *slog.Logger
-	LogSDK   func(level slog.Level, text string)
-	// Protected is called with the initial state and after every change. It may be nil.
+	Load      func() autoscale.Inputs
+	IsLeader  func() bool
+	Log       *slog.Logger
+	LogSDK    func(level slog.Level, text string)
+	// Protected is called with the initial state and after every change; may be nil.
 	Protected func(on bool)
-	// Timing is for tests.
-	Timing Timing
+	Timing    Timing
 }
 
-// Timing contains durations; 0 means the default.
+// Timing contains durations for tests; 0 means the default.
 type Timing struct {
 	// ProtectAfter is the age from which a delivery protects the instance; negative means immediately. Look is the
 	// interval between checks of the work in flight, Poll between checks for a termination.
@@ -61,7 +59,7 @@ type member struct {
 	run      context.Context
 	stop     context.CancelFunc
 	released chan struct{}
-	// terminating means that the group terminates this instance. completed is closed after the lifecycle action.
+	// terminating means that the group is terminating this instance. completed is closed after the lifecycle action.
 	terminating atomic.Bool
 	completed   chan struct{}
 	all         sync.WaitGroup
@@ -80,8 +78,8 @@ func newMember(opts Options, service *aws.AutoScaling) *member {
 	return m
 }
 
-// start looks for this instance's group in the background. Once it is found, the instance is protected during long
-// deliveries and drained before it is terminated.
+// start looks for this instance's group in the background. Once the group is found, the instance is protected during
+// long deliveries and drained before termination.
 func (m *member) start() {
 	m.all.Go(func() {
 		tick := time.Tick(findInterval)
@@ -123,7 +121,7 @@ type notAMember struct{ error }
 
 func (e notAMember) Unwrap() error { return e.error }
 
-// find returns this instance and its group. The error is notAMember if the instance is in no group.
+// find returns a notAMember error if the instance is not in a group.
 func (m *member) find(ctx context.Context, try int) (self identity, err error) {
 	if !aws.MayBeInstance() {
 		return self, notAMember{errors.New("this machine is not an EC2 instance; set TENDRIL_INSTANCE_ID if it is one")}
@@ -165,8 +163,7 @@ func final(err error) error {
 	return err
 }
 
-// keep stores the result of find. settled means that no further attempt is needed, isNew that err differs from the
-// previous one.
+// settled means that no further attempt is needed; isNew that err differs from the previous one.
 func (m *member) keep(self identity, err error) (settled, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -224,7 +221,6 @@ func (m *member) drain(ctx context.Context) error {
 	return err
 }
 
-// leave ends the membership. It must be called after everything else has stopped.
 func (m *member) leave(ctx context.Context) {
 	close(m.released)
 	if m.terminating.Load() {
@@ -237,7 +233,7 @@ func (m *member) leave(ctx context.Context) {
 	m.all.Wait()
 }
 
-// count returns the number of instances in service; 1 outside a group.
+// count returns the number of instances in service, or 1 outside a group.
 func (m *member) count(ctx context.Context) (int, error) {
 	m.mu.Lock()
 	group := m.group
@@ -265,7 +261,7 @@ func (m *member) setMembers(group string, s aws.GroupState) {
 	m.members.At = time.Now()
 }
 
-// withProtection returns events that also call protected. It first calls protected with false.
+// withProtection returns events that also call protected, after calling it once with false.
 func withProtection(events autoscale.Events, protected func(on bool)) autoscale.Events {
 	if protected == nil {
 		return events

@@ -17,14 +17,13 @@ const (
 	// version 4".
 	metadataVariable = "ECS_CONTAINER_METADATA_URI_V4"
 	metadataTimeout  = 2 * time.Second
-	// Kubernetes sets kubernetesVariable in every container. The cluster scales the group of its nodes itself. Source:
+	// Kubernetes sets kubernetesVariable in every container. The cluster scales its nodes' group itself. Source:
 	// Kubernetes documentation, "Service", "Discovering services".
 	kubernetesVariable = "KUBERNETES_SERVICE_HOST"
 )
 
 // Place is the group or service that this process belongs to. The zero value means neither.
 type Place struct {
-	// Group is the name of the Auto Scaling group, or "".
 	Group            string
 	Cluster, Service string
 	// ScaledBy is the service or policy that already controls the number of instances, or "".
@@ -34,8 +33,8 @@ type Place struct {
 // Alone reports whether this process is in neither a group nor a service.
 func (p Place) Alone() bool { return p.Group == "" && p.Service == "" }
 
-// Find returns the group or service of this process. After an error, callers must not scale it, because it may belong
-// to one.
+// Find returns the group or service of this process. After an error, callers must not scale anything, because the
+// process may belong to a group.
 func Find(ctx context.Context, region string, logSDK aws.LogFunc) (Place, error) {
 	switch {
 	case os.Getenv(metadataVariable) != "":
@@ -92,7 +91,7 @@ func findService(ctx context.Context, connection *aws.Options) (p Place, err err
 	return p, err
 }
 
-// openService returns a client for the service of this task, or nil if there isn't one.
+// openService returns a client for this task's service, or nil if the task has none.
 func openService(ctx context.Context, connection *aws.Options) (*aws.ECS, aws.TaskPlace, error) {
 	asking, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()

@@ -31,7 +31,6 @@ func TestPodIsNotInAGroup(t *testing.T) {
 	}
 }
 
-// fakeECS serves the container agent's metadata, and the APIs of ECS and Application Auto Scaling.
 func fakeECS(t *testing.T, metadata string, answers map[string]string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,7 +96,7 @@ func TestServiceOfATaskIsFound(t *testing.T) {
 	}
 }
 
-// If the service is unknown, something else may scale it, so the result is an error.
+// If the service is unknown, something else may scale it.
 func TestTaskThatCannotBeFoundIsAnError(t *testing.T) {
 	for name, metadata := range map[string]string{"the agent fails": "", "the task is gone": task + "}"} {
 		t.Run(name, func(t *testing.T) {

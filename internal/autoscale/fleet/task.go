@@ -22,8 +22,8 @@ const agentTimeout = 3 * time.Second
 func InTask() bool { return os.Getenv(agentVariable) != "" }
 
 // ProtectTask protects this process's ECS task from scale-in and deployments during long deliveries. end removes the
-// protection, or returns when its context ends. protected is called as described in [Options]. An invalid agent address
-// is an error.
+// protection, or returns when its context ends. protected is called as in [Options]. An invalid agent address is an
+// error.
 func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger, protected func(on bool)) (
 	end func(context.Context) error, err error) {
 	task, err := aws.NewECSTask(os.Getenv(agentVariable))

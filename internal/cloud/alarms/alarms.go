@@ -17,10 +17,8 @@ type Settings struct {
 	Environment string
 	// HealthName is the dimension EnvironmentName of the environment's metrics; "" if they are not published.
 	HealthName string
-	// Publishes reports whether the environment sends metrics to CloudWatch.
-	Publishes bool
-	// Interval is the time between two publications of metrics.
-	Interval time.Duration
+	Publishes  bool
+	Interval   time.Duration
 	// Periodic reports whether there are periodic tasks, which need a leader.
 	Periodic bool
 	Region   string
@@ -42,7 +40,7 @@ type Queue struct {
 	Limit time.Duration
 }
 
-// Alarm is a CloudWatch alarm on one metric. The limits are those of PutMetricAlarm.
+// Alarm is a CloudWatch alarm on one metric, with the limits of PutMetricAlarm.
 type Alarm struct {
 	// Name has 1 to 255 characters and is unique in the account and region.
 	Name string
@@ -50,7 +48,7 @@ type Alarm struct {
 	Description string
 	Namespace   string
 	Metric      string
-	// Dimensions are sorted by name. There are at most 30.
+	// Dimensions are sorted by name, at most 30.
 	Dimensions []Dimension
 	// Statistic is Average, Sum, Minimum, Maximum, SampleCount or an extended statistic such as p99.
 	Statistic string
@@ -75,7 +73,7 @@ type Alarm struct {
 	Muted          bool
 }
 
-// Dimension is one name-value pair that identifies a metric.
+// Dimension is a name-value pair that identifies a metric.
 type Dimension struct {
 	Name  string
 	Value string
@@ -87,7 +85,7 @@ type Set struct {
 	Alarms      []Alarm
 	// Dashboard is a JSON body, or "".
 	Dashboard string
-	// LeftOut lists the omitted alarms, with reasons.
+	// LeftOut lists omitted alarms, with reasons.
 	LeftOut []string
 }
 
@@ -245,7 +243,7 @@ func (d *describer) environment() {
 	})
 }
 
-// period returns a multiple of 60 seconds, not below least, that covers at least one sample.
+// period returns a multiple of 60 seconds, at least least, that covers at least one sample.
 func (d *describer) period(least int) int {
 	return max(least, int((d.Interval+time.Minute-1)/time.Minute)*60)
 }
@@ -268,7 +266,6 @@ func (d *describer) kind(kind string, q *Queue, a Alarm) {
 	d.add(a, c)
 }
 
-// add gives an alarm without actions the default ones.
 func (d *describer) add(a Alarm, c change) {
 	c.apply(&a)
 	if a.Actions == nil {

@@ -14,7 +14,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// shop has one embedded queue and one on Amazon SQS.
 func shop() *Settings {
 	return &Settings{Environment: "shop", HealthName: "shop-prod", Publishes: true, Interval: time.Minute, Periodic: true,
 		Region: "eu-west-1", Queues: []Queue{
@@ -112,7 +111,7 @@ func TestAlarmsWithoutMetricAreNamed(t *testing.T) {
 	}
 }
 
-// In a period without a sample, data would be missing, which two alarms treat as breaching.
+// Data would be missing in a period without a sample, which two alarms treat as breaching.
 func TestPeriodsHoldAtLeastOneSample(t *testing.T) {
 	t.Parallel()
 	for interval, want := range map[time.Duration]string{
@@ -217,7 +216,7 @@ func TestAMissingFileIsAnErrorUnlessItIsOptional(t *testing.T) {
 	}
 }
 
-// The examples in the Elastic Beanstalk guide have this format.
+// This format is used by the examples in the Elastic Beanstalk guide.
 const extensions = `
 option_settings:
   aws:elasticbeanstalk:customoption:

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// FileName is the name of the file in a bundle's root directory.
+// FileName is the file's name in a bundle's root directory.
 const FileName = "alarms.yaml"
 
 const maxFile = 64 << 10
@@ -65,7 +65,7 @@ func set[T any](to, from *T) {
 	}
 }
 
-// change prefers an entry for the alarm's name to one for its kind.
+// An entry for the alarm's name takes precedence over one for its kind.
 func (f *File) change(kind, name string) change {
 	if c, found := f.changes[name]; found {
 		return c
@@ -73,7 +73,7 @@ func (f *File) change(kind, name string) change {
 	return f.changes[kind]
 }
 
-// Error is an error with at least one problem.
+// Error contains at least one problem.
 type Error struct {
 	Problems []yamlfile.Problem
 }
@@ -81,8 +81,8 @@ type Error struct {
 // Error returns one line per problem, each followed by its hint.
 func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
 
-// Read reads an alarms.yaml. queues contains the names of the environment's queues. If optional is set, a missing
-// file counts as empty. Invalid contents return an [*Error].
+// Read reads an alarms.yaml. queues contains the environment's queue names. If optional is set, a missing file counts
+// as empty. Invalid contents return an [*Error].
 func Read(path string, optional bool, queues []string) (*File, error) {
 	data, _, err := yamlfile.ReadFile(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) && optional {
@@ -179,7 +179,6 @@ func (r *fileReader) alarms(p yamlfile.Pair) {
 	}
 }
 
-// known checks that a key is KIND or KIND/QUEUE.
 func (r *fileReader) known(p yamlfile.Pair) bool {
 	kind, queue, ofQueue := strings.Cut(p.Key, "/")
 	ownQueue := slices.Contains([]string{queueAge, deadLetters, failures, latency}, kind)

@@ -20,8 +20,7 @@ const (
 	scalingLow      = "AWSEBCloudwatchAlarmLow"
 )
 
-// AddBundle adds the alarms in a bundle's configuration files. It omits alarms that refer to unknown resources, with a
-// reason.
+// AddBundle adds the alarms in a bundle's configuration files. It omits alarms that refer to unknown resources.
 func (f *File) AddBundle(b *bundle.Bundle, s *Settings) {
 	for i := range b.Resources {
 		r := &b.Resources[i]
@@ -144,8 +143,8 @@ func (c *resourceReader) number(p yamlfile.Pair) float64 {
 	return v
 }
 
-// actions omits the bundle's topics, which tendril does not create. If no action remains, it returns nil, so that the
-// default actions apply.
+// actions omits the bundle's topics, because tendril does not create them. If no action remains, it returns nil, so
+// that the default actions apply.
 func (c *resourceReader) actions(n *yamlfile.Node) (found []string) {
 	for _, item := range n.Items {
 		if name, _ := reference(item); c.typeOf(name) == "AWS::SNS::Topic" {

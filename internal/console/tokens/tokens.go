@@ -27,12 +27,11 @@ import (
 const (
 	// Filename is the file with the created tokens.
 	Filename = "console-tokens.json"
-	// UsedFilename is the file in which the environment records the last use of tokens.
+	// UsedFilename is the file with the tokens' last use, written by the environment.
 	UsedFilename = "console-tokens.used.json"
 	// prefix starts every token's secret, so that secret scanners find leaked ones.
 	prefix    = "tendril_"
 	maxTokens = 100
-	// usedEvery is the minimum time between writes of a token's last use.
 	usedEvery = time.Minute
 )
 
@@ -42,14 +41,14 @@ type Token struct {
 	Name string `json:"name"`
 	// Scopes holds at least one Scope constant.
 	Scopes []string `json:"scopes"`
-	// Expires is zero if the token does not expire. LastUsed is zero if it has not been used, and otherwise accurate to
-	// one minute.
+	// Expires is zero if the token does not expire. LastUsed is zero if the token has not been used, otherwise accurate
+	// to one minute.
 	Created  time.Time `json:"created"`
 	Expires  time.Time `json:"expires,omitzero"`
 	LastUsed time.Time `json:"last_used,omitzero"`
 }
 
-// stored is a token as stored in the file. The secret has 256 random bits, so an unsalted SHA-256 digest is sufficient.
+// The secret has 256 random bits, so an unsalted SHA-256 digest is sufficient.
 type stored struct {
 	Token
 	SHA256 string `json:"sha256"`
@@ -57,8 +56,8 @@ type stored struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// Create adds a token with the Name, Scopes and Expires of t to dataDir and returns its secret, which is not stored.
-// The name must not exist yet.
+// Create adds a token with t's Name, Scopes and Expires to dataDir and returns its secret, which is not stored. The
+// name must not exist yet.
 func Create(dataDir string, t Token, now time.Time) (secret string, err error) {
 	tokens, err := t.besides(dataDir)
 	if err == nil {
@@ -105,7 +104,7 @@ func (t *Token) besides(dataDir string) ([]stored, error) {
 	return tokens, err
 }
 
-// Revoke removes a token. If there is no such token, it returns an [api.Error] with status 404.
+// Revoke removes a token. If it does not exist, Revoke returns an [api.Error] with status 404.
 func Revoke(dataDir, name string) error {
 	left, err := without(dataDir, name)
 	if err != nil {
@@ -205,7 +204,7 @@ type File struct {
 	used   map[string]time.Time
 }
 
-// Find returns the token with the given secret. It compares in constant time.
+// Find returns the token with the given secret, comparing in constant time.
 func (f *File) Find(secret string) (Token, bool) {
 	if f.Dir == "" || !strings.HasPrefix(secret, prefix) {
 		return Token{}, false

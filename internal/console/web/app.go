@@ -32,7 +32,7 @@ type appPage struct {
 	Names     []choice
 	Process   string
 	Lines     []eventlog.Line
-	// Target is where messages are sent; set only if tendril does not manage the app.
+	// Target is the URL that receives messages; set only if tendril does not manage the app.
 	Target string
 	// Everywhere means that restarting the app restarts it on all instances.
 	Everywhere bool

@@ -14,13 +14,13 @@ import (
 //go:embed static third_party
 var files embed.FS
 
-// asset is a file whose path contains the hash of its content, so that browsers can cache it forever.
+// An asset's path contains the hash of its content, so browsers can cache it forever.
 type asset struct {
 	name, path, kind string
 	content          []byte
 }
 
-// assets concatenates the parts of the script in dependency order; see the package documentation.
+// assets concatenates the script's parts in dependency order; see the package documentation.
 var assets = sync.OnceValue(func() []*asset {
 	return []*asset{
 		newAsset("app", ".js", "text/javascript; charset=utf-8", "third_party/htmx/htmx.min.js",

@@ -62,7 +62,6 @@ func TestQueuesAreStillPausedWhileOneIsPaused(t *testing.T) {
 	}
 }
 
-// Forms for actions are shown only to callers whose actions the API accepts. The console may be read-only.
 func TestFormsAreShownToThoseWhoMayAct(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -169,7 +168,6 @@ func (s *site) session(scopes ...string) (*http.Cookie, string) {
 	return resp.Cookies()[0], key
 }
 
-// asSession sends a request with the session's cookie; nil for none.
 func (s *site) asSession(cookie *http.Cookie, key, method, path string, form url.Values) (int, string) {
 	s.Helper()
 	if form != nil {

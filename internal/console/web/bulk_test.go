@@ -29,7 +29,7 @@ func hiddenFields(t *testing.T, page, action string) url.Values {
 	return fields
 }
 
-// An action on all matching messages must not affect messages that arrived later, or ignore the filter of the page.
+// An action on all matching messages must not affect messages that arrived later, or ignore the page's filter.
 func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 	const reason = "HTTP 422 missing customer_id"
 	address := "/dead?" + url.Values{"queue": {"jobs-dead"}, "reason": {reason}}.Encode()
@@ -69,7 +69,6 @@ func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 	}
 }
 
-// The link opens the confirmation page with one of the reasons selected.
 func TestRedriveFromTheOverviewAsksFirst(t *testing.T) {
 	s := newSite(t)
 	s.dead("a", `{"error":"missing customer_id"}`, "1", "2", "3")
@@ -145,7 +144,7 @@ func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 	wantText(t, page.String(), "About 76 dead letters are on Amazon SQS")
 }
 
-// actsAtOnce lists the forms that act on a single click, and why that is safe.
+// actsAtOnce lists the forms that act on a single click, with the reason why that is safe.
 var actsAtOnce = map[string]string{
 	"frame.html /logout": "undone by a new link",
 	"overview.html {{with .Name}}/queues/{{segment .}}{{end}}/resume": "undone by a pause",
@@ -164,7 +163,7 @@ var (
 	postForms = regexp.MustCompile(`<form[^>]*method="post" action="([^"]*)"[^>]*>`)
 )
 
-// Other forms that destroy something must be in a menu or on a separate page.
+// Other destructive forms must be in a menu or on a separate page.
 func TestNoActThatDestroysTakesOneClick(t *testing.T) {
 	pages := []string{"bulk.html", "key.html", "edit.html", "configuration.html"} // pages that consist of a form
 	names, err := templates.ReadDir("templates")

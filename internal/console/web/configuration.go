@@ -31,7 +31,7 @@ type configurationPage struct {
 	// Sections are the blocks of Elastic Beanstalk's configuration page, the topics of the other options, and the
 	// queues.
 	Sections []settingsSection
-	// Version is a hash of the form's contents, to detect a form older than the settings.
+	// Version is a hash of the form's contents, to detect that the settings have changed since.
 	Version string
 	// ReadOnly explains why settings cannot be changed here. Note is the result of submitting the form.
 	ReadOnly, Note string
@@ -245,7 +245,7 @@ func (s *settingsSection) hoistLockReason() {
 	s.Locked = why
 }
 
-// change returns the change that the form requests. It copies the entered texts to the rows.
+// change also copies the entered texts to the rows.
 func (p *configurationPage) change(form url.Values) api.SettingsChange {
 	p.Fields = map[string]string{}
 	set := map[string]*string{}

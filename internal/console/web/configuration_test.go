@@ -98,7 +98,6 @@ func TestConfigurationShowsOriginRangeAndLocks(t *testing.T) {
 	wantText(t, s.get("/configuration?match=nothing"), "No option matches.")
 }
 
-// The form shows the shared values, and what overrides them on this instance.
 func TestConfigurationOfAllInstances(t *testing.T) {
 	s := newSite(t)
 	s.settings = settingsOf()

@@ -56,7 +56,7 @@ type reasonGroup struct {
 // hourBar is one hour in a chart that is 20 units high.
 type hourBar struct{ X, Y, Height int }
 
-// deadFilter is the filter from the URL query. Forms submit it again as fields.
+// deadFilter is the filter from the URL query. Forms resubmit it as fields.
 type deadFilter struct {
 	Match, Attribute, Since, Until string
 	// ByReason distinguishes the group of messages without a reason from no group.
@@ -73,7 +73,7 @@ func readDeadFilter(values url.Values) deadFilter {
 
 func (f deadFilter) Any() bool { return f.ByReason || f.Search() }
 
-// Search reports whether anything but the group is filtered.
+// Search reports whether anything besides the group is filtered.
 func (f deadFilter) Search() bool { return f.Match+f.Attribute+f.Since+f.Until != "" }
 
 func (f deadFilter) selection() (sel api.Selection, err error) {
@@ -167,7 +167,7 @@ func loadDeadLetters(v *visit) (any, error) {
 	return page, err
 }
 
-// chooseQueue selects the fullest dead-letter queue unless a queue is requested.
+// chooseQueue selects the fullest dead-letter queue unless the request names one.
 func (p *deadPage) chooseQueue(queues []api.Queue) {
 	dead, most := api.DeadLetterQueues(queues), int64(-1)
 	named := p.Queue != ""
@@ -217,7 +217,7 @@ func (p *deadPage) group(groups []api.ReasonGroup) {
 	}
 }
 
-// countGroup returns the size of the selected group. is reports whether the selection is exactly one group.
+// countGroup returns the size of the selected group. is is false unless the selection is exactly one group.
 func (p *deadPage) countGroup() (n int64, is bool) {
 	for _, g := range p.Groups {
 		if g.Chosen && !p.Filter.Search() {
@@ -255,7 +255,7 @@ func chosenOf(values url.Values) (c chosen, err error) {
 }
 
 // confirmed reads a form. A form that acts on all matching messages must contain the newest message and the count
-// shown, and its filter must match the page's filter.
+// shown, and its filter must equal the page's.
 func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	if c, err = chosenOf(v.r.PostForm); err != nil {
 		return c, 0, 0, err
@@ -292,7 +292,6 @@ func (c chosen) isOf(address string) bool {
 	return shown == c.Filter && (queue == "" || queue == c.Queue)
 }
 
-// redrive moves a few dead letters directly, and many with a task.
 func redrive(v *visit) (string, error) {
 	c, most, rate, err := confirmed(v)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// The benchmark reports the time and size of the page, and the rate of a redrive task.
+// The benchmark reports the page's time and size, and the rate of a redrive task.
 func BenchmarkDeadLettersPage(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -64,8 +64,8 @@ func BenchmarkDeadLettersPage(b *testing.B) {
 	}
 }
 
-// mostDying is the number of messages dead-lettered by failing, each with one of four reasons. Messages beyond it are
-// sent straight to the dead-letter queue.
+// mostDying is the number of messages dead-lettered by failing, each with one of four reasons. Other messages are sent
+// straight to the dead-letter queue.
 const mostDying = 100_000
 
 func manyDeadLetters(b *testing.B, n int) (*console.Server, *broker.Broker) {

@@ -33,7 +33,7 @@ var deploymentActs = []act{
 	}},
 }
 
-// deployPatience limits the wait of a form. The page it returns to shows the progress.
+// deployPatience limits how long a form waits. The next page shows the progress.
 const deployPatience = 400 * time.Millisecond
 
 func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)) (string, error) {
@@ -46,8 +46,7 @@ func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)
 	})
 }
 
-// patiently runs begin. If it takes longer than deployPatience, it continues in the background, and patiently returns
-// underWay.
+// If begin takes longer than deployPatience, it continues in the background, and patiently returns underWay.
 func (v *visit) patiently(underWay string, begin func(context.Context) (string, error)) (string, error) {
 	type result struct {
 		done string

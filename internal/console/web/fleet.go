@@ -75,7 +75,7 @@ func (v *visit) findFleet() error {
 	return nil
 }
 
-// shown returns the shown instances. If there is only this instance, its ID is "".
+// shown returns the shown instances. The ID is "" if this is the only instance.
 func (v *visit) shown() []api.KnownInstance {
 	switch {
 	case v.fleet == nil:
@@ -86,7 +86,7 @@ func (v *visit) shown() []api.KnownInstance {
 	return v.fleet.All
 }
 
-// fromEach queries the shown instances. If there are several, an instance that does not answer only adds a line to the page.
+// If several instances are shown, one that does not answer only adds a line to the page.
 func fromEach[T any](v *visit, ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
 	return fromThose(v, v.shown(), ask)
 }
@@ -107,7 +107,7 @@ func fromThose[T any](v *visit, those []api.KnownInstance, ask func(context.Cont
 	}), nil
 }
 
-// one queries one instance. It returns the zero value if the instance does not answer.
+// one returns the zero value if the instance does not answer.
 func one[T any](v *visit, instance api.KnownInstance, ask func(context.Context, *api.Client) (T, error)) (answer T, err error) {
 	answers, err := fromThose(v, []api.KnownInstance{instance}, ask)
 	if len(answers) > 0 {
@@ -116,7 +116,7 @@ func one[T any](v *visit, instance api.KnownInstance, ask func(context.Context, 
 	return answer, err
 }
 
-// subject returns the instance of a page about one instance: the chosen one, or this one.
+// subject returns the instance that a page about one instance shows: the chosen one, or this one.
 func (v *visit) subject() api.KnownInstance {
 	if shown := v.shown(); len(shown) > 0 {
 		return shown[0]
@@ -138,13 +138,12 @@ func (v *visit) statuses() ([]api.FromInstance[api.Status], error) {
 	return fromEach(v, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
 }
 
-// position is where a page of rows starts: before an ID, or before a time if the rows come from several instances.
+// position is the start of a page of rows: before an ID, or before a time if the rows come from several instances.
 type position struct {
 	before int64
 	until  time.Time
 }
 
-// position returns the zero value for the first page.
 func (v *visit) position() (at position, err error) {
 	if v.fleet == nil {
 		at.before, err = v.before()

@@ -16,7 +16,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// otherInstance is the instance "b", which the console of "a" reads from.
+// otherInstance is the instance "b"; the tested console belongs to "a".
 type otherInstance struct {
 	asked  int
 	answer func(r *api.Request) (any, error)
@@ -101,7 +101,6 @@ func TestPagesShowAllInstancesOrTheOneInTheAddress(t *testing.T) {
 	wantText(t, s.get("/deployments"), "Deploy to all instances", "All 2 instances switch to it")
 }
 
-// The instance does not answer, cannot be contacted, or has stopped.
 func TestUnreachableInstanceCostsALine(t *testing.T) {
 	s := newSite(t)
 	s.share()
@@ -120,7 +119,6 @@ func TestUnreachableInstanceCostsALine(t *testing.T) {
 	}
 }
 
-// Each line must appear exactly once.
 func TestPagesOfSeveralInstancesFollowEachOther(t *testing.T) {
 	s := newSite(t)
 	s.share()
@@ -159,7 +157,6 @@ func TestPagesOfSeveralInstancesFollowEachOther(t *testing.T) {
 	}
 }
 
-// Callers without the scope read do not see the filter either.
 func TestSingleInstanceHasNoFilter(t *testing.T) {
 	s := newSite(t)
 	s.instances = api.Instances{Instances: []api.KnownInstance{{Name: "worker-1 (7)", This: true}}}

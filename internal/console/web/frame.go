@@ -17,10 +17,10 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// views caches templates. They are parsed on first use, because most environments run for weeks without a visitor.
+// Templates are parsed on first use, because most environments run for weeks without a visitor.
 var views sync.Map
 
-// view panics if the template is missing or invalid, which tests would detect.
+// view panics if the template is missing or invalid; tests would detect that.
 func view(name string) *template.Template {
 	if parsed, ok := views.Load(name); ok {
 		return parsed.(*template.Template)
@@ -51,13 +51,13 @@ type frame struct {
 	Data    any
 }
 
-// SignedIn reports whether a login link opened the session. Such a session can be ended.
+// SignedIn reports whether a login link opened the session. Only such a session can be ended.
 func (f *frame) SignedIn() bool { return strings.HasPrefix(f.Caller.Who, "session ") }
 
 // Receiving reports whether at least one queue is not paused.
 func (f *frame) Receiving() bool { return f.Paused < len(f.Status.Workers) }
 
-// AllLines returns the URL of the Logs screen for the instance and process of this page.
+// AllLines returns the URL of the Logs screen for the page's instance and process.
 func (f *frame) AllLines() string {
 	query := url.Values{}
 	if f.Fleet != nil && f.Fleet.Chosen != nil {
@@ -69,7 +69,6 @@ func (f *frame) AllLines() string {
 	return strings.TrimSuffix("/logs?"+query.Encode(), "?")
 }
 
-// count is a number in the navigation. Attention highlights it.
 type count struct {
 	N         int64
 	Attention bool

@@ -26,7 +26,7 @@ var functions = template.FuncMap{
 	"shell": terminal.ShellWord, "head": head, "lastattempt": lastAttempt, "shortid": shortID, "rowid": rowID, "linked": linked, "persecond": perSecond,
 }
 
-// number returns a number in full up to 9,999, and abbreviated beyond, such as "12.3 k".
+// number returns numbers up to 9,999 in full, and abbreviates larger ones, such as "12.3 k".
 func number(n int64) string {
 	switch {
 	case n < 0:
@@ -74,7 +74,6 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// seconds returns "–" unless s is positive.
 func seconds(s float64) string {
 	if s <= 0 {
 		return "–"
@@ -82,7 +81,7 @@ func seconds(s float64) string {
 	return age(time.Duration(s * float64(time.Second)))
 }
 
-// milliseconds returns a duration such as "12 ms", "1.25 s" or "3 min". It rounds down: 59.999 s is not 60.00 s.
+// milliseconds rounds down: 59.999 s is not 60.00 s.
 func milliseconds(ms int64) string {
 	switch {
 	case ms < 1000:
@@ -95,7 +94,6 @@ func milliseconds(ms int64) string {
 
 func exact(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// since shows the exact time on hover. It returns "–" for the zero time.
 func since(t time.Time) template.HTML {
 	if t.IsZero() {
 		return "–"
@@ -103,7 +101,6 @@ func since(t time.Time) template.HTML {
 	return moment(t, age(time.Since(t)))
 }
 
-// ago shows the exact time on hover. It returns "–" for the zero time.
 func ago(t time.Time) template.HTML {
 	if t.IsZero() {
 		return "–"
@@ -155,7 +152,7 @@ func plural(n any, noun string) string {
 	return text + " " + noun + "s"
 }
 
-// tone returns the CSS class of a state: ok, info, warning, failing or none.
+// tone returns the CSS class of a state.
 func tone(state any) string {
 	switch word := strings.ToLower(fmt.Sprint(state)); word {
 	case "ok", "running", "done", "closed", "ready", "success", "live", "scheduled":
@@ -176,7 +173,6 @@ func list(items ...any) []any { return items }
 
 func pair(first, second any) [2]any { return [2]any{first, second} }
 
-// head shortens a text to maxShownBody bytes.
 func head(text string) string {
 	if len(text) <= maxShownBody {
 		return text
@@ -206,7 +202,7 @@ func linked(text string) template.HTML {
 // colours matches the sequences for colors and terminal titles in log lines, whose escape characters are escaped.
 var colours = regexp.MustCompile(`\\x1b\[([0-9;:]*)m|\\x1b\][^\\]*\\a`)
 
-// colourClasses are the classes of the colors 30 to 37 and 90 to 97. Black and white are shown in the text color.
+// colourClasses are the classes of the colors 30 to 37 and 90 to 97. Black and white use the text color.
 var colourClasses = [8]string{1: "red", 2: "green", 3: "yellow", 4: "blue", 5: "magenta", 6: "cyan"}
 
 // coloured keeps only foreground colors.
@@ -230,7 +226,7 @@ func coloured(line string) template.HTML {
 	return template.HTML(out.String())
 }
 
-// colourAfter returns the class after a sequence of codes. Codes for weight or background do not change it.
+// Codes for weight or background do not change the class.
 func colourAfter(class, codes string) string {
 	if strings.HasPrefix(codes, "38") { // one of 256 or more colors
 		return ""
@@ -247,7 +243,7 @@ func colourAfter(class, codes string) string {
 	return class
 }
 
-// clock returns the time in tendril's time zone, and shows the exact time on hover.
+// clock uses tendril's time zone.
 func clock(t time.Time) template.HTML { return moment(t, t.Local().Format(time.TimeOnly)) }
 
 func before(text, separator string) string {
@@ -280,7 +276,7 @@ func exactCount(n any) string {
 	return digits
 }
 
-// shortID returns the first group of an ID, which is enough to distinguish rows.
+// shortID returns the first group of an ID, which suffices to distinguish rows.
 func shortID(id string) string {
 	short, _, _ := strings.Cut(id, "-")
 	return short

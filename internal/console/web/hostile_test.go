@@ -13,8 +13,8 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// Carriage returns must be character references, because browsers would replace them. A line feed after a start tag is
-// dropped by browsers, so it is not part of the text.
+// Carriage returns must be character references, because browsers would replace them. Browsers drop a line feed after a
+// start tag, so it is not part of the text.
 func TestTextsReachTheBrowserByteForByte(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)
@@ -54,7 +54,6 @@ func TestCopiedCommandsSendTheBody(t *testing.T) {
 	}
 }
 
-// Each inserted text must be a single shell word.
 func TestCommandsInTemplatesQuoteTexts(t *testing.T) {
 	commands, actions := regexp.MustCompile(`<code>tendril [^\n]*?</code>`), regexp.MustCompile(`\{\{[^}]*\}\}`)
 	eachTemplate(t, func(name, text string) {

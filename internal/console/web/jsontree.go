@@ -50,8 +50,8 @@ type treeReader struct {
 	cut     bool // something was omitted
 }
 
-// treeOf returns at most [maxTreeNodes] values on [maxTreeDepth] levels, and whether they are the whole document. The
-// tree is nil if text is not a JSON document.
+// treeOf returns at most [maxTreeNodes] values on [maxTreeDepth] levels. whole reports whether they are the whole
+// document. The tree is nil if text is not a JSON document.
 func treeOf(text string) (tree *jsonNode, whole bool) {
 	if !json.Valid([]byte(text)) {
 		return nil, false
@@ -141,7 +141,6 @@ func (r *treeReader) skip() {
 	}
 }
 
-// jsonText keeps letters and escapes unprintable characters.
 func jsonText(text string) string {
 	out := new(bytes.Buffer)
 	encoder := json.NewEncoder(out)

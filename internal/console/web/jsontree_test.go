@@ -9,7 +9,6 @@ import (
 	"tendril/internal/console"
 )
 
-// outline shows the members of each value in brackets.
 func (n *jsonNode) outline() string {
 	text := n.Text
 	if text == "" {
@@ -63,7 +62,6 @@ func TestTreeIsBounded(t *testing.T) {
 	if count != maxTreeNodes || whole || !tree.Cut || !tree.Nodes[0].Cut || len(tree.Nodes) != 1 {
 		t.Errorf("the tree has %d values and is whole: %v", count, whole)
 	}
-	// A tree with exactly the maximum number of values is complete.
 	exact := "[" + strings.TrimSuffix(strings.Repeat("1,", maxTreeNodes-1), ",") + "]"
 	if tree, whole := treeOf(exact); !whole || tree.Cut || len(tree.Nodes) != maxTreeNodes-1 {
 		t.Errorf("of %d values %d are shown", maxTreeNodes, len(tree.Nodes))

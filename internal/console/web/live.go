@@ -22,8 +22,7 @@ type found struct{ screen *screen }
 // ServeHTTP does nothing: the multiplexer has already set the path values.
 func (found) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
-// live streams one page: GET /live?at=/queues/jobs. Each event is the part of the page between header and footer, sent
-// whenever it changes.
+// live streams one page: GET /live?at=/queues/jobs. Each event is the part of the page between header and footer.
 func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	at, sc := s.find(r, r.URL.Query().Get("at"))
 	if sc == nil || sc.still {
@@ -67,7 +66,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find returns the screen at path, or nil if there is none.
+// find returns nil if there is no screen at path.
 func (s *Site) find(r *http.Request, path string) (*http.Request, *screen) {
 	u, err := url.Parse(ownPath(path))
 	if err != nil {
@@ -93,7 +92,6 @@ type stream struct {
 	sent time.Time
 }
 
-// send omits an unchanged part.
 func (s *stream) send(part []byte) error {
 	if bytes.Equal(part, s.last) {
 		return s.alive()
@@ -104,7 +102,6 @@ func (s *stream) send(part []byte) error {
 	return s.write(console.AppendEvent(event, int64(s.id), part))
 }
 
-// alive sends a comment if the stream has been silent for a while.
 func (s *stream) alive() error {
 	if time.Since(s.sent) < aliveEvery {
 		return nil

@@ -13,7 +13,6 @@ import (
 
 var liveAddress = regexp.MustCompile(`hx-sse:connect="([^"]*)"`)
 
-// stream returns the data of the first event.
 func (s *site) stream(address string) string {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
@@ -39,7 +38,7 @@ func (s *site) stream(address string) string {
 	return strings.Join(part, "\n")
 }
 
-// The address of each page in the table of screens has two parameters, one of them with an ampersand.
+// The address of each page has two parameters, so it contains an ampersand.
 func TestLiveUpdatesAskForTheWholeAddressOfEveryPage(t *testing.T) {
 	s := newSite(t)
 	id := s.dead("a", "no", "one")[0]

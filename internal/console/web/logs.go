@@ -52,7 +52,7 @@ func (v *visit) logs() (any, error) {
 	return page, err
 }
 
-// processes returns the processes of the shown instances, starting with tendril itself.
+// processes starts with tendril itself.
 func (v *visit) processes() ([]string, error) {
 	names := []string{eventlog.Own}
 	statuses, err := v.statuses()

@@ -112,7 +112,7 @@ func (v *visit) message() (any, error) {
 	return page, nil
 }
 
-// maxShownBody also suits the commands: Linux limits an argument to 128 KiB.
+// maxShownBody also applies to the commands: Linux limits an argument to 128 KiB.
 const maxShownBody = 64 << 10
 
 func (s *Site) download(w http.ResponseWriter, r *http.Request) {
@@ -186,7 +186,7 @@ func (p *messagePage) Raw() string {
 
 type attempt struct{ api.Attempt }
 
-// Sign returns the outcome for the status 200, because failed functions have it, too.
+// Sign returns the outcome for the status 200, because failed functions also have it.
 func (a attempt) Sign() string {
 	if a.Status != 0 && a.Status != http.StatusOK {
 		return "HTTP " + strconv.Itoa(a.Status)

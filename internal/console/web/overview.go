@@ -39,7 +39,7 @@ type overview struct {
 	Subject api.KnownInstance
 }
 
-// attention is a health cause. Most is the most frequent reason of dead letters; nil if unknown or hidden.
+// Most is the most frequent reason of dead letters; nil if unknown or hidden.
 type attention struct {
 	health.Cause
 	Most *api.ReasonGroup
@@ -87,7 +87,6 @@ func (v *visit) overview() (any, error) {
 	return o, nil
 }
 
-// attention returns the health causes, worst first.
 func (v *visit) attention(h *health.Report) (all []attention) {
 	if h == nil {
 		return nil
@@ -121,7 +120,8 @@ func (v *visit) ranges() (chosen string, links []choice) {
 	return chosen, links
 }
 
-// problems returns the problems of all shown instances, newest first. It combines those with the same queue and reason.
+// problems returns the problems of all shown instances, newest first. It combines problems with the same queue and
+// reason.
 func (v *visit) problems() (all []api.Problem, err error) {
 	if v.fleet == nil {
 		return v.status.Problems, nil
@@ -145,7 +145,7 @@ func (v *visit) problems() (all []api.Problem, err error) {
 	return all, err
 }
 
-// queueRows returns the queues with the counts of this instance. Queues with a worker come first.
+// queueRows returns this instance's queues, those with a worker first.
 func (v *visit) queueRows() []queueRow { return v.queueRowsOf(&v.status) }
 
 func (v *visit) queueRowsOf(st *api.Status) []queueRow {

@@ -12,7 +12,7 @@ import (
 
 var scalingScreens = []screen{{path: "/scaling", entry: "Scaling", view: "scaling", load: (*visit).scaling, fleet: true}}
 
-// scalingPage has no Scaling if the size is fixed. The decisions are then only advice.
+// Scaling is nil if the size is fixed. The decisions are then only advice.
 type scalingPage struct {
 	Scaling *api.Scaling
 	api.ScaleDecisions

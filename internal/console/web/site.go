@@ -39,7 +39,7 @@ type screen struct {
 	path  string // without the method
 	entry string
 	view  string
-	// load returns the data of the template, read from the API.
+	// load reads the template's data from the API.
 	load func(*visit) (any, error)
 	// fleet screens show all instances, or the one in the URL.
 	fleet bool
@@ -71,7 +71,7 @@ func Actions() (paths []string) {
 	return paths
 }
 
-// entries are the entries of the navigation. [frame.Counts] has the numbers displayed with them.
+// [frame.Counts] has the numbers displayed with the entries.
 var entries = []entry{
 	{"Overview", "/", "o"},
 	{"Queues", "/queues", "q"},
@@ -86,7 +86,7 @@ var entries = []entry{
 	{"Logs", "/logs", "l"},
 }
 
-// entry is opened by typing g and then Key.
+// Typing g and then Key opens the entry.
 type entry struct{ Label, Path, Key string }
 
 // New returns a site.
@@ -148,7 +148,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
 		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
-	// With no-referrer, browsers would send "Origin: null" with forms, as pages of other sites can.
+	// With no-referrer, browsers would send "Origin: null" with forms, as other sites' pages can.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	s.mux.ServeHTTP(w, r)
@@ -162,7 +162,7 @@ func (s *Site) answer(w http.ResponseWriter, v *visit) {
 	s.show(w, v)
 }
 
-// movedError means that another page of the site shows what was requested.
+// movedError redirects to another page of the site that shows the requested content.
 type movedError struct{ to string }
 
 func (e *movedError) Error() string { return "moved to " + e.to }
@@ -182,7 +182,7 @@ func (s *Site) show(w http.ResponseWriter, v *visit) {
 	s.buffers.Put(page)
 }
 
-// render executes a part of the page: "page" for all of it, "live" for the part that the stream replaces.
+// part is "page" for the whole page, or "live" for the part that the stream replaces.
 func (s *Site) render(v *visit, part string) (*bytes.Buffer, error) {
 	if err := v.load(); err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.B
 	if bytes.IndexByte(page.Bytes(), '\r') < 0 {
 		return page, nil
 	}
-	// Browsers turn carriage returns (from external text) into line feeds unless they are character references.
+	// Browsers turn carriage returns into line feeds unless they are character references.
 	escaped := bytes.ReplaceAll(page.Bytes(), []byte("\r"), []byte("&#13;"))
 	page.Reset()
 	page.Write(escaped)

@@ -27,16 +27,15 @@ import (
 	"tendril/queue"
 )
 
-// site is a site under test; its requests have the owner's token.
+// Requests to site have the owner's token.
 type site struct {
 	*testing.T
-	broker *broker.Broker
-	server *httptest.Server
-	client *http.Client
-	status api.Status
-	paused map[string]string
-	tasks  api.TasksStatus
-	// history is initially empty.
+	broker      *broker.Broker
+	server      *httptest.Server
+	client      *http.Client
+	status      api.Status
+	paused      map[string]string
+	tasks       api.TasksStatus
 	history     console.History
 	runs        []api.TaskRun
 	settings    api.Configuration
@@ -55,7 +54,6 @@ type site struct {
 
 const ownersToken = "a-token-for-tests"
 
-// hostile combines markup, template syntax, a script and a URL.
 const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(2)>{{.}}javascript:alert(3)`
 
 func newSite(t *testing.T) *site { return newSiteWith(t, console.Access{}) }
@@ -204,7 +202,6 @@ func (s *site) get(path string) string {
 	return page
 }
 
-// post submits a form and returns the page after the redirect.
 func (s *site) post(path string, form url.Values) string {
 	s.Helper()
 	status, page, resp := s.do("POST", path, form)
@@ -476,7 +473,6 @@ func TestAssetsMayBeKeptForEver(t *testing.T) {
 	}
 }
 
-// The test compares each file with its checksum.
 func TestThirdPartyFilesAreThoseOfTheList(t *testing.T) {
 	list, err := os.ReadFile("third_party/SHA256SUMS")
 	if err != nil {
@@ -512,7 +508,6 @@ func TestThirdPartyFilesAreThoseOfTheList(t *testing.T) {
 	}
 }
 
-// The fuzz test inserts external text in every place that displays it.
 func FuzzMessageIsNeverMarkup(f *testing.F) {
 	f.Add(hostile, hostile)
 	f.Add(`{"a": "</pre><script>"}`, "x\x00y")
@@ -572,7 +567,6 @@ func hostileTreePage(t *testing.T, body, reason string) *messagePage {
 	return page
 }
 
-// hostileDeadPage has external text in every field.
 func hostileDeadPage(body, reason string) *deadPage {
 	page := &deadPage{Queue: reason, Queues: []choice{{Label: reason, Path: "/dead?" + deadFilter{Match: body}.query(reason)},
 		{Label: body, Path: "/dead"}}, Targets: []string{reason}, Filter: deadFilter{Match: body, Attribute: reason,
@@ -584,7 +578,7 @@ func hostileDeadPage(body, reason string) *deadPage {
 	return page
 }
 
-// checkMarkup fails if the page has elements or attributes that are not in the templates, as a browser would parse it.
+// checkMarkup parses the page like a browser, and fails if it has elements or attributes that are not in the templates.
 func checkMarkup(t *testing.T, view, page string) {
 	t.Helper()
 	if strings.Count(page, "<script") != 1 || strings.Contains(page, "<img src=x") {

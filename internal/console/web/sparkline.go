@@ -13,7 +13,7 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// curvesFor is how long curves are reused. New points appear every five seconds.
+// curvesFor is shorter than the five seconds between new points.
 const curvesFor = 2 * time.Second
 
 // recentCurves caches the curves of the last 15 minutes. All live pages can share them, because they are public.

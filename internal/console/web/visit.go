@@ -23,14 +23,13 @@ type visit struct {
 	api    *api.Client
 	now    time.Time
 
-	status api.Status
-	caller api.Caller
-	fleet  *fleetView // nil unless the screen can show several instances and there are several
-	result *result
-	title  string // defaults to the name of the entry
-	entry  string // navigation entry; defaults to the screen's
-	Data   any
-	// streamed means that the visit is an update of a live page.
+	status   api.Status
+	caller   api.Caller
+	fleet    *fleetView // nil unless the screen can show several instances and there are several
+	result   *result
+	title    string // defaults to the name of the entry
+	entry    string // navigation entry; defaults to the screen's
+	Data     any
 	streamed bool
 }
 
@@ -108,11 +107,11 @@ func (v *visit) with(name, value string) string {
 	return v.r.URL.EscapedPath() + "?" + query.Encode()
 }
 
-// result is the result of an action, shown once on the following page.
+// result is an action's result, shown once on the following page.
 type result struct {
 	Done, Failed, Hint string
 	Request            string
-	// Form is the rejected form, whose input the page shows again.
+	// Form is the rejected form, whose input is shown again.
 	Form  *refusedForm
 	until time.Time
 }
@@ -123,7 +122,6 @@ type refusedForm struct {
 	Values url.Values
 }
 
-// maxKept limits the size of a rejected form, in bytes.
 const maxKept = 1 << 20
 
 // refusedForm returns nil if the input is too large to keep.
@@ -155,7 +153,7 @@ func invalid(field, message string) error {
 	return &fieldError{field, api.BadRequest(message, "")}
 }
 
-// results holds pending results by caller. They are not in cookies, because any port of the host could set those.
+// Pending results are not in cookies, because any port of the host could set those.
 type results struct {
 	mu    sync.Mutex
 	byWho map[string]*result
@@ -206,8 +204,7 @@ func parseForm(w http.ResponseWriter, r *http.Request) error {
 // maxBodyOfForm is enough for a message of the maximum size with every byte escaped.
 const maxBodyOfForm = 4 << 20
 
-// perform runs an action and redirects the browser to the page that the form names, or after an error to the form's
-// page.
+// perform runs an action and redirects the browser to the page named in the form, or after an error to the form's page.
 func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 	err := parseForm(w, r)
 	v := newVisit(s, nil, r)

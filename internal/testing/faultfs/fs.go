@@ -55,7 +55,6 @@ func (p pendingWrite) apply(content []byte) []byte {
 	return content
 }
 
-// Calls that change a file are counted.
 func (f *FS) before(op, path string) int32 {
 	f.deciding.Lock()
 	defer f.deciding.Unlock()
@@ -73,7 +72,6 @@ func (f *FS) note(path string, w pendingWrite) {
 	s.pending = append(s.pending, w)
 }
 
-// The caller must hold the lock.
 func (f *FS) shadow(path string) *shadow {
 	s := f.disk[path]
 	if s == nil {
@@ -83,7 +81,7 @@ func (f *FS) shadow(path string) *shadow {
 	return s
 }
 
-// The content of a file that already exists counts as synced.
+// The content of an existing file counts as synced.
 func (f *FS) opening(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,8 +109,8 @@ func (f *FS) synced(path string) {
 	s.pending = nil
 }
 
-// PowerFailure copies a directory as it would be after a power failure. Each unsynced write survives with probability
-// keep, and one in eight of those only partially. Only existing files that SQLite opened are copied.
+// PowerFailure copies a directory to its state after a power failure. Each unsynced write survives with probability
+// keep; one in eight survivors is partial. Only existing files that SQLite opened are copied.
 func (f *FS) PowerFailure(t testing.TB, from, to string, keep float64, r *rand.Rand) {
 	t.Helper()
 	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) {
@@ -126,14 +124,14 @@ func (f *FS) PowerFailure(t testing.TB, from, to string, keep float64, r *rand.R
 	})
 }
 
-// Kill copies a directory as it would be after the process was killed: all writes survive.
+// Kill copies a directory to its state after the process was killed: all writes survive.
 func (f *FS) Kill(t testing.TB, from, to string) {
 	t.Helper()
 	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) { return w, true })
 }
 
-// The pending writes that left returns survive. Files are processed in the order of their names, so that a seed gives
-// reproducible results.
+// crash keeps the pending writes that left returns. Files are processed in the order of their names, so that a seed
+// gives reproducible results.
 func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendingWrite, bool)) {
 	t.Helper()
 	f.mu.Lock()
@@ -190,7 +188,7 @@ func (f *FS) SetFail(fail func(op, path string, n int) int32) {
 // library's memory, and functions are called through pointers. Only opening and the methods that change a file are
 // replaced.
 
-// Calls pass on only C addresses, which lead to file systems and open files.
+// SQLite passes only C addresses, which these maps resolve.
 var registered struct {
 	sync.Mutex
 	systems map[uintptr]system
@@ -198,7 +196,7 @@ var registered struct {
 	methods map[uintptr]uintptr // original method table to its replacement
 }
 
-// The open function is that of the file system below.
+// open is the function of the underlying file system.
 type system struct {
 	fs   *FS
 	open uintptr
@@ -218,8 +216,8 @@ type (
 	syncFunc  = func(tls *libc.TLS, file uintptr, flags int32) int32
 )
 
-// pointer converts a Go function to a C function pointer, function does the reverse, and at returns the structure at
-// an address.
+// pointer converts a Go function to a C function pointer, function does the reverse, and at returns the structure at an
+// address.
 func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
 
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintptr }{p})) }
@@ -232,8 +230,8 @@ func New(t testing.TB) *FS {
 	return register(t, 0)
 }
 
-// NewDefault registers a new file system as SQLite's default for the duration of a test. Tests that use SQLite must
-// not run in parallel.
+// NewDefault registers a new file system as SQLite's default for the duration of a test. Tests that use SQLite must not
+// run in parallel.
 func NewDefault(t testing.TB) *FS {
 	t.Helper()
 	return register(t, 1)
@@ -309,7 +307,7 @@ func faultOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr)
 	return rc
 }
 
-// The copy of the method table contains this package's methods. The caller must hold the lock.
+// replaceMethods copies the method table and inserts this package's methods. The caller must hold the lock.
 func replaceMethods(tls *libc.TLS, original uintptr) uintptr {
 	if p := registered.methods[original]; p != 0 {
 		return p

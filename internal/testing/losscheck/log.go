@@ -26,7 +26,7 @@ func (l *Log) Sending(key string) {
 // Sent records that a send was acknowledged.
 func (l *Log) Sent(key string) { l.update(key, func(m *message) { m.sent = true }) }
 
-// Deleting records that a message is about to be deleted or processed, and so may disappear.
+// Deleting records that a message is about to be deleted or processed, so it may disappear.
 func (l *Log) Deleting(key string) { l.update(key, func(m *message) { m.deleting = true }) }
 
 // Deleted records that a queue with durable deletes acknowledged a delete.
@@ -69,8 +69,8 @@ func (l *Log) Snapshot() *Log {
 	return copied
 }
 
-// AddAttempts adds the requests made since a snapshot, but not their acknowledgements, because a crash may have
-// undone them.
+// AddAttempts adds the requests made since a snapshot, but not their acknowledgements, because a crash may have undone
+// them.
 func (l *Log) AddAttempts(later *Log) {
 	for key, m := range later.Snapshot().messages {
 		if m.sending {

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience is the maximum time to wait for a text or for the exit of a program.
+// Patience is the maximum wait for a text or for a program's exit.
 const Patience = 30 * time.Second
 
-// Terminal is a terminal of 80 × 24 characters and its output.
+// Terminal is a terminal of 80 × 24 characters.
 type Terminal struct {
 	t        *testing.T
 	keyboard *os.File // where keys are typed

@@ -76,7 +76,6 @@ func (a *app) probe(l *life) error {
 	return nil
 }
 
-// A POST fails while the app is down.
 func (a *app) post(ctx context.Context, l *life, m *queue.Message) queue.Result {
 	key := keyOf(m)
 	if l.frozen() != nil {
@@ -131,7 +130,6 @@ func (a *app) answer(ctx context.Context, l *life, key string, attempt int) queu
 	return queue.Result{Outcome: queue.Done, Status: 200}
 }
 
-// The key of a message is its body, that of a scheduled run its task and time.
 func keyOf(m *queue.Message) string {
 	if run := queue.ParseRun(m); run.Named() {
 		return runKey(run)

@@ -39,7 +39,7 @@ const (
 	bugLoseLog         bug = "the disk loses the log at a power failure"
 )
 
-// operating returns a setting of a plan: operations on three daemons, at times without faults.
+// operating schedules operations on three daemons at times without faults.
 func operating(all ...operation) func(*plan) {
 	return func(p *plan) {
 		p.Daemons, p.Messages = 3, 400
@@ -50,7 +50,6 @@ func operating(all ...operation) func(*plan) {
 	}
 }
 
-// The world breaks each promise once, and the oracle must report it.
 func TestTheOracleFindsBugs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the bugs are the test's own, and take 50 runs on one processor: not with -short")

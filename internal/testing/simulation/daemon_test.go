@@ -12,7 +12,6 @@ import (
 	"tendril/queue"
 )
 
-// A daemon has its own clock.
 type daemon struct {
 	w     *world
 	index int
@@ -28,7 +27,7 @@ type daemon struct {
 	setAt          time.Time
 }
 
-// A life is a process of a daemon, from its start to its exit.
+// A life is one process of a daemon.
 type life struct {
 	*daemon
 	number    int
@@ -44,12 +43,11 @@ type life struct {
 	parts                    sync.WaitGroup
 	workerErr                error
 
-	// receipts contains the receipt handles of the posted messages. The oracle's lock guards both.
+	// receipts contains the receipt handles of posted messages. The oracle's lock guards posts and receipts.
 	posts    int
 	receipts map[string]bool
 }
 
-// first is false if the receive was posted before.
 func (l *life) posted(receipt string) (first bool) {
 	first = !l.receipts[receipt]
 	l.receipts[receipt] = true
@@ -67,7 +65,7 @@ func (d *daemon) running() *life {
 	return d.life
 }
 
-// The number in [0,1) depends only on the plan, the daemon and the time.
+// random returns a number in [0,1) that depends only on the plan, the daemon and the time.
 func (d *daemon) random() float64 { return d.w.plan.roll("random", d.index, d.w.now()) }
 
 func (d *daemon) wall() time.Time {
@@ -76,7 +74,7 @@ func (d *daemon) wall() time.Time {
 	return time.Now().Add(d.offset).Round(0)
 }
 
-// Decisions may be a second old, so latest is the latest time that the clock has shown since.
+// latest returns the latest time the clock has shown within a second, because decisions may be that old.
 func (d *daemon) latest() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,7 +85,7 @@ func (d *daemon) latest() time.Time {
 	return time.Now().Add(offset).Round(0)
 }
 
-// The offset is from the true time.
+// ahead is relative to the true time.
 func (d *daemon) setClock(ahead time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -174,7 +172,6 @@ func (l *life) startTasks(ctx context.Context, way *link, name string) {
 
 func (l *life) name() string { return string(rune('a'+l.index)) + string(rune('0'+l.number%10)) }
 
-// All that the process still holds is lost.
 func (d *daemon) end() *life {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -183,7 +180,6 @@ func (d *daemon) end() *life {
 	return l
 }
 
-// After kill -9, nothing that the process does has an effect.
 func (d *daemon) killNow() bool {
 	l := d.end()
 	if l == nil {
@@ -198,7 +194,6 @@ func (d *daemon) killNow() bool {
 	return true
 }
 
-// The process drains within its time limit.
 func (d *daemon) stopNow() bool {
 	l := d.end()
 	if l == nil {
@@ -238,7 +233,7 @@ func (d *daemon) resume() {
 	}
 }
 
-// frozen returns an error if the process was killed during the pause.
+// frozen waits until the end of a pause. It returns an error if the process was killed meanwhile.
 func (l *life) frozen() error {
 	l.mu.Lock()
 	goesOn := l.goesOn

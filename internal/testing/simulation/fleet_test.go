@@ -87,8 +87,8 @@ func (f *follower) keep(text string) error {
 	return nil
 }
 
-// The kept state applies if the registry does not answer in time. The first daemon to start stores its app as the
-// first version. A daemon whose settings are contradictory does not start.
+// adopt applies the stored state if the registry does not answer in time. The first daemon to start stores its app as
+// the first version. A daemon whose settings are contradictory does not start.
 func (f *follower) adopt(ctx context.Context) {
 	defer close(f.adopted)
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -119,7 +119,6 @@ func (f *follower) adopt(ctx context.Context) {
 	f.apply()
 }
 
-// follow takes part in the fleet until ctx ends.
 func (f *follower) follow(ctx context.Context) {
 	select {
 	case <-f.adopted:
@@ -145,7 +144,7 @@ func (f *follower) follow(ctx context.Context) {
 	_ = f.member.Leave(leaving)
 }
 
-// revision is what the leader's lease announces.
+// revision returns the revision announced in the leader's lease.
 func (f *follower) revision() int64 {
 	if f == nil || f.w.bug == bugSilentLeader {
 		return 0
@@ -175,7 +174,6 @@ func (f *follower) record() instances.Record {
 	return r
 }
 
-// apply applies the latest state.
 func (f *follower) apply() {
 	f.applying.Lock()
 	defer f.applying.Unlock()
@@ -191,7 +189,6 @@ func (f *follower) apply() {
 	f.rollouts.Apply()
 }
 
-// learn records which versions the daemon knows to be withdrawn.
 func (f *follower) learn(app *instances.App) {
 	f.fleetMu.Lock()
 	defer f.fleetMu.Unlock()
@@ -209,7 +206,7 @@ func (f *follower) learn(app *instances.App) {
 	}
 }
 
-// runsWithdrawn reports whether the daemon runs a version that it knew to be withdrawn before now.
+// runsWithdrawn reports whether the daemon runs a version that it already knew to be withdrawn.
 func (f *follower) runsWithdrawn() (version int, withdrawn bool) {
 	if f == nil {
 		return 0, false
@@ -221,7 +218,7 @@ func (f *follower) runsWithdrawn() (version int, withdrawn bool) {
 	return version, known && time.Since(at) > 0
 }
 
-// setPause sets a source's reason to pause the worker; "" ends it.
+// setPause sets a source's reason to pause the worker; "" ends the pause.
 func (f *follower) setPause(source int, reason string) {
 	f.pausing.Lock()
 	defer f.pausing.Unlock()
@@ -244,7 +241,7 @@ func (f *follower) setPause(source int, reason string) {
 	}
 }
 
-// paused reports whether the queue was paused before now.
+// paused reports whether the queue was already paused.
 func (f *follower) paused() bool {
 	if f == nil {
 		return false
@@ -258,12 +255,11 @@ func (f *follower) rejects(settings string) bool {
 	return strings.HasSuffix(settings, fmt.Sprintf("not on %d", f.index))
 }
 
-// keeps reports whether the daemon goes on with other settings than those of a rollback, because it was away when they
-// were in force before and rejects them (decision 0154).
+// keeps reports whether the daemon ignores the settings of a rollback, because it rejects them. That is possible if it
+// was away when they were last in force (decision 0154).
 func (f *follower) keeps(s *instances.Settings) bool { return s.RolledBack != "" && f.rejects(s.Text) }
 
-// applySettings applies settings after up to three seconds. In a batch, it takes up to ten seconds more to restart the
-// app.
+// Settings take up to three seconds to apply. In a batch, restarting the app takes up to ten more.
 func (f *follower) applySettings(ctx context.Context, s *instances.Settings) error {
 	if s.Rollout != nil {
 		f.w.oracle.switching(f, settingsName(s.Revision), true)
@@ -283,26 +279,21 @@ func (f *follower) applySettings(ctx context.Context, s *instances.Settings) err
 	return nil
 }
 
-// The version does not start on this daemon.
 func (f *follower) run(v *instances.AppVersion) {
 	f.version.Store(int64(v.Number))
 	f.digest.Store(v.Digest)
 	f.w.note("daemon %d runs version %d, %s", f.index, v.Number, v.Digest)
 }
 
-// breaks reports whether a version does not start on the daemon.
 func (f *follower) breaks(v *instances.AppVersion) bool {
 	return strings.HasPrefix(v.Digest, string(deployBroken)) ||
 		strings.HasPrefix(v.Digest, string(deployBrokenOnOne)) && strings.HasSuffix(v.Digest, fmt.Sprintf(" on %d", f.index))
 }
 
-// Running implements [instances.RolloutApp].
 func (f *follower) Running() int { return int(f.version.Load()) }
 
-// Hold implements [instances.RolloutApp].
 func (f *follower) Hold(reason string) { f.setPause(byRollout, reason) }
 
-// Abort implements [instances.RolloutApp].
 func (f *follower) Abort(context.Context) {
 	f.fleetMu.Lock()
 	defer f.fleetMu.Unlock()
@@ -311,8 +302,7 @@ func (f *follower) Abort(context.Context) {
 	}
 }
 
-// Deploy implements [instances.RolloutApp]. It takes 2 to 17 seconds. The last fifth of the time is after the switch,
-// when the deployment can no longer be aborted.
+// Deploy takes 2 to 17 seconds. In the last fifth, after the switch, the deployment can no longer be aborted.
 func (f *follower) Deploy(ctx context.Context, v *instances.AppVersion) error {
 	if _, _, err := f.way.call(ctx, "fetch", true, fetchNothing); err != nil {
 		return fmt.Errorf("%w: %w", instances.ErrDeployLater, err)

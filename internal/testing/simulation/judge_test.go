@@ -54,7 +54,6 @@ func (o *oracle) judge(healedAt time.Time) {
 	o.judgeRuns(healedAt)
 }
 
-// A dead letter needs a reason and the configured number of receives.
 func (o *oracle) judgeDead(m *message, receives int) {
 	p := o.w.plan
 	if m.redriven == 0 && receives != p.MaxReceives {
@@ -64,14 +63,14 @@ func (o *oracle) judgeDead(m *message, receives int) {
 		return
 	}
 	o.figures.Innocent++
-	// If released receives count, a failing message at the head of a group may cost the messages behind it receives.
+	// If released receives count, a message that fails at the head of a group may cost the messages behind it receives.
 	if m.failures+m.charges+m.excuses < p.MaxReceives && (!p.FIFO || p.Embedded) && m.redriven == 0 {
 		o.violate("%s is in the dead-letter queue without a cause: %d attempts failed, %d receives were lost: %v", m.key,
 			m.failures, m.charges+m.excuses, m.why)
 	}
 }
 
-// Every run that was due while the environment was running must be enqueued.
+// judgeRuns checks that every run due while the environment was running was enqueued.
 func (o *oracle) judgeRuns(healedAt time.Time) {
 	if !o.w.plan.Tasks {
 		return

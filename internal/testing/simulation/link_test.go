@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// Calls and responses can get lost on a link, and the oracle observes all calls.
+// A link loses calls and responses. The oracle observes all calls.
 type link struct {
 	w      *world
 	daemon int   // index of the daemon; for the producer, the number of daemons
@@ -33,7 +33,6 @@ var (
 	_ leader.Store        = (*link)(nil)
 )
 
-// Calls by a killed process fail with errKilled.
 var errKilled = errors.New("the process was killed")
 
 type trouble struct {
@@ -53,7 +52,7 @@ func (l *link) ordinal(at time.Duration, action string) int {
 	return l.same[action]
 }
 
-// The faults depend only on the caller, the action and the time.
+// draw derives faults only from the caller, the action and the time.
 func (l *link) draw(action string, ofRegistry bool) (t trouble) {
 	w, at := l.w, l.w.now()
 	n := l.ordinal(at, action)
@@ -98,7 +97,7 @@ func (l *link) draw(action string, ofRegistry bool) (t trouble) {
 	return t
 }
 
-// applied reports whether the call reached the broker, whether or not it returns an error.
+// applied reports whether the call reached the broker, even if an error is returned.
 func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	do func(context.Context, *broker.Broker) error) (applied, slow bool, err error) {
 	ctx, cancel := l.whileAlive(ctx)
@@ -136,7 +135,7 @@ func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	return true, t.slow, err
 }
 
-// The context is also canceled when the daemon is killed.
+// whileAlive also cancels the context when the daemon is killed.
 func (l *link) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if l.life == nil {
@@ -153,7 +152,7 @@ func (l *link) ended(ctx context.Context) error {
 	return &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
 }
 
-// frozen returns an error if the daemon was killed during the pause.
+// frozen waits until the end of a pause. It returns an error if the daemon was killed meanwhile.
 func (l *link) frozen() (waited bool, err error) {
 	if l.life == nil {
 		return false, nil
@@ -197,7 +196,7 @@ func (l *link) Receive(ctx context.Context, req queue.ReceiveRequest) (msgs []qu
 	return msgs, nil
 }
 
-// If the call fails, the messages are excused.
+// settle excuses the messages if the call is slow or fails.
 func (l *link) settle(ctx context.Context, action string, receipts []string,
 	do func(context.Context, *broker.Queue) []error) []error {
 	var errs []error
@@ -303,7 +302,7 @@ func (l *link) Swap(ctx context.Context, name string, old, next queue.Lease) (wo
 	return won && err == nil, now, err
 }
 
-// With bugLeadTwice, each daemon has a lease of its own, which allows two leaders.
+// With bugLeadTwice, each daemon has its own lease, so there can be two leaders.
 func (l *link) leaseName(name string) string {
 	if l.w.bug == bugLeadTwice {
 		return fmt.Sprint(name, l.daemon)

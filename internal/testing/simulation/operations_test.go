@@ -12,14 +12,14 @@ import (
 	"tendril/internal/instances"
 )
 
-// An operator makes the change on all daemons.
+// An operation is a change by an operator.
 type operation struct {
 	Kind operationKind `json:"kind"`
 	At   time.Duration `json:"at"`
 	// On is the daemon that rejects the settings or does not start the version.
 	Daemon int `json:"daemon"`
 	On     int `json:"on,omitempty"`
-	// Batch is the size of the batches in which a deployment or settings reach the daemons; 0 means all at once.
+	// Batch is the number of daemons that change at once; 0 means all.
 	Batch int `json:"batch,omitempty"`
 }
 
@@ -45,17 +45,15 @@ var operationKinds = []operationKind{pauseQueue, resumeQueue, setSettings, setRe
 	abortDeployment}
 
 const (
-	// followWithin is how long an instance may take to learn of a change while nothing is faulty, according to
-	// docs/fleet.md.
+	// followWithin is the maximum delay of a change without faults, according to docs/fleet.md.
 	followWithin = 30 * time.Second
-	// rolloutTimeout limits each batch. settleWithin is how long a rollout may take in total, including its rollback.
+	// rolloutTimeout limits each batch, settleWithin a whole rollout with its rollback.
 	rolloutTimeout = 2 * time.Minute
 	settleWithin   = 20 * time.Minute
-	// joinWithin is how long an instance may need until the leader knows its version.
+	// joinWithin is the time after which the leader knows a new instance's version.
 	joinWithin = 25 * time.Second
 )
 
-// Some operations follow each other closely.
 func drawOperations(r *rand.Rand, p *plan, n int) (all []operation) {
 	for len(all) < n {
 		at := time.Duration(r.Int64N(int64(p.Length) * 9 / 10)).Truncate(time.Millisecond)
@@ -77,7 +75,7 @@ func drawOperations(r *rand.Rand, p *plan, n int) (all []operation) {
 	return all
 }
 
-// Without faults, each change but the first of two close ones must take effect.
+// Without faults, operate checks that each change takes effect unless another one follows within a minute.
 func (w *world) operate() {
 	for i := range w.plan.Operations {
 		op := &w.plan.Operations[i]
@@ -175,8 +173,8 @@ func settingsName(revision int64) string { return fmt.Sprintf("the settings of r
 
 func fetchNothing(context.Context, *broker.Broker) error { return nil }
 
-// Once the daemons have settled after all faults, the queue is resumed, settings that all accept are set, and the
-// daemons settle again.
+// After the daemons have settled, settleFleet resumes the queue and sets settings that all accept, and the daemons
+// settle again.
 func (w *world) settleFleet() {
 	w.awaitSettled()
 	for i, op := range []operation{{Kind: resumeQueue}, {Kind: setSettings}} {
@@ -196,7 +194,6 @@ func (w *world) settleFleet() {
 	w.awaitSettled()
 }
 
-// All daemons must apply the last confirmed change.
 func (w *world) awaitFollowers() {
 	want := w.oracle.revision()
 	took := w.await(followWithin, func(f *follower) string {
@@ -208,7 +205,6 @@ func (w *world) awaitFollowers() {
 	w.oracle.converged(took)
 }
 
-// No rollout is in progress, and all daemons run the current version with the same settings.
 func (w *world) awaitSettled() {
 	w.await(settleWithin, func(f *follower) string {
 		now, _ := f.state.Current()
@@ -237,7 +233,7 @@ func (w *world) awaitSettled() {
 	}
 }
 
-// lacks returns "" for a daemon that has all; await reports how long that took.
+// lacks returns "" once a daemon meets the condition. await returns the time until all daemons do.
 func (w *world) await(limit time.Duration, lacks func(*follower) string) time.Duration {
 	for began := time.Now(); ; sleep(context.Background(), 100*time.Millisecond) {
 		missing := ""
@@ -287,7 +283,7 @@ func (w *world) finished(_ context.Context, now *instances.App, v *instances.App
 	}
 }
 
-// A fault may have hidden a daemon's reports.
+// disturbed reports whether a fault may have hidden a daemon's reports.
 func (w *world) disturbed(since time.Time) bool {
 	for i := range w.plan.Faults {
 		f := &w.plan.Faults[i]
@@ -300,7 +296,6 @@ func (w *world) disturbed(since time.Time) bool {
 	return false
 }
 
-// The operator knows the change to be stored.
 func (o *oracle) confirmed(revision int64, kind operationKind) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -317,7 +312,7 @@ func (o *oracle) revision() int64 {
 	return o.desired
 }
 
-// No daemon may return to an older state, not even in its next life.
+// No daemon may return to an older state, not even after a restart.
 func (o *oracle) applied(f *follower, revision int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -342,15 +337,15 @@ type rollout struct {
 	switching map[*follower]bool // daemons that are switching to it
 }
 
-// The write that starts a rollout may be repeated, or its confirmation lost.
+// began records a rollout before the write is confirmed, because the write may be repeated or its confirmation lost.
 func (o *oracle) began(what string, batch int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.rollouts[what] = &rollout{began: time.Now(), batch: batch, switching: map[*follower]bool{}}
 }
 
-// At most one batch may switch at once. Daemons that started during the rollout do not belong to a batch, and a
-// leader does not wait for one that it cannot reach. isRollout is false for a return to what was current.
+// At most one batch may switch at once. Daemons that started during the rollout do not belong to a batch, and a leader
+// does not wait for an unreachable daemon. isRollout is false for a return to the previous state.
 func (o *oracle) switching(f *follower, what string, isRollout bool) {
 	o.w.note("daemon %d switches to %s", f.index, what)
 	o.mu.Lock()
@@ -384,7 +379,6 @@ func (o *oracle) ended(now *instances.App, v *instances.AppVersion) {
 	o.isGood(now)
 }
 
-// No version without a healthy instance may become the current one.
 func (o *oracle) isGood(app *instances.App) {
 	if app == nil {
 		return

@@ -12,8 +12,8 @@ import (
 	"tendril/queue"
 )
 
-// The oracle tracks every message from its send to its end. For each fault, it grants the affected messages one more
-// POST (an excuse) or one receive without an attempt (a charge).
+// The oracle tracks every message from its send to its end. For each fault, it grants the affected messages an excuse
+// (one more POST) or a charge (a receive without an attempt).
 type oracle struct {
 	w *world
 
@@ -34,7 +34,7 @@ type oracle struct {
 type figures struct {
 	Accepted, Posts, Duplicates, Excuses, DeadLettered, Innocent, Runs, Redelivered, Unknown int
 	Finished, RolledBack                                                                     int
-	// The time until all daemons had applied a change.
+	// Slowest is the longest time until all daemons had applied a change.
 	Slowest time.Duration
 }
 
@@ -82,8 +82,8 @@ type post struct {
 	got        time.Time // time of the receive
 	start, end time.Time
 	excuses    int // number of the message's excuses at the receive
-	// overlaps means that a second daemon was legitimately processing the message at about the same time. Either of
-	// them may then overwrite the other's visibility timeout.
+	// overlaps means that a second daemon was legitimately processing the message at about the same time. Each may then
+	// overwrite the other's visibility timeout.
 	overlaps bool
 }
 
@@ -131,7 +131,7 @@ func (o *oracle) sent(key string, state sendState) {
 	o.w.note("send %s: %v", key, state)
 }
 
-// One more POST of the message is permitted.
+// excuse permits one more POST of the message.
 func (o *oracle) excuse(key, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -152,14 +152,14 @@ func (o *oracle) excuseReceipt(receipt, why string) {
 	}
 }
 
-// One more receive counts towards the message's maximum.
+// charge permits one more receive without an attempt.
 func (o *oracle) charge(key, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.get(key).charges++
 }
 
-// The daemon may release all messages that it holds.
+// chargeHeld charges all messages that the daemon holds, because it may release them.
 func (o *oracle) chargeHeld(l *life) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -170,7 +170,6 @@ func (o *oracle) chargeHeld(l *life) {
 	}
 }
 
-// The daemon abandoned the messages that it held.
 func (o *oracle) left(l *life, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -181,10 +180,10 @@ func (o *oracle) left(l *life, why string) {
 	}
 }
 
-// A killed broker forgets receives that are at most this old: a fifth of a second, plus the time of the commit.
+// A killed broker forgets receives up to this age: a fifth of a second, plus the time of the commit.
 const forgetful = 500 * time.Millisecond
 
-// The queue's file may lack the receives since then.
+// The queue's file may lack receives after since.
 func (o *oracle) forgetReceives(since time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -195,7 +194,7 @@ func (o *oracle) forgetReceives(since time.Time) {
 	}
 }
 
-// The deletes since the last sync and all receives may be lost.
+// A power failure may lose all receives, and the deletes since the last sync.
 func (o *oracle) powerFailed(syncs int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -211,7 +210,6 @@ func (o *oracle) powerFailed(syncs int) {
 	}
 }
 
-// received records that a receive returned the message.
 func (o *oracle) received(l *life, got *queue.Message, visibility time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -243,7 +241,7 @@ func (o *oracle) changed(c queue.VisibilityChange) {
 	}
 }
 
-// A daemon deletes a message only after it has read the app's success.
+// A daemon may delete a message only after it has read the app's success.
 func (o *oracle) deleting(l *life, receipts []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -263,7 +261,6 @@ func (o *oracle) deleted(receipt string, syncs int) {
 	}
 }
 
-// A POST starts, which must be allowed.
 func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -314,7 +311,7 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 	return p
 }
 
-// An attempt may not come earlier after the last failure than promised.
+// checkRetry checks that the attempt does not follow the last failure earlier than promised.
 func (o *oracle) checkRetry(p *post) {
 	before := p.failed
 	if before == nil || before.overlaps || p.receives <= before.receives ||
@@ -330,7 +327,8 @@ func (o *oracle) checkRetry(p *post) {
 	}
 }
 
-// No message of the group may be in flight, and all earlier ones must be settled.
+// checkOrder checks that no other message of the group is in flight and that all earlier ones are settled, unless a
+// fault excuses it.
 func (o *oracle) checkOrder(m *message) {
 	for _, before := range o.groups[m.group] {
 		if before == m {
@@ -347,7 +345,7 @@ func (o *oracle) checkOrder(m *message) {
 	}
 }
 
-// A message is used up if it has failed at its last receive or is in the dead-letter queue.
+// usedUp reports whether the message has failed at its last receive or is in the dead-letter queue.
 func (o *oracle) usedUp(m *message) bool {
 	if m.failed != nil && m.failed.receives >= o.w.plan.MaxReceives {
 		return true
@@ -385,7 +383,7 @@ func (o *oracle) end(p *post, res *queue.Result, known bool) {
 	}
 }
 
-// The run may not be early on the daemon's clock.
+// A run must not be enqueued early according to the daemon's clock.
 func (o *oracle) enqueuing(l *life, run *queue.Run) {
 	shown := l.latest()
 	o.mu.Lock()
@@ -419,7 +417,6 @@ func (o *oracle) accepted(l *life, term int64) {
 	o.leaders[term] = l
 }
 
-// The runs of each task count from this time.
 func (o *oracle) counting(tasks map[string]queue.TaskTimes) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -436,7 +433,6 @@ func (o *oracle) skipped(e periodic.Skipped) {
 	}
 }
 
-// At most one daemon may lead at any time.
 func (o *oracle) watchLeaders(ctx context.Context) {
 	for sleep(ctx, 250*time.Millisecond) {
 		var leading []string

@@ -12,7 +12,7 @@ import (
 // A plan is derived from a seed, which also determines later random numbers. Failing plans are stored as JSON.
 type plan struct {
 	Seed uint64 `json:"seed"`
-	// Embedded means that the only daemon has the queue in its process. Otherwise, the daemons share a server.
+	// Embedded means that the queue is in the process of the only daemon. Otherwise, the daemons share a server.
 	FIFO     bool `json:"fifo"`
 	Embedded bool `json:"embedded"`
 	Daemons  int  `json:"daemons"`
@@ -23,14 +23,14 @@ type plan struct {
 	MaxReceives int `json:"max_receives"`
 
 	Visibility time.Duration `json:"visibility"`
-	// A negative value means that it is not set.
+	// ErrorVisibility is unset if negative.
 	ErrorVisibility time.Duration `json:"error_visibility"`
 	Inactivity      time.Duration `json:"inactivity"`
 	Shutdown        time.Duration `json:"shutdown"`
 	Length          time.Duration `json:"length"` // time until all faults end
 
-	// These are the shares of messages that never succeed, that fail at first, that take longer than the visibility
-	// timeout, that get no response at first, and that are delayed.
+	// Poison, Failing, Slow, Hanging and Delayed are the shares of messages that never succeed, that fail at first,
+	// that take longer than the visibility timeout, that get no response at first, and that are delayed.
 	Poison  float64 `json:"poison"`
 	Failing float64 `json:"failing"`
 	Slow    float64 `json:"slow"`
@@ -38,7 +38,7 @@ type plan struct {
 	Delayed float64 `json:"delayed"`
 
 	Tasks bool `json:"tasks"`
-	// Operations need periodic tasks, whose leader announces the changes, and a shared queue.
+	// Operations require Tasks, because the tasks' leader announces changes, and a shared queue.
 	Operations []operation `json:"operations,omitempty"`
 
 	Faults []fault `json:"faults"`
@@ -48,7 +48,7 @@ type fault struct {
 	Kind kind          `json:"kind"`
 	At   time.Duration `json:"at"`
 	For  time.Duration `json:"for"`
-	// The number of daemons stands for the producer, which has only network faults.
+	// A Daemon equal to the number of daemons is the producer, which has only network faults.
 	Daemon int     `json:"daemon"`
 	Chance float64 `json:"chance,omitempty"` // probability per call
 	// Keep is the share of unsynced writes that survive a power failure. Step is the change of a clock.
@@ -95,7 +95,7 @@ var (
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// One plan in eight has no faults, which means that no message may be repeated.
+// One plan in eight has no faults, so no message may be repeated.
 func newPlan(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 72))
 	between := func(low, high int) int { return low + r.IntN(high-low+1) }
@@ -145,12 +145,11 @@ func drawFault(r *rand.Rand, p *plan) fault {
 	return f
 }
 
-// The fault is active on the daemon at this time.
 func (f *fault) during(at time.Duration, daemon int) bool {
 	return f.Daemon == daemon && at >= f.At && at < f.At+f.For
 }
 
-// The number in [0,1) depends only on the plan and the arguments, not on the number of calls.
+// roll returns a number in [0,1) that depends only on the plan and the arguments, not on the number of calls.
 func (p *plan) roll(what ...any) float64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, p.Seed, what)

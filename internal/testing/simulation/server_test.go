@@ -51,14 +51,12 @@ func (w *world) queueName(name string) string {
 	return name
 }
 
-// The broker is nil while it is down.
 func (s *server) current() (*broker.Broker, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b, s.life
 }
 
-// The life must be the current one.
 func (s *server) alive(life int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +131,8 @@ func (s *server) stop() error {
 	return nil
 }
 
-// After a kill, all writes survive. After a power failure, the synced writes and the share keep of the others
-// survive. crash reports whether the broker was running.
+// After a kill, all writes survive. After a power failure, all synced writes and the share keep of the others survive.
+// crash reports whether the broker was running.
 func (s *server) crash(isPower bool, keep float64) bool {
 	b := s.take()
 	if b == nil {
@@ -171,7 +169,7 @@ func (s *server) crash(isPower bool, keep float64) bool {
 	return true
 }
 
-// The result is that of a file change.
+// fail returns the result of a file operation.
 func (s *server) fail(op, path string, n int) int32 {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -200,11 +198,10 @@ func (s *server) setDisk(how kind, fault int) {
 	}
 }
 
-// After a disk failure, the broker needs up to five seconds until it reopens its file, and one second until it
-// retries receives.
+// After a disk failure, the broker needs up to five seconds to reopen its file, and another second to retry receives.
 const recovers = 7 * time.Second
 
-// Since this time, the broker may have been unable to write receives; the zero time means it can.
+// diskFailing returns the time since which the broker may be unable to write receives, or zero.
 func (s *server) diskFailing() time.Time {
 	s.disk.Lock()
 	defer s.disk.Unlock()

@@ -9,7 +9,7 @@ import (
 
 const shrinkRuns = 150
 
-// shrink first removes faults and operations, then reduces all sizes. It returns a nil plan if the plan does not fail.
+// shrink removes faults and operations, then reduces all sizes. It returns a nil plan if the plan does not fail.
 func shrink(t *testing.T, fs *faultfs.FS, p *plan) (*plan, outcome) {
 	s := &shrinker{left: shrinkRuns, run: func(p *plan) outcome { return run(t, fs, p, "") }}
 	short := s.shrink(p)
@@ -48,7 +48,7 @@ func (s *shrinker) shrink(p *plan) *plan {
 	return best
 }
 
-// Elements of the list are removed while the plan still fails, half of them at a time to begin with.
+// shorten removes elements while the plan still fails, initially half of them at a time.
 func shorten[E any](s *shrinker, best *plan, list func(*plan) *[]E) *plan {
 	for size := len(*list(best)); size > 0; {
 		removed := false
@@ -89,7 +89,6 @@ func (s *shrinker) breaks(p plan) (*plan, bool) {
 
 func (p *plan) isSame(q *plan) bool { return p.String() == q.String() }
 
-// The plan can be executed.
 func (p *plan) isPossible() bool {
 	for _, f := range p.Faults {
 		if f.Daemon > p.Daemons || f.Daemon == p.Daemons && !slices.Contains(onNetwork, f.Kind) {

@@ -22,14 +22,12 @@ var (
 	seedCount = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0 means 50, and 10,000 at night; 1 shows the history")
 )
 
-// Only one goroutine runs at a time, so that goroutines that wake at the same time nearly always run in the same
-// order.
+// With one goroutine running at a time, goroutines that wake at the same time nearly always run in the same order.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1)
 	os.Exit(testpeer.Contained(m).Run())
 }
 
-// A failing plan is shortened and stored.
 func TestSeeds(t *testing.T) {
 	first, n := *firstSeed, *seedCount
 	if n == 0 {
@@ -63,7 +61,6 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// The shortest failing plan is stored as a regression test.
 func report(t *testing.T, fs *faultfs.FS, p *plan, out *outcome) {
 	t.Errorf("seed %d, history %016x:\n%s", p.Seed, digest(out.history), strings.Join(out.violations, "\n"))
 	if len(p.Faults) > 30 {
@@ -105,7 +102,6 @@ func TestKnownPlans(t *testing.T) {
 	}
 }
 
-// There are few exceptions for the history.
 func TestOneSeedIsOneHistory(t *testing.T) {
 	fs, seeds, same := faultfs.NewDefault(t), 6, 0
 	if testing.Short() {

@@ -71,7 +71,6 @@ func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
 	return out
 }
 
-// The plan is printed if the run does not end.
 func watch(p *plan) (stop func()) {
 	timer := time.AfterFunc(10*time.Minute, func() {
 		fmt.Fprintf(os.Stderr, "this plan does not end:\n%s\n", p)
@@ -96,7 +95,6 @@ func (w *world) injected(k kind) {
 	w.faults[k]++
 }
 
-// live injects the faults, ends them, drains the queue, checks the result and stops everything.
 func (w *world) live() {
 	w.startQueue()
 	for i := range w.plan.Daemons {
@@ -144,7 +142,7 @@ func (w *world) live() {
 	}
 }
 
-// The messages are spread over the length of the plan. Those of a group are sent one at a time.
+// Messages are spread over the length of the plan. Messages of a group are sent one at a time.
 func (w *world) produce(producing *sync.WaitGroup) {
 	p := w.plan
 	for g := range p.Groups {
@@ -160,7 +158,7 @@ func (w *world) produce(producing *sync.WaitGroup) {
 	}
 }
 
-// On a FIFO queue, a lost response is followed by a retry with the same deduplication ID.
+// On a FIFO queue, a send whose response is lost is retried with the same deduplication ID.
 func (w *world) sendOne(way *link, key, group string) {
 	out := queue.Outgoing{Body: key}
 	var delay time.Duration
@@ -194,7 +192,6 @@ func (w *world) sendOne(way *link, key, group string) {
 	}
 }
 
-// Faults start and end until the plan's time has passed.
 func (w *world) disturb() {
 	type event struct {
 		at  time.Duration
@@ -286,7 +283,6 @@ func (w *world) finish(f *fault) {
 	}
 }
 
-// The broker stops with a kill or a power failure.
 func (w *world) crash(isPower bool, keep float64) bool {
 	syncs := w.fs.Syncs(walName)
 	if !w.server.crash(isPower, keep) {
@@ -318,7 +314,7 @@ func (w *world) startQueue() {
 	}
 }
 
-// A standard queue of Amazon SQS may make messages in flight visible, too.
+// Like Amazon SQS, a standard queue may make messages in flight visible.
 func (w *world) redeliver(i int) (any bool) {
 	b, _ := w.server.current()
 	if b == nil {
@@ -370,7 +366,7 @@ func (w *world) heal() {
 	w.startAll()
 }
 
-// drain waits for at most as long as the remaining attempts can take.
+// drain waits at most as long as the remaining attempts can take.
 func (w *world) drain() bool {
 	p := w.plan
 	each := p.Visibility + p.Inactivity + max(p.ErrorVisibility, 0)
@@ -402,7 +398,6 @@ func (w *world) drain() bool {
 	}
 }
 
-// stuck describes the remaining messages and the state of the workers.
 func (w *world) stuck(b *broker.Broker) string {
 	var text []string
 	stored, _ := w.server.stored(workQueue)

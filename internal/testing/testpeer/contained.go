@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Tests is a package's set of tests, such as [testing.M].
+// Tests is a set of tests, such as [testing.M].
 type Tests interface{ Run() int }
 
 type contained struct {
@@ -17,10 +17,10 @@ type contained struct {
 	variables []string
 }
 
-// Contained runs tests with a home directory and a temporary directory of their own, and without the environment
-// variables of AWS and XDG except those named. Tests and their child processes do not read the user's home directory,
-// and leave no files there or in the temporary directory, even if killed. TestMain should use it in packages that
-// start processes or read AWS settings.
+// Contained runs tests with their own home and temporary directories, and without AWS and XDG environment variables
+// except the named ones. Tests and their child processes neither read the user's home directory nor leave files there
+// or in the temporary directory, even if killed. Packages that start processes or read AWS settings should use it in
+// TestMain.
 func Contained(tests Tests, variables ...string) Tests { return contained{tests, variables} }
 
 // Run implements [Tests].
@@ -39,8 +39,7 @@ func (c contained) Run() (code int) {
 }
 
 func contain(dir string, variables []string) error {
-	// The mode is the same as for /tmp. When run as root, some tests start processes of other users, which write
-	// here.
+	// The mode is that of /tmp. When run as root, some tests start processes of other users, which write here.
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func contain(dir string, variables []string) error {
 	return os.Mkdir(set["HOME"], 0o700)
 }
 
-// Tools must not look in the user's home directory.
+// homesOfTools keeps Go tools out of the user's home directory.
 func homesOfTools() map[string]string {
 	set := map[string]string{}
 	if out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOENV", "GOMODCACHE", "GOPATH").Output(); err == nil {

@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// A test's folder is removed at its end, and the folder of a killed process by the next one.
 func TestMemoryFoldersAreRemoved(t *testing.T) {
 	t.Parallel()
 	var dir string

@@ -2,7 +2,7 @@ package testpeer
 
 import "os"
 
-// Nightly reports whether TENDRIL_NIGHTLY asks for the long form of tests.
+// Nightly reports whether TENDRIL_NIGHTLY requests the long form of tests.
 func Nightly() bool { return os.Getenv("TENDRIL_NIGHTLY") != "" }
 
 // Size returns nightly in a nightly run, otherwise ordinary.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Parallel raises the number of tests that run at once, unless -parallel is set. Call it before the tests run and parse
-// the flags, if they spend most of their time waiting for timers or for other processes.
+// Parallel raises the number of tests that run at once, unless -parallel is set. Call it before flags are parsed, if
+// tests mostly wait for timers or other processes.
 func Parallel(tests int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
 		panic(err) // package testing always has this flag

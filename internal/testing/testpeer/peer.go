@@ -21,7 +21,7 @@ func Missing(t testing.TB, what, install string) {
 	t.Skipf("NOT TESTED against %s, which is not here: %s", what, install)
 }
 
-// Program returns the path of a program. If it is not installed, the test is skipped or fails.
+// Program returns the path of a program. If it is not installed, the test is skipped or fails as in [Missing].
 func Program(t testing.TB, name string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -31,7 +31,7 @@ func Program(t testing.TB, name string) (path string) {
 	return path
 }
 
-// MountNamespace skips or fails a test, like [Missing], if unshare cannot create a mount namespace.
+// MountNamespace skips or fails a test, as [Missing] does, if unshare cannot create a mount namespace.
 func MountNamespace(t testing.TB) {
 	t.Helper()
 	unshare := Program(t, "unshare")
@@ -46,8 +46,8 @@ func Python(t testing.TB, install string, modules ...string) (path string) {
 	return python(t, "TENDRIL_PYTHON", "python3", install, modules)
 }
 
-// PythonProgram returns the path of a program that belongs to a Python package. It looks next to the interpreter and
-// in PATH. A package may be installed without its program.
+// PythonProgram returns the path of a program from a Python package, found next to the interpreter or in PATH. A
+// package may be installed without its program.
 func PythonProgram(t testing.TB, install, name string) (path string) {
 	t.Helper()
 	path = filepath.Join(filepath.Dir(Python(t, install)), name)
@@ -90,7 +90,7 @@ func python(t testing.TB, variable, fallback, install string, modules []string) 
 	return path
 }
 
-// pythonRuns has an entry for each script that was run: importing an emulator of AWS takes half a second.
+// pythonRuns caches script runs, because importing an AWS emulator takes half a second.
 var pythonRuns sync.Map
 
 func runPython(path, script string) (out string, err error) {
@@ -101,8 +101,8 @@ func runPython(path, script string) (out string, err error) {
 	return run.(func() (string, error))()
 }
 
-// Jars returns a class path with the archives in the folder that an environment variable names. It requires java.
-// install explains how to get the archives.
+// Jars returns a class path with the archives in the folder named by an environment variable. It requires java. install
+// explains how to get the archives.
 func Jars(t testing.TB, variable, install string) (classPath string) {
 	t.Helper()
 	Program(t, "java")
@@ -113,7 +113,7 @@ func Jars(t testing.TB, variable, install string) (classPath string) {
 	return filepath.Join(folder, "*")
 }
 
-// NodeModules returns the path of a folder node_modules that contains the packages. It requires node.
+// NodeModules returns the path of a folder node_modules with the packages. It requires node.
 func NodeModules(t testing.TB, packages ...string) (path string) {
 	t.Helper()
 	Program(t, "node")

@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// observer is a testing.TB that records how a test ends.
 type observer struct {
 	testing.TB
 	ended, said string
@@ -21,13 +20,11 @@ func (w *observer) Skipf(format string, args ...any) { w.end("skipped", format, 
 
 func (w *observer) Fatalf(format string, args ...any) { w.end("failed", format, args) }
 
-// end ends a test with a panic, from which see recovers.
 func (w *observer) end(how, format string, args []any) {
 	w.ended, w.said = how, fmt.Sprintf(format, args...)
 	panic(w)
 }
 
-// see calls f, which may end the test.
 func (w *observer) see(f func(testing.TB)) {
 	defer func() {
 		if p := recover(); p != nil && p != any(w) {
@@ -109,7 +106,6 @@ func TestNightlyRunsAreLarger(t *testing.T) {
 	}
 }
 
-// environmentOf records environment variables of contained tests.
 type environmentOf struct{ home, key, temp *string }
 
 func (e environmentOf) Run() int {
@@ -118,7 +114,7 @@ func (e environmentOf) Run() int {
 }
 
 func TestContainedTestsHaveFoldersOfTheirOwn(t *testing.T) {
-	// One of the contained tests runs go, whose telemetry would write to this folder even after the test ends.
+	// Telemetry of the go command would write to this folder even after the test ends.
 	settings := t.TempDir()
 	telemetry := filepath.Join(settings, "go", "telemetry")
 	if err := os.MkdirAll(telemetry, 0o755); err != nil {

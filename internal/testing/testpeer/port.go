@@ -16,8 +16,7 @@ const (
 	blockSize = 100
 )
 
-// Listening on the first port of a block until the process ends keeps the test processes that run in parallel out of
-// it.
+// A process claims a block by listening on its first port until the process ends.
 var ports struct {
 	sync.Mutex
 	next, end int

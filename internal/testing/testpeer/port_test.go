@@ -26,7 +26,6 @@ func TestFreePortGivesNoneTwice(t *testing.T) {
 	}
 }
 
-// Another process that looks for a block does not get the one of this process.
 func TestBlocksBelongToOneProcess(t *testing.T) {
 	t.Parallel()
 	port, err := strconv.Atoi(FreePort(t))

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The server versions that the tests expect, because the behavior of servers differs between versions.
+// Tests expect these versions, because the behavior of servers differs between versions.
 const (
 	motoVersion      = "5.2.5"
 	elasticMQVersion = "1.7.1"
@@ -21,8 +21,8 @@ const (
 	dynaliteVersion  = "4.0.0"
 )
 
-// Moto starts moto, an emulator of AWS, with the given services, such as "sqs" and "dynamodb". It runs until the end
-// of the test. Its threads share no lock, so operations that are atomic on AWS may not be.
+// Moto starts moto, an emulator of AWS, with the given services, such as "sqs" and "dynamodb", until the end of the
+// test. Its threads share no lock, so operations that are atomic on AWS may not be.
 func Moto(t testing.TB, services ...string) (endpoint string) {
 	t.Helper()
 	modules := []string{"moto.server"}
@@ -102,7 +102,6 @@ func pythonVersion(python, name string) string {
 	return version
 }
 
-// The server's version is not the expected one.
 func wantVersion(t testing.TB, name, got, want string) {
 	t.Helper()
 	if got != want {
@@ -110,7 +109,6 @@ func wantVersion(t testing.TB, name, got, want string) {
 	}
 }
 
-// The server listens when serve returns, and runs until the end of the test.
 func serve(t testing.TB, server *exec.Cmd, port string) (endpoint string) {
 	t.Helper()
 	said := new(Output)
