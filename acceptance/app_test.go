@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// serveApp runs an app that records completed messages in one file and crashes in another. A message's body determines
-// how long its work takes, and whether and how it fails.
+// A message's body determines how long its work takes, and whether and how it fails.
 func serveApp() error {
 	journal, err := os.OpenFile(os.Getenv("ACCEPTANCE_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -38,7 +37,7 @@ func serveApp() error {
 			fmt.Fprintln(deaths, r.Header.Get("X-Aws-Sqsd-Msgid"))
 			os.Exit(1)
 		case "hog":
-			for memory := []byte{1}; ; { // exhausts the memory
+			for memory := []byte{1}; ; {
 				memory = append(memory, memory...)
 			}
 		case "stuck":

@@ -146,7 +146,6 @@ func TestAppPageHangup(t *testing.T) {
 	}
 }
 
-// A change made while a version's hooks run takes effect at the next SIGHUP.
 func TestAppPageReloadWaits(t *testing.T) {
 	t.Parallel()
 	journal, goOn := filepath.Join(t.TempDir(), "journal"), filepath.Join(t.TempDir(), "goOn")
@@ -202,7 +201,6 @@ func TestAppPageRollBack(t *testing.T) {
 	}
 }
 
-// awaitLines waits for the log lines in block, ignoring times and numbers.
 func awaitLines(t *testing.T, p *process, block string) {
 	t.Helper()
 	for line := range strings.Lines(block) {

@@ -17,7 +17,7 @@ import (
 type articleMachine struct {
 	*process
 	started event
-	work    string // folder mounted as /mnt
+	work    string
 }
 
 func startArticle(t *testing.T) *articleMachine {

@@ -11,7 +11,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// property marks the bundle's background processes with an environment variable.
 func backgroundBundle(property, buildLine string) map[string]string {
 	const term = "#!/bin/sh\nsetsid sh -c 'trap \"echo TERM >got-term; exit\" TERM; touch up; while :; do sleep 0.05; done' " +
 		">/dev/null 2>&1 &\n"

@@ -21,18 +21,16 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/bundles/*.check")
 
-// railsSecret is a Rails secret_key_base, djangoSecret a Django SECRET_KEY.
 const railsSecret, djangoSecret = "s3krit", "not a secret"
 
 // frameworkBundle is a bundle in testdata/bundles that resembles a framework's worker on Elastic Beanstalk.
 type frameworkBundle struct {
 	name string
-	// programs returns a PATH with the required programs, or stand-ins from testdata/bundles/standins for missing ones.
-	programs   func(t *testing.T) (path string)
-	body       string
-	attributes map[string]string
-	path       string
-	// refused is a message that the app rejects with refusedStatus.
+	// programs returns a PATH with the required programs, or stand-ins for missing ones.
+	programs       func(t *testing.T) (path string)
+	body           string
+	attributes     map[string]string
+	path           string
 	refused        string
 	refusedStatus  int
 	task, taskPath string

@@ -17,7 +17,6 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// consoleScreens lists pages, each with a text it contains once complete.
 var consoleScreens = []struct{ name, path, text string }{
 	{"overview", "/", "Messages in and out per second"},
 	{"queues", "/queues", "15 minutes"},

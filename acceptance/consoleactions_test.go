@@ -25,7 +25,7 @@ type pageAction struct {
 	lead    func()
 	form    string
 	fields  map[string]string
-	result  string            // a regular expression
+	result  string
 	back    string            // address after the action; defaults to page
 	after   string            // like before, after the action and an update
 	changes map[string]string // facts that change; nil if they vary

@@ -16,7 +16,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// crashingApp kills the queue's process 20 ms after a POST of the message "poison".
 type crashingApp struct {
 	*httptest.Server
 	victims chan *process
@@ -48,8 +47,7 @@ func newCrashingApp(t *testing.T) *crashingApp {
 	return k
 }
 
-// The receive counts and attempt numbers must increase. Receives of a message fetched with the poison message do not
-// count.
+// Receives of a message fetched with the poison message do not count.
 func TestMessageThatKillsTendrilAtOnceIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	worker := []string{"--max-retries", "3", "--visibility-timeout", "5", "--error-visibility-timeout", "0", "--console",

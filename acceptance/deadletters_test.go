@@ -26,7 +26,6 @@ func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	b.awaitText("Redriving 1 message.")
 	awaitLedger(t, e, func(live map[string]int64) bool { return live["mail-dead"] == 0 && live["mail"] == 1 })
 
-	// The progress must still be shown after leaving the page.
 	var bodies strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&bodies, "{\"body\": \"refuse %d\"}\n", i)

@@ -26,25 +26,22 @@ const (
 	slowAnswer networkFault = "slow answer"
 	// throttled responds with status 503 or the SQS error for too many requests.
 	throttled networkFault = "throttled"
-	// silence sends no response until the fault ends or the client gives up.
-	silence networkFault = "silence"
-	// wrongByte changes one byte of a message's body.
+	silence   networkFault = "silence"
 	wrongByte networkFault = "wrong byte"
 )
 
 // faultPlan determines which requests are affected. The zero value affects none.
 type faultPlan struct {
 	fault networkFault
-	share float64       // share of affected requests, from 0 to 1
-	only  string        // part of the names of the affected SQS, DynamoDB or registry actions
-	pause time.Duration // delay for slowAnswer
+	share float64
+	only  string // part of the names of the affected SQS, DynamoDB or registry actions
+	pause time.Duration
 	// then is called when a request (with a nil answer) or a response is about to be lost. It may prevent that.
 	then func(answer []byte) bool
 }
 
 func (p faultPlan) happens(answer []byte) bool { return p.then == nil || p.then(answer) }
 
-// faultProxy injects faults. A seed determines its random choices.
 type faultProxy struct {
 	*httptest.Server
 	to        string
@@ -73,7 +70,6 @@ func newFaultProxy(t testing.TB, to string, seed uint64) *faultProxy {
 	return p
 }
 
-// inject replaces the plan, and ends the silence for earlier requests.
 func (p *faultProxy) inject(plan faultPlan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,7 +194,6 @@ func (p *faultProxy) pause(r *http.Request, d time.Duration, changed <-chan stru
 	}
 }
 
-// throttle responds like AWS, with either a specific error or only a status.
 func (p *faultProxy) throttle(w http.ResponseWriter, action string) {
 	p.mu.Lock()
 	named := action != "" && p.random.IntN(2) == 0

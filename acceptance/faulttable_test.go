@@ -31,7 +31,7 @@ func TestFaultTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counted := map[string]map[string]cases{} // by package, then by test
+	counted := map[string]map[string]cases{}
 	for _, row := range rows {
 		t.Run(row.id, func(t *testing.T) {
 			resume(t)
@@ -106,7 +106,7 @@ type cases struct{ passed, failed int }
 
 func (c cases) plus(o cases) cases { return cases{c.passed + o.passed, c.failed + o.failed} }
 
-// countCases runs the tests for about length, at least once and at most 100 times.
+// The tests run at least once and at most 100 times.
 func countCases(t *testing.T, pkg string, length time.Duration, names []string) map[string]cases {
 	counted, took := runCases(t, pkg, 1, names)
 	if times := min(100, int(length/max(took, time.Millisecond))) - 1; times > 0 {
@@ -118,7 +118,6 @@ func countCases(t *testing.T, pkg string, length time.Duration, names []string) 
 	return counted
 }
 
-// took excludes the build.
 func runCases(t *testing.T, pkg string, times int, names []string) (counted map[string]cases, took time.Duration) {
 	var tests, scripts []string
 	for _, name := range names {
@@ -148,9 +147,8 @@ func runCases(t *testing.T, pkg string, times int, names []string) (counted map[
 	return counted, took
 }
 
-// countEvents counts the cases in the output of go test -json. took is the duration of the package's tests.
 func countEvents(out []byte, names []string) (counted map[string]cases, took time.Duration) {
-	ended := map[string]cases{} // by the full name of the subtest
+	ended := map[string]cases{}
 	for line := range bytes.Lines(out) {
 		var event struct {
 			Action, Test string

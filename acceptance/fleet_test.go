@@ -163,7 +163,6 @@ func TestPauseAppliesToAllInstances(t *testing.T) {
 	}
 }
 
-// A variable overrides a setting on its instance. A change that one instance rejects is rolled back on all.
 func TestSettingsApplyToAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -287,7 +286,6 @@ func leaderOf(all []*member) (leader *member, others []*member) {
 	return leader, others
 }
 
-// known returns the instances that the member knows, starting with itself.
 func (m *member) known(t *testing.T) []api.KnownInstance {
 	t.Helper()
 	var all api.Instances

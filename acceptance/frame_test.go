@@ -23,7 +23,6 @@ func (b *browser) innerText(selector string) string {
 	return text
 }
 
-// stays checks that the expression remains true during two updates.
 func (b *browser) stays(what, expression string) {
 	b.t.Helper()
 	for until := time.Now().Add(2500 * time.Millisecond); time.Now().Before(until); <-time.After(100 * time.Millisecond) {
@@ -76,7 +75,6 @@ func TestKeysOfTheConsole(t *testing.T) {
 	}
 }
 
-// Once the user is done, the page immediately shows the latest update.
 func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)
@@ -104,7 +102,6 @@ func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 	}
 }
 
-// A click shows the new rows.
 func TestNewRowsWaitWhileTheListIsScrolled(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)

@@ -70,9 +70,7 @@ type place struct {
 	lease func(context.Context) (queue.Lease, error)
 	// since returns the times up to which runs are accounted for; see [registry.Runs].
 	since func(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)
-	// runs stops the place and returns the runs in the queue.
-	runs func(t *testing.T) []run
-	// twice means that the queue may contain a run twice.
+	runs  func(t *testing.T) []run
 	twice bool
 }
 
@@ -226,7 +224,6 @@ func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, b
 	}
 }
 
-// fleet is a group of instances. Each has its own connection, which can be cut.
 type fleet struct {
 	*place
 	t         *testing.T
@@ -283,7 +280,7 @@ func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease)
 	}
 }
 
-// fault injects a fault. The returned channel is closed when the fault ends; it is nil if the fault is permanent.
+// The returned channel is closed when the fault ends; it is nil for a permanent fault.
 func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	n, healed := f.nodes[name], make(chan struct{})
 	switch kind {

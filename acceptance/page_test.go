@@ -51,7 +51,6 @@ func tendril(t *testing.T, dir string, env []string, args ...string) (output str
 // ownWarning is caused by variables that tendril sets.
 var ownWarning = regexp.MustCompile("(?m)^warning: TENDRIL_LISTEN: .*\n")
 
-// Command lines are indented or in backquotes.
 var (
 	typedUp    = regexp.MustCompile("(?m)(?:^    |`)tendril up([^`\n#]*)")
 	shellWords = regexp.MustCompile(`'[^']*'|\S+`)

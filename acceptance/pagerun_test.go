@@ -21,7 +21,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// shop is an environment with its own folder and free ports.
 type shop struct {
 	*process
 	t       *testing.T

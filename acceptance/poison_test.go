@@ -94,7 +94,6 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	}
 }
 
-// awaitPoisonFound waits until n messages are identified, even if they are not dead-lettered yet.
 func awaitPoisonFound(t *testing.T, started event, n int) {
 	t.Helper()
 	for range 15000 {

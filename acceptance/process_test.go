@@ -110,7 +110,7 @@ func (e *event) attribute(key string) string {
 
 type process struct {
 	cmd    *exec.Cmd
-	output *testpeer.Output // complete
+	output *testpeer.Output
 	stderr *testpeer.Output
 	exited chan struct{}
 
@@ -125,7 +125,6 @@ func start(t *testing.T, args ...string) (*process, event) {
 	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
 }
 
-// long skips a test that takes more than ten seconds if -short is set.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -133,8 +132,6 @@ func long(t *testing.T) {
 	}
 }
 
-// minutes skips a test that takes minutes, except in .ci/run, because "go test ./..." stops a package after ten
-// minutes.
 func minutes(t *testing.T) {
 	t.Helper()
 	if long(t); os.Getenv("TENDRIL_REQUIRE_PEERS") != "1" {
@@ -165,7 +162,6 @@ func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
 	return launchCommand(t, cmd)
 }
 
-// The environment variables of cmd take precedence over the defaults.
 func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, output: new(testpeer.Output), stderr: new(testpeer.Output), exited: make(chan struct{}),
@@ -219,7 +215,6 @@ func (p *process) read(out io.Reader) {
 	close(p.exited)
 }
 
-// await waits for an event, which may already have happened.
 func (p *process) await(t *testing.T, what string, wanted func(event) bool) event {
 	t.Helper()
 	deadline := time.After(waitsFor())

@@ -45,7 +45,7 @@ func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 		for producers.acked.Load() < goal {
 			producers.wait()
 		}
-		// Kill the queue at a random moment within the next few commits.
+		// Kill the queue within the next few commits.
 		time.AfterFunc(rand.N(20*time.Millisecond), p.kill)
 		<-p.exited
 		p = serve(listen)
@@ -93,7 +93,7 @@ func (ps *producers) produce(ctx context.Context, who int, c *sqs.Client, queueU
 		}
 		out, err := c.SendMessageBatch(ctx, in)
 		if err != nil {
-			select { // waits while the queue is down
+			select {
 			case <-time.After(5 * time.Millisecond):
 			case <-ctx.Done():
 			}

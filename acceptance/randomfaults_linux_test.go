@@ -209,12 +209,11 @@ type faultyWorld struct {
 	random *rand.Rand
 	began  time.Time
 
-	visibility time.Duration
-	queue      *server
-	external   *server
-	bundled    *server
-	url        string
-	// The proxies are in front of the queue, for both workers and the producer, and in front of the external app.
+	visibility                                              time.Duration
+	queue                                                   *server
+	external                                                *server
+	bundled                                                 *server
+	url                                                     string
 	externalQueue, bundledQueue, producerQueue, externalApp *faultProxy
 	journal                                                 string
 	version                                                 int
@@ -382,7 +381,7 @@ func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 
 func fails(body string) bool { return strings.HasPrefix(body, "refuse ") }
 
-// produce sends messages. If a send was neither accepted nor refused, its message may be in the queue.
+// If a send was neither accepted nor refused, its message may be in the queue.
 func (w *faultyWorld) produce(ctx context.Context) {
 	const perSecond = 60
 	c := client(w.producerQueue.URL)
@@ -506,7 +505,6 @@ func (w *faultyWorld) injectRandom(ctx context.Context) {
 	}
 }
 
-// The faults overlap.
 func (w *faultyWorld) injectEach(ctx context.Context) {
 	var faults sync.WaitGroup
 	defer faults.Wait()
@@ -522,7 +520,6 @@ func (w *faultyWorld) injectEach(ctx context.Context) {
 	}
 }
 
-// Pauses exceed the visibility timeout.
 func (w *faultyWorld) injectOne(ctx context.Context, k *faultKind) {
 	for w.wait(ctx, time.Second) {
 		lasts := time.Duration(w.random.Float64() * float64(2*time.Second))
@@ -636,7 +633,6 @@ func (s *server) restart(t *testing.T) {
 	s.start(t)
 }
 
-// check waits until all messages are settled, and compares the apps' records with the messages sent.
 func (w *faultyWorld) check() {
 	t := w.t
 	healed := time.Now()

@@ -36,7 +36,6 @@ type piped struct {
 // noiseLines lines of 8 KB each exceed the buffers of a pipe and of tendril.
 const noiseLines = 900
 
-// pipe starts an environment, and reads its output until the app is ready.
 func pipe(t *testing.T, connect func(cmd *exec.Cmd) *os.File, args ...string) *piped {
 	t.Helper()
 	dir := t.TempDir()
@@ -124,7 +123,6 @@ func (p *piped) ends(t *testing.T, within time.Duration) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// drained checks that each job was done exactly once and that the instance file and token were removed.
 func (p *piped) drained(t *testing.T, ids ...string) {
 	t.Helper()
 	times, _ := readJournal(t, p.journal)
@@ -140,7 +138,6 @@ func (p *piped) drained(t *testing.T, ids ...string) {
 	}
 }
 
-// worksAndDrains checks that jobs are done while the output is not read, and that a drain takes at most within.
 func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	t.Helper()
 	p.fill(t)

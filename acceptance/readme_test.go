@@ -63,7 +63,6 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// launchOnMachine runs tendril on a machine set up by testdata/machine.sh.
 func launchOnMachine(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	testpeer.MountNamespace(t)
@@ -80,7 +79,6 @@ func launchOnMachine(t *testing.T, dir string, args ...string) *process {
 	return launchCommand(t, exec.Command("unshare", append(command, args...)...))
 }
 
-// cloneOfThumbnails returns a folder with the parts of a clone that the README's first command needs.
 func cloneOfThumbnails(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -26,7 +26,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// ownMounts moves the test's goroutine, and the processes it starts, to a new mount namespace.
 func ownMounts(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread() // never unlocked, so that the thread exits with the goroutine
@@ -186,7 +185,7 @@ func TestNameOfTheQueueFailsAndMoves(t *testing.T) {
 		resumed.Round(100*time.Millisecond))
 }
 
-// The machine has no free ports, so failed connections must not count as receives.
+// The machine runs out of ports, so failed connections must not count as receives.
 func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -363,7 +362,7 @@ func fillWithLargeMessages(t *testing.T, data string, messages int) {
 	p.terminate(t)
 }
 
-// 50 programs request ten messages of 1 MiB at a time. Each call returns fewer.
+// Each of 50 programs requests ten messages of 1 MiB at a time, and gets fewer.
 func TestReceiversOfLargeMessagesFitInLittleMemory(t *testing.T) {
 	t.Parallel()
 	const messages, receivers = 150, 50
@@ -412,7 +411,7 @@ func TestTooLittleMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// tendril may use only a fiftieth of a processor, but must keep the messages in flight invisible.
+// tendril gets a fiftieth of a processor, but must keep the messages in flight invisible.
 func TestLittleCPU(t *testing.T) {
 	t.Parallel()
 	resume(t)

@@ -23,7 +23,6 @@ type instance struct {
 	missedLog             string
 }
 
-// play runs the given role until SIGTERM. known is false for an unknown role.
 func play(role string) (known bool, err error) {
 	i := instance{
 		endpoint: os.Getenv("ACCEPTANCE_ENDPOINT"), name: os.Getenv("ACCEPTANCE_NAME"),

@@ -35,8 +35,7 @@ type seenByObserver struct {
 	Header    http.Header
 }
 
-// observer refuses the message "refuse", crashes at "crash", and takes the duration in any other body. On SIGTERM, it
-// finishes its requests.
+// observer refuses the message "refuse", crashes at "crash", and takes the duration in any other body.
 func observer() error {
 	journal, err := os.OpenFile(os.Getenv("WITNESS_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {

@@ -22,7 +22,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// scalingGroup is a fake Auto Scaling group whose size is always the last one requested.
 type scalingGroup struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -176,7 +175,6 @@ func TestSentencesPublishedCPU(t *testing.T) {
 	})
 }
 
-// dynamo is a fake DynamoDB with the calls that leases need.
 type dynamo struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -256,7 +254,7 @@ func (d *dynamo) owners() []string {
 	return append([]string(nil), d.writes...)
 }
 
-// The average of a busy and an idle instance keeps the group's size. Neither instance alone would keep it.
+// Neither instance alone would keep the group's size.
 func TestSentencesAverageOfInstances(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -265,7 +265,6 @@ func TestSentencesConnections(t *testing.T) {
 	})
 }
 
-// fullListener returns the address of a listener that neither accepts nor refuses connections.
 func fullListener(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)

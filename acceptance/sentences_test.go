@@ -115,7 +115,6 @@ func (q *watchedQueue) count(n int) {
 	q.open += n
 }
 
-// made returns the calls of an action, with batches split into their entries.
 func (q *watchedQueue) made(action string) (calls []queueCall) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

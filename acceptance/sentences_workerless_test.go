@@ -20,7 +20,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// function is a fake Lambda function. It fails for "fail", otherwise it takes the duration in the body.
 type function struct {
 	*httptest.Server
 	mu        sync.Mutex

@@ -16,7 +16,6 @@ import (
 
 const sharedAddress = "10.77.0.1:9324"
 
-// ownNetwork moves the test to its own network namespace, with a loopback interface and sharedAddress.
 func ownNetwork(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread() // never unlocked, so that the thread exits with the goroutine
@@ -55,7 +54,6 @@ func ownNetwork(t *testing.T) {
 	}
 }
 
-// copyFor returns a copy that every user can run.
 func copyFor(t *testing.T, dir, from string) string {
 	t.Helper()
 	in, err := os.Open(from)

@@ -49,7 +49,6 @@ func inFlight(t *testing.T, started event) {
 	t.Fatal("nothing came into work")
 }
 
-// survivors returns the processes with mark in their environment.
 func survivors(mark string) (pids []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
@@ -60,8 +59,7 @@ func survivors(mark string) (pids []string) {
 	return pids
 }
 
-// portFree detects processes that are being killed; survivors misses them, because a process loses its environment
-// before its files.
+// A process being killed loses its environment, which survivors reads, before its files.
 func portFree(t *testing.T, port string) {
 	t.Helper()
 	eventually(t, "the app's port is free", func() bool {
@@ -180,7 +178,6 @@ func TestStopDuringTheStart(t *testing.T) {
 	}
 }
 
-// The serving version must stop normally.
 func TestStopDuringADeployment(t *testing.T) {
 	t.Parallel()
 	journal, mark := filepath.Join(t.TempDir(), "journal"), "ACCEPTANCE_MARK="+t.TempDir()

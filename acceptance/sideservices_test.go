@@ -81,7 +81,6 @@ func firstDelivery(t *testing.T, c *sqs.Client, env []string, args ...string) ti
 	}
 }
 
-// silentServer accepts and counts connections, but never responds.
 func silentServer(t *testing.T, asked *atomic.Int64) (url string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

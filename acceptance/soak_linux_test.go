@@ -105,7 +105,6 @@ type usage [5]float64
 
 var usageNames = [len(usage{})]string{"heap", "goroutines", "descriptors", "resident memory", "data directory"}
 
-// allowedSlopes is the allowed growth per hour.
 var allowedSlopes = usage{1 << 20, 1, 1, 4 << 20, 4 << 20}
 
 func (u usage) String() string {
@@ -229,8 +228,7 @@ func (s *soak) warmUp() {
 	time.Sleep(2 * time.Second) // lets idle connections close
 }
 
-// emptyDeadLetters deletes dead letters until ctx is done. If ctx is the test's context, it stops once the queue is
-// empty.
+// If ctx is the test's context, emptyDeadLetters stops once the queue is empty.
 func (s *soak) emptyDeadLetters(ctx context.Context) {
 	c, url := client(s.started.Endpoint), s.started.QueueURL+"-dead"
 	for ctx.Err() == nil {
@@ -254,7 +252,6 @@ func (s *soak) emptyDeadLetters(ctx context.Context) {
 	}
 }
 
-// follow reads each stream for a while, like the console's pages.
 func (s *soak) follow(ctx context.Context, each time.Duration) {
 	token, err := api.ReadToken(s.data)
 	if err != nil {
@@ -291,7 +288,6 @@ func (s *soak) follow(ctx context.Context, each time.Duration) {
 	}
 }
 
-// awaitBaseline waits until there are about as many goroutines and descriptors as before.
 func (s *soak) awaitBaseline(before usage) (after usage) {
 	const spare = 5
 	for range 60 {

@@ -36,7 +36,6 @@ func newSystemd(t *testing.T) *systemd {
 	return &systemd{t, conn, path}
 }
 
-// await returns all notifications up to the first one that starts with word.
 func (s *systemd) await(word string) (received []string) {
 	s.t.Helper()
 	s.conn.SetReadDeadline(time.Now().Add(time.Minute))

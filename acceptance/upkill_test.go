@@ -17,7 +17,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// recorder is an app that runs outside tendril and counts the POSTs of each message.
 type recorder struct {
 	*httptest.Server
 	work time.Duration
@@ -80,7 +79,6 @@ func (r *recorder) waitDone(t *testing.T, n int) {
 	}
 }
 
-// repeats returns the number of POSTs of messages that had been posted before.
 func (r *recorder) repeats() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +128,6 @@ func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	}
 }
 
-// The exit status must be 0, and no POST may be cut off or repeated.
 func TestTermUnderLoadLosesNothing(t *testing.T) {
 	resume(t)
 	stops, per := testpeer.Size(5, 100), 200

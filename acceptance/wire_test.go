@@ -49,7 +49,6 @@ func (w *wire) pass(conn net.Conn) {
 	io.Copy(conn, out)
 }
 
-// keep registers the connections of a wire. It returns false if the wire has been cut.
 func (w *wire) keep(ends ...net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

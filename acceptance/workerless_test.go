@@ -22,10 +22,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// workerlessQueues are in order of priority.
 var workerlessQueues = []string{"payments", "submissions", "default"}
 
-// arena has a proxy that counts the calls to an SQS server, and a Lambda server.
 type arena struct {
 	t        *testing.T
 	sqs      *sqs.Client

@@ -8,10 +8,8 @@ import (
 	"testing"
 )
 
-// consumer is a program that receives messages from a queue and posts them to an app.
 type consumer struct {
-	name string
-	// command processes the queue "bench" of an SQS endpoint, with the given number of connections to the app.
+	name    string
 	command func(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, error)
 }
 

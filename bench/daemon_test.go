@@ -75,7 +75,6 @@ func runCeiling(b *testing.B, app string, n, c int) float64 {
 	return waitFor(b, app, int64(n)).perSecond()
 }
 
-// warmUp is the number of messages to process before measuring.
 const warmUp = 2000
 
 func (c consumer) run(b *testing.B, bin, app string, n, connections int, api time.Duration) daemonRun {

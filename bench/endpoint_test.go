@@ -21,8 +21,7 @@ import (
 )
 
 type endpoint struct {
-	name string
-	// query selects the Query protocol instead of JSON.
+	name  string
 	query bool
 	// warmUp is the number of messages to process before measuring, for servers with a JIT compiler.
 	warmUp  int64

@@ -63,7 +63,7 @@ func buildTendril(b *testing.B) string {
 type daemon struct {
 	cmd     *exec.Cmd
 	done    chan error
-	log     string // file with its output
+	log     string
 	started time.Time
 }
 
@@ -152,7 +152,6 @@ func get(b *testing.B, url string, into any) {
 	}
 }
 
-// seen is the number of requests to the app, with the times of the first and the last one.
 type seen struct{ N, First, Last int64 }
 
 func (s seen) perSecond() float64 { return float64(s.N) / time.Duration(s.Last-s.First).Seconds() }
@@ -167,7 +166,6 @@ func waitFor(b *testing.B, app string, n int64, daemons ...*daemon) seen {
 	return s
 }
 
-// await polls a condition for at most two minutes, as long as the daemons run.
 func await(b *testing.B, failure string, so func() bool, daemons ...*daemon) {
 	b.Helper()
 	for limit := time.Now().Add(2 * time.Minute); !so(); time.Sleep(20 * time.Millisecond) {

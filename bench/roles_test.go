@@ -69,7 +69,6 @@ func serve(h http.Handler) {
 	io.Copy(io.Discard, os.Stdin)
 }
 
-// body is the 200-byte body of every message.
 var body = `{"order":"` + strings.Repeat("x", 188) + `"}`
 
 // standIn is an SQS endpoint that returns prepared messages. After those, long polls wait.
@@ -77,7 +76,7 @@ type standIn struct {
 	api   time.Duration
 	total int64
 	next  atomic.Int64
-	calls sync.Map // from action to *atomic.Int64
+	calls sync.Map
 	// first is the time of the first receive, in Unix nanoseconds.
 	deleted, first atomic.Int64
 	parts          [3]string
@@ -171,7 +170,6 @@ func (s *standIn) answer(r *http.Request, action string, request []byte) []byte 
 		s.deleted.Add(1)
 		return []byte(`{}`)
 	}
-	// Deletes and visibility changes always succeed.
 	var in struct{ Entries []struct{ Id string } }
 	json.Unmarshal(request, &in)
 	if action == "DeleteMessageBatch" {
@@ -208,7 +206,6 @@ func (s *standIn) receive(r *http.Request, request []byte) []byte {
 	}
 }
 
-// take claims up to n of the remaining messages.
 func (s *standIn) take(n int64) (from, to int64) {
 	for {
 		from = s.next.Load()
@@ -235,7 +232,6 @@ func (s *standIn) messages(from, to int64) []byte {
 	return append(out, `]}`...)
 }
 
-// app responds with 200 after a delay and records the time.
 type app struct {
 	think       time.Duration
 	n           atomic.Int64

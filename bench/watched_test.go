@@ -16,7 +16,6 @@ import (
 	"time"
 )
 
-// watchers is the number of open console pages.
 const watchers = 20
 
 // BenchmarkWatched drains the embedded queue with and without live console pages, in alternating rounds, and reports

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// peer is a program that is compared with tendril.
 type peer struct {
 	// folder is the installation folder. name and version appear in the report.
 	folder, name, version string
@@ -33,7 +32,6 @@ var peers = []peer{
 		"{}/bin/pip install --quiet --disable-pip-version-check moto[server,sqs]==5.2.5"}},
 }
 
-// peersFolder returns the default of -peers.
 func peersFolder() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// facts returns the configuration lines that describe a file of results.
 func facts(peers string) (map[string]string, error) {
 	commit, err := exec.Command("git", "describe", "--always", "--dirty=+changes", "--exclude=*").Output()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 type options struct {
 	rounds                     int
-	only                       *regexp.Regexp // steps to run; nil means all
+	only                       *regexp.Regexp // nil means all
 	results, peers             string
 	draw, write, resume, scale bool
 }

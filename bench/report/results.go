@@ -38,7 +38,6 @@ type results struct {
 	facts map[string]string
 }
 
-// factKeys are the configuration lines that apply to the whole file.
 var factKeys = []string{"commit", "date", "machine", "go", "peers"}
 
 func read(r io.Reader, name string) (*results, error) {

@@ -13,14 +13,12 @@ import (
 	"time"
 )
 
-// limit stops a step that hangs.
 const limit = 30 * time.Minute
 
 type runner struct {
 	o     *options
 	facts map[string]string
-	// bin is the folder with the compiled tests and tendril.
-	bin string
+	bin   string
 }
 
 // runAll skips the steps that are already in the file of results, and appends each completed step.

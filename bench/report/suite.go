@@ -1,10 +1,8 @@
 package main
 
-// step is one run of a compiled test binary.
 type step struct {
-	// name is matched by -only.
 	name string
-	// pkg is the package's folder; bench and benchtime are options of go test.
+	// pkg is the package's folder.
 	pkg, bench, benchtime string
 	// rounds is the number of rounds that include the step; 0 means all. Slow steps run in fewer rounds.
 	rounds int

@@ -15,7 +15,6 @@ type table struct {
 	rows    []row
 }
 
-// row has texts, followed by figures.
 type row struct {
 	texts []string
 	cells []cell
@@ -44,7 +43,6 @@ func (t *table) markdown(all *results) string {
 	return b.String()
 }
 
-// everything returns a table of all results of a benchmark, with a row per part and a column per unit.
 func everything(all *results, benchmark string) (t table, ok bool) {
 	parts, units := map[string]bool{}, map[string]bool{}
 	for f := range all.samples {

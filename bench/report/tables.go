@@ -12,7 +12,6 @@ var settings = []setting{
 	{"c=10/api=10ms/think=0s", "10, 10 ms, 0"},
 }
 
-// program has a name in benchmarks and a label in the documents.
 type program struct{ benchmark, label string }
 
 // daemons receive messages and post them; servers implement the SQS protocol.
@@ -104,7 +103,6 @@ func canned(label, benchmark string) row {
 		{"sqsapi." + benchmark, "%canned-cpu", "%s %%", 0}}}
 }
 
-// daemonTable contains all figures of tendril, with a row per setting and rows for the embedded queue.
 func daemonTable() table {
 	t := table{name: "daemon", columns: []string{"connections, API, app", "share of the ceiling", "messages/s",
 		"CPU time per message", "calls per message", "peak memory"}}
@@ -122,7 +120,6 @@ func daemonTable() table {
 	return t
 }
 
-// daemonsTable compares one figure, with a row per daemon and a column per setting.
 func daemonsTable(name, unit, format string) table {
 	t := table{name: name, columns: []string{"connections, API, app"}}
 	for _, s := range settings {

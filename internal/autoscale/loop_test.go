@@ -226,7 +226,7 @@ func TestFollowersReadTheSizeSeldom(t *testing.T) {
 		time.Sleep(15 * time.Second) // the size has been read and is reused for ten intervals
 		synctest.Wait()
 		g.mu.Lock()
-		g.size = 8 // as set by the leader
+		g.size = 8
 		g.mu.Unlock()
 		elected.set(true)
 		j.take()
@@ -369,7 +369,6 @@ func TestNegativeCooldownStaysOff(t *testing.T) {
 	}
 }
 
-// bounded rejects sizes outside its limits.
 type bounded struct {
 	target
 	least, most int
@@ -388,7 +387,7 @@ func TestLoopWithinTheBoundsOfTheTarget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                      string
-		least, most, minimum, max int // limits of the target and of the policy
+		least, most, minimum, max int
 		size, want                int
 		load                      float64
 	}{

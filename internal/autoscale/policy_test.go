@@ -67,11 +67,10 @@ func TestOf(t *testing.T) {
 }
 
 type policyScript struct {
-	t   *testing.T
-	p   Policy
-	s   policyState
-	now time.Time
-	// size follows the decisions.
+	t    *testing.T
+	p    Policy
+	s    policyState
+	now  time.Time
 	size int
 }
 
@@ -80,7 +79,6 @@ func newPolicyScript(t *testing.T, p Policy, size int) *policyScript {
 	return &policyScript{t: t, p: p, now: time.Unix(1_800_000_000, 0), size: size}
 }
 
-// step makes a decision ten seconds after the previous one.
 func (s *policyScript) step(in Inputs) Decision {
 	s.now = s.now.Add(10 * time.Second)
 	in.Desired = s.size
@@ -370,7 +368,7 @@ func TestPeriodsOfAMetric(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(1_800_000_000, 0)
 	for name, c := range map[string]struct {
-		periods int       // EvaluationPeriods
+		periods int
 		changed int       // minute of the last change of size
 		values  []Reading // one a minute, each read six times
 		want    int

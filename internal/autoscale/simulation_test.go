@@ -133,7 +133,6 @@ func (c curve) allowedInFleet() time.Duration {
 	return d
 }
 
-// Groups have 1 to 1,000 instances and delayed measures.
 func TestFleetSimulation(t *testing.T) {
 	t.Parallel()
 	if raceDetector {
@@ -202,7 +201,6 @@ func fleetTable(results []outcome) string {
 	return out.String()
 }
 
-// lines formats the results for comparing two versions of a policy.
 func lines(results [][]outcome) string {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)

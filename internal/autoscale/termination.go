@@ -78,7 +78,6 @@ func (d *Termination) drain(ctx context.Context) error {
 	return err
 }
 
-// complete retries without delays once ctx has ended.
 func (d *Termination) complete(ctx context.Context) error {
 	calls := newCaller(0, d.Events.Failed)
 	for attempt := range completionAttempts - 1 {

@@ -16,8 +16,7 @@ const (
 )
 
 type recommendation struct {
-	at time.Time
-	// exact is the size before rounding.
+	at    time.Time
 	exact float64
 	size  int
 	// idle means that size is not larger only because most slots are free.
@@ -69,7 +68,6 @@ func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decisi
 	return s, d
 }
 
-// recommend returns the size that the load requires, or false if the load is unknown.
 func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	busy, busyWhy := p.byBusy(in)
 	backlog, drained, backlogWhy := p.byBacklog(in)
@@ -132,7 +130,6 @@ func waiting(n float64) string {
 	return fmt.Sprintf("%.0f messages are waiting", n)
 }
 
-// span formats a duration without zero minutes and seconds.
 func span(d time.Duration) string {
 	text := d.String()
 	if d >= time.Minute && d%time.Minute == 0 {

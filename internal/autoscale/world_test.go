@@ -11,7 +11,6 @@ const step = 5 * time.Second
 
 const interval = 10 * time.Second
 
-// curve is a load and the app that handles it.
 type curve struct {
 	family string
 	seed   uint64
@@ -30,10 +29,8 @@ type curve struct {
 	// or as a thousand times too large.
 	noise    float64
 	glitches float64
-	// turns is how often the load changes direction.
-	turns int
-	// fleet is nil for processes on one machine.
-	fleet *fleet
+	turns    int
+	fleet    *fleet
 }
 
 type fleet struct {
@@ -62,11 +59,10 @@ type simulation struct {
 	oldest        int
 	recent        []float64
 	backlogs      []float64 // after each step
-	reports       []Sample  // of each instance
-	averages      []float64 // of the reported measure over all instances, at each decision
+	reports       []Sample
+	averages      []float64
 }
 
-// rate is in messages per second of one process.
 func (w *simulation) rate() float64 { return float64(w.c.slots) / w.c.service }
 
 func (w *simulation) busyProcesses() int {
@@ -121,7 +117,6 @@ func (w *simulation) advance() {
 	w.backlogs = append(w.backlogs, w.backlog)
 }
 
-// known returns the backlog that the policy sees.
 func (w *simulation) known() float64 {
 	if w.c.fleet == nil {
 		return w.backlog
@@ -133,7 +128,6 @@ func (w *simulation) known() float64 {
 	return w.backlogs[at/step-1]
 }
 
-// knownInWork returns the work in flight, or the instances' last reports if they are larger.
 func (w *simulation) knownInWork() float64 {
 	reported := 0.0
 	for _, s := range w.reports {
@@ -142,7 +136,6 @@ func (w *simulation) knownInWork() float64 {
 	return max(w.inWork, reported)
 }
 
-// ownShare returns the deciding instance's share of busy slots at an average load.
 func (w *simulation) ownShare(share float64) float64 {
 	busy := 0
 	for range w.c.slots {
@@ -243,7 +236,6 @@ func (w *simulation) inputs() Inputs {
 	return in
 }
 
-// demand returns the range of the recent load.
 func (w *simulation) demand(last time.Duration) (least, most float64) {
 	from := max(len(w.recent)-int(last/step), 0)
 	least = math.Inf(1)
@@ -254,17 +246,13 @@ func (w *simulation) demand(last time.Duration) (least, most float64) {
 }
 
 type outcome struct {
-	c curve
-	// peak is the maximum size, needed the size that the maximum load needed.
-	peak   int
-	needed float64
-	// turns is how often the size changed direction.
+	c              curve
+	peak           int
+	needed         float64
 	changes, turns int
-	// wrong lists changes that the load did not justify.
-	wrong []string
-	// left is the backlog at the end.
-	waited time.Duration
-	left   float64
+	wrong          []string
+	waited         time.Duration
+	left           float64
 	// used is the running time of all processes divided by the time of the work.
 	used float64
 	// held is the number of decisions without all readings, and blind the number of scale-ins among them.

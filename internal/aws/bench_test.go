@@ -119,7 +119,6 @@ func meter(b *testing.B) (report func()) {
 	}
 }
 
-// serveCanned sends prepared responses, so that the client's cost dominates.
 func serveCanned(b *testing.B, receive, remove []byte) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -28,7 +28,6 @@ import (
 
 var noWait = new(time.Duration)
 
-// script answers requests in order; its last step also answers all later ones.
 type script struct {
 	steps []func(*http.Request) (*http.Response, error)
 	calls atomic.Int64
@@ -348,7 +347,6 @@ func TestDeletesAreBatchedByTen(t *testing.T) {
 	}
 }
 
-// queueOnServer uses a real socket and counts the client's connections.
 func queueOnServer(t *testing.T, handle http.HandlerFunc) (q *Queue, connections *atomic.Int64) {
 	t.Helper()
 	connections = new(atomic.Int64)
@@ -394,7 +392,7 @@ func TestConnectionsAreReused(t *testing.T) {
 
 func TestConnectionsAreKeptForAllCalls(t *testing.T) {
 	t.Parallel()
-	const calls = 128 // 64 receives and 64 deletes
+	const calls = 128
 	arrived, answer := make(chan struct{}), make(chan struct{})
 	q, connections := queueOnServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		arrived <- struct{}{}

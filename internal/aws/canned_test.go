@@ -72,7 +72,6 @@ func wireMessage(id, body string) string {
 		id, strings.Repeat("x", 200), hex.EncodeToString(sum[:]), body)
 }
 
-// cannedTen returns responses for ten messages of 200 bytes with two attributes each.
 func cannedTen() (receive, remove []byte) {
 	body := strings.Repeat("b", 200)
 	sum := md5.Sum([]byte(body))

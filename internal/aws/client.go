@@ -5,7 +5,7 @@ import "unsafe"
 // client hides the SDK's client for a service from reflection. html/template calls methods by name, so the linker would
 // keep all methods of a reachable client, adding 10 MB (decision 0066). The zero value holds nil.
 type client[T any] struct {
-	pointer unsafe.Pointer // a *T
+	pointer unsafe.Pointer
 }
 
 func newClient[T any](c *T) client[T] { return client[T]{unsafe.Pointer(c)} }

@@ -47,7 +47,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 
 	errs := make([]error, len(letters))
 	var out []queue.Outgoing
-	var places []int // indexes in letters
+	var places []int
 	for i := range letters {
 		if m, fits := d.complete(letters[i]).Outgoing(d.FIFO()); fits {
 			out, places = append(out, m), append(places, i)

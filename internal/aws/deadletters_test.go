@@ -26,7 +26,6 @@ type sentBatch struct {
 	}
 }
 
-// openLetters starts a server that accepts every entry, unless refuse returns a response.
 func openLetters(t *testing.T, name string, refuse func(*sentBatch) *http.Response) (*DeadLetters, *[]sentBatch) {
 	t.Helper()
 	var calls []sentBatch

@@ -296,7 +296,6 @@ func storeResult(r *sqswire.Reader, results []entryResult, id string, result ent
 	results[i] = result
 }
 
-// damagedPart returns "body" or "attributes" if that part does not match its MD5 digest, otherwise "".
 func damagedPart(body, bodySum string, attributes []queue.Attribute, attributesSum string) string {
 	if bodySum != "" && !isDigest(sqswire.BodyMD5(body), bodySum) {
 		return "body"

@@ -11,7 +11,6 @@ import (
 	"tendril/internal/registry"
 )
 
-// changeLeader stops the leader, and checks that the second elector leads in a later term.
 func changeLeader(t *testing.T, table *Table) {
 	type run struct {
 		elector *leader.Elector

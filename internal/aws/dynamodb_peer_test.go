@@ -35,7 +35,6 @@ func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 		if err != nil {
 			return nil, err
 		}
-		// A call ends after its response has been read.
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		resp.Body = io.NopCloser(bytes.NewReader(body))
@@ -156,7 +155,7 @@ func wantRefusals(t *testing.T, code string, calls ...func(context.Context) erro
 }
 
 func createTwice(t *testing.T, table *Table) {
-	for range 2 { // the second call finds the table
+	for range 2 {
 		if err := table.Create(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +190,6 @@ func lead(t testing.TB, table *Table, name string, term int64, released bool) {
 	}
 }
 
-// tries checks that each try of a run is announced once, and only in the current term.
 func tries(t *testing.T, table *Table) {
 	try := func(before, term int64, changed, stale bool) {
 		t.Helper()
@@ -222,7 +220,6 @@ func tries(t *testing.T, table *Table) {
 	try(0, 2, false, true)
 }
 
-// unknownAttributes checks that attributes written by another version are kept.
 func unknownAttributes(t *testing.T, table *Table) {
 	absent := registry.Record{Kind: registry.KindTask, Key: "unknown/t"}
 	swap := func(old, next registry.Record) {
@@ -252,7 +249,7 @@ func rivals(t *testing.T, table *Table) {
 	lead(t, table, "rivals", 1, false)
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	over := int64(0)               // the last term that has ended
+	over := int64(0)
 	claimers := map[string]int64{} // term by run and try
 	claim := func(term int64, id string, try int) {
 		mu.Lock()
@@ -305,7 +302,6 @@ func rivals(t *testing.T, table *Table) {
 	}
 }
 
-// lostReply loses the first response to a change, and repeats the change.
 func lostReply(t *testing.T, lossy, table *Table) {
 	lead(t, table, "lossy", 1, false)
 	first := true

@@ -47,7 +47,6 @@ func (t *Table) Read(ctx context.Context, kind registry.Kind, keys ...string) ([
 	return records, nil
 }
 
-// readItems omits missing items from the result.
 func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[string]attributeValues, error) {
 	items := make(map[string]attributeValues, len(ids))
 	if len(ids) == 1 {
@@ -122,7 +121,6 @@ func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.
 		return recordOf(kind, key, item), nil
 	}
 
-	// The record does not exist, or the server did not return it.
 	records, err := t.Read(ctx, kind, key)
 	if err != nil {
 		return registry.Record{}, err
@@ -247,7 +245,6 @@ func attributes(r registry.Record) registry.Fields {
 	return r.With(all).Fields
 }
 
-// recordOf leaves Fields nil if the item is missing.
 func recordOf(kind registry.Kind, key string, item attributeValues) registry.Record {
 	r := registry.Record{Kind: kind, Key: key}
 	if len(item) == 0 {

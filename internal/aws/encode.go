@@ -31,7 +31,6 @@ func appendReceive(dst []byte, url string, req queue.ReceiveRequest) []byte {
 	return append(dst, `,"AttributeNames":["All"],"MessageSystemAttributeNames":["All"],"MessageAttributeNames":["All"]}`...)
 }
 
-// appendBatch numbers the n entries from 0. entry appends the members after the ID.
 func appendBatch(dst []byte, url string, n int, entry func(dst []byte, i int) []byte) []byte {
 	dst = sqswire.AppendString(append(dst, `{"QueueUrl":`...), url)
 	dst = append(dst, `,"Entries":[`...)

@@ -23,7 +23,7 @@ import (
 // byte. Proxied requests go through transport.
 type exchanger struct {
 	transport *http.Transport
-	buffers   sync.Pool // of *bytes.Buffer
+	buffers   sync.Pool
 
 	mu    sync.Mutex
 	pools map[origin]*connpool.Pool[*connection]
@@ -90,7 +90,6 @@ func (x *exchanger) close() {
 	}
 }
 
-// connection carries one exchange at a time.
 type connection struct {
 	*connpool.Peeker
 	raw    net.Conn

@@ -22,8 +22,6 @@ import (
 	"tendril/queue"
 )
 
-// scriptedServer accepts connections and answers the n-th request with the n-th text. It counts connections and
-// requests.
 type scriptedServer struct {
 	url                   string
 	connections, requests atomic.Int64
@@ -86,7 +84,7 @@ func TestConnectionsAreReusedAfterCompleteResponses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, answer string
-		fails        string // part of the error of the first call, if it fails
+		fails        string
 		connections  int64
 	}{
 		{"content length", okAnswer, "", 1},
@@ -145,7 +143,6 @@ func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// brokenConn fails every write after the first, reporting that it accepted the given number of bytes.
 type brokenConn struct {
 	net.Conn
 	writes, accepts int
@@ -236,7 +233,6 @@ func TestEarlyRejectionIsRead(t *testing.T) {
 	}
 }
 
-// shortWriter fails after writing most bytes, as if the server had closed its side.
 type shortWriter struct {
 	net.Conn
 	most int
@@ -250,7 +246,6 @@ func (c *shortWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// AWS_CA_BUNDLE sets the trusted certificates.
 func TestCertificatesAreVerified(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{}`)
@@ -356,7 +351,6 @@ func TestIPv6Endpoint(t *testing.T) {
 	}
 }
 
-// answerConn returns a fixed text once the request has been written.
 type answerConn struct {
 	text    io.Reader
 	written chan struct{}
@@ -381,7 +375,6 @@ func (c *answerConn) SetDeadline(time.Time) error      { return nil }
 func (c *answerConn) SetReadDeadline(time.Time) error  { return nil }
 func (c *answerConn) SetWriteDeadline(time.Time) error { return nil }
 
-// post returns status 0 on error.
 func post(t *testing.T, next http.RoundTripper) (status int, header http.Header, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://sqs.invalid/", io.NopCloser(strings.NewReader("{}")))
@@ -401,8 +394,8 @@ func post(t *testing.T, next http.RoundTripper) (status int, header http.Header,
 	return resp.StatusCode, resp.Header, string(text)
 }
 
-// FuzzExchange checks that http.Transport accepts every response that the exchanger accepts, with the same content,
-// and that the connection is kept only if no bytes follow.
+// FuzzExchange checks that http.Transport accepts every response that the exchanger accepts, and that the connection is
+// kept only if no bytes follow.
 func FuzzExchange(f *testing.F) {
 	for _, text := range []string{okAnswer, okAnswer + okAnswer, "HTTP/1.1 100 Continue\r\n\r\n" + okAnswer,
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: y\r\n\r\n", "HTTP/1.0 200 OK\r\n\r\n{}",

@@ -148,7 +148,6 @@ func (c Caller) principal() string {
 
 const maxIAMAnswer = 1 << 20
 
-// call uses the AWS Query protocol.
 func (i *IAM) call(ctx context.Context, at *globalEndpoint, form url.Values, answer any) error {
 	if err := checkCredentials(ctx, i.credentials); err != nil {
 		return err

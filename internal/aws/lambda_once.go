@@ -43,7 +43,6 @@ type sending struct {
 
 type sendingKey struct{}
 
-// onceTransport records how much of each request was sent, and limits the size of responses.
 type onceTransport struct{ next http.RoundTripper }
 
 // maxReply exceeds Lambda's limit of 6 MiB.

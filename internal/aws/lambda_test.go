@@ -285,7 +285,6 @@ type memoryConn struct{ net.Conn }
 
 func (memoryConn) Write(p []byte) (int, error) { return len(p), nil }
 
-// A call counts as sent if a byte was written to the connection.
 func TestErrorsReportWhetherACallWasSent(t *testing.T) {
 	t.Parallel()
 	tapped := func() *tappedConn { return &tappedConn{Conn: memoryConn{}} }
@@ -347,7 +346,6 @@ func TestErrorsReportWhetherACallWasSent(t *testing.T) {
 	}
 }
 
-// A sealed connection has either counted a write or rejects it.
 func TestSealedConnections(t *testing.T) {
 	t.Parallel()
 	for range 200 {

@@ -64,7 +64,7 @@ func (k kind) isHook() bool { return k == hook || k == deployHook }
 type caller struct {
 	who    string
 	scopes []string
-	// bearer means that the request carries credentials that browsers do not send on their own.
+	// bearer means credentials that browsers do not send on their own.
 	bearer bool
 	// keyless means that the request has a session's cookie but not its key; see [api.SessionKeyHeader].
 	keyless bool
@@ -185,7 +185,7 @@ func isToken(given, token string) bool {
 
 func (c *call) searchesBodies() bool { return c.query.Has("match") || c.query.Has("attribute") }
 
-// withoutBodies removes the message content from answer. It returns false if the type of answer has none.
+// withoutBodies returns false if the type of answer has no message content.
 func withoutBodies(answer any) (any, bool) {
 	switch a := answer.(type) {
 	case api.Message:
@@ -240,7 +240,7 @@ func (s *Server) isExposed(r *http.Request) bool {
 	return len(s.opts.Access.TrustedProxies) > 0 && !s.opts.Access.ClearText && !isLocal && !s.isSecure(r)
 }
 
-// senderOf returns the client's address, as reported by a trusted proxy if the request came through one.
+// senderOf trusts the address reported by a trusted proxy.
 func (s *Server) senderOf(r *http.Request) string {
 	if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 && s.byProxy(r) {
 		last := all[len(all)-1]

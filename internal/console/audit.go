@@ -70,9 +70,9 @@ const maxReads = 1000
 
 type auditor struct {
 	mu      sync.Mutex
-	minute  time.Time // of the current minute
+	minute  time.Time
 	refused int
-	read    map[string]bool // by caller and request
+	read    map[string]bool
 }
 
 func (a *auditor) admits(now time.Time) bool {

@@ -44,7 +44,6 @@ func claim(t *testing.T, dir string) {
 	t.Cleanup(func() { _ = release() })
 }
 
-// dialled maps clients to their data directories.
 var dialled sync.Map
 
 func dataDirOf(c *api.Client) string {

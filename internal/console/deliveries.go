@@ -17,8 +17,8 @@ type Deliveries struct {
 	mu      sync.Mutex
 	size    int
 	ring    []remembered
-	next    int           // index to overwrite once the ring is full
-	total   int           // deliveries ever recorded
+	next    int // index to overwrite once the ring is full
+	total   int
 	arrived chan struct{} // closed at the next delivery; nil if no caller waits
 	// problems groups the failures in the ring. It is stale after a failure is added or removed.
 	problems  []api.Problem

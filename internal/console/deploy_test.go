@@ -81,7 +81,6 @@ func TestDeploymentsThatGoWrongSayHow(t *testing.T) {
 	}
 }
 
-// The deployment ends when the server closes or the time limit is reached.
 func TestADeploymentOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*Server, context.CancelFunc){

@@ -31,10 +31,9 @@ const (
 
 type environmentRoutes struct {
 	opts   *Options
-	closed context.Context // ends all waits when done
+	closed context.Context
 }
 
-// getStatus omits the queues after they have been closed.
 func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 	st := e.environment()
 	st.Environment = e.opts.Environment
@@ -217,8 +216,7 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 
 const minIDStart = 4
 
-// searchTime limits the search for an abbreviated ID. It is shorter than the time another instance waits for a
-// response.
+// searchTime is shorter than the time another instance waits for a response.
 func searchTime(by caller) time.Duration {
 	if by.peer {
 		return api.PeerPatience / 2
@@ -232,8 +230,7 @@ type foundID struct {
 	hint  string // why no message was found
 }
 
-// fullID completes an abbreviated ID from the queues, the history and recent deliveries. It returns an error if the ID
-// is ambiguous, or may be because not all messages were searched.
+// fullID returns an error if the ID is ambiguous, or may be because not all messages were searched.
 func (e *environmentRoutes) fullID(ctx context.Context, start string, within time.Duration) (foundID, error) {
 	switch {
 	case len(start) >= len("00000000-0000-0000-0000-000000000000"):
@@ -243,7 +240,7 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string, within tim
 	}
 	const most = 5
 	found, ids := foundID{id: start}, []string(nil)
-	partly := "" // how the queues were searched, unless completely
+	partly := ""
 	if e.opts.Broker != nil {
 		stored, whole, err := e.opts.Broker.FindByID(ctx, start, most, within)
 		if err != nil {
@@ -284,7 +281,6 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string, within tim
 		"type more of the ID, such as "+strings.Join(ids[:min(len(ids), most)], " or "))
 }
 
-// receivesElsewhere reports whether the environment also receives from queues that are not embedded.
 func (e *environmentRoutes) receivesElsewhere() bool {
 	return e.opts.Broker == nil || slices.ContainsFunc(e.environment().Workers, func(w api.Worker) bool {
 		_, err := e.opts.Broker.Newest(w.Queue)
@@ -299,7 +295,6 @@ func (e *environmentRoutes) sentTo(id string) (name string, known bool) {
 	return e.opts.Broker.SentTo(id)
 }
 
-// endingOf returns how a message left its queue, or a zero Delivery if unknown. since is the start of the history.
 func (e *environmentRoutes) endingOf(id string) (d api.Delivery, since time.Time, err error) {
 	sentTo, _ := e.sentTo(id)
 	ended, since, err := e.opts.History.Endings.Find(id, sentTo)
@@ -353,7 +348,7 @@ func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, 
 	return e.drainFor(c, wait)
 }
 
-// hookDrain reads the wait from the query, because platform hooks can only send a path.
+// hookDrain reads the wait from the query, because platform hooks can send only a path.
 func (e *environmentRoutes) hookDrain(c *call) (any, error) {
 	wait, err := waitTime(c.query.Get("wait"), maxHookWait, api.MaxWait)
 	if err != nil {
@@ -411,7 +406,6 @@ func deployRefusal(err error) error {
 	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows the last deployment")
 }
 
-// reload continues if the caller disconnects.
 func (e *environmentRoutes) reload(c *call) (api.ReloadResult, error) {
 	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
 	defer cancel()

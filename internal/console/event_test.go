@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// readEvents parses a stream like a browser: lines end with CR, LF or both.
 func readEvents(stream string) (events []string) {
 	var data []string
 	for _, line := range regexp.MustCompile("\r\n|\r|\n").Split(stream, -1) {

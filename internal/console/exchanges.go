@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	keptExchanges = 256
-	keptBytes     = 8 << 20
-	// maxExchangeBody limits the part of each request body that is kept.
+	keptExchanges   = 256
+	keptBytes       = 8 << 20
 	maxExchangeBody = 64 << 10
 )
 

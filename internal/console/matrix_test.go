@@ -13,7 +13,7 @@ import (
 
 func TestRequestMatrix(t *testing.T) {
 	t.Parallel()
-	begun := 0 // actions performed
+	begun := 0
 	act := func() { begun++ }
 	opts := acting(act)
 	opts.Handlers.Metrics = http.NotFoundHandler()
@@ -103,7 +103,6 @@ func TestCallersOfEveryRoute(t *testing.T) {
 	}
 }
 
-// Other methods, and actions by GET, return 404.
 func TestOnlyTheTableAnswers(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))

@@ -199,7 +199,6 @@ func TestChoosingByBodyNeedsTheScopeRead(t *testing.T) {
 	}
 }
 
-// The caller limits an action to the newest message it has seen and to a number of messages.
 func TestActsOnManyMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

@@ -108,7 +108,6 @@ type schemas struct {
 	optional bool
 }
 
-// of returns the schema of t's JSON encoding.
 func (s schemas) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():

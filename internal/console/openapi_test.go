@@ -12,7 +12,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// contract validates responses in all tests.
 var contract = sync.OnceValue(func() *jsonschema.Compiler {
 	text, err := json.Marshal(openAPI(New(nil).routes()))
 	if err != nil {

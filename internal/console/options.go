@@ -48,7 +48,7 @@ type Options struct {
 	// Token is the owner's bearer token, see [api.NewToken]. If it is "", protected routes return 401.
 	Token  string
 	Access Access
-	Logger *slog.Logger // logs every action; may be nil
+	Logger *slog.Logger // may be nil
 }
 
 // Peers are the other instances of the environment. Requests with a peer's ID are forwarded to it, and peers may read
@@ -95,9 +95,7 @@ type Views struct {
 // Settings describe and change the settings. If the environment only serves queues, all fields are nil and their routes
 // return 409.
 type Settings struct {
-	// Describe may call AWS until ctx is done.
-	Describe func(ctx context.Context) api.Description
-	// Examine diagnoses the environment, machine, queues and app until ctx is done.
+	Describe      func(ctx context.Context) api.Description
 	Examine       func(ctx context.Context) doctor.Examination
 	Configuration func() api.Configuration
 	// PreviewChange returns the effect of a change. ChangeSettings makes the change and, if possible, applies it

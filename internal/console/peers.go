@@ -14,7 +14,6 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// instanceQuery is the query parameter with the ID of the instance to read from.
 const instanceQuery = "instance"
 
 // perInstance marks routes that describe one instance, which instances can read from each other.

@@ -26,8 +26,6 @@ import (
 
 const fleetKey = instances.FleetKey("fleet-key-0123456789")
 
-// instance starts the console of the instance id ("a" or "b") and returns a client with the owner's token. other may be
-// nil.
 func instance(t *testing.T, id string, other *instances.Record, encrypted bool, opts *Options) (*api.Client, *httptest.Server) {
 	t.Helper()
 	list := func(context.Context) (all []instances.Instance, err error) {
@@ -251,7 +249,6 @@ func TestRecordedProofsAreUseless(t *testing.T) {
 	}
 }
 
-// The error names the instances that could not be asked.
 func TestOutcomeOfAMessageIsAskedFromEachInstance(t *testing.T) {
 	t.Parallel()
 	handled := NewDeliveries(0)

@@ -155,7 +155,7 @@ func (q *queueRoutes) reasons(c *call) (api.ReasonList, error) {
 func (q *queueRoutes) create(c *call, body api.Creation) (api.Created, error) {
 	err := q.broker.CreateQueue(c.ctx, body.Name, body.Attributes, nil)
 	if err == nil {
-		c.name = body.Name // for the audit log
+		c.name = body.Name
 	}
 	return api.Created{Name: body.Name, ARN: q.broker.ARN(body.Name)}, err
 }

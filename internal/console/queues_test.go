@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newBroker returns a broker that moves messages from jobs to jobs-dead after one receive.
 func newBroker(t *testing.T) *broker.Broker {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)

@@ -118,7 +118,6 @@ func readBody(r *http.Request, into any) error {
 	return nil
 }
 
-// countValues returns an upper bound.
 func countValues(text []byte) (n int) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -187,7 +186,6 @@ func checkSelection(sel *api.Selection) error {
 	return checkIDs(sel.IDs)
 }
 
-// limitOf accepts 1 to most; the default is standard.
 func limitOf(c *call, most, standard int) (int, error) {
 	text := c.query.Get("limit")
 	if text == "" {

@@ -10,7 +10,7 @@ import (
 
 type requestIDKey struct{}
 
-// withID assigns a request ID. API calls made while rendering a page share the page's ID.
+// API calls made while rendering a page share the page's ID.
 func withID(w http.ResponseWriter, r *http.Request) *http.Request {
 	if requestID(r) == "" {
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, rand.Text()[:12]))

@@ -13,7 +13,7 @@ func TestEveryAnswerHasTheIDOfItsRequest(t *testing.T) {
 	t.Parallel()
 	var s *Server
 	inside := ""
-	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // a page that calls the API
+	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, err := NewInProcessClient(s, r).Pause(r.Context(), "jobs", api.Reason{})
 		refused, _ := err.(*api.Error)
 		inside = refused.RequestID

@@ -38,7 +38,7 @@ const (
 type route struct {
 	pattern     string
 	kind        kind
-	act         string        // see [api.Route].Act
+	act         string
 	limit       time.Duration // 0 means 25 s
 	perInstance bool
 	need        *need
@@ -72,7 +72,6 @@ func bind[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*ca
 		query: row.Query, takes: reflect.TypeFor[Body](), gives: reflect.TypeFor[Answer]()}
 }
 
-// do returns a route with a request body, which it decodes for the handler.
 func do[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call, Body) (Answer, error)) route {
 	return bind(k, row, func(c *call) (any, error) {
 		var body Body
@@ -102,7 +101,6 @@ func where(has func() bool, message, hint string, routes ...route) []route {
 	return routes
 }
 
-// set is a condition for [where] that never changes.
 func set(is bool) func() bool { return func() bool { return is } }
 
 var (

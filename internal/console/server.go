@@ -27,7 +27,7 @@ type Server struct {
 	sessions    sessions
 	tokens      tokens.File
 
-	closed context.Context // ends all waits when done
+	closed context.Context
 	close  context.CancelFunc
 }
 

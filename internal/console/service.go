@@ -29,7 +29,7 @@ type call struct {
 	body   body
 
 	method, path string
-	name, id     string // path parameters; may be ""
+	name, id     string
 	query        url.Values
 	// follows means that the caller wants a stream, which starts after lastEventID if set.
 	follows     bool
@@ -37,7 +37,6 @@ type call struct {
 }
 
 type body interface {
-	// accept rejects requests in a form that the route does not support.
 	accept(*route) error
 	read(into any) error
 }

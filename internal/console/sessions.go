@@ -35,7 +35,7 @@ type grant struct {
 	who    string
 	scopes []string
 	until  time.Time
-	key    digest // of the session key, which actions require
+	key    digest
 }
 
 type sessionKeyKey struct{}
@@ -54,7 +54,6 @@ func (s *sessions) newCode(scopes []string) string {
 	return code
 }
 
-// exchange exchanges a login code for the session's cookie and key.
 func (s *sessions) exchange(code string) (secret, key string, g grant, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -117,7 +117,7 @@ func TestLinkIsNotUsedBeforeAPersonFollowsIt(t *testing.T) {
 			t.Errorf("%s: answered %d with cookies %v", name, answer.StatusCode, answer.Cookies())
 		}
 	}
-	answer := follow(s, link, func(r *http.Request) { // the user follows a link on another site
+	answer := follow(s, link, func(r *http.Request) {
 		r.Header.Set("Sec-Fetch-Site", "cross-site")
 		r.Header.Set("Sec-Fetch-Mode", "navigate")
 		r.Header.Set("Sec-Fetch-Dest", "document")

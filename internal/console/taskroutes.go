@@ -23,7 +23,6 @@ func (t *taskRoutes) list(*call) (api.TasksStatus, error) {
 	return st, nil
 }
 
-// history includes runs of tasks removed from the file.
 func (t *taskRoutes) history(c *call) (api.RunList, error) {
 	limit, err := limitOf(c, 1000, 100)
 	if err != nil {

@@ -27,7 +27,6 @@ func pastRuns() []api.TaskRun {
 	}
 }
 
-// crew records actions in said.
 func crew(said *[]string) *TaskOptions {
 	known := func(name string) error {
 		if strings.Contains("tidy /a//b/../c .. a?b%2F", name) {

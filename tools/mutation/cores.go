@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// core is a package to mutate, or some of its files.
 type core struct {
 	pkg   string   // folder, relative to the root of the repository
 	files []string // file names without .go; empty means all files
-	skip  string   // regular expression of tests to skip
+	skip  string
 }
 
 // cores decide about messages, tasks and instances.

@@ -13,8 +13,8 @@ import (
 )
 
 type mutant struct {
-	id   int    // counted from 1 in each package
-	file string // base name
+	id   int // counted from 1 in each package
+	file string
 	line int
 	place
 }
@@ -107,7 +107,6 @@ func functionName(decl *ast.FuncDecl) string {
 	return name + "." + decl.Name.Name
 }
 
-// visit skips nodes that must be constant.
 func (f *finder) visit(node ast.Node) bool {
 	switch node := node.(type) {
 	case *ast.GenDecl:
@@ -126,7 +125,6 @@ func (f *finder) visit(node ast.Node) bool {
 	return true
 }
 
-// add returns the mutant's ID.
 func (f *finder) add(node ast.Node, at token.Pos, kind string) int {
 	text := string(f.source.content[node.Pos()-f.start : node.End()-f.start])
 	id := len(f.program.mutants) + 1

@@ -69,7 +69,6 @@ func (r result) unexecuted() float64 {
 	return share(r.counts[unexecuted], r.executed()+r.counts[unexecuted])
 }
 
-// share returns 100 if whole is 0.
 func share(part, whole int) float64 {
 	if whole == 0 {
 		return percent

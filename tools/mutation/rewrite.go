@@ -20,7 +20,6 @@ import (
 //go:embed switch.go.txt
 var switchSource string
 
-// edit replaces length bytes at an offset.
 type edit struct {
 	offset, length int
 	text           string
@@ -31,7 +30,6 @@ type edit struct {
 var ordered = map[token.Token]string{token.LSS: "mutantLess", token.LEQ: "mutantLessEqual",
 	token.GTR: "mutantGreater", token.GEQ: "mutantGreaterEqual"}
 
-// arithmetic maps the arithmetic operators to functions.
 var arithmetic = map[token.Token]string{token.ADD: "mutantAdd", token.SUB: "mutantSubtract",
 	token.MUL: "mutantMultiply", token.QUO: "mutantDivide", token.REM: "mutantRemainder"}
 
@@ -108,7 +106,7 @@ func (f *finder) after(pos token.Pos, text string) {
 	f.edit(edit{offset: f.offset(pos), text: text, closes: true})
 }
 
-// Edits of outer expressions were added first.
+// Edits of outer expressions come first.
 func (s source) rewritten() []byte {
 	type numbered struct {
 		edit
@@ -142,7 +140,6 @@ func (s source) rewritten() []byte {
 	return out.Bytes()
 }
 
-// overlay writes the rewritten package to dir and returns an overlay file for go build.
 func (p *program) overlay(dir string) (string, error) {
 	replace := map[string]string{}
 	write := func(path string, content []byte) error {

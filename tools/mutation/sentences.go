@@ -33,7 +33,7 @@ type sentence struct {
 	Put    string `yaml:"put"`
 	Test   string `yaml:"test"` // package.TestName, optionally with /subtest
 
-	id int // counted from 1
+	id int
 }
 
 func readSentences(root string) ([]*sentence, error) {
@@ -54,7 +54,6 @@ func readSentences(root string) ([]*sentence, error) {
 	return all, nil
 }
 
-// goFile is a source file of the module that is built on this system.
 type goFile struct {
 	path    string
 	pkg     string
@@ -157,7 +156,6 @@ func (f *goFile) branch(id int, results *ast.FieldList, body string) string {
 	return fmt.Sprintf("\nif mutantOn(%d) {\nreturn func() %s {%s\n}()\n}\n", id, list, body)
 }
 
-// overlaySentences writes the changed files to dir and returns an overlay file for go build.
 func overlaySentences(files []*goFile, count int, dir string) (string, error) {
 	replace, switched := map[string]string{}, map[string]bool{}
 	write := func(path string, content []byte) error {
@@ -188,7 +186,6 @@ func overlaySentences(files []*goFile, count int, dir string) (string, error) {
 	return path, os.WriteFile(path, list, 0o600)
 }
 
-// prepare reads and applies the changes of the named rows; without rows, of all.
 func prepare(root string, rows []string) (sentences []*sentence, files []*goFile, err error) {
 	sentences, err = readSentences(root)
 	if err != nil {
@@ -219,7 +216,6 @@ func (s *sentence) testName() testName {
 	return testName{folder: s.Test[:strings.LastIndexByte(s.Test, '.')], name: test, sub: sub}
 }
 
-// pattern returns the regular expression for -test.run that selects the test.
 func (n testName) pattern() string {
 	levels := []string{n.name}
 	if n.sub != "" {

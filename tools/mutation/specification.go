@@ -29,7 +29,6 @@ type judgement struct {
 	took    time.Duration
 }
 
-// trySpecification breaks the sentences of the named rows, or of all rows, and reports whether their tests detect it.
 func trySpecification(ctx context.Context, root string, rows []string, w io.Writer) error {
 	began := time.Now()
 	sentences, files, err := prepare(root, rows)
@@ -125,7 +124,6 @@ func (t *trial) timed(ctx context.Context, name testName) judgement {
 	return result
 }
 
-// each runs two calls concurrently per processor.
 func each(n int, do func(i int)) {
 	slots := make(chan struct{}, 2*runtime.NumCPU())
 	var all sync.WaitGroup

@@ -29,7 +29,6 @@ type suite struct {
 	failing []string
 }
 
-// test is a test function, with the mutants that it executes.
 type test struct {
 	name     string
 	time     time.Duration
@@ -122,7 +121,6 @@ func (s *suite) record(ctx context.Context, dir string, c core) error {
 	return nil
 }
 
-// judge runs the tests that execute the mutant until one of them fails.
 func (s *suite) judge(ctx context.Context, m mutant) (outcome, error) {
 	result := unexecuted
 	for _, group := range groups(s.tests, m.id) {
@@ -162,10 +160,8 @@ func groups(tests []test, id int) [][]test {
 // patience is the factor for the limit when a test that timed out is repeated.
 const patience = 6
 
-// allowed returns the time limit for tests that normally take t.
 func allowed(t time.Duration) time.Duration { return 5*time.Second + 4*t }
 
-// run runs tests with one mutant. All their processes have exited when it returns.
 func (s *suite) run(ctx context.Context, id int, record string, limit time.Duration, names ...string) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -91,7 +91,6 @@ func (r *release) writeExtras(ctx context.Context) error {
 	return err
 }
 
-// output runs a command with additional environment variables, and returns its output without the last line break.
 func output(ctx context.Context, dir string, environment []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), environment...)

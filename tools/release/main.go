@@ -95,7 +95,6 @@ func run(ctx context.Context, args []string) (err error) {
 	return nil
 }
 
-// An empty list means all platforms.
 func parseTargets(names string) ([]target, error) {
 	if names == "" {
 		return allTargets, nil

@@ -21,7 +21,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// largest is the maximum size of a binary in bytes.
 const largest = 45_000_000
 
 // The test builds a release for this machine twice, compares every byte, and inspects each file. TENDRIL_RELEASE=all

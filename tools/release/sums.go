@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// writeSums writes SHA256SUMS in the format that sha256sum -c reads.
 func (r *release) writeSums(context.Context) error {
 	files, err := os.ReadDir(r.out)
 	if err != nil {

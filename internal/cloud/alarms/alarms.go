@@ -23,8 +23,7 @@ type Settings struct {
 	Periodic bool
 	Region   string
 	Queues   []Queue
-	// Actions are the ARNs to notify by default.
-	Actions []string
+	Actions  []string
 }
 
 // Queue is one of the environment's queues.
@@ -252,7 +251,6 @@ func dimension(name, value string) []Dimension {
 	return []Dimension{{Name: name, Value: value}}
 }
 
-// kind adds a default alarm with the file's changes, unless the file disables it.
 func (d *describer) kind(kind string, q *Queue, a Alarm) {
 	name := kind
 	if q != nil {

@@ -216,7 +216,7 @@ func TestAMissingFileIsAnErrorUnlessItIsOptional(t *testing.T) {
 	}
 }
 
-// This format is used by the examples in the Elastic Beanstalk guide.
+// The Elastic Beanstalk guide's examples have this format.
 const extensions = `
 option_settings:
   aws:elasticbeanstalk:customoption:

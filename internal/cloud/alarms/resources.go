@@ -41,9 +41,8 @@ type resourceReader struct {
 	bundle   *bundle.Bundle
 	settings *Settings
 	resource *bundle.Resource
-	// why is the first reason to omit the alarm.
-	why  string
-	line int
+	why      string
+	line     int
 }
 
 func (c *resourceReader) refuse(n *yamlfile.Node, format string, args ...any) {

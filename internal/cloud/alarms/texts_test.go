@@ -13,7 +13,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// awkward has all features of alarms, and texts that look like template functions.
 func awkward() *Set {
 	set := Describe(shop(), &File{Actions: []string{"arn:aws:sns:eu-west-1:1:on-call"}})
 	set.Alarms = append(set.Alarms, Alarm{

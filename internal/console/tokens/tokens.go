@@ -255,7 +255,6 @@ func (f *File) reread() {
 	})
 }
 
-// use records the last use of a token, at most once per usedEvery.
 func (f *File) use(name string, now time.Time) {
 	if now.Sub(f.used[name]) < usedEvery {
 		return

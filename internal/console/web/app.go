@@ -64,7 +64,7 @@ func (v *visit) app() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	names = names[1:] // omits tendril itself
+	names = names[1:]
 	if len(names) > 1 || page.Process != "" {
 		page.Names = v.choices("process", "All", names, strings.Clone)
 	}
@@ -73,7 +73,7 @@ func (v *visit) app() (any, error) {
 	}
 	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Line, error) { return lastLines(ctx, c, names) })
 	page.Lines = api.NewestLines(answers, shownLines)
-	slices.Reverse(page.Lines) // oldest first
+	slices.Reverse(page.Lines)
 	page.Everywhere = v.deploysEverywhere()
 	return page, err
 }

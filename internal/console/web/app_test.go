@@ -134,7 +134,6 @@ func TestTheHeaderShowsTheHealthOfTheEnvironment(t *testing.T) {
 	wantText(t, s.get("/events"), header)
 }
 
-// The form returns to a page that shows the progress.
 func TestFormsDoNotWaitForADeployment(t *testing.T) {
 	s := newSite(t)
 	ended := make(chan error, 1)

@@ -20,7 +20,7 @@ type asset struct {
 	content          []byte
 }
 
-// assets concatenates the script's parts in dependency order; see the package documentation.
+// The script's parts are in dependency order; see the package documentation.
 var assets = sync.OnceValue(func() []*asset {
 	return []*asset{
 		newAsset("app", ".js", "text/javascript; charset=utf-8", "third_party/htmx/htmx.min.js",

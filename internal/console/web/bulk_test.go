@@ -86,7 +86,7 @@ func TestRedriveFromTheOverviewAsksFirst(t *testing.T) {
 	page = s.get("/dead/jobs-dead/redrive?" + url.Values{"which": {"all"}, "queue": {"jobs-dead"},
 		"reason": {"HTTP 422 no such tenant"}}.Encode())
 	wantText(t, page, "redrives <b>2</b> dead letters", "HTTP 422 no such tenant")
-	s.dead("b", "no such tenant", "6") // stays in the queue
+	s.dead("b", "no such tenant", "6")
 	fields := hiddenFields(t, page, "/dead/redrive")
 	fields.Set("rate", "100")
 	wantText(t, s.post("/dead/redrive", fields), "Redriving 2 messages.")

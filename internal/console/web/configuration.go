@@ -24,16 +24,14 @@ var configurationActs = []act{{"/configuration/save", saveConfiguration}}
 
 type configurationPage struct {
 	api.Configuration
-	Off     string // why there are no settings
-	Match   string
-	Changed bool
-	Tabs    []choice
-	// Sections are the blocks of Elastic Beanstalk's configuration page, the topics of the other options, and the
-	// queues.
+	Off      string // why there are no settings
+	Match    string
+	Changed  bool
+	Tabs     []choice
 	Sections []settingsSection
 	// Version is a hash of the form's contents, to detect that the settings have changed since.
 	Version string
-	// ReadOnly explains why settings cannot be changed here. Note is the result of submitting the form.
+	// ReadOnly explains why settings cannot be changed here.
 	ReadOnly, Note string
 	Problems       []api.Detail // without a displayed field
 	// Preview is the effect of the change in Fields and Unset; nil when the form is shown.
@@ -47,7 +45,7 @@ type settingsSection struct {
 	Block   bool // on Elastic Beanstalk's configuration page; always open
 	Open    bool
 	Rows    []settingRow
-	Changed int    // options with a non-default value
+	Changed int
 	Locked  string // why none of the rows can be changed
 }
 
@@ -72,7 +70,7 @@ var specified = []string{"queue-url", "http-path", "mime-type", "http-connection
 	"error-visibility-timeout", "max-retries", "connect-timeout", "inactivity-timeout", "retention-period"}
 
 const (
-	setField   = "set." // followed by an option's name
+	setField   = "set."
 	unsetField = "unset"
 )
 
@@ -245,7 +243,6 @@ func (s *settingsSection) hoistLockReason() {
 	s.Locked = why
 }
 
-// change also copies the entered texts to the rows.
 func (p *configurationPage) change(form url.Values) api.SettingsChange {
 	p.Fields = map[string]string{}
 	set := map[string]*string{}

@@ -49,7 +49,6 @@ func settingsOf() api.Configuration {
 		}}
 }
 
-// form returns the fields that a browser would submit, with the changes in typed.
 func form(t *testing.T, page string, typed map[string]string) url.Values {
 	t.Helper()
 	_, page, found := strings.Cut(page, `<form class="settings"`)

@@ -53,10 +53,8 @@ type reasonGroup struct {
 	Bars   []hourBar
 }
 
-// hourBar is one hour in a chart that is 20 units high.
 type hourBar struct{ X, Y, Height int }
 
-// deadFilter is the filter from the URL query. Forms resubmit it as fields.
 type deadFilter struct {
 	Match, Attribute, Since, Until string
 	// ByReason distinguishes the group of messages without a reason from no group.
@@ -167,7 +165,6 @@ func loadDeadLetters(v *visit) (any, error) {
 	return page, err
 }
 
-// chooseQueue selects the fullest dead-letter queue unless the request names one.
 func (p *deadPage) chooseQueue(queues []api.Queue) {
 	dead, most := api.DeadLetterQueues(queues), int64(-1)
 	named := p.Queue != ""

@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// The benchmark reports the page's time and size, and the rate of a redrive task.
 func BenchmarkDeadLettersPage(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// dead adds dead letters to the queue jobs-dead, with the attribute tenant and, unless answer is "", an attempt.
 func (s *site) dead(tenant, answer string, bodies ...string) (ids []string) {
 	s.Helper()
 	if _, err := s.broker.Ledger("jobs-dead"); err != nil {

@@ -117,7 +117,6 @@ func (v *visit) deployments() (any, error) {
 	return page, err
 }
 
-// isConflict reports whether the environment lacks a component that the request needs.
 func isConflict(err error) bool {
 	return api.HasStatus(err, http.StatusConflict)
 }

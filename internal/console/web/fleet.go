@@ -13,11 +13,10 @@ import (
 
 // fleetView determines which instances a page shows. It is nil unless the environment has several.
 type fleetView struct {
-	All     []api.KnownInstance // to choose from, this one first
+	All     []api.KnownInstance // this one first
 	Chosen  *api.KnownInstance  // nil for all
 	Choices []choice
-	// Kept holds the other query parameters, for the form that chooses an instance.
-	Kept url.Values
+	Kept    url.Values
 	// Missing has a line for each instance that cannot be shown, with the reason.
 	Missing []string
 }
@@ -116,7 +115,6 @@ func one[T any](v *visit, instance api.KnownInstance, ask func(context.Context, 
 	return answer, err
 }
 
-// subject returns the instance that a page about one instance shows: the chosen one, or this one.
 func (v *visit) subject() api.KnownInstance {
 	if shown := v.shown(); len(shown) > 0 {
 		return shown[0]
@@ -163,7 +161,6 @@ func (v *visit) positionOf(id int64, at time.Time) string {
 	return at.UTC().Format(time.RFC3339Nano)
 }
 
-// rowID returns an ID that is unique among the rows of all instances.
 func rowID(prefix, instance string, id int64) string {
 	return prefix + strings.ReplaceAll(instance, " ", "") + "-" + strconv.FormatInt(id, 10)
 }

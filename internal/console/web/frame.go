@@ -126,7 +126,6 @@ func (v *visit) frame() *frame {
 	return f
 }
 
-// keepInstance returns entries that keep the chosen instance, if their screens can show a single one.
 func keepInstance(id string) []entry {
 	kept := slices.Clone(entries)
 	for _, sc := range screens {

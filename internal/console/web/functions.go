@@ -26,7 +26,6 @@ var functions = template.FuncMap{
 	"shell": terminal.ShellWord, "head": head, "lastattempt": lastAttempt, "shortid": shortID, "rowid": rowID, "linked": linked, "persecond": perSecond,
 }
 
-// number returns numbers up to 9,999 in full, and abbreviates larger ones, such as "12.3 k".
 func number(n int64) string {
 	switch {
 	case n < 0:
@@ -43,7 +42,6 @@ func number(n int64) string {
 	return fmt.Sprintf("%.1f G", float64(n/100_000_000)/10)
 }
 
-// countText shows the exact value of an abbreviated number on hover.
 func countText(n any) template.HTML {
 	var value int64
 	switch n := n.(type) {
@@ -152,7 +150,6 @@ func plural(n any, noun string) string {
 	return text + " " + noun + "s"
 }
 
-// tone returns the CSS class of a state.
 func tone(state any) string {
 	switch word := strings.ToLower(fmt.Sprint(state)); word {
 	case "ok", "running", "done", "closed", "ready", "success", "live", "scheduled":
@@ -168,7 +165,6 @@ func tone(state any) string {
 	return "none"
 }
 
-// list passes several values to a template.
 func list(items ...any) []any { return items }
 
 func pair(first, second any) [2]any { return [2]any{first, second} }
@@ -205,7 +201,6 @@ var colours = regexp.MustCompile(`\\x1b\[([0-9;:]*)m|\\x1b\][^\\]*\\a`)
 // colourClasses are the classes of the colors 30 to 37 and 90 to 97. Black and white use the text color.
 var colourClasses = [8]string{1: "red", 2: "green", 3: "yellow", 4: "blue", 5: "magenta", 6: "cyan"}
 
-// coloured keeps only foreground colors.
 func coloured(line string) template.HTML {
 	var out strings.Builder
 	class, at := "", 0
@@ -226,7 +221,6 @@ func coloured(line string) template.HTML {
 	return template.HTML(out.String())
 }
 
-// Codes for weight or background do not change the class.
 func colourAfter(class, codes string) string {
 	if strings.HasPrefix(codes, "38") { // one of 256 or more colors
 		return ""
@@ -276,7 +270,6 @@ func exactCount(n any) string {
 	return digits
 }
 
-// shortID returns the first group of an ID, which suffices to distinguish rows.
 func shortID(id string) string {
 	short, _, _ := strings.Cut(id, "-")
 	return short

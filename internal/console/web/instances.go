@@ -10,12 +10,11 @@ import (
 var instanceScreens = []screen{{path: "/instances", entry: "Instances", view: "instances",
 	load: func(v *visit) (any, error) { return v.api.Instances(v.ctx) }}}
 
-// applied reports how many instances have applied the latest revision; "" without a fleet key.
 func applied(all api.Instances) string {
 	switch {
 	case all.Revision == 0:
 		return ""
-	case all.Unread != "": // the page shows the reason
+	case all.Unread != "":
 		return fmt.Sprintf("The instances that have applied revision %d of the environment are unknown.", all.Revision)
 	}
 

@@ -10,7 +10,7 @@ const (
 	maxTreeDepth = 32
 	maxTreeNodes = 2_000
 	openDepth    = 3
-	openMembers  = 50 // of a value that is initially open
+	openMembers  = 50
 )
 
 type jsonNode struct {
@@ -47,7 +47,7 @@ type treeReader struct {
 	decoder *json.Decoder
 	left    int  // values that may still be added
 	stopped bool // the limit was exceeded and reading has stopped
-	cut     bool // something was omitted
+	cut     bool
 }
 
 // treeOf returns at most [maxTreeNodes] values on [maxTreeDepth] levels. whole reports whether they are the whole
@@ -108,7 +108,7 @@ func (r *treeReader) members(n *jsonNode, depth int) {
 			return
 		}
 	}
-	_, _ = r.decoder.Token() // closing bracket
+	_, _ = r.decoder.Token()
 }
 
 func (r *treeReader) truncate(n *jsonNode) {
@@ -125,7 +125,6 @@ func (r *treeReader) memberName(n *jsonNode) string {
 	return jsonText(name)
 }
 
-// skip skips the rest of a value, including its closing bracket.
 func (r *treeReader) skip() {
 	for open := 1; open > 0; {
 		token, err := r.decoder.Token()

@@ -64,7 +64,7 @@ func TestLiveUpdatesAskForTheWholeAddressOfEveryPage(t *testing.T) {
 			if got := stream.Query()["at"]; len(got) != 1 || got[0] != address {
 				t.Errorf("the stream is about %q, want %q", got, address)
 			}
-			wantText(t, html.UnescapeString(s.stream(stream.String())), `value="`+address+`"`) // the forms' field back
+			wantText(t, html.UnescapeString(s.stream(stream.String())), `value="`+address+`"`)
 		})
 	}
 }

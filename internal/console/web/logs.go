@@ -48,11 +48,10 @@ func (v *visit) logs() (any, error) {
 	page.Lines = api.NewestLines(answers, filter.Limit)
 	page.First, page.Next = v.pages(len(page.Lines), func(i int) string { return v.positionOf(page.Lines[i].ID, page.Lines[i].At) })
 	page.Lines = page.Lines[:min(len(page.Lines), pageSize)]
-	slices.Reverse(page.Lines) // oldest first
+	slices.Reverse(page.Lines)
 	return page, err
 }
 
-// processes starts with tendril itself.
 func (v *visit) processes() ([]string, error) {
 	names := []string{eventlog.Own}
 	statuses, err := v.statuses()

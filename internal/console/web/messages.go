@@ -58,8 +58,8 @@ type messagePage struct {
 	Cut      bool   // Text is the start of the body
 	Download string // of the complete body
 	Tree     *jsonNode
-	Whole    bool // Tree is complete
-	MaxTries int  // receives before dead-lettering; 0 without a dead-letter queue
+	Whole    bool
+	MaxTries int // receives before dead-lettering; 0 without a dead-letter queue
 	Dead     bool
 	Targets  []string
 	Timeline []attempt

@@ -30,13 +30,12 @@ type overview struct {
 	// Environment is nil unless several instances share a registry.
 	Environment *health.Environment
 	Since       time.Time
-	Range       string // of the charts
+	Range       string
 	Ranges      []choice
 	Queues      []queueRow
 	Tasks       []api.Task // failing ones first, then by next run
 	Problems    []api.Problem
-	// Subject is the instance whose queues and causes are shown.
-	Subject api.KnownInstance
+	Subject     api.KnownInstance
 }
 
 // Most is the most frequent reason of dead letters; nil if unknown or hidden.

@@ -44,7 +44,7 @@ type queuePage struct {
 	Queue    queueRow
 	Filter   api.Filter
 	States   []choice
-	Range    string // of the chart
+	Range    string
 	Ranges   []choice
 	Messages []api.Message
 	First    string

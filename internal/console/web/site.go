@@ -36,7 +36,7 @@ type Site struct {
 }
 
 type screen struct {
-	path  string // without the method
+	path  string
 	entry string
 	view  string
 	// load reads the template's data from the API.
@@ -51,8 +51,7 @@ type screen struct {
 
 type act struct {
 	path string
-	// do returns a sentence describing the result.
-	do func(*visit) (done string, err error)
+	do   func(*visit) (done string, err error)
 }
 
 var (
@@ -71,7 +70,6 @@ func Actions() (paths []string) {
 	return paths
 }
 
-// [frame.Counts] has the numbers displayed with the entries.
 var entries = []entry{
 	{"Overview", "/", "o"},
 	{"Queues", "/queues", "q"},
@@ -219,7 +217,7 @@ func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 
 	shown := problemOf(err)
 	if shown.NoKey {
-		name = "key" // resubmits the form with the key that the user enters
+		name = "key"
 	}
 
 	shown.Request = w.Header().Get(api.RequestIDHeader)

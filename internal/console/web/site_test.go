@@ -27,7 +27,6 @@ import (
 	"tendril/queue"
 )
 
-// Requests to site have the owner's token.
 type site struct {
 	*testing.T
 	broker      *broker.Broker
@@ -241,7 +240,7 @@ func TestEveryScreenRendersForAnEnvironmentWithoutAnything(t *testing.T) {
 	s := newSite(t)
 	for _, sc := range screens {
 		if sc.form || strings.Contains(strings.ReplaceAll(sc.path, "{$}", ""), "{") {
-			continue // an item that does not exist here
+			continue
 		}
 		page := s.get(strings.TrimSuffix(sc.path, "{$}"))
 		wantText(t, page, "<h1>", "shop", `aria-current="page"`)
@@ -550,7 +549,6 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 	})
 }
 
-// hostileTreePage shows body, or a JSON document that contains it if body is not JSON.
 func hostileTreePage(t *testing.T, body, reason string) *messagePage {
 	page := &messagePage{Message: api.Message{ID: "1", Queue: "jobs", Body: body}}
 	if page.Tree, page.Whole = treeOf(body); page.Tree != nil {

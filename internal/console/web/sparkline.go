@@ -23,7 +23,6 @@ type recentCurves struct {
 	queues map[string]series.Traffic
 }
 
-// of returns nil if the curves are unavailable.
 func (c *recentCurves) of(v *visit) map[string]series.Traffic {
 	if subject := v.subject(); !subject.This {
 		read, _ := one(v, subject, readCurves) // the page shows the error
@@ -102,7 +101,6 @@ func sparklineOf(t series.Traffic) *sparkline {
 			perSecond(series.Values{peakOut, 0}) + " out per second"}
 }
 
-// means averages the known points of each column.
 func means(v series.Values) series.Values {
 	if len(v) < 2 {
 		return nil
@@ -130,7 +128,6 @@ func peak(v series.Values) (most float32, known bool) {
 	return most, known
 }
 
-// sparkPath leaves gaps for unknown values.
 func sparkPath(v series.Values, most float32) string {
 	var path strings.Builder
 	step, pen := float64(sparkWidth)/float64(max(len(v)-1, 1)), "M"

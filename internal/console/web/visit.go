@@ -27,8 +27,8 @@ type visit struct {
 	caller   api.Caller
 	fleet    *fleetView // nil unless the screen can show several instances and there are several
 	result   *result
-	title    string // defaults to the name of the entry
-	entry    string // navigation entry; defaults to the screen's
+	title    string // defaults to the entry's name
+	entry    string
 	Data     any
 	streamed bool
 }
@@ -68,7 +68,7 @@ func (v *visit) mayNotAct() error {
 		"an action needs the scope act: 'tendril open --scope act'")
 }
 
-// path returns the path and query of the page, or for a form submission those to return to.
+// path returns the page's path and query; for a form submission, those of the page to return to.
 func (v *visit) path() string {
 	if v.r.Method == http.MethodPost {
 		return ownPath(v.r.PostFormValue("back"))
@@ -107,13 +107,11 @@ func (v *visit) with(name, value string) string {
 	return v.r.URL.EscapedPath() + "?" + query.Encode()
 }
 
-// result is an action's result, shown once on the following page.
 type result struct {
 	Done, Failed, Hint string
 	Request            string
-	// Form is the rejected form, whose input is shown again.
-	Form  *refusedForm
-	until time.Time
+	Form               *refusedForm
+	until              time.Time
 }
 
 type refusedForm struct {
@@ -185,10 +183,8 @@ func (s *results) take(who string) *result {
 	return r
 }
 
-// keyField is the field in which the script sends the session key.
 const keyField = "session-key"
 
-// parseForm moves the session key from the form to the header that the API expects.
 func parseForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBodyOfForm)
 	if err := r.ParseForm(); err != nil {
@@ -204,7 +200,6 @@ func parseForm(w http.ResponseWriter, r *http.Request) error {
 // maxBodyOfForm is enough for a message of the maximum size with every byte escaped.
 const maxBodyOfForm = 4 << 20
 
-// perform runs an action and redirects the browser to the page named in the form, or after an error to the form's page.
 func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 	err := parseForm(w, r)
 	v := newVisit(s, nil, r)
@@ -237,7 +232,6 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// formPage returns the path of the page with the form, or "" if unknown.
 func (s *Site) formPage(r *http.Request) string {
 	u, err := url.Parse(r.Referer())
 	if err != nil || u.Host != r.Host {

@@ -39,7 +39,6 @@ const (
 	bugLoseLog         bug = "the disk loses the log at a power failure"
 )
 
-// operating schedules operations on three daemons at times without faults.
 func operating(all ...operation) func(*plan) {
 	return func(p *plan) {
 		p.Daemons, p.Messages = 3, 400

@@ -21,13 +21,12 @@ type daemon struct {
 	life   *life         // nil while it is down
 	goesOn chan struct{} // closed at the end of a pause; nil while running
 
-	kept string // the desired state on its disk
+	kept string
 
 	offset, before time.Duration // current and previous offset of the wall clock
 	setAt          time.Time
 }
 
-// A life is one process of a daemon.
 type life struct {
 	*daemon
 	number    int
@@ -85,7 +84,6 @@ func (d *daemon) latest() time.Time {
 	return time.Now().Add(offset).Round(0)
 }
 
-// ahead is relative to the true time.
 func (d *daemon) setClock(ahead time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -22,7 +22,6 @@ const (
 	pauseSources
 )
 
-// A follower applies the desired state to its worker and its app.
 type follower struct {
 	*life
 	way      *link
@@ -34,9 +33,9 @@ type follower struct {
 	others   *instances.Watcher
 
 	adopted  chan struct{} // closed once it has the state to start with
-	version  atomic.Int64  // of the app
-	digest   atomic.Value  // of the app's archive, a string
-	inForce  atomic.Value  // the settings, a string
+	version  atomic.Int64
+	digest   atomic.Value
+	inForce  atomic.Value
 	pausedAt atomic.Pointer[time.Time]
 	applying sync.Mutex
 
@@ -44,9 +43,9 @@ type follower struct {
 	reasons [pauseSources]string
 
 	fleetMu   sync.Mutex
-	withdrawn map[int]time.Time  // since when it knows that a version was withdrawn
+	withdrawn map[int]time.Time  // when it learned of a version's withdrawal
 	abort     context.CancelFunc // aborts the deployment in progress; nil if that is impossible
-	joined    time.Time          // time of the first report
+	joined    time.Time
 }
 
 func (l *life) startFollower(way *link) *follower {
@@ -76,7 +75,6 @@ func (l *life) startFollower(way *link) *follower {
 	return f
 }
 
-// A killed process stores nothing.
 func (f *follower) keep(text string) error {
 	if f.killed.Err() != nil {
 		return errKilled
@@ -144,7 +142,6 @@ func (f *follower) follow(ctx context.Context) {
 	_ = f.member.Leave(leaving)
 }
 
-// revision returns the revision announced in the leader's lease.
 func (f *follower) revision() int64 {
 	if f == nil || f.w.bug == bugSilentLeader {
 		return 0
@@ -206,7 +203,6 @@ func (f *follower) learn(app *instances.App) {
 	}
 }
 
-// runsWithdrawn reports whether the daemon runs a version that it already knew to be withdrawn.
 func (f *follower) runsWithdrawn() (version int, withdrawn bool) {
 	if f == nil {
 		return 0, false
@@ -218,7 +214,6 @@ func (f *follower) runsWithdrawn() (version int, withdrawn bool) {
 	return version, known && time.Since(at) > 0
 }
 
-// setPause sets a source's reason to pause the worker; "" ends the pause.
 func (f *follower) setPause(source int, reason string) {
 	f.pausing.Lock()
 	defer f.pausing.Unlock()
@@ -241,7 +236,6 @@ func (f *follower) setPause(source int, reason string) {
 	}
 }
 
-// paused reports whether the queue was already paused.
 func (f *follower) paused() bool {
 	if f == nil {
 		return false
@@ -250,7 +244,6 @@ func (f *follower) paused() bool {
 	return at != nil && time.Since(*at) > 0
 }
 
-// rejects reports whether settings contradict the daemon's own.
 func (f *follower) rejects(settings string) bool {
 	return strings.HasSuffix(settings, fmt.Sprintf("not on %d", f.index))
 }

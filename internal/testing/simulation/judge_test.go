@@ -70,7 +70,6 @@ func (o *oracle) judgeDead(m *message, receives int) {
 	}
 }
 
-// judgeRuns checks that every run due while the environment was running was enqueued.
 func (o *oracle) judgeRuns(healedAt time.Time) {
 	if !o.w.plan.Tasks {
 		return

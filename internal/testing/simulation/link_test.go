@@ -19,8 +19,8 @@ import (
 // A link loses calls and responses. The oracle observes all calls.
 type link struct {
 	w      *world
-	daemon int   // index of the daemon; for the producer, the number of daemons
-	life   *life // nil for the producer
+	daemon int // index of the daemon; for the producer, the number of daemons
+	life   *life
 
 	mu   sync.Mutex
 	at   time.Duration
@@ -52,7 +52,6 @@ func (l *link) ordinal(at time.Duration, action string) int {
 	return l.same[action]
 }
 
-// draw derives faults only from the caller, the action and the time.
 func (l *link) draw(action string, ofRegistry bool) (t trouble) {
 	w, at := l.w, l.w.now()
 	n := l.ordinal(at, action)
@@ -135,7 +134,6 @@ func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	return true, t.slow, err
 }
 
-// whileAlive also cancels the context when the daemon is killed.
 func (l *link) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if l.life == nil {
@@ -152,7 +150,7 @@ func (l *link) ended(ctx context.Context) error {
 	return &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
 }
 
-// frozen waits until the end of a pause. It returns an error if the daemon was killed meanwhile.
+// waited means that the link was paused. The error is errKilled if the daemon was killed meanwhile.
 func (l *link) frozen() (waited bool, err error) {
 	if l.life == nil {
 		return false, nil
@@ -196,7 +194,6 @@ func (l *link) Receive(ctx context.Context, req queue.ReceiveRequest) (msgs []qu
 	return msgs, nil
 }
 
-// settle excuses the messages if the call is slow or fails.
 func (l *link) settle(ctx context.Context, action string, receipts []string,
 	do func(context.Context, *broker.Queue) []error) []error {
 	var errs []error
@@ -379,7 +376,7 @@ func (l *link) Send(ctx context.Context, out []queue.Outgoing) (sent []queue.Sen
 	return sent, err
 }
 
-// sleep reports whether ctx is still active. It creates no timer if d is 0.
+// sleep returns false if ctx ends.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -12,7 +12,6 @@ import (
 	"tendril/internal/instances"
 )
 
-// An operation is a change by an operator.
 type operation struct {
 	Kind operationKind `json:"kind"`
 	At   time.Duration `json:"at"`
@@ -92,7 +91,6 @@ func (w *world) operate() {
 	}
 }
 
-// change reports whether the change was confirmed.
 func (w *world) change(by *follower, op *operation, i int) bool {
 	ctx, cancel := context.WithTimeout(by.killed, 5*time.Second)
 	defer cancel()
@@ -261,7 +259,6 @@ func (w *world) await(limit time.Duration, lacks func(*follower) string) time.Du
 	}
 }
 
-// now is the state at the end of the rollout.
 func (w *world) finished(_ context.Context, now *instances.App, v *instances.AppVersion) {
 	w.note("the rollout of version %d is finished, the current one is version %d", v.Number, now.Current.Number)
 	w.oracle.ended(now, v)
@@ -333,8 +330,8 @@ func (o *oracle) converged(took time.Duration) {
 
 type rollout struct {
 	began     time.Time
-	batch     int                // 0 for all at once
-	switching map[*follower]bool // daemons that are switching to it
+	batch     int // 0 for all at once
+	switching map[*follower]bool
 }
 
 // began records a rollout before the write is confirmed, because the write may be repeated or its confirmation lost.

@@ -23,8 +23,8 @@ type oracle struct {
 	groups     map[string][]*message // accepted messages, in order
 	since      map[string]time.Time  // time from which each task's runs count
 	leaders    map[int64]*life       // by term; the life whose enqueues were accepted
-	desired    int64                 // last revision of the desired state that was confirmed
-	followed   map[*daemon]int64     // revision that each daemon applied last
+	desired    int64                 // last confirmed revision of the desired state
+	followed   map[*daemon]int64     // last applied revision
 	operations map[operationKind]int
 	rollouts   map[string]*rollout
 	violations []string
@@ -56,19 +56,19 @@ type message struct {
 
 	holder   *life // the life with the newest receipt handle, or nil
 	receipt  string
-	heldAt   time.Time // time of the last receive or visibility change
+	heldAt   time.Time
 	hiddenTo time.Time
 	gotAt    time.Time
-	before   int // number of excuses at the receive
+	before   int // excuses at the receive
 
 	attempts int
 	active   []*post
 	failed   *post // last attempt that certainly failed
 	failures int   // failed attempts since it entered the queue
 	doneBy   []*life
-	isDone   bool // the last response was a success
+	isDone   bool
 	deleted  bool
-	syncs    int // number of syncs of the log when the delete was confirmed
+	syncs    int // syncs of the log when the delete was confirmed
 
 	excuses, duplicates, charges, redriven int
 	why                                    []string
@@ -79,9 +79,9 @@ type post struct {
 	life       *life
 	attempt    int
 	receives   int
-	got        time.Time // time of the receive
+	got        time.Time
 	start, end time.Time
-	excuses    int // number of the message's excuses at the receive
+	excuses    int
 	// overlaps means that a second daemon was legitimately processing the message at about the same time. Each may then
 	// overwrite the other's visibility timeout.
 	overlaps bool
@@ -131,7 +131,6 @@ func (o *oracle) sent(key string, state sendState) {
 	o.w.note("send %s: %v", key, state)
 }
 
-// excuse permits one more POST of the message.
 func (o *oracle) excuse(key, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -152,7 +151,6 @@ func (o *oracle) excuseReceipt(receipt, why string) {
 	}
 }
 
-// charge permits one more receive without an attempt.
 func (o *oracle) charge(key, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -311,7 +309,6 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 	return p
 }
 
-// checkRetry checks that the attempt does not follow the last failure earlier than promised.
 func (o *oracle) checkRetry(p *post) {
 	before := p.failed
 	if before == nil || before.overlaps || p.receives <= before.receives ||
@@ -383,7 +380,6 @@ func (o *oracle) end(p *post, res *queue.Result, known bool) {
 	}
 }
 
-// A run must not be enqueued early according to the daemon's clock.
 func (o *oracle) enqueuing(l *life, run *queue.Run) {
 	shown := l.latest()
 	o.mu.Lock()

@@ -84,7 +84,6 @@ const (
 	redrive       kind = "dead letters redriven"
 )
 
-// Network faults do not apply to an embedded queue.
 var (
 	kinds = []kind{killDaemon, stopDaemon, pauseDaemon, reload, stepClock, loseAnswers, loseRequests, slowCalls,
 		throttleCalls, cutNetwork, cutRegistry, repeatReceive, appDown, appFailing, appSlow, appThrottles, appSilent,
@@ -149,7 +148,7 @@ func (f *fault) during(at time.Duration, daemon int) bool {
 	return f.Daemon == daemon && at >= f.At && at < f.At+f.For
 }
 
-// roll returns a number in [0,1) that depends only on the plan and the arguments, not on the number of calls.
+// roll returns a number in [0,1) that depends only on the plan and the arguments.
 func (p *plan) roll(what ...any) float64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, p.Seed, what)

@@ -31,7 +31,7 @@ type server struct {
 	disk struct {
 		sync.Mutex
 		dead         string // directory of a broker that has crashed
-		fails        kind   // failDisk, fillDisk, or ""
+		fails        kind
 		fault        int
 		began, ended time.Time
 	}
@@ -169,7 +169,6 @@ func (s *server) crash(isPower bool, keep float64) bool {
 	return true
 }
 
-// fail returns the result of a file operation.
 func (s *server) fail(op, path string, n int) int32 {
 	s.disk.Lock()
 	defer s.disk.Unlock()

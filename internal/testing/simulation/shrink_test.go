@@ -16,7 +16,6 @@ func shrink(t *testing.T, fs *faultfs.FS, p *plan) (*plan, outcome) {
 	return short, s.last
 }
 
-// The result is nil if the plan does not fail in three runs.
 func (s *shrinker) shrink(p *plan) *plan {
 	best, found := s.breaks(*p)
 	for i := 0; i < 2 && !found; i++ {
@@ -48,7 +47,6 @@ func (s *shrinker) shrink(p *plan) *plan {
 	return best
 }
 
-// shorten removes elements while the plan still fails, initially half of them at a time.
 func shorten[E any](s *shrinker, best *plan, list func(*plan) *[]E) *plan {
 	for size := len(*list(best)); size > 0; {
 		removed := false
@@ -71,7 +69,7 @@ func shorten[E any](s *shrinker, best *plan, list func(*plan) *[]E) *plan {
 type shrinker struct {
 	run  func(*plan) outcome
 	left int
-	last outcome // outcome of the last failing plan
+	last outcome
 }
 
 func (s *shrinker) breaks(p plan) (*plan, bool) {

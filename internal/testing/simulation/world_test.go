@@ -48,7 +48,7 @@ type outcome struct {
 	faults     map[kind]int
 	figures    figures
 	operations map[operationKind]int
-	lasted     time.Duration // in virtual time
+	lasted     time.Duration
 }
 
 func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
@@ -211,7 +211,6 @@ func (w *world) disturb() {
 	time.Sleep(w.plan.Length - w.now())
 }
 
-// Faults that affect single calls are drawn when the calls are made.
 func (w *world) begin(i int, f *fault) {
 	w.note("%s begins at %d for %v", f.Kind, f.Daemon, f.For)
 	happened := true
@@ -366,7 +365,6 @@ func (w *world) heal() {
 	w.startAll()
 }
 
-// drain waits at most as long as the remaining attempts can take.
 func (w *world) drain() bool {
 	p := w.plan
 	each := p.Visibility + p.Inactivity + max(p.ErrorVisibility, 0)
