@@ -2,6 +2,5 @@
 // of the queue and of whole environments at random moments, stops under load, and the delivery contract row by row
 // against an SQS endpoint.
 //
-// -short reduces the number of kills; the figures in docs/performance.md are from full runs. With TENDRIL_NIGHTLY, each
-// fault has its long form, and results are kept: see docs/reliability.md.
+// -short reduces the number of kills. TENDRIL_NIGHTLY selects the long form of each fault; see docs/reliability.md.
 package acceptance

@@ -2,6 +2,5 @@
 // separate processes, and are compared with a bare net/http loop that posts the same bodies to the same app.
 //
 // All figures are ratios or counts of one run; there are no time limits. The test endpoint returns prepared messages
-// without checks, so that the daemon is measured, not a queue. BenchmarkEndpoint measures SQS servers with one
-// client.
+// without checks, so that the daemon is measured, not a queue.
 package bench

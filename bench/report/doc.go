@@ -8,16 +8,11 @@
 //
 // A round runs each step of the suite once, so that changing load on the machine affects all steps alike. Results are
 // stored in Go's benchmark format (bench/results.txt), which benchstat reads too. An interrupted run continues where
-// it stopped if the commit is unchanged.
+// it stopped if the commit is unchanged. If other programs used much processor time, the report calls the figures
+// provisional.
 //
-// suite.go lists the benchmarks, run.go runs them, results.go parses their output, tables.go defines the tables,
-// table.go renders them, and documents.go inserts them between markers:
+// Tables are inserted between markers, which name a table or a benchmark ("broker.Groups"):
 //
 //	<!-- report: daemon -->
 //	<!-- end of report -->
-//
-// If the markers name a benchmark ("broker.Groups") instead of a table, the table contains all of its results.
-//
-// Each step records the processor time used by other programs. If there was much, the report calls its figures
-// provisional.
 package main

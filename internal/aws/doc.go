@@ -1,7 +1,6 @@
 // Package aws contains the clients for AWS, which no other package calls.
 //
-// It has clients for SQS, DynamoDB, Lambda, S3, CloudWatch, EC2 Auto Scaling, ECS and compatible servers. [OpenSQS]
-// reads the standard AWS configuration, and [SQS.Queue] finds a queue by name, URL or ARN.
+// The clients read the standard AWS configuration and also work with compatible servers.
 //
 //	worker ── Receive, Delete, ChangeVisibility ──┐            operator ── Create, List,
 //	sender ── Send ───────────────────────────────┤                │       Attributes, Purge ...
@@ -17,13 +16,11 @@
 //
 // # Invariants
 //
-//   - A receive is attempted once: a lost response has already increased receive counts, and a retry would receive more.
-//     The exception is a signature rejected because of the local clock.
-//   - Deletes, visibility changes and sends are retried by the SDK's rules only. The exchanger resends a request only if
-//     a kept connection accepted no byte of it.
+//   - A receive is attempted once, because a lost response has already increased receive counts. The exception is a
+//     signature rejected because of the local clock.
+//   - The exchanger resends a request only if a kept connection accepted no byte of it.
 //   - A Lambda function is invoked once, unless a reused connection failed before a byte was sent.
 //   - Messages with a wrong checksum are neither returned nor deleted.
-//   - A message counts as deleted only if the response confirms it.
 //   - The region in a queue's URL or ARN takes precedence. A configured endpoint replaces only the address.
 //
 // Errors are [tendril/queue.Error]. AccessDenied covers credentials and permissions. Unreachable covers everything

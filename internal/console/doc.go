@@ -1,7 +1,6 @@
 // Package console serves the JSON API that inspects and controls a running environment.
 //
-// [Server] handles HTTP using the routes and types of package api. The service behind it also checks the permissions of
-// the pages of package web, which call it in process.
+// [Server] handles HTTP using the routes and types of package api. The pages of package web call its service in process.
 //
 //	tendril send, peek, queues, dead, tasks, deploy, status, health, drain, reload
 //	        |  api.Dial(data directory): address from instance.json, token from console.token
@@ -16,17 +15,16 @@
 // Guarantees:
 //
 //   - Browsing messages does not change them or their receive counts.
-//   - Changing something, or reading message bodies, requires a scope. The owner's token has all scopes. Health and
-//     counts are public, but text from an app, hook or other server needs the scope read.
-//   - Other instances of the environment may only read the routes that describe one instance, after both sides have
-//     proved that they have the fleet key. A request with the ID of another instance is forwarded to it.
+//   - Changes, and reads of message bodies, require a scope. Health and counts are public, but text from an app, hook or
+//     other server needs the scope read.
 //   - Every action, even if refused, and every read of message bodies is audited.
-//   - Requests with a foreign Host, or sent by a browser for another site's page, are refused first, because listening
-//     on loopback does not prevent them.
+//   - Other instances of the environment can only read routes that describe one instance, after both sides have proved
+//     that they have the fleet key.
+//   - Requests with a foreign Host, or from another site's page, are refused first.
 //   - No request waits longer than 25 s, except deployments, drain hooks and streams (at most 64). [Server.Close] ends
-//     all waits, so the console never delays shutdown.
+//     all waits.
 //   - Irreversible actions require confirmation: a purge the queue's name, deleting several messages their number.
-//   - Actions on all matching messages run as tasks of the queue. They and deployments continue without the caller.
+//   - Deployments, and actions on all matching messages, continue without the caller.
 //
 // Without a broker (on Amazon SQS), the queue routes return 409. Without a token in [Options], protected routes return
 // 401.

@@ -9,11 +9,9 @@
 //	go run -C tools ./mutation -specification           every row, at night
 //	go run -C tools ./mutation -specification A10 D16   these rows
 //
-// It prints each mutant that survived, timed out or was not executed, a line per core, and a table at the end. It
-// fails if tests detect fewer than 95 % of the executed mutants, or more than 5 % of all mutants are not executed.
-// Tests that time out are repeated with six times the limit. equivalent.go lists equivalent mutants, which no test
-// can detect, with a reason. They are excluded from the figures. An entry that matches no surviving mutant is an
-// error.
+// It fails if tests detect fewer than 95 % of the executed mutants, or more than 5 % of all mutants are not executed.
+// Tests that time out are repeated with six times the limit. equivalent.go lists mutants that no test can detect; they
+// are excluded from the figures. An entry that matches no surviving mutant is an error.
 //
 // # Steps
 //
@@ -24,7 +22,7 @@
 //	run       tests of each mutant                    suite.go
 //	report    table and failures                      report.go
 //
-// For the specification, sentences.go finds the functions and writes the program, specification.go runs the tests.
+// For the specification, sentences.go writes the program and specification.go runs the tests.
 //
 // # Mutants
 //

@@ -5,9 +5,6 @@
 //	Resources of the -+
 //	bundle
 //
-// Alarm names are tendril/ENVIRONMENT/KIND[/QUEUE], or tendril/ENVIRONMENT/NAME for alarms from a bundle. The
-// dashboard's name is tendril-ENVIRONMENT.
-//
-// Only alarms on metrics that tendril or AWS publishes are described; the others are reported with a reason. SNS
-// topics must exist already.
+// Alarm names are tendril/ENVIRONMENT/KIND[/QUEUE], or tendril/ENVIRONMENT/NAME for alarms from a bundle. Alarms on
+// metrics that neither tendril nor AWS publishes are omitted. SNS topics must exist already.
 package alarms

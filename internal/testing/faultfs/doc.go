@@ -1,14 +1,8 @@
 // Package faultfs is a file system for SQLite that injects failures and simulates the loss of unsynced writes.
 //
-// An [FS] passes calls on to SQLite's default file system. It fails selected calls that change a file, and tracks
-// synced and unsynced writes of each file. So it can write the files as they would be after a power failure or a kill
-// at this moment:
-//
 //	SQLite --> FS --> SQLite's default file system --> a directory
 //	           |
 //	           +----> synced and pending writes --> PowerFailure, Kill --> another directory
-//
-// It is registered with SQLite by name, or as the default used by brokers of other packages.
 //
 // # Invariants
 //
