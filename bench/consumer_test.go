@@ -13,7 +13,7 @@ type consumer struct {
 	command func(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, error)
 }
 
-// consumers are tendril and comparable programs. Each has its own way of limiting concurrency.
+// Each program has its own way of limiting concurrency.
 var consumers = []consumer{
 	{"tendril", tendrilUp},
 	{"go-sdk-loop", goLoop},
@@ -66,7 +66,7 @@ func camelRoute(b *testing.B, _, sqs, app string, connections int) (*exec.Cmd, e
 		"-Dcamel.main.routes-include-pattern=file:"+inTestdata(b, "camel.xml"), "org.apache.camel.main.Main"), nil
 }
 
-// installed returns the path of a program in TENDRIL_BENCH_PEERS, where `go run ./bench/report -install` installs it.
+// Programs in TENDRIL_BENCH_PEERS are installed by `go run ./bench/report -install`.
 func installed(name string) (string, error) {
 	folder := os.Getenv("TENDRIL_BENCH_PEERS")
 	path := filepath.Join(folder, name)

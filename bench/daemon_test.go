@@ -14,14 +14,13 @@ import (
 var credentials = []string{"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
 	"AWS_EC2_METADATA_DISABLED=true"}
 
-// BenchmarkDaemon is the comparison in docs/performance.md. For each program and each combination of connections, API
-// latency and app time, it reports the share of the ceiling, and the CPU time and calls per message. A warm-up excludes
-// the startup.
+// BenchmarkDaemon is the comparison in docs/performance.md. It reports the share of the ceiling, and the CPU time and
+// calls per message. A warm-up excludes the startup.
 func BenchmarkDaemon(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {
 		connections, messages int
-		others                int // number of messages for the other programs, which are slower
+		others                int // for the other programs, which are slower
 		api, think            time.Duration
 	}{
 		{10, 3000, 1500, 10 * time.Millisecond, 10 * time.Millisecond},
@@ -110,7 +109,7 @@ func awaitDeleted(b *testing.B, sqs string, n int64, d *daemon) (now counts) {
 
 type counts map[string]int64
 
-// calls returns the number of calls that Amazon SQS would bill for receiving the messages.
+// calls returns the number of calls that Amazon SQS would bill.
 func (c counts) calls() int64 {
 	return c["ReceiveMessage"] + c["DeleteMessageBatch"] + c["DeleteMessage"] + c["ChangeMessageVisibility"] +
 		c["ChangeMessageVisibilityBatch"]
@@ -118,8 +117,8 @@ func (c counts) calls() int64 {
 
 type daemonRun struct{ perSecond, cpuPerMessage, callsPerMessage, memory float64 }
 
-// BenchmarkEmbedded drains a prefilled embedded queue, with worker and store in one process. It compares the throughput
-// with the ceiling measured in the same run.
+// BenchmarkEmbedded drains a prefilled embedded queue, with worker and store in one process. The ceiling is measured in
+// the same run.
 func BenchmarkEmbedded(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct{ connections, messages int }{{10, 40000}, {50, 40000}} {
@@ -174,8 +173,8 @@ func preload(b *testing.B, bin, dir string, n int) {
 	d.stop(b)
 }
 
-// BenchmarkIdle runs tendril and the other programs in parallel for 40 seconds without messages. It reports the time to
-// the first receive, the calls per minute, the CPU time, the resident memory, and the time from SIGTERM to exit.
+// BenchmarkIdle runs all programs in parallel for 40 seconds without messages. It reports the time to the first
+// receive, the calls per minute, the CPU time, the resident memory, and the time from SIGTERM to exit.
 func BenchmarkIdle(b *testing.B) {
 	const watch = 40 * time.Second
 	bin := buildTendril(b)
@@ -196,7 +195,7 @@ func BenchmarkIdle(b *testing.B) {
 			all = append(all, &idle{name: program.name, sqs: sqs, d: d})
 		}
 	}
-	time.Sleep(3 * time.Second) // lets the receives of the first message end
+	time.Sleep(3 * time.Second)
 	for _, i := range all {
 		get(b, i.sqs+"/stats", &i.before)
 		i.used = i.d.cpu(b)

@@ -72,10 +72,9 @@ func moto(_ *testing.B, _, address string) (*exec.Cmd, error) {
 	return exec.Command(python, "-m", "moto.server", "-H", host, "-p", port), nil
 }
 
-// BenchmarkEndpoint measures SQS servers with a client that has 16 connections. The client sends 200-byte messages for
-// a second each, individually and in batches of ten, and receives and deletes 5,000 messages in batches of ten. The
-// benchmark reports the messages per second and the server's CPU time per message. tendril stores messages on disk
-// before it responds; the other servers keep them in memory.
+// BenchmarkEndpoint measures SQS servers with 16 connections. The client sends 200-byte messages for a second each,
+// individually and in batches of ten, and receives and deletes 5,000 messages in batches of ten. tendril stores
+// messages on disk before it responds; the other servers keep them in memory.
 func BenchmarkEndpoint(b *testing.B) {
 	bin := buildTendril(b)
 	for _, e := range endpoints {
@@ -130,8 +129,8 @@ func (e endpoint) run(b *testing.B, bin string) map[string]float64 {
 
 const backlog = 5000
 
-// measure calls step concurrently until limit has passed, n messages are processed, or no messages are left. It returns
-// the messages per second and the server's CPU time per message in microseconds.
+// measure calls step concurrently until limit has passed, n messages are processed, or no messages are left. cpu is the
+// server's CPU time per message in microseconds.
 func (e endpoint) measure(b *testing.B, d *daemon, n int64, limit time.Duration,
 	step func() (int, error)) (perSecond, cpu float64) {
 	b.Helper()

@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// consumeWithSDK is a typical hand-written consumer. For every ten connections, a loop receives ten messages with the
-// Go SDK, posts them concurrently, and deletes them in one call. It does not log.
+// consumeWithSDK is a typical hand-written consumer. For every ten connections, a loop receives ten messages, posts
+// them concurrently, and deletes them in one call.
 func consumeWithSDK(queue, url string, connections int) error {
 	cfg, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {
@@ -40,8 +40,7 @@ func consumeWithSDK(queue, url string, connections int) error {
 }
 
 // wholeBodies sends a copy of each request body. The SDK closes its own body when the response starts. If net/http is
-// still writing the body, it closes the connection and drops the response, and ten messages stay invisible. On a busy
-// machine, this happens about once in several hundred calls.
+// still writing the body, it closes the connection and drops the response, and ten messages stay invisible.
 type wholeBodies struct{ client *http.Client }
 
 func (c wholeBodies) Do(r *http.Request) (*http.Response, error) {

@@ -8,8 +8,7 @@ import (
 )
 
 // BenchmarkObserved compares a run with full observability (a log line and a trace per delivery, scraped metrics,
-// CloudWatch and OTLP) with a run without any. It reports the remaining share of the throughput, and the CPU time per
-// message.
+// CloudWatch and OTLP) with a run without any.
 func BenchmarkObserved(b *testing.B) {
 	bin := buildTendril(b)
 	sink := role(b, "sink")

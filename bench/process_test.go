@@ -43,8 +43,7 @@ func role(b *testing.B, name string, settings ...string) string {
 	return "http://" + strings.TrimSpace(line)
 }
 
-// buildTendril compiles the command as for a release, once per run, and returns its path. If TENDRIL_BENCH_BINARY is
-// set, it returns that path.
+// buildTendril compiles the command as for a release, once per run. TENDRIL_BENCH_BINARY replaces it.
 func buildTendril(b *testing.B) string {
 	b.Helper()
 	if bin := os.Getenv("TENDRIL_BENCH_BINARY"); bin != "" {
@@ -94,8 +93,7 @@ func (d *daemon) stopped(b *testing.B) {
 	}
 }
 
-// stop sends SIGTERM and returns the total CPU time, the peak memory in bytes, and the time until exit. tendril must
-// exit with status 0.
+// stop sends SIGTERM, and returns the peak memory in bytes and the time until exit. tendril must exit with status 0.
 func (d *daemon) stop(b *testing.B) (cpu time.Duration, rss int64, took time.Duration) {
 	b.Helper()
 	begin := time.Now()

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		serve(newStandIn(envInt("BENCH_MESSAGES"), envDuration("BENCH_API")))
 	case "app":
 		serve(&app{think: envDuration("BENCH_THINK")})
-	case "sink": // receives metrics and spans
+	case "sink":
 		serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	case "loop":
 		fmt.Fprintln(os.Stderr, consumeWithSDK(os.Getenv("BENCH_QUEUE"), os.Getenv("BENCH_URL"), envInt("BENCH_CONNECTIONS")))
@@ -71,7 +71,7 @@ func serve(h http.Handler) {
 
 var body = `{"order":"` + strings.Repeat("x", 188) + `"}`
 
-// standIn is an SQS endpoint that returns prepared messages. After those, long polls wait.
+// After the prepared messages, long polls wait.
 type standIn struct {
 	api   time.Duration
 	total int64
@@ -99,9 +99,8 @@ func newStandIn(total int, api time.Duration) *standIn {
 	return s
 }
 
-// attributesMD5 returns the digest of the two attributes as SQS computes it. For each attribute, sorted by name, the
-// digest covers the length and bytes of the name and of the type, one byte for the kind of value, and the length and
-// bytes of the value.
+// attributesMD5 computes the digest of both attributes like SQS: for each attribute, sorted by name, the length and
+// bytes of the name and of the type, one byte for the kind of value, and the length and bytes of the value.
 func attributesMD5() string {
 	h := md5.New()
 	put := func(s string) {
@@ -264,7 +263,7 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// postLoop measures the ceiling: a plain client posts n bodies over c connections.
+// postLoop measures the ceiling.
 func postLoop(url string, n, c int) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c, MaxConnsPerHost: c}}
 	var left atomic.Int64

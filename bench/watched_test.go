@@ -19,8 +19,8 @@ import (
 const watchers = 20
 
 // BenchmarkWatched drains the embedded queue with and without live console pages, in alternating rounds, and reports
-// the remaining share of the throughput. In the worst case, the app takes no time, and the daemon, the app and the
-// readers of the pages compete for the processors.
+// the remaining share of the throughput. In the worst case, the app takes no time, and all processes compete for the
+// processors.
 func BenchmarkWatched(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {
@@ -45,7 +45,7 @@ func BenchmarkWatched(b *testing.B) {
 	}
 }
 
-// used is the daemon's CPU time; updates is the number of updates per second sent to the pages.
+// used is the daemon's CPU time; updates is per second.
 func drainWatched(b *testing.B, bin, app string, n, pages int) (perSecond float64, used time.Duration,
 	updates float64) {
 	b.Helper()

@@ -9,7 +9,7 @@ import (
 )
 
 type peer struct {
-	// folder is the installation folder. name and version appear in the report.
+	// name and version appear in the report.
 	folder, name, version string
 	// jars are Maven coordinates ("group:artifact:version"), installed with their dependencies.
 	jars []string
@@ -40,7 +40,6 @@ func peersFolder() string {
 	return filepath.Join(cache, "tendril-bench")
 }
 
-// versionFile marks a complete installation.
 const versionFile = "version"
 
 func (p *peer) installed(folder string) bool {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// sample contains the results of all rounds for one figure, sorted.
+// sample contains one figure's results, sorted.
 type sample []float64
 
 func (s sample) median() float64 {

@@ -21,7 +21,6 @@ type runner struct {
 	bin   string
 }
 
-// runAll skips the steps that are already in the file of results, and appends each completed step.
 func runAll(o *options, stop <-chan os.Signal) error {
 	facts, err := facts(o.peers)
 	if err != nil {

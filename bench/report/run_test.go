@@ -20,7 +20,7 @@ func withSuite(t *testing.T, steps ...step) {
 
 func runReport(t *testing.T, args ...string) (printed string, err error) {
 	t.Helper()
-	t.Chdir(".") // restores the directory afterwards, because the command changes to the module's root
+	t.Chdir(".") // restores the directory, because the command changes to the module's root
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestReportRunsWhatIsMissing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "results.txt")
 	for _, c := range []struct {
 		rounds      string
-		quick, once int // number of runs in the file afterwards
+		quick, once int
 	}{{"2", 2, 1}, {"2", 2, 1}, {"3", 3, 1}} {
 		printed, err := runReport(t, "-rounds", c.rounds, "-o", file, "-peers", t.TempDir())
 		if err != nil || !strings.Contains(printed, "Measured on ") || !strings.Contains(printed, "| part | figure |") {
@@ -139,7 +139,7 @@ func TestPeersAreInstalledOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		peers[0].commands = []string{"false"} // not run, because the peer is already installed
+		peers[0].commands = []string{"false"}
 	}
 	if got := versionsOf(folder); got != "A 1, B 2" {
 		t.Error(got)

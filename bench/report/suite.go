@@ -1,8 +1,7 @@
 package main
 
 type step struct {
-	name string
-	// pkg is the package's folder.
+	name                  string
 	pkg, bench, benchtime string
 	// rounds is the number of rounds that include the step; 0 means all. Slow steps run in fewer rounds.
 	rounds int

@@ -27,7 +27,6 @@ type cell struct {
 	scale                   float64
 }
 
-// markdown renders medians, and ranges that are wide.
 func (t *table) markdown(all *results) string {
 	var b strings.Builder
 	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
@@ -61,7 +60,7 @@ func everything(all *results, benchmark string) (t table, ok bool) {
 	return t, len(parts) > 0
 }
 
-// wide is the relative width above which a range is shown.
+// wide is relative to the median.
 const wide = 0.2
 
 func (c *cell) text(all *results) string {

@@ -90,12 +90,11 @@ func ramp(high float64, up, stay, down time.Duration) func(time.Duration, *rand.
 	}
 }
 
-// curves returns ten load shapes, each with ten variants of the app.
 func curves() []curve {
 	const day = 24 * time.Hour
 	var all []curve
 	for i, service := range services() {
-		high := 2 + 1.2*float64(i) // a load of 2 to 12.8 processes
+		high := 2 + 1.2*float64(i)
 		start := time.Duration(5+5*i) * time.Second
 		add := func(c curve) {
 			c.seed = uint64(100*len(all) + i)

@@ -301,7 +301,7 @@ func TestReporter(t *testing.T) {
 		in.set(Inputs{Backlog: of(90)})
 		refuse.set(errors.New("throttled"))
 		pass()
-		in.set(Inputs{}) // unknown values are left out
+		in.set(Inputs{})
 		pass()
 		in.set(Inputs{Backlog: of(1)})
 		notLeader.Store(true)

@@ -253,7 +253,7 @@ func TestLoopContinuesAfterFailures(t *testing.T) {
 		stop := start(l.Run)
 		pass(15 * time.Second)
 		g.fail(nil, nil)
-		pass(20 * time.Second) // with an unknown load
+		pass(20 * time.Second)
 		load.set(measured(100, 1e6))
 		g.fail(nil, errors.New("not allowed"))
 		pass(30 * time.Second)

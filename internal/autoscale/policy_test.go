@@ -222,7 +222,6 @@ func TestTracking(t *testing.T) {
 	})
 }
 
-// The leader is idle, and the other instances are saturated.
 func TestSizeOfSeveralInstancesDoesNotShrinkByWhatOneMeasures(t *testing.T) {
 	t.Parallel()
 	idle := Inputs{CPU: of(10), Busy: of(5), OldestAge: of(0), Backlog: of(0), Slots: 10, ServiceTime: 1}

@@ -48,7 +48,7 @@ func TestSimulation(t *testing.T) {
 	}
 	policies := policyCases()
 	if raceDetector {
-		policies = policies[:1] // one is enough: a pure function has no data races, and the race detector is slow
+		policies = policies[:1] // a pure function has no data races, and the race detector is slow
 	}
 	results := make([][]outcome, len(policies))
 	var runs sync.WaitGroup
@@ -97,8 +97,7 @@ func check(t *testing.T, one policyCase, o outcome, tracking bool) {
 	}
 }
 
-// Some instances are full while others are idle. With a noisy load, more changes of direction are allowed than for
-// processes, because each report counts for a minute.
+// With a noisy load, more changes of direction are allowed than for processes, because each report counts for a minute.
 func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
 	t.Parallel()
 	if raceDetector {
@@ -173,7 +172,7 @@ func TestFleetSimulation(t *testing.T) {
 	})
 }
 
-// fleetTable returns the documentation's table. Each row shows the worst of five service times.
+// Each row shows the worst of five service times.
 func fleetTable(results []outcome) string {
 	var out strings.Builder
 	out.WriteString("| load | instances | longest wait (allowed) | instance hours | changes an hour " +

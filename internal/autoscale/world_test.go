@@ -53,12 +53,12 @@ type simulation struct {
 	backlog float64
 	inWork  float64
 	ready   []time.Duration
-	// arrived and done count messages. came records arrived over time, to determine the age of the oldest message.
+	// came records arrived over time, to determine the age of the oldest message.
 	arrived, done float64
 	came          []float64
 	oldest        int
 	recent        []float64
-	backlogs      []float64 // after each step
+	backlogs      []float64
 	reports       []Sample
 	averages      []float64
 }
@@ -181,7 +181,7 @@ func (w *simulation) inputsOfInstances(p Policy) Inputs {
 	for i := range w.ready {
 		before := i < len(w.reports) && w.reports[i].Slots > 0
 		switch due := (w.now/w.c.interval()+time.Duration(i))%(time.Minute/w.c.interval()) == 0; {
-		case w.ready[i] > w.now: // has not started
+		case w.ready[i] > w.now:
 			continue
 		case i == 0 || due || !before:
 			reports[i] = now[i]

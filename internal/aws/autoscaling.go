@@ -94,7 +94,7 @@ type GroupInstance struct {
 	ID string
 	// State is the lifecycle state, such as "InService" or "Terminating:Wait".
 	State string
-	// Protected means protected from scale-in.
+	// Protected instances are not terminated by a scale-in.
 	Healthy, Protected bool
 }
 

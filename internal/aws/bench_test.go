@@ -19,8 +19,8 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkReceiveDelete reports the cost of receiving and deleting ten messages, per message: without a network
-// ("stub"), over TCP with prepared responses ("loopback"), and with the SDK's client ("sdk").
+// BenchmarkReceiveDelete reports the cost per message of receiving and deleting ten messages: without a network
+// ("stub"), over TCP ("loopback"), and with the SDK's client ("sdk").
 
 func BenchmarkReceiveDelete(b *testing.B) {
 	receive, remove := cannedTen()

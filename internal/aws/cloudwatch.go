@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// maxDatums is the limit of PutMetricData.
 const maxDatums = 1000
 
 // Datum is a statistic set. A single value is a set with one sample.
@@ -28,7 +27,7 @@ type Datum struct {
 	Unit string
 	// At is the time of the measurement, at most two weeks ago. Zero means the time at which CloudWatch receives it.
 	At time.Time
-	// Samples is at least 1.
+	// Samples is at least 1 when publishing.
 	Samples, Sum, Minimum, Maximum float64
 }
 

@@ -19,7 +19,7 @@ type DeadLetters struct {
 	ARN, Instance string
 	// Last includes messages at their last receive, which SQS would otherwise move.
 	Last bool
-	// HideAnswers leaves out the app's response.
+	// HideAnswers omits the app's response.
 	HideAnswers bool
 }
 
@@ -74,7 +74,6 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 	return nil
 }
 
-// batchLength returns how many messages fit into one call, at least 1.
 func batchLength(msgs []queue.Outgoing) int {
 	size := 0
 	for i := range msgs {

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// received is a received message. Its strings share the response's memory; build copies them.
+// The strings of received share the response's memory; build copies them.
 type received struct {
 	id, receipt, body, bodySum, attributesSum     string
 	attributes                                    []queue.Attribute // sorted by name
@@ -208,7 +208,7 @@ type entryResult struct {
 	id, sequence, bodySum, attributesSum string
 }
 
-// readBatch expects the entry IDs 0 to n-1.
+// The entry IDs are 0 to n-1.
 func readBatch(answer []byte, n int) ([]entryResult, error) {
 	r := sqswire.NewReader(string(answer), answerLimits)
 	results := make([]entryResult, n)

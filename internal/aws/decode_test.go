@@ -166,7 +166,6 @@ func TestReadBatch(t *testing.T) {
 	}
 }
 
-// FuzzReadMessages compares the reader with encoding/json.
 func FuzzReadMessages(f *testing.F) {
 	f.Add(`{"Messages":[` + wireMessage("id", "body") + `,` + wireMessage("id-2", "") + `]}`)
 	f.Add(`{"Messages":[{"Body":"\ud83d\ude00\ud83d \udc00\\\"\/\b\f\n\r\t\u0041","MessageAttributes":{"b":{"DataType":"Binary.x","BinaryValue":"AAH/"},"a":{"DataType":"String","StringValue":"v"},"a":{"DataType":"Number","StringValue":"1"}}}]}`)
@@ -191,7 +190,6 @@ func FuzzReadMessages(f *testing.F) {
 
 var errSkip = errors.New("not comparable")
 
-// readSlowly decodes with encoding/json, but matches names exactly.
 func readSlowly(answer []byte) (messages []queue.Message, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -223,7 +221,7 @@ func readSlowly(answer []byte) (messages []queue.Message, err error) {
 	return messages, nil
 }
 
-// comparable returns an error for duplicate members, which encoding/json merges, and for deep nesting.
+// comparable rejects duplicate members, which encoding/json merges, and deep nesting.
 func comparable(answer []byte) error {
 	tokens := json.NewDecoder(bytes.NewReader(answer))
 	tokens.UseNumber()

@@ -133,8 +133,8 @@ func TestTableCallsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// If the response to a swap is lost, the swap is repeated. DynamoDB rejects the repetition and returns the stored item,
-// which Swap must recognize as its own.
+// If the response to a swap is lost, its repetition is rejected with the stored item, which Swap must recognize as its
+// own.
 func TestSwapKnowsItsOwn(t *testing.T) {
 	t.Parallel()
 	const item = `{"id":{"S":"lease:jobs"},"owner":{"S":"me"},"version":{"S":"b"},"term":{"N":"7"},"duration_ms":{"N":"15000"},"released":{"BOOL":false},"data":{"S":""}}`
@@ -242,7 +242,7 @@ func TestSinceReadsInHundreds(t *testing.T) {
 	}
 }
 
-// Different versions of tendril share a table, so the attributes have a fixed format, and unknown attributes are kept.
+// Different versions of tendril share a table.
 func TestItemsKeepTheirFormat(t *testing.T) {
 	t.Parallel()
 	ok := func() *http.Response { return reply(200, `{}`) }

@@ -114,7 +114,7 @@ func TestTaskPlace(t *testing.T) {
 	wantCode(t, err, queue.CodeUnreachable, "the container agent of Amazon ECS: no answer: ")
 }
 
-// If only one of the two services has a configured endpoint, the other uses AWS's, which needs a region.
+// The endpoint of AWS needs a region.
 func TestOpenECSNeedsARegionForEachServiceOfAWS(t *testing.T) {
 	for variable, other := range map[string]string{"AWS_ENDPOINT_URL_ECS": "Application Auto Scaling",
 		"AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING": "Amazon ECS"} {

@@ -27,7 +27,7 @@ func TestSecondsRoundUp(t *testing.T) {
 	}
 }
 
-// Headers are compared too, so that servers cannot treat the requests differently.
+// Servers cannot treat the requests differently, because headers are equal too.
 func TestRequestsEqualThoseOfTheSDK(t *testing.T) {
 	t.Parallel()
 	wait, visibility, delay := 20*time.Second, 300*time.Second, 5*time.Second

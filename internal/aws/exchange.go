@@ -95,8 +95,8 @@ type connection struct {
 	raw    net.Conn
 	stream net.Conn         // TLS connection over raw, or raw itself
 	limit  io.LimitedReader // reads from stream, and limits the headers
-	in     *bufio.Reader    // reads from limit
-	abort  func()           // makes all reads and writes fail
+	in     *bufio.Reader
+	abort  func() // makes all reads and writes fail
 }
 
 func (x *exchanger) dial(ctx context.Context, to *url.URL) (*connection, error) {

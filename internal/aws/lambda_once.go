@@ -115,7 +115,6 @@ func (c *tappedConn) seal() int64 {
 	return c.writes.Load()
 }
 
-// tapOf finds the tapped connection below any TLS layers, or returns nil.
 func tapOf(conn net.Conn) *tappedConn {
 	for {
 		switch c := conn.(type) {

@@ -30,7 +30,6 @@ type MoveProgress struct {
 	Status string
 	// Moved and ToMove are approximate; ToMove is 0 if unknown.
 	Moved, ToMove int64
-	// FailureReason is an error code.
 	FailureReason string
 }
 

@@ -31,8 +31,7 @@ var clients = map[string]reflect.Type{
 
 var iamNames = map[string]string{"applicationautoscaling": "application-autoscaling"}
 
-// calls returns operations such as "sqs:CreateQueue". It finds client methods and, for calls that bypass the SDK,
-// names in strings.
+// calls finds client methods and, for calls that bypass the SDK, names in strings.
 func calls(t *testing.T) (found []string) {
 	t.Helper()
 	files, err := os.ReadDir(".")

@@ -69,7 +69,6 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 const (
 	// callTimeout limits one attempt, excluding a wait for messages.
 	callTimeout = 10 * time.Second
-	// longestWait is SQS's limit.
 	longestWait = 20 * time.Second
 )
 
@@ -166,7 +165,7 @@ func (q *Queue) SendOnce(ctx context.Context, m queue.Outgoing) (queue.Sent, err
 
 func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]queue.Sent, error) {
 	sent := make([]queue.Sent, len(msgs))
-	var good []int // indexes of valid messages
+	var good []int
 	for i := range msgs {
 		if sent[i].Err = checkOutgoing(&msgs[i]); sent[i].Err == nil {
 			good = append(good, i)
@@ -240,7 +239,6 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	return results, nil
 }
 
-// operatorTimeout limits an infrequent call, including its retries.
 const operatorTimeout = 30 * time.Second
 
 func operate[In, Out any](ctx context.Context, q *Queue,

@@ -12,9 +12,8 @@ import (
 // Reference is a queue's name, URL or ARN.
 type Reference struct {
 	Name string
-	// URL is "" if the reference is a name or an ARN.
-	URL string
-	// Region and Account are "" if the reference does not contain them.
+	// URL is "" for a name or an ARN.
+	URL             string
 	Region, Account string
 
 	// origin is the scheme and host for calls, if the reference is a URL outside AWS's public endpoints.

@@ -34,7 +34,7 @@ func (r *refusal) Error() string {
 		fmt.Sprintf("HTTP status %d %s without an explanation", r.status, http.StatusText(r.status)))
 }
 
-// foreign reports whether the response comes from a proxy, or from a server that uses another protocol.
+// foreign reports whether a proxy, or a server with another protocol, sent the response.
 func (r *refusal) foreign() bool {
 	switch r.ErrorCode() {
 	case "":
@@ -128,7 +128,6 @@ func entryError(code, message string, theirs bool) error {
 	return &queue.Error{Code: known, Message: cmp.Or(message, code)}
 }
 
-// refusalIn returns nil if there was no response.
 func refusalIn(err error) *refusal {
 	var own *refusal
 	if errors.As(err, &own) {
@@ -159,14 +158,14 @@ func refusalIn(err error) *refusal {
 // codes, where the SDK does not shorten them.
 func withoutNamespace(shape string) string { return shape[strings.LastIndexByte(shape, '#')+1:] }
 
-// isPlaceholder reports whether the SDK made up the error because it could not decode the response.
+// isPlaceholder reports whether the SDK could not decode the response.
 func (r *refusal) isPlaceholder() bool {
 	text := http.StatusText(r.status)
 	return r.shape == "UnknownError" && (r.message == "" || r.message == r.shape) ||
 		text != "" && r.message == text && r.shape == strings.ReplaceAll(text, " ", "")
 }
 
-// plain removes the text that the SDK and net/http wrap around an error, so that messages stay short.
+// plain removes the text that the SDK and net/http wrap around an error.
 func plain(err error) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {

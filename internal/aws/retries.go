@@ -60,7 +60,7 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 	}
 }
 
-// pause waits before a retry. It returns cause if no retry is allowed, and ctx's error if ctx is done first.
+// pause returns cause if no retry is allowed, and ctx's error if ctx is done first.
 func (r *retries) pause(ctx context.Context, tried int, cause error) (release func(error) error, err error) {
 	release, noToken := r.retryer.GetRetryToken(ctx, cause)
 	delay, noDelay := r.retryer.RetryDelay(tried, cause)

@@ -130,7 +130,7 @@ func (s *S3) Get(ctx context.Context, bucket, key string, w io.Writer) error {
 	return s.explain(ctx, &call, broken)
 }
 
-// destination records its writer's error, to distinguish it from a download error.
+// destination distinguishes its writer's error from a download error.
 type destination struct {
 	io.Writer
 	err error
@@ -183,10 +183,10 @@ func (s *S3) act(ctx context.Context, call *objectCall) error {
 
 type objectCall struct {
 	operation, method, bucket, key string
-	from                           int64       // first byte to get
+	from                           int64
 	body                           io.ReaderAt // may be nil
 	size                           int64
-	digest                         string // SHA-256 of the body in hexadecimal; "" for an empty one
+	digest                         string // SHA-256 of the body in hexadecimal; "" for an empty body
 }
 
 func (c *objectCall) action() string {
@@ -205,7 +205,6 @@ func (c *objectCall) String() string {
 	return "checking bucket " + c.bucket
 }
 
-// The caller must close the response's body.
 func (s *S3) do(ctx context.Context, call *objectCall) (resp *http.Response, err error) {
 	err = s.retries.do(ctx, false, func(offset time.Duration) error {
 		req, err := s.request(ctx, call, time.Now().Add(offset))

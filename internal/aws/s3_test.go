@@ -21,7 +21,6 @@ import (
 	"tendril/queue"
 )
 
-// objectServer returns a client that retries without delay, and the number of its calls.
 func objectServer(t *testing.T, handle http.HandlerFunc) (*S3, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32
@@ -235,7 +234,6 @@ func TestGetContinues(t *testing.T) {
 	}
 }
 
-// A deadline that expires before the response does not mean that the object is missing.
 func TestFetchWithoutAnAnswerInTime(t *testing.T) {
 	t.Parallel()
 	s, _ := objectServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

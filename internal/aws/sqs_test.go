@@ -253,7 +253,7 @@ func TestQueueThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// The SDK's client wraps a failed connection like an error response; the returned error must not look like one.
+// The SDK's client wraps a failed connection like an error response.
 func TestServerThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	s, err := OpenSQS(t.Context(), nil)

@@ -31,7 +31,6 @@ func newCertificateFiles(t *testing.T) certificateFiles {
 	return f
 }
 
-// renew writes the key last.
 func (f certificateFiles) renew(t *testing.T) {
 	t.Helper()
 	cert, key := newCertificate(t)
@@ -160,7 +159,6 @@ func TestCertificateThatCannotBeReadNamesItsFile(t *testing.T) {
 	}
 }
 
-// A FIFO would block startup and every handshake.
 func TestCertificateIsReadFromRegularFiles(t *testing.T) {
 	t.Parallel()
 	fifo := filepath.Join(t.TempDir(), "tls.key")

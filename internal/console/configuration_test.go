@@ -78,7 +78,6 @@ func TestSettingsAreChangedOverTheConsole(t *testing.T) {
 	}
 }
 
-// With the scope act, a session can neither change which programs run nor make tendril read files named in values.
 func TestSettingsThatDecideMoreNeedMore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -22,7 +22,7 @@ func TestExchangesAreRecordedForAWhile(t *testing.T) {
 			t.Error("exchanges are recorded unasked")
 		}
 		ds.RecordExchanges(time.Minute)
-		ds.RecordExchanges(time.Second) // does not shorten the recording
+		ds.RecordExchanges(time.Second)
 		time.Sleep(59 * time.Second)
 		if !ds.RecordsExchanges() {
 			t.Error("recording ended early")

@@ -151,7 +151,6 @@ func TestDeletingSeveralAsksForTheirNumber(t *testing.T) {
 	}
 }
 
-// Searching must not reveal hidden attributes.
 func TestHiddenBodiesAreNotSearched(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

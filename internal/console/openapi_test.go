@@ -59,7 +59,6 @@ func checkContract(t *testing.T, s *Server, r *http.Request, status int, body []
 	}
 }
 
-// checkContract validates responses in the other tests.
 func TestEveryRouteIsInTheDocument(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken})

@@ -80,7 +80,7 @@ func inState(state string) func() api.Status {
 	return func() api.Status { return api.Status{State: state} }
 }
 
-// The other instance's errors are passed to the caller. Requests without an ID are answered by this instance.
+// Requests without an ID are answered by this instance.
 func TestConsoleReadsFromAnotherInstance(t *testing.T) {
 	t.Parallel()
 	for name, encrypted := range map[string]bool{"TLS": true, "loopback": false} {
@@ -212,7 +212,6 @@ func TestRecordedProofsAreUseless(t *testing.T) {
 	}}, fleetKey.PeerSecrets("shop", "b")[0])
 	defer first.CloseIdleConnections()
 
-	// recorded contains the plain text that an eavesdropper would see.
 	inner := b.Config.Handler
 	b.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := httputil.DumpRequest(r, false)

@@ -301,7 +301,7 @@ func TestSendingThroughTheConsole(t *testing.T) {
 	}
 	ten := make([]queue.Outgoing, 10)
 	for i := range ten {
-		ten[i].Body = strings.Repeat("\"", 100<<10) // JSON escapes every byte
+		ten[i].Body = strings.Repeat("\"", 100<<10) // JSON escapes each byte
 	}
 	if sent, err := c.Send(ctx, "jobs", ten); err != nil || len(sent) != 10 || sent[9].Err != nil {
 		t.Errorf("sending a full batch: %v", err)

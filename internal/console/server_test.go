@@ -183,7 +183,7 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 	}
 }
 
-// rebound returns a request as sent after DNS rebinding: Host and Origin match, so only the name in Host reveals it.
+// rebound returns a request as sent after DNS rebinding: Host and Origin match.
 func rebound(path string) *http.Request {
 	r := with(post(path, "{}"), "Origin", "http://evil.test:9325")
 	r.Host = "evil.test:9325"
@@ -274,7 +274,7 @@ func TestActsAreLoggedWithoutReasons(t *testing.T) {
 	}
 }
 
-// Each empty object would take a hundred bytes once decoded, so such requests are rejected before decoding.
+// Each empty object would take a hundred bytes once decoded.
 func TestRequestsOfManyValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Broker: newBroker(t)})

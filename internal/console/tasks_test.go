@@ -124,7 +124,7 @@ func TestClientSeesTheHistory(t *testing.T) {
 	}
 }
 
-// Task names may contain any visible text and must not be resolved as paths.
+// Task names must not be resolved as paths.
 func TestTaskNamesArriveWhole(t *testing.T) {
 	t.Parallel()
 	var said, want []string

@@ -13,7 +13,7 @@ import (
 )
 
 type mutant struct {
-	id   int // counted from 1 in each package
+	id   int
 	file string
 	line int
 	place

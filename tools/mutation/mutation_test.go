@@ -68,7 +68,6 @@ func TestSlow(t *testing.T) {
 }
 `
 
-// The sample has mutants of every kind, which are detected, undetected or unexecuted. Strings and constants have none.
 func TestMutantsOfASample(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -154,7 +153,6 @@ func TestCoresAndEquivalentsNameWhatExists(t *testing.T) {
 	}
 }
 
-// The functions have named results, labels, or no results.
 func TestSentencesAreBrokenOneAtATime(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -26,7 +26,6 @@ type edit struct {
 	closes         bool // follows an expression; edits of inner expressions come first
 }
 
-// ordered maps the comparison operators with a boundary to functions.
 var ordered = map[token.Token]string{token.LSS: "mutantLess", token.LEQ: "mutantLessEqual",
 	token.GTR: "mutantGreater", token.GEQ: "mutantGreaterEqual"}
 

@@ -21,10 +21,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// sentencesFile has a code change for each row of docs/specification.md.
 const sentencesFile = "docs/specification.yaml"
 
-// sentence is a code change that breaks a row of docs/specification.md, with the test that must detect it.
 type sentence struct {
 	Row    string `yaml:"row"`
 	Change string `yaml:"change"` // description of the changed behavior in the row
@@ -135,7 +133,6 @@ func (s *sentence) apply(files []*goFile) error {
 	return nil
 }
 
-// pattern matches the text to find, with any line breaks.
 func (s *sentence) pattern() *regexp.Regexp {
 	var words []string
 	for _, word := range strings.Fields(s.Find) {

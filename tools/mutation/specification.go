@@ -74,7 +74,6 @@ func (t *trial) build(ctx context.Context, sentences []*sentence) error {
 	return nil
 }
 
-// The tests run concurrently, because they spend most of their time waiting.
 func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement {
 	judged := make([]judgement, len(sentences))
 	unchanged := t.unchanged(ctx, sentences)
@@ -97,7 +96,7 @@ func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement
 	return judged
 }
 
-// unchanged runs each test without a change. A test that fails or is skipped cannot judge a change.
+// A test that fails or is skipped without a change cannot judge a change.
 func (t *trial) unchanged(ctx context.Context, sentences []*sentence) map[testName]judgement {
 	results := map[testName]judgement{}
 	var names []testName
@@ -137,7 +136,7 @@ func each(n int, do func(i int)) {
 	all.Wait()
 }
 
-// run runs a test with one change, or with none if id is 0. All processes of the test have exited when it returns.
+// All processes of the test have exited when run returns. id 0 means no change.
 func (t *trial) run(ctx context.Context, id int, name testName, limit time.Duration) judgement {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -44,7 +44,7 @@ const (
 	unexecuted outcome = "not executed"
 )
 
-// build compiles the tests with all mutants, and runs each test once to record the mutants that it executes.
+// Each test runs once to record the mutants that it executes.
 func build(ctx context.Context, p *program, c core, dir string) (*suite, error) {
 	overlay, err := p.overlay(dir)
 	if err != nil {
@@ -83,7 +83,7 @@ func usesRapid(dir string) (bool, error) {
 	return false, nil
 }
 
-// record runs each test without a mutant. Failing tests cannot judge mutants, so they are excluded and reported.
+// Failing tests cannot judge mutants, so they are excluded and reported.
 func (s *suite) record(ctx context.Context, dir string, c core) error {
 	list, err := exec.CommandContext(ctx, s.binary, "-test.list", "^(Test|Fuzz|Example)").Output()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// entry is a file, folder or link in an archive. A folder's name ends with a slash.
+// A folder's name ends with a slash.
 type entry struct {
 	name string
 	mode int64
@@ -24,7 +24,7 @@ type entry struct {
 	link string
 }
 
-// writeTar sorts the entries by name, and gives all the same modification time.
+// All entries get the same modification time.
 func writeTar(w io.Writer, entries []entry, at time.Time) error {
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	archive := tar.NewWriter(w)

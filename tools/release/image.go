@@ -18,11 +18,10 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the image's user. It is a number, so that Kubernetes can check runAsNonRoot.
+// nobody is numeric, so that Kubernetes can check runAsNonRoot.
 const nobody = 65532
 
-// writeImage writes an OCI layout with an image per Linux target, as a single tar file that docker load, podman load
-// and registry tools can read.
+// The layout is a single tar file that docker load, podman load and registry tools can read.
 func (r *release) writeImage(context.Context) error {
 	if len(r.linux()) == 0 {
 		return nil

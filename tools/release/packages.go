@@ -105,7 +105,6 @@ func (r *release) packageInfo(t target, format string) (*nfpm.Info, error) {
 	}), nil
 }
 
-// packagedUnit removes the unit's hint about manual installation.
 func (r *release) packagedUnit() (string, error) {
 	text, err := os.ReadFile(filepath.Join(r.root, "deploy/systemd/tendril.service"))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeSBOM lists the modules linked into the binary, and the third-party files that the console serves.
+// The third-party files that the console serves are listed, too.
 func (r *release) writeSBOM(context.Context) error {
 	info, err := buildinfo.ReadFile(r.binary[r.targets[0]])
 	if err != nil {

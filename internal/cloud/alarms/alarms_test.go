@@ -216,7 +216,6 @@ func TestAMissingFileIsAnErrorUnlessItIsOptional(t *testing.T) {
 	}
 }
 
-// The Elastic Beanstalk guide's examples have this format.
 const extensions = `
 option_settings:
   aws:elasticbeanstalk:customoption:

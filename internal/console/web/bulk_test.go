@@ -29,7 +29,6 @@ func hiddenFields(t *testing.T, page, action string) url.Values {
 	return fields
 }
 
-// An action on all matching messages must not affect messages that arrived later, or ignore the page's filter.
 func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 	const reason = "HTTP 422 missing customer_id"
 	address := "/dead?" + url.Values{"queue": {"jobs-dead"}, "reason": {reason}}.Encode()

@@ -13,8 +13,7 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// Carriage returns must be character references, because browsers would replace them. Browsers drop a line feed after a
-// start tag, so it is not part of the text.
+// Browsers replace carriage returns that are not character references, and drop a line feed after a start tag.
 func TestTextsReachTheBrowserByteForByte(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)
@@ -39,7 +38,6 @@ func TestTextsReachTheBrowserByteForByte(t *testing.T) {
 	}
 }
 
-// The copied commands must not interpret the body as an option, a file name, or a command.
 func TestCopiedCommandsSendTheBody(t *testing.T) {
 	for body, want := range map[string][2]string{
 		"@/etc/passwd":       {"--data-raw @/etc/passwd http://h/", "send --queue jobs -- @/etc/passwd"},
@@ -145,8 +143,8 @@ func (s *site) as(method, path string, form url.Values, cookies ...*http.Cookie)
 	return resp.StatusCode, string(page)
 }
 
-// A program on another port of the host receives the cookie and can set others. It can then read pages, but neither act
-// nor display anything in the console.
+// A program on another port of the host receives the cookie. It can then read pages, but neither act nor display
+// anything in the console.
 func TestTheCookieOfASessionDoesNotAct(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)

@@ -38,7 +38,6 @@ func (s *site) stream(address string) string {
 	return strings.Join(part, "\n")
 }
 
-// The address of each page has two parameters, so it contains an ampersand.
 func TestLiveUpdatesAskForTheWholeAddressOfEveryPage(t *testing.T) {
 	s := newSite(t)
 	id := s.dead("a", "no", "one")[0]

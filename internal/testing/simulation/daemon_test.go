@@ -23,7 +23,7 @@ type daemon struct {
 
 	kept string
 
-	offset, before time.Duration // current and previous offset of the wall clock
+	offset, before time.Duration
 	setAt          time.Time
 }
 
@@ -32,9 +32,9 @@ type life struct {
 	number    int
 	startedAt time.Time
 	worker    *worker.Worker
-	elector   *leader.Elector // nil without tasks
+	elector   *leader.Elector
 	scheduler *periodic.Scheduler
-	fleet     *follower // nil without changes of the desired state
+	fleet     *follower
 
 	killed                   context.Context
 	kill, stopReceive, abort context.CancelFunc
@@ -42,7 +42,7 @@ type life struct {
 	parts                    sync.WaitGroup
 	workerErr                error
 
-	// receipts contains the receipt handles of posted messages. The oracle's lock guards posts and receipts.
+	// The oracle's lock guards posts and receipts.
 	posts    int
 	receipts map[string]bool
 }
@@ -64,7 +64,6 @@ func (d *daemon) running() *life {
 	return d.life
 }
 
-// random returns a number in [0,1) that depends only on the plan, the daemon and the time.
 func (d *daemon) random() float64 { return d.w.plan.roll("random", d.index, d.w.now()) }
 
 func (d *daemon) wall() time.Time {

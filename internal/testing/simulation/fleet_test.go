@@ -32,7 +32,7 @@ type follower struct {
 	member   *instances.Member
 	others   *instances.Watcher
 
-	adopted  chan struct{} // closed once it has the state to start with
+	adopted  chan struct{}
 	version  atomic.Int64
 	digest   atomic.Value
 	inForce  atomic.Value
@@ -44,7 +44,7 @@ type follower struct {
 
 	fleetMu   sync.Mutex
 	withdrawn map[int]time.Time  // when it learned of a version's withdrawal
-	abort     context.CancelFunc // aborts the deployment in progress; nil if that is impossible
+	abort     context.CancelFunc // nil if the deployment cannot be aborted
 	joined    time.Time
 }
 

@@ -9,7 +9,6 @@ import (
 	"tendril/queue"
 )
 
-// judge runs after all faults have ended and the queue has drained.
 func (o *oracle) judge(healedAt time.Time) {
 	b, _ := o.w.server.current()
 	dead, err := o.w.server.stored(deadQueue)

@@ -49,8 +49,7 @@ const (
 	// rolloutTimeout limits each batch, settleWithin a whole rollout with its rollback.
 	rolloutTimeout = 2 * time.Minute
 	settleWithin   = 20 * time.Minute
-	// joinWithin is the time after which the leader knows a new instance's version.
-	joinWithin = 25 * time.Second
+	joinWithin     = 25 * time.Second
 )
 
 func drawOperations(r *rand.Rand, p *plan, n int) (all []operation) {
@@ -171,8 +170,6 @@ func settingsName(revision int64) string { return fmt.Sprintf("the settings of r
 
 func fetchNothing(context.Context, *broker.Broker) error { return nil }
 
-// After the daemons have settled, settleFleet resumes the queue and sets settings that all accept, and the daemons
-// settle again.
 func (w *world) settleFleet() {
 	w.awaitSettled()
 	for i, op := range []operation{{Kind: resumeQueue}, {Kind: setSettings}} {
@@ -231,7 +228,7 @@ func (w *world) awaitSettled() {
 	}
 }
 
-// lacks returns "" once a daemon meets the condition. await returns the time until all daemons do.
+// lacks returns "" once a daemon meets the condition.
 func (w *world) await(limit time.Duration, lacks func(*follower) string) time.Duration {
 	for began := time.Now(); ; sleep(context.Background(), 100*time.Millisecond) {
 		missing := ""
@@ -280,7 +277,7 @@ func (w *world) finished(_ context.Context, now *instances.App, v *instances.App
 	}
 }
 
-// disturbed reports whether a fault may have hidden a daemon's reports.
+// A fault may hide a daemon's reports.
 func (w *world) disturbed(since time.Time) bool {
 	for i := range w.plan.Faults {
 		f := &w.plan.Faults[i]
@@ -330,7 +327,7 @@ func (o *oracle) converged(took time.Duration) {
 
 type rollout struct {
 	began     time.Time
-	batch     int // 0 for all at once
+	batch     int
 	switching map[*follower]bool
 }
 

@@ -20,11 +20,11 @@ type oracle struct {
 	mu         sync.Mutex
 	messages   map[string]*message
 	receipts   map[string]*message
-	groups     map[string][]*message // accepted messages, in order
-	since      map[string]time.Time  // time from which each task's runs count
-	leaders    map[int64]*life       // by term; the life whose enqueues were accepted
-	desired    int64                 // last confirmed revision of the desired state
-	followed   map[*daemon]int64     // last applied revision
+	groups     map[string][]*message
+	since      map[string]time.Time // from which each task's runs count
+	leaders    map[int64]*life      // by term; the life whose enqueues were accepted
+	desired    int64                // last confirmed revision of the desired state
+	followed   map[*daemon]int64    // last applied revision
 	operations map[operationKind]int
 	rollouts   map[string]*rollout
 	violations []string
@@ -34,8 +34,7 @@ type oracle struct {
 type figures struct {
 	Accepted, Posts, Duplicates, Excuses, DeadLettered, Innocent, Runs, Redelivered, Unknown int
 	Finished, RolledBack                                                                     int
-	// Slowest is the longest time until all daemons had applied a change.
-	Slowest time.Duration
+	Slowest                                                                                  time.Duration
 }
 
 type sendState int
@@ -63,8 +62,8 @@ type message struct {
 
 	attempts int
 	active   []*post
-	failed   *post // last attempt that certainly failed
-	failures int   // failed attempts since it entered the queue
+	failed   *post
+	failures int
 	doneBy   []*life
 	isDone   bool
 	deleted  bool
@@ -349,7 +348,7 @@ func (o *oracle) usedUp(m *message) bool {
 	}
 	b, _ := o.w.server.current()
 	if b == nil || len(m.ids) == 0 {
-		return true // the state is unknown
+		return true
 	}
 	_, err := b.Message(context.Background(), o.w.queueName(deadQueue), m.ids[0])
 	return err == nil

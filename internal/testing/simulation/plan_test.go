@@ -27,10 +27,10 @@ type plan struct {
 	ErrorVisibility time.Duration `json:"error_visibility"`
 	Inactivity      time.Duration `json:"inactivity"`
 	Shutdown        time.Duration `json:"shutdown"`
-	Length          time.Duration `json:"length"` // time until all faults end
+	Length          time.Duration `json:"length"` // until all faults end
 
-	// Poison, Failing, Slow, Hanging and Delayed are the shares of messages that never succeed, that fail at first,
-	// that take longer than the visibility timeout, that get no response at first, and that are delayed.
+	// These are the shares of messages that never succeed, that fail at first, that take longer than the visibility
+	// timeout, that get no response at first, and that are delayed.
 	Poison  float64 `json:"poison"`
 	Failing float64 `json:"failing"`
 	Slow    float64 `json:"slow"`
@@ -50,7 +50,7 @@ type fault struct {
 	For  time.Duration `json:"for"`
 	// A Daemon equal to the number of daemons is the producer, which has only network faults.
 	Daemon int     `json:"daemon"`
-	Chance float64 `json:"chance,omitempty"` // probability per call
+	Chance float64 `json:"chance,omitempty"` // per call
 	// Keep is the share of unsynced writes that survive a power failure. Step is the change of a clock.
 	Keep float64       `json:"keep,omitempty"`
 	Step time.Duration `json:"step,omitempty"`

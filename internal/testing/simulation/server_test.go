@@ -23,8 +23,8 @@ type server struct {
 	root string
 
 	mu      sync.Mutex
-	b       *broker.Broker // nil while it is down
-	life    int            // number of crashes and stops
+	b       *broker.Broker
+	life    int // number of crashes and stops
 	dir     string
 	opening bool
 
@@ -163,7 +163,7 @@ func (s *server) crash(isPower bool, keep float64) bool {
 	s.disk.Lock()
 	s.disk.dead = from
 	s.disk.Unlock()
-	_ = b.Close() // no longer has an effect on its files
+	_ = b.Close()
 	s.w.fs.Forget(from)
 	_ = os.RemoveAll(from)
 	return true

@@ -53,7 +53,7 @@ type outcome struct {
 
 func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
 	root := testpeer.MemoryFolder(t)
-	defer os.RemoveAll(root) // one test runs many plans
+	defer os.RemoveAll(root)
 	defer watch(p)()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, plan: p, bug: b, fs: fs, began: time.Now(), faults: map[kind]int{}}
@@ -158,7 +158,6 @@ func (w *world) produce(producing *sync.WaitGroup) {
 	}
 }
 
-// On a FIFO queue, a send whose response is lost is retried with the same deduplication ID.
 func (w *world) sendOne(way *link, key, group string) {
 	out := queue.Outgoing{Body: key}
 	var delay time.Duration
