@@ -20,8 +20,7 @@ import (
 
 const amazonTable = "tendril-registry"
 
-// amazonPlace returns a place with a queue and a DynamoDB table on moto. Calls are serialized, because moto, unlike
-// AWS, does not lock between evaluating a condition and writing.
+// Calls are serialized, because moto, unlike AWS, does not lock between evaluating a condition and writing.
 func amazonPlace(t *testing.T, name string) *place {
 	endpoint := oneAtATime(t, testpeer.Moto(t, "sqs", "dynamodb"))
 	setCredentials()
@@ -86,15 +85,13 @@ func takeAll(t *testing.T, q *aws.Queue) (all []queue.Message) {
 	return all
 }
 
-// oneAtATime proxies requests one at a time. It reads each request and response completely, so that a paused client
-// does not block others.
+// oneAtATime reads each request and response completely, so that a paused client does not block others.
 func oneAtATime(t *testing.T, endpoint string) string {
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	var turn sync.Mutex
 	call := func(r *http.Request, body []byte) (*http.Response, []byte, error) {
 		turn.Lock()
 		defer turn.Unlock()
-		// The call is made even if the client has disconnected.
 		out, err := http.NewRequest(r.Method, endpoint+r.URL.RequestURI(), bytes.NewReader(body))
 		if err != nil {
 			return nil, nil, err

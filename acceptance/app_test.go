@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// A message's body determines how long its work takes, and whether and how it fails.
 func serveApp() error {
 	journal, err := os.OpenFile(os.Getenv("ACCEPTANCE_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -97,7 +97,7 @@ func (m *articleMachine) sendJob(t *testing.T, body string) {
 	sendBody(t, started, body)
 }
 
-// The bundle is unchanged from the article "Gracefully shutting down worker nodes on Elastic Beanstalk".
+// The bundle comes unchanged from the article "Gracefully shutting down worker nodes on Elastic Beanstalk".
 func TestShutdownArticle(t *testing.T) {
 	long(t)
 	t.Parallel()

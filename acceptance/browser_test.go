@@ -21,7 +21,7 @@ import (
 type browser struct {
 	t    *testing.T
 	ctx  context.Context
-	base string // http://HOST:PORT of the console
+	base string
 
 	noScripts bool
 
@@ -89,7 +89,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// isStale reports whether a live page has just replaced the element; the step can then be repeated.
+// isStale reports whether a live page has just replaced the element.
 func isStale(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "node with given id")
 }

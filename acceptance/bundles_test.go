@@ -23,7 +23,6 @@ var update = flag.Bool("update", false, "rewrite testdata/bundles/*.check")
 
 const railsSecret, djangoSecret = "s3krit", "not a secret"
 
-// frameworkBundle is a bundle in testdata/bundles that resembles a framework's worker on Elastic Beanstalk.
 type frameworkBundle struct {
 	name string
 	// programs returns a PATH with the required programs, or stand-ins for missing ones.
@@ -68,7 +67,6 @@ func railsDigest(body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// nextRuns matches times that depend on the date.
 var nextRuns = regexp.MustCompile(`(?m)^         next .*\n`)
 
 func TestFrameworkBundlesAreChecked(t *testing.T) {
@@ -77,7 +75,7 @@ func TestFrameworkBundlesAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs := t.TempDir() // a stand-in for every program, so that the output does not depend on the machine
+	programs := t.TempDir() // stand-ins for every program, so that the output does not depend on the machine
 	for _, name := range []string{"npm", "python", "gunicorn", "bundle", "php", "java", "mvn"} {
 		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
 			t.Fatal(err)
@@ -192,7 +190,7 @@ func (b *frameworkBundle) deliver(t *testing.T, p *process, started event) {
 	p.await(t, "the message is deleted", func(e event) bool { return e.MessageID == id && e.Status == 200.0 })
 }
 
-// refuse sends a message that the app must reject. Without it, a response of 200 would prove nothing.
+// Without a rejected message, a response of 200 would prove nothing.
 func (b *frameworkBundle) refuse(t *testing.T, p *process, started event) {
 	t.Helper()
 	if b.refusedStatus == 0 {

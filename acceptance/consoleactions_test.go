@@ -18,7 +18,7 @@ import (
 )
 
 type pageAction struct {
-	path    string // see [web.Actions]
+	path    string
 	prepare func()
 	page    string
 	before  string // JavaScript condition before the action
@@ -31,8 +31,7 @@ type pageAction struct {
 	changes map[string]string // facts that change; nil if they vary
 }
 
-// Each action starts at an address with two parameters. Address, filter and result must survive an update of the page,
-// and nothing else may change in the environment.
+// Each action starts at an address with two parameters. Address, filter and result must survive an update of the page.
 func TestEachActionKeepsTwoParameters(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)
@@ -253,7 +252,6 @@ func nonEmpty(condition string) string {
 	return condition
 }
 
-// keepsAddress also checks that the search field contains the address's text.
 func (b *browser) keepsAddress(want string) {
 	b.t.Helper()
 	b.await("the parameters "+want, fmt.Sprintf(`((now, want) => now.pathname === want.pathname &&

@@ -24,7 +24,7 @@ import (
 type posted struct {
 	body     string
 	header   http.Header
-	count    int // the value of X-Aws-Sqsd-Receive-Count
+	count    int
 	at       time.Time
 	location string
 	method   string
@@ -157,7 +157,6 @@ func TestContractRequest(t *testing.T) {
 	}
 }
 
-// A retried message succeeds at its second attempt.
 func TestContractOutcomes(t *testing.T) {
 	t.Parallel()
 	answer := func(status int) func(http.ResponseWriter) {
@@ -319,8 +318,7 @@ func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 	}
 }
 
-// On the embedded queue, receives of the messages behind a failing one do not count. On other queues, they count again
-// after the last failure.
+// On the embedded queue, receives of the messages behind a failing one do not count.
 func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 	t.Parallel()
 	for name, elsewhere := range map[string]bool{"embedded": false, "elsewhere": true} {

@@ -21,7 +21,7 @@ type crashingApp struct {
 	victims chan *process
 
 	mu    sync.Mutex
-	posts []string // receive count and attempt number of each POST of the poison message
+	posts []string
 	good  []string
 }
 

@@ -49,7 +49,6 @@ func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	}
 }
 
-// goOnWithKey enters the session's key, which a browser without scripts does not store.
 func (b *browser) goOnWithKey(key, element string) {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible("#main input[name=session-key]"), chromedp.SendKeys("#main input[name=session-key]", key))

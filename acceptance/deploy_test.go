@@ -20,7 +20,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TENDRIL_DEPLOYMENTS sets the number of deployments. Some versions fail to build, exit immediately, or never listen.
+// Some versions fail to build, exit immediately, or never listen. TENDRIL_DEPLOYMENTS sets the number of deployments.
 func TestDeploymentsUnderLoad(t *testing.T) {
 	t.Parallel()
 	resume(t)

@@ -99,8 +99,8 @@ func (p *faultProxy) draw(action string) (plan faultPlan, changed <-chan struct{
 	return p.plan, p.changed
 }
 
-// duringWait returns a plan that also affects requests in progress, such as long polls. Only plans that wait for a
-// particular moment do.
+// duringWait returns the plan for a request in progress, such as a long poll. Only plans that wait for a particular
+// moment apply to such requests.
 func (p *faultProxy) duringWait(action string) faultPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +160,7 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = w.Write(answer) // the client may have disconnected
+	_, _ = w.Write(answer)
 }
 
 // If the server does not respond, neither does the proxy.

@@ -17,8 +17,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The test runs the tests of each fault in docs/reliability.md and counts their cases, which are the subtests without
-// subtests. TENDRIL_FAULT_TABLE sets the duration per package. By default, the test runs only at night.
+// The test counts the cases of each fault in docs/reliability.md: subtests without subtests. TENDRIL_FAULT_TABLE sets
+// the duration per package. By default, the test runs only at night.
 func TestFaultTable(t *testing.T) {
 	length := testpeer.Size(0, time.Minute)
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_FAULT_TABLE")); err == nil {
@@ -79,7 +79,7 @@ func readFaultTable(path string) (rows []faultRow, err error) {
 		row := faultRow{id: id[1], tests: map[string][]string{}}
 		for _, m := range faultTest.FindAllStringSubmatch(line, -1) {
 			pkg, name := m[1], m[2]
-			if name == "txtar" { // a script that tests the command
+			if name == "txtar" {
 				pkg, name = "cmd/tendril", "TestScripts/"+m[1]
 			}
 			row.tests[pkg] = append(row.tests[pkg], name)
@@ -106,7 +106,6 @@ type cases struct{ passed, failed int }
 
 func (c cases) plus(o cases) cases { return cases{c.passed + o.passed, c.failed + o.failed} }
 
-// The tests run at least once and at most 100 times.
 func countCases(t *testing.T, pkg string, length time.Duration, names []string) map[string]cases {
 	counted, took := runCases(t, pkg, 1, names)
 	if times := min(100, int(length/max(took, time.Millisecond))) - 1; times > 0 {

@@ -94,8 +94,7 @@ func (m *member) paused(t *testing.T) (paused bool, reason string) {
 	return st.Workers[0].Paused, st.Workers[0].Why
 }
 
-// The pause also applies to an instance that starts later or was unreachable, and after the leader is killed. With
-// --this, it applies to one instance.
+// The pause also applies to an instance that starts later or was unreachable, and after the leader is killed.
 func TestPauseAppliesToAllInstances(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -305,8 +304,7 @@ func (m *member) running(t *testing.T) (versions []int) {
 	return versions
 }
 
-// The deployment reaches an instance that starts midway, and continues although the leader is killed. A version that
-// does not start is rolled back on all instances.
+// The deployment reaches an instance that starts midway, and continues although the leader is killed.
 func TestDeploymentReachesAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -360,7 +358,6 @@ func TestDeploymentReachesAllInstances(t *testing.T) {
 	}
 }
 
-// On moto, the archives are in S3 and the registry is in DynamoDB.
 func TestDeploymentThroughS3ReachesAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()

@@ -25,7 +25,6 @@ type foreignServers struct {
 	taskless bool
 }
 
-// Runs missed before the start must be caught up exactly once.
 func TestWorkerOnForeignServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -135,7 +134,7 @@ func runWorkers(t *testing.T, servers foreignServers) {
 	t.Logf("%d POSTs, %d dead letters, %d runs", len(all), len(dead), len(runs))
 }
 
-// leaveRuns writes a registry as if its task had not run for n minutes. It returns the times of the due runs.
+// leaveRuns writes a registry as if its task had not run for n minutes.
 func leaveRuns(t *testing.T, endpoint, queueName string, n int) (due []string) {
 	t.Helper()
 	table, err := aws.OpenTable(t.Context(), amazonTable, &aws.Options{Endpoint: endpoint})

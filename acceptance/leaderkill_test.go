@@ -36,8 +36,8 @@ const (
 // The leader is killed with SIGKILL, paused for longer than the lease, or cut off from the network. On a standard queue
 // of Amazon SQS, a run may have a second message with the same ID.
 //
-// TENDRIL_LEADER_KILLS sets the number of faults. By default, the test runs only at night, because it needs an
-// otherwise idle machine.
+// TENDRIL_LEADER_KILLS sets the number of faults. By default, the test runs only at night, because it needs an idle
+// machine.
 func TestKilledLeadersEnqueueEachRunOnce(t *testing.T) {
 	t.Parallel()
 	faults := testpeer.Size(0, 100)
@@ -132,7 +132,7 @@ func killLeaders(t *testing.T, p *place, faults int) {
 	first := time.Now()
 	for i := range faults {
 		led, _ := fleet.leader("", nil)
-		time.Sleep(rand.N(p.term)) // until a random moment
+		time.Sleep(rand.N(p.term))
 		began := time.Now()
 		healed := fleet.fault(led, i%3)
 		if next, _ := fleet.leader(led, healed); next != led {
@@ -162,7 +162,7 @@ func readMissed(t *testing.T, path string) map[int64]int {
 	return missed
 }
 
-// checkTicks checks that each second from the first leader to the end has one run, or is reported as missed.
+// Each second from the first leader to the end must have one run, or be reported as missed.
 func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, began, ended time.Time,
 	reportedMissed map[int64]int,
 ) {
@@ -302,7 +302,6 @@ func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	return healed
 }
 
-// With slow responses, catching up on missed runs takes as long as the faults did.
 func (f *fleet) awaitOutstanding() {
 	f.t.Helper()
 	const patience = 5 * time.Minute

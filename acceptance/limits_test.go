@@ -23,7 +23,7 @@ import (
 	"tendril/internal/access"
 )
 
-// Clients do not retry. Almost all sends succeed, and the queue contains exactly the acknowledged messages.
+// Clients do not retry.
 func TestFewDescriptorsAnswerEverySendTheyAccept(t *testing.T) {
 	t.Parallel()
 	const clients, sends = 30, 15

@@ -27,7 +27,6 @@ const (
 	migrateKills    = 12
 )
 
-// The FIFO queue has a tenth as many messages as the standard queue.
 func migrateSize(t *testing.T, size int) int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_MIGRATE")); err == nil {
 		return n
@@ -160,8 +159,8 @@ func journalSize(folder string) (n int64) {
 	return n
 }
 
-// checkMigrated checks that each message of the standard queue arrived at least once, and each message of the FIFO
-// queue exactly once and in order.
+// Each message of the standard queue must arrive at least once, and each message of the FIFO queue exactly once and in
+// order.
 func checkMigrated(t *testing.T, size int, standard, fifo []broker.Stored) {
 	t.Helper()
 	number := func(m *queue.Message) int {

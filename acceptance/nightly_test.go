@@ -15,8 +15,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// A nightly run stores the result of each passing test in a folder for the commit. If the run is restarted, these tests
-// are skipped. TENDRIL_NIGHTLY_DIR is the parent folder; the default is in the user's cache folder.
+// A nightly run stores the result of each passing test in a folder for the commit, and skips these tests if it is
+// restarted. TENDRIL_NIGHTLY_DIR is the parent folder; the default is in the user's cache folder.
 
 // nightlyFolder returns "" if this is not a nightly run or the work tree has changes.
 var nightlyFolder = sync.OnceValue(func() string {
@@ -95,7 +95,7 @@ func writeNightlyTable(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "results.md"), []byte(table.String()), 0o644)
 }
 
-// Test names become file names although they can contain slashes and spaces.
+// Test names can contain slashes and spaces.
 func TestNightlyTableHasEachResult(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

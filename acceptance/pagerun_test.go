@@ -282,7 +282,6 @@ func anywhere(line string) string {
 	return regexp.MustCompile(`http://[^ ]+/`).ReplaceAllString(shape(line), "URL")
 }
 
-// With a name, the metrics of every queue are in Workerless's namespace.
 func TestWorkerlessName(t *testing.T) {
 	t.Parallel()
 	_, served := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")

@@ -27,7 +27,7 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_POISON")); err == nil {
 		messages = n
 	}
-	const known, per = 10, 6_000 // poison messages, and messages that succeed, in the second part
+	const known, per = 10, 6_000 // poison messages, and good messages in the second part
 	poison := func(i int) bool { return i%100 == 42 }
 	body := func(i int) string {
 		if poison(i) {
@@ -48,7 +48,6 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	awaitQuiet(t, started)
 	all := time.Since(began)
 
-	// The second part compares the rate of good messages with and without identified poison messages in the queue.
 	good, deaths := newLines(t, journal), newLines(t, deathsOf(journal))
 	pace := func(what string) (perSecond float64, died int) {
 		const n = per

@@ -35,9 +35,9 @@ const (
 
 type faultKind struct {
 	row, name string
-	// harmless means that messages in flight at the fault must not be processed again.
+	// Messages in flight at a harmless fault must not be processed again.
 	harmless bool
-	// begin selects a target and returns a function that performs the fault, or nil if all targets have one already.
+	// begin returns a function that performs the fault, or nil if all targets have a fault already.
 	begin func(w *faultyWorld, k *faultKind, lasts time.Duration) func()
 }
 
@@ -150,9 +150,8 @@ func onApp(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() 
 	}
 }
 
-// The faults overlap. In the end, each message is done, dead-lettered or in the queue, and only messages in flight
-// during a fault were processed twice. By default, each fault happens once. TENDRIL_SEED repeats the choices of an
-// earlier run, and TENDRIL_RANDOM_FAULTS sets the duration of the long form.
+// Only messages in flight during a fault may be processed twice. By default, each fault happens once. TENDRIL_SEED
+// repeats the choices of an earlier run, and TENDRIL_RANDOM_FAULTS sets the duration of the long form.
 func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -174,8 +173,7 @@ func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	})
 }
 
-// Each fault is repeated in a separate world. TENDRIL_EACH_FAULT sets the duration per fault. By default, the test runs
-// only at night.
+// TENDRIL_EACH_FAULT sets the duration per fault. By default, the test runs only at night.
 func TestEachFaultKeepsTheLedger(t *testing.T) {
 	t.Parallel()
 	length := testpeer.Size(0, 2*time.Minute)
@@ -202,7 +200,6 @@ func TestEachFaultKeepsTheLedger(t *testing.T) {
 	}
 }
 
-// faultyWorld runs `tendril serve` and two `tendril up` that share its queue, with their apps.
 type faultyWorld struct {
 	t      *testing.T
 	seed   uint64
@@ -218,17 +215,16 @@ type faultyWorld struct {
 	journal                                                 string
 	version                                                 int
 
-	mu       sync.Mutex
-	done     map[string]int // in the external app, by message ID
-	corrupt  int
-	acked    map[string]string
-	unknown  int
-	refused  int
-	inFlight int
-	opened   map[*faultWindow]bool
-	windows  []*faultWindow
-	counts   map[string]int
-	// networkFaults counts faults that affect requests, requestsHit the affected requests.
+	mu                         sync.Mutex
+	done                       map[string]int // in the external app, by message ID
+	corrupt                    int
+	acked                      map[string]string
+	unknown                    int
+	refused                    int
+	inFlight                   int
+	opened                     map[*faultWindow]bool
+	windows                    []*faultWindow
+	counts                     map[string]int
 	networkFaults, requestsHit int
 }
 
@@ -376,7 +372,7 @@ func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.done[id]++
-	fmt.Fprintln(rw, "done") // half of the response may be lost
+	fmt.Fprintln(rw, "done")
 }
 
 func fails(body string) bool { return strings.HasPrefix(body, "refuse ") }
@@ -603,7 +599,7 @@ func (w *faultyWorld) deployment(k *faultKind, broken bool) func() {
 		_, started := s.process()
 		status, answer, err := tryDeploy(w.t.Context(), s.args[4], started, dir)
 		for began := time.Now(); status == http.StatusConflict && time.Since(began) < 30*time.Second; {
-			time.Sleep(200 * time.Millisecond) // replacing a killed app takes a moment
+			time.Sleep(200 * time.Millisecond)
 			status, answer, err = tryDeploy(w.t.Context(), s.args[4], started, dir)
 		}
 		if err != nil || status != want {

@@ -21,8 +21,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// In these tests, the reader of tendril's output exits or stalls: Ctrl-C also ends the other programs of a pipeline,
-// and a pager or log driver may stop reading.
+// The reader of tendril's output exits or stalls: Ctrl-C also ends the other programs of a pipeline, and a pager or log
+// driver may stop reading.
 
 type piped struct {
 	cmd           *exec.Cmd
@@ -95,7 +95,7 @@ func stallable(t *testing.T, args ...string) (*piped, *os.File) {
 	return p, r
 }
 
-// fill makes the app print more than the buffers hold. The app must not wait for the reader.
+// The app must not wait for the reader.
 func (p *piped) fill(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(p.noise, nil, 0o600); err != nil {

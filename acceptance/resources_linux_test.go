@@ -41,8 +41,7 @@ func ownMounts(t *testing.T) {
 	}
 }
 
-// Deliveries and deletes continue, and sends work again without a restart. If the disk becomes read-only, tendril
-// exits.
+// If the disk becomes read-only, tendril exits.
 func TestFullDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -249,7 +248,6 @@ func startInGroup(t *testing.T, group string, args ...string) (*process, event) 
 	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
 }
 
-// If the app exhausts the memory, only the message that causes it is dead-lettered.
 func TestLittleMemory(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -294,8 +292,7 @@ func TestLittleMemory(t *testing.T) {
 		"dead-lettered without cause 0; the app was killed for want of memory %d times", bodies, limit>>20, bodies, deaths)
 }
 
-// With the memory that sidecar.yaml requests, tendril drains 300 waiting messages of 1 MiB while more are sent. None is
-// posted twice.
+// tendril drains 300 waiting messages of 1 MiB while more are sent, in the memory that sidecar.yaml requests.
 func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -381,7 +378,7 @@ func TestReceiversOfLargeMessagesFitInLittleMemory(t *testing.T) {
 					VisibilityTimeout: 600, WaitTimeSeconds: 1})
 				var api smithy.APIError
 				if errors.As(err, &api) && strings.Contains(api.ErrorCode(), "Throttled") {
-					continue // like SDKs with retries
+					continue
 				}
 				if err != nil {
 					t.Errorf("receiving: %v", err)
@@ -411,7 +408,7 @@ func TestTooLittleMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// tendril gets a fiftieth of a processor, but must keep the messages in flight invisible.
+// tendril gets a fiftieth of a processor.
 func TestLittleCPU(t *testing.T) {
 	t.Parallel()
 	resume(t)

@@ -31,11 +31,10 @@ type seenByObserver struct {
 	Env       []string
 	URI, Body string
 	From      string
-	Port      string // port of the daemon's end of the connection
+	Port      string // of the daemon's end of the connection
 	Header    http.Header
 }
 
-// observer refuses the message "refuse", crashes at "crash", and takes the duration in any other body.
 func observer() error {
 	journal, err := os.OpenFile(os.Getenv("WITNESS_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {

@@ -299,8 +299,7 @@ func TestSentencesAverageOfInstances(t *testing.T) {
 	})
 }
 
-// The options of aws:elasticbeanstalk:command apply. Both instances are always unhealthy, which IgnoreHealthCheck
-// permits.
+// Both instances are always unhealthy, which IgnoreHealthCheck permits.
 func TestSentencesRollout(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -424,7 +423,7 @@ func TestSentencesElection(t *testing.T) {
 	row(t, "A44", func(t *testing.T) { between(t, "the time until the other one leads", took, 0, 9*time.Second) })
 }
 
-// The two instances share the queue and its registry. It takes up to a minute until a task is due.
+// It takes up to a minute until a task is due.
 func TestSentencesDueTask(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -467,7 +466,7 @@ func TestSentencesDueTask(t *testing.T) {
 			t.Fatalf("the runs of the task are %v", got)
 		}
 	})
-	row(t, "A39", func(t *testing.T) { // only one of the two instances processed the message
+	row(t, "A39", func(t *testing.T) {
 		if len(got) != 1 {
 			t.Errorf("the task ran %d times", len(got))
 		}

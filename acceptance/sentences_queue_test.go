@@ -226,7 +226,6 @@ func TestSentencesInstanceEnds(t *testing.T) {
 	})
 }
 
-// A message is posted only to an established connection, and not to a foreign program.
 func TestSentencesConnections(t *testing.T) {
 	t.Parallel()
 	t.Run("timeout", func(t *testing.T) {
@@ -283,7 +282,7 @@ func fullListener(t *testing.T) string {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
-	for range 4 { // fills the kernel's queue of connections
+	for range 4 { // fills the kernel's accept queue
 		c, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
 		if err != nil {
 			break
@@ -322,7 +321,7 @@ func TestSentencesRetention(t *testing.T) {
 		gone := time.Since(first)
 		row(t, "A72", func(t *testing.T) {
 			between(t, "the time until the daemon deleted the message", gone, 58*time.Second, longer-time.Second)
-			eventually(t, "one deletion, and its line in the log", func() bool { // both follow the change in the queue
+			eventually(t, "one deletion, and its line in the log", func() bool {
 				isExpiry := func(e event) bool { return strings.Contains(e.Msg, "past its retention") }
 				return len(q.made("DeleteMessage")) == 1 && p.count(isExpiry) > 0
 			})

@@ -37,7 +37,7 @@ func (c queueCall) number(name string) float64 {
 	return -1
 }
 
-// watchedQueue is a queue of `tendril serve`, behind a proxy that records the calls of `tendril up`.
+// watchedQueue records the calls of `tendril up` to `tendril serve`.
 type watchedQueue struct {
 	*sqs.Client
 	url     string
@@ -367,7 +367,7 @@ func TestSentencesErrors(t *testing.T) {
 			t.Errorf("receive counts %v", got)
 		}
 	})
-	row(t, "D7", func(t *testing.T) { // the timeout starts with the error, a second after the receive
+	row(t, "D7", func(t *testing.T) {
 		between(t, "the pause after a receive whose error came 1 s later", gap("silent"), 2900*time.Millisecond, 10*time.Second)
 	})
 	row(t, "D17", func(t *testing.T) { changed(t, "silent") })
@@ -391,7 +391,7 @@ func TestSentencesErrors(t *testing.T) {
 			}
 		}
 	})
-	row(t, "D10", func(t *testing.T) { // headers mark the POST as a repetition
+	row(t, "D10", func(t *testing.T) {
 		if again := posts("504")[1]; again.count != 2 || again.header.Get("X-Aws-Sqsd-Msgid") != posts("504")[0].header.Get("X-Aws-Sqsd-Msgid") {
 			t.Errorf("the repeat has the headers %v", again.header)
 		}

@@ -73,7 +73,7 @@ func copyFor(t *testing.T, dir, from string) string {
 	return to
 }
 
-// The queue, the worker with its app, and the sender share no files. The queue accepts only signed requests.
+// The queue, the worker with its app, and the sender share no files.
 func TestSharedQueueOfThreeUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT TESTED with several users: it takes root")

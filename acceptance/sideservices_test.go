@@ -20,7 +20,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The side services never respond, refuse connections, or return a web page.
 func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 	t.Parallel()
 	cron := filepath.Join(t.TempDir(), "cron.yaml")

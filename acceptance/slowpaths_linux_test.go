@@ -49,8 +49,7 @@ func TestDeletedQueueIsReported(t *testing.T) {
 	report(t, "1 queue deleted while it was used: reported after %s, 0 crashes", reported.Round(100*time.Millisecond))
 }
 
-// A proxy responds with 504 while the app is still working. The next attempt must wait for the error visibility timeout
-// and for the app.
+// A proxy responds with 504 while the app is still working.
 func TestProxyThatGivesUp(t *testing.T) {
 	t.Parallel()
 	resume(t)

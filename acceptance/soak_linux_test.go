@@ -26,9 +26,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// In nightly runs, no resource may grow: each slope must be within a small allowance plus three standard errors. In
-// every run, goroutines and descriptors must return to within five of their initial numbers. TENDRIL_SOAK sets the
-// duration.
+// In nightly runs, no resource may grow: each slope must be within a small allowance plus three standard errors.
+// TENDRIL_SOAK sets the duration.
 func TestSoak(t *testing.T) {
 	long(t)
 	t.Parallel()

@@ -114,7 +114,6 @@ func TestTaskPlace(t *testing.T) {
 	wantCode(t, err, queue.CodeUnreachable, "the container agent of Amazon ECS: no answer: ")
 }
 
-// The endpoint of AWS needs a region.
 func TestOpenECSNeedsARegionForEachServiceOfAWS(t *testing.T) {
 	for variable, other := range map[string]string{"AWS_ENDPOINT_URL_ECS": "Application Auto Scaling",
 		"AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING": "Amazon ECS"} {
