@@ -8,8 +8,8 @@ import (
 
 // Work is an instance's work in flight.
 type Work struct {
-	InWork  int           // deliveries
-	Longest time.Duration // the longest one so far
+	InWork  int
+	Longest time.Duration
 }
 
 // Protection configures when an instance is protected from scale-in. Short deliveries do not need protection, because a

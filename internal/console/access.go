@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// scopeDrain permits the shutdown hooks of a platform. ScopeAct includes it.
+	// scopeDrain permits a platform's shutdown hooks. ScopeAct includes it.
 	scopeDrain = "drain"
-	// scopeOwn permits granting access to others. Only the owner's token has it.
+	// scopeOwn, which only the owner's token has, permits granting access to others.
 	scopeOwn = "own"
 )
 
 // Access configures access beyond the owner's token. The zero value grants none.
 type Access struct {
-	// Hosts are the accepted host names, besides localhost and loopback IP addresses. Ports are ignored.
+	// Hosts are accepted host names, in addition to localhost and loopback IP addresses. Ports are ignored.
 	Hosts []string
 	// Anyone grants loopback requests all scopes, except for actions by GET.
 	Anyone bool
@@ -29,8 +29,7 @@ type Access struct {
 	TokenDir string
 	// DrainToken permits only the hooks /-/drain and /-/quiet; may be "".
 	DrainToken string
-	// ReadOnly refuses every action, even the owner's.
-	ReadOnly bool
+	ReadOnly   bool
 	// HideBodies omits message bodies and attributes unless a request has ?body=1.
 	HideBodies bool
 	// TrustedProxies may send X-Forwarded-Proto and X-Forwarded-For. If set, requests that need a scope must use HTTPS
@@ -86,7 +85,7 @@ func (s *Server) identify(r *http.Request) caller {
 	return c
 }
 
-// An Authorization header takes precedence over all other credentials, even if its token is invalid.
+// An Authorization header takes precedence, even if its token is invalid.
 func (s *Server) authenticate(r *http.Request) caller {
 	if r.Header.Get("Authorization") != "" {
 		given := bearer(r)

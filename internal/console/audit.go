@@ -14,7 +14,7 @@ import (
 // Act is an attempted or completed action.
 type Act struct {
 	At time.Time
-	// Who is formatted as in [api.Caller]. Remote is an IP address.
+	// Who is formatted as in [api.Caller]; Remote is an IP address.
 	Who, Remote string
 	// Text describes the action, such as "queue paused"; may be "".
 	Method, Path, Text string
@@ -62,8 +62,7 @@ func touched(answer any) (n int) {
 	return n
 }
 
-// maxRefused limits the refused actions recorded per minute. Anyone who can reach the listener can cause them, and they
-// must not displace other entries.
+// Anyone who can reach the listener can cause refused actions, so only maxRefused per minute are recorded.
 const maxRefused = 60
 
 const maxReads = 1000

@@ -58,7 +58,7 @@ func (c *Certificate) Fingerprint() string {
 }
 
 // refresh reloads the certificate if its files have changed. While only one of them has been replaced, they do not
-// match; refresh then keeps the current certificate until the next change.
+// match; the current certificate stays until the next change.
 func (c *Certificate) refresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

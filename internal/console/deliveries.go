@@ -17,16 +17,16 @@ type Deliveries struct {
 	mu      sync.Mutex
 	size    int
 	ring    []remembered
-	next    int // index to overwrite once the ring is full
+	next    int
 	total   int
 	arrived chan struct{} // closed at the next delivery; nil if no caller waits
-	// problems groups the failures in the ring. It is stale after a failure is added or removed.
+	// problems is stale after a failure is added or removed.
 	problems  []api.Problem
 	stale     bool
 	exchanges exchanges
 }
 
-// remembered is small because thousands are kept, most of them successful. Fields of failures are stored separately.
+// Thousands are kept, most of them successful, so fields of failures are stored separately.
 type remembered struct {
 	messageID, queue, outcome     string
 	at                            time.Time

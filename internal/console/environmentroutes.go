@@ -156,9 +156,8 @@ func (e *environmentRoutes) getDeliveries(c *call) (api.DeliveryList, error) {
 		Since: cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)}, nil
 }
 
-// getOutcome returns the latest delivery of a message. It waits up to ?wait for one that counts as an attempt, or else
-// returns a delivery in progress. Without ?wait, callers with the scope read may abbreviate the ID, and also see how
-// the message left its queue.
+// getOutcome waits up to ?wait for a delivery that counts as an attempt, or else returns a delivery in progress.
+// Without ?wait, callers with the scope read may abbreviate the ID, and also see how the message left its queue.
 func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	wait, err := waitTime(c.query.Get("wait"), api.MaxWait, 0)
 	if err != nil {
@@ -326,7 +325,6 @@ func (e *environmentRoutes) pause(c *call, why api.Reason) (api.Paused, error) {
 	return answer, conflict(err)
 }
 
-// hookQuiet pauses all queues until the process exits, for callers about to stop it.
 func (e *environmentRoutes) hookQuiet(c *call, why api.Reason) (api.Paused, error) {
 	if e.opts.Receiving.Quiet == nil {
 		return e.pause(c, why)
@@ -368,7 +366,7 @@ func (e *environmentRoutes) drainFor(c *call, wait time.Duration) (api.Drained, 
 }
 
 // deploy returns 200 once the previous version has stopped, 422 if the deployment failed, and 409 if it could not
-// start. The deployment continues if the caller disconnects.
+// start.
 func (e *environmentRoutes) deploy(c *call, body api.DeployRequest) (api.DeployResult, error) {
 	if body.Path != "" && !filepath.IsAbs(body.Path) {
 		return api.DeployResult{}, api.BadRequest("the path "+strconv.Quote(body.Path)+" is not absolute",

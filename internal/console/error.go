@@ -26,7 +26,7 @@ func asRefusal(err error) *api.Error {
 	return api.NewError(http.StatusInternalServerError, err.Error(), "")
 }
 
-// statuses maps error codes to HTTP status codes; the default is 400.
+// The default status is 400.
 var statuses = map[string]int{
 	queue.CodeQueueDoesNotExist:    http.StatusNotFound,
 	queue.CodeResourceNotFound:     http.StatusNotFound,
@@ -48,8 +48,7 @@ var hints = map[string]string{
 	queue.CodePurgeQueueInProgress: "wait a minute after a purge before the next one",
 }
 
-// conflict gives the environment's errors the status 409, because the console is not at fault. It returns API and queue
-// errors unchanged.
+// conflict gives the environment's errors the status 409, because the console is not at fault.
 func conflict(err error) error {
 	var own *api.Error
 	var refused *queue.Error

@@ -13,8 +13,7 @@ type VersionOptions struct {
 	// Rollback redeploys the version with the given number; 0 means the previous one. Context and errors are as for
 	// [Options].Deploy, with status 404 for an unknown version.
 	Rollback func(ctx context.Context, number int) (api.DeployResult, error)
-	// AbortDeploy aborts a deployment whose new version is not serving yet. It returns the deployment once it has
-	// ended.
+	// AbortDeploy aborts a deployment whose new version is not serving yet, and waits for its end.
 	AbortDeploy func(ctx context.Context) (api.Deployment, error)
 	// RestartProcess returns the name of the replacement process. Errors are as for [Options].Deploy, with status 404
 	// for an unknown process.

@@ -10,7 +10,6 @@ import (
 	"tendril/queue"
 )
 
-// selectionOf reads the parameters match, attribute (NAME or NAME=VALUE), reason, dead_since, dead_until and through.
 func selectionOf(c *call) (sel api.Selection, err error) {
 	query := c.query
 	sel.Match = query.Get("match")

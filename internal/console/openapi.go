@@ -141,7 +141,7 @@ func (s schemas) of(t reflect.Type) object {
 	return object{}
 }
 
-// componentNames lists component names that differ from the types' names. Generated clients depend on them.
+// Generated clients depend on these names, which differ from the types' names.
 var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[api.Selection]():   "BrokerFilter",
 	reflect.TypeFor[api.Ledger]():      "BrokerLedger",

@@ -43,8 +43,7 @@ type Options struct {
 	Deliveries *Deliveries // may be nil
 	History    History
 	Peers      Peers
-	// InWork returns the message's delivery in progress; may be nil.
-	InWork func(id string) (api.Delivery, bool)
+	InWork     func(id string) (api.Delivery, bool) // deliveries in progress; may be nil
 	// Token is the owner's bearer token, see [api.NewToken]. If it is "", protected routes return 401.
 	Token  string
 	Access Access
@@ -58,7 +57,7 @@ type Peers interface {
 	ID() string
 	// Secrets returns the secrets that other instances use to authenticate to this one.
 	Secrets() []string
-	// Answer decodes an instance's response into into. Follow calls each for every line of a stream.
+	// Follow calls each for every line of a stream.
 	Answer(ctx context.Context, id string, r *api.Request, into any) error
 	Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error
 }

@@ -16,7 +16,7 @@ import (
 
 const instanceQuery = "instance"
 
-// perInstance marks routes that describe one instance, which instances can read from each other.
+// perInstance marks routes that instances can read from each other.
 func perInstance(routes ...route) []route {
 	for i := range routes {
 		routes[i].perInstance = true
@@ -58,8 +58,7 @@ func (s *service) readPeer(c *call, id string) (any, error) {
 	return answer.Elem().Interface(), nil
 }
 
-// peerConnection is the context key of a connection's flag. The flag is set once the client has proved that it is
-// another instance.
+// peerConnection is the context key of a flag, which is set once the client has proved that it is another instance.
 type peerConnection struct{}
 
 func markable(ctx context.Context, _ net.Conn) context.Context {
@@ -79,8 +78,7 @@ func (s *Server) answerProof(w http.ResponseWriter, r *http.Request) bool {
 	return proof.Answer(w, r, secret)
 }
 
-// peerSecret returns the secret of the instance that sent the challenge, or "" if the request is not an instance's
-// challenge.
+// peerSecret returns "" if the request is not an instance's challenge.
 func (s *Server) peerSecret(r *http.Request) string {
 	if s.opts.Peers == nil || r.TLS == nil && !remoteOf(r).IsLoopback() {
 		return ""

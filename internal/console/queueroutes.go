@@ -238,7 +238,6 @@ func (q *queueRoutes) move(c *call, sel api.MoveRequest) (api.Count, error) {
 	return api.Count{"moved": n}, err
 }
 
-// confirmWait limits the time for counting the messages to confirm.
 const confirmWait = 20 * time.Second
 
 func (q *queueRoutes) matching(c *call, filter *api.Selection) (int64, error) {

@@ -75,7 +75,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal == nil && pattern == "" && !unclean && s.opts.Handlers.Pages != nil && ofPages(r) {
 		ctx, end := context.WithCancel(r.Context())
 		defer end()
-		defer context.AfterFunc(s.closed, end)() // live pages end with the server
+		defer context.AfterFunc(s.closed, end)()
 		s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(ctx))
 		return
 	}

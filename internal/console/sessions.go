@@ -22,7 +22,7 @@ const (
 	maxSessions     = 64
 )
 
-// sessions holds login codes and browser sessions by the digest of their secret. The zero value is ready to use.
+// sessions holds login codes and browser sessions by the digest of their secret.
 type sessions struct {
 	mu          sync.Mutex
 	serial      int
@@ -127,7 +127,7 @@ func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, secret string
 		HttpOnly: true, Secure: s.isSecure(r), SameSite: http.SameSiteStrictMode})
 }
 
-// usedLink is not in the route table. It names logins in the audit log.
+// usedLink names logins in the audit log.
 var usedLink = &route{act: "login link used"}
 
 // login keeps an existing session if the code has already been used, because browsers repeat the request when they

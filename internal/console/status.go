@@ -5,7 +5,7 @@ import (
 	"tendril/broker"
 )
 
-// account summarizes all queues. total includes deleted queues.
+// total includes deleted queues.
 func account(total broker.Ledger, queues []api.Queue) *api.Account {
 	target := api.DeadLetterQueues(queues)
 	var dead int64

@@ -55,8 +55,8 @@ func (t *taskRoutes) resume(c *call) (api.TaskPaused, error) {
 }
 
 // refusal returns 404 if the task does not exist, 503 if there was no answer in time (the action may have happened),
-// and 409 if the environment cannot perform the action. If something else is missing, such as the registry's table,
-// refusal returns 503, because the caller is not at fault.
+// and 409 if the environment cannot perform the action. If something else is missing, such as the registry's table, it
+// returns 503, because the caller is not at fault.
 func (t *taskRoutes) refusal(c *call, err error) error {
 	var refused *queue.Error
 	switch {

@@ -114,7 +114,7 @@ type identity struct {
 	machine *aws.Instance
 	id      string
 	group   *aws.Group
-	hook    string // may be ""
+	hook    string
 }
 
 type notAMember struct{ error }

@@ -33,8 +33,7 @@ type appPage struct {
 	Process   string
 	Lines     []eventlog.Line
 	// Target is the URL that receives messages; set only if tendril does not manage the app.
-	Target string
-	// Everywhere means that restarting the app restarts it on all instances.
+	Target     string
 	Everywhere bool
 }
 
@@ -79,7 +78,7 @@ func (v *visit) app() (any, error) {
 }
 
 func lastLines(ctx context.Context, c *api.Client, names []string) (all []eventlog.Line, err error) {
-	seen := map[int64]bool{} // the lines of a process include those of its replicas
+	seen := map[int64]bool{} // a process's lines include its replicas' lines
 	for _, name := range names[:min(len(names), shownProcesses)] {
 		lines, err := c.Logs(ctx, api.LineFilter{Process: name, Limit: shownLines})
 		if err != nil {

@@ -65,7 +65,6 @@ const (
 	layerRegistry = "registry"
 )
 
-// specified lists options in the order of the specification.
 var specified = []string{"queue-url", "http-path", "mime-type", "http-connections", "visibility-timeout",
 	"error-visibility-timeout", "max-retries", "connect-timeout", "inactivity-timeout", "retention-period"}
 
@@ -229,7 +228,7 @@ func (r *settingRow) matches(text string) bool {
 		func(of string) bool { return strings.Contains(strings.ToLower(of), text) })
 }
 
-// hoistLockReason displays a lock reason shared by all rows once, for the section. A single row keeps its own.
+// hoistLockReason displays a lock reason shared by all rows only once, for the section.
 func (s *settingsSection) hoistLockReason() {
 	if len(s.Rows) < 2 {
 		return

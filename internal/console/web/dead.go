@@ -214,7 +214,7 @@ func (p *deadPage) group(groups []api.ReasonGroup) {
 	}
 }
 
-// countGroup returns the size of the selected group. is is false unless the selection is exactly one group.
+// countGroup returns the selected group's size, or false unless exactly one group is selected.
 func (p *deadPage) countGroup() (n int64, is bool) {
 	for _, g := range p.Groups {
 		if g.Chosen && !p.Filter.Search() {
@@ -224,7 +224,6 @@ func (p *deadPage) countGroup() (n int64, is bool) {
 	return 0, false
 }
 
-// chosen is a form's selection: message IDs, or all messages matching the filter.
 type chosen struct {
 	Queue  string
 	Filter deadFilter
@@ -316,7 +315,7 @@ type bulkPage struct {
 	Deletes bool
 	Total   api.Total
 	Through int64
-	Reasons []reasonGroup // linked to a bulk page per reason if no filter is set
+	Reasons []reasonGroup
 	Targets []string
 	Back    string
 }

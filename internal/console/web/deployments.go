@@ -76,7 +76,7 @@ type deploymentsPage struct {
 	// Everywhere means that deployments change all instances, Acts that the page's actions apply to the shown
 	// instances.
 	Everywhere, Acts bool
-	Rollout          string // which instances run the version being deployed to all of them
+	Rollout          string
 	Events           []eventRow
 }
 

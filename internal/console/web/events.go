@@ -67,7 +67,7 @@ func capital(word string) string {
 	return strings.ToUpper(word[:1]) + strings.ReplaceAll(word[1:], "-", " ")
 }
 
-// before returns the ID before which the page of rows ends; 0 on the first page.
+// before returns the ID before which the page's rows end; 0 on the first page.
 func (v *visit) before() (int64, error) {
 	text := v.query("after")
 	if text == "" {
@@ -81,8 +81,7 @@ func (v *visit) before() (int64, error) {
 	return id, nil
 }
 
-// pages returns the URLs of the first and the next page; first is "" on the first page. If there is a next page, rows
-// includes one more row than the page shows.
+// pages returns the URLs of the first and the next page; first is "" on the first page. If there is a next page, rows includes one more row than the page shows.
 func (v *visit) pages(rows int, position func(row int) string) (first, next string) {
 	if v.query("after") != "" {
 		first = v.with("after", "")

@@ -17,7 +17,6 @@ type fleetView struct {
 	Chosen  *api.KnownInstance  // nil for all
 	Choices []choice
 	Kept    url.Values
-	// Missing has a line for each instance that cannot be shown, with the reason.
 	Missing []string
 }
 
@@ -136,7 +135,7 @@ func (v *visit) statuses() ([]api.FromInstance[api.Status], error) {
 	return fromEach(v, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
 }
 
-// position is the start of a page of rows: before an ID, or before a time if the rows come from several instances.
+// A page of rows starts before an ID, or before a time if the rows come from several instances.
 type position struct {
 	before int64
 	until  time.Time

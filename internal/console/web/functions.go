@@ -57,7 +57,6 @@ func countText(n any) template.HTML {
 	return template.HTML(text)
 }
 
-// age uses two units for hours and days, and one for shorter durations.
 func age(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -237,7 +236,6 @@ func colourAfter(class, codes string) string {
 	return class
 }
 
-// clock uses tendril's time zone.
 func clock(t time.Time) template.HTML { return moment(t, t.Local().Format(time.TimeOnly)) }
 
 func before(text, separator string) string {

@@ -45,13 +45,13 @@ func (n *jsonNode) Members() string {
 
 type treeReader struct {
 	decoder *json.Decoder
-	left    int  // values that may still be added
-	stopped bool // the limit was exceeded and reading has stopped
+	left    int
+	stopped bool // the limit was exceeded
 	cut     bool
 }
 
-// treeOf returns at most [maxTreeNodes] values on [maxTreeDepth] levels. whole reports whether they are the whole
-// document. The tree is nil if text is not a JSON document.
+// treeOf returns at most [maxTreeNodes] values on [maxTreeDepth] levels. The tree is nil if text is not a JSON
+// document.
 func treeOf(text string) (tree *jsonNode, whole bool) {
 	if !json.Valid([]byte(text)) {
 		return nil, false
