@@ -1,6 +1,7 @@
 // Package console serves the JSON API that inspects and controls a running environment.
 //
-// [Server] handles HTTP using the routes and types of package api. The pages of package web call its service in process.
+// [Server] handles HTTP using the routes and types of package api. The pages of package web call its service in
+// process.
 //
 //	tendril send, peek, queues, dead, tasks, deploy, status, health, drain, reload
 //	        |  api.Dial(data directory): address from instance.json, token from console.token
@@ -15,8 +16,8 @@
 // Guarantees:
 //
 //   - Browsing messages does not change them or their receive counts.
-//   - Changes, and reads of message bodies, require a scope. Health and counts are public, but text from an app, hook or
-//     other server needs the scope read.
+//   - Changes, and reads of message bodies, require a scope. Health and counts are public, but text from an app, hook
+//     or other server needs the scope read.
 //   - Every action, even if refused, and every read of message bodies is audited.
 //   - Other instances of the environment can only read routes that describe one instance, after both sides have proved
 //     that they have the fleet key.

@@ -110,7 +110,7 @@ func (f *FS) synced(path string) {
 }
 
 // PowerFailure copies a directory to its state after a power failure. Each unsynced write survives with probability
-// keep; one in eight survivors is partial. Only existing files that SQLite opened are copied.
+// keep, one in eight of the large ones only partially. Only existing files that SQLite opened are copied.
 func (f *FS) PowerFailure(t testing.TB, from, to string, keep float64, r *rand.Rand) {
 	t.Helper()
 	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) {

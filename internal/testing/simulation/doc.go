@@ -18,15 +18,15 @@
 //
 // # Limits
 //
-//   - The link does not include the wire protocol of package sqsapi. A daemon with an embedded queue has no link faults.
+//   - The link does not include the wire protocol of package sqsapi. An embedded queue has no link faults.
 //   - HTTP is not simulated; package deliver tests it.
 //   - During a pause, a daemon's timers continue, because a process cannot be stopped inside another one.
 //   - A daemon's wall clock jumps by up to three minutes; its monotonic clock is correct.
 //
 // # Operations
 //
-// Operators pause and resume the queue, change settings, and deploy, roll back and abort versions, on daemons that share
-// a queue. After the faults, all daemons must end with the same version and the same settings.
+// On daemons that share a queue, operators pause and resume the queue, change settings, and deploy, roll back and abort
+// versions. After the faults, all daemons must end with the same version and the same settings.
 //
 // # The oracle
 //
