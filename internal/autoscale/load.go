@@ -72,7 +72,7 @@ func (g *Gauge) Measure() (in Inputs, s Sample) {
 		ServiceTime: in.ServiceTime, Deploying: deploying, Paused: total.Paused}
 }
 
-// combinedState adds up the queues. The total is known, has an age or is paused only if this applies to all queues.
+// The total is known, has an age or is paused only if this applies to all queues.
 func combinedState(queues []QueueState) QueueState {
 	exists := len(queues) > 0
 	total := QueueState{Known: exists, HasAge: exists, Paused: exists}

@@ -71,8 +71,8 @@ func of(v float64) Reading {
 // Datapoint is a metric's value over one period. It is missing if Samples is 0.
 type Datapoint struct {
 	Value   float64
-	From    time.Time // start of the period
-	Samples int       // number of combined readings
+	From    time.Time
+	Samples int
 }
 
 // MarshalJSON encodes a missing reading as null.
@@ -100,14 +100,13 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 type Inputs struct {
 	// Desired is the last requested size and Ready the number of ready members, both from the target.
 	Desired, Ready int
-	// CPU is the usage of all processors, in percent.
+	// CPU is in percent of all processors.
 	CPU Reading
 	// Backlog excludes messages in flight.
 	Backlog Reading
 	// OldestAge is the age of the oldest waiting message, in seconds.
 	OldestAge Reading
-	// Busy is the percentage of busy slots.
-	Busy Reading
+	Busy      Reading
 	// Slots are per process or instance. ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
 	Slots       int
 	ServiceTime float64

@@ -20,7 +20,7 @@ type Policy struct {
 	// Instances means that the size is a number of instances, whose measures are combined. The size does not decrease
 	// while most of them fail to report.
 	Instances bool
-	// FromMetric means that the measure is a metric of the group. Each value is its statistic over one period.
+	// FromMetric means that the measure is a metric of the group, and each value its statistic over one period.
 	FromMetric bool
 
 	Measure Measure
@@ -98,9 +98,8 @@ func (p Policy) within(least, most int) Policy {
 }
 
 type policyState struct {
-	begun   bool
-	desired int
-	// changed is when the size was last seen to change.
+	begun           bool
+	desired         int
 	changed         time.Time
 	recommendations []recommendation
 	period          period
@@ -116,14 +115,14 @@ type Rule string
 
 // The rules, in the order in which they are checked.
 const (
-	ruleBounds      Rule = "bounds"    // the size was outside MinSize and MaxSize
-	ruleHeld        Rule = "held"      // [Inputs].Hold is set
-	ruleNotReady    Rule = "not ready" // no process or instance is ready
-	ruleMissing     Rule = "missing"   // a measure is missing or covers no whole period yet
+	ruleBounds      Rule = "bounds"
+	ruleHeld        Rule = "held"
+	ruleNotReady    Rule = "not ready"
+	ruleMissing     Rule = "missing" // a measure is missing or covers no whole period yet
 	ruleOut         Rule = "out"
 	ruleIn          Rule = "in"
-	ruleLimit       Rule = "limit"         // at MinSize or MaxSize
-	ruleCooldown    Rule = "cooldown"      // the size has changed recently
+	ruleLimit       Rule = "limit" // at MinSize or MaxSize
+	ruleCooldown    Rule = "cooldown"
 	ruleScaleInHeld Rule = "scale-in held" // the instances' measures do not allow a smaller size
 	ruleNeeded      Rule = "needed"        // the work in flight needs the size
 	ruleIdle        Rule = "idle"          // messages wait, but most slots are free, so more would not help
@@ -136,8 +135,7 @@ type Decision struct {
 	// From and Desired are equal if the size does not change.
 	From, Desired int
 	Rule          Rule
-	// Why explains the decision to users.
-	Why string
+	Why           string
 }
 
 // Changes reports whether the size changes.

@@ -22,8 +22,7 @@ type Protection struct {
 }
 
 type protectionState struct {
-	on bool
-	// until is when the protection ends unless there is another long delivery.
+	on    bool
 	until time.Time
 }
 
@@ -81,8 +80,8 @@ type protectorRun struct {
 	on, known bool
 	// maybeSet means that protection was requested and not removed since.
 	maybeSet  bool
-	renewAt   time.Time     // zero if not needed
-	pause     time.Duration // after the last failed call
+	renewAt   time.Time // zero if not needed
+	pause     time.Duration
 	notBefore time.Time
 }
 

@@ -26,9 +26,8 @@ func metrics(in Inputs, instances int) []Metric {
 
 // Reporter publishes metrics for an external scaler. All functions are required.
 type Reporter struct {
-	Load    func() Inputs
-	Publish func(ctx context.Context, metrics []Metric) error
-	// Instances returns the number of instances that share the queue.
+	Load      func() Inputs
+	Publish   func(ctx context.Context, metrics []Metric) error
 	Instances func(ctx context.Context) (int, error)
 	IsLeader  func() bool
 	Events    Events

@@ -16,9 +16,8 @@ type Sample struct {
 	InWork int `json:"in_flight"`
 	// ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
 	ServiceTime float64 `json:"service_time,omitempty"`
-	// Paused means that all queues are paused.
-	Deploying bool `json:"deploying,omitempty"`
-	Paused    bool `json:"paused,omitempty"`
+	Deploying   bool    `json:"deploying,omitempty"`
+	Paused      bool    `json:"paused,omitempty"`
 }
 
 func (s *Sample) busy() Reading {
@@ -93,7 +92,6 @@ func Combine(own Inputs, all []Sample, p Policy) Inputs {
 	return in
 }
 
-// combine returns a missing reading if more readings are missing than known.
 func combine(all []Sample, m Measure, s Statistic) Reading {
 	var q period
 	for i := range all {

@@ -30,7 +30,6 @@ type Termination struct {
 // heartbeatInterval is half of the shortest heartbeat timeout.
 const heartbeatInterval = 15 * time.Second
 
-// Delays between the attempts are 1 s, 2 s, 4 s and so on.
 const completionAttempts = 6
 
 // Run returns early if ctx ends before the group terminates the instance. If ctx ends during the drain, Run still

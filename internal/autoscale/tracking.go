@@ -141,8 +141,7 @@ func span(d time.Duration) string {
 	return text
 }
 
-// backlogPerProcess returns how many messages may wait per process. known is false if the slots or the service time are
-// unknown.
+// known is false if the slots or the service time are unknown.
 func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	if p.TargetBacklog > 0 {
 		return p.TargetBacklog, true
@@ -154,7 +153,7 @@ func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	return float64(in.Slots) * max(1, p.DrainWithin.Seconds()/in.ServiceTime), true
 }
 
-// appendRecent drops recommendations before a gap, and all but the newest of those older than ScaleInAfter.
+// appendRecent drops recommendations before a gap. Among those older than ScaleInAfter, it keeps only the newest.
 func (p Policy) appendRecent(recommendations []recommendation, v recommendation) []recommendation {
 	if n := len(recommendations); n > 0 && v.at.Sub(recommendations[n-1].at) > p.ScaleInAfter/2 {
 		recommendations = nil

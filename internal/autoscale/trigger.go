@@ -92,8 +92,8 @@ func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	return p.closePeriod(s, now)
 }
 
-// observePeriod adds the newest period of a metric, unless it began before the last change of size. A skipped period
-// resets the counts of breaches.
+// observePeriod ignores a period that began before the last change of size. A skipped period resets the counts of
+// breaches.
 func (p Policy) observePeriod(s policyState, in Inputs) policyState {
 	s.period.work = max(s.period.work, in.busyProcesses())
 	elapsed := in.MeasuredFrom.Sub(s.period.begun)
@@ -158,8 +158,7 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 	return d
 }
 
-// over reports whether the current measure is closer to the upper threshold. Unlike the last period's value, it is not
-// affected by a past spike.
+// Unlike the last period's value, the current measure is not affected by a past spike.
 func (p Policy) over(in Inputs) bool {
 	return in.read(p.Measure).Value > (p.LowerThreshold+p.UpperThreshold)/2
 }

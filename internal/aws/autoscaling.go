@@ -93,8 +93,7 @@ func (s GroupState) InService() int {
 type GroupInstance struct {
 	ID string
 	// State is the lifecycle state, such as "InService" or "Terminating:Wait".
-	State string
-	// Protected instances are not terminated by a scale-in.
+	State              string
 	Healthy, Protected bool
 }
 

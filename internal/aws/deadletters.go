@@ -18,8 +18,7 @@ type DeadLetters struct {
 	// ARN is the queue's ARN and Instance is this instance's name. Each dead letter contains both.
 	ARN, Instance string
 	// Last includes messages at their last receive, which SQS would otherwise move.
-	Last bool
-	// HideAnswers omits the app's response.
+	Last        bool
 	HideAnswers bool
 }
 

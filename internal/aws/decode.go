@@ -32,7 +32,6 @@ type messageReader struct {
 	corrupt func(id, part string)
 }
 
-// readMessages omits messages with a wrong checksum and passes them to corrupt.
 func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message, error) {
 	r := messageReader{json: sqswire.NewReader(string(answer), answerLimits), corrupt: corrupt}
 	var messages []queue.Message

@@ -180,7 +180,6 @@ func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence
 	return item, false, nil
 }
 
-// updateOf keeps the item's other attributes.
 func (t *Table) updateOf(change registry.Change) *types.Update {
 	old, next := attributes(change.Old), attributes(change.Next)
 	names, values := map[string]string{}, attributeValues{}
@@ -203,7 +202,7 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 		}
 
 		if change.Old.Fields == nil || name == expiryAttribute || change.Old.Version != "" && name != "version" {
-			continue // not compared
+			continue
 		}
 		if value, had := old[name]; had {
 			conditions = append(conditions, attribute+" = "+before)

@@ -20,7 +20,7 @@ import (
 
 // exchanger is an http.RoundTripper for HTTP/1.1 that works on the caller's goroutine, whereas http.Transport wakes two
 // more goroutines per request. It resends a request only if the server closed a kept connection before accepting a
-// byte. Proxied requests go through transport.
+// byte.
 type exchanger struct {
 	transport *http.Transport
 	buffers   sync.Pool
@@ -93,8 +93,8 @@ func (x *exchanger) close() {
 type connection struct {
 	*connpool.Peeker
 	raw    net.Conn
-	stream net.Conn         // TLS connection over raw, or raw itself
-	limit  io.LimitedReader // reads from stream, and limits the headers
+	stream net.Conn // TLS connection over raw, or raw itself
+	limit  io.LimitedReader
 	in     *bufio.Reader
 	abort  func() // makes all reads and writes fail
 }
@@ -127,7 +127,7 @@ func (x *exchanger) dial(ctx context.Context, to *url.URL) (*connection, error) 
 // Close closes the connection without a TLS alert, which could block.
 func (c *connection) Close() error { return c.raw.Close() }
 
-// maxHeaders is the maximum size of a response's headers, including informational responses.
+// maxHeaders includes informational responses.
 const maxHeaders = 64 << 10
 
 // exchange sends a request and returns the final response. Reading its body to the end returns the connection to the
@@ -157,7 +157,6 @@ func (c *connection) exchange(req *http.Request, text []byte, pool *connpool.Poo
 	return resp, true, nil
 }
 
-// readHead skips informational responses.
 func (c *connection) readHead(req *http.Request) (*http.Response, error) {
 	c.limit.N = maxHeaders
 	for {

@@ -186,8 +186,7 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 type functionReference struct {
 	Name string
 	// Qualifier is an alias or version; "" means the latest version.
-	Qualifier string
-	// Region and Account are "" if unspecified.
+	Qualifier       string
 	Region, Account string
 
 	// called is the FunctionName parameter of API calls.

@@ -21,7 +21,6 @@ import (
 )
 
 type invokeError struct {
-	// Sent means that the function may have run.
 	Sent bool
 	Err  error
 }
@@ -147,8 +146,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refusedInvocation returns the error response to a call that did not run the function, or false if there is no
-// complete response.
+// refusedInvocation returns the error response to a call that did not run the function, or false if the response is
+// incomplete.
 func refusedInvocation(err error) (queue.Invocation, bool) {
 	refused := refusalIn(err)
 	if refused == nil || refused.status < 300 {

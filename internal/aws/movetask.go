@@ -19,7 +19,7 @@ var ErrNoMoveTasks = errors.New("the endpoint does not support message move task
 // MoveTask moves the messages of a dead-letter queue. It is not safe for concurrent use.
 type MoveTask struct {
 	queue   *Queue
-	source  string // ARN
+	source  string
 	handle  string
 	started int64 // Unix milliseconds; 0 until SQS reports it
 }

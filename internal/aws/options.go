@@ -54,8 +54,8 @@ func (f LogFunc) Logf(kind logging.Classification, format string, values ...any)
 	f(level, firstLine(fmt.Sprintf(format, values...)))
 }
 
-// firstLine drops the SDK's chain of causes or, for a rejected signature, the canonical request, which contains the
-// session token.
+// The rest of a message can contain the SDK's chain of causes or, for a rejected signature, the canonical request with
+// the session token.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line

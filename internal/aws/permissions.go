@@ -13,26 +13,26 @@ const (
 	Receive           Feature = "Receive"
 	CountDeadLetters  Feature = "CountDeadLetters"
 	SendDeadLetters   Feature = "SendDeadLetters" // including the reason for the last failure
-	CreateQueues      Feature = "CreateQueues"    // the environment's queues
-	Enqueue           Feature = "Enqueue"         // messages of scheduled runs
-	KeepRegistry      Feature = "KeepRegistry"    // leases, runs and pauses
+	CreateQueues      Feature = "CreateQueues"
+	Enqueue           Feature = "Enqueue" // messages of scheduled runs
+	KeepRegistry      Feature = "KeepRegistry"
 	CreateRegistry    Feature = "CreateRegistry"
 	InvokeFunctions   Feature = "InvokeFunctions"
 	PublishMetrics    Feature = "PublishMetrics"
 	ReadMetrics       Feature = "ReadMetrics"
 	FetchPayloads     Feature = "FetchPayloads"
 	KeepArchives      Feature = "KeepArchives"
-	CheckArchives     Feature = "CheckArchives"   // checks whether the bucket exists
-	DescribeGroups    Feature = "DescribeGroups"  // EC2 Auto Scaling groups
+	CheckArchives     Feature = "CheckArchives" // checks whether the bucket exists
+	DescribeGroups    Feature = "DescribeGroups"
 	TakePartInGroup   Feature = "TakePartInGroup" // set the size and the protection, complete terminations
-	DescribeScaling   Feature = "DescribeScaling" // scaling policies of EC2 Auto Scaling groups
+	DescribeScaling   Feature = "DescribeScaling" // of EC2 Auto Scaling groups
 	DescribeServices  Feature = "DescribeServices"
 	ResizeServices    Feature = "ResizeServices"
-	FindScalers       Feature = "FindScalers"       // scaling policies of ECS services
+	FindScalers       Feature = "FindScalers"       // of ECS services
 	ManageDeadLetters Feature = "ManageDeadLetters" // read, redrive, delete and purge
-	ListQueues        Feature = "ListQueues"        // all queues in the account
-	TerminateQueues   Feature = "TerminateQueues"   // the environment's queues
-	TerminateRegistry Feature = "TerminateRegistry" // the environment's DynamoDB table
+	ListQueues        Feature = "ListQueues"
+	TerminateQueues   Feature = "TerminateQueues"
+	TerminateRegistry Feature = "TerminateRegistry"
 )
 
 // permissions lists every call that this package makes.
@@ -68,7 +68,7 @@ var permissions = map[Feature]string{
 	TerminateRegistry: "dynamodb:DescribeTable ListTagsOfResource Scan DeleteTable",
 }
 
-// callActions lists the API calls whose IAM actions have different names.
+// The IAM actions of these calls have different names.
 var callActions = map[string]string{
 	"sqs:DeleteMessageBatch":           "DeleteMessage",
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",

@@ -212,7 +212,7 @@ func checkOutgoing(m *queue.Outgoing) error {
 	return nil
 }
 
-// batch treats entries that are missing from the response as failed.
+// Entries missing from the response count as failed.
 func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	entry func(dst []byte, i int) []byte) ([]entryResult, error) {
 	var results []entryResult

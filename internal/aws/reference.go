@@ -11,8 +11,7 @@ import (
 
 // Reference is a queue's name, URL or ARN.
 type Reference struct {
-	Name string
-	// URL is "" for a name or an ARN.
+	Name            string
 	URL             string
 	Region, Account string
 

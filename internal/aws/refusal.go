@@ -19,7 +19,7 @@ import (
 	"tendril/queue"
 )
 
-// refusal is an error response. Its methods let the SDK's retry rules classify it.
+// refusal is an error response that the SDK's retry rules can classify.
 type refusal struct {
 	status         int
 	shape, message string
@@ -45,7 +45,7 @@ func (r *refusal) foreign() bool {
 	return false
 }
 
-// mayBeClockSkew reports whether a wrong request time could cause the error. The codes also have other causes.
+// mayBeClockSkew reports whether a wrong request time could cause the error.
 func (r *refusal) mayBeClockSkew() bool {
 	about := []string{"InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure", "RequestTimeTooSkewed",
 		"RequestExpired", "AccessDeniedException"}
@@ -154,8 +154,8 @@ func refusalIn(err error) *refusal {
 	return own
 }
 
-// withoutNamespace shortens names such as com.amazonaws.sqs#OverLimit. ElasticMQ sends them in the header for query
-// codes, where the SDK does not shorten them.
+// ElasticMQ sends names such as com.amazonaws.sqs#OverLimit in the header for query codes, where the SDK does not
+// shorten them.
 func withoutNamespace(shape string) string { return shape[strings.LastIndexByte(shape, '#')+1:] }
 
 // isPlaceholder reports whether the SDK could not decode the response.
@@ -165,7 +165,6 @@ func (r *refusal) isPlaceholder() bool {
 		text != "" && r.message == text && r.shape == strings.ReplaceAll(text, " ", "")
 }
 
-// plain removes the text that the SDK and net/http wrap around an error.
 func plain(err error) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {

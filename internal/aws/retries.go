@@ -60,7 +60,6 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 	}
 }
 
-// pause returns cause if no retry is allowed, and ctx's error if ctx is done first.
 func (r *retries) pause(ctx context.Context, tried int, cause error) (release func(error) error, err error) {
 	release, noToken := r.retryer.GetRetryToken(ctx, cause)
 	delay, noDelay := r.retryer.RetryDelay(tried, cause)
@@ -78,9 +77,8 @@ func (r *retries) pause(ctx context.Context, tried int, cause error) (release fu
 // Up to maxClockSkew, a wrong clock does not explain a rejected signature.
 const maxClockSkew = 4 * time.Minute
 
-// learnClock reports whether a wrong clock made a request signed with offset fail, and adjusts the clock; otherwise,
-// such a machine could not call AWS at all. As in the SDK, a wrong time must be a possible cause of the error, and the
-// response's Date must be far from the signed time.
+// learnClock reports whether a wrong clock made a request signed with offset fail, and adjusts the clock. As in the
+// SDK, a wrong time must be a possible cause of the error, and the response's Date must be far from the signed time.
 func (r *retries) learnClock(err error, offset time.Duration) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeClockSkew() || (refused.skew-offset).Abs() <= maxClockSkew {

@@ -49,7 +49,7 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 
 	service.terse = true
 	base := endpointOf(ctx, &cfg, "S3")
-	common := sqs.NewFromConfig(cfg).Options() // the options that all services share
+	common := sqs.NewFromConfig(cfg).Options()
 	fips, dual := common.EndpointOptions.UseFIPSEndpoint, common.EndpointOptions.UseDualStackEndpoint
 	return &S3{
 		service:     service,
@@ -141,7 +141,7 @@ func (d *destination) Write(p []byte) (n int, err error) {
 	return n, d.err
 }
 
-// copyObject skips the first from bytes if the server ignored the requested range.
+// The server may have ignored the requested range.
 func copyObject(w io.Writer, resp *http.Response, from int64) (int64, error) {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusPartialContent {

@@ -24,7 +24,7 @@ import (
 const localRegion = "us-east-1"
 
 type service struct {
-	name      string // such as "Amazon ECS", for error messages
+	name      string // such as "Amazon ECS"
 	id        string // in the SDK, such as "ECS"
 	variable  string // environment variable with the endpoint
 	host      string // endpoint, or service and region, for error messages
@@ -34,7 +34,7 @@ type service struct {
 
 func (s *service) close() { s.transport.CloseIdleConnections() }
 
-// connect reads the AWS configuration for a service. use names the client in the error for a missing region.
+// use names the client in the error for a missing region.
 func connect(ctx context.Context, opts *Options, name, use string, connections int) (sdk.Config, service, error) {
 	cfg, s, err := load(ctx, opts, name, connections)
 	if err == nil {
@@ -92,7 +92,7 @@ type (
 	}
 )
 
-// endpointOf returns the endpoint that the SDK uses for a service, or nil for the AWS endpoint.
+// endpointOf returns nil for the AWS endpoint.
 func endpointOf(ctx context.Context, cfg *sdk.Config, id string) *string {
 	if ignoresEndpoints(ctx, cfg) {
 		return cfg.BaseEndpoint

@@ -196,7 +196,7 @@ type serviceTasks struct {
 	connection *aws.Options
 	api        *aws.ECS        // nil if unknown
 	service    *aws.ECSService // nil if unknown or absent
-	none       bool            // the task belongs to no service
+	none       bool
 }
 
 func (t *serviceTasks) count(ctx context.Context) (int, error) {

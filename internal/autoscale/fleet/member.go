@@ -29,8 +29,7 @@ type Options struct {
 	// "", this process finds its own group or service, and publishes the load to Namespace.
 	Group, Cluster, Service, Namespace string
 	Work                               func() autoscale.Work
-	// Unprotected disables scale-in protection.
-	Unprotected bool
+	Unprotected                        bool
 	// CPUMetric enables [Fleet.CPUMetric].
 	CPUMetric bool
 	Drain     func(context.Context) error
@@ -66,8 +65,8 @@ type member struct {
 
 	mu      sync.Mutex
 	group   *aws.Group // nil if unknown or absent
-	why     error      // why the group or the instance is unknown
-	settled bool       // no further attempts are needed
+	why     error
+	settled bool
 	members Members
 }
 
@@ -233,7 +232,6 @@ func (m *member) leave(ctx context.Context) {
 	m.all.Wait()
 }
 
-// count returns the number of instances in service, or 1 outside a group.
 func (m *member) count(ctx context.Context) (int, error) {
 	m.mu.Lock()
 	group := m.group
@@ -261,7 +259,7 @@ func (m *member) setMembers(group string, s aws.GroupState) {
 	m.members.At = time.Now()
 }
 
-// withProtection returns events that also call protected, after calling it once with false.
+// withProtection first calls protected with false.
 func withProtection(events autoscale.Events, protected func(on bool)) autoscale.Events {
 	if protected == nil {
 		return events

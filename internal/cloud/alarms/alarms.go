@@ -19,11 +19,10 @@ type Settings struct {
 	HealthName string
 	Publishes  bool
 	Interval   time.Duration
-	// Periodic reports whether there are periodic tasks, which need a leader.
-	Periodic bool
-	Region   string
-	Queues   []Queue
-	Actions  []string
+	Periodic   bool
+	Region     string
+	Queues     []Queue
+	Actions    []string
 }
 
 // Queue is one of the environment's queues.
@@ -31,12 +30,10 @@ type Queue struct {
 	// URL and ARN are "" if unknown.
 	Name, URL, ARN string
 	// OnSQS means that AWS publishes the queue's metrics, in Region or, if that is "", in the environment's region.
-	OnSQS  bool
-	Region string
-	// DeadLetter is the name of the dead-letter queue, or "".
+	OnSQS      bool
+	Region     string
 	DeadLetter string
-	// Limit is the maximum duration of a delivery.
-	Limit time.Duration
+	Limit      time.Duration
 }
 
 // Alarm is a CloudWatch alarm on one metric, with the limits of PutMetricAlarm.
@@ -51,7 +48,7 @@ type Alarm struct {
 	Dimensions []Dimension
 	// Statistic is Average, Sum, Minimum, Maximum, SampleCount or an extended statistic such as p99.
 	Statistic string
-	// Unit is the unit of the samples; "" matches any.
+	// Unit "" matches any.
 	Unit string
 	// Comparison is GreaterThanThreshold, GreaterThanOrEqualToThreshold, LessThanThreshold or
 	// LessThanOrEqualToThreshold.

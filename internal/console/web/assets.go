@@ -20,7 +20,6 @@ type asset struct {
 	content          []byte
 }
 
-// The script's parts are in dependency order; see the package documentation.
 var assets = sync.OnceValue(func() []*asset {
 	return []*asset{
 		newAsset("app", ".js", "text/javascript; charset=utf-8", "third_party/htmx/htmx.min.js",

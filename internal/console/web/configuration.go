@@ -24,16 +24,15 @@ var configurationActs = []act{{"/configuration/save", saveConfiguration}}
 
 type configurationPage struct {
 	api.Configuration
-	Off      string // why there are no settings
+	Off      string
 	Match    string
 	Changed  bool
 	Tabs     []choice
 	Sections []settingsSection
-	// Version is a hash of the form's contents, to detect that the settings have changed since.
-	Version string
-	// ReadOnly explains why settings cannot be changed here.
+	// Version is a hash of the form's contents, to detect later changes of the settings.
+	Version        string
 	ReadOnly, Note string
-	Problems       []api.Detail // without a displayed field
+	Problems       []api.Detail // problems without a displayed field
 	// Preview is the effect of the change in Fields and Unset; nil when the form is shown.
 	Preview *api.SettingsPreview
 	Fields  map[string]string
@@ -42,11 +41,11 @@ type configurationPage struct {
 
 type settingsSection struct {
 	Title   string
-	Block   bool // on Elastic Beanstalk's configuration page; always open
+	Block   bool // always open
 	Open    bool
 	Rows    []settingRow
 	Changed int
-	Locked  string // why none of the rows can be changed
+	Locked  string
 }
 
 type settingRow struct {
@@ -55,7 +54,7 @@ type settingRow struct {
 	FieldFor string
 	Units    string
 	InForce  string // current value, if the file has another one that applies at the next start
-	Removes  bool   // set in the file or for all instances, and removable there
+	Removes  bool
 	Problems []api.Detail
 }
 

@@ -227,7 +227,7 @@ func (p *deadPage) countGroup() (n int64, is bool) {
 type chosen struct {
 	Queue  string
 	Filter deadFilter
-	IDs    []string // nil for all
+	IDs    []string
 	sel    api.Selection
 }
 
@@ -250,8 +250,8 @@ func chosenOf(values url.Values) (c chosen, err error) {
 	return c, nil
 }
 
-// confirmed reads a form. A form that acts on all matching messages must contain the newest message and the count
-// shown, and its filter must equal the page's.
+// A form that acts on all matching messages must contain the newest message and the count shown, and its filter must
+// equal the page's.
 func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	if c, err = chosenOf(v.r.PostForm); err != nil {
 		return c, 0, 0, err
@@ -276,8 +276,7 @@ func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	return c, most, rate, err
 }
 
-// isOf reports whether the page at address has the form's filter. It accepts other addresses, because browsers may omit
-// the address.
+// isOf accepts addresses other than the page's, because browsers may omit the address.
 func (c chosen) isOf(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || !strings.HasPrefix(u.Path, "/dead") {

@@ -33,7 +33,7 @@ var deploymentActs = []act{
 	}},
 }
 
-// deployPatience limits how long a form waits. The next page shows the progress.
+// deployPatience limits how long a form waits.
 const deployPatience = 400 * time.Millisecond
 
 func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)) (string, error) {
@@ -110,7 +110,7 @@ func (v *visit) deployments() (any, error) {
 	events, err := v.newestEvents(api.EventFilter{Kinds: []string{string(event.Deploy)}, Limit: shownDeployments})
 	page.Events = eventRows(events)
 
-	if isConflict(err) { // there are no events without a data directory
+	if isConflict(err) {
 		err = nil
 	}
 

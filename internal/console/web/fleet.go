@@ -11,7 +11,7 @@ import (
 	"tendril/api"
 )
 
-// fleetView determines which instances a page shows. It is nil unless the environment has several.
+// fleetView is nil unless the environment has several instances.
 type fleetView struct {
 	All     []api.KnownInstance // this one first
 	Chosen  *api.KnownInstance  // nil for all
@@ -84,7 +84,7 @@ func (v *visit) shown() []api.KnownInstance {
 	return v.fleet.All
 }
 
-// If several instances are shown, one that does not answer only adds a line to the page.
+// An instance that does not answer only adds a line to the page.
 func fromEach[T any](v *visit, ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
 	return fromThose(v, v.shown(), ask)
 }

@@ -20,7 +20,7 @@ var templates embed.FS
 // Templates are parsed on first use, because most environments run for weeks without a visitor.
 var views sync.Map
 
-// view panics if the template is missing or invalid; tests would detect that.
+// view panics if the template is missing or invalid.
 func view(name string) *template.Template {
 	if parsed, ok := views.Load(name); ok {
 		return parsed.(*template.Template)
@@ -34,7 +34,7 @@ func view(name string) *template.Template {
 type frame struct {
 	Title   string
 	Path    string // with the query; forms return to it
-	Live    string // URL of the stream, or ""
+	Live    string
 	Entry   string
 	Entries []entry
 	Counts  map[string]count

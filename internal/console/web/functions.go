@@ -197,7 +197,7 @@ func linked(text string) template.HTML {
 // colours matches the sequences for colors and terminal titles in log lines, whose escape characters are escaped.
 var colours = regexp.MustCompile(`\\x1b\[([0-9;:]*)m|\\x1b\][^\\]*\\a`)
 
-// colourClasses are the classes of the colors 30 to 37 and 90 to 97. Black and white use the text color.
+// colourClasses are the classes of the colors 30 to 37 and 90 to 97; black and white use the text color.
 var colourClasses = [8]string{1: "red", 2: "green", 3: "yellow", 4: "blue", 5: "magenta", 6: "cyan"}
 
 func coloured(line string) template.HTML {
@@ -259,7 +259,6 @@ func words(state string) string {
 	return strings.ReplaceAll(state, "_", " ")
 }
 
-// exactCount adds thousands separators to numbers that people compare or type.
 func exactCount(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {

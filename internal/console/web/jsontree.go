@@ -20,7 +20,7 @@ type jsonNode struct {
 	Kind, Text string
 	Nodes      []*jsonNode
 	Open       bool
-	Cut        bool // Nodes may be incomplete
+	Cut        bool
 }
 
 func (n *jsonNode) Brackets() string {
@@ -46,7 +46,7 @@ func (n *jsonNode) Members() string {
 type treeReader struct {
 	decoder *json.Decoder
 	left    int
-	stopped bool // the limit was exceeded
+	stopped bool
 	cut     bool
 }
 
@@ -103,7 +103,7 @@ func (r *treeReader) members(n *jsonNode, depth int) {
 		member := r.value(depth)
 		member.Name = name
 		n.Nodes = append(n.Nodes, member)
-		if r.stopped { // within this member
+		if r.stopped {
 			r.truncate(n)
 			return
 		}

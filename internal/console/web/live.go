@@ -66,7 +66,6 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find returns nil if there is no screen at path.
 func (s *Site) find(r *http.Request, path string) (*http.Request, *screen) {
 	u, err := url.Parse(ownPath(path))
 	if err != nil {

@@ -55,11 +55,11 @@ type messagePage struct {
 	Forms    []choice
 	Form     string
 	Text     string
-	Cut      bool   // Text is the start of the body
+	Cut      bool
 	Download string // of the complete body
 	Tree     *jsonNode
 	Whole    bool
-	MaxTries int // receives before dead-lettering; 0 without a dead-letter queue
+	MaxTries int // 0 without a dead-letter queue
 	Dead     bool
 	Targets  []string
 	Timeline []attempt
@@ -139,7 +139,7 @@ func curlCommand(target, body string) string {
 }
 
 func sendCommand(queue, body string) string {
-	if body == "-" { // "-" as an argument means standard input
+	if body == "-" { // standard input
 		return "printf %s - | tendril send --queue " + terminal.ShellWord(queue)
 	}
 	return "tendril send --queue " + terminal.ShellWord(queue) + " -- " + terminal.ShellWord(body)

@@ -46,7 +46,7 @@ type attention struct {
 
 type queueRow struct {
 	api.Queue
-	Dead         bool // used as a dead-letter queue
+	Dead         bool
 	Worker       *api.Worker
 	FailingShare float64 // of deliveries in the last five minutes, 0 to 1
 	DeadLetters  int64
@@ -119,8 +119,7 @@ func (v *visit) ranges() (chosen string, links []choice) {
 	return chosen, links
 }
 
-// problems returns the problems of all shown instances, newest first. It combines problems with the same queue and
-// reason.
+// Problems with the same queue and reason are combined.
 func (v *visit) problems() (all []api.Problem, err error) {
 	if v.fleet == nil {
 		return v.status.Problems, nil
@@ -176,7 +175,7 @@ func (v *visit) queueRowsOf(st *api.Status) []queueRow {
 	return rows
 }
 
-// withoutDead omits dead-letter queues, because the rows of their source queues include their counts.
+// The rows of source queues include the counts of their dead-letter queues.
 func withoutDead(rows []queueRow) []queueRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(q queueRow) bool { return q.Dead })
 }

@@ -22,7 +22,7 @@ type scalingPage struct {
 	Ready   int
 	Last    *api.ScaleInputs
 	None    string
-	Subject string // the instance that decides, or ""
+	Subject string
 }
 
 func (v *visit) scaling() (any, error) {

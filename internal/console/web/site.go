@@ -28,7 +28,7 @@ type Site struct {
 	opts    Options
 	log     *slog.Logger
 	mux     *http.ServeMux
-	pages   *http.ServeMux // finds a screen by path, for the live stream
+	pages   *http.ServeMux
 	streams atomic.Int64
 	buffers sync.Pool
 	curves  recentCurves
@@ -39,8 +39,7 @@ type screen struct {
 	path  string
 	entry string
 	view  string
-	// load reads the template's data from the API.
-	load func(*visit) (any, error)
+	load  func(*visit) (any, error)
 	// fleet screens show all instances, or the one in the URL.
 	fleet bool
 	// form screens answer a form, whose field back contains the previous page.
@@ -160,7 +159,6 @@ func (s *Site) answer(w http.ResponseWriter, v *visit) {
 	s.show(w, v)
 }
 
-// movedError redirects to another page of the site that shows the requested content.
 type movedError struct{ to string }
 
 func (e *movedError) Error() string { return "moved to " + e.to }
@@ -180,7 +178,7 @@ func (s *Site) show(w http.ResponseWriter, v *visit) {
 	s.buffers.Put(page)
 }
 
-// part is "page" for the whole page, or "live" for the part that the stream replaces.
+// part is "page", or "live" for the part that the stream replaces.
 func (s *Site) render(v *visit, part string) (*bytes.Buffer, error) {
 	if err := v.load(); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 // curvesFor is shorter than the five seconds between new points.
 const curvesFor = 2 * time.Second
 
-// recentCurves caches the curves of the last 15 minutes. All live pages can share them, because they are public.
+// All live pages can share the curves, because they are public.
 type recentCurves struct {
 	mu     sync.Mutex
 	readAt time.Time
@@ -87,7 +87,7 @@ type sparkline struct {
 	Words   string
 }
 
-// sparklineOf draws completed periods only. It returns nil if all values are unknown.
+// sparklineOf returns nil if all values are unknown.
 func sparklineOf(t series.Traffic) *sparkline {
 	in, out := means(t.In), means(t.Out)
 	peakIn, knownIn := peak(in)
@@ -105,7 +105,7 @@ func means(v series.Values) series.Values {
 	if len(v) < 2 {
 		return nil
 	}
-	v = v[:len(v)-1] // the newest period is incomplete
+	v = v[:len(v)-1]
 	columns := make(series.Values, min(sparkColumns, len(v)))
 	for i := range columns {
 		var sum, n float32

@@ -116,7 +116,7 @@ type result struct {
 
 type refusedForm struct {
 	Action string
-	Field  string // the invalid field; may be ""
+	Field  string
 	Values url.Values
 }
 
@@ -171,7 +171,7 @@ func (s *results) put(who string, r *result) {
 	s.byWho[who] = r
 }
 
-// take returns and removes a caller's result; nil if absent or expired.
+// take returns nil if the result is absent or expired.
 func (s *results) take(who string) *result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +197,7 @@ func parseForm(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// maxBodyOfForm is enough for a message of the maximum size with every byte escaped.
+// maxBodyOfForm suffices for a message of the maximum size with every byte escaped.
 const maxBodyOfForm = 4 << 20
 
 func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
@@ -218,7 +218,7 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 		outcome.Failed = problem.Message
 		outcome.Hint = problem.Hint
 		outcome.Form = v.refusedForm(err)
-		outcome.Request = w.Header().Get(api.RequestIDHeader) // shared by the page's API calls
+		outcome.Request = w.Header().Get(api.RequestIDHeader)
 	}
 
 	if who := v.who(); who != "" {
