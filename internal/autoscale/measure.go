@@ -106,7 +106,8 @@ type Inputs struct {
 	Backlog Reading
 	// OldestAge is the age of the oldest waiting message, in seconds.
 	OldestAge Reading
-	Busy      Reading
+	// Busy is the percentage of busy slots.
+	Busy Reading
 	// Slots are per process or instance. ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
 	Slots       int
 	ServiceTime float64

@@ -18,9 +18,8 @@ import (
 	"tendril/internal/host/connpool"
 )
 
-// exchanger is an http.RoundTripper for HTTP/1.1 that works on the caller's goroutine, whereas http.Transport wakes two
-// more goroutines per request. It resends a request only if the server closed a kept connection before accepting a
-// byte.
+// exchanger is an http.RoundTripper for HTTP/1.1 that works on the caller's goroutine. It resends a request only if the
+// server closed a kept connection before accepting a byte.
 type exchanger struct {
 	transport *http.Transport
 	buffers   sync.Pool

@@ -74,9 +74,8 @@ const (
 
 // Receive returns up to req.Max messages without damaged ones. Durations are rounded up to whole seconds.
 //
-// It does not retry: a lost response has already increased receive counts, and a retry would receive more messages. If
-// ctx ends, SQS may still return messages to the abandoned call; they become visible again after their visibility
-// timeout.
+// It does not retry, because a lost response has already increased receive counts. If ctx ends, SQS may still return
+// messages to the abandoned call; they become visible again after their visibility timeout.
 func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	wait := longestWait
 	if req.Wait != nil {

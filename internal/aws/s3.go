@@ -26,9 +26,8 @@ import (
 
 const codeObjectTooLarge = "ObjectTooLarge"
 
-// S3 fetches, stores and deletes objects. It is safe for concurrent use. It bypasses the SDK's client, which would
-// add all 112 operations to the binary (decision 0066), but uses the SDK's endpoint rules, credentials, signatures
-// and retry policy.
+// S3 fetches, stores and deletes objects. It is safe for concurrent use. It bypasses the SDK's client, which would add
+// all 112 operations to the binary (decision 0066).
 type S3 struct {
 	service     service
 	credentials sdk.CredentialsProvider

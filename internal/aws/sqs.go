@@ -23,8 +23,7 @@ import (
 	"tendril/queue"
 )
 
-// SQS is a client for Amazon SQS or a compatible server. It is safe for concurrent use. The frequent calls bypass the
-// SDK's client but use its credentials, signatures and retry policy.
+// SQS is a client for Amazon SQS or a compatible server. It is safe for concurrent use.
 type SQS struct {
 	service service
 	api     *sqs.Client // for infrequent calls

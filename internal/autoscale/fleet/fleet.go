@@ -9,9 +9,8 @@ import (
 	"tendril/internal/aws"
 )
 
-// Fleet represents this instance in a group. The leader sets the size of the group or service, or publishes the load.
-// Members of an Auto Scaling group are protected during long deliveries and drained before termination. A nil *Fleet
-// represents a single instance.
+// Fleet represents this instance in a group. The leader sets the size of the group or service, or publishes the load. A
+// nil *Fleet represents a single instance.
 type Fleet struct {
 	opts     Options
 	self     *member         // nil in an ECS task
