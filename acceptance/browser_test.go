@@ -26,7 +26,7 @@ type browser struct {
 	noScripts bool
 
 	mu     sync.Mutex
-	errors []string // script errors, policy violations and failed requests
+	errors []string
 }
 
 const patience = time.Minute

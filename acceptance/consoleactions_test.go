@@ -40,7 +40,7 @@ func TestEachActionKeepsTwoParameters(t *testing.T) {
 	}
 	moved := e.run(t, "send", "--queue", "mail", "--delay", "15m", "moved")
 	edited := e.run(t, "send", "--queue", "mail-dead", "to edit")
-	e.run(t, "send", "--queue", "jobs-dead", "refuse 13, sent here") // has no reason
+	e.run(t, "send", "--queue", "jobs-dead", "refuse 13, sent here") // without a reason
 	e.run(t, "queues", "create", "scratch", "--no-dead-letter-queue")
 	e.run(t, "tasks", "pause", "report") // its runs would be messages, too
 	b := e.signIn(t)

@@ -171,7 +171,7 @@ func (p *faultProxy) pass(r *http.Request, body []byte) (*http.Response, []byte)
 	}
 	out.GetBody = nil // prevents the transport from repeating the request
 	out.Header = r.Header.Clone()
-	if r.Host == p.Listener.Addr().String() { // keeps other host names, which the server may expect
+	if r.Host == p.Listener.Addr().String() { // other host names are kept, because the server may expect them
 		out.Host = r.Host
 	}
 	resp, err := p.transport.RoundTrip(out)

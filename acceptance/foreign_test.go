@@ -37,7 +37,7 @@ func TestWorkerOnForeignServers(t *testing.T) {
 		{"moto", func(t *testing.T) foreignServers {
 			endpoint := testpeer.Moto(t, "sqs", "dynamodb")
 			return foreignServers{queue: endpoint, table: oneAtATime(t, endpoint), repeats: true,
-				messages: testpeer.Size(100, 500)} // few, because the server slows down with the number of messages
+				messages: testpeer.Size(100, 500)} // the server slows down with the number of messages
 		}},
 		{"ElasticMQ and MiniStack", func(t *testing.T) foreignServers {
 			return foreignServers{queue: testpeer.ElasticMQ(t), table: testpeer.MiniStack(t), messages: 500}

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		if binary = os.Getenv("ACCEPTANCE_BINARY"); binary != "" { // a build with mutations that tests must detect
+		if binary = os.Getenv("ACCEPTANCE_BINARY"); binary != "" { // a binary with mutations that tests must detect
 			return m.Run()
 		}
 		binary = filepath.Join(dir, "tendril")
@@ -181,7 +181,7 @@ func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	go p.read(out)
 	t.Cleanup(func() {
 		if t.Failed() {
-			p.cmd.Process.Signal(syscall.SIGTERM) // the process then logs why it does not stop
+			p.cmd.Process.Signal(syscall.SIGTERM) // makes the process log why it does not stop
 			select {
 			case <-p.exited:
 			case <-time.After(20 * time.Second):

@@ -187,7 +187,7 @@ func TestEachFaultKeepsTheLedger(t *testing.T) {
 		t.Run(k.row+" "+k.name, func(t *testing.T) {
 			resume(t)
 			visibility := 4 * time.Second
-			if k.harmless { // long enough that the queue is back before its messages become visible
+			if k.harmless { // long enough for the queue to restart before its messages become visible
 				visibility = 20 * time.Second
 			}
 			w := newFaultyWorld(t, visibility)
@@ -361,7 +361,7 @@ func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 		w.corrupt++
 		w.mu.Unlock()
 	}
-	time.Sleep(work) // even if the connection is gone: the work is then done, but the caller does not know
+	time.Sleep(work) // even if the connection is closed
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if sent, known := w.acked[id]; known && sent != string(body) {
@@ -645,7 +645,7 @@ func (w *faultyWorld) check() {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	if testpeer.Nightly() { // the long form has messages that always fail
+	if testpeer.Nightly() {
 		w.awaitEmpty()
 	}
 	for _, s := range []*server{w.external, w.bundled, w.queue} {

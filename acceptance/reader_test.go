@@ -142,7 +142,7 @@ func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	t.Helper()
 	p.fill(t)
 	before := sendBody(t, p.started, "1ms")
-	eventually(t, "the short job is done", func() bool { // before the next job starts, so that the two are not confused
+	eventually(t, "the short job is done", func() bool { // before the next job starts, to tell the two apart
 		times, _ := readJournal(t, p.journal)
 		return times[before] > 0
 	})
@@ -212,7 +212,7 @@ func TestStalledReaderAndASecondSignal(t *testing.T) {
 	select {
 	case <-p.exited:
 		t.Fatal("it ended with a job in work")
-	case <-time.After(time.Second): // a signal repeated within a second does not count as a second one
+	case <-time.After(time.Second): // signals repeated within a second count once
 	}
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	if code := p.ends(t, 10*time.Second); code != 128+int(syscall.SIGTERM) {

@@ -313,7 +313,7 @@ func TestSentencesRollout(t *testing.T) {
   aws:elasticbeanstalk:command: {DeploymentPolicy: Rolling, BatchSizeType: Fixed, BatchSize: 1, Timeout: 45, IgnoreHealthCheck: true}
 `})
 	}
-	const patience = 2 * time.Minute // also for mutants, which let both instances start
+	const patience = 2 * time.Minute // mutants let both instances start
 	up := func() *member {
 		dir := t.TempDir()
 		p := launchWith(t, f.env, "up", "--queue-url", f.queue.url, "--data-dir", dir, "--console", "127.0.0.1:0", "--lease", "5s",
@@ -345,7 +345,7 @@ func TestSentencesRollout(t *testing.T) {
 	}
 	row(t, "A83", func(t *testing.T) {
 		eventuallyWithin(t, patience, "the first batch starts version 2", func() bool { return starts() > 0 })
-		time.Sleep(15 * time.Second) // enough for the other instance to notice the version and start it
+		time.Sleep(15 * time.Second) // enough for the other instance to notice and start the version
 		if n := starts(); n != 1 {
 			t.Errorf("%d instances started the version, and a batch has 1", n)
 		}
@@ -476,7 +476,7 @@ func TestSentencesDueTask(t *testing.T) {
 			t.Fatalf("the runs of the task are %v, and it was due at %v", got, due)
 		}
 	})
-	row(t, "B10", func(t *testing.T) { // the message of a run is an ordinary message
+	row(t, "B10", func(t *testing.T) {
 		if len(got) == 0 || got[0].header.Get("X-Aws-Sqsd-Queue") != "jobs" {
 			t.Fatalf("the runs of the task are %v", got)
 		}

@@ -89,7 +89,7 @@ func TestSentencesExistingQueue(t *testing.T) {
 			return e.Msg == "queue attributes affect the settings" && strings.Contains(e.attribute("detail"), "1h")
 		})
 	})
-	row(t, "A71", func(t *testing.T) { // the queue keeps its retention period; the log explains the effect
+	row(t, "A71", func(t *testing.T) {
 		if got := attributes(t.Context(), t, q.Client, q.url)["MessageRetentionPeriod"]; got != "3600" {
 			t.Errorf("the queue's retention became %s", got)
 		}
@@ -112,7 +112,7 @@ func TestSentencesExistingQueue(t *testing.T) {
 	row(t, "A81", func(t *testing.T) {
 		p.await(t, "the queue is named", func(e event) bool { return e.QueueURL == q.watched || e.QueueURL == q.url })
 	})
-	row(t, "B19", func(t *testing.T) { // any program can send, for example a form that uses the Query protocol
+	row(t, "B19", func(t *testing.T) { // any program can send, such as a form that uses the Query protocol
 		answer, err := http.PostForm(q.url, url.Values{"Action": {"SendMessage"}, "MessageBody": {"from a form"}})
 		if err != nil {
 			t.Fatal(err)
@@ -308,7 +308,7 @@ func TestSentencesRetention(t *testing.T) {
 			between(t, "the time until the message was gone", time.Since(began), 58*time.Second, longer-time.Second)
 		})
 	})
-	t.Run("daemon", func(t *testing.T) { // the daemon's is shorter, and there is no dead-letter queue
+	t.Run("daemon", func(t *testing.T) { // the daemon's retention period is shorter, and there is no dead-letter queue
 		t.Parallel()
 		q := watchQueue(t, "long", nil)
 		app := newScript(t, func(w http.ResponseWriter, _ *http.Request, p posted) { w.WriteHeader(500) })

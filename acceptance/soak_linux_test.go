@@ -148,7 +148,7 @@ func (s *soak) measure() (u usage) {
 	u[0] /= 2 // because the next collection starts only once the heap has doubled
 	err = filepath.WalkDir(s.data, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // deleted since the folder was listed
+			return nil // deleted since
 		}
 		if info, err := d.Info(); err == nil {
 			u[4] += float64(info.Size())
@@ -282,7 +282,7 @@ func (s *soak) follow(ctx context.Context, each time.Duration) {
 			_, _ = io.Copy(io.Discard, resp.Body) // the rest after a line that is too long for the scanner
 			resp.Body.Close()
 		}
-		<-reading.Done() // even if the response has already ended, such as the status
+		<-reading.Done() // even if the response has already ended
 		cancel()
 	}
 }

@@ -41,7 +41,7 @@ type arena struct {
 
 	mu       sync.Mutex
 	invoked  []invoked
-	news     chan struct{} // closed and replaced at each invocation
+	news     chan struct{}
 	receives int
 	function string
 }
@@ -197,7 +197,7 @@ func (a *arena) everyOnce(n int) {
 }
 
 // The expected shares are 50, 33 and 17 %.
-func TestWorkerlessWeights(t *testing.T) { // not parallel, because the test measures shares
+func TestWorkerlessWeights(t *testing.T) { // not parallel, because it measures shares
 	eachPlace(t, func(t *testing.T, a *arena) {
 		a.fill(a.sample * 2 / 3) // half of the sample will come from payments
 		a.up("--function=my-function", "--queues=payments:3,submissions:2,default:1", "--poll-for=10", "--sleep=0",

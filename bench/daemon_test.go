@@ -191,7 +191,7 @@ func BenchmarkIdle(b *testing.B) {
 		if d, err := program.start(b, bin, sqs, app, 50); err != nil {
 			b.Log(err)
 		} else {
-			awaitDeleted(b, sqs, 1, d) // one program after another, so that they do not slow each other down
+			awaitDeleted(b, sqs, 1, d) // one after another, so that the programs do not slow each other down
 			all = append(all, &idle{name: program.name, sqs: sqs, d: d})
 		}
 	}

@@ -80,7 +80,7 @@ type standIn struct {
 	// first is the time of the first receive, in Unix nanoseconds.
 	deleted, first atomic.Int64
 	parts          [3]string
-	more           chan struct{} // closed and replaced when messages are added
+	more           chan struct{}
 	mu             sync.Mutex
 }
 

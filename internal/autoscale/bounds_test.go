@@ -249,8 +249,8 @@ func TestTriggerAtItsBounds(t *testing.T) {
 		s.want(s.run(in, time.Hour), ruleNeeded, 4)
 	})
 	t.Run("a smaller size just at the target", func(t *testing.T) {
-		in := measured(5, 1800) // 600 messages per process
-		in.Busy = of(56.25)     // 75 % of three processes
+		in := measured(5, 1800)
+		in.Busy = of(56.25)
 		s := newPolicyScript(t, cpu, 4)
 		s.want(s.run(in, time.Hour), ruleIn, 3)
 	})

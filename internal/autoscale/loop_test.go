@@ -232,7 +232,7 @@ func TestFollowersReadTheSizeSeldom(t *testing.T) {
 		j.take()
 		time.Sleep(20 * time.Second)
 		stop()
-		want := []string{"out 8 to 16 true "} // not to 4, which would follow from the previous size
+		want := []string{"out 8 to 16 true "} // 4 would follow from the previous size
 		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
 		}

@@ -121,12 +121,12 @@ const (
 	ruleMissing     Rule = "missing" // a measure is missing or covers no whole period yet
 	ruleOut         Rule = "out"
 	ruleIn          Rule = "in"
-	ruleLimit       Rule = "limit" // at MinSize or MaxSize
+	ruleLimit       Rule = "limit" // the size is MinSize or MaxSize
 	ruleCooldown    Rule = "cooldown"
-	ruleScaleInHeld Rule = "scale-in held" // the instances' measures do not allow a smaller size
-	ruleNeeded      Rule = "needed"        // the work in flight needs the size
-	ruleIdle        Rule = "idle"          // messages wait, but most slots are free, so more would not help
-	ruleSteady      Rule = "steady"        // no other size was needed for long enough
+	ruleScaleInHeld Rule = "scale-in held"
+	ruleNeeded      Rule = "needed"
+	ruleIdle        Rule = "idle"   // messages wait, but most slots are free, so more would not help
+	ruleSteady      Rule = "steady" // no other size was needed for long enough
 )
 
 // Decision is the result of applying a policy.

@@ -195,7 +195,7 @@ func TestTracking(t *testing.T) {
 	})
 	t.Run("to what the busiest moment needed", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 16)
-		s.step(measured(50, 0)) // needs 10.7 plus headroom
+		s.step(measured(50, 0))
 		s.want(s.run(measured(5, 0), 290*time.Second), ruleIn, 13)
 	})
 	t.Run("nothing is taken away on half the facts", func(t *testing.T) {
@@ -369,7 +369,7 @@ func TestPeriodsOfAMetric(t *testing.T) {
 	for name, c := range map[string]struct {
 		periods int
 		changed int       // minute of the last change of size
-		values  []Reading // one a minute, each read six times
+		values  []Reading // one per minute, each read six times
 		want    int
 		rule    Rule
 	}{

@@ -145,7 +145,7 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 		d.Rule, d.Desired = ruleOut, next
 	default:
 		d.Rule, d.Desired = ruleIn, next
-		for d.Desired < d.From { // apply as much of a larger decrement as the work in flight permits
+		for d.Desired < d.From { // applies as much of the decrement as the work in flight permits
 			reason := p.whyNotSmaller(s, in, d.Desired)
 			if reason == "" {
 				return d

@@ -197,7 +197,7 @@ func (w *simulation) inputsOfInstances(p Policy) Inputs {
 	for i := range all {
 		sum += all[i].read(p.Measure).Value
 	}
-	if !own.CPU.Known { // readings get lost
+	if !own.CPU.Known { // readings may be lost
 		in.CPU, in.Measured = Reading{}, nil
 	} else {
 		w.averages = append(w.averages, sum/float64(len(all)))

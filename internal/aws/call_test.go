@@ -253,7 +253,7 @@ func TestWrongClockIsCorrected(t *testing.T) {
 				if n := s.calls.Load(); n != 4 || len(adjusted) != 1 || (adjusted[0]-skew).Abs() > time.Second {
 					t.Errorf("%d requests for 3 calls, clock adjusted by %v; want 4, and %s once", n, adjusted, skew)
 				}
-				theirs.Store(0) // as after a correction of the local clock
+				theirs.Store(0)
 				if errs := q.Delete(context.Background(), []string{"r"}); errs != nil {
 					t.Errorf("after the clock was set right: %v", errs)
 				}

@@ -149,7 +149,7 @@ const maxAgentAnswer = 64 << 10
 
 // ECSTask is the ECS task of this process. It is safe for concurrent use.
 type ECSTask struct {
-	state string // of the protection endpoint
+	state string // URL of the protection endpoint
 }
 
 // NewECSTask returns the task of this process. agent is the value of ECS_AGENT_URI.

@@ -247,7 +247,7 @@ func (s *S3) request(ctx context.Context, call *objectCall, at time.Time) (*http
 	switch {
 	case call.body != nil:
 		req.Body, req.ContentLength = io.NopCloser(io.NewSectionReader(call.body, 0, call.size)), call.size
-		req.Header.Set("Expect", "100-continue") // a refusal arrives before the contents are sent
+		req.Header.Set("Expect", "100-continue") // so that a refusal arrives before the contents are sent
 	case call.from > 0:
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", call.from))
 	case call.method == http.MethodGet:
@@ -256,7 +256,7 @@ func (s *S3) request(ctx context.Context, call *objectCall, at time.Time) (*http
 
 	options, _ := auth.GetAuthOptions(&resolved.Properties)
 	for _, option := range options {
-		if option.SchemeID != "sigv4" { // Signature Version 4 in the SDK's endpoint rules
+		if option.SchemeID != "sigv4" {
 			continue
 		}
 		service, _ := smithyhttp.GetSigV4SigningName(&option.SignerProperties)

@@ -175,7 +175,7 @@ func TestRefusedStoresNameThePermission(t *testing.T) {
 		status int
 		code   string
 		want   string
-		words  []string // of the errors for storing, deleting and checking
+		words  []string // words of the errors for storing, deleting and checking
 	}{
 		"denied": {403, "AccessDenied", queue.CodeAccessDenied, []string{"these credentials s3:PutObject on the object",
 			"these credentials s3:DeleteObject on the object", "these credentials s3:ListBucket on the bucket"}},

@@ -25,7 +25,7 @@ const localRegion = "us-east-1"
 
 type service struct {
 	name      string // such as "Amazon ECS"
-	id        string // in the SDK, such as "ECS"
+	id        string // the SDK's ID, such as "ECS"
 	variable  string // environment variable with the endpoint
 	host      string // endpoint, or service and region, for error messages
 	transport *http.Transport

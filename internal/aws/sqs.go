@@ -178,7 +178,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 		buffer = new([]byte)
 	}
 	defer func() {
-		if cap(*buffer) <= 1<<20 { // do not keep exceptionally large buffers
+		if cap(*buffer) <= 1<<20 { // drops exceptionally large buffers
 			s.buffers.Put(buffer)
 		}
 	}()
@@ -297,7 +297,7 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 	var known *queue.Error
 	isKnown := errors.As(err, &known)
 	refused := refusalIn(err)
-	if refused == nil { // no response
+	if refused == nil {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

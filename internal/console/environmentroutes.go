@@ -225,8 +225,8 @@ func searchTime(by caller) time.Duration {
 
 type foundID struct {
 	id    string
-	queue string // embedded queue with the message; "" if no queue has it or the ID was complete
-	hint  string // why no message was found
+	queue string // queue with the message; "" if unknown
+	hint  string
 }
 
 // fullID returns an error if the ID is ambiguous, or may be because not all messages were searched.

@@ -122,7 +122,7 @@ func TestDeadLettersAreChosenByFilter(t *testing.T) {
 	if task := ended(t, c, "jobs-dead"); task.Moved != 2 || !task.Deletes {
 		t.Errorf("deleted: %+v", task)
 	}
-	if _, err := c.DeleteMatching(ctx, "jobs-dead", ofB, 0, 0); err != nil { // only one message matches
+	if _, err := c.DeleteMatching(ctx, "jobs-dead", ofB, 0, 0); err != nil {
 		t.Errorf("deleting one: %v", err)
 	}
 	if task := ended(t, c, "jobs-dead"); task.Moved != 1 {

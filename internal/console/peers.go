@@ -32,7 +32,7 @@ func (s *service) readPeer(c *call, id string) (any, error) {
 	case !c.route.perInstance || c.caller.peer:
 		return nil, api.BadRequest(c.route.pattern+" cannot be read from another instance",
 			"leave out the parameter "+instanceQuery)
-	case c.caller.who == "" || !c.caller.may(api.ScopeRead): // others cannot make this instance send requests
+	case c.caller.who == "" || !c.caller.may(api.ScopeRead): // others must not make this instance send requests
 		return nil, api.NewError(http.StatusUnauthorized, "reading from another instance needs the scope read",
 			"use a token or a link with the scope "+api.ScopeRead)
 	}

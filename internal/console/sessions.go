@@ -151,7 +151,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		opened := s.newCall(r.Context(), r)
 		opened.caller.who, opened.route = g.who, usedLink
 		s.service.record(opened, nil, nil)
-		if s.opts.Handlers.Pages != nil { // the page stores the key and continues
+		if s.opts.Handlers.Pages != nil {
 			s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKeyKey{}, key)))
 			return
 		}
@@ -162,7 +162,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 			c.route = usedLink
 			s.service.record(c, refusal, nil)
 		}
-		if s.opts.Handlers.Pages != nil { // the page explains how to sign in
+		if s.opts.Handlers.Pages != nil {
 			s.opts.Handlers.Pages.ServeHTTP(w, r)
 			return
 		}

@@ -99,7 +99,7 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 			case <-ctx.Done():
 			}
 		}()
-		_ = s.relay(ctx, func(line []byte) error { // the caller notices the end of the stream
+		_ = s.relay(ctx, func(line []byte) error { // callers notice the end of the stream
 			if !write(append(slices.Clip(line), '\n')) {
 				return errStreamClosed
 			}

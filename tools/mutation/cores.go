@@ -29,7 +29,7 @@ var cores = []core{
 		"lambda_reply", "batch", "syntax", "refusal"}},
 	{pkg: "internal/sqsapi", files: []string{"decode", "json", "parameters", "query"},
 		skip: "^Test(LongPollsCostLittleMemory)$|Boto3|Celery|CommandLine|Java|PHP|Ruby|" +
-			"NodeFetch|SQSConsumer"}, // costs, and third-party clients
+			"NodeFetch|SQSConsumer"}, // a memory test, and third-party clients
 }
 
 func (c core) counts(file string) bool {

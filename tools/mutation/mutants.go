@@ -21,7 +21,7 @@ type mutant struct {
 
 // place identifies a mutant independently of its line.
 type place struct {
-	function string // function, or method as Type.Method; "" in a package variable
+	function string // Type.Method for methods; "" in a package variable
 	kind     string // boundary, negation, arithmetic, increment or negative
 	source   string
 }

@@ -25,7 +25,7 @@ const sentencesFile = "docs/specification.yaml"
 
 type sentence struct {
 	Row    string `yaml:"row"`
-	Change string `yaml:"change"` // description of the changed behavior in the row
+	Change string `yaml:"change"` // description of the changed behavior
 	In     string `yaml:"in"`     // package.Function or package.Type.Method
 	Find   string `yaml:"find"`   // must occur once in the body; all white space is equivalent
 	Put    string `yaml:"put"`

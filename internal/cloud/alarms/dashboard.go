@@ -19,7 +19,7 @@ type widget struct {
 
 const (
 	half, graphHeight = 12, 6
-	period            = 60 // seconds
+	period            = 60 // in seconds
 )
 
 func dashboard(s *Settings) string {

@@ -51,7 +51,7 @@ func cloudFormation(t *testing.T, text string) (alarms map[string]Alarm, dashboa
 			dashboard = p.DashboardBody
 			continue
 		}
-		a := p.Alarm // the other properties have the same names
+		a := p.Alarm
 		a.Name, a.Description, a.Metric, a.Comparison = p.AlarmName, p.AlarmDescription, p.MetricName, p.ComparisonOperator
 		if a.Statistic == "" {
 			a.Statistic = p.ExtendedStatistic

@@ -41,7 +41,7 @@ type configurationPage struct {
 
 type settingsSection struct {
 	Title   string
-	Block   bool // always open
+	Block   bool // cannot be collapsed
 	Open    bool
 	Rows    []settingRow
 	Changed int

@@ -38,7 +38,7 @@ type deadPage struct {
 	Filter   deadFilter
 	Messages []api.Message
 	Total    api.Total
-	Through  int64 // newest message when the page was rendered; limits bulk actions
+	Through  int64 // newest message when the page was rendered
 	Hidden   bool
 	Show     string
 	First    string

@@ -107,7 +107,7 @@ func manyDeadLetters(b *testing.B, n int) (*console.Server, *broker.Broker) {
 			store.RecordAttempt("jobs", sent[j].ID, broker.Attempt{At: time.Now(), Outcome: "failed", Status: 422,
 				Answer: "failure " + string(rune('A'+j%4))})
 		}
-		if i%5000 == 0 { // writes the attempts recorded so far
+		if i%5000 == 0 {
 			if _, err := store.DeadLetterReasons(b.Context(), "jobs-dead"); err != nil {
 				b.Fatal(err)
 			}

@@ -73,7 +73,7 @@ func (v *visit) message() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.ID != v.name("id") { // each update of this page would search for the abbreviated ID
+	if m.ID != v.name("id") { // the page's updates would search for the abbreviated ID each time
 		page := url.URL{Path: "/messages/" + m.ID, RawQuery: v.r.URL.RawQuery}
 		return nil, &movedError{page.RequestURI()}
 	}

@@ -25,7 +25,7 @@ type recentCurves struct {
 
 func (c *recentCurves) of(v *visit) map[string]series.Traffic {
 	if subject := v.subject(); !subject.This {
-		read, _ := one(v, subject, readCurves) // the page shows the error
+		read, _ := one(v, subject, readCurves)
 		return traffic(&read)
 	}
 	c.mu.Lock()

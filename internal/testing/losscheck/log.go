@@ -10,7 +10,7 @@ import (
 type Log struct {
 	mu       sync.Mutex
 	messages map[string]message
-	attempts bool // Sending was called, so unknown messages are a problem
+	attempts bool // whether Sending was called, so that unknown messages are a problem
 }
 
 type message struct{ sending, sent, deleting, deleted bool }

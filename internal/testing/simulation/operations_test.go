@@ -242,7 +242,7 @@ func (w *world) await(limit time.Duration, lacks func(*follower) string) time.Du
 				if text := lacks(l.fleet); text != "" {
 					missing = fmt.Sprintf("daemon %d %s", d.index, text)
 				}
-			default: // it does not start, because of its settings or the network
+			default: // the daemon does not start, because of its settings or the network
 			}
 		}
 		took := time.Since(began)

@@ -58,7 +58,7 @@ type message struct {
 	heldAt   time.Time
 	hiddenTo time.Time
 	gotAt    time.Time
-	before   int // excuses at the receive
+	before   int
 
 	attempts int
 	active   []*post

@@ -27,7 +27,7 @@ type plan struct {
 	ErrorVisibility time.Duration `json:"error_visibility"`
 	Inactivity      time.Duration `json:"inactivity"`
 	Shutdown        time.Duration `json:"shutdown"`
-	Length          time.Duration `json:"length"` // until all faults end
+	Length          time.Duration `json:"length"` // the time at which all faults end
 
 	// These are the shares of messages that never succeed, that fail at first, that take longer than the visibility
 	// timeout, that get no response at first, and that are delayed.
@@ -50,7 +50,7 @@ type fault struct {
 	For  time.Duration `json:"for"`
 	// A Daemon equal to the number of daemons is the producer, which has only network faults.
 	Daemon int     `json:"daemon"`
-	Chance float64 `json:"chance,omitempty"` // per call
+	Chance float64 `json:"chance,omitempty"` // probability per call
 	// Keep is the share of unsynced writes that survive a power failure. Step is the change of a clock.
 	Keep float64       `json:"keep,omitempty"`
 	Step time.Duration `json:"step,omitempty"`

@@ -82,7 +82,7 @@ func watch(p *plan) (stop func()) {
 func (w *world) now() time.Duration { return time.Since(w.began) }
 
 func (w *world) note(format string, args ...any) {
-	text := strings.ReplaceAll(fmt.Sprintf(format, args...), w.server.root, "") // which differs in each run
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), w.server.root, "") // the root differs in each run
 	line := fmt.Sprintf("%12.6f  %s", w.now().Seconds(), text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -377,7 +377,7 @@ func (w *world) drain() bool {
 		}
 		longest += time.Duration(bad) * longest
 	}
-	if b, _ := w.server.current(); b != nil { // twice the number of messages waiting for a slot
+	if b, _ := w.server.current(); b != nil { // twice the time for all messages to time out
 		l, _ := b.Ledger(w.queueName(workQueue))
 		longest += 2 * time.Duration(l.Live) * p.Inactivity / time.Duration(p.Connections*p.Daemons)
 	}
