@@ -41,7 +41,7 @@ type configurationPage struct {
 
 type settingsSection struct {
 	Title   string
-	Block   bool // cannot be collapsed
+	Block   bool // always open
 	Open    bool
 	Rows    []settingRow
 	Changed int
