@@ -16,9 +16,8 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, state string
-		// ends is the state of the aborted deployment; "" if it continues.
-		ends    string
-		refused string
+		ends        string
+		refused     string
 	}{
 		{"none", "", "", "no deployment is in progress"},
 		{"over", api.DeployDone, "", "no deployment is in progress"},
@@ -49,7 +48,6 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 	}
 }
 
-// After an abort, the previous replicas keep serving, and the next deployment can start.
 func TestAnAbortEndsTheNewReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)

@@ -21,52 +21,44 @@ import (
 // Options configure an [App]. All fields except Bundle, Command and Shared are required.
 type Options struct {
 	Settings func() *config.Settings
-	// Bundle is the first version's folder, or nil. Command is empty if the bundle's Procfile defines it.
+	// Bundle may be nil. Command is empty if the bundle's Procfile defines it.
 	Bundle  *bundle.Bundle
 	Command []string
-	// Shared identifies the first version if it is deployed to all instances.
-	Shared SharedVersion
-	// Environ returns the environment of a version's process; see [Environ].
+	Shared  SharedVersion
 	Environ func(b *bundle.Bundle, port int) []string
 	Log     *slog.Logger
 	// Output receives each line written by a process or a deployment step.
-	Output func(process, stream string, line []byte)
-	// Counters counts process events. It also receives LinesDropped.
+	Output   func(process, stream string, line []byte)
 	Counters supervisor.Events
 	Hurry    context.Context // if done, every stop is immediate
 	Draining <-chan struct{} // closed when shutdown begins
 	Ready    chan struct{}   // closed when the app first becomes ready
 	// Changing holds one token. Only its holder may change versions, settings and tasks.
 	Changing chan struct{}
-	// Gate opens or closes the gates of the workers that deliver to the app.
-	Gate func(open bool, reason string)
-	// Failed reports that the app failed too often or was not ready in time.
-	Failed func(error)
-	// DrainTimeout limits how long a retired replica may take to finish its deliveries.
+	Gate     func(open bool, reason string)
+	Failed   func(error)
+	// DrainTimeout limits the remaining deliveries of a retired replica.
 	DrainTimeout func() time.Duration
 	Check        func(*bundle.Bundle) error
-	// Change compares the settings in a new version's bundle with the current ones. Apply applies a change, with
-	// newReplicas only to new replicas.
+	// Change compares a new version's settings with the current ones. Apply applies the change, only to new replicas
+	// if newReplicas is true.
 	Change func(*bundle.Bundle) (config.Change, error)
 	Apply  func(c config.Change, newReplicas bool)
-	// Facts may be nil.
-	Facts Facts
-	// ClaimCommands claims the right to run a version's leader_only commands. It blocks while another instance runs
-	// them, and returns nil if another instance has run them. version must be the same on all instances.
+	Facts  Facts
+	// ClaimCommands blocks while another instance runs the version's leader_only commands, and returns nil if they
+	// have already run. version must be the same on all instances.
 	ClaimCommands func(ctx context.Context, version string) (CommandClaim, error)
-	// AdoptTasks applies the periodic tasks of a new version. They have been validated.
-	AdoptTasks func(context.Context, *bundle.Bundle)
+	AdoptTasks    func(context.Context, *bundle.Bundle)
 }
 
 // Facts stores the values that get-config prints, by version number. Only Environ is safe for concurrent use.
 type Facts interface {
-	// If s is nil, Publish uses the current settings.
+	// Publish uses the current settings if s is nil.
 	Publish(version int, b *bundle.Bundle, s *config.Settings) error
 	// Serve selects the version whose values get-config prints outside of steps and processes.
 	Serve(version int) error
 	Remove(version int) error
-	// Environ adds the variables that tell get-config which values to print. asApp is true for processes of the app's
-	// user.
+	// Environ adds the variables that select a version's values. asApp is true for processes of the app's user.
 	Environ(env []string, version int, asApp bool) []string
 }
 
@@ -95,14 +87,14 @@ type App struct {
 	isSameApp   func(v, next version) bool
 	factsMu     sync.Mutex
 
-	run        context.Context // done once the app is stopped
+	run        context.Context
 	endRun     context.CancelFunc
 	background sync.WaitGroup
-	first      int           // version at startup
-	startHooks chan struct{} // closed after the hooks of the first start
+	first      int
+	startHooks chan struct{}
 }
 
-// New returns an app. It must be started with [App.Start].
+// New returns an app. Call [App.Start] to start it.
 func New(opts *Options) *App {
 	s := opts.Settings()
 	pid := newPIDFile(s.PIDFile, opts.Log)
@@ -148,14 +140,12 @@ func New(opts *Options) *App {
 	return a
 }
 
-// Route returns the deliverer for one queue. open returns connections to an address. If fifo is true, messages of a
-// group stay in order.
+// Route returns the deliverer for one queue. open connects to an address; fifo keeps messages of a group in order.
 func (a *App) Route(open func(address string) (*deliver.Client, error), name string, fifo bool) *Route {
 	return &Route{a.balancer, a.detector, a.quarantine, open, name, fifo}
 }
 
-// Start runs the first version's steps and starts its helpers and replicas, at least one. It does not wait for
-// readiness. Stop must be called even after an error.
+// Start starts the first version without waiting for readiness. Stop must be called even after an error.
 func (a *App) Start(ctx context.Context, replicas int) error {
 	a.versions.open()
 	v := version{number: a.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command, origin: firstOrigin(a.opts),
@@ -188,7 +178,7 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 	return nil
 }
 
-// Stop stops the app and the processes that steps left behind, with the full grace period unless Hurry is done.
+// Stop stops all processes, with the full grace period unless Hurry is done.
 func (a *App) Stop(context.Context) error {
 	a.endRun()
 	a.background.Go(a.quarantine.stop)
@@ -203,7 +193,6 @@ func (a *App) Stop(context.Context) error {
 	return err
 }
 
-// awaitSteps waits for running hooks, which could leave more processes behind.
 func (a *App) awaitSteps() {
 	done := make(chan struct{})
 	go func() { a.background.Wait(); close(done) }()
@@ -215,8 +204,7 @@ func (a *App) awaitSteps() {
 	}
 }
 
-// watchReadiness fails the app if it is not ready within the readiness timeout after startup. An app that becomes
-// unready later only closes the gates.
+// watchReadiness applies to startup only: an app that becomes unready later only closes the gates.
 func (a *App) watchReadiness() {
 	select {
 	case <-a.gate.ready:
@@ -231,7 +219,6 @@ func (a *App) watchReadiness() {
 	}
 }
 
-// afterFirstReady skips the hooks if a later version was the first to become ready.
 func (a *App) afterFirstReady(v version) {
 	defer close(a.startHooks)
 	select {
@@ -243,7 +230,7 @@ func (a *App) afterFirstReady(v version) {
 		a.recordServing(v)
 	}
 
-	select { // deployments must not run their hooks at the same time
+	select { // deployments must not run hooks concurrently
 	case <-a.opts.Changing:
 		defer func() { a.opts.Changing <- struct{}{} }()
 	case <-a.run.Done():
@@ -257,14 +244,14 @@ func (a *App) afterFirstReady(v version) {
 	}
 }
 
-// gaveUp handles a process that failed too often. It fails the environment if the app was never ready. Otherwise
-// receiving pauses, or the deployment is rolled back.
+// gaveUp ends the environment if the app was never ready; otherwise receiving pauses, or the deployment is rolled
+// back.
 func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	deployed := r != nil && r.version.number > max(a.replicas.current().number, a.first)
 	ends := !a.gate.wasReady() && !deployed
 	last := *cause
 	if ends || deployed {
-		last.RetryAfter = 0 // no restart follows
+		last.RetryAfter = 0
 	}
 	if r != nil {
 		r.giveUp(&last)
@@ -298,7 +285,7 @@ func (a *App) Forget(id string) { a.detector.forget(id) }
 // Poison returns how many messages crash the app.
 func (a *App) Poison() PoisonStatus { return a.detector.poison() }
 
-// StartHooks returns a channel that is closed once the hooks after the first start have run.
+// StartHooks returns a channel that is closed once the first version's postdeploy hooks have run.
 func (a *App) StartHooks() <-chan struct{} { return a.startHooks }
 
 // NotReady returns why the first unready replica is not ready, and when any replica was last ready, if known.
@@ -315,7 +302,7 @@ func (a *App) NotReady() (reason string, lastReady time.Time) {
 	return reason, lastReady
 }
 
-// Serving describes the processes of the serving version: its replicas, then its helpers.
+// Serving describes the serving version's replicas, then its helpers.
 func (a *App) Serving() []supervisor.Status {
 	replicas, helpers := a.replicas.status()
 	return append(replicas, helpers...)
@@ -324,7 +311,7 @@ func (a *App) Serving() []supervisor.Status {
 // Draining processes finish their deliveries and get no new ones.
 const Draining supervisor.State = "draining"
 
-// Processes describes all processes: replicas, draining replicas, the replica for quarantined messages, and helpers.
+// Processes describes all processes, including draining replicas and the replica for quarantined messages.
 func (a *App) Processes() []supervisor.Status {
 	replicas, helpers := a.replicas.status()
 	for _, r := range a.replicas.draining() {
@@ -341,8 +328,7 @@ func (a *App) Processes() []supervisor.Status {
 	return append(replicas, helpers...)
 }
 
-// Role returns [api.RoleRetired] for a draining replica, [api.RoleQuarantine] for the replica for quarantined messages,
-// and "" for other processes.
+// Role returns [api.RoleRetired], [api.RoleQuarantine] or "".
 func (a *App) Role(process string) string {
 	isNamed := func(r *replica) bool { return r.name() == process }
 	if slices.ContainsFunc(a.replicas.draining(), isNamed) {
@@ -364,7 +350,7 @@ func (a *App) ReadyReplicas() (n int) {
 	return n
 }
 
-// Scaler returns a scaler. Once run is done, it makes no more changes.
+// Scaler returns a scaler that makes no changes once run is done.
 func (a *App) Scaler(run context.Context) *Scaler {
 	return &Scaler{size: a.replicas.size, ready: a.ReadyReplicas, scale: a.replicas.scale, log: a.opts.Log, run: run}
 }

@@ -14,11 +14,10 @@ import (
 var errNoReplica = errors.New("no replica of the app is ready")
 
 type balancer struct {
-	// port is the first replica's; 0 means any free port. freePort finds the other replicas' ports.
+	// port is the first replica's port; 0 means any free port.
 	port     int
 	freePort func() (int, error)
-	// changed is called, in order, each time deliveries become possible or impossible. It may be nil and must not
-	// change the balancer.
+	// changed is called, in order, whenever deliveries become possible or impossible. It must not change the balancer.
 	changed func(open bool, reason string)
 
 	mu       sync.Mutex
@@ -32,13 +31,12 @@ func newBalancer(port int, freePort func() (int, error)) *balancer {
 	return &balancer{port: port, freePort: freePort, updated: make(chan struct{})}
 }
 
-// The new replica is neither ready nor admitted.
 func (b *balancer) add(v version) (*replica, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	taken := func(port int) bool {
 		return slices.ContainsFunc(b.replicas, func(r *replica) bool { return r.port == port }) ||
-			port == b.port && len(b.replicas) > 0 && supervisor.PortTaken(port) // by another program since the app left it
+			port == b.port && len(b.replicas) > 0 && supervisor.PortTaken(port) // taken by another program
 	}
 	port := b.port
 	for port == 0 || taken(port) {
@@ -92,7 +90,6 @@ func (r *replica) retire() {
 	}
 }
 
-// drain retires the replica, and returns the number of deliveries left when ctx is done, or 0.
 func (r *replica) drain(ctx context.Context) (inWork int) {
 	r.balancer.change(r.retire)
 	select {
@@ -122,8 +119,8 @@ func (b *balancer) remove(r *replica) {
 	})
 }
 
-// acquire returns the ready replica with the fewest deliveries; the caller must release it. If no replica is ready,
-// acquire waits up to limit and then returns [errNoReplica].
+// acquire returns the ready replica with the fewest deliveries; the caller must release it. If none is ready within
+// limit, acquire returns [errNoReplica].
 func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, error) {
 	var timeout <-chan time.Time
 	for {
@@ -144,7 +141,7 @@ func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, 
 	}
 }
 
-// leastBusy returns nil if no replica is ready, with a channel that is closed at the next change.
+// leastBusy returns nil if no replica is ready; updated is then closed at the next change.
 func (b *balancer) leastBusy() (best *replica, updated <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

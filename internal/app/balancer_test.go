@@ -33,7 +33,6 @@ func TestReplicasHaveDifferentAddresses(t *testing.T) {
 	}
 }
 
-// Only the first replica must use the port from the settings.
 func TestReplicaAvoidsAPortThatAnotherProgramTook(t *testing.T) {
 	t.Parallel()
 	other, err := net.Listen("tcp", "127.0.0.1:0")

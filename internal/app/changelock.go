@@ -19,16 +19,15 @@ func isStopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), 
 
 func isAborted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errAborted) }
 
-// changeLock allows one change at a time. A deployment cancels a change of size or a restart in progress; other
-// concurrent changes are rejected.
+// changeLock rejects concurrent changes, except that a deployment cancels a change of size or a restart.
 type changeLock struct {
-	token    chan struct{} // its holder may make a change
+	token    chan struct{}
 	stopping context.Context
 	endNow   context.CancelFunc
 
 	mu        sync.Mutex
 	deploying bool
-	giveUp    context.CancelCauseFunc // cancels the change of size or restart in progress
+	giveUp    context.CancelCauseFunc
 }
 
 func newChangeLock() *changeLock {
@@ -47,8 +46,8 @@ const (
 )
 
 // begin starts a change; the caller must call end. A deployment waits for a start, and cancels a change of size or a
-// restart. Otherwise begin returns [ErrBusy] if another change is in progress. The cause of the returned context is
-// [ErrStopped] if the app stops, and [ErrBusy] if a deployment cancels the change.
+// restart; other concurrent changes get [ErrBusy]. The cause of the returned context is [ErrStopped] if the app
+// stops, and [ErrBusy] if a deployment cancels the change.
 func (l *changeLock) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(l.stopping, func() { cancel(ErrStopped) })
@@ -68,14 +67,12 @@ func (l *changeLock) begin(ctx context.Context, kind changeKind) (_ context.Cont
 	return ctx, func() { l.release(kind); detach(); cancel(nil) }, nil
 }
 
-// stop cancels the change in progress and takes the token for shutdown.
 func (l *changeLock) stop() (end func()) {
 	l.endNow()
 	<-l.token
 	return func() { l.release(toDeploy) }
 }
 
-// acquire takes the token. A deployment cancels a lesser change first, and waits for it to end.
 func (l *changeLock) acquire(ctx context.Context, kind changeKind, giveUp context.CancelCauseFunc) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

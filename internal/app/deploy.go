@@ -19,8 +19,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Deploy replaces the serving version with the one in a folder or archive. An empty path deploys the serving version
-// again.
+// Deploy replaces the serving version with the one in a folder or archive, or redeploys it if path is "".
 func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
@@ -51,8 +50,7 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	return a.deploy(ctx, old, v)
 }
 
-// Reload applies changes in the serving version's folder. changed reports whether the app's files changed. If only
-// settings changed, the processes keep running.
+// Reload applies changes in the serving version's folder. If only settings changed, the processes keep running.
 func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool, err error) {
 	v := a.replicas.current()
 	files := v.changedFiles()
@@ -74,7 +72,6 @@ func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool
 	return api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, true, err
 }
 
-// reopen keeps the build results if only settings changed.
 func (a *App) reopen(v version, files []string) (next version, err error) {
 	settings := areSettings(files)
 	isSame := func() bool { return next.bundle.SameCommands(v.bundle) && a.opts.sameMachine(next.bundle, v.bundle) }
@@ -99,7 +96,6 @@ func (a *App) reopen(v version, files []string) (next version, err error) {
 	return a.importVersion(v.origin.source, nil)
 }
 
-// replaceFiles replaces the named files in dir, and deletes those that are missing in from.
 func replaceFiles(dir, from string, names []string) error {
 	for _, name := range names {
 		path := filepath.Join(dir, name)
@@ -124,7 +120,7 @@ func replaceFiles(dir, from string, names []string) error {
 	return nil
 }
 
-// importVersion unpacks an archive or copies a folder. change, if not nil, modifies the files before they are read.
+// importVersion unpacks an archive or copies a folder. change, if not nil, then modifies the files.
 func (a *App) importVersion(source string, change func(dir string) error) (v version, err error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
@@ -135,7 +131,7 @@ func (a *App) importVersion(source string, change func(dir string) error) (v ver
 		copied = fileStamps(source)
 		b, err := bundle.Open(source)
 		if err == nil {
-			err = a.opts.Check(b) // also rejects files that other users can write, which a copy would hide
+			err = a.opts.Check(b) // a copy would hide files that other users can write
 		}
 		if err != nil {
 			return version{}, Refused(err)
@@ -162,7 +158,6 @@ func (a *App) openCopy(dir, source string, isArchive bool, change func(dir strin
 			return version{}, err
 		}
 	}
-	// A copy has the permissions of its source folder.
 	if err := Share(a.opts.Settings(), dir, isArchive); err != nil {
 		return version{}, err
 	}
@@ -180,7 +175,6 @@ func (a *App) SourceFolder() string {
 	return a.replicas.current().origin.source
 }
 
-// archive is "" for a folder.
 func (a *App) open(path, archive string) (v version, err error) {
 	err = errors.Join(Share(a.opts.Settings(), path, false), bundle.LetEverybodyPass(a.opts.Settings().DataDir, path))
 	if err != nil {
@@ -191,7 +185,7 @@ func (a *App) open(path, archive string) (v version, err error) {
 		return version{}, Refused(err)
 	}
 
-	v.bundle.Archive = archive // a.opts.Check also checks who can change it
+	v.bundle.Archive = archive // a.opts.Check also checks who can change the archive
 	if len(a.opts.Command) == 0 {
 		if len(v.bundle.Processes) == 0 {
 			v.bundle = v.bundle.WithDefault()
@@ -210,10 +204,10 @@ func (a *App) open(path, archive string) (v version, err error) {
 	return v, nil
 }
 
-// Share gives the app's user access to a version's folder. fresh means that tendril has just unpacked the folder.
+// Share gives the app's user access to a version's folder. fresh means that tendril has just unpacked it.
 func Share(s *config.Settings, dir string, fresh bool) error {
 	if os.Geteuid() != 0 || s.AppUser == "" {
-		return nil // the app runs as tendril's own user
+		return nil
 	}
 	_, gid, err := supervisor.IDsOf(s.AppUser)
 	if err != nil {
@@ -234,7 +228,7 @@ func (a *App) prune(v version) {
 	}
 	var inUse []string
 	for _, r := range a.replicas.balancer.find(func(*replica) bool { return true }) {
-		inUse = append(inUse, r.version.dir()) // including draining versions, and copies replaced by versions with other settings
+		inUse = append(inUse, r.version.dir()) // includes draining versions and replaced copies
 	}
 	if err := bundle.PruneVersions(v.dir(), inUse...); err != nil {
 		a.opts.Log.Warn("old versions not removed", "err", err)
@@ -257,8 +251,7 @@ func Refused(err error) error {
 	return refusal
 }
 
-// deploy switches deliveries to the new version's replicas once all of them are ready; the previous replicas drain in
-// the background. If anything fails before the switch, the previous version keeps serving.
+// deploy keeps the previous version serving if anything fails before the switch.
 func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, error) {
 	ctx, cancel := a.untilStop(ctx)
 	defer cancel(nil)
@@ -294,7 +287,7 @@ func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, err
 	}
 	a.prune(v)
 
-	// The caller's context may be done by now, and an abort has no effect after the switch.
+	// The caller's context may be done by now, and an abort no longer undoes the switch.
 	after, cancelAfter := a.untilStop(context.WithoutCancel(ctx))
 	defer cancelAfter(nil)
 	a.deployments.setAbort(cancelAfter)
@@ -306,8 +299,6 @@ func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, err
 		Of: v.origin.of, Later: v.change.Later}, nil
 }
 
-// configure applies a version that changes only settings. It runs the hooks for configuration changes but keeps the
-// processes.
 func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, error) {
 	ctx, cancel := a.untilStop(ctx)
 	defer cancel(nil)
@@ -355,7 +346,6 @@ func (a *App) finish(ctx context.Context, v version) error {
 	return nil
 }
 
-// untilStop returns a context whose cause is [ErrStopped] if the app stops.
 func (a *App) untilStop(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.run, func() { cancel(ErrStopped) })
@@ -372,14 +362,14 @@ func (a *App) fail(ctx context.Context, state string, err error) error {
 	return failed
 }
 
-// Abort cancels the deployment in progress and waits until it ends. It returns an [*api.Error] if there is no
-// deployment, or if the new version is already serving; in that case it cancels only the remaining hooks.
+// Abort cancels the deployment in progress, or its remaining hooks if the new version is already serving, and waits
+// until it ends. It returns an [*api.Error] if there is no deployment or the version is already serving.
 func (a *App) Abort(ctx context.Context) (api.Deployment, error) { return a.deployments.cancel(ctx) }
 
 // Deployments returns the last 20 deployments since startup, newest first.
 func (a *App) Deployments() []api.Deployment { return a.deployments.newestFirst() }
 
-// Deployment returns the deployment in progress, otherwise the last one, or nil before the first.
+// Deployment returns the current or most recent deployment, or nil.
 func (a *App) Deployment() *api.Deployment {
 	if all := a.deployments.newestFirst(); len(all) > 0 {
 		return &all[0]

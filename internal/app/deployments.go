@@ -74,7 +74,6 @@ func (d *deployments) end(state string, err error) {
 	})
 }
 
-// reasonOf returns why a deployment failed, without saying that it was rolled back, which the record states elsewhere.
 func reasonOf(err error) string { return strings.TrimPrefix(err.Error(), errRolledBack.Error()+": ") }
 
 func (d *deployments) cancel(ctx context.Context) (api.Deployment, error) {

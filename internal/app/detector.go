@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	brokenAfter    = 10 // different messages in a row that must crash the app before it counts as broken
+	brokenAfter    = 10 // different messages that crash the app in a row
 	maxQuarantined = 10_000
 )
 
-// detector finds messages that crash the app. It is safe for concurrent use.
+// detector is safe for concurrent use.
 type detector struct {
 	log *slog.Logger
 
 	mu          sync.Mutex
 	quarantined map[string]*crashRecord
-	streak      int // different messages that crashed the app since the last success
+	streak      int // different crashing messages since the last success
 	broken      bool
-	// idle means that nothing is quarantined and streak is 0, so that most deliveries need no lock.
+	// idle lets most deliveries skip the lock: nothing is quarantined, and streak is 0.
 	idle atomic.Bool
 }
 
@@ -82,7 +82,7 @@ func (d *detector) poison() PoisonStatus {
 	return s
 }
 
-// crashed counts a single message in flight as poison, and quarantines several.
+// crashed counts a message that was alone in flight as poison, and quarantines several messages.
 func (d *detector) crashed(messages []delivered, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,7 +105,6 @@ func (d *detector) crashed(messages []delivered, now time.Time) {
 	}
 }
 
-// survived ends the quarantine of a message that was alone in its replica.
 func (d *detector) survived(id string, alone bool) {
 	if d.idle.Load() {
 		return

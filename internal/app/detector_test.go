@@ -16,8 +16,7 @@ func from(queue string, ids ...string) (messages []delivered) {
 	return messages
 }
 
-// One in a hundred of 10,000 messages to an app with ten slots is poison. Harmless messages are delivered at most
-// twice.
+// Harmless messages are delivered at most twice.
 func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 	t.Parallel()
 	const messages, slots, maxReceives = 10_000, 10, 3
@@ -33,7 +32,7 @@ func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 		for len(together) < slots && len(backlog) > 0 && !d.isQuarantined(fmt.Sprint(backlog[0])) {
 			together, backlog = append(together, backlog[0]), backlog[1:]
 		}
-		if len(together) == 0 { // the next message is quarantined
+		if len(together) == 0 {
 			n := backlog[0]
 			backlog = backlog[1:]
 			tries[n]++
@@ -87,7 +86,7 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	d.crashed(nil, now)
 	d.survived("x", true)
 	d.crashed(from("jobs", "a", "b"), now)
-	d.survived("a", false) // b was also in flight, so a stays quarantined
+	d.survived("a", false)
 	if !d.isQuarantined("a") || !d.isQuarantined("b") || d.isQuarantined("c") {
 		t.Error("want a and b quarantined, and no other message")
 	}
@@ -145,7 +144,6 @@ func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 	}
 }
 
-// Dead-lettered messages are forgotten, but still count in the streak of crashes.
 func TestSurvivedDeliveryResetsTheStreakOfCrashes(t *testing.T) {
 	t.Parallel()
 	d := newDetector(slog.New(slog.DiscardHandler))

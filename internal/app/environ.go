@@ -12,23 +12,22 @@ import (
 	"tendril/internal/supervisor/notify"
 )
 
-// localCredential is for an embedded queue on loopback, which accepts any credentials.
+// The embedded queue accepts any credentials on loopback.
 const localCredential = "tendril"
 
-// Queue describes the queue that the app's variables refer to.
+// Queue describes the queue that the app's environment variables refer to.
 type Queue struct {
-	// Endpoint belongs to the embedded queue; "" on Amazon SQS, where the app's SDK determines region and
-	// credentials.
+	// Endpoint is "" on Amazon SQS, where the app's SDK determines region and credentials.
 	Endpoint, Region string
-	Name, URL        string // of the queue with the worker
+	Name, URL        string // of the worker's queue
 	// Credentials for the embedded queue; "" if it accepts any.
 	AccessKeyID, SecretAccessKey string
 }
 
-// Environ returns the complete environment of an app process. It removes tendril's own settings from base, adds the
-// bundle's properties and links unless base sets them, and sets the variables for the port and the queue. If the
-// bundle has a Python virtual environment and none is active, Environ activates it. b may be nil. linked returns the
-// URL of a link's queue, or "". Credentials in base remain, because the app may use them for other services.
+// Environ returns an app process's environment: base without tendril's settings, plus the bundle's properties and
+// links that base lacks, the port and the queue. It activates the bundle's Python virtual environment unless one is
+// active. b may be nil. linked returns the URL of a link's queue, or "". Credentials in base remain, because the app
+// may use them for other services.
 func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, port int, q Queue) []string {
 	env := notify.WithoutVariables(base)
 	set := func(name, value string) {
@@ -57,9 +56,9 @@ func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, p
 
 	env = slices.DeleteFunc(env, func(entry string) bool {
 		return strings.HasPrefix(entry, "TENDRIL_") || strings.HasPrefix(entry, "WORKERLESS_") ||
-			strings.HasPrefix(entry, "PORT=") // only processes that listen get PORT
+			strings.HasPrefix(entry, "PORT=")
 	})
-	setMissing("PYTHONUNBUFFERED", "1") // Python would otherwise buffer its output, which delays the log
+	setMissing("PYTHONUNBUFFERED", "1") // buffering would delay the log
 	if port != 0 {
 		set("PORT", strconv.Itoa(port))
 	}

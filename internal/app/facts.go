@@ -35,7 +35,6 @@ func (a *App) serveFacts(v version) {
 	}
 }
 
-// removeFacts removes a version's get-config values once it has no processes.
 func (a *App) removeFacts(number int) {
 	if a.opts.Facts == nil || a.replicas.current().facts == number {
 		return
@@ -51,7 +50,6 @@ func (a *App) removeFacts(number int) {
 	}
 }
 
-// asApp is true for processes of the app's user.
 func (o *Options) environ(v version, port int, asApp bool) []string {
 	env := o.Environ(v.bundle, port)
 	if o.Facts == nil {

@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// gate reports whether the app accepts deliveries. It stays open while an app that was ready is briefly unready.
+// gate stays open while a previously ready app is briefly unready.
 type gate struct {
 	pass   func(open bool, reason string)
 	isOpen func() (open bool, reason string)
-	ready  chan struct{} // closed when the app first becomes ready
+	ready  chan struct{}
 
 	mu    sync.Mutex
 	timer *time.Timer
 }
 
-// change closes the gate of an app that has been ready only if it stays unready for notReadyWait.
 func (g *gate) change(open bool, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -26,7 +25,7 @@ func (g *gate) change(open bool, reason string) {
 
 	switch {
 	case open:
-		g.pass(true, "") // first, because closing ready triggers a health evaluation, and workers must be able to deliver then
+		g.pass(true, "") // first, because closing ready triggers a health evaluation
 		if !g.wasReady() {
 			close(g.ready)
 		}

@@ -16,15 +16,15 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// VersionsFile is the file in the data directory that lists the deployed versions.
+// VersionsFile lists the deployed versions in the data directory.
 const VersionsFile = "app-versions.json"
 
-// maxVersions limits the list. Fewer archives are kept; see package bundle.
+// maxVersions limits the list; package bundle keeps fewer archives.
 const maxVersions = 20
 
-// keptVersions lists the deployed versions. A folder appears once, with the last version deployed from it.
+// keptVersions lists each folder once, with the last version deployed from it.
 type keptVersions struct {
-	path string // "" if nothing is stored on disk
+	path string
 	log  *slog.Logger
 
 	mu  sync.Mutex
@@ -54,8 +54,8 @@ func (k *keptVersions) open() {
 	k.all = stored.Versions
 }
 
-// folderPath resolves a stored folder. Folders in the data directory are stored as relative paths, so that the
-// directory can be moved; older files contain absolute paths.
+// folderPath resolves a stored folder. Folders in the data directory are stored as relative paths, so that it can be
+// moved; older files contain absolute paths.
 func (k *keptVersions) folderPath(folder string) string {
 	dir := k.dir()
 	if folder != "" && !filepath.IsAbs(folder) {
@@ -82,7 +82,7 @@ func (k *keptVersions) stored() storedVersions {
 
 func (k *keptVersions) dir() string {
 	dir, err := filepath.Abs(filepath.Dir(k.path))
-	if err != nil { // the working folder was deleted
+	if err != nil {
 		return filepath.Dir(k.path)
 	}
 	return dir
@@ -105,7 +105,6 @@ func (k *keptVersions) add(v api.AppVersion) {
 	}
 }
 
-// withVersion adds v, replacing an earlier version with the same folder or command.
 func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
 	all = slices.DeleteFunc(slices.Clone(all), func(old api.AppVersion) bool {
 		if old.Number == v.Number {
@@ -122,8 +121,6 @@ func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
 	return all[max(len(all)-maxVersions, 0):]
 }
 
-// list returns the newest version first, without versions whose folder was deleted. live is the number of the serving
-// version.
 func (k *keptVersions) list(live int) []api.AppVersion {
 	k.mu.Lock()
 	all := slices.Clone(k.all)
@@ -145,7 +142,7 @@ func folderSize(dir string) (size int64) {
 	files := 0
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // deleted meanwhile, or unreadable
+			return nil
 		}
 		if info, err := d.Info(); err == nil {
 			size += info.Size()
@@ -160,8 +157,7 @@ func folderSize(dir string) (size int64) {
 }
 
 type origin struct {
-	// source is the archive or folder as given, or "". isCopy means that the version is in a folder created by
-	// tendril.
+	// source is the archive or folder as given, or "". isCopy means that tendril created the version's folder.
 	source string
 	isCopy bool
 	// of is the version that a rollback restored, or 0.
@@ -189,7 +185,7 @@ func firstOrigin(o *Options) origin {
 	return from
 }
 
-// RollBack replaces the serving version with an earlier one. Number 0 means the previous version.
+// RollBack replaces the serving version with an earlier one; 0 selects the previous version.
 func (a *App) RollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
@@ -223,7 +219,6 @@ func (a *App) recordServing(v version) {
 	a.versions.add(listEntry)
 }
 
-// recordFailed records a version that never served, and deletes its copy.
 func (a *App) recordFailed(ctx context.Context, v version, cause error) {
 	if v.unpacked {
 		a.removeCopy(v.dir())

@@ -30,7 +30,6 @@ func numbers(all []api.AppVersion) (n []int) {
 	return n
 }
 
-// Earlier versions from the same folder can no longer be restored.
 func TestFolderIsListedOnceWithItsLastVersion(t *testing.T) {
 	t.Parallel()
 	many := []api.AppVersion{}
@@ -154,7 +153,6 @@ func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 	}
 }
 
-// Versions whose folder was deleted are not listed. An unreadable file is replaced.
 func TestVersionsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -199,8 +197,7 @@ func TestVersionsSurviveARestart(t *testing.T) {
 	}
 }
 
-// Folders in the data directory are found at its new location, no matter which version of tendril wrote the list.
-// Other folders keep their paths.
+// Folders outside the data directory keep their paths.
 func TestVersionsMoveWithTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]string{
@@ -228,7 +225,7 @@ func TestVersionsMoveWithTheDataDirectory(t *testing.T) {
 			if diff := cmp.Diff([]string{"", other, filepath.Join(old, "versions", "a", "app")}, folders(old)); diff != "" {
 				t.Errorf("before the move (-want +got):\n%s", diff)
 			}
-			open(old).add(failed(4)) // adding a version writes the list
+			open(old).add(failed(4))
 			if err := os.Rename(old, moved); err != nil {
 				t.Fatal(err)
 			}

@@ -17,9 +17,9 @@ import (
 
 // CommandClaim is this instance's right to run a version's leader_only commands.
 type CommandClaim interface {
-	// Context is done if another instance may hold the claim, or once the deployment's context is done.
+	// Context is done once another instance may hold the claim, or when the deployment's context is done.
 	Context() context.Context
-	// Finish releases the claim. done reports that the commands have run, so that other instances skip them.
+	// Finish releases the claim. If done is true, other instances skip the commands.
 	Finish(ctx context.Context, done bool) error
 }
 
@@ -27,13 +27,13 @@ const finishLimit = 15 * time.Second
 
 type leaderCommands struct {
 	opts   *Options
-	digest string // identifies the version
-	left   int    // commands not yet run
+	digest string
+	left   int
 	asked  bool
 	claim  CommandClaim // nil before the first command, or if another instance has run the commands
 }
 
-// leaderCommandsOf identifies the version by a hash of its files before the steps run.
+// leaderCommandsOf hashes the version's files before steps change them.
 func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCommands, error) {
 	l := &leaderCommands{opts: s.opts}
 	for i := range steps {
@@ -49,7 +49,6 @@ func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCo
 	return l, err
 }
 
-// run skips a leader_only step that another instance has run.
 func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(context.Context) error) (err error) {
 	if !step.LeaderOnly {
 		return run(ctx)
@@ -82,7 +81,6 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 	return claim.Finish(ctx, true)
 }
 
-// giveUp releases the claim if commands remain, so that another instance can run them.
 func (l *leaderCommands) giveUp() {
 	if l.claim == nil {
 		return
@@ -95,7 +93,6 @@ func (l *leaderCommands) giveUp() {
 	}
 }
 
-// contentDigest skips folders that apps and steps write to.
 func contentDigest(dir string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -35,7 +35,7 @@ func TestLeaderOnlyCommandsRunWhereTheClaimIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		claim  *fakeClaim // nil if another instance has run the commands
 		refuse error
-		fails  string // the failing step
+		fails  string
 		ran    []string
 		ends   []bool
 		err    error

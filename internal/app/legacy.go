@@ -11,12 +11,11 @@ import (
 	"tendril/internal/config"
 )
 
-// legacyPlatform emulates platforms before Amazon Linux 2, for bundles that install hooks and services the way those
-// did. It is active only if machine sections are applied, and this version has some or hooks are installed.
+// legacyPlatform emulates platforms before Amazon Linux 2, for bundles that install hooks and services the old way.
 type legacyPlatform struct {
 	settings *config.Settings
 	hooks    string
-	apps     string // of the links "current" and "staging"
+	apps     string
 }
 
 func newLegacyPlatform(s *config.Settings) *legacyPlatform {
@@ -31,7 +30,6 @@ func (l *legacyPlatform) isOn(v version) bool {
 	return err == nil || v.bundle.Machine.Content != ""
 }
 
-// steps returns the hooks. Before the start, it also links /var/app/staging to the version.
 func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
 	if !l.isOn(v) {
 		return nil, nil
@@ -76,7 +74,6 @@ func (l *legacyPlatform) link(name string, v version) error {
 	return os.Rename(fresh, path)
 }
 
-// linkGetConfig installs this program as get-config if the bundle calls it and the machine does not have it.
 func linkGetConfig(b *bundle.Bundle) error {
 	if os.Geteuid() != 0 || !b.NamesGetConfig() {
 		return nil
@@ -89,7 +86,7 @@ func linkGetConfig(b *bundle.Bundle) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(bundle.GetConfig); err != nil && !errors.Is(err, fs.ErrNotExist) { // may be a dangling link
+	if err := os.Remove(bundle.GetConfig); err != nil && !errors.Is(err, fs.ErrNotExist) { // a dangling link
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(bundle.GetConfig), 0o755); err != nil {

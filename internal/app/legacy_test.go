@@ -13,7 +13,6 @@ import (
 	"tendril/internal/config"
 )
 
-// The links point to the version. Machines that the bundle has not set up are unchanged.
 func TestLegacyHooksRunAroundTheStart(t *testing.T) {
 	t.Parallel()
 	dir, hooks := t.TempDir(), t.TempDir()
@@ -59,7 +58,7 @@ func TestLegacyHooksRunAroundTheStart(t *testing.T) {
 		if err := s.run(t.Context(), tt.v, beforeStart); err != nil {
 			t.Fatal(err)
 		}
-		begun = append(begun, "") // marks the start
+		begun = append(begun, "")
 		if err := s.legacy.serve(tt.v); err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,6 @@ func (o *Options) sameMachine(b, other *bundle.Bundle) bool {
 	return o.Settings().MachineSections != config.MachineApply || b.Machine.Content == other.Machine.Content
 }
 
-// prepareMachine stops at the first failure. The error is a [*stepError].
 func (s *stepRunner) prepareMachine(ctx context.Context, v version, after bool) error {
 	if after || !s.opts.appliesMachine(v) {
 		return nil

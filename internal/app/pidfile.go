@@ -13,15 +13,14 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// pidFile writes the PID of a replica to a file. The PID is never used to signal a process, because it may have been
-// reused.
+// pidFile writes a replica's PID to a file. Tendril never signals that PID, because it may have been reused.
 type pidFile struct {
-	path string // "" without a file
+	path string
 	log  *slog.Logger
 
 	mu      sync.Mutex
 	owner   *replica
-	pids    map[*replica]int // of running replicas
+	pids    map[*replica]int
 	written int
 }
 
@@ -29,7 +28,6 @@ func newPIDFile(path string, log *slog.Logger) *pidFile {
 	return &pidFile{path: path, log: log, pids: map[*replica]int{}}
 }
 
-// started makes the first replica to start the owner of the file.
 func (p *pidFile) started(r *replica, pid int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +52,6 @@ func (p *pidFile) setOwner(r *replica) {
 	p.update()
 }
 
-// update removes the file if the owner has no process.
 func (p *pidFile) update() {
 	pid := p.pids[p.owner]
 	if p.path == "" || pid == p.written {
@@ -72,7 +69,7 @@ func (p *pidFile) update() {
 func (p *pidFile) remove() {
 	file, err := os.OpenFile(p.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return // already removed, or not readable
+		return
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {

@@ -28,7 +28,6 @@ func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 	}
 }
 
-// The file names the first replica of the serving version, even after restarts and failed or successful deployments.
 func TestPIDFileNamesWhoServes(t *testing.T) {
 	t.Parallel()
 	f, read := newTestPIDFile(t)
@@ -63,7 +62,6 @@ func TestPIDFileNamesWhoServes(t *testing.T) {
 	}
 }
 
-// A leftover file is overwritten. A file that another process has written since is kept.
 func TestPIDFileOfAnother(t *testing.T) {
 	t.Parallel()
 	f, read := newTestPIDFile(t)

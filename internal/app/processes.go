@@ -13,15 +13,15 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// RetryGivenUp is the interval between attempts to restart an app that has failed too often.
+// RetryGivenUp is the interval between restarts of an app that has failed too often.
 const RetryGivenUp = time.Minute
 
 const (
-	restartMin = 100 * time.Millisecond // doubled for each further restart
+	restartMin = 100 * time.Millisecond
 	readyLate  = 10 * time.Second
 )
 
-// Guard sets the configured user and limits on a process.
+// Guard returns p with the configured user and limits.
 func Guard(s *config.Settings, p supervisor.Process) supervisor.Process {
 	p.User, p.Limits = s.AppUser, map[string]string{}
 	for _, limit := range s.AppLimit {
@@ -35,7 +35,7 @@ type supervised struct {
 	opts     *Options
 	detector *detector
 	pid      *pidFile
-	// gaveUp is called with a nil replica for a helper.
+	// gaveUp gets a nil replica for a helper.
 	gaveUp func(*replica, *supervisor.FailedError)
 }
 
@@ -81,7 +81,7 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 		LinesPerSecond: set.AppLogRate, Output: s.opts.Output, Events: s.events(r),
 	}
 	if opts.RestartLimit == 0 {
-		opts.RestartLimit = -1 // never give up
+		opts.RestartLimit = -1
 	}
 
 	if r != nil {
@@ -102,12 +102,10 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 	return all, nil
 }
 
-// excused reports whether a message probably caused the exit, which then does not count as a failure.
 func (s *supervised) excused(r *replica) bool {
 	return r.causedByMessage.Load() && !s.detector.isBroken()
 }
 
-// checkOf replaces the port in the configured health check with the replica's.
 func checkOf(healthcheck string, port int) (supervisor.Check, error) {
 	if healthcheck == "" {
 		return supervisor.Check{Port: port}, nil
@@ -131,7 +129,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 
 	return supervisor.Events{
 		Started: func(e supervisor.Started) {
-			level := slog.LevelInfo // for helpers, which have no readiness
+			level := slog.LevelInfo // helpers have no readiness
 			if r != nil {
 				s.pid.started(r, e.PID)
 				level = slog.LevelDebug
@@ -151,7 +149,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			s.opts.Log.Debug("process not ready", "process", e.Process, "reason", e.Reason)
 		},
 		Ended: func(supervisor.Ended) {
-			// Deliveries wait only briefly for the exit, so it is recorded before all of the replica's processes end.
+			// Deliveries wait only briefly for the exit, so it is recorded before the replica's other processes end.
 			if r != nil && r.wasReady.Load() {
 				recordExit(supervisor.Exit{})
 			}
@@ -160,7 +158,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			s.opts.Counters.Exited(e)
 			if r != nil {
 				s.pid.ended(r)
-				if !r.wasReady.Load() { // explain why the replica was never ready
+				if !r.wasReady.Load() {
 					recordExit(e.Exit)
 				}
 			}

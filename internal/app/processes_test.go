@@ -28,7 +28,7 @@ func isDone(r <-chan struct{}) bool {
 	}
 }
 
-// A delivery waits only briefly for the exit, whereas child processes may take the whole grace period to stop.
+// A delivery waits only briefly for the exit, but child processes may use the whole grace period.
 func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 	t.Parallel()
 	s, r := newTestProcesses(t)
@@ -41,7 +41,7 @@ func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 		t.Error("the end of the process is not known before what it started is gone")
 	}
 	r.end(delivered{id: "poison"})
-	innocent := r.begin(delivered{id: "innocent"}) // received after the crash
+	innocent := r.begin(delivered{id: "innocent"})
 	events.Exited(supervisor.Exited{Process: "web", PID: 7, Exit: exit})
 	if isDone(innocent) || s.detector.isQuarantined("innocent") || s.detector.poison().Poison != 1 {
 		t.Error("one end counts twice")

@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	quarantineIdle  = time.Minute            // after the last message
+	quarantineIdle  = time.Minute
 	quarantinePause = 200 * time.Millisecond // before an undelivered message is retried
 )
 
-// quarantine delivers quarantined messages one at a time to a separate replica.
 type quarantine struct {
 	replicas *replicaSet // starts the separate replica, which the balancer never admits
-	using    sync.Mutex  // held while the replica is in use
+	using    sync.Mutex
 
 	mu      sync.Mutex
-	replica *replica // nil if not running
+	replica *replica
 	used    time.Time
 }
 
@@ -69,7 +68,7 @@ func (q *quarantine) ready(ctx context.Context) (*replica, error) {
 
 	err := awaitReady(ctx, []*replica{r}, q.replicas.opts.readyTimeout())
 	if r.err() != nil {
-		q.stop() // the next message restarts it
+		q.stop()
 	}
 	return r, err
 }
@@ -80,7 +79,7 @@ func (q *quarantine) running() *replica {
 	return q.replica
 }
 
-// stop ignores errors, because the replica's supervisor reports processes that survive SIGKILL.
+// stop ignores errors, because the supervisor reports processes that survive SIGKILL.
 func (q *quarantine) stop() {
 	q.mu.Lock()
 	r := q.replica
@@ -91,7 +90,7 @@ func (q *quarantine) stop() {
 	}
 }
 
-// stopUnused ignores a replica in use: the next delivery replaces it if its version is outdated.
+// stopUnused ignores a replica in use; the next delivery replaces an outdated one.
 func (q *quarantine) stopUnused() {
 	if q.using.TryLock() {
 		q.stop()
@@ -99,8 +98,7 @@ func (q *quarantine) stopUnused() {
 	}
 }
 
-// restart stops the replica; the next message starts a new one. During a delivery it returns an error, because the
-// exit would look like a crash.
+// During a delivery, restart returns an error, because the exit would look like a crash.
 func (q *quarantine) restart(name string) (found bool, err error) {
 	if r := q.running(); r == nil || r.name() != name {
 		return false, nil

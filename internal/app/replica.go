@@ -30,20 +30,20 @@ type replica struct {
 
 	// The balancer's lock guards the fields below.
 	admitted, ready, retired bool
-	reason                   string // why it is not ready
+	reason                   string
 	inWork                   int
-	idle                     chan struct{} // closed once the replica is retired and has no deliveries
+	idle                     chan struct{} // closed once retired and without deliveries
 
 	stopping atomic.Bool
-	// wasReady means that the replica may have received messages; causedByMessage that a message probably caused its
-	// last exit.
+	// wasReady means that the replica may have received messages. causedByMessage means that a message probably
+	// caused its last exit.
 	wasReady, causedByMessage atomic.Bool
 
 	mu          sync.Mutex
-	exits       int               // unexpected exits
-	failure     error             // why restarts were given up
-	messages    map[delivered]int // deliveries in flight
-	exited      chan struct{}     // closed on an unexpected exit, then replaced
+	exits       int
+	failure     error
+	messages    map[delivered]int
+	exited      chan struct{} // closed and replaced on an unexpected exit
 	connections map[*Route]*deliver.Client
 }
 
@@ -62,7 +62,6 @@ func (r *replica) name() string {
 	return fmt.Sprintf("%s-%d", bundle.MainProcess, r.number)
 }
 
-// notReadyReason returns the failed check, or else known.
 func (r *replica) notReadyReason(known string) string {
 	for _, st := range r.processes.Status() {
 		if !st.Ready && st.Reason != "" {
@@ -112,7 +111,6 @@ func (r *replica) connection(route *Route) (*deliver.Client, error) {
 	return r.connections[route], nil
 }
 
-// The caller must hold the lock.
 func (r *replica) disconnect(route *Route) {
 	if connection := r.connections[route]; connection != nil {
 		connection.Close()
@@ -120,7 +118,6 @@ func (r *replica) disconnect(route *Route) {
 	}
 }
 
-// begin returns a channel that is closed on an unexpected exit.
 func (r *replica) begin(m delivered) (exited <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +136,7 @@ func (r *replica) end(m delivered) {
 
 const maxExits = 3
 
-// recordExit handles an unexpected exit: it passes the messages in flight to crashed, then wakes their deliveries.
+// recordExit passes the messages in flight to crashed before it wakes their deliveries.
 func (r *replica) recordExit(how supervisor.Exit, crashed func([]delivered)) {
 	if r.stopping.Load() {
 		return
@@ -167,11 +164,11 @@ func (r *replica) failedStep(err error) error { return &stepError{r.name(), r.ou
 
 type stepError struct {
 	name   string
-	output func() []string // last lines
+	output func() []string
 	err    error
 }
 
-// Error omits the step's output, which may contain secrets, because all users of the console can see the text.
+// Error omits the step's output, which may contain secrets: all console users can see the error.
 func (s *stepError) Error() string { return s.err.Error() }
 
 func (s *stepError) Unwrap() error { return s.err }

@@ -23,28 +23,26 @@ type launcher interface {
 }
 
 type replicaOptions struct {
-	readyTimeout func() time.Duration // for new replicas
-	// drainTimeout is for retired replicas; it can change.
+	readyTimeout func() time.Duration
+	// drainTimeout applies to retired replicas; it can change.
 	drainTimeout func() time.Duration
-	stopTimeout  func() time.Duration // of one replica
-	// If hurry is done, every stop is immediate.
-	hurry context.Context
-	log   *slog.Logger
-	// These functions report the progress of a deployment. They are not called concurrently and must not change the
+	stopTimeout  func() time.Duration // for one replica
+	hurry        context.Context
+	log          *slog.Logger
+	// The functions below report a deployment's progress. They are not called concurrently and must not change the
 	// set.
 	starting, switching, switched func()
-	restarted                     func() // after a restart, otherwise like switched
+	restarted                     func() // called instead of switched after a restart
 	retired                       func(version)
 }
 
-// replicaSet runs replicas of one version. It is safe for concurrent use.
 type replicaSet struct {
 	balancer *balancer
 	launcher launcher
 	opts     replicaOptions
 	changes  *changeLock
 	retiring sync.WaitGroup
-	// hurried is done once hurry is done or the time of [replicaSet.stop] has expired.
+	// hurried is done once hurry is done or the time limit of [replicaSet.stop] has expired.
 	hurried context.Context
 	hurry   context.CancelFunc
 
@@ -55,7 +53,7 @@ type replicaSet struct {
 type serving struct {
 	version  version
 	replicas []*replica // in start order
-	helpers  processes  // may be nil
+	helpers  processes
 }
 
 func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
@@ -65,8 +63,7 @@ func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
 	return s
 }
 
-// start starts n replicas without waiting for readiness. After an error, no replica is running. Deployments wait until
-// start returns.
+// start does not wait for readiness. After an error, no replica is running.
 func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	ctx, end, err := s.changes.begin(ctx, toStart)
 	if err != nil {
@@ -136,11 +133,9 @@ func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error)
 	return r, nil
 }
 
-// deploy replaces the replicas with the same number of replicas of v. Once all are ready, deliveries switch to them,
-// and the previous replicas drain and stop in the background. If the new version fails, it is stopped and the error
-// wraps [errRolledBack]. Until the switch, ctx cancels the deployment.
-//
-// deploy cancels a change of size or a restart in progress, whose new replicas would run the previous version.
+// deploy starts as many replicas of v and switches deliveries to them once all are ready; the previous ones drain in
+// the background. If the new version fails, the error wraps [errRolledBack]. Until the switch, ctx cancels the
+// deployment.
 func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	ctx, end, err := s.changes.begin(ctx, toDeploy)
 	if err != nil {
@@ -168,7 +163,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	}
 
 	s.now.Store(&serving{v, replicas, helpers})
-	limit := s.opts.drainTimeout() // read before the new settings apply
+	limit := s.opts.drainTimeout() // before the new settings apply
 	s.opts.switching()
 	s.balancer.replace(old, replicas)
 	s.opts.switched()
@@ -181,7 +176,6 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	return nil
 }
 
-// adopt makes v the serving version without restarting replicas. Replicas started later run v.
 func (s *replicaSet) adopt(ctx context.Context, v version) error {
 	_, end, err := s.changes.begin(ctx, toDeploy)
 	if err != nil {
@@ -249,7 +243,6 @@ func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration)
 	}
 }
 
-// unready returns the first unready replica and the reason, or an error if a replica was given up.
 func unready(replicas []*replica) (late *replica, reason string, err error) {
 	for _, r := range replicas {
 		if err := r.err(); err != nil {
@@ -265,8 +258,8 @@ func unready(replicas []*replica) (late *replica, reason string, err error) {
 	return late, reason, nil
 }
 
-// scale changes the number of replicas to n, at least 1. It returns once new replicas are ready; surplus ones drain in
-// the background. The error is [ErrBusy] if a deployment canceled the change.
+// scale changes the number of replicas to n, at least 1, and returns once new ones are ready. The error is [ErrBusy]
+// if a deployment canceled the change.
 func (s *replicaSet) scale(ctx context.Context, n int) error {
 	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {
@@ -303,8 +296,7 @@ func (s *replicaSet) scale(ctx context.Context, n int) error {
 	return nil
 }
 
-// stop cancels a change in progress and stops everything, immediately once ctx is done. All deliveries must have
-// ended.
+// stop cancels a change in progress, and kills processes once ctx is done. All deliveries must have ended.
 func (s *replicaSet) stop(ctx context.Context) error {
 	defer context.AfterFunc(ctx, s.hurry)()
 	ctx, cancel := context.WithCancel(ctx)
@@ -328,7 +320,6 @@ func (s *replicaSet) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// retireAll drains each replica for at most limit, and stops it as soon as it is idle.
 func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(s.changes.stopping, limit)
 	defer cancel()
@@ -357,7 +348,7 @@ func (s *replicaSet) draining() []*replica {
 	return s.balancer.find(func(r *replica) bool { return r.retired })
 }
 
-// discard stops replicas that received no deliveries, concurrently, because each may take its full grace period.
+// discard stops the replicas concurrently, because each may take its full grace period.
 func (s *replicaSet) discard(replicas []*replica) {
 	var all sync.WaitGroup
 	for _, r := range replicas {

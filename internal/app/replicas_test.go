@@ -43,7 +43,6 @@ func versionOf(number int, k kind) version {
 
 func kindOf(v version) kind { return kind(v.command[0]) }
 
-// stage launches simulated replicas and checks how they are used.
 type stage struct {
 	t       *testing.T
 	set     *replicaSet
@@ -51,7 +50,7 @@ type stage struct {
 	mu      sync.Mutex
 	running map[*replica]*fakeProcesses
 	helping int
-	// A replica takes pause to start, and grace to stop unless it must stop immediately.
+	// pause is the duration of a start, grace that of a stop.
 	pause, grace time.Duration
 	// hurry limits how long a replica whose start is canceled may take to stop.
 	hurry context.Context
@@ -110,7 +109,6 @@ func (r *records) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// of returns the attributes of each matching record as one string.
 func (r *records) of(message string) (found []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -202,10 +200,8 @@ func (s *stage) helpers(_ context.Context, v version) (processes, error) {
 	return &fakeProcesses{stage: s, version: v}, nil
 }
 
-// lastCheck is the check result of a version that is never ready.
 const lastCheck = "GET http://localhost:1/health: answered with status 400"
 
-// Status names the helper "mailer". A replica only reports why it is never ready.
 func (f *fakeProcesses) Status() []supervisor.Status {
 	switch {
 	case f.replica != nil && kindOf(f.version) == never:
@@ -244,7 +240,6 @@ func (f *fakeProcesses) Stop(ctx context.Context) error {
 	return nil
 }
 
-// load runs ten deliveries at a time.
 func (s *stage) load(ctx context.Context) (delivered, refused *atomic.Int64, wait func()) {
 	delivered, refused = new(atomic.Int64), new(atomic.Int64)
 	var all sync.WaitGroup
@@ -279,7 +274,6 @@ func (s *stage) deliver(r *replica) {
 	p.inWork.Add(-1)
 }
 
-// Nearly a third of the deployments fail, for four reasons.
 func TestHundredDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates := []bool{}
@@ -360,7 +354,7 @@ func TestScale(t *testing.T) {
 			if err := m.scale(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second) // let surplus replicas drain
+			time.Sleep(time.Second)
 			if want := max(n, 1); m.size() != want || s.replicas() != want {
 				t.Errorf("%d replicas, %d running; want %d", m.size(), s.replicas(), want)
 			}
@@ -402,7 +396,7 @@ func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		var work []*replica
-		for range 2 { // one delivery on each replica
+		for range 2 {
 			c, err := m.balancer.acquire(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
@@ -413,7 +407,7 @@ func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 		if err := m.scale(t.Context(), 1); err != nil || time.Since(began) != 0 || m.size() != 1 {
 			t.Errorf("the scale-in: %v, %d replicas after %s", err, m.size(), time.Since(began))
 		}
-		m.setVersion(versionOf(1, never)) // new replicas never become ready
+		m.setVersion(versionOf(1, never))
 		grown := make(chan error)
 		go func() { grown <- m.scale(context.Background(), 3) }()
 		time.Sleep(time.Second)
@@ -516,7 +510,6 @@ func TestDrainHasALimit(t *testing.T) {
 		limit := time.Hour
 		s, m := newStage(t, func(o *replicaOptions) {
 			o.drainTimeout = func() time.Duration { return limit }
-			// The new version's settings do not apply to deliveries of the previous one.
 			o.switching = func() { limit = time.Minute }
 		})
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
@@ -531,7 +524,7 @@ func TestDrainHasALimit(t *testing.T) {
 			return stuck
 		}
 		stuck := stick()
-		limit = 3 * time.Second // as a reload would do
+		limit = 3 * time.Second
 		began := time.Now()
 		if err := m.deployAndRetire(t.Context(), versionOf(2, good)); err != nil {
 			t.Fatal(err)
@@ -676,7 +669,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		began = time.Now()
-		s.pause = 1050 * time.Millisecond // the second replica is ready while the first is not
+		s.pause = 1050 * time.Millisecond // the second replica becomes ready while the first is unready
 		if err := m.deployAndRetire(t.Context(), versionOf(2, wavering)); err != nil {
 			t.Fatal(err)
 		}
@@ -734,7 +727,7 @@ func TestNoSwitchToReplicasThatBecameUnready(t *testing.T) {
 	}
 }
 
-// The replicas ignore SIGTERM. An immediate shutdown kills them immediately.
+// The replicas ignore SIGTERM.
 func TestManyReplicasEndTogether(t *testing.T) {
 	const grace, many = 10 * time.Second, 20
 	for what, change := range map[string]func(ctx context.Context, m *replicaSet) error{
@@ -757,7 +750,7 @@ func TestManyReplicasEndTogether(t *testing.T) {
 				}
 				s.pause, s.grace = time.Second, grace
 				ctx, cancel := context.WithCancel(t.Context())
-				time.AfterFunc(many*time.Second-time.Second/2, cancel) // while the last replica is starting
+				time.AfterFunc(many*time.Second-time.Second/2, cancel)
 				began := time.Now()
 				time.AfterFunc(many*time.Second-time.Second/2+hurried, hurryNow)
 				if err := change(ctx, m); !errors.Is(err, context.Canceled) {

@@ -14,9 +14,9 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Restart restarts a process of the serving version and returns the name of its replacement. A replica drains once
-// its replacement is ready. A helper stops before its replacement starts, because it must not run twice. The replica
-// for quarantined messages starts again with the next such message.
+// Restart restarts a process of the serving version and returns its replacement's name. A replica drains once its
+// replacement is ready; a helper stops first, because it must not run twice. The replica for quarantined messages
+// starts with the next such message.
 func (a *App) Restart(ctx context.Context, name string) (now string, err error) {
 	if a.opts.stopping() {
 		return "", ErrStopped
@@ -38,8 +38,7 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 	return now, err
 }
 
-// RestartAll restarts all processes of the serving version, one after the other. If one does not become ready, its
-// predecessor still serves, and RestartAll returns with the number of restarted processes.
+// RestartAll restarts the serving version's processes one after the other, until the first error.
 func (a *App) RestartAll(ctx context.Context) (restarted int, err error) {
 	replicas, helpers := a.replicas.status()
 	for _, p := range slices.Concat(replicas, helpers) {

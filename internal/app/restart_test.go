@@ -20,8 +20,7 @@ import (
 
 func namesOf(s *replicaSet) []string { return replicaNames(s.now.Load().replicas) }
 
-// Every delivery reaches a running replica, other replicas are unaffected, and the previous replica drains. "web" also
-// selects a replica that an earlier restart renamed.
+// "web" also selects a replica that an earlier restart renamed.
 func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -97,7 +96,6 @@ func TestEveryShownReplicaNameIsAcceptedAfterADeployment(t *testing.T) {
 	})
 }
 
-// The name of a draining replica must not select another replica by position.
 func TestDrainingReplicaIsNotRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, m := newStage(t, nil)
@@ -195,7 +193,6 @@ func TestARestartThatFailsLeavesTheReplica(t *testing.T) {
 	})
 }
 
-// The replica stops between two messages, and the next message starts it again.
 func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, m := newStage(t, nil)
@@ -235,7 +232,7 @@ func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 	})
 }
 
-// After a crash, a replacement replica starts without the restart delay of a failing process.
+// A replacement replica starts without the restart delay of a failing process.
 func TestACrashInQuarantineDoesNotDelayTheNextMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, m := newStage(t, nil)
@@ -326,11 +323,9 @@ func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
 	})
 }
 
-// While previous versions drain, versions can be deployed, and replicas added, removed and restarted. Draining
-// processes are listed.
 func TestTheNextChangeNeedNotWaitForOldVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex // versions end concurrently
+		var mu sync.Mutex
 		var retired []int
 		s, m := newStage(t, func(o *replicaOptions) {
 			o.drainTimeout = func() time.Duration { return 24 * time.Hour }

@@ -12,13 +12,13 @@ import (
 // exitWait is how long a failed delivery waits for a process exit that would explain it.
 const exitWait = 250 * time.Millisecond
 
-// notReadyWait is how long messages wait for an unready app before receiving pauses. Returning a message would use up
-// a receive, and an app that a message crashed is usually ready again shortly.
+// notReadyWait limits how long messages wait for an unready app. Returning them would use up receives, and an app
+// that a message crashed is usually ready again shortly.
 const notReadyWait = 3 * time.Second
 
 const badAddress = "invalid address of the app"
 
-// Route delivers the messages of one queue, quarantined ones to a separate replica.
+// Route delivers one queue's messages, quarantined ones to a separate replica.
 type Route struct {
 	balancer   *balancer
 	detector   *detector
@@ -35,7 +35,7 @@ func (t *Route) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	})[0]
 }
 
-// DeliverBatch delivers several messages together, except quarantined ones, which are delivered alone.
+// DeliverBatch delivers quarantined messages alone and the others together.
 func (t *Route) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	quarantined := func(m *queue.Message) bool { return t.detector.isQuarantined(m.ID) }
 	return deliver.InParts(ms, t.fifo, quarantined, func(part []*queue.Message) []queue.Result {
@@ -43,7 +43,6 @@ func (t *Route) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.R
 	})
 }
 
-// A quarantined message must be the only one in ms.
 func (t *Route) deliver(ctx context.Context, ms []*queue.Message, post func(*deliver.Client) []queue.Result,
 ) []queue.Result {
 	if t.detector.isQuarantined(ms[0].ID) {
@@ -85,8 +84,7 @@ func unreached(n int, reason string, err error) []queue.Result {
 	return slices.Repeat([]queue.Result{{Outcome: queue.Unreached, Reason: reason, Err: err}}, n)
 }
 
-// Probe returns nil if any replica is ready. It sends no request, because the supervisor already checks each
-// replica's port.
+// Probe returns nil if any replica is ready. It sends no request, because the supervisor already checks each replica.
 func (t *Route) Probe(context.Context) error {
 	if open, _ := t.balancer.isOpen(); !open {
 		return errNoReplica
@@ -94,14 +92,13 @@ func (t *Route) Probe(context.Context) error {
 	return nil
 }
 
-// record adds the replica's state to the results, and records messages that did not crash it.
 func (t *Route) record(ctx context.Context, r *replica, ms []*queue.Message, results []queue.Result,
 	exited <-chan struct{}, alone bool) {
 	ended, waited := false, false
 	for i := range results {
 		result := &results[i]
 		if result.Unsent {
-			continue // shows nothing about the app
+			continue // reveals nothing about the app
 		}
 		result.Process = r.name()
 		if result.Outcome == queue.Failed && result.Status == 0 && ctx.Err() == nil {
@@ -110,7 +107,7 @@ func (t *Route) record(ctx context.Context, r *replica, ms []*queue.Message, res
 			}
 			if ended {
 				if alone {
-					t.quarantine.stop() // so that the next message does not wait for the restart delay
+					t.quarantine.stop() // the next message must not wait for the restart delay
 				}
 				result.Reason = "the app exited while processing this message: " + result.Reason
 				continue

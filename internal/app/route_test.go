@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// A message that is rejected before it is sent shows nothing about the app, so its delivery does not wait for an exit.
+// A message rejected before sending reveals nothing about the app, so its delivery does not wait for an exit.
 func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,7 +40,6 @@ func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// Replicas of later versions do not use the configured port.
 func TestProbeFollowsTheVersion(t *testing.T) {
 	t.Parallel()
 	b := newTestBalancer()
@@ -64,7 +63,6 @@ func TestProbeFollowsTheVersion(t *testing.T) {
 	}
 }
 
-// A batch goes to a single replica. If that replica exits, each message's result reports it.
 func TestRouteDeliversBatches(t *testing.T) {
 	t.Parallel()
 	b := newTestBalancer()

@@ -14,16 +14,15 @@ const (
 	lastGrowthPause  = 10 * time.Minute
 )
 
-// Scaler changes the number of replicas for package autoscale. Changes run in the background, because they wait until
-// new replicas are ready.
+// Scaler changes the number of replicas for package autoscale, in the background, because new replicas take time.
 type Scaler struct {
 	size, ready func() int
 	scale       func(ctx context.Context, n int) error
 	log         *slog.Logger
-	run         context.Context // if done, changes are canceled
+	run         context.Context
 
 	mu sync.Mutex
-	// wanted is the target of the change in progress, or 0.
+	// wanted is 0 if no change is in progress.
 	wanted int
 	// Scale-out is blocked until notBefore, which is pause after the last failure.
 	pause     time.Duration
@@ -31,7 +30,7 @@ type Scaler struct {
 	changes   sync.WaitGroup
 }
 
-// Size returns the number of ready replicas and the desired number.
+// Size returns the numbers of ready and desired replicas.
 func (s *Scaler) Size(context.Context) (current, desired int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,8 +41,7 @@ func (s *Scaler) Size(context.Context) (current, desired int, err error) {
 	return s.ready(), desired, nil
 }
 
-// SetSize starts changing the number of replicas to n, which is at least 1. After replicas failed to become ready, it
-// rejects scale-outs for a while.
+// SetSize starts changing the number of replicas to n, at least 1. After a failure, it rejects scale-outs for a while.
 func (s *Scaler) SetSize(_ context.Context, n int) error {
 	n = max(n, 1)
 	s.mu.Lock()
@@ -68,7 +66,6 @@ func (s *Scaler) SetSize(_ context.Context, n int) error {
 	return nil
 }
 
-// change repeats until the wanted number is reached. A failure blocks scale-outs for a while.
 func (s *Scaler) change() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +78,7 @@ func (s *Scaler) change() {
 			s.pause = 0
 			continue
 		}
-		// If a deployment canceled the change, the next measurement decides again.
+		// After a deployment canceled the change, the next measurement decides again.
 		if s.run.Err() == nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrStopped) {
 			s.pause = min(max(2*s.pause, firstGrowthPause), lastGrowthPause)
 			s.notBefore = time.Now().Add(s.pause)

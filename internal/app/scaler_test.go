@@ -79,7 +79,7 @@ func TestReplicasChangeInTheBackground(t *testing.T) {
 		wantSize(t, c, 3, 4)
 		time.Sleep(time.Minute)
 		wantSize(t, c, 4, 4)
-		set(0) // the minimum is 1
+		set(0)
 		time.Sleep(time.Minute)
 		wantSize(t, c, 1, 1)
 		if got := fmt.Sprint(f.changes); got != "[3 4 1]" || len(failures()) > 0 {
@@ -109,7 +109,7 @@ func TestReplicasThatDoNotComeUpAreTriedLater(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		f.err = nil
-		if err := c.SetSize(t.Context(), 1); err != nil { // scale-ins are not blocked
+		if err := c.SetSize(t.Context(), 1); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Second)
@@ -129,7 +129,7 @@ func TestScalingGivesWayToDeployments(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		wantSize(t, c, 1, 1) // being canceled by a deployment is not a failure
+		wantSize(t, c, 1, 1)
 		f.err = nil
 		if err := c.SetSize(t.Context(), 2); err != nil {
 			t.Errorf("after a deployment: %v", err)

@@ -6,8 +6,7 @@ import (
 	"tendril/api"
 )
 
-// SharedVersion identifies a version that is deployed to all instances of the environment. The zero value means that
-// the version is deployed to this instance only.
+// SharedVersion identifies a version deployed to all instances; the zero value is a version only of this one.
 type SharedVersion struct {
 	// Number and Name are the same on all instances.
 	Number int
@@ -15,7 +14,7 @@ type SharedVersion struct {
 	By     string
 }
 
-// DeployShared is [App.Deploy] for an archive that is deployed to all instances.
+// DeployShared is like [App.Deploy] for an archive deployed to all instances.
 func (a *App) DeployShared(ctx context.Context, archive string, shared SharedVersion) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
@@ -29,7 +28,7 @@ func (a *App) DeployShared(ctx context.Context, archive string, shared SharedVer
 	return a.deploy(ctx, a.replicas.current(), v)
 }
 
-// Examine returns why a folder or archive cannot be deployed, without running anything in it.
+// Examine reports why a folder or archive cannot be deployed, without running anything in it.
 func (a *App) Examine(path string) error {
 	v, err := a.importVersion(path, nil)
 	if err == nil {
@@ -38,8 +37,8 @@ func (a *App) Examine(path string) error {
 	return err
 }
 
-// SharedNumber returns the number of the serving version, or before the app starts, of the first one. It is 0 if the
-// version is not deployed to all instances.
+// SharedNumber returns the number of the serving version or, before the start, of the first; 0 if it is not deployed
+// to all instances.
 func (a *App) SharedNumber() int {
 	v := a.replicas.current()
 	if v.number == 0 {

@@ -16,7 +16,7 @@ import (
 
 const (
 	stepLimit = time.Hour
-	// Processes left behind by a step may hold its output open for outputWait.
+	// outputWait limits how long processes left behind by a step may hold its output open.
 	outputWait = 5 * time.Second
 	// stepLines is per second, and too high to have an effect.
 	stepLines = 1_000_000
@@ -26,14 +26,13 @@ const beforeStart, afterStart = false, true
 
 type stepRunner struct {
 	opts   *Options
-	begins func(step string) // called before each step
-	legacy *legacyPlatform   // may be nil
+	begins func(step string)
+	legacy *legacyPlatform
 
 	mu       sync.Mutex
-	commands *supervisor.Runner // nil before the first step
+	commands *supervisor.Runner
 }
 
-// run stops at the first failure. The error is a [*stepError].
 func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	if v.bundle == nil || len(v.command) > 0 {
 		return nil
@@ -71,7 +70,6 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	return nil
 }
 
-// runOne returns an error for a failed step unless the step ignores errors.
 func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) error {
 	s.logStarted(string(step.Phase), step.Name, step.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
@@ -105,7 +103,6 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 		step.Name, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
 }
 
-// logStarted omits file if the step is named after it.
 func (s *stepRunner) logStarted(phase, name, file string) {
 	attrs := []any{"phase", phase, "step", name}
 	if file != name {
@@ -126,7 +123,6 @@ func (s *stepRunner) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// runCommand skips the command if the step's test fails.
 func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.Step, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {
@@ -164,8 +160,8 @@ func withVariables(env, own []string) []string {
 	return env
 }
 
-// runStep runs the command as the leader of a process group. When ctx is done, the group gets SIGTERM, and SIGKILL
-// after the grace period. Processes that the command leaves behind run until [stepRunner.endLeftBehind].
+// When ctx is done, runStep sends SIGTERM to the command's process group, and SIGKILL after the grace period.
+// Processes left behind run until [stepRunner.endLeftBehind].
 func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {
@@ -205,7 +201,6 @@ func (s *stepRunner) runner() (*supervisor.Runner, error) {
 	return s.commands, nil
 }
 
-// endLeftBehind stops the processes that steps of owned versions left behind.
 func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	s.mu.Lock()
 	runner := s.commands
@@ -215,7 +210,6 @@ func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	}
 }
 
-// The caller must ensure that no step is running.
 func (s *stepRunner) stop() {
 	s.endLeftBehind(func(int) bool { return true })
 	s.mu.Lock()

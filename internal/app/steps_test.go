@@ -19,7 +19,6 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// stepGroup is a command run by runStep that leaves a process behind.
 type stepGroup struct {
 	runner *stepRunner
 	err    chan error
@@ -120,7 +119,7 @@ func TestStepsRunInTwoParts(t *testing.T) {
 	}
 }
 
-// Processes that a command leaves behind run until shutdown. The command does not wait for them to close its output.
+// The command does not wait for processes left behind to close its output.
 func TestGroupMayLeaveSomethingBehind(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"exit 0", "sleep 5 & exit 0", "exit 7"} {
@@ -148,7 +147,6 @@ func TestGroupGetsTERM(t *testing.T) {
 	}
 }
 
-// The shell exits immediately on SIGTERM.
 func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 	t.Parallel()
 	const child = `trap 'sleep 0.2; echo cleaned up; exit' TERM; echo ready; while :; do sleep 0.01; done`
@@ -172,7 +170,6 @@ func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 	}
 }
 
-// The grace period ends immediately if hurry is done.
 func TestGroupThatDoesNotListenIsKilled(t *testing.T) {
 	t.Parallel()
 	hurried, hurry := context.WithCancel(t.Context())
@@ -191,8 +188,7 @@ func TestGroupThatDoesNotListenIsKilled(t *testing.T) {
 	}
 }
 
-// Processes of other versions keep running. A process gets SIGTERM first even if it has left the process group and
-// changed its environment.
+// A process gets SIGTERM first even if it has left the process group and changed its environment.
 func TestProcessesLeftByAFailedVersionAreStopped(t *testing.T) {
 	t.Parallel()
 	s := newSteps(context.Background(), time.Minute)

@@ -19,24 +19,21 @@ import (
 )
 
 type version struct {
-	number int
-	// bundle may be nil. command is empty if the bundle's Procfile defines it.
+	number  int
 	bundle  *bundle.Bundle
 	command []string
 	origin  origin
-	// files are the folder's files after the steps ran; read are those that the version was read from.
+	// files is the folder's state after the steps ran. read is its state when the version was read.
 	files, read map[string]string
-	// copied are the source folder's files when they were copied, or nil.
+	// copied is the source folder's state when it was copied, or nil.
 	copied map[string]string
-	// facts is the number under which the get-config values are stored: the number of the version for which the
-	// processes were started.
+	// facts is the number of the version whose get-config values the processes use.
 	facts      int
 	configOnly bool
-	// unpacked means that the folder was created for this deployment.
-	unpacked bool
-	restart  bool
-	change   config.Change
-	shared   SharedVersion
+	unpacked   bool
+	restart    bool
+	change     config.Change
+	shared     SharedVersion
 }
 
 func (v version) String() string {
@@ -58,7 +55,6 @@ func (v version) dir() string {
 	return v.bundle.Dir
 }
 
-// recordFiles records the files after the steps ran, for [version.changedFiles].
 func (v *version) recordFiles() {
 	if v.bundle == nil {
 		return
@@ -68,7 +64,7 @@ func (v *version) recordFiles() {
 	maps.Copy(v.files, v.read)
 }
 
-// changedFiles compares the files with the state that [version.recordFiles] stored, or the source folder with its copy. It ignores cron.yaml and tendril.yaml, which are reloaded without a new version.
+// changedFiles ignores cron.yaml and tendril.yaml, which are reloaded without a new version.
 func (v version) changedFiles() (changed []string) {
 	dir, before := v.dir(), v.files
 	if v.copied != nil {
@@ -114,13 +110,13 @@ func writtenFolders() []string {
 	return []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
 }
 
-// fileStamps returns up to maxFolderFiles files by slash-separated path. It skips folders that apps and builds write to.
+// fileStamps skips folders that apps and builds write to. The paths are slash-separated.
 func fileStamps(dir string) map[string]string {
 	written := writtenFolders()
 	files := map[string]string{}
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // deleted meanwhile, or unreadable
+		case err != nil:
 		case d.IsDir() && slices.Contains(written, d.Name()):
 			return fs.SkipDir
 		case d.Type().IsRegular():
@@ -139,9 +135,9 @@ func fileStamps(dir string) map[string]string {
 
 const versionFile = "app.version"
 
-// versionNumbers are unique across restarts if they are stored in a file.
+// versionNumbers are unique across restarts if stored in a file.
 type versionNumbers struct {
-	path string // "" if not stored
+	path string
 	log  *slog.Logger
 	last int
 }

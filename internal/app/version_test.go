@@ -10,7 +10,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Files written by a version's steps do not count as changes, but files edited after the version was read do.
 func TestChangesOfAVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -53,7 +52,6 @@ func TestChangesOfAVersion(t *testing.T) {
 	}
 }
 
-// The file may be unreadable or a symbolic link.
 func TestVersionNumbersAreNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

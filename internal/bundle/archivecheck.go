@@ -19,11 +19,10 @@ import (
 )
 
 const (
-	// bytesPerEntry limits the size of the list of entries, because the count in the header may be wrong. If the names
-	// are longer than average, an archive may have fewer entries.
+	// bytesPerEntry limits the size of the list of entries, because the count in the header may be wrong.
 	bytesPerEntry = 320
 	maxElement    = 255 // bytes of a path element, the limit of file systems
-	maxShown      = 10  // problems reported for an archive
+	maxShown      = 10  // problems reported
 )
 
 type entryKind int
@@ -76,7 +75,6 @@ func (u *unpacking) check(file *os.File) error {
 	return nil
 }
 
-// listing limits how many bytes are read until the list of entries is complete.
 type listing struct {
 	from  io.ReaderAt
 	left  int64
@@ -129,7 +127,6 @@ func (u *unpacking) admit(f *zip.File, names *names) (e entry, ok bool) {
 	return e, true
 }
 
-// harmful returns "" for a name that is safe to unpack.
 func harmful(name string, depth int) (text, hint string) {
 	const relative = "zip the bundle from inside its folder, so that all names are relative to it"
 	switch {
@@ -170,7 +167,7 @@ type names struct {
 type place struct {
 	path string
 	kind entryKind
-	// named means that the archive has an entry for the path itself, not only for paths below it.
+	// named means that the archive has an entry for the path itself.
 	named bool
 }
 
@@ -203,7 +200,7 @@ func (n *names) add(name string, kind entryKind) string {
 	return ""
 }
 
-// fold maps names that case-insensitive file systems treat as one to the same text.
+// fold maps names that case-insensitive file systems consider equal to the same text.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -245,8 +242,8 @@ func (u *unpacking) refuseOverlap() {
 
 const maxLink = 4096
 
-// link creates the links after all other entries. A link may pass through other links, so its text alone does not show
-// whether it leaves the folder; therefore each link is also resolved within root.
+// link creates the links after all other entries. Links may lead through other links, so each is also resolved within
+// root.
 func (u *unpacking) link(root *os.Root) error {
 	for _, e := range u.entries {
 		if e.kind != linkEntry {
@@ -281,7 +278,6 @@ func (u *unpacking) link(root *os.Root) error {
 	return nil
 }
 
-// target rejects absolute targets and those outside the folder.
 func (u *unpacking) target(e entry) (string, error) {
 	from, err := e.file.Open()
 	if err != nil {
@@ -309,8 +305,8 @@ func (u *unpacking) target(e entry) (string, error) {
 
 const maxFixed = 1 << 20
 
-// fixHooks prepares hooks from Windows archives, as on Elastic Beanstalk: scripts with a shebang line and ELF programs
-// become executable, and CR LF in scripts becomes LF. It skips hooks larger than 1 MiB.
+// fixHooks prepares hooks from Windows archives, as Elastic Beanstalk does: scripts with a shebang line and ELF
+// programs become executable, and scripts get LF line breaks.
 func (u *unpacking) fixHooks(root *os.Root) error {
 	for i := range u.entries {
 		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {
@@ -387,11 +383,11 @@ func (u *unpacking) damaged(e entry, err error) error {
 // limits are enforced while unpacking, regardless of an archive's headers.
 type limits struct {
 	archive   int64 // bytes
-	entries   int   // files, folders and links
+	entries   int
 	bytes     int64 // of all files
 	fileBytes int64 // of one file
 	ratio     int64 // unpacked bytes per archive byte, beyond the first 16 MiB
-	depth     int   // levels of folders
+	depth     int
 }
 
 // usualLimits has Elastic Beanstalk's limit for the archive.

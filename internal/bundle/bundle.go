@@ -11,7 +11,7 @@ import (
 
 const cronName = "cron.yaml"
 
-// MainProcess is the name of the process that listens on PORT and receives the messages.
+// MainProcess is the process that listens on PORT and receives the messages.
 const MainProcess = "web"
 
 // Bundle describes a source bundle, without the app's own files.
@@ -20,33 +20,25 @@ type Bundle struct {
 	Dir string
 	// Called replaces the folder's name in [Bundle.Name]; may be "". Open does not set it.
 	Called string
-	// Archive is the absolute path of the archive that was unpacked to Dir, or "". Open does not set it.
+	// Archive is the absolute path of the unpacked archive, or "". Open does not set it.
 	Archive string
-	// Processes are the lines of the Procfile: web first, then the others in file order.
-	Processes []Process
-	// Build commands run to completion before the app starts.
-	Build []Process
-	// Default is how an Elastic Beanstalk platform would start the app without a Procfile; may be nil.
-	Default *Default
-	Cron    string
-	// ContainerCommands are sorted by file, then by name.
+	// Processes are the Procfile's lines: web first, then the others in file order.
+	Processes         []Process
+	Build             []Process
+	Default           *Default
+	Cron              string
 	ContainerCommands []Command
-	// Machine changes are applied on request only.
-	Machine Machine
-	// Settings are ordered from weakest to strongest: the last setting of an option applies. Unless it is Computed, an
-	// empty value unsets the option.
+	Machine           Machine
+	// Settings are ordered from weakest to strongest. An empty value unsets the option, unless it is Computed.
 	Settings []Setting
-	// Resources are CloudFormation resources. Tendril creates none of them, except alarms on request.
-	Resources []Resource
-	Manifest  Manifest
-	// Links are the environment variables that refer to other environments.
-	Links []Link
-	Hooks []Hook
-	// ConfigHooks run when only settings change.
+	// Resources are CloudFormation resources. Tendril creates only alarms, and only on request.
+	Resources   []Resource
+	Manifest    Manifest
+	Links       []Link
+	Hooks       []Hook
 	ConfigHooks []Hook
-	// Warnings do not prevent a deployment.
-	Warnings []Problem
-	// Unsupported lists the parts that Elastic Beanstalk uses and tendril ignores, sorted by file and line.
+	Warnings    []Problem
+	// Unsupported is sorted by file and line.
 	Unsupported []Finding
 	// Advice explains why no app was found; may be "".
 	Advice string
@@ -54,14 +46,13 @@ type Bundle struct {
 
 // Process is one line of a Procfile or a Buildfile.
 type Process struct {
-	Name    string // 1 to 64 letters, digits, "_" and "-", unique in its file
+	Name    string // 1 to 64 letters, digits, "_" and "-"; unique in its file
 	Command string // for a shell; never empty
 	Line    int    // from 1; 0 if the command is not from a file
 }
 
-// Name returns the environment's name: the one in env.yaml, otherwise Called, otherwise the folder's. Characters other
-// than letters, digits, "_" and "-" are replaced with "-", and the result is truncated to 64 characters. It is "" if
-// nothing remains, as for "/".
+// Name returns the environment's name: the one in env.yaml, otherwise Called, otherwise the folder's. Characters
+// other than letters, digits, "_" and "-" become "-", and names are truncated to 64 characters; may be "".
 func (b *Bundle) Name() string {
 	name := cmp.Or(b.Manifest.Name, b.Called, filepath.Base(b.Dir))
 	clean := dashed(name, "")
@@ -77,23 +68,22 @@ func dashed(name, also string) string {
 	}, name)
 }
 
-// Default is how an Elastic Beanstalk platform starts the app of a bundle without a Procfile.
+// Default is how an Elastic Beanstalk platform starts an app without a Procfile.
 type Default struct {
-	Platform string    // "Node.js", "Python", "Go", "Java" or "Ruby"
-	File     string    // identifies the platform; relative to the bundle's folder, with slashes
-	Process  Process   // named web, with Line 0
-	Build    []Process // before the app starts, with Line 0
+	Platform string // "Node.js", "Python", "Go", "Java" or "Ruby"
+	File     string // identifies the platform; slash-separated, relative to Dir
+	Process  Process
+	Build    []Process
 }
 
 // Setting is an option setting of the bundle.
 type Setting struct {
 	Namespace, Option string
-	// Value is the text as written, regardless of its YAML type; a map or list is JSON. It may be secret, so print
-	// Shown instead.
+	// Value is the text as written; a map or list is JSON. It may be secret, so print Shown instead.
 	Value    string
-	Computed bool   // CloudFormation computes the value, and Value is ""
+	Computed bool   // CloudFormation computes the value; Value is ""
 	File     string // starts with the path passed to Open
-	Line     int    // from 1
+	Line     int
 }
 
 // TypeAlarm is the type of a CloudWatch alarm.
@@ -103,23 +93,23 @@ const TypeAlarm = "AWS::CloudWatch::Alarm"
 type Resource struct {
 	Name       string         // need not be unique
 	Type       string         // such as [TypeAlarm]; may be ""
-	Properties *yamlfile.Node // may contain CloudFormation functions; may be nil
-	File       string         // starts with the path passed to Open
-	Line       int            // from 1
+	Properties *yamlfile.Node // may be nil
+	File       string
+	Line       int
 }
 
-// Manifest is the environment's description from env.yaml. It is zero if the file does not exist.
+// Manifest describes the environment in env.yaml; zero without the file.
 type Manifest struct {
-	Name     string // without the "+" that stands for a group; may be ""
-	NameLine int    // from 1; 0 if there is no name
+	Name     string // without a trailing "+"; may be ""
+	NameLine int    // 0 if there is no name
 }
 
 // Link is an environment variable that refers to another environment.
 type Link struct {
 	Variable    string
-	Environment string // without the "+" that stands for a group; a worker's link provides its queue
-	File        string // starts with the path passed to Open
-	Line        int    // from 1
+	Environment string // without a trailing "+"
+	File        string
+	Line        int
 }
 
 // Stage is a point in a deployment at which hooks run.
@@ -127,19 +117,18 @@ type Stage string
 
 const (
 	stagePrebuild   Stage = "prebuild"   // before the Buildfile's commands
-	stagePredeploy  Stage = "predeploy"  // after them, before the app starts
-	stagePostdeploy Stage = "postdeploy" // once the app has started
+	stagePredeploy  Stage = "predeploy"  // before the app starts
+	stagePostdeploy Stage = "postdeploy" // after the app has started
 )
 
 // Hook is a program in the bundle that runs during a deployment.
 type Hook struct {
 	Stage Stage
-	File  string // relative to the bundle's folder, with slashes: ".platform/hooks/prebuild/10-migrate.sh"
-	// Interpreter runs a file without execute permission or without a shebang line; may be empty.
+	File  string // slash-separated, relative to Dir
+	// Interpreter runs a file without execute permission or shebang line; may be empty.
 	Interpreter []string
 }
 
-// invalidError holds all problems with a bundle; it is never empty.
 type invalidError struct {
 	Problems []Problem
 }
@@ -152,8 +141,8 @@ type Problem = yamlfile.Problem
 
 // Finding is a part of the bundle that Elastic Beanstalk uses but tendril ignores.
 type Finding struct {
-	File string // relative to the bundle's folder, with slashes
-	Line int    // from 1; 0 means the whole file
+	File string // slash-separated, relative to Dir
+	Line int    // 0 means the whole file
 	What string // why it has no effect, and an alternative
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// folder writes files to a new folder. A name that ends in a slash is an empty folder.
+// A name that ends in a slash is an empty folder.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

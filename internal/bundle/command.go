@@ -12,35 +12,33 @@ import (
 
 const maxCommands = 200
 
-// Command is an entry of the section container_commands or commands. Exactly one of Argv and Shell is set. Source:
-// AWS Elastic Beanstalk Developer Guide, "Customizing software on Linux servers".
+// Command is an entry of container_commands or commands. Exactly one of Argv and Shell is set. Source: AWS Elastic
+// Beanstalk Developer Guide, "Customizing software on Linux servers".
 type Command struct {
 	Name  string
 	Argv  []string
 	Shell string
-	// Dir is an absolute path, a path relative to the default directory, or a path that starts with "~"; "" means the
-	// default directory.
+	// Dir may be relative to the default directory, or start with "~"; "" is the default directory.
 	Dir string
 	CommandRules
-	// File is relative to the bundle's folder, with slashes. Line counts from 1.
 	File string
 	Line int
 }
 
 // CommandRules determine how a command is run.
 type CommandRules struct {
-	// Env contains variables as NAME=VALUE. For a container command they are added to the environment; for a machine
-	// command they replace it.
+	// Env contains NAME=VALUE. A container command adds it to the environment; a machine command replaces the
+	// environment.
 	Env []string
-	// Test is a command line that must exit with status 0 for the command to run; may be "".
+	// Test must succeed for the command to run; may be "".
 	Test string
-	// LeaderOnly commands run on one instance of a fleet for each version. Elastic Beanstalk then ignores the test,
-	// so Test is "".
+	// LeaderOnly commands run on one instance for each version. Elastic Beanstalk then ignores the test, so Test is
+	// "".
 	LeaderOnly   bool
 	IgnoreErrors bool
 }
 
-// Text returns the command with its conditions, on one line. A command that contains a password is hidden.
+// Text returns the command with its conditions, on one line, and hides passwords.
 func (c *Command) Text() string {
 	text := shown("", strings.ReplaceAll(cmp.Or(c.Shell, strings.Join(c.Argv, " ")), "\n", "; "))
 	if c.LeaderOnly {
@@ -55,7 +53,7 @@ func (c *Command) Text() string {
 	return text
 }
 
-// FolderOf returns the command's working directory. usual is the default; if it is absolute, so is the result.
+// FolderOf returns the command's working directory; usual is the default.
 func (c *Command) FolderOf(usual string) string {
 	below, isHome := strings.CutPrefix(c.Dir, "~")
 	switch {
@@ -110,7 +108,7 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 	}
 
 	known := keys{
-		"waitAfterCompletion": nil, // for Windows only
+		"waitAfterCompletion": nil, // only on Windows
 		"command":             func(v yamlfile.Pair) { c.Argv, c.Shell = e.program(v) },
 		"env":                 into(&c.Env, e.variables),
 		"cwd":                 into(&c.Dir, e.text),
@@ -139,9 +137,8 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 }
 
 type entryReader struct {
-	document      *document
-	section, name string
-	// computed means that CloudFormation computes part of the entry.
+	document          *document
+	section, name     string
 	refused, computed bool
 }
 
@@ -155,7 +152,7 @@ func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 		what)
 }
 
-// unknown reports a key without effect, and rejects a misspelled one.
+// unknown rejects misspelled keys and reports others as ignored.
 func (e *entryReader) unknown(p yamlfile.Pair, known keys) {
 	for name, read := range known {
 		if read != nil && plainName(name) == plainName(p.Key) {
@@ -167,7 +164,6 @@ func (e *entryReader) unknown(p yamlfile.Pair, known keys) {
 		yamlfile.Printable(e.name))
 }
 
-// isComputed reports whether CloudFormation computes n. If so, it omits the entry.
 func (e *entryReader) isComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
 	if !fromCloudFormation(n) {
 		return false
@@ -208,7 +204,6 @@ func (e *entryReader) flag(p yamlfile.Pair) bool {
 	return false
 }
 
-// list treats a single text as a list with one item.
 func (e *entryReader) list(p yamlfile.Pair) (texts []string) {
 	if p.Value.Kind != yamlfile.Sequence {
 		if text := e.text(p); text != "" {
@@ -259,7 +254,6 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 	return env
 }
 
-// value keeps leading and trailing blanks.
 func (e *entryReader) value(p yamlfile.Pair) string {
 	e.text(p)
 	if p.Value.Kind == yamlfile.Scalar {

@@ -18,8 +18,7 @@ const (
 
 func notCopied() []string { return []string{".git", ".hg", ".svn"} }
 
-// walkCopied calls add for everything that copies of a folder contain, starting with the folder itself. It skips
-// version control folders and the data directory.
+// walkCopied skips version control folders and the data directory.
 func walkCopied(folder, dataDir string, add func(path, relative string, info fs.FileInfo) error) error {
 	from, err := filepath.EvalSymlinks(folder) // may be a link to a release
 	if err != nil {
@@ -60,9 +59,9 @@ type copiedFolder struct {
 	info fs.FileInfo
 }
 
-// copyFolder copies a folder to dir, completely or not at all. It preserves permissions, times, links and, if run as
-// root, owners, but makes all folders writable for their owner. It skips version control folders, the data directory
-// and special files. Files share blocks with the originals if possible, but are never hard links.
+// copyFolder copies a folder completely or not at all. It preserves permissions, times, links and, if run as root,
+// owners, but makes all folders writable for their owner. Files share blocks with the originals if possible, but are
+// never hard links.
 func copyFolder(folder, dir, dataDir string) error {
 	err := makeWhole(dir, "copying", func(staging string) error {
 		f := &folderCopy{to: staging}
@@ -109,7 +108,7 @@ func (f *folderCopy) add(path, relative string, info fs.FileInfo) (err error) {
 		}
 		err = copyFile(path, to, info)
 	default:
-		return nil // sockets, pipes and devices
+		return nil
 	}
 
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && err == nil && os.Geteuid() == 0 {

@@ -13,8 +13,6 @@ import (
 	"time"
 )
 
-// The copy has the same contents, permissions, times and links, without the files that a version does not need. Later
-// changes to the original do not affect it.
 func TestAFolderIsCopiedAsItIs(t *testing.T) {
 	t.Parallel()
 	source := folder(t, map[string]string{"shop/app.py": "one", "shop/node_modules/x/index.js": "x", "shop/.git/HEAD": "ref",
@@ -71,7 +69,6 @@ func TestAFolderNamedLikeVersionControlIsPacked(t *testing.T) {
 	}
 }
 
-// A partial copy is removed.
 func TestALargeFolderIsNotCopied(t *testing.T) {
 	t.Parallel()
 	source, data := folder(t, map[string]string{"shop/large": ""}), t.TempDir()

@@ -11,7 +11,6 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// detectDefault determines how an Elastic Beanstalk platform would start the app.
 func (r *reader) detectDefault() {
 	if r.has("Dockerfile") || r.has("docker-compose.yml") || r.has("Dockerrun.aws.json") {
 		r.bundle.Advice = "it is built for Docker: specify how to start the app without a container"
@@ -48,7 +47,6 @@ func (r *reader) goApp() *Default {
 	return nil
 }
 
-// nodeApp prefers npm start if package.json defines a start script, then app.js, then server.js.
 func (r *reader) nodeApp() *Default {
 	if r.has("package.json") {
 		if manifest := r.packageJSON(); manifest.Scripts["start"] != "" || r.has("server.js") && !r.has("app.js") {
@@ -63,7 +61,6 @@ func (r *reader) nodeApp() *Default {
 	return nil
 }
 
-// pythonApp runs gunicorn with the module application unless WSGIPath is set.
 func (r *reader) pythonApp() *Default {
 	option := func(name, otherwise string) string {
 		if s, ok := r.bundle.Setting(namespacePython, name); ok && s.Value != "" {
@@ -126,7 +123,6 @@ func (r *reader) rubyApp() *Default {
 	return &Default{Platform: "Ruby", File: "config.ru", Process: web("bundle exec puma --bind tcp://127.0.0.1:$PORT")}
 }
 
-// wrapped returns advice if the app is in a subfolder.
 func (r *reader) wrapped() string {
 	visible := slices.DeleteFunc(slices.Clone(r.entries), func(e fs.DirEntry) bool {
 		return strings.HasPrefix(e.Name(), ".")
@@ -154,7 +150,6 @@ func (r *reader) refusePythonNumbers() {
 	}
 }
 
-// reportPythonSettings reports settings without effect, such as those of an app with a Procfile.
 func (r *reader) reportPythonSettings() {
 	for _, s := range r.bundle.InForce() {
 		if s.Namespace != namespacePython || s.Computed {

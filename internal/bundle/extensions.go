@@ -55,7 +55,7 @@ func (r *reader) extensionsFolder(name string) {
 }
 
 func (r *reader) hasConfiguration(folder string) bool {
-	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(folder))) // a missing folder is empty
+	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(folder)))
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return path.Ext(e.Name()) == ".config" })
 }
 
@@ -145,7 +145,6 @@ func (d *document) section(p yamlfile.Pair) {
 	}
 }
 
-// sections lists the known sections. why explains why a section may have no effect.
 var sections = []struct{ name, why string }{
 	{"option_settings", ""},
 	{"packages", "packages are not installed: install them on this machine, or in a script in .platform/hooks/prebuild" +
@@ -178,7 +177,6 @@ func section(name string) string {
 	return ""
 }
 
-// meant finds the section for a misspelled name. It ignores case, separators and plural.
 func meant(name string) string {
 	for _, s := range sections {
 		if plainName(s.name) == plainName(name) && s.why != noStack {

@@ -50,7 +50,6 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-// lay writes the archive's files. The comment contains the instructions.
 func lay(t *testing.T, a *txtar.Archive) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "app")

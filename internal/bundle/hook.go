@@ -51,7 +51,7 @@ func (r *reader) reportInPlatform() error {
 
 // reportStrayStages reports misspelled stage names, such as "pre-build", whose hooks would not run.
 func (r *reader) reportStrayStages(below string) {
-	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(below))) // a missing folder has no hooks
+	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(below)))
 	for _, e := range entries {
 		if !slices.Contains(stages(), Stage(e.Name())) && !strings.HasPrefix(e.Name(), ".") {
 			r.notUsed(path.Join(below, e.Name()), "not a stage: put hooks in prebuild, predeploy or postdeploy")

@@ -11,19 +11,19 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// LegacyEvent is an event of platforms before Amazon Linux 2. The platform runs the hooks in the event's folder.
+// LegacyEvent is an event of platforms before Amazon Linux 2, which run the hooks in its folder.
 type LegacyEvent string
 
 // The legacy events, each named after its folder.
 const (
-	AppDeploy        LegacyEvent = "appdeploy"        // a version is deployed
-	ConfigDeploy     LegacyEvent = "configdeploy"     // only settings change
-	RestartAppServer LegacyEvent = "restartappserver" // the running version is restarted
+	AppDeploy        LegacyEvent = "appdeploy"
+	ConfigDeploy     LegacyEvent = "configdeploy"
+	RestartAppServer LegacyEvent = "restartappserver"
 )
 
-// LegacyHooks returns the steps of an event in name order: before holds the hooks in EVENT/pre, and after those in
-// EVENT/enact and EVENT/post. They run in dir. Files that are not executable or end in ".bak" are skipped. The error
-// wraps a [*trust.Error] if another user can change the programs.
+// LegacyHooks returns an event's steps in name order: before is from EVENT/pre, and after from EVENT/enact and
+// EVENT/post. They run in dir. Files that are not executable or end in ".bak" are skipped. The error wraps a
+// [*trust.Error] if another user can change the programs.
 func LegacyHooks(folder string, event LegacyEvent, dir string) (before, after []Step, err error) {
 	for _, stage := range []string{"pre", "enact", "post"} {
 		steps, err := legacyStage(filepath.Join(folder, string(event), stage), Phase(string(event)+" "+stage), dir)

@@ -20,15 +20,12 @@ import (
 // Machine contains the sections of .ebextensions that change the machine. On AWS, cfn-init applies them. Source: AWS
 // Elastic Beanstalk Developer Guide, "Customizing software on Linux servers".
 type Machine struct {
-	// Configs are the configuration files in name order.
-	Configs []MachineConfig
-	// Sections lists all sections, for the report if they are not applied.
+	Configs  []MachineConfig
 	Sections []Finding
 	// NotUsed lists parts that have no effect even if the sections are applied.
 	NotUsed []Finding
 	// Content is a hash of the sections, independent of their positions; may be "".
-	Content string
-	// Problems matter only if the sections are applied; see [Machine.Err].
+	Content  string
 	Problems []Problem
 }
 
@@ -40,20 +37,19 @@ func (m *Machine) Err() error {
 	return &invalidError{Problems: m.Problems}
 }
 
-// MachineConfig contains the sections of one file. They are applied in field order, as by cfn-init.
+// MachineConfig contains one file's sections, in the order in which cfn-init applies them.
 type MachineConfig struct {
-	Packages []Package // by manager: rpm, yum and apt, rubygems, python
+	Packages []Package
 	Groups   []Group
 	Users    []User
 	Sources  []Source
-	Files    []MachineFile // by path
-	Commands []Command     // by name
+	Files    []MachineFile
+	Commands []Command
 	Services []Service
 }
 
 // Place is a position in a configuration file.
 type Place struct {
-	// File is relative to the bundle's folder, with slashes. Line counts from 1.
 	File string
 	Line int
 }
@@ -64,8 +60,8 @@ type Package struct {
 	// Manager is "rpm", "yum", "apt", "rubygems" or "python".
 	Manager string
 	Name    string
-	// Versions are version numbers or, for rpm, URLs or file paths. Without any, the newest version is installed
-	// unless one already is.
+	// Versions are version numbers or, for rpm, URLs or file paths. If empty, the newest version is installed unless
+	// one already is.
 	Versions []string
 }
 
@@ -96,13 +92,12 @@ type Source struct {
 type MachineFile struct {
 	Place
 	Path string // absolute
-	// Source is a URL (https, or http on this machine) or a file path; "" if Content is set. The Content of a link is
-	// its target.
+	// Source is a URL (https, or http on this machine) or a file path; "" if Content is set. A link's Content is its
+	// target.
 	Source, Content string
 	IsLink          bool
-	// Mode is the mode of the file or of the link's target, if HasMode is true.
-	Mode    fs.FileMode
-	HasMode bool
+	Mode            fs.FileMode
+	HasMode         bool
 	// Owner and Group are names or IDs; "" keeps the current ones, or means root for a new file.
 	Owner, Group string
 }
@@ -113,10 +108,10 @@ type Service struct {
 	Name string
 	// IsSystemd is false for a sysvinit script.
 	IsSystemd bool
-	// Enabled is the desired state at boot, Running the desired current state; nil leaves it unchanged.
+	// Enabled is the desired state at boot, Running the current one; nil leaves it unchanged.
 	Enabled, Running *bool
-	// RestartFor lists the steps that cause a restart of the service if they change something: "files /path",
-	// "sources /folder", "commands NAME" and "packages MANAGER NAME".
+	// A change by one of these steps restarts the service: "files /path", "sources /folder", "commands NAME",
+	// "packages MANAGER NAME".
 	RestartFor []string
 }
 
@@ -139,7 +134,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 		named.section(p)
 		text, err := valueOf(p.Value)
 		if err != nil {
-			text = string(data) // hash the whole file that contains the section
+			text = string(data)
 		}
 
 		fmt.Fprintf(content, "%q %q\n", p.Key, text)
@@ -166,7 +161,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	m.Problems, m.NotUsed = append(m.Problems, d.problems...), append(m.NotUsed, d.findings...)
 }
 
-// packageManagers is read-only and in installation order.
+// in installation order
 var packageManagers = []string{"rpm", "yum", "apt", "rubygems", "python"}
 
 func (d *document) packages(section yamlfile.Pair) (all []Package) {
@@ -318,7 +313,7 @@ func readEntries[T any](d *document, section string, of yamlfile.Pair, read func
 	return all
 }
 
-// keys are the keys of an entry, each with the function that reads it. Keys without a function are ignored.
+// keys maps an entry's keys to the functions that read them. Keys without a function are ignored.
 type keys map[string]func(yamlfile.Pair)
 
 func into[T any](field *T, read func(yamlfile.Pair) T) func(yamlfile.Pair) {
@@ -418,7 +413,6 @@ func (e *entryReader) content(p yamlfile.Pair) string {
 
 var modePattern = regexp.MustCompile(`^[0-7]{3,6}$`)
 
-// mode treats a mode that starts with 120 as that of a symbolic link.
 func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink bool) {
 	text := e.text(p)
 	if !modePattern.MatchString(text) {

@@ -14,8 +14,8 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// Open reads the bundle in the folder dir. The error is an [*invalidError] if a file is invalid, and wraps
-// [fs.ErrNotExist] if the folder does not exist. A bundle needs no Procfile.
+// Open reads the bundle in a folder; a Procfile is optional. The error is an [*invalidError] if a file is invalid,
+// and wraps [fs.ErrNotExist] if the folder does not exist.
 func Open(dir string) (*Bundle, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -132,7 +132,7 @@ func (r *reader) read() error {
 }
 
 // Trusted returns a [*trust.Error] if other users can change the programs in the folder, or in the archive or folder
-// that it is a copy of. It does not check the app's own code.
+// it is a copy of. It does not check the app's own code.
 func (b *Bundle) Trusted() error {
 	info, err := os.Stat(b.Archive)
 	if err == nil && !info.IsDir() {

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Pack writes a folder as a zip archive, with permissions and links. Like a deployment of a folder, it skips version
-// control folders, the data directory and special files.
+// Pack writes a folder as a zip archive, with permissions and links, but without version control folders, the data
+// directory and special files.
 func Pack(w io.Writer, folder, dataDir string) error {
 	z := zip.NewWriter(w)
 	err := walkCopied(folder, dataDir, func(path, relative string, info fs.FileInfo) error {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// WithDefault returns a copy of the bundle in which Default replaces the Procfile and, if there is no Buildfile, the
-// build commands. If Default is nil, it returns b.
+// WithDefault returns a copy that starts the app as Default does, keeping a Buildfile's commands. Without Default, it
+// returns b.
 func (b *Bundle) WithDefault() *Bundle {
 	if b.Default == nil {
 		return b
@@ -25,38 +25,32 @@ func (b *Bundle) WithDefault() *Bundle {
 // Phase is a part of a deployment.
 type Phase string
 
-// The phases, in order. Three of them are hook stages.
+// The phases, in order.
 const (
 	phasePrebuild         = Phase(stagePrebuild)
 	phaseBuild      Phase = "build"   // from the Buildfile
 	PhaseCommand    Phase = "command" // from .ebextensions
 	phasePredeploy        = Phase(stagePredeploy)
-	PhaseStart      Phase = "start" // all processes start, and the app becomes ready
+	PhaseStart      Phase = "start"
 	PhasePostdeploy       = Phase(stagePostdeploy)
 )
 
 // Step is one action of a deployment. Exactly one of Argv and Shell is set.
 type Step struct {
-	// Processes of PhaseStart keep running. Other steps run one after another, and a failure aborts the deployment.
+	// Steps of PhaseStart run together. Other steps run one after another, and a failure aborts the deployment.
 	Phase Phase
-	// Name is the name of the process or command, or the hook's file.
-	Name string
-	// Argv contains absolute paths of bundle files.
+	Name  string
 	Argv  []string
 	Shell string
-	// Dir is absolute.
-	Dir string
-	// File is relative to the bundle's folder, with slashes. Line counts from 1; it is 0 if the step is from Default.
+	Dir   string
+	// File is slash-separated, relative to the bundle's folder. Line is 0 if the step is from Default.
 	File string
 	Line int
-	// CommandRules apply only in PhaseCommand.
 	CommandRules
-	// Shown is the command for display, only in PhaseCommand.
 	Shown string
 }
 
-// Plan returns the steps of a deployment, in order: prebuild hooks, the Buildfile, container commands, predeploy
-// hooks, processes, postdeploy hooks.
+// Plan returns the steps of a deployment, in order.
 func (b *Bundle) Plan() []Step {
 	steps := b.hookSteps(b.Hooks, stagePrebuild)
 	for _, c := range b.Build {
@@ -70,9 +64,8 @@ func (b *Bundle) Plan() []Step {
 	return append(steps, b.hookSteps(b.Hooks, stagePostdeploy)...)
 }
 
-// ConfigPlan returns the steps of a deployment that only changes settings: the configuration hooks, with a restart of
-// the processes before the postdeploy stage. Like Elastic Beanstalk's platforms since Amazon Linux 2, it runs no
-// container commands.
+// ConfigPlan returns the steps of a deployment that only changes settings. Like Elastic Beanstalk's platforms since
+// Amazon Linux 2, it runs the configuration hooks but no container commands.
 func (b *Bundle) ConfigPlan() []Step {
 	steps := append(b.hookSteps(b.ConfigHooks, stagePrebuild), b.hookSteps(b.ConfigHooks, stagePredeploy)...)
 	steps = append(steps, b.startSteps()...)
@@ -84,8 +77,7 @@ func (b *Bundle) commandStep(c *Command) Step {
 		Line: c.Line, CommandRules: c.CommandRules, Shown: c.Text()}
 }
 
-// SameCommands reports whether two bundles have the same container commands, regardless of their positions in
-// .ebextensions.
+// SameCommands reports whether two bundles have the same container commands, regardless of their positions.
 func (b *Bundle) SameCommands(other *Bundle) bool {
 	return reflect.DeepEqual(placeless(b.ContainerCommands), placeless(other.ContainerCommands))
 }

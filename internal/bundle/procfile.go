@@ -11,8 +11,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// parseProcfile returns web first, then the others in file order. It ignores blank lines and lines that start with
-// "#". The error is an [*invalidError].
+// parseProcfile returns web first, then the others in file order. The error is an [*invalidError].
 func parseProcfile(file string, data []byte) ([]Process, error) {
 	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes",
 		example: MainProcess}, data)
@@ -58,8 +57,7 @@ func parseLines(p *lines, data []byte) ([]Process, error) {
 }
 
 type lines struct {
-	file string
-	// kind is the file's name; example is a valid name for a line.
+	file                        string
 	kind, what, plural, example string
 
 	processes []Process
@@ -109,9 +107,9 @@ func isReplica(name string) bool {
 	return found && strings.Trim(number, "0123456789") == ""
 }
 
-// ProcessIndex returns the index of the process with this name, or -1. Deployments and restarts renumber replicas, so
-// an unused name selects a replica by position: "web" the first, "web-2" the second. The name of a retired replica
-// selects none, except "web", which is also the name of the process in the Procfile.
+// ProcessIndex returns the index of a process, or -1. Deployments and restarts renumber replicas, so an unused name
+// selects a replica by position: "web" the first, "web-2" the second. A retired replica's name selects none, except
+// "web", which also names the process in the Procfile.
 func ProcessIndex(names, retired []string, name string) int {
 	if at := slices.Index(names, name); at >= 0 || name != MainProcess && slices.Contains(retired, name) {
 		return at

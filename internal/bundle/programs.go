@@ -15,8 +15,8 @@ import (
 )
 
 // MissingPrograms reports programs of hooks, build commands and processes that this machine lacks or cannot start, as
-// far as can be determined without running anything. It omits programs that an earlier step may install. paths is the
-// PATH of those programs; may be "". linksGetConfig is true if tendril provides [GetConfig].
+// far as can be determined without running anything. It omits programs that an earlier step may install. paths is
+// their PATH; may be "". linksGetConfig is true if tendril provides [GetConfig].
 func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
 	m := b.checkPrograms(paths)
 	if _, err := os.Stat(GetConfig); err != nil && !linksGetConfig {
@@ -90,18 +90,15 @@ type missingPrograms struct {
 	path  []string
 	found []Problem
 	// refused reports scripts that are not executable, unless an earlier step may have changed them.
-	refused []Problem
-	// getConfig lists the places that contain [GetConfig].
+	refused   []Problem
 	getConfig []string
-	// after means that an earlier step may have created files; installs, that it may have installed programs. seen
+	// after means that an earlier step may have created files, and installs that it may have installed programs. seen
 	// contains the words of earlier steps, with paths reduced to their last element.
 	after, installs bool
 	seen            map[string]bool
-	// These fields describe the current container command: its working directory, the line to report, and whether it
-	// may be skipped or may fail.
-	folder   string
-	line     int
-	optional bool
+	folder          string
+	line            int
+	optional        bool
 }
 
 func (m *missingPrograms) containerCommand(file string, s *Step) {
@@ -128,7 +125,6 @@ func (m *missingPrograms) see(words []string) {
 	}
 }
 
-// hook checks the interpreter of a hook and, if it is a shell script, the programs that it runs.
 func (m *missingPrograms) hook(file string, argv []string) {
 	data, err := readFile(file, maxDocument)
 	m.findGetConfig(file, 1, string(data))
@@ -249,7 +245,7 @@ func (m *missingPrograms) command(file string, line int, words, known []string) 
 	}
 
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) && m.after {
-		return // may have been created by an earlier step
+		return // an earlier step may have created it
 	}
 	if !m.has(name) {
 		m.name(file, line, name)

@@ -93,7 +93,7 @@ func TestScriptsThatCannotBeStartedAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		files   map[string]string // run.sh is executable if it contains the constant windows
 		refused bool
-		want    []string // position, text and hint
+		want    []string
 	}{
 		"a process": {map[string]string{"Procfile": "web: ./run.sh", "run.sh": windows}, true,
 			[]string{"Procfile:1", refused, toUnix}},

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// VirtualEnv returns the absolute path of the folder's Python virtual environment, .venv or venv, or "".
+// VirtualEnv returns the absolute path of .venv or venv, or "" if neither is a Python virtual environment.
 func (b *Bundle) VirtualEnv() string {
 	for _, name := range []string{".venv", "venv"} {
 		dir := filepath.Join(b.Dir, name)
@@ -18,11 +18,10 @@ func (b *Bundle) VirtualEnv() string {
 	return ""
 }
 
-// RequirementsFile is the name of the file that lists an app's Python packages.
+// RequirementsFile lists an app's Python packages.
 const RequirementsFile = "requirements.txt"
 
-// The paths are relative to a folder in PATH. They find the packages of a Python installation, and of the
-// installations that pyenv selects from.
+// The paths are relative to a folder in PATH. The second one is for pyenv.
 var packagesInstalled = []string{"../lib/python3*/*-packages", "../versions/*/lib/python3*/*-packages"}
 
 var (
@@ -30,8 +29,8 @@ var (
 	separators  = regexp.MustCompile(`[-_.]+`)
 )
 
-// RequirementsInstalled reports whether a Python installation in paths, a list like PATH, has every package that
-// [RequirementsFile] names. It does not compare versions.
+// RequirementsInstalled reports whether a Python installation in paths, a list like PATH, has every package in
+// [RequirementsFile], in any version.
 func (b *Bundle) RequirementsInstalled(paths string) bool {
 	data, err := readFile(filepath.Join(b.Dir, RequirementsFile), maxDocument)
 	if err != nil {
@@ -53,7 +52,7 @@ func pythonPackages(paths string) (names []string) {
 		for _, pattern := range packagesInstalled {
 			found, _ := filepath.Glob(filepath.Join(dir, pattern, "*.dist-info")) // only an invalid pattern is an error
 			for _, info := range found {
-				name, _, _ := strings.Cut(filepath.Base(info), "-") // the name part contains no "-"
+				name, _, _ := strings.Cut(filepath.Base(info), "-")
 				names = append(names, normalPackage(name))
 			}
 		}
@@ -61,7 +60,7 @@ func pythonPackages(paths string) (names []string) {
 	return names
 }
 
-// normalPackage returns a name in the form in which the Python Package Index compares it.
+// normalPackage normalizes a name as the Python Package Index does.
 func normalPackage(name string) string {
 	return strings.ToLower(separators.ReplaceAllString(name, "-"))
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// Names are compared as by the Python Package Index, without versions, extras and options of pip.
 func TestRequirementsThatAreInstalledAreFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 )
 
 type reader struct {
-	// dir is as passed to Open, for messages.
+	// as passed to Open, for messages
 	dir      string
 	entries  []fs.DirEntry
 	bundle   *Bundle
@@ -27,7 +27,6 @@ func (r *reader) has(name string) bool {
 	return slices.ContainsFunc(r.entries, func(e fs.DirEntry) bool { return e.Name() == name })
 }
 
-// keep records the problems of an invalid file, and returns any other error.
 func (r *reader) keep(err error) error {
 	var wrong *invalidError
 	if err == nil || !errors.As(err, &wrong) {
@@ -105,11 +104,11 @@ const (
 	platformName   = ".platform"
 
 	maxProcfile   = 64 << 10 // bytes
-	maxProcesses  = 100      // lines
-	maxName       = 64       // bytes
-	maxExtensions = 200      // files
-	maxHooks      = 200      // per stage
-	maxShebang    = 256      // bytes, the limit of operating systems
+	maxProcesses  = 100
+	maxName       = 64  // bytes
+	maxExtensions = 200 // files
+	maxHooks      = 200 // per stage
+	maxShebang    = 256 // bytes, the limit of operating systems
 )
 
 func isName(s string) bool {

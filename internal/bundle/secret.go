@@ -11,8 +11,7 @@ import (
 
 const (
 	hidden = "(hidden)"
-	// maxSearched is the longest value to search for passwords; longer ones are hidden. Elastic Beanstalk allows 4096
-	// bytes for all variables together.
+	// Longer values are hidden without a search. Elastic Beanstalk allows 4096 bytes for all variables together.
 	maxSearched = 4 << 10
 )
 
@@ -75,15 +74,13 @@ func shown(name, value string) string {
 }
 
 var (
-	// named matches a name in front of a value: the name, closing quotes and the sign.
 	named = regexp.MustCompile(`([\w.-]+)(["'\\\]]*)\s*([=:])`)
 	// login matches a password in a URL. An @ may also follow the host, so digits before a slash are read as a port.
 	login = regexp.MustCompile(`://[^\s/?#:]*:\d*([^\d/?#@][^@]*)?@`)
-	// visitor matches a URL that has a user name but no password. The user name is usually a token.
-	visitor = regexp.MustCompile(`(?i)https?://([^\s/?#:@]+)@`)
-	// harmless matches text that resembles a login but is not one.
+	// visitor matches a URL with a user name, usually a token, but no password.
+	visitor  = regexp.MustCompile(`(?i)https?://([^\s/?#:@]+)@`)
 	harmless = regexp.MustCompile(`\barn:aws[\w-]*(:[\w-]*){3}:[\w/:.*+@-]*|@sha(256|512):[0-9a-f]+|\bmailto:`)
-	// address matches a URL, up to a character that may separate list items.
+	// address stops at characters that may separate list items.
 	address = regexp.MustCompile(`[A-Za-z][\w+.-]*://[^\s,;"'<>]*`)
 	// bareLogin matches user:password@host outside a URL.
 	bareLogin = regexp.MustCompile(`:[^\s@]*[^\s@:]@`)
@@ -126,7 +123,6 @@ func secretPart(name string, bareColon bool) bool {
 		last == "pass" || !bareColon && isSecretWord(last)
 }
 
-// words splits a name into lower-case words at punctuation and capital letters, without trailing digits.
 func words(name string) []string {
 	var all []string
 	var word []rune

@@ -18,8 +18,8 @@ const (
 	NamespaceGroup       = "aws:autoscaling:asg"                          // MinSize, MaxSize, Cooldown
 	NamespaceTrigger     = "aws:autoscaling:trigger"                      // scaling measure and thresholds
 	NamespaceCommand     = "aws:elasticbeanstalk:command"                 // deployments to all instances
-	NamespaceHealth      = "aws:elasticbeanstalk:healthreporting:system"  // health reporting
-	namespacePython      = "aws:elasticbeanstalk:container:python"        // how to start an app without a Procfile
+	NamespaceHealth      = "aws:elasticbeanstalk:healthreporting:system"
+	namespacePython      = "aws:elasticbeanstalk:container:python" // how to start an app without a Procfile
 )
 
 const (
@@ -40,8 +40,7 @@ func (s Setting) String() string {
 	return fmt.Sprintf("%s:%d: %s %s = %s", s.File, s.Line, s.Namespace, s.Option, s.Shown())
 }
 
-// Setting returns the setting in force for an option. It returns false if the option is not set or CloudFormation
-// computes its value.
+// Setting returns the setting in force for an option, or false if it is not set or computed by CloudFormation.
 func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 	for _, s := range slices.Backward(b.Settings) {
 		if s.Namespace == namespace && s.Option == option {
@@ -51,7 +50,7 @@ func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 	return Setting{}, false
 }
 
-// Environment returns the app's environment variables in force, sorted by name. It omits those that CloudFormation
+// Environment returns the app's environment variables in force, sorted by name, without those that CloudFormation
 // computes.
 func (b *Bundle) Environment() []Setting {
 	return slices.DeleteFunc(b.InForce(), func(s Setting) bool {
@@ -71,7 +70,7 @@ func (b *Bundle) InForce() []Setting {
 	})
 }
 
-// Named returns the settings of an option in all namespaces, in the order of Settings.
+// Named returns an option's settings in all namespaces, in the order of Settings.
 func (b *Bundle) Named(option string) (found []Setting) {
 	for _, s := range b.Settings {
 		if s.Option == option {
@@ -203,7 +202,6 @@ func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: d.path, Line: p.Line})
 }
 
-// structured reports whether option values of a namespace may be maps and lists.
 func structured(namespace string) bool {
 	return namespace == NamespaceHealth || NoEffect(namespace) != ""
 }
@@ -222,7 +220,7 @@ func fromCloudFormation(n *yamlfile.Node) bool {
 	return embeddedFunction.MatchString(n.Text)
 }
 
-// holdsFunction uses seen to search shared aliases only once.
+// seen prevents searching shared aliases more than once.
 func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 	if seen[n] {
 		return false
@@ -233,7 +231,7 @@ func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 		slices.ContainsFunc(n.Pairs, func(p yamlfile.Pair) bool { return holdsFunction(p.Value, seen) })
 }
 
-// NoEffect explains why settings of a namespace have no effect; may be "".
+// NoEffect explains why a namespace's settings have no effect; "" if they have one.
 func NoEffect(namespace string) string {
 	switch namespace {
 	case NamespaceWorker, NamespaceEnvironment, NamespaceGroup, NamespaceTrigger, NamespaceHealth, NamespaceCommand, namespacePython:

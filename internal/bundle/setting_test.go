@@ -98,7 +98,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// The name does not matter. Values that are common in bundles remain readable.
+// Values that are common in bundles remain readable.
 func TestSecretValues(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{
@@ -205,7 +205,6 @@ func TestErrorsHoldNoValues(t *testing.T) {
 	}
 }
 
-// The problem is kept, but excerpts of the file are not.
 func TestMessagesOfTheParser(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -286,7 +285,6 @@ func TestOpenNamesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// The test writes random settings in every form and notation.
 func TestSettingsComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -345,7 +343,6 @@ func asList(settings map[string]map[string]string) string {
 	return string(data)
 }
 
-// asYAML uses single quotes for values that contain double quotes.
 func asYAML(settings map[string]map[string]string) string {
 	var b strings.Builder
 	b.WriteString("option_settings:\n")
@@ -415,7 +412,6 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// lineIn returns 0 if the position is the whole file.
 func lineIn(where string) (line int) {
 	if parts := regexp.MustCompile(`:(\d+)(:\d+)?$`).FindStringSubmatch(where); parts != nil {
 		line, _ = strconv.Atoi(parts[1])

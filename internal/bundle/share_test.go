@@ -25,7 +25,6 @@ func publicFolder(t *testing.T) string {
 	return folder
 }
 
-// mayRun reports whether a user can run a program in dir; "" means anywhere.
 func mayRun(t *testing.T, uid, gid uint32, dir string, argv ...string) bool {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -88,7 +87,6 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 	if mayRun(t, appUser, appGroup, "", "ls", later) || mayRun(t, appUser, appGroup, "", "ls", data) {
 		t.Error("the app can read what is not its version")
 	}
-	// Files with several hard links are not shared.
 	if err := os.Link(dir+"/secret", dir+"/linked"); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +112,7 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 	}
 }
 
-// An earlier release created versions that other users could read. The data directory keeps its mode.
+// An earlier release created versions that other users could read.
 func TestVersionsAreClosed(t *testing.T) {
 	t.Parallel()
 	for chosen, want := range map[fs.FileMode]fs.FileMode{0o711: 0o700, 0o710: 0o700, 0o700: 0o700, 0o755: 0o755,

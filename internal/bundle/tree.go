@@ -29,7 +29,7 @@ func settingsForm() *yamlfile.Options {
 }
 
 type document struct {
-	// path identifies the file in problems; name, relative to the bundle's folder, identifies it in findings.
+	// path identifies the file in problems, and name, relative to the bundle's folder, in findings.
 	path, name string
 	problems   []Problem
 	findings   []Finding
@@ -60,7 +60,6 @@ func (d *document) keys(data []byte) []yamlfile.Pair {
 	return nil
 }
 
-// parse returns nil if the document is empty or invalid.
 func (d *document) parse(data []byte) *yamlfile.Node {
 	root, fault := readMap(data)
 	if fault != nil {
@@ -80,7 +79,7 @@ func readMap(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 		return nil, fault
 	}
 	if begin := strings.TrimLeft(text, " \t\n"); strings.HasPrefix(begin, "{") {
-		// {a: b} is YAML but not JSON.
+		// {a: b} is YAML but not JSON
 		root, fault := parseJSON([]byte(text))
 		if fault == nil || strings.HasPrefix(strings.TrimLeft(begin[1:], " \t\n"), `"`) {
 			return root, fault
@@ -122,7 +121,7 @@ func position(text []byte, offset int) (line, column int) {
 	return line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 }
 
-// maxValue is needed because aliases can make JSON values far larger than their file.
+// Aliases can make JSON values far larger than their file.
 const maxValue = 64 << 10
 
 var errValue = errors.New("is longer than 64 KiB")
@@ -221,9 +220,8 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 }
 
 type jsonReader struct {
-	data    []byte
-	decoder *json.Decoder
-	// These fields are the position of the last token.
+	data         []byte
+	decoder      *json.Decoder
 	offset       int
 	line, column int
 }
@@ -272,7 +270,7 @@ func (j *jsonReader) value(depth int) (*yamlfile.Node, error) {
 		}
 		n.Kind = yamlfile.Mapping
 		return n, j.mapping(n, depth+1)
-	default: // json.Number, bool
+	default:
 		n.Text = fmt.Sprint(t)
 	}
 

@@ -10,7 +10,6 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Input that could overload the parser is rejected before parsing. Files that are merely long are accepted.
 func TestDocumentsAreBounded(t *testing.T) {
 	t.Parallel()
 	aliases := "a: &a [x,x,x,x,x,x,x,x,x]\n"
@@ -84,10 +83,9 @@ func TestDocumentsAreBounded(t *testing.T) {
 	}
 }
 
-// maxMerged is the maximum number of keys that merge keys copy.
 const maxMerged = 10_000
 
-// merges refers n times, by merge keys, to a map with the given number of keys.
+// merges returns a document with n merge keys, each referring to a map with the given number of keys.
 func merges(keys, n int) string {
 	var b strings.Builder
 	b.WriteString("all: &all\n")

@@ -15,8 +15,8 @@ const freeBytes = 16 << 20
 // Unpack unpacks a zip archive into the new folder dir, all or nothing. The parent of dir must exist. If dir exists,
 // the error wraps fs.ErrExist. Files get mode 0640, or 0750 if they are executable, and folders 0750. Owners, times
 // and setuid bits are not preserved; links within the folder are. As on Elastic Beanstalk, hook scripts become
-// executable and get LF line breaks. If the archive is invalid, the error is an [*invalidError] with up to ten
-// problems. The files are not synced to disk.
+// executable and get LF line breaks. The error is an [*invalidError] if the archive is invalid. The files are not
+// synced to disk.
 func Unpack(archive, dir string) error { return unpackWithin(archive, dir, usualLimits()) }
 
 func unpackWithin(archive, dir string, most limits) error {
@@ -44,7 +44,7 @@ func (u *unpacking) into(dir string) error {
 	return makeWhole(dir, "unpacking", u.fill)
 }
 
-// makeWhole calls fill with a new hidden folder, whose name contains what, and then renames the folder to dir.
+// makeWhole calls fill with a hidden folder next to dir, and then renames that folder to dir.
 func makeWhole(dir, what string, fill func(folder string) error) error {
 	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"."+what+"-*")
 	if err != nil {

@@ -22,7 +22,6 @@ func (r *reader) reportUnread() {
 	r.reportPackages()
 }
 
-// nestedExtensions reports configuration files in a subfolder, which only Elastic Beanstalk reads.
 func (r *reader) nestedExtensions(folder string) {
 	if r.hasConfiguration(path.Join(folder, extensionsName)) {
 		r.notUsed(path.Join(folder, extensionsName),
@@ -51,7 +50,6 @@ func meaning(name string) string {
 	return ""
 }
 
-// similar ignores case, a leading dot, plural and the suffix .txt.
 func similar(a, b string) bool {
 	plain := func(s string) string {
 		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(s), ".txt"), "."), "s")
@@ -61,8 +59,7 @@ func similar(a, b string) bool {
 
 // packageList is a file whose packages Elastic Beanstalk's platforms install automatically.
 type packageList struct {
-	file string
-	// tools can install the list into folder, which is relative to the app's folder.
+	file   string
 	tools  []string
 	folder string
 	line   string
@@ -78,8 +75,6 @@ func packageLists() []packageList {
 	}
 }
 
-// reportPackages reports a package list if neither the Buildfile nor a hook installs it and the app's folder lacks the
-// packages.
 func (r *reader) reportPackages() {
 	lines := r.buildLines()
 	for _, l := range packageLists() {
@@ -94,8 +89,6 @@ func (r *reader) reportPackages() {
 	}
 }
 
-// installedBy reports whether a line installs the list: it contains the list's name, or one of its tools, either
-// without arguments or with a word such as install.
 func (l packageList) installedBy(line []string) bool {
 	if slices.Contains(line, l.file) {
 		return true
@@ -130,7 +123,7 @@ func (r *reader) buildLines() (lines [][]string) {
 		if !filepath.IsLocal(file) {
 			return
 		}
-		if data, err := readFile(path, maxDocument); err == nil { // only regular files
+		if data, err := readFile(path, maxDocument); err == nil {
 			add(string(data))
 		}
 	}

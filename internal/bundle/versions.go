@@ -19,11 +19,11 @@ const (
 	// folder.
 	versionsFolder = "versions"
 	versionTime    = "20060102T150405.000Z" // sorts chronologically
-	keptVersions   = 5                      // per data directory; names do not matter, because they often contain a version
+	keptVersions   = 5                      // per data directory
 )
 
-// UnpackVersion unpacks an archive, or copies a folder, to a new folder in the data directory and returns its
-// absolute path. Only the owner can enter the folder; see [ShareVersion].
+// UnpackVersion unpacks an archive, or copies a folder, to a new folder in the data directory, which only the owner
+// can enter (see [ShareVersion]). It returns the absolute path.
 func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	isArchive, err := IsArchive(source)
 	if err != nil {
@@ -66,8 +66,7 @@ func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	}
 }
 
-// ArchiveName returns an archive's name without its extension, replacing characters that are unsuitable for a folder
-// name.
+// ArchiveName returns an archive's name without extension and characters that are unsuitable for a folder name.
 func ArchiveName(path string) string {
 	name := filepath.Base(path)
 	if ending := filepath.Ext(name); strings.EqualFold(ending, ".zip") {
@@ -82,12 +81,12 @@ func ArchiveName(path string) string {
 // RemoveVersion deletes a version created by [UnpackVersion].
 func RemoveVersion(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }
 
-// PruneVersions deletes old versions in dir's data directory. It keeps the newest five, dir, and versions that contain
-// a path in inUse. dir is from [UnpackVersion] and may have been deleted. Leftovers of interrupted unpacking are
-// deleted with versions of the same age. The error lists versions that could not be deleted.
+// PruneVersions deletes old versions in dir's data directory, and leftovers of interrupted unpacking. It keeps the
+// newest five, dir, and versions that contain a path in inUse. dir is from [UnpackVersion] and may have been deleted.
+// The error lists versions that could not be deleted.
 func PruneVersions(dir string, inUse ...string) error {
 	versions := filepath.Dir(filepath.Dir(dir))
-	entries, err := os.ReadDir(versions) // sorted by name, so oldest first
+	entries, err := os.ReadDir(versions) // oldest first
 	if err != nil {
 		return fmt.Errorf("deleting old versions of the app: %w", err)
 	}
@@ -134,7 +133,7 @@ func RestrictVersions(dataDir string) error {
 	versions := filepath.Join(dataDir, versionsFolder)
 	info, err := os.Lstat(versions)
 	if err != nil || !info.IsDir() {
-		return nil // no version has been unpacked
+		return nil
 	}
 
 	entries, err := os.ReadDir(versions)
@@ -161,8 +160,8 @@ func restrictFolder(path string) error {
 }
 
 // ShareVersion lets a group run the programs in dir, which is in a version from [UnpackVersion], and pass through the
-// data directory. If fresh is true, which means that nothing in the version has run yet, the group may also read it.
-// ShareVersion does nothing for other folders.
+// data directory. If fresh is true, nothing in the version has run yet, and the group may also read it. ShareVersion
+// does nothing for other folders.
 func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	dataDir, err := filepath.Abs(dataDir)
 	if err != nil {
@@ -191,8 +190,7 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 }
 
 // LetEverybodyPass lets all users pass through the parents of dir, a copied folder, because its hooks and app may
-// start processes of other users. It does nothing unless tendril runs as root, because only root can start such
-// processes.
+// start processes of other users. It does nothing unless tendril runs as root.
 func LetEverybodyPass(dataDir, dir string) error {
 	const pass = 0o001
 	dataDir, err := filepath.Abs(dataDir)

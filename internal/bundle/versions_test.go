@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// PruneVersions keeps the newest five versions, the current one, those in use, and other files.
 func TestPruneVersions(t *testing.T) {
 	t.Parallel()
 	day := func(hour int) string {
@@ -18,7 +17,7 @@ func TestPruneVersions(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		there      []string // paths below versions/; folders end in a slash
-		dir, inUse string   // paths below versions/
+		dir, inUse string
 		gone       []string
 	}{
 		"one name": {

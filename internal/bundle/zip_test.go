@@ -73,7 +73,7 @@ func either[T int | int64](set, usual T) T {
 	return usual
 }
 
-// unpack unpacks into a new folder. It checks that nothing else is written, and that nothing remains after a failure.
+// unpack also checks that nothing is written outside the folder, and that nothing remains after a failure.
 func unpack(t testing.TB, data []byte, limits *limits) (dir string, err error) {
 	t.Helper()
 	outside := t.TempDir()
@@ -347,7 +347,6 @@ func bomb(t testing.TB, size int) []byte {
 	return archive(t, item{name: "zeros", data: strings.Repeat("\x00", size), method: zip.Deflate})
 }
 
-// claims returns an archive of 1000 zeros whose header states a different size.
 func claims(t testing.TB, claimed uint32) []byte {
 	data := bomb(t, 1000)
 	at := bytes.LastIndex(data, []byte("PK\x01\x02"))
@@ -355,7 +354,6 @@ func claims(t testing.TB, claimed uint32) []byte {
 	return data
 }
 
-// overlapping returns an archive in which b shares the data of a.
 func overlapping(t testing.TB) []byte {
 	data := archive(t, item{name: "a", data: "shared"}, item{name: "b", data: "shared"})
 	second := bytes.LastIndex(data, []byte("PK\x01\x02"))

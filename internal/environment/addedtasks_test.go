@@ -26,7 +26,6 @@ func localKeys(t *testing.T) {
 	}
 }
 
-// Tasks added at run time take part in leader election, and end with the environment.
 func TestTasksAddedAtRunTimeAreScheduled(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -61,7 +60,7 @@ func TestRunsBeforeATaskWasAddedAreNotCaughtUp(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
-	earlier := len(r.cron.tasks.History("tidy")) // history survives the restart
+	earlier := len(r.cron.tasks.History("tidy"))
 	r = run(t, flags, change)
 	for range 3 {
 		clock.toNextMinute()

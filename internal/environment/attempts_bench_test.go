@@ -56,7 +56,6 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// failAll returns attempts per second.
 func failAll(b *testing.B, address string, recorded bool) float64 {
 	const messages, receives = 2000, 3
 	dead := make(chan int, messages)

@@ -30,7 +30,7 @@ type changes struct {
 	desired  *desired
 	changing chan struct{}
 	rollouts *rollouts
-	registry atomic.Pointer[config.File] // settings for all instances in force; nil without any
+	registry atomic.Pointer[config.File]
 }
 
 func (c *changes) sources(b *bundle.Bundle) config.Sources {
@@ -118,7 +118,6 @@ func (c *changes) begin(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// awaitStart waits for the end of startup and, if the app has become ready, of the after-start hooks.
 func (c *changes) awaitStart(ctx context.Context) error {
 	if err := c.await(ctx, c.life.started); err != nil || c.programs.app == nil || !c.programs.app.WasReady() {
 		return err
@@ -162,7 +161,7 @@ func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err
 			return result, err
 		}
 		b = c.programs.app.CurrentBundle()
-	} else if b != nil { // only settings and tasks can change
+	} else if b != nil {
 		if b, err = bundle.Open(b.Dir); err != nil {
 			return done, app.Refused(err)
 		}
@@ -251,7 +250,6 @@ func (c *changes) pending() (change config.Change, err error) {
 	return change, err
 }
 
-// logNotApplied omits unsupported parts of a bundle that were logged at startup.
 func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 	now := *c.opts
 	now.Config, now.Bundle = cfg, b
@@ -284,7 +282,6 @@ func (c *changes) sharesConnections() bool {
 	return c.work.pool != nil || slices.ContainsFunc(s.Queues, runsHere) || s.AdaptiveConcurrency || s.Breaker != 0
 }
 
-// checkVersion rejects a bundle that must not run as root, or whose machine sections or tasks cannot be applied.
 func (c *changes) checkVersion(b *bundle.Bundle) error {
 	s := c.settings.now()
 	if err := refuseRoot(s, b, "the app", isMachineRoot()); err != nil {

@@ -156,7 +156,7 @@ func (c *changes) configOption(o *config.Option, described api.DescribedOption) 
 type settingsPlan struct {
 	api.SettingsPreview
 	shared   bool
-	restarts bool // an option needs a restart of the app, on this instance or others
+	restarts bool
 	ofQueue  bool
 	old      settingsFile
 	new      config.File
@@ -225,7 +225,6 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 	return plan, nil
 }
 
-// scopeOf returns the token scope that the most sensitive option requires.
 func scopeOf(set map[string]*string) string {
 	code, access := false, false
 	for name := range set {
@@ -295,7 +294,7 @@ func (c *changes) refuseLocked(set map[string]*string, shared bool) error {
 		}
 		i := slices.IndexFunc(explained, func(e config.Explanation) bool { return found && e.Option.Name == o.Name })
 		if i < 0 || ofOne && shared && !o.PerQueue {
-			continue // left to config.EditFile
+			continue
 		}
 		why, locked := lock(&o, explained[i].From), o.Name
 		if ofOne && shared {
@@ -335,7 +334,7 @@ func refusedChange(set map[string]*string, err error) error {
 
 	for _, p := range wrong.Problems {
 		d := api.Detail{Option: p.Option, Text: p.String(), Hint: p.Hint}
-		for _, name := range slices.Sorted(maps.Keys(set)) { // as in the request
+		for _, name := range slices.Sorted(maps.Keys(set)) {
 			option, _, _ := strings.Cut(name, " of ")
 			if o, found := config.Lookup(option); found && o.Name == p.Option {
 				d.Option = name
@@ -347,7 +346,6 @@ func refusedChange(set map[string]*string, err error) error {
 	return refusal
 }
 
-// changeSettings restores the file if anything fails.
 func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error) {
 	var none api.SettingsPreview
 	end, err := c.begin(ctx)
@@ -388,7 +386,6 @@ func errChangedMeanwhile(file string) error {
 		Hint: "review the difference again, and repeat the change"}
 }
 
-// replaceSettings rereads all settings, as the next start will do.
 func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change config.Change, err error) {
 	path, mode := plan.old.file.Path, fs.FileMode(0o600)
 	if plan.old.info != nil {

@@ -16,7 +16,6 @@ import (
 	"tendril/internal/instances"
 )
 
-// configured starts an environment with a settings file, which flags and environment variables override.
 func configured(t *testing.T, content string, flags map[string]string, environ ...string) (r *running, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "tendril.yaml")
@@ -112,7 +111,6 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 		shown.Changes[0].Name != "max-wait" || shown.Option("http-path").Where != file+":2" {
 		t.Errorf("after the change: %s, %+v", shown.Hash, shown.Changes)
 	}
-	// Changes already pending are not listed with the next one.
 	if preview, err = r.changes.previewChange(api.SettingsChange{Set: setting("http-path")}); err != nil ||
 		len(preview.Changes) != 1 || preview.Changes[0].Name != "http-path" || preview.Changes[0].Value != "/" {
 		t.Errorf("%+v, %v", preview.Changes, err)
@@ -162,7 +160,7 @@ func TestRejectedSettingsChangeNothing(t *testing.T) {
 		preview.Changes[0].Value != "(hidden)" {
 		t.Errorf("%+v, %v", preview, err)
 	}
-	// The next start would reject a file that others can write, so the previous file is restored.
+	// The next start would reject a file that others can write.
 	if err := os.Chmod(filepath.Dir(file), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +219,7 @@ func TestOptionsOfQueuesAreSetForAllInstances(t *testing.T) {
 	}
 }
 
-// Live options must take effect in deliveries, workers and the fleet; others must not until the next start.
+// Options that are not live must not take effect until the next start.
 func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	t.Parallel()
 	key := "whsec_" + strings.Repeat("A", 32)
@@ -250,7 +248,7 @@ func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 		sources := config.Sources{Environ: []string{"HOME=/h"}, SystemFile: "/nowhere", Dir: "/nowhere",
 			Flags: map[string]string{"target": "http://h"}}
 		if strings.HasPrefix(o.Name, "rollout-batch") {
-			sources.Flags["rollout-policy"] = config.RolloutRolling // the only one with batches
+			sources.Flags["rollout-policy"] = config.RolloutRolling // the only policy with batches
 		}
 		before, err := config.Load(sources)
 		if err != nil {
@@ -275,7 +273,6 @@ func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	}
 }
 
-// readInForce returns everything that a change of settings can affect.
 func readInForce(t *testing.T, s *config.Settings) []any {
 	t.Helper()
 	q := queueWith(*s, s.Queues...)

@@ -85,7 +85,7 @@ func (e *Environment) startConsole(context.Context) error {
 	return nil
 }
 
-// hookQuiet pauses every queue until this process exits: the sender of the webhook is about to stop it.
+// hookQuiet pauses until this process exits, because the webhook's sender is about to stop it.
 func (e *Environment) hookQuiet(reason string) error {
 	reason = cmp.Or(reason, pausedText)
 	err := e.work.pauseAll(reason)

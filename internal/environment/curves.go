@@ -11,7 +11,7 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// curves records the charts of the console. Only read is safe for concurrent use.
+// curves records the console's charts. Only read is safe for concurrent use.
 type curves struct {
 	life     *lifecycle
 	settings *settings
@@ -23,8 +23,8 @@ type curves struct {
 	recorder *series.Recorder
 
 	counted map[string]time.Time // last count on Amazon SQS, by queue
-	marked  time.Time            // last deployment in the charts
-	leader  string               // "" if unknown
+	marked  time.Time
+	leader  string
 }
 
 func newCurves(o *observer) *curves {
@@ -75,7 +75,6 @@ func (c *curves) count(now time.Time) series.Reading {
 	return r
 }
 
-// countEmbedded starts with the queues that have a worker and their dead-letter queues.
 func (c *curves) countEmbedded(r *series.Reading) {
 	var names []string
 	for _, l := range c.work.all {
@@ -115,7 +114,7 @@ func (p *pipeline) atMost(n int) int {
 
 func (c *curves) mark(now time.Time) {
 	if a := c.programs.app; a != nil {
-		for _, d := range slices.Backward(a.Deployments()) { // oldest first
+		for _, d := range slices.Backward(a.Deployments()) {
 			if d.Over() && d.Ended.After(c.marked) {
 				c.marked = d.Ended
 				c.recorder.Mark(d.Ended, "deploy", deploymentMark(&d))

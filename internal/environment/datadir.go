@@ -35,7 +35,7 @@ type DataDirectory struct {
 	Path   string
 	Queues []StoredQueue
 
-	release func() error // nil if nothing is locked
+	release func() error
 }
 
 // StoredQueue is an embedded queue in a [DataDirectory].

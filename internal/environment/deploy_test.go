@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		})))
 }
 
-// While both previous versions finish their deliveries, the last hooks run and the next deployment is accepted.
+// Both previous versions are still draining when the hooks run and the next deployment starts.
 func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 	t.Parallel()
 	dir, said, port := t.TempDir(), filepath.Join(t.TempDir(), "said"), testpeer.FreePort(t)
@@ -52,7 +52,7 @@ func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 	})
 	sendOne(t, r, "work")
 	eventually(t, "the message is in work", func() bool { return r.work.all[0].status().InWork > 0 })
-	eventually(t, "the hook of the start", func() bool { // wait for it, because a later version would skip it
+	eventually(t, "the hook of the start", func() bool { // a later version would skip the hook
 		text, err := os.ReadFile(said)
 		return err == nil && string(text) == "deployed\n"
 	})

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// A queue on Amazon SQS is counted every countInterval; older results than maxCountAge are not used.
+	// A queue on Amazon SQS is counted every countInterval. Results older than maxCountAge are not used.
 	countInterval = time.Minute
 	maxCountAge   = 3 * countInterval
 	countTimeout  = 10 * time.Second
@@ -29,7 +29,7 @@ type depth struct {
 	// Both are valid with hasDeadLetters.
 	deadLetters, deadLettered int64
 	hasDeadLetters            bool
-	// The following four come from the redrive policy of a queue on Amazon SQS.
+	// The next four fields come from the redrive policy of a queue on Amazon SQS.
 	maxReceives                    int
 	deadLetterQueue, deadLetterURL string
 	deadLetterQueueMissing         bool
@@ -37,13 +37,11 @@ type depth struct {
 }
 
 type countedQueue struct {
-	// deadLetterQueue is "" without one.
 	name, deadLetterQueue string
-	remote                *aws.Queue // nil for an embedded queue
-	// held returns how many messages wait in the worker for a slot, and the longest wait of a message whose delivery
-	// began in the last minute.
-	held func() (n int, longestWait time.Duration)
-	// setMaxReceives is called for each reading of a redrive policy on Amazon SQS.
+	remote                *aws.Queue
+	// held returns how many messages wait in the worker for a slot, and the longest wait among deliveries that began
+	// in the last minute.
+	held           func() (n int, longestWait time.Duration)
 	setMaxReceives func(int)
 }
 
@@ -53,10 +51,9 @@ type depthCounter struct {
 	asked  chan struct{}
 
 	mu       sync.Mutex
-	readings map[string]depth // on Amazon SQS
+	readings map[string]depth
 }
 
-// newDepthCounter accepts a nil b if no queue is embedded.
 func newDepthCounter(queues []countedQueue, b *broker.Broker) *depthCounter {
 	c := &depthCounter{
 		queues: map[string]countedQueue{}, broker: b, asked: make(chan struct{}), readings: map[string]depth{},
@@ -107,7 +104,6 @@ func (c *depthCounter) embedded(name string) (depth, bool) {
 	return r, true
 }
 
-// onSQS returns false if the last reading is missing or too old.
 func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +111,6 @@ func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	return r, ok && now.Sub(r.taken) < maxCountAge
 }
 
-// deadLetterQueue returns "" if the queue has none or it is unknown.
 func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	c.mu.Lock()
 	r, read := c.readings[name]
@@ -129,10 +124,9 @@ func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	return r.deadLetterQueue
 }
 
-// askedOnce returns a channel that closes once every queue on Amazon SQS has been queried.
+// askedOnce returns a channel that is closed once every queue on Amazon SQS has been queried.
 func (c *depthCounter) askedOnce() <-chan struct{} { return c.asked }
 
-// run must be called only once.
 func (c *depthCounter) run(ctx context.Context) {
 	asked := sync.OnceFunc(func() { close(c.asked) })
 	ticker := time.Tick(countInterval)
@@ -151,7 +145,6 @@ func (c *depthCounter) run(ctx context.Context) {
 	}
 }
 
-// ask keeps the last reading after an error.
 func (c *depthCounter) ask(ctx context.Context, q countedQueue) {
 	r, err := askDepth(ctx, q.remote)
 	q.setMaxReceives(r.maxReceives) // 0 after an error: the policy may have changed

@@ -72,7 +72,7 @@ func TestOldReadingOfAmazonSQSIsForgotten(t *testing.T) {
 	run, stop := context.WithCancel(t.Context())
 	stop()
 	c.run(run)
-	<-c.askedOnce() // closed even if there are no queues to query
+	<-c.askedOnce()
 }
 
 // Amazon SQS does not report the age of messages, so the longest wait of recent deliveries is used.
@@ -94,7 +94,6 @@ func TestAgeOnAmazonSQSIsThatOfWhatHasJustBegun(t *testing.T) {
 	want("empty", 0, 0, true)
 }
 
-// A message can fail terminally before the queue is first counted.
 func TestDeadLetterQueueIsKnownFromStartup(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

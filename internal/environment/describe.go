@@ -137,7 +137,7 @@ func (o *Options) describedProcesses(b *bundle.Bundle) (all []api.DescribedProce
 func (o *Options) describedFiles(b *bundle.Bundle) (all []api.Place) {
 	add := func(use, path string) {
 		at, err := filepath.Abs(path)
-		if err != nil { // the working folder was deleted
+		if err != nil {
 			at = path
 		}
 		p := api.Place{Use: use, At: at}
@@ -222,7 +222,6 @@ func withoutSecrets(list []api.Task) []api.Task {
 	return list
 }
 
-// withoutSecret masks a target or command if a part of it looks like a password.
 func withoutSecret(text string) string { return bundle.Setting{Option: "value", Value: text}.Shown() }
 
 func (o *Options) addResources(ctx context.Context, d *api.Description) {
@@ -342,7 +341,7 @@ func plannedScaling(cfg *config.Config) *api.Scaling {
 	return planned
 }
 
-// groupBounds returns bounds that leave the group's own limits in force unless the settings have others.
+// groupBounds leaves the group's own limits in force unless the settings have others.
 func groupBounds(cfg *config.Config) (least, most int) {
 	least, most = cfg.ScaleMinSize, cfg.ScaleMaxSize
 	if !cfg.IsSet("scale-min-size") {

@@ -17,7 +17,7 @@ import (
 // Describe describes the running environment. ctx bounds queries to AWS; failed queries are noted.
 func (e *Environment) Describe(ctx context.Context) api.Description {
 	s := e.settings.now()
-	now := *e.opts // with the bundle that is serving
+	now := *e.opts
 	if e.life.running() {
 		now.Bundle = e.changes.currentBundle()
 	}
@@ -88,7 +88,6 @@ func (e *Environment) openPorts() (all []api.Place) {
 	return append(all, e.opts.appPort()...)
 }
 
-// describeQueues describes every queue with a worker or, without workers, every embedded queue.
 func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueue, notes []string) {
 	if len(p.all) == 0 && p.queues.broker != nil {
 		for _, name := range p.queues.broker.ListQueues("") {

@@ -36,8 +36,8 @@ type desired struct {
 
 	follower instances.SettingsFollower
 
-	state    *instances.DesiredState // nil without a fleet key and a shared registry
-	applying sync.Mutex              // an older state is never applied after a newer one
+	state    *instances.DesiredState
+	applying sync.Mutex // an older state is never applied after a newer one
 }
 
 func (d *desired) applies(set *config.Settings) bool {
@@ -53,8 +53,8 @@ func (d *desired) revision() int64 {
 	return now.Revision
 }
 
-// adopt applies the state before anything is received: the one kept in the data directory, then the registry's. If the
-// registry does not answer in time, the kept state applies until it does.
+// adopt applies the state before anything is received: the one kept in the data directory, then the registry's, if it
+// answers in time.
 func (d *desired) adopt(ctx context.Context) error {
 	set := d.settings.now()
 	if !d.applies(set) {
@@ -91,7 +91,7 @@ func (d *desired) adopt(ctx context.Context) error {
 		}
 	}
 	d.apply()
-	if err := d.rollouts.adopt(ctx); err != nil { // the version may have settings of its own
+	if err := d.rollouts.adopt(ctx); err != nil { // the version may have its own settings
 		return err
 	}
 	return d.adoptSettings()
@@ -174,7 +174,6 @@ func (d *desired) change(ctx context.Context, name string, this, pause bool, her
 	return api.Paused{Paused: pause, Revision: revision}, err
 }
 
-// changeAll changes the desired state if all reachable instances follow the change.
 func (d *desired) changeAll(ctx context.Context, follows func(*instances.Instance) bool,
 	alter func(*instances.Desired) error) (revision int64, err error) {
 	leases, err := d.cron.leases(ctx)

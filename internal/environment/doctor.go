@@ -103,7 +103,7 @@ func (e *examiner) addRunningQueues(ctx context.Context, of *Environment) {
 	for _, l := range of.work.all {
 		described := api.DescribedQueue{Name: l.queue.name, URL: l.queue.url}
 		if l.queue.embedded {
-			described, _ = of.queues.describeQueue(ctx, l) // fails if the queue was deleted
+			described, _ = of.queues.describeQueue(ctx, l)
 		}
 		e.addQueue(l.queue.settings(), &described)
 		last := &e.facts.Queues[len(e.facts.Queues)-1]
@@ -147,7 +147,7 @@ func (e *examiner) probePort(ctx context.Context, use, address string) {
 type examiner struct {
 	opts     *Options
 	settings *config.Settings
-	endpoint string // of the running environment
+	endpoint string
 	facts    doctor.Facts
 }
 
@@ -235,7 +235,7 @@ func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 	return t
 }
 
-// addPorts checks no addresses if a running environment with this data directory holds them.
+// addPorts checks nothing if a running environment with this data directory holds the addresses.
 func (e *examiner) addPorts() {
 	if _, err := api.ReadInstance(e.settings.DataDir); err == nil {
 		return
@@ -304,7 +304,6 @@ func (e *examiner) inspectTargets(ctx context.Context) {
 	}
 }
 
-// targetTLS returns nil if the target does not use TLS or the certificate files are unusable.
 func (e *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
 	client, err := deliver.NewClient(&deliver.Options{Target: set.Target, Version: e.opts.Version,
 		TLS: targetFiles(set)})
@@ -315,7 +314,6 @@ func (e *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
 	return client.TLSConfig()
 }
 
-// proxyFiles returns nginx files that may set timeouts: the bundle's and, if nginx runs locally, the machine's.
 func (e *examiner) proxyFiles(local bool) (patterns []string) {
 	if e.opts.Bundle != nil {
 		dir := filepath.Join(e.opts.Bundle.Dir, ".platform", "nginx")
@@ -419,7 +417,6 @@ func (e *examiner) addActualQueue(q *doctor.Queue, found []cloud.Resource) {
 	}
 }
 
-// inspectSQS also compares the local clock with Amazon's.
 func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	if !e.settings.AnyOnSQS() || strings.HasPrefix(e.settings.EndpointURL, "unix:") {
 		return ""
@@ -448,7 +445,6 @@ func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	return endpoint
 }
 
-// checkPermissions does nothing if the endpoint is not AWS.
 func (e *examiner) checkPermissions(ctx context.Context, sqs string) {
 	iam, err := aws.OpenIAM(ctx, e.opts.aws())
 	if err != nil {
@@ -491,7 +487,7 @@ func (e *examiner) checkPermissions(ctx context.Context, sqs string) {
 
 func (e *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller, s *cloud.Statement, on string) error {
 	if strings.Contains(on, cloud.UnknownDeadLetterQueue) {
-		return nil // the queue has no dead-letter queue
+		return nil
 	}
 	denied, err := iam.Denied(ctx, caller, s.Action, on, s.Condition["StringEquals"])
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"tendril/queue"
 )
 
-// finding returns the finding with an ID, or a zero Finding.
 func finding(e *doctor.Examination, id string) doctor.Finding {
 	for _, f := range e.Findings {
 		if f.ID == id {
@@ -28,7 +27,7 @@ func finding(e *doctor.Examination, id string) doctor.Finding {
 	return doctor.Finding{}
 }
 
-// expect compares findings by ID. want holds the level of each finding and a part of its text.
+// want contains the level of each finding and a part of its text.
 func expect(t *testing.T, e *doctor.Examination, want map[string][2]string) {
 	t.Helper()
 	for id, w := range want {
@@ -144,11 +143,11 @@ func TestExamineRunningReportsPartsThatStoppedWorking(t *testing.T) {
 	if err := r.queues.broker.DeleteQueue(t.Context(), "jobs-dead"); err != nil {
 		t.Fatal(err)
 	}
-	r.instance.address = "127.0.0.1:" + testpeer.FreePort(t) // nothing listens at this address
+	r.instance.address = "127.0.0.1:" + testpeer.FreePort(t)
 
 	e := examineRunning(t.Context(), r.Environment)
 	expect(t, &e, map[string][2]string{
-		"health":            {"error", "are without an answer"}, // messages that could not be dead-lettered are retried
+		"health":            {"error", "are without an answer"},
 		"dead-letter-queue": {"error", "tendril queues create jobs-dead --no-dead-letter-queue"},
 		"port-console":      {"error", "no answer at " + r.instance.address},
 		"port-queues":       {"ok", ""},
@@ -284,7 +283,7 @@ func TestExamineOnSQS(t *testing.T) {
 		t.Errorf("the dead-letter queue is not asked for by its name: %s", last)
 	}
 
-	// moto cannot simulate policies. A server that does not respond produces one finding.
+	// moto cannot simulate policies.
 	t.Setenv("AWS_ENDPOINT_URL_IAM", testpeer.Moto(t, "iam", "sts"))
 	expect(t, examine(map[string]string{"queue": "jobs"}), map[string][2]string{
 		"permissions": {"warning", "could not be checked"}})

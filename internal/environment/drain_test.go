@@ -7,8 +7,7 @@ import (
 	"tendril/internal/config"
 )
 
-// The limit is the longest delivery deadline of the queues served by the app, but at least the shutdown timeout and
-// at most the deployment limit. It follows reloads.
+// The limit is at least the shutdown timeout and at most the deployment limit.
 func TestDrainLimit(t *testing.T) {
 	t.Parallel()
 	const most = 14 * time.Minute

@@ -14,7 +14,6 @@ import (
 	"tendril/internal/config"
 )
 
-// The agent must be called when a long delivery runs, and again when the drain ends.
 func TestTaskIsProtected(t *testing.T) {
 	var mu sync.Mutex
 	var asked []bool

@@ -59,8 +59,6 @@ func (q *queues) serveBroker(context.Context) error {
 	return nil
 }
 
-// ownToken returns the configured or stored token for callers of the registry, and shares it with this user's other
-// environments if possible.
 func (q *queues) ownToken() (token string, err error) {
 	s := q.settings.now()
 	token = s.RegistryToken
@@ -79,7 +77,6 @@ func (q *queues) ownToken() (token string, err error) {
 	return token, nil
 }
 
-// openKeys returns nil if no credentials file is configured.
 func (q *queues) openKeys() (*access.Keyring, error) {
 	s := q.settings.now()
 	if s.Credentials == "" {

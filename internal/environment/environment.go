@@ -91,7 +91,7 @@ func (e *Environment) newObserver() *observer {
 }
 
 // Run starts the environment and waits until stop is done or a part fails. It then shuts down within
-// Settings.ShutdownTimeout, or immediately once now is done. A startup in progress is abandoned.
+// Settings.ShutdownTimeout, or immediately once now is done. A stop abandons a startup in progress.
 func (e *Environment) Run(stop, now context.Context) error {
 	e.life.urgent = now
 	running, ended := context.WithCancel(context.Background())
@@ -115,7 +115,7 @@ func (e *Environment) Run(stop, now context.Context) error {
 		case err = <-e.life.fatal:
 			e.observe.history.totals.reason = err.Error()
 		}
-	case errors.As(err, new(*DesiredVersion)), errors.As(err, new(*NewSettings)): // the caller starts again
+	case errors.As(err, new(*DesiredVersion)), errors.As(err, new(*NewSettings)):
 		e.observe.history.totals.again = true
 		return errors.Join(err, e.Stop(now))
 	case errors.Is(err, errStartAbandoned):
@@ -154,9 +154,7 @@ func (e *Environment) Start(ctx context.Context) error {
 	return nil
 }
 
-// startOrder returns the start steps, which Stop undoes in reverse order.
 func (e *Environment) startOrder() []func(context.Context) error {
-	// The reasons for the other steps are below.
 	if e.opts.QueuesOnly {
 		return []func(context.Context) error{
 			e.observe.openTelemetry,
@@ -168,7 +166,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 			e.startConsole,
 			e.instance.claimFiles,
 			e.queues.serveBroker,
-			e.work.buildDepths,      // for metrics and charts
+			e.work.buildDepths,
 			e.observe.curves.start,  // stops before the parts it reads
 			e.observe.watchProblems, // needs all queues
 			e.announce,              // clients and other commands can connect now
@@ -176,8 +174,8 @@ func (e *Environment) startOrder() []func(context.Context) error {
 	}
 	return []func(context.Context) error{
 		e.cron.read,                    // an invalid setting or cron.yaml must not leave anything behind
-		e.observe.openTelemetry,        // before anything counts events; stops after that
-		e.buildApp,                     // an unwritable PID file must not leave anything behind; before users of the app
+		e.observe.openTelemetry,        // before anything counts events
+		e.buildApp,                     // an unwritable PID file must not leave anything behind
 		e.queues.takeOver,              // before the data directory is opened
 		e.openBroker,                   // fails if another environment uses the data directory
 		e.instance.claim,               // keeps other environments out of the data directory
@@ -194,22 +192,22 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.openTargets,                  // needs the queues
 		e.work.buildWorkers,            // creates the workers' gates before the app that opens them
 		e.work.restorePauses,           // before anything is received
-		e.work.buildDepths,             // for health, scaling and metrics
-		e.cron.build,                   // needs the queues
-		e.desired.adopt,                // before anything is received; may end this start for another one
-		e.queues.warnOfConflicts,       // once, with the settings that apply
-		e.members.run,                  // shows the drain to other instances, and leaves after everything below has stopped
-		e.scale.closeFleet,             // leaves its group after everything below has stopped
-		e.scale.protectTask,            // removes the protection after everything below has stopped
-		e.observe.watchProblems,        // needs all queues with workers
-		e.observe.curves.start,         // charts show the drain; stops before the parts it reads
-		e.announce,                     // other commands can now follow the app's startup
-		e.startApp,                     // stops after the workers, since deliveries need it
-		e.work.runWorkers,              // stops after all senders of messages; slow queries come later
-		e.scale.chooseTarget,           // may query where this process runs, which can be slow
-		e.scale.openFleet,              // before the tasks, because their leader also leads the fleet
-		e.cron.run,                     // needs a queue with a worker; waits briefly for the registry
-		e.scale.runScaling,             // starts last and stops first, so that nothing scales out during a drain
+		e.work.buildDepths,
+		e.cron.build,             // needs the queues
+		e.desired.adopt,          // before anything is received; may end this start for another one
+		e.queues.warnOfConflicts, // with the settings that apply
+		e.members.run,            // shows the drain to other instances, and leaves after everything below has stopped
+		e.scale.closeFleet,       // leaves its group after everything below has stopped
+		e.scale.protectTask,      // removes the protection after everything below has stopped
+		e.observe.watchProblems,  // needs all queues with workers
+		e.observe.curves.start,   // charts show the drain; stops before the parts it reads
+		e.announce,               // other commands can now follow the app's startup
+		e.startApp,               // stops after the workers, since deliveries need it
+		e.work.runWorkers,        // stops after all senders of messages; slow queries come later
+		e.scale.chooseTarget,     // may query where this process runs, which can be slow
+		e.scale.openFleet,        // before the tasks, because their leader also leads the fleet
+		e.cron.run,               // needs a queue with a worker; waits briefly for the registry
+		e.scale.runScaling,       // starts last and stops first, so that nothing scales out during a drain
 	}
 }
 
@@ -218,7 +216,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 func (e *Environment) Stop(ctx context.Context) error {
 	e.life.beginDrain()
 	err := e.life.steps.unwind(ctx, e.opts.Logger.Logger)
-	e.life.finishDrain(err) // without a worker to report it
+	e.life.finishDrain(err)
 	return err
 }
 
@@ -286,7 +284,6 @@ func (e *Environment) openTargets(ctx context.Context) error {
 	return t.openBuckets(ctx)
 }
 
-// announce writes the files that other commands use to find the environment.
 func (e *Environment) announce(context.Context) error {
 	if err := e.instance.writeFiles(); err != nil {
 		return err
@@ -299,6 +296,5 @@ func (e *Environment) announce(context.Context) error {
 	return nil
 }
 
-// Quiet pauses every queue until this process exits, or resumes all if all are paused. It returns an error if there
-// are no workers yet.
+// Quiet pauses every queue until this process exits, or resumes all if all are paused. It fails without workers.
 func (e *Environment) Quiet(reason string) (paused bool, err error) { return e.work.quiet(reason) }

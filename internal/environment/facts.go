@@ -26,7 +26,6 @@ type facts struct {
 // startFacts is the version at startup; app versions have higher numbers.
 const startFacts = 0
 
-// open publishes the facts in the data directory if this environment owns it.
 func (f *facts) open(context.Context) error {
 	s := f.settings.now()
 	program, err := os.Executable()
@@ -153,7 +152,6 @@ func (f *facts) properties(b *bundle.Bundle) map[string]string {
 	return all
 }
 
-// isProvided reports whether tendril sets a variable even if the app inherits it.
 func isProvided(name string) bool {
 	switch name {
 	case "PORT", "TENDRIL_QUEUE", "TENDRIL_QUEUE_URL", "AWS_ENDPOINT_URL_SQS":

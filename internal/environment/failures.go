@@ -26,7 +26,6 @@ func (f *failures) restore(log *eventlog.Log) error {
 	return err
 }
 
-// record also stores failures on disk, and successes that follow a failure.
 func (f *failures) record(w *workQueue, d *api.Delivery) {
 	f.shown.Record(*d)
 	log := f.log.Load()

@@ -71,7 +71,7 @@ func deadLetters(t *testing.T, b *broker.Broker, name string, n int) (found []qu
 	return found
 }
 
-// The worker, not the queue, moves the message to the dead-letter queue.
+// The worker, not the queue, moves the message.
 func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",

@@ -148,7 +148,7 @@ func testGroupMetric(t *testing.T, c *amazon) {
 					t.Errorf("the request is %s: %v", body, err)
 				}
 				answer := "{}"
-				if test.samples > 0 { // on average 4 percent, and 95 at most
+				if test.samples > 0 { // an average of 4 percent and a maximum of 95
 					answer = fmt.Sprintf(`{"Datapoints":[{"Timestamp":%.0f,"SampleCount":%d,"Sum":%d,"Minimum":1,"Maximum":95}]}`,
 						in.EndTime-60, test.samples, 4*test.samples)
 				}
@@ -237,7 +237,6 @@ func testNotAMember(t *testing.T, c *amazon) {
 	}
 }
 
-// Without configured size limits, the group's own limits must apply.
 func testOwnBounds(t *testing.T, c *amazon) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -259,7 +258,6 @@ func testOwnBounds(t *testing.T, c *amazon) {
 	}
 }
 
-// Without a leader, tasks must be displayed and must not interfere.
 func testNotScheduled(t *testing.T, c *amazon) {
 	cron := writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n")
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/", "cron": cron}, nil)
@@ -297,7 +295,6 @@ func testTasksInAFleet(t *testing.T, c *amazon) {
 	}
 }
 
-// makeDead puts messages into the dead-letter queue of the queue jobs.
 func makeDead(t *testing.T, server *running, messages int) {
 	t.Helper()
 	b, ctx := server.queues.broker, t.Context()
@@ -318,7 +315,6 @@ func makeDead(t *testing.T, server *running, messages int) {
 	}
 }
 
-// fleetGroup is a response of DescribeAutoScalingGroups.
 type fleetGroup struct {
 	Desired   int `xml:"DescribeAutoScalingGroupsResult>AutoScalingGroups>member>DesiredCapacity"`
 	Instances []struct {
@@ -345,7 +341,6 @@ func group(t *testing.T, c *amazon) (g fleetGroup) {
 	return g
 }
 
-// makeFleet creates the group workers with one instance and a lifecycle hook.
 func makeFleet(t *testing.T, c *amazon) (id string) {
 	t.Helper()
 	c.ask(t, "autoscaling", "CreateLaunchConfiguration", "LaunchConfigurationName", "one", "ImageId", "ami-12c6146b",
@@ -390,7 +385,6 @@ func startMetadata(t *testing.T, id string, leaving *atomic.Bool) {
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.URL)
 }
 
-// slowApp starts an app whose responses block until release is called.
 func slowApp(t *testing.T) (address string, release func()) {
 	t.Helper()
 	released := make(chan struct{})
@@ -402,7 +396,7 @@ func slowApp(t *testing.T) (address string, release func()) {
 	}))
 	release = sync.OnceFunc(func() { close(released) })
 	t.Cleanup(func() {
-		release() // in case the test failed before it did so
+		release()
 		app.Close()
 	})
 	return app.URL, release

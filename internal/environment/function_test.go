@@ -10,7 +10,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// A local function must get the user, limits, log files and properties of an app.
 func TestFunctionRunsAsTheSettingsSay(t *testing.T) {
 	t.Parallel()
 	const show = `echo "user $(id -u):$(id -g), files $(ulimit -n), color $COLOR, token [$TENDRIL_CONSOLE_TOKEN]"; exec sleep 600`

@@ -115,14 +115,13 @@ func taskStates(all []api.Task) (states []health.TaskState) {
 	return states
 }
 
-// deliveryClass returns false if health does not count the delivery.
 func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, counts bool) {
 	switch {
 	case s.Outcome == queue.Done:
 		return health.Success, true
 	case s.Outcome == queue.Unreached:
 		return health.Unreached, true
-	case s.Outcome != queue.Failed: // not attempted
+	case s.Outcome != queue.Failed:
 		return 0, false
 	case s.Unsent:
 		return health.Unsent, true

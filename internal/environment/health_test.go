@@ -158,7 +158,6 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 		t.Errorf("the health is %v", r.observe.monitor.Report())
 	}
 
-	// Failures must make health Severe by the next query.
 	status.Store(http.StatusInternalServerError)
 	if _, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ type history struct {
 	settings *settings
 	queues   *queues
 	recent   *eventlog.Lines
-	log      atomic.Pointer[eventlog.Log] // nil until a data directory is claimed
+	log      atomic.Pointer[eventlog.Log]
 	endings  atomic.Pointer[eventlog.Endings]
 	lost     losses
 	failed   failures
@@ -64,7 +64,6 @@ func (h *history) acted(a console.Act) {
 	h.Happened(event.Event{Kind: kind, Text: text, Fields: fields})
 }
 
-// open opens the log, which closes after all parts started later.
 func (h *history) open(context.Context) error {
 	s := h.settings.now()
 	if !h.queues.ownsDataDir() {
@@ -164,7 +163,7 @@ func (h *history) kept() console.History {
 	return console.History{Events: h.log.Load(), Lines: h.recent, Endings: h.endings.Load()}
 }
 
-// settled records how a message on Amazon SQS ended. Embedded queues report that themselves. dead is the dead-letter
+// settled records how a message on Amazon SQS ended; embedded queues report that themselves. dead is the dead-letter
 // queue, or "" if the message will be redelivered.
 func (h *history) settled(w *workQueue, s *worker.Settled, dead string) {
 	if w.embedded {

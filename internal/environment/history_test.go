@@ -96,7 +96,6 @@ func TestLogLinesBecomeEvents(t *testing.T) {
 	}
 }
 
-// Shutdown must also record pending losses.
 func TestLossesAreGrouped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +108,7 @@ func TestLossesAreGrouped(t *testing.T) {
 		time.Sleep(lossInterval + time.Second)
 		synctest.Wait()
 		q := &workQueue{name: "orders", embedded: true}
-		h.settled(q, &worker.Settled{Outcome: queue.Failed}, "orders-dead") // an embedded queue reports this itself
+		h.settled(q, &worker.Settled{Outcome: queue.Failed}, "orders-dead")
 		h.lost.add(deadText, "jobs", "jobs-dead", "HTTP 500", 3)
 		h.lost.flush()
 		want := map[string]int{"dead-letter: messages dead-lettered queue=jobs messages=2000": 1,
@@ -152,7 +151,7 @@ func TestPausesAreKeptInAFile(t *testing.T) {
 	}
 
 	text, err := os.ReadFile(path)
-	if err := errors.Join(err, os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // makes the file unwritable
+	if err := errors.Join(err, os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	var refused *api.Error
@@ -221,7 +220,7 @@ func TestUnreadablePausesPauseEverything(t *testing.T) {
 	}
 }
 
-// With an unreadable file, tasks whose pauses are in a registry are not paused.
+// If a registry stores the tasks' pauses, an unreadable file pauses no tasks.
 func TestAnUnreadablePauseFilePausesOnlyTheTasksItStores(t *testing.T) {
 	t.Parallel()
 	file := &periodic.File{Tasks: []periodic.Task{{Name: "tidy"}}}

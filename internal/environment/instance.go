@@ -31,10 +31,10 @@ type instance struct {
 	work     *pipelines
 
 	began   time.Time
-	program api.Program // as of startup
-	address string      // local; "" if off
-	public  string      // for other machines, or the local address
-	token   string      // "" if the console is off
+	program api.Program
+	address string // local; "" if off
+	public  string // for other machines, or the local address
+	token   string
 	// login returns the path of a login link; nil if the console is off.
 	login func(scopes ...string) string
 	// files identifies the data directory and its lock file.
@@ -289,7 +289,6 @@ func (i *instance) greetReady() {
 	}
 }
 
-// nextCommand returns the command that shows a new user the most.
 func (i *instance) nextCommand() string {
 	queue, flags := "", ""
 	if len(i.work.all) > 1 {

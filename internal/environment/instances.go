@@ -20,7 +20,7 @@ type knownInstances struct {
 	self    *instance
 }
 
-// recordsTimeout limits reading, after which the other instances are omitted.
+// After recordsTimeout, the other instances are omitted.
 const recordsTimeout = 3 * time.Second
 
 func (k *knownInstances) list() api.Instances {
@@ -98,7 +98,6 @@ func knownByRecord(r *instances.Record) api.KnownInstance {
 		SettingsRevision: r.SettingsRevision, Rejected: r.Rejected}
 }
 
-// addLeader appends an entry for a leader known only by its lease.
 func addLeader(out *api.Instances, leader *api.Leader) {
 	if leader.Local || !leader.Leading && leader.Holder == "" {
 		return
@@ -155,7 +154,6 @@ func (k *knownInstances) soleInstanceNotes() []string {
 	return []string{"This is the only instance: others cannot use the queues in its data directory."}
 }
 
-// sharedNotes explains which instances are unknown. sole means that this instance is declared the only one.
 func sharedNotes(group string, sole bool, leader *api.Leader) []string {
 	notes := []string{"Other instances that receive from the same queue on Amazon SQS are unknown, except for the " +
 		"leader, which is known by its lease."}

@@ -19,7 +19,7 @@ func TestKnownInstancesAreListed(t *testing.T) {
 		leader api.Leader
 		group  fleet.Members
 		sole   bool
-		want   string // names in the list
+		want   string
 		leads  string
 		notes  string
 	}{

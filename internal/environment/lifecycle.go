@@ -49,7 +49,6 @@ func (s *steps) push(name string, stop func(ctx context.Context) error) {
 	*s = append(*s, step{name, stop})
 }
 
-// background starts run; Stop waits until it returns.
 func (s *steps) background(name string, run func(context.Context)) {
 	ctx, stop := context.WithCancel(context.Background())
 	var part sync.WaitGroup
@@ -57,7 +56,6 @@ func (s *steps) background(name string, run func(context.Context)) {
 	s.push(name, func(context.Context) error { stop(); part.Wait(); return nil })
 }
 
-// unwind runs the steps in reverse order, without waiting once ctx is done.
 func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 	var errs []error
 	for len(*s) > 0 {
@@ -82,7 +80,7 @@ type lifecycle struct {
 	// urgent is done once an immediate shutdown is requested.
 	urgent context.Context
 	fatal  chan error
-	// drained is closed when no message is in flight; drainErr then holds the outcome.
+	// drained is closed when no message is in flight; drainErr then contains the outcome.
 	draining, drained chan struct{}
 	drainOnce         sync.Once
 	drainErr          error
@@ -120,7 +118,6 @@ func (l *lifecycle) state() string {
 
 func (l *lifecycle) beginDrain() { l.drainOnce.Do(func() { close(l.draining) }) }
 
-// finishDrain records that no message is in flight anymore.
 func (l *lifecycle) finishDrain(err error) {
 	if !isClosed(l.drained) {
 		l.drainErr = err
@@ -146,15 +143,14 @@ func (l *lifecycle) fail(err error) {
 	}
 }
 
-// unlessStopped cancels start with errStartAbandoned if a stop is requested: a build can take an hour, and an endpoint
-// may never respond.
+// unlessStopped cancels start if a stop is requested: a build can take an hour, and an endpoint may never respond.
 func (l *lifecycle) unlessStopped(stop, now context.Context, start func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(now)
 	defer cancel()
 	defer context.AfterFunc(stop, cancel)()
 	go func() {
 		select {
-		case <-l.draining: // stopped from the console
+		case <-l.draining:
 			cancel()
 		case <-ctx.Done():
 		}

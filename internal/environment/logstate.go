@@ -17,8 +17,8 @@ const (
 	maxStateQueues = 200
 )
 
-// LogState logs goroutines grouped by stack, then the environment's state and health, and each queue, worker and
-// process. Goroutines come first, since the rest takes locks.
+// LogState logs goroutines grouped by stack, and the state of the environment and each queue, worker and process.
+// Goroutines come first, since the rest takes locks.
 func LogState(e *Environment) {
 	log := e.opts.Logger.With("component", "environment")
 	logGoroutines(log, readStacks())
@@ -26,7 +26,7 @@ func LogState(e *Environment) {
 	st := e.Status()
 	attrs := []any{"state", st.State, "uptime_ms", time.Since(st.StartedAt).Milliseconds(), "version", e.opts.Version,
 		"goroutines", runtime.NumGoroutine()}
-	if !e.life.running() { // no parts yet
+	if !e.life.running() {
 		log.Info("environment state", attrs...)
 		return
 	}
@@ -65,7 +65,7 @@ func (q *queues) logQueues(log *slog.Logger) {
 	for _, name := range names[:min(len(names), maxStateQueues)] {
 		l, err := q.broker.Ledger(name)
 		if err != nil {
-			continue // deleted meanwhile
+			continue
 		}
 		log.Info("queue state", "queue", name, "visible", l.Visible, "in_flight", l.InFlight, "delayed", l.Delayed,
 			"done", l.Done, "dead_lettered", l.DeadLettered)

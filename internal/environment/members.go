@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// registryStart limits each wait for the registry at startup, registrySeek is the interval of later attempts.
+	// registryStart limits each wait for the registry at startup. registrySeek is the interval of later attempts.
 	registryStart = 5 * time.Second
 	registrySeek  = 15 * time.Second
-	// leaveTimeout limits the final write of the record. After it, the others drop the record a little later because of
-	// its age.
+	// If the final write of the record exceeds leaveTimeout, the others drop the record a little later because of its
+	// age.
 	leaveTimeout = 3 * time.Second
 )
 
@@ -43,9 +43,9 @@ type members struct {
 	desired  *desired
 	rollouts *rollouts
 
-	gauge  *autoscale.Gauge           // each consumer of CPU usage needs its own
-	joined atomic.Pointer[membership] // nil until the registry is found
-	// missing is why the shared registry was not found; nil if it was found, or if none is used.
+	gauge  *autoscale.Gauge // each consumer of CPU usage needs its own
+	joined atomic.Pointer[membership]
+	// missing is the reason the shared registry was not found; nil if it was found or none is used.
 	missing atomic.Pointer[string]
 	lost    registryLoss
 
@@ -93,7 +93,6 @@ func (m *members) run(ctx context.Context) error {
 	return nil
 }
 
-// join finds the registry, updates this instance's record and watches the others'.
 func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 	select {
 	case <-m.life.announced:
@@ -111,7 +110,7 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 		case err == nil && decided && leases == nil:
 			m.missing.Store(nil)
 			m.lost.seek(false)
-			return // there is no shared registry
+			return
 		case leases != nil:
 			m.missing.Store(nil)
 			m.lost.seek(false)
@@ -145,7 +144,6 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// completesBatch reports whether an instance is healthy enough for the next batch of a rollout.
 func completesBatch(one *instances.Record) bool {
 	color := health.Status(one.Health).Color()
 	return one.State == api.StateRunning && (color == health.Green || color == health.Yellow)
@@ -153,7 +151,7 @@ func completesBatch(one *instances.Record) bool {
 
 func (m *members) shared() bool { return m.joined.Load() != nil }
 
-// mayShare reports whether a registry is shared, or is expected to be.
+// mayShare also returns true while a shared registry is expected.
 func (m *members) mayShare() bool { return m.shared() || m.missing.Load() != nil }
 
 func (m *members) leads() bool {
@@ -161,7 +159,6 @@ func (m *members) leads() bool {
 	return leads
 }
 
-// announcement is the location of this instance's record, which the leader announces.
 func (m *members) announcement() string {
 	if joined := m.joined.Load(); joined != nil {
 		return joined.self.Announcement()
@@ -185,7 +182,6 @@ func (m *members) environment() *health.Environment {
 	return report.Environment
 }
 
-// leaderRecord returns the record with the environment's health.
 func (m *members) leaderRecord(joined *membership) (r instances.Record, err error) {
 	if own := m.record(); own.Environment != nil {
 		return own, nil
@@ -207,13 +203,12 @@ func (m *members) leaderRecord(joined *membership) (r instances.Record, err erro
 // than a new reader.
 func (m *members) unreachable() []string {
 	if joined := m.joined.Load(); joined != nil {
-		report, _ := m.leaderRecord(joined) // the reason is part of the health
+		report, _ := m.leaderRecord(joined)
 		return report.Unreachable
 	}
 	return nil
 }
 
-// judge derives the health of the environment from the records of all instances, if this instance leads.
 func (m *members) judge(own *instances.Record) {
 	m.judging.Lock()
 	defer m.judging.Unlock()
@@ -291,7 +286,6 @@ func (m *members) record() instances.Record {
 	return r
 }
 
-// load returns the load since the gauge's last reading.
 func (m *members) load(gauge *autoscale.Gauge) (l instances.Load) {
 	_, l.Sample = gauge.Measure()
 	for _, line := range m.work.all {

@@ -111,8 +111,8 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 	return found
 }
 
-// Withheld returns why the app does not get one of the bundle's environment properties, or "" if it gets it or the
-// variable is already set.
+// Withheld explains why the app does not get an environment property of the bundle. It returns "" if the app gets it
+// or the variable is already set.
 func (o *Options) Withheld(p bundle.Setting) string {
 	option, isOption := config.Lookup(p.Option)
 	switch {
@@ -136,7 +136,6 @@ func (o *Options) passes(variable string) bool {
 	return slices.Contains(app.Environ([]string{variable}, nil, nil, 0, q), variable)
 }
 
-// brokenLink returns why a link of env.yaml does not work, or "".
 func (o *Options) brokenLink(link bundle.Link) string {
 	if app.HasVariable(o.AppEnv, link.Variable) {
 		return ""
@@ -153,7 +152,7 @@ func (o *Options) brokenLink(link bundle.Link) string {
 }
 
 // LinkedQueue returns the queue that a link in env.yaml refers to: the one with the environment's name or, for this
-// environment, the first. It returns "" if the name is unknown.
+// environment, the first; "" if unknown.
 func (o *Options) LinkedQueue(link bundle.Link) string {
 	var names []string
 	for i := range o.Config.Queues {

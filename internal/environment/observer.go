@@ -32,7 +32,7 @@ type observer struct {
 	instance *instance
 
 	telemetry *telemetry.Telemetry
-	otlp      *telemetry.OTLP // nil without a collector
+	otlp      *telemetry.OTLP
 	monitor   *health.Monitor
 	curves    *curves
 	problems  *problems
@@ -75,7 +75,7 @@ func (o *observer) metricSources() telemetry.Sources {
 			return nil
 		},
 	}
-	if !o.opts.QueuesOnly { // without workers nothing is scaled
+	if !o.opts.QueuesOnly {
 		sources.Desired = func() int { return o.scale.scale().Desired }
 	}
 
@@ -112,7 +112,7 @@ func (o *observer) newMonitor(host *health.Host) *health.Monitor {
 		App: func() (health.AppState, bool) { return appState(o.programs.app, o.settings.now().DeployTimeout) },
 		Leader: func() health.LeaderState {
 			if !o.cron.any() {
-				return health.LeaderState{Known: true} // no tasks, no leader
+				return health.LeaderState{Known: true}
 			}
 			return leaderState(o.cron.tasks)
 		},

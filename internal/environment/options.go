@@ -15,11 +15,10 @@ import (
 // Options configure an [Environment]. Config and Logger are required.
 type Options struct {
 	Config *config.Config
-	// Bundle is the app's folder, or nil.
 	Bundle *bundle.Bundle
 	// Command is empty if the bundle's Procfile or Settings.Target defines the app.
 	Command []string
-	// Announced is called when other commands can find this environment. It may be nil.
+	// Announced is called when other commands can find this environment; may be nil.
 	Announced func()
 	// Shared identifies the version in Bundle if it is deployed to all instances; see [DesiredVersion].
 	Shared app.SharedVersion
@@ -27,7 +26,7 @@ type Options struct {
 	Folder string
 	// Again means that this start follows one that ended with a [DesiredVersion] or [NewSettings].
 	Again bool
-	// Registry holds the settings for all instances in Config; nil if none are known yet.
+	// Registry contains the settings for all instances that are in Config; nil if none are known yet.
 	Registry *config.File
 	// Load reloads the settings with the Bundle, File and Registry of its argument; nil disables reloading.
 	Load func(config.Sources) (*config.Config, error)
@@ -35,7 +34,6 @@ type Options struct {
 	QueuesOnly bool
 	// AppEnv is the environment that the app inherits, as NAME=value strings.
 	AppEnv []string
-	// Logger logs events, settled messages and the app's output.
 	Logger *logging.Logger
 	// Memory is the limit of this process in bytes; 0 means none.
 	Memory int64
@@ -70,7 +68,6 @@ func (o *Options) CronFile() string {
 	return o.Config.Cron
 }
 
-// aws leaves the region to the SDK unless the settings have one.
 func (o *Options) aws() *aws.Options {
 	opts := &aws.Options{}
 	if o.Logger != nil {

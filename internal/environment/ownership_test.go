@@ -13,7 +13,6 @@ import (
 	"tendril/internal/config"
 )
 
-// Root must not run code that every user can write, and must report other users who control the code.
 func TestRootAndFoldersOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -52,7 +52,6 @@ func (p *pipelines) openPauses(file *periodic.File) error {
 	return nil
 }
 
-// tasksOfPauseFile returns nothing if a registry stores the pauses of tasks.
 func tasksOfPauseFile(s *config.Settings, file *periodic.File) (names []string) {
 	if file == nil || s.Leader != config.LeaderLocal || !s.AnyOnSQS() {
 		return nil
@@ -107,7 +106,6 @@ func (p *pauseFile) read() error {
 	return err
 }
 
-// change does nothing if p is nil.
 func (p *pauseFile) change(alter func(*storedPauses)) error {
 	if p == nil {
 		return nil
@@ -140,7 +138,6 @@ func setPause[P any](pauses *map[string]P, name string, pause P, paused bool) {
 	(*pauses)[name] = pause
 }
 
-// setQueues stores a pause; the zero pause ends it.
 func (p *pauseFile) setQueues(lines []*pipeline, pause instances.Pause) error {
 	return p.change(func(s *storedPauses) {
 		for _, l := range lines {

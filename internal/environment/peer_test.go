@@ -106,7 +106,6 @@ func run(t *testing.T, flags map[string]string, change func(*Environment)) *runn
 	return r
 }
 
-// end stops the environment and returns the error from Run.
 func (r *running) end() error {
 	r.stop()
 	return <-r.done
@@ -132,7 +131,7 @@ func startCloud(t *testing.T) *amazon {
 		t.Fatal(err)
 	}
 	forward := httputil.NewSingleHostReverseProxy(moto)
-	forward.ErrorLog = log.New(io.Discard, "", 0) // do not log canceled calls
+	forward.ErrorLog = log.New(io.Discard, "", 0)
 	c := &amazon{}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -193,7 +192,6 @@ func (a *amazon) metrics() string {
 	return strings.Join(a.puts, "\n")
 }
 
-// changed returns the calls that created or deleted something since it was last called.
 func (a *amazon) changed() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -202,7 +200,6 @@ func (a *amazon) changed() []string {
 	return changes
 }
 
-// ask makes a call with the query protocol, and returns the response.
 func (a *amazon) ask(t *testing.T, service, action string, args ...string) string {
 	t.Helper()
 	form := url.Values{"Action": {action}, "Version": {"2011-01-01"}}

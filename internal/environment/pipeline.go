@@ -23,7 +23,7 @@ type pipeline struct {
 	settled atomic.Bool    // has received, or would have without a pause
 
 	pausing sync.Mutex
-	pauses  [pauseSources]instances.Pause // zero unless that source pauses the queue
+	pauses  [pauseSources]instances.Pause
 }
 
 // pauseSource is the origin of a pause. A queue receives while no source pauses it.
@@ -38,7 +38,6 @@ const (
 	pauseSources
 )
 
-// setPause sets the pause of one source; the zero pause ends it.
 func (p *pipeline) setPause(by pauseSource, pause instances.Pause) (changed bool) {
 	p.pausing.Lock()
 	defer p.pausing.Unlock()

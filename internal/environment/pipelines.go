@@ -32,8 +32,8 @@ type pipelines struct {
 	observe  *observer
 	targets  *targetOpener
 
-	all    []*pipeline  // in the order of the settings; empty without workers
-	pool   *worker.Pool // nil for a single queue
+	all    []*pipeline // in the order of the settings; empty without workers
+	pool   *worker.Pool
 	depths *depthCounter
 	pauses *pauseFile // nil unless this environment owns its data directory
 
@@ -60,7 +60,6 @@ func (q *queues) joiningOrder() []*workQueue {
 	return append(slices.Clone(q.all[len(others):]), others...) // openAll opens the tasks' queues last
 }
 
-// tuningOf returns the settings that can change without a restart.
 func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	return worker.Tuning{
 		Concurrency: set.Concurrency, VisibilityTimeout: negativeIfZero(set.VisibilityTimeout),
@@ -96,8 +95,8 @@ func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	event.Deploy.Log(log, slog.LevelInfo, "settings changed", "options", strings.Join(c.Live, ", "))
 }
 
-// drainLimit is the longest delivery deadline of the queues served by the app, capped so that a deployment stays
-// within its limit, but at least the shutdown timeout.
+// drainLimit is the longest delivery deadline of the app's queues, capped so that a deployment stays within its
+// limit, but at least the shutdown timeout.
 func (p *pipelines) drainLimit() time.Duration {
 	const most = api.MaxDeploy - time.Minute
 	longest := time.Duration(0)
@@ -285,7 +284,6 @@ func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.
 	return all
 }
 
-// afterFailure predicts a retry or dead-lettering from the redrive policy.
 func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.Redelivery) {
 	now := s.DeadLettering && s.Instruction.DeadLetters()
 	switch {

@@ -16,7 +16,6 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// Intervals at which this environment's database and others are checked.
 const (
 	problemInterval   = 10 * time.Second
 	leftBehindRefresh = time.Minute
@@ -24,7 +23,6 @@ const (
 
 type problem struct{ queue, text, hint string }
 
-// problems finds messages that are stored but not processed, for the log and the health report.
 type problems struct {
 	opts     *Options
 	settings *settings
@@ -35,7 +33,7 @@ type problems struct {
 	found map[string]problem
 
 	looking     sync.Mutex
-	elsewhere   []problem // in other databases
+	elsewhere   []problem
 	elsewhereAt time.Time
 }
 
@@ -103,7 +101,7 @@ func (p *problems) here() (all []problem) {
 	for _, name := range p.queues.broker.ListQueues("") {
 		ledger, err := p.queues.broker.Ledger(name)
 		if err != nil {
-			continue // deleted meanwhile
+			continue
 		}
 		missing := p.queues.broker.MissingDeadLetterQueue(name)
 		q := api.Queue{Ledger: ledger, DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
@@ -123,7 +121,6 @@ func (p *problems) here() (all []problem) {
 	return all
 }
 
-// isLeft reports whether an embedded queue that 'tendril up' created is no longer used.
 func (p *problems) isLeft(name string) bool {
 	dead, _, err := p.queues.broker.Redrive(name)
 	return err == nil && !p.opts.QueuesOnly && p.queues.named(name) == nil && dead == deadName(name) && !p.queues.broker.Received(name)
@@ -166,7 +163,7 @@ func (p *problems) leftElsewhere() []problem {
 	}
 	release, err := api.Claim(state)
 	if err != nil {
-		return p.elsewhere // another environment has it open
+		return p.elsewhere
 	}
 	defer func() { _ = release() }()
 	add(state, "run an environment on them with 'tendril up --data-dir "+state+"' until they are done", func(name string) bool {

@@ -80,7 +80,6 @@ func TestProblemsWithStoredMessagesAreReported(t *testing.T) {
 	}
 }
 
-// The environment moved its queues to an SQS server.
 func TestEmbeddedMessagesLeftAfterAMoveToSQSAreReported(t *testing.T) {
 	localKeys(t)
 	served := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)

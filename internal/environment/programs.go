@@ -24,10 +24,10 @@ type programs struct {
 	queues   *queues
 	work     *pipelines
 
-	app      *app.App // nil if no app runs here
+	app      *app.App
 	facts    *facts
 	counters *supervisor.Events
-	logs     *supervisor.LogFolder // nil without a log folder
+	logs     *supervisor.LogFolder
 	meter    supervisor.Meter
 }
 
@@ -155,7 +155,6 @@ func (p *programs) linkedURL(link bundle.Link) string {
 	return ""
 }
 
-// linkedQueue returns the queue with the environment's name, or the first queue for this environment's own name.
 func linkedQueue(s *config.Settings, queues []string, environment string) string {
 	switch {
 	case slices.Contains(queues, environment):
@@ -166,7 +165,6 @@ func linkedQueue(s *config.Settings, queues []string, environment string) string
 	return ""
 }
 
-// startFunction gives a function the user, limits and variables of an app.
 func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	s := p.settings.now()
 	if err := refuseRoot(s, p.opts.Bundle, "the function", isMachineRoot()); err != nil {
@@ -180,7 +178,7 @@ func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	process := app.Guard(s, supervisor.Process{})
 	events := delivery.LogFunction(p.opts.Logger.Logger, p.life.stopping)
 	events.LinesDropped = func(d supervisor.LinesDropped) {
-		d.Process = strings.Replace(d.Process, "-", ".", 1) // as in the log
+		d.Process = strings.Replace(d.Process, "-", ".", 1)
 		p.linesDropped(d)
 	}
 	opts := runtimeapi.Options{

@@ -31,10 +31,10 @@ type queues struct {
 	life     *lifecycle
 	settings *settings
 
-	all      []*workQueue   // with a worker, in the order in which they were opened
-	broker   *broker.Broker // nil without embedded queues
-	sqs      *aws.SQS       // nil without queues on Amazon SQS
-	endpoint string         // of the embedded queues; "" on Amazon SQS
+	all      []*workQueue
+	broker   *broker.Broker
+	sqs      *aws.SQS
+	endpoint string // of the embedded queues; "" on Amazon SQS
 	// appEndpoint is for the app. appKeys is zero if any credentials are accepted.
 	appEndpoint string
 	appKeys     access.KeyPair
@@ -145,7 +145,6 @@ func (q *queues) names() (list []string) {
 	return list
 }
 
-// open creates embedded and managed queues, and finds others.
 func (q *queues) open(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	switch {
 	case set.Backend == config.BackendEmbedded:
@@ -224,7 +223,6 @@ func deadName(name string) string {
 	return base + "-dead"
 }
 
-// ownAttributes returns attributes of an embedded queue; created also applies to its dead-letter queue.
 func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own map[string]string) {
 	created = map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
 	if set.FIFO() {
@@ -290,7 +288,6 @@ func (w *workQueue) warnOfConflicts(log *slog.Logger) {
 	}
 }
 
-// queueARN derives the ARN from the URL if the attributes are not readable.
 func queueARN(attrs map[string]string, url string, set *config.QueueSettings) string {
 	if arn := attrs["QueueArn"]; arn != "" {
 		return arn

@@ -17,7 +17,7 @@ const registryLossTick = time.Second
 type registryLoss struct {
 	mu      sync.Mutex
 	seeking time.Time // start of the search; zero once the registry is found
-	reason  string    // why receiving is stopped; "" while receiving
+	reason  string    // reason receiving is stopped; "" while receiving
 }
 
 func (r *registryLoss) seek(missing bool) {
@@ -68,7 +68,7 @@ func (r *registryLoss) update(failing, limit time.Duration, reread func() error)
 	case limit == 0:
 	case failing >= limit:
 		reason = fmt.Sprintf("the shared registry has not answered for %s (registry-lost-after)", limit)
-	case before != "" && failing > 0: // still failing
+	case before != "" && failing > 0:
 		reason = before
 	case before != "":
 		if err := reread(); err != nil {
@@ -81,7 +81,6 @@ func (r *registryLoss) update(failing, limit time.Duration, reread func() error)
 	return reason != before
 }
 
-// stopWhileLost stops receiving, or resumes it if reason is "".
 func (m *members) stopWhileLost(reason string) {
 	pause := instances.Pause{}
 	if reason != "" {

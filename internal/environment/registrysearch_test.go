@@ -14,8 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// Messages must be delivered whatever the queue's server responds. Periodic tasks must start once it reports a
-// registry.
+// Periodic tasks must start once the server reports a registry.
 func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 	t.Parallel()
 	for name, refuse := range map[string]http.HandlerFunc{
@@ -77,5 +76,4 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 	}
 }
 
-// searching reports whether it is still unknown if a registry exists.
 func searching(r *running) bool { return strings.Contains(r.cron.tasks.Off(), "unknown whether") }

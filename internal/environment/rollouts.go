@@ -55,17 +55,15 @@ type rollouts struct {
 	desired  *desired
 
 	control *instances.Rollouts // nil until adopt, and if this instance does not take the desired version
-	objects *aws.S3             // nil unless the archives are in S3
+	objects *aws.S3
 }
 
-// takes reports whether this instance runs the desired version, which needs an app from a folder or an archive.
 func (r *rollouts) takes() bool {
 	set := r.settings.now()
 	return r.desired.state != nil && r.opts.Bundle != nil && len(r.opts.Command) == 0 && r.opts.HasApp() &&
 		(set.Versions != "" || set.RegistryTable == "")
 }
 
-// supports is also true for an instance without an app.
 func (r *rollouts) supports() bool {
 	return r.desired.state != nil && (r.takes() || !r.opts.HasApp())
 }
@@ -196,7 +194,7 @@ func (r *rollouts) seed(ctx context.Context) (instances.Desired, error) {
 	})
 }
 
-// upload stores the archive for all instances and keeps a copy. name replaces a folder's name.
+// upload keeps a copy. name replaces a folder's name.
 func (r *rollouts) upload(ctx context.Context, source, name string) (v instances.AppVersion, err error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
@@ -251,7 +249,6 @@ func copyFile(to *os.File, path string) error {
 
 func (r *rollouts) log() *slog.Logger { return r.opts.Logger.With("component", "rollout") }
 
-// run keeps the desired version running and, on the leader, advances the rollout.
 func (r *rollouts) run(ctx context.Context, fleet *instances.Fleet) {
 	if r.control == nil {
 		return
@@ -362,7 +359,6 @@ func (r *rollouts) report() instances.AppReport {
 	return r.control.Report()
 }
 
-// deploy starts a rollout; path "" deploys the current version again.
 func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, error) {
 	if err := r.changes.awaitStart(ctx); err != nil {
 		return api.DeployResult{}, err
@@ -381,7 +377,7 @@ func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, e
 	})
 }
 
-// rollBack deploys the earlier version to all instances at once, and starts no delivery on the current one.
+// rollBack deploys to all instances at once, and starts no delivery on the current version.
 func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	if err := r.changes.awaitStart(ctx); err != nil {
 		return api.DeployResult{}, err
@@ -415,8 +411,7 @@ func rolloutPolicy(s *config.Settings) instances.Rollout {
 	return how
 }
 
-// begin starts the rollout of the version that choose returns. It reads the registry first, because the known state may
-// be some seconds old.
+// begin reads the registry first, because the known state may be some seconds old.
 func (r *rollouts) begin(ctx context.Context, choose func(current *instances.AppVersion) (instances.AppVersion, instances.Rollout,
 	error)) (done api.DeployResult, err error) {
 	leases, err := r.leases(ctx)
@@ -482,7 +477,6 @@ func notDeployed(err error) error {
 		Hint: registryHint}
 }
 
-// abort returns all instances to the current version.
 func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
 	leases, err := r.leases(ctx)
 	if err != nil {

@@ -47,7 +47,6 @@ func refuseRoot(s *config.Settings, b *bundle.Bundle, what string, root bool) er
 		"--app-user, or allow this with --allow-root", ErrSettings, what, err, fix)
 }
 
-// warnOfRoot warns about code that runs as root without an explicit setting, or that another user controls.
 func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root bool) {
 	if !root {
 		return
@@ -64,7 +63,6 @@ func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root boo
 
 func isRootIntended(s *config.Settings) bool { return s.AppUser != "" || s.AllowRoot }
 
-// controlledByOthers returns an error that names the other users, or nil.
 func controlledByOthers(b *bundle.Bundle) *trust.Error {
 	var wrong *trust.Error
 	if b != nil && errors.As(b.Trusted(), &wrong) {
@@ -89,7 +87,6 @@ var (
 		`(?m)^\S+ \S+ \S+ (\S*/(?:docker/containers|containers/storage|overlay-containers|kubelet/pods|nerdctl|io\.containerd[^/]*|buildkit)/\S*) /etc/(?:hosts|hostname|resolv\.conf) `)
 )
 
-// containerMark returns the evidence that this process runs in a container, or "".
 func containerMark(read func(path string) (string, bool), getenv func(string) string) string {
 	for _, path := range []string{"/.dockerenv", "/run/.containerenv"} {
 		if _, found := read(path); found {

@@ -10,7 +10,7 @@ func TestContainersAreRecognizedByEvidence(t *testing.T) {
 	const dockerID = "3f1c2b7e9d0a4c5b8e6f7a1b2c3d4e5f60718293a4b5c6d7e8f901234567890a"
 	type system struct {
 		files, env map[string]string
-		want       string // part of the evidence; "" outside a container
+		want       string
 	}
 	for name, s := range map[string]system{
 		"docker": {files: map[string]string{"/.dockerenv": "", "/proc/1/cgroup": "0::/\n"}, want: "/.dockerenv"},

@@ -12,7 +12,7 @@ import (
 // chooseTarget determines the scaling target if the settings do not. Message processing does not wait for it, because
 // the service it queries may not respond.
 //
-// Sizes in a bundle apply to a group. For a standalone instance, they are the number of app processes. A group is
+// Sizes in a bundle apply to a group; for a standalone instance, they are the number of app processes. A group is
 // scaled only if nothing else scales it, because two scalers would undo each other's changes.
 func (s *sizing) chooseTarget(ctx context.Context) error {
 	set := s.settings.now()
@@ -52,7 +52,6 @@ func (s *sizing) leaveSize(why string) {
 		"hint", "add --scale-target asg:GROUP, ecs:CLUSTER/SERVICE or processes to scale anyway, or none")
 }
 
-// isAuto reports whether the environment determines the scaling target itself.
 func (s *sizing) isAuto() bool { return s.settings.now().ScaleTarget == config.ScaleAuto }
 
 // isFleet reports whether scaling concerns instances rather than local processes.

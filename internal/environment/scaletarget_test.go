@@ -14,7 +14,6 @@ import (
 	"tendril/internal/config"
 )
 
-// Sizes must apply to this instance's group or service, unless something else scales it, and otherwise to processes.
 // moto simulates AWS, and local servers simulate the metadata services.
 func TestScaleTargetOfTheSizes(t *testing.T) {
 	if testing.Short() {
@@ -97,7 +96,6 @@ func testNoLeader(t *testing.T, c *amazon) {
 	}
 }
 
-// The instance is outside of any group and has no app.
 func testNoGroup(t *testing.T, c *amazon) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
@@ -118,7 +116,6 @@ func testAutoService(t *testing.T, c *amazon) {
 	}
 }
 
-// The instance is outside the service.
 func testNamedService(t *testing.T, c *amazon) {
 	makeService(t, c)
 	t.Setenv("ECS_CONTAINER_METADATA_URI_V4", "")
@@ -174,7 +171,7 @@ func publishedBacklog(t *testing.T, c *amazon) string {
 	return got[1]
 }
 
-// makeService creates a service with a desired count of one and makes this process one of its tasks.
+// makeService also makes this process one of the service's tasks.
 func makeService(t *testing.T, c *amazon) {
 	t.Helper()
 	const ecs = "AmazonEC2ContainerServiceV20141113."
@@ -206,7 +203,6 @@ func desiredTasks(t *testing.T, c *amazon) int {
 	return answer.Services[0].DesiredCount
 }
 
-// askJSON makes a call with the JSON protocol.
 func (a *amazon) askJSON(t *testing.T, service, target, body string) string {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, a.URL+"/", strings.NewReader(body))

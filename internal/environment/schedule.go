@@ -26,15 +26,14 @@ type schedule struct {
 	observe  *observer
 	instance *instance
 
-	file     tasks.File       // as of startup
+	file     tasks.File
 	tasks    *tasks.Manager   // nil before build and without workers
 	election *tasks.Election  // of the leader, which also leads the fleet
 	wall     func() time.Time // for tests; nil means the system clock
-	revision func() int64     // of the desired state
-	announce func() string    // of this instance's record
+	revision func() int64
+	announce func() string
 }
 
-// read checks everything that can be checked before anything is created.
 func (s *schedule) read(context.Context) (err error) {
 	if err := s.opts.Validate(); err != nil {
 		return err
@@ -178,7 +177,7 @@ func (s *schedule) console() *console.TaskOptions {
 
 var errNoQueueServer = errors.New("the queue server does not answer")
 
-// leases returns the leases of the shared registry. It fails if there is none.
+// leases fails if there is no shared registry.
 func (s *schedule) leases(ctx context.Context) (instances.Store, error) {
 	leases, _, err := s.election.Leases(ctx)
 	if err == nil && leases == nil {

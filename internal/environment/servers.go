@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// Default limits on the request bodies in memory, in bytes.
+	// in bytes
 	endpointBodies, consoleBodies = 32 << 20, 16 << 20
 	connectionBytes               = 16 << 10
-	// ownDescriptors is the number open in every environment: database files, locks, listeners, epoll.
+	// ownDescriptors counts database files, locks, listeners and epoll.
 	ownDescriptors = 48
 	// processDescriptors is the number per process, for output, supervision and connection.
 	processDescriptors = 8
@@ -45,7 +45,7 @@ func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 // 0 means the default limits and any number of held messages.
 type memoryShares struct {
 	endpoint, console int64 // request bodies and receive responses
-	held              int   // messages held by the workers
+	held              int
 	connections       int
 }
 
@@ -105,7 +105,6 @@ func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Serv
 	})
 }
 
-// opened adds the option that set the address to errors.
 func opened(option string) func(net.Listener, error) (net.Listener, error) {
 	return func(l net.Listener, err error) (net.Listener, error) {
 		switch {

@@ -25,7 +25,6 @@ func TestConnectionsLeaveDescriptorsForTheWorker(t *testing.T) {
 	}
 }
 
-// The message must be constant, and TLS errors at level debug.
 func TestServerErrorsAreLogEvents(t *testing.T) {
 	t.Parallel()
 	for line, level := range map[string]string{

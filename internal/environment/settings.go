@@ -16,8 +16,8 @@ type revision struct {
 	// queues includes queues that only periodic tasks use. They have the first queue's settings except for name and
 	// weight.
 	queues    []config.QueueSettings
-	explained []config.Explanation // nil until requested
-	loaded    *config.Config       // explains the first revision
+	explained []config.Explanation
+	loaded    *config.Config
 }
 
 func newSettings(cfg *config.Config) *settings {

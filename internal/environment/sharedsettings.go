@@ -150,7 +150,6 @@ func (d *desired) applySettings(ctx context.Context, s *instances.Settings) erro
 	return nil
 }
 
-// oneLine formats an error without line breaks and hints.
 func oneLine(err error) string {
 	var wrong *config.Error
 	if !errors.As(err, &wrong) {
@@ -168,7 +167,7 @@ func oneLine(err error) string {
 func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	end, err := c.begin(ctx)
 	if err != nil {
-		return instances.ErrNotApplied // shutting down
+		return instances.ErrNotApplied
 	}
 	defer end()
 
@@ -191,7 +190,6 @@ func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	return err
 }
 
-// useRegistry applies the settings in file, and reports whether an option needs a restart of the app.
 func (c *changes) useRegistry(file *config.File) (restart bool, err error) {
 	b := c.currentBundle()
 	cfg, change, err := c.compare(config.Sources{Bundle: b, Registry: file})

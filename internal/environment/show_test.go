@@ -22,7 +22,6 @@ import (
 	"tendril/queue"
 )
 
-// writeCertificate writes a self-signed certificate.
 func writeCertificate(t *testing.T, dir string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -49,8 +48,6 @@ func writeCertificate(t *testing.T, dir string) (cert, key string) {
 	return cert, key
 }
 
-// Commands must reach the console with and without TLS, and after a certificate renewal. The instance file must be
-// removed when the environment stops.
 func TestCommandsReachAConsoleOnEveryAddress(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"0.0.0.0:0", "[::]:0", "127.0.0.1:0", "localhost:0"} {

@@ -34,9 +34,9 @@ type sizing struct {
 
 	inFlight    delivery.Tracker // does nothing unless messages in flight need protection
 	loop        *autoscale.Loop
-	fleet       *fleet.Fleet // nil outside a fleet
-	target      string       // Settings.ScaleTarget, or the choice for auto
-	left        string       // why scaling is off although enabled; may be ""
+	fleet       *fleet.Fleet
+	target      string // Settings.ScaleTarget, or the choice for auto
+	left        string // reason scaling is off although enabled; may be ""
 	fleetTiming fleet.Timing
 	protection  protection
 	decided     func(autoscale.Decided)
@@ -97,7 +97,6 @@ func (s *sizing) openFleet(ctx context.Context) (err error) {
 	return nil
 }
 
-// readsMetric reports whether the trigger's measure comes from CloudWatch.
 func (s *sizing) readsMetric() bool {
 	set := s.settings.now()
 	return set.ScaleCPUSource == config.CPUFromCloudWatch && set.ScaleMeasureName == string(autoscale.CPUUtilization)
@@ -220,7 +219,6 @@ func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	return p
 }
 
-// loadIntervalOf ensures at least two readings per period of the policy.
 func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	if p.Measure == "" {
 		return usual
@@ -272,7 +270,6 @@ func (s *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
 	return all
 }
 
-// scale returns the backlog and the desired size for an external scaler.
 func (s *sizing) scale() autoscale.Scale {
 	if !s.life.running() {
 		return autoscale.NewScale(nil, 1)
@@ -308,7 +305,6 @@ func (s *sizing) scalingStatus() *api.Scaling {
 	return out
 }
 
-// heldScaleIn returns why the group does not shrink although this leader wants it to, or "".
 func (s *sizing) heldScaleIn() string {
 	if s.loop == nil || !s.fleet.IsLeader() {
 		return ""
@@ -364,7 +360,6 @@ func (p *protection) set(on bool) {
 	}
 }
 
-// text returns a value of [api.Scaling].Protection.
 func (p *protection) text() string {
 	return [...]string{"", "off", "on"}[p.state.Load()]
 }

@@ -60,8 +60,8 @@ func (s *serviceManager) await(running context.Context, what <-chan struct{}, in
 	}
 }
 
-// extendStart requests more time from systemd for hooks and builds of the first start only, so that an unresponsive
-// endpoint cannot delay startup beyond TimeoutStartSec.
+// extendStart covers hooks and builds of the first start only, so that an unresponsive endpoint cannot delay startup
+// beyond TimeoutStartSec.
 func (s *serviceManager) extendStart(running context.Context) {
 	if !s.opts.HasApp() || !s.await(running, s.life.announced, 0) {
 		return
@@ -73,13 +73,12 @@ func (s *serviceManager) extendStart(running context.Context) {
 	}
 }
 
-// run reports the service as up once the app is ready, and then sends status and watchdog signals.
 func (s *serviceManager) run(running context.Context) {
 	if s.opts.HasApp() {
 		s.systemd.Status("starting the app")
 		s.extendForApp()
 		interval := time.Duration(0)
-		if s.settings.now().AppReadyTimeout == 0 { // the app has no readiness timeout
+		if s.settings.now().AppReadyTimeout == 0 { // no readiness timeout
 			interval = extensionStep
 		}
 		if !s.await(running, s.life.ready, interval) {
@@ -93,7 +92,6 @@ func (s *serviceManager) run(running context.Context) {
 	})
 }
 
-// stopping announces a shutdown that takes at most limit.
 func (s *serviceManager) stopping(limit time.Duration) {
 	s.systemd.Stopping()
 	s.systemd.Extend(limit)
@@ -101,7 +99,7 @@ func (s *serviceManager) stopping(limit time.Duration) {
 
 func (s *serviceManager) reloading() (over func()) {
 	if s.life.stopping() || s.opts.HasApp() && !isClosed(s.life.ready) {
-		return func() {} // not up yet
+		return func() {}
 	}
 	s.systemd.Reloading()
 	return func() {

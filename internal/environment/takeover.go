@@ -15,8 +15,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// takeOver moves the data directory that older versions shared between all environments of a user, if it holds one of
-// this environment's queues.
+// takeOver moves the data directory that older versions shared between all environments of a user, if it contains one
+// of this environment's queues.
 func (q *queues) takeOver(context.Context) error {
 	s := q.settings.now()
 	state := q.opts.stateFolder()
@@ -82,7 +82,6 @@ func moveData(from, to string) error {
 	return os.Rename(filepath.Join(from, databaseFile), filepath.Join(to, databaseFile))
 }
 
-// move merges a folder into an existing one.
 func move(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil || !exists(to) {

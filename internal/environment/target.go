@@ -47,7 +47,7 @@ func (t *target) current() string {
 	return t.base + path
 }
 
-// await waits for the target, logging each new reason why it does not answer. It returns false if ctx is done first.
+// await logs each new reason the target does not answer. It returns false if ctx is done first.
 func (t *target) await(ctx context.Context, log *slog.Logger) bool {
 	logged := ""
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
@@ -75,10 +75,10 @@ type targetOpener struct {
 	settings  *settings
 	observe   *observer
 	programs  *programs
-	tracker   *delivery.Tracker // nil if deliveries are not tracked
+	tracker   *delivery.Tracker
 	known     delivery.Registry // nil if every message is trusted
 	account   func() delivery.RunAccount
-	payloads  *envelope.Opener // nil without payload buckets
+	payloads  *envelope.Opener
 	functions delivery.Functions
 }
 
@@ -128,7 +128,6 @@ func (t *targetOpener) open(ctx context.Context, q *workQueue) (*target, error) 
 	return opened, nil
 }
 
-// openApp reaches an app that runs here through its balancer.
 func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 	q, s := to.queue, t.settings.now()
 	address := cmp.Or(q.settings().Target, ownAddress(s))
@@ -206,7 +205,6 @@ func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored fun
 	return deliver.NewClient(opts)
 }
 
-// recorder records requests while a console user has turned that on.
 func (t *targetOpener) recorder(q *workQueue, address string) func(*queue.Message) func(*deliver.Exchange) {
 	return func(m *queue.Message) func(*deliver.Exchange) {
 		if !t.observe.shown.RecordsExchanges() {

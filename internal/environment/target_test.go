@@ -85,7 +85,7 @@ func TestIdleProbes(t *testing.T) {
 	}
 }
 
-// The configured health check applies to the target that the queues share. A queue's own target is probed without it.
+// The configured health check applies only to the target that the queues share.
 func TestProbeOfATarget(t *testing.T) {
 	t.Parallel()
 	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -85,7 +85,6 @@ cron:
 	}
 }
 
-// While the message of a task's last run is queued, its runs must be skipped. Other tasks must be unaffected.
 func TestOverlapIsSkipped(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -229,7 +228,6 @@ func TestTrustWithoutTasks(t *testing.T) {
 	}
 }
 
-// onlyInstancePlace returns the registry table and the URL of the queue jobs.
 func onlyInstancePlace(t *testing.T) (table *aws.Table, queueURL string) {
 	t.Helper()
 	c := startCloud(t)

@@ -22,7 +22,6 @@ func (p *pipelines) workerReadings() (all []telemetry.WorkerStatus) {
 	return all
 }
 
-// queueReadings covers embedded queues, and queues on Amazon SQS with a worker.
 func (p *pipelines) queueReadings() (all []telemetry.Queue) {
 	if !p.life.running() {
 		return nil

@@ -17,8 +17,8 @@ type totals struct {
 	work   *pipelines
 
 	began  time.Time
-	before broker.Ledger // at startup
-	final  []total       // set once the workers have stopped
+	before broker.Ledger
+	final  []total // set once the workers have stopped
 	reason string
 	again  bool // another start continues this one
 }
@@ -45,7 +45,7 @@ func (t *totals) begin(context.Context) error {
 func (t *totals) count() (all []total) {
 	var sum worker.Counts
 	if len(t.queues.all) > len(t.work.all) {
-		return nil // startup failed
+		return nil
 	}
 	for _, l := range t.work.all {
 		c := l.worker.Status().Counts
@@ -74,7 +74,6 @@ func (t *totals) count() (all []total) {
 	return all
 }
 
-// Without workers, queued returns live. The count is unknown if a queue is on Amazon SQS.
 func (t *totals) queued(b *broker.Broker, live int64) (n int64, known bool) {
 	if t.opts.QueuesOnly {
 		return live, true
@@ -97,7 +96,6 @@ func (t *totals) stopFields() map[string]string {
 	return fields
 }
 
-// reportStopped logs nothing if startup failed.
 func (t *totals) reportStopped() {
 	if t.began.IsZero() || len(t.final) == 0 || t.again {
 		return

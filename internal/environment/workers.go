@@ -108,7 +108,7 @@ func limitOptions(s *config.Settings, events *limit.Events) *limit.Options {
 	return opts
 }
 
-// runWorkers starts the workers. They stop before the app, which their deliveries need.
+// runWorkers starts the workers, which stop before the app, because their deliveries need it.
 func (p *pipelines) runWorkers(context.Context) error {
 	receive, stop := context.WithCancel(context.Background())
 	deliveries, abort := context.WithCancel(context.Background())

@@ -14,15 +14,15 @@ import (
 type workQueue struct {
 	source         worker.Queue
 	name, url, arn string
-	dead           string // may be ""
+	dead           string
 	fifo           bool
-	embedded       bool // false on Amazon SQS
+	embedded       bool
 	attributes     map[string]string
-	denied         error // why the attributes are not readable
-	forTask        bool  // opened for a periodic task
+	denied         error // the reason the attributes are not readable
+	forTask        bool
 
 	inForce *settings
-	index   int // of the queue's settings
+	index   int
 }
 
 // settings returns settings that must not be modified.
@@ -39,7 +39,7 @@ const (
 	connectIdle = 10 * time.Second
 )
 
-// probeIdle returns 0 to disable probes. The supervisor checks an app that runs here, and probing an AWS Lambda
+// probeIdle returns 0 to disable probes: the supervisor checks an app that runs here, and probing an AWS Lambda
 // function would cost an invocation.
 func (w *workQueue) probeIdle(checked bool) time.Duration {
 	switch {

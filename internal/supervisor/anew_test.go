@@ -47,7 +47,6 @@ func TestARestartEndsTheProcessAndStartsItAtOnce(t *testing.T) {
 	})
 }
 
-// A requested restart resets the count of failures.
 func TestARestartDoesNotWaitForAPause(t *testing.T) {
 	for name, retryAfter := range map[string]time.Duration{"tried again": time.Hour, "not tried again": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +62,7 @@ func TestARestartDoesNotWaitForAPause(t *testing.T) {
 				if st := s.Status()[0]; st.State != Waiting {
 					t.Errorf("it is %+v", st)
 				}
-				if err := s.Restart(t.Context(), "clock"); err != nil { // crashes too
+				if err := s.Restart(t.Context(), "clock"); err != nil {
 					t.Error(err)
 				}
 				time.Sleep(2 * time.Minute)
@@ -71,7 +70,7 @@ func TestARestartDoesNotWaitForAPause(t *testing.T) {
 				if st := s.Status()[0]; st.State != Running || st.PID != 103 {
 					t.Errorf("the failure before the restart counts: %+v", st)
 				}
-				if err := s.Restart(t.Context(), "clock"); err != nil { // crashes too
+				if err := s.Restart(t.Context(), "clock"); err != nil {
 					t.Error(err)
 				}
 				time.Sleep(2 * time.Minute)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A worker used to need an init script, a management script and a PID file for the behavior tested in this file.
+// This behavior used to require an init script, a management script and a PID file.
 
 func TestStopDuringWork(t *testing.T) {
 	t.Parallel()

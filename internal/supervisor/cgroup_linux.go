@@ -13,10 +13,9 @@ import (
 )
 
 const (
-	// freezeWait limits the wait for a group to freeze. Some kernels cannot kill a group as a whole, so it is frozen
-	// first.
+	// Some kernels cannot kill a group as a whole, so it is frozen first, for at most freezeWait.
 	freezeWait = 200 * time.Millisecond
-	// removeTries covers processes that are still exiting when their group is removed.
+	// Processes may still be exiting when their group is removed.
 	removeTries = 20
 )
 
@@ -38,7 +37,7 @@ func findCgroups() cgroupFolder {
 	return cgroupAt(root, point, cgroupPath(string(own)))
 }
 
-// cgroupAt rejects names that a shell would require to be quoted.
+// cgroupAt rejects names that need quotes in a shell.
 func cgroupAt(root, point, path string) cgroupFolder {
 	inside, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if point == "" || path == "" || !ok || strings.Contains(path, "/..") {
@@ -84,7 +83,7 @@ func (c *cgroup) folders() []string {
 	var all []string
 	_ = filepath.WalkDir(c.folder.folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // just removed
+			return nil
 		}
 		if d.IsDir() {
 			all = append(all, path)
@@ -135,8 +134,7 @@ func (c *cgroup) empty() bool {
 	return false
 }
 
-// kill returns false on kernels before 5.14, after freezing the group. The caller must then kill the processes one by
-// one.
+// kill returns false on kernels before 5.14, after freezing the group. The caller must then kill each process.
 func (c *cgroup) kill() bool {
 	if c.write("cgroup.kill", "1") == nil {
 		return true
@@ -164,7 +162,6 @@ func (c *cgroup) write(file, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// remove may leave groups behind. They are harmless: empty, or held by a process that even SIGKILL cannot end.
 func (c *cgroup) remove() {
 	_ = unix.Close(c.fd)
 	for range removeTries {

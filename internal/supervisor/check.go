@@ -24,16 +24,16 @@ const checkTimeout = 5 * time.Second
 type Check struct {
 	// Host defaults to this machine: 127.0.0.1, or ::1 if that refuses the connection.
 	Host string
-	// TLS selects HTTPS. It requires a Path.
+	// TLS selects HTTPS and requires a Path.
 	TLS       bool
 	TLSConfig *tls.Config
 	Port      int
-	// Path is for an HTTP GET request, which must return a status of 200 to 299 without redirects. If Path is "", the
-	// check only opens a TCP connection.
+	// A GET of Path must return a status of 200 to 299 without redirects. If Path is "", the check only opens a TCP
+	// connection.
 	Path string
 }
 
-// ParseCheck parses "TCP:port" or "HTTP:port/path". The words are not case-sensitive.
+// ParseCheck parses "TCP:port" or "HTTP:port/path", case-insensitively.
 func ParseCheck(s string) (Check, error) {
 	kind, rest, _ := strings.Cut(s, ":")
 	portText, path, hasPath := strings.Cut(rest, "/")
@@ -168,7 +168,6 @@ func (c Check) dial(ctx context.Context) (net.Conn, error) {
 
 var errNothingListens = errors.New("connection refused, nothing is listening")
 
-// plainReason omits the names of system calls.
 func plainReason(err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -21,8 +21,8 @@ func commandOf(p *Process) (path string, argv []string, err error) {
 	return path, p.Argv, err
 }
 
-// lookPath finds a program as execvp would in the process's environment, but ignores relative entries of PATH, so that
-// the program does not depend on the working directory.
+// lookPath ignores relative entries of PATH, unlike execvp, so that the program does not depend on the working
+// directory.
 func lookPath(file, dir string, env []string) (string, error) {
 	if strings.Contains(file, "/") {
 		path := file
@@ -69,7 +69,6 @@ func executable(path string) error {
 	return nil
 }
 
-// execLine uses exec for a simple command, so that the process is the program and not its shell.
 func execLine(line string) string {
 	if isSimpleCommand(line) {
 		return "exec " + strings.TrimLeft(line, " \t")
@@ -88,7 +87,6 @@ func isSimpleCommand(line string) bool {
 	return hasNoOperator(line)
 }
 
-// hasNoOperator reports whether line has no shell operators, substitutions or unclosed quotes.
 func hasNoOperator(line string) bool {
 	var quote byte
 	for i := 0; i < len(line); i++ {
@@ -121,7 +119,6 @@ func hasNoOperator(line string) bool {
 	return quote == 0
 }
 
-// isAssignment reports whether word has the form NAME=value, which exec would run as a program.
 func isAssignment(word string) bool {
 	name, _, ok := strings.Cut(word, "=")
 	if !ok || name == "" || '0' <= name[0] && name[0] <= '9' {
@@ -147,13 +144,12 @@ func isShellWord(word string) bool {
 	return strings.HasPrefix(word, "#")
 }
 
-// soon is the longest run for which a missing program or file is assumed to be the cause of the exit.
+// A missing program or file is assumed to be the cause only of an exit this soon.
 const soon = 10 * time.Second
 
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)
 
-// missing returns the program or file that does not exist, given the exit status of a short run. It returns "" if
-// unknown.
+// missing returns the program or file that does not exist, given the exit status of a short run; "" if unknown.
 func (p *Process) missing(code int) string {
 	words := p.Argv
 	if p.Shell != "" {
@@ -208,7 +204,6 @@ func (p *Process) noFile(name string) string {
 	return "file not found: " + name + " in " + p.Dir
 }
 
-// scriptOf returns the script in an interpreter's arguments, or "" if preceding options make that uncertain.
 func scriptOf(arguments []string) string {
 	for i, word := range arguments {
 		switch {

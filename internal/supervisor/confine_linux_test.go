@@ -180,7 +180,7 @@ func TestLimitsHold(t *testing.T) {
 	}
 }
 
-// As in a container, another user's limits can be set without CAP_SYS_RESOURCE, and this process keeps its user.
+// As in a container, another user's limits can be set without CAP_SYS_RESOURCE.
 func TestLimitsOfAUserHold(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

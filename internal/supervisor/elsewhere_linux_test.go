@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// The reason names only the ports of the process's descendants.
 func TestReasonNamesThePortOfAnAppThatListensElsewhere(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
-		w := newObserver(t) // another listener, which is not the app
+		w := newObserver(t)
 		elsewhere := strconv.Itoa(freePort(t))
 		late := make(chan string, 1000)
 		s, r := realSupervisor(t, Options{

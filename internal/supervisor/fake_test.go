@@ -27,7 +27,6 @@ type life struct {
 	immortal bool
 }
 
-// machine records events and their times in virtual time.
 type machine struct {
 	t     *testing.T
 	lives []life
@@ -68,8 +67,8 @@ func (m *machine) supervisor(opts Options, procs ...Process) *Supervisor {
 	return s
 }
 
-// Run starts the processes. It returns nil once ctx is done and all have exited, or a [*FailedError] once one has
-// failed too often and all have exited.
+// Run returns nil once ctx is done and all processes have exited, or a [*FailedError] once one has failed too often
+// and all have exited.
 func (s *Supervisor) Run(ctx context.Context) error {
 	failed := make(chan *FailedError, len(s.loops))
 	gaveUp := s.opts.Events.GaveUp

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// A different program on the port would receive the app's messages.
 func TestAListenerThatIsNotTheApp(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
@@ -44,7 +43,6 @@ func TestAListenerThatIsNotTheApp(t *testing.T) {
 	})
 }
 
-// The listener may be any descendant of the app's process.
 func TestAListenerBehindAShellIsTheApp(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {

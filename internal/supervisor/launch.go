@@ -41,7 +41,6 @@ func launchSpecOf(p *Process, out *output) (*launchSpec, error) {
 	return &launchSpec{process: p, path: path, argv: argv, user: user, limits: limits, out: out}, nil
 }
 
-// start makes the process the leader of a new process group. out may be nil.
 func (h *host) start(p *Process, out *output) (*child, error) {
 	o, err := launchSpecOf(p, out)
 	if err != nil {
@@ -76,8 +75,8 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 	}, nil
 }
 
-// launch starts a process in its own control group or, if that fails, with a mark in its environment. A detached
-// process gets neither, so that its descendants can outlive tendril.
+// launch falls back to a mark in the environment if it cannot create a control group. A detached process gets
+// neither, so that its descendants can outlive tendril.
 func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
 	if o.process.Detached {
 		return h.begin(o, &processTree{seen: map[processID]bool{}})
@@ -91,7 +90,6 @@ func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
 	return h.begin(o, newMarkedTree())
 }
 
-// begin makes a program with limits wait at the start barrier.
 func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, error) {
 	g := &osGroup{guard: &h.guard, tree: k}
 	g.Cmd = &exec.Cmd{
@@ -120,7 +118,7 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 		return nil, nil, err
 	}
 
-	h.guard.Watch() // before the start, to shorten the time in which the process is unguarded
+	h.guard.Watch() // before the start, to shorten the unguarded time
 	h.thread.Do(func() { err = g.Cmd.Start() })
 	barrier.started()
 	if err != nil {

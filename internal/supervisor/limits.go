@@ -61,7 +61,6 @@ func limitNameError(name string) error {
 	return fmt.Errorf("limit %s: unknown limit: use %s", name, strings.Join(known, ", "))
 }
 
-// barrierScript waits for a line, then replaces its shell with the program.
 const barrierScript = `read -r go <&3 || exit 1
 exec 3<&-
 exec "$@"`

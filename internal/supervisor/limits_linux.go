@@ -47,8 +47,8 @@ func setLimit(pid int, l rlimit, user *identity) error {
 	return nil
 }
 
-// withRealUser calls f while the thread has the real IDs of user. In a container, root often lacks the capability to
-// set limits of other users' processes (CAP_SYS_RESOURCE), but the processes' own user may lower them.
+// withRealUser calls f while the thread has the user's real IDs. In a container, root often lacks CAP_SYS_RESOURCE,
+// which setting other users' limits requires, but a user may lower its own.
 func withRealUser(user *identity, f func() error) error {
 	runtime.LockOSThread()
 	ownUser, ownGroup := unix.Getuid(), unix.Getgid()

@@ -17,8 +17,7 @@ const (
 	maxLogFile = 10 << 20
 	// keptLogFiles is the number of rotated files; the newest is PATH.1.
 	keptLogFiles = 5
-	// rotateRetry is the wait after failing to rotate or open a file.
-	rotateRetry = time.Second
+	rotateRetry  = time.Second
 )
 
 // logFile counts failed writes. It is safe for concurrent use.
@@ -28,7 +27,7 @@ type logFile struct {
 	keep     int
 
 	mu   sync.Mutex
-	file *os.File // nil if it could not be reopened
+	file *os.File
 	size int64
 	// torn means that the last write stopped in the middle of a line.
 	torn    bool
@@ -57,7 +56,6 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// p should consist of whole lines.
 func (l *logFile) write(p []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +74,6 @@ func (l *logFile) write(p []byte) {
 	}
 }
 
-// makeRoom includes room for a line break after a torn line.
 func (l *logFile) makeRoom(n int64) bool {
 	if l.file != nil && (l.size == 0 || l.size+n+1 <= l.maxBytes) {
 		return true
@@ -127,15 +124,14 @@ func (l *logFile) close() error {
 type LogFolder struct {
 	dir string
 
-	mu    sync.Mutex
-	files map[string]*logFile
-	// refused counts lines dropped because their file could not be opened.
+	mu      sync.Mutex
+	files   map[string]*logFile
 	refused int64
 	retryAt time.Time
 	closed  bool
 }
 
-// NewLogFolder returns a LogFolder for dir. If dir does not exist, it is created with access for its owner only.
+// NewLogFolder returns a LogFolder for dir, which it creates if missing, with access for its owner only.
 func NewLogFolder(dir string) (*LogFolder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the log folder: %w: choose a writable folder", err)

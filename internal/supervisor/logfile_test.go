@@ -75,7 +75,6 @@ func TestLogFileRotates(t *testing.T) {
 	}
 }
 
-// The files contain the last lines in order.
 func TestLogFileIsBounded(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -131,7 +130,6 @@ func TestClosedLogFileDropsLines(t *testing.T) {
 	}
 }
 
-// Lines are lost until the deleted folder exists again.
 func TestLogFileWithoutItsFolder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "logs")
@@ -159,7 +157,7 @@ func TestLogFileWithoutItsFolder(t *testing.T) {
 	})
 }
 
-// Lines are lost, but the process continues. A truncated line is not joined with the next one.
+// A truncated line is not joined with the next one.
 func TestLogFileOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -236,7 +234,6 @@ func TestLogFolder(t *testing.T) {
 	}
 }
 
-// Only the lines of the file that cannot be opened are lost.
 func TestLogFolderWithAnObstacle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -255,7 +252,7 @@ func TestLogFolderWithAnObstacle(t *testing.T) {
 	}
 }
 
-// Dropped counts the lines lost in all files.
+// Dropped returns the number of lines lost in all files.
 func (f *LogFolder) Dropped() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 
 func selfPath() string { return os.Args[0] }
 
-// reapMany acts as process 1. Its process leaves as many orphans behind as the variable ORPHANS specifies. It prints
-// the number of remaining zombies and of wrong exit statuses.
+// reapMany acts as process 1. Its process leaves ORPHANS orphans behind. It prints the number of remaining zombies
+// and of wrong exit statuses.
 func reapMany() int {
 	n := os.Getenv("ORPHANS")
 	s, err := New([]Process{{
@@ -66,8 +66,7 @@ func zombieChildren() (n int) {
 	return n
 }
 
-// adoptOne prints "adopted" when it becomes an orphan's parent, and "reaped" after the orphan has exited and been
-// reaped.
+// adoptOne prints "adopted" when it becomes an orphan's parent, and "reaped" after the orphan has been reaped.
 func adoptOne() int {
 	s, err := New([]Process{{
 		Name: "litter", Argv: []string{os.Args[0]},
@@ -92,7 +91,7 @@ func adoptOne() int {
 				now++
 			}
 		}
-		// Two children are the orphan and the guard process.
+		// The two children are the orphan and the guard process.
 		if orphans < 2 && now == 2 {
 			orphans = now
 			fmt.Println("adopted")

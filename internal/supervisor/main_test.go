@@ -36,7 +36,7 @@ func play(role string) int {
 	switch role {
 	case "idle": // exits on SIGTERM
 		return stay(role)
-	case "deaf": // ignores SIGTERM
+	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
 		return stay(role)
 	case "slow": // keeps running after SIGTERM until told to exit
@@ -63,7 +63,7 @@ func play(role string) int {
 			return 1
 		}
 		return 0
-	case "burn": // uses the CPU for a while
+	case "burn":
 		for began := time.Now(); time.Since(began) < 300*time.Millisecond; {
 		}
 		return stay(role)
@@ -91,7 +91,7 @@ func play(role string) int {
 	case "suicide":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		return stay(role)
-	case "serve": // listens on PORT
+	case "serve":
 		ln, err := net.Listen("tcp4", "127.0.0.1:"+os.Getenv("PORT"))
 		if err != nil {
 			return 1
@@ -244,7 +244,7 @@ func childEnv(role, observer string) []string {
 	return []string{roleVariable + "=" + role, "OBSERVER=" + observer}
 }
 
-// observer accepts connections from child processes, which show without delay whether they live.
+// observer accepts connections from child processes. An open connection shows that its process is alive.
 type observer struct {
 	t  *testing.T
 	ln net.Listener
@@ -309,7 +309,7 @@ func (g *reportingChild) answers() {
 	}
 }
 
-// awaitGone relies on the kernel, which closes the connection of a process that has exited.
+// The kernel closes the connection of a process that has exited.
 func (g *reportingChild) awaitGone() {
 	g.t.Helper()
 	if err := g.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {

@@ -10,7 +10,7 @@ import (
 type Options struct {
 	// Grace is the time between SIGTERM and SIGKILL; 0 means 10 s.
 	Grace time.Duration
-	// Hurry makes every stop send SIGKILL immediately once Hurry is done; it may be nil.
+	// Hurry, once done, makes every stop send SIGKILL immediately; may be nil.
 	Hurry context.Context
 
 	// RestartMin and RestartMax limit the delay before a restart, which doubles after each failure; 0 means 500 ms
@@ -21,9 +21,8 @@ type Options struct {
 	RestartLimit int
 	// RestartWindow is the period in which failures are counted; 0 means 300 s.
 	RestartWindow time.Duration
-	// Excused reports whether something other than the process caused an exit, for example a message that crashes its
-	// consumers. The exit is not counted, and the process is restarted after RestartMin. Excused must return quickly;
-	// may be nil.
+	// Excused reports whether an exit had another cause, such as a message that crashes its consumers. The exit then
+	// does not count, and the restart follows after RestartMin. Excused must return quickly; may be nil.
 	Excused func(process string, e Exit) bool
 	// RetryAfter is the interval between attempts to revive a failed process, which has recovered after running for
 	// RestartWindow; 0 means no attempts.
@@ -32,8 +31,8 @@ type Options struct {
 	// ReadyInterval is the interval between checks of a process that is not ready; 0 means 100 ms. From ten seconds
 	// after the start, it is at least 1 s.
 	ReadyInterval time.Duration
-	// HealthInterval is the interval between checks of a ready process; 0 means 5 s. After two failed checks in a row,
-	// 1 s apart, the process is no longer ready.
+	// HealthInterval is the interval between checks of a ready process; 0 means 5 s. Two failed checks in a row, 1 s
+	// apart, make it unready.
 	HealthInterval time.Duration
 	// ReadyLateAfter is the time before the first [Events.ReadyLate]; it doubles after each report. 0 means 30 s.
 	ReadyLateAfter time.Duration
@@ -44,8 +43,8 @@ type Options struct {
 	Output func(process, stream string, line []byte)
 	// MaxLine is in bytes; 0 means 16 KiB. The rest of a longer line is replaced with its length.
 	MaxLine int
-	// LinesPerSecond limits each process's lines, averaged over five seconds. Excess lines are dropped and counted. 0
-	// means 1000.
+	// LinesPerSecond limits each process's lines, averaged over five seconds; 0 means 1000. Excess lines are dropped
+	// and counted.
 	LinesPerSecond int
 
 	Events Events
@@ -110,27 +109,22 @@ func (o *Options) withDefaults() (Options, error) {
 // Events are callbacks; each may be nil. The calls for one process are in order; different processes' calls may be
 // concurrent. They must return quickly and not call Start, Stop or Restart.
 type Events struct {
-	// Started does not mean ready.
-	Started func(Started)
-	Ready   func(Ready)
-	// ReadyLate is called when a process takes long to become ready. Checks continue.
+	Started   func(Started)
+	Ready     func(Ready)
 	ReadyLate func(ReadyLate)
-	// NotReady is called when a ready process fails its checks, exits or is being stopped.
-	NotReady func(NotReady)
+	NotReady  func(NotReady)
 	// Ended is called when a process has exited, although descendants may still run. Exited follows once they are
-	// gone, after the grace period at the latest.
-	Ended func(Ended)
-	// Exited is called when a process has exited or could not be started.
+	// gone.
+	Ended      func(Ended)
 	Exited     func(Exited)
 	Restarting func(Restarting)
-	// GaveUp is called when a process has failed too often and is down. It is not called again until the process has
-	// recovered.
+	// GaveUp is not called again until the process has recovered.
 	GaveUp func(GaveUp)
 	Killed func(Killed)
 	// LinesDropped is called at most once per second for each process.
 	LinesDropped func(LinesDropped)
-	// Gate is called when the app becomes able or unable to take work; initially it is unable. Calls are in order and
-	// serialized across all processes.
+	// Gate is called when the app becomes able or unable to take work; initially it is unable. Calls are serialized
+	// across all processes.
 	Gate func(Gate)
 }
 
@@ -147,33 +141,29 @@ type Ready struct {
 	After time.Duration
 }
 
-// ReadyLate reports that a process is still not ready.
+// ReadyLate reports that a process is still not ready. Checks continue.
 type ReadyLate struct {
 	Process string
-	// After is the time since the process was started or was last ready.
-	After time.Duration
-	// Reason is the error of the last check.
-	Reason string
+	After   time.Duration
+	Reason  string
 }
 
-// NotReady reports that a process is no longer ready.
+// NotReady reports that a ready process failed its checks, exited or is being stopped.
 type NotReady struct {
 	Process, Reason string
 }
 
-// Ended reports that a process has exited. Its exit status follows in [Exited].
+// Ended reports that a process has exited, although descendants may still run. [Exited] follows.
 type Ended struct {
 	Process string
 	PID     int
 }
 
-// Exited reports that a process has exited, and all its descendants with it.
+// Exited reports that a process and all its descendants have exited, or that it could not be started.
 type Exited struct {
 	Process string
-	// PID is 0 if the process could not be started.
-	PID  int
-	Exit Exit
-	// Restart means that [Supervisor.Restart] caused the exit.
+	PID     int
+	Exit    Exit
 	Restart bool
 }
 
@@ -198,15 +188,13 @@ type GaveUp struct {
 type Killed struct {
 	Process string
 	PID     int
-	// Reason is why SIGKILL was sent, such as an expired grace period.
-	Reason string
+	Reason  string
 }
 
 // LinesDropped reports lost output.
 type LinesDropped struct {
-	// Stream is "stdout" or "stderr".
 	Process, Stream string
-	// Lines is the number of lines dropped since the last report, Total that since the start from all streams.
+	// Lines counts the lines dropped since the last report. Total counts all dropped lines of both streams.
 	Lines, Total int64
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// Killing tendril also kills grandchildren and daemons.
 func TestKilledSupervisorLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	for _, kind := range treeKinds(t) {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// outputBuffer is in lines.
+	// lines
 	outputBuffer = 256
 	// A full buffer blocks the process for at most stallPatience before lines are dropped.
 	stallPatience = 500 * time.Millisecond
@@ -25,8 +25,7 @@ const (
 	dropReportInterval = time.Second
 )
 
-// output passes the lines of one process to the sink, which is the output callback. If the sink blocks, lines are
-// dropped, but the process is not blocked.
+// output passes the lines of one process to sink. If sink blocks, lines are dropped, but the process is not blocked.
 type output struct {
 	process string
 	sink    func(stream string, line []byte)
@@ -37,8 +36,7 @@ type output struct {
 	drained chan struct{}
 
 	// stalled is set when the sink fails to accept a line in time, and cleared when it accepts one.
-	stalled atomic.Bool
-	// lost counts dropped lines per stream since the last report, total all of them.
+	stalled    atomic.Bool
 	lostMu     sync.Mutex
 	lost       map[string]int64
 	total      int64
@@ -48,8 +46,7 @@ type output struct {
 type outputLine struct {
 	stream string
 	text   []byte
-	// cut counts bytes removed from the end.
-	cut int
+	cut    int
 }
 
 func newOutput(process string, sink func(string, []byte), o *Options) *output {
@@ -86,7 +83,6 @@ func (o *output) lose(stream string) {
 	o.total++
 }
 
-// offer waits for room in the buffer, unless the sink is already stalled.
 func (o *output) offer(l outputLine) bool {
 	select {
 	case o.lines <- l:
@@ -121,7 +117,6 @@ func (o *output) drain() {
 	}
 }
 
-// report calls dropped at most once per second unless last is true.
 func (o *output) report(last bool) {
 	o.lostMu.Lock()
 	defer o.lostMu.Unlock()
@@ -152,7 +147,6 @@ type lineWriter struct {
 	name string
 	max  int
 	emit func(outputLine)
-	// part is the current line so far; cut is the number of its bytes beyond max.
 	part []byte
 	cut  int
 }

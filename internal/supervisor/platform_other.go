@@ -27,7 +27,7 @@ func (*reaper) close() {}
 
 func (t *processTree) attach(*syscall.SysProcAttr) {}
 
-// signal does nothing, because there is no portable way to read another process's environment and find the mark.
+// signal does nothing, because there is no portable way to find the mark in another process's environment.
 func (t *processTree) signal(syscall.Signal) {}
 
 func (t *processTree) release() {}
@@ -56,7 +56,6 @@ func limitNumbers() map[string]int { return nil }
 
 func setLimit(int, rlimit, *identity) error { return errors.New("limits are only supported on Linux") }
 
-// look measures nothing, because there is no portable way.
 func (m *Meter) look(_ []int, now time.Time) { m.at, m.current = now, map[int]Usage{} }
 
 // wildcardTaken connects to the port, because some systems allow binding 127.0.0.1 while another program listens on

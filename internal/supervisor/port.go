@@ -17,8 +17,8 @@ const (
 	portInterval = 100 * time.Millisecond
 )
 
-// The range lies between the ports of well-known services and the ephemeral ports, so that no connection takes a port
-// before the app does.
+// These ports lie between well-known and ephemeral ones, so that no outgoing connection takes a port before the app
+// does.
 const firstFreePort, lastFreePort = 20_000, 29_999
 
 // FreePort returns a port from 20000 to 29999 that is currently free.
@@ -70,12 +70,12 @@ func PortTaken(port int) bool {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return true
 		}
-		// The address does not exist, or only the app may bind the port. In that case, the app reports its own errors.
+		// The address does not exist, or only the app may bind the port; then the app reports its own errors.
 	}
 	return wildcardTaken(port)
 }
 
-// awaitPort waits until the port is free. It returns a *PortError after portPatience.
+// awaitPort returns a *PortError if the port is not free within portPatience.
 func awaitPort(ctx context.Context, p *Process, taken func(int) bool) error {
 	if p.Port == 0 {
 		return nil

@@ -42,7 +42,6 @@ func TestPortErrorSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// The port can be bound, and is not used for outgoing connections.
 func TestFreePort(t *testing.T) {
 	t.Parallel()
 	seen, taken := map[int]bool{}, 0

@@ -14,7 +14,7 @@ type process struct {
 	state           byte
 	// start is in clock ticks since boot. It distinguishes processes with the same PID.
 	start uint64
-	// ticks is the CPU time in clock ticks, memory the resident memory in bytes.
+	// ticks is the CPU time in clock ticks, and memory the resident memory in bytes.
 	ticks  uint64
 	memory int64
 }
@@ -92,7 +92,6 @@ func seesItself() bool {
 	return err == nil && self == strconv.Itoa(os.Getpid())
 }
 
-// descent returns the leader, its process group, the marked processes, and the descendants of all of these.
 func descent(all []process, leader int, marked func(process) bool) []process {
 	in := map[int]bool{leader: true}
 	for _, p := range all {

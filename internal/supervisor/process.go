@@ -11,8 +11,7 @@ import (
 type Process struct {
 	// Name is unique and consists of 1 to 64 of A-Z a-z 0-9 _ and -.
 	Name string
-	// Shell is a command line for /bin/sh -c. A simple command replaces the shell, so that signals reach the program
-	// and its exit status is reported.
+	// Shell is a command line for /bin/sh -c. A simple command replaces the shell, so that signals reach the program.
 	Shell string
 	// Argv is run without a shell. A program name without a slash is looked up in the PATH of Env; other relative
 	// paths are relative to Dir.
@@ -27,16 +26,15 @@ type Process struct {
 	MayFinish bool
 	// Port is a server's port, which must be free before each start; 0 for other processes.
 	Port int
-	// AnyListener allows a different program to listen on Port, such as a container engine's proxy. Without it, the
-	// process is not ready while a different program listens there.
+	// AnyListener allows a different program to listen on Port, such as a container engine's proxy. Without it, such
+	// a listener makes the process unready.
 	AnyListener bool
 	// User is a name or ID, optionally followed by a colon and a group ("nobody", "1000:1000"). The user's
 	// supplementary groups apply unless a group is given. HOME, USER and LOGNAME override Env. "" means tendril's own
 	// user; other users require root.
 	User string
 	// Limits have the names of /etc/security/limits.conf ("nofile", "core", ...). A value is a number in the
-	// resource's unit, "unlimited", or two of these as "soft:hard". They are supported on Linux only, and require
-	// /bin/sh.
+	// resource's unit, "unlimited", or two of these as "soft:hard". They require Linux and /bin/sh.
 	Limits map[string]string
 	// OneOutput merges stderr into stdout, in the order written.
 	OneOutput bool

@@ -17,17 +17,15 @@ type processLoop struct {
 	out *output
 	// When stop is done, the process gets SIGTERM; when kill is done, SIGKILL.
 	stop, kill context.Context
-	first      chan error // result of the first start
-	// asked receives the requests of [Supervisor.Restart].
-	asked chan chan<- error
-	gate  func() // updates the supervisor's gate
+	first      chan error
+	asked      chan chan<- error
+	gate       func()
 
-	// Only the loop's goroutine uses the following fields. onTrial is true during an attempt to revive the process.
-	// restart receives the result of a requested start.
+	// Only the loop's goroutine uses the fields up to mu.
 	failures []time.Time
 	onTrial  bool
 	restart  chan<- error
-	asks     int // requested starts
+	asks     int
 
 	mu     sync.Mutex
 	status Status
@@ -41,7 +39,6 @@ type system struct {
 	close  func()
 }
 
-// run runs the process until stop is done. It returns early if the first start fails.
 func (l *processLoop) run() {
 	if l.out != nil {
 		defer l.out.close(sinkPatience)
@@ -79,7 +76,7 @@ func (l *processLoop) run() {
 	}
 }
 
-// answer returns the result of a requested start, and forgets earlier failures.
+// answer also forgets earlier failures.
 func (l *processLoop) answer(err error) {
 	if l.restart != nil {
 		l.restart <- err
@@ -89,7 +86,6 @@ func (l *processLoop) answer(err error) {
 	}
 }
 
-// requestRestart returns the result of the start. ended is closed when the loop has ended.
 func (l *processLoop) requestRestart(ctx context.Context, ended <-chan struct{}) error {
 	started := make(chan error, 1)
 	select {
@@ -180,7 +176,6 @@ func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Tim
 	return time.After(l.opts.Grace)
 }
 
-// awaitEnd returns killed=true if SIGKILL was needed.
 func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) {
 	select {
 	case <-c.exited:
@@ -194,7 +189,7 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 	return true
 }
 
-// stopDescendants gives descendants that have already received SIGTERM until killAt.
+// stopDescendants sends SIGTERM unless killAt is set: then the descendants have already received it.
 func (l *processLoop) stopDescendants(c *child, killAt <-chan time.Time) {
 	if !c.group.empty() && killAt == nil {
 		killAt = l.terminate(c, "processes that it started are still running")
@@ -226,7 +221,6 @@ func awaitEmpty(g emptier) {
 	}
 }
 
-// follow returns again=false if stop is done before the next run is due.
 func (l *processLoop) follow(exit Exit, life int) (again bool) {
 	event := Restarting{Process: l.proc.Name, Delay: l.opts.RestartMin, Failures: len(l.failures),
 		Limit: l.opts.RestartLimit}
@@ -261,8 +255,8 @@ func (l *processLoop) follow(exit Exit, life int) (again bool) {
 	return l.await(time.After(event.Delay))
 }
 
-// afterFailure decides what follows a failure, given the previous failures, oldest first, and a random number in [0,
-// 1). It returns the failures to keep and the delay before the restart, or giveUp.
+// afterFailure decides what follows a failure, given the previous ones, oldest first, and a random number in [0, 1).
+// It returns the failures to keep and the delay before the restart, or giveUp.
 func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float64) (
 	failures []time.Time, delay time.Duration, giveUp bool,
 ) {
@@ -271,7 +265,7 @@ func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float6
 	}
 	failures = append(earlier, now)
 	if more := len(failures) - o.RestartLimit - 1; more >= 0 {
-		// Attempts may continue indefinitely, so the list must not grow with each.
+		// Attempts may continue indefinitely, so the list must not grow.
 		return failures[more:], 0, true
 	}
 	delay = o.RestartMin
@@ -289,8 +283,6 @@ func (l *processLoop) pause(event Restarting) bool {
 	return l.await(time.After(event.Delay))
 }
 
-// await waits until start fires or a restart is requested, which it stores in l.restart. It returns false if stop is
-// done first.
 func (l *processLoop) await(start <-chan time.Time) bool {
 	select {
 	case <-start:

@@ -94,7 +94,6 @@ func TestTermIgnoredMeansKillAfterTheGrace(t *testing.T) {
 	})
 }
 
-// The shell exits immediately on SIGTERM.
 func TestOthersOfTheGroupGetTheRestOfTheGrace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never, others: 2990 * time.Millisecond})
@@ -246,7 +245,6 @@ func TestCrashLoopGivesUp(t *testing.T) {
 	})
 }
 
-// By default, the limit of ten is reached well within the window.
 func TestDefaultCrashLoopEndsWithinTheWindow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{exit: Exit{Code: 1}})

@@ -25,13 +25,12 @@ type child struct {
 	// exited is closed once the process has exited; descendants may still run.
 	exited <-chan struct{}
 	group  group
-	// foreignListener reports whether a different program is certain to listen on the port, with its name if known. It
-	// may be nil.
+	// foreignListener reports whether a different program is certain to listen on the port. holder is "" if unknown.
+	// It may be nil.
 	foreignListener func(port int) (holder string, is bool)
 	// ports returns the ports on which this run listens, in ascending order. It may be nil.
 	ports func() []int
-	// owns reports whether the other end of a connection belongs to this run.
-	owns func(net.Conn) bool
+	owns  func(net.Conn) bool
 }
 
 // emptier reports whether no process except the leader is alive.
@@ -63,8 +62,7 @@ func newHost() *host {
 	return h
 }
 
-// keepInheritedFiles marks inherited files as close-on-exec, so that child processes do not get them. Go marks only
-// files that it opens itself.
+// keepInheritedFiles marks inherited files as close-on-exec, because Go marks only files that it opens itself.
 func keepInheritedFiles() {
 	files, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -110,16 +108,14 @@ func (g *osGroup) reap() Exit {
 // processTree finds all descendants of a run by a control group or by a mark in their environment. With neither, it
 // knows only the process group.
 type processTree struct {
-	// pid is the leader's process ID: 0 before the start, and noLeader if descendants remain after the leader was
-	// reaped.
+	// pid is 0 before the start, and noLeader if descendants remain after the leader was reaped.
 	pid atomic.Int64
 	// At most one of cgroup and mark is set.
 	cgroup *cgroup
 	mark   string
-	// killed means that all processes have been sent SIGKILL.
 	killed atomic.Bool
 
-	// seen holds the processes found alive by the last search, in case they erase their environment.
+	// seen contains the processes found alive by the last search, in case they erase their environment.
 	mu   sync.Mutex
 	seen map[processID]bool
 }
@@ -127,7 +123,7 @@ type processTree struct {
 // processID remains unique when a PID is reused.
 type processID struct {
 	pid int
-	// start is in clock ticks since boot.
+	// in clock ticks since boot
 	start uint64
 }
 
@@ -135,7 +131,6 @@ func newMarkedTree() *processTree {
 	return &processTree{mark: rand.Text(), seen: map[processID]bool{}}
 }
 
-// noLeader is not a valid PID or process group ID.
 const noLeader = -1
 
 func (t *processTree) hasNoLeader() bool { return t.pid.Load() == noLeader }

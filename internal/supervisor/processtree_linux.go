@@ -15,7 +15,7 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// killRounds limits how often a kill searches for processes started in the meantime.
+// A kill searches at most killRounds times for processes started in the meantime.
 const killRounds = 50
 
 func (t *processTree) attach(attr *syscall.SysProcAttr) {
@@ -45,11 +45,11 @@ func (t *processTree) members() []process {
 		}
 	}
 
-	t.seen = seen // forgets processes that have exited
+	t.seen = seen
 	return found
 }
 
-// The caller must hold t.mu.
+// isMarked must be called with t.mu held.
 func (t *processTree) isMarked(p process) bool {
 	if t.seen[p.id()] {
 		return true
@@ -73,7 +73,6 @@ func hasEntry(environ []byte, entry string) bool {
 	return false
 }
 
-// isSame returns false if the PID was reused.
 func (t *processTree) isSame(p process) bool {
 	if t.cgroup != nil {
 		return t.cgroup.holds(p.pid)
@@ -82,8 +81,7 @@ func (t *processTree) isSame(p process) bool {
 	return ok && now.id() == p.id()
 }
 
-// signal sends sig to the processes outside the process group; the others have already received it. SIGKILL is
-// repeated until no new process is found.
+// signal skips the process group, which has already received sig. SIGKILL is repeated until no new process is found.
 func (t *processTree) signal(sig syscall.Signal) {
 	if sig != syscall.SIGKILL {
 		t.signalEscaped(sig, map[processID]bool{})
@@ -101,7 +99,6 @@ func (t *processTree) signal(sig syscall.Signal) {
 	}
 }
 
-// signalEscaped skips the processes in done, adds others to it, and returns the number of processes signaled.
 func (t *processTree) signalEscaped(sig syscall.Signal, done map[processID]bool) (n int) {
 	leader := int(t.pid.Load())
 	for _, p := range t.members() {
@@ -131,8 +128,7 @@ func (t *processTree) signalOne(p process, sig syscall.Signal) {
 	}
 }
 
-// empty reports whether no process except the leader is alive. If the tree was killed, it also kills processes
-// started during the kill.
+// If the tree was killed, empty also kills processes started during the kill.
 func (t *processTree) empty() bool {
 	if t.cgroup != nil {
 		if t.cgroup.empty() {

@@ -78,7 +78,7 @@ func TestReusedProcessIDsAreNotSignalled(t *testing.T) {
 	second.answers()
 }
 
-// Kernels before 5.14 have no cgroup.kill, so the group is frozen and its processes are killed one by one.
+// Kernels before 5.14 have no cgroup.kill, so the processes are frozen and killed one by one.
 func TestControlGroupWithoutKill(t *testing.T) {
 	t.Parallel()
 	if !slices.Contains(treeKinds(t), "cgroup") {
@@ -206,7 +206,7 @@ func TestDescent(t *testing.T) {
 		{pid: 9, ppid: 13, pgrp: 9, state: 'S'},   // a child of 13, with a lower PID
 		{pid: 20, ppid: 1, pgrp: 20, state: 'S'},  // marked
 		{pid: 21, ppid: 20, pgrp: 21, state: 'S'}, // an unmarked child of 20
-		{pid: 30, ppid: 1, pgrp: 30, state: 'S'},  // an unrelated process
+		{pid: 30, ppid: 1, pgrp: 30, state: 'S'},  // unrelated
 		{pid: 31, ppid: 30, pgrp: 30, state: 'S'},
 		{pid: 40, ppid: 1, pgrp: 40, state: 'Z'}, // a zombie, whose environment cannot be read
 	}

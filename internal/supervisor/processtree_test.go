@@ -44,7 +44,6 @@ func daemoniser(role string, w *observer, daemons ...string) Process {
 	return p
 }
 
-// bystander starts an unrelated process of the same program.
 func bystander(t *testing.T) *reportingChild {
 	t.Helper()
 	w := newObserver(t)
@@ -97,7 +96,6 @@ func TestDaemonsThatIgnoreTermAreKilled(t *testing.T) {
 	})
 }
 
-// A surviving daemon could hold the port, or run in parallel with its successor.
 func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {

@@ -10,8 +10,7 @@ import (
 
 const (
 	// One failed check may be due to a full accept queue.
-	unhealthyAfter = 2
-	// recheckInterval is the wait after a failed check.
+	unhealthyAfter  = 2
 	recheckInterval = time.Second
 	// For eagerFor after a start, checks use the short interval.
 	eagerFor = 10 * time.Second
@@ -21,8 +20,7 @@ type readiness struct {
 	ready  bool
 	failed int
 	// since is when the process was started or last ready.
-	since time.Time
-	// lateAfter is the time from since to the next report.
+	since     time.Time
 	lateAfter time.Duration
 }
 
@@ -33,7 +31,6 @@ type readyStep struct {
 	wait  time.Duration
 }
 
-// next returns when to check again and what has changed.
 func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 	step := readyStep{after: now.Sub(r.since)}
 	switch {
@@ -117,7 +114,6 @@ func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
 	}
 }
 
-// probe fails if a different program is certain to listen on the port.
 func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bool) error {
 	err := l.ask(ctx, check, ready)
 	if errors.Is(err, errNothingListens) && c.ports != nil && check.Port == l.proc.Port {
@@ -145,7 +141,7 @@ func elsewhere(err error, ports []int) error {
 }
 
 // ask skips a TCP check if the process was ready and its port has a listener, because some servers log connections
-// that send no request.
+// without requests.
 func (l *processLoop) ask(ctx context.Context, check Check, ready bool) error {
 	if ready && check.Path == "" && l.sys.taken(check.Port) {
 		return nil

@@ -147,7 +147,6 @@ func TestRealGroupDiesWithItsLeader(t *testing.T) {
 	}
 }
 
-// A surviving descendant could hold the port.
 func TestRealCrashClearsTheGroup(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -249,7 +248,6 @@ func TestRealStoppedProcessObeys(t *testing.T) {
 	}
 }
 
-// A descendant that cannot be found but holds the output open causes no delay.
 func TestRealOutputHeldByAnother(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -373,7 +371,6 @@ func TestRealMissingPrograms(t *testing.T) {
 	}
 }
 
-// The foreign listener gets no signal.
 func TestRealPortTakenByForeignListener(t *testing.T) {
 	t.Parallel()
 	foreign, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -15,7 +15,6 @@ import (
 const (
 	// Exits within reapDelay share a scan.
 	reapDelay = 20 * time.Millisecond
-	// reapAgain is the delay of the next scan if a zombie could not be reaped.
 	reapAgain = time.Second
 )
 

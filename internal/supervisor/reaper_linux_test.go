@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// Children that other code waits for are not reaped.
 func TestProcessOneReapsOrphans(t *testing.T) {
 	t.Parallel()
 	orphans := "10000"

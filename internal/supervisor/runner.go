@@ -102,7 +102,6 @@ func (r *Runner) forget(l leftBehind) {
 	l.tree.release()
 }
 
-// awaitGone returns false if limit is done first.
 func awaitGone(limit context.Context, g emptier) bool {
 	for !g.empty() {
 		select {
@@ -118,11 +117,11 @@ func awaitGone(limit context.Context, g emptier) bool {
 type Run struct {
 	runner *Runner
 	child  *child
-	out    *output // nil if discarded
+	out    *output
 	began  time.Time
 }
 
-// PID returns the process ID, which is also the ID of the process group.
+// PID returns the ID of the process and of its group.
 func (r *Run) PID() int { return r.child.pid }
 
 // Exited returns a channel that is closed when the process has exited. The process ID is not reused before
@@ -132,8 +131,8 @@ func (r *Run) Exited() <-chan struct{} { return r.child.exited }
 // Signal sends sig to the process and its descendants. It must not be called after [Run.Reap].
 func (r *Run) Signal(sig syscall.Signal) { r.child.group.signal(sig) }
 
-// Owns reports whether the process or one of its descendants is the peer of conn, a local IPv4 connection. If their
-// open files are hidden, Owns compares users; if nothing is visible, it returns true.
+// Owns reports whether the process or a descendant is the peer of conn, a local IPv4 connection. If their open files
+// are hidden, Owns compares users; if nothing is visible, it returns true.
 func (r *Run) Owns(conn net.Conn) bool { return r.child.owns(conn) }
 
 // End sends SIGTERM to the process and its descendants, and SIGKILL after grace or when hurry is done. It returns
@@ -166,7 +165,6 @@ func (r *Run) Release(owner int) Exit {
 	return r.reap()
 }
 
-// keep also forgets groups that have become empty.
 func (r *Runner) keep(g group, owner int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

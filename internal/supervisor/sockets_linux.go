@@ -27,7 +27,6 @@ func portHolder(port int) string {
 	return holderOf(listeningSockets(port))
 }
 
-// holderOf returns "" if the program is not visible.
 func holderOf(sockets map[string]bool) string {
 	if len(sockets) == 0 {
 		return ""
@@ -45,8 +44,8 @@ func holderOf(sockets map[string]bool) string {
 	return ""
 }
 
-// foreignListenerOn reports whether a process outside k is certain to listen on port at a loopback address, with its
-// name if visible.
+// foreignListenerOn reports whether a process outside k is certain to listen on port at a loopback address. holder is
+// "" if not visible.
 func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	sockets := listeningSockets(port)
 	if hidden := removeHeld(sockets, k.members()); len(sockets) == 0 || len(hidden) > 0 {
@@ -62,7 +61,6 @@ func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	return "", false
 }
 
-// listeningPorts returns the loopback ports on which k listens, in ascending order.
 func listeningPorts(k *processTree) []int {
 	all, _ := tcpSockets(" " + listening + " ")
 	portOf := map[string]int{}
@@ -258,7 +256,6 @@ func procAddresses(a netip.AddrPort) []string {
 	return []string{short, fmt.Sprintf("%024X", mapped) + short}
 }
 
-// owns compares users if open files are hidden, and returns true if nothing is visible.
 func (t *processTree) owns(conn net.Conn) bool {
 	if !seesItself() {
 		return true

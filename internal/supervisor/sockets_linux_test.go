@@ -36,7 +36,6 @@ func TestFindClient(t *testing.T) {
 	}
 }
 
-// Netlink and /proc agree, even for dual-stack and closed sockets.
 func TestClientOfAConnection(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")

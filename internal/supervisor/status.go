@@ -35,8 +35,7 @@ type Status struct {
 	Name  string
 	State State
 	Port  int
-	// PID is 0 if the process is not running.
-	PID int
+	PID   int
 	// Since is when the process entered State; may be zero.
 	Since time.Time
 	// Restarts excludes requested ones.
@@ -52,18 +51,15 @@ type Status struct {
 
 // Exit describes how a run ended.
 type Exit struct {
-	Code int
-	// Signal is for example "SIGKILL", or "".
+	Code   int
 	Signal string
 	// Missing is a program or file in the command that does not exist; may be "".
 	Missing string
 	// Daemonized means that the process exited with status 0 soon after its start while its descendants kept running.
 	Daemonized bool
-	// Err is why the process could not be started; may be nil.
-	Err error
-	// Ran is how long the process ran.
-	At  time.Time
-	Ran time.Duration
+	Err        error
+	At         time.Time
+	Ran        time.Duration
 }
 
 // String returns for example "exit status 1" or "killed by SIGSEGV".

@@ -34,8 +34,7 @@ type Supervisor struct {
 	open   bool
 }
 
-// New returns a supervisor for procs, which is not started yet. opts may be nil. The error names the invalid process
-// or option.
+// New returns a supervisor for procs. opts may be nil. The error names the invalid process or option.
 func New(procs []Process, opts *Options) (*Supervisor, error) {
 	set, err := opts.withDefaults()
 	if err != nil {
@@ -177,8 +176,6 @@ func (s *Supervisor) Status() []Status {
 	return all
 }
 
-// gateNow reports whether the gate is open: the app is not being stopped, and every process with a check is ready. If
-// it is closed, gateNow returns the reason.
 func (s *Supervisor) gateNow() (open bool, reason string) {
 	if s.stop.Err() != nil {
 		return false, "the app is being stopped"

@@ -209,7 +209,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Some servers log connections without a request, so the check does not connect to an app that is already listening.
+// Some servers log connections without a request.
 func TestReadyAppIsNotConnectedToWhileItsPortIsTaken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never})

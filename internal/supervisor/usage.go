@@ -21,11 +21,11 @@ type Meter struct {
 	mu      sync.Mutex
 	at      time.Time
 	asked   []int
-	ticks   map[processID]uint64 // CPU time at the last reading
+	ticks   map[processID]uint64
 	current map[int]Usage
 }
 
-// Read returns the usage of the processes in pids, as far as it is known. Results are cached for two seconds.
+// Read returns the known usage of the processes in pids. Results are cached for two seconds.
 func (m *Meter) Read(pids []int, now time.Time) map[int]Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()

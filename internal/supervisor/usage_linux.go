@@ -14,7 +14,7 @@ func (m *Meter) look(pids []int, now time.Time) {
 // ticksPerSecond is the same on all architectures that Go supports.
 const ticksPerSecond = 100
 
-// measure compares with before, the CPU times of the previous reading. For a new process, all of its CPU time counts.
+// before contains the CPU times of the previous reading. For a new process, all of its CPU time counts.
 func measure(all []process, pids []int, before map[processID]uint64, since time.Duration) (map[int]Usage,
 	map[processID]uint64) {
 	usage, ticks := map[int]Usage{}, map[processID]uint64{}

@@ -28,7 +28,6 @@ func TestUsageIsThatOfAllDescendants(t *testing.T) {
 	}
 }
 
-// The usage matches the kernel's figures. A second reading is cached.
 func TestMeterReadsThisProcess(t *testing.T) {
 	t.Parallel()
 	var m Meter

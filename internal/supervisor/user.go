@@ -17,8 +17,7 @@ type identity struct {
 	groups   []uint32
 	// name and home are "" if the user ID has no account.
 	name, home string
-	// own means that tendril already runs as this user.
-	own bool
+	own        bool
 }
 
 // identityOf parses "name", "uid", "name:group" or "uid:gid".
@@ -56,7 +55,7 @@ func identityOf(text string) (*identity, error) {
 	return id, nil
 }
 
-// IDsOf returns the user ID and primary group ID of a [Process.User]. For "", they are tendril's own.
+// IDsOf returns the user ID and primary group ID of a [Process.User]; for "", tendril's own.
 func IDsOf(user string) (uid, gid int, err error) {
 	id, err := identityOf(user)
 	if err != nil || id == nil {
@@ -72,7 +71,6 @@ func lookUser(who string) (*user.User, error) {
 	return user.Lookup(who)
 }
 
-// fill omits the supplementary groups if a group was named.
 func (id *identity) fill(entry *user.User, groupNamed bool) error {
 	id.uid, id.gid = number(entry.Uid), number(entry.Gid)
 	id.name, id.home = entry.Username, entry.HomeDir
@@ -108,13 +106,12 @@ func isNumber(text string) bool {
 func number(text string) uint32 {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		// The system's user and group databases contain only numbers.
+		// The user and group databases contain only numbers.
 		return 65534
 	}
 	return uint32(n)
 }
 
-// credential returns nil if no switch is necessary.
 func (id *identity) credential() *syscall.Credential {
 	if id == nil || id.own && os.Geteuid() != 0 {
 		return nil

@@ -9,17 +9,13 @@ import (
 	"strings"
 )
 
-// Facts are the answers of get-config for one version of the app.
+// Facts are the answers of get-config for one version of the app. Environment and OptionSettings may be secret.
 type Facts struct {
-	// Environment holds the environment properties, including tendril's own. They may be secret.
-	Environment map[string]string `json:"environment"`
-	// OptionSettings holds the option settings in force, by namespace and name. They may be secret.
+	Environment    map[string]string            `json:"environment"`
 	OptionSettings map[string]map[string]string `json:"optionsettings"`
-	// Container holds paths and names on this machine.
-	Container map[string]any `json:"container"`
-	// Meta holds the worker's settings under sqsdconfig, by aws-sqsd key.
-	Meta map[string]any `json:"meta"`
-	// PlatformConfig holds the objects GeneralConfig and PlatformSpecificConfig.
+	Container      map[string]any               `json:"container"`
+	// Meta contains the worker's settings under sqsdconfig, by aws-sqsd key.
+	Meta           map[string]any               `json:"meta"`
 	PlatformConfig map[string]map[string]string `json:"platformconfig"`
 }
 
@@ -33,8 +29,8 @@ const (
 	Addons         = "addons"
 )
 
-// Answer returns a command's object, or the value at a path in it. A path is a key; a namespace and an option for
-// [OptionSettings]; or an add-on and a key for [Addons]. Empty elements are ignored. The error lists the known names.
+// Answer returns a command's object, or the value at a path in it: a key; a namespace and an option for
+// [OptionSettings]; an add-on and a key for [Addons]. Empty elements are ignored. The error lists the known names.
 func (f *Facts) Answer(command string, path ...string) (any, error) {
 	object, err := f.object(command)
 	if err != nil {
@@ -112,7 +108,7 @@ func (f *Facts) addons() map[string]any {
 	return map[string]any{"rds": map[string]any{"Description": "RDS Environment variables", "env": database}}
 }
 
-// variablesOf returns an add-on's variables, which a path addresses directly, and any other object unchanged.
+// variablesOf skips "env", which is not part of a path.
 func variablesOf(addOn map[string]any) map[string]any {
 	if variables, ok := addOn["env"].(map[string]any); ok {
 		return variables

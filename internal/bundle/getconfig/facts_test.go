@@ -18,7 +18,7 @@ func TestAnswersHaveTheFormsOfElasticBeanstalk(t *testing.T) {
 	for _, tt := range []struct {
 		command string
 		path    []string
-		want    string // substring of the answer or of the error
+		want    string
 	}{
 		{Environment, []string{""}, `{"EMPTY":"","GREETING":"a<b & \"c\"","RDS_PORT":"3306"}`},
 		{Environment, []string{"GREETING"}, `a<b & "c"`},

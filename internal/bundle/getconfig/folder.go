@@ -14,20 +14,19 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// FileVariable is the environment variable that holds the path of a process's facts.
+// FileVariable is the environment variable with the path of a process's facts.
 const FileVariable = "TENDRIL_GET_CONFIG"
 
 const (
-	folderName  = "get-config" // folder in the data directory
+	folderName  = "get-config"
 	programName = "get-config"
-	currentName = "current"    // link to the facts of the serving version
+	currentName = "current"
 	ownerFile   = "facts.json" // readable by tendril's user
-	appFile     = "app.json"   // readable by the app's user, if that is another one
-	// defaultPath is the search path if PATH is unset.
+	appFile     = "app.json"   // readable by the app's user, if different
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// Folder holds an environment's facts and a link to the get-config command. The zero value has no facts. Publish,
+// Folder contains an environment's facts and a link to the get-config command. The zero value has no facts. Publish,
 // Serve and Remove must not be called concurrently.
 type Folder struct {
 	path  string
@@ -35,8 +34,8 @@ type Folder struct {
 	claim *os.File // lock of a temporary folder, else nil
 }
 
-// Create creates the folder in the data directory, or a temporary folder if dataDir is "". The get-config link points
-// to program. uid and gid identify the app's user; -1 means tendril's user.
+// Create creates the folder in dataDir, or a temporary one if dataDir is "". program is the target of the get-config
+// link. uid and gid identify the app's user; -1 means tendril's user.
 func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	if dataDir == "" {
 		removeLeftovers()
@@ -63,7 +62,7 @@ func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 		err = datadir.LetThrough(dataDir, gid)
 	}
 
-	// Other users can pass through the folder to the command, but cannot read any of its files.
+	// Other users can pass through the folder to the command, but cannot read the facts.
 	return errors.Join(err, os.Chmod(f.path, 0o711), os.Chmod(bin, 0o755))
 }
 
@@ -71,7 +70,7 @@ func (f *Folder) bin() string { return filepath.Join(f.path, "bin") }
 
 func (f *Folder) version(number int) string { return filepath.Join(f.path, fmt.Sprint("v", number)) }
 
-// Publish writes the facts of a version, replacing earlier ones.
+// Publish writes a version's facts, replacing earlier ones.
 func (f *Folder) Publish(number int, facts *Facts) error {
 	text, err := json.Marshal(facts)
 	if err != nil {
@@ -114,7 +113,7 @@ func (f *Folder) Serve(number int) error {
 	return cmp.Or(err, os.Rename(fresh, current))
 }
 
-// Remove deletes the facts of a version.
+// Remove deletes a version's facts.
 func (f *Folder) Remove(number int) error { return os.RemoveAll(f.version(number)) }
 
 // Close deletes the folder.
@@ -126,8 +125,8 @@ func (f *Folder) Close() error {
 	return err
 }
 
-// Environ returns a copy of env with the variables through which a process finds get-config and a version's facts.
-// asApp is true for processes of the app's user.
+// Environ returns a copy of env with the variables that select get-config and a version's facts. asApp is true for
+// processes of the app's user.
 func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 	file := ownerFile
 	if asApp && f.uid >= 0 {
@@ -146,8 +145,8 @@ func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 		FileVariable+"="+filepath.Join(f.version(number), file))
 }
 
-// Open reads the facts in file or, if file is "", the serving version's facts in the data directory. If there are no
-// facts, the error wraps [fs.ErrNotExist].
+// Open reads the facts in file or, if file is "", the serving version's in dataDir. If there are none, the error
+// wraps [fs.ErrNotExist].
 func Open(file, dataDir string) (*Facts, error) {
 	if file == "" {
 		file = filepath.Join(dataDir, folderName, currentName, ownerFile)

@@ -24,7 +24,7 @@ func makeTemp() (path string, claim *os.File, err error) {
 		}
 
 		removeErr := os.RemoveAll(path)
-		// Another process that is starting may have removed the new folder as a leftover.
+		// Another starting process may have removed the new folder as a leftover.
 		taken := errors.Is(err, errNotOurs) || errors.Is(err, fs.ErrNotExist)
 		if removeErr != nil || !taken {
 			return "", nil, errors.Join(err, removeErr)
@@ -32,7 +32,6 @@ func makeTemp() (path string, claim *os.File, err error) {
 	}
 }
 
-// removeLeftovers removes temporary folders left by killed processes of this user.
 func removeLeftovers() {
 	dir := os.TempDir()
 	entries, _ := os.ReadDir(dir)
@@ -53,7 +52,6 @@ var (
 	errNoLocks = errors.New("the folder cannot be locked")
 )
 
-// claimFolder locks a folder until the file is closed or the process exits.
 func claimFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {

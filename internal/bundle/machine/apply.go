@@ -21,12 +21,11 @@ type System interface {
 type Call struct {
 	Argv  []string
 	Shell string
-	// Dir is the working directory; "" means the root directory.
-	Dir string
-	// Env is the complete environment if HasEnv is true. Otherwise it is added to the deployment's environment.
+	Dir   string
+	// Env is the complete environment if HasEnv is true; otherwise it is added to the deployment's.
 	Env    []string
 	HasEnv bool
-	// Quiet is true for queries, which are not logged.
+	// Quiet calls, which are queries, are not logged.
 	Quiet bool
 }
 

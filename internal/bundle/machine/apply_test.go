@@ -13,11 +13,10 @@ import (
 	"tendril/internal/bundle"
 )
 
-// fakeSystem answers queries from a table and records other programs.
 type fakeSystem struct {
 	has     []string
 	answers map[string]string // keyed by command line; other queries fail
-	fails   string            // command line that fails
+	fails   string
 	did     []string
 }
 
@@ -90,7 +89,6 @@ func TestSectionsAreAppliedInTheOrderOfCfnInit(t *testing.T) {
 	}
 }
 
-// Existing items are kept. Differences are corrected or cause an error.
 func TestStepsDoWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false

@@ -20,7 +20,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// The plan is printed before anything changes, and omits file contents.
 func TestPlanSaysWhatIsToBe(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
@@ -97,7 +96,6 @@ func TestUserWhoIsInAllGroupsIsLeftAlone(t *testing.T) {
 	if err != nil || len(system.did) > 0 || !slices.Equal(outcomes, []string{"users u: unchanged"}) {
 		t.Errorf("%q, %v; it did %q", outcomes, err, system.did)
 	}
-	// If getent prints no ID, the group counts as one with a different ID.
 	system = &fakeSystem{answers: map[string]string{"getent group g": "g"}}
 	_, err = apply(t, system, bundle.MachineConfig{Groups: []bundle.Group{{Name: "g", GID: "45"}}})
 	if err == nil {
@@ -135,7 +133,6 @@ func TestUnitsAreReadAgainAfterAChange(t *testing.T) {
 	}
 }
 
-// Only root can give a file to another user.
 func TestFilesGetTheirOwner(t *testing.T) {
 	t.Parallel()
 	// In a container, the system's user database may lack the user.
@@ -186,7 +183,6 @@ func TestFilesGetTheirOwner(t *testing.T) {
 	if is, want := owned(link), uid+":"+text; !strings.HasPrefix(is, want) {
 		t.Errorf("the link is %s, want %s", is, want)
 	}
-	// A file keeps its owner when its content changes.
 	write(bundle.MachineFile{Path: path, Content: "y"}, Changed)
 	if is, want := owned(path), text+":"+gid+" -rwxr-xr-x"; is != want {
 		t.Errorf("the new version is %s, want %s", is, want)

@@ -76,13 +76,11 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 	return Changed, place(f.Path, content, want)
 }
 
-// attributes leaves the owner or group unchanged if its ID is -1.
 type attributes struct {
 	mode     fs.FileMode
 	uid, gid int
 }
 
-// attributesOf keeps the current value of attributes that are not given.
 func attributesOf(info fs.FileInfo, f *bundle.MachineFile, uid, gid int) attributes {
 	want := attributes{mode: f.Mode, uid: uid, gid: gid}
 	if !f.HasMode {
@@ -137,7 +135,6 @@ func modeBits(mode fs.FileMode) uint32 {
 	return bits
 }
 
-// place replaces a file atomically, so that other programs never see a partial one.
 func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -234,13 +231,12 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 
 	info, err = os.Stat(target)
 	if err != nil || permissions(info.Mode()) == f.Mode || slices.Contains(a.written, filepath.Clean(target)) {
-		return changedIf(did), nil // the target is missing, has that mode, or has its own step
+		return changedIf(did), nil
 	}
 
 	return Changed, os.Chmod(target, f.Mode)
 }
 
-// replaceByLink keeps a copy of an existing file.
 func replaceByLink(path, to string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -286,7 +282,6 @@ func ids(owner, group string) (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// number returns -1 for "".
 func number(name string, lookUp func() (string, error)) (int, error) {
 	if name == "" {
 		return -1, nil

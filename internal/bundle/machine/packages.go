@@ -24,7 +24,6 @@ func (a *Applier) install(ctx context.Context, p *bundle.Package) (Outcome, erro
 	return changedIf(did), nil
 }
 
-// If version is "", any installed version is sufficient.
 func (a *Applier) installOne(ctx context.Context, p *bundle.Package, version string) (did bool, err error) {
 	switch p.Manager {
 	case "rpm":
@@ -65,7 +64,6 @@ func (a *Applier) installOne(ctx context.Context, p *bundle.Package, version str
 	return false, fmt.Errorf("no package manager %s", p.Manager)
 }
 
-// installDebian updates apt's package lists once, before the first installation.
 func (a *Applier) installDebian(ctx context.Context, name, version string) (did bool, err error) {
 	found, ok := a.query(ctx, "dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", name)
 	if current, installed := strings.CutPrefix(found, "installed "); ok && installed && (version == "" || version == current) {

@@ -10,11 +10,10 @@ import (
 
 // Step is one change to the machine.
 type Step struct {
-	// Section is the section's key, for example "packages" or "groups".
 	Section string
 	// Name is the entry's key; a package's includes the manager: "yum gcc".
 	Name string
-	// Text describes the desired state; may be "". It omits the contents of files, which may be secret.
+	// Text describes the desired state, without the contents of files, which may be secret; may be "".
 	Text  string
 	Place bundle.Place
 

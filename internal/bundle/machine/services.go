@@ -53,7 +53,6 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 	return changedIf(did), err
 }
 
-// isUnit reports whether the step changes a systemd unit, which requires a reload.
 func isUnit(title string) bool { return strings.HasPrefix(title, "files /etc/systemd/") }
 
 type manager struct {
@@ -62,7 +61,7 @@ type manager struct {
 	control                    func(verb string) []string
 }
 
-// managerOf returns systemd for sysvinit scripts too if it manages the machine.
+// managerOf also returns systemd for sysvinit scripts if systemd manages the machine.
 func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	switch {
 	case s.IsSystemd && !a.system.Has("systemctl"):
@@ -100,7 +99,7 @@ func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	return m, nil
 }
 
-// isSystemd reports whether systemd manages the machine. A container may merely have its programs.
+// isSystemd also checks that systemd runs, because a container may have only its programs.
 func (a *Applier) isSystemd() bool {
 	return a.system.Has("systemctl") && a.system.Has("/run/systemd/system")
 }

@@ -31,7 +31,7 @@ const (
 	maxRedirects    = 5
 )
 
-// download is an open file. Close deletes it if it was downloaded.
+// download is an open file, which Close deletes if it was downloaded.
 type download struct {
 	*os.File
 	temporary bool
@@ -45,7 +45,6 @@ func (d *download) Close() error {
 	return err
 }
 
-// open downloads a URL to a temporary file.
 func open(ctx context.Context, source string) (*download, error) {
 	if filepath.IsAbs(source) {
 		f, err := os.Open(source)
@@ -110,7 +109,7 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 	answer, err := client.Do(req)
 	if err != nil {
 		if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-			err = wrapped.Err // the error without the URL
+			err = wrapped.Err // without the URL, which may be secret
 		}
 		return err
 	}
@@ -130,7 +129,7 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 	return nil
 }
 
-// source unpacks an archive. Other files in the folder remain.
+// source keeps other files in the folder.
 func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error) {
 	archive, err := open(ctx, s.URL)
 	if err != nil {
@@ -162,7 +161,6 @@ type unpacking struct {
 	did     bool
 }
 
-// unpack detects the format by the first bytes.
 func (u *unpacking) unpack(archive *os.File) error {
 	begin := make([]byte, 4)
 	if _, err := io.ReadFull(archive, begin); err != nil {
@@ -250,7 +248,6 @@ func (u *unpacking) zip(archive *os.File) error {
 	return nil
 }
 
-// entry relies on os.Root to reject paths outside the folder.
 func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func() (io.ReadCloser, error)) error {
 	u.entries++
 	if u.entries > maxEntries {
@@ -282,7 +279,6 @@ func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func
 	return errors.Join(u.file(name, mode.Perm()|0o400, from), from.Close())
 }
 
-// link rejects links that lead outside the folder.
 func (u *unpacking) link(name, to string) error {
 	if filepath.IsAbs(to) || !filepath.IsLocal(path.Join(path.Dir(name), to)) {
 		return fmt.Errorf("the link %q points outside the folder", name)
@@ -297,7 +293,7 @@ func (u *unpacking) link(name, to string) error {
 	return u.root.Symlink(to, name)
 }
 
-// file leaves an identical file unchanged, and otherwise replaces the whole file.
+// file leaves an identical file unchanged, and otherwise replaces it as a whole.
 func (u *unpacking) file(name string, mode fs.FileMode, from io.Reader) (err error) {
 	staged := path.Join(path.Dir(name), "."+path.Base(name)+".unpacking")
 	to, err := u.root.OpenFile(staged, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)

@@ -11,7 +11,7 @@ import (
 
 // Conn is a connection in a [Pool].
 type Conn interface {
-	// Alive reports whether the connection is still open and has no data to read.
+	// Alive reports whether the connection is open and has no data to read.
 	Alive() bool
 	Close() error
 }
@@ -19,12 +19,12 @@ type Conn interface {
 // Pool keeps unused connections for a short time. It reuses the most recently used one first, so that surplus
 // connections expire. It is safe for concurrent use.
 type Pool[C Conn] struct {
-	// Keep is how long an unused connection is kept. A negative value disables reuse.
+	// Keep limits how long an unused connection is kept. A negative value disables reuse.
 	Keep time.Duration
 
 	mu     sync.Mutex
-	unused []unused[C] // in the order of since
-	sweep  *time.Timer // nil while unused is empty
+	unused []unused[C] // sorted by since
+	sweep  *time.Timer
 	closed bool
 }
 
@@ -124,8 +124,8 @@ func NewPeeker(c net.Conn) *Peeker {
 	return p
 }
 
-// Alive reports whether the connection is open and has no data to read. It is true for a nil Peeker. If there is data,
-// a byte is lost, so the connection must be closed.
+// Alive reports whether the connection is open and has no data to read; true for a nil Peeker. If there is data, a
+// byte is lost, so the connection must be closed.
 func (p *Peeker) Alive() bool {
 	return p == nil || p.raw.Read(p.look) == nil && p.n <= 0 &&
 		(errors.Is(p.err, syscall.EAGAIN) || errors.Is(p.err, syscall.EWOULDBLOCK))

@@ -96,7 +96,7 @@ func TestPeekerSeesDataAndTheEndOfAConnection(t *testing.T) {
 			test.do(server)
 			alive := p.Alive()
 			for limit := time.Now().Add(5 * time.Second); alive && !test.alive && time.Now().Before(limit); {
-				time.Sleep(time.Millisecond) // wait for the packet
+				time.Sleep(time.Millisecond)
 				alive = p.Alive()
 			}
 			if alive != test.alive {

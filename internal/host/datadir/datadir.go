@@ -18,13 +18,13 @@ var ErrUnsafe = errors.New("unsafe data directory")
 
 const environments = "environments"
 
-// Of returns an environment's data directory. If environment is "", it returns the parent of all data directories.
+// Of returns an environment's data directory, or the parent of all data directories if environment is "".
 func Of(stateFolder, environment string) string {
 	return filepath.Join(stateFolder, environments, environment)
 }
 
 // Make creates the data directory with mode 0700, or checks an existing one. The error wraps [ErrUnsafe] if a user
-// other than root or the current one owns the directory, or other users can write to it. Make follows a symbolic link.
+// other than root or the current one owns it or can write to it. Make follows a symbolic link.
 func Make(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	info, missing := os.Stat(dir)
@@ -47,8 +47,8 @@ func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
 	return nil
 }
 
-// OpenFile opens a file in the data directory, or creates it with mode 0600. It rejects symbolic links and anything
-// that is not a regular file.
+// OpenFile opens or creates a file in the data directory, with mode 0600. It rejects symbolic links and other
+// irregular files.
 func OpenFile(path string) (*os.File, error) {
 	// O_NONBLOCK keeps the open from blocking on a FIFO.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
@@ -68,7 +68,7 @@ func OpenFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Replace replaces a file atomically. Files in the data directory have mode 0600.
+// Replace replaces a file atomically.
 func Replace(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -84,8 +84,8 @@ func Replace(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// ReadJSON decodes a file in the data directory into the value that to points at. If the file is missing, the value
-// stays unchanged. ReadJSON rejects the same files as [CheckFile].
+// ReadJSON decodes a file into the value that to points at; a missing file leaves it unchanged. ReadJSON rejects the
+// same files as [CheckFile].
 func ReadJSON(path string, to any) error {
 	if err := CheckFile(path); err != nil {
 		return err
@@ -100,7 +100,7 @@ func ReadJSON(path string, to any) error {
 	return json.Unmarshal(text, to)
 }
 
-// ReplaceJSON atomically replaces a file in the data directory with an indented JSON value.
+// ReplaceJSON atomically replaces a file with an indented JSON value.
 func ReplaceJSON(path string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -109,7 +109,7 @@ func ReplaceJSON(path string, value any) error {
 	return Replace(path, append(text, '\n'), 0o600)
 }
 
-// CheckFile rejects symbolic links and anything that is not a regular file. It accepts a missing file.
+// CheckFile rejects symbolic links and other irregular files. It accepts a missing file.
 func CheckFile(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -127,8 +127,8 @@ func irregular(path, what string) error {
 	return fmt.Errorf("%s is %s; remove it, or use another data directory with --data-dir", path, what)
 }
 
-// IsPassage reports whether other users can at most traverse a folder with this mode. Any other mode was chosen by an
-// administrator.
+// IsPassage reports whether other users can at most traverse a folder with this mode. An administrator chose any
+// other mode.
 func IsPassage(mode fs.FileMode) bool { return mode.Perm()&^0o711 == 0 }
 
 // LetGroupPass changes a folder's group and lets its members traverse but not list the folder.
@@ -152,7 +152,7 @@ func LetThrough(dir string, gid int) error {
 	return os.Chmod(dir, info.Mode().Perm()|0o001)
 }
 
-// Identity identifies the files at a set of paths, to detect later whether they have been replaced.
+// Identity identifies files, to detect later whether they have been replaced.
 type Identity []identified
 
 type identified struct {
@@ -160,7 +160,7 @@ type identified struct {
 	info fs.FileInfo
 }
 
-// Identify returns the identity of the files at the paths. It omits missing files.
+// Identify returns the identity of the existing files among paths.
 func Identify(paths ...string) (all Identity) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
@@ -170,7 +170,7 @@ func Identify(paths ...string) (all Identity) {
 	return all
 }
 
-// Changed returns an error that names the first path with a different file, or nil.
+// Changed returns an error that names the first path whose file changed, or nil.
 func (all Identity) Changed() error {
 	for _, one := range all {
 		info, err := os.Stat(one.path)

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	small    = 4 << 10          // largest body in bytes that needs no reservation
-	patience = 10 * time.Second // maximum time that a body waits for memory
-	usual    = 1 << 20          // bytes; the size that usual messages do not exceed
+	small    = 4 << 10          // maximum body size in bytes that needs no reservation
+	patience = 10 * time.Second // maximum time a body waits for memory
+	usual    = 1 << 20          // bytes; ordinary messages are at most this large
 
-	// While others wait for memory, a body that holds some must arrive at leastRate, in bytes per second, or it loses
-	// the memory. uploadGrace is extra time, for distant clients.
+	// While others wait for memory, a body that holds some must arrive at leastRate bytes per second, or it loses the
+	// memory. uploadGrace is extra time for distant clients.
 	leastRate   = 256 << 10
 	uploadGrace = 500 * time.Millisecond
 	recheckRate = 100 * time.Millisecond
@@ -33,21 +33,21 @@ type Bodies struct {
 }
 
 // reservation is a request for memory. A body precedes larger ones that have not waited much longer, so that neither
-// endless large bodies nor endless smaller ones keep it waiting. Responses precede all later requests, because their
-// own requests have already been checked.
+// large nor small bodies starve. Responses precede all later requests, because their own requests have already been
+// checked.
 type reservation struct {
 	bytes   int64
-	due     time.Time     // earlier ones come first
-	granted chan struct{} // closed once the memory is reserved
+	due     time.Time
+	granted chan struct{}
 }
 
-// NewBodies returns a limit of total bytes. The maximum body of one request is most, which must not exceed total.
+// NewBodies returns a limit of total bytes. most is the maximum body size and must not exceed total.
 func NewBodies(total, most int64) *Bodies {
 	return &Bodies{free: total, most: most}
 }
 
 // Handler makes large bodies wait for memory, which they keep until the request ends. If the wait takes too long, or
-// if the body arrives too slowly while others wait, reading the body fails with a [*queue.Error].
+// the body arrives too slowly while others wait, reading it fails with a [*queue.Error].
 func (b *Bodies) Handler(h http.Handler) http.Handler {
 	return &handler{h, b}
 }
@@ -84,14 +84,14 @@ type body struct {
 	claimed int64 // the maximum the body can need; 0 while it is small
 
 	mu       sync.Mutex
-	read     int64 // bytes read so far
+	read     int64
 	since    time.Time
-	complete bool // nothing more is read
-	cut      bool // the body was too slow
+	complete bool
+	cut      bool
 }
 
-// Read reserves all the memory when the body exceeds the small size. Otherwise, two bodies that each held half of the
-// memory would block each other.
+// Read reserves all the memory at once. Otherwise, two bodies that each held half of the memory would block each
+// other.
 func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.claimed > 0:
@@ -123,7 +123,6 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cutIfSlow stops reading a slow body if others are waiting for memory.
 func (b *body) cutIfSlow() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,7 +132,7 @@ func (b *body) cutIfSlow() {
 	allowed := uploadGrace + time.Duration(b.read)*time.Second/leastRate
 	b.cut = time.Since(b.since) >= allowed && b.bodies.isShort()
 	if b.cut {
-		_ = b.conn.SetReadDeadline(time.Now()) // a test's writer has no deadline
+		_ = b.conn.SetReadDeadline(time.Now()) // fails only in tests, whose writers have no deadlines
 		return
 	}
 	time.AfterFunc(recheckRate, b.cutIfSlow)
@@ -198,7 +197,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// The caller must hold the lock.
+// grant must be called with the lock held.
 func (b *Bodies) grant() {
 	for len(b.waiting) > 0 && b.waiting[0].bytes <= b.free {
 		b.free -= b.waiting[0].bytes

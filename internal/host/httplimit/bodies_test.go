@@ -25,7 +25,6 @@ func request(length int, announced bool) *http.Request {
 	return r
 }
 
-// post sends a request to a handler that reads the body and then blocks until leave is closed.
 func post(b *Bodies, r *http.Request, leave <-chan struct{}) (read int, err error) {
 	b.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var data []byte
@@ -86,7 +85,6 @@ func TestBodyWithoutRoomIsRefused(t *testing.T) {
 	})
 }
 
-// A body of unknown length reserves the maximum length.
 func TestRoomIsWhatABodyCanNeed(t *testing.T) {
 	t.Parallel()
 	leave := make(chan struct{})
@@ -111,7 +109,7 @@ func TestRoomIsWhatABodyCanNeed(t *testing.T) {
 	}
 }
 
-// pipes accepts in-memory connections, whose deadlines use virtual time.
+// pipes accepts in-memory connections, whose deadlines use synctest's clock.
 type pipes struct{ accepted chan net.Conn }
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -125,8 +123,7 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
-// newBodyServer starts a server that answers 200 if it gets the whole body. upload pauses after each part, and returns
-// the status, or 0 without an answer.
+// upload pauses after each part, and returns the response status, or 0 without a response.
 func newBodyServer(t *testing.T, bodies *Bodies) (upload func(length, part int, pause time.Duration) int) {
 	t.Helper()
 	l := pipes{make(chan net.Conn)}
@@ -190,7 +187,7 @@ func TestSlowUploadsGiveWayToOthers(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 				}
-				time.Sleep(time.Hour) // let all uploads end
+				time.Sleep(time.Hour)
 			})
 		})
 	}
@@ -226,11 +223,10 @@ func TestSmallerBodiesDoNotKeepOutLargerOnes(t *testing.T) {
 			t.Errorf("answered %d", status)
 		}
 		done.Store(true)
-		time.Sleep(time.Hour) // let all uploads end
+		time.Sleep(time.Hour)
 	})
 }
 
-// A small body does not overtake a response that needs all the memory.
 func TestMemoryIsGrantedToResponsesThenToSmallBodies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,25 +11,23 @@ import (
 const longestLine = 64
 
 // framing reads request headers to find lengths that proxies may read differently (RFC 9112, section 6.1), because
-// net/http does not show them to handlers: both Content-Length and Transfer-Encoding, Transfer-Encoding in HTTP/1.0,
-// or folded lines. It stops at the first request with folded lines or Transfer-Encoding, which must be the
-// connection's last.
+// net/http does not show them to handlers. It stops at the first request with folded lines or Transfer-Encoding,
+// which must be the connection's last.
 type framing struct {
 	last atomic.Int64 // number of the request at which it stopped, from 1
 
 	requests int64
-	body     uint64 // bytes of the current body that have not arrived
-	line     []byte // start of an incomplete line
+	body     uint64
+	line     []byte
 	head     requestHead
 }
 
 type requestHead struct {
 	started                bool
-	folded, sized, encoded bool // folded is also true if the Content-Length is longer than longestLine
+	folded, sized, encoded bool // folded is also true if the Content-Length line is longer than longestLine
 	length                 uint64
 }
 
-// isAmbiguous reports whether different lengths can be read from the request.
 func (f *framing) isAmbiguous(number int64, r *http.Request) bool {
 	return number == f.last.Load() && (f.head.folded || f.head.sized || !r.ProtoAtLeast(1, 1))
 }
@@ -81,7 +79,7 @@ func isField(line []byte, name string) bool {
 
 func (f *framing) endHeader() {
 	head := f.head
-	if !head.started { // empty line before a request
+	if !head.started {
 		return
 	}
 	f.requests++

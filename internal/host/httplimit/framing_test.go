@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// Proxies may find a different end of these requests, or another request hidden in them.
 func TestRequestsOfAmbiguousLengthAreRefused(t *testing.T) {
 	t.Parallel()
 	const (
@@ -100,12 +99,12 @@ func newReader(t *testing.T, encrypted bool) (dial func(*testing.T) net.Conn) {
 	}
 }
 
-// statuses returns the statuses of the responses, followed by "closed" if the connection ends.
+// statuses returns the response statuses, followed by "closed" if the connection ends.
 func statuses(conn net.Conn, requests string, part, most int) string {
 	go func() {
 		for rest := []byte(requests); len(rest) > 0; rest = rest[min(part, len(rest)):] {
 			if _, err := conn.Write(rest[:min(part, len(rest))]); err != nil {
-				return // rejected by the server
+				return
 			}
 		}
 	}()

@@ -20,14 +20,14 @@ const grace = 100 * time.Millisecond
 
 // Limits are the limits of an HTTP server.
 type Limits struct {
-	// Connections is the maximum number of connections. A single remote address may use half of them.
+	// A single remote address may use half of the connections.
 	Connections int
-	// Bodies limits the memory of request bodies. It is nil if the server limits them itself.
+	// Bodies limits the memory of request bodies; nil if the server limits them itself.
 	Bodies *Bodies
-	// Anonymous reports whether a request's headers lack valid credentials. It is nil if no credentials are required.
+	// Anonymous reports whether a request lacks valid credentials; nil if none are required.
 	Anonymous func(*http.Request) bool
-	// Probe reports whether a request is a probe. If it is set, other requests in progress leave a quarter of the
-	// connections free, and the limit on anonymous requests does not cover probes.
+	// Probe reports whether a request is a probe. If set, other requests leave a quarter of the connections free, and
+	// the limit on anonymous requests does not cover probes.
 	Probe func(*http.Request) bool
 	// Full is called when a new connection exceeds the limit. It may be nil.
 	Full func()
@@ -39,9 +39,9 @@ type listener struct {
 	requests http.Handler
 	failed   *log.Logger
 
-	inProgress atomic.Int64 // requests in progress, except probes
-	anonymous  atomic.Int64 // anonymous requests in progress, except probes
-	waiting    atomic.Bool  // a new connection is waiting to be served
+	inProgress atomic.Int64 // except probes
+	anonymous  atomic.Int64 // except probes
+	waiting    atomic.Bool
 
 	closed  context.Context
 	end     context.CancelFunc
@@ -58,11 +58,11 @@ type connection struct {
 	framing framing
 	served  int64
 	state   *tls.ConnectionState // nil without TLS and before the handshake is complete
-	failed  *log.Logger          // for failed handshakes; may be nil
+	failed  *log.Logger
 
-	element *list.Element // element in idle; nil while a request is in progress
-	since   time.Time     // when the connection became idle
-	givenUp atomic.Bool   // closed to make room for another connection, so requests get no response
+	element *list.Element // in idle; nil while a request is in progress
+	since   time.Time
+	givenUp atomic.Bool // closed to make room for another connection, so requests get no response
 }
 
 func (c *connection) Read(p []byte) (int, error) {
@@ -76,7 +76,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// handshake does what net/http does for connections of type *tls.Conn.
+// handshake does what net/http does for a *tls.Conn.
 func (c *connection) handshake(encrypted *tls.Conn) error {
 	if err := encrypted.Handshake(); err != nil {
 		if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil {
@@ -116,7 +116,7 @@ func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 		limited.requests = limits.Bodies.Handler(server.Handler)
 	}
 	server.Handler = limited
-	server.DisableGeneralOptionsHandler = true // so that the handler counts all requests of a connection
+	server.DisableGeneralOptionsHandler = true // count "OPTIONS *" requests too
 
 	inner := server.ConnContext
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
@@ -148,9 +148,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	return &connection{Conn: conn, failed: l.failed}, nil
 }
 
-// awaitRoom waits until makeRoom succeeds, retrying after wait or when a connection changes. Meanwhile, responses ask
-// clients to close their connections, so that no connection is closed with a request in transit. ok is false if the
-// listener is closed.
+// awaitRoom retries makeRoom after wait or when a connection changes. Meanwhile, responses ask clients to close their
+// connections, so that no connection is closed with a request in transit. ok is false if the listener is closed.
 func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	l.limits.Full()
 	l.waiting.Store(true)
@@ -170,8 +169,7 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	return true
 }
 
-// makeRoom closes the longest idle connection if necessary. If that connection has not been idle long enough, wait is
-// the remaining time.
+// wait is how much longer the longest idle connection must be idle.
 func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	l.mu.Lock()
 	if len(l.conns) < l.limits.Connections {
@@ -198,7 +196,6 @@ func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	return true, 0
 }
 
-// makeRoomForPeer enforces the limit on connections from one remote address.
 func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	peer, other := peerOf(conn)
 	if !other {
@@ -228,7 +225,7 @@ func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	return true
 }
 
-// The caller must hold the lock, and close the connection afterwards.
+// giveUp must be called with the lock held. The caller closes the connection.
 func (l *listener) giveUp(idle *list.Element) net.Conn {
 	c := l.idle.Remove(idle).(*connection)
 	c.givenUp.Store(true)
@@ -248,7 +245,7 @@ func end(conn net.Conn) {
 	conn.Close()
 }
 
-// The caller must hold the lock.
+// count must be called with the lock held.
 func (l *listener) count(conn net.Conn, more int) {
 	peer, other := peerOf(conn)
 	if !other {
@@ -278,8 +275,7 @@ func (l *listener) add(c *connection) {
 	c.element = l.idle.PushBack(c)
 }
 
-// The server calls track before the handler, so that when the handler runs, a connection is either in use or has been
-// given up.
+// The server calls track before the handler, so a connection that reaches the handler is either in use or given up.
 func (l *listener) track(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,8 +21,8 @@ type limited struct {
 	t        *testing.T
 	listener *listener
 	full     atomic.Int64
-	entered  chan struct{} // receives a value when a request to /wait starts
-	leave    chan struct{} // when closed, requests to /wait end
+	entered  chan struct{}
+	leave    chan struct{}
 }
 
 func newLimited(t *testing.T, most int, encrypted bool) *limited {
@@ -124,7 +124,6 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// All other connections have requests in progress.
 func TestRequestsAreNotCutOff(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t, 2, false)
@@ -150,7 +149,7 @@ func TestCloseEndsAWaitForRoom(t *testing.T) {
 	s.send(busy, "/wait")
 	<-s.entered
 	late := s.dial(false)
-	for s.full.Load() == 0 { // wait until the connection is accepted
+	for s.full.Load() == 0 {
 		if _, err := late.Write([]byte{'G'}); err != nil {
 			t.Fatal(err)
 		}
@@ -179,11 +178,11 @@ func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	s := &limited{Server: &httptest.Server{Listener: Listen(server, tcp, Limits{Connections: 1})}, t: t}
 	track, arrived, ended := server.ConnState, make(chan struct{}), make(chan struct{})
 	goOn := make(chan struct{})
-	var late atomic.Value // the net.Conn that is closed
+	var late atomic.Value
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
 		if state == http.StateActive && late.CompareAndSwap(nil, conn) {
 			close(arrived)
-			<-goOn // the listener does not know yet that the request has been read
+			<-goOn // the listener has not yet seen the request
 		}
 		track(conn, state)
 		if state == http.StateClosed && conn == late.Load() {
@@ -211,16 +210,15 @@ func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	}
 }
 
-// A new connection gets time for its first request.
 func TestClientsAreAskedToCloseForNewOnes(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t, 1, false)
 	busy := s.dial(false)
 	s.send(busy, "/wait")
-	s.send(busy, "/") // starts while another connection waits
+	s.send(busy, "/")
 	<-s.entered
 	late := s.dial(false)
-	for s.full.Load() == 0 { // wait until the connection is accepted
+	for s.full.Load() == 0 {
 		runtime.Gosched()
 	}
 	close(s.leave)
@@ -247,7 +245,6 @@ func TestClientsAreAskedToCloseForNewOnes(t *testing.T) {
 	}
 }
 
-// The time starts after the connection is accepted and after each response.
 func TestConnectionHasAMomentForItsRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,6 @@ type foreign struct {
 
 func (c *foreign) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.from, Port: 1} }
 
-// foreignListener takes the remote addresses from a channel.
 type foreignListener struct {
 	net.Listener
 	from chan net.IP
@@ -32,8 +31,6 @@ func (l foreignListener) Accept() (net.Conn, error) {
 	return &foreign{conn, <-l.from}, nil
 }
 
-// A remote address with endless requests gets half of the connections. Further connections from it are closed while
-// others are served.
 func TestOneMachineLeavesRoomForOthers(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}, 10), make(chan struct{})

@@ -46,8 +46,7 @@ func refuse(w http.ResponseWriter, why string) {
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-// serveAnonymous limits the number of anonymous requests, so that connections remain for known callers. It ignores
-// their bodies.
+// serveAnonymous leaves connections for known callers. It ignores bodies.
 func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	rc := http.NewResponseController(w)
@@ -61,7 +60,7 @@ func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 		defer func() { _ = rc.Flush() }() // the request counts toward the limit until the client has read the response
 	}
 
-	bodiless := r.WithContext(r.Context()) // the server discards the body of the original request
+	bodiless := r.WithContext(r.Context()) // the server discards the original request's body
 	bodiless.Body, bodiless.ContentLength = http.NoBody, 0
 	l.requests.ServeHTTP(w, bodiless)
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// newGuarded starts a server that requires the header Key. Requests to /wait block until the test ends, and requests
-// to /read return their body.
+// newGuarded starts a server that requires the header Key. Requests to /wait block until the test ends; requests to
+// /read return their body.
 func newGuarded(t *testing.T, connections int) (open func(request string) net.Conn, entered chan string) {
 	t.Helper()
 	entered, leave := make(chan string, 100), make(chan struct{})
@@ -107,7 +107,7 @@ func TestAnonymousRequestsHaveNoBody(t *testing.T) {
 	if <-entered; <-entered != "0 <nil>" {
 		t.Error("the handler got a body")
 	}
-	answer, err := io.ReadAll(conn) // until the connection is closed
+	answer, err := io.ReadAll(conn)
 	if err != nil || len(answer) == 0 {
 		t.Errorf("answered %q, %v", answer, err)
 	}

@@ -15,10 +15,10 @@ import (
 // ErrInUse means that another process is listening at the address.
 var ErrInUse = errors.New("is in use")
 
-// ErrReachable means that an address meant to be local can be reached from other machines.
+// ErrReachable means that other machines can reach an address meant to be local.
 var ErrReachable = errors.New("not a local address")
 
-// TCP listens on an address. With localOnly, it returns [ErrReachable] if other machines can reach that address.
+// TCP listens on an address. With localOnly, it returns [ErrReachable] if other machines can reach it.
 func TCP(address string, localOnly bool) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -37,7 +37,7 @@ func TCP(address string, localOnly bool) (net.Listener, error) {
 	return l, nil
 }
 
-// Address returns the address on which a TCP listener listens.
+// Address returns the address that a TCP listener listens on.
 func Address(l net.Listener) netip.AddrPort {
 	bound := l.Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
@@ -53,7 +53,7 @@ func Local(l net.Listener) string {
 }
 
 // Public returns an address at which other machines can reach a TCP listener, if possible. For a listener on all
-// addresses, it is the one that this machine uses for other networks, otherwise the first one.
+// addresses, it is the source address of packets to other networks, or else the machine's first public address.
 func Public(l net.Listener) string {
 	bound := Address(l)
 	if !bound.Addr().IsUnspecified() {
@@ -76,7 +76,7 @@ func Public(l net.Listener) string {
 	return Local(l)
 }
 
-// firstPublic is for a network without a route to others, whose addresses other machines may still reach.
+// firstPublic is for networks without a default route, whose machines can still reach each other.
 func firstPublic(addresses []net.Addr) netip.Addr {
 	for _, address := range addresses {
 		if prefix, err := netip.ParsePrefix(address.String()); err == nil && prefix.Addr().Unmap().IsGlobalUnicast() {
@@ -86,15 +86,14 @@ func firstPublic(addresses []net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// Unix creates a socket that its owner and its folder's group can use. It replaces a stale socket, and returns
-// [ErrInUse] if a process is serving the socket. It sets the permissions before it gives the socket its final name.
+// Unix creates a socket for its owner and its folder's group. It replaces a stale socket, and returns [ErrInUse] if a
+// process serves it.
 func Unix(path string) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
 		return nil, fmt.Errorf("unix:%s: %w", path, err)
 	}
 
-	// The temporary name is shorter than the final one, so creating the socket succeeds even if the final path is too
-	// long for clients.
+	// The temporary name is shorter, so creating a socket with a path too long for clients would succeed.
 	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
 		return fail(fmt.Errorf("the path has %d bytes, but a socket path at most %d; use a shorter one", len(path), most))
 	}
@@ -151,7 +150,7 @@ func CloseAll(listeners []net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// Merge returns a listener that accepts connections from all given listeners and has the address of the first.
+// Merge returns a listener that accepts connections from all listeners and has the address of the first.
 func Merge(listeners []net.Listener) net.Listener {
 	if len(listeners) == 1 {
 		return listeners[0]

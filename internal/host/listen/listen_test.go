@@ -68,7 +68,6 @@ func TestFilesAreNotReplaced(t *testing.T) {
 	}
 }
 
-// A merged listener accepts connections to either address. Close closes both listeners and ends Accept.
 func TestMergedListeners(t *testing.T) {
 	t.Parallel()
 	first, err := TCP("127.0.0.1:0", true)
@@ -172,7 +171,6 @@ func TestFirstAddressThatOtherMachinesMayReach(t *testing.T) {
 	}
 }
 
-// boundListener is a listener that reports addr as its address.
 type boundListener struct {
 	net.Listener
 	addr net.Addr

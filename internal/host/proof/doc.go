@@ -1,17 +1,15 @@
 // Package proof makes servers prove that they know a secret before a client sends it.
 //
-// Any local user can listen on a port that a process has given up, so a client that read a server's address from a
-// file cannot know who answers there. [Require] starts each connection with a challenge:
+// Any local user can listen on a port that a process has released, so a client that read an address from a file
+// cannot know which program answers. [Require] starts each connection with a challenge:
 //
 //	client ── GET / with a nonce and HMAC(token, "client", nonce, address) ──▶ server
 //	       ◀───────────── 204 with HMAC(token, "server", nonce, address) ──
 //	       ── the request, with the token and its body, on the same connection ──▶
 //
 // The proof and the requests share one TCP connection, so a process that takes over the port later gets neither. The
-// HMAC covers the address the server sees, so another listener cannot relay the challenge. Over TLS, it covers the
-// connection's exported keying material instead, so that the address may be translated on the way. A server proves
-// itself only to clients that know the token.
+// HMAC covers the address the server sees, so another listener cannot relay the challenge. Over TLS it covers
+// exported keying material instead, so that the address may be translated on the way.
 //
-// The proof does not encrypt: anyone who can read the traffic can read the token. It is unnecessary for signed
-// requests and for clients that trust exactly one certificate.
+// The proof does not encrypt: anyone who can read the traffic can read the token.
 package proof

@@ -17,16 +17,14 @@ import (
 	"time"
 )
 
-// header is NONCE.PROOF in the request, and the server's proof in the response.
+// header contains NONCE.PROOF in the request, and the server's proof in the response.
 const header = "X-Tendril-Challenge"
 
-// refused means that the server has a different secret.
 const refused = "refused"
 
 const patience = 10 * time.Second
 
-// Error means that a server did not prove that it knows the secret. The server has received nothing but the
-// challenge.
+// Error means that a server did not prove that it knows the secret. The server has received only the challenge.
 type Error struct {
 	Address string
 	// Other means that the server has a different secret. Otherwise it is an older version or a different program.
@@ -34,7 +32,7 @@ type Error struct {
 	cause error
 }
 
-// Error returns a description of the failure.
+// Error describes the failure.
 func (e *Error) Error() string {
 	switch {
 	case e.Other:
@@ -45,7 +43,7 @@ func (e *Error) Error() string {
 	return "the server at " + e.Address + " does not prove that it knows the token"
 }
 
-// Unwrap returns the reason why the challenge got no response, or nil.
+// Unwrap returns the reason the challenge got no response, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Require returns a copy of t that uses a connection only after the server has proved that it knows the secret.
@@ -80,7 +78,6 @@ func Require(t *http.Transport, secret string) *http.Transport {
 	return t
 }
 
-// proved returns conn after its server has proved that it knows the secret.
 func proved(ctx context.Context, conn net.Conn, secret string) (net.Conn, error) {
 	if err := challenge(ctx, conn, secret); err != nil {
 		conn.Close()
@@ -140,7 +137,7 @@ func exchange(conn net.Conn, request *http.Request) (string, error) {
 	return proof, nil
 }
 
-// Answer responds to a challenge. It returns false if the request is not a challenge.
+// Answer responds to a challenge. It returns false for other requests.
 func Answer(w http.ResponseWriter, r *http.Request, secret string) bool {
 	given := r.Header.Get(header)
 	if given == "" {
@@ -164,15 +161,14 @@ func Knows(r *http.Request, secret string) bool {
 	return nonce != "" && secret != "" && hmac.Equal([]byte(given), []byte(mac(secret, "client", nonce, binding(r))))
 }
 
-// mac binds the nonce to a role and a connection.
 func mac(secret, who, nonce, bound string) string {
 	h := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(h, "tendril %s 1\n%s\n%s", who, nonce, bound)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// channel exports keying material that both ends of a TLS connection share, but a proxy between them lacks (RFC 9266).
-// If the connection has none, the result is random, so that no proof is valid.
+// channel exports keying material that both ends of a TLS connection share, but a proxy between them lacks (RFC
+// 9266). Without any, the result is random, so that no proof is valid.
 func channel(state *tls.ConnectionState) string {
 	material, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, sha256.Size)
 	if err != nil {
@@ -181,7 +177,6 @@ func channel(state *tls.ConnectionState) string {
 	return hex.EncodeToString(material)
 }
 
-// binding returns the TLS connection or the server's address, which the proof covers.
 func binding(r *http.Request) string {
 	if r.TLS != nil {
 		return channel(r.TLS)

@@ -15,7 +15,7 @@ import (
 
 const secret = "a-secret-of-32-characters-in-all"
 
-// genuine serves a handler that knows a secret. It counts the requests that follow the proof.
+// genuine starts a server that knows a secret, and counts the requests that follow the proof.
 func genuine(t *testing.T, known string) (url string, served *atomic.Int32) {
 	t.Helper()
 	served = new(atomic.Int32)
@@ -133,7 +133,6 @@ func TestEachConnectionIsProved(t *testing.T) {
 	}
 }
 
-// Callers without the secret learn nothing that helps to guess it.
 func TestCallersWithoutTheSecretGetNoProof(t *testing.T) {
 	t.Parallel()
 	url, _ := genuine(t, secret)
@@ -168,7 +167,6 @@ func (r *record) String() string {
 	return r.text.String()
 }
 
-// tap records all data read from a listener's connections.
 type tap struct {
 	net.Listener
 	to *record

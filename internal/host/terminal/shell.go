@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// shellSafe contains the characters, besides letters and digits, without a special meaning in shells.
 const shellSafe = "_-./:@%+,"
 
-// ShellWord quotes text as one word for bash, zsh or ksh, so that a suggested command is safe to run even if it
-// contains untrusted text. A word that starts with "-" may still be read as an option, so put it after "--".
+// ShellWord quotes text as one word for bash, zsh or ksh, so that suggested commands with untrusted text are safe to
+// run. Put a word that starts with "-" after "--", or it may be read as an option.
 func ShellWord(text string) string {
 	isSafe := func(r rune) bool {
 		return r < 0x80 && (r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune(shellSafe, r))

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Plain escapes all unprintable characters. It keeps newlines and tabs if lines is true.
+// Plain escapes unprintable characters. It keeps newlines and tabs if lines is true.
 func Plain(text string, lines bool) string {
 	if isPlain(text, lines) {
 		return text
@@ -49,7 +49,7 @@ func appendRune(b *strings.Builder, r rune, raw string, lines bool) {
 // Writer escapes unprintable characters except newlines and tabs. Each Write must contain complete characters.
 type Writer struct {
 	To io.Writer
-	// Colors keeps escape sequences that set a color or brightness, but none that could hide text.
+	// Colors keeps escape sequences that set a color or brightness but cannot hide text.
 	Colors bool
 }
 

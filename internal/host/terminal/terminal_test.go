@@ -9,7 +9,6 @@ import (
 	"unicode"
 )
 
-// hostile lists sequences that must never reach a terminal unescaped.
 var hostile = []string{
 	"\x1b[2J", "\x1b]0;title\x07", "\x1b]8;;http://evil\x1b\\", "\x1bPq", "\x1b[8m", "\x1b[30m", "\x1b[6n", "\x1b[31",
 	"\x1b[31;8m", "\x1b",

@@ -16,17 +16,16 @@ type Error struct {
 	Path string
 	// Text names the other users, as in "it belongs to the user alice".
 	Text string
-	// Fix is a command that removes their access.
-	Fix string
-	// Everybody reports whether all local users can write to the file or folder.
+	Fix  string
+	// Everybody means that all local users can write to the file or folder.
 	Everybody bool
 }
 
 // Error returns the path and the text.
 func (e *Error) Error() string { return e.Path + ": " + e.Text }
 
-// File returns an [*Error] if another user controls a file. If there are several reasons, it prefers access by all
-// local users. It does not check missing files.
+// File returns an [*Error] if another user controls a file, preferably one about access by all local users. A missing
+// file is accepted if its folder is.
 func File(path string) error {
 	found := worse(check(path), check(filepath.Dir(path)))
 	real, err := filepath.EvalSymlinks(path)
@@ -38,8 +37,8 @@ func File(path string) error {
 
 const mostChecked = 200_000 // as many as a copied folder can have
 
-// Folder returns an [*Error] if another user controls a folder, as [File] does, or any file below the entries named in
-// inside. It also fails for a folder with too many files to check them all. If there are several reasons, it prefers access by all local users.
+// Folder is like [File] for a folder, and for all files below the entries of dir that inside names. It fails if there
+// are too many files to check.
 func Folder(dir string, inside ...string) error { return folder(mostChecked, dir, inside) }
 
 func folder(most int, dir string, inside []string) error {
@@ -61,7 +60,6 @@ func folder(most int, dir string, inside []string) error {
 	return found
 }
 
-// worse prefers access by all local users.
 func worse(first, second error) error {
 	var wrong, other *Error
 	if first == nil || errors.As(second, &other) && other.Everybody && !(errors.As(first, &wrong) && wrong.Everybody) {
@@ -97,7 +95,6 @@ func Owns(info fs.FileInfo) bool {
 	return ok && stat.Uid == uint32(os.Geteuid())
 }
 
-// judge ignores write access to a folder with the sticky bit, where users cannot replace each other's files.
 func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	if mode.IsDir() && mode&fs.ModeSticky != 0 {
 		mode &^= 0o022
@@ -121,10 +118,10 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	return nil
 }
 
-// Others is which other users control a file or folder.
+// Others names the other users who control a file or folder.
 type Others int
 
-// The values mean no other user, the owner, all local users, or the members of the file's group.
+// The values of [Others].
 const (
 	Nobody Others = iota
 	Owner
@@ -133,7 +130,7 @@ const (
 )
 
 // Decide returns which users besides self control a file or folder. It trusts root and the user's private group,
-// which has a GID equal to the UID.
+// whose GID equals the UID.
 func Decide(mode fs.FileMode, uid, gid, self uint32) Others {
 	switch {
 	case uid != self && uid != 0:

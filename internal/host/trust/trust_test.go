@@ -50,7 +50,6 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestFilesAndFolders covers a file, its folder, a link's target and everything below a folder.
 func TestFilesAndFolders(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -14,11 +14,10 @@ import (
 
 // Events are callbacks; each may be nil. They run on the calling goroutine and should return quickly.
 type Events struct {
-	// SendFailed is called for the first of a series of messages that could not be sent to systemd. The error does
-	// not contain the message.
+	// SendFailed is called for the first of a series of unsent messages. The error does not contain the message.
 	SendFailed func(err error)
 	// WatchdogSkipped is called for the first of a series of failed checks. Unless a later check succeeds, systemd
-	// kills the process when the duration within, the unit's WatchdogSec, has passed since the last notification.
+	// kills the process when within, the unit's WatchdogSec, has passed since the last notification.
 	WatchdogSkipped func(within time.Duration)
 }
 
@@ -44,8 +43,8 @@ func New(events Events) *Systemd {
 	}
 }
 
-// Ready reports that the service has started or reloaded, and sets its status text. It must follow every call of
-// [Systemd.Reloading], even if the new settings were rejected.
+// Ready reports that the service has started or reloaded. It must follow every call of [Systemd.Reloading], even if
+// the new settings were rejected.
 func (s *Systemd) Ready(status string) { s.send(daemon.SdNotifyReady, statusLine(status)) }
 
 // Reloading reports that the service has started to reload its settings.
@@ -54,14 +53,14 @@ func (s *Systemd) Reloading() {
 	s.send(daemon.SdNotifyReloading, strings.TrimSuffix(daemon.SdNotifyMonotonicUsec(), "\n"))
 }
 
-// Stopping reports that the service is stopping. TimeoutStopSec starts now, unless it has started already.
+// Stopping reports that the service is stopping. TimeoutStopSec starts now, unless it has already started.
 func (s *Systemd) Stopping() { s.send(daemon.SdNotifyStopping) }
 
-// Status sets the unit's status text. Control characters are replaced by spaces, and text is truncated to 1024 bytes.
+// Status sets the unit's status text, in one line of at most 1024 bytes.
 func (s *Systemd) Status(text string) { s.send(statusLine(text)) }
 
-// Extend asks systemd to allow at least the given time from now for the current start or stop. It never shortens
-// TimeoutStartSec or TimeoutStopSec. Durations of 0 or less do nothing.
+// Extend asks systemd to allow at least the given time from now for the current start or stop. Durations of 0 or less
+// do nothing.
 func (s *Systemd) Extend(by time.Duration) {
 	if by > 0 {
 		s.send("EXTEND_TIMEOUT_USEC=" + strconv.FormatInt(max(by.Microseconds(), 1), 10))
@@ -78,7 +77,7 @@ func statusLine(text string) string {
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 	if len(text) > maxStatus {
-		text = strings.ToValidUTF8(text[:maxStatus], "") // removes an incomplete character at the end
+		text = strings.ToValidUTF8(text[:maxStatus], "")
 	}
 	return "STATUS=" + text
 }
@@ -125,8 +124,8 @@ func (s *Systemd) report(assignment string, err error) {
 	s.events.SendFailed(fmt.Errorf("sending %s to systemd: %w", assignment, err))
 }
 
-// WithoutVariables returns a copy of an environment without the variables of systemd's notification protocol, with
-// which a child process could report itself as the service.
+// WithoutVariables returns environ without systemd's notification variables, with which a child process could report
+// itself as the service.
 func WithoutVariables(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

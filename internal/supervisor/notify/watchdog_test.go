@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// watchdogHarness runs a watchdog in virtual time and records its calls.
 type watchdogHarness struct {
 	*Systemd
 	start    time.Time
@@ -116,7 +115,6 @@ func TestWatchdogReturnsWithoutATimeout(t *testing.T) {
 	})
 }
 
-// TestWatchdogReadsTheVariablesOfTheUnit uses real variables and a real socket.
 func TestWatchdogReadsTheVariablesOfTheUnit(t *testing.T) {
 	for _, c := range []struct {
 		name, usec, pid string

@@ -4,13 +4,7 @@
 //	                             '-- its children            <--- Guard: KILL to the group
 //	Leader.Await ... Leader.Reap
 //
-// # Invariants
-//
-//   - A group is signaled only until its leader is reaped, because its number may be reused afterwards. So
-//     [Leader.Await] does not reap the leader if the system allows that, and [Guard.Remove] comes before [Leader.Reap].
-//   - A lost [Guard] is replaced, and the new one gets all runs of the previous one.
-//
-// # Platforms
-//
-// Only Linux has the parent-death signal and can wait without reaping. Other systems rely on the guard.
+// A group is signaled only until its leader is reaped, because its number may be reused afterwards. So [Leader.Await]
+// does not reap the leader if the system allows that, and [Guard.Remove] comes before [Leader.Reap]. Only Linux has
+// the parent-death signal and can wait without reaping; other systems rely on the guard.
 package procgroup

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// guardScript reads the start and end of runs from standard input ("+ 123:MARKER", "- 123:MARKER"). When the input
-// ends, tendril has died, and the script kills the remaining runs. It ignores signals that are sent to a whole
-// service, so that it does not exit before tendril.
+// guardScript reads the start and end of runs from standard input ("+ 123:MARKER", "- 123:MARKER"), and kills the
+// remaining runs when the input ends because tendril has died. It ignores signals to a whole service, so that it does
+// not exit before tendril.
 const guardScript = `trap '' HUP INT TERM
 echo ready
 live=' '
@@ -50,15 +50,14 @@ for run in $live; do
   esac
 done`
 
-// MarkVariable is the environment variable that holds a run's marker.
+// MarkVariable is the environment variable that contains a run's marker.
 const MarkVariable = "TENDRIL_RUN"
 
 // Guard is a small shell process that kills tendril's descendants if tendril itself is killed; the kernel's
-// parent-death signal reaches only direct children. On systems without a shell there is no guard, and everything else
-// works. The zero value is ready to use. It is safe for concurrent use.
+// parent-death signal reaches only direct children. Without a shell there is no guard. The zero value is ready to
+// use. It is safe for concurrent use.
 type Guard struct {
-	mu sync.Mutex
-	// live contains "PID:MARKER" for each run.
+	mu   sync.Mutex
 	live map[string]bool
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
@@ -83,8 +82,7 @@ func (g *Guard) Add(pid int, marker string) {
 	g.start()
 }
 
-// Remove stops guarding a run. It must be called before the leader is reaped, because its PID may be reused
-// afterwards.
+// Remove stops guarding a run. It must be called before the leader is reaped, because the PID may be reused.
 func (g *Guard) Remove(pid int, marker string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,7 +116,7 @@ func (g *Guard) Watch() {
 	g.start()
 }
 
-// PID returns the guard's process ID; 0 if there is no guard.
+// PID returns the guard's process ID, or 0 without a guard.
 func (g *Guard) PID() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

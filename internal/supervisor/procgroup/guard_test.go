@@ -92,7 +92,6 @@ func TestGuardLeavesAloneWhatWasRemoved(t *testing.T) {
 	removed.mustLive()
 }
 
-// The new guard takes over all groups.
 func TestGuardIsReplaced(t *testing.T) {
 	t.Parallel()
 	var g Guard
@@ -106,7 +105,6 @@ func TestGuardIsReplaced(t *testing.T) {
 	removed.mustLive()
 }
 
-// Watch replaces a killed guard.
 func TestGuardWatchesBefore(t *testing.T) {
 	t.Parallel()
 	var g Guard
@@ -120,5 +118,5 @@ func TestGuardWatchesBefore(t *testing.T) {
 	if g.Watch(); g.PID() == 0 || g.PID() == first {
 		t.Errorf("the guard is process %d, and was %d, which is dead", g.PID(), first)
 	}
-	g.Remove(1<<30, "") // never added
+	g.Remove(1<<30, "")
 }

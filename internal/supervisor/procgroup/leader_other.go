@@ -10,7 +10,7 @@ func Attributes() *syscall.SysProcAttr {
 }
 
 // Await waits until the leader has exited and reaps it, because there is no portable way to wait without reaping. The
-// group's ID is not reused while the group has members, so signals still reach only those.
+// group's ID is not reused while the group has members, so signals cannot reach other processes.
 func (l *Leader) Await() { l.err = l.Cmd.Wait() }
 
 // Reap returns the result of exec.Cmd.Wait, which Await called.

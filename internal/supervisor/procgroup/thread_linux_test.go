@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// The thread runs only functions passed to Do, so that nothing else can end it.
 func TestThreadIsKept(t *testing.T) {
 	t.Parallel()
 	var th Thread
@@ -26,7 +25,6 @@ func TestThreadIsKept(t *testing.T) {
 	})
 }
 
-// onThreadThatEnds starts a thread and returns its ID after the thread has ended.
 func onThreadThatEnds() int {
 	thread := make(chan int)
 	go func() {
