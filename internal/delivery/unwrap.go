@@ -51,7 +51,6 @@ func openSNS(m *message, log *slog.Logger) {
 	}
 }
 
-// fetch replaces a pointer with its payload, or sets the result and returns false.
 func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool {
 	begin := time.Now()
 	fetching, cancel := context.WithDeadline(ctx, until)

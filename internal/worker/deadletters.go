@@ -29,7 +29,6 @@ func (d *deadLetters) takes(h *held, res *queue.Result) bool {
 	return d.core.opts.MaxReceives > 0 && h.receivesHere >= d.core.opts.MaxReceives && d.to.TakesDeadLetters(true)
 }
 
-// send keeps the message invisible and its FIFO group waiting until the dead-letter queue responds.
 func (d *deadLetters) send(h *held, e *Settled, now time.Time) {
 	h.stage, h.instruction = deadLettering, e.Instruction
 	h.letter = &queue.DeadLetter{Message: &h.msg, Failure: queue.Failure{

@@ -53,7 +53,6 @@
 //     30 s.
 //   - The limiter refuses: all workers that share it stop receiving. Held messages wait.
 //   - A receive fails: the next one waits up to 15 s, or up to 30 s after a permanent refusal.
-//   - The dead-letter queue does not accept a message: it is received again, or the redrive policy moves it.
 //   - A delete fails: it is retried until shortly before the visibility timeout ends. After a permanent refusal,
 //     receiving stops until a delete is accepted.
 //   - A visibility change fails: it is retried only while it cannot affect a later receive by another worker.

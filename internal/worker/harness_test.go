@@ -120,7 +120,6 @@ func (a *testApp) seen() []post {
 	return append([]post(nil), a.posts...)
 }
 
-// byID returns the deliveries of each message in the order in which they ended.
 func (a *testApp) byID() map[string][]post {
 	m := map[string][]post{}
 	for _, p := range a.seen() {

@@ -192,7 +192,6 @@ func (m *inventory) turnIfLast(g *group) {
 	}
 }
 
-// leaveGroup makes the group's next message ready if h was the last active one.
 func (m *inventory) leaveGroup(h *held, now time.Time) {
 	g := h.group
 	if g == nil {

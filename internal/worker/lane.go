@@ -85,12 +85,11 @@ func (l *lane) usableSlots(now time.Time) int {
 	return min(slots, capacity)
 }
 
-// hasWork reports whether the queue has work, or may soon receive some, for which its limiter has room.
 func (l *lane) hasWork(now time.Time) bool {
 	return !l.limiter.refusing(now) && l.limiterRoom(now) > 0 && l.wantsSlots(now)
 }
 
-// wantsSlots is hasWork without the limiter.
+// wantsSlots ignores the limiter.
 func (l *lane) wantsSlots(now time.Time) bool {
 	switch {
 	case !l.isOpen(), l.core.limit < l.pool.concurrency && l.core.limit-l.core.inWork <= l.granted:

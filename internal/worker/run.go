@@ -171,7 +171,6 @@ func (w *Worker) checkDrained() {
 	}
 }
 
-// close ends parked slots now and busy ones after their delivery.
 func (w *Worker) close() {
 	w.core.mu.Lock()
 	w.core.phase = stopped

@@ -172,7 +172,6 @@ func (v *visibilityChanger) returnAll(group []*held, now time.Time) {
 	}
 }
 
-// returnMessage makes an unposted message visible after pause, or drops it if its visibility timeout has expired.
 func (v *visibilityChanger) returnMessage(h *held, pause time.Duration, now time.Time) {
 	isOver := !now.Before(h.hiddenUntil)
 	v.messages.forget(h)

@@ -40,7 +40,6 @@ type post struct {
 	body string
 }
 
-// read reads a request. ok is false at the end of the connection.
 func (c *appConn) read() (p post, ok bool) {
 	r, ok := c.readHead()
 	if !ok {

@@ -20,7 +20,6 @@ type TLSFiles struct {
 	Cert, Key string
 }
 
-// expiryWarning is how long before its expiry a certificate is first reported.
 const expiryWarning = 14 * 24 * time.Hour
 
 const expiryAgain = 24 * time.Hour

@@ -104,7 +104,6 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 	return b, dropped
 }
 
-// isForwarded reports whether an attribute is text and not used by tendril itself.
 func isForwarded(a *queue.Attribute) bool {
 	n := len(queue.RunPrefix)
 	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))

@@ -58,7 +58,6 @@ func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// invoke reduces most and tries again if the function rejects an event as too large.
 func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) []queue.Result {
 	event, n := renderEvent(part[:min(len(part), *most)], l.source, l.maxEvent)
 	if n == 0 {

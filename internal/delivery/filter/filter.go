@@ -9,8 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// maxPatterns is Lambda's limit.
-const maxPatterns = 10
+const maxPatterns = 10 // as in Lambda
 
 const (
 	bodyKey       = "body"

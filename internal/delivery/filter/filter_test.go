@@ -306,7 +306,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// BenchmarkMatch matches a message of 300 bytes.
 func BenchmarkMatch(b *testing.B) {
 	f := parse(b, `{"body": {"order": {"kind": ["refund", {"prefix": "ord"}]}}}`)
 	m := withBody(`{"text":"` + strings.Repeat("x", 200) + `","order":{"id":"x","total":12.5,"kind":"order"},"n":5}`)

@@ -14,7 +14,6 @@ const (
 )
 
 const (
-	// minDeliveries must have ended within the window before the failure ratio counts.
 	minDeliveries = 10
 	// maxDelay applies unless [Breaker.Delay] is longer.
 	maxDelay = time.Minute
@@ -28,10 +27,9 @@ type breaker struct {
 
 	state string
 	// generation counts state changes. Results of earlier generations must not affect the trial.
-	generation   uint32
-	inWork       int
-	trialRunning bool
-	// slowStartLimit is the concurrency limit during a slow start; otherwise 0.
+	generation     uint32
+	inWork         int
+	trialRunning   bool
 	slowStartLimit int
 	// openings counts how often the breaker has opened since the app was last at full concurrency.
 	openings int

@@ -13,8 +13,6 @@ import (
 // lingering is how long to wait for a process that has answered, before starting another one.
 const lingering = 50 * time.Millisecond
 
-// dispatch assigns waiting invocations to idle processes, and starts processes for the rest. If a pause prevents that,
-// it rejects them.
 func (p *Pool) dispatch() {
 	for len(p.waiting) > 0 && len(p.idle) > 0 {
 		inst, inv := p.idle[len(p.idle)-1], p.waiting[0]

@@ -49,7 +49,7 @@ func reserved(ours []string, name string) bool {
 		slices.ContainsFunc(ours, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }
 
-// Functions expect a trace header. This one is not sampled.
+// traceHeader is not sampled. Functions expect one.
 func traceHeader(now time.Time) string {
 	return "Root=1-" + strconv.FormatInt(now.Unix(), 16) + "-" + randomHex(12) + ";Parent=" + randomHex(8) + ";Sampled=0"
 }
