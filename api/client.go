@@ -258,8 +258,8 @@ func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	}
 }
 
-// LastOutcome returns the latest outcome of a message on any instance, by its ID or a prefix. Waiting messages are
-// found only in embedded queues, and only by a prefix.
+// LastOutcome returns the latest outcome of a message on any instance, by its ID or a prefix. Messages that were neither
+// delivered nor removed are found only in embedded queues, and only by a prefix.
 func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	ask := func(ctx context.Context, on *Client) (Delivery, error) { return GetOutcome.get(ctx, on, nil, id) }
 	d, err := ask(ctx, c)

@@ -25,7 +25,7 @@ type Delivery struct {
 	DurationMS int64     `json:"duration_ms"`
 	WaitMS     int64     `json:"wait_ms"`
 	At         time.Time `json:"at"`
-	// RetryAt is the time of the next attempt, if known. DeadLetterQueue is set after the last attempt.
+	// RetryAt is the time the message becomes visible again, if known. DeadLetterQueue is set after the last attempt.
 	RetryAt         time.Time `json:"retry_at,omitzero"`
 	DeadLetterQueue string    `json:"dead_letter_queue,omitempty"`
 }

@@ -175,8 +175,8 @@ func DataDirectories(stateFolder string) (dirs []string) {
 // elsewhere is the prefix of links to data directories outside the state folder.
 const elsewhere = "elsewhere-"
 
-// Announce creates a symbolic link by which [DataDirectories] finds a data directory outside the state folder. forget
-// removes the link unless an environment is running there.
+// Announce creates a symbolic link by which [DataDirectories] finds a data directory outside the state folder, and
+// removes stale links. forget removes the link unless an environment is running there.
 func Announce(stateFolder, dataDir string) (forget func(), err error) {
 	folder := datadir.Of(stateFolder, "")
 	dataDir, err = filepath.Abs(dataDir)
