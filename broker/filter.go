@@ -79,7 +79,6 @@ func (c *condition) chunk(after, high int64, rows int) (where string, args []any
 		[]any{after >> seqBits, c.reason, after, high, int64(rows)}
 }
 
-// admits reports whether a preselected row, whose attributes must be loaded, matches.
 func (c *condition) admits(r *record) bool {
 	if c.attribute == "" {
 		return true

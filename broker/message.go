@@ -102,7 +102,6 @@ type deliveryOrder interface {
 	add(m *message)
 	requeue(m *message)
 	forget(m *message)
-	// withdraw removes a visible message that is about to be put in flight.
 	withdraw(m *message)
 	resume(m *message)
 	// take returns the messages for which decide returns deliverIt, up to the limit. It calls decide once per

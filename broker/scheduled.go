@@ -13,7 +13,7 @@ import (
 
 func scheduled(sent, due int64) bool { return due != 0 && due == sent }
 
-// maxAhead limits how far ahead a message can be scheduled. It is far below the range of a timer.
+// maxAhead limits how far ahead a message can be scheduled.
 const maxAhead = 100 * 365 * 24 * time.Hour
 
 // notBefore returns Unix milliseconds, or 0 if not scheduled. The NotBefore field takes precedence over the

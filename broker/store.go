@@ -18,22 +18,21 @@ import (
 
 // The database schema. Any SQLite tool can read it:
 //
-//	queues     one row per queue: its name, attributes as given, tags
+//	queues     one row per queue
 //	counters   one row per queue: the ledger, the next free position, and the
 //	           floor, up to which everything is purged. Row 0 is the sum of
 //	           the deleted queues.
 //	messages   id is the queue's number << 40 | position. due is set on
 //	           messages sent with a delay (Unix milliseconds); origin,
-//	           received, first, dead and source on those that came from
-//	           another queue. size is attributes and body in bytes, sum a
-//	           checksum of the content.
+//	           received, first, dead and source on messages from another
+//	           queue. size is attributes and body in bytes, sum a checksum.
 //	receipts   the state of received messages: receive count, first receive,
-//	           visibility deadline; unread counts the receives that do not
-//	           count
-//	attempts   the last failed attempts of each message: history has one line
-//	           of JSON per attempt, oldest first. Dead letters always have a
-//	           row. at is when the message was dead-lettered or, in another
-//	           queue, last failed (Unix milliseconds); similar failures have
+//	           visibility deadline, and unread, the number of receives that
+//	           do not count
+//	attempts   the failed attempts of each message: history has one line of
+//	           JSON per attempt, oldest first. Dead letters always have a
+//	           row. at is the time of dead-lettering or, in other queues, of
+//	           the last failure (Unix milliseconds); similar failures have
 //	           the same reason.
 //	reasons    the number of attempts rows per queue, reason and hour of at
 //	dedup      deduplication IDs of the last five minutes
@@ -42,11 +41,11 @@ import (
 //	           move, filter selects messages (JSON), deletes means they are
 //	           deleted instead.
 //	garbage    ranges of purged messages to be removed
-//	meta       the secret of IDs and receipt handles, the epoch, the version
+//	meta       the secret of IDs and receipt handles, the epoch, the number of
+//	           the last queue
 //	leases     the leader of each lease
 //	fires      the scheduled runs of the last 30 days and their messages. at is
-//	           the scheduled time, recorded the time of writing the row, path
-//	           the URL path in the app.
+//	           the scheduled time, path the URL path in the app.
 //	tasks      the scheduled time of each periodic task's last run, and the
 //	           schedule it was based on (NULL: unknown)
 //	task_starts the time from which a task exists with its schedule. Tasks

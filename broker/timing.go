@@ -109,8 +109,7 @@ const delayGrid = 10
 
 func gridUp(milli int64) int64 { return (milli + delayGrid - 1) / delayGrid * delayGrid }
 
-// delays counts a queue's delayed messages by the Unix millisecond at which they become visible. Until then the
-// messages stay on disk.
+// delays counts a queue's delayed messages by the Unix millisecond at which they become visible.
 type delays struct {
 	count   map[int64]int
 	order   []int64
