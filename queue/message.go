@@ -77,10 +77,10 @@ type Outgoing struct {
 	Attributes []Attribute
 	// Delay keeps the message invisible for 0 to 15 minutes; nil means the queue's DelaySeconds.
 	Delay *time.Duration
-	// NotBefore keeps the message invisible until that time, even beyond 15 minutes, like [AttributeNotBefore]; zero
-	// means no delay. Embedded standard queues only.
+	// NotBefore keeps the message invisible until that time, even beyond 15 minutes; zero means no delay. Embedded
+	// standard queues only.
 	NotBefore time.Time
-	// GroupID is required on FIFO queues. So is DedupID, unless the queue has content-based deduplication.
+	// GroupID is required on FIFO queues, and so is DedupID without content-based deduplication.
 	GroupID, DedupID string
 	// TraceHeader becomes the AWSTraceHeader system attribute; may be "".
 	TraceHeader string
@@ -103,8 +103,8 @@ type ReceiveRequest struct {
 	Visibility *time.Duration
 	// Stop ends the wait early when closed. Embedded queue only.
 	Stop <-chan struct{}
-	// CountAtPost means that Posting will be called before each message is posted to the app. If the process is
-	// killed before that call, the receive does not count. Embedded queue only.
+	// CountAtPost means that the receive does not count if the process is killed before it calls Posting. Embedded
+	// queue only.
 	CountAtPost bool
 	// AttemptID makes a FIFO receive repeatable for 5 minutes (ReceiveRequestAttemptId); may be "".
 	AttemptID string
@@ -128,8 +128,7 @@ type VisibilityChange struct {
 	ReceiptHandle string
 	// Visibility is the timeout from now, 0 to [MaxVisibility]; 0 makes the message visible at once.
 	Visibility time.Duration
-	// Unread means that the message was not delivered. The embedded queue then does not count the receive; Amazon SQS
-	// does.
+	// Unread means that the message was not delivered. The embedded queue then does not count the receive; SQS does.
 	Unread bool
 }
 
