@@ -48,7 +48,7 @@ func tendril(t *testing.T, dir string, env []string, args ...string) (output str
 	return ownWarning.ReplaceAllString(string(out), ""), cmd.ProcessState.ExitCode()
 }
 
-// ownWarning is caused by variables that tendril sets.
+// Variables that tendril sets cause ownWarning.
 var ownWarning = regexp.MustCompile("(?m)^warning: TENDRIL_LISTEN: .*\n")
 
 var (

@@ -95,7 +95,7 @@ func stallable(t *testing.T, args ...string) (*piped, *os.File) {
 	return p, r
 }
 
-// The app must not wait for the reader.
+// fill makes the app print more than the buffers hold. The app must not wait for the reader.
 func (p *piped) fill(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(p.noise, nil, 0o600); err != nil {
@@ -195,7 +195,6 @@ func TestReaderThatHangsUpCostsNoWork(t *testing.T) {
 	p.worksAndDrains(t, 20*time.Second)
 }
 
-// The exit must not wait for the reader either.
 func TestStalledReaderHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t)

@@ -423,7 +423,7 @@ func TestSentencesElection(t *testing.T) {
 	row(t, "A44", func(t *testing.T) { between(t, "the time until the other one leads", took, 0, 9*time.Second) })
 }
 
-// It takes up to a minute until a task is due.
+// A task may be due only after a minute.
 func TestSentencesDueTask(t *testing.T) {
 	long(t)
 	t.Parallel()

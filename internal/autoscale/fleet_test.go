@@ -172,7 +172,7 @@ func TestProtectionOfAnEarlierProcessIsRemoved(t *testing.T) {
 type group struct {
 	j       *recorder
 	leaving atomic.Bool
-	// silent makes Chosen fail. refuse is the number of completions to fail.
+	// silent makes Chosen fail. refuse is the number of completions that fail.
 	silent atomic.Bool
 	refuse atomic.Int64
 }

@@ -114,7 +114,7 @@ type Scale struct {
 	Desired int `json:"desired"`
 }
 
-// QueueLoad excludes messages in flight.
+// QueueLoad is a queue's load. It excludes messages in flight.
 type QueueLoad struct {
 	Backlog       int64 `json:"backlog"`
 	OldestSeconds int64 `json:"oldestSeconds"`

@@ -26,7 +26,7 @@ type boundedTarget interface {
 // Advice is a target that only stores the size, for an external scaler. The zero value has size 1.
 type Advice struct{ size atomic.Int64 }
 
-// Size returns the last requested size twice.
+// Size returns the last requested size as both results.
 func (a *Advice) Size(context.Context) (current, desired int, err error) {
 	n := int(max(a.size.Load(), 1))
 	return n, n, nil
@@ -60,7 +60,7 @@ type Loop struct {
 	target Target
 	opts   Options
 
-	// used only by Run
+	// The fields below are used only by Run.
 	state policyState
 	calls caller
 	size  knownSize

@@ -100,11 +100,11 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 type Inputs struct {
 	// Desired is the last requested size and Ready the number of ready members, both from the target.
 	Desired, Ready int
-	// CPU is in percent of all processors.
+	// CPU is the usage of all processors, in percent.
 	CPU Reading
 	// Backlog excludes messages in flight.
 	Backlog Reading
-	// OldestAge is the age of the oldest waiting message, in seconds.
+	// OldestAge is the age of the oldest waiting message in seconds.
 	OldestAge Reading
 	// Busy is the percentage of busy slots.
 	Busy Reading

@@ -26,7 +26,7 @@ type Deliveries struct {
 	exchanges exchanges
 }
 
-// Thousands are kept, most of them successful, so fields of failures are stored separately.
+// Fields of failures are stored separately, because most of the thousands of recorded deliveries are successful.
 type remembered struct {
 	messageID, queue, outcome     string
 	at                            time.Time
@@ -165,7 +165,7 @@ func (ds *Deliveries) Problems() []api.Problem {
 	return slices.Clone(ds.problems)
 }
 
-// group does not copy the ring; that would block deliveries longer.
+// group does not copy the ring, because deliveries wait for the lock meanwhile.
 func (ds *Deliveries) group() []api.Problem {
 	type key struct{ queue, reason string }
 	groups := map[key]*api.Problem{}

@@ -103,8 +103,7 @@ func content(schema object) object {
 }
 
 type schemas struct {
-	named map[string]object
-	// optional means that all fields may be missing, as in requests.
+	named    map[string]object
 	optional bool
 }
 

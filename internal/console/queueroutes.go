@@ -78,7 +78,7 @@ const (
 	pageBytes  = 4 << 20
 	firstChunk = 8
 	nextChunk  = 32
-	// pageWait ends a page early if few messages match.
+	// If few messages match, a page ends after pageWait.
 	pageWait = 80 * time.Millisecond
 )
 

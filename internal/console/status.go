@@ -5,7 +5,6 @@ import (
 	"tendril/broker"
 )
 
-// total includes deleted queues.
 func account(total broker.Ledger, queues []api.Queue) *api.Account {
 	target := api.DeadLetterQueues(queues)
 	var dead int64

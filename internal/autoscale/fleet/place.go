@@ -26,8 +26,7 @@ const (
 type Place struct {
 	Group            string
 	Cluster, Service string
-	// ScaledBy is the service or policy that already controls the number of instances, or "".
-	ScaledBy string
+	ScaledBy         string
 }
 
 // Alone reports whether this process is in neither a group nor a service.

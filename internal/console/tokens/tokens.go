@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// Filename is the file with the created tokens.
+	// Filename is the name of the file with the created tokens.
 	Filename = "console-tokens.json"
-	// UsedFilename is the file with the tokens' last use, written by the environment.
+	// UsedFilename is the name of the file with the tokens' last use, written by the environment.
 	UsedFilename = "console-tokens.used.json"
 	// prefix starts every token's secret, so that secret scanners find leaked ones.
 	prefix    = "tendril_"

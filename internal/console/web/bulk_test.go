@@ -143,7 +143,7 @@ func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 	wantText(t, page.String(), "About 76 dead letters are on Amazon SQS")
 }
 
-// actsAtOnce lists the forms that act on a single click, with the reason why that is safe.
+// actsAtOnce lists the forms that act on a single click, and why each is safe.
 var actsAtOnce = map[string]string{
 	"frame.html /logout": "undone by a new link",
 	"overview.html {{with .Name}}/queues/{{segment .}}{{end}}/resume": "undone by a pause",

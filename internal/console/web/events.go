@@ -81,8 +81,7 @@ func (v *visit) before() (int64, error) {
 	return id, nil
 }
 
-// pages returns "" for the first page's URL on the first page. If there is a next page, rows includes one more row than
-// the page shows.
+// On the first page, first is "". If there is a next page, rows includes one more row than the page shows.
 func (v *visit) pages(rows int, position func(row int) string) (first, next string) {
 	if v.query("after") != "" {
 		first = v.with("after", "")

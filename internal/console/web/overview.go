@@ -175,7 +175,7 @@ func (v *visit) queueRowsOf(st *api.Status) []queueRow {
 	return rows
 }
 
-// The rows of source queues include the counts of their dead-letter queues.
+// withoutDead omits dead-letter queues, because the rows of their source queues include their counts.
 func withoutDead(rows []queueRow) []queueRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(q queueRow) bool { return q.Dead })
 }
