@@ -71,7 +71,7 @@ func serve(h http.Handler) {
 
 var body = `{"order":"` + strings.Repeat("x", 188) + `"}`
 
-// After the prepared messages, long polls wait.
+// Long polls wait once all prepared messages have been returned.
 type standIn struct {
 	api   time.Duration
 	total int64

@@ -105,7 +105,7 @@ func (f *finder) after(pos token.Pos, text string) {
 	f.edit(edit{offset: f.offset(pos), text: text, closes: true})
 }
 
-// Edits of outer expressions come first.
+// Edits of outer expressions were added before edits of inner ones.
 func (s source) rewritten() []byte {
 	type numbered struct {
 		edit
