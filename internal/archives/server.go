@@ -122,7 +122,6 @@ func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offse
 	return os.Rename(part, filepath.Join(string(f), name))
 }
 
-// admit deletes abandoned uploads, and limits the number of archives.
 func (f ServedFolder) admit() error {
 	if err := os.MkdirAll(string(f), 0o700); err != nil {
 		return err

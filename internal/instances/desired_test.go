@@ -446,8 +446,8 @@ func TestSettingsAreRolledOutInBatches(t *testing.T) {
 	t.Parallel()
 	healthy := func(r *Record) bool { return r.Health == "Ok" }
 	for name, c := range map[string]struct {
-		apply func(one *Record, s Settings) // nil means successfully
-		want  []string                      // Until after each batch
+		apply func(one *Record, s Settings)
+		want  []string // Until after each batch
 		fails string
 	}{
 		"all apply them": {nil, []string{"a", "b", "c"}, ""},

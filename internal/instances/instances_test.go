@@ -20,7 +20,6 @@ import (
 	"tendril/queue"
 )
 
-// network connects one instance to the store, with failures.
 type network struct {
 	Store
 	down   atomic.Bool

@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	// pollInterval is the time between checks for a changed status.
 	pollInterval = 5 * time.Second
 	// statusInterval is the minimum time between writes of a changed status.
 	statusInterval = 10 * time.Second

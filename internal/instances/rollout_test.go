@@ -330,7 +330,7 @@ type deployFleet struct {
 	leader  atomic.Pointer[deployee]
 	breaks  atomic.Int64
 	mu      sync.Mutex
-	busiest int // switching at the same time
+	busiest int
 	busy    int
 }
 

@@ -228,7 +228,6 @@ func (w *Watcher) refuse(slot int, before observation, stored queue.Lease) error
 	return nil
 }
 
-// parseVersion returns the instance's ID and the number of the call.
 func parseVersion(version string) (id string, number int) {
 	id, text, _ := strings.Cut(version, "/")
 	number, _ = strconv.Atoi(text)

@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// sender loses the responses to its first sends.
 type sender struct {
 	lose, sends int
 	err         error
@@ -44,7 +43,6 @@ func TestMemoryIsARegistry(t *testing.T) {
 	}, leases)
 }
 
-// following leads in the term of the stored lease.
 type following struct {
 	leases *registry.Leases
 	lease  string

@@ -16,7 +16,7 @@ type core struct {
 	// session is the prefix of all Versions written by this instance.
 	session string
 	writes  int
-	highest int64 // highest term seen
+	highest int64
 
 	// The Version of seen was first observed at seenAt and last read at readAt. known is false if the lease may have
 	// changed since.

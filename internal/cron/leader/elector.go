@@ -29,9 +29,9 @@ type Elector struct {
 	events *dispatcher
 	wake   chan struct{} // has a capacity of 1
 
-	// used only by Run
+	// Only Run uses lease and following.
 	lease     holder
-	following Following // last reported
+	following Following
 
 	started atomic.Bool
 
@@ -196,8 +196,7 @@ func (e *Elector) reportLost(term int64, reason string) {
 // Status describes an elector's state.
 type Status struct {
 	// Term is 0 while this instance does not lead.
-	Term int64
-	// Leader is "" if there is no leader.
+	Term       int64
 	Leader     string
 	LeaderTerm int64
 	// LeaderData, LeaderRevision and LeaderAnnounces are the leader's latest [Options].Data, Revision and Announce.

@@ -33,7 +33,7 @@ type node struct {
 
 	mu       sync.Mutex
 	reported []string
-	wall     time.Duration // offset
+	wall     time.Duration
 }
 
 func (n *node) report(format string, args ...any) {
@@ -141,7 +141,6 @@ func (r *harness) sleep(d time.Duration) {
 	r.atMostOne()
 }
 
-// atMostOne fails the test if there are two leaders.
 func (r *harness) atMostOne() *node {
 	r.t.Helper()
 	var leader *node

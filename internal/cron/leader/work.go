@@ -9,7 +9,6 @@ import (
 
 var errWorkLost = errors.New("the lease of this work was not renewed in time, and another instance may do it")
 
-// workDone is the lease's data once the work is done.
 const workDone = "done"
 
 // Work is a task that only one instance performs, once. Its lease is renewed until [Work.Finish].
@@ -18,8 +17,8 @@ type Work struct {
 
 	ctx  context.Context
 	lose context.CancelCauseFunc
-	stop context.CancelFunc // stops renewals
-	over chan struct{}      // closed after the last renewal
+	stop context.CancelFunc
+	over chan struct{} // closed after the last renewal
 }
 
 // AcquireWork acquires the work opts.Name, or returns nil if another instance has finished it. While another instance

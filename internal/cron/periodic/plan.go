@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// A run may be this late without counting as missed.
+	// punctual is how late a run may be without counting as missed.
 	punctual   = 10 * time.Second
 	maxCounted = 10000
 )
@@ -98,7 +98,7 @@ func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 
 func (t *Task) slot(at time.Time) Slot { return Slot{at, at.Add(t.jitter(at))} }
 
-// The jitter is derived from the task's name and the time, in whole milliseconds.
+// jitter is derived from the task's name and the time, in whole milliseconds.
 func (t *Task) jitter(at time.Time) time.Duration {
 	if t.Jitter < time.Millisecond {
 		return 0

@@ -118,7 +118,6 @@ func TestPlanWithRandomGaps(t *testing.T) {
 	})
 }
 
-// dueNaively returns the latest DueAt up to this slot.
 func dueNaively(task *Task, at time.Time) time.Time {
 	due := task.slot(at).DueAt
 	for before := task.Schedule.Prev(at); at.Sub(before) <= maxJitter; before = task.Schedule.Prev(before) {
@@ -157,7 +156,6 @@ func TestJitterLosesNothing(t *testing.T) {
 	}
 }
 
-// followPlans compares consecutive plans with the naive schedule.
 func followPlans(t *testing.T, task *Task, since, to time.Time) (found int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))

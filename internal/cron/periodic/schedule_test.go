@@ -12,7 +12,6 @@ import (
 	_ "time/tzdata"
 )
 
-// naive is an expression parsed in the simplest way.
 type naive [5]set
 
 // written means that the field was not a bare star.

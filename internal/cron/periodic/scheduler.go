@@ -77,8 +77,8 @@ type Scheduler struct {
 
 type entry struct {
 	task Task
-	// Times before from, when this instance first saw the schedule, and changed, the last reload that changed it, are
-	// not due. Setting the clock back adjusts both.
+	// from is when this instance first saw the schedule, and changed when a reload last changed the task. Earlier times
+	// are not due. Setting the clock back adjusts both.
 	from, changed time.Time
 	// The task is accounted for up to since, if known.
 	since time.Time

@@ -341,7 +341,7 @@ func TestARefusedTermIsReportedOnce(t *testing.T) {
 	s := New(nil, lead, nil, Options{Events: Events{Refused: func(r Refused) { refused = append(refused, r.Term) }}})
 	for _, step := range []struct {
 		term, leads int64
-		want        string // reported so far
+		want        string
 	}{{4, 4, "[4]"}, {4, 4, "[4]"}, {4, 0, "[4]"}, {4, 5, "[4]"}, {5, 5, "[4 5]"}} {
 		lead.term = step.leads
 		s.report(attempt{term: step.term, err: queue.ErrStaleTerm}, 0)
@@ -496,7 +496,7 @@ func TestRunNowAndHistory(t *testing.T) {
 			Result: queue.Result{Outcome: queue.Done, Status: 200, Duration: time.Second}})
 		other := Outcome{Task: "b", ScheduledAt: f.ScheduledAt, MessageID: "m9", Attempt: 1,
 			Result: queue.Result{Outcome: queue.Done}}
-		s.Outcome(other) // enqueued by another instance
+		s.Outcome(other)
 		got := s.History("")
 		if len(got) != 2 || got[0].Task != "b" || got[0].ID != "" || got[1].Attempts != 2 || got[1].Result.Status != 200 ||
 			got[1].Result.Outcome != queue.Done || !got[1].Manual {

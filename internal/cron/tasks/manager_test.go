@@ -35,7 +35,7 @@ type env struct {
 	broker *broker.Broker
 	dir    string
 	stop   chan struct{}
-	ended  bool // the test has called Stop
+	ended  bool
 }
 
 // manager has a file with the named tasks. begin starts it.
@@ -92,7 +92,6 @@ func (e *env) names() (names []string) {
 	return names
 }
 
-// messages receives the waiting messages and returns their paths.
 func (e *env) messages(t *testing.T) (paths []string) {
 	t.Helper()
 	msgs, err := e.broker.Queue("jobs").Receive(t.Context(), queue.ReceiveRequest{Max: 10})

@@ -41,7 +41,6 @@ type runRegistry interface {
 type PauseStore interface {
 	// reason may be "".
 	SetPaused(ctx context.Context, task, reason string, paused bool) error
-	// Paused returns the reasons by task.
 	Paused(ctx context.Context) (map[string]string, error)
 }
 

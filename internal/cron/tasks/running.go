@@ -23,8 +23,7 @@ const (
 )
 
 type runningTasks struct {
-	store leader.Store
-	// owner identifies this instance.
+	store        leader.Store
 	queue, owner string
 	log          *slog.Logger
 	run          context.Context // once it is done, leases expire

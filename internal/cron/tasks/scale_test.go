@@ -121,7 +121,6 @@ func (r *region) outage(of service, down bool) {
 	r.down[of] = down
 }
 
-// total returns the number of calls and the maximum per second.
 func (r *region) total(of ...action) (total, peak int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +145,6 @@ func (r *region) dollars() (d float64) {
 	return d
 }
 
-// report returns the calls per minute.
 func (r *region) report(daemons int, minutes float64) string {
 	var all []string
 	for a := range maps.Keys(r.calls) {
@@ -217,7 +215,6 @@ func (d *daemon) Deliver(ctx context.Context, _ *queue.Message) queue.Result {
 
 func (d *daemon) Probe(context.Context) error { return nil }
 
-// taken returns the messages since the previous call.
 func (d *daemon) taken() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -429,7 +426,7 @@ func atWork(t *testing.T, r *region, daemons []*daemon, messages, rate, batch in
 func TestManyTasksOfOneScheduler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const tasks = 1000 // the maximum per file
+		const tasks = 1000
 		r := newRegion(1)
 		d := r.start(t, 0, tasks)
 		time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(5 * time.Minute)))

@@ -23,7 +23,7 @@ type Event struct {
 type Query struct {
 	Range
 	Kinds []string
-	Since time.Time // zero for no limit
+	Since time.Time
 	Until time.Time // exclusive; zero for no limit
 	// Match is a substring of the text or of a field's value, ignoring case.
 	Match string

@@ -8,7 +8,7 @@ import (
 
 const (
 	maxLines     = 4000
-	maxLineBytes = 2 << 20 // of the texts
+	maxLineBytes = 2 << 20
 	maxText      = 16 << 10
 )
 
@@ -33,10 +33,10 @@ func (l Line) size() int { return len(l.Text) }
 // LineQuery selects lines. The zero value selects level Info and above, oldest first.
 type LineQuery struct {
 	Range
-	Process string     // "web" includes its replicas "web-2" and "web-3"
-	Level   slog.Level // minimum
-	Match   string     // substring, ignoring case
-	Until   time.Time  // exclusive; zero for no limit
+	Process string // "web" includes its replicas "web-2" and "web-3"
+	Level   slog.Level
+	Match   string    // substring, ignoring case
+	Until   time.Time // exclusive; zero for no limit
 }
 
 // Matches reports whether a line matches the query, ignoring its Range.

@@ -213,7 +213,6 @@ func Read(dir string, q Query) ([]Event, error) {
 	return s.result(), err
 }
 
-// scan calls take for each event, oldest first, until take returns false.
 func scan(at files, take func(Event) bool) error {
 	last := int64(0)
 	return at.each(func(f io.Reader) (more bool, err error) {

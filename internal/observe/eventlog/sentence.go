@@ -99,7 +99,6 @@ func counted(messages string) string {
 	return messages + " messages"
 }
 
-// Events that an action causes follow within causedWithin.
 const causedWithin = 2 * time.Second
 
 // OnePerAction merges events that repeat an action into it. The events must be newest first.

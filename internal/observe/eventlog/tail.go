@@ -26,10 +26,10 @@ type tail[T entry] struct {
 	most, maxBytes int
 
 	mu      sync.Mutex
-	entries []T // in ID order
+	entries []T
 	bytes   int
 	last    int64
-	dropped bool          // entries were discarded
+	dropped bool
 	changed chan struct{} // closed when the next entry is added
 }
 
@@ -84,7 +84,6 @@ type selector[T entry] struct {
 	selected []T
 }
 
-// take returns false if no further entry can be selected.
 func (s *selector[T]) take(e T) bool {
 	full := s.Limit > 0 && len(s.selected) >= s.Limit
 	switch {

@@ -139,7 +139,6 @@ func TestEnvironmentThatReceivesFromNoQueue(t *testing.T) {
 	}
 }
 
-// A change without causes is logged without a reason.
 func TestChangesAreLoggedWithTheirCauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -330,7 +330,7 @@ func (q *queueInputs) asOf(in *inputs) string {
 
 func deadLetterRule(in *inputs, q *queueInputs) []finding {
 	if !q.Known || q.DeadLetters == 0 || slices.ContainsFunc(in.Queues, func(first queueInputs) bool {
-		return first.DeadLetterQueue == q.DeadLetterQueue && first.Name < q.Name && first.Known // they share it
+		return first.DeadLetterQueue == q.DeadLetterQueue && first.Name < q.Name && first.Known
 	}) {
 		return nil
 	}

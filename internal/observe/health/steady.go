@@ -21,7 +21,7 @@ type pastCheck struct {
 // steady smooths the causes, so that the status does not flap. It is immutable.
 type steady struct {
 	checks []pastCheck
-	starts map[causeID]starts // of the displayed causes
+	starts map[causeID]starts
 	shown  Report
 }
 
@@ -79,7 +79,6 @@ func (s steady) with(found []finding, now time.Time, round bool) []pastCheck {
 	return append(checks, check)
 }
 
-// causes returns the current causes, followed by ended ones.
 func (s steady) causes(found []finding, now time.Time) (causes []Cause, since map[causeID]starts) {
 	listed := map[causeID]bool{}
 	since = map[causeID]starts{}

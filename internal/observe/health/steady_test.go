@@ -168,7 +168,6 @@ func TestSteadyNeverFlaps(t *testing.T) {
 	})
 }
 
-// Facts count at once, measured faults only after several checks.
 func TestGreenStatusMentionsNoFault(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -63,7 +63,7 @@ func TestLatenciesSinceAnEarlierState(t *testing.T) {
 func TestWindowMovesOn(t *testing.T) {
 	t.Parallel()
 	var w window
-	for i := range 60 { // for ten minutes
+	for i := range 60 {
 		w.count(Success, time.Millisecond, Failure{}, noon.Add(time.Duration(i)*bucketTime))
 	}
 	end := noon.Add(59 * bucketTime)

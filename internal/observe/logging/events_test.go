@@ -85,7 +85,7 @@ func TestEventsBecomeLines(t *testing.T) {
 			`"hint":"allow sqs:SendMessage on the dead-letter queue"`: func(l *Logger) {
 			e := l.Worker("jobs", "app")
 			e.DeadLettered(worker.DeadLettered{ID: "m1", Reason: "HTTP 500", Err: queue.ErrDenied})
-			e.DeadLettered(worker.DeadLettered{ID: "m2", Reason: "HTTP 500", Err: broken}) // too soon
+			e.DeadLettered(worker.DeadLettered{ID: "m2", Reason: "HTTP 500", Err: broken})
 		},
 		`"ERROR","msg":"message dead-lettered but not deleted, it may be dead-lettered twice","component":"worker",` +
 			`"queue":"jobs","message_id":"m1","err":"broken"`: func(l *Logger) {

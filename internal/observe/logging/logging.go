@@ -58,7 +58,6 @@ func New(opts Options) *Logger {
 	return l
 }
 
-// inMillis replaces durations with milliseconds.
 func inMillis(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindDuration {
 		return a

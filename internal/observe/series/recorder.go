@@ -86,7 +86,6 @@ func (r *Recorder) record(now *Reading, at time.Time) {
 
 const total = ""
 
-// since omits queues that the earlier reading lacks.
 func (r *Reading) since(earlier *Reading) map[string]Counts {
 	rose := map[string]Counts{total: r.Total.since(earlier.Total)}
 	for name, counts := range r.Queues {

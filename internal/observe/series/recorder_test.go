@@ -134,7 +134,7 @@ func TestGapsHaveNoValues(t *testing.T) {
 	for i := range 181 {
 		r.record(&Reading{Total: Counts{In: int64(i)}}, noon.Add(time.Duration(i)*5*time.Second))
 	}
-	asleep := noon.Add(181*5*time.Second + time.Minute) // the machine was suspended
+	asleep := noon.Add(181*5*time.Second + time.Minute)
 	r.record(&Reading{Total: Counts{In: 1000}}, asleep)
 	c := curves(t, r, "15m", asleep)
 	if got := len(known(c.Series.In)); got != points-12 {

@@ -65,7 +65,6 @@ type sourceCollector[T any] struct {
 	send      func(out samples, value T)
 }
 
-// collect registers a source, which has no metrics if read is nil.
 func collect[T any](c *catalogue, read func() T, send func(out samples, value T)) {
 	c.registry.MustRegister(&sourceCollector[T]{catalogue: c, source: cachedSource[T]{read: read}, send: send})
 }

@@ -95,7 +95,6 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	})
 }
 
-// sendWorkers sends a limit once, even if several workers share it.
 func sendWorkers(out samples, workers []WorkerStatus) {
 	limits := map[string]int{}
 	for i := range workers {
