@@ -22,9 +22,9 @@ type Work struct {
 }
 
 // AcquireWork acquires the work opts.Name, or returns nil if another instance has finished it. While another instance
-// holds the work, AcquireWork calls Following and waits until the lease expires. repeat repeats work finished before the
-// call. Of opts, set only Name, Owner, Lease, Renew, CallTimeout, Margin and Events.Following. AcquireWork fails if ctx
-// ends, or if the store fails for longer than patience.
+// holds the work, AcquireWork calls Following and waits until the lease expires. repeat repeats work finished before
+// the call. Of opts, set only Name, Owner, Lease, Renew, CallTimeout, Margin and Events.Following. AcquireWork fails if
+// ctx ends, or if the store fails for longer than patience.
 func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, patience time.Duration) (*Work, error) {
 	opts.Random = func() float64 { return 0 } // too few instances to spread their retries
 	opts, err := opts.complete()
