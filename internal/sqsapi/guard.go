@@ -10,8 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// guard rejects calls from web pages. Browsers add headers that no other client sends; with DNS rebinding, the Host
-// header is wrong.
+// guard rejects calls from web pages. Browsers add headers that SDKs do not send; with DNS rebinding, the Host header
+// is wrong.
 type guard struct {
 	signed bool // requests must be signed, which a page cannot do
 }
@@ -67,7 +67,7 @@ func ofNodeFetch(header http.Header) bool {
 		(language == nil || slices.Equal(language, []string{"*"}))
 }
 
-// browserHeader returns a header, other than allowed, that only browsers send, or "". Scripts cannot set Sec- headers.
+// browserHeader returns a header that browsers add, other than allowed, or "". Scripts cannot set Sec- headers.
 func browserHeader(header http.Header, allowed string) string {
 	for name := range header {
 		if name != allowed && (name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-")) {

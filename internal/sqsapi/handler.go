@@ -26,7 +26,7 @@ type Options struct {
 	RegistryToken string
 	// Archives stores archives for the instances that share the registry. If nil, requests for archives are refused.
 	Archives Archives
-	// Memory limits the memory of receives, to at least 4 MiB; nil means no limit.
+	// Memory limits the memory of receives. It must allow at least 4 MiB; nil means no limit.
 	Memory Memory
 	// Failed is called with the cause of an internal error, which the client does not see. It may be nil.
 	Failed func(action, requestID string, err error)

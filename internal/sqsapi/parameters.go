@@ -132,7 +132,7 @@ func setterOf(t reflect.Type) setter {
 	return nil
 }
 
-// errScattered means that the parameters of a list or structure are not consecutive.
+// errScattered means that the parameters of a list or structure are not consecutive or not in order.
 var errScattered = errors.New("the parameters are scattered")
 
 // decode sets the fields of a request. As in SQS, it ignores unknown parameters, and the last duplicate wins. Errors
