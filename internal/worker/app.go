@@ -29,18 +29,17 @@ type appMonitor struct {
 	gate *gate
 	app  interface{ Probe(context.Context) error }
 
-	readinessSet bool               // Worker.Gate was called
-	stopProbe    context.CancelFunc // nil if no prober runs
-	// outages counts the outages noticed by deliveries since the last response.
-	outages int
+	readinessSet bool // Worker.Gate was called
+	stopProbe    context.CancelFunc
+	outages      int
 	// Deliveries started before answered cannot report an outage. alive is the last response or successful probe.
 	answered, alive time.Time
 	pauses          throttle
 }
 
 type throttle struct {
-	from, until time.Time // the latest pause
-	count       int       // pauses since the target last accepted a message
+	from, until time.Time
+	count       int // pauses since the target last accepted a message
 }
 
 // fresh is false if the delivery started before the latest pause ended, and must not lengthen the back-off.

@@ -24,7 +24,7 @@ type batchApp struct {
 	mu      sync.Mutex
 	batches []delivered
 	groups  map[string]int
-	clash   int // batches that contained a group already in flight
+	clash   int
 }
 
 type delivered struct {
@@ -219,7 +219,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		judge func(msgs []*queue.Message) []queue.Result
-		done  int // successes among the first delivery's ten messages
+		done  int
 		skips bool
 	}{
 		{"all done", nil, 10, false},

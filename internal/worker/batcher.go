@@ -12,8 +12,8 @@ type batcher struct {
 	due     time.Time // deadline of an incomplete batch
 	hold    time.Time // earliest next call after a failure
 	fails   int       // in a row
-	calls   int       // in flight
-	serial  bool      // keep entries in order: one call at a time
+	calls   int
+	serial  bool // keep entries in order: one call at a time
 	spare   []pending
 }
 

@@ -12,7 +12,7 @@ type verb uint8
 const (
 	leave verb = iota // until its visibility timeout expires
 	remove
-	retry  // visible after the action's delay
+	retry
 	keep   // not attempted; deliver again after the delay
 	giveUp // not attempted; return it to the queue
 	deadLetter
@@ -31,12 +31,12 @@ type endedDelivery struct {
 	// due is the end of the visibility timeout set by the receive.
 	due        time.Time
 	lapsed     bool
-	extended   bool          // the visibility timeout may have been extended
-	keepable   bool          // may be kept if not attempted
-	returnable bool          // may be returned if it did not reach the app
-	deadLetter bool          // may be dead-lettered if it failed
-	pause      time.Duration // for a throttled message
-	random     float64       // in [0,1)
+	extended   bool
+	keepable   bool // may be kept if not attempted
+	returnable bool // may be returned if it did not reach the app
+	deadLetter bool // may be dead-lettered if it failed
+	pause      time.Duration
+	random     float64 // in [0,1)
 }
 
 // decide returns what to do with a message after its delivery. After the visibility timeout, another worker may hold

@@ -14,8 +14,8 @@ type slots struct {
 	limiter  *limiterState
 	settler  *settler
 	pace     *pace
-	lane     *lane   // nil without a pool
-	turns    history // waits of started messages
+	lane     *lane // nil without a pool
+	turns    history
 
 	parked  []*slot // last in, first out
 	scratch []*held // reused by gather

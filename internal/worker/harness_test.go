@@ -25,8 +25,7 @@ type post struct {
 	receives    int
 	start, end  time.Time
 	outcome     queue.Outcome
-	// left is the visibility timeout remaining at the start.
-	left time.Duration
+	left        time.Duration
 }
 
 // testApp returns status 200 immediately if handle is nil.

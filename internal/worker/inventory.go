@@ -7,13 +7,13 @@ import (
 
 type inventory struct {
 	core     *core
-	held     map[string]*held // by ID
+	held     map[string]*held
 	groups   map[string]*group
 	failing  map[string]failingGroup // by group ID
 	ready    readyList
 	deferred deferredHeap
 
-	bytes       int // of all held messages
+	bytes       int
 	turning     int // FIFO groups about to start their next message
 	unconfirmed int
 

@@ -215,7 +215,6 @@ func (l *lane) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// prefetch is like [pace.prefetch], based on the queue's share of the pool's throughput.
 func (l *lane) prefetch(now time.Time) int {
 	p := l.pool
 	if l.core.limit < l.core.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.core.opts.PrefetchBytes ||
@@ -238,8 +237,7 @@ type backlog struct {
 	// queue with plenty seemed empty.
 	fedAt, gaveUpAt, gaveUpBefore time.Time
 	// oldest is the earliest possible send time of the next message; zero before the first response.
-	oldest time.Time
-	// pollsEmpty means that an entire long poll of this round found no message.
+	oldest     time.Time
 	pollsEmpty bool
 }
 

@@ -86,7 +86,6 @@ func (l *limiterState) release(now time.Time, permit uint64, results []queue.Res
 // limiterAhead is enough to receive full batches of ten at 40 messages per second.
 const limiterAhead = 250 * time.Millisecond
 
-// room returns the limiter's room for all queues together.
 func (l *limiterState) room(now time.Time) int {
 	if l == nil {
 		return maxPrefetch

@@ -12,7 +12,6 @@ import (
 	"tendril/queuetest"
 )
 
-// testLimiter limits the rate and the concurrency; 0 means no limit.
 type testLimiter struct {
 	mu          sync.Mutex
 	rate        float64

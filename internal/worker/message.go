@@ -15,8 +15,8 @@ const (
 	posting
 	postponed     // not attempted; will be delivered again
 	deadLettering // not yet accepted by the dead-letter queue
-	deleting      // delete not confirmed yet
-	gone          // settled, returned or dropped
+	deleting
+	gone // settled, returned or dropped
 )
 
 func (s stage) String() string {
@@ -35,13 +35,12 @@ type held struct {
 	// hiddenUntil.
 	receivedAt, arrivedAt, hiddenFrom, hiddenUntil time.Time
 	nextExtend                                     time.Time
-	// changing means that a visibility change is pending or in flight; following is the next one.
-	following *pending
-	changing  bool
-	lapsed    bool
+	following                                      *pending
+	changing                                       bool
+	lapsed                                         bool
 	// extended means that an extension was sent, so the message may stay invisible longer than the receive requested.
 	extended  bool
-	isExpired bool // past its retention
+	isExpired bool
 
 	// Receive counts: in total, and in this queue (0 if unknown).
 	receives, receivesHere int
@@ -149,7 +148,7 @@ func life(id string, receives, here int) string {
 type group struct {
 	id       string
 	active   int // neither waiting nor settled: one message or one batch
-	deleting int // active messages being deleted
+	deleting int
 	waiting  []*held
 	// turning means that all active messages are being deleted and others wait.
 	turning bool
@@ -167,7 +166,6 @@ func (p purpose) String() string {
 	return [...]string{"extend", "retry", "give back"}[p]
 }
 
-// pending is a delete or visibility change, waiting or in flight.
 type pending struct {
 	h          *held
 	receipt    string

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// pace holds moving averages of the speed of the app and the queue; 0 means unknown.
+// pace holds moving averages; 0 means unknown.
 type pace struct {
 	service   time.Duration // of a delivery
 	completed int           // deliveries with a response
@@ -23,10 +23,8 @@ type pace struct {
 
 func newPace() *pace { return &pace{calls: newHistory(callStep), trips: newHistory(callStep)} }
 
-// slowApp is the service time from which nothing is prefetched.
 const slowApp = time.Second
 
-// averaged is the approximate number of samples in a moving average.
 const averaged = 16
 
 // served averages the first samples equally, because the fastest of several concurrent deliveries end first.

@@ -385,7 +385,6 @@ func TestLostReceiveAnswerDelaysButDoublesNothing(t *testing.T) {
 	})
 }
 
-// deaf ignores the wait time of receives.
 type deaf struct{ *queuetest.Fake }
 
 func (d deaf) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {

@@ -31,7 +31,7 @@ type Pool struct {
 	promoted bool  // the last turn was due to MaxWait
 	due      *lane // drawn for the next turn, which it cannot use yet; may be nil
 	pace     *pace
-	begun    history // waits of started messages
+	begun    history
 
 	restUntil time.Time
 }
@@ -113,7 +113,6 @@ func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// takeReserved returns a delivery for a reserved slot, and releases surplus reservations.
 func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	for _, l := range p.lanes {
 		if l.granted == 0 {

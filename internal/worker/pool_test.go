@@ -521,7 +521,7 @@ func TestPrefetchOfAPoolIsShared(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		weights []int
-		dry     int // empty queues at the end of the list
+		dry     int
 		want    int
 	}{
 		{"one queue: as without a pool", []int{1}, 0, 85},

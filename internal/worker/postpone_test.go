@@ -21,14 +21,13 @@ type ask struct {
 	batch int
 }
 
-// porter postpones the messages in until, and processes the others.
 type porter struct {
 	*testApp
 	mu    sync.Mutex
 	until map[string]time.Time
 	again time.Duration
 	asks  []ask
-	sizes []int // of batches with at least one attempt
+	sizes []int
 }
 
 func (p *porter) postpones(m *queue.Message, batch int) bool {
@@ -297,7 +296,7 @@ func TestPostponedBytesMayReachTheirBound(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name           string
-		bodies         []int // sizes in bytes
+		bodies         []int
 		kept, returned int
 	}{
 		{"a single message may be larger than the bound", []int{200}, 1, 0},

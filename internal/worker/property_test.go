@@ -78,7 +78,6 @@ func drawWorld(t *rapid.T) world {
 	return w
 }
 
-// quiet reports whether only the app's own failures occur.
 func (w *world) quiet() bool {
 	return w.lost+w.broken+w.throttled+w.outage+w.double == 0 && !w.flap && w.dead == ""
 }

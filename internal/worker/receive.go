@@ -48,7 +48,7 @@ type openReceive struct {
 	ctx        context.Context
 	cancel     context.CancelFunc
 	asked      int
-	expected   int  // used in pools
+	expected   int
 	gaveUp     bool // no more messages are expected
 	waited     bool
 	wait       time.Duration
@@ -368,8 +368,7 @@ func (p *poller) grace() time.Duration {
 	return clamp(3*p.pace.roundTrip, 100*time.Millisecond, time.Second)
 }
 
-// cancelWaiting cancels waiting receives while the gate is closed or the breaker is open. It returns when to call it
-// again.
+// cancelWaiting returns when to call it again.
 func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	if p.gate.open() && !p.limiter.breakerOpen(now) {
 		return time.Time{}

@@ -10,7 +10,6 @@ import (
 
 var errUsed = errors.New("worker: Run was already called; create another worker with New")
 
-// stopError counts unfinished messages.
 type stopError struct {
 	Aborted   int
 	Undeleted int
@@ -21,7 +20,6 @@ func (e *stopError) Error() string {
 		"their visibility timeout", e.Aborted, e.Undeleted)
 }
 
-// abortGrace is the time for final deletes and returns after an abort.
 const abortGrace = 2 * time.Second
 
 // Run serves the queue until one of the contexts is done; it can be called only once. When receive is done, the worker

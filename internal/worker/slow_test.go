@@ -29,7 +29,6 @@ var slowCases = map[string]slowness{
 	},
 }
 
-// slowly delays receives by slow, and deletes by a fifth of that.
 func (r *harness) slowly(slow slowness, seed uint64) {
 	d := &dice{r: rand.New(rand.NewPCG(seed, 9))}
 	r.fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
@@ -365,7 +364,7 @@ func TestWantFollowsTheLoad(t *testing.T) {
 	now := time.Now()
 	r := poller{want: 16}
 	for i, tt := range []struct {
-		begun time.Duration // age of the receive
+		begun time.Duration
 		load  load
 		want  int
 	}{

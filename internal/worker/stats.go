@@ -72,10 +72,9 @@ type statistics struct {
 	recent         *window.Window[outcomes]
 	perSecond      float64
 	measured       time.Time
-	settledAtStart int64 // at the time in measured
+	settledAtStart int64
 }
 
-// outcomes counts deliveries that reached the app.
 type outcomes struct{ settled, failed int64 }
 
 // The window must match the environment's health.

@@ -7,7 +7,6 @@ const (
 	// openDemand means that open receives may still bring messages for the slot. In strict order, lower queues wait for
 	// them.
 	openDemand
-	// hasDemand means that the queue holds or expects a message for the slot.
 	hasDemand
 )
 

@@ -27,7 +27,7 @@ type Worker struct {
 	lane       *lane // nil without a pool
 	pace       *pace
 
-	nextRound time.Time // when to check all held messages
+	nextRound time.Time
 	drained   chan struct{}
 }
 
@@ -96,7 +96,6 @@ func (w *Worker) observe(now time.Time) {
 	}
 }
 
-// stalled moves all times back by the part of the stall that the monotonic clock missed.
 func (w *Worker) stalled(gap, hidden time.Duration) {
 	for _, h := range w.messages.held {
 		h.shift(hidden)

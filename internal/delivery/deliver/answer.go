@@ -13,21 +13,21 @@ import (
 )
 
 type protocol struct {
-	idle    time.Duration // maximum time without activity
-	success StatusSet     // bodies of these statuses must be complete
-	maxBody int           // bytes of a success body to read
-	keep    int           // bytes to keep of any body
-	headers bool          // keep all response headers
+	idle    time.Duration
+	success StatusSet // bodies of these statuses must be complete
+	maxBody int       // bytes of a success body to read
+	keep    int       // bytes to keep of any body
+	headers bool
 }
 
 type answer struct {
 	head     *http.Response // nil if no headers were read
 	first    []byte         // start of the body; valid until the next exchange
 	sent     bool           // at least one byte may have reached the app
-	started  bool           // at least one byte was read
+	started  bool
 	success  bool
 	broken   bool // a success with an incomplete body
-	whole    bool // the body was read to its end
+	whole    bool
 	wanted   steering
 	problem  string        // why an instruction was ignored, or ""
 	extended time.Duration // inactivity timeout chosen by the app

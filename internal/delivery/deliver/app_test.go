@@ -32,7 +32,7 @@ type appConn struct {
 	net.Conn
 	app *app
 	buf *bufio.Reader
-	n   int64 // number of the connection, from 1
+	n   int64
 }
 
 type post struct {

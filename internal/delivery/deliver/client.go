@@ -114,7 +114,7 @@ type content struct {
 	run     *scheduledRun    // nil for ordinary messages
 	batch   []*queue.Message // nil for a single message
 	body    string
-	failed  map[string]bool // by ID, in a batch
+	failed  map[string]bool
 }
 
 type scheduledRun struct {

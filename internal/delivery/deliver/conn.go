@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	// writeGrace limits writing after the response has arrived.
 	writeGrace = 50 * time.Millisecond
 	// Longer requests are written in a separate goroutine, so that the app can respond early.
 	writeChunk    = 32 << 10
@@ -60,22 +59,22 @@ type conn struct {
 
 	// The following buffers are reused.
 	scrap    []byte
-	first    []byte        // kept part of the body
-	response http.Response // for simple responses
-	body     exactBody     // of a simple response
+	first    []byte
+	response http.Response
+	body     exactBody
 
-	idle    time.Duration // maximum time without activity
-	end     time.Time     // zero if none
-	written int64         // bytes passed to the kernel
-	read    int64         // bytes of the response
-	limit   int64         // bytes that may still be read
-	resting bool          // the next read restarts the idle timeout
+	idle    time.Duration
+	end     time.Time // zero if none
+	written int64     // bytes passed to the kernel
+	read    int64
+	limit   int64 // bytes that may still be read
+	resting bool  // the next read restarts the idle timeout
 	readErr error
 	stopped atomic.Bool // reads and writes fail from now on
 	closing atomic.Bool // the response has arrived, so writing must end
 	watch   *watch      // of the latest exchange's context; nil if that cannot end
 
-	extended bool   // the app chose the idle timeout
+	extended bool
 	problem  string // why an instruction was ignored, or ""
 }
 
@@ -263,8 +262,8 @@ func (c *conn) exchangeLong(body string, p *protocol) answer {
 
 type writer struct {
 	conn *conn
-	done chan struct{} // closed after writing
-	err  error         // set before done is closed
+	done chan struct{}
+	err  error // set before done is closed
 }
 
 func (w *writer) run(body string) {
@@ -273,12 +272,11 @@ func (w *writer) run(body string) {
 	case w.err == nil:
 		w.conn.extend()
 	case w.conn.written == 0:
-		w.conn.stop() // no response will arrive
+		w.conn.stop()
 	}
 	close(w.done)
 }
 
-// finish reports whether the whole request was written. With wait, writing may continue for writeGrace.
 func (w *writer) finish(wait bool) bool {
 	if w == nil {
 		return true

@@ -80,7 +80,6 @@ func (d *dialer) config() *tls.Config {
 	return d.files.config(time.Now())
 }
 
-// connect tries the addresses in order. If all fail, it returns the first error.
 func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 	var first error
 	for _, address := range d.target.dials {

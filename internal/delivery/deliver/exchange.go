@@ -35,7 +35,6 @@ func newExchange(r *request, a *answer) *Exchange {
 	return x
 }
 
-// answerHeaders includes headers that the HTTP parser removes.
 func answerHeaders(head *http.Response) (lines []string) {
 	all := head.Header.Clone()
 	if head.Close {

@@ -18,9 +18,9 @@ import (
 type fate int
 
 const (
-	kept    fate = iota
-	closed       // by the app
-	dropped      // by the client, because the connection may be out of sync
+	kept fate = iota
+	closed
+	dropped // by the client, because the connection may be out of sync
 )
 
 func TestOddAnswers(t *testing.T) {

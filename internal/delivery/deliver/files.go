@@ -32,8 +32,8 @@ type identity struct {
 	mu       sync.Mutex
 	current  *tls.Config
 	expires  time.Time // of the certificate that expires first
-	reported time.Time // when the expiry was last reported
-	seen     [3]string // file contents when last read
+	reported time.Time
+	seen     [3]string
 }
 
 func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead)) (*identity, error) {

@@ -295,7 +295,7 @@ func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped i
 		}
 	}
 	if dropped > 0 {
-		arrived-- // the counting header
+		arrived--
 		if reported := got.Get(attributePrefix + droppedName); reported != strconv.Itoa(dropped) {
 			t.Errorf("%d dropped, %q reported", dropped, reported)
 		}

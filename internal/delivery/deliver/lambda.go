@@ -28,7 +28,7 @@ type Invoker interface {
 // Lambda delivers messages to a function like Lambda's event source mapping for SQS. It is safe for concurrent use.
 type Lambda struct {
 	invoker  Invoker
-	source   string // end of each record
+	source   string
 	fifo     bool
 	maxEvent int // bytes
 }

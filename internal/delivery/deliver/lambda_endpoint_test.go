@@ -21,7 +21,6 @@ import (
 	"tendril/queue"
 )
 
-// endpoint is a Lambda service. Each call of answer counts as a run.
 type endpoint struct {
 	answer func(w http.ResponseWriter, event events.SQSEvent)
 
@@ -126,8 +125,8 @@ func TestOutcomesOverHTTP(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		answer func(http.ResponseWriter, events.SQSEvent)
-		want   string // one letter per message
-		reason string // reason of the first message that is not done
+		want   string
+		reason string
 	}{
 		{"success", returning(`{"batchItemFailures":[]}`), "DDD", ""},
 		{"success of an unknowing function", returning(`"ok"`), "DDD", ""},
@@ -240,7 +239,6 @@ func TestEndpointUnreachable(t *testing.T) {
 	}
 }
 
-// The endpoint rejects calls and cuts connections at random.
 func TestOneInvocationPerMessage(t *testing.T) {
 	const rounds, senders = 150, 4
 	var mu sync.Mutex

@@ -91,7 +91,6 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// marks returns one character per ID: F for failed, otherwise a dot.
 func marks(failed map[string]bool, ids ...string) (b string) {
 	for _, id := range ids {
 		if failed[id] {

@@ -26,7 +26,7 @@ type function struct {
 	check  error
 
 	mu    sync.Mutex
-	calls [][]string // message IDs in each event
+	calls [][]string
 }
 
 func (f *function) Invoke(_ context.Context, payload []byte) (Invocation, error) {

@@ -12,7 +12,6 @@ import (
 	"tendril/queue"
 )
 
-// The app closes and cuts connections at random.
 func TestOnePostPerDelivery(t *testing.T) {
 	t.Parallel()
 	const messages, senders = 2000, 8

@@ -22,11 +22,11 @@ import (
 const maxLocation = 80
 
 type reasons struct {
-	silent  string // no response
-	stalled string // incomplete response
+	silent  string
+	stalled string
 	expired string
-	dialing time.Duration // connect timeout
-	path    string        // of ordinary messages
+	dialing time.Duration
+	path    string
 }
 
 func newReasons(opts *Options) reasons {

@@ -102,7 +102,6 @@ func namesStatus(text string) bool {
 		statusNames[strings.Join(words[1:], " ")]
 }
 
-// wordsOf omits digits and "http", "status" and "code".
 func wordsOf(text string) (words []string) {
 	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), notLetter) {

@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// plainAnswers are responses of common servers.
 var plainAnswers = []string{
 	"HTTP/1.1 200 OK\r\nDate: Thu, 26 Nov 2026 12:00:00 GMT\r\nContent-Length: 0\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nX-Powered-By: Express\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: 2\r\n" +

@@ -62,7 +62,6 @@ func digest(body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// The cases are checks of existing receivers.
 func TestReceivers(t *testing.T) {
 	t.Parallel()
 	railsBody := `{"job_class":"Thumb","arguments":["é"]}`

@@ -17,9 +17,9 @@ const maxSocketPath = 103
 type target struct {
 	network string   // "tcp" or "unix"
 	dials   []string // addresses to try, in order
-	host    string   // the Host header
-	name    string   // for TLS; "" without TLS
-	path    string   // of the URL; may be ""
+	host    string
+	name    string // for TLS; "" without TLS
+	path    string
 }
 
 func parseTarget(raw string) (*target, error) {

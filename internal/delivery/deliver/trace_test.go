@@ -16,7 +16,6 @@ const (
 	aRoot   = "Root=1-5759e988-bd862e3fe1be46a994272793"
 )
 
-// traced takes the trace context from the attribute traceparent.
 func traced(o *Options) {
 	o.Trace = func(_ context.Context, m *queue.Message) TraceContext {
 		return TraceContext{Traceparent: m.Attribute("traceparent")}

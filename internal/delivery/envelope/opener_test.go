@@ -144,9 +144,9 @@ func TestOpen(t *testing.T) {
 		body       string
 		attributes []queue.Attribute
 		noLimit    bool
-		want       string // body; "" for an error
+		want       string
 		err        error
-		text       string // part of the error
+		text       string
 		fetches    int
 	}{
 		"pointer":              {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "5"), false, "hello", nil, "", 1},

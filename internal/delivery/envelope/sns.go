@@ -24,8 +24,8 @@ const maxAttributes = 10
 type Kind int
 
 const (
-	plain   Kind = iota // includes raw message delivery
-	wrapped             // contains a published message
+	plain Kind = iota // includes raw message delivery
+	wrapped
 	// Confirmation asks to confirm a subscription by visiting a URL, which this package never does.
 	Confirmation
 )

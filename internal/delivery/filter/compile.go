@@ -10,7 +10,6 @@ import (
 
 const orKey = "$or"
 
-// object matches if all fields and at least one alternative of each $or match.
 type object struct {
 	fields []field
 	ors    [][]*object

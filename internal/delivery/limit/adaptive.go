@@ -28,7 +28,6 @@ func newAdaptive(least, most, start int, changed func(from, to int)) adaptivelim
 
 const unlimited = math.MaxInt32
 
-// averageOver is the approximate number of deliveries in the mean.
 const averageOver = 32
 
 type estimate struct {

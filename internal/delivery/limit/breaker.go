@@ -32,8 +32,7 @@ type breaker struct {
 	trialRunning   bool
 	slowStartLimit int
 	// openings counts how often the breaker has opened since the app was last at full concurrency.
-	openings int
-	// openedAt is when the breaker last left the closed state.
+	openings          int
 	openedAt, trialAt time.Time
 	// now is the time of the current call, for onStateChanged.
 	now time.Time

@@ -106,7 +106,6 @@ func (h *harness) deliver(n int, res queue.Result) {
 	}
 }
 
-// wantEvents compares the events since its last call.
 func (h *harness) wantEvents(want ...string) {
 	h.t.Helper()
 	if got := strings.Join(h.events, "\n"); got != strings.Join(want, "\n") {

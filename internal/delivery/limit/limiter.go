@@ -21,15 +21,15 @@ type Limiter struct {
 	breaker  *breaker
 	estimate estimate
 	refused  Refused
-	inWork   map[uint64]delivery // by permit
-	permits  uint64              // issued so far
+	inWork   map[uint64]delivery
+	permits  uint64
 	events   deferredEvents
 }
 
 type delivery struct {
 	startedAt  time.Time
 	adaptive   adaptivelimiter.Permit // nil without an adaptive limit
-	generation uint32                 // of the breaker
+	generation uint32
 }
 
 // New returns a limiter. opts may be nil.

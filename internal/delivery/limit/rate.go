@@ -7,7 +7,6 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// epsilon absorbs rounding errors.
 const epsilon = 1e-9
 
 // A rateLimiter's time must not go backward, because the library would grant the same capacity twice.

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// server takes about work for each request and queues further ones, like most apps.
 type server struct {
 	slots  chan struct{}
 	work   time.Duration

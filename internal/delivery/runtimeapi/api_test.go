@@ -28,8 +28,8 @@ func TestAnswers(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		steps  []step
-		kind   string // type of the function error; "" for a success
-		answer string // part of the payload
+		kind   string
+		answer string
 	}{
 		"response":        {[]step{{"invocation/ID/response", `{"a":1}`, nil, 202, `"OK"`}}, "", `{"a":1}`},
 		"no JSON":         {[]step{{"invocation/ID/response", "<html>\xff", nil, 202, ""}}, "", "<html>\xff"},
@@ -288,7 +288,6 @@ func TestSecondWait(t *testing.T) {
 	})
 }
 
-// assigned returns a process that has not received its current invocation.
 func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	t.Helper()
 	p := newPool(Options{Instances: 1, Timeout: time.Minute}, (&fakeHost{}).host())

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// BenchmarkInvoke uses a real process that answers immediately.
 func BenchmarkInvoke(b *testing.B) {
 	p, err := New(Options{Command: []string{os.Args[0]}, Env: functionEnv("function", "")})
 	if err != nil {

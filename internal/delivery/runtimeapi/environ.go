@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// version is Lambda's name for an unpublished version.
 const version = "$LATEST"
 
 func functionARN(o *Options) string {

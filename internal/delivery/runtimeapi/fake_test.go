@@ -98,7 +98,7 @@ func (h *fakeHost) started() int {
 
 type function struct {
 	host    *fakeHost
-	number  int // number of the start, from 1
+	number  int
 	env     []string
 	address string
 	client  *http.Client

@@ -21,7 +21,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// roleVariable makes the test binary act as another program.
 const roleVariable = "RUNTIMEAPI_TEST_ROLE"
 
 func TestMain(m *testing.M) {

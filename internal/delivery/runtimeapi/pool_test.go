@@ -495,7 +495,7 @@ func TestCallerGivesUp(t *testing.T) {
 		if !slices.Equal(asked, []syscall.Signal{syscall.SIGTERM}) || h.started() != 1 {
 			t.Errorf("%d processes, signals %v: want TERM alone at first", h.started(), asked)
 		}
-		time.Sleep(2*time.Second + time.Millisecond) // longer than the grace period
+		time.Sleep(2*time.Second + time.Millisecond)
 		if h.started() != 2 || h.mostAlive != 1 {
 			t.Errorf("%d processes, %d at once: the work that nobody waits for should have been killed, then replaced",
 				h.started(), h.mostAlive)
@@ -516,7 +516,7 @@ func TestStop(t *testing.T) {
 		patient time.Duration // when Stop's context ends
 		hurry   time.Duration // when the grace periods end
 		takes   time.Duration
-		answer  string // "" for an error
+		answer  string
 		signals []syscall.Signal
 	}{
 		"idle":                 {echo, false, time.Minute, time.Hour, 0, "", term},
@@ -573,7 +573,7 @@ func TestStop(t *testing.T) {
 					t.Errorf("Stop took %s, want %s", took, c.takes)
 				}
 				calls.Wait()
-				stop(t, p, h) // a second call
+				stop(t, p, h)
 				if _, err := p.Invoke(context.Background(), nil); !errors.Is(err, errNotInvoked) {
 					t.Errorf("after the stop: %v", err)
 				}

@@ -19,8 +19,7 @@ type Pool struct {
 
 	mu                sync.Mutex
 	started, stopping bool
-	// slots contains instance i+1 at index i, or nil.
-	slots []*instance
+	slots             []*instance
 	// idle ends with the process used last; waiting starts with the oldest invocation.
 	idle    []*instance
 	waiting []*invocation
@@ -40,8 +39,8 @@ type phase int
 
 const (
 	starting phase = iota // has not requested an invocation yet
-	idle                  // waiting for an invocation
-	away                  // hung up while waiting
+	idle
+	away // hung up while waiting
 	busy
 	answered // has not requested another invocation
 	dead
@@ -92,7 +91,7 @@ type outcome struct {
 type invocation struct {
 	id       string
 	payload  []byte
-	deadline time.Time    // reported to the function
+	deadline time.Time
 	outcome  chan outcome // buffer of one
 	at       *instance    // nil while waiting
 	limit    time.Duration
@@ -182,7 +181,6 @@ func (inst *instance) disarm() {
 	}
 }
 
-// terminate does nothing if the process is already being ended.
 func (inst *instance) terminate(why asked) {
 	if inst.asked != "" {
 		return
