@@ -37,7 +37,7 @@ type Options struct {
 	Changing chan struct{}
 	Gate     func(open bool, reason string)
 	Failed   func(error)
-	// DrainTimeout limits the remaining deliveries of a retired replica.
+	// DrainTimeout limits how long a retired replica may take to finish its deliveries.
 	DrainTimeout func() time.Duration
 	Check        func(*bundle.Bundle) error
 	// Change compares a new version's settings with the current ones. Apply applies the change, only to new replicas
@@ -45,7 +45,7 @@ type Options struct {
 	Change func(*bundle.Bundle) (config.Change, error)
 	Apply  func(c config.Change, newReplicas bool)
 	Facts  Facts
-	// ClaimCommands blocks while another instance runs the version's leader_only commands, and returns nil if they
+	// ClaimCommands blocks while another instance runs the version's leader_only commands. It returns nil if they
 	// have already run. version must be the same on all instances.
 	ClaimCommands func(ctx context.Context, version string) (CommandClaim, error)
 	AdoptTasks    func(context.Context, *bundle.Bundle)
@@ -282,13 +282,13 @@ func (a *App) WasReady() bool { return a.gate.wasReady() }
 // Forget discards the record of a message that has left its queue.
 func (a *App) Forget(id string) { a.detector.forget(id) }
 
-// Poison returns how many messages crash the app.
+// Poison returns the numbers of messages that crash the app.
 func (a *App) Poison() PoisonStatus { return a.detector.poison() }
 
-// StartHooks returns a channel that is closed once the first version's postdeploy hooks have run.
+// StartHooks returns a channel that is closed once the first version's postdeploy hooks have run or been skipped.
 func (a *App) StartHooks() <-chan struct{} { return a.startHooks }
 
-// NotReady returns why the first unready replica is not ready, and when any replica was last ready, if known.
+// NotReady returns the first unready replica's reason, and when any replica was last ready, if known.
 func (a *App) NotReady() (reason string, lastReady time.Time) {
 	replicas, _ := a.replicas.status()
 	for _, p := range replicas {

@@ -141,7 +141,6 @@ func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, 
 	}
 }
 
-// leastBusy returns nil if no replica is ready; updated is then closed at the next change.
 func (b *balancer) leastBusy() (best *replica, updated <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

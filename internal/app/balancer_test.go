@@ -17,7 +17,7 @@ func TestReplicasHaveDifferentAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := newBalancer(configured, supervisor.FreePort)
-	for port := 20_000; port < 30_000; port += 2 { // half of the ports
+	for port := 20_000; port < 30_000; port += 2 {
 		b.replicas = append(b.replicas, newReplica(b, version{}, port, port))
 	}
 	seen := map[string]bool{}

@@ -31,7 +31,7 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	var err error
 	switch {
 	case path == "" && old.bundle == nil:
-	case path == "" && old.origin.isCopy && old.copied == nil: // an archive or a rollback
+	case path == "" && old.origin.isCopy && old.copied == nil: // redeploys an archive or a rollback
 		v, err = a.open(old.dir(), "")
 		v.origin.source, v.origin.isCopy = old.origin.source, old.origin.isCopy
 	default:

@@ -63,7 +63,7 @@ func (d *detector) isBroken() bool {
 	return d.broken
 }
 
-// PoisonStatus reports how many messages crash the app.
+// PoisonStatus summarizes the messages that crash the app.
 type PoisonStatus struct {
 	Quarantined int  // delivered alone
 	Poison      int  // crashed the app when delivered alone
@@ -82,7 +82,7 @@ func (d *detector) poison() PoisonStatus {
 	return s
 }
 
-// crashed counts a message that was alone in flight as poison, and quarantines several messages.
+// crashed quarantines the messages that were in flight. A message that was alone is poison.
 func (d *detector) crashed(messages []delivered, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -27,7 +27,7 @@ type Queue struct {
 // Environ returns an app process's environment: base without tendril's settings, plus the bundle's properties and
 // links that base lacks, the port and the queue. It activates the bundle's Python virtual environment unless one is
 // active. b may be nil. linked returns the URL of a link's queue, or "". Credentials in base remain, because the app
-// may use them for other services.
+// may need them.
 func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, port int, q Queue) []string {
 	env := notify.WithoutVariables(base)
 	set := func(name, value string) {

@@ -54,8 +54,8 @@ func (k *keptVersions) open() {
 	k.all = stored.Versions
 }
 
-// folderPath resolves a stored folder. Folders in the data directory are stored as relative paths, so that it can be
-// moved; older files contain absolute paths.
+// folderPath resolves a stored path. Paths in the data directory are relative, so that it can be moved; older files
+// contain absolute paths.
 func (k *keptVersions) folderPath(folder string) string {
 	dir := k.dir()
 	if folder != "" && !filepath.IsAbs(folder) {

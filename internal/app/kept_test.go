@@ -67,7 +67,7 @@ func TestVersionToRollBackTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		all     []api.AppVersion
 		wanted  int
-		want    int // the restored version; 0 if the rollback is rejected
+		want    int
 		status  int
 		message string
 		hint    string
@@ -100,7 +100,7 @@ func TestVersionToRollBackTo(t *testing.T) {
 // A version deployed in place runs in its source folder, so each deployment replaces the previous version.
 func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 	t.Parallel()
-	var all []api.AppVersion // oldest first
+	var all []api.AppVersion
 	for number := range 3 {
 		v := kept(number+1, "/srv/shop")
 		v.InPlace = true

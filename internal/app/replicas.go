@@ -24,9 +24,8 @@ type launcher interface {
 
 type replicaOptions struct {
 	readyTimeout func() time.Duration
-	// drainTimeout applies to retired replicas; it can change.
 	drainTimeout func() time.Duration
-	stopTimeout  func() time.Duration // for one replica
+	stopTimeout  func() time.Duration
 	hurry        context.Context
 	log          *slog.Logger
 	// The functions below report a deployment's progress. They are not called concurrently and must not change the
@@ -187,7 +186,6 @@ func (s *replicaSet) adopt(ctx context.Context, v version) error {
 	return nil
 }
 
-// replaceHelpers restarts the previous helpers on failure, or if a new replica has become unready.
 func (s *replicaSet) replaceHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
 	old := s.now.Load()
 	s.stopOne(old.helpers)

@@ -423,7 +423,7 @@ func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 		if v := m.current(); v.number != 2 {
 			t.Errorf("version %d serves a second later", v.number)
 		}
-		if s.replicas() != 3 { // two previous replicas still have deliveries
+		if s.replicas() != 3 {
 			t.Errorf("%d replicas run", s.replicas())
 		}
 		for _, c := range work {

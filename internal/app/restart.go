@@ -15,8 +15,7 @@ import (
 )
 
 // Restart restarts a process of the serving version and returns its replacement's name. A replica drains once its
-// replacement is ready; a helper stops first, because it must not run twice. The replica for quarantined messages
-// starts with the next such message.
+// replacement is ready. A helper stops first, because it must not run twice.
 func (a *App) Restart(ctx context.Context, name string) (now string, err error) {
 	if a.opts.stopping() {
 		return "", ErrStopped

@@ -9,11 +9,11 @@ import (
 	"tendril/queue"
 )
 
-// exitWait is how long a failed delivery waits for a process exit that would explain it.
+// A failed delivery waits up to exitWait for a process exit that would explain it.
 const exitWait = 250 * time.Millisecond
 
-// notReadyWait limits how long messages wait for an unready app. Returning them would use up receives, and an app
-// that a message crashed is usually ready again shortly.
+// Messages wait up to notReadyWait for an unready app. Returning them would use up receives, and an app that a
+// message crashed is usually ready again shortly.
 const notReadyWait = 3 * time.Second
 
 const badAddress = "invalid address of the app"

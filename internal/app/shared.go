@@ -6,7 +6,8 @@ import (
 	"tendril/api"
 )
 
-// SharedVersion identifies a version deployed to all instances; the zero value is a version only of this one.
+// SharedVersion identifies a version deployed to all instances. The zero value means that the version is deployed
+// only to this instance.
 type SharedVersion struct {
 	// Number and Name are the same on all instances.
 	Number int
@@ -37,8 +38,8 @@ func (a *App) Examine(path string) error {
 	return err
 }
 
-// SharedNumber returns the number of the serving version or, before the start, of the first; 0 if it is not deployed
-// to all instances.
+// SharedNumber returns the number of the serving version or, before the start, of the first one; 0 if that version is
+// not deployed to all instances.
 func (a *App) SharedNumber() int {
 	v := a.replicas.current()
 	if v.number == 0 {

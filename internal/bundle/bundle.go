@@ -143,7 +143,7 @@ type Problem = yamlfile.Problem
 type Finding struct {
 	File string // slash-separated, relative to Dir
 	Line int    // 0 means the whole file
-	What string // why it has no effect, and an alternative
+	What string // the reason it has no effect, and an alternative
 }
 
 // String returns "file:line: what", or "file: what" for line 0.

@@ -60,8 +60,7 @@ type copiedFolder struct {
 }
 
 // copyFolder copies a folder completely or not at all. It preserves permissions, times, links and, if run as root,
-// owners, but makes all folders writable for their owner. Files share blocks with the originals if possible, but are
-// never hard links.
+// owners, but makes folders writable for their owner. Files are never hard links to the originals.
 func copyFolder(folder, dir, dataDir string) error {
 	err := makeWhole(dir, "copying", func(staging string) error {
 		f := &folderCopy{to: staging}

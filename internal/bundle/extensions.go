@@ -92,7 +92,6 @@ func (r *reader) readExtension(name string) error {
 	return nil
 }
 
-// resources leaves the resources that tendril does not use in p.
 func (d *document) resources(p *yamlfile.Pair) (found []Resource) {
 	if p.Value.Kind != yamlfile.Mapping {
 		return nil

@@ -60,8 +60,7 @@ type Package struct {
 	// Manager is "rpm", "yum", "apt", "rubygems" or "python".
 	Manager string
 	Name    string
-	// Versions are version numbers or, for rpm, URLs or file paths. If empty, the newest version is installed unless
-	// one already is.
+	// Versions are version numbers or, for rpm, URLs or file paths. If empty, any installed version is sufficient.
 	Versions []string
 }
 

@@ -28,8 +28,8 @@ type Phase string
 // The phases, in order.
 const (
 	phasePrebuild         = Phase(stagePrebuild)
-	phaseBuild      Phase = "build"   // from the Buildfile
-	PhaseCommand    Phase = "command" // from .ebextensions
+	phaseBuild      Phase = "build"
+	PhaseCommand    Phase = "command"
 	phasePredeploy        = Phase(stagePredeploy)
 	PhaseStart      Phase = "start"
 	PhasePostdeploy       = Phase(stagePostdeploy)

@@ -14,9 +14,9 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// MissingPrograms reports programs of hooks, build commands and processes that this machine lacks or cannot start, as
-// far as can be determined without running anything. It omits programs that an earlier step may install. paths is
-// their PATH; may be "". linksGetConfig is true if tendril provides [GetConfig].
+// MissingPrograms reports programs that this machine lacks or cannot start, without running anything. It omits
+// programs that an earlier step may install. paths is their PATH; may be "". linksGetConfig is true if tendril
+// provides [GetConfig].
 func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
 	m := b.checkPrograms(paths)
 	if _, err := os.Stat(GetConfig); err != nil && !linksGetConfig {

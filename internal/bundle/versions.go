@@ -22,8 +22,8 @@ const (
 	keptVersions   = 5                      // per data directory
 )
 
-// UnpackVersion unpacks an archive, or copies a folder, to a new folder in the data directory, which only the owner
-// can enter (see [ShareVersion]). It returns the absolute path.
+// UnpackVersion unpacks an archive, or copies a folder, to a new folder in the data directory, and returns its
+// absolute path. Only the owner can enter it; see [ShareVersion].
 func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	isArchive, err := IsArchive(source)
 	if err != nil {

@@ -263,7 +263,7 @@ func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 
 const connections = "http-connections"
 
-// keepConnections postpones a changed number of connections that sizes a shared pool, a function's processes or a
+// keepConnections postpones a change of http-connections that sizes a shared pool, a function's processes or a
 // limiter.
 func (c *changes) keepConnections(change *config.Change) {
 	inForce, i := c.settings.now(), slices.Index(change.Live, connections)

@@ -47,7 +47,7 @@ func (c *curves) read(name string) (series.Curves, bool) { return c.recorder.Cur
 // count uses this instance's own counters for queues on Amazon SQS.
 func (c *curves) count(now time.Time) series.Reading {
 	r := series.Reading{Queues: map[string]series.Counts{}, Latencies: c.monitor.Latencies()}
-	limits := map[string]int{} // by target
+	limits := map[string]int{}
 	for _, l := range c.work.all {
 		st := l.worker.Status()
 		r.InFlight += st.InWork

@@ -39,8 +39,8 @@ type depth struct {
 type countedQueue struct {
 	name, deadLetterQueue string
 	remote                *aws.Queue
-	// held returns how many messages wait in the worker for a slot, and the longest wait among deliveries that began
-	// in the last minute.
+	// held returns the number of messages that wait in the worker for a slot, and the longest wait among deliveries
+	// that began in the last minute.
 	held           func() (n int, longestWait time.Duration)
 	setMaxReceives func(int)
 }

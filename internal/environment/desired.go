@@ -132,8 +132,8 @@ func (d *desired) apply() {
 	d.rollouts.apply()
 }
 
-// pause pauses a queue, or all queues if name is "". It applies to this instance only if why.This is set or there is no
-// desired state.
+// pause pauses a queue, or all queues if name is "". If why.This is set, or without a desired state, it pauses only
+// on this instance.
 func (d *desired) pause(ctx context.Context, name string, why api.Reason, by string) (api.Paused, error) {
 	pause := newPause(why.Reason, by)
 	return d.change(ctx, name, why.This, true, func() error { return d.work.pause(name, pause) },

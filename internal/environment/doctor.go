@@ -54,7 +54,7 @@ func (o *Options) Examine(ctx context.Context) doctor.Examination {
 }
 
 func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
-	opts := *e.opts // with the version that is serving, once known
+	opts := *e.opts
 	x := &examiner{opts: &opts, settings: e.settings.now(), facts: doctor.Facts{Running: true}}
 	for _, p := range e.openPorts() {
 		if p.Use != "app" {

@@ -129,8 +129,8 @@ func (e *Environment) Run(stop, now context.Context) error {
 	return errors.Join(err, e.Stop(ctx))
 }
 
-// beginShutdown starts the shutdown; from here on nothing reports the service as up. The cause of the returned context
-// is [ErrLate] or, if hurry is done first, [ErrCutShort].
+// From here on, nothing reports the service as up. The cause of the returned context is [ErrLate] or, if hurry is
+// done first, [ErrCutShort].
 func (e *Environment) beginShutdown(hurry context.Context) (shutdown context.Context, over func()) {
 	s := e.settings.now()
 	e.life.beginDrain()
@@ -212,7 +212,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 }
 
 // Stop drains and stops everything in reverse start order. Once ctx is done, deliveries are canceled and the error
-// wraps the context's cause. The app then gets its grace period, unless the stop is immediate.
+// wraps the context's cause.
 func (e *Environment) Stop(ctx context.Context) error {
 	e.life.beginDrain()
 	err := e.life.steps.unwind(ctx, e.opts.Logger.Logger)

@@ -14,7 +14,7 @@ import (
 // failures keeps the latest failed deliveries of Amazon SQS queues across restarts. Embedded queues store theirs.
 type failures struct {
 	shown *console.Deliveries
-	log   atomic.Pointer[eventlog.Log] // nil until a data directory is claimed
+	log   atomic.Pointer[eventlog.Log]
 }
 
 func (f *failures) restore(log *eventlog.Log) error {

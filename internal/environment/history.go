@@ -163,7 +163,7 @@ func (h *history) kept() console.History {
 	return console.History{Events: h.log.Load(), Lines: h.recent, Endings: h.endings.Load()}
 }
 
-// settled records how a message on Amazon SQS ended; embedded queues report that themselves. dead is the dead-letter
+// settled records the end of a message on Amazon SQS; embedded queues report it themselves. dead is the dead-letter
 // queue, or "" if the message will be redelivered.
 func (h *history) settled(w *workQueue, s *worker.Settled, dead string) {
 	if w.embedded {

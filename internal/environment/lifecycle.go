@@ -11,7 +11,7 @@ import (
 	"tendril/api"
 )
 
-// Reasons why an environment ended.
+// Reasons for the end of an environment.
 var (
 	// ErrAppFailed means that the app failed too often or was not ready in time.
 	ErrAppFailed = errors.New("the app is not running")
@@ -77,9 +77,8 @@ type lifecycle struct {
 	// announced is closed once the workers exist, started once startup completes, ready once the app is ready, and
 	// receiving once every queue has received or been paused.
 	announced, started, ready, receiving chan struct{}
-	// urgent is done once an immediate shutdown is requested.
-	urgent context.Context
-	fatal  chan error
+	urgent                               context.Context
+	fatal                                chan error
 	// drained is closed when no message is in flight; drainErr then contains the outcome.
 	draining, drained chan struct{}
 	drainOnce         sync.Once

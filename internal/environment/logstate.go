@@ -103,7 +103,6 @@ func logGoroutines(log *slog.Logger, stacks string) {
 
 var stackHead = regexp.MustCompile(`^goroutine \d+(?: [^\[]*)?\[([a-zA-Z .()-]+?)(?:, [^\]]*)?\]:$`)
 
-// groupStacks ignores arguments and addresses. The most frequent stack comes first.
 func groupStacks(stacks string) (groups []stackGroup) {
 	at := map[stackGroup]int{}
 	for one := range strings.SplitSeq(strings.TrimSpace(stacks), "\n\n") {

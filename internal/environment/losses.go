@@ -27,7 +27,7 @@ type losses struct {
 type lossKey struct{ text, queue string }
 
 type lossGroup struct {
-	to, reason string // of the last message
+	to, reason string
 	messages   int
 	timer      *time.Timer
 }

@@ -45,7 +45,7 @@ type members struct {
 
 	gauge  *autoscale.Gauge // each consumer of CPU usage needs its own
 	joined atomic.Pointer[membership]
-	// missing is the reason the shared registry was not found; nil if it was found or none is used.
+	// missing is the reason the shared registry was not found; nil if it was found or is not used.
 	missing atomic.Pointer[string]
 	lost    registryLoss
 

@@ -111,12 +111,12 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 	return found
 }
 
-// Withheld explains why the app does not get an environment property of the bundle. It returns "" if the app gets it
-// or the variable is already set.
+// Withheld explains why the app does not get an environment property of the bundle; "" if it gets the property or the
+// variable is already set.
 func (o *Options) Withheld(p bundle.Setting) string {
 	option, isOption := config.Lookup(p.Option)
 	switch {
-	case p.Option == "PORT" || app.HasVariable(o.AppEnv, p.Option): // set as an option or already present
+	case p.Option == "PORT" || app.HasVariable(o.AppEnv, p.Option):
 		return ""
 	case o.passes(p.Option + "=" + p.Value):
 		return ""

@@ -88,7 +88,6 @@ func (o *observer) report() health.Report {
 	return r
 }
 
-// publicHealth measures CPU utilization since the host's previous reading.
 func (o *observer) publicHealth(host *health.Host) telemetry.Health {
 	r, cpu := o.monitor.Report(), host.Read().CPU
 	h := telemetry.Health{Green: r.Color == health.Green, Code: r.Status.Code(), HasCode: true,

@@ -26,7 +26,7 @@ type Options struct {
 	Folder string
 	// Again means that this start follows one that ended with a [DesiredVersion] or [NewSettings].
 	Again bool
-	// Registry contains the settings for all instances that are in Config; nil if none are known yet.
+	// Registry contains the settings for all instances that are in Config; nil if they are not known yet.
 	Registry *config.File
 	// Load reloads the settings with the Bundle, File and Registry of its argument; nil disables reloading.
 	Load func(config.Sources) (*config.Config, error)

@@ -25,8 +25,7 @@ import (
 )
 
 const (
-	// Folders in the data directory: archives fetched by this instance, and archives served to instances that use its
-	// queue.
+	// Folders in the data directory: archives fetched by this instance, and archives served to others.
 	archivesFolder = "archives"
 	servedFolder   = "served-archives"
 )

@@ -74,8 +74,9 @@ func (s *schedule) build(ctx context.Context) error {
 	return s.tasks.Open(ctx, set.PeriodicTrust == config.TrustRegistry)
 }
 
-// watch returns how often this instance reads another leader's lease; 0 means the default. Where reads cost money, it
-// reads less often unless a new leader is urgent: for tasks, a group, a desired state or noticing a lost registry.
+// watch returns the interval at which this instance reads another leader's lease; 0 means the default. Where reads
+// cost money, it is longer unless a new leader is urgent: for tasks, a group, a desired state or noticing a lost
+// registry.
 func (s *schedule) watch() time.Duration {
 	set := s.settings.now()
 	if set.RegistryTable == "" || set.FleetKey != "" || isFleet(set) || s.tasks.Any() || set.RegistryLostAfter > 0 {

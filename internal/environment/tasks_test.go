@@ -251,8 +251,8 @@ func TestOnlyInstanceWithATable(t *testing.T) {
 	cron := "version: 1\ncron:\n"
 	enqueued := regexp.MustCompile(`"run_id":"([^"]+)"`)
 	seen := map[string]int{}
-	// An earlier process recorded each task's runs up to three minutes ago. That the second start continues from this
-	// record proves that it uses the table.
+	// An earlier process recorded each task's runs up to three minutes ago. The second start continues from this
+	// record, which proves that it uses the table.
 	for _, task := range []string{"audit", "mail"} {
 		if _, err := runs.Since(t.Context(), 0,
 			map[string]registry.Start{task: {At: time.Now().Add(-3 * time.Minute)}}); err != nil {

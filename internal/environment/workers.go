@@ -31,7 +31,7 @@ func (p *pipelines) buildWorkers(ctx context.Context) error {
 	}
 
 	lines := make([]*pipeline, len(p.queues.all))
-	limiters := map[string]*limit.Limiter{} // by target
+	limiters := map[string]*limit.Limiter{}
 	for _, w := range p.queues.joiningOrder() {
 		to, err := p.targets.open(ctx, w)
 		if err != nil {
@@ -65,7 +65,7 @@ func (p *pipelines) workerQueue(w *workQueue) worker.Queue {
 		return w.source
 	}
 	s := p.settings.now()
-	host, _ := os.Hostname() // "" if unknown
+	host, _ := os.Hostname()
 	return &aws.DeadLetters{Queue: remote, ARN: w.arn, Instance: host, Last: s.DeadLetterReasons, HideAnswers: s.Quiet,
 		To: func() string { return p.depths.deadLetterQueue(w.name, time.Now()) }}
 }

@@ -144,7 +144,7 @@ func isShellWord(word string) bool {
 	return strings.HasPrefix(word, "#")
 }
 
-// A missing program or file is assumed to be the cause only of an exit this soon.
+// Only for exits this soon after the start is a missing program or file assumed to be the cause.
 const soon = 10 * time.Second
 
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)

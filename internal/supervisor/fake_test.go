@@ -21,7 +21,7 @@ type life struct {
 	exit  Exit
 	// onTerm is the time from SIGTERM to the exit; never means that SIGTERM is ignored.
 	onTerm time.Duration
-	// others is how long descendants survive SIGTERM; 0 means no descendants, and never means until SIGKILL.
+	// others is the time that descendants survive SIGTERM; 0 means no descendants, and never means until SIGKILL.
 	others time.Duration
 	// immortal means that the process survives SIGKILL until the test ends it.
 	immortal bool

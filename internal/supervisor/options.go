@@ -106,7 +106,7 @@ func (o *Options) withDefaults() (Options, error) {
 	return set, nil
 }
 
-// Events are callbacks; each may be nil. The calls for one process are in order; different processes' calls may be
+// Events are callbacks; each may be nil. Calls for one process are in order; calls for different processes may be
 // concurrent. They must return quickly and not call Start, Stop or Restart.
 type Events struct {
 	Started   func(Started)

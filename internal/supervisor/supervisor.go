@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// sinkPatience is how long a stop waits while the output callback blocks.
+// A stop waits up to sinkPatience while the output callback blocks.
 const sinkPatience = time.Second
 
 // Supervisor keeps a set of processes running. It can be started once and stopped once. It is safe for concurrent

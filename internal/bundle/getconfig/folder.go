@@ -145,8 +145,8 @@ func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 		FileVariable+"="+filepath.Join(f.version(number), file))
 }
 
-// Open reads the facts in file or, if file is "", the serving version's in dataDir. If there are none, the error
-// wraps [fs.ErrNotExist].
+// Open reads the facts in file or, if file is "", the serving version's facts in dataDir. If they do not exist, the
+// error wraps [fs.ErrNotExist].
 func Open(file, dataDir string) (*Facts, error) {
 	if file == "" {
 		file = filepath.Join(dataDir, folderName, currentName, ownerFile)

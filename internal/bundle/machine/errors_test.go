@@ -103,7 +103,7 @@ func TestUserWhoIsInAllGroupsIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The reload follows the change of a unit and precedes the first service.
+// systemd is reloaded after the change of a unit and before the first service.
 func TestUnitsAreReadAgainAfterAChange(t *testing.T) {
 	t.Parallel()
 	yes := true

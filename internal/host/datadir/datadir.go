@@ -170,7 +170,7 @@ func Identify(paths ...string) (all Identity) {
 	return all
 }
 
-// Changed returns an error that names the first path whose file changed, or nil.
+// Changed returns an error that names the first path with a different file, or nil.
 func (all Identity) Changed() error {
 	for _, one := range all {
 		info, err := os.Stat(one.path)

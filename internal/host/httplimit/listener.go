@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// grace is how long an idle connection is kept, because it may be about to send a request.
+// An idle connection is kept for at least grace, because it may be about to send a request.
 const grace = 100 * time.Millisecond
 
 // Limits are the limits of an HTTP server.
@@ -24,7 +24,7 @@ type Limits struct {
 	Connections int
 	// Bodies limits the memory of request bodies; nil if the server limits them itself.
 	Bodies *Bodies
-	// Anonymous reports whether a request lacks valid credentials; nil if none are required.
+	// Anonymous reports whether a request lacks valid credentials; nil if credentials are not required.
 	Anonymous func(*http.Request) bool
 	// Probe reports whether a request is a probe. If set, other requests leave a quarter of the connections free, and
 	// the limit on anonymous requests does not cover probes.
@@ -169,7 +169,7 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	return true
 }
 
-// wait is how much longer the longest idle connection must be idle.
+// wait is the time until the longest idle connection may be closed.
 func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	l.mu.Lock()
 	if len(l.conns) < l.limits.Connections {
