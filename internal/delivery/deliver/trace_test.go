@@ -49,7 +49,7 @@ func TestTraceHeaders(t *testing.T) {
 	}
 }
 
-// Both share the header budget.
+// The trace header and the attribute share the header budget.
 func TestTraceIsAnAttributeToo(t *testing.T) {
 	t.Parallel()
 	m := message(text("traceparent", aParent))
