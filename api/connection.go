@@ -69,7 +69,7 @@ func newConnection(instance Instance, dataDir, token string) *connection {
 	return c
 }
 
-// Unless secret is "", servers must prove that they know it.
+// client requires servers to prove that they know the secret, unless it is "".
 func (c *connection) client(patience time.Duration, secret string) *http.Client {
 	transport := &http.Transport{
 		// VerifyConnection compares the whole certificate, so its name and issuer do not matter.
@@ -85,7 +85,7 @@ func (c *connection) client(patience time.Duration, secret string) *http.Client 
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// The certificate may have changed since Dial.
+// checkCertificate rereads the instance file, because the certificate may have changed since Dial.
 func (c *connection) checkCertificate(s tls.ConnectionState) error {
 	shown := CertificateFingerprint(s.PeerCertificates[0].Raw)
 	if shown == c.instance.ConsoleCertificate {

@@ -16,7 +16,7 @@ import (
 // unit contains the values in order, keyed by "Section.Name".
 type unit map[string][]string
 
-// As in systemd, an empty value clears the previous ones.
+// parseUnit lets an empty value clear the previous ones, as systemd does.
 func parseUnit(texts ...string) unit {
 	u := unit{}
 	for _, text := range texts {

@@ -43,7 +43,7 @@ var notRun = map[string]string{
 	"sudoedit ...": "it would change a file of this machine",
 }
 
-// These counts keep commands from being skipped unnoticed.
+// leastRun and countNotRun keep commands from being skipped unnoticed.
 const leastRun, countNotRun = 237, 22
 
 func isNotRun(entry, command string) bool {
@@ -526,7 +526,7 @@ func (r *reader) until(s *pageStep, try func() error) {
 	}
 }
 
-// In want, "..." stands for omitted lines.
+// compare treats "..." in want as omitted lines.
 func (r *reader) compare(want []string, got string) error {
 	if want == nil {
 		return nil

@@ -43,7 +43,7 @@ type commandRow struct {
 	why  string
 }
 
-// New commands need -o if they print something, and --dry-run if they change something.
+// commandTable has every command. New commands need -o if they print something, and --dry-run if they change something.
 var commandTable = map[string]commandRow{
 	"check":                     {kind: reading, args: "DIR/app --name other"},
 	"completion bash":           {kind: neither, why: "a script for the shell"},
@@ -259,7 +259,7 @@ func (s *printingSuite) changesNothing(t *testing.T, args []string) {
 	}
 }
 
-// Errors must have the same exit status in a dry run.
+// refusesAlike checks that errors have the same exit status in a dry run.
 func (s *printingSuite) refusesAlike(t *testing.T) {
 	for _, args := range []string{
 		"send body -q nothing", "queues purge nothing --yes", "queues delete nothing --yes",

@@ -45,7 +45,7 @@ func newStageOfQueues(t *testing.T, names ...string) *stage {
 	return s
 }
 
-// With die, the messages become dead letters.
+// send makes the messages dead letters if die is true.
 func (s *stage) send(name string, die bool, bodies ...string) (ids []string) {
 	s.t.Helper()
 	for _, body := range bodies {
@@ -66,7 +66,7 @@ func (s *stage) send(name string, die bool, bodies ...string) (ids []string) {
 	return ids
 }
 
-// The default of a queue argument if the environment has several queues.
+// Defaults of a queue argument if the environment has several queues.
 const (
 	meansAll     = "all"
 	meansOnlyOne = "refused with the names"

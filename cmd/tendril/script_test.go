@@ -224,7 +224,7 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// For example: exits 6 tendril peek x
+// scriptExits checks a program's exit status. For example: exits 6 tendril peek x
 func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS PROGRAM [ARGS...]")
@@ -275,7 +275,7 @@ func scriptAgree(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// For example: until 'plum' tendril dead list
+// scriptUntil repeats a program until its output matches. For example: until 'plum' tendril dead list
 func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: until PATTERN PROGRAM [ARGS...]")
@@ -304,7 +304,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(syscall.Kill(pid, signals[args[0]]))
 }
 
-// For example: zip app.zip app
+// scriptZip creates an archive of a folder's contents. For example: zip app.zip app
 func scriptZip(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: zip ARCHIVE FOLDER")
@@ -321,7 +321,7 @@ func zipFolder(archive, folder string) error {
 	return errors.Join(w.AddFS(os.DirFS(folder)), w.Close(), f.Close())
 }
 
-// scriptHTTP prints the console's status and body: http GET /readyz, http POST /api/v1/drain TOKEN {}
+// scriptHTTP prints the console's status and body. For example: http GET /readyz, http POST /api/v1/drain TOKEN {}
 func scriptHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 4 {
 		ts.Fatalf("usage: http METHOD PATH [TOKEN|@FILE [BODY]]")
@@ -347,7 +347,7 @@ func scriptHTTP(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // scriptFunctions serves Lambda functions and sets AWS_ENDPOINT_URL_LAMBDA. The configuration of a function named
-// denied cannot be read: functions resize denied
+// denied cannot be read. For example: functions resize denied
 func scriptFunctions(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: functions NAME...")

@@ -145,10 +145,10 @@ func (r *secretsReader) screens() (patterns []string) {
 	return patterns
 }
 
-// Lists and filters multiply the pages.
+// maxPages limits the pages to follow, because lists and filters multiply.
 const maxPages = 400
 
-// The links and forms of the overview must lead to every page of the console.
+// pages requires that the links and forms of the overview lead to every page of the console.
 func (r *secretsReader) pages() (paths []string) {
 	link := regexp.MustCompile(`(?:href|action)="(/[^"]*)"`)
 	pages, reached := http.NewServeMux(), map[string]bool{}

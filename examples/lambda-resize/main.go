@@ -26,7 +26,7 @@ type order struct {
 	Width  int    `json:"width"`
 }
 
-// The failed messages in the answer are delivered again.
+// handle lists the failed messages in the answer, so that they are delivered again.
 func handle(_ context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
 	var answer events.SQSEventResponse
 	for _, record := range batch.Records {

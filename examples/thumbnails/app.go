@@ -27,7 +27,7 @@ func newApp(dir string) http.Handler {
 	return guarded(mux)
 }
 
-// Image names must not be paths.
+// fileName matches image names, which must not be paths.
 var fileName = regexp.MustCompile(`^[a-z0-9-]{1,60}\.png$`)
 
 // work creates a thumbnail. It answers 200 once the file is on disk; until then the queue keeps the message. Like any

@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// If queueURL is empty, run sends no jobs.
+// run serves until ctx is done. If queueURL is empty, it sends no jobs.
 func run(ctx context.Context, dir, port, queueURL string) error {
 	if port == "" {
 		port = "5000"

@@ -5,7 +5,7 @@ import (
 	"image/color"
 )
 
-// Each pixel is the average of its source pixels.
+// scale makes each pixel the average of its source pixels.
 func scale(img image.Image, width int) *image.RGBA {
 	from := img.Bounds()
 	height := max(1, from.Dy()*width/from.Dx())

@@ -28,7 +28,7 @@ func rgb(hex uint32) color.RGBA {
 	return color.RGBA{uint8(hex >> 16), uint8(hex >> 8), uint8(hex), 0xff}
 }
 
-// The same seed gives the same picture.
+// draw paints a landscape. The same seed gives the same picture.
 func draw(seed uint64, width, height int) *image.RGBA {
 	m := moods[seed%uint64(len(moods))]
 	dice := rand.New(rand.NewPCG(seed, 7))

@@ -21,10 +21,10 @@ const (
 	completedMessages = 50
 )
 
-// A tab separates an optional description from each completion.
+// completionSource returns completions, each with an optional description after a tab.
 type completionSource func(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error)
 
-// sourcesOf is keyed by the word in a command's usage. In the family tasks, NAME is a task.
+// sourcesOf returns completions by the word in a command's usage. In the family tasks, NAME is a task.
 func sourcesOf(family string) map[string]completionSource {
 	sources := map[string]completionSource{
 		"QUEUE": completeQueues, "PROCESS": completeProcesses, "VERSION": completeVersions, "ID": completeMessages}
@@ -39,7 +39,7 @@ func sourcesOf(family string) map[string]completionSource {
 
 var argumentWord = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
 
-// Without a source, cobra would complete file names.
+// completeArguments offers no file names for arguments without a source.
 func completeArguments(c *base.CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		completeArguments(c, sub)
@@ -72,7 +72,7 @@ func completeFlag(c *base.CLI, cmd *cobra.Command, flag string, source completio
 	_ = cmd.RegisterFlagCompletionFunc(flag, completes(c, source, true))
 }
 
-// The shell cannot display errors, so an error means no completions.
+// completes returns no completions after an error, because the shell cannot display errors.
 func completes(c *base.CLI, source completionSource, several bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		const nothingElse = cobra.ShellCompDirectiveNoFileComp

@@ -24,7 +24,8 @@ type flagSection struct {
 	flags []*pflag.Flag
 }
 
-// If all is false, topics contain only the essential options, and left is the number of others.
+// flagSections lists a command's own flags first, then options by topic. If all is false, topics contain only the
+// essential options, and left is the number of others.
 func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left int) {
 	own := flagSection{title: "Flags"}
 	table := map[string]config.Option{}

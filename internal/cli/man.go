@@ -12,7 +12,7 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// Release builds write man pages with "go run -tags man ./cmd/tendril man FOLDER".
+// newMan adds the command with which release builds write man pages: "go run -tags man ./cmd/tendril man FOLDER".
 func newMan(c *base.CLI, root *cobra.Command) {
 	root.AddCommand(&cobra.Command{Use: "man FOLDER", Args: cobra.ExactArgs(1), Hidden: true,
 		RunE: func(_ *cobra.Command, args []string) error {

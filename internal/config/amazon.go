@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// CloudWatch costs money, so it is on by default only if a queue or function is on AWS and the environment's name was
-// configured.
+// deriveMetrics turns CloudWatch on only if a queue or function is on AWS and the environment's name was configured, to
+// avoid unexpected costs.
 func deriveMetrics(l *loader) {
 	if l.cfg.CloudWatch != auto {
 		return
@@ -28,7 +28,8 @@ func deriveMetrics(l *loader) {
 	}
 }
 
-// For queues on another SQS-compatible server, metrics require a custom CloudWatch endpoint.
+// watched reports whether metrics are sent by default. For queues on another SQS-compatible server, that requires a
+// custom CloudWatch endpoint.
 func watched(l *loader) bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
@@ -60,7 +61,8 @@ func amazonHost(name string) bool {
 	})
 }
 
-// An unencrypted queue URL would reveal messages and session tokens. Users can still set one themselves.
+// refuseClearQueue rejects unencrypted queue URLs in a bundle, which would reveal messages and session tokens. Users
+// can still set one themselves.
 func refuseClearQueue(l *loader) {
 	for i := range l.cfg.Queues {
 		q, from := &l.cfg.Queues[i], l.cfg.QueueOrigin(i, "url")
@@ -98,7 +100,7 @@ func warnClear(l *loader) {
 	}
 }
 
-// The AWS SDK always uses TLS for Amazon's own hosts.
+// leavesInClear is false for Amazon's own hosts, for which the AWS SDK always uses TLS.
 func leavesInClear(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {

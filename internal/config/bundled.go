@@ -31,7 +31,7 @@ func readBundle(l *loader) {
 	}
 }
 
-// An empty value restores the default.
+// takeSetting assigns an option setting; an empty value restores the default.
 func takeSetting(l *loader, s bundle.Setting) {
 	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
@@ -100,8 +100,8 @@ func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	l.refuse(p)
 }
 
-// Source: AWS Elastic Beanstalk Developer Guide, "Configuring enhanced health rules for an environment" and "Publishing
-// custom metrics".
+// healthDocument is the supported part of the option ConfigDocument. Source: AWS Elastic Beanstalk Developer Guide,
+// "Configuring enhanced health rules for an environment" and "Publishing custom metrics".
 type healthDocument struct {
 	CloudWatchMetrics map[string]map[string]any
 	Rules             struct {
@@ -118,7 +118,7 @@ type healthRule struct {
 	Enabled *bool
 }
 
-// Most options only cause a warning, because they concern instances and load balancers.
+// takeHealthSetting only warns about most options, because they concern instances and load balancers.
 func takeHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	switch s.Option {
 	case "ConfigDocument":

@@ -173,7 +173,7 @@ func compareQueue(inForce, loaded *QueueSettings) queueComparison {
 		loaded: table(&Settings{PerQueue: loaded.PerQueue})}
 }
 
-// A queue without its own limit has the limit for all queues.
+// compareConcurrency treats a queue without its own limit as having the limit for all queues.
 func (c *Change) compareConcurrency(inForce, loaded *Settings) {
 	for i := range c.Settings.Queues {
 		q := &c.Settings.Queues[i]

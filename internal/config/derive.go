@@ -132,7 +132,8 @@ const (
 	leastDelay = 10 * time.Second
 )
 
-// An app that needs a minute to stop may also need one to finish its messages, so app-grace extends shutdown-timeout.
+// deriveStop lets app-grace extend shutdown-timeout: an app that needs a minute to stop may also need one to finish its
+// messages.
 func deriveStop(l *loader) {
 	s := l.s
 	from := l.origin("app-grace")

@@ -67,7 +67,7 @@ func readFile(path string) (*settingsFile, error) {
 	return &settingsFile{path: path, data: data, info: info}, err
 }
 
-// A file found by searching may name commands to run, so other users must not be able to change it.
+// untrusted rejects a file found by searching that other users can change, because it may name commands to run.
 func (f *settingsFile) untrusted() *Problem {
 	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if you trust it"
 	var wrong *trust.Error

@@ -121,7 +121,7 @@ func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows [
 	return a, true
 }
 
-// The setting has no effect on instances without the queue.
+// readSharedQueueKey reads a setting of one queue for all instances. It has no effect on instances without the queue.
 func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
 	own := entry{key: key, text: e.text, null: e.null, line: e.line}
 	rows := queueTable(&QueueSettings{}, table(&Settings{}))

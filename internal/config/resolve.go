@@ -203,7 +203,8 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 	return c.Origin(ofAllQueues(key))
 }
 
-// A worker with its own empty queue would look healthy but do nothing.
+// refuseComputedQueue rejects a computed queue URL: a worker with its own empty queue would look healthy but do
+// nothing.
 func refuseComputedQueue(l *loader) {
 	if l.computedQueue == (Origin{}) {
 		return
@@ -243,14 +244,15 @@ func deriveBackend(l *loader) {
 	}
 }
 
-// Two apps in folders with the same name must not share a queue on Amazon SQS.
+// namedOnPurpose excludes names derived from a folder: two apps in folders with the same name must not share a queue on
+// Amazon SQS.
 func namedOnPurpose(l *loader) bool {
 	from := l.origin("name")
 	return from.Layer > FromBundle || from.Layer == FromBundle && (l.src.Bundle == nil || from.Where != l.src.Bundle.Dir)
 }
 
-// An embedded backend from a stronger source drops the queue URL, so that a production settings file can be tested
-// locally.
+// dropQueueURL drops the queue URL if a stronger source selects the embedded backend, so that a production settings
+// file can be tested locally.
 func dropQueueURL(l *loader) {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
@@ -276,7 +278,7 @@ func deriveQueue(l *loader) {
 	}
 }
 
-// Without a configured region, the first one in a queue's URL is used.
+// deriveRegion uses the first region in a queue's URL if none is configured.
 func deriveRegion(l *loader) {
 	queues := l.cfg.Queues
 	for i := range queues {

@@ -211,7 +211,7 @@ func isPort(text string, lowest int) bool {
 	return err == nil && n >= lowest && n <= 65535
 }
 
-// Like aws-sqsd, httpPath adds a missing leading slash.
+// httpPath adds a missing leading slash, like aws-sqsd.
 func httpPath(text string) (string, error) {
 	if !strings.HasPrefix(text, "/") {
 		text = "/" + text
@@ -225,7 +225,7 @@ func httpPath(text string) (string, error) {
 	return text, checkPath(path)
 }
 
-// Servers may decode repeatedly, so checkPath checks the path after each round of percent-decoding.
+// checkPath checks a path after each round of percent-decoding, because servers may decode repeatedly.
 func checkPath(path string) error {
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
@@ -373,7 +373,7 @@ func signingKey(text string) (string, error) {
 // newSigningKey returns 24 bytes, 160 bits of which are random.
 func newSigningKey() string { return "whsec_" + (rand.Text() + rand.Text())[:32] }
 
-// Users copy a suggested secret from the message, so each suggestion is new.
+// secret suggests a new value each time, because users copy it from the message.
 func secret(v value, sample func() string) value {
 	v.sample = sample
 	return v
@@ -488,7 +488,7 @@ func scaleTarget(text string) (string, error) {
 		fault{group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"), "has no group name"})
 }
 
-// Source: Amazon ECS API Reference, CreateCluster and CreateService.
+// isECSName follows the Amazon ECS API Reference, CreateCluster and CreateService.
 func isECSName(name string) bool { return isWord(name) && len(name) <= 255 }
 
 const (

@@ -59,7 +59,7 @@ func deriveLargest(l *loader, most, least string, high, low *int) {
 	}
 }
 
-// A bundle for a hundred instances must not overload a laptop.
+// maxAutoProcesses keeps a bundle for a hundred instances from overloading a laptop.
 const maxAutoProcesses = 16
 
 func deriveAuto(l *loader) {
@@ -77,7 +77,7 @@ func deriveAuto(l *loader) {
 	}
 }
 
-// A bundle's group sizes are meant for instances.
+// deriveProcesses ignores a bundle's group sizes, which are meant for instances, unless processes are scaled.
 func deriveProcesses(l *loader) {
 	s := l.s
 	if s.ScaleTarget == ScaleProcesses || s.ScaleTarget == ScaleAuto {

@@ -43,7 +43,7 @@ func scalarSchema() object {
 	return object{"type": []string{"string", "number", "boolean"}}
 }
 
-// Values that look like numbers are numbers, as in YAML.
+// schema gives values that look like numbers the type number, as in YAML.
 func (o *Option) schema() object {
 	s := scalarSchema()
 	switch o.Kind() {

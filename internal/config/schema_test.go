@@ -51,7 +51,7 @@ func validate(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	return schema.Validate(doc)
 }
 
-// Some errors cannot be expressed in a schema.
+// A schema cannot express some errors.
 func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)

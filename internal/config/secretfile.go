@@ -83,7 +83,7 @@ func readSecret(path string) (string, error) {
 	return text, nil
 }
 
-// The error must not reveal the file's content.
+// secretProblem describes an error without revealing the file's content.
 func secretProblem(err error) string {
 	var reason *fs.PathError
 	var wrong *trust.Error

@@ -144,7 +144,7 @@ func warnAboutVariables(l *loader) {
 	}
 }
 
-// Tendril also reads variables that are not options, so names that resemble no option are ignored.
+// warnAboutTypo ignores names that resemble no option, because tendril also reads variables that are not options.
 func warnAboutTypo(l *loader, name string, own []string) {
 	const typo = 2
 	near := nearestOne(name, own)

@@ -113,8 +113,8 @@ func apart(l *loader) bool {
 	return hasFunction(l) != (l.cfg.Function != "" || l.cfg.Lambda != "")
 }
 
-// Elastic Beanstalk's documentation is inconsistent. Tendril accepts the wider range and warns about values that
-// Elastic Beanstalk may reject.
+// warnRanges warns about values that Elastic Beanstalk may reject. Its documentation is inconsistent; tendril accepts
+// the wider range.
 func warnRanges(l *loader) {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {

@@ -34,7 +34,7 @@ type Journal struct {
 	deleted  int
 }
 
-// A queue may contain millions of messages, so key is a hash of the message ID.
+// key is a hash of a message ID, because a queue may contain millions of messages.
 type key [16]byte
 
 func keyOf(id string) key {
@@ -77,7 +77,7 @@ func OpenJournal(path, from, to string) (*Journal, error) {
 	return j, nil
 }
 
-// A crash may leave an incomplete last record, which load removes.
+// load removes an incomplete last record, which a crash may leave.
 func (j *Journal) load() error {
 	in := bufio.NewReader(j.file)
 	good := int64(0)
@@ -225,7 +225,7 @@ func (j *Journal) counts() (resent, deleted int) {
 	return j.resent, j.deleted
 }
 
-// Concurrent durable writes share an fsync.
+// write appends a record. Concurrent durable writes share an fsync.
 func (j *Journal) write(r record, durable bool) error {
 	line, err := json.Marshal(r)
 	if err != nil {

@@ -72,7 +72,7 @@ type Options struct {
 // Decision determines whether messages on a FIFO queue with an unknown outcome are sent again.
 type Decision string
 
-// With Undecided, Run returns [ErrUncertain].
+// The decisions. With Undecided, Run returns [ErrUncertain].
 const (
 	Undecided Decision = ""
 	Resend    Decision = "send" // may duplicate them
@@ -135,7 +135,7 @@ const (
 	poll    = time.Second
 )
 
-// Messages may stay in flight, so loop gives up after Options.Wait without progress.
+// loop gives up after Options.Wait without progress, because messages may stay in flight.
 func (r *run) loop(ctx context.Context) error {
 	n := perCall * max(1, r.options.Concurrency)
 	idleSince, empty := time.Now(), 0
@@ -182,7 +182,7 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// tried is false if all items have to stay.
+// move sends items, and deletes those accepted before. tried is false if all items have to stay.
 func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	var accepted, fresh []Item
 	for _, it := range items {
@@ -301,7 +301,7 @@ func fitting(items []Item) int {
 	return n
 }
 
-// If remove fails, the message is received again and then found in the journal.
+// remove deletes items at the source. If that fails, they are received again and then found in the journal.
 func (r *run) remove(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		batch := items[:min(perCall, len(items))]

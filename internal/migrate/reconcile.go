@@ -75,7 +75,7 @@ func messages(n int) string {
 	return fmt.Sprintf("%d messages", n)
 }
 
-// Approximate counts of Amazon SQS take about a minute to become correct.
+// settleTime allows for approximate counts of Amazon SQS, which take about a minute to become correct.
 const settleTime = 90 * time.Second
 
 func (r *run) finish(ctx context.Context, settle bool) error {

@@ -96,7 +96,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	return again, cause, r.accept(ctx, accepted)
 }
 
-// On a FIFO queue, later messages of the group stay too.
+// refuse skips a rejected message. On a FIFO queue, later messages of its group stay, too.
 func (r *run) refuse(it *Item, why error) {
 	r.skip(it, Refused)
 	r.mu.Lock()
@@ -184,8 +184,8 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 	return slices.DeleteFunc(slices.Clone(items), func(it Item) bool { return r.journal.Accepted(it.ID) }), nil
 }
 
-// The destination has accepted either all uncertain messages or none. The result for messages of earlier runs is kept,
-// because the count changes with each send.
+// uncertainAccepted reports whether the destination has accepted the uncertain messages, either all or none. It keeps
+// the result for messages of earlier runs, because the count changes with each send.
 func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool, error) {
 	if fromEarlierRun && r.earlierAccepted != nil {
 		return *r.earlierAccepted, nil

@@ -111,7 +111,7 @@ func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 	return OpenBundle(dir)
 }
 
-// The name must not be split across writes.
+// renaming replaces a name in the output. The name must not be split across writes.
 type renaming struct {
 	w        io.Writer
 	from, to []byte

@@ -139,7 +139,7 @@ func chooseHint(choices []api.Found) string {
 	return "name one with -e, such as -e " + choices[0].Environment
 }
 
-// One folder can run several environments under different names.
+// deepestContaining may return several environments, because one folder can run several under different names.
 func deepestContaining(here string, running []api.Found) (containing []api.Found) {
 	for _, f := range running {
 		switch {

@@ -105,7 +105,7 @@ func (b *lineBuffer) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// The caller must hold mu.
+// add appends lines. The caller must hold mu.
 func (b *lineBuffer) add(lines []byte) {
 	b.lines = append(b.lines, lines...)
 	b.held += len(lines)
@@ -157,7 +157,7 @@ func (b *lineBuffer) write() {
 	}
 }
 
-// The caller must hold mu.
+// next returns the next batch to write, or nil. The caller must hold mu.
 func (b *lineBuffer) next() (portion []byte) {
 	switch {
 	case len(b.full) > 0:
@@ -170,7 +170,7 @@ func (b *lineBuffer) next() (portion []byte) {
 	return portion
 }
 
-// The caller must hold mu.
+// reportLeftOut adds a line with the number of dropped lines. The caller must hold mu.
 func (b *lineBuffer) reportLeftOut() {
 	var line bytes.Buffer
 	b.report(&line, b.left)

@@ -70,7 +70,7 @@ func isHeading(row []string) bool {
 	return len(row) > 0 && row[0] == strings.ToUpper(row[0]) && row[0] != ""
 }
 
-// Other columns may contain external text, so they have no colors.
+// stateStyle colors only columns with states, because others may contain external text.
 func stateStyle(column, text string) Style {
 	switch column {
 	case "STATE", "HEALTH", "READY", "OUTCOME", "NOTE", "STATUS":

@@ -19,7 +19,7 @@ type ScreenTerminal struct {
 	once    sync.Once
 }
 
-// The sequences select the alternate screen, hide the cursor, and turn off line wrap.
+// Control sequences for the alternate screen, a hidden cursor, and no line wrap.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	LeaveScreen = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -74,7 +74,7 @@ func (s *ScreenTerminal) Draw(lines []string) error {
 	return err
 }
 
-// Special keys. Any other key is the character typed.
+// Names of special keys. Any other key is the character typed.
 const (
 	KeyUp        = "up"
 	KeyDown      = "down"

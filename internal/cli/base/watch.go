@@ -98,7 +98,7 @@ func (w *watch) take() ([]string, error) {
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n"), err
 }
 
-// If an error follows, draw keeps the last output on the screen.
+// draw keeps the last output on the screen if an error follows.
 func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 	lines, err := w.take()
 	if err != nil {

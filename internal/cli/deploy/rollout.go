@@ -13,7 +13,7 @@ import (
 
 const rolloutTick = 2 * time.Second
 
-// awaitRollout returns an error if the version was rolled back.
+// awaitRollout waits until the version serves on all reachable instances. It returns an error if it was rolled back.
 func awaitRollout(ctx context.Context, c *base.CLI, client *api.Client, number int) error {
 	reported := ""
 	for {

@@ -21,7 +21,7 @@ const (
 	longestLine = 64 << 10
 )
 
-// Without a log folder, storedLines returns notRunning.
+// storedLines returns the last lines of each log file. Without a log folder, it returns notRunning.
 func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning error) (
 	all []eventlog.Line, err error) {
 	cfg, err := c.LoadSettings(cmd, nil)

@@ -29,7 +29,7 @@ type topFrame struct {
 
 const topKeys = "q quit   p pause   ↑ ↓ scroll"
 
-// If height is 0, lines returns all lines without the footer. No line is wider than width, and external text cannot
+// lines returns all lines without the footer if height is 0. No line is wider than width, and external text cannot
 // contain control sequences.
 func (f *topFrame) lines(width, height int) []string {
 	head, middle := f.head(width), f.middle(width)
@@ -260,7 +260,7 @@ func (f *topFrame) cause(c *health.Cause, text string, width int) (lines []base.
 	return lines
 }
 
-// A narrow window lacks DRAINS IN and LONGEST, in favor of the last column.
+// queues omits DRAINS IN and LONGEST in a narrow window, in favor of the last column.
 func (f *topFrame) queues(width int) topTable {
 	rows := topTable{base.Heading("QUEUE", "STATE", "WAITING", "DRAINS IN", "IN FLIGHT", "LONGEST", "IN/S", "OUT/S", "FAILING", "WHY")}
 	workers := map[string]*api.Worker{}
@@ -371,7 +371,7 @@ type topTable []base.Cells
 
 const topGap = 2
 
-// If space is short, the first column, which contains names, is truncated. The last column takes the remaining space.
+// lines truncates the first column, which contains names, if space is short. The last column takes the remaining space.
 func (t topTable) lines(width int) []base.Cells {
 	columns := len(t[0])
 	widths := make([]int, columns)

@@ -152,7 +152,8 @@ func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *se
 	return n, selection.lost(d.names())
 }
 
-// With several queues, finding the oldest messages would require reading all of them.
+// refuseLimit rejects a limit for several queues, because finding the oldest messages would require reading all of
+// them.
 func (d deadLetterQueues) refuseLimit(cmd *cobra.Command, which *selector) error {
 	if which.limit == 0 || len(d) == 1 {
 		return nil

@@ -134,8 +134,8 @@ type receiver interface {
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
 }
 
-// Amazon SQS has no way to read messages without receiving them, which increments their receive count and hides them
-// until they are released.
+// sqsSource receives messages, because Amazon SQS has no other way to read them. Receiving increments their receive
+// count and hides them until they are released.
 type sqsSource struct {
 	name   string
 	from   receiver
@@ -194,7 +194,7 @@ func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	return portion, nil
 }
 
-// Messages that cannot be deleted stay hidden until they are released.
+// remove leaves messages that it cannot delete hidden until they are released.
 func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	receipts := make([]string, len(messages))
 	for i := range messages {
@@ -220,7 +220,7 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	return removed, nil
 }
 
-// Each message is deleted once the destination has accepted it, so an interruption may leave it in both queues.
+// redrive deletes each message once the destination has accepted it, so an interruption may leave it in both queues.
 func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
 	moved := 0
 	for len(messages) > 0 {
@@ -269,8 +269,8 @@ func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) 
 	return first, n, nil
 }
 
-// Senders can set any attribute, so tendril's source attribute is only trusted if that queue uses this one as its
-// dead-letter queue.
+// sendsHere reports whether a message's source can be trusted. Senders can set any attribute, so tendril's source
+// attribute is only trusted if that queue uses this one as its dead-letter queue.
 func (p *sqsSource) sendsHere(ctx context.Context, m *held, name, to string) (bool, error) {
 	if to != "" || m.DeadLetterSource != "" || name == p.source || p.sources == nil {
 		return true, nil

@@ -32,7 +32,7 @@ func (t *embeddedTask) Progress(ctx context.Context) (aws.MoveProgress, error) {
 		FailureReason: task.FailureReason}, err
 }
 
-// An error may mean that the task has already ended. Cancel then returns the last known number.
+// Cancel ignores errors, because the task may already have ended. It then returns the last known number.
 func (t *embeddedTask) Cancel(ctx context.Context) (int64, error) {
 	task, err := t.queue.Client.CancelRedrive(ctx, t.queue.Name)
 	if err == nil {
@@ -46,7 +46,7 @@ const (
 	remoteTaskPollInterval = time.Second
 )
 
-// A move task fails with noSource at a message sent directly to the dead-letter queue.
+// noSource is the failure of a move task that reaches a message sent directly to the dead-letter queue.
 const noSource = "CouldNotDetermineMessageSource"
 
 var errNoSource = errors.New("the task stopped early: " + noSource)

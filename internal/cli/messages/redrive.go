@@ -187,7 +187,7 @@ func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func
 	return steps, err
 }
 
-// On Amazon SQS, inspecting messages would be a receive, so the text is an estimate.
+// countSelected returns an estimate on Amazon SQS, because inspecting messages would be a receive.
 func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (string, error) {
 	if g.queue.Remote != nil {
 		if n := which.expect(g.count); n >= 0 {

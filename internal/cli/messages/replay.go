@@ -269,7 +269,7 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 var postOptions = []string{"http-path", "mime-type", "via-sns", "inactivity-timeout", "visibility-timeout", "deadline",
 	"success-codes", "header-budget", "connect-timeout", "keepalive", "target-ca", "target-cert", "target-key"}
 
-// The running environment does not reveal its signing keys.
+// signingVariables are read here, because the running environment does not reveal its signing keys.
 var signingVariables = []string{"TENDRIL_SIGNING_SECRET", "TENDRIL_SIGNING_SECRET_FILE"}
 
 func (p *replay) settings(ctx context.Context, name string) (*config.Config, error) {

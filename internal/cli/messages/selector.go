@@ -180,7 +180,7 @@ func (p *selector) begin() *selection {
 	return &selection{selector: p, missing: missing, met: map[string]bool{}}
 }
 
-// Messages that reappear because they failed again are ignored.
+// take ignores messages that reappear because they failed again.
 func (s *selection) take(portion []held) []held {
 	var chosen []held
 	s.stale = len(portion) > 0
@@ -237,7 +237,7 @@ func (p *selector) expect(count int) int {
 	return count
 }
 
-// Messages per request. smallPortion is the maximum if the rate is limited.
+// Numbers of messages per request. smallPortion applies if the rate is limited.
 const (
 	largePortion = 100
 	smallPortion = 10

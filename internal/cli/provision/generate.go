@@ -236,7 +236,7 @@ func accountOf(s *config.Settings) string {
 	return "123456789012"
 }
 
-// Deployment files set their own values for these options.
+// ownPlaces are options for which deployment files set their own values.
 const ownPlaces = " config data-dir listen console console-insecure console-hosts pid-file name "
 
 // addArgs adds settings from outside the app's folder as flags, or as environment variables if they are secret.
@@ -293,7 +293,7 @@ var runtimes = []struct {
 	{"composer.json", generate.Runtime{Image: "php:8.4-cli-bookworm"}},
 }
 
-// The default is a small Debian, which suits static binaries.
+// runtimeOf defaults to a small Debian, which suits static binaries.
 func runtimeOf(folder string, app bool) generate.Runtime {
 	for _, r := range runtimes {
 		if found, _ := filepath.Glob(filepath.Join(folder, r.file)); app && len(found) > 0 {

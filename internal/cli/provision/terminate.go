@@ -86,7 +86,7 @@ func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes s
 	}), nil
 }
 
-// This command must be confirmed with the environment's name.
+// hintYes replaces the hint, because this command must be confirmed with the environment's name.
 func hintYes(err error, name string) error {
 	var refused *base.ExitError
 	if errors.As(err, &refused) && refused.Code == base.ExitUsage {
@@ -125,7 +125,7 @@ func (t *termination) close() {
 	}
 }
 
-// Only a data directory with embedded queues certainly belongs to this environment.
+// deletesData is false without embedded queues: the directory may then not belong to this environment.
 func (t *termination) deletesData() bool { return t.data.Path != "" && t.cfg.AnyEmbedded() }
 
 // show returns the number of resources to delete.

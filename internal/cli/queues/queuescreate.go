@@ -151,7 +151,7 @@ func openMaker(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.F
 	return m, err
 }
 
-// If the queue itself exists, a default dead-letter queue is removed from n.
+// createWithDeadLetterQueue removes a default dead-letter queue from n if the queue itself exists.
 func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue) (string, error) {
 	if n.deadLetter == "" {
 		n.byDefault = false
@@ -240,7 +240,7 @@ func (m *queueMaker) arn(ctx context.Context, reference string) (string, error) 
 	return attributes["QueueArn"], err
 }
 
-// On Amazon SQS, create returns the queue's URL, otherwise its name.
+// create returns the queue's name, or on Amazon SQS its URL.
 func (m *queueMaker) create(ctx context.Context, name string, attributes map[string]string) (string, error) {
 	if m.sqs == nil {
 		_, err := m.client.CreateQueue(ctx, name, attributes)

@@ -88,7 +88,7 @@ func queueDeleted(c *base.CLI, name string, messages int, err error) error {
 	return err
 }
 
-// A tag shows that tendril created the queue. Without it, deleteRemote requires an additional confirmation.
+// deleteRemote requires an additional confirmation unless a tag shows that tendril created the queue.
 func deleteRemote(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagged bool) error {
 	attributes, err := p.Remote.Attributes(ctx)
 	if err != nil {

@@ -79,7 +79,8 @@ type load struct {
 	collections uint64 // at the last call of ended
 }
 
-// A load has ended if there was no collection since the last call, but there is far more memory than at rest.
+// ended reports whether a load has ended: there was no collection since the last call, but there is far more memory
+// than at rest.
 func (l *load) ended(held, collections uint64) bool {
 	idle := collections == l.collections
 	l.rest, l.collections = min(l.rest, held), collections

@@ -20,7 +20,8 @@ import (
 // variables in /proc, which contain secrets. It also disables core dumps. Child processes are not affected.
 func HideMemory() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// Most pages of the executable are only needed during startup; the kernel maps others again from the page cache.
+// releaseProgram releases the pages of the executable. Most are only needed during startup; the kernel maps others
+// again from the page cache.
 func releaseProgram() {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -97,5 +98,5 @@ func leastLimit(root fs.FS, groups string) int64 {
 	return least
 }
 
-// If there is no limit, version 1 reports a number above unlimited, and version 2 reports "max".
+// unlimited is less than the number that version 1 reports if there is no limit. Version 2 reports "max".
 const unlimited = 1 << 62

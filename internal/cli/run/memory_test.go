@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Memory is only released if no collection has run, so that no release delays messages.
+// A release must not delay messages, so memory is released only if no collection has run.
 func TestEndOfALoad(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20

@@ -89,7 +89,7 @@ func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environ
 	return err
 }
 
-// A first SIGTERM or SIGINT starts a drain, and a second one stops immediately.
+// runEnvironment starts a drain on a first SIGTERM or SIGINT, and stops immediately on a second one.
 func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) error {
 	var err error
 	if opts.Memory, err = limitMemory(opts.HasApp() || slices.ContainsFunc(cfg.Queues,
@@ -207,9 +207,9 @@ func NewServe(c *base.CLI) *cobra.Command {
 // sameSignal is the interval in which a repeated signal is ignored.
 const sameSignal = 250 * time.Millisecond
 
-// The first SIGTERM or SIGINT starts a drain; the second one stops immediately and is sent to the returned channel.
-// SIGHUP reloads the app's folder, and does not stop the process, so that no work is lost when a terminal is closed.
-// SIGUSR2 logs the state.
+// watchSignals handles signals. The first SIGTERM or SIGINT starts a drain; the second one stops immediately and is
+// sent to the returned channel. SIGHUP reloads the app's folder, and does not stop the process, so that no work is lost
+// when a terminal is closed. SIGUSR2 logs the state.
 func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 	log *logging.Logger) (second <-chan syscall.Signal, unwatch func()) {
 	signals := make(chan os.Signal, 4)

@@ -32,8 +32,8 @@ type App struct {
 
 const pool = 8
 
-// By default, gunicorn serves one request at a time and kills it after 30 seconds. It also listens before it loads the
-// app, so a version that cannot be loaded would replace the previous one.
+// gunicorn overrides defaults that do not suit a worker: gunicorn serves one request at a time, kills it after 30
+// seconds, and listens before it loads the app, so a version that cannot be loaded would replace the previous one.
 func gunicorn(app string) string {
 	return fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 --preload %s", pool, app)
 }
@@ -194,7 +194,8 @@ func (f files) python() *App {
 	return app
 }
 
-// Commands for a virtual environment in the folder need no prefix, because 'tendril up' activates it.
+// pythonTool returns the prefix of commands in the app's own environment, and the commands that install it. A virtual
+// environment in the folder needs no prefix, because 'tendril up' activates it.
 func (f files) pythonTool() (run string, install []string) {
 	project := f.text("pyproject.toml")
 	switch {
@@ -307,7 +308,7 @@ func (f files) goModule() *App {
 	return nil
 }
 
-// By default, PHP's own server ends requests after 30 seconds.
+// php removes the time limit: by default, PHP's own server ends requests after 30 seconds.
 func (f files) php() *App {
 	app := &App{Platform: "PHP", File: f.first("artisan", "composer.json", "public/index.php", "index.php")}
 	if app.File == "artisan" {
@@ -331,7 +332,7 @@ func (f files) php() *App {
 	return app
 }
 
-// Spring Boot gets the port as a property. Other apps read PORT.
+// java passes the port as a property for Spring Boot. Other apps read PORT.
 func (f files) java() *App {
 	const run = "java -Dserver.port=$PORT -jar "
 	app := &App{Platform: "Java", File: f.match("*.jar")}
@@ -397,7 +398,7 @@ web: %s
 `, a.Web)}, settings}
 }
 
-// The value "" means the example in the option's documentation.
+// setting is a suggested setting. The value "" means the example in the option's documentation.
 type setting struct{ key, value string }
 
 func (a *App) offered() []setting {

@@ -166,7 +166,7 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-// The note names PORT, or the need for POSTs without a token.
+// The note names PORT, or says that the app must accept POSTs without a token.
 func TestAppsThatNeedAChangeHaveANote(t *testing.T) {
 	t.Parallel()
 	for name, files := range map[string][]string{

@@ -105,8 +105,8 @@ func (o *batchSender) flush(ctx context.Context) error {
 	return o.bar.Add(len(batch))
 }
 
-// A FIFO queue rejects the whole batch if a group or deduplication ID is missing, so sendAll then sends the messages
-// one by one to find the invalid ones.
+// sendAll sends the messages one by one if a FIFO queue rejects the batch, to find those without a group or
+// deduplication ID.
 func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	results, err := o.to.Send(ctx, msgs)
 	if err == nil || sendHint(err) == "" {
@@ -159,7 +159,7 @@ func (o *batchSender) print(r queue.Sent) error {
 	}{r.ID, r.SequenceNumber}, r.ID, r.ID)
 }
 
-// The environment that receives from the queue knows the outcomes.
+// watcher returns the environment that receives from the queue, because it knows the outcomes.
 func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {
@@ -227,7 +227,7 @@ func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
 	return names
 }
 
-// An embedded queue stores the last failure with the message, which survives restarts.
+// outcome also returns the last failure that an embedded queue stores with the message, which survives restarts.
 func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
 	d api.Delivery, last api.Attempt, known bool, err error,
 ) {

@@ -207,7 +207,7 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 	return out, err
 }
 
-// A time of day means its next occurrence. Without a time zone, the time is local.
+// parseAt takes a time of day as its next occurrence. Without a time zone, the time is local.
 func parseAt(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -236,7 +236,7 @@ func parseAt(text string, now time.Time) (time.Time, error) {
 		Hint("use a time such as 18:30, 2026-12-24 18:00 or 2026-12-24T18:00:00Z")
 }
 
-// A bare number is in seconds.
+// parseDelay treats a bare number as seconds.
 func parseDelay(text string) (time.Duration, error) {
 	delay, err := time.ParseDuration(text)
 	if seconds, bare := strconv.Atoi(text); bare == nil {

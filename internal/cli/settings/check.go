@@ -91,7 +91,7 @@ func (r *checkReport) warn(warnings ...yamlfile.Problem) {
 	}
 }
 
-// Warnings and problems are already on standard error.
+// show omits warnings and problems, which are already on standard error.
 func (r *checkReport) show() error {
 	for _, i := range r.Items {
 		r.cli.Printf("%-8s %s\n", i.Kind, base.Plain(i.Text))
@@ -160,8 +160,7 @@ func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) 
 	return errors.Join(append(refused, opts.Validate(), r.checkPorts(&opts))...)
 }
 
-// If an environment is running on the data directory, it uses the ports, so checkPorts only warns that 'tendril up'
-// would fail.
+// checkPorts only warns if an environment is running on the data directory, because it uses the ports.
 func (r *checkReport) checkPorts(opts *environment.Options) error {
 	if i, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		r.warn(yamlfile.Problem{
@@ -227,7 +226,7 @@ func scaledText(s *config.Settings) string {
 
 const shownTimes = 5
 
-// An invalid file is reported elsewhere.
+// addTasks ignores an invalid file, which is reported elsewhere.
 func (r *checkReport) addTasks(path string, now time.Time) {
 	file, err := tasks.Read(path)
 	if path == "" || err != nil {
@@ -246,7 +245,7 @@ func (r *checkReport) addTasks(path string, now time.Time) {
 	}
 }
 
-// A command given as an argument replaces the bundle's processes.
+// addBundle omits the bundle's processes if a command is given as an argument, because the command replaces them.
 func (r *checkReport) addBundle(opts *environment.Options) error {
 	cfg, b := opts.Config, opts.Bundle
 	if b == nil {

@@ -94,7 +94,7 @@ func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOpt
 	return o
 }
 
-// Without arguments, all options that are set are explained.
+// explainRunning explains all options that are set if there are no arguments.
 func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanations, err error) {
 	var b *bundle.Bundle
 	for _, f := range d.Files {

@@ -85,7 +85,7 @@ func (g *getConfigCommand) command(use, short string, options ...string) *cobra.
 	return cmd
 }
 
-// For a process of an environment, the answer includes the variables that the process inherited.
+// ask includes inherited variables in the answer for a process of an environment.
 func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string) (any, error) {
 	file, dir := g.cli.Env(getconfig.FileVariable), ""
 	if file == "" || cmd.Flags().Changed("data-dir") {

@@ -208,7 +208,7 @@ func runText(r *api.TaskRun) string {
 	return text
 }
 
-// Times are in UTC, like run IDs.
+// runList has times in UTC, like run IDs.
 var runList = base.List[api.TaskRun]{
 	Heading: []string{"TASK", "SCHEDULED", "LATE", "OUTCOME", "MESSAGE", "NOTE"},
 	Name:    func(r *api.TaskRun) string { return r.MessageID },

@@ -229,7 +229,7 @@ func child(n *Node, step string) *Node {
 	return n.Get(step)
 }
 
-// A new key follows the parent's last key, or ends the file if the parent is the top-level map.
+// add adds a line after the parent's last key, or at the end of the file for the top-level map.
 func (e *editor) add(parent *Node, top bool, line string) *Fault {
 	column, after := 1, len(e.lines)
 	if len(parent.Pairs) > 0 {
@@ -335,7 +335,7 @@ func afterValue(text string) string {
 	return ""
 }
 
-// If the key follows a list item's dash, the next key takes its place on that line.
+// remove removes a key. If it follows a list item's dash, the next key takes its place on that line.
 func (e *editor) remove(parent *Node, i int) *Fault {
 	p := &parent.Pairs[i]
 	end := e.end(p)

@@ -36,7 +36,7 @@ type jsonReader struct {
 	out bytes.Buffer
 }
 
-// indent precedes each line except the first after a dash.
+// value writes the next value. indent precedes each line except the first after a dash.
 func (j *jsonReader) value(indent string, at position) error {
 	t, err := j.dec.Token()
 	if err != nil {
@@ -108,7 +108,7 @@ func scalar(t json.Token) string {
 	return quoted(t)
 }
 
-// JSON scalars are valid YAML.
+// quoted returns JSON, which YAML parsers read as the same value.
 func quoted(t json.Token) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -74,10 +74,10 @@ type Fault struct {
 	Text, Hint   string
 }
 
-// Merge keys could expand a small file to millions of keys.
+// maxMerged limits merge keys, which could expand a small file to millions of keys.
 const maxMerged = 10000
 
-// The lexer would read CR LF as two line breaks in quoted scalars and after block scalars.
+// lineEnds replaces CR LF, which the lexer would read as two line breaks in quoted scalars and after block scalars.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 func (o *Options) admit(tokens token.Tokens) *Fault {
@@ -113,7 +113,7 @@ var unread = map[token.Type]string{
 	token.MergeKeyType: "merge keys", token.MappingKeyType: `keys that begin with "? "`, token.DirectiveType: "directives",
 }
 
-// The parser reads "? a: b" as "a: b", although the key is a map.
+// plainKey rejects "? a: b", which the parser reads as "a: b" although the key is a map.
 func plainKey(tokens token.Tokens, flow bool) bool {
 	rest := withoutComments(tokens[1:])
 	if len(rest) == 0 {
@@ -133,7 +133,7 @@ func plainKey(tokens token.Tokens, flow bool) bool {
 		rest[0].Position.Column == tokens[0].Position.Column
 }
 
-// This package reads YAML 1.1 and 1.2 alike.
+// yamlVersion accepts YAML 1.1 and 1.2, because this package reads both alike.
 func yamlVersion(tokens token.Tokens, i int) bool {
 	if len(withoutComments(tokens[:i])) > 0 || len(tokens) < i+3 || tokens[i+1].Value != "YAML" ||
 		tokens[i+2].Position.Line != tokens[i].Position.Line {
@@ -161,7 +161,7 @@ func at(t *token.Token, text, hint string) *Fault {
 
 var repeated = regexp.MustCompile(`:? "(\\.|[^"\\])*"|(escape character) .*`)
 
-// The parser's message may contain an excerpt, and so a part of an unquoted password.
+// syntaxFault omits excerpts of the file, because they may contain part of an unquoted password.
 func (o *Options) syntaxFault(err error) *Fault {
 	message := err.Error()
 	var where *token.Token
@@ -324,7 +324,7 @@ func isMergeKey(key *token.Token) bool {
 const mergeForm = "use <<: *name, or <<: [*one, *other], with &name before a map further up; or write the keys " +
 	"themselves"
 
-// The map's own keys take precedence, then the first alias's.
+// merge copies the keys of aliased maps. The map's own keys take precedence, then the first alias's.
 func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	aliases := []ast.Node{merge.Value}
 	if list, ok := merge.Value.(*ast.SequenceNode); ok {
