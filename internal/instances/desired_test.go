@@ -228,7 +228,7 @@ func TestStateOfAnEarlierVersionIsRead(t *testing.T) {
 	}
 }
 
-// A restart would return to the previous state.
+// If the state took effect without being kept, a restart would return to the previous one.
 func TestStateThatCannotBeKeptHasNoEffect(t *testing.T) {
 	t.Parallel()
 	full := errors.New("no space left")

@@ -29,7 +29,7 @@ var (
 
 // RolloutApp is the app of an instance.
 type RolloutApp interface {
-	// Running returns 0 for a version deployed on this instance only.
+	// Running returns the number of the running version; 0 if it was deployed on this instance only.
 	Running() int
 	// Deploy works without downtime. If it fails, the previous version keeps running.
 	Deploy(ctx context.Context, v *AppVersion) error

@@ -8,7 +8,7 @@ import (
 
 // gate is open for one term at a time, until the end of the trust window. It never reopens for a closed term.
 type gate struct {
-	// A tick that is late by more than standstill, or such a difference between the clocks, counts as a suspension.
+	// standstill is the largest delay of a tick, and difference between the clocks, that does not count as a suspension.
 	standstill time.Duration
 	wall       func() time.Time
 	// The gate's lock is held while began and lost are called, so they must not block.

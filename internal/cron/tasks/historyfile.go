@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// HistoryFile is in the data directory.
+// HistoryFile is the name of the history file in the data directory.
 const HistoryFile = "task-history.json"
 
 // A killed process loses at most the changes of one interval.

@@ -25,7 +25,7 @@ type SharedCause struct {
 	// Instances names up to five of the Count affected instances.
 	Count     int      `json:"count,omitempty"`
 	Instances []string `json:"instances,omitempty"`
-	// FiguresOf is the instance with the figures in the text, if others have different ones.
+	// FiguresOf names the instance whose figures are in the text, if others differ.
 	FiguresOf string `json:"figures_of,omitempty"`
 }
 
