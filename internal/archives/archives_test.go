@@ -152,7 +152,7 @@ func conform(t *testing.T, store Store) {
 			t.Fatalf("digest of %d bytes: %d, %v", size, length, err)
 		}
 		name := Name("periodic:jobs", digest)
-		for range 2 { // a repeated upload changes nothing
+		for range 2 {
 			if err := store.Put(ctx, name, bytes.NewReader(content), length); err != nil {
 				t.Fatalf("storing %d bytes: %v", size, err)
 			}

@@ -78,7 +78,7 @@ func notFound(err error) error {
 }
 
 const (
-	maxArchives = 100 // per server
+	maxArchives = 100
 	// Incomplete uploads are deleted after staleUpload.
 	staleUpload = time.Hour
 	partPrefix  = ".part-"

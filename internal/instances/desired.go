@@ -281,7 +281,7 @@ type DesiredState struct {
 	mu     sync.Mutex
 	latest Desired
 	text   string
-	err    error // of the last read
+	err    error
 }
 
 // NewDesired starts with kept, the text last passed to keep, or "". keep, which may be nil, stores each new state

@@ -421,7 +421,7 @@ func TestRollbackRestoresSettingsThatAllHaveApplied(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		all  []Instance
-		want string // after a third change and its rollback
+		want string
 	}{
 		{"applied by all", []Instance{applies(2, ""), applies(2, "")}, "second"},
 		{"not applied yet", []Instance{applies(2, ""), applies(1, "")}, "first"},
@@ -447,7 +447,7 @@ func TestSettingsAreRolledOutInBatches(t *testing.T) {
 	healthy := func(r *Record) bool { return r.Health == "Ok" }
 	for name, c := range map[string]struct {
 		apply func(one *Record, s Settings)
-		want  []string // Until after each batch
+		want  []string
 		fails string
 	}{
 		"all apply them": {nil, []string{"a", "b", "c"}, ""},

@@ -49,12 +49,12 @@ type Member struct {
 	random func() float64
 
 	slot    int
-	version string // of the slot; "" if empty
-	status  Record // last written
+	version string
+	status  Record
 	written time.Time
 	next    time.Time
 	calls   int
-	retries int // consecutive failures
+	retries int
 
 	announcement atomic.Pointer[string]
 }
@@ -197,7 +197,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		return fmt.Errorf("marking the record of this instance as stopped: %w", err)
 	}
 	if !won {
-		return nil // the leader will free the slot
+		return nil
 	}
 
 	slot := m.slot

@@ -231,8 +231,8 @@ type AppReport struct {
 type Conductor struct {
 	number  int
 	until   string
-	since   time.Time // first seen by this leader
-	healthy time.Time // whole batch; or zero
+	since   time.Time
+	healthy time.Time
 }
 
 // Next returns the next state of a rollout, and whether it has changed.

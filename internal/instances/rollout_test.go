@@ -20,7 +20,7 @@ type followers struct {
 	all       []Instance
 	conductor Conductor
 	now       time.Time
-	breaks    int // version that does not start
+	breaks    int
 }
 
 func newFollowers(ids ...string) *followers {
@@ -188,8 +188,8 @@ func TestRolloutSkipsInstancesThatCannotBeReached(t *testing.T) {
 	if got := f.step(0); !strings.Contains(got, "2: b") {
 		t.Errorf("the first batch: %s", got)
 	}
-	f.all[1].Age = FreshFor // dies in its batch
-	f.add("aa")             // a new instance, with an ID that the batches have passed
+	f.all[1].Age = FreshFor
+	f.add("aa") // a new instance, with an ID that the batches have passed
 	f.add("d")
 	for range 8 {
 		f.step(settleTime)
@@ -418,7 +418,7 @@ func TestRolloutSurvivesItsLeaders(t *testing.T) {
 				leader.ended.Wait()
 				all = slices.DeleteFunc(all, func(d *deployee) bool { return d == leader })
 			}
-			time.Sleep(15 * time.Second) // until another is elected
+			time.Sleep(15 * time.Second)
 			f.leader.Store(all[0])
 		}
 		time.Sleep(time.Minute)

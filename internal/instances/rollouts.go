@@ -130,7 +130,7 @@ func (r *Rollouts) lead(ctx context.Context, o *RolloutOptions) {
 
 	_, err = r.state.Change(ctx, o.Store, func(d *Desired) error {
 		if d.App == nil || d.App.Next == nil || d.App.Next.Number != before.Next.Number || d.App.Until != before.Until {
-			return ErrNoRollout // aborted
+			return ErrNoRollout
 		}
 		d.App = &next
 		return nil

@@ -59,7 +59,7 @@ type Watcher struct {
 	highest map[string]int // version number, by instance ID
 	all     []Instance
 	readAt  time.Time // last complete read, or zero
-	err     error     // of the last read
+	err     error
 	leading time.Time // when this instance became the leader, or zero
 
 	leader announced

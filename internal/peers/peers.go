@@ -36,7 +36,7 @@ type Peers struct {
 	opts Options
 
 	mu    sync.Mutex
-	known map[string]*peer // by instance ID
+	known map[string]*peer
 }
 
 type peer struct {
@@ -85,7 +85,7 @@ func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func
 			return stopped
 		})
 		if stopped != nil {
-			return nil // the peer has not failed
+			return nil
 		}
 		return err
 	})
@@ -166,7 +166,7 @@ func (p *Peers) NoDetails(i *instances.Instance) string {
 func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, one := range p.known { // drop unused connections
+	for id, one := range p.known {
 		if id != i.ID && time.Since(one.until) > time.Minute {
 			one.conn.Close()
 			delete(p.known, id)

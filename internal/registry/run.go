@@ -17,8 +17,8 @@ type Run struct {
 	Task string
 	// ScheduledAt is in UTC and whole seconds, without jitter. For a manual run, it is the time of the request.
 	ScheduledAt time.Time
-	Path        string    // in the app
-	DueAt       time.Time // plus jitter
+	Path        string
+	DueAt       time.Time
 	// ID is the same on all instances and in all tries, such as "task@2026-11-20T13:00:00Z".
 	ID string
 	// Manual runs need no leader and do not advance the schedule.

@@ -23,7 +23,7 @@ const (
 // try is this process's state of an unsettled run.
 type try struct {
 	at     time.Time
-	record Record // as this process stored it
+	record Record
 	// used means that the run was sent with an unknown outcome.
 	used bool
 	// first is the monotonic time before the first send.

@@ -23,7 +23,7 @@ type core struct {
 	seen           queue.Lease
 	seenAt, readAt time.Time
 	known          bool
-	nextRead       time.Time // of another instance's lease
+	nextRead       time.Time
 
 	// pending is a swap whose outcome is unknown, or nil.
 	pending *attempt

@@ -47,7 +47,7 @@ func TestALeaseIsFreeAfterItsDuration(t *testing.T) {
 		c, _ := leading(t)
 		c.lose()
 		c.observed(now, test.lease)
-		c.observed(now.Add(test.after), test.lease) // another read does not restart the duration
+		c.observed(now.Add(test.after), test.lease)
 		if got := c.free(); got != test.free {
 			t.Errorf("%s: free is %v", test.name, got)
 		}

@@ -27,7 +27,7 @@ type Elector struct {
 	opts   Options
 	gate   *gate
 	events *dispatcher
-	wake   chan struct{} // has a capacity of 1
+	wake   chan struct{}
 
 	// Only Run uses lease and following.
 	lease     holder

@@ -287,13 +287,13 @@ func TestStopAfterALostResponse(t *testing.T) {
 func TestLeaderCutFromTheStore(t *testing.T) {
 	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
-		r.sleep(7 * time.Second) // the last renewal was at 5 s
+		r.sleep(7 * time.Second)
 		a.lease.store.(*cuttable).set(true)
 		r.sleep(9*time.Second + 990*time.Millisecond)
 		a.wants(t, 1)
 		r.sleep(20 * time.Millisecond) // just after 5 s + 15 s - 3 s
 		a.wants(t, 0)
-		if n := strings.Count(a.events(), "failure"); n < 8 { // from 10 s on, at most 1 s apart
+		if n := strings.Count(a.events(), "failure"); n < 8 {
 			t.Errorf("%d tries to renew:\n%s", n, a.events())
 		}
 		if s := a.Status(); !errors.Is(s.Err, errCut) || s.Failing.Round(time.Second) != 7*time.Second {
@@ -391,7 +391,7 @@ func TestTrustCountsFromTheFirstTry(t *testing.T) {
 			return storeFault{Takes: 900 * time.Millisecond}
 		})
 		a := r.start()
-		begin := time.Now() // reading takes no time
+		begin := time.Now()
 		r.until(5*time.Second, a)
 		r.store.SetFault(func(bool) storeFault { return storeFault{Drop: true, Err: errCut} })
 		for r.atMostOne() == a && time.Since(begin) < time.Minute {
@@ -414,7 +414,7 @@ func TestSuspendedMachine(t *testing.T) {
 			t.Fatal("leading right after a suspend")
 		}
 		r.sleep(time.Millisecond)
-		if l := r.atMostOne(); l == a { // in a new term
+		if l := r.atMostOne(); l == a {
 			a.wants(t, 2)
 		}
 		if !strings.Contains(a.events(), "the machine was suspended or its clock was set (30s apart)") {
@@ -431,7 +431,7 @@ func TestSuspendedMachineLeadsAgainWhenItIsAlone(t *testing.T) {
 		a.mu.Lock()
 		a.wall = 30 * time.Second
 		a.mu.Unlock()
-		r.sleep(time.Second) // time for a tick
+		r.sleep(time.Second)
 		a.wants(t, 2)
 	})
 }

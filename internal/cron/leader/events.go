@@ -34,7 +34,7 @@ type Following struct {
 type Failure struct {
 	Name        string
 	Err         error
-	Consecutive int           // since the last success
+	Consecutive int
 	Retry       time.Duration // until the next try
 }
 

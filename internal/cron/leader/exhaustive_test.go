@@ -11,10 +11,10 @@ import (
 
 // world has three cores that share a stored lease and a clock.
 type world struct {
-	now    int // in units
+	now    int
 	stored queue.Lease
 	nodes  [3]core
-	calls  [3]*attempt // swaps in progress
+	calls  [3]*attempt
 	// late contains swaps reported as failed that may still be applied.
 	late []*attempt
 	// owners contains the leader's node plus 1 for each term.

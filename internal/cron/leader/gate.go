@@ -93,7 +93,7 @@ func (g *gate) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	g.stillOpen(now) // this tick may be late
+	g.stillOpen(now)
 	g.ticked = now
 }
 

@@ -13,7 +13,7 @@ type holder struct {
 	store     Store
 	opts      Options
 	core      core
-	onFailure func(err error, retry time.Duration) // may be nil
+	onFailure func(err error, retry time.Duration)
 	err       error
 }
 
@@ -75,7 +75,7 @@ func (h *holder) release(ctx context.Context) (released bool, err error) {
 		won, current, err := h.try(ctx, a)
 		if err != nil {
 			h.failed(ctx, err)
-			h.core.lose() // the stored lease must be read
+			h.core.lose()
 			waitUntil(ctx, h.core.notBefore, nil)
 			continue
 		}

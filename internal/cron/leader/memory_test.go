@@ -20,7 +20,7 @@ type memoryStore struct {
 type callCounts struct{ Reads, Swaps, Refused int }
 
 type storeFault struct {
-	Takes time.Duration // until the call is applied
+	Takes time.Duration
 	Drop  bool
 	Err   error
 }

@@ -68,7 +68,7 @@ func TestWorkIsDoneByOneInstance(t *testing.T) {
 		store := newMemory()
 		first := begin(t.Context(), store, "a", false).mustHold(t)
 		second := begin(t.Context(), store, "b", false)
-		time.Sleep(time.Hour) // longer than the lease
+		time.Sleep(time.Hour)
 		if !second.waits() || first.Context().Err() != nil {
 			t.Fatalf("the second instance does not wait for the first, whose work goes on")
 		}

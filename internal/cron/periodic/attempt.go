@@ -128,7 +128,7 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 	case a.out != nil:
 		s.leftOut(a)
 	case a.answer.Already:
-		if id := a.answer.Sent.ID; id != "" { // otherwise skipped before
+		if id := a.answer.Sent.ID; id != "" {
 			s.history.already(one.Task, one.To, id)
 		}
 		one.Reason = ReasonAlready

@@ -45,7 +45,7 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 			if !sameSchedule(e.task.Schedule, t.Schedule) {
 				e.from = now
 				e.changed = now
-				e.known = false // record the new schedule
+				e.known = false
 			}
 		}
 		e.task, e.next = t, Slot{}

@@ -13,7 +13,7 @@ const MaxFile = 512 << 10
 
 type reader struct {
 	file     string
-	at       string // the task, or ""
+	at       string
 	problems []Problem
 	warnings []Problem
 }

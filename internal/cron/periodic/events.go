@@ -43,7 +43,7 @@ type Reason string
 
 // Reasons for skipping a run.
 const (
-	ReasonMissed  Reason = "missed" // by policy or grace
+	ReasonMissed  Reason = "missed"
 	ReasonOverlap Reason = "previous run unfinished"
 	ReasonPaused  Reason = "paused"
 	// ReasonUncertain means that the run may have been enqueued, because a response was lost or a leader stopped.

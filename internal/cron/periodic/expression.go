@@ -12,7 +12,7 @@ import (
 type field struct {
 	name     string
 	low, top int
-	names    []string // lowest value first
+	names    []string
 	example  string
 }
 

@@ -14,7 +14,7 @@ type Run struct {
 	// ID and EnqueuedAt are zero if another instance, or a try without a response, enqueued the run.
 	ID      string
 	Manual  bool
-	Skipped Reason // reason, or ""
+	Skipped Reason
 	// Lateness includes jitter.
 	EnqueuedAt time.Time
 	Lateness   time.Duration

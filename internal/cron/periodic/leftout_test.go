@@ -70,7 +70,7 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 	const period = 20 * time.Second
 	th := &scriptRun{world: newWorld(), script: script{kind: kind}, reported: map[int64]bool{}}
 	th.file = &File{Tasks: []Task{{Name: "t", URL: "/t", Schedule: Every(period), Missed: missed, Grace: time.Minute}}}
-	times := map[int64]int{} // reported as missed
+	times := map[int64]int{}
 	start := time.Now()
 	var last *instance
 	for i := range changes + 1 {

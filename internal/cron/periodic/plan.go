@@ -24,7 +24,7 @@ type Plan struct {
 	Enqueue []Slot
 	// Passed contains the latest 10,000 slots skipped by the task's policy.
 	Passed []Slot
-	Next   Slot // first future slot
+	Next   Slot
 }
 
 // Plan determines which slots after since are due at now, according to the task's policy for missed runs. If since is
@@ -37,7 +37,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	var p Plan
 	due := t.dueSlots(since, now, &p.Next)
 
-	first := len(due) // to enqueue
+	first := len(due)
 	for first > 0 && now.Sub(due[first-1].DueAt) <= punctual {
 		first--
 	}
@@ -76,7 +76,7 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 		}
 		latest = s.DueAt
 		switch {
-		case !at.After(since): // accounted for
+		case !at.After(since):
 		case latest.After(now):
 			*next = s
 			return due

@@ -57,7 +57,7 @@ type Scheduler struct {
 	registry Registry
 	opts     Options
 	history  history
-	wakeup   chan struct{} // has a capacity of 1
+	wakeup   chan struct{}
 	work     sync.WaitGroup
 	// refusedTerm is the last term refused by the registry.
 	refusedTerm atomic.Int64
@@ -88,7 +88,7 @@ type entry struct {
 	// Nothing is tried before retryAt, which is monotonic.
 	failures int
 	retryAt  time.Time
-	problem  string // "" after a success
+	problem  string
 }
 
 // New returns a scheduler, started by [Scheduler.Run]. file may be nil.
@@ -234,7 +234,7 @@ func (s *Scheduler) answered(term int64, starts map[string]registry.Start, known
 		s.asked = 0
 		for _, e := range s.entries {
 			if e.known || starts[e.task.Name] != e.start() {
-				continue // not requested, or the schedule has changed since
+				continue
 			}
 			times, ok := known[e.task.Name]
 			if !ok {

@@ -727,7 +727,7 @@ func (f losesLeadOnce) Term() (int64, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if first := time.Unix(946684860, 0); !time.Now().Before(first) && f.sent == 0 {
-		f.sent-- // marks the first call
+		f.sent--
 		return term, ok
 	}
 	return term, ok && f.sent == 0

@@ -117,7 +117,7 @@ func weekdays(days []int) string {
 	if len(days) == 5 && days[0] == 1 && days[4] == 5 {
 		return "from Monday to Friday"
 	}
-	if days[0] == 0 { // Sunday comes last
+	if days[0] == 0 {
 		days = append(days[1:], 0)
 	}
 	var names []string

@@ -17,8 +17,8 @@ type world struct {
 	term    int64
 	leader  *node
 	changed chan struct{}
-	step    time.Duration // of the time of day
-	high    time.Time     // latest time shown
+	step    time.Duration
+	high    time.Time
 
 	store  *registry.Memory
 	queues map[string][]arrival
@@ -36,8 +36,8 @@ type arrival struct {
 	scheduled time.Time
 	wall, at  time.Time
 	message   string
-	term      int64 // of the sender
-	lost      bool  // the sender got no response
+	term      int64
+	lost      bool // the sender got no response
 }
 
 func newWorld() *world {
@@ -69,7 +69,7 @@ func (w *world) elect(n *node) {
 type node struct {
 	*world
 	dead bool
-	led  int64 // last term
+	led  int64
 }
 
 func (n *node) Term() (int64, bool) {

@@ -19,7 +19,7 @@ type Election struct {
 	opts      leader.Options
 	elector   atomic.Pointer[leader.Elector] // nil without a registry
 	made      chan struct{}                  // closed when elector is set
-	joined    atomic.Bool                    // even without tasks
+	joined    atomic.Bool
 }
 
 // join is not safe for concurrent use.

@@ -70,7 +70,7 @@ func stamp(path string) string {
 type watchedFile struct {
 	inForce atomic.Pointer[File] // never nil
 	seen    atomic.Value         // last checked stamp, a string
-	absent  atomic.Int32         // consecutive checks without a file
+	absent  atomic.Int32
 }
 
 func (f *watchedFile) path() string { return f.inForce.Load().Path }

@@ -24,7 +24,7 @@ func TestChangesOfTheFileAreNoticed(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(path string) error
-		looks  int // 0 means never
+		looks  int
 	}{
 		{"nothing", func(string) error { return nil }, 0},
 		{"written", func(path string) error { return os.WriteFile(path, []byte("version: 1\ncron: null\n"), 0o600) }, 1},

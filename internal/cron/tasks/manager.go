@@ -61,7 +61,7 @@ type Manager struct {
 
 type schedule struct {
 	scheduler *periodic.Scheduler
-	off       string // reason, if nothing is scheduled
+	off       string
 	pauses    *pauses
 	account   *Account
 }
@@ -221,7 +221,7 @@ type Account struct {
 	shared     *runningTasks // nil without other instances
 
 	mu     sync.Mutex
-	inWork map[string]int // deliveries
+	inWork map[string]int
 }
 
 // Begun records the start of a run's delivery.

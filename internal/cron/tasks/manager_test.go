@@ -171,7 +171,7 @@ func TestTaskIsRunPausedAndResumed(t *testing.T) {
 
 func TestReloadPutsTheFileInForce(t *testing.T) {
 	t.Parallel()
-	var good, bad atomic.Int32 // the file is also watched
+	var good, bad atomic.Int32
 	e := manager(t, Options{Observers: Observers{Reloaded: func(err error) {
 		if err == nil {
 			good.Add(1)

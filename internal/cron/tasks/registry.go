@@ -23,7 +23,7 @@ import (
 type sharedRegistry struct {
 	leases leader.Store // nil if no leader can be elected
 	runs   runRegistry
-	pauses PauseStore // nil if pauses are not stored
+	pauses PauseStore
 	// pauseInterval is between reads of other instances' pauses.
 	pauseInterval time.Duration
 	// checked is closed once it is known whether the registry is available; it may be nil.
@@ -127,7 +127,7 @@ func newSharedRegistry(leases leader.Store, runs runRegistry, interval time.Dura
 func (f *finder) scope() registry.Scope {
 	scope := registry.Scope{Name: f.leaseName(), Lease: f.leaseName()}
 	if f.opts.Local {
-		scope.Lease = "" // no instance writes a lease
+		scope.Lease = ""
 	}
 	return scope
 }
@@ -175,7 +175,7 @@ func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi
 	switch {
 	case wrong == nil && (!found || bare.Signs()):
 		return bare, found, nil
-	case wrong != nil && !errors.Is(wrong, queue.ErrDenied): // no response yet
+	case wrong != nil && !errors.Is(wrong, queue.ErrDenied):
 		return bare, false, wrong
 	}
 	return client, false, err

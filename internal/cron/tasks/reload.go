@@ -35,7 +35,7 @@ func (m *Manager) schedule(s *schedule) {
 	m.work.Go(func() {
 		if m.opts.Registry.Broker == nil { // deliveries must not wait for the network
 			for _, name := range s.pauses.read(m.run, m.log) {
-				_ = s.scheduler.Pause(name) // ignore unknown tasks
+				_ = s.scheduler.Pause(name)
 			}
 		}
 		s.scheduler.Run(m.run)
@@ -117,7 +117,7 @@ func (m *Manager) refresh(ctx context.Context) error {
 	case m.file.path() != "":
 		return m.begin(ctx)
 	default:
-		m.current.Store(nil) // the tasks were never scheduled
+		m.current.Store(nil)
 		return nil
 	}
 }

@@ -273,7 +273,7 @@ func TestThousandDaemons(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := 1000
-		if testing.Short() { // used with the race detector
+		if testing.Short() {
 			n = 100
 		}
 		r := newRegion(n)

@@ -14,7 +14,7 @@ import (
 // sqsSender sends runs to their task's queue, or to the environment's first one.
 type sqsSender struct {
 	sqs  *aws.SQS
-	name string // the environment's first queue
+	name string
 	home *aws.Queue
 
 	mu     sync.Mutex

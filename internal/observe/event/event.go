@@ -13,7 +13,7 @@ type Kind string
 const (
 	Start      Kind = "start"
 	Stop       Kind = "stop"
-	Deploy     Kind = "deploy" // of an app version, settings or periodic tasks
+	Deploy     Kind = "deploy"
 	Leadership Kind = "leadership"
 	Pause      Kind = "pause"
 	Breaker    Kind = "breaker"
@@ -21,7 +21,7 @@ const (
 	Health     Kind = "health"
 	DeadLetter Kind = "dead-letter"
 	Task       Kind = "task"
-	Act        Kind = "act"  // by a user or program through the console
+	Act        Kind = "act"
 	Read       Kind = "read" // message bodies, through the console
 )
 

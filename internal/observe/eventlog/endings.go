@@ -74,7 +74,7 @@ type Endings struct {
 
 	mu       sync.Mutex // guards unstored and spare
 	unstored []byte
-	spare    []byte // empty
+	spare    []byte
 
 	writing sync.Mutex // guards file and failing; locked before mu
 	file    appender

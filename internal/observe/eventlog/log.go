@@ -26,9 +26,9 @@ func eventFiles(dir string) files {
 }
 
 const (
-	maxSegment = 4 << 20         // bytes per file
-	heldEvents = 512             // in memory, for readers and while the disk is not writable
-	tailBytes  = 256 << 10       // read from the end of each file at startup
+	maxSegment = 4 << 20 // bytes per file
+	heldEvents = 512     // in memory, for readers and while the disk is not writable
+	tailBytes  = 256 << 10
 	retryAfter = 5 * time.Second // after a failed write
 )
 

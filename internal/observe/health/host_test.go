@@ -60,7 +60,7 @@ func TestHost(t *testing.T) {
 		if !r.Load.Known || !r.MemoryFree.Known || r.MemoryFree.Value <= 0 || r.MemoryFree.Value > r.Memory {
 			t.Errorf("%+v", r)
 		}
-		interval := time.NewTicker(100 * time.Millisecond) // the kernel counts hundredths of a second
+		interval := time.NewTicker(100 * time.Millisecond)
 		defer interval.Stop()
 		for start := time.Now(); !r.CPU.Known; r = h.Read() {
 			if time.Since(start) > 10*time.Second {

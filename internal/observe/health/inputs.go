@@ -58,7 +58,7 @@ type Operation struct {
 type Deployment struct {
 	Version string
 	Ended   time.Time
-	Failed  string // reason; "" if it succeeded
+	Failed  string
 }
 
 type queueInputs struct {

@@ -186,7 +186,7 @@ func (m *Monitor) logChange(r Report) {
 	before := m.shown
 	m.shown = r.Status
 	if before == "" && r.Status == Pending {
-		return // every startup begins as Pending
+		return
 	}
 	event.Health.Log(m.opts.Log, changeLevel(before, r.Status), "health changed",
 		append([]any{"status", string(r.Status), "was", string(before)}, r.LogAttrs()...)...)

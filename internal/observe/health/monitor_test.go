@@ -76,7 +76,7 @@ func TestAppThatStaysAwayIsSevereAtOnce(t *testing.T) {
 		defer stop()
 		go m.Run(run)
 		time.Sleep(time.Minute)
-		synctest.Wait() // this round also reads the queues
+		synctest.Wait()
 		if r := m.Report(); r.Status != Ok {
 			t.Errorf("at first: %v", r)
 		}
@@ -168,7 +168,7 @@ func TestPollFailureLastsUntilAnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newWorld().monitor()
-		m.PollAnswered("jobs") // has no effect before a failure
+		m.PollAnswered("jobs")
 		begun := time.Now()
 		m.PollFailed("jobs", errors.New("no route"), false)
 		time.Sleep(time.Minute)
@@ -198,7 +198,7 @@ func TestOnlyRoundsCountAsChecks(t *testing.T) {
 		close(w.started)
 		synctest.Wait()
 		close(w.ready)
-		for second := 4; second < 20; second++ { // rounds are at 0 and 10 s
+		for second := 4; second < 20; second++ {
 			m.JudgeSoon()
 			synctest.Wait()
 			if r := m.Report(); r.Status != Ok {

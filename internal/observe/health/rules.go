@@ -106,7 +106,7 @@ func appRule(in *inputs) []finding {
 		}
 		c.Name, c.Remedy = p.Name, logsOf(p.Name)
 		if p.GivenUp {
-			reason = "" // processRule reports it
+			reason = ""
 		}
 	}
 	c.Text = what + " " + state + "." + reason

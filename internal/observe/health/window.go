@@ -176,7 +176,7 @@ func (r increases) within(name string, before, value int64, now time.Time) int64
 	c.total += max(value-c.last, 0)
 	c.last = value
 	if last := &c.marks[len(c.marks)-1]; len(c.marks) > 1 && now.Sub(last.at) < time.Second {
-		last.total = c.total // at most one mark per second
+		last.total = c.total
 	} else {
 		c.marks = append(c.marks, mark{now, c.total})
 	}

@@ -20,7 +20,7 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 	log := l.With("component", "worker", "queue", name)
 	about := func(id, task string) *slog.Logger { return aboutMessage(log, id, task) }
 	throttled := Interval{Every: 10 * time.Second}
-	unsent := Interval{Every: 10 * time.Second} // a metric counts them
+	unsent := Interval{Every: 10 * time.Second}
 	return &worker.Events{
 		GateChanged: gateListener(log),
 		PollFailed: func(p worker.PollFailed) {

@@ -39,7 +39,7 @@ func TestSamplerPrintsTheFirstOfEachSecond(t *testing.T) {
 		{"few", 100, 100, time.Second, 100, 0},
 		{"just more", 100, 101, time.Second, 100, 0},
 		{"slow", 100, 1000, 10 * time.Second, 1000, 0},
-		{"twice too many", 100, 2000, 10 * time.Second, 1000, 900}, // the last second is still in progress
+		{"twice too many", 100, 2000, 10 * time.Second, 1000, 900},
 		{"all at once", 100, 5000, 0, 100, 0},
 		{"own bound", 3, 10, time.Second, 3, 0},
 		{"no sampling", 0, 5000, 0, 5000, 0},

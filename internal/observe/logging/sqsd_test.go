@@ -42,7 +42,7 @@ func TestSqsdLinesMatchRealLogs(t *testing.T) {
 		{"2018-09-27T08:26:57Z socket-err: m (1) Errno::ECONNREFUSED - 0.000", sqsdTime,
 			worker.Settled{ID: "m", ReceiveCount: 1, Outcome: queue.Unreached,
 				Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}}},
-		{"2018-09-27T08:26:57Z socket-err: m (1) EOFError - 3.000", sqsdTime, // truncated body
+		{"2018-09-27T08:26:57Z socket-err: m (1) EOFError - 3.000", sqsdTime,
 			worker.Settled{ID: "m", ReceiveCount: 1, Status: 200, Err: io.ErrUnexpectedEOF, Duration: 3 * time.Second}},
 		{"2018-09-27T08:26:57Z http-err: m (1) 429 - 0.010", sqsdTime,
 			worker.Settled{ID: "m", ReceiveCount: 1, Outcome: queue.Throttled, Status: 429, Duration: 10 * time.Millisecond}},

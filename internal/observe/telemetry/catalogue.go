@@ -8,7 +8,7 @@ import (
 
 type metricInfo struct {
 	name   string
-	kind   string // "counter", "gauge" or "histogram"
+	kind   string
 	labels []string
 	help   string
 }

@@ -137,7 +137,7 @@ func TestHealthIsSentLikeElasticBeanstalkDoes(t *testing.T) {
 		state.Store(&Health{Green: true, Code: 1, HasCode: true})
 		c := NewCloudWatch(p, &CloudWatchOptions{Environment: "shop", Health: func() Health { return *state.Load() },
 			Interval: 10 * time.Second})
-		c.Worker("jobs").Settled(ended(queue.Done, time.Second)) // without Name there are no queue metrics
+		c.Worker("jobs").Settled(ended(queue.Done, time.Second))
 		stop := running(c)
 		time.Sleep(11 * time.Second)
 		state.Store(&Health{Code: 25, HasCode: true, Periodic: true, Leads: true})

@@ -95,7 +95,7 @@ func (t *Telemetry) Leader() *leader.Events {
 const (
 	reasonReceives = "receives"
 	reasonApp      = "app"
-	reasonStatus   = "status" // listed in terminal-codes
+	reasonStatus   = "status"
 )
 
 func deadLetterReason(i queue.Instruction) string {

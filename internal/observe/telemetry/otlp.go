@@ -36,7 +36,7 @@ type OTLPOptions struct {
 // OTEL_BSP_MAX_QUEUE_SIZE (default 2048) are dropped and counted.
 type OTLP struct {
 	traces, metrics sink
-	exports         context.Context // canceled by Close
+	exports         context.Context
 	cancelExports   context.CancelFunc
 
 	tracer         trace.Tracer // nil without traces

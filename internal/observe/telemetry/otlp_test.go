@@ -35,7 +35,7 @@ type collector struct {
 	spans   []*tracepb.Span
 	metrics []*metricspb.Metric
 	about   map[string]string
-	status  int           // instead of 200
+	status  int
 	hold    chan struct{} // responses wait until hold is closed; may be nil
 	arrived chan struct{} // receives one value per request, unless full
 }

@@ -49,7 +49,7 @@ func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 		}
 	}
 
-	if span := trace.SpanContextFromContext(ctx); span.IsValid() { // the root span of a new trace
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		t.Traceparent = traceparent(ctx)
 	} else if t.Traceparent != "" && len(state) <= maxState {
 		if members, err := trace.ParseTraceState(state); err == nil && members.Len() > 0 {

@@ -54,7 +54,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 		Duplicate:  func(worker.Duplicate) { duplicates.Inc() },
 		Settled:    c.settled,
 		Postponed: func(p worker.Postponed) {
-			if p.Throttled { // otherwise there was no delivery
+			if p.Throttled {
 				c.delivery(outcomeThrottled, p.Status).Inc()
 			}
 		},

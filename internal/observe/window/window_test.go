@@ -27,7 +27,7 @@ func TestWindowForgetsInSteps(t *testing.T) {
 			t.Errorf("after %d s: %d things, want %d", tt.at, got, tt.want)
 		}
 	}
-	*w.At(at(125))++ // reuses the bucket of an earlier minute
+	*w.At(at(125))++
 	if got := sum(125); got != 1 {
 		t.Errorf("a new minute starts with %d things, want 1", got)
 	}

@@ -134,7 +134,7 @@ func (r *runs) paths() {
 	r.enqueue(run)
 	other := run
 	other.Path = "/other"
-	r.enqueue(other) // no effect
+	r.enqueue(other)
 	for path, want := range map[string]bool{"/audit": true, "/other": false, "/audit?x=1": false, "": false,
 		"/other\n/audit": false} {
 		if got, err := r.registry.Known(context.Background(), run.ID, path); got != want || err != nil {
@@ -158,7 +158,7 @@ func (r *runs) leftOut() {
 func (r *runs) skip() {
 	all := []registry.Run{Run("audit", 1), Run("audit", 2), Run("audit", 3)}
 	sent := r.enqueue(all[0]).Sent.ID
-	for range 2 { // the second call repeats the first
+	for range 2 {
 		found, err := r.registry.Skip(context.Background(), 0, all)
 		if first := found[all[0].ID]; err != nil || first.MessageID != sent || !first.Settled {
 			r.Errorf("the run enqueued as %s was found as %+v, %v", sent, first, err)
