@@ -15,5 +15,5 @@
 // instance's ID. A proof is valid for one connection to one run of an instance.
 //
 // Peers have read access only. Responses are limited in size and time. After a failure, an instance is not contacted
-// for a few seconds, so that pages with live updates do not wait for it.
+// for a few seconds.
 package peers

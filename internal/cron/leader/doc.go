@@ -28,19 +28,18 @@
 // # Invariants
 //
 //   - At any instant, Term is ok on at most one instance.
-//   - Once a term is not ok, it never is again. The same instance leads again only in a new, higher term.
-//   - While Term is ok, the stored lease has that term. An effect that is accepted only with the stored term (fencing)
+//   - Once a term is not ok, it never is again. The same instance leads again only in a higher term.
+//   - While Term is ok, the stored lease has that term. Effects that are accepted only with the stored term (fencing)
 //     cannot come from two leaders, not even if one was suspended before the effect.
 //   - The gate closes before listeners are called, and does not wait for them.
 //
 // # Failures
 //
 //   - Lost response: the write is repeated with the same token and recognized if it was applied.
-//   - Store unavailable: the leader retries until its trust ends, the others until the store responds.
-//   - Process or machine suspended: a late timer, or a difference between the wall clock and the monotonic clock, ends
-//     the term immediately.
-//   - Process killed: another instance leads within Lease + Renew. Process stopped: within Renew.
-//   - Record deleted: the term ends at the next renewal. The next term is higher than any its holder has seen.
+//   - Store unavailable: the leader retries until its trust ends.
+//   - Suspension: a late timer, or a difference between the wall clock and the monotonic clock, ends the term at once.
+//   - Process killed: another instance leads within Lease + Renew.
+//   - Record deleted: the term ends at the next renewal. The next term is higher.
 //
 // [Work] uses the same core for tasks that one instance performs once, such as preparing an app version.
 package leader

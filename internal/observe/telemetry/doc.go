@@ -21,7 +21,4 @@
 //   - Label values are bounded: configured names, fixed words, classes of HTTP statuses, and the names of the first
 //     200 embedded queues.
 //   - Message bodies, attributes and responses are never exported. Message IDs appear only in spans.
-//   - A source that does not answer within two seconds has no metrics. Stale values are never reported.
-//   - Statistic sets that CloudWatch does not accept are retried with growing delays and merged. Spans that an OTLP
-//     collector does not accept are eventually dropped.
 package telemetry
