@@ -40,8 +40,8 @@ type Options struct {
 	// DrainTimeout limits how long a retired replica may take to finish its deliveries.
 	DrainTimeout func() time.Duration
 	Check        func(*bundle.Bundle) error
-	// Change compares a new version's settings with the current ones. Apply applies the change, only to new replicas
-	// if newReplicas is true.
+	// Change compares a new version's settings with the current ones. Apply applies the change; if newReplicas is
+	// true, only to new replicas.
 	Change func(*bundle.Bundle) (config.Change, error)
 	Apply  func(c config.Change, newReplicas bool)
 	Facts  Facts

@@ -144,7 +144,7 @@ func isShellWord(word string) bool {
 	return strings.HasPrefix(word, "#")
 }
 
-// Only for exits this soon after the start is a missing program or file assumed to be the cause.
+// soon limits the time after the start in which an exit is attributed to a missing program or file.
 const soon = 10 * time.Second
 
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)

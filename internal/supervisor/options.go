@@ -109,12 +109,10 @@ func (o *Options) withDefaults() (Options, error) {
 // Events are callbacks; each may be nil. Calls for one process are in order; calls for different processes may be
 // concurrent. They must return quickly and not call Start, Stop or Restart.
 type Events struct {
-	Started   func(Started)
-	Ready     func(Ready)
-	ReadyLate func(ReadyLate)
-	NotReady  func(NotReady)
-	// Ended is called when a process has exited, although descendants may still run. Exited follows once they are
-	// gone.
+	Started    func(Started)
+	Ready      func(Ready)
+	ReadyLate  func(ReadyLate)
+	NotReady   func(NotReady)
 	Ended      func(Ended)
 	Exited     func(Exited)
 	Restarting func(Restarting)

@@ -81,7 +81,7 @@ func listeningPorts(k *processTree) []int {
 	return slices.Compact(slices.Sorted(maps.Values(portOf)))
 }
 
-// removeHeld removes the sockets that the processes hold. hidden are the processes whose files cannot be read.
+// removeHeld removes the sockets that the processes hold. hidden contains the processes whose files cannot be read.
 func removeHeld(sockets map[string]bool, processes []process) (hidden []process) {
 	for _, p := range processes {
 		if len(sockets) == 0 {
