@@ -207,7 +207,7 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 }
 
 // Messages returns a page of messages, oldest first, and the cursor of the next page, or "". Pages may be shorter than
-// the limit even if more follow.
+// the limit.
 func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Message, next string, err error) {
 	query := selectionQuery(&f.Selection)
 	query.Set("state", f.State)
@@ -234,8 +234,8 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 	return list.Deliveries, err
 }
 
-// FindMessage finds a message in any embedded queue by its ID or a prefix of at least four characters. If no queue has
-// it, the error describes its last outcome.
+// FindMessage finds a message in any embedded queue by its ID or a prefix of at least four characters. Otherwise, the
+// error describes its last outcome.
 func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	queues, err := c.Queues(ctx)
 	if err != nil && !HasStatus(err, http.StatusConflict) { // all queues are on Amazon SQS
@@ -341,7 +341,7 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 	}
 }
 
-// Pause stops receiving from a queue, or from all queues if name is "". The reason is limited to 200 bytes.
+// Pause stops receiving from a queue, or from all queues if name is "".
 func (c *Client) Pause(ctx context.Context, name string, why Reason) (Paused, error) {
 	if name == "" {
 		return PauseAll.send(ctx, c, why)
@@ -454,8 +454,7 @@ func (c *Client) Delay(ctx context.Context, name, id string, delay time.Duration
 	return DelayMessage.send(ctx, c, DelayRequest{int((delay + time.Second - 1) / time.Second)}, name, id)
 }
 
-// Edit atomically replaces the message id with msg in the queue to, and returns the new ID. If to is "", msg goes to
-// the queue that the message was dead-lettered from.
+// Edit atomically replaces the message id with msg, as in [EditRequest], and returns the new ID.
 func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (string, error) {
 	answer, err := EditMessage.send(ctx, c, EditRequest{msg, to},
 		name, id)
@@ -469,8 +468,7 @@ func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (s
 	return answer.Results[0].ID, nil
 }
 
-// Move moves up to 1000 messages to another queue and returns their number. If to is "", each message returns to its
-// source queue.
+// Move moves up to 1000 messages, as in [MoveRequest], and returns their number.
 func (c *Client) Move(ctx context.Context, from, to string, ids []string) (int, error) {
 	n, err := MoveMessages.send(ctx, c, MoveRequest{IDs: ids, To: to}, from)
 	return n["moved"], err
@@ -482,8 +480,7 @@ func (c *Client) Delete(ctx context.Context, name string, ids []string, confirm 
 	return answer.Deleted, err
 }
 
-// DeleteMatching starts a task that deletes the selected dead letters, at most rate per second (1 to 500; 0 means no
-// limit). If there are several, confirm must be their number as typed by a person.
+// DeleteMatching starts a task that deletes the selected dead letters, as in [Deletion].
 func (c *Client) DeleteMatching(ctx context.Context, name string, sel Selection, rate int,
 	confirm int64) (MoveTask, error) {
 	answer, err := DeleteMessages.send(ctx, c, Deletion{Filter: &sel, Rate: rate, Confirm: confirm}, name)
@@ -514,7 +511,7 @@ func (c *Client) RunTask(ctx context.Context, name string) (TaskRun, error) {
 	return RunTask.send(ctx, c, NoBody{}, name)
 }
 
-// PauseTask skips a task's runs until ResumeTask. The reason is limited to 200 bytes.
+// PauseTask skips a task's runs until ResumeTask.
 func (c *Client) PauseTask(ctx context.Context, name, why string) error {
 	_, err := PauseTask.send(ctx, c, Reason{Reason: why}, name)
 	return err
@@ -538,9 +535,7 @@ func (c *Client) Acknowledge(ctx context.Context, name string, handles []string)
 	return n["deleted"], err
 }
 
-// Redrive starts a task that moves the selected messages of a dead-letter queue to the queue to, at most rate per
-// second (1 to 500; 0 means no limit). If to is "", each message returns to its source queue. The call is refused if
-// more than most messages match; 0 means no maximum.
+// Redrive starts a task that moves the selected messages of a dead-letter queue, as in [RedriveRequest].
 func (c *Client) Redrive(ctx context.Context, name, to string, rate int, sel Selection, most int64) (MoveTask,
 	error) {
 	return StartRedrive.send(ctx, c, RedriveRequest{to, rate, sel, most}, name)
@@ -577,8 +572,8 @@ func (c *Client) PreviewChange(ctx context.Context, change SettingsChange) (Sett
 	return PreviewSettings.send(ctx, c, change)
 }
 
-// ChangeSettings writes a change and applies it where no restart is needed. The error has status 409 if the settings
-// have changed since the base.
+// ChangeSettings writes a change and applies it where no restart is needed. The error has status 409 if the base is
+// outdated.
 func (c *Client) ChangeSettings(ctx context.Context, change SettingsChange) (SettingsPreview, error) {
 	return ChangeSettings.send(ctx, c, change)
 }
@@ -608,7 +603,7 @@ func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
 }
 
 // RestartProcess restarts a process of the app and returns the name of its replacement. A replica is restarted without
-// interrupting service, a helper after it has exited. Unless a process has that name, "web-2" means the second replica.
+// interrupting service, a helper after it has exited. "web-2" means the second replica if no process has that name.
 // Errors are as for Deploy, with status 404 for an unknown process and 409 for a draining replica.
 func (c *Client) RestartProcess(ctx context.Context, name string) (now string, err error) {
 	done, err := RestartProcess.send(ctx, c, NoBody{}, name)
@@ -637,7 +632,7 @@ func (c *Client) Events(ctx context.Context, f EventFilter) ([]eventlog.Event, e
 }
 
 // FollowEvents calls each for every event selected by f as it occurs, starting after f.After or, if that is 0, with the
-// next event. It returns the error of each, nil if the environment ends the stream, or why streaming failed.
+// next event. It returns nil when the environment ends the stream.
 func (c *Client) FollowEvents(ctx context.Context, f EventFilter, each func(eventlog.Event) error) error {
 	return follow(ctx, c, GetEvents.request(f.query()), each)
 }

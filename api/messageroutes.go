@@ -58,7 +58,7 @@ const MessageTaken = "taken"
 type Placed struct {
 	ID    string `json:"id"`
 	State string `json:"state"` // as in [Message], or [MessageTaken]
-	// zero for a visible message
+	// VisibleAt is zero for a visible message.
 	VisibleAt time.Time `json:"visible_at,omitzero"`
 }
 

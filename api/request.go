@@ -17,7 +17,7 @@ type Confirmation struct {
 	Through int64 `json:"through,omitempty"`
 }
 
-// Reason is the body of a pause.
+// Reason is the body of a pause. It is limited to 200 bytes.
 type Reason struct {
 	Reason string `json:"reason"`
 	This   bool   `json:"this,omitempty"` // pause on the answering instance only, even if a fleet key is set

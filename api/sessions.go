@@ -10,7 +10,7 @@ const CodeSessionKey = "SessionKeyRequired"
 type (
 	// LoginRequest is the request for a login link.
 	LoginRequest struct {
-		// empty means all
+		// Scopes may be empty, which means all.
 		Scopes []string `json:"scopes,omitempty"`
 	}
 	// LoginLink is the answer to a [LoginRequest].
