@@ -234,8 +234,8 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 	return list.Deliveries, err
 }
 
-// FindMessage finds a message in any embedded queue by its ID or a prefix of at least four characters. Otherwise, the
-// error describes its last outcome.
+// FindMessage finds a message in any embedded queue by its ID or a prefix of at least four characters. If no queue has
+// it, the error describes its last outcome.
 func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	queues, err := c.Queues(ctx)
 	if err != nil && !HasStatus(err, http.StatusConflict) { // all queues are on Amazon SQS
