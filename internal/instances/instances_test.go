@@ -194,7 +194,6 @@ func TestDisconnectedInstanceIsUnreachableAndComesBack(t *testing.T) {
 			t.Errorf("%s after the cut %q are reachable", FreshFor+ReadInterval, got)
 		}
 
-		// The returning instance takes a new slot.
 		after(ForgetAfter)
 		if all, _ := w.Recent(); len(all) != 1 {
 			t.Errorf("%d instances are remembered", len(all))

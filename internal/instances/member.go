@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	pollInterval = 5 * time.Second
-	// statusInterval is the minimum time between writes of a changed status.
+	pollInterval   = 5 * time.Second
 	statusInterval = 10 * time.Second
 	// The random wait after failures doubles each time.
 	retryInterval    = 2 * time.Second

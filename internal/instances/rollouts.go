@@ -11,12 +11,10 @@ import (
 )
 
 const (
-	// rolloutTick is the time between checks of the desired version and of a rollout.
 	rolloutTick = 2 * time.Second
 	// The leader uses records of up to this age.
 	rolloutRecords = 5 * time.Second
-	// rolloutRetry is the time between attempts to return to the current version.
-	rolloutRetry = 30 * time.Second
+	rolloutRetry   = 30 * time.Second
 )
 
 // A version does not count as failed after these errors of [RolloutApp.Deploy].
@@ -88,9 +86,8 @@ type RolloutOptions struct {
 	// Changed is called after this instance has changed the desired state, and Finished if that ended a rollout.
 	Changed  func()
 	Finished func(ctx context.Context, now *App, v *AppVersion)
-	// Tried is called after each deployment on this instance.
-	Tried func(v *AppVersion, err error)
-	Log   *slog.Logger
+	Tried    func(v *AppVersion, err error)
+	Log      *slog.Logger
 }
 
 // Run deploys the desired version and, on the leader, advances its rollout, until ctx ends.

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// settingsRetry is the time between attempts to apply settings or roll them back.
 const settingsRetry = 10 * time.Second
 
 // ErrNotApplied means that settings were neither applied nor rejected.

@@ -220,7 +220,6 @@ func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Re
 	return nil
 }
 
-// sentMessage returns the ID of a message that could not be recorded, or "".
 func (r *Runs) sentMessage(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -155,7 +155,6 @@ func (r *harness) atMostOne() *node {
 	return leader
 }
 
-// until returns the next leader, and how long that took.
 func (r *harness) until(limit time.Duration, of ...*node) (*node, time.Duration) {
 	r.t.Helper()
 	begin := time.Now()
@@ -266,7 +265,6 @@ func TestStopReleasesTheLease(t *testing.T) {
 	})
 }
 
-// The response to the last write was lost.
 func TestStopAfterALostResponse(t *testing.T) {
 	in(t, func(r *harness) {
 		r.store.SetFault(func(swap bool) storeFault {

@@ -9,7 +9,6 @@ import (
 	"tendril/queue"
 )
 
-// world has three cores that share a stored lease and a clock.
 type world struct {
 	now    int
 	stored queue.Lease
@@ -108,7 +107,6 @@ func (w world) futures() []world {
 	return all
 }
 
-// answers adds all outcomes of a swap in progress.
 func (w *world) answers(i int, a *attempt, add func(func(*world))) {
 	add(func(n *world) {
 		n.calls[i] = nil

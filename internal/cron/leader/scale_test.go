@@ -89,7 +89,6 @@ func TestLeaseTrafficOfManyInstances(t *testing.T) {
 	}
 }
 
-// Each instance reads once in 67 to 90 s.
 func TestInstancesThatCanWaitReadLessOften(t *testing.T) {
 	in(t, func(r *harness) {
 		const n, watch = 20, 90 * time.Second

@@ -65,7 +65,6 @@ var (
 	starLine = regexp.MustCompile(`^[\s-]*schedule:\s+(\*.*?)\s*(?:\s#.*)?$`)
 )
 
-// refuseLine reports a syntax error with the task that contains it.
 func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 	number, name := 0, ""
 	for _, line := range lines[:min(fault.Line, len(lines))] {

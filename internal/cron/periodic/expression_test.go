@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// Each expression equals its list of numbers.
 func TestLegalStepsAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ expression, list string }{

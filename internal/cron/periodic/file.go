@@ -141,7 +141,6 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	return tasks
 }
 
-// taskLabel returns a task's number if it has no valid name.
 func taskLabel(node *yamlfile.Node, number int) string {
 	for _, pair := range node.Pairs {
 		if name, ok := scalar(pair.Value); ok && pair.Key == "name" && strings.TrimSpace(name) != "" &&

@@ -210,7 +210,6 @@ func (s Schedule) instant(slot time.Time) time.Time {
 	return near
 }
 
-// shownAs uses the UTC offset at near.
 func (s Schedule) shownAs(slot, near time.Time) time.Time {
 	_, offset := near.Zone()
 	return slot.Add(-time.Duration(offset) * time.Second).In(s.zone)
@@ -222,7 +221,6 @@ func reading(t time.Time) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// multiple returns the last multiple of the interval up to second.
 func (s Schedule) multiple(second int64) time.Time {
 	every := int64(s.every / time.Second)
 	return time.Unix(second-(second%every+every)%every, 0).UTC()

@@ -30,8 +30,7 @@ type Options struct {
 	// RunningElsewhere reports whether another instance is running a task with "overlap: skip". After an error, the run
 	// is tried again.
 	RunningElsewhere func(ctx context.Context, task string) (bool, error)
-	// Paused names the tasks paused at startup.
-	Paused []string
+	Paused           []string
 	// Past is the history of an earlier scheduler, oldest first.
 	Past   []Run
 	Wall   func() time.Time // default [time.Now]
@@ -53,13 +52,12 @@ func (o Options) complete() Options {
 
 // Scheduler enqueues the runs of tasks while its instance leads. It is safe for concurrent use.
 type Scheduler struct {
-	lead     Leadership
-	registry Registry
-	opts     Options
-	history  history
-	wakeup   chan struct{}
-	work     sync.WaitGroup
-	// refusedTerm is the last term refused by the registry.
+	lead        Leadership
+	registry    Registry
+	opts        Options
+	history     history
+	wakeup      chan struct{}
+	work        sync.WaitGroup
 	refusedTerm atomic.Int64
 
 	mu      sync.Mutex

@@ -217,7 +217,6 @@ func TestPauseAndResume(t *testing.T) {
 		}
 		s.until(t, 3*time.Minute,
 			"2m0s held {Task:a Paused:true}\n2m0s enqueued a 2m0s late 0s by hand\n3m0s skipped a 3m0s to 3m0s: 1 paused")
-		// The registry has recorded the skipped run.
 		s.elect(s.node)
 		_ = s.Resume("a")
 		s.until(t, 185*time.Second, "3m0s held {Task:a Paused:false}\n3m0s led 2")
@@ -297,7 +296,6 @@ func TestReload(t *testing.T) {
 		s.until(t, 30*time.Second, "0s led 1")
 		changed, url := every("a", 20), every("c", 45)
 		s.Reload(&File{Tasks: []Task{changed, url}})
-		// Times before the reload are not caught up.
 		s.until(t, 45*time.Second,
 			"30s reloaded {Tasks:2 Added:1 Removed:1 Changed:1}\n40s enqueued a 40s late 0s\n45s enqueued c 45s late 0s")
 		url.URL = "/elsewhere"

@@ -111,7 +111,6 @@ var examples = map[string]string{
 	"grace": "grace: 300s", "queue": "queue: punctual", "payload": "payload: full",
 }
 
-// set sets the value of a key. Its errors are for refuseFor.
 func (r *taskReader) set(key, text string) (err error) {
 	t := r.task
 	switch key {

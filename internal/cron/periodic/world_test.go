@@ -53,7 +53,6 @@ func (w *world) wall() time.Time {
 	return time.Now().Add(w.step).Round(0)
 }
 
-// elect makes n the leader; nil means no leader.
 func (w *world) elect(n *node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

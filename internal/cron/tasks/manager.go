@@ -25,10 +25,9 @@ type Options struct {
 	Lease   time.Duration
 	Address string
 	// Watch, Revision and Announce are as in leader.Options.
-	Watch    func() time.Duration
-	Revision func() int64
-	Announce func() string
-	// HasWorker reports whether a worker receives from an embedded queue.
+	Watch     func() time.Duration
+	Revision  func() int64
+	Announce  func() string
 	HasWorker func(queue string) bool
 	// Pauses stores the paused tasks if the registry cannot; it may be nil.
 	Pauses      PauseStore

@@ -145,7 +145,6 @@ func TestTaskIsRunPausedAndResumed(t *testing.T) {
 	if runs := e.History("tidy"); len(runs) != 1 || !runs[0].Manual || len(e.History("report")) != 0 {
 		t.Errorf("history: %+v", runs)
 	}
-	// The next process still has the pause.
 	next := New(Options{File: e.opts.File, Registry: e.opts.Registry, HasWorker: e.opts.HasWorker})
 	if err := next.Open(t.Context(), false); err != nil {
 		t.Fatal(err)

@@ -46,7 +46,6 @@ type PauseStore interface {
 
 // RegistryOptions determine an environment's registry.
 type RegistryOptions struct {
-	// Queue and QueueURL identify the environment's first queue.
 	Queue, QueueURL string
 	// Broker contains that queue. It is nil, and SQS and Home are set, if another process serves the queue.
 	Broker *broker.Broker

@@ -268,7 +268,6 @@ func (r *region) start(t *testing.T, i, tasks int) *daemon {
 	return d
 }
 
-// The daemons are idle, under load, and recover from an outage.
 func TestThousandDaemons(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -108,7 +108,6 @@ func TestQueues(t *testing.T) {
 	hold(t, q.Examine(), "warning visibility-short", "visibility-timeout=185s")
 }
 
-// hold compares the findings with the expected ones. Each problem must have a consequence and a remedy.
 func hold(t *testing.T, found []Finding, want, says string) {
 	t.Helper()
 	var got []string

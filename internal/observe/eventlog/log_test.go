@@ -101,7 +101,6 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// Events that are no longer in memory are read from the files.
 func TestLogIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testLogIsBounded)

@@ -51,7 +51,6 @@ const rejectedText = "console action rejected"
 
 var prepositions = map[string]string{"sent": "to", "moved": "from", "received": "from"}
 
-// actionSentence makes the caller the subject of an action such as "queue paused".
 func actionSentence(who, action, subject, messages string, rejected bool) string {
 	words := strings.Fields(action)
 	at := slices.IndexFunc(words, func(word string) bool {

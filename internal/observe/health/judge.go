@@ -42,7 +42,6 @@ func judge(in inputs) (found []finding) {
 	return found
 }
 
-// reportOf sorts the causes, worst first.
 func reportOf(causes []Cause) (r Report) {
 	slices.SortStableFunc(causes, func(a, b Cause) int { return b.Status.rank() - a.Status.rank() })
 	r.Status, r.Details = Ok, causes

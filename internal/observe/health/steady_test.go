@@ -13,7 +13,6 @@ func letter(s Status) string {
 	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n"}[s]
 }
 
-// findingsOf returns a measured finding for a lower-case letter and a fact for a capital one.
 func findingsOf(c rune) []finding {
 	for _, s := range []Status{Info, Warning, Degraded, Severe, Pending, NoData} {
 		if letter(s) == strings.ToLower(string(c)) {
@@ -103,7 +102,6 @@ func TestCausesHaveTheirOwnTimes(t *testing.T) {
 	}
 }
 
-// "Severe for 20 seconds" excludes the time as Warning, but "Warning for 2 minutes" includes the time as Severe.
 func TestCauseCountsFromWhenItBecameAtLeastAsBad(t *testing.T) {
 	t.Parallel()
 	var s steady

@@ -13,9 +13,8 @@ import (
 
 // Record is a log line as passed to an observer.
 type Record struct {
-	At    time.Time
-	Level slog.Level
-	// Process is the app process that wrote to Stream, or "".
+	At              time.Time
+	Level           slog.Level
 	Process, Stream string
 	// Text is the line as on a terminal, without time and colors.
 	Text string

@@ -100,7 +100,6 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 
 var requestKeys = []string{"method", "path", "remote", "status", "request_id"}
 
-// actText replaces the message of a successful action and omits request details.
 func actText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
 	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == "act" })
 	if i < 0 {

@@ -28,7 +28,6 @@ func (s *source) read(time.Time) Reading {
 	return s.Reading
 }
 
-// latencies returns n deliveries of duration d, and m of 100 d.
 func latencies(t *testing.T, n, m int, d time.Duration) health.Latencies {
 	t.Helper()
 	monitor := health.NewMonitor(health.Options{})

@@ -75,7 +75,6 @@ func (o *OTLP) Worker(queueName string) *worker.Events {
 	}
 }
 
-// codeClasses are the classes of HTTP status codes; "none" means no response.
 var codeClasses = [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
 func codeClass(status int) int {

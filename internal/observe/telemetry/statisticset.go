@@ -68,7 +68,6 @@ func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Da
 	processed.Sum = n
 	processed.Minimum, processed.Maximum = 1, 1
 
-	// The average of MessagesFailed is the failure ratio.
 	failures.Name, failures.Unit = "MessagesFailed", "Count"
 	failures.Sum = failed
 	failures.Minimum, failures.Maximum = boolValue(failed == n), boolValue(failed > 0)
@@ -78,7 +77,6 @@ func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Da
 // Older intervals are merged while CloudWatch does not accept data.
 const maxIntervals = 15
 
-// mergeOldest leaves at most limit intervals, without losing values.
 func mergeOldest(data []aws.Datum, limit int) []aws.Datum {
 	for {
 		second, intervals := 0, min(len(data), 1)
