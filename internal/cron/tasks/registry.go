@@ -47,7 +47,8 @@ type PauseStore interface {
 // RegistryOptions determine an environment's registry.
 type RegistryOptions struct {
 	Queue, QueueURL string
-	// Broker contains that queue. It is nil, and SQS and Home are set, if another process serves the queue.
+	// Broker contains the environment's first queue. It is nil, and SQS and Home are set, if another process serves the
+	// queue.
 	Broker *broker.Broker
 	SQS    *aws.SQS
 	Home   *aws.Queue
