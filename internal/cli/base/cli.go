@@ -152,7 +152,7 @@ func (c *CLI) CloseBuffers() {
 	}
 }
 
-// Programs returns standard output for JSON, which needs escaping only on a terminal.
+// Programs returns the writer for JSON: standard output, without escaping unless it is a terminal.
 func (c *CLI) Programs() io.Writer {
 	if c.Tty {
 		return c.Out

@@ -41,7 +41,7 @@ type ExitError struct {
 var errReaderGone = &ExitError{Code: ExitSignal + int(syscall.SIGPIPE),
 	err: errors.New("output closed by its reader")}
 
-// WorthSaying returns err without errReaderGone, or nil if nothing else remains.
+// WorthSaying removes errReaderGone from err. It returns nil if no other error remains.
 func WorthSaying(err error) error {
 	var rest []error
 	switch joined, ok := err.(interface{ Unwrap() []error }); {

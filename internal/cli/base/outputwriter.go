@@ -20,7 +20,7 @@ func OutliveReader() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// Behind returns the writer that an escaping writer writes to, or w itself if it does not escape.
+// Behind returns the underlying writer if w escapes control sequences, and w otherwise.
 func Behind(w io.Writer) io.Writer {
 	if escaping, ok := w.(*terminal.Writer); ok {
 		return escaping.To
