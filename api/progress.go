@@ -53,7 +53,18 @@ func (w *Worker) explain(all []Worker, limits []Limit) (state, why string) {
 	if why = w.obstacle(all, limits); why != "" && w.InWork == 0 {
 		return QueueWaiting, why
 	}
-	return QueueRunning, why
+	return QueueRunning, cmp.Or(why, w.hiddenText())
+}
+
+// hiddenText explains messages in flight that this worker is not delivering.
+func (w *Worker) hiddenText() string {
+	switch {
+	case w.InWork > 0 || w.Waiting > 0 || w.InFlight == 0:
+		return ""
+	case w.InFlight == 1:
+		return "1 message waits for its next attempt, or another consumer has it"
+	}
+	return fmt.Sprintf("%d messages wait for their next attempt, or another consumer has them", w.InFlight)
 }
 
 func pauseText(by string, at time.Time, reason string) string {

@@ -48,6 +48,11 @@ func TestExplainNamesWhyMessagesWait(t *testing.T) {
 		"message group waits for a retry": {Worker{FIFO: true, Receiving: true, Concurrency: 20, Waiting: 3, InFlight: 1}, nil,
 			QueueWaiting, "blocked by a message group: its first message is hidden until its next attempt"},
 		"standard queue with a retry": {Worker{Receiving: true, Concurrency: 20, Waiting: 3, InFlight: 1}, nil, QueueRunning, ""},
+		"one message not due yet": {Worker{Receiving: true, Concurrency: 20, InFlight: 1}, nil, QueueRunning,
+			"1 message waits for its next attempt, or another consumer has it"},
+		"messages not due yet": {Worker{Receiving: true, Concurrency: 20, InFlight: 30}, nil, QueueRunning,
+			"30 messages wait for their next attempt, or another consumer has them"},
+		"all in flight here": {Worker{Receiving: true, Concurrency: 20, InWork: 3, InFlight: 3}, nil, QueueRunning, ""},
 	} {
 		workers := append([]Worker{c.worker}, c.others...)
 		Explain(workers, limits)
