@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -22,22 +23,16 @@ func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[strin
 
 func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
 	old := q.settings()
-	if value, ok := attrs["FifoQueue"]; ok && (!old.fifo || value != "true") {
-		if !old.fifo {
-			return queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute FifoQueue.")
-		}
-		return queue.Errorf(queue.CodeInvalidAttributeValue,
-			"Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
+	if err := checkTypeUnchanged(old.fifo, attrs); err != nil {
+		return err
 	}
-
 	merged := mergeAttributes(q.description().attributes, attrs)
 	set, err := parseSettings(old.fifo, merged)
 	if err != nil {
 		return err
 	}
-
-	if _, ok := attrs["RedrivePolicy"]; ok {
-		if err := b.checkRedrive(q.name, &set, attrs["RedrivePolicy"]); err != nil {
+	if policy, given := attrs["RedrivePolicy"]; given {
+		if err := b.checkRedrive(q.name, &set, policy); err != nil {
 			return err
 		}
 	}
@@ -45,49 +40,75 @@ func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
 	now := stamp()
 	return b.writer.change(
 		func(t *tx) error { return t.writeSettings(q, merged, old, &set, now) },
-		func() { q.reconfigured(merged, old, set, now) },
+		func() { q.publishSettings(merged, old, set, now) },
 	)
 }
 
-// writeSettings also applies the new delay of a FIFO queue to existing messages, counted from their sent time.
-func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) (err error) {
+func checkTypeUnchanged(fifo bool, attrs map[string]string) error {
+	value, given := attrs["FifoQueue"]
+	switch {
+	case !given:
+		return nil
+	case !fifo:
+		return queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute FifoQueue.")
+	case value != "true":
+		return queue.Errorf(queue.CodeInvalidAttributeValue,
+			"Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
+	}
+	return nil
+}
+
+// writeSettings also applies the new delay of a FIFO queue to existing messages.
+func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) error {
 	if t.gone(q) {
 		return nil
 	}
-	t.c.run(&err, `UPDATE queues SET attributes = ?, modified = ? WHERE number = ?`, toJSON(attributes), now, q.index.number)
-	if !set.fifo || old.delay == set.delay || err != nil {
+	_, err := t.c.exec(`UPDATE queues SET attributes = ?, modified = ? WHERE number = ?`, toJSON(attributes), now,
+		q.index.number)
+	if err != nil || !delayChanged(old, set) {
 		return err
 	}
+	return t.changeDelays(q, set.delay)
+}
+
+// delayChanged reports whether existing messages get a new delay.
+func delayChanged(old, set *settings) bool { return set.fifo && old.delay != set.delay }
+
+// changeDelays delays existing messages by delay, counted from their sent time.
+func (t *tx) changeDelays(q *liveQueue, delay time.Duration) error {
 	if err := t.flushRows(); err != nil {
 		return err
 	}
 
 	low := makeKey(q.index.number, q.disk.floor)
-	// oldest is the key of the last message that is too old to be delayed.
-	oldest, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low, q.index.high(),
-		stamp()-maxDelay.Milliseconds())
+	// Messages up to lastVisible are so old that no delay hides them.
+	lastVisible, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low,
+		q.index.high(), stamp()-maxDelay.Milliseconds())
 	t.c.run(&err, `UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
-		orNull(set.delay.Milliseconds()), max(low, oldest), q.index.high())
+		orNull(delay.Milliseconds()), max(low, lastVisible), q.index.high())
 	return err
 }
 
-func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, set settings, now int64) {
-	if set.fifo && old.delay != set.delay {
-		defer q.reload()
-	}
-
+func (q *liveQueue) publishSettings(attributes map[string]string, old *settings, set settings, now int64) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.describe(func(d *description) {
 		d.set = set
 		d.attributes = attributes
 		d.modified = now
 	})
-	if old.retention == set.retention {
-		return
+	if old.retention != set.retention {
+		q.restartRetention()
 	}
+	q.mu.Unlock()
 
-	// Messages that expired under the previous retention period may be within the new one.
+	if delayChanged(old, &set) {
+		q.reloadDelays()
+	}
+}
+
+// restartRetention makes messages deliverable that expired under the previous retention period but may be within the
+// new one. The caller must hold the lock.
+func (q *liveQueue) restartRetention() {
 	q.index.cutoff = 0
 	q.index.resetWindow()
 	for _, m := range q.index.held {
@@ -100,7 +121,7 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 	q.wakeAfterRemoval(1)
 }
 
-func (q *liveQueue) reload() {
+func (q *liveQueue) reloadDelays() {
 	err := q.broker.read(func(c *conn) error {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -199,11 +220,13 @@ func checkTags(name string, all, added map[string]string) error {
 		}
 		if strings.HasPrefix(strings.ToLower(key), "aws:") || strings.ContainsFunc(key, notInTagKey) {
 			return queue.Errorf(queue.CodeInvalidParameterValue,
-				"Tag keys can only include letters, digits, spaces and _.:/=+-@, and must not begin with aws: %s", clip(key))
+				"Tag keys can only include letters, digits, spaces and _.:/=+-@, and must not begin with aws: %s",
+				clip(key))
 		}
 		if utf8.RuneCountInString(added[key]) > maxTagValue {
 			return queue.Errorf(queue.CodeInvalidParameterValue,
-				"Tag values must be between 0 and %d characters in length: the value of %s is longer.", maxTagValue, clip(key))
+				"Tag values must be between 0 and %d characters in length: the value of %s is longer.", maxTagValue,
+				clip(key))
 		}
 	}
 

@@ -70,7 +70,7 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 	}
 
 	q.mu.Lock()
-	at, high := q.index.low(), reach(req.Through, q.index.number, q.index.high())
+	at, high := q.index.low(), lastMatch(req.Through, q.index.number, q.index.high())
 	q.mu.Unlock()
 	if req.After != "" {
 		seq, err := strconv.ParseInt(req.After, 10, 64)

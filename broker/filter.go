@@ -12,8 +12,8 @@ import (
 // Filter selects the stored messages that meet all its conditions. The zero value selects all messages.
 type Filter = queue.Selection
 
-// reach returns the last key that a filter with this Through value can match.
-func reach(through, number, high int64) int64 {
+// lastMatch returns the last key that a filter with this Through value can match.
+func lastMatch(through, number, high int64) int64 {
 	if through <= 0 || through > maxSeq {
 		return high
 	}
@@ -28,9 +28,9 @@ type condition struct {
 	reason           string
 }
 
-// condition translates f to SQL, except reason, which chunk uses.
-func (b *Broker) condition(f *Filter) (c condition) {
-	and := func(text string, arg any) { c.text, c.args = c.text+` AND `+text, append(c.args, arg) }
+// condition translates f to SQL, except reason, which keyRange uses.
+func (b *Broker) condition(f *Filter) condition {
+	var c condition
 	if f.IDs != nil {
 		origins := []int64{}
 		for _, id := range f.IDs {
@@ -38,40 +38,49 @@ func (b *Broker) condition(f *Filter) (c condition) {
 				origins = append(origins, origin)
 			}
 		}
-		and(`coalesce(origin, id) IN (SELECT value FROM json_each(?))`, string(rawJSON(origins)))
+		c.and(`coalesce(origin, id) IN (SELECT value FROM json_each(?))`, string(rawJSON(origins)))
 	}
 
-	if f.Reason != nil && *f.Reason == "" {
-		and(`NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.id = messages.id AND reason <> ?)`, "")
-	} else if f.Reason != nil {
+	switch {
+	case f.Reason == nil:
+	case *f.Reason == "":
+		c.and(`NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.id = messages.id AND reason <> ?)`, "")
+	default:
 		c.reason = *f.Reason
 	}
 
 	if !f.DeadSince.IsZero() {
-		and(`dead >= ?`, f.DeadSince.UnixMilli())
+		c.and(`dead >= ?`, f.DeadSince.UnixMilli())
 	}
 
 	if !f.DeadUntil.IsZero() {
-		and(`dead < ?`, f.DeadUntil.UnixMilli())
+		c.and(`dead < ?`, f.DeadUntil.UnixMilli())
 	}
 
 	if f.Attribute != "" {
-		c.attribute, c.value = f.Attribute, f.Value
-		and(`instr(attributes, ?) > 0`, encodedText(f.Attribute))
+		c.attribute = f.Attribute
+		c.value = f.Value
+		c.and(`instr(attributes, ?) > 0`, encodedText(f.Attribute))
 		if f.Value != "" {
-			and(`instr(attributes, ?) > 0`, encodedText(f.Value))
+			c.and(`instr(attributes, ?) > 0`, encodedText(f.Value))
 		}
 	}
 
 	if f.Match != "" {
-		and(`instr(body, ?) > 0`, f.Match)
+		c.and(`instr(body, ?) > 0`, f.Match)
 	}
 	return c
 }
 
+func (c *condition) and(text string, arg any) {
+	c.text += ` AND ` + text
+	c.args = append(c.args, arg)
+}
+
 func encodedText(s string) []byte { return append(binary.AppendUvarint(nil, uint64(len(s))), s...) }
 
-func (c *condition) chunk(after, high int64, rows int) (where string, args []any) {
+// keyRange is the SQL for up to rows keys after < key <= high, with the condition's reason if it has one.
+func (c *condition) keyRange(after, high int64, rows int) (where string, args []any) {
 	if c.reason == "" {
 		return `id > ? AND id <= ?`, []any{after, high}
 	}
@@ -92,40 +101,50 @@ func (c *condition) admits(r *record) bool {
 // scanMatching examines at most browseChunk rows. last is the last key examined, or 0 at the end of the queue.
 func (c *conn) scanMatching(columns string, after, high int64, sel condition, limit int) (rows []*record, last int64,
 	err error) {
-	end := false
-	if sel.text != "" {
-		n := int64(0)
-		n, last, end, err = c.countChunk(after, high, sel, min(browseChunk, 10*limit))
-		if err != nil || n == 0 && !end {
-			return nil, last, err
+	if sel.text == "" {
+		rows, err = c.selectMatching(columns, after, high, sel, limit)
+		if err != nil || len(rows) == 0 {
+			return nil, 0, err
 		}
+		return rows, rows[len(rows)-1].key, nil
+	}
+
+	// Count first, because a SELECT of few matches could examine the whole queue.
+	n, last, err := c.countChunk(after, high, sel, min(browseChunk, 10*limit))
+	if err != nil || n == 0 {
+		return nil, last, err
+	}
+	if last != 0 {
 		high = last
 	}
-
-	chunk, args := sel.chunk(after, high, browseChunk)
-	args = append(append(args, sel.args...), int64(limit))
-	rows, err = c.records(`SELECT `+columns+` FROM messages WHERE `+chunk+sel.text+` ORDER BY id LIMIT ?`, args...)
-	switch n := len(rows); {
-	case n == limit || n > 0 && sel.text == "":
-		last = rows[n-1].key
-	case end:
-		last = 0
+	if rows, err = c.selectMatching(columns, after, high, sel, limit); err != nil {
+		return nil, 0, err
 	}
-	return slices.DeleteFunc(rows, func(r *record) bool { return !sel.admits(r) }), last, err
+	if len(rows) == limit {
+		last = rows[limit-1].key
+	}
+	return slices.DeleteFunc(rows, func(r *record) bool { return !sel.admits(r) }), last, nil
 }
 
-// countChunk counts the matching rows in a chunk. last is the last key examined; end means that no rows follow.
-func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, end bool, err error) {
-	chunk, args := sel.chunk(after, high, rows)
+func (c *conn) selectMatching(columns string, after, high int64, sel condition, limit int) ([]*record, error) {
+	keys, args := sel.keyRange(after, high, browseChunk)
+	args = append(args, sel.args...)
+	args = append(args, int64(limit))
+	return c.records(`SELECT `+columns+` FROM messages WHERE `+keys+sel.text+` ORDER BY id LIMIT ?`, args...)
+}
+
+// countChunk counts the matching rows among the next rows. last is the last key examined, or 0 at the end of the queue.
+func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, err error) {
+	keys, keyArgs := sel.keyRange(after, high, rows)
+	args := slices.Concat(sel.args, keyArgs, []any{int64(rows)})
 	err = c.query(func(row row) {
 		n = row.int(0)
-		last = row.int(1)
-		end = row.int(2) < int64(rows)
-	},
-		`SELECT sum(1`+sel.text+`), max(id), count(*)
-			FROM (SELECT * FROM messages WHERE `+chunk+` ORDER BY id LIMIT ?) AS messages`,
-		append(append(slices.Clone(sel.args), args...), int64(rows))...)
-	return n, last, end, err
+		if row.int(2) == int64(rows) {
+			last = row.int(1)
+		}
+	}, `SELECT sum(1`+sel.text+`), max(id), count(*)
+			FROM (SELECT * FROM messages WHERE `+keys+` ORDER BY id LIMIT ?) AS messages`, args...)
+	return n, last, err
 }
 
 const matchColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace,
@@ -150,7 +169,7 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 	last := live.index.last()
 	all := live.index.counters.live()
 	live.mu.Unlock()
-	high := reach(f.Through, live.index.number, last)
+	high := lastMatch(f.Through, live.index.number, last)
 	f.Through = 0
 	if high == last && f.IsZero() {
 		return all, true, nil
@@ -158,35 +177,35 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 
 	q.b.attempts.sync(ctx, q.b)
 	sel := q.b.condition(&f)
-	for start := time.Now(); ; {
+	deadline := time.Now().Add(within)
+	for {
 		if err := ctx.Err(); err != nil {
 			return 0, false, err
 		}
-		var found, last int64
+		var found int64
 		err := live.broker.read(func(c *conn) (err error) {
-			found, last, err = c.countMatchingChunk(at, high, sel)
+			found, at, err = c.countMatching(at, high, sel)
 			return err
 		})
-		n += found
-		if err != nil || last == 0 {
-			return n, err == nil, err
+		if err != nil {
+			return n, false, err
 		}
-		at = last
-		if time.Since(start) > within {
+
+		n += found
+		if at == 0 {
+			return n, true, nil
+		}
+		if time.Now().After(deadline) {
 			return n, false, nil
 		}
 	}
 }
 
-// countMatchingChunk is like countChunk, but last is 0 at the end of the queue.
-func (c *conn) countMatchingChunk(after, high int64, sel condition) (n, last int64, err error) {
-	if sel.attribute != "" {
-		rows, last, err := c.scanMatching(matchColumns, after, high, sel, browseChunk)
-		return int64(len(rows)), last, err
+// countMatching is like countChunk, but also counts messages by attribute.
+func (c *conn) countMatching(after, high int64, sel condition) (n, last int64, err error) {
+	if sel.attribute == "" {
+		return c.countChunk(after, high, sel, browseChunk)
 	}
-	n, last, end, err := c.countChunk(after, high, sel, browseChunk)
-	if end {
-		last = 0
-	}
-	return n, last, err
+	rows, last, err := c.scanMatching(matchColumns, after, high, sel, browseChunk)
+	return int64(len(rows)), last, err
 }

@@ -12,42 +12,58 @@ import (
 )
 
 // FindByID returns up to most messages of all queues whose IDs start with start. It examines all messages, starting
-// with the smallest queue. whole is false if the time within ran out first.
-func (b *Broker) FindByID(ctx context.Context, start string, most int, within time.Duration) (found []Stored, whole bool, err error) {
+// with the smallest queue. complete is false if the time within ran out first.
+func (b *Broker) FindByID(ctx context.Context, start string, most int, within time.Duration) (found []Stored,
+	complete bool, err error) {
 	start = strings.ToLower(start)
-	until := time.Now().Add(within)
-	for _, r := range b.smallestFirst() {
-		for at := r.low; at > 0; {
+	deadline := time.Now().Add(within)
+	for _, keys := range b.smallestFirst() {
+		for after := keys.low; after > 0; {
 			if err := ctx.Err(); err != nil {
 				return nil, false, err
 			}
-			if time.Now().After(until) {
+			if time.Now().After(deadline) {
 				return found, false, nil
 			}
+
 			var ids []string
 			err := b.read(func(c *conn) (err error) {
-				ids, at, err = c.idsFrom(b.seal, at, r.high, start)
+				ids, after, err = c.idsFrom(b.seal, after, keys.high, start)
 				return err
 			})
 			if err != nil {
 				return nil, false, err
 			}
-			for _, id := range ids {
-				s, err := b.Message(ctx, r.queue, id)
-				switch {
-				case errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}), errors.Is(err, queue.ErrNoQueue): // gone
-				case err != nil:
-					return nil, false, err
-				default:
-					found = append(found, s)
-				}
-				if len(found) == most {
-					return found, true, nil
-				}
+
+			messages, err := b.existing(ctx, keys.queue, ids, most-len(found))
+			if err != nil {
+				return nil, false, err
+			}
+			found = append(found, messages...)
+			if len(found) == most {
+				return found, true, nil
 			}
 		}
 	}
 	return found, true, nil
+}
+
+// existing returns up to most of the messages, and skips those that have left the queue.
+func (b *Broker) existing(ctx context.Context, name string, ids []string, most int) (found []Stored, err error) {
+	for _, id := range ids {
+		if len(found) == most {
+			break
+		}
+		s, err := b.Message(ctx, name, id)
+		switch {
+		case errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}), errors.Is(err, queue.ErrNoQueue):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		found = append(found, s)
+	}
+	return found, nil
 }
 
 type keyRange struct {
@@ -70,14 +86,16 @@ func (b *Broker) smallestFirst() (all []keyRange) {
 
 // idsFrom returns the IDs that start with start. last is the last key examined, or 0 at the end of the queue.
 func (c *conn) idsFrom(s seal, after, high int64, start string) (ids []string, last int64, err error) {
-	rows, work := 0, new(block)
+	rows := 0
+	work := new(block)
 	err = c.query(func(row row) {
 		rows++
 		last = row.int(0)
 		if id := s.messageID(work, row.int(1)); strings.HasPrefix(id, start) {
 			ids = append(ids, id)
 		}
-	}, `SELECT id, coalesce(origin, id) FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`, after, high, int64(browseChunk))
+	}, `SELECT id, coalesce(origin, id) FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
+		after, high, int64(browseChunk))
 	if rows < browseChunk {
 		last = 0
 	}

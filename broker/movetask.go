@@ -120,7 +120,7 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 		}
 		t := &moveTask{source: q, id: uuid.NewString(), ended: make(chan struct{})}
 		q.lock()
-		t.high = reach(req.Filter.Through, q.index.number, makeKey(q.index.number, q.index.counters.next-1))
+		t.high = lastMatch(req.Filter.Through, q.index.number, makeKey(q.index.number, q.index.counters.next-1))
 		t.MoveTask = MoveTask{MoveRequest: req, Status: MoveRunning, ToMove: q.index.ledger().Visible, StartedAt: date(stamp())}
 		q.mu.Unlock()
 		if exact {

@@ -349,7 +349,7 @@ func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (
 	q.mu.Lock()
 	at, last := q.index.low(), q.index.last()
 	q.mu.Unlock()
-	high := reach(through, q.index.number, last)
+	high := lastMatch(through, q.index.number, last)
 	if high == last {
 		return b.PurgeQueue(ctx, name)
 	}
