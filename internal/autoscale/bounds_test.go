@@ -104,7 +104,7 @@ func TestRecommendationsThatStillCount(t *testing.T) {
 	}
 }
 
-func TestLeastAndMostRecent(t *testing.T) {
+func TestSmallestRecentAndLargest(t *testing.T) {
 	t.Parallel()
 	p := Policy{}.Complete()
 	const s = time.Second
@@ -133,14 +133,14 @@ func TestLeastAndMostRecent(t *testing.T) {
 			270 * s, false},
 	} {
 		now := recommended(0, 0).at
-		least, ok := p.leastRecent(c.all)
-		most, covered := p.mostRecent(c.all, now)
+		least, ok := p.smallestRecent(c.all)
+		most, covered := largest(c.all), p.covered(c.all, now)
 		if !ok || now.Sub(least.at) != c.least || now.Sub(most.at) != c.most || covered != c.covered {
 			t.Errorf("%s: the least is %v old, the most %v, covered %v; want %v, %v, %v", c.name, now.Sub(least.at),
 				now.Sub(most.at), covered, c.least, c.most, c.covered)
 		}
 	}
-	if _, ok := p.leastRecent([]recommendation{recommended(0, 1)}); ok {
+	if _, ok := p.smallestRecent([]recommendation{recommended(0, 1)}); ok {
 		t.Error("one reading is enough to scale out")
 	}
 }
@@ -271,7 +271,7 @@ func TestTriggerAtItsBounds(t *testing.T) {
 func TestProtectionBeginsAfterItsTime(t *testing.T) {
 	t.Parallel()
 	for longest, want := range map[time.Duration]bool{10*time.Second - 1: false, 10 * time.Second: true} {
-		if _, on := (Protection{}).Decide(protectionState{}, Work{1, longest}, time.Unix(1, 0)); on != want {
+		if on := (Protection{}).next(protectionState{}, Work{1, longest}, time.Unix(1, 0)).on; on != want {
 			t.Errorf("work of %v is protected: %v", longest, on)
 		}
 	}

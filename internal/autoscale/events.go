@@ -105,11 +105,13 @@ func newCaller(timeout time.Duration, failed func(Failed)) caller {
 func (c *caller) do(ctx context.Context, doing string, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(c.timeout, 10*time.Second))
 	defer cancel()
+
 	err := f(limited)
-	switch {
-	case err == nil:
+	if err == nil {
 		delete(c.failures, doing)
-	case ctx.Err() == nil:
+		return nil
+	}
+	if ctx.Err() == nil {
 		c.failures[doing]++
 		call(c.failed, Failed{Doing: doing, Err: err, Consecutive: c.failures[doing]})
 	}

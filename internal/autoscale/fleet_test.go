@@ -34,9 +34,8 @@ func TestProtection(t *testing.T) {
 		var s protectionState
 		got := ""
 		for i, w := range c.work {
-			var on bool
-			s, on = c.p.Decide(s, w, now.Add(time.Duration(i)*10*time.Second))
-			got += map[bool]string{true: "+", false: "-"}[on]
+			s = c.p.next(s, w, now.Add(time.Duration(i)*10*time.Second))
+			got += map[bool]string{true: "+", false: "-"}[s.on]
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

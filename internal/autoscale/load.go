@@ -42,34 +42,38 @@ func (g *Gauge) Read() Inputs {
 }
 
 // Measure also returns the measures as a sample for the other instances.
-func (g *Gauge) Measure() (in Inputs, s Sample) {
+func (g *Gauge) Measure() (Inputs, Sample) {
 	queues := g.Queues()
 	total := combinedState(queues)
-	in = Inputs{
-		Slots:       g.Slots,
+
+	s := Sample{
 		CPU:         g.CPU(),
-		Backlog:     Reading{float64(total.Backlog), total.Known},
 		OldestAge:   Reading{total.Oldest.Seconds(), total.HasAge},
+		Slots:       g.Slots,
+		InWork:      total.InWork,
 		ServiceTime: averageServiceTime(queues),
+		Deploying:   g.Deploying(),
+		Paused:      total.Paused,
 	}
-
-	slots := g.Slots
 	if g.Ready != nil {
-		slots *= g.Ready()
-	}
-	if slots > 0 {
-		in.Busy = of(min(100*float64(total.InWork)/float64(slots), 100))
+		s.Slots *= g.Ready()
 	}
 
-	deploying := g.Deploying()
+	in := Inputs{
+		Slots:       g.Slots,
+		CPU:         s.CPU,
+		Backlog:     Reading{float64(total.Backlog), total.Known},
+		OldestAge:   s.OldestAge,
+		Busy:        s.busy(),
+		ServiceTime: s.ServiceTime,
+	}
 	switch {
-	case deploying:
+	case s.Deploying:
 		in.Hold = "a deployment is in progress"
-	case total.Paused:
+	case s.Paused:
 		in.Hold = "receiving is paused"
 	}
-	return in, Sample{CPU: in.CPU, OldestAge: in.OldestAge, Slots: slots, InWork: total.InWork,
-		ServiceTime: in.ServiceTime, Deploying: deploying, Paused: total.Paused}
+	return in, s
 }
 
 // The total is known, has an age or is paused only if this applies to all queues.

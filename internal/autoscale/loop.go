@@ -72,7 +72,9 @@ type Loop struct {
 // New returns a loop; start it with [Loop.Run]. load returns the current measures, such as [Gauge.Read].
 func New(load func() Inputs, target Target, opts Options) *Loop {
 	opts.Policy.FromMetric = opts.Metric != nil
-	opts.Policy, opts.Interval = opts.Policy.Complete(), cmp.Or(opts.Interval, 10*time.Second)
+	opts.Policy = opts.Policy.Complete()
+	opts.Interval = cmp.Or(opts.Interval, 10*time.Second)
+
 	l := &Loop{load: load, target: target, opts: opts, status: Status{Policy: opts.Policy}}
 	l.calls = newCaller(opts.CallTimeout, func(f Failed) {
 		l.setFailed(&f)
@@ -87,34 +89,41 @@ func (l *Loop) Run(ctx context.Context) {
 }
 
 func (l *Loop) decideOnce(ctx context.Context) {
-	mayApply, err := l.readSize(ctx)
-	if err != nil {
+	mayApply := l.isLeader()
+	if err := l.readSize(ctx, mayApply); err != nil {
 		return
 	}
+
 	in := l.load()
 	if ctx.Err() != nil {
 		return
 	}
 	in.Desired, in.Ready = l.size.desired, l.size.current
 	if l.opts.Metric != nil && mayApply {
-		in = l.readMetric(ctx, in)
+		in = l.replaceMeasure(ctx, in)
 	}
 
-	policy, now := l.opts.Policy, time.Now()
-	if own, ok := l.target.(boundedTarget); ok {
-		least, most := own.Bounds()
-		if most < 1 { // the user has set the maximum to 0
-			d := Decision{At: now, From: in.Desired, Desired: in.Desired, Rule: ruleHeld, Why: "the bounds of the target do " +
-				"not allow it"}
-			l.decided(policy, in, l.apply(ctx, d, mayApply))
-			return
-		}
-		policy = policy.within(least, most)
+	now := time.Now()
+	policy, ok := l.boundedPolicy()
+	d := Decision{At: now, From: in.Desired, Desired: in.Desired, Rule: ruleHeld,
+		Why: "the bounds of the target do not allow it"}
+	if ok {
+		l.state, d = policy.Decide(l.state, in, now)
 	}
+	l.recordDecision(policy, in, l.apply(ctx, d, mayApply))
+}
 
-	next, d := policy.Decide(l.state, in, now)
-	l.state = next
-	l.decided(policy, in, l.apply(ctx, d, mayApply))
+// boundedPolicy applies the target's own limits. ok is false if the user has set its maximum to 0.
+func (l *Loop) boundedPolicy() (p Policy, ok bool) {
+	bounded, isBounded := l.target.(boundedTarget)
+	if !isBounded {
+		return l.opts.Policy, true
+	}
+	least, most := bounded.Bounds()
+	if most < 1 {
+		return l.opts.Policy, false
+	}
+	return l.opts.Policy.within(least, most), true
 }
 
 // Followers read the size less often, because AWS would throttle the account if all instances of a large group read it
@@ -127,31 +136,30 @@ type knownSize struct {
 	age              int
 }
 
-func (l *Loop) readSize(ctx context.Context) (mayApply bool, err error) {
-	s := &l.size
-	mayApply = l.isLeader()
-	s.age++
-	if !mayApply && s.read && s.age < followerIntervals {
-		return false, nil
+func (l *Loop) readSize(ctx context.Context, leader bool) error {
+	l.size.age++
+	if !leader && l.size.read && l.size.age < followerIntervals {
+		return nil
 	}
-	s.age = 0
-	err = l.call(ctx, "reading the size", func(ctx context.Context) (err error) {
+
+	l.size.age = 0
+	return l.call(ctx, "reading the size", func(ctx context.Context) error {
 		current, desired, err := l.target.Size(ctx)
 		if err == nil {
-			*s = knownSize{current: current, desired: desired, read: true}
+			l.size = knownSize{current: current, desired: desired, read: true}
 		}
 		return err
 	})
-	return mayApply, err
 }
 
-// readMetric replaces the trigger's measure even if the value is missing.
-func (l *Loop) readMetric(ctx context.Context, in Inputs) Inputs {
+// replaceMeasure reads the metric and replaces the trigger's measure by it, even if the value is missing.
+func (l *Loop) replaceMeasure(ctx context.Context, in Inputs) Inputs {
 	var newest Datapoint
 	_ = l.call(ctx, "reading "+string(l.opts.Policy.Measure), func(ctx context.Context) (err error) { // reported already
 		newest, err = l.opts.Metric(ctx)
 		return err
 	})
+
 	in.Measured = &Reading{newest.Value, newest.Samples > 0}
 	in.MeasuredFrom = newest.From
 	if l.opts.Policy.Measure == CPUUtilization {
@@ -167,29 +175,29 @@ func (l *Loop) readMetric(ctx context.Context, in Inputs) Inputs {
 func (l *Loop) isLeader() bool { return l.opts.IsLeader == nil || l.opts.IsLeader() }
 
 func (l *Loop) apply(ctx context.Context, d Decision, mayApply bool) Decided {
-	done := Decided{Decision: d}
-	switch {
-	case !d.Changes():
-	case !mayApply || !l.isLeader():
-		done.NotApplied = "another instance is the leader"
-	default:
-		err := l.call(ctx, "setting the size",
-			func(ctx context.Context) error { return l.target.SetSize(ctx, d.Desired) })
-		if err != nil {
-			done.NotApplied = err.Error()
-		}
-		done.Applied = err == nil
+	if !d.Changes() {
+		return Decided{Decision: d}
 	}
-	return done
+	if !mayApply || !l.isLeader() {
+		return Decided{Decision: d, NotApplied: "another instance is the leader"}
+	}
+
+	err := l.call(ctx, "setting the size", func(ctx context.Context) error { return l.target.SetSize(ctx, d.Desired) })
+	if err != nil {
+		return Decided{Decision: d, NotApplied: err.Error()}
+	}
+	return Decided{Decision: d, Applied: true}
 }
 
 // A failure remains in the status until the call succeeds.
 func (l *Loop) call(ctx context.Context, doing string, f func(context.Context) error) error {
-	err := l.calls.do(ctx, doing, f)
-	if failed := l.Status().Failed; err == nil && failed != nil && failed.Doing == doing {
+	if err := l.calls.do(ctx, doing, f); err != nil {
+		return err
+	}
+	if failed := l.Status().Failed; failed != nil && failed.Doing == doing {
 		l.setFailed(nil)
 	}
-	return err
+	return nil
 }
 
 func (l *Loop) setFailed(f *Failed) {
@@ -198,7 +206,7 @@ func (l *Loop) setFailed(f *Failed) {
 	l.status.Failed = f
 }
 
-func (l *Loop) decided(policy Policy, in Inputs, d Decided) {
+func (l *Loop) recordDecision(policy Policy, in Inputs, d Decided) {
 	l.mu.Lock()
 	l.status.Policy = policy
 	l.status.Inputs = in

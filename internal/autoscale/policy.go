@@ -145,7 +145,7 @@ func (d Decision) Changes() bool { return d.Desired != d.From }
 // go backwards.
 func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, Decision) {
 	p = p.Complete()
-	s = s.observe(in.Desired, now)
+	s = s.withSize(in.Desired, now)
 	d := Decision{At: now, From: in.Desired, Desired: in.Desired}
 
 	switch {
@@ -164,9 +164,9 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 	}
 
 	in.Ready = min(in.Ready, in.Desired)
-	decide := p.trigger
+	decide := p.decideByTrigger
 	if p.Measure == "" {
-		decide = p.track
+		decide = p.decideByTracking
 	}
 
 	s, d = decide(s, in, d)
@@ -180,7 +180,7 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 // ScaleInHeld reports whether the instances' measures prevented a decrease.
 func (d Decision) ScaleInHeld() bool { return d.Rule == ruleScaleInHeld }
 
-func (s policyState) observe(desired int, now time.Time) policyState {
+func (s policyState) withSize(desired int, now time.Time) policyState {
 	if s.begun && s.desired != desired {
 		s.changed = now
 		s = s.discardPeriods()

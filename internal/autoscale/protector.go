@@ -26,15 +26,15 @@ type protectionState struct {
 	until time.Time
 }
 
-// Decide reports whether the instance should be protected.
-func (p Protection) Decide(s protectionState, w Work, now time.Time) (next protectionState, on bool) {
+// next returns the state after a reading of the work in flight.
+func (p Protection) next(s protectionState, w Work, now time.Time) protectionState {
 	if w.InWork > 0 && w.Longest >= cmp.Or(p.After, 10*time.Second) {
-		return protectionState{on: true, until: now.Add(cmp.Or(p.Linger, 30*time.Second))}, true
+		return protectionState{on: true, until: now.Add(cmp.Or(p.Linger, 30*time.Second))}
 	}
 	if s.on && now.Before(s.until) {
-		return s, true
+		return s
 	}
-	return protectionState{}, false
+	return protectionState{}
 }
 
 // Guard sets or removes this instance's scale-in protection.
@@ -86,11 +86,13 @@ type protectorRun struct {
 }
 
 func (p *protectorRun) update(ctx context.Context, now time.Time) {
-	var want bool
-	p.state, want = p.protector.Protection.Decide(p.state, p.protector.Work(), now)
-	renew := want && !p.renewAt.IsZero() && !now.Before(p.renewAt)
-	inPlace := p.known && p.on == want && !renew
-	if inPlace || now.Before(p.notBefore) || ctx.Err() != nil {
+	p.state = p.protector.Protection.next(p.state, p.protector.Work(), now)
+	want := p.state.on
+	expires := want && !p.renewAt.IsZero() && !now.Before(p.renewAt)
+	if p.known && p.on == want && !expires {
+		return
+	}
+	if now.Before(p.notBefore) || ctx.Err() != nil {
 		return
 	}
 

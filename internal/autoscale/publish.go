@@ -47,8 +47,12 @@ func (r *Reporter) Run(ctx context.Context) {
 func (r *Reporter) publish(ctx context.Context) error {
 	in := r.Load()
 	instances, err := r.Instances(ctx)
-	if metrics := metrics(in, instances); err == nil && len(metrics) > 0 {
-		err = r.Publish(ctx, metrics)
+	if err != nil {
+		return err
 	}
-	return err
+	metrics := metrics(in, instances)
+	if len(metrics) == 0 {
+		return nil
+	}
+	return r.Publish(ctx, metrics)
 }

@@ -51,6 +51,15 @@ func Combine(own Inputs, all []Sample, p Policy) Inputs {
 		return in
 	}
 
+	var total Sample
+	for _, s := range all {
+		total.Slots += max(s.Slots, 0)
+		total.InWork += max(s.InWork, 0)
+	}
+	in.Busy = total.busy()
+	in.Slots = total.Slots / len(all)
+	in.ServiceTime = meanServiceTime(all)
+
 	p = p.Complete()
 	in.CPU = combine(all, CPUUtilization, Average)
 	in.OldestAge = combine(all, OldestMessageAge, Maximum)
@@ -59,16 +68,25 @@ func Combine(own Inputs, all []Sample, p Policy) Inputs {
 		in.Measured = &measured
 	}
 
-	var total Sample
-	var serviceTime float64
-	var timed, paused, deploying int
+	in.Hold, in.HoldScaleIn = holdReasons(all)
+	return in
+}
+
+// meanServiceTime excludes samples without a service time; 0 if there are no others.
+func meanServiceTime(all []Sample) float64 {
+	sum, known := 0.0, 0
 	for _, s := range all {
-		total.Slots += max(s.Slots, 0)
-		total.InWork += max(s.InWork, 0)
 		if s.ServiceTime > 0 {
-			serviceTime += s.ServiceTime
-			timed++
+			sum += s.ServiceTime
+			known++
 		}
+	}
+	return sum / float64(max(known, 1))
+}
+
+func holdReasons(all []Sample) (hold, holdScaleIn string) {
+	var paused, deploying int
+	for _, s := range all {
 		if s.Paused {
 			paused++
 		}
@@ -76,20 +94,16 @@ func Combine(own Inputs, all []Sample, p Policy) Inputs {
 			deploying++
 		}
 	}
-	in.Busy = total.busy()
-	in.Slots = total.Slots / len(all)
-	in.ServiceTime = serviceTime / float64(max(timed, 1))
 
-	in.Hold, in.HoldScaleIn = "", ""
 	switch {
 	case deploying > 0:
-		in.Hold = fmt.Sprintf("a deployment is in progress on %d of %d instances", deploying, len(all))
+		return fmt.Sprintf("a deployment is in progress on %d of %d instances", deploying, len(all)), ""
 	case paused == len(all):
-		in.Hold = "receiving is paused on all instances"
+		return "receiving is paused on all instances", ""
 	case paused > 0:
-		in.HoldScaleIn = fmt.Sprintf("receiving is paused on %d of %d instances", paused, len(all))
+		return "", fmt.Sprintf("receiving is paused on %d of %d instances", paused, len(all))
 	}
-	return in
+	return "", ""
 }
 
 func combine(all []Sample, m Measure, s Statistic) Reading {

@@ -35,46 +35,54 @@ const completionAttempts = 6
 // Run returns early if ctx ends before the group terminates the instance. If ctx ends during the drain, Run still
 // completes the lifecycle action.
 func (d *Termination) Run(ctx context.Context) {
-	if !d.wait(ctx) {
+	if !d.waitUntilChosen(ctx) {
 		return
 	}
 	if d.Events.Terminating != nil {
 		d.Events.Terminating()
 	}
-	err := d.drain(ctx)
+	err := d.drainWithHeartbeats(ctx)
 	call(d.Events.Terminated, errors.Join(err, d.complete(ctx)))
 }
 
-func (d *Termination) wait(ctx context.Context) bool {
-	chosen, calls := false, newCaller(0, d.Events.Failed)
+func (d *Termination) waitUntilChosen(ctx context.Context) bool {
+	chosen := false
+	check := func(ctx context.Context) error {
+		found, err := d.Chosen(ctx)
+		chosen = found && err == nil
+		return err
+	}
+
+	calls := newCaller(0, d.Events.Failed)
 	every(ctx, cmp.Or(d.Poll, 5*time.Second), func() bool {
-		_ = calls.do(ctx, "checking for termination", func(ctx context.Context) (err error) { // reported already
-			chosen, err = d.Chosen(ctx)
-			chosen = chosen && err == nil
-			return err
-		})
+		_ = calls.do(ctx, "checking for termination", check) // reported already
 		return !chosen
 	})
 	return chosen && ctx.Err() == nil
 }
 
-func (d *Termination) drain(ctx context.Context) error {
+func (d *Termination) drainWithHeartbeats(ctx context.Context) error {
 	heartbeats, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() {
-		begun, calls := false, newCaller(0, d.Events.Failed)
-		every(heartbeats, heartbeatInterval, func() bool {
-			if begun { // the hook's timeout has just started
-				_ = calls.do(heartbeats, "sending the lifecycle heartbeat", d.Hook.Heartbeat) // reported already
-			}
-			begun = true
-			return true
-		})
-	})
+	running.Go(func() { d.sendHeartbeats(heartbeats) })
+
 	err := d.Drain(ctx)
 	stop()
 	running.Wait()
 	return err
+}
+
+// sendHeartbeats waits first, because the hook's timeout has just started.
+func (d *Termination) sendHeartbeats(ctx context.Context) {
+	calls := newCaller(0, d.Events.Failed)
+	first := true
+	every(ctx, heartbeatInterval, func() bool {
+		if !first {
+			_ = calls.do(ctx, "sending the lifecycle heartbeat", d.Hook.Heartbeat) // reported already
+		}
+		first = false
+		return true
+	})
 }
 
 func (d *Termination) complete(ctx context.Context) error {

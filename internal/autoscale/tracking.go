@@ -26,22 +26,19 @@ type recommendation struct {
 	why   string
 }
 
-// track scales out once all recent recommendations exceed the size. It scales in to the largest recommendation of a
-// longer period, but at most by half.
-func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decision) {
-	v, ok := p.recommend(in, d.At)
-	if !ok {
+// decideByTracking scales out once all recent recommendations exceed the size. It scales in to the largest
+// recommendation of a longer period, but at most by half.
+func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policyState, Decision) {
+	if !in.Busy.Known && !in.Backlog.Known {
 		d.Rule, d.Why = ruleMissing, "the number of busy slots and the backlog are unknown"
 		return s, d
 	}
 
+	v := p.recommend(in, d.At)
 	s.recommendations = p.appendRecent(s.recommendations, v)
-	if out, ok := p.leastRecent(s.recommendations); ok && out.size > in.Desired {
-		return s, p.scaleOut(out, d)
+	if least, ok := p.smallestRecent(s.recommendations); ok && least.size > in.Desired {
+		return s, p.scaleOut(least, d)
 	}
-
-	top, covered := p.mostRecent(s.recommendations, v.at)
-	floor := max(roundUp(top.exact*headroom), (in.Desired+1)/2, p.MinSize)
 
 	switch {
 	case v.idle:
@@ -52,48 +49,66 @@ func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decisi
 		d.Rule, d.Why = ruleSteady, v.why+", for less than "+span(p.ScaleOutAfter)+" so far"
 	case v.size == in.Desired:
 		d.Rule, d.Why = ruleSteady, v.why
-	case in.Desired == p.MinSize:
-		d.Rule, d.Why = ruleLimit, v.why+", and MinSize is "+fmt.Sprint(p.MinSize)
-	case covered && top.size < in.Desired && floor >= in.Desired:
-		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, the most in the last %s; with 15 %% in reserve, %d", top.why, span(p.ScaleInAfter),
-			floor)
-	case !covered || floor >= in.Desired:
-		d.Rule, d.Why = ruleSteady, v.why+", for less than "+span(p.ScaleInAfter)+" so far"
-	case p.cooldownLeft(s, d.At) > 0:
-		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %s ago", v.why, span(p.Cooldown))
 	default:
-		d.Desired = floor // at most halved, because the load may return
-		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in the last %s", top.why, span(p.ScaleInAfter))
+		d = p.scaleIn(s, v, d)
 	}
 	return s, d
 }
 
-func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
-	busy, busyWhy := p.byBusy(in)
-	backlog, drained, backlogWhy := p.byBacklog(in)
-	v := recommendation{at: now, exact: max(busy, backlog), whole: in.Busy.Known && drained}
+// scaleIn decides if v, the newest recommendation, is smaller than the size.
+func (p Policy) scaleIn(s policyState, v recommendation, d Decision) Decision {
+	top, covered := largest(s.recommendations), p.covered(s.recommendations, v.at)
+	next := max(roundUp(top.exact*headroom), (d.From+1)/2, p.MinSize) // at most halved, because the load may return
+
+	switch {
+	case d.From == p.MinSize:
+		d.Rule, d.Why = ruleLimit, v.why+", and MinSize is "+fmt.Sprint(p.MinSize)
+	case covered && top.size < d.From && next >= d.From:
+		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, the most in the last %s; with 15 %% in reserve, %d", top.why,
+			span(p.ScaleInAfter), next)
+	case !covered || next >= d.From:
+		d.Rule, d.Why = ruleSteady, v.why+", for less than "+span(p.ScaleInAfter)+" so far"
+	case p.cooldownLeft(s, d.At) > 0:
+		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %s ago", v.why, span(p.Cooldown))
+	default:
+		d.Desired = next
+		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in the last %s", top.why, span(p.ScaleInAfter))
+	}
+	return d
+}
+
+// need is the size that one measure requires; if the measure is unknown, size is 0.
+type need struct {
+	size  float64
+	known bool
+	why   string
+}
+
+func (p Policy) recommend(in Inputs, now time.Time) recommendation {
+	busy, backlog := p.neededByBusy(in), p.neededByBacklog(in)
+	v := recommendation{at: now, exact: max(busy.size, backlog.size), whole: busy.known && backlog.known}
 
 	v.size = max(roundUp(v.exact), 1)
 	v.idle = in.idle() && v.size > in.Desired
 	if v.idle {
 		v.exact, v.size = float64(in.Desired), in.Desired
+		v.why = fmt.Sprintf("%s, but %.0f %% of the slots are free: more would not help", backlog.why, 100-in.Busy.Value)
+		return v
 	}
 
-	v.why = busyWhy
-	if backlog > busy {
-		v.why = backlogWhy
+	v.why = busy.why
+	if backlog.size > busy.size {
+		v.why = backlog.why
 	}
 	v.why = fmt.Sprintf("%s: %d needed", v.why, v.size)
 
 	switch {
-	case v.idle:
-		v.why = fmt.Sprintf("%s, but %.0f %% of the slots are free: more would not help", backlogWhy, 100-in.Busy.Value)
-	case !in.Busy.Known && backlog > 0:
-		v.why += "; " + busyWhy
-	case !drained:
-		v.why += "; " + backlogWhy
+	case !busy.known && backlog.size > 0:
+		v.why += "; " + busy.why
+	case !backlog.known:
+		v.why += "; " + backlog.why
 	}
-	return v, in.Busy.Known || in.Backlog.Known
+	return v
 }
 
 // MaxSize is the largest size, as for Elastic Beanstalk's Auto Scaling groups.
@@ -101,26 +116,33 @@ const MaxSize = 10000
 
 func roundUp(x float64) int { return int(math.Ceil(min(x, MaxSize) - tolerance)) }
 
-func (p Policy) byBusy(in Inputs) (size float64, why string) {
+func (p Policy) neededByBusy(in Inputs) need {
 	if !in.Busy.Known {
-		return 0, "the number of busy slots is unknown"
+		return need{why: "the number of busy slots is unknown"}
 	}
 	share := min(in.Busy.Value, 100)
-	return float64(in.Ready) * share / p.TargetBusy,
-		fmt.Sprintf("%.0f %% of the slots of %d are busy, the target is %g %%", share, in.Ready, p.TargetBusy)
+	return need{
+		size:  float64(in.Ready) * share / p.TargetBusy,
+		known: true,
+		why:   fmt.Sprintf("%.0f %% of the slots of %d are busy, the target is %g %%", share, in.Ready, p.TargetBusy),
+	}
 }
 
-func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
+func (p Policy) neededByBacklog(in Inputs) need {
 	each, eachKnown := p.backlogPerProcess(in)
 	switch {
 	case !in.Backlog.Known:
-		return 0, false, "the backlog is unknown"
+		return need{why: "the backlog is unknown"}
 	case in.Backlog.Value == 0:
-		return 0, true, "no messages are waiting"
+		return need{known: true, why: "no messages are waiting"}
 	case !eachKnown:
-		return 0, false, waiting(in.Backlog.Value) + ", but the time per message is unknown"
+		return need{why: waiting(in.Backlog.Value) + ", but the time per message is unknown"}
 	}
-	return in.Backlog.Value / each, true, fmt.Sprintf("%s, %.0f per process are acceptable", waiting(in.Backlog.Value), each)
+	return need{
+		size:  in.Backlog.Value / each,
+		known: true,
+		why:   fmt.Sprintf("%s, %.0f per process are acceptable", waiting(in.Backlog.Value), each),
+	}
 }
 
 func waiting(n float64) string {
@@ -165,9 +187,9 @@ func (p Policy) appendRecent(recommendations []recommendation, v recommendation)
 	return append(slices.Clone(recommendations[first:]), v)
 }
 
-// leastRecent returns the smallest recommendation within ScaleOutAfter, or of the last two. ok is false if there is
+// smallestRecent returns the smallest recommendation within ScaleOutAfter, or of the last two. ok is false if there is
 // only one.
-func (p Policy) leastRecent(recommendations []recommendation) (least recommendation, ok bool) {
+func (p Policy) smallestRecent(recommendations []recommendation) (least recommendation, ok bool) {
 	last := len(recommendations) - 1
 	least = recommendations[last]
 	for i := last - 1; i >= 0; i-- {
@@ -193,23 +215,29 @@ func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	return d
 }
 
-// mostRecent returns the largest recommendation. covered reports whether whole recommendations cover all of
-// ScaleInAfter without a large gap.
-func (p Policy) mostRecent(recommendations []recommendation, now time.Time) (most recommendation, covered bool) {
-	var seen time.Time
+func largest(recommendations []recommendation) (top recommendation) {
 	for _, v := range recommendations {
-		if v.exact >= most.exact {
-			most = v
+		if v.exact >= top.exact {
+			top = v
 		}
+	}
+	return top
+}
+
+// covered reports whether whole recommendations cover all of ScaleInAfter without a large gap.
+func (p Policy) covered(recommendations []recommendation, now time.Time) bool {
+	var seen time.Time
+	covered := false
+	for _, v := range recommendations {
 		if !v.whole {
 			continue
 		}
 		if seen.IsZero() {
 			covered = now.Sub(v.at) >= p.ScaleInAfter*9/10
 		} else if v.at.Sub(seen) > p.ScaleInAfter/2 {
-			return most, false
+			return false
 		}
 		seen = v.at
 	}
-	return most, covered
+	return covered
 }

@@ -49,8 +49,8 @@ func (q period) value(s Statistic) (float64, bool) {
 	return q.sum / float64(q.known), true
 }
 
-func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Decision) {
-	s = p.observe(s, in, d.At)
+func (p Policy) decideByTrigger(s policyState, in Inputs, d Decision) (policyState, Decision) {
+	s = p.addReading(s, in, d.At)
 	was := fmt.Sprintf("%s of %s was %.4g %s", p.Statistic, p.Measure, s.value.Value, p.Unit)
 	switch now := in.read(p.Measure); {
 	case s.over >= p.EvaluationPeriods:
@@ -76,11 +76,11 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 	return s, d
 }
 
-// observe adds the current reading to the period. A gap of more than Period discards the period and the counts of
+// addReading adds the current reading to the period. A gap of more than Period discards the period and the counts of
 // consecutive breaches.
-func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
+func (p Policy) addReading(s policyState, in Inputs, now time.Time) policyState {
 	if p.FromMetric {
-		return p.observePeriod(s, in)
+		return p.addMetricPeriod(s, in)
 	}
 	if !s.period.last.IsZero() && now.Sub(s.period.last) > p.Period {
 		s = s.discardPeriods()
@@ -92,9 +92,9 @@ func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	return p.closePeriod(s, now)
 }
 
-// observePeriod ignores a period that began before the last change of size. A skipped period resets the counts of
+// addMetricPeriod ignores a period that began before the last change of size. A skipped period resets the counts of
 // breaches.
-func (p Policy) observePeriod(s policyState, in Inputs) policyState {
+func (p Policy) addMetricPeriod(s policyState, in Inputs) policyState {
 	s.period.work = max(s.period.work, in.busyProcesses())
 	elapsed := in.MeasuredFrom.Sub(s.period.begun)
 	if elapsed <= 0 || in.MeasuredFrom.Before(s.changed) {
@@ -144,17 +144,23 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 	case next > d.From:
 		d.Rule, d.Desired = ruleOut, next
 	default:
-		d.Rule, d.Desired = ruleIn, next
-		for d.Desired < d.From { // applies as much of the decrement as the work in flight permits
-			reason := p.whyNotSmaller(s, in, d.Desired)
-			if reason == "" {
-				return d
-			}
-			d.Why = fmt.Sprintf("%s, but %s", why, reason)
-			d.Desired++
-		}
-		d.Rule = ruleNeeded
+		return p.decrease(s, in, d, next)
 	}
+	return d
+}
+
+// decrease applies as much of the decrement as the work in flight permits. least is the size after all of it.
+func (p Policy) decrease(s policyState, in Inputs, d Decision, least int) Decision {
+	why := d.Why
+	for size := least; size < d.From; size++ {
+		reason := p.whyNotSmaller(s, in, size)
+		if reason == "" {
+			d.Rule, d.Desired = ruleIn, size
+			return d
+		}
+		d.Why = fmt.Sprintf("%s, but %s", why, reason)
+	}
+	d.Rule = ruleNeeded
 	return d
 }
 

@@ -23,7 +23,6 @@ type Fleet struct {
 func Open(ctx context.Context, opts Options) (*Fleet, error) {
 	f := &Fleet{opts: opts}
 	connection := &aws.Options{Region: opts.Region, Log: opts.LogSDK}
-	count := func(ctx context.Context) (int, error) { return f.tasks.count(ctx) }
 
 	switch {
 	case opts.Service != "":
@@ -40,7 +39,6 @@ func Open(ctx context.Context, opts Options) (*Fleet, error) {
 			return nil, err
 		}
 		f.self = newMember(opts, service)
-		count = f.self.count
 	}
 
 	publishes := opts.Group == "" && opts.Service == ""
@@ -51,23 +49,30 @@ func Open(ctx context.Context, opts Options) (*Fleet, error) {
 			return nil, err
 		}
 	}
-	if !publishes {
-		return f, nil
-	}
-
-	f.reporter = &autoscale.Reporter{
-		Load: opts.Load, Instances: count, IsLeader: f.IsLeader, Events: autoscale.LogEvents(opts.Log, "instances"),
-		Publish: func(ctx context.Context, metrics []autoscale.Metric) error {
-			now := time.Now()
-			var data []aws.Datum
-			for _, m := range metrics {
-				data = append(data, aws.Datum{Name: m.Name, Unit: m.Unit, At: now, Samples: 1, Sum: m.Value,
-					Minimum: m.Value, Maximum: m.Value})
-			}
-			return f.metrics.PutMetricData(ctx, opts.Namespace, data)
-		},
+	if publishes {
+		f.reporter = &autoscale.Reporter{
+			Load: opts.Load, Publish: f.publish, Instances: f.countInstances, IsLeader: f.IsLeader,
+			Events: autoscale.LogEvents(opts.Log, "instances"),
+		}
 	}
 	return f, nil
+}
+
+func (f *Fleet) publish(ctx context.Context, metrics []autoscale.Metric) error {
+	now := time.Now()
+	var data []aws.Datum
+	for _, m := range metrics {
+		data = append(data, aws.Datum{Name: m.Name, Unit: m.Unit, At: now, Samples: 1, Sum: m.Value, Minimum: m.Value,
+			Maximum: m.Value})
+	}
+	return f.metrics.PutMetricData(ctx, f.opts.Namespace, data)
+}
+
+func (f *Fleet) countInstances(ctx context.Context) (int, error) {
+	if f.self != nil {
+		return f.self.countInstances(ctx)
+	}
+	return f.tasks.count(ctx)
 }
 
 // IsLeader reports whether this instance sets the size or publishes the load.
@@ -141,17 +146,17 @@ func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 		return
 	}
 
-	known := []<-chan struct{}{counted}
+	required := []<-chan struct{}{counted}
 	if f.self != nil {
 		f.self.start()
-		known = append(known, f.self.looked)
+		required = append(required, f.self.looked)
 	}
 
 	if f.reporter == nil {
 		return
 	}
 
-	for _, known := range known {
+	for _, known := range required {
 		select {
 		case <-known:
 		case <-ctx.Done():
@@ -199,21 +204,31 @@ type serviceTasks struct {
 }
 
 func (t *serviceTasks) count(ctx context.Context) (int, error) {
-	if t.service == nil && !t.none {
-		api, task, err := openService(ctx, t.connection)
-		if err != nil {
-			return 0, err
-		}
-		t.none = task.Service == ""
-		if !t.none {
-			t.api, t.service = api, api.Service(task.Cluster, task.Service)
-		}
+	if err := t.findService(ctx); err != nil {
+		return 0, err
 	}
 	if t.none {
 		return 1, nil
 	}
 	running, _, err := t.service.Size(ctx)
 	return running, err
+}
+
+func (t *serviceTasks) findService(ctx context.Context) error {
+	if t.service != nil || t.none {
+		return nil
+	}
+
+	api, task, err := openService(ctx, t.connection)
+	if err != nil {
+		return err
+	}
+	if task.Service == "" {
+		t.none = true
+		return nil
+	}
+	t.api, t.service = api, api.Service(task.Cluster, task.Service)
+	return nil
 }
 
 // sizedGroup also applies the group's own limits. It is not safe for concurrent use.

@@ -79,34 +79,33 @@ func newMember(opts Options, service *aws.AutoScaling) *member {
 
 // start looks for this instance's group in the background. Once the group is found, the instance is protected during
 // long deliveries and drained before termination.
-func (m *member) start() {
-	m.all.Go(func() {
-		tick := time.Tick(findInterval)
-		for try := 1; ; try++ {
-			self, err := m.find(m.run, try)
-			if m.run.Err() != nil {
-				return
-			}
+func (m *member) start() { m.all.Go(m.findAndJoin) }
 
-			settled, isNew := m.keep(self, err)
-			m.logFound(self, err, settled, isNew)
-			if try == 1 {
-				close(m.looked)
-			}
-			if err == nil {
-				m.protectAndDrain(self)
-			}
-			if settled {
-				return
-			}
-
-			select {
-			case <-tick:
-			case <-m.run.Done():
-				return
-			}
+func (m *member) findAndJoin() {
+	tick := time.Tick(findInterval)
+	for try := 1; ; try++ {
+		self, err := m.find(m.run, try)
+		if m.run.Err() != nil {
+			return
 		}
-	})
+
+		settled := m.recordAttempt(self, err)
+		if try == 1 {
+			close(m.looked)
+		}
+		if err == nil {
+			m.protectAndDrain(self)
+		}
+		if settled {
+			return
+		}
+
+		select {
+		case <-tick:
+		case <-m.run.Done():
+			return
+		}
+	}
 }
 
 type identity struct {
@@ -162,33 +161,37 @@ func final(err error) error {
 	return err
 }
 
-// settled means that no further attempt is needed; isNew that err differs from the previous one.
-func (m *member) keep(self identity, err error) (settled, isNew bool) {
+// recordAttempt stores the result of find and logs a problem other than the previous one. settled means that no further
+// attempt is needed.
+func (m *member) recordAttempt(self identity, err error) (settled bool) {
+	settled = err == nil || errors.As(err, &notAMember{})
+
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	before := m.why
-	m.why, m.settled = err, err == nil || errors.As(err, &notAMember{})
+	m.why, m.settled = err, settled
 	if err == nil {
 		m.group, m.members.Self = self.group, self.id
 	}
-	return m.settled, err != nil && (before == nil || before.Error() != err.Error())
+	m.mu.Unlock()
+
+	if err != nil && (before == nil || before.Error() != err.Error()) {
+		m.logNotFound(err, settled)
+	}
+	return settled
 }
 
-func (m *member) logFound(self identity, err error, settled, isNew bool) {
-	switch {
-	case isNew && settled && m.opts.Group == "":
+func (m *member) logNotFound(err error, settled bool) {
+	if settled && m.opts.Group == "" {
 		m.opts.Log.Info("instances not counted, the total backlog is published", "reason", err)
-	case isNew:
-		m.opts.Log.Warn("instance not found in any Auto Scaling group: scale-in protection and the drain before "+
-			"termination are off", "err", err)
-	case err == nil && self.hook == "":
-		m.opts.Log.Warn("group has no lifecycle hook for autoscaling:EC2_INSTANCE_TERMINATING", "group", self.group.Name(),
-			"hint", "without it, a terminated instance has no time beyond its shutdown to finish its work")
+		return
 	}
+	m.opts.Log.Warn("instance not found in any Auto Scaling group: scale-in protection and the drain before "+
+		"termination are off", "err", err)
 }
 
 func (m *member) protectAndDrain(self identity) {
-	one, timing := self.group.Member(self.id, self.hook), m.opts.Timing
+	one := self.group.Member(self.id, self.hook)
+	timing := m.opts.Timing
 	events := autoscale.LogEvents(m.opts.Log, "instances")
 	if !m.opts.Unprotected {
 		protected := withProtection(events, m.opts.Protected)
@@ -200,6 +203,8 @@ func (m *member) protectAndDrain(self identity) {
 	}
 
 	if self.hook == "" {
+		m.opts.Log.Warn("group has no lifecycle hook for autoscaling:EC2_INSTANCE_TERMINATING", "group", self.group.Name(),
+			"hint", "without it, a terminated instance has no time beyond its shutdown to finish its work")
 		return
 	}
 
@@ -232,23 +237,23 @@ func (m *member) leave(ctx context.Context) {
 	m.all.Wait()
 }
 
-func (m *member) count(ctx context.Context) (int, error) {
+func (m *member) countInstances(ctx context.Context) (int, error) {
 	m.mu.Lock()
-	group := m.group
-	settled := m.settled
-	why := m.why
+	group, settled, why := m.group, m.settled, m.why
 	m.mu.Unlock()
-	switch {
-	case group != nil:
-		s, err := group.Describe(ctx)
-		if err == nil {
-			m.setMembers(group.Name(), s)
-		}
-		return s.InService(), err
-	case settled:
+
+	if group == nil && settled {
 		return 1, nil
 	}
-	return 0, why
+	if group == nil {
+		return 0, why
+	}
+
+	s, err := group.Describe(ctx)
+	if err == nil {
+		m.setMembers(group.Name(), s)
+	}
+	return s.InService(), err
 }
 
 func (m *member) setMembers(group string, s aws.GroupState) {

@@ -70,19 +70,15 @@ func TestCountOutsideOfGroups(t *testing.T) {
 	m := newMember(Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil)
 	slow, none := errors.New("no answer"),
 		notAMember{&queue.Error{Code: queue.CodeResourceNotFound, Message: "in no group"}}
-	learn := func(err error) {
-		settled, isNew := m.keep(identity{}, err)
-		m.logFound(identity{}, err, settled, isNew)
-	}
-	learn(slow)
-	if n, err := m.count(t.Context()); n != 0 || !errors.Is(err, slow) || m.settled || m.problem() != "no answer" {
+	m.recordAttempt(identity{}, slow)
+	if n, err := m.countInstances(t.Context()); n != 0 || !errors.Is(err, slow) || m.settled || m.problem() != "no answer" {
 		t.Errorf("without an answer: %d, %v, settled %t", n, err, m.settled)
 	}
-	learn(none)
-	if n, err := m.count(t.Context()); n != 1 || err != nil || !m.settled || m.problem() != "in no group" {
+	m.recordAttempt(identity{}, none)
+	if n, err := m.countInstances(t.Context()); n != 1 || err != nil || !m.settled || m.problem() != "in no group" {
 		t.Errorf("outside of groups: %d, %v, settled %t, %q", n, err, m.settled, m.problem())
 	}
-	learn(none)
+	m.recordAttempt(identity{}, none)
 	for _, once := range []string{"level=WARN msg=\"instance not found in any Auto Scaling group",
 		"level=INFO msg=\"instances not counted"} {
 		if n := strings.Count(log.String(), once); n != 1 {

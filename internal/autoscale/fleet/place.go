@@ -44,39 +44,40 @@ func Find(ctx context.Context, region string, logSDK aws.LogFunc) (Place, error)
 	return findGroup(ctx, &aws.Options{Region: region, Log: logSDK})
 }
 
-func findGroup(ctx context.Context, connection *aws.Options) (p Place, err error) {
+func findGroup(ctx context.Context, connection *aws.Options) (Place, error) {
 	machine, err := aws.NewInstance("")
 	if err != nil {
-		return p, err
+		return Place{}, err
 	}
 
 	asking, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
 	id, err := machine.InstanceID(asking)
 	if err != nil {
-		return p, nil // not on EC2, or in a container that cannot reach the metadata service
+		return Place{}, nil // not on EC2, or in a container that cannot reach the metadata service
 	}
 
-	if named := os.Getenv("TENDRIL_INSTANCE_ID"); named == "" {
+	if os.Getenv("TENDRIL_INSTANCE_ID") == "" {
 		if isMember, err := machine.InGroup(asking); err != nil || !isMember {
-			return p, err
+			return Place{}, err
 		}
 	}
 
 	service, err := aws.OpenAutoScaling(ctx, connection)
 	if err != nil {
-		return p, err
+		return Place{}, err
 	}
 	defer service.Close()
 
-	if p.Group, err = service.GroupOf(ctx, id); err != nil {
-		if errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
-			err = nil
-		}
-		return p, err
+	group, err := service.GroupOf(ctx, id)
+	if errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
+		return Place{}, nil
 	}
-	p.ScaledBy, err = service.Group(p.Group).ScaledBy(ctx)
-	return p, err
+	if err != nil {
+		return Place{}, err
+	}
+	scaledBy, err := service.Group(group).ScaledBy(ctx)
+	return Place{Group: group, ScaledBy: scaledBy}, err
 }
 
 func findService(ctx context.Context, connection *aws.Options) (p Place, err error) {
