@@ -53,8 +53,8 @@ type source interface {
 	// remove deletes a resource after verifying again that the environment owns it. It returns mine=false if the
 	// resource belongs to another source.
 	remove(ctx context.Context, r *Resource) (mine bool, err error)
-	// shared marks resources that other environments also use as not owned.
-	shared(ctx context.Context, found []Resource) error
+	// markShared marks resources that other environments also use as not owned.
+	markShared(ctx context.Context, found []Resource) error
 	close()
 }
 
@@ -116,7 +116,7 @@ func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 		return nil, err
 	}
 	for _, s := range i.sources {
-		if err := s.shared(ctx, all); err != nil {
+		if err := s.markShared(ctx, all); err != nil {
 			return nil, err
 		}
 	}

@@ -44,9 +44,9 @@ func PolicyFor(cfg *config.Config, use *Use) *Policy {
 		p.region = "*"
 	}
 	if use.Operate {
-		p.operate()
+		p.allowOperating()
 	} else {
-		p.run(use)
+		p.allowRunning(use)
 	}
 	return &Policy{Version: "2012-10-17", Statement: p.statements}
 }
@@ -72,32 +72,18 @@ func (p *policyMaker) allow(f aws.Feature, resources ...string) *Statement {
 	return s
 }
 
-func (p *policyMaker) run(use *Use) {
+func (p *policyMaker) allowRunning(use *Use) {
 	s := p.settings
 	for i := range s.Queues {
-		q := &s.Queues[i]
-		if q.Backend == config.BackendSQS {
-			p.allow(aws.Receive, p.queue(q, q.Name))
-			p.allow(aws.CountDeadLetters, p.queue(q, deadLetterQueue(q)))
-			if s.DeadLetterReasons || q.TerminalCodes != "" {
-				p.allow(aws.SendDeadLetters, p.queue(q, deadLetterQueue(q)))
-			}
-		}
-		if q.Managed {
-			p.allow(aws.CreateQueues, p.queue(q, q.Name), p.queue(q, DeadLetterName(q.Name)))
-		}
-		if q.Function != "" {
-			p.allow(aws.InvokeFunctions, p.function(q.Function))
-		}
+		p.allowDelivering(&s.Queues[i])
 	}
-
-	p.schedule(use.TaskQueues)
-	p.scale()
+	p.allowScheduling(use.TaskQueues)
+	p.allowScaling()
 
 	if s.CloudWatch == config.On {
-		p.publish("Workerless-" + s.Name)
+		p.allowPublishing("Workerless-" + s.Name)
 		if s.EnvironmentName != "" {
-			p.publish("ElasticBeanstalk/SQSD")
+			p.allowPublishing("ElasticBeanstalk/SQSD")
 		}
 	}
 
@@ -110,54 +96,76 @@ func (p *policyMaker) run(use *Use) {
 	}
 }
 
-func (p *policyMaker) schedule(queues []string) {
+func (p *policyMaker) allowDelivering(q *config.QueueSettings) {
+	if q.Backend == config.BackendSQS {
+		p.allow(aws.Receive, p.queue(q, q.Name))
+		p.allow(aws.CountDeadLetters, p.queue(q, deadLetterQueue(q)))
+		if p.settings.DeadLetterReasons || q.TerminalCodes != "" {
+			p.allow(aws.SendDeadLetters, p.queue(q, deadLetterQueue(q)))
+		}
+	}
+	if q.Managed {
+		p.allow(aws.CreateQueues, p.queue(q, q.Name), p.queue(q, DeadLetterName(q.Name)))
+	}
+	if q.Function != "" {
+		p.allow(aws.InvokeFunctions, p.function(q.Function))
+	}
+}
+
+func (p *policyMaker) allowScheduling(taskQueues []string) {
 	s := p.settings
 	first := &s.Queues[0]
 	if first.Backend != config.BackendSQS {
 		return
 	}
 
-	for _, reference := range queues {
-		q := *first
-		if reference != "" {
-			q = config.QueueSettings{Name: reference[strings.LastIndexAny(reference, ":/")+1:], URL: first.URL}
-			if strings.Contains(reference, ":") {
-				q.URL = reference
-			}
-		}
+	for _, reference := range taskQueues {
+		q := taskQueue(reference, first)
 		p.allow(aws.Enqueue, p.queue(&q, q.Name))
 	}
 
 	if s.RegistryTable == "" {
 		return
 	}
-
 	p.allow(aws.KeepRegistry, p.table())
 	if s.RegistryCreate {
 		p.allow(aws.CreateRegistry, p.table())
 	}
 }
 
-// scale covers every possible target if the target is known only at run time.
-func (p *policyMaker) scale() {
-	group, inGroup := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleGroup)
-	service, inService := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleService)
-	publishes := p.settings.ScaleTarget == config.ScalePublish
-	finds := p.settings.ScaleTarget == config.ScaleAuto && p.settings.AnyOnSQS()
+// A queue referred to by its name is in the first queue's account and region.
+func taskQueue(reference string, first *config.QueueSettings) config.QueueSettings {
+	if reference == "" {
+		return *first
+	}
+	q := config.QueueSettings{Name: reference[strings.LastIndexAny(reference, ":/")+1:], URL: first.URL}
+	if strings.Contains(reference, ":") {
+		q.URL = reference
+	}
+	return q
+}
+
+// allowScaling covers every possible target if the target is known only at run time.
+func (p *policyMaker) allowScaling() {
+	target := p.settings.ScaleTarget
+	group, inGroup := strings.CutPrefix(target, config.ScaleGroup)
+	service, inService := strings.CutPrefix(target, config.ScaleService)
+	publishes := target == config.ScalePublish
+	finds := target == config.ScaleAuto && p.settings.AnyOnSQS()
 
 	if publishes {
-		p.publish("tendril/" + p.settings.Name)
+		p.allowPublishing("tendril/" + p.settings.Name)
 	}
-	if publishes || finds {
-		group, service = "*", "*/*"
-	}
-
 	if finds {
 		p.allow(aws.DescribeScaling, "*")
 		p.allow(aws.FindScalers, "*")
 	}
+	if publishes || finds {
+		group, inGroup = "*", true
+		service, inService = "*/*", true
+	}
 
-	if inGroup || publishes || finds {
+	if inGroup {
 		p.allow(aws.DescribeGroups, "*")
 		p.allow(aws.TakePartInGroup, fmt.Sprintf("arn:%s:autoscaling:%s:*:autoScalingGroup:*:autoScalingGroupName/%s",
 			partitionOf(p.region), p.region, group))
@@ -167,7 +175,7 @@ func (p *policyMaker) scale() {
 		p.allow(aws.ReadMetrics, "*")
 	}
 
-	if inService || publishes || finds {
+	if inService {
 		cluster, _, _ := strings.Cut(service, "/")
 		place := fmt.Sprintf("arn:%s:ecs:%s:*:", partitionOf(p.region), p.region)
 		p.allow(aws.DescribeServices, place+"service/"+service, place+"task/"+cluster+"/*")
@@ -177,8 +185,8 @@ func (p *policyMaker) scale() {
 	}
 }
 
-// publish limits the namespace by a condition, because PutMetricData does not support resource-level permissions.
-func (p *policyMaker) publish(namespace string) {
+// allowPublishing limits the namespace by a condition, because PutMetricData does not support resource-level permissions.
+func (p *policyMaker) allowPublishing(namespace string) {
 	s := p.allow(aws.PublishMetrics, "*")
 	if s.Condition == nil {
 		s.Condition = map[string]map[string][]string{"StringEquals": {}}
@@ -187,7 +195,7 @@ func (p *policyMaker) publish(namespace string) {
 		namespace)
 }
 
-func (p *policyMaker) operate() {
+func (p *policyMaker) allowOperating() {
 	s := p.settings
 	for i := range s.Queues {
 		q := &s.Queues[i]

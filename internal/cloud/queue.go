@@ -26,13 +26,13 @@ func DeadLetterName(queueName string) string { return queueName + "-dead" }
 // updates existing ones. If either has a different owner, the error is [ErrNotOwned] and nothing changes.
 func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *config.QueueSettings,
 	log *slog.Logger) error {
-	e := &ensurer{sqs: sqs, environment: s.Name, advice: "use the existing queue with --queue " + set.Name +
-		", or choose another name with --name", log: log}
+	e := &ensurer{sqs: sqs, environment: s.Name, log: log,
+		advice: "use the existing queue with --queue " + set.Name + ", or choose another name with --name"}
+
 	main, err := e.find(ctx, set.Name)
 	if err != nil {
 		return err
 	}
-
 	dead, err := e.find(ctx, DeadLetterName(set.Name))
 	if err != nil {
 		return err
@@ -43,7 +43,6 @@ func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *con
 	if err != nil {
 		return err
 	}
-
 	attributes, err := dead.Attributes(ctx)
 	if err != nil {
 		return err
@@ -98,40 +97,46 @@ func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 
 func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attributes map[string]string) (*aws.Queue,
 	error) {
-	if q == nil {
-		created, err := e.sqs.Create(ctx, name, attributes, aws.Tags(e.environment))
-		if err == nil {
-			e.log.Info("queue created", "queue", name, "url", created.URL())
-			return created, nil
-		}
-		if !errors.Is(err, &queue.Error{Code: queue.CodeQueueNameExists}) {
-			return nil, fmt.Errorf("creating the queue %s: %w", name, err)
-		}
-		// Another instance with different settings created the queue first.
-		if q, err = e.find(ctx, name); q == nil {
-			return nil, errors.Join(fmt.Errorf("creating the queue %s: it exists and cannot be found", name), err)
-		}
+	if q != nil {
+		return q, e.update(ctx, q, name, attributes)
 	}
 
+	created, err := e.sqs.Create(ctx, name, attributes, aws.Tags(e.environment))
+	if err == nil {
+		e.log.Info("queue created", "queue", name, "url", created.URL())
+		return created, nil
+	}
+	if !errors.Is(err, &queue.Error{Code: queue.CodeQueueNameExists}) {
+		return nil, fmt.Errorf("creating the queue %s: %w", name, err)
+	}
+
+	// Another instance with different settings created the queue first.
+	found, err := e.find(ctx, name)
+	if found == nil {
+		return nil, errors.Join(fmt.Errorf("creating the queue %s: it exists and cannot be found", name), err)
+	}
+	return found, e.update(ctx, found, name, attributes)
+}
+
+func (e *ensurer) update(ctx context.Context, q *aws.Queue, name string, attributes map[string]string) error {
 	current, err := q.Attributes(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 
 	changed := differing(current, attributes)
 	if len(changed) == 0 {
-		return q, nil
+		return nil
 	}
 	if err := q.SetAttributes(ctx, changed); err != nil {
-		return nil, fmt.Errorf("setting attributes of the queue %s: %w", name, err)
+		return fmt.Errorf("setting attributes of the queue %s: %w", name, err)
 	}
 
 	for attribute, value := range changed {
 		e.log.Info("queue attribute changed", "queue", name, "attribute", attribute, "from", current[attribute],
 			"to", value)
 	}
-
-	return q, nil
+	return nil
 }
 
 // differing parses redrive policies, because servers format them differently.

@@ -23,55 +23,72 @@ type queues struct {
 func (s *queues) close() { s.sqs.Close() }
 
 // list includes dead-letter queues, and queues that the environment owns but the settings no longer mention.
-func (s *queues) list(ctx context.Context) (all []Resource, err error) {
-	add := func(kind, reference string, onlyOwned bool) (r *Resource, err error) {
-		r, err = s.describe(ctx, kind, reference)
-		switch {
-		case err != nil || r == nil, onlyOwned && !r.Owned:
-			return nil, err
-		case slices.ContainsFunc(all, func(other Resource) bool { return other.URL == r.URL }):
-			return r, nil
-		}
-		all = append(all, *r)
-		return r, nil
+func (s *queues) list(ctx context.Context) ([]Resource, error) {
+	all, err := s.listConfigured(ctx)
+	if err != nil {
+		return all, err
 	}
 
+	own, dead := s.settings.Name, DeadLetterName(s.settings.Name)
+	onlyOwned := !s.settings.Queues[0].Managed
+	if onlyOwned {
+		if len(all) == 0 {
+			return nil, nil
+		}
+		// in the same account and region as the other queues
+		own, dead = sibling(all[0].URL, own), sibling(all[0].URL, dead)
+	}
+
+	for _, q := range []struct{ kind, reference string }{{kindQueue, own}, {kindDeadLetterQueue, dead}} {
+		r, err := s.describe(ctx, q.kind, q.reference)
+		if err != nil {
+			return all, err
+		}
+		if r != nil && (r.Owned || !onlyOwned) {
+			all = appendNew(all, r)
+		}
+	}
+	return all, nil
+}
+
+// listConfigured returns the queues in the settings and their dead-letter queues.
+func (s *queues) listConfigured(ctx context.Context) (all []Resource, err error) {
 	for i := range s.settings.Queues {
 		q := &s.settings.Queues[i]
 		if q.Backend != config.BackendSQS {
 			continue
 		}
 
-		r, err := add(kindQueue, cmp.Or(q.URL, q.Name), false)
+		r, err := s.describe(ctx, kindQueue, cmp.Or(q.URL, q.Name))
 		if err != nil {
 			return all, err
 		}
 		if r == nil {
 			continue
 		}
+		all = appendNew(all, r)
 
-		if dead, _ := queue.ParseRedrivePolicy(r.Attributes["RedrivePolicy"]); dead != "" {
-			// in the same account and region as its source queue
-			if _, err := add(kindDeadLetterQueue, sibling(r.URL, dead), false); err != nil {
-				return all, err
-			}
+		name, _ := queue.ParseRedrivePolicy(r.Attributes["RedrivePolicy"])
+		if name == "" {
+			continue
+		}
+		// in the same account and region as its source queue
+		dead, err := s.describe(ctx, kindDeadLetterQueue, sibling(r.URL, name))
+		if err != nil {
+			return all, err
+		}
+		if dead != nil {
+			all = appendNew(all, dead)
 		}
 	}
+	return all, nil
+}
 
-	own := s.settings.Name
-	dead := DeadLetterName(s.settings.Name)
-	named := !s.settings.Queues[0].Managed
-	if named && len(all) == 0 {
-		return nil, nil
-	} else if named { // in the same account and region as the other queues
-		own, dead = sibling(all[0].URL, own), sibling(all[0].URL, dead)
+func appendNew(all []Resource, r *Resource) []Resource {
+	if slices.ContainsFunc(all, func(other Resource) bool { return other.URL == r.URL }) {
+		return all
 	}
-
-	if _, err := add(kindQueue, own, named); err != nil {
-		return all, err
-	}
-	_, err = add(kindDeadLetterQueue, dead, named)
-	return all, err
+	return append(all, *r)
 }
 
 func sibling(queueURL, name string) string {
@@ -127,7 +144,7 @@ func countMessages(attributes map[string]string) (total int64) {
 	return total
 }
 
-func (s *queues) shared(context.Context, []Resource) error { return nil }
+func (s *queues) markShared(context.Context, []Resource) error { return nil }
 
 func (s *queues) remove(ctx context.Context, r *Resource) (mine bool, err error) {
 	if r.Kind != kindQueue && r.Kind != kindDeadLetterQueue {
@@ -138,11 +155,11 @@ func (s *queues) remove(ctx context.Context, r *Resource) (mine bool, err error)
 		return true, err
 	}
 	tags, err := q.Tags(ctx)
-	if err == nil && aws.OwnerOf(tags) != s.settings.Name {
-		err = fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)
-	}
 	if err != nil {
 		return true, err
+	}
+	if aws.OwnerOf(tags) != s.settings.Name {
+		return true, fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)
 	}
 	return true, q.DeleteQueue(ctx)
 }
@@ -175,8 +192,8 @@ func (s *registryTable) list(ctx context.Context) ([]Resource, error) {
 	return []Resource{r}, nil
 }
 
-// shared marks the table as not owned if it contains another environment's lease.
-func (s *registryTable) shared(ctx context.Context, found []Resource) error {
+// markShared marks the table as not owned if it contains another environment's lease.
+func (s *registryTable) markShared(ctx context.Context, found []Resource) error {
 	i := slices.IndexFunc(found, func(r Resource) bool { return r.Kind == kindTable && r.Owned })
 	if i < 0 {
 		return nil
@@ -186,13 +203,17 @@ func (s *registryTable) shared(ctx context.Context, found []Resource) error {
 		found[i].Owned, found[i].Note = false, "reading the environments that may also use it: "+err.Error()
 		return nil
 	}
+	if err != nil {
+		return err
+	}
+
 	others := slices.DeleteFunc(leases, func(lease string) bool {
 		return periodic.OwnsLease(s.settings.Queues[0].Name, lease)
 	})
 	if len(others) > 0 {
 		found[i].Owned, found[i].Note = false, "other environments use it: "+strings.Join(others, ", ")
 	}
-	return err
+	return nil
 }
 
 func (s *registryTable) remove(ctx context.Context, r *Resource) (mine bool, err error) {
@@ -200,11 +221,11 @@ func (s *registryTable) remove(ctx context.Context, r *Resource) (mine bool, err
 		return false, nil
 	}
 	info, err := s.table.Describe(ctx)
-	if err == nil && aws.OwnerOf(info.Tags) != s.settings.Name {
-		err = fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)
-	}
 	if err != nil {
 		return true, err
+	}
+	if aws.OwnerOf(info.Tags) != s.settings.Name {
+		return true, fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)
 	}
 	return true, s.table.Delete(ctx)
 }

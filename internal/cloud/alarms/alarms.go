@@ -112,10 +112,11 @@ func Describe(s *Settings, f *File) Set {
 	f = cmp.Or(f, &File{})
 	d := describer{Settings: s, file: f, set: Set{Environment: s.Environment}}
 	for i := range s.Queues {
-		d.queue(&s.Queues[i])
+		d.describeMessages(&s.Queues[i])
+		d.describeDeliveries(&s.Queues[i])
 	}
+	d.describeEnvironment()
 
-	d.environment()
 	for i := range f.added {
 		a := f.added[i]
 		a.Name = Prefix(s.Environment) + a.Name
@@ -143,40 +144,43 @@ type describer struct {
 	set  Set
 }
 
-func (d *describer) queue(q *Queue) {
-	unpublished := ""
+func (d *describer) describeMessages(q *Queue) {
+	if why := d.whyNoSQSMetrics(q); why != "" {
+		d.omit(queueAge, q, why)
+		d.omit(deadLetters, q, why)
+		return
+	}
+
+	d.addKind(queueAge, q, Alarm{
+		Description: "The oldest message of the queue " + q.Name + " has waited too long.",
+		Namespace:   sqsNamespace, Metric: "ApproximateAgeOfOldestMessage",
+		Dimensions: dimension("QueueName", q.Name), Statistic: "Maximum", Comparison: atLeast, Threshold: 1800,
+		Period: 300, EvaluationPeriods: 1, MissingData: notBreaching,
+	})
+
+	if q.DeadLetter == "" {
+		d.omit(deadLetters, q, "the queue has no dead-letter queue")
+		return
+	}
+	d.addKind(deadLetters, q, Alarm{
+		Description: fmt.Sprintf("Messages of the queue %s failed too often and are in %s.", q.Name, q.DeadLetter),
+		Namespace:   sqsNamespace, Metric: "ApproximateNumberOfMessagesVisible",
+		Dimensions: dimension("QueueName", q.DeadLetter), Statistic: "Maximum", Comparison: atLeast, Threshold: 1,
+		Period: 300, EvaluationPeriods: 1, MissingData: notBreaching,
+	})
+}
+
+func (d *describer) whyNoSQSMetrics(q *Queue) string {
 	switch {
 	case !q.OnSQS:
-		unpublished = "CloudWatch has no metrics for embedded queues"
+		return "CloudWatch has no metrics for embedded queues"
 	case cmp.Or(q.Region, d.Region) != d.Region:
-		unpublished = fmt.Sprintf("the queue is in %s and the alarms are in %s: set --region %[1]s", q.Region, d.Region)
+		return fmt.Sprintf("the queue is in %s and the alarms are in %s: set --region %[1]s", q.Region, d.Region)
 	}
+	return ""
+}
 
-	if unpublished == "" {
-		d.kind(queueAge, q, Alarm{
-			Description: "The oldest message of the queue " + q.Name + " has waited too long.",
-			Namespace:   sqsNamespace, Metric: "ApproximateAgeOfOldestMessage",
-			Dimensions: dimension("QueueName", q.Name), Statistic: "Maximum", Comparison: atLeast, Threshold: 1800,
-			Period: 300, EvaluationPeriods: 1, MissingData: notBreaching,
-		})
-	} else {
-		d.omit(queueAge, q, unpublished)
-	}
-
-	switch {
-	case unpublished != "":
-		d.omit(deadLetters, q, unpublished)
-	case q.DeadLetter == "":
-		d.omit(deadLetters, q, "the queue has no dead-letter queue")
-	default:
-		d.kind(deadLetters, q, Alarm{
-			Description: fmt.Sprintf("Messages of the queue %s failed too often and are in %s.", q.Name, q.DeadLetter),
-			Namespace:   sqsNamespace, Metric: "ApproximateNumberOfMessagesVisible",
-			Dimensions: dimension("QueueName", q.DeadLetter), Statistic: "Maximum", Comparison: atLeast, Threshold: 1,
-			Period: 300, EvaluationPeriods: 1, MissingData: notBreaching,
-		})
-	}
-
+func (d *describer) describeDeliveries(q *Queue) {
 	if !d.Publishes {
 		d.omit(failures, q, notPublished)
 		d.omit(latency, q, notPublished)
@@ -184,14 +188,14 @@ func (d *describer) queue(q *Queue) {
 	}
 
 	namespace := telemetry.NamespacePrefix + d.Environment
-	d.kind(failures, q, Alarm{
+	d.addKind(failures, q, Alarm{
 		Description: "Many deliveries from the queue " + q.Name + " fail. The value is the share of failures, 0 to 1.",
 		Namespace:   namespace, Metric: "MessagesFailed", Dimensions: dimension("Queue", q.Name), Statistic: "Average",
 		Comparison: atLeast, Threshold: 0.15, Period: d.period(300), EvaluationPeriods: 3, DatapointsToAlarm: 2,
 		MissingData: notBreaching,
 	})
 
-	d.kind(latency, q, Alarm{
+	d.addKind(latency, q, Alarm{
 		Description: fmt.Sprintf("Deliveries from the queue %s take almost as long as their limit of %s.", q.Name,
 			q.Limit),
 		Namespace: namespace, Metric: "Duration", Dimensions: dimension("Queue", q.Name), Statistic: "Maximum",
@@ -202,7 +206,7 @@ func (d *describer) queue(q *Queue) {
 
 const notPublished = "no metrics are sent to CloudWatch: set --cloudwatch on"
 
-func (d *describer) environment() {
+func (d *describer) describeEnvironment() {
 	why := ""
 	switch {
 	case !d.Publishes:
@@ -220,7 +224,7 @@ func (d *describer) environment() {
 	}
 
 	period := d.period(60)
-	d.kind(healthKind, nil, Alarm{
+	d.addKind(healthKind, nil, Alarm{
 		Description: "The environment is Degraded (20) or Severe (25), or not running.",
 		Namespace:   telemetry.HealthNamespace, Metric: "EnvironmentHealth",
 		Dimensions: dimension("EnvironmentName", d.HealthName), Statistic: "Maximum", Comparison: atLeast, Threshold: 20,
@@ -231,7 +235,7 @@ func (d *describer) environment() {
 		return
 	}
 
-	d.kind(leaderKind, nil, Alarm{
+	d.addKind(leaderKind, nil, Alarm{
 		Description: "No instance is the leader, so that no periodic task is enqueued.",
 		Namespace:   telemetry.HealthNamespace, Metric: "Leader",
 		Dimensions: dimension("EnvironmentName", d.HealthName), Statistic: "Maximum", Comparison: below, Threshold: 1,
@@ -248,7 +252,7 @@ func dimension(name, value string) []Dimension {
 	return []Dimension{{Name: name, Value: value}}
 }
 
-func (d *describer) kind(kind string, q *Queue, a Alarm) {
+func (d *describer) addKind(kind string, q *Queue, a Alarm) {
 	name := kind
 	if q != nil {
 		name += "/" + q.Name

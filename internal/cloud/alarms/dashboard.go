@@ -23,62 +23,76 @@ const (
 )
 
 func dashboard(s *Settings) string {
-	widgets := []widget{{Type: "text", Width: 24, Height: 1,
-		Properties: map[string]any{"markdown": "# tendril environment " + s.Environment}}}
-	y, column := 1, 0
-	graph := func(title, stat string, metrics ...[]any) {
-		if len(metrics) == 0 {
-			return
-		}
-		widgets = append(widgets, widget{Type: "metric", X: column * half, Y: y, Width: half, Height: graphHeight,
-			Properties: map[string]any{"title": title, "metrics": metrics, "region": s.Region, "stat": stat, "period": period,
-				"view": "timeSeries", "yAxis": map[string]any{"left": map[string]any{"min": 0}}}})
-		column++
-		if column == 2 {
-			y, column = y+graphHeight, 0
-		}
-	}
-	if s.Publishes && s.HealthName != "" {
-		state := func(name string) []any {
-			return []any{telemetry.HealthNamespace, name, "EnvironmentName", s.HealthName}
-		}
-		graph("Status: 0 Ok, 15 Warning, 20 Degraded, 25 Severe", "Maximum", state("EnvironmentHealth"))
-		if s.Periodic {
-			graph("Leader of the periodic tasks", "Maximum", state("Leader"))
-		}
-	}
+	d := &dashboardMaker{settings: s, widgets: []widget{{Type: "text", Width: 24, Height: 1,
+		Properties: map[string]any{"markdown": "# tendril environment " + s.Environment}}}}
 
+	if s.Publishes && s.HealthName != "" {
+		d.addHealth()
+	}
 	for i := range s.Queues {
 		q := &s.Queues[i]
 		if q.OnSQS {
-			of := func(queue, name string, options map[string]any) []any {
-				return []any{sqsNamespace, name, "QueueName", queue, options}
-			}
-			graph(q.Name+": age of the oldest message (s)", "Maximum", of(q.Name, "ApproximateAgeOfOldestMessage", label("age")))
-			messages := [][]any{of(q.Name, "ApproximateNumberOfMessagesVisible", label("visible")),
-				of(q.Name, "ApproximateNumberOfMessagesNotVisible", label("in flight"))}
-			if q.DeadLetter != "" {
-				messages = append(messages, of(q.DeadLetter, "ApproximateNumberOfMessagesVisible", label("dead letters")))
-			}
-			graph(q.Name+": messages", "Maximum", messages...)
+			d.addMessages(q)
 		}
 		if s.Publishes {
-			of := func(name string, options map[string]any) []any {
-				return []any{telemetry.NamespacePrefix + s.Environment, name, "Queue", q.Name, options}
-			}
-			graph(q.Name+": deliveries", "Sum", of("MessagesProcessed", label("deliveries")),
-				of("MessagesFailed", label("failed")))
-			graph(q.Name+": duration of deliveries (ms)", "Average", of("Duration", label("average")),
-				of("Duration", map[string]any{"label": "longest", "stat": "Maximum"}))
+			d.addDeliveries(q)
 		}
 	}
 
-	body, err := json.Marshal(map[string]any{"widgets": widgets})
+	body, err := json.Marshal(map[string]any{"widgets": d.widgets})
 	if err != nil {
 		panic(err) // cannot happen
 	}
-
 	return string(body)
+}
+
+type dashboardMaker struct {
+	settings *Settings
+	widgets  []widget // the title, then graphs in two columns
+}
+
+func (d *dashboardMaker) addGraph(title, stat string, metrics ...[]any) {
+	graphs := len(d.widgets) - 1
+	d.widgets = append(d.widgets, widget{
+		Type: "metric", X: graphs % 2 * half, Y: 1 + graphs/2*graphHeight, Width: half, Height: graphHeight,
+		Properties: map[string]any{"title": title, "metrics": metrics, "region": d.settings.Region, "stat": stat,
+			"period": period, "view": "timeSeries", "yAxis": map[string]any{"left": map[string]any{"min": 0}}},
+	})
+}
+
+func (d *dashboardMaker) addHealth() {
+	metric := func(name string) []any {
+		return []any{telemetry.HealthNamespace, name, "EnvironmentName", d.settings.HealthName}
+	}
+	d.addGraph("Status: 0 Ok, 15 Warning, 20 Degraded, 25 Severe", "Maximum", metric("EnvironmentHealth"))
+	if d.settings.Periodic {
+		d.addGraph("Leader of the periodic tasks", "Maximum", metric("Leader"))
+	}
+}
+
+func (d *dashboardMaker) addMessages(q *Queue) {
+	metric := func(queue, name string, options map[string]any) []any {
+		return []any{sqsNamespace, name, "QueueName", queue, options}
+	}
+	d.addGraph(q.Name+": age of the oldest message (s)", "Maximum",
+		metric(q.Name, "ApproximateAgeOfOldestMessage", label("age")))
+
+	messages := [][]any{metric(q.Name, "ApproximateNumberOfMessagesVisible", label("visible")),
+		metric(q.Name, "ApproximateNumberOfMessagesNotVisible", label("in flight"))}
+	if q.DeadLetter != "" {
+		messages = append(messages, metric(q.DeadLetter, "ApproximateNumberOfMessagesVisible", label("dead letters")))
+	}
+	d.addGraph(q.Name+": messages", "Maximum", messages...)
+}
+
+func (d *dashboardMaker) addDeliveries(q *Queue) {
+	metric := func(name string, options map[string]any) []any {
+		return []any{telemetry.NamespacePrefix + d.settings.Environment, name, "Queue", q.Name, options}
+	}
+	d.addGraph(q.Name+": deliveries", "Sum", metric("MessagesProcessed", label("deliveries")),
+		metric("MessagesFailed", label("failed")))
+	d.addGraph(q.Name+": duration of deliveries (ms)", "Average", metric("Duration", label("average")),
+		metric("Duration", map[string]any{"label": "longest", "stat": "Maximum"}))
 }
 
 func label(text string) map[string]any { return map[string]any{"label": text} }

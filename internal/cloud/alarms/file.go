@@ -49,13 +49,14 @@ func (c *change) apply(a *Alarm) {
 	set(&a.DatapointsToAlarm, c.DatapointsToAlarm)
 	set(&a.MissingData, c.MissingData)
 	set(&a.Muted, c.Muted)
-	for _, list := range []struct {
-		to   *[]string
-		from []string
-	}{{&a.Actions, c.Actions}, {&a.OKActions, c.OKActions}, {&a.MissingActions, c.MissingActions}} {
-		if list.from != nil {
-			*list.to = list.from
-		}
+	setList(&a.Actions, c.Actions)
+	setList(&a.OKActions, c.OKActions)
+	setList(&a.MissingActions, c.MissingActions)
+}
+
+func setList(to *[]string, from []string) {
+	if from != nil {
+		*to = from
 	}
 }
 
@@ -106,7 +107,7 @@ func parse(path string, data []byte, queues []string) (*File, error) {
 	case fault != nil:
 		r.refuse(fault.Line, fault.Text, fault.Hint)
 	case root != nil:
-		r.root(root)
+		r.readRoot(root)
 	}
 
 	if len(r.problems) > 0 {
@@ -129,7 +130,7 @@ func (r *fileReader) refuse(line int, text, hint string) {
 	r.problems = append(r.problems, yamlfile.Problem{Where: yamlfile.Place(r.path, line, 0), Text: text, Hint: hint})
 }
 
-func (r *fileReader) root(n *yamlfile.Node) {
+func (r *fileReader) readRoot(n *yamlfile.Node) {
 	seen := map[string]bool{}
 	for _, p := range n.Pairs {
 		if r.repeated(seen, p) {
@@ -137,16 +138,16 @@ func (r *fileReader) root(n *yamlfile.Node) {
 		}
 		switch p.Key {
 		case "actions":
-			r.file.Actions = r.arns(p)
+			r.file.Actions = r.readActions(p)
 		case "ok_actions":
-			r.file.OKActions = r.arns(p)
+			r.file.OKActions = r.readActions(p)
 		case "insufficient_data_actions":
-			r.file.MissingActions = r.arns(p)
+			r.file.MissingActions = r.readActions(p)
 		case "dashboard":
-			on := r.isOn(p)
-			r.file.NoDashboard = on != nil && !*on
+			on, ok := r.readOnOff(p)
+			r.file.NoDashboard = ok && !on
 		case "alarms":
-			r.alarms(p)
+			r.readAlarms(p)
 		default:
 			r.refuse(p.Line, "unknown key "+yamlfile.Shown(p.Key),
 				"the keys are alarms, actions, ok_actions, insufficient_data_actions and dashboard")
@@ -163,7 +164,7 @@ func (r *fileReader) repeated(seen map[string]bool, p yamlfile.Pair) bool {
 	return false
 }
 
-func (r *fileReader) alarms(p yamlfile.Pair) {
+func (r *fileReader) readAlarms(p yamlfile.Pair) {
 	if p.Value.Kind == yamlfile.Null {
 		return
 	}
@@ -173,13 +174,14 @@ func (r *fileReader) alarms(p yamlfile.Pair) {
 	}
 	seen := map[string]bool{}
 	for _, entry := range p.Value.Pairs {
-		if !r.repeated(seen, entry) && r.known(entry) {
-			r.file.changes[entry.Key] = r.change(entry)
+		if !r.repeated(seen, entry) && r.checkKind(entry) {
+			r.file.changes[entry.Key] = r.readChange(entry)
 		}
 	}
 }
 
-func (r *fileReader) known(p yamlfile.Pair) bool {
+// checkKind adds a problem if the key names no alarm of the environment.
+func (r *fileReader) checkKind(p yamlfile.Pair) bool {
 	kind, queue, ofQueue := strings.Cut(p.Key, "/")
 	ownQueue := slices.Contains([]string{queueAge, deadLetters, failures, latency}, kind)
 	switch {
@@ -196,10 +198,10 @@ func (r *fileReader) known(p yamlfile.Pair) bool {
 	return false
 }
 
-func (r *fileReader) change(entry yamlfile.Pair) (c change) {
+func (r *fileReader) readChange(entry yamlfile.Pair) (c change) {
 	if entry.Value.Kind == yamlfile.Scalar {
-		on := r.isOn(entry)
-		c.Off = on != nil && !*on
+		on, ok := r.readOnOff(entry)
+		c.Off = ok && !on
 		return c
 	}
 
@@ -211,7 +213,7 @@ func (r *fileReader) change(entry yamlfile.Pair) (c change) {
 	seen := map[string]bool{}
 	for _, p := range entry.Value.Pairs {
 		if !r.repeated(seen, p) {
-			r.property(&c, p)
+			r.readProperty(&c, p)
 		}
 	}
 
@@ -223,7 +225,7 @@ func (r *fileReader) change(entry yamlfile.Pair) (c change) {
 	return c
 }
 
-func (r *fileReader) property(c *change, p yamlfile.Pair) {
+func (r *fileReader) readProperty(c *change, p yamlfile.Pair) {
 	switch p.Key {
 	case "threshold":
 		v, err := strconv.ParseFloat(p.Value.Text, 64)
@@ -233,11 +235,11 @@ func (r *fileReader) property(c *change, p yamlfile.Pair) {
 		}
 		c.Threshold = &v
 	case "period":
-		c.Period = r.integer(p, 86400, "10, 20, 30 or a multiple of 60 seconds, up to 86400", allowedPeriod)
+		c.Period = r.readInteger(p, 86400, "10, 20, 30 or a multiple of 60 seconds, up to 86400", allowedPeriod)
 	case "evaluation_periods":
-		c.EvaluationPeriods = r.integer(p, 1440, "a whole number from 1 to 1440", nil)
+		c.EvaluationPeriods = r.readInteger(p, 1440, "a whole number from 1 to 1440", nil)
 	case "datapoints_to_alarm":
-		c.DatapointsToAlarm = r.integer(p, 1440, "a whole number from 1 to 1440", nil)
+		c.DatapointsToAlarm = r.readInteger(p, 1440, "a whole number from 1 to 1440", nil)
 	case "treat_missing_data":
 		words := missingWords()
 		if !slices.Contains(words, p.Value.Text) {
@@ -246,16 +248,16 @@ func (r *fileReader) property(c *change, p yamlfile.Pair) {
 		}
 		c.MissingData = &p.Value.Text
 	case "actions_enabled":
-		if on := r.isOn(p); on != nil {
-			muted := !*on
+		if on, ok := r.readOnOff(p); ok {
+			muted := !on
 			c.Muted = &muted
 		}
 	case "actions":
-		c.Actions = r.arns(p)
+		c.Actions = r.readActions(p)
 	case "ok_actions":
-		c.OKActions = r.arns(p)
+		c.OKActions = r.readActions(p)
 	case "insufficient_data_actions":
-		c.MissingActions = r.arns(p)
+		c.MissingActions = r.readActions(p)
 	default:
 		r.refuse(p.Line, "unknown property "+yamlfile.Shown(p.Key), "the properties are threshold, period, "+
 			"evaluation_periods, datapoints_to_alarm, treat_missing_data, actions_enabled, actions, ok_actions and "+
@@ -267,33 +269,32 @@ func missingWords() []string { return []string{"missing", notBreaching, breachin
 
 func allowedPeriod(n int) bool { return n == 10 || n == 20 || n == 30 || n%60 == 0 }
 
-func (r *fileReader) integer(p yamlfile.Pair, most int, allowed string, ok func(int) bool) *int {
+func (r *fileReader) readInteger(p yamlfile.Pair, most int, allowed string, ok func(int) bool) *int {
 	n, err := strconv.Atoi(p.Value.Text)
-	if p.Value.Kind != yamlfile.Scalar || err != nil || n < 1 || n > most || ok != nil && !ok(n) {
+	inRange := p.Value.Kind == yamlfile.Scalar && err == nil && n >= 1 && n <= most
+	if !inRange || ok != nil && !ok(n) {
 		r.refuse(p.Line, p.Key+" is out of range", "use "+allowed)
 		return nil
 	}
 	return &n
 }
 
-func (r *fileReader) isOn(p yamlfile.Pair) *bool {
-	on := false
+func (r *fileReader) readOnOff(p yamlfile.Pair) (on, ok bool) {
 	switch strings.ToLower(p.Value.Text) {
 	case "on", "true", "yes":
-		on = true
+		return true, true
 	case "off", "false", "no":
-	default:
-		r.refuse(p.Line, p.Key+" is neither on nor off", "write on or off")
-		return nil
+		return false, true
 	}
-	return &on
+	r.refuse(p.Line, p.Key+" is neither on nor off", "write on or off")
+	return false, false
 }
 
 // maxActions is CloudWatch's limit per state.
 const maxActions = 5
 
-// arns never returns nil, because an empty list removes the actions.
-func (r *fileReader) arns(p yamlfile.Pair) []string {
+// readActions never returns nil, because an empty list removes the actions.
+func (r *fileReader) readActions(p yamlfile.Pair) []string {
 	found := []string{}
 	items := p.Value.Items
 	if p.Value.Kind == yamlfile.Scalar {

@@ -28,12 +28,13 @@ func (f *File) AddBundle(b *bundle.Bundle, s *Settings) {
 			continue
 		}
 		c := resourceReader{bundle: b, settings: s, resource: r}
-		if a := c.alarm(); c.why == "" {
+		a := c.readAlarm()
+		if c.why == "" {
 			f.added = append(f.added, a)
-		} else {
-			f.leftOut = append(f.leftOut, fmt.Sprintf("%s: %s (%s)", yamlfile.Printable(r.Name), c.why,
-				yamlfile.Place(r.File, cmp.Or(c.line, r.Line), 0)))
+			continue
 		}
+		place := yamlfile.Place(r.File, cmp.Or(c.line, r.Line), 0)
+		f.leftOut = append(f.leftOut, fmt.Sprintf("%s: %s (%s)", yamlfile.Printable(r.Name), c.why, place))
 	}
 }
 
@@ -51,7 +52,7 @@ func (c *resourceReader) refuse(n *yamlfile.Node, format string, args ...any) {
 	}
 }
 
-func (c *resourceReader) alarm() (a Alarm) {
+func (c *resourceReader) readAlarm() (a Alarm) {
 	a.Name = c.resource.Name
 	if a.Name == scalingHigh || a.Name == scalingLow {
 		c.why = "this alarm scales the environment, which tendril does without it"
@@ -64,7 +65,7 @@ func (c *resourceReader) alarm() (a Alarm) {
 	}
 
 	for _, p := range c.resource.Properties.Pairs {
-		c.property(&a, p)
+		c.readProperty(&a, p)
 	}
 
 	for _, required := range []struct{ name, value string }{
@@ -84,7 +85,7 @@ func (c *resourceReader) alarm() (a Alarm) {
 	return a
 }
 
-func (c *resourceReader) property(a *Alarm, p yamlfile.Pair) {
+func (c *resourceReader) readProperty(a *Alarm, p yamlfile.Pair) {
 	switch p.Key {
 	case "AlarmName":
 		a.Name = c.text(p.Value)
@@ -145,14 +146,14 @@ func (c *resourceReader) number(p yamlfile.Pair) float64 {
 // actions omits the bundle's topics, because tendril does not create them. If no action remains, it returns nil, so
 // that the default actions apply.
 func (c *resourceReader) actions(n *yamlfile.Node) (found []string) {
+	if len(n.Items) == 0 {
+		return []string{}
+	}
 	for _, item := range n.Items {
 		if name, _ := reference(item); c.typeOf(name) == "AWS::SNS::Topic" {
 			continue
 		}
 		found = append(found, c.text(item))
-	}
-	if len(n.Items) == 0 {
-		return []string{}
 	}
 	return found
 }
@@ -205,31 +206,35 @@ func (c *resourceReader) option(n *yamlfile.Node) string {
 
 // reference returns "" unless n is a Ref or Fn::GetAtt, in the long or short form.
 func reference(n *yamlfile.Node) (name, attribute string) {
-	switch {
-	case n.Tag == "!Ref":
+	if n.Tag == "!Ref" {
 		return n.Text, ""
-	case n.Tag == "!GetAtt" && n.Kind == yamlfile.Scalar:
-		name, attribute, _ = strings.Cut(n.Text, ".")
-		return name, attribute
-	case n.Tag == "!GetAtt" && len(n.Items) == 2:
-		return n.Items[0].Text, n.Items[1].Text
-	case n.Kind != yamlfile.Mapping || len(n.Pairs) != 1:
-		return "", ""
+	}
+	if n.Tag == "!GetAtt" {
+		return attributeReference(n)
 	}
 
+	if n.Kind != yamlfile.Mapping || len(n.Pairs) != 1 {
+		return "", ""
+	}
 	if ref := n.Get("Ref"); ref != nil {
 		return ref.Text, ""
 	}
-
-	of := n.Get("Fn::GetAtt")
-	switch {
-	case of != nil && len(of.Items) == 2:
-		return of.Items[0].Text, of.Items[1].Text
-	case of != nil && of.Kind == yamlfile.Scalar:
-		name, attribute, _ = strings.Cut(of.Text, ".")
+	if of := n.Get("Fn::GetAtt"); of != nil {
+		return attributeReference(of)
 	}
+	return "", ""
+}
 
-	return name, attribute
+// attributeReference reads "name.attribute" or [name, attribute].
+func attributeReference(n *yamlfile.Node) (name, attribute string) {
+	if n.Kind == yamlfile.Scalar {
+		name, attribute, _ = strings.Cut(n.Text, ".")
+		return name, attribute
+	}
+	if len(n.Items) == 2 {
+		return n.Items[0].Text, n.Items[1].Text
+	}
+	return "", ""
 }
 
 // resolve treats the environment's first queue on Amazon SQS as the worker queue.

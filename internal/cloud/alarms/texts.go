@@ -13,8 +13,8 @@ func (s *Set) CloudFormation() (string, error) {
 	resources := map[string]any{}
 	for i := range s.Alarms {
 		a := &s.Alarms[i]
-		resources[alarmResource(strings.TrimPrefix(a.Name, Prefix(s.Environment)), resources)] = map[string]any{
-			"Type": "AWS::CloudWatch::Alarm", "Properties": templateProperties(a)}
+		name := unusedName(strings.TrimPrefix(a.Name, Prefix(s.Environment)), resources)
+		resources[name] = map[string]any{"Type": "AWS::CloudWatch::Alarm", "Properties": templateProperties(a)}
 	}
 
 	if s.Dashboard != "" {
@@ -40,7 +40,7 @@ func templateProperties(a *Alarm) map[string]any {
 		"Threshold": a.Threshold, "Period": a.Period, "EvaluationPeriods": a.EvaluationPeriods,
 		"ActionsEnabled": !a.Muted,
 	}
-	if simple(a.Statistic) {
+	if isSimple(a.Statistic) {
 		p["Statistic"] = a.Statistic
 	} else {
 		p["ExtendedStatistic"] = a.Statistic
@@ -76,7 +76,7 @@ func templateProperties(a *Alarm) map[string]any {
 	return p
 }
 
-func simple(statistic string) bool {
+func isSimple(statistic string) bool {
 	switch statistic {
 	case "Average", "Sum", "Minimum", "Maximum", "SampleCount":
 		return true
@@ -84,8 +84,8 @@ func simple(statistic string) bool {
 	return false
 }
 
-// alarmResource returns a name that is not in used.
-func alarmResource(alarm string, used map[string]any) string {
+// unusedName returns an alarm resource's name that is not in used.
+func unusedName(alarm string, used map[string]any) string {
 	words := strings.FieldsFunc(alarm, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
