@@ -68,6 +68,11 @@ func observer() error {
 		if work, err := time.ParseDuration(string(body)); err == nil {
 			time.Sleep(work)
 		}
+		if file, ok := strings.CutPrefix(string(body), "until "); ok {
+			for _, err := os.Stat(file); err != nil; _, err = os.Stat(file) {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
 		write(seenByObserver{Event: "done", Body: string(body)})
 	})
 	server := &http.Server{Addr: ":" + os.Getenv("PORT"), Handler: mux}
@@ -311,17 +316,22 @@ func TestSentencesBundle(t *testing.T) {
 		}
 	})
 	t.Run("changes", func(t *testing.T) {
-		sendBody(t, s.started, "1500ms")
-		awaitObserver(t, journal, "the job began", 1, posts("1500ms"))
+		finish := filepath.Join(t.TempDir(), "finish")
+		job := "until " + finish
+		sendBody(t, s.started, job)
+		awaitObserver(t, journal, "the job began", 1, posts(job))
 		files["Procfile"] = observerLine(journal, "2")
 		next := writeBundle(t, files)
 		s.must("deploy", next)
 		second := awaitObserver(t, journal, "the new version began", 1, func(s seenByObserver) bool {
 			return s.Event == "start" && s.Version == "2"
 		})[0]
-		done := awaitObserver(t, journal, "the job ended", 1, func(s seenByObserver) bool { return s.Event == "done" && s.Body == "1500ms" })
 		sendBody(t, s.started, "after")
 		after := awaitObserver(t, journal, "a message after it", 1, posts("after"))[0]
+		if err := os.WriteFile(finish, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		done := awaitObserver(t, journal, "the job ended", 1, func(s seenByObserver) bool { return s.Event == "done" && s.Body == job })
 		expect(t, "C22", done[0].Version, "1")
 		row(t, "C19", func(t *testing.T) {
 			if after.Version != "2" || second.PID == begun.PID {
