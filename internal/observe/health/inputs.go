@@ -66,14 +66,17 @@ type queueInputs struct {
 	// Deliveries and P95, the latency's 95th percentile, cover the last five minutes.
 	Deliveries counts
 	P95        time.Duration
-	LastFailed Failure
+	LastFailed lastFailures
 	// NewDeadLetters and Expired cover the last five minutes.
 	NewDeadLetters, Expired int64
 	Poll                    pollFailure
 }
 
 // Failure is a failed delivery.
-type Failure struct{ MessageID, Reason string }
+type Failure struct {
+	MessageID, Reason string
+	number            int64 // increases with each failure of the queue; 0 for none
+}
 
 // StoredProblem is a problem with a queue's stored messages.
 type StoredProblem struct{ Queue, Text, Remedy string }

@@ -110,13 +110,13 @@ func TestSourcesAreCountedPerQueue(t *testing.T) {
 	m := w.monitor()
 	close(w.started)
 	m.Expired("jobs", 5)
-	m.Delivered("jobs", Server, time.Second, Failure{"42", "HTTP 500"})
+	m.Delivered("jobs", Server, time.Second, Failure{MessageID: "42", Reason: "HTTP 500"})
 	m.gather(noon)
 	w.queues[0].DeadLetters, w.queues[0].DeadLettered = 4, 4
 	in := m.gather(noon.Add(time.Minute))
 	jobs, mail := in.Queues[0], in.Queues[1]
 	if jobs.DeadLetters != 4 || jobs.NewDeadLetters != 3 || jobs.Expired != 5 ||
-		jobs.LastFailed.MessageID != "42" || mail.NewDeadLetters != 0 || mail.Expired != 0 || mail.LastFailed != (Failure{}) {
+		jobs.LastFailed[Server].MessageID != "42" || mail.NewDeadLetters != 0 || mail.Expired != 0 || mail.LastFailed != (lastFailures{}) {
 		t.Errorf("queues: %+v", in.Queues)
 	}
 	if in.App.Processes[0].Restarts != 2 || in.Leader != w.leader || !in.NoLeader.Equal(m.opts.Began) || !in.App.Ready ||

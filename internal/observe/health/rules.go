@@ -214,8 +214,8 @@ func by(name string) string {
 // and at least fewFailures failed.
 const fewRequests, fewFailures = 10, 3
 
-func (q *queueInputs) share(in *inputs, kind string, failed int64, words string, levels ...level) []finding {
-	total := q.Deliveries.total()
+func (q *queueInputs) share(in *inputs, kind string, kinds []Class, words string, levels ...level) []finding {
+	failed, total := q.Deliveries.of(kinds), q.Deliveries.total()
 	if failed == 0 || total == 0 {
 		return nil
 	}
@@ -236,16 +236,17 @@ func (q *queueInputs) share(in *inputs, kind string, failed int64, words string,
 	c := Cause{Kind: kind, Name: q.Name, Status: status, Remedy: "tendril logs --level warn",
 		Text: fmt.Sprintf("%.1f %% of the deliveries from %s in the last 5 minutes (%d of %d) %s.%s", percent, q.Name, failed,
 			total, words, few)}
-	if q.LastFailed.MessageID != "" {
-		c.Text += " The last reason:" + in.because(q.LastFailed.Reason)
-		c.Remedy = "tendril logs --match " + q.LastFailed.MessageID
+	if last := q.LastFailed.latest(kinds); last.MessageID != "" {
+		c.Text += " The last reason:" + in.because(last.Reason)
+		c.Remedy = "tendril logs --match " + last.MessageID
 	}
 	return fact(c)
 }
 
 func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	d := q.Deliveries
-	failed := d[Server] + d[FailedInside] + d[NoAnswer]
+	kinds := []Class{Server, FailedInside, NoAnswer}
+	failed := d.of(kinds)
 	var ways []string // only those that occurred: a function never returns 5xx
 	add := func(n int64, words string) {
 		switch n {
@@ -259,7 +260,7 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	add(d[Server], "failing with HTTP 5xx")
 	add(d[FailedInside], "failed by the function")
 	add(d[NoAnswer], "without an answer")
-	found := q.share(in, "server-errors", failed, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded},
+	found := q.share(in, "server-errors", kinds, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded},
 		level{30, Severe})
 	if found != nil && 2*d[NoAnswer] > failed && len(in.App.Processes) > 0 { // the app hangs
 		found[0].Remedy = "tendril restart " + in.App.Processes[0].Name
@@ -269,21 +270,21 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 
 // clientErrorRule has high thresholds, because an app may reject a message for a good reason.
 func clientErrorRule(in *inputs, q *queueInputs) []finding {
-	n, words := q.Deliveries[Client]+q.Deliveries[Other], "are erroring with HTTP 4xx, or a redirect"
+	kinds, words := []Class{Client, Other}, "are erroring with HTTP 4xx, or a redirect"
 	if in.IgnoreClientErrors {
-		n, words = q.Deliveries[Other], "are answered with a redirect"
+		kinds, words = []Class{Other}, "are answered with a redirect"
 	}
-	return q.share(in, "client-errors", n, words, level{10, Warning}, level{30, Degraded}, level{60, Severe})
+	return q.share(in, "client-errors", kinds, words, level{10, Warning}, level{30, Degraded}, level{60, Severe})
 }
 
 func unreachedRule(in *inputs, q *queueInputs) []finding {
-	return q.share(in, "unreached", q.Deliveries[Unreached], "did not reach the app", level{5, Warning}, level{25, Degraded},
+	return q.share(in, "unreached", []Class{Unreached}, "did not reach the app", level{5, Warning}, level{25, Degraded},
 		level{60, Severe})
 }
 
 // unsentRule reports at most Warning, because any sender can cause unsent messages.
 func unsentRule(in *inputs, q *queueInputs) []finding {
-	return q.share(in, "unsent", q.Deliveries[Unsent],
+	return q.share(in, "unsent", []Class{Unsent},
 		"failed before a request was sent, for example because the task path was rejected", level{10, Warning})
 }
 

@@ -150,7 +150,8 @@ func TestRules(t *testing.T) {
 		}, Severe, "40.0 % of the deliveries from jobs in the last 5 minutes (40 of 100) are without an answer."},
 		{"a hanging app", func(in *inputs) {
 			in.App.Processes = []Process{{Name: "web"}}
-			in.Queues[0].Deliveries, in.Queues[0].LastFailed = counts{Success: 10, NoAnswer: 40}, Failure{"42", "no answer within 20s"}
+			in.Queues[0].Deliveries = counts{Success: 10, NoAnswer: 40}
+			in.Queues[0].LastFailed[NoAnswer] = Failure{"42", "no answer within 20s", 1}
 		}, Severe, "are without an answer. The last reason: No answer within 20s. (tendril restart web)"},
 		{"a function that fails", func(in *inputs) {
 			in.Queues[0].Deliveries = counts{Success: 970, FailedInside: 30}
@@ -295,8 +296,18 @@ func TestRules(t *testing.T) {
 		}, Severe, "The app of jobs, mail is not ready and receives no messages."},
 		{"the last failure", func(in *inputs) {
 			requests(in, 0, 0, 12)
-			in.Queues[0].LastFailed = Failure{"42", "HTTP 500: card declined"}
+			in.Queues[0].LastFailed[Server] = Failure{"42", "HTTP 500: card declined", 1}
 		}, Severe, "are failing with HTTP 5xx. The last reason: HTTP 500: card declined."},
+		{"a later failure of another class", func(in *inputs) {
+			requests(in, 0, 12, 0)
+			in.Queues[0].LastFailed[Client] = Failure{"41", "HTTP 422", 1}
+			in.Queues[0].LastFailed[NoAnswer] = Failure{"42", "the app exited", 2}
+		}, Severe, "are erroring with HTTP 4xx, or a redirect. The last reason: HTTP 422. (tendril logs --match 41)"},
+		{"the later of two failures", func(in *inputs) {
+			in.Queues[0].Deliveries = counts{Server: 6, NoAnswer: 6}
+			in.Queues[0].LastFailed[Server] = Failure{"42", "HTTP 500", 4}
+			in.Queues[0].LastFailed[NoAnswer] = Failure{"41", "no answer within 20s", 3}
+		}, Severe, "The last reason: HTTP 500. (tendril logs --match 42)"},
 	} {
 		in := well()
 		c.change(&in)

@@ -51,6 +51,25 @@ func (c counts) total() (n int64) {
 	return n
 }
 
+func (c counts) of(classes []Class) (n int64) {
+	for _, class := range classes {
+		n += c[class]
+	}
+	return n
+}
+
+// lastFailures has the last failure of each class.
+type lastFailures [classes]Failure
+
+func (f *lastFailures) latest(classes []Class) (last Failure) {
+	for _, class := range classes {
+		if f[class].number > last.number {
+			last = f[class]
+		}
+	}
+	return last
+}
+
 const (
 	bucketTime = 10 * time.Second
 	buckets    = 30
@@ -70,7 +89,8 @@ type window struct {
 	mu     sync.Mutex
 	recent *timewindow.Window[bucket]
 	total  Latencies // since startup
-	last   Failure
+	last   lastFailures
+	failed int64 // since startup
 }
 
 type bucket struct {
@@ -94,7 +114,9 @@ func (w *window) count(c Class, d time.Duration, failed Failure, now time.Time) 
 
 	b.classes[c]++
 	if c != Success {
-		w.last = failed
+		w.failed++
+		failed.number = w.failed
+		w.last[c] = failed
 	}
 	if c != NoAnswer && c != Unreached && c != Unsent {
 		step := int(perDoubling * math.Log2(max(float64(d)/float64(time.Millisecond), 1)))
@@ -109,7 +131,7 @@ func (w *window) latencies() Latencies {
 	return w.total
 }
 
-func (w *window) sum(now time.Time) (sum bucket, last Failure) {
+func (w *window) sum(now time.Time) (sum bucket, last lastFailures) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for b := range w.recent.Recent(now) {

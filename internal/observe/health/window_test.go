@@ -13,7 +13,7 @@ import (
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	var w window
-	if r, last := w.sum(noon); r != (bucket{}) || last != (Failure{}) {
+	if r, last := w.sum(noon); r != (bucket{}) || last != (lastFailures{}) {
 		t.Errorf("an empty window holds %+v", r)
 	}
 	for _, status := range []int{200, 204, 302, 404, 429, 500, 503, 599, 0} {
@@ -34,6 +34,24 @@ func TestWindow(t *testing.T) {
 	}
 	if total := w.latencies(); total != r.latencies {
 		t.Errorf("the latencies since the start are %v, want %v", total, r.latencies)
+	}
+}
+
+func TestWindowKeepsTheLastFailureOfEachClass(t *testing.T) {
+	t.Parallel()
+	var w window
+	w.count(Client, time.Second, Failure{MessageID: "1"}, noon)
+	w.count(Client, time.Second, Failure{MessageID: "2"}, noon)
+	w.count(NoAnswer, time.Second, Failure{MessageID: "3"}, noon)
+	w.count(Success, time.Second, Failure{MessageID: "4"}, noon)
+	_, last := w.sum(noon)
+	for class, want := range map[Class]string{Client: "2", NoAnswer: "3", Success: "", Server: ""} {
+		if got := last.latest([]Class{class}).MessageID; got != want {
+			t.Errorf("class %d: %q, want %q", class, got, want)
+		}
+	}
+	if got := last.latest([]Class{NoAnswer, Client}).MessageID; got != "3" {
+		t.Errorf("of both %q", got)
 	}
 }
 
