@@ -34,16 +34,17 @@ const (
 	attemptBatch       = 256
 	attemptLinger      = 200 * time.Millisecond
 	maxPendingAttempts = 10_000
-	lossesEvery        = time.Minute // interval between log lines about dropped attempts
+	dropLogInterval    = time.Minute
 )
 
 func (a Attempt) bounded() Attempt {
-	a.At, a.RetryAt = a.At.UTC().Truncate(time.Millisecond), a.RetryAt.UTC().Truncate(time.Millisecond)
+	a.At = a.At.UTC().Truncate(time.Millisecond)
+	a.RetryAt = a.RetryAt.UTC().Truncate(time.Millisecond)
 	a.Duration = a.Duration.Truncate(time.Microsecond)
 	a.Answer = cutText(a.Answer, keptAnswer)
-	for _, text := range []*string{&a.Instance, &a.Outcome, &a.Reason} {
-		*text = cutText(*text, keptText)
-	}
+	a.Instance = cutText(a.Instance, keptText)
+	a.Outcome = cutText(a.Outcome, keptText)
+	a.Reason = cutText(a.Reason, keptText)
 	return a
 }
 
@@ -80,10 +81,11 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 		it.originalQueue = q
 		it.receipt = m.receiptRow(q.broker.clock)
 		it.hasEarlier = m.failed
-		m.stored, m.failed = true, true
+		m.stored = true
+		m.failed = true
 	}
-
 	q.mu.Unlock()
+
 	b.attempts.add(b, it)
 }
 
@@ -98,13 +100,14 @@ type pendingAttempt struct {
 }
 
 type attemptLog struct {
-	mu      sync.Mutex
-	pending []pendingAttempt
-	waiting int
-	alarm   alarm
-	lost    int
-	lostAt  time.Time
-	latest  struct { // most attempts fail like the previous one
+	mu        sync.Mutex
+	pending   []pendingAttempt
+	submitted int // attempts that the writer has not finished
+	alarm     alarm
+	dropped   int // attempts dropped since droppedLogged
+	// droppedLogged is the time of the last log line about dropped attempts.
+	droppedLogged time.Time
+	latest        struct { // most attempts fail like the previous one
 		attempt Attempt
 		reason  string
 	}
@@ -127,11 +130,13 @@ func (l *attemptLog) reasonOf(a *Attempt) string {
 func (l *attemptLog) add(b *Broker, it pendingAttempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.pending)+l.waiting >= maxPendingAttempts {
-		l.drop(b, 1)
+	if len(l.pending)+l.submitted >= maxPendingAttempts {
+		l.countDropped(b, 1)
 		return
 	}
-	switch l.pending = append(l.pending, it); {
+
+	l.pending = append(l.pending, it)
+	switch {
 	case len(l.pending) >= attemptBatch:
 		l.submit(b)
 	case len(l.pending) == 1:
@@ -149,31 +154,35 @@ func (l *attemptLog) flush(b *Broker) {
 func (l *attemptLog) submit(b *Broker) {
 	l.alarm.stop()
 	l.alarm.at = 0
-	if n := len(l.pending); n > 0 {
-		if b.writer.submit(&attemptStore{b: b, items: l.pending}, needs{space: true}, nil) == nil {
-			l.waiting += n
-		} else {
-			l.drop(b, n)
-		}
-		l.pending = nil
+	if len(l.pending) == 0 {
+		return
 	}
+
+	if b.writer.submit(&attemptStore{b: b, items: l.pending}, needs{space: true}, nil) == nil {
+		l.submitted += len(l.pending)
+	} else {
+		l.countDropped(b, len(l.pending))
+	}
+	l.pending = nil
 }
 
 // The caller must hold l.mu.
-func (l *attemptLog) drop(b *Broker, n int) {
-	l.lost += n
-	if time.Since(l.lostAt) >= lossesEvery {
-		b.log.Warn("attempts not recorded", "dir", b.dir, "attempts", l.lost)
-		l.lost, l.lostAt = 0, time.Now()
+func (l *attemptLog) countDropped(b *Broker, n int) {
+	l.dropped += n
+	if time.Since(l.droppedLogged) >= dropLogInterval {
+		b.log.Warn("attempts not recorded", "dir", b.dir, "attempts", l.dropped)
+		l.dropped = 0
+		l.droppedLogged = time.Now()
 	}
 }
 
+// sync submits the pending attempts and waits until all are stored, so that a read finds them.
 func (l *attemptLog) sync(ctx context.Context, b *Broker) {
 	l.mu.Lock()
 	l.submit(b)
-	idle := l.waiting == 0
+	unfinished := l.submitted
 	l.mu.Unlock()
-	if !idle {
+	if unfinished > 0 {
 		// Failed writes are dropped, and the read that follows reports storage failures.
 		_ = b.writer.do(ctx, &change{run: func(*tx) error { return nil }}, needs{})
 	}
@@ -188,9 +197,9 @@ func (s *attemptStore) onCommit(err error) error {
 	l := &s.b.attempts
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting -= len(s.items)
+	l.submitted -= len(s.items)
 	if err != nil {
-		l.drop(s.b, len(s.items))
+		l.countDropped(s.b, len(s.items))
 	}
 	return err
 }
@@ -229,13 +238,14 @@ func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) 
 	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
 		return false, nil
 	}
-	text := firstAttempt
 	if it.hasEarlier {
-		text = appendAttempt
-	}
-	n, err := t.c.exec(text, it.origin, it.at, it.reason, it.line)
-	if n == 0 || err != nil || it.hasEarlier {
+		n, err := t.c.exec(appendAttempt, it.origin, it.at, it.reason, it.line)
 		return n > 0, err
+	}
+
+	n, err := t.c.exec(firstAttempt, it.origin, it.at, it.reason, it.line)
+	if n == 0 || err != nil {
+		return false, err
 	}
 	t.countReason(it.origin, it.reason, it.at, 1)
 	return true, t.writeReceipt(it)
@@ -256,7 +266,10 @@ type attemptTarget struct {
 	hasAttempts     bool
 }
 
-var attemptTargetQueries = [...]string{attemptTargetQuery(`m.id = ?1 AND m.origin IS NULL`), attemptTargetQuery(`m.origin = ?1`)}
+var attemptTargetQueries = [...]string{
+	attemptTargetQuery(`m.id = ?1 AND m.origin IS NULL`),
+	attemptTargetQuery(`m.origin = ?1`),
+}
 
 func attemptTargetQuery(where string) string {
 	return `SELECT m.id, m.origin, m.dead, r.id, a.id, a.at, a.reason, a.history FROM messages m
@@ -280,27 +293,27 @@ func (t *tx) findAttemptTarget(origin int64) (found attemptTarget, err error) {
 
 func (t *tx) writeInAnyQueue(it *pendingAttempt) error {
 	m, err := t.findAttemptTarget(it.origin)
-	if err != nil || !m.found || !m.moved && !m.received && it.originalQueue == nil {
+	if err != nil || !m.found {
 		return err
 	}
-
 	if !m.moved && !m.received {
+		if it.originalQueue == nil {
+			return nil // its receive is unknown
+		}
 		err = t.writeReceipt(it)
-	}
-
-	if m.hasAttempts {
-		t.countReason(m.key, m.reason, m.at, -1)
 	}
 
 	at := it.at
 	if m.dead != 0 {
 		at = m.dead
 	}
-
+	if m.hasAttempts {
+		t.countReason(m.key, m.reason, m.at, -1)
+	}
+	t.countReason(m.key, it.reason, at, 1)
 	t.c.run(&err, `INSERT INTO attempts (id, at, reason, history) VALUES (?1, ?2, ?3, ?4)
 		ON CONFLICT (id) DO UPDATE SET at = ?2, reason = ?3, history = ?4`,
 		m.key, at, it.reason, lastLines(m.history, keptAttempts-1)+it.line)
-	t.countReason(m.key, it.reason, at, 1)
 	return err
 }
 
@@ -335,26 +348,31 @@ func readHistory(history string) (all []Attempt) {
 // letters always get a row, so that the hourly counts include them.
 func (t *tx) moveAttempts(from, to, dead int64) error {
 	found := false
-	at := dead
+	at := int64(0)
 	reason := ""
 	err := t.c.query(func(row row) {
 		found = true
 		at = row.int(0)
 		reason = row.text(1)
 	}, `SELECT at, reason FROM attempts WHERE id = ?`, from)
-	switch {
-	case err != nil || !found && dead == 0:
+	if err != nil {
 		return err
-	case !found:
-		t.c.run(&err, `INSERT INTO attempts (id, at, reason, history) VALUES (?, ?, '', '')`, to, dead)
-	default:
-		t.countReason(from, reason, at, -1)
-		if dead != 0 {
-			at = dead
-		}
-		t.c.run(&err, `UPDATE attempts SET id = ?, at = ? WHERE id = ?`, to, at, from)
 	}
 
+	if !found {
+		if dead == 0 {
+			return nil
+		}
+		t.countReason(to, "", dead, 1)
+		_, err = t.c.exec(`INSERT INTO attempts (id, at, reason, history) VALUES (?, ?, '', '')`, to, dead)
+		return err
+	}
+
+	t.countReason(from, reason, at, -1)
+	if dead != 0 {
+		at = dead
+	}
 	t.countReason(to, reason, at, 1)
+	_, err = t.c.exec(`UPDATE attempts SET id = ?, at = ? WHERE id = ?`, to, at, from)
 	return err
 }

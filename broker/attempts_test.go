@@ -547,8 +547,8 @@ func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
 			if len(got) == 0 || got[len(got)-1] != "kept" {
 				t.Errorf("attempts %q", got)
 			}
-			if b.attempts.waiting != 0 {
-				t.Errorf("%d attempts wait", b.attempts.waiting)
+			if b.attempts.submitted != 0 {
+				t.Errorf("%d attempts wait", b.attempts.submitted)
 			}
 			take(t, q, 10)
 			checkAttempts(t, b)
@@ -558,7 +558,7 @@ func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
 }
 
 // RecordAttempt must not wait for the disk.
-func TestAttemptsBeyondTheLimitAreLost(t *testing.T) {
+func TestAttemptsBeyondTheLimitAreDropped(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())
 	q := create(t, b, "work", map[string]string{"VisibilityTimeout": "30"})
@@ -574,15 +574,15 @@ func TestAttemptsBeyondTheLimitAreLost(t *testing.T) {
 		b.RecordAttempt("work", m.ID, a)
 	}
 	b.attempts.mu.Lock()
-	waiting, lost := len(b.attempts.pending)+b.attempts.waiting, b.attempts.lost
+	waiting, dropped := len(b.attempts.pending)+b.attempts.submitted, b.attempts.dropped
 	b.attempts.mu.Unlock()
 	close(hold)
 	if err := <-held; err != nil {
 		t.Fatal(err)
 	}
 	// The log line already reported the first dropped attempt.
-	if waiting != maxPendingAttempts || lost != attemptBatch-1 {
-		t.Errorf("%d wait and %d are lost", waiting, lost)
+	if waiting != maxPendingAttempts || dropped != attemptBatch-1 {
+		t.Errorf("%d wait and %d were dropped", waiting, dropped)
 	}
 	checkAttempts(t, b)
 }

@@ -43,29 +43,36 @@ func (t *transfer) apply(x *tx) error {
 		if old == nil {
 			continue
 		}
-
-		t.plan(it, old, x.counters(it.to))
-		if err := x.copyRow(it.m.key, &it.record); err != nil {
+		if err := t.move(x, it, old); err != nil {
 			return err
 		}
-
-		dead := int64(0)
-		if t.dead {
-			dead = it.record.dead
-		}
-
-		if err := x.moveAttempts(it.m.key, it.record.key, dead); err != nil {
-			return err
-		}
-
-		x.removeMoved(it.m.key)
 		it.moved = true
-		*t.departures(x.counters(t.from))++
-		x.counters(it.to).movedIn++
 	}
 	return nil
 }
 
+func (t *transfer) move(x *tx, it *transferItem, old *record) error {
+	target := x.counters(it.to)
+	t.fillRecord(it, old, target)
+	if err := x.copyRow(it.m.key, &it.record); err != nil {
+		return err
+	}
+
+	dead := int64(0)
+	if t.dead {
+		dead = it.record.dead
+	}
+	if err := x.moveAttempts(it.m.key, it.record.key, dead); err != nil {
+		return err
+	}
+
+	x.removeMoved(it.m.key)
+	*t.departures(x.counters(t.from))++
+	target.movedIn++
+	return nil
+}
+
+// departures returns the counter of the source queue for messages that leave by t.
 func (t *transfer) departures(k *counters) *int64 {
 	if t.dead {
 		return &k.deadLettered
@@ -73,9 +80,9 @@ func (t *transfer) departures(k *counters) *int64 {
 	return &k.movedOut
 }
 
-// plan fills in the message's record for its new queue. Dead-lettering on a standard queue keeps the sent time, so the
-// retention period continues; other moves restart it.
-func (t *transfer) plan(it *transferItem, old *record, to *counters) {
+// fillRecord sets the message's record for its new queue, and takes its key from that queue's counters. Dead-lettering
+// on a standard queue keeps the sent time, so the retention period continues; other moves restart it.
+func (t *transfer) fillRecord(it *transferItem, old *record, to *counters) {
 	r := &it.record
 	*r = *old
 	it.due = old.due
@@ -84,7 +91,8 @@ func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	r.due = 0
 	to.next++
 	if !it.m.fresh() {
-		r.received, r.first = int64(it.m.received()), it.m.first
+		r.received = int64(it.m.received())
+		r.first = it.m.first
 	}
 
 	now := stamp()
@@ -94,39 +102,44 @@ func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 
 	switch {
 	case t.dead:
-		r.dead, r.source = now, t.from.arn
+		r.dead = now
+		r.source = t.from.arn
 	case !it.toDead:
-		r.dead, r.first = 0, 0
+		r.dead = 0
+		r.first = 0
 	}
 }
 
 func (x *tx) copyRow(key int64, r *record) error {
 	_, err := x.c.exec(`INSERT INTO messages (`+allColumns+`)
-		SELECT ?, ?, sum, size, NULL, ?, ?, ?, ?, ?, group_id, dedup_id, trace, attributes, body FROM messages WHERE id = ?`,
+		SELECT ?, ?, sum, size, NULL, ?, ?, ?, ?, ?, group_id, dedup_id, trace, attributes, body
+		FROM messages WHERE id = ?`,
 		r.key, r.sent, r.origin, orNull(r.received), orNull(r.first), orNull(r.dead), orNull(r.source), key)
 	return err
 }
 
 func (t *transfer) onCommit(err error) error {
-	t.rearrange(err)
+	t.publish(err)
+	cause := CauseMoved
+	if t.dead {
+		cause = CauseDeadLettered
+	}
 	var removed []Removal
 	for _, it := range t.moved() {
-		r := Removal{Queue: t.from.name, ID: t.from.broker.seal.messageID(new(block), it.record.origin), Cause: CauseMoved,
-			To: it.to.name, Receives: int(it.record.received)}
-		if t.dead {
-			r.Cause = CauseDeadLettered
-		}
-		removed = append(removed, r)
+		id := t.from.broker.seal.messageID(new(block), it.record.origin)
+		removed = append(removed, Removal{Queue: t.from.name, ID: id, Cause: cause, To: it.to.name,
+			Receives: int(it.record.received)})
 	}
 	t.from.broker.report(t.ctx, removed)
 	return err
 }
 
-// rearrange updates both queues in memory. Messages that did not move become available again.
-func (t *transfer) rearrange(err error) {
+// publish updates both queues in memory. Messages that did not move become available again.
+func (t *transfer) publish(err error) {
 	q := t.from
 	q.broker.queues.moving.Lock()
 	defer q.broker.queues.moving.Unlock()
+
 	q.mu.Lock()
 	for _, it := range t.items {
 		it.moved = it.moved && err == nil
@@ -143,6 +156,7 @@ func (t *transfer) rearrange(err error) {
 
 	q.wakeAfterRemoval(len(t.items))
 	q.mu.Unlock()
+
 	for _, it := range t.moved() {
 		it.publish()
 	}
@@ -187,38 +201,46 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 		return sameError(queue.ErrNoQueue, len(letters))
 	}
 
-	errs, t := make([]error, len(letters)), &transfer{ctx: ctx, from: live, dead: true}
-	entries := map[*transferItem]int{}
-	live.lock()
-	err = live.ready()
-	for i := 0; i < len(letters) && err == nil; i++ {
-		handle := letters[i].Message.ReceiptHandle
-		r, invalid := live.index.open(new(block), handle)
-		m := live.index.held[r.key]
-		switch {
-		case invalid != nil:
-			errs[i] = invalid
-		case m == nil || m.leaving || !m.newest(r) || !m.inFlight:
-			errs[i] = errReceipt(handle, receiptExpired)
-		default:
-			m.leaving = true
-			it := &transferItem{m: m, to: to}
-			entries[it] = i
-			t.items = append(t.items, it)
-		}
-	}
-
-	live.mu.Unlock()
+	t := &transfer{ctx: ctx, from: live, dead: true}
+	errs := make([]error, len(letters))
+	items, err := t.reserve(letters, to, errs)
 	if err == nil && len(t.items) > 0 {
 		err = q.b.writer.do(context.Background(), t, needs{durable: true})
 	}
-
-	for it, i := range entries {
-		if !it.moved {
+	for i, it := range items {
+		if it != nil && !it.moved {
 			errs[i] = errReceipt(letters[i].Message.ReceiptHandle, receiptExpired)
 		}
 	}
 	return entryErrors(errs, err)
+}
+
+// reserve marks the messages as leaving and adds them to t. Each gets an item or an entry in errs.
+func (t *transfer) reserve(letters []queue.DeadLetter, to *liveQueue, errs []error) ([]*transferItem, error) {
+	q := t.from
+	q.lock()
+	defer q.mu.Unlock()
+	if err := q.ready(); err != nil {
+		return nil, err
+	}
+
+	items := make([]*transferItem, len(letters))
+	for i := range letters {
+		handle := letters[i].Message.ReceiptHandle
+		r, err := q.index.open(new(block), handle)
+		m := q.index.held[r.key]
+		switch {
+		case err != nil:
+			errs[i] = err
+		case m == nil || m.leaving || !m.newest(r) || !m.inFlight:
+			errs[i] = errReceipt(handle, receiptExpired)
+		default:
+			m.leaving = true
+			items[i] = &transferItem{m: m, to: to}
+			t.items = append(t.items, items[i])
+		}
+	}
+	return items, nil
 }
 
 // deadLetter moves messages in sending order, because a receive may find them in any order. If it fails, they stay
@@ -232,22 +254,26 @@ func (q *liveQueue) deadLetter(list []*message) error {
 	}
 
 	if to == nil {
-		_ = t.onCommit(queue.ErrNoQueue)
+		_ = t.onCommit(queue.ErrNoQueue) // releases the messages
 		return nil
 	}
 	if err := q.broker.writer.do(context.Background(), t, needs{durable: true}); err != nil {
 		return err
 	}
-
-	var ids []string
-	for _, it := range t.moved() {
-		ids = append(ids, q.broker.seal.messageID(new(block), it.record.origin))
-	}
-
-	if f := q.broker.events.DeadLettered; f != nil && len(ids) > 0 {
-		f(q.name, to.name, ids)
-	}
+	q.reportDeadLettered(t)
 	return nil
+}
+
+func (q *liveQueue) reportDeadLettered(t *transfer) {
+	moved := t.moved()
+	if q.broker.events.DeadLettered == nil || len(moved) == 0 {
+		return
+	}
+	ids := make([]string, len(moved))
+	for i, it := range moved {
+		ids[i] = q.broker.seal.messageID(new(block), it.record.origin)
+	}
+	q.broker.events.DeadLettered(q.name, moved[0].to.name, ids)
 }
 
 // Redrive returns a queue's dead-letter queue ("" if missing) and maximum receive count, or "" and 0 without a redrive

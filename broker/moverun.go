@@ -19,33 +19,38 @@ const (
 type mover struct {
 	b      *Broker
 	task   *moveTask
-	meant  condition
+	sel    condition
 	cursor int64
-	behind map[string]bool // FIFO groups with a message that stays; their later messages stay too
-	// unknown means that messages stayed because they have no source queue.
-	unknown bool
+	// blockedGroups are the FIFO groups with a message that stays. Their later messages stay too.
+	blockedGroups map[string]bool
+	leftNoSource  bool // messages stayed because they have no source queue
 }
 
 func (b *Broker) runMove(t *moveTask) {
-	m := &mover{b: b, task: t, meant: b.condition(&t.Filter), cursor: makeKey(t.source.index.number, 0),
-		behind: map[string]bool{}}
+	m := &mover{b: b, task: t, sel: b.condition(&t.Filter), cursor: makeKey(t.source.index.number, 0),
+		blockedGroups: map[string]bool{}}
 	for b.moves.snapshot(t).Status == MoveRunning {
 		start := time.Now()
 		n, err := m.step()
-		wait := moveRetry
-		if err == nil {
-			wait = 0
-			if t.Rate > 0 {
-				wait = time.Duration(n)*time.Second/time.Duration(t.Rate) - time.Since(start)
-			}
+		wait := m.durationOf(n) - time.Since(start)
+		if err != nil {
+			wait = moveRetry
 		}
-
 		if !m.pause(wait) {
 			return
 		}
 	}
 }
 
+// durationOf returns the time that n messages take at the task's rate.
+func (m *mover) durationOf(n int) time.Duration {
+	if m.task.Rate == 0 {
+		return 0
+	}
+	return time.Duration(n) * time.Second / time.Duration(m.task.Rate)
+}
+
+// pause returns false if the task or the broker ends.
 func (m *mover) pause(wait time.Duration) bool {
 	timer := time.NewTimer(max(0, wait))
 	defer timer.Stop()
@@ -68,57 +73,70 @@ func (m *mover) limit() int {
 
 // step moves a batch and returns its size. It ends the task at the end of the queue, or if a target queue is missing.
 func (m *mover) step() (n int, err error) {
-	t := m.task
-	t.source.mu.Lock()
-	m.cursor = max(m.cursor, t.source.index.low()) // purged rows may still be stored
-	t.source.mu.Unlock()
-	var rows []*record
-	var last int64
-	err = m.b.read(func(c *conn) (err error) {
-		rows, last, err = c.scanMatching(m.meant.columns(), m.cursor, t.high, m.meant, m.limit())
-		return err
-	})
+	rows, last, err := m.nextRows()
 	if err != nil {
 		return 0, err
 	}
-
-	if last == 0 && len(rows) > 0 {
-		last = t.high
+	if len(rows) == 0 && last == 0 {
+		return 0, m.endAtLast()
 	}
-
 	if last == 0 {
-		status, reason := MoveCompleted, ""
-		if m.unknown {
-			status, reason = MoveFailed, reasonNoSource
-		}
-		_, err := m.b.endMove(t, status, reason)
-		return 0, err
+		last = m.task.high
 	}
 
 	var target *liveQueue
-	if t.Destination != "" {
-		target = m.b.byARN(t.Destination)
-	}
-
-	if t.Destination != "" && target == nil {
-		_, err := m.b.endMove(t, MoveFailed, reasonNoQueue)
-		return 0, err
+	if m.task.Destination != "" {
+		if target = m.b.byARN(m.task.Destination); target == nil {
+			return 0, m.end(MoveFailed, reasonNoQueue)
+		}
 	}
 
 	movable := m.movable(rows)
-	if lost := slices.IndexFunc(movable, func(r *record) bool {
-		return target == nil && !t.Delete && r.source != "" && m.b.byARN(m.b.opts.own(r.source)) == nil
-	}); lost == 0 {
-		_, err := m.b.endMove(t, MoveFailed, reasonNoQueue)
-		return 0, err
-	} else if lost > 0 {
-		last, movable = movable[lost].key-1, movable[:lost]
+	if i := slices.IndexFunc(movable, m.lacksSource); i == 0 {
+		return 0, m.end(MoveFailed, reasonNoQueue)
+	} else if i > 0 { // move the messages before it first
+		last = movable[i].key - 1
+		movable = movable[:i]
 	}
 
-	if n, err = m.move(movable, target); err == nil {
+	n, err = m.move(movable, target)
+	if err == nil {
 		m.cursor = last
 	}
 	return n, err
+}
+
+// nextRows returns the next matching rows. last is as in scanMatching.
+func (m *mover) nextRows() (rows []*record, last int64, err error) {
+	source := m.task.source
+	source.mu.Lock()
+	m.cursor = max(m.cursor, source.index.low()) // purged rows may still be stored
+	source.mu.Unlock()
+	err = m.b.read(func(c *conn) (err error) {
+		rows, last, err = c.scanMatching(m.sel.columns(), m.cursor, m.task.high, m.sel, m.limit())
+		return err
+	})
+	return rows, last, err
+}
+
+func (m *mover) endAtLast() error {
+	if m.leftNoSource {
+		return m.end(MoveFailed, reasonNoSource)
+	}
+	return m.end(MoveCompleted, "")
+}
+
+func (m *mover) end(status MoveStatus, reason string) error {
+	_, err := m.b.endMove(m.task, status, reason)
+	return err
+}
+
+// toSources reports whether each message moves to the queue that it was dead-lettered from.
+func (m *mover) toSources() bool { return m.task.Destination == "" && !m.task.Delete }
+
+// lacksSource reports whether the row's source queue is required but does not exist.
+func (m *mover) lacksSource(r *record) bool {
+	return m.toSources() && r.source != "" && m.b.byARN(m.b.opts.own(r.source)) == nil
 }
 
 // movable omits messages that are delayed, in flight, leaving or without a required source queue, and the FIFO messages
@@ -129,19 +147,26 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 	defer q.mu.Unlock()
 	now := q.broker.clock.nowMilli()
 	for _, r := range rows {
-		held := q.index.held[r.key]
-		stays := r.due > now || held != nil && (held.inFlight || held.leaving) || q.index.fifo && m.behind[r.group]
-		if !stays && m.task.Destination == "" && !m.task.Delete && r.source == "" {
-			stays, m.unknown = true, true
-		}
-		if stays {
-			m.behind[r.group] = q.index.fifo
+		switch {
+		case m.unavailable(r, now):
+		case r.source == "" && m.toSources():
+			m.leftNoSource = true
+		default:
+			movable = append(movable, r)
 			continue
 		}
-		movable = append(movable, r)
+		if q.index.fifo {
+			m.blockedGroups[r.group] = true
+		}
 	}
-
 	return movable
+}
+
+// The caller must hold the source's lock.
+func (m *mover) unavailable(r *record, now int64) bool {
+	held := m.task.source.index.held[r.key]
+	isBusy := held != nil && (held.inFlight || held.leaving)
+	return r.due > now || isBusy || m.blockedGroups[r.group]
 }
 
 // move moves the rows to target or, if nil, to each message's source queue. With task.Delete, it deletes them instead.
@@ -149,22 +174,22 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
-
-	q, keys := m.task.source, make([]int64, len(rows))
+	keys := make([]int64, len(rows))
 	for i, r := range rows {
 		keys[i] = r.key
 	}
 
+	q := m.task.source
 	q.mu.Lock()
 	reserved := q.index.reserveKeys(keys)
 	q.mu.Unlock()
+
 	s := &moveStep{b: m.b, task: m.task}
 	if m.task.Delete {
 		s.departure = &removal{ctx: context.Background(), q: q, messages: reserved, cause: CauseDeleted}
 	} else if s.departure, err = m.b.newMove(context.Background(), q, target, reserved); err != nil {
 		return 0, err
 	}
-
 	err = m.b.writer.do(context.Background(), s, needs{durable: !m.task.Delete})
 	return s.departed(), err
 }
@@ -208,13 +233,15 @@ func (s *moveStep) onCommit(err error) error {
 	return nil
 }
 
+// endMove returns ended = false if the task had already ended.
 func (b *Broker) endMove(t *moveTask, status MoveStatus, reason string) (ended bool, err error) {
-	err = b.writer.change(func(x *tx) error {
+	write := func(x *tx) error {
 		n, err := x.c.exec(`UPDATE moves SET status = ?, reason = ? WHERE id = ? AND status = ?`, string(status), reason,
 			t.id, string(MoveRunning))
 		ended = n > 0
 		return err
-	}, func() {
+	}
+	err = b.writer.change(write, func() {
 		b.moves.mu.Lock()
 		defer b.moves.mu.Unlock()
 		t.end(status, reason)
@@ -227,7 +254,8 @@ func (x *tx) insertMoveTask(t *moveTask) (err error) {
 		moved, to_move) VALUES (?,?,?,?,?,?,?,?,?,'',0,?)`, t.id, t.source.index.number, t.Destination, t.Delete,
 		string(rawJSON(t.Filter)), int64(t.Rate), t.high, t.StartedAt.UnixMilli(), string(t.Status), t.ToMove)
 	x.c.run(&err, `DELETE FROM moves WHERE source = ?1 AND number NOT IN
-		(SELECT number FROM moves WHERE source = ?1 ORDER BY number DESC LIMIT ?2)`, t.source.index.number, int64(maxMoveTasks))
+		(SELECT number FROM moves WHERE source = ?1 ORDER BY number DESC LIMIT ?2)`, t.source.index.number,
+		int64(maxMoveTasks))
 	return err
 }
 
@@ -240,43 +268,47 @@ func (b *Broker) loadMoves(c *conn) error {
 
 	b.moves.mu.Lock()
 	defer b.moves.mu.Unlock()
-	known := map[string]*moveTask{}
+	missing := map[string]*moveTask{} // tasks in memory whose row has not been read
 	for _, list := range b.moves.bySource {
 		for _, t := range list {
-			known[t.id] = t
+			missing[t.id] = t
 		}
 	}
 
 	clear(b.moves.bySource)
 	var damaged error
 	err := c.query(func(row row) {
-		q := sources[row.int(1)]
-		if q == nil {
+		source := row.int(1)
+		if sources[source] == nil {
 			return
 		}
-		t := known[row.text(0)]
+		t := missing[row.text(0)]
 		if t == nil {
-			t = &moveTask{source: q, id: row.text(0), ended: make(chan struct{})}
-			t.MoveTask = MoveTask{Status: MoveRunning, ToMove: row.int(9), StartedAt: date(row.int(5)),
-				MoveRequest: MoveRequest{Source: q.arn, Destination: b.opts.own(row.text(2)), Rate: int(row.int(3)),
-					Delete: row.int(10) != 0}}
-			if err := json.Unmarshal([]byte(row.text(11)), &t.Filter); err != nil {
-				damaged = err
-			}
-			t.high = row.int(4)
+			var err error
+			t, err = b.newMoveTask(sources[source], row)
+			damaged = cmp.Or(err, damaged)
 		}
+		delete(missing, t.id)
 		t.Moved = row.int(8)
-		if MoveStatus(row.text(6)) != MoveRunning {
-			t.end(MoveStatus(row.text(6)), row.text(7))
+		if status := MoveStatus(row.text(6)); status != MoveRunning {
+			t.end(status, row.text(7))
 		}
-		delete(known, t.id)
-		b.moves.bySource[q.index.number] = append(b.moves.bySource[q.index.number], t)
+		b.moves.bySource[source] = append(b.moves.bySource[source], t)
 	}, `SELECT id, source, destination, rate, high, started, status, reason, moved, to_move, deletes, filter
 		FROM moves ORDER BY number`)
-	for _, t := range known {
+	for _, t := range missing {
 		t.end(MoveFailed, reasonNoQueue)
 	}
 	return cmp.Or(err, damaged)
+}
+
+// newMoveTask reads a row of loadMoves. It returns a task even if the row has an invalid filter.
+func (b *Broker) newMoveTask(source *liveQueue, row row) (*moveTask, error) {
+	t := &moveTask{source: source, id: row.text(0), high: row.int(4), ended: make(chan struct{})}
+	t.MoveTask = MoveTask{Status: MoveRunning, ToMove: row.int(9), StartedAt: date(row.int(5)),
+		MoveRequest: MoveRequest{Source: source.arn, Destination: b.opts.own(row.text(2)), Rate: int(row.int(3)),
+			Delete: row.int(10) != 0}}
+	return t, json.Unmarshal([]byte(row.text(11)), &t.Filter)
 }
 
 func (b *Broker) resumeMoves() {

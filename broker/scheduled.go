@@ -10,7 +10,6 @@ import (
 
 // scheduled reports whether a row is a scheduled message, which counts as sent when it becomes visible. Such rows are
 // not in order of their sent time.
-
 func scheduled(sent, due int64) bool { return due != 0 && due == sent }
 
 // maxAhead limits how far ahead a message can be scheduled.
@@ -19,29 +18,38 @@ const maxAhead = 100 * 365 * 24 * time.Hour
 // notBefore returns Unix milliseconds, or 0 if not scheduled. The NotBefore field takes precedence over the
 // attribute.
 func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
-	at, text := m.NotBefore, ""
+	if at := m.NotBefore; !at.IsZero() {
+		return s.checkNotBefore(at, at.UTC().Format(time.RFC3339))
+	}
 	for i := range m.Attributes {
-		if a := &m.Attributes[i]; a.Name == queue.AttributeNotBefore && at.IsZero() {
-			text = a.Value
-			seconds, err := strconv.ParseInt(a.Value, 10, 64)
-			at = time.Unix(seconds, 0)
-			if !strings.HasPrefix(a.Type, "Number") {
-				at, err = time.Parse(time.RFC3339, a.Value)
+		if a := &m.Attributes[i]; a.Name == queue.AttributeNotBefore {
+			at, err := parseNotBefore(a)
+			if err != nil || at.IsZero() {
+				return 0, err
 			}
-			if err != nil || !a.IsText() {
-				return 0, errParameter(a.Name, a.Value, "It must be a String such as 2026-12-24T18:00:00Z, or a Number of seconds "+
-					"since 1970.")
-			}
+			return s.checkNotBefore(at, a.Value)
 		}
 	}
+	return 0, nil
+}
 
-	switch {
-	case at.IsZero():
-		return 0, nil
-	case text == "":
-		text = at.UTC().Format(time.RFC3339)
+func parseNotBefore(a *queue.Attribute) (at time.Time, err error) {
+	if strings.HasPrefix(a.Type, "Number") {
+		var seconds int64
+		seconds, err = strconv.ParseInt(a.Value, 10, 64)
+		at = time.Unix(seconds, 0)
+	} else {
+		at, err = time.Parse(time.RFC3339, a.Value)
 	}
+	if err != nil || !a.IsText() {
+		return time.Time{}, errParameter(a.Name, a.Value,
+			"It must be a String such as 2026-12-24T18:00:00Z, or a Number of seconds since 1970.")
+	}
+	return at, nil
+}
 
+// checkNotBefore returns at in Unix milliseconds. text is its value in an error.
+func (s *settings) checkNotBefore(at time.Time, text string) (int64, error) {
 	switch {
 	case s.fifo:
 		return 0, errParameter(queue.AttributeNotBefore, text, notForThisType)

@@ -160,63 +160,53 @@ func (w *writer) run() {
 	}
 }
 
-// gatherYields is the number of consecutive yields without a new request after which next stops waiting.
+// gatherYields is the number of consecutive yields without a new request after which gather returns.
 const gatherYields = 4
 
-// next first yields to callers that are about to submit: without an fsync to wait for, groups would be small.
+// next returns the next group, which is valid until the following call.
 func (w *writer) next() (group []pendingRequest, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for before, still := 0, 0; still < gatherYields && len(w.pending) < groupLimit; {
-		still++
-		if len(w.pending) > before {
-			before, still = len(w.pending), 0
-		}
-		w.mu.Unlock()
-		runtime.Gosched()
-		w.mu.Lock()
-	}
+	w.gather()
 	n := min(len(w.pending), groupLimit)
 	w.spare = append(w.spare[:0], w.pending[:n]...)
 	w.pending = slices.Delete(w.pending, 0, n)
 	return w.spare, w.closed
 }
 
+// gather yields to callers that are about to submit: without an fsync to wait for, groups would be small. The caller
+// must hold the lock, which gather releases meanwhile.
+func (w *writer) gather() {
+	before := 0
+	for yields := 0; yields < gatherYields && len(w.pending) < groupLimit; {
+		yields++
+		if len(w.pending) > before {
+			before = len(w.pending)
+			yields = 0
+		}
+		w.mu.Unlock()
+		runtime.Gosched()
+		w.mu.Lock()
+	}
+}
+
 // commit refuses requests that need space if the disk is full, and retries the others. After any other failure, the
 // file must be reopened.
 func (w *writer) commit(group []pendingRequest) {
-	if slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
-		refusal, justLow := w.b.disk.refusal()
-		if justLow {
-			// Restart the log, so that later deletes fit into the space it already has.
-			_ = w.b.store.Load().restartLog("RESTART")
-		}
-		if refusal != nil {
-			group = refuseGrowing(group, refusal)
-		}
-	}
-
+	group = w.refuseIfLow(group)
 	if len(group) == 0 {
 		return
 	}
 
 	err := w.tx.commit(w.b.store.Load(), group)
 	if isFull(err) {
-		group = refuseGrowing(group, errFull)
-		w.b.disk.giveUpReserve()
-		// After the log restarts, deletes reuse its space. They fail if not even the checkpoint has space.
-		_ = w.b.store.Load().restartLog("RESTART")
-		err = nil
-		if len(group) > 0 {
-			err = w.tx.commit(w.b.store.Load(), group)
-		}
-		if isFull(err) {
-			finishAll(group, errFull)
-			return
-		}
+		group, err = w.retryFull(group)
 	}
-
-	if err != nil {
+	switch {
+	case isFull(err):
+		finishAll(group, errFull)
+		return
+	case err != nil:
 		w.fail(group, err)
 		return
 	}
@@ -228,6 +218,35 @@ func (w *writer) commit(group []pendingRequest) {
 	}
 }
 
+// refuseIfLow finishes the requests that need space if there is a reason to refuse them, and returns the others.
+func (w *writer) refuseIfLow(group []pendingRequest) []pendingRequest {
+	if !slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
+		return group
+	}
+	refusal, justLow := w.b.disk.refusal()
+	if justLow {
+		// Restart the log, so that later deletes fit into the space it already has.
+		_ = w.b.store.Load().restartLog("RESTART")
+	}
+	if refusal == nil {
+		return group
+	}
+	return refuseGrowing(group, refusal)
+}
+
+// retryFull commits the requests that need no space. It returns them and the result of the commit.
+func (w *writer) retryFull(group []pendingRequest) ([]pendingRequest, error) {
+	group = refuseGrowing(group, errFull)
+	w.b.disk.giveUpReserve()
+	// After the log restarts, deletes reuse its space. They fail if not even the checkpoint has space.
+	_ = w.b.store.Load().restartLog("RESTART")
+	if len(group) == 0 {
+		return nil, nil
+	}
+	return group, w.tx.commit(w.b.store.Load(), group)
+}
+
+// refuseGrowing finishes the requests that need space, and returns the others.
 func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest) {
 	for i, r := range group {
 		if r.needs.space {
@@ -260,24 +279,24 @@ func (w *writer) reopen() {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := w.restore()
 		if err == nil {
-			w.tx = newTx(w.b.store.Load().write)
-			w.mu.Lock()
-			w.failure = nil
-			w.mu.Unlock()
-			w.b.log.Info("queue database reopened, writes are accepted", "dir", w.b.dir)
-			w.b.resumeQueues()
-			w.b.resumeMoves()
-			return
+			break
 		}
-
 		w.b.log.Error("queue database still unusable, retrying", "dir", w.b.dir, "in", wait, "err", err)
-		if w.pause(wait) {
+		if closed := w.pause(wait); closed {
 			return
 		}
 	}
+
+	w.tx = newTx(w.b.store.Load().write)
+	w.mu.Lock()
+	w.failure = nil
+	w.mu.Unlock()
+	w.b.log.Info("queue database reopened, writes are accepted", "dir", w.b.dir)
+	w.b.resumeQueues()
+	w.b.resumeMoves()
 }
 
-func (w *writer) pause(wait time.Duration) bool {
+func (w *writer) pause(wait time.Duration) (closed bool) {
 	select {
 	case <-time.After(wait):
 	case <-w.wake: // closing, or a token left over
@@ -296,8 +315,8 @@ var errFull = &queue.Error{
 func errLost(cause error) error {
 	return &queue.Error{
 		Code: queue.CodeStorageFailed,
-		Message: "The data directory is not the one that was opened: " + cause.Error() + ". Changes are rejected until it is back at its path or tendril is restarted; receiving and deleting " +
-			"still work.",
+		Message: "The data directory is not the one that was opened: " + cause.Error() + ". Changes are rejected until " +
+			"it is back at its path or tendril is restarted; receiving and deleting still work.",
 		Err: cause,
 	}
 }
