@@ -142,7 +142,7 @@ func TestLooksIntoArchivesLeaveNothing(t *testing.T) {
 	var out bytes.Buffer
 	c := &base.CLI{Out: &out, Err: &out}
 	archive := writeArchive(t, "letters.zip", map[string]string{"Procfile": "web: ./app\n"})
-	b, err := c.LookInto(archive)
+	b, err := c.OpenForInspection(archive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestLooksIntoArchivesLeaveNothing(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(b.Dir)); err == nil {
 		t.Errorf("%s is left", b.Dir)
 	}
-	_, err = c.LookInto(filepath.Join(t.TempDir(), "missing.zip"))
+	_, err = c.OpenForInspection(filepath.Join(t.TempDir(), "missing.zip"))
 	c.End()
 	if base.ExitCode(err) != base.ExitUsage || !strings.Contains(err.Error(), "folder ") {
 		t.Errorf("a missing archive: %v", err)

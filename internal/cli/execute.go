@@ -25,7 +25,7 @@ func Execute(c *base.CLI, args []string) int {
 	root := NewRoot(c)
 	root.SetArgs(args)
 	err := root.Execute()
-	if err := base.WorthSaying(err); err != nil {
+	if err := base.WithoutReaderGone(err); err != nil {
 		base.PrintError(c.Err, err)
 	}
 

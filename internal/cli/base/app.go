@@ -19,27 +19,28 @@ import (
 
 // OneApp accepts at most one folder or archive, optionally followed by -- and a command.
 func OneApp(cmd *cobra.Command, args []string) error {
-	dirs, dash := len(args), cmd.ArgsLenAtDash()
-	if dash >= 0 {
-		dirs = dash
-	}
+	dirs, _ := splitAtDash(cmd, args)
 	switch {
-	case dirs > 1:
-		return fmt.Errorf("%s takes one folder or archive, not %q; put a command to run after --", cmd.Name(), args[:dirs])
-	case dash == len(args):
+	case len(dirs) > 1:
+		return fmt.Errorf("%s takes one folder or archive, not %q; put a command to run after --", cmd.Name(), dirs)
+	case cmd.ArgsLenAtDash() == len(args):
 		return errors.New("no command after --")
 	}
 	return nil
 }
 
+func splitAtDash(cmd *cobra.Command, args []string) (dirs, command []string) {
+	dash := cmd.ArgsLenAtDash()
+	if dash < 0 {
+		return args, nil
+	}
+	return args[:dash], args[dash:]
+}
+
 // PrepareApp reads the arguments and settings of 'tendril up', and opens the app's folder.
 func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
 	open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
-	dirs, command := args, []string(nil)
-	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		dirs, command = args[:dash], args[dash:]
-	}
-
+	dirs, command := splitAtDash(cmd, args)
 	var err error
 	if len(dirs) == 0 {
 		if dirs, err = CurrentFolder(c, cmd, command); err != nil {
@@ -65,62 +66,58 @@ func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
 }
 
 func optionsFor(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
-	opts, err := upOptions(c, cfg, b, command)
-	opts.Config = cfg
-	opts.AppEnv = c.Environ
-	opts.Version = c.Version
+	opts := environment.Options{Config: cfg, Command: command, AppEnv: c.Environ, Version: c.Version}
+	hasApp := len(command) > 0 || b != nil && len(b.Processes) > 0
+	if !hasApp && cfg.DaemonFile() {
+		deliverToLocalhost(cfg)
+	}
+
+	var err error
+	opts.Bundle = b
+	switch {
+	case len(command) > 0 || !hasApp && !cfg.AnyToOwnApp():
+	case b == nil:
+		err = errNoApp()
+	case !hasApp && b.Default != nil:
+		opts.Bundle = withDefaultProcess(c, b)
+	default:
+		err = checkWebProcess(b)
+	}
 	return opts, err
 }
 
-func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
-	opts := environment.Options{Bundle: b, Command: command}
-	if len(command) > 0 || b != nil && len(b.Processes) > 0 {
-		if b != nil && len(command) == 0 {
-			if _, err := b.Web(); err != nil {
-				return opts, Fail(ExitUsage, err)
-			}
-		}
-		return opts, nil
-	}
-
+// deliverToLocalhost sets the target of the queues without one, for a daemon that runs next to the app's web server.
+func deliverToLocalhost(cfg *config.Config) {
 	for i := range cfg.Queues {
-		if q := &cfg.Queues[i]; q.ToOwnApp() && cfg.DaemonFile() {
+		if q := &cfg.Queues[i]; q.ToOwnApp() {
 			q.Target = "http://localhost"
 		}
 	}
-
-	if !cfg.AnyToOwnApp() {
-		return opts, nil
-	}
-
-	if opts.Bundle = withDefault(c, b); opts.Bundle != b {
-		return opts, nil
-	}
-
-	if b != nil {
-		_, err := b.Web()
-		return opts, Fail(ExitUsage, err)
-	}
-
-	here := ""
-	if app, err := scaffold.Recognize(os.DirFS("."), false); err == nil {
-		here = "this folder has an app (" + app.Platform + "): 'tendril init' writes a Procfile for it"
-	}
-
-	return opts, Usagef("no app to deliver to").Hint(here,
-		"name a folder with a Procfile: tendril up DIR", "or a command: tendril up -- python3 app.py",
-		"or the URL of a running app: tendril up --target http://127.0.0.1:8080/",
-		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for a local one")
 }
 
-func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
-	if b == nil || b.Default == nil {
-		return b
+func checkWebProcess(b *bundle.Bundle) error {
+	if _, err := b.Web(); err != nil {
+		return Fail(ExitUsage, err)
 	}
+	return nil
+}
+
+func withDefaultProcess(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 	d := b.Default
 	c.PrintErrf("no Procfile: running %s, the default of Elastic Beanstalk's %s platform for %s\n",
 		Plain(d.Process.Command), d.Platform, d.File)
 	return b.WithDefault()
+}
+
+func errNoApp() error {
+	here := ""
+	if app, err := scaffold.Recognize(os.DirFS("."), false); err == nil {
+		here = "this folder has an app (" + app.Platform + "): 'tendril init' writes a Procfile for it"
+	}
+	return Usagef("no app to deliver to").Hint(here,
+		"name a folder with a Procfile: tendril up DIR", "or a command: tendril up -- python3 app.py",
+		"or the URL of a running app: tendril up --target http://127.0.0.1:8080/",
+		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for a local one")
 }
 
 // TakeFreePorts reloads the settings with free ports if the default ones are in use. It does nothing if the environment
@@ -129,15 +126,22 @@ func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error 
 	if _, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		return nil
 	}
-	if c.Free, opts.Announced = opts.FreePorts(); len(c.Free) == 0 {
+
+	free, announced := opts.FreePorts()
+	c.Free = free
+	opts.Announced = announced
+	if len(free) == 0 {
 		return nil
 	}
+
 	cfg, err := c.LoadSettings(cmd, opts.Bundle)
-	if err == nil {
-		folder, announced := opts.Folder, opts.Announced
-		*opts, err = optionsFor(c, cfg, opts.Bundle, opts.Command)
-		opts.Folder, opts.Announced = folder, announced
+	if err != nil {
+		return err
 	}
+	folder := opts.Folder
+	*opts, err = optionsFor(c, cfg, opts.Bundle, opts.Command)
+	opts.Folder = folder
+	opts.Announced = announced
 	return err
 }
 
@@ -169,23 +173,28 @@ func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, erro
 	}
 
 	if len(command) > 0 || !cfg.AnyToOwnApp() || cfg.DaemonFile() {
-		if _, err := os.Stat("cron.yaml"); err == nil && cfg.Cron == "" {
-			c.PrintWarnings(yamlfile.Problem{Where: "cron.yaml", Text: "this file is ignored because the app does " +
-				"not run from this folder", Hint: "add --cron=cron.yaml, or name the folder: tendril " + cmd.Name() + " ."})
-		}
+		warnOfIgnoredCron(c, cmd, cfg)
 		return nil, nil
 	}
 
-	if _, err := FoundFolder(c, cmd); err != nil {
+	if _, err := OpenTrustedFolder(cmd); err != nil {
 		return nil, err
 	}
 
 	return []string{here}, nil
 }
 
-// FoundFolder opens the working directory. It fails if other users can change the code there, because the user did not
-// name the folder.
-func FoundFolder(c *CLI, cmd *cobra.Command) (*bundle.Bundle, error) {
+func warnOfIgnoredCron(c *CLI, cmd *cobra.Command, cfg *config.Config) {
+	if _, err := os.Stat("cron.yaml"); err != nil || cfg.Cron != "" {
+		return
+	}
+	c.PrintWarnings(yamlfile.Problem{Where: "cron.yaml", Text: "this file is ignored because the app does " +
+		"not run from this folder", Hint: "add --cron=cron.yaml, or name the folder: tendril " + cmd.Name() + " ."})
+}
+
+// OpenTrustedFolder opens the working directory. It fails if other users can change the code there, because the user
+// did not name the folder.
+func OpenTrustedFolder(cmd *cobra.Command) (*bundle.Bundle, error) {
 	b, err := OpenBundle(".")
 	if err != nil {
 		return nil, err

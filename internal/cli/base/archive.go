@@ -52,6 +52,7 @@ func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, e
 		return nil, err
 	}
 
+	// The bundle's own settings may choose another data directory.
 	if named, err := c.LoadSettings(cmd, b); err == nil && named.DataDir != cfg.DataDir {
 		if err := bundle.RemoveVersion(b.Dir); err != nil {
 			return nil, err
@@ -62,14 +63,18 @@ func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, e
 		}
 	}
 
-	// A running environment will reject this one, and may still use an older version.
-	if _, err := api.ReadInstance(cfg.DataDir); errors.Is(err, api.ErrNotRunning) {
-		if err := bundle.PruneVersions(b.Dir); err != nil {
-			c.PrintWarnings(yamlfile.Problem{Text: err.Error()})
-		}
-	}
-
+	pruneUnlessRunning(c, cfg.DataDir, b.Dir)
 	return b, nil
+}
+
+// pruneUnlessRunning removes the oldest versions next to dir. A running environment may still use one of them.
+func pruneUnlessRunning(c *CLI, dataDir, dir string) {
+	if _, err := api.ReadInstance(dataDir); !errors.Is(err, api.ErrNotRunning) {
+		return
+	}
+	if err := bundle.PruneVersions(dir); err != nil {
+		c.PrintWarnings(yamlfile.Problem{Text: err.Error()})
+	}
 }
 
 func unpackApp(c *CLI, dataDir, path, called string) (*bundle.Bundle, error) {
@@ -89,9 +94,9 @@ func unpackApp(c *CLI, dataDir, path, called string) (*bundle.Bundle, error) {
 	return b, err
 }
 
-// LookInto opens a folder or archive for inspection. It unpacks an archive to a temporary folder, but output shows the
+// OpenForInspection opens a folder or archive for inspection. It unpacks an archive to a temporary folder, but output shows the
 // archive's own name.
-func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
+func (c *CLI) OpenForInspection(path string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)
 	}

@@ -53,23 +53,35 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 		return chooseNamed(name, api.DataDirectories(state))
 	}
 
-	here, err := os.Getwd()
-	if err != nil {
-		here = ""
-	}
 	// Environments with a data directory elsewhere must be named.
 	running := slices.DeleteFunc(api.Running(api.DataDirectories(state)), func(f api.Found) bool {
 		return !Within(f.DataDir, state)
 	})
-	if len(running) == 0 && !cfg.IsSet("name") && bundle.MarksFolder(".") {
-		if b, err := OpenBundle("."); err == nil {
-			if ofFolder, err := c.LoadSettings(cmd, b); err == nil {
-				cfg = ofFolder
-			}
-		}
+	if len(running) == 0 && !cfg.IsSet("name") {
+		cfg = c.settingsOfWorkingFolder(cmd, cfg)
 	}
 
+	here, err := os.Getwd()
+	if err != nil {
+		here = ""
+	}
 	return chooseRunning(cfg, here, running)
+}
+
+// settingsOfWorkingFolder returns the settings with those of the app in the working directory, or cfg if there is none.
+func (c *CLI) settingsOfWorkingFolder(cmd *cobra.Command, cfg *config.Config) *config.Config {
+	if !bundle.MarksFolder(".") {
+		return cfg
+	}
+	b, err := OpenBundle(".")
+	if err != nil {
+		return cfg
+	}
+	ofFolder, err := c.LoadSettings(cmd, b)
+	if err != nil {
+		return cfg
+	}
+	return ofFolder
 }
 
 func chooseNamed(name string, dirs []string) (string, error) {

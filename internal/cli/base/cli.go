@@ -31,8 +31,9 @@ type CLI struct {
 	Free    map[string]string
 	warned  []yamlfile.Problem
 	buffers []*lineBuffer
-	direct  [2]io.Writer
 	closers []func()
+
+	unbufferedOut, unbufferedErr io.Writer // set by Buffer
 }
 
 // AtEnd registers a function for [CLI.End].
@@ -85,16 +86,21 @@ func (c *CLI) Confirm(act, word string, yes bool) error {
 		return Usagef("this would %s, which cannot be undone", act).Hint("add --yes to confirm")
 	}
 	c.PrintErrf("This will %s. It cannot be undone.\nType %s to confirm: ", act, word)
-	line, err := bufio.NewReader(c.In).ReadString('\n')
-	if err != nil && line == "" || strings.TrimSpace(line) != word {
+	if c.readAnswer() != word {
 		return Fail(ExitFailed, errors.New("nothing was changed: the answer was not "+word))
 	}
 	return nil
 }
 
+// readAnswer returns a line of input without surrounding space, or "" if it cannot be read.
+func (c *CLI) readAnswer() string {
+	line, _ := bufio.NewReader(c.In).ReadString('\n')
+	return strings.TrimSpace(line)
+}
+
 // Progress returns a progress bar, or a counter if total is negative. It prints only to a terminal, if shown is true.
 func (c *CLI) Progress(total int, what string, shown bool) *progressbar.ProgressBar {
-	w := Behind(c.Err) // the bar writes control sequences
+	w := Unescaped(c.Err) // the bar writes control sequences
 	if f, ok := w.(*os.File); !shown || !ok || !term.IsTerminal(int(f.Fd())) {
 		w = io.Discard
 	}
@@ -107,28 +113,31 @@ func (c *CLI) Progress(total int, what string, shown bool) *progressbar.Progress
 // batches. A further call replaces the buffers.
 func (c *CLI) Buffer(text bool) {
 	OutliveReader()
-	if len(c.buffers) > 0 {
+	if len(c.buffers) == 0 {
+		c.unbufferedOut = c.Out
+		c.unbufferedErr = c.Err
+	} else {
 		c.CloseBuffers()
-		c.Out, c.Err = c.direct[0], c.direct[1]
+		c.Out = c.unbufferedOut
+		c.Err = c.unbufferedErr
 	}
-	c.direct = [2]io.Writer{c.Out, c.Err}
 
-	toOut := c.Programs()
-	delay := lineBufferDelay
-	report := reportJSON
+	out := newLineBuffer(c.DataOut(), lineBufferDelay, reportJSON)
 	if text {
-		toOut = &terminal.Writer{To: Behind(c.Out), Colors: c.Color()}
-		delay = 0
-		report = reportPlain
+		escaping := &terminal.Writer{To: Unescaped(c.Out), Colors: c.Color()}
+		out = newLineBuffer(escaping, 0, reportPlain)
 	}
-	out := newLineBuffer(toOut, delay, report)
-	err := out // both are a terminal, or 2>&1: keep the order of lines
 	c.buffers = []*lineBuffer{out}
+
+	err := out // both are a terminal, or 2>&1: keep the order of lines
 	if !sameFile(c.Out, c.Err) {
-		err = newLineBuffer(&terminal.Writer{To: Behind(c.Err), Colors: text && c.Color()}, 0, reportPlain)
+		escaping := &terminal.Writer{To: Unescaped(c.Err), Colors: text && c.Color()}
+		err = newLineBuffer(escaping, 0, reportPlain)
 		c.buffers = append(c.buffers, err)
 	}
-	c.Out, c.Err = out, err
+
+	c.Out = out
+	c.Err = err
 	log.SetOutput(c.Err) // for net/http
 }
 
@@ -152,12 +161,12 @@ func (c *CLI) CloseBuffers() {
 	}
 }
 
-// Programs returns the writer for JSON: standard output, without escaping unless it is a terminal.
-func (c *CLI) Programs() io.Writer {
+// DataOut returns the writer for JSON and YAML: standard output, without escaping unless it is a terminal.
+func (c *CLI) DataOut() io.Writer {
 	if c.Tty {
 		return c.Out
 	}
-	return Behind(c.Out)
+	return Unescaped(c.Out)
 }
 
 // Agree permits an action if yes is true or a person at the terminal confirms it. Without a terminal, it returns a
@@ -170,11 +179,11 @@ func (c *CLI) Agree(question string, yes bool) error {
 		return Usagef("nothing was changed: no terminal to confirm on").Hint("add --yes to confirm")
 	}
 	c.PrintErrf("%s [y/N] ", Plain(question))
-	line, err := bufio.NewReader(c.In).ReadString('\n')
-	if answer := strings.ToLower(strings.TrimSpace(line)); err != nil && line == "" || answer != "y" && answer != "yes" {
-		return Failedf("nothing was changed")
+	switch strings.ToLower(c.readAnswer()) {
+	case "y", "yes":
+		return nil
 	}
-	return nil
+	return Failedf("nothing was changed")
 }
 
 // Printf prints to standard output.

@@ -41,19 +41,20 @@ type ExitError struct {
 var errReaderGone = &ExitError{Code: ExitSignal + int(syscall.SIGPIPE),
 	err: errors.New("output closed by its reader")}
 
-// WorthSaying removes errReaderGone from err. It returns nil if no other error remains.
-func WorthSaying(err error) error {
-	var rest []error
-	switch joined, ok := err.(interface{ Unwrap() []error }); {
-	case err == errReaderGone:
+// WithoutReaderGone removes errReaderGone from err. It returns nil if no other error remains.
+func WithoutReaderGone(err error) error {
+	if err == errReaderGone {
 		return nil
-	case ok && errors.Is(err, errReaderGone):
-		for _, one := range joined.Unwrap() {
-			rest = append(rest, WorthSaying(one))
-		}
-		return errors.Join(rest...)
 	}
-	return err
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || !errors.Is(err, errReaderGone) {
+		return err
+	}
+	var rest []error
+	for _, one := range joined.Unwrap() {
+		rest = append(rest, WithoutReaderGone(one))
+	}
+	return errors.Join(rest...)
 }
 
 // Fail returns an error with an exit status and hints.
@@ -157,24 +158,29 @@ func NoticesOf(err error) (all []Notice) {
 		}
 	}
 
-	for line := range strings.Lines(err.Error()) {
-		line = strings.TrimSuffix(line, "\n")
-		hint, indented := strings.CutPrefix(line, "  ")
-		if indented && len(all) > 0 {
-			all[len(all)-1].Hints = append(all[len(all)-1].Hints, hint)
-			continue
-		}
-		all = append(all, NoticeOf(yamlfile.Problem{Text: line}))
-	}
-
-	var exitError *ExitError
-	if errors.As(err, &exitError) && len(all) > 0 {
+	all = appendLines(all, err.Error())
+	if len(all) > 0 {
 		last := &all[len(all)-1]
-		for _, hint := range exitError.Hints {
+		for _, hint := range HintsOf(err) {
 			if hint != "" {
 				last.Hints = append(last.Hints, hint)
 			}
 		}
+	}
+	return all
+}
+
+// appendLines adds each line of text as a notice. An indented line is a hint of the notice before it.
+func appendLines(all []Notice, text string) []Notice {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		hint, indented := strings.CutPrefix(line, "  ")
+		if indented && len(all) > 0 {
+			last := &all[len(all)-1]
+			last.Hints = append(last.Hints, hint)
+			continue
+		}
+		all = append(all, NoticeOf(yamlfile.Problem{Text: line}))
 	}
 	return all
 }

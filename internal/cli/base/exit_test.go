@@ -7,23 +7,23 @@ import (
 	"testing"
 )
 
-func TestWorthSaying(t *testing.T) {
+func TestReaderGoneIsRemovedFromErrors(t *testing.T) {
 	t.Parallel()
 	gone, other := Written(fmt.Errorf("write: %w", syscall.EPIPE)), errors.New("not given back")
 	for _, err := range []error{nil, gone, errors.Join(gone, nil), errors.Join(errors.Join(gone), gone)} {
-		if said := WorthSaying(err); said != nil {
+		if said := WithoutReaderGone(err); said != nil {
 			t.Errorf("%v: said %v", err, said)
 		}
 	}
 	both := errors.Join(errors.Join(gone, other), gone)
-	if said := WorthSaying(both); said == nil || said.Error() != other.Error() ||
+	if said := WithoutReaderGone(both); said == nil || said.Error() != other.Error() ||
 		ExitCode(both) != ExitSignal+int(syscall.SIGPIPE) {
 		t.Errorf("said %v, status %d", said, ExitCode(both))
 	}
-	if said := WorthSaying(fmt.Errorf("%w: %w", other, other)); said.Error() != "not given back: not given back" {
+	if said := WithoutReaderGone(fmt.Errorf("%w: %w", other, other)); said.Error() != "not given back: not given back" {
 		t.Errorf("a wrapped error was taken apart: %v", said)
 	}
-	if said := WorthSaying(other); said != other || Written(other) != other || Written(nil) != nil {
+	if said := WithoutReaderGone(other); said != other || Written(other) != other || Written(nil) != nil {
 		t.Errorf("said %v", said)
 	}
 }

@@ -2,6 +2,7 @@ package base
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,45 +52,47 @@ func (f *Instances) Choose(ctx context.Context, c *api.Client) ([]api.KnownInsta
 	if err != nil {
 		return nil, err
 	}
+
 	all := known.Readable()
-	switch {
-	case f.fleet && len(all) > 0:
-		return all, nil
-	case f.fleet:
+	if !f.fleet {
+		return chooseInstance(f.name, all)
+	}
+	if len(all) == 0 {
 		return []api.KnownInstance{{This: true, Name: known.Instances[0].Name}}, nil
 	}
-
-	var names []string
-	var found []api.KnownInstance
-	for _, one := range all {
-		names = append(names, one.Name)
-		if one.ID == f.name || one.Name == f.name {
-			return []api.KnownInstance{one}, nil
-		}
-		if strings.Contains(one.Name, f.name) {
-			found = append(found, one)
-		}
-	}
-	switch {
-	case len(found) == 1:
-		return found, nil
-	case len(found) > 1:
-		return nil, Usagef("--instance %q is ambiguous", f.name).Hint("choose one of " + strings.Join(names, ", "))
-	case len(names) == 0:
-		return nil, NotFoundf("instance %q not found: this instance knows no others", f.name).Hint("'tendril instances' says why")
-	}
-	return nil, NotFoundf("instance %q not found", f.name).Hint("choose one of " + strings.Join(names, ", "))
+	return all, nil
 }
 
-// Report prints why instances have not answered. If none has answered, it returns the first error.
-func Report[T any](c *CLI, answers []api.FromInstance[T]) error {
-	failed := 0
-	for i := range answers {
-		if answers[i].Err != nil {
-			failed++
+// chooseInstance returns the instance with the given ID or name, or the only one whose name contains it.
+func chooseInstance(name string, all []api.KnownInstance) ([]api.KnownInstance, error) {
+	var names []string
+	var similar []api.KnownInstance
+	for _, one := range all {
+		if one.ID == name || one.Name == name {
+			return []api.KnownInstance{one}, nil
+		}
+		names = append(names, one.Name)
+		if strings.Contains(one.Name, name) {
+			similar = append(similar, one)
 		}
 	}
-	if failed == len(answers) {
+
+	choices := "choose one of " + strings.Join(names, ", ")
+	switch {
+	case len(similar) == 1:
+		return similar, nil
+	case len(similar) > 1:
+		return nil, Usagef("--instance %q is ambiguous", name).Hint(choices)
+	case len(all) == 0:
+		return nil, NotFoundf("instance %q not found: this instance knows no others", name).Hint("'tendril instances' says why")
+	}
+	return nil, NotFoundf("instance %q not found", name).Hint(choices)
+}
+
+// PrintUnanswered prints why instances have not answered. If none has answered, it returns the first error.
+func PrintUnanswered[T any](c *CLI, answers []api.FromInstance[T]) error {
+	answered := slices.ContainsFunc(answers, func(a api.FromInstance[T]) bool { return a.Err == nil })
+	if !answered {
 		return answers[0].Err
 	}
 	for i := range answers {

@@ -90,9 +90,9 @@ func (f Format) Print(c *CLI, v any, names []string, show func() error) error {
 func (f Format) PrintEach(c *CLI, v any, name, text string) error {
 	switch f {
 	case AsJSON:
-		return PrintLineJSON(c.Programs(), v)
+		return PrintLineJSON(c.DataOut(), v)
 	case AsYAML:
-		if _, err := fmt.Fprintln(c.Programs(), "---"); err != nil {
+		if _, err := fmt.Fprintln(c.DataOut(), "---"); err != nil {
 			return err
 		}
 		return c.printYAML(v)
@@ -129,7 +129,7 @@ func Named[E any](name func(*E) string) func([]E) []string {
 func (c *CLI) PrintJSON(v any) error {
 	text, err := IndentedJSON(v)
 	if err == nil {
-		_, err = io.WriteString(c.Programs(), text)
+		_, err = io.WriteString(c.DataOut(), text)
 	}
 	return err
 }
@@ -149,7 +149,7 @@ func (c *CLI) printYAML(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(c.Programs(), text)
+	_, err = io.WriteString(c.DataOut(), text)
 	return err
 }
 

@@ -20,8 +20,8 @@ func OutliveReader() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// Behind returns the underlying writer if w escapes control sequences, and w otherwise.
-func Behind(w io.Writer) io.Writer {
+// Unescaped returns the underlying writer if w escapes control sequences, and w otherwise.
+func Unescaped(w io.Writer) io.Writer {
 	if escaping, ok := w.(*terminal.Writer); ok {
 		return escaping.To
 	}
@@ -29,8 +29,8 @@ func Behind(w io.Writer) io.Writer {
 }
 
 func sameFile(a, b io.Writer) bool {
-	f, isFile := Behind(a).(*os.File)
-	g, also := Behind(b).(*os.File)
+	f, isFile := Unescaped(a).(*os.File)
+	g, also := Unescaped(b).(*os.File)
 	if !isFile || !also {
 		return false
 	}

@@ -14,8 +14,9 @@ import (
 // applying it.
 func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int64, wait time.Duration,
 	applied func(*api.Instances, *api.KnownInstance) (int64, error)) error {
-	printed := ""
-	for deadline := time.Now().Add(wait); ; {
+	lastBatches := ""
+	deadline := time.Now().Add(wait)
+	for {
 		all, err := client.Instances(ctx)
 		if err != nil {
 			return err
@@ -30,13 +31,15 @@ func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int
 			return failed
 		}
 
-		if text := all.Batches(); text != "" {
-			deadline = time.Now().Add(wait)
-			if text != printed {
-				c.PrintErrln(text)
-				printed = text
-			}
+		batches := all.Batches()
+		if batches != "" {
+			deadline = time.Now().Add(wait) // batches take longer
 		}
+		if batches != "" && batches != lastBatches {
+			c.PrintErrln(batches)
+			lastBatches = batches
+		}
+
 		if behind == nil && all.Unread == "" {
 			for _, name := range unreachable {
 				c.PrintErrf("%s is unreachable: it applies this once it reaches the registry\n", Plain(name))
@@ -44,14 +47,17 @@ func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int
 			c.PrintErrf("applied by %s\n", Plural(done, "instance"))
 			return nil
 		}
-		if time.Now().After(deadline) && all.Unread != "" {
+
+		late := time.Now().After(deadline)
+		switch {
+		case late && all.Unread != "":
 			return Conflictf("applied by this instance; the state of the others is unknown: %s", Plain(all.Unread)).
 				Hint("they follow once the registry answers; 'tendril instances' shows when")
-		}
-		if time.Now().After(deadline) {
+		case late:
 			return Conflictf("applied by %s, not yet by %s", Plural(done, "instance"), strings.Join(behind, ", ")).
 				Hint("'tendril instances' shows when they follow")
 		}
+
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -32,7 +32,24 @@ func PrintCells(c *CLI, l Cells) error {
 }
 
 func printStyled(w io.Writer, rows [][]string) error {
-	heading := len(rows) > 0 && isHeading(rows[0])
+	widths := columnWidths(rows)
+	for n, row := range rows {
+		var l Cells
+		for i, text := range row {
+			l = append(l, Cell{text, cellStyle(rows, n, i)})
+			if i < len(row)-1 {
+				gap := widths[i] - uniseg.StringWidth(Plain(text)) + 2
+				l = append(l, Cell{strings.Repeat(" ", gap), PlainText})
+			}
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(l.Render(math.MaxInt, true), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func columnWidths(rows [][]string) []int {
 	var widths []int
 	for _, row := range rows {
 		for i, text := range row {
@@ -42,28 +59,19 @@ func printStyled(w io.Writer, rows [][]string) error {
 			widths[i] = max(widths[i], uniseg.StringWidth(Plain(text)))
 		}
 	}
+	return widths
+}
 
-	for n, row := range rows {
-		var l Cells
-		for i, text := range row {
-			as := PlainText
-			switch {
-			case heading && n == 0, !heading && i == 0:
-				as = Faint
-			case heading && i < len(rows[0]):
-				as = stateStyle(rows[0][i], text)
-			}
-			l = append(l, Cell{text, as})
-			if gap := widths[i] - uniseg.StringWidth(Plain(text)); i < len(row)-1 {
-				l = append(l, Cell{strings.Repeat(" ", gap+2), PlainText})
-			}
-		}
-		if _, err := fmt.Fprintln(w, strings.TrimRight(l.Render(math.MaxInt, true), " ")); err != nil {
-			return err
-		}
+// cellStyle dims a table's heading, or the first column of a table without one.
+func cellStyle(rows [][]string, row, column int) Style {
+	heading := rows[0]
+	switch {
+	case !isHeading(heading) && column == 0, isHeading(heading) && row == 0:
+		return Faint
+	case isHeading(heading) && column < len(heading):
+		return stateStyle(heading[column], rows[row][column])
 	}
-
-	return nil
+	return PlainText
 }
 
 func isHeading(row []string) bool {

@@ -94,28 +94,36 @@ var keySequences = []struct{ sequence, key string }{
 
 // KeysOf parses terminal input. It skips unknown sequences.
 func KeysOf(sent []byte) (keys []string) {
-next:
 	for len(sent) > 0 {
-		for _, known := range keySequences {
-			if rest, found := bytes.CutPrefix(sent, []byte(known.sequence)); found {
-				keys, sent = append(keys, known.key), rest
-				continue next
-			}
+		key, n := firstKey(sent)
+		if key != "" {
+			keys = append(keys, key)
 		}
-		if sent[0] != '\x1b' {
-			keys, sent = append(keys, string(sent[:1])), sent[1:]
-			continue
-		}
-		if len(sent) == 1 {
-			return append(keys, KeyEscape)
-		}
-		end := 2
-		for end < len(sent) && !(sent[end] >= '@' && sent[end] <= '~') {
-			end++
-		}
-		sent = sent[min(end+1, len(sent)):]
+		sent = sent[n:]
 	}
 	return keys
+}
+
+// firstKey returns the first key and its length in bytes. The key is "" for an unknown sequence.
+func firstKey(sent []byte) (key string, n int) {
+	for _, known := range keySequences {
+		if bytes.HasPrefix(sent, []byte(known.sequence)) {
+			return known.key, len(known.sequence)
+		}
+	}
+
+	switch {
+	case sent[0] != '\x1b':
+		return string(sent[:1]), 1
+	case len(sent) == 1:
+		return KeyEscape, 1
+	}
+
+	end := 2
+	for end < len(sent) && (sent[end] < '@' || sent[end] > '~') {
+		end++
+	}
+	return "", min(end+1, len(sent))
 }
 
 // ReadKeys sends typed keys to a channel, and closes it at the end of the input. Reading cannot be interrupted, so once

@@ -20,7 +20,7 @@ type watch struct {
 	cli      *CLI
 	cmd      *cobra.Command
 	interval time.Duration
-	block    func() error
+	runOnce  func() error
 }
 
 // AddWatch adds the flags --watch and --interval to a command that prints one value.
@@ -36,11 +36,11 @@ func AddWatch(c *CLI, cmd *cobra.Command) {
 		if err := CheckInterval(w.interval); err != nil {
 			return err
 		}
-		w.block = func() error { return once(cmd, args) }
+		w.runOnce = func() error { return once(cmd, args) }
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 		defer stop()
 		in, _ := c.In.(*os.File)
-		out, _ := Behind(c.Out).(*os.File)
+		out, _ := Unescaped(c.Out).(*os.File)
 		if in != nil && out != nil && c.Tty && c.TtyIn && c.Env("TERM") != "dumb" {
 			return w.draw(ctx, in, out)
 		}
@@ -60,13 +60,15 @@ func (w *watch) print(ctx context.Context) error {
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
 	for {
-		switch f := formatOf(w.cmd); f {
+		f := formatOf(w.cmd)
+		switch f {
 		case AsTable:
 			w.cli.Println(Stamp(time.Now()))
 		case AsYAML:
-			fmt.Fprintln(w.cli.Programs(), "---")
+			fmt.Fprintln(w.cli.DataOut(), "---")
 		}
-		err := w.block()
+
+		err := w.runOnce()
 		w.cli.End()
 		if ctx.Err() != nil {
 			return nil
@@ -74,11 +76,13 @@ func (w *watch) print(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if formatOf(w.cmd) == AsTable {
+
+		if f == AsTable {
 			if _, err := fmt.Fprintln(w.cli.Out); err != nil {
 				return err
 			}
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil
@@ -87,20 +91,22 @@ func (w *watch) print(ctx context.Context) error {
 	}
 }
 
-func (w *watch) take() ([]string, error) {
+// captureLines runs the command once and returns its output and messages.
+func (w *watch) captureLines() ([]string, error) {
+	out, messages := w.cli.Out, w.cli.Err
+	defer func() { w.cli.Out, w.cli.Err = out, messages }()
+
 	var text bytes.Buffer
-	out, talk := w.cli.Out, w.cli.Err
 	w.cli.Out = &terminal.Writer{To: &text, Colors: w.cli.Color()}
 	w.cli.Err = w.cli.Out
-	defer func() { w.cli.Out, w.cli.Err = out, talk }()
-	err := w.block()
+	err := w.runOnce()
 	w.cli.End()
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n"), err
 }
 
 // draw keeps the last output on the screen if an error follows.
 func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
-	lines, err := w.take()
+	lines, err := w.captureLines()
 	if err != nil {
 		return err
 	}
@@ -110,19 +116,22 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, syscall.SIGWINCH)
 	defer signal.Stop(resized)
+
 	screen, err := OpenScreen(in, out)
 	if err != nil {
 		return fmt.Errorf("preparing the terminal: %w", err)
 	}
-
 	defer func() { err = errors.Join(err, screen.Restore()) }()
+
 	keys := make(chan string)
 	go ReadKeys(ctx, in, keys)
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
 	frame := watchFrame{lines: lines, at: time.Now()}
 	for {
-		if err := screen.Draw(frame.visible(screen.Size())); err != nil {
+		width, height := screen.Size()
+		frame.limitScroll(height)
+		if err := screen.Draw(frame.render(width, height)); err != nil {
 			return err
 		}
 		select {
@@ -130,18 +139,15 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 			return nil
 		case <-resized:
 		case <-tick.C:
-			if lines, err := w.take(); err != nil {
+			if lines, err := w.captureLines(); err != nil {
 				frame.lost = err.Error()
 			} else {
-				frame.lines = lines
-				frame.at = time.Now()
-				frame.lost = ""
+				frame = watchFrame{lines: lines, at: time.Now(), scroll: frame.scroll}
 			}
 		case key, open := <-keys:
 			if key == "q" || key == "Q" || key == KeyInterrupt || !open {
 				return nil
 			}
-			_, height := screen.Size()
 			frame.scroll = Scrolled(frame.scroll, key, max(height-2, 1))
 		}
 	}
@@ -150,17 +156,21 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 type watchFrame struct {
 	lines  []string
 	at     time.Time
-	lost   string
+	lost   string // the error since then, or ""
 	scroll int
 }
 
-func (f *watchFrame) visible(width, height int) []string {
+func (f *watchFrame) limitScroll(height int) {
+	f.scroll = max(min(f.scroll, len(f.lines)-max(height-1, 0)), 0)
+}
+
+func (f *watchFrame) render(width, height int) []string {
 	room := max(height-1, 0)
-	f.scroll = max(min(f.scroll, len(f.lines)-room), 0)
 	shown := append([]string{}, f.lines[f.scroll:min(f.scroll+room, len(f.lines))]...)
 	for len(shown) < room {
 		shown = append(shown, "")
 	}
+
 	footer := Stamp(f.at) + "   q quit   ↑ ↓ scroll"
 	if f.lost != "" {
 		footer = Stamp(f.at) + "   No answer, retrying: " + f.lost

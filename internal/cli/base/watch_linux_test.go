@@ -19,7 +19,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	before := p.Modes()
 	n, next := 0, make(chan struct{}) // each look waits until the previous frame was seen
 	c := &CLI{In: p.File, Out: p.File, Err: p.File, Tty: true, TtyIn: true}
-	w := &watch{cli: c, cmd: &cobra.Command{}, interval: 100 * time.Millisecond, block: func() error {
+	w := &watch{cli: c, cmd: &cobra.Command{}, interval: 100 * time.Millisecond, runOnce: func() error {
 		if n++; n > 1 {
 			<-next
 		}
@@ -67,7 +67,8 @@ func TestWatchFrame(t *testing.T) {
 		{3, 99, []string{"c", "d"}}, {1, 0, []string{}},
 	} {
 		f := watchFrame{lines: lines, scroll: c.scroll}
-		got := f.visible(80, c.height)
+		f.limitScroll(c.height)
+		got := f.render(80, c.height)
 		if footer := got[len(got)-1]; strings.Contains(footer, "more ↓") != (c.height < 5 && c.scroll < 2) {
 			t.Errorf("%+v: the last line is %q", c, footer)
 		}
@@ -76,7 +77,7 @@ func TestWatchFrame(t *testing.T) {
 		}
 	}
 	f := watchFrame{lines: lines, lost: "\x1b[31mred"}
-	if got := f.visible(40, 3); !strings.HasPrefix(got[2], "0001-01-01 00:00:00Z   No answer") ||
+	if got := f.render(40, 3); !strings.HasPrefix(got[2], "0001-01-01 00:00:00Z   No answer") ||
 		strings.Contains(got[2], "\x1b") {
 		t.Errorf("the last line is %q", got[2])
 	}
@@ -87,7 +88,7 @@ func TestWatchStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out strings.Builder
 	c := &CLI{Out: &out, Err: &out}
-	w := &watch{cli: c, cmd: &cobra.Command{}, interval: time.Hour, block: func() error {
+	w := &watch{cli: c, cmd: &cobra.Command{}, interval: time.Hour, runOnce: func() error {
 		fmt.Fprintln(c.Out, "block")
 		cancel()
 		return nil

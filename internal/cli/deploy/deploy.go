@@ -120,7 +120,7 @@ func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) 
 	if folder, err := filepath.Abs(here); err != nil || folder != started || !bundle.MarksFolder(here) {
 		return "", nil
 	}
-	b, err := base.FoundFolder(c, cmd)
+	b, err := base.OpenTrustedFolder(cmd)
 	if err != nil || len(b.Processes) == 0 && b.Default == nil {
 		return "", err
 	}
@@ -189,7 +189,7 @@ func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, erro
 	if path == "" {
 		return "", nil
 	}
-	b, err := c.LookInto(path)
+	b, err := c.OpenForInspection(path)
 	if err != nil {
 		return "", err
 	}

@@ -47,7 +47,7 @@ a command or flags of 'tendril up', it shows the environment that 'tendril up' w
 		if d, err := AskRunning(ctx, c, cmd, args); d != nil || err != nil {
 			return d, err
 		}
-		opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
+		opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
 		if opts.Config == nil {
 			return nil, err
 		}

@@ -80,7 +80,7 @@ func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string
 		return &e, nil
 	}
 
-	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
+	opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
 	if opts.Config == nil {
 		return nil, err
 	}

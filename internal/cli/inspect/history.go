@@ -94,7 +94,7 @@ events are kept in the data directory and can be read when no environment is run
 		answers := api.FromEach(ctx, client, chosen, func(ctx context.Context, on *api.Client) ([]eventlog.Event, error) {
 			return on.Events(ctx, filter)
 		})
-		if err := base.Report(c, answers); errors.Is(err, api.ErrNotRunning) && stored {
+		if err := base.PrintUnanswered(c, answers); errors.Is(err, api.ErrNotRunning) && stored {
 			return storedEvents(c, cmd, filter, *format, err)
 		} else if err != nil {
 			return err
@@ -282,7 +282,7 @@ func readLines(ctx context.Context, c *base.CLI, client *api.Client, of *base.In
 	answers := api.FromEach(ctx, client, chosen, func(ctx context.Context, on *api.Client) ([]eventlog.Line, error) {
 		return on.Logs(ctx, filter)
 	})
-	return answers, base.Report(c, answers)
+	return answers, base.PrintUnanswered(c, answers)
 }
 
 // checkProcess accepts a nil client, which means that no environment is running.

@@ -48,7 +48,7 @@ Keys: q quits, p pauses or resumes every queue after a confirmation, the arrows 
 			return printTop(ctx, c, client)
 		}
 		in, _ := c.In.(*os.File)
-		out, _ := base.Behind(c.Out).(*os.File)
+		out, _ := base.Unescaped(c.Out).(*os.File)
 		if in == nil || out == nil || !c.Tty || !c.TtyIn || c.Env("TERM") == "dumb" {
 			return base.Usagef("the terminal cannot be drawn on").Hint("add --once to print one frame")
 		}
@@ -71,11 +71,11 @@ func printTop(ctx context.Context, c *base.CLI, client *api.Client) error {
 		width = columns
 	}
 
-	if file, ok := base.Behind(c.Out).(*os.File); ok && c.Tty {
+	if file, ok := base.Unescaped(c.Out).(*os.File); ok && c.Tty {
 		width, _ = (&base.ScreenTerminal{Out: file}).Size()
 	}
 
-	out := &terminal.Writer{To: base.Behind(c.Out), Colors: c.Color()}
+	out := &terminal.Writer{To: base.Unescaped(c.Out), Colors: c.Color()}
 	f := topFrame{now: time.Now(), status: look.status, curves: look.curves, color: c.Color()}
 	for _, l := range f.lines(width, 0) {
 		if _, err := fmt.Fprintln(out, l); err != nil {

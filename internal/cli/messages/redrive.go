@@ -283,7 +283,7 @@ without the attempts. Without IDs, --match, --reason or --limit, all are exporte
 func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *selector, path string) (n int,
 	err error) {
 	base.OutliveReader() // messages must be released even if the reader is gone
-	to := c.Programs()
+	to := c.DataOut()
 	if path != "" && path != "-" {
 		file, cannot := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 		if cannot != nil {

@@ -77,7 +77,7 @@ func wantedAlarms(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []s
 		}
 	}
 
-	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
+	opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
 	if opts.Config == nil { // alarms do not need a runnable app
 		return nil, err
 	}

@@ -87,9 +87,9 @@ func printFiles(c *base.CLI, made []generate.File) error {
 			continue
 		}
 		if i > 0 {
-			fmt.Fprintln(c.Programs())
+			fmt.Fprintln(c.DataOut())
 		}
-		if _, err := fmt.Fprint(c.Programs(), file.Text); err != nil {
+		if _, err := fmt.Fprint(c.DataOut(), file.Text); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func newSystemd(c *base.CLI) *cobra.Command {
 }
 
 func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateFlags) (*generate.Plan, error) {
-	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
+	opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 // IamPolicy returns the IAM policy that the settings need. If they need none, it prints a notice and returns nil.
 func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cloud.Policy, error) {
-	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
+	opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
 	if opts.Config == nil { // otherwise only the app is missing, which the policy does not need
 		return nil, err
 	}

@@ -121,7 +121,7 @@ func checkApp(c *base.CLI, cmd *cobra.Command, args []string, f base.Format) err
 
 // fillReport returns the error that 'tendril up' would return.
 func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) error {
-	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
+	opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
 	if opts.Config == nil {
 		return err
 	}

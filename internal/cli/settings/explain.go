@@ -149,7 +149,7 @@ func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string)
 
 	var b *bundle.Bundle
 	if dir != "" {
-		opened, err := c.LookInto(dir)
+		opened, err := c.OpenForInspection(dir)
 		if err != nil {
 			return e, err
 		}

@@ -78,7 +78,7 @@ func (g *getConfigCommand) command(use, short string, options ...string) *cobra.
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(g.cli.Programs(), text)
+		_, err = fmt.Fprintln(g.cli.DataOut(), text)
 		return err
 	}
 
