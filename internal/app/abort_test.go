@@ -50,7 +50,7 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 
 func TestAnAbortEndsTheNewReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newStage(t, nil)
+		s, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
 			t.Fatal(err)
 		}

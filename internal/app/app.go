@@ -121,24 +121,31 @@ func New(opts *Options) *App {
 		readyTimeout: func() time.Duration { return opts.Settings().DeployTimeout }, drainTimeout: opts.DrainTimeout,
 		stopTimeout: func() time.Duration { return opts.Settings().AppGrace + 10*time.Second },
 		hurry:       opts.Hurry, log: opts.Log,
-		starting: func() { a.deployments.setState(api.DeployStarting) },
-		switching: func() {
-			opts.Apply(a.replicas.current().change, true)
-			a.serveFacts(a.replicas.current())
-			a.linkCurrent(a.replicas.current())
-		},
-		switched: func() {
-			a.deployments.setState(api.DeployFinishing)
-			pid.setOwner(a.replicas.now.Load().replicas[0])
-			a.recordServing(a.replicas.current())
-		},
-		restarted: func() { pid.setOwner(a.replicas.now.Load().replicas[0]) },
+		starting:  func() { a.deployments.setState(api.DeployStarting) },
+		switching: a.beforeSwitch,
+		switched:  a.afterSwitch,
+		restarted: a.updatePIDOwner,
 		retired:   func(v version) { a.removeFacts(v.facts) },
 	})
 
 	a.quarantine = &quarantine{replicas: a.replicas}
 	return a
 }
+
+func (a *App) beforeSwitch() {
+	v := a.replicas.current()
+	a.opts.Apply(v.change, true)
+	a.serveFacts(v)
+	a.linkCurrent(v)
+}
+
+func (a *App) afterSwitch() {
+	a.deployments.setState(api.DeployFinishing)
+	a.updatePIDOwner()
+	a.recordServing(a.replicas.current())
+}
+
+func (a *App) updatePIDOwner() { a.pid.setOwner(a.replicas.now.Load().replicas[0]) }
 
 // Route returns the deliverer for one queue. open connects to an address; fifo keeps messages of a group in order.
 func (a *App) Route(open func(address string) (*deliver.Client, error), name string, fifo bool) *Route {
@@ -185,7 +192,7 @@ func (a *App) Stop(context.Context) error {
 
 	var stepsEnd sync.WaitGroup
 	stepsEnd.Go(func() {
-		a.awaitSteps()
+		a.blockChanges()
 		a.steps.stop()
 	})
 	err := a.replicas.stop(a.opts.Hurry)
@@ -193,12 +200,17 @@ func (a *App) Stop(context.Context) error {
 	return err
 }
 
-func (a *App) awaitSteps() {
-	done := make(chan struct{})
-	go func() { a.background.Wait(); close(done) }()
-	for _, end := range []<-chan struct{}{done, a.opts.Changing} {
+// blockChanges waits until no steps run, and takes the Changing token for good. It returns early if Hurry is done.
+func (a *App) blockChanges() {
+	backgroundEnded := make(chan struct{})
+	go func() {
+		a.background.Wait()
+		close(backgroundEnded)
+	}()
+
+	for _, event := range []<-chan struct{}{backgroundEnded, a.opts.Changing} {
 		select {
-		case <-end:
+		case <-event:
 		case <-a.opts.Hurry.Done():
 		}
 	}
@@ -247,26 +259,25 @@ func (a *App) afterFirstReady(v version) {
 // gaveUp ends the environment if the app was never ready; otherwise receiving pauses, or the deployment is rolled
 // back.
 func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
-	deployed := r != nil && r.version.number > max(a.replicas.current().number, a.first)
-	ends := !a.gate.wasReady() && !deployed
-	last := *cause
-	if ends || deployed {
-		last.RetryAfter = 0
+	isBeingDeployed := r != nil && r.version.number > max(a.replicas.current().number, a.first)
+	endsEnvironment := !a.gate.wasReady() && !isBeingDeployed
+	failure := *cause
+	if endsEnvironment || isBeingDeployed {
+		failure.RetryAfter = 0
 	}
 	if r != nil {
-		r.giveUp(&last)
+		r.giveUp(&failure)
 	}
 
-	if ends {
-		a.opts.Failed(&last)
+	if endsEnvironment {
+		a.opts.Failed(&failure)
 		return
 	}
 
-	attrs := []any{"process", last.Process, "err", &last}
-	if r != nil && !deployed {
+	attrs := []any{"process", failure.Process, "err", &failure}
+	if r != nil && !isBeingDeployed {
 		attrs = append(attrs, "hint", "replace it with 'tendril deploy'")
 	}
-
 	event.Health.Log(a.opts.Log, slog.LevelError, "process failed too often", attrs...)
 }
 

@@ -34,24 +34,30 @@ func newBalancer(port int, freePort func() (int, error)) *balancer {
 func (b *balancer) add(v version) (*replica, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	taken := func(port int) bool {
-		return slices.ContainsFunc(b.replicas, func(r *replica) bool { return r.port == port }) ||
-			port == b.port && len(b.replicas) > 0 && supervisor.PortTaken(port) // taken by another program
-	}
 	port := b.port
-	for port == 0 || taken(port) {
+	for port == 0 || b.isPortTaken(port) {
 		var err error
 		if port, err = b.freePort(); err != nil {
 			return nil, fmt.Errorf("finding a port for another replica of the app: %w", err)
 		}
 	}
+
 	number := 1
 	for slices.ContainsFunc(b.replicas, func(r *replica) bool { return r.number == number }) {
 		number++
 	}
+
 	r := newReplica(b, v, port, number)
 	b.replicas = append(b.replicas, r)
 	return r, nil
+}
+
+// The caller must hold the lock.
+func (b *balancer) isPortTaken(port int) bool {
+	if slices.ContainsFunc(b.replicas, func(r *replica) bool { return r.port == port }) {
+		return true
+	}
+	return port == b.port && len(b.replicas) > 0 && supervisor.PortTaken(port) // by another program
 }
 
 func (r *replica) setReady(ready bool, reason string) {
@@ -101,15 +107,15 @@ func (r *replica) drain(ctx context.Context) (inWork int) {
 	return r.inWork
 }
 
-func (b *balancer) find(is func(*replica) bool) (found []*replica) {
+func (b *balancer) replicasWhere(matches func(*replica) bool) (matching []*replica) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range b.replicas {
-		if is(r) {
-			found = append(found, r)
+		if matches(r) {
+			matching = append(matching, r)
 		}
 	}
-	return found
+	return matching
 }
 
 func (b *balancer) remove(r *replica) {
@@ -187,15 +193,17 @@ func (b *balancer) state() (open bool, reason string) {
 func (b *balancer) change(do func()) {
 	b.calls.Lock()
 	defer b.calls.Unlock()
+
 	b.mu.Lock()
 	do()
-	before := b.open
+	wasOpen := b.open
 	open, reason := b.state()
 	b.open = open
 	close(b.updated)
 	b.updated = make(chan struct{})
 	b.mu.Unlock()
-	if open != before && b.changed != nil {
+
+	if open != wasOpen && b.changed != nil {
 		b.changed(open, reason)
 	}
 }

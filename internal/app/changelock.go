@@ -52,19 +52,19 @@ func (l *changeLock) begin(ctx context.Context, kind changeKind) (_ context.Cont
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(l.stopping, func() { cancel(ErrStopped) })
 	err = l.acquire(ctx, kind, cancel)
-	if err == nil && l.stopping.Err() != nil {
+	if err == nil && l.stopping.Err() == nil {
+		return ctx, func() { l.release(kind); detach(); cancel(nil) }, nil
+	}
+
+	if err == nil {
 		l.release(kind)
+	}
+	if l.stopping.Err() != nil || isStopped(ctx) {
 		err = ErrStopped
 	}
-	if err != nil {
-		if l.stopping.Err() != nil || isStopped(ctx) {
-			err = ErrStopped
-		}
-		detach()
-		cancel(nil)
-		return nil, nil, err
-	}
-	return ctx, func() { l.release(kind); detach(); cancel(nil) }, nil
+	detach()
+	cancel(nil)
+	return nil, nil, err
 }
 
 func (l *changeLock) stop() (end func()) {
@@ -76,17 +76,25 @@ func (l *changeLock) stop() (end func()) {
 func (l *changeLock) acquire(ctx context.Context, kind changeKind, giveUp context.CancelCauseFunc) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.deploying || kind != toDeploy && len(l.token) == 0 {
+	if l.deploying {
 		return ErrBusy
 	}
+	if kind == toDeploy {
+		return l.acquireToDeploy(ctx)
+	}
+	if len(l.token) == 0 {
+		return ErrBusy
+	}
+
+	<-l.token
 	if kind == toScale {
 		l.giveUp = giveUp
 	}
-	if kind != toDeploy {
-		<-l.token
-		return nil
-	}
+	return nil
+}
 
+// acquireToDeploy cancels a change of size or a restart and waits for the token. The caller must hold the lock.
+func (l *changeLock) acquireToDeploy(ctx context.Context) error {
 	l.deploying = true
 	if l.giveUp != nil {
 		l.giveUp(ErrBusy)

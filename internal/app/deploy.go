@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,28 +25,37 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	}
 
 	old := a.replicas.current()
-	v := version{command: old.command}
-	restart := path == "" && len(old.changedFiles()) == 0
+	var v version
 	var err error
-	switch {
-	case path == "" && old.bundle == nil:
-	case path == "" && old.origin.isCopy && old.copied == nil: // redeploys an archive or a rollback
-		v, err = a.open(old.dir(), "")
-		v.origin.source, v.origin.isCopy = old.origin.source, old.origin.isCopy
-	default:
-		v, err = a.importVersion(cmp.Or(path, old.origin.source), nil)
+	if path == "" {
+		v, err = a.openAgain(old)
+	} else {
+		v, err = a.importVersion(path, nil)
 	}
-
 	if err != nil {
 		return api.DeployResult{}, err
 	}
+
 	v.number = a.numbers.next()
-	v.restart = restart
-	if path == "" {
-		v.shared = old.shared
-	}
 	v.origin.by = deployedBy(ctx)
 	return a.deploy(ctx, old, v)
+}
+
+// openAgain opens a version to redeploy it. If its files have not changed, the deployment is only a restart.
+func (a *App) openAgain(old version) (v version, err error) {
+	restart := len(old.changedFiles()) == 0
+	switch {
+	case old.bundle == nil:
+		v = version{command: old.command}
+	case old.origin.isCopy && old.copied == nil: // an archive or a rollback
+		v, err = a.open(old.dir(), "")
+		v.origin.source, v.origin.isCopy = old.origin.source, old.origin.isCopy
+	default:
+		v, err = a.importVersion(old.origin.source, nil)
+	}
+	v.restart = restart
+	v.shared = old.shared
+	return v, err
 }
 
 // Reload applies changes in the serving version's folder. If only settings changed, the processes keep running.
@@ -57,10 +65,11 @@ func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool
 	if len(files) == 0 {
 		return result, false, nil
 	}
-	next, err := a.reopen(v, files)
+	next, err := a.openChanged(v, files)
 	if err != nil {
 		return result, true, err
 	}
+
 	next.number = a.numbers.next()
 	next.origin.by = deployedBy(ctx)
 	next.shared = v.shared
@@ -72,28 +81,34 @@ func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool
 	return api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, true, err
 }
 
-func (a *App) reopen(v version, files []string) (next version, err error) {
-	settings := areSettings(files)
-	isSame := func() bool { return next.bundle.SameCommands(v.bundle) && a.opts.sameMachine(next.bundle, v.bundle) }
+// openChanged opens a version whose files have changed. If only settings changed, it sets configOnly.
+func (a *App) openChanged(v version, files []string) (version, error) {
 	if v.copied == nil {
-		next, err = a.open(v.bundle.Dir, "")
+		next, err := a.open(v.bundle.Dir, "")
 		next.origin, next.origin.of = v.origin, 0
-		next.configOnly = err == nil && settings && isSame()
+		next.configOnly = err == nil && areSettings(files) && a.hasSameCommands(next, v)
 		return next, err
 	}
 
-	if settings {
+	if areSettings(files) {
 		copied := fileStamps(v.origin.source)
-		next, err = a.importVersion(v.dir(), func(dir string) error { return replaceFiles(dir, v.origin.source, files) })
-		if err != nil || isSame() {
+		next, err := a.importVersion(v.dir(), func(dir string) error { return replaceFiles(dir, v.origin.source, files) })
+		if err != nil {
+			return version{}, err
+		}
+		if a.hasSameCommands(next, v) {
 			next.origin.source = v.origin.source
 			next.copied = copied
 			next.configOnly = true
-			return next, err
+			return next, nil
 		}
 		a.removeCopy(next.dir())
 	}
 	return a.importVersion(v.origin.source, nil)
+}
+
+func (a *App) hasSameCommands(v, other version) bool {
+	return v.bundle.SameCommands(other.bundle) && a.opts.sameMachine(v.bundle, other.bundle)
 }
 
 func replaceFiles(dir, from string, names []string) error {
@@ -121,11 +136,12 @@ func replaceFiles(dir, from string, names []string) error {
 }
 
 // importVersion unpacks an archive or copies a folder. change, if not nil, then modifies the files.
-func (a *App) importVersion(source string, change func(dir string) error) (v version, err error) {
+func (a *App) importVersion(source string, change func(dir string) error) (version, error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
 		return version{}, err
 	}
+
 	var copied map[string]string
 	if !isArchive {
 		copied = fileStamps(source)
@@ -142,7 +158,9 @@ func (a *App) importVersion(source string, change func(dir string) error) (v ver
 	if err != nil {
 		return version{}, Refused(err)
 	}
-	if v, err = a.openCopy(dir, source, isArchive, change); err != nil {
+
+	v, err := a.openCopy(dir, source, isArchive, change)
+	if err != nil {
 		a.removeCopy(dir)
 		return version{}, err
 	}
@@ -169,10 +187,11 @@ func (a *App) openCopy(dir, source string, isArchive bool, change func(dir strin
 
 // SourceFolder returns the folder that the serving version runs in or was copied from, or "".
 func (a *App) SourceFolder() string {
-	if v := a.replicas.current(); v.copied == nil || !isFolder(v.origin.source) {
-		return v.dir()
+	v := a.replicas.current()
+	if v.copied != nil && isFolder(v.origin.source) {
+		return v.origin.source
 	}
-	return a.replicas.current().origin.source
+	return v.dir()
 }
 
 func (a *App) open(path, archive string) (v version, err error) {
@@ -227,7 +246,7 @@ func (a *App) prune(v version) {
 		return
 	}
 	var inUse []string
-	for _, r := range a.replicas.balancer.find(func(*replica) bool { return true }) {
+	for _, r := range a.replicas.balancer.replicasWhere(func(*replica) bool { return true }) {
 		inUse = append(inUse, r.version.dir()) // includes draining versions and replaced copies
 	}
 	if err := bundle.PruneVersions(v.dir(), inUse...); err != nil {
@@ -257,33 +276,19 @@ func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, err
 	defer cancel(nil)
 	began := time.Now()
 	a.deployments.begin(old, v, cancel)
-	attrs := []any{"version", v.number, "previous", old.number, "folder", v.dir()}
-	if v.origin.of != 0 {
-		attrs = append(attrs, "rollback_to", v.origin.of)
-	}
-	event.Deploy.Log(a.opts.Log, slog.LevelInfo, "deployment started", attrs...)
-	err := a.publish(&v)
-	if err == nil {
-		err = a.steps.run(ctx, v, beforeStart)
-	}
+	a.logDeploymentStarted(old, v)
+
+	err := a.prepare(ctx, &v)
 	switch {
 	case err == nil:
-		v.recordFiles()
-		err = a.replicas.deploy(ctx, v)
+		err = a.replicas.deploy(ctx, v) // logs its errors
 	case isStopped(ctx):
 		event.Deploy.Log(a.opts.Log, slog.LevelError, "deployment abandoned", "version", v.number, "err", err)
 	case !isAborted(ctx):
 		event.Deploy.Log(a.opts.Log, slog.LevelError, "deployment failed, the previous version is still serving", "version", v.number, "err", err)
 	}
-	if err != nil && isAborted(ctx) {
-		err = context.Cause(ctx)
-		event.Deploy.Log(a.opts.Log, slog.LevelWarn, "deployment aborted, the previous version is still serving", "version", v.number, "err", err)
-	}
 	if err != nil {
-		a.steps.endLeftBehind(v.isNumber)
-		a.removeFacts(v.facts)
-		a.recordFailed(ctx, v, err)
-		return api.DeployResult{}, a.fail(ctx, api.DeployRolledBack, err)
+		return api.DeployResult{}, a.undoDeployment(ctx, v, err)
 	}
 	a.prune(v)
 
@@ -299,31 +304,50 @@ func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, err
 		Of: v.origin.of, Later: v.change.Later}, nil
 }
 
+func (a *App) logDeploymentStarted(old, v version) {
+	attrs := []any{"version", v.number, "previous", old.number, "folder", v.dir()}
+	if v.origin.of != 0 {
+		attrs = append(attrs, "rollback_to", v.origin.of)
+	}
+	event.Deploy.Log(a.opts.Log, slog.LevelInfo, "deployment started", attrs...)
+}
+
+// prepare does everything that must succeed before a version's processes start.
+func (a *App) prepare(ctx context.Context, v *version) error {
+	if err := a.publish(v); err != nil {
+		return err
+	}
+	if err := a.steps.run(ctx, *v, beforeStart); err != nil {
+		return err
+	}
+	v.recordFiles()
+	return nil
+}
+
+func (a *App) undoDeployment(ctx context.Context, v version, cause error) error {
+	if isAborted(ctx) {
+		cause = context.Cause(ctx)
+		event.Deploy.Log(a.opts.Log, slog.LevelWarn, "deployment aborted, the previous version is still serving", "version", v.number, "err", cause)
+	}
+	a.steps.endLeftBehind(v.isNumber)
+	a.removeFacts(v.facts)
+	a.recordFailed(ctx, v, cause)
+	return a.endFailed(ctx, api.DeployRolledBack, cause)
+}
+
 func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, error) {
 	ctx, cancel := a.untilStop(ctx)
 	defer cancel(nil)
 	a.deployments.begin(old, v, cancel)
 
-	err := a.publish(&v)
-	if err == nil {
-		err = a.steps.run(ctx, v, beforeStart)
-	}
+	err := a.prepare(ctx, &v)
 	a.removeFacts(v.facts)
 	if err == nil {
-		v.recordFiles()
 		v.facts = old.facts // the processes still use the previous version's values
 		err = a.replicas.adopt(ctx, v)
 	}
 	if err != nil {
-		a.steps.endLeftBehind(v.isNumber)
-		if v.unpacked {
-			a.removeCopy(v.dir())
-		}
-		if isAborted(ctx) {
-			err = context.Cause(ctx)
-		}
-		event.Deploy.Log(a.opts.Log, slog.LevelError, "settings not changed, the previous ones are still in force", "err", err)
-		return api.ReloadResult{}, a.fail(ctx, api.DeployRolledBack, err)
+		return api.ReloadResult{}, a.undoConfiguration(ctx, v, err)
 	}
 
 	a.opts.Apply(v.change, false)
@@ -336,11 +360,23 @@ func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, 
 	return api.ReloadResult{Settings: v.change.Live, Later: v.change.Later}, nil
 }
 
+func (a *App) undoConfiguration(ctx context.Context, v version, cause error) error {
+	a.steps.endLeftBehind(v.isNumber)
+	if v.unpacked {
+		a.removeCopy(v.dir())
+	}
+	if isAborted(ctx) {
+		cause = context.Cause(ctx)
+	}
+	event.Deploy.Log(a.opts.Log, slog.LevelError, "settings not changed, the previous ones are still in force", "err", cause)
+	return a.endFailed(ctx, api.DeployRolledBack, cause)
+}
+
 func (a *App) finish(ctx context.Context, v version) error {
 	a.opts.AdoptTasks(ctx, v.bundle)
 	if err := a.steps.run(ctx, v, afterStart); err != nil {
 		event.Deploy.Log(a.opts.Log, slog.LevelError, "hook failed, the new version is serving", "version", v.number, "err", err)
-		return a.fail(ctx, api.DeployFailed, err)
+		return a.endFailed(ctx, api.DeployFailed, err)
 	}
 	a.deployments.end(api.DeployDone, nil)
 	return nil
@@ -352,7 +388,7 @@ func (a *App) untilStop(ctx context.Context) (context.Context, context.CancelCau
 	return ctx, func(cause error) { stop(); cancel(cause) }
 }
 
-func (a *App) fail(ctx context.Context, state string, err error) error {
+func (a *App) endFailed(ctx context.Context, state string, err error) error {
 	a.deployments.end(state, err)
 	failed := &api.DeployError{Switched: state == api.DeployFailed, Stopped: isStopped(ctx),
 		Aborted: state == api.DeployRolledBack && errors.Is(err, errAborted), Err: err}

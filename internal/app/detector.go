@@ -87,21 +87,26 @@ func (d *detector) crashed(messages []delivered, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer d.update()
-	for _, message := range messages {
-		m := d.add(message, now)
-		if len(messages) > 1 {
-			continue
-		}
-		m.crashes++
-		event.Health.Log(d.log, slog.LevelError, "poison message detected", message.attributes("crashes", m.crashes,
-			"hint", "it is delivered alone until its queue dead-letters it")...)
-		if m.crashes == 1 {
-			d.streak++
-		}
-	}
 
+	if len(messages) == 1 {
+		d.recordPoison(messages[0], now)
+		return
+	}
+	for _, message := range messages {
+		d.quarantine(message, now)
+	}
 	if len(messages) > 1 {
 		d.log.Warn("app crashed, messages quarantined", "messages", len(messages))
+	}
+}
+
+func (d *detector) recordPoison(message delivered, now time.Time) {
+	m := d.quarantine(message, now)
+	m.crashes++
+	event.Health.Log(d.log, slog.LevelError, "poison message detected", message.attributes("crashes", m.crashes,
+		"hint", "it is delivered alone until its queue dead-letters it")...)
+	if m.crashes == 1 {
+		d.streak++
 	}
 }
 
@@ -126,7 +131,7 @@ func (d *detector) forget(id string) {
 	d.update()
 }
 
-func (d *detector) add(message delivered, now time.Time) *crashRecord {
+func (d *detector) quarantine(message delivered, now time.Time) *crashRecord {
 	m := d.quarantined[message.id]
 	if m == nil {
 		if len(d.quarantined) >= maxQuarantined {
@@ -149,13 +154,12 @@ func (d *detector) forgetOldest() {
 }
 
 func (d *detector) update() {
-	switch broken := d.streak >= brokenAfter; {
-	case broken == d.broken:
-	case broken:
-		d.broken = true
+	wasBroken := d.broken
+	d.broken = d.streak >= brokenAfter
+	if d.broken && !wasBroken {
 		event.Health.Log(d.log, slog.LevelError, "app crashes on every message", "hint", "it is restarted as if no message had caused the crash")
-	default:
-		d.broken = false
+	}
+	if wasBroken && !d.broken {
 		event.Health.Log(d.log, slog.LevelInfo, "app no longer crashes on every message")
 	}
 	d.idle.Store(len(d.quarantined) == 0 && d.streak == 0)

@@ -29,54 +29,67 @@ type Queue struct {
 // active. b may be nil. linked returns the URL of a link's queue, or "". Credentials in base remain, because the app
 // may need them.
 func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, port int, q Queue) []string {
-	env := notify.WithoutVariables(base)
-	set := func(name, value string) {
-		env = append(slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") }),
-			name+"="+value)
-	}
-	setMissing := func(name, value string) {
-		if !HasVariable(env, name) {
-			set(name, value)
-		}
-	}
+	env := variables(notify.WithoutVariables(base))
 	if b != nil {
-		for _, p := range b.Environment() {
-			setMissing(p.Option, p.Value)
-		}
-		for _, link := range b.Links {
-			if url := linked(link); url != "" {
-				setMissing(link.Variable, url)
-			}
-		}
-		if dir := b.VirtualEnv(); dir != "" && !HasVariable(env, "VIRTUAL_ENV") {
-			set("VIRTUAL_ENV", dir)
-			set("PATH", filepath.Join(dir, "bin")+":"+supervisor.SearchPath(env))
-		}
+		env.addBundle(b, linked)
 	}
 
 	env = slices.DeleteFunc(env, func(entry string) bool {
 		return strings.HasPrefix(entry, "TENDRIL_") || strings.HasPrefix(entry, "WORKERLESS_") ||
 			strings.HasPrefix(entry, "PORT=")
 	})
-	setMissing("PYTHONUNBUFFERED", "1") // buffering would delay the log
+	env.setMissing("PYTHONUNBUFFERED", "1") // buffering would delay the log
 	if port != 0 {
-		set("PORT", strconv.Itoa(port))
+		env.set("PORT", strconv.Itoa(port))
 	}
+	env.addQueue(q)
+	return env
+}
 
-	if q.URL != "" {
-		set("TENDRIL_QUEUE", q.Name)
-		set("TENDRIL_QUEUE_URL", q.URL)
+type variables []string
+
+func (v *variables) set(name, value string) {
+	others := slices.DeleteFunc(*v, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+	*v = append(others, name+"="+value)
+}
+
+func (v *variables) setMissing(name, value string) {
+	if !HasVariable(*v, name) {
+		v.set(name, value)
 	}
-	if q.Endpoint != "" {
-		set("AWS_ENDPOINT_URL_SQS", q.Endpoint)
-		setMissing("AWS_REGION", q.Region)
-		setMissing("AWS_DEFAULT_REGION", q.Region)
-		if !HasVariable(env, "AWS_PROFILE") && !HasVariable(env, "AWS_ACCESS_KEY_ID") {
-			set("AWS_ACCESS_KEY_ID", cmp.Or(q.AccessKeyID, localCredential))
-			set("AWS_SECRET_ACCESS_KEY", cmp.Or(q.SecretAccessKey, localCredential))
+}
+
+func (v *variables) addBundle(b *bundle.Bundle, linked func(bundle.Link) string) {
+	for _, p := range b.Environment() {
+		v.setMissing(p.Option, p.Value)
+	}
+	for _, link := range b.Links {
+		if url := linked(link); url != "" {
+			v.setMissing(link.Variable, url)
 		}
 	}
-	return env
+	if dir := b.VirtualEnv(); dir != "" && !HasVariable(*v, "VIRTUAL_ENV") {
+		v.set("VIRTUAL_ENV", dir)
+		v.set("PATH", filepath.Join(dir, "bin")+":"+supervisor.SearchPath(*v))
+	}
+}
+
+func (v *variables) addQueue(q Queue) {
+	if q.URL != "" {
+		v.set("TENDRIL_QUEUE", q.Name)
+		v.set("TENDRIL_QUEUE_URL", q.URL)
+	}
+	if q.Endpoint == "" {
+		return
+	}
+
+	v.set("AWS_ENDPOINT_URL_SQS", q.Endpoint)
+	v.setMissing("AWS_REGION", q.Region)
+	v.setMissing("AWS_DEFAULT_REGION", q.Region)
+	if !HasVariable(*v, "AWS_PROFILE") && !HasVariable(*v, "AWS_ACCESS_KEY_ID") {
+		v.set("AWS_ACCESS_KEY_ID", cmp.Or(q.AccessKeyID, localCredential))
+		v.set("AWS_SECRET_ACCESS_KEY", cmp.Or(q.SecretAccessKey, localCredential))
+	}
 }
 
 // HasVariable reports whether env sets the named variable.

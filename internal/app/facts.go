@@ -39,7 +39,8 @@ func (a *App) removeFacts(number int) {
 	if a.opts.Facts == nil || a.replicas.current().facts == number {
 		return
 	}
-	if users := a.replicas.balancer.find(func(r *replica) bool { return r.version.facts == number }); len(users) > 0 {
+	isUser := func(r *replica) bool { return r.version.facts == number }
+	if len(a.replicas.balancer.replicasWhere(isUser)) > 0 {
 		return
 	}
 

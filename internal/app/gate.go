@@ -32,16 +32,20 @@ func (g *gate) change(open bool, reason string) {
 	case !g.wasReady():
 		g.pass(false, reason)
 	default:
-		var timer *time.Timer
-		timer = time.AfterFunc(notReadyWait, func() {
-			g.mu.Lock() // the gate must not open between check and closing
-			defer g.mu.Unlock()
-			if open, reason := g.isOpen(); !open && g.timer == timer {
-				g.pass(false, reason)
-			}
-		})
-		g.timer = timer
+		g.closeLater()
 	}
+}
+
+func (g *gate) closeLater() {
+	var timer *time.Timer
+	timer = time.AfterFunc(notReadyWait, func() {
+		g.mu.Lock() // the gate must not open between check and closing
+		defer g.mu.Unlock()
+		if open, reason := g.isOpen(); !open && g.timer == timer {
+			g.pass(false, reason)
+		}
+	})
+	g.timer = timer
 }
 
 func (g *gate) wasReady() bool {

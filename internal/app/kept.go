@@ -106,19 +106,27 @@ func (k *keptVersions) add(v api.AppVersion) {
 }
 
 func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
-	all = slices.DeleteFunc(slices.Clone(all), func(old api.AppVersion) bool {
-		if old.Number == v.Number {
-			return true
-		}
-		isSame := old.Folder == v.Folder && old.State != api.VersionFailed && v.State != api.VersionFailed
-		if isSame && v.Folder != "" {
+	var kept []api.AppVersion
+	for _, old := range all {
+		switch {
+		case old.Number == v.Number:
+		case !isSameVersion(old, v):
+			kept = append(kept, old)
+		case v.Folder != "":
 			v.Replaced = append(slices.Clone(old.Replaced), old.Number)
 			v.Replaced = v.Replaced[max(len(v.Replaced)-maxVersions, 0):]
 		}
-		return isSame && (v.Folder != "" || old.Source == v.Source)
-	})
-	all = append(all, v)
-	return all[max(len(all)-maxVersions, 0):]
+	}
+	kept = append(kept, v)
+	return kept[max(len(kept)-maxVersions, 0):]
+}
+
+// isSameVersion reports whether two versions were deployed from the same folder or, without folders, the same source.
+func isSameVersion(v, other api.AppVersion) bool {
+	if v.State == api.VersionFailed || other.State == api.VersionFailed {
+		return false
+	}
+	return v.Folder == other.Folder && (v.Folder != "" || v.Source == other.Source)
 }
 
 func (k *keptVersions) list(live int) []api.AppVersion {

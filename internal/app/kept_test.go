@@ -98,7 +98,7 @@ func TestVersionToRollBackTo(t *testing.T) {
 }
 
 // A version deployed in place runs in its source folder, so each deployment replaces the previous version.
-func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
+func TestRollbackErrorExplainsWhyAVersionIsUnavailable(t *testing.T) {
 	t.Parallel()
 	var all []api.AppVersion
 	for number := range 3 {

@@ -49,17 +49,14 @@ func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCo
 	return l, err
 }
 
-func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(context.Context) error) (err error) {
+func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(context.Context) error) error {
 	if !step.LeaderOnly {
 		return run(ctx)
 	}
-	if !l.asked {
-		if l.claim, err = l.opts.ClaimCommands(ctx, l.digest); err != nil {
-			return fmt.Errorf("%s:%d: %s runs on one instance, but electing it failed: %w", step.File, step.Line,
-				step.Name, err)
-		}
-		l.asked = true
+	if err := l.claimOnce(ctx); err != nil {
+		return fmt.Errorf("%s:%d: %s runs on one instance, but electing it failed: %w", step.File, step.Line, step.Name, err)
 	}
+
 	l.left--
 	if l.claim == nil {
 		l.opts.Log.Info("command skipped", "step", step.Name, "reason", "leader_only: another instance has run it")
@@ -81,6 +78,15 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 	return claim.Finish(ctx, true)
 }
 
+func (l *leaderCommands) claimOnce(ctx context.Context) (err error) {
+	if l.asked {
+		return nil
+	}
+	l.claim, err = l.opts.ClaimCommands(ctx, l.digest)
+	l.asked = err == nil
+	return err
+}
+
 func (l *leaderCommands) giveUp() {
 	if l.claim == nil {
 		return
@@ -100,7 +106,8 @@ func contentDigest(dir string) (string, error) {
 	}
 	defer root.Close()
 
-	all, files := sha256.New(), 0
+	digest := sha256.New()
+	files := 0
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -114,15 +121,15 @@ func contentDigest(dir string) (string, error) {
 		if files > maxFolderFiles {
 			return fs.SkipAll
 		}
-		return digestFile(all, root, name, d)
+		return digestFile(digest, root, name, d)
 	})
 	if err != nil {
 		return "", fmt.Errorf("reading the version: %w", err)
 	}
-	return hex.EncodeToString(all.Sum(nil)[:16]), nil
+	return hex.EncodeToString(digest.Sum(nil)[:16]), nil
 }
 
-func digestFile(all io.Writer, root *os.Root, name string, d fs.DirEntry) error {
+func digestFile(digest io.Writer, root *os.Root, name string, d fs.DirEntry) error {
 	switch info, err := d.Info(); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -130,7 +137,7 @@ func digestFile(all io.Writer, root *os.Root, name string, d fs.DirEntry) error 
 		return err
 	case info.Mode().Type() == fs.ModeSymlink:
 		to, err := root.Readlink(name)
-		fmt.Fprintf(all, "link %q %q\n", name, to)
+		fmt.Fprintf(digest, "link %q %q\n", name, to)
 		return err
 	case info.Mode().IsRegular():
 		f, err := root.Open(name)
@@ -138,9 +145,9 @@ func digestFile(all io.Writer, root *os.Root, name string, d fs.DirEntry) error 
 			return err
 		}
 		defer f.Close()
-		one := sha256.New()
-		_, err = io.Copy(one, f)
-		fmt.Fprintf(all, "file %q %t %x\n", name, info.Mode()&0o111 != 0, one.Sum(nil))
+		content := sha256.New()
+		_, err = io.Copy(content, f)
+		fmt.Fprintf(digest, "file %q %t %x\n", name, info.Mode()&0o111 != 0, content.Sum(nil))
 		return err
 	}
 	return nil

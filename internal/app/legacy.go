@@ -41,14 +41,16 @@ func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
 	case v.restart:
 		event = bundle.RestartAppServer
 	}
-	first, last, err := bundle.LegacyHooks(l.hooks, event, v.bundle.Dir)
-	if after || err != nil {
-		return last, err
+	pre, post, err := bundle.LegacyHooks(l.hooks, event, v.bundle.Dir)
+	if after {
+		return post, err
 	}
-	return first, l.link("staging", v)
+	return pre, err
 }
 
-func (l *legacyPlatform) serve(v version) error { return l.link("current", v) }
+func (l *legacyPlatform) linkStaging(v version) error { return l.link("staging", v) }
+
+func (l *legacyPlatform) linkCurrent(v version) error { return l.link("current", v) }
 
 func (l *legacyPlatform) link(name string, v version) error {
 	if !l.isOn(v) {
@@ -97,7 +99,7 @@ func linkGetConfig(b *bundle.Bundle) error {
 }
 
 func (a *App) linkCurrent(v version) {
-	if err := a.steps.legacy.serve(v); err != nil {
+	if err := a.steps.legacy.linkCurrent(v); err != nil {
 		a.opts.Log.Error("link to the current version not changed", "version", v.number, "err", err)
 	}
 }

@@ -89,16 +89,17 @@ func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error
 	var mu sync.Mutex // stdout and stderr are read by separate goroutines
 	var answer strings.Builder
 	err := m.runner.runStep(ctx, m.version, &p, func(stream string, line []byte) {
-		if !c.Quiet {
+		switch {
+		case !c.Quiet:
 			m.runner.opts.Output(machinePhase, stream, line)
 			m.kept.add(string(line))
-		} else if mu.Lock(); stream == "stdout" {
+		case stream == "stdout":
+			mu.Lock()
+			defer mu.Unlock()
 			answer.Write(append(line, '\n'))
-			mu.Unlock()
-		} else {
-			mu.Unlock()
 		}
 	})
+
 	mu.Lock()
 	defer mu.Unlock()
 	return answer.String(), err

@@ -28,7 +28,7 @@ func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 	}
 }
 
-func TestPIDFileNamesWhoServes(t *testing.T) {
+func TestPIDFileContainsTheServingProcess(t *testing.T) {
 	t.Parallel()
 	f, read := newTestPIDFile(t)
 	first, second, bad, next := &replica{}, &replica{}, &replica{}, &replica{}

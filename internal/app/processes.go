@@ -162,26 +162,11 @@ func (s *supervised) events(r *replica) supervisor.Events {
 					recordExit(e.Exit)
 				}
 			}
-			level := slog.LevelWarn
-			switch {
-			case s.opts.stopping(), r != nil && r.stopping.Load(), e.Restart:
-				level = slog.LevelDebug
-			case r == nil && e.Exit.Code == 0:
-				level = slog.LevelInfo
-			}
-			event.Health.Log(s.opts.Log, level, "process exited", "process", e.Process, "pid", e.PID,
-				"reason", e.Exit.String())
+			s.logExit(r, e)
 		},
 		Restarting: func(e supervisor.Restarting) {
 			s.opts.Counters.Restarting(e)
-			switch {
-			case e.OnTrial: // already logged when restarts ended
-			case e.Excused:
-				s.opts.Log.Info("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds())
-			default:
-				s.opts.Log.Warn("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds(),
-					"failures", e.Failures, "restart_limit", e.Limit)
-			}
+			s.logRestart(e)
 		},
 		GaveUp: func(e supervisor.GaveUp) {
 			s.opts.Counters.GaveUp(e)
@@ -196,5 +181,27 @@ func (s *supervised) events(r *replica) supervisor.Events {
 				r.setReady(e.Open, e.Reason)
 			}
 		},
+	}
+}
+
+func (s *supervised) logExit(r *replica, e supervisor.Exited) {
+	level := slog.LevelWarn
+	switch {
+	case s.opts.stopping(), r != nil && r.stopping.Load(), e.Restart:
+		level = slog.LevelDebug
+	case r == nil && e.Exit.Code == 0:
+		level = slog.LevelInfo
+	}
+	event.Health.Log(s.opts.Log, level, "process exited", "process", e.Process, "pid", e.PID, "reason", e.Exit.String())
+}
+
+func (s *supervised) logRestart(e supervisor.Restarting) {
+	switch {
+	case e.OnTrial: // already logged when restarts ended
+	case e.Excused:
+		s.opts.Log.Info("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds())
+	default:
+		s.opts.Log.Warn("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds(),
+			"failures", e.Failures, "restart_limit", e.Limit)
 	}
 }

@@ -32,7 +32,7 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 	}
 
 	defer q.using.Unlock()
-	r, err := q.ready(ctx)
+	r, err := q.readyReplica(ctx)
 	if err != nil {
 		return queue.Result{Outcome: queue.Postponed, Reason: "the replica for quarantined messages is not ready",
 			Err: err, RetryAfter: 5 * quarantinePause}
@@ -49,28 +49,35 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 	return result
 }
 
-func (q *quarantine) ready(ctx context.Context) (*replica, error) {
-	v, r := q.replicas.current(), q.running()
-	if r != nil && r.version.number != v.number {
-		q.stop()
-		r = nil
+func (q *quarantine) readyReplica(ctx context.Context) (*replica, error) {
+	r, err := q.currentReplica(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if r == nil {
-		var err error
-		if r, err = q.replicas.launchOne(ctx, v); err != nil {
-			return nil, err
-		}
-		q.mu.Lock()
-		q.replica, q.used = r, time.Now()
-		q.mu.Unlock()
-		q.replicas.opts.log.Info("replica for quarantined messages started", "process", r.name())
-	}
-
-	err := awaitReady(ctx, []*replica{r}, q.replicas.opts.readyTimeout())
+	err = awaitReady(ctx, []*replica{r}, q.replicas.opts.readyTimeout())
 	if r.err() != nil {
 		q.stop()
 	}
 	return r, err
+}
+
+// currentReplica starts a replica of the serving version unless one is running.
+func (q *quarantine) currentReplica(ctx context.Context) (*replica, error) {
+	v := q.replicas.current()
+	if r := q.running(); r != nil && r.version.number == v.number {
+		return r, nil
+	}
+
+	q.stop()
+	r, err := q.replicas.launchOne(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	q.mu.Lock()
+	q.replica, q.used = r, time.Now()
+	q.mu.Unlock()
+	q.replicas.opts.log.Info("replica for quarantined messages started", "process", r.name())
+	return r, nil
 }
 
 func (q *quarantine) running() *replica {

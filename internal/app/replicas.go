@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -191,14 +192,9 @@ func (s *replicaSet) replaceHelpers(ctx context.Context, v version, replicas []*
 	s.stopOne(old.helpers)
 	helpers, err := s.launcher.helpers(ctx, v)
 	if err == nil {
-		late, reason, failed := unready(replicas)
-		if failed == nil && late != nil {
-			failed = late.failedStep(fmt.Errorf("%s is no longer ready: %s", late.name(), reason))
-		}
-		if failed == nil {
+		if err = checkStillReady(replicas); err == nil {
 			return helpers, nil
 		}
-		err = failed
 		s.stopOne(helpers)
 	}
 
@@ -227,7 +223,7 @@ func (s *replicaSet) rollBack(ctx context.Context, replicas []*replica, cause er
 
 func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration) error {
 	for limit := time.After(timeout); ; {
-		late, reason, err := unready(replicas)
+		late, err := firstUnready(replicas)
 		if err != nil || late == nil {
 			return err
 		}
@@ -235,25 +231,40 @@ func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit:
-			return late.failedStep(fmt.Errorf("%s was not ready within %s: %s", late.name(), timeout, reason))
+			return late.failedStep("was not ready within " + timeout.String())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-func unready(replicas []*replica) (late *replica, reason string, err error) {
+func checkStillReady(replicas []*replica) error {
+	late, err := firstUnready(replicas)
+	if err != nil || late == nil {
+		return err
+	}
+	return late.failedStep("is no longer ready")
+}
+
+type unreadyReplica struct {
+	replica *replica
+	reason  string
+}
+
+func (u *unreadyReplica) failedStep(problem string) error {
+	return u.replica.failedStep(fmt.Errorf("%s %s: %s", u.replica.name(), problem, u.reason))
+}
+
+// firstUnready returns nil if all replicas are ready, and an error if any of them has given up.
+func firstUnready(replicas []*replica) (first *unreadyReplica, err error) {
 	for _, r := range replicas {
 		if err := r.err(); err != nil {
-			return nil, "", r.failedStep(err)
+			return nil, r.failedStep(err)
 		}
-		if late == nil {
-			var ready bool
-			if ready, reason = r.isReady(); !ready {
-				late, reason = r, r.notReadyReason(reason)
-			}
+		if ready, reason := r.isReady(); !ready && first == nil {
+			first = &unreadyReplica{r, r.notReadyReason(reason)}
 		}
 	}
-	return late, reason, nil
+	return first, nil
 }
 
 // scale changes the number of replicas to n, at least 1, and returns once new ones are ready. The error is [ErrBusy]
@@ -266,41 +277,70 @@ func (s *replicaSet) scale(ctx context.Context, n int) error {
 	defer end()
 
 	n = max(n, 1)
-	old := s.now.Load()
-	replicas, from := old.replicas, len(old.replicas)
+	from := s.size()
 	switch {
 	case n > from:
-		more, err := s.launchAll(ctx, old.version, n-from)
-		if err == nil {
-			err = awaitReady(ctx, more, s.opts.readyTimeout())
-		}
-		if err != nil {
-			s.discard(more)
-			if errors.Is(context.Cause(ctx), ErrBusy) {
-				return ErrBusy
-			}
-			return fmt.Errorf("scaling from %d to %d replicas of the app: %w", from, n, err)
-		}
-		s.now.Store(&serving{old.version, append(replicas[:from:from], more...), old.helpers})
-		s.balancer.replace(nil, more)
+		err = s.scaleOut(ctx, n-from)
 	case n < from:
-		s.now.Store(&serving{old.version, replicas[:n:n], old.helpers})
-		s.balancer.replace(replicas[n:], nil)
-		s.retiring.Go(func() { s.retireAll(replicas[n:], s.opts.drainTimeout()) })
+		s.scaleIn(n)
 	default:
 		return nil
+	}
+
+	if err != nil && errors.Is(context.Cause(ctx), ErrBusy) {
+		return ErrBusy
+	}
+	if err != nil {
+		return fmt.Errorf("scaling from %d to %d replicas of the app: %w", from, n, err)
 	}
 	s.opts.log.Info("number of replicas changed", "from", from, "to", n)
 	return nil
 }
 
+func (s *replicaSet) scaleOut(ctx context.Context, added int) error {
+	old := s.now.Load()
+	more, err := s.launchReady(ctx, old.version, added)
+	if err != nil {
+		return err
+	}
+	s.now.Store(&serving{old.version, slices.Concat(old.replicas, more), old.helpers})
+	s.balancer.replace(nil, more)
+	return nil
+}
+
+func (s *replicaSet) scaleIn(n int) {
+	old := s.now.Load()
+	retired := old.replicas[n:]
+	s.now.Store(&serving{old.version, old.replicas[:n:n], old.helpers})
+	s.balancer.replace(retired, nil)
+	s.retiring.Go(func() { s.retireAll(retired, s.opts.drainTimeout()) })
+}
+
+// launchReady waits until the new replicas are ready. After an error, none of them is running.
+func (s *replicaSet) launchReady(ctx context.Context, v version, n int) ([]*replica, error) {
+	replicas, err := s.launchAll(ctx, v, n)
+	if err == nil {
+		err = awaitReady(ctx, replicas, s.opts.readyTimeout())
+	}
+	if err != nil {
+		s.discard(replicas)
+		return nil, err
+	}
+	return replicas, nil
+}
+
 // stop cancels a change in progress, and kills processes once ctx is done. All deliveries must have ended.
 func (s *replicaSet) stop(ctx context.Context) error {
-	defer context.AfterFunc(ctx, s.hurry)()
+	unregisterHurry := context.AfterFunc(ctx, s.hurry)
+	defer unregisterHurry()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.hurried, cancel)()
-	defer s.changes.stop()()
+	unregisterCancel := context.AfterFunc(s.hurried, cancel)
+	defer unregisterCancel()
+
+	endChange := s.changes.stop()
+	defer endChange()
+
 	old := s.now.Load()
 	s.now.Store(&serving{version: old.version})
 	var all sync.WaitGroup
@@ -308,11 +348,9 @@ func (s *replicaSet) stop(ctx context.Context) error {
 	for i, r := range old.replicas {
 		all.Go(func() { errs[i] = r.Stop(ctx) })
 	}
-
 	if old.helpers != nil {
 		all.Go(func() { errs[len(old.replicas)] = old.helpers.Stop(ctx) })
 	}
-
 	all.Wait()
 	s.retiring.Wait()
 	return errors.Join(errs...)
@@ -323,17 +361,7 @@ func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, r := range replicas {
-		all.Go(func() {
-			if inWork := r.drain(ctx); inWork > 0 {
-				reason := "the deliveries took longer than " + limit.String()
-				if s.changes.stopping.Err() != nil {
-					reason = "the environment is stopping"
-				}
-				s.opts.log.Warn("replica stopped with deliveries in flight", "address", r.address(),
-					"in_work", inWork, "reason", reason)
-			}
-			s.stopOne(r)
-		})
+		all.Go(func() { s.drainAndStop(ctx, r, limit) })
 	}
 	all.Wait()
 
@@ -342,8 +370,20 @@ func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
 	}
 }
 
+func (s *replicaSet) drainAndStop(ctx context.Context, r *replica, limit time.Duration) {
+	if inWork := r.drain(ctx); inWork > 0 {
+		reason := "the deliveries took longer than " + limit.String()
+		if s.changes.stopping.Err() != nil {
+			reason = "the environment is stopping"
+		}
+		s.opts.log.Warn("replica stopped with deliveries in flight", "address", r.address(),
+			"in_work", inWork, "reason", reason)
+	}
+	s.stopOne(r)
+}
+
 func (s *replicaSet) draining() []*replica {
-	return s.balancer.find(func(r *replica) bool { return r.retired })
+	return s.balancer.replicasWhere(func(r *replica) bool { return r.retired })
 }
 
 // discard stops the replicas concurrently, because each may take its full grace period.

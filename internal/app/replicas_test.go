@@ -43,7 +43,7 @@ func versionOf(number int, k kind) version {
 
 func kindOf(v version) kind { return kind(v.command[0]) }
 
-type stage struct {
+type fakeLauncher struct {
 	t       *testing.T
 	set     *replicaSet
 	log     *records
@@ -58,7 +58,7 @@ type stage struct {
 
 // fakeProcesses is a replica, or the helpers if replica is nil.
 type fakeProcesses struct {
-	stage    *stage
+	launcher *fakeLauncher
 	replica  *replica
 	version  version
 	inWork   atomic.Int64
@@ -68,10 +68,10 @@ type fakeProcesses struct {
 
 var errBroken = errors.New("broken")
 
-func newStage(t *testing.T, change func(*replicaOptions)) (*stage, *replicaSet) {
+func newFakeLauncher(t *testing.T, change func(*replicaOptions)) (*fakeLauncher, *replicaSet) {
 	port := 0
 	b := newBalancer(0, func() (int, error) { port++; return port, nil })
-	s := &stage{t: t, log: &records{}, running: map[*replica]*fakeProcesses{}, hurry: context.Background()}
+	s := &fakeLauncher{t: t, log: &records{}, running: map[*replica]*fakeProcesses{}, hurry: context.Background()}
 	opts := replicaOptions{readyTimeout: always(5 * time.Minute), stopTimeout: always(time.Minute), hurry: context.Background(),
 		drainTimeout: func() time.Duration { return 10 * time.Minute }, log: slog.New(s.log),
 		starting: func() {}, switching: func() {}, switched: func() {}, restarted: func() {}, retired: func(version) {}}
@@ -122,21 +122,23 @@ func (r *records) of(message string) (found []string) {
 	return found
 }
 
-func (s *stage) forced() []string { return s.log.of("replica stopped with deliveries in flight") }
+func (s *fakeLauncher) forced() []string {
+	return s.log.of("replica stopped with deliveries in flight")
+}
 
-func (s *stage) replicas() int {
+func (s *fakeLauncher) replicas() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.running)
 }
 
-func (s *stage) helpersRunning() int {
+func (s *fakeLauncher) helpersRunning() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.helping
 }
 
-func (s *stage) end(ctx context.Context) {
+func (s *fakeLauncher) end(ctx context.Context) {
 	if s.grace == 0 {
 		return
 	}
@@ -146,7 +148,7 @@ func (s *stage) end(ctx context.Context) {
 	}
 }
 
-func (s *stage) launch(ctx context.Context, v version, r *replica) (processes, error) {
+func (s *fakeLauncher) launch(ctx context.Context, v version, r *replica) (processes, error) {
 	k := kindOf(v)
 	if k == unstarted {
 		return nil, errBroken
@@ -160,7 +162,7 @@ func (s *stage) launch(ctx context.Context, v version, r *replica) (processes, e
 		s.end(s.hurry)
 		return nil, ctx.Err()
 	}
-	p := &fakeProcesses{stage: s, version: v, replica: r}
+	p := &fakeProcesses{launcher: s, version: v, replica: r}
 	s.mu.Lock()
 	s.running[r] = p
 	s.mu.Unlock()
@@ -188,7 +190,7 @@ func (s *stage) launch(ctx context.Context, v version, r *replica) (processes, e
 	return p, nil
 }
 
-func (s *stage) helpers(_ context.Context, v version) (processes, error) {
+func (s *fakeLauncher) helpers(_ context.Context, v version) (processes, error) {
 	if kindOf(v) == badHelpers {
 		return nil, errBroken
 	}
@@ -197,7 +199,7 @@ func (s *stage) helpers(_ context.Context, v version) (processes, error) {
 	if s.helping++; s.helping > 1 {
 		s.t.Errorf("%d helpers at once", s.helping)
 	}
-	return &fakeProcesses{stage: s, version: v}, nil
+	return &fakeProcesses{launcher: s, version: v}, nil
 }
 
 const lastCheck = "GET http://localhost:1/health: answered with status 400"
@@ -214,14 +216,14 @@ func (f *fakeProcesses) Status() []supervisor.Status {
 
 func (f *fakeProcesses) Restart(_ context.Context, name string) error {
 	if f.replica != nil || name != "mailer" {
-		f.stage.t.Errorf("the process %s is restarted in its place", name)
+		f.launcher.t.Errorf("the process %s is restarted in its place", name)
 	}
 	f.restarts.Add(1)
 	return nil
 }
 
 func (f *fakeProcesses) Stop(ctx context.Context) error {
-	s := f.stage
+	s := f.launcher
 	s.end(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +242,7 @@ func (f *fakeProcesses) Stop(ctx context.Context) error {
 	return nil
 }
 
-func (s *stage) load(ctx context.Context) (delivered, refused *atomic.Int64, wait func()) {
+func (s *fakeLauncher) load(ctx context.Context) (delivered, refused *atomic.Int64, wait func()) {
 	delivered, refused = new(atomic.Int64), new(atomic.Int64)
 	var all sync.WaitGroup
 	for range 10 {
@@ -260,7 +262,7 @@ func (s *stage) load(ctx context.Context) (delivered, refused *atomic.Int64, wai
 	return delivered, refused, all.Wait
 }
 
-func (s *stage) deliver(r *replica) {
+func (s *fakeLauncher) deliver(r *replica) {
 	defer r.release()
 	s.mu.Lock()
 	p := s.running[r]
@@ -277,7 +279,7 @@ func (s *stage) deliver(r *replica) {
 func TestHundredDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates := []bool{}
-		s, m := newStage(t, func(o *replicaOptions) { o.readyTimeout = always(time.Second) })
+		s, m := newFakeLauncher(t, func(o *replicaOptions) { o.readyTimeout = always(time.Second) })
 		m.balancer.changed = func(open bool, _ string) { gates = append(gates, open) }
 		if err := m.start(t.Context(), versionOf(0, good), 2); err != nil {
 			t.Fatal(err)
@@ -343,7 +345,7 @@ func TestHundredDeployments(t *testing.T) {
 
 func TestScale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newStage(t, nil)
+		s, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -375,7 +377,7 @@ func TestScale(t *testing.T) {
 
 func TestFailedScaleOutChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newStage(t, func(o *replicaOptions) { o.readyTimeout = always(time.Second) })
+		s, m := newFakeLauncher(t, func(o *replicaOptions) { o.readyTimeout = always(time.Second) })
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +392,7 @@ func TestFailedScaleOutChangesNothing(t *testing.T) {
 // The replica is draining after a scale-in, or never becomes ready after a scale-out.
 func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newStage(t, nil)
+		s, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 2); err != nil {
 			t.Fatal(err)
 		}
@@ -442,7 +444,7 @@ func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 
 func TestDeploymentWaitsForTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newStage(t, nil)
+		s, m := newFakeLauncher(t, nil)
 		start, deployed := make(chan error, 1), make(chan error, 1)
 		go func() { start <- m.start(context.Background(), versionOf(1, slow), 2) }()
 		synctest.Wait()
@@ -462,7 +464,7 @@ func TestDeploymentWaitsForTheStart(t *testing.T) {
 
 func TestStopWaitsForRetiredReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newStage(t, nil)
+		s, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 3); err != nil {
 			t.Fatal(err)
 		}
@@ -483,7 +485,7 @@ func TestStopWaitsForRetiredReplicas(t *testing.T) {
 
 func TestStopEndsADeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newStage(t, nil)
+		s, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -508,7 +510,7 @@ func TestStopEndsADeployment(t *testing.T) {
 func TestDrainHasALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := time.Hour
-		s, m := newStage(t, func(o *replicaOptions) {
+		s, m := newFakeLauncher(t, func(o *replicaOptions) {
 			o.drainTimeout = func() time.Duration { return limit }
 			o.switching = func() { limit = time.Minute }
 		})
@@ -567,7 +569,7 @@ func TestDrainHasALimit(t *testing.T) {
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	for _, k := range []kind{unstarted, badHelpers} {
-		s, m := newStage(t, nil)
+		s, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, k), 2); !errors.Is(err, errBroken) || s.replicas() != 0 || m.size() != 0 {
 			t.Errorf("%s: %v; %d run", k, err, s.replicas())
 		}
@@ -658,7 +660,7 @@ func TestBalancerUsesTheLeastBusyReplica(t *testing.T) {
 func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, switched := time.Now(), time.Duration(0)
-		s, m := newStage(t, func(o *replicaOptions) { o.switched = func() { switched = time.Since(began) } })
+		s, m := newFakeLauncher(t, func(o *replicaOptions) { o.switched = func() { switched = time.Since(began) } })
 		m.balancer.changed = func(open bool, reason string) {
 			if !open {
 				t.Errorf("nothing can be delivered: %s", reason)
@@ -693,7 +695,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 func TestNoSwitchToReplicasThatBecameUnready(t *testing.T) {
 	for k, want := range map[kind]string{fading: "broken", wavering: "it thinks"} {
 		synctest.Test(t, func(t *testing.T) {
-			s, m := newStage(t, func(o *replicaOptions) {
+			s, m := newFakeLauncher(t, func(o *replicaOptions) {
 				o.switching = func() { t.Errorf("a version that %s got the messages", k) }
 			})
 			if err := m.start(t.Context(), versionOf(1, good), 2); err != nil {
@@ -741,7 +743,7 @@ func TestManyReplicasEndTogether(t *testing.T) {
 		for hurried, want := range map[time.Duration]time.Duration{time.Hour: grace, 3 * time.Second: 3 * time.Second, 0: 0} {
 			synctest.Test(t, func(t *testing.T) {
 				hurry, hurryNow := context.WithCancel(t.Context())
-				s, m := newStage(t, func(o *replicaOptions) { o.hurry = hurry })
+				s, m := newFakeLauncher(t, func(o *replicaOptions) { o.hurry = hurry })
 				s.hurry = hurry
 				if what != "a start" {
 					if err := m.start(t.Context(), versionOf(1, good), many); err != nil {

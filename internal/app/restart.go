@@ -16,7 +16,7 @@ import (
 
 // Restart restarts a process of the serving version and returns its replacement's name. A replica drains once its
 // replacement is ready. A helper stops first, because it must not run twice.
-func (a *App) Restart(ctx context.Context, name string) (now string, err error) {
+func (a *App) Restart(ctx context.Context, name string) (started string, err error) {
 	if a.opts.stopping() {
 		return "", ErrStopped
 	}
@@ -24,8 +24,8 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 		return name, err
 	}
 
-	now, err = a.replicas.restart(ctx, name)
-	step := (*stepError)(nil)
+	started, err = a.replicas.restart(ctx, name)
+	var step *stepError
 	switch {
 	case errors.Is(err, errNoProcess):
 		return "", &api.Error{Status: http.StatusNotFound, Message: err.Error(), Hint: "'tendril status' lists them"}
@@ -33,8 +33,7 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 		return "", &api.Error{Status: http.StatusUnprocessableEntity, Message: err.Error(),
 			Hint: "the previous process is still serving", Step: step.name, Output: step.output()}
 	}
-
-	return now, err
+	return started, err
 }
 
 // RestartAll restarts the serving version's processes one after the other, until the first error.
@@ -53,34 +52,37 @@ var errNoProcess = errors.New("not found")
 
 // restart returns once the new replica receives deliveries. The error is [ErrBusy] if a deployment canceled the
 // restart.
-func (s *replicaSet) restart(ctx context.Context, name string) (now string, err error) {
+func (s *replicaSet) restart(ctx context.Context, name string) (started string, err error) {
 	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {
 		return "", err
 	}
 	defer end()
 
-	serves := s.now.Load()
-	names, retired := replicaNames(serves.replicas), replicaNames(s.draining())
-	switch at := bundle.ProcessIndex(names, retired, name); {
+	old := s.now.Load()
+	names, retired := replicaNames(old.replicas), replicaNames(s.draining())
+	at := bundle.ProcessIndex(names, retired, name)
+	switch {
 	case at >= 0:
 		name = names[at]
-		now, err = s.replaceReplica(ctx, serves, at)
+		started, err = s.replaceReplica(ctx, old, at)
 	case slices.Contains(retired, name):
 		return "", &api.Error{Status: http.StatusConflict, Message: "process " + strconv.Quote(name) +
 			" is draining: it was replaced and stops after its deliveries", Hint: "restart one of " + strings.Join(names, ", ")}
 	default:
-		now, err = name, restartHelper(ctx, serves.helpers, name)
+		started = name
+		err = restartHelper(ctx, old.helpers, name)
+	}
+
+	if err != nil && errors.Is(context.Cause(ctx), ErrBusy) {
+		return "", ErrBusy
 	}
 	if err != nil {
-		if errors.Is(context.Cause(ctx), ErrBusy) {
-			err = ErrBusy
-		}
 		return "", err
 	}
 	s.opts.restarted()
-	s.opts.log.Info("process restarted", "process", name, "started", now)
-	return now, nil
+	s.opts.log.Info("process restarted", "process", name, "started", started)
+	return started, nil
 }
 
 func replicaNames(replicas []*replica) (names []string) {
@@ -90,18 +92,14 @@ func replicaNames(replicas []*replica) (names []string) {
 	return names
 }
 
-func (s *replicaSet) replaceReplica(ctx context.Context, serves *serving, at int) (name string, err error) {
-	added, err := s.launchAll(ctx, serves.version, 1)
-	if err == nil {
-		err = awaitReady(ctx, added, s.opts.readyTimeout())
-	}
+func (s *replicaSet) replaceReplica(ctx context.Context, old *serving, at int) (name string, err error) {
+	added, err := s.launchReady(ctx, old.version, 1)
 	if err != nil {
-		s.discard(added)
 		return "", err
 	}
-	retired := serves.replicas[at : at+1 : at+1]
-	replicas := slices.Replace(slices.Clone(serves.replicas), at, at+1, added...)
-	s.now.Store(&serving{serves.version, replicas, serves.helpers})
+	retired := old.replicas[at : at+1 : at+1]
+	replicas := slices.Replace(slices.Clone(old.replicas), at, at+1, added...)
+	s.now.Store(&serving{old.version, replicas, old.helpers})
 	s.balancer.replace(retired, added)
 	s.retiring.Go(func() { s.retireAll(retired, s.opts.drainTimeout()) })
 	return added[0].name(), nil

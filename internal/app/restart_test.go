@@ -23,7 +23,7 @@ func namesOf(s *replicaSet) []string { return replicaNames(s.now.Load().replicas
 // "web" also selects a replica that an earlier restart renamed.
 func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newStage(t, nil)
+		s, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 2); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 // After a deployment, the previous names select replicas by position, and draining replicas can still be named.
 func TestEveryShownReplicaNameIsAcceptedAfterADeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newStage(t, nil)
+		s, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 2); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestEveryShownReplicaNameIsAcceptedAfterADeployment(t *testing.T) {
 
 func TestDrainingReplicaIsNotRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, m := newStage(t, nil)
+		_, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 2); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestARestartIsReportedBeforeAShutdownRemovesTheReplicas(t *testing.T) {
 		var m *replicaSet
 		var reported []string
 		stopped := make(chan error, 1)
-		_, m = newStage(t, func(o *replicaOptions) {
+		_, m = newFakeLauncher(t, func(o *replicaOptions) {
 			o.restarted = func() {
 				go func() { stopped <- m.stop(context.Background()) }()
 				synctest.Wait()
@@ -172,7 +172,7 @@ func TestARestartIsReportedBeforeAShutdownRemovesTheReplicas(t *testing.T) {
 
 func TestARestartThatFailsLeavesTheReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newStage(t, nil)
+		s, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func TestARestartThatFailsLeavesTheReplica(t *testing.T) {
 
 func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, m := newStage(t, nil)
+		_, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 // A replacement replica starts without the restart delay of a failing process.
 func TestACrashInQuarantineDoesNotDelayTheNextMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, m := newStage(t, nil)
+		_, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +273,7 @@ func TestACrashInQuarantineDoesNotDelayTheNextMessage(t *testing.T) {
 
 func TestOneHelperIsRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newStage(t, nil)
+		s, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +297,7 @@ func TestOneHelperIsRestarted(t *testing.T) {
 
 func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newStage(t, nil)
+		s, m := newFakeLauncher(t, nil)
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -327,7 +327,7 @@ func TestTheNextChangeNeedNotWaitForOldVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var retired []int
-		s, m := newStage(t, func(o *replicaOptions) {
+		s, m := newFakeLauncher(t, func(o *replicaOptions) {
 			o.drainTimeout = func() time.Duration { return 24 * time.Hour }
 			o.retired = func(v version) {
 				mu.Lock()

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"tendril/internal/delivery/deliver"
@@ -47,7 +48,7 @@ func (t *Route) deliver(ctx context.Context, ms []*queue.Message, post func(*del
 ) []queue.Result {
 	if t.detector.isQuarantined(ms[0].ID) {
 		return []queue.Result{t.quarantine.deliver(ctx, func(r *replica) queue.Result {
-			return t.to(ctx, r, ms[:1], post, true)[0]
+			return t.deliverTo(ctx, r, ms[:1], post, true)[0]
 		})}
 	}
 
@@ -56,11 +57,11 @@ func (t *Route) deliver(ctx context.Context, ms []*queue.Message, post func(*del
 		return unreached(len(ms), errNoReplica.Error(), err)
 	}
 	defer r.release()
-	return t.to(ctx, r, ms, post, false)
+	return t.deliverTo(ctx, r, ms, post, false)
 }
 
-func (t *Route) to(ctx context.Context, r *replica, ms []*queue.Message, post func(*deliver.Client) []queue.Result,
-	alone bool,
+func (t *Route) deliverTo(ctx context.Context, r *replica, ms []*queue.Message,
+	post func(*deliver.Client) []queue.Result, alone bool,
 ) []queue.Result {
 	connection, err := r.connection(t)
 	if err != nil {
@@ -76,7 +77,7 @@ func (t *Route) to(ctx context.Context, r *replica, ms []*queue.Message, post fu
 		defer r.end(d)
 	}
 	results := post(connection)
-	t.record(ctx, r, ms, results, exited, alone)
+	t.recordOutcomes(ctx, r, ms, results, exited, alone)
 	return results
 }
 
@@ -92,28 +93,24 @@ func (t *Route) Probe(context.Context) error {
 	return nil
 }
 
-func (t *Route) record(ctx context.Context, r *replica, ms []*queue.Message, results []queue.Result,
+func (t *Route) recordOutcomes(ctx context.Context, r *replica, ms []*queue.Message, results []queue.Result,
 	exited <-chan struct{}, alone bool) {
-	ended, waited := false, false
+	replicaExits := sync.OnceValue(func() bool { return exitsSoon(exited) })
 	for i := range results {
 		result := &results[i]
 		if result.Unsent {
 			continue // reveals nothing about the app
 		}
+
 		result.Process = r.name()
-		if result.Outcome == queue.Failed && result.Status == 0 && ctx.Err() == nil {
-			if !waited {
-				ended, waited = exitsSoon(exited), true
+		noResponse := result.Outcome == queue.Failed && result.Status == 0 && ctx.Err() == nil
+		switch {
+		case noResponse && replicaExits():
+			if alone {
+				t.quarantine.stop() // the next message must not wait for the restart delay
 			}
-			if ended {
-				if alone {
-					t.quarantine.stop() // the next message must not wait for the restart delay
-				}
-				result.Reason = "the app exited while processing this message: " + result.Reason
-				continue
-			}
-		}
-		if result.Outcome != queue.Unreached {
+			result.Reason = "the app exited while processing this message: " + result.Reason
+		case result.Outcome != queue.Unreached:
 			t.detector.survived(ms[i].ID, alone)
 		}
 	}

@@ -28,7 +28,7 @@ func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 		m := &queue.Message{ID: "m", ReceiveCount: 1, Run: &queue.Run{Path: "http://elsewhere/", Task: "tidy"}}
 		start := time.Now()
 		r := mustAdd(t, b)
-		result := route.to(t.Context(), r, []*queue.Message{m}, func(c *deliver.Client) []queue.Result {
+		result := route.deliverTo(t.Context(), r, []*queue.Message{m}, func(c *deliver.Client) []queue.Result {
 			if r.messages[delivered{"m", "jobs", "tidy"}] != 1 {
 				t.Errorf("in work: %v", r.messages)
 			}

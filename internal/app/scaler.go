@@ -51,43 +51,46 @@ func (s *Scaler) SetSize(_ context.Context, n int) error {
 	}
 	size := s.size()
 	if wait := time.Until(s.notBefore); n > size && wait > 0 {
-		return fmt.Errorf("the last new replicas were not ready in time: no more are started for another %s",
+		return fmt.Errorf("the last new replicas were not ready in time: scale-out is blocked for another %s",
 			wait.Round(time.Second))
 	}
 
-	if s.wanted != 0 {
-		s.wanted = n
+	isChanging := s.wanted != 0
+	if !isChanging && n == size {
 		return nil
 	}
-	if n != size {
-		s.wanted = n
-		s.changes.Go(s.change)
+	s.wanted = n
+	if !isChanging {
+		s.changes.Go(s.scaleToWanted)
 	}
 	return nil
 }
 
-func (s *Scaler) change() {
+func (s *Scaler) scaleToWanted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for n := 0; n != s.wanted; {
-		n = s.wanted
+	for reached := 0; reached != s.wanted; {
+		n := s.wanted
 		s.mu.Unlock()
 		err := s.scale(s.run, n)
 		s.mu.Lock()
-		if err == nil {
-			s.pause = 0
-			continue
+		if err != nil {
+			s.blockScaleOut(n, err)
+			break
 		}
-		// After a deployment canceled the change, the next measurement decides again.
-		if s.run.Err() == nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrStopped) {
-			s.pause = min(max(2*s.pause, firstGrowthPause), lastGrowthPause)
-			s.notBefore = time.Now().Add(s.pause)
-			s.log.Warn("number of replicas not changed", "replicas", n, "err", err,
-				"hint", "an app that can run only once per machine needs --scale-target none; any other must listen "+
-					"on PORT")
-		}
-		break
+		s.pause = 0
+		reached = n
 	}
-
 	s.wanted = 0
+}
+
+// blockScaleOut does nothing if a deployment or the stop canceled the change. The caller must hold the lock.
+func (s *Scaler) blockScaleOut(n int, cause error) {
+	if s.run.Err() != nil || errors.Is(cause, ErrBusy) || errors.Is(cause, ErrStopped) {
+		return
+	}
+	s.pause = min(max(2*s.pause, firstGrowthPause), lastGrowthPause)
+	s.notBefore = time.Now().Add(s.pause)
+	s.log.Warn("number of replicas not changed", "replicas", n, "err", cause,
+		"hint", "an app that can run only once per machine needs --scale-target none; any other must listen on PORT")
 }

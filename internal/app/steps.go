@@ -41,33 +41,41 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 		return err
 	}
 
-	plan := v.bundle.Plan()
-	if v.configOnly {
-		plan = v.bundle.ConfigPlan()
-	}
-	plan = slices.DeleteFunc(plan, func(step bundle.Step) bool {
-		return step.Phase == bundle.PhaseStart || (step.Phase == bundle.PhasePostdeploy) != after
-	})
-
-	legacy, err := s.legacy.steps(v, after)
+	steps, err := s.legacy.steps(v, after)
 	if err != nil {
 		return err
 	}
-	plan = append(legacy, plan...)
+	if !after {
+		if err := s.legacy.linkStaging(v); err != nil {
+			return err
+		}
+	}
+	steps = append(steps, bundleSteps(v, after)...)
 
-	leaders, err := s.leaderCommandsOf(v, plan)
+	leaders, err := s.leaderCommandsOf(v, steps)
 	if err != nil {
 		return err
 	}
 	defer leaders.giveUp()
-	for i := range plan {
-		step := &plan[i]
+	for i := range steps {
+		step := &steps[i]
 		s.begins(step.Name)
 		if err := leaders.run(ctx, step, func(ctx context.Context) error { return s.runOne(ctx, v, step) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func bundleSteps(v version, after bool) []bundle.Step {
+	plan := v.bundle.Plan()
+	if v.configOnly {
+		plan = v.bundle.ConfigPlan()
+	}
+	return slices.DeleteFunc(plan, func(step bundle.Step) bool {
+		isAfter := step.Phase == bundle.PhasePostdeploy
+		return step.Phase == bundle.PhaseStart || isAfter != after
+	})
 }
 
 func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) error {
@@ -132,11 +140,12 @@ func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.S
 	if step.Test != "" {
 		test := *p
 		test.Shell, test.Argv = "", shellOf(step.Test)
-		if err := s.runStep(ctx, version, &test, output); err != nil {
-			if ctx.Err() == nil {
-				s.opts.Log.Info("command skipped", "step", step.Name, "reason", "its test failed", "err", err)
-				return nil
-			}
+		err := s.runStep(ctx, version, &test, output)
+		if err != nil && ctx.Err() == nil {
+			s.opts.Log.Info("command skipped", "step", step.Name, "reason", "its test failed", "err", err)
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}

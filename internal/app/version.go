@@ -160,10 +160,10 @@ func readNumber(path string) (int, error) {
 		return 0, err
 	}
 	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
 		return 0, err
 	}
 	n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 32)

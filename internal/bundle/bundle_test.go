@@ -56,7 +56,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-func TestOpenNamesWhatIsNotUsed(t *testing.T) {
+func TestOpenListsUnsupportedFiles(t *testing.T) {
 	t.Parallel()
 	b, err := Open(folder(t, map[string]string{
 		"Procfile":                             "web: x",

@@ -276,7 +276,7 @@ func manyHooks(n int) map[string]string {
 	return files
 }
 
-func TestOpenNamesWhatCannotBeRead(t *testing.T) {
+func TestOpenRejectsFilesInPlaceOfFolders(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".ebextensions", ".platform"} {
 		if _, err := Open(folder(t, map[string]string{name: ""})); err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -285,7 +285,7 @@ func TestOpenNamesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestSettingsComeBackAsTheyWere(t *testing.T) {
+func TestWrittenSettingsAreReadUnchanged(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("aZ09 :#-'\"\\{}[]&*!|>%@`,.~?=<\n\tüß日😀")), 0, 12, -1)

@@ -403,7 +403,7 @@ func TestUnpackBoundsMemory(t *testing.T) {
 	}
 }
 
-func TestUnpackIntoWhatIsThere(t *testing.T) {
+func TestUnpackRejectsAnExistingTarget(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	from := filepath.Join(dir, "app.zip")

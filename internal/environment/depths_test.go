@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-func TestReadCountsWhatWaitsInTheQueueAndInTheWorker(t *testing.T) {
+func TestDepthIncludesMessagesHeldByTheWorker(t *testing.T) {
 	t.Parallel()
 	b, err := broker.Open(t.TempDir(), nil)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestOldReadingOfAmazonSQSIsForgotten(t *testing.T) {
 }
 
 // Amazon SQS does not report the age of messages, so the longest wait of recent deliveries is used.
-func TestAgeOnAmazonSQSIsThatOfWhatHasJustBegun(t *testing.T) {
+func TestAgeOnAmazonSQSIsTheLongestWaitOfRecentDeliveries(t *testing.T) {
 	t.Parallel()
 	now, held, waited := time.Unix(1_800_000_000, 0), 2, time.Minute
 	c := newDepthCounter([]countedQueue{{name: "jobs", remote: &aws.Queue{}, held: func() (int, time.Duration) { return held, waited }}}, nil)

@@ -11,7 +11,7 @@ import (
 )
 
 // The app of one queue hangs and holds all slots. The other queue's status must name that queue as the reason.
-func TestStatusSaysWhyNothingMoves(t *testing.T) {
+func TestStatusNamesTheQueueThatHoldsAllSlots(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))

@@ -72,7 +72,7 @@ func deadLetters(t *testing.T, b *broker.Broker, name string, n int) (found []qu
 }
 
 // The worker, not the queue, moves the message.
-func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
+func TestDeadLetterOnSQSContainsTheFailureReason(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
 		"dead-letter-reasons": "true"}, nil)

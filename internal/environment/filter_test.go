@@ -8,7 +8,7 @@ import (
 )
 
 // The filter looks into SNS envelopes, and does not apply to scheduled runs.
-func TestFilterLooksAtWhatTheAppGets(t *testing.T) {
+func TestFilterMatchesTheDeliveredBodyAndIgnoresScheduledRuns(t *testing.T) {
 	t.Parallel()
 	const envelope = `{"Type":"Notification","MessageId":"m","TopicArn":"arn:aws:sns:eu-west-1:1:t",` +
 		`"Message":"{\"kind\":\"order\"}","MessageAttributes":{"tenant":{"Type":"String","Value":"a"}}}`

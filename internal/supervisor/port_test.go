@@ -23,7 +23,7 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-func TestPortErrorSaysWhatToDo(t *testing.T) {
+func TestPortErrorSuggestsASolution(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		err  PortError

@@ -186,7 +186,7 @@ func TestStopThatCannotWaitKills(t *testing.T) {
 	})
 }
 
-func TestStopGivesUpOnWhatOutlivesKill(t *testing.T) {
+func TestStopGivesUpOnAProcessThatSurvivesKill(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, patience := range []time.Duration{time.Second, time.Hour} {
 			m := newMachine(t, life{lasts: never, onTerm: never, immortal: true})

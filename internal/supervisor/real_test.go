@@ -266,7 +266,7 @@ func TestRealOutputHeldByAnother(t *testing.T) {
 	g.conn.Close()
 }
 
-func TestRealProcessGetsWhatItIsGiven(t *testing.T) {
+func TestRealProcessGetsItsArgumentsEnvironmentAndFolder(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
 	// The duplicate simulates a file that the test's parent left open.

@@ -9,7 +9,7 @@ import (
 )
 
 // All CPU time of a new process counts, but none of a process that has exited.
-func TestUsageIsThatOfAllDescendants(t *testing.T) {
+func TestUsageIncludesAllDescendants(t *testing.T) {
 	t.Parallel()
 	before := []process{{pid: 10, ppid: 1, pgrp: 10, state: 'S', start: 1, ticks: 100, memory: 1000},
 		{pid: 11, ppid: 10, pgrp: 10, state: 'S', start: 2, ticks: 50, memory: 500},

@@ -98,7 +98,7 @@ func TestEnvironNamesFileAndProgram(t *testing.T) {
 	}
 }
 
-func TestWhatAKilledEnvironmentLeftIsReplaced(t *testing.T) {
+func TestFolderOfAKilledEnvironmentIsReplaced(t *testing.T) {
 	t.Parallel()
 	f, data := newFolder(t, -1)
 	publish(t, f, 7, "old")
@@ -128,7 +128,7 @@ func TestWithoutADataDirectoryTheFolderIsTemporary(t *testing.T) {
 	}
 }
 
-func TestNobodyElseReadsTheAnswers(t *testing.T) {
+func TestOtherUsersCannotReadTheValues(t *testing.T) {
 	t.Parallel()
 	users := []int{-1}
 	if os.Geteuid() == 0 {

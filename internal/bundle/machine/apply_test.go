@@ -89,7 +89,7 @@ func TestSectionsAreAppliedInTheOrderOfCfnInit(t *testing.T) {
 	}
 }
 
-func TestStepsDoWhatIsMissing(t *testing.T) {
+func TestStepsChangeOnlyWhatDiffers(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
 	pkg := func(manager, name string, versions ...string) bundle.MachineConfig {
@@ -188,7 +188,7 @@ func TestCommandsHaveTheirOwnEnvironmentAndTests(t *testing.T) {
 	}
 }
 
-func TestServicesAreRestartedForWhatChanged(t *testing.T) {
+func TestServicesAreRestartedAfterTheirDependenciesChange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "app.conf")

@@ -20,7 +20,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-func TestPlanSaysWhatIsToBe(t *testing.T) {
+func TestPlanDescribesEachStep(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
 	steps := Plan(&bundle.Machine{Configs: []bundle.MachineConfig{{
@@ -50,7 +50,7 @@ func TestPlanSaysWhatIsToBe(t *testing.T) {
 	}
 }
 
-func TestFailingProgramEndsItsStep(t *testing.T) {
+func TestStepFailsIfItsProgramFails(t *testing.T) {
 	t.Parallel()
 	yes := true
 	pkg := func(manager string) bundle.MachineConfig {
@@ -88,7 +88,7 @@ func TestFailingProgramEndsItsStep(t *testing.T) {
 	}
 }
 
-func TestUserWhoIsInAllGroupsIsLeftAlone(t *testing.T) {
+func TestUserInAllGroupsIsNotChanged(t *testing.T) {
 	t.Parallel()
 	system := &fakeSystem{answers: map[string]string{"getent passwd u": "u:x:50:50::/:/bin/sh", "id -Gn u": "u g h"}}
 	outcomes, err := apply(t, system, bundle.MachineConfig{Users: []bundle.User{{Name: "u", UID: "50",
@@ -104,7 +104,7 @@ func TestUserWhoIsInAllGroupsIsLeftAlone(t *testing.T) {
 }
 
 // systemd is reloaded after the change of a unit and before the first service.
-func TestUnitsAreReadAgainAfterAChange(t *testing.T) {
+func TestSystemdReloadsChangedUnitsBeforeTheFirstService(t *testing.T) {
 	t.Parallel()
 	yes := true
 	steps := Plan(&bundle.Machine{Configs: []bundle.MachineConfig{{Services: []bundle.Service{

@@ -123,7 +123,7 @@ func TestDirectoryOfAnEnvironment(t *testing.T) {
 	}
 }
 
-func TestFilesAreReplacedAsAWhole(t *testing.T) {
+func TestReplaceLeavesNoTemporaryFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")

@@ -85,7 +85,7 @@ func TestBodyWithoutRoomIsRefused(t *testing.T) {
 	})
 }
 
-func TestRoomIsWhatABodyCanNeed(t *testing.T) {
+func TestReservationIsTheLargestPossibleBody(t *testing.T) {
 	t.Parallel()
 	leave := make(chan struct{})
 	close(leave)

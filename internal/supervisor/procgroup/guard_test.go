@@ -81,7 +81,7 @@ func TestGuardOutlastsTheSignalsThatStopAService(t *testing.T) {
 	}
 }
 
-func TestGuardLeavesAloneWhatWasRemoved(t *testing.T) {
+func TestGuardDoesNotKillRemovedGroups(t *testing.T) {
 	t.Parallel()
 	var g Guard
 	kept, removed, last := guarded(t, &g), guarded(t, &g), guarded(t, &g)

@@ -9,8 +9,6 @@ import (
 	"time"
 )
 
-// This behavior used to require an init script, a management script and a PID file.
-
 func TestStopDuringWork(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

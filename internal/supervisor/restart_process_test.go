@@ -112,7 +112,7 @@ func TestAProcessThatWasGivenUpIsRestarted(t *testing.T) {
 	}
 }
 
-func TestARestartSaysWhyAProcessCannotBeStarted(t *testing.T) {
+func TestRestartReturnsTheStartError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		broken := errors.New("no such program")
 		m := newMachine(t, life{lasts: never}, life{startErr: broken}, life{lasts: never})
