@@ -127,7 +127,7 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	}
 
 	if same {
-		c.compareConcurrency(inForce, &loaded.Settings)
+		c.compareConcurrency(&loaded.Settings)
 	}
 
 	return c
@@ -174,22 +174,16 @@ func compareQueue(inForce, loaded *QueueSettings) queueComparison {
 }
 
 // compareConcurrency treats a queue without its own limit as having the limit for all queues.
-func (c *Change) compareConcurrency(inForce, loaded *Settings) {
+func (c *Change) compareConcurrency(loaded *Settings) {
 	for i := range c.Settings.Queues {
 		q := &c.Settings.Queues[i]
-		if own := ownMax(inForce, i); own != ownMax(loaded, i) {
+		if q.Max != loaded.Queues[i].Max {
 			c.Later = append(c.Later, ofQueue("max", q.Name))
-		} else if own == 0 {
+		}
+		if q.Max == 0 {
 			q.Concurrency = c.Settings.HTTPConnections
 		}
 	}
-}
-
-func ownMax(s *Settings, queue int) int {
-	if most := s.Queues[queue].Concurrency; most != s.HTTPConnections {
-		return most
-	}
-	return 0
 }
 
 func sameQueues(a, b []QueueSettings) bool {

@@ -59,6 +59,10 @@ func TestChanged(t *testing.T) {
 			later: []string{"max-wait of a"}},
 		"the most of a queue": {before: "queues: [{name: a, max: 2}, {name: b}]\n",
 			after: "queues: [{name: a, max: 3}, {name: b, max: 4}]\n", later: []string{"max of a", "max of b"}},
+		"the most of a queue and of all": {before: "queues: [{name: a}]\n", after: "queues: [{name: a, max: 5}]\nhttp_connections: 7\n",
+			live: []string{"http-connections"}, later: []string{"max of a"}},
+		"the most of all that is a queue's own": {before: "queues: [{name: a, max: 7}]\n",
+			after: "queues: [{name: a, max: 7}]\nhttp_connections: 7\n", live: []string{"http-connections"}},
 		"the most of all": {before: two, after: two + "http_connections: 7\n", live: []string{"http-connections"}},
 		"for all the others": {before: two, after: two, flags: map[string]string{"mime-type": "text/plain"},
 			live: []string{"mime-type"}},
@@ -85,6 +89,10 @@ func TestChanged(t *testing.T) {
 	}
 	if q := before.Queues[0]; q.HTTPPath != "/a" || before.HTTPPath != "/a" {
 		t.Errorf("the settings before were changed: %+v", q)
+	}
+	after = loaded(t, "queues: [{name: tendril, max: 5}]\nhttp_connections: 7\n", nil)
+	if q := Changed(&before.Settings, after).Settings.Queues[0]; q.Concurrency != 7 {
+		t.Errorf("a queue whose own maximum waits for a start has %d connections, want those of all queues", q.Concurrency)
 	}
 }
 

@@ -103,7 +103,8 @@ func resolveQueue(l *loader, i int, backend string) {
 	placeQueue(queue)
 
 	q := &s.Queues[0]
-	if q.Concurrency == 0 {
+	q.Max = q.Concurrency
+	if q.Max == 0 {
 		q.Concurrency = s.HTTPConnections
 	}
 

@@ -28,8 +28,8 @@ func TestQueuesAreResolved(t *testing.T) {
 		},
 	}
 	payments, reports, mails, shared := all, all, all, all
-	payments.Name, payments.Weight, payments.Concurrency, payments.HTTPPath, payments.MimeType = "payments", 3, 10,
-		"/pay", "text/plain"
+	payments.Name, payments.Weight, payments.Max, payments.Concurrency, payments.HTTPPath = "payments", 3, 10, 10, "/pay"
+	payments.MimeType = "text/plain"
 	payments.InactivityTimeout, payments.Deadline, payments.RetentionPeriod, payments.MaxWait = time.Minute,
 		2*time.Minute, 24*time.Hour, 30*time.Second
 	payments.ErrorVisibilityTimeout = nil

@@ -251,7 +251,8 @@ type QueueSettings struct {
 	Managed     bool
 	Region      string // from URL if possible, otherwise Settings.Region
 	Weight      int
-	Concurrency int // maximum concurrent deliveries, 1 to 1000
+	Max         int // the queue's own maximum of concurrent deliveries, 0 for none
+	Concurrency int // Max, or Settings.HTTPConnections without one; the latter limits all queues together
 }
 
 // FIFO reports whether the queue's name ends in ".fifo".

@@ -62,7 +62,7 @@ func (q *queues) joiningOrder() []*workQueue {
 
 func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	return worker.Tuning{
-		Concurrency: set.Concurrency, VisibilityTimeout: negativeIfZero(set.VisibilityTimeout),
+		Concurrency: min(set.Concurrency, s.HTTPConnections), VisibilityTimeout: negativeIfZero(set.VisibilityTimeout),
 		ErrorVisibilityTimeout: set.ErrorVisibilityTimeout,
 		Backoff: worker.Backoff{Min: s.BackoffMin, Max: s.BackoffMax, Doublings: s.BackoffDoublings,
 			Jitter: float64(s.BackoffJitter) / 100},

@@ -1,6 +1,8 @@
 package environment
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -54,5 +56,36 @@ func TestSharedConnectionsChangeAtTheNextStart(t *testing.T) {
 		if err := r.end(); err != nil {
 			t.Errorf("%v: the end: %v", c.flags, err)
 		}
+	}
+}
+
+func TestConnectionsLimitTheOnlyQueueWithAHigherMaximum(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tendril.yaml")
+	if err := os.WriteFile(file, []byte("queues: [{name: jobs, max: 10}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := map[string]string{"config": file, "target": "http://127.0.0.1:1/", "http-connections": "3"}
+	r := run(t, flags, nil)
+	wantConnections := func(want int) {
+		t.Helper()
+		if got := r.work.all[0].worker.Status().Concurrency; got != want {
+			t.Errorf("the worker has %d connections, want %d", got, want)
+		}
+	}
+	wantConnections(3)
+
+	flags["http-connections"], flags["data-dir"] = "2", r.settings.now().DataDir
+	loaded, err := config.Load(config.Sources{Flags: flags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.opts.Load = func(config.Sources) (*config.Config, error) { return loaded, nil }
+	if _, err := r.changes.reloadSettings(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	wantConnections(2)
+	if err := r.end(); err != nil {
+		t.Error(err)
 	}
 }
