@@ -135,12 +135,13 @@ const referenceHead = `# Options
 
 <!-- Generated from the table in package config. Change that, then: go test ./internal/config -update -->
 
-Set an option in one of four places. Later ones override earlier ones:
+Set an option in one of five places. Later ones override earlier ones:
 
 1. the app's bundle, whose folder or EnvironmentName names the environment
 2. the [settings file](#the-settings-file): the key of ` + "`--max-wait` is `max_wait`" + `
-3. a variable: ` + "`TENDRIL_MAX_WAIT`" + `. An empty one counts as unset
-4. the command line
+3. the registry, for [all instances of a fleet](fleet.md)
+4. an environment variable: ` + "`TENDRIL_MAX_WAIT`" + `. An empty one counts as unset
+5. the command line
 
 ` + "`tendril explain OPTION`" + ` shows the value in force and every place that set it. ` + "`tendril check`" + ` finds mistakes
 without starting anything.

@@ -278,7 +278,7 @@ func functionOptions(s *Settings) []Option {
 func limitOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "rate", Default: "0", DefaultNote: "off",
-		Help:   "Maximum deliveries started per second, minute or hour; 0 disables it.",
+		Help:   "Maximum messages delivered per second, minute or hour; 0 disables it.",
 		Detail: "A burst of a tenth of a second is allowed.",
 		value:  rate(&s.Rate),
 	}, {

@@ -153,8 +153,8 @@ func periodicOptions(s *Settings) []Option {
 	}, {
 		Name: "fleet-key", secretFile: &s.FleetKeyFile, DefaultNote: "none",
 		Help: "Key that signs changes for all instances of the environment, such as pauses.",
-		Detail: "Give every instance the same key. To replace it, give each instance \"NEW,OLD\", then NEW. Without a key, " +
-			"changes apply to one instance.",
+		Detail: "Give every instance the same key. To replace it, see docs/fleet.md. Without a key, changes apply to one " +
+			"instance.",
 		value: sharedSecret(&s.FleetKey, fleetKey),
 	}, {
 		Name: "versions", Example: "s3://my-archives/orders", DefaultNote: "the tendril that serves the queue",

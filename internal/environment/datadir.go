@@ -25,7 +25,8 @@ const (
 
 var dataFiles = []string{databaseFile, databaseFile + "-wal", databaseFile + "-shm", databaseFile + "-journal",
 	databaseFile + ".restored", broker.ReplacedFile, broker.ReplacedLogFile, broker.CreatedFile, "reserve", "inflight", "lock", claimFile, api.InstanceFile, api.TokenFile, tokens.Filename, tokens.UsedFilename,
-	"app.version", app.VersionsFile, "versions", "get-config", tasks.TokenFile, tasks.HistoryFile, pausedFile,
+	"app.version", app.VersionsFile, "versions", "get-config", tasks.TokenFile, tasks.HistoryFile, pausedFile, desiredFile,
+	archivesFolder, servedFolder,
 	eventlog.CurrentFile, eventlog.OlderFile, eventlog.FailuresFile, eventlog.OlderFailuresFile,
 	eventlog.EndingsFile, eventlog.OlderEndingsFile}
 
