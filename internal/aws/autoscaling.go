@@ -234,8 +234,9 @@ func (a *AutoScaling) explain(ctx context.Context, action, what string, err erro
 func (s *service) explainScaling(ctx context.Context, permission, what string, err error) error {
 	_, action, _ := strings.Cut(permission, ":")
 	return s.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, func(refused *refusal) (code, message string) {
+		code = scalingCode(refused)
 		message = fmt.Sprintf("%s: %s", s.host, refused)
-		switch code = scalingCode(refused); code {
+		switch code {
 		case queue.CodeResourceNotFound:
 			message += "; check the names, the account and the region"
 		case queue.CodeUnreachable, queue.CodeRequestThrottled:

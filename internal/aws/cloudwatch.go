@@ -79,8 +79,9 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 
 	_, err := c.api.get().PutMetricData(ctx, in)
 	return c.service.explain(ctx, "writing the metrics of "+namespace, err, func(refused *refusal) (code, message string) {
+		code = refused.queueCode()
 		message = fmt.Sprintf("%s rejected the call: %s", c.service.host, refused)
-		switch code = refused.queueCode(); code {
+		switch code {
 		case queue.CodeAccessDenied:
 			message += "; allow these credentials cloudwatch:PutMetricData, and check that they have not expired"
 		case queue.CodeRequestThrottled:
@@ -104,8 +105,9 @@ func (c *CloudWatch) GroupCPU(ctx context.Context, group string, end time.Time, 
 	}, func(o *cloudwatch.Options) { o.Retryer = retry.NewStandard() }) // reading may be repeated
 	if err != nil {
 		return Datum{}, c.service.explain(ctx, "reading the CPU utilization of "+group, err, func(refused *refusal) (code, message string) {
+			code = refused.queueCode()
 			message = fmt.Sprintf("%s rejected the call: %s", c.service.host, refused)
-			if code = refused.queueCode(); code == queue.CodeAccessDenied {
+			if code == queue.CodeAccessDenied {
 				message += "; allow these credentials cloudwatch:GetMetricStatistics"
 			}
 			return code, message

@@ -46,31 +46,41 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 
 	errs := make([]error, len(letters))
 	var out []queue.Outgoing
-	var places []int
+	var places []int // of the outgoing messages in letters
 	for i := range letters {
-		if m, fits := d.complete(letters[i]).Outgoing(d.FIFO()); fits {
-			out, places = append(out, m), append(places, i)
-		} else {
+		m, fits := d.withSource(letters[i]).Outgoing(d.FIFO())
+		if !fits {
 			errs[i] = errNoRoomForReason
+			continue
 		}
+		out = append(out, m)
+		places = append(places, i)
 	}
 
-	for len(out) > 0 {
-		n := batchLength(out)
-		sent, err := d.Sibling(to).Send(ctx, out[:n])
-		for i, place := range places[:n] {
-			errs[place] = err
-			if err == nil {
-				errs[place] = sent[i].Err
-			}
-		}
-		out, places = out[n:], places[n:]
+	for i, err := range d.Sibling(to).sendAll(ctx, out) {
+		errs[places[i]] = err
 	}
-
 	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
 		return errs
 	}
 	return nil
+}
+
+// sendAll sends any number of messages and returns one error or nil per message.
+func (q *Queue) sendAll(ctx context.Context, msgs []queue.Outgoing) (errs []error) {
+	for len(msgs) > 0 {
+		n := batchLength(msgs)
+		sent, err := q.Send(ctx, msgs[:n])
+		for i := range n {
+			if err != nil {
+				errs = append(errs, err)
+			} else {
+				errs = append(errs, sent[i].Err)
+			}
+		}
+		msgs = msgs[n:]
+	}
+	return errs
 }
 
 func batchLength(msgs []queue.Outgoing) int {
@@ -84,7 +94,7 @@ func batchLength(msgs []queue.Outgoing) int {
 	return len(msgs)
 }
 
-func (d *DeadLetters) complete(l queue.DeadLetter) *queue.DeadLetter {
+func (d *DeadLetters) withSource(l queue.DeadLetter) *queue.DeadLetter {
 	l.Failure.Source, l.Failure.Instance = d.ARN, d.Instance
 	if d.HideAnswers {
 		l.Failure.Answer = ""

@@ -29,11 +29,10 @@ var answerLimits = sqswire.Limits{Depth: 64, Lenient: true}
 type messageReader struct {
 	json    sqswire.Reader
 	message received
-	corrupt func(id, part string)
 }
 
 func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message, error) {
-	r := messageReader{json: sqswire.NewReader(string(answer), answerLimits), corrupt: corrupt}
+	r := messageReader{json: sqswire.NewReader(string(answer), answerLimits)}
 	var messages []queue.Message
 	r.json.Object(func(name string) {
 		if name != "Messages" {
@@ -43,9 +42,15 @@ func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message
 		messages = make([]queue.Message, 0, queue.MaxBatch)
 		r.json.List(func() {
 			r.readMessage()
-			if !r.json.Failed() && r.isIntact() {
-				messages = append(messages, r.message.build())
+			if r.json.Failed() {
+				return
 			}
+			m := &r.message
+			if part := damagedPart(m.body, m.bodySum, m.attributes, m.attributesSum); part != "" {
+				corrupt(strings.Clone(m.id), part)
+				return
+			}
+			messages = append(messages, m.build())
 		})
 	})
 
@@ -123,6 +128,7 @@ func (r *messageReader) readAttribute(name string) {
 			r.json.Skip()
 		}
 	})
+
 	a.Value = text
 	if a.IsBinary() {
 		raw, err := base64.StdEncoding.DecodeString(encoded)
@@ -131,14 +137,17 @@ func (r *messageReader) readAttribute(name string) {
 		}
 		a.Value = string(raw)
 	}
+	r.message.setAttribute(a)
+}
 
-	all := r.message.attributes
-	at, twice := slices.BinarySearchFunc(all, a, func(x, y queue.Attribute) int { return strings.Compare(x.Name, y.Name) })
-	if twice {
-		all[at] = a
+func (m *received) setAttribute(a queue.Attribute) {
+	i, found := slices.BinarySearchFunc(m.attributes, a,
+		func(x, y queue.Attribute) int { return strings.Compare(x.Name, y.Name) })
+	if found {
+		m.attributes[i] = a
 		return
 	}
-	r.message.attributes = slices.Insert(all, at, a)
+	m.attributes = slices.Insert(m.attributes, i, a)
 }
 
 // SQS encodes integers as strings.
@@ -158,15 +167,6 @@ func (r *messageReader) milliseconds() time.Time {
 		return time.UnixMilli(n)
 	}
 	return time.Time{}
-}
-
-func (r *messageReader) isIntact() bool {
-	m := &r.message
-	part := damagedPart(m.body, m.bodySum, m.attributes, m.attributesSum)
-	if part != "" {
-		r.corrupt(strings.Clone(m.id), part)
-	}
-	return part == ""
 }
 
 // build copies the message so that it does not retain the response. All strings share one allocation, except the ID,

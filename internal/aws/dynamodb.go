@@ -56,25 +56,32 @@ func (t *Table) Check(ctx context.Context) error {
 	if err := checkCredentials(ctx, t.api.get().Options().Credentials); err != nil {
 		return err
 	}
-	_, err := t.describe(ctx)
+	_, err := t.isReady(ctx)
 	return err
 }
 
-func (t *Table) describe(ctx context.Context) (ready bool, err error) {
+// isReady also verifies the key schema.
+func (t *Table) isReady(ctx context.Context) (bool, error) {
 	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 	if err != nil {
 		return false, t.explain(ctx, "looking at the table", err)
 	}
-	keys := out.Table.KeySchema
-	if len(keys) != 1 || sdk.ToString(keys[0].AttributeName) != "id" ||
-		slices.ContainsFunc(out.Table.AttributeDefinitions, func(a types.AttributeDefinition) bool {
-			return sdk.ToString(a.AttributeName) == "id" && a.AttributeType != types.ScalarAttributeTypeS
-		}) {
+	if !hasKeySchema(out.Table) {
 		return false, queue.Errorf(queue.CodeInvalidParameterValue, "registry table %s has a different key: it needs the "+
 			"hash key \"id\" of type string and no sort key; name another table", t.name)
 	}
 	status := out.Table.TableStatus
 	return status == types.TableStatusActive || status == types.TableStatusUpdating, nil
+}
+
+func hasKeySchema(table *types.TableDescription) bool {
+	keys := table.KeySchema
+	if len(keys) != 1 || sdk.ToString(keys[0].AttributeName) != "id" {
+		return false
+	}
+	return !slices.ContainsFunc(table.AttributeDefinitions, func(a types.AttributeDefinition) bool {
+		return sdk.ToString(a.AttributeName) == "id" && a.AttributeType != types.ScalarAttributeTypeS
+	})
 }
 
 // Create creates the table with on-demand billing and waits until it is ready. An existing table keeps its tags.
@@ -100,9 +107,12 @@ func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 	if err != nil && !errors.As(err, &exists) {
 		return t.explain(ctx, "creating the table", err)
 	}
+	return t.waitUntilReady(ctx)
+}
 
+func (t *Table) waitUntilReady(ctx context.Context) error {
 	for {
-		ready, err := t.describe(ctx)
+		ready, err := t.isReady(ctx)
 		if err != nil && !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			return err
 		}
@@ -148,15 +158,13 @@ func (t *Table) Expire(ctx context.Context) error {
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: sdk.String(expiryAttribute),
 			Enabled: sdk.Bool(true)},
 	})
-
 	if err == nil {
 		return nil
 	}
-	err = t.explain(ctx, "setting the table's time to live", err)
-	if yes, _, _ := t.Expires(ctx); yes {
+	if yes, _, _ := t.Expires(ctx); yes { // another instance may have enabled it
 		return nil
 	}
-	return err
+	return t.explain(ctx, "setting the table's time to live", err)
 }
 
 func (t *Table) explain(ctx context.Context, doing string, err error) error {
@@ -167,7 +175,8 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 	}
 
 	return t.service.explain(ctx, fmt.Sprintf("%s (%s)", doing, what), err, func(refused *refusal) (code, message string) {
-		switch code = tableCode(refused.shape, refused.queueCode()); code {
+		code = tableCode(refused.shape, refused.queueCode())
+		switch code {
 		case queue.CodeResourceNotFound:
 			message = fmt.Sprintf("registry table %s does not exist at %s: check its name and the region, or create it with "+
 				"--registry-create (registry_create: true)", t.name, t.service.host)

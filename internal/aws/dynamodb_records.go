@@ -48,21 +48,21 @@ func (t *Table) Read(ctx context.Context, kind registry.Kind, keys ...string) ([
 }
 
 func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[string]attributeValues, error) {
-	items := make(map[string]attributeValues, len(ids))
 	if len(ids) == 1 {
 		out, err := t.api.get().GetItem(ctx,
 			&dynamodb.GetItemInput{TableName: &t.name, Key: keyOf(ids[0]), ConsistentRead: sdk.Bool(true)})
 		if err != nil {
 			return nil, t.explain(ctx, doing, err)
 		}
-		items[ids[0]] = out.Item
-		return items, nil
+		return map[string]attributeValues{ids[0]: out.Item}, nil
 	}
 
 	var keys []attributeValues
 	for _, id := range ids {
 		keys = append(keys, keyOf(id))
 	}
+
+	items := make(map[string]attributeValues, len(ids))
 	for len(keys) > 0 {
 		n := min(len(keys), 100) // the limit of BatchGetItem
 		out, err := t.api.get().BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
@@ -71,10 +71,12 @@ func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[
 		if err != nil {
 			return nil, t.explain(ctx, doing, err)
 		}
+
 		for _, item := range out.Responses[t.name] {
 			id, _ := decode(item["id"]).(string)
 			items[id] = item
 		}
+
 		left := out.UnprocessedKeys[t.name].Keys
 		if len(left) == n {
 			return nil, queue.Errorf(queue.CodeRequestThrottled, "%s: registry table %s is throttled", doing, t.name)
@@ -88,8 +90,7 @@ func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[
 // orders the change before or after every change of leadership.
 func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
 	if len(changes) == 0 && fence != (registry.Fence{}) {
-		_, _, err := t.transact(ctx, "checking the lease", fence, nil)
-		return nil, err
+		return nil, t.transact(ctx, "checking the lease", fence, nil)
 	}
 
 	stored := make([]registry.Record, len(changes))
@@ -102,23 +103,25 @@ func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...regis
 	return stored, nil
 }
 
+// swap returns the stored record, which is change.Next unless the old record differs from change.Old.
 func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.Change) (registry.Record, error) {
 	kind, key := change.Old.Kind, change.Old.Key
-	write := t.update
-	if fence != (registry.Fence{}) {
-		write = func(ctx context.Context, doing string, u *types.Update) (attributeValues, bool, error) {
-			return t.transact(ctx, doing, fence, u)
-		}
+	doing := "writing " + nouns[kind]
+	var err error
+	if fence == (registry.Fence{}) {
+		err = t.update(ctx, doing, t.updateOf(change))
+	} else {
+		err = t.transact(ctx, doing, fence, t.updateOf(change))
 	}
 
-	item, changed, err := write(ctx, "writing "+nouns[kind], t.updateOf(change))
+	var differs *differsError
 	switch {
-	case err != nil:
-		return registry.Record{}, err
-	case changed:
+	case err == nil:
 		return change.Next, nil
-	case item != nil:
-		return recordOf(kind, key, item), nil
+	case !errors.As(err, &differs):
+		return registry.Record{}, err
+	case differs.item != nil:
+		return recordOf(kind, key, differs.item), nil
 	}
 
 	records, err := t.Read(ctx, kind, key)
@@ -128,8 +131,13 @@ func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.
 	return records[0], nil
 }
 
-// If the condition fails, update returns changed=false and the stored item, or nil if the server did not return it.
-func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item attributeValues, changed bool, err error) {
+// differsError means that the condition of an update failed. item is nil if the server did not return the stored item.
+type differsError struct{ item attributeValues }
+
+func (e *differsError) Error() string { return "the stored item differs from the expected one" }
+
+// update returns a [*differsError] if the condition fails.
+func (t *Table) update(ctx context.Context, doing string, u *types.Update) (err error) {
 	in := &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
 		UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
 		ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
@@ -137,14 +145,13 @@ func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item
 	_, err = t.api.get().UpdateItem(ctx, in)
 	var refused *types.ConditionalCheckFailedException
 	if errors.As(err, &refused) {
-		return refused.Item, false, nil
+		return &differsError{refused.Item}
 	}
-	return nil, err == nil, t.explain(ctx, doing, err)
+	return t.explain(ctx, doing, err)
 }
 
 // transact is like update, but in a transaction that also checks the fence. u may be nil.
-func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence, u *types.Update) (
-	item attributeValues, changed bool, err error) {
+func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence, u *types.Update) error {
 	items := []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
 		TableName:                 &t.name,
 		Key:                       keyOf(itemID(registry.KindLease, fence.Lease)),
@@ -155,29 +162,27 @@ func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence
 	if u != nil {
 		items = append(items, types.TransactWriteItem{Update: u})
 	}
-	_, err = t.api.get().TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
-	if err == nil {
-		return nil, true, nil
-	}
 
+	_, err := t.api.get().TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) || len(cancelled.CancellationReasons) != len(items) {
-		return nil, false, t.explain(ctx, doing, err)
+		return t.explain(ctx, doing, err)
 	}
-	const failed = "ConditionalCheckFailed"
+
+	differs := &differsError{}
 	for i, reason := range cancelled.CancellationReasons {
 		switch code := sdk.ToString(reason.Code); {
 		case code == "" || code == "None":
-		case code != failed:
-			return nil, false, queue.Errorf(tableCode(code, queue.CodeUnreachable),
-				"%s in registry table %s: %s; retry later", doing, t.name, code)
+		case code != "ConditionalCheckFailed":
+			return queue.Errorf(tableCode(code, queue.CodeUnreachable), "%s in registry table %s: %s; retry later", doing,
+				t.name, code)
 		case i == 0:
-			return nil, false, fence.Refuse(registry.Record{}, "The change")
+			return fence.Refuse(registry.Record{}, "The change")
 		default:
-			item = reason.Item
+			differs.item = reason.Item
 		}
 	}
-	return item, false, nil
+	return differs
 }
 
 func (t *Table) updateOf(change registry.Change) *types.Update {
@@ -190,21 +195,21 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 
 	for i, name := range slices.Sorted(maps.Keys(change.Old.With(old).With(next).Fields)) {
 		attribute := fmt.Sprint("#", i)
-		before := fmt.Sprint(":old", i)
-		after := fmt.Sprint(":new", i)
 		names[attribute] = name
 
 		if value, keep := next[name]; keep {
+			after := fmt.Sprint(":new", i)
 			sets = append(sets, attribute+" = "+after)
 			values[after] = encode(value)
 		} else {
 			removes = append(removes, attribute)
 		}
 
-		if change.Old.Fields == nil || name == expiryAttribute || change.Old.Version != "" && name != "version" {
+		if !isCompared(change.Old, name) {
 			continue
 		}
 		if value, had := old[name]; had {
+			before := fmt.Sprint(":old", i)
 			conditions = append(conditions, attribute+" = "+before)
 			values[before] = encode(value)
 		} else {
@@ -212,15 +217,8 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 		}
 	}
 
-	var expressions []string
-	if len(sets) > 0 {
-		expressions = append(expressions, "SET "+strings.Join(sets, ", "))
-	}
-	if len(removes) > 0 {
-		expressions = append(expressions, "REMOVE "+strings.Join(removes, ", "))
-	}
 	u := &types.Update{TableName: &t.name, Key: keyOf(itemID(change.Next.Kind, change.Next.Key)),
-		UpdateExpression:                    sdk.String(strings.Join(expressions, " ")),
+		UpdateExpression:                    sdk.String(updateExpression(sets, removes)),
 		ExpressionAttributeNames:            names,
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld}
@@ -231,6 +229,25 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 		u.ExpressionAttributeValues = nil // DynamoDB rejects an empty map
 	}
 	return u
+}
+
+// isCompared reports whether an attribute must be unchanged. If the record has a version, only that is compared.
+func isCompared(old registry.Record, name string) bool {
+	if old.Fields == nil || name == expiryAttribute {
+		return false
+	}
+	return old.Version == "" || name == "version"
+}
+
+func updateExpression(sets, removes []string) string {
+	var parts []string
+	if len(sets) > 0 {
+		parts = append(parts, "SET "+strings.Join(sets, ", "))
+	}
+	if len(removes) > 0 {
+		parts = append(parts, "REMOVE "+strings.Join(removes, ", "))
+	}
+	return strings.Join(parts, " ")
 }
 
 func attributes(r registry.Record) registry.Fields {

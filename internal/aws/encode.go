@@ -40,7 +40,9 @@ func appendBatch(dst []byte, url string, n int, entry func(dst []byte, i int) []
 		}
 		dst = append(dst, `{"Id":"`...)
 		dst = strconv.AppendInt(dst, int64(i), 10)
-		dst = append(entry(append(dst, '"'), i), '}')
+		dst = append(dst, '"')
+		dst = entry(dst, i)
+		dst = append(dst, '}')
 	}
 	return append(dst, "]}"...)
 }
@@ -70,7 +72,8 @@ func appendOutgoing(dst []byte, m *queue.Outgoing) []byte {
 
 	if m.TraceHeader != "" {
 		dst = append(dst, `,"MessageSystemAttributes":{"AWSTraceHeader":{"DataType":"String","StringValue":`...)
-		dst = append(sqswire.AppendString(dst, m.TraceHeader), "}}"...)
+		dst = sqswire.AppendString(dst, m.TraceHeader)
+		dst = append(dst, "}}"...)
 	}
 
 	if len(m.Attributes) == 0 {
@@ -84,12 +87,12 @@ func appendOutgoing(dst []byte, m *queue.Outgoing) []byte {
 		}
 		dst = appendAttribute(dst, a)
 	}
-
 	return append(dst, '}')
 }
 
 func appendAttribute(dst []byte, a queue.Attribute) []byte {
-	dst = append(sqswire.AppendString(dst, a.Name), `:{"DataType":`...)
+	dst = sqswire.AppendString(dst, a.Name)
+	dst = append(dst, `:{"DataType":`...)
 	dst = sqswire.AppendString(dst, a.Type)
 	if a.IsBinary() {
 		dst = append(dst, `,"BinaryValue":"`...)
@@ -97,5 +100,6 @@ func appendAttribute(dst []byte, a queue.Attribute) []byte {
 		return append(dst, `"}`...)
 	}
 	dst = append(dst, `,"StringValue":`...)
-	return append(sqswire.AppendString(dst, a.Value), '}')
+	dst = sqswire.AppendString(dst, a.Value)
+	return append(dst, '}')
 }

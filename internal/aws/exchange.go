@@ -49,16 +49,20 @@ func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
 	for {
 		c, kept := pool.Get(time.Now())
 		if !kept {
-			var err error
-			if c, err = x.dial(req.Context(), req.URL); err != nil {
-				return nil, err
-			}
+			break
 		}
 		resp, sent, err := c.exchange(req, text.Bytes(), pool)
-		if err == nil || sent || !kept || req.Context().Err() != nil {
+		if err == nil || sent || req.Context().Err() != nil {
 			return resp, err
 		}
 	}
+
+	c, err := x.dial(req.Context(), req.URL)
+	if err != nil {
+		return nil, err
+	}
+	resp, _, err := c.exchange(req, text.Bytes(), pool)
+	return resp, err
 }
 
 // isProxied also returns true for invalid proxy settings; the transport then reports the error.
@@ -107,20 +111,25 @@ func (x *exchanger) dial(ctx context.Context, to *url.URL) (*connection, error) 
 	c := &connection{Peeker: connpool.NewPeeker(raw), raw: raw, stream: raw,
 		abort: func() { raw.SetDeadline(time.Unix(1, 0)) }}
 	if to.Scheme == "https" {
-		config := x.transport.TLSClientConfig.Clone()
-		config.ServerName, config.NextProtos = to.Hostname(), []string{"http/1.1"}
-		limited, cancel := context.WithTimeout(ctx, x.transport.TLSHandshakeTimeout)
-		defer cancel()
-		secure := tls.Client(raw, config)
-		if err := secure.HandshakeContext(limited); err != nil {
+		if c.stream, err = x.handshake(ctx, raw, to.Hostname()); err != nil {
 			raw.Close()
 			return nil, err
 		}
-		c.stream = secure
 	}
 	c.limit.R = c.stream
 	c.in = bufio.NewReaderSize(&c.limit, x.transport.ReadBufferSize)
 	return c, nil
+}
+
+func (x *exchanger) handshake(ctx context.Context, raw net.Conn, host string) (*tls.Conn, error) {
+	limited, cancel := context.WithTimeout(ctx, x.transport.TLSHandshakeTimeout)
+	defer cancel()
+
+	config := x.transport.TLSClientConfig.Clone()
+	config.ServerName = host
+	config.NextProtos = []string{"http/1.1"}
+	secure := tls.Client(raw, config)
+	return secure, secure.HandshakeContext(limited)
 }
 
 // Close closes the connection without a TLS alert, which could block.
@@ -133,25 +142,26 @@ const maxHeaders = 64 << 10
 // pool. sent reports whether the server may have received part of the request.
 func (c *connection) exchange(req *http.Request, text []byte, pool *connpool.Pool[*connection]) (resp *http.Response,
 	sent bool, err error) {
-	isFree := context.AfterFunc(req.Context(), c.abort)
-	written, unwritten := c.stream.Write(text)
-	sent = written > 0 || unwritten == nil
-	err = unwritten
+	stopAborting := context.AfterFunc(req.Context(), c.abort)
+	written, writeErr := c.stream.Write(text)
+	sent = written > 0 || writeErr == nil
+	err = writeErr
 	if sent { // The server may have responded without reading the whole request.
 		resp, err = c.readHead(req)
 	}
 	if err != nil {
-		isFree()
+		stopAborting()
 		c.Close()
-		return nil, sent, cmp.Or(unwritten, err)
+		return nil, sent, cmp.Or(writeErr, err)
 	}
 
 	resp.Body = &answerBody{body: resp.Body, release: func(whole bool) {
-		if isFree() && whole && unwritten == nil && !resp.Close && c.in.Buffered() == 0 {
-			pool.Put(c, time.Now())
-		} else {
+		intact := stopAborting() && whole && writeErr == nil
+		if !intact || resp.Close || c.in.Buffered() > 0 {
 			c.Close()
+			return
 		}
+		pool.Put(c, time.Now())
 	}}
 	return resp, true, nil
 }

@@ -54,28 +54,30 @@ func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
 		return nil, err
 	}
 
-	region := cmp.Or(cfg.Region, localRegion)
 	i := &IAM{service: s, credentials: cfg.Credentials, region: cfg.Region}
-	// IAM has a single endpoint per partition.
-	i.iam = globalEndpoint{"iam", "https://iam.amazonaws.com", "us-east-1"}
-	i.sts = globalEndpoint{"sts", "https://sts." + region + ".amazonaws.com", region}
-
-	switch {
-	case strings.HasPrefix(region, "cn-"):
-		i.iam = globalEndpoint{"iam", "https://iam.cn-north-1.amazonaws.com.cn", "cn-north-1"}
-		i.sts.url += ".cn"
-	case strings.HasPrefix(region, "us-gov-"):
-		i.iam = globalEndpoint{"iam", "https://iam.us-gov.amazonaws.com", "us-gov-west-1"}
-	}
-
+	i.iam, i.sts = globalEndpoints(cmp.Or(cfg.Region, localRegion))
 	for id, at := range map[string]*globalEndpoint{"IAM": &i.iam, "STS": &i.sts} {
-		other := strings.TrimSuffix(sdk.ToString(endpointOf(ctx, &cfg, id)), "/")
-		i.configured = i.configured || other != ""
-		at.url = cmp.Or(other, at.url)
+		if other := strings.TrimSuffix(sdk.ToString(endpointOf(ctx, &cfg, id)), "/"); other != "" {
+			i.configured = true
+			at.url = other
+		}
 	}
-
 	i.service.host = i.iam.url
 	return i, nil
+}
+
+// IAM has a single endpoint per partition.
+func globalEndpoints(region string) (iam, sts globalEndpoint) {
+	iam = globalEndpoint{"iam", "https://iam.amazonaws.com", "us-east-1"}
+	sts = globalEndpoint{"sts", "https://sts." + region + ".amazonaws.com", region}
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		iam = globalEndpoint{"iam", "https://iam.cn-north-1.amazonaws.com.cn", "cn-north-1"}
+		sts.url += ".cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		iam = globalEndpoint{"iam", "https://iam.us-gov.amazonaws.com", "us-gov-west-1"}
+	}
+	return iam, sts
 }
 
 // Caller returns the owner of the credentials. It needs no permissions.
@@ -92,10 +94,38 @@ func (i *IAM) Caller(ctx context.Context) (Caller, error) {
 // condition keys that policies compare with StringEquals. It needs iam:SimulatePrincipalPolicy.
 func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource string,
 	conditions map[string][]string) (denied []string, err error) {
+	var answer struct {
+		Results []struct {
+			Action   string `xml:"EvalActionName"`
+			Decision string `xml:"EvalDecision"`
+		} `xml:"SimulatePrincipalPolicyResult>EvaluationResults>member"`
+	}
+	if err := i.call(ctx, &i.iam, simulationForm(c, actions, resource, conditions), &answer); err != nil {
+		return nil, err
+	}
+
+	judged := 0
+	for _, r := range answer.Results {
+		if !slices.Contains(actions, r.Action) {
+			continue
+		}
+		judged++
+		if r.Decision != "allowed" {
+			denied = append(denied, r.Action)
+		}
+	}
+	if judged < len(actions) {
+		return nil, queue.Errorf(queue.CodeUnreachable, "SimulatePrincipalPolicy: %s judged %d of %d actions", i.service.host, judged,
+			len(actions))
+	}
+	return denied, nil
+}
+
+func simulationForm(c Caller, actions []string, resource string, conditions map[string][]string) url.Values {
 	form := url.Values{"Action": {"SimulatePrincipalPolicy"}, "Version": {"2010-05-08"},
 		"PolicySourceArn": {c.principal()}, "ResourceArns.member.1": {resource}}
-	for n, action := range actions {
-		form.Set(fmt.Sprintf("ActionNames.member.%d", n+1), action)
+	for i, action := range actions {
+		form.Set(fmt.Sprintf("ActionNames.member.%d", i+1), action)
 	}
 
 	n := 0
@@ -104,37 +134,11 @@ func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource s
 		entry := fmt.Sprintf("ContextEntries.member.%d.", n)
 		form.Set(entry+"ContextKeyName", key)
 		form.Set(entry+"ContextKeyType", "stringList")
-		for v, value := range values {
-			form.Set(fmt.Sprintf("%sContextKeyValues.member.%d", entry, v+1), value)
+		for i, value := range values {
+			form.Set(fmt.Sprintf("%sContextKeyValues.member.%d", entry, i+1), value)
 		}
 	}
-
-	var answer struct {
-		Results []struct {
-			Action   string `xml:"EvalActionName"`
-			Decision string `xml:"EvalDecision"`
-		} `xml:"SimulatePrincipalPolicyResult>EvaluationResults>member"`
-	}
-	if err := i.call(ctx, &i.iam, form, &answer); err != nil {
-		return nil, err
-	}
-
-	judged := 0
-	for _, r := range answer.Results {
-		if slices.Contains(actions, r.Action) {
-			judged++
-			if r.Decision != "allowed" {
-				denied = append(denied, r.Action)
-			}
-		}
-	}
-
-	if judged < len(actions) {
-		return nil, queue.Errorf(queue.CodeUnreachable, "SimulatePrincipalPolicy: %s judged %d of %d actions", i.service.host, judged,
-			len(actions))
-	}
-
-	return denied, nil
+	return form
 }
 
 func (c Caller) principal() string {
@@ -159,23 +163,9 @@ func (i *IAM) call(ctx context.Context, at *globalEndpoint, form url.Values, ans
 }
 
 func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values, answer any) error {
-	credentials, err := retrieve(ctx, i.credentials)
+	req, err := i.request(ctx, at, form)
 	if err != nil {
 		return err
-	}
-
-	body := form.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at.url+"/", strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
-	req.Header.Set("User-Agent", "tendril")
-
-	sum := sha256.Sum256([]byte(body))
-	err = v4.NewSigner().SignHTTP(ctx, credentials, req, hex.EncodeToString(sum[:]), at.name, at.region, time.Now())
-	if err != nil {
-		return fmt.Errorf("signing %s: %w", form.Get("Action"), err)
 	}
 
 	resp, err := i.service.transport.RoundTrip(req)
@@ -197,4 +187,26 @@ func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values,
 		return &refusal{status: resp.StatusCode, query: refused.Code, message: firstLine(refused.Message)}
 	}
 	return xml.Unmarshal(text, answer)
+}
+
+func (i *IAM) request(ctx context.Context, at *globalEndpoint, form url.Values) (*http.Request, error) {
+	credentials, err := retrieve(ctx, i.credentials)
+	if err != nil {
+		return nil, err
+	}
+
+	body := form.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at.url+"/", strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+	req.Header.Set("User-Agent", "tendril")
+
+	sum := sha256.Sum256([]byte(body))
+	err = v4.NewSigner().SignHTTP(ctx, credentials, req, hex.EncodeToString(sum[:]), at.name, at.region, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("signing %s: %w", form.Get("Action"), err)
+	}
+	return req, nil
 }

@@ -86,7 +86,8 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 	limited, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	for {
-		answered, sent, err := l.call(limited, types.InvocationTypeRequestResponse, payload)
+		sent := sending{payload: payload}
+		answered, err := l.call(limited, types.InvocationTypeRequestResponse, &sent)
 		if err == nil {
 			return answered, nil
 		}
@@ -100,28 +101,26 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 	}
 }
 
-func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []byte) (queue.Invocation, sending,
-	error) {
-	sent := sending{payload: payload}
+// call records in sent what was sent.
+func (l *Lambda) call(ctx context.Context, kind types.InvocationType, sent *sending) (queue.Invocation, error) {
 	if err := checkCredentials(ctx, l.api.get().Options().Credentials); err != nil {
-		return queue.Invocation{}, sent, err
+		return queue.Invocation{}, err
 	}
 
-	out, err := l.api.get().Invoke(context.WithValue(ctx, sendingKey{}, &sent), &lambda.InvokeInput{
-		FunctionName: &l.function.called, Qualifier: l.qualifier, InvocationType: kind, Payload: payload,
+	out, err := l.api.get().Invoke(context.WithValue(ctx, sendingKey{}, sent), &lambda.InvokeInput{
+		FunctionName: &l.function.called, Qualifier: l.qualifier, InvocationType: kind, Payload: sent.payload,
 	})
-	if err == nil {
-		id, _ := awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
-		return queue.Invocation{
-			Status: int(out.StatusCode), FunctionError: sdk.ToString(out.FunctionError), Payload: out.Payload, RequestID: id,
-		}, sent, nil
+	if err != nil {
+		if refused, ok := refusedInvocation(err); ok {
+			return refused, nil
+		}
+		return queue.Invocation{}, err
 	}
 
-	if refused, ok := refusedInvocation(err); ok {
-		return refused, sent, nil
-	}
-
-	return queue.Invocation{}, sent, err
+	id, _ := awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
+	return queue.Invocation{
+		Status: int(out.StatusCode), FunctionError: sdk.ToString(out.FunctionError), Payload: out.Payload, RequestID: id,
+	}, nil
 }
 
 // Check verifies that the function exists and may be invoked, without running it. It needs only
@@ -129,7 +128,7 @@ func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []
 func (l *Lambda) Check(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	answered, _, err := l.call(limited, types.InvocationTypeDryRun, nil)
+	answered, err := l.call(limited, types.InvocationTypeDryRun, &sending{})
 	switch {
 	case err != nil:
 		return l.unanswered(ctx, err)
@@ -208,61 +207,64 @@ var (
 
 // parseFunction parses a name (resize, resize:live), partial ARN (123456789012:function:resize) or ARN.
 func parseFunction(s string) (functionReference, error) {
-	r := functionReference{}
-	rest := s
-	partition := ""
-	problem := ""
-	switch {
-	case strings.HasPrefix(s, "arn:"):
-		a, err := arn.Parse(s)
-		var found bool
-		rest, found = strings.CutPrefix(a.Resource, "function:")
-		switch {
-		case err != nil:
-			problem = err.Error()
-		case a.Service != "lambda":
-			problem = fmt.Sprintf("its service is %q, not lambda", a.Service)
-		case a.Region == "" || a.AccountID == "":
-			problem = "the region or the account is empty"
-		case !hostLabel.MatchString(a.Region):
-			problem = fmt.Sprintf("%q is not a region", a.Region)
-		case !found:
-			problem = "it names no function"
-		}
-		r.Region = a.Region
-		r.Account = a.AccountID
-		partition = a.Partition
-	case strings.Contains(s, "://"):
-		problem = "it is a URL, and functions are invoked by name"
-	case strings.Contains(s, ":function:"):
-		r.Account, rest, _ = strings.Cut(s, ":function:")
-		if !accountID.MatchString(r.Account) {
-			problem = fmt.Sprintf("%q is not an account", r.Account)
-		}
-	}
-
-	var qualified bool
-	r.Name, r.Qualifier, qualified = strings.Cut(rest, ":")
-	switch {
-	case problem != "":
-	case len(r.Name) > 64 || !functionName.MatchString(r.Name):
-		problem = fmt.Sprintf("%q is not a name of 1 to 64 letters, digits, - and _", r.Name)
-	case qualified && (len(r.Qualifier) > 128 || !functionQualifier.MatchString(r.Qualifier)):
-		problem = fmt.Sprintf("%q is not an alias or version", r.Qualifier)
-	}
-
-	if problem != "" {
+	r, err := splitFunction(s)
+	if err != nil {
 		return functionReference{},
-			fmt.Errorf("%q is not a Lambda function: %s; use its name, such as resize or resize:live, "+
-				"or its ARN, such as arn:aws:lambda:us-east-1:123456789012:function:resize", s, problem)
+			fmt.Errorf("%q is not a Lambda function: %w; use its name, such as resize or resize:live, "+
+				"or its ARN, such as arn:aws:lambda:us-east-1:123456789012:function:resize", s, err)
+	}
+	return r, nil
+}
+
+func splitFunction(s string) (functionReference, error) {
+	if strings.HasPrefix(s, "arn:") {
+		return splitFunctionARN(s)
+	}
+	if strings.Contains(s, "://") {
+		return functionReference{}, errors.New("it is a URL, and functions are invoked by name")
 	}
 
-	r.called = r.Name
-	switch {
-	case r.Region != "":
-		r.called = "arn:" + partition + ":lambda:" + r.Region + ":" + r.Account + ":function:" + r.Name
-	case r.Account != "":
-		r.called = r.Account + ":function:" + r.Name
+	account, name, partial := strings.Cut(s, ":function:")
+	if !partial {
+		return functionReference{}.withName(s, "")
 	}
+	if !accountID.MatchString(account) {
+		return functionReference{}, fmt.Errorf("%q is not an account", account)
+	}
+	return functionReference{Account: account}.withName(name, account+":function:")
+}
+
+func splitFunctionARN(s string) (functionReference, error) {
+	a, err := arn.Parse(s)
+	name, isFunction := strings.CutPrefix(a.Resource, "function:")
+	switch {
+	case err != nil:
+	case a.Service != "lambda":
+		err = fmt.Errorf("its service is %q, not lambda", a.Service)
+	case a.Region == "" || a.AccountID == "":
+		err = errors.New("the region or the account is empty")
+	case !hostLabel.MatchString(a.Region):
+		err = fmt.Errorf("%q is not a region", a.Region)
+	case !isFunction:
+		err = errors.New("it names no function")
+	}
+	if err != nil {
+		return functionReference{}, err
+	}
+
+	r := functionReference{Region: a.Region, Account: a.AccountID}
+	return r.withName(name, "arn:"+a.Partition+":lambda:"+a.Region+":"+a.AccountID+":function:")
+}
+
+// withName adds a name with an optional qualifier. prefix and the name are the FunctionName parameter.
+func (r functionReference) withName(s, prefix string) (functionReference, error) {
+	name, qualifier, qualified := strings.Cut(s, ":")
+	if len(name) > 64 || !functionName.MatchString(name) {
+		return r, fmt.Errorf("%q is not a name of 1 to 64 letters, digits, - and _", name)
+	}
+	if qualified && (len(qualifier) > 128 || !functionQualifier.MatchString(qualifier)) {
+		return r, fmt.Errorf("%q is not an alias or version", qualifier)
+	}
+	r.Name, r.Qualifier, r.called = name, qualifier, prefix+name
 	return r, nil
 }

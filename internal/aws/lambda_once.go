@@ -48,18 +48,8 @@ type onceTransport struct{ next http.RoundTripper }
 const maxReply = 7 << 20
 
 func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	var conn *tappedConn
-	var before int64
-	var known, reused bool
-
-	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-		GotConn: func(got httptrace.GotConnInfo) {
-			known, reused = true, got.Reused
-			if conn = tapOf(got.Conn); conn != nil {
-				before = conn.writes.Load()
-			}
-		},
-	}))
+	var used usedConn
+	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: used.record}))
 
 	s, _ := req.Context().Value(sendingKey{}).(*sending)
 	if s != nil && req.Body != nil && req.ContentLength == int64(len(s.payload)) {
@@ -67,9 +57,10 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 
 	resp, err := t.next.RoundTrip(req)
-	left := err == nil || known && (conn == nil || conn.seal() != before)
+	left := err == nil || used.mayHaveWritten()
 	if s != nil {
-		s.left, s.stale = left, !left && reused
+		s.left = left
+		s.stale = !left && used.reused
 	}
 	if err != nil {
 		return nil, err
@@ -79,6 +70,29 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	endless := resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxReply, needed: endless}
 	return resp, nil
+}
+
+// usedConn is the connection that a request used, if it got one.
+type usedConn struct {
+	known, reused bool
+	conn          *tappedConn // nil if it is not tapped
+	writesBefore  int64
+}
+
+func (u *usedConn) record(got httptrace.GotConnInfo) {
+	u.known, u.reused = true, got.Reused
+	u.conn = tapOf(got.Conn)
+	if u.conn != nil {
+		u.writesBefore = u.conn.writes.Load()
+	}
+}
+
+// mayHaveWritten blocks further writes.
+func (u *usedConn) mayHaveWritten() bool {
+	if !u.known {
+		return false
+	}
+	return u.conn == nil || u.conn.seal() != u.writesBefore
 }
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)

@@ -85,10 +85,13 @@ func (t *MoveTask) Progress(ctx context.Context) (MoveProgress, error) {
 		return MoveProgress{}, err
 	}
 	for _, r := range out.Results { // newest first; only running tasks have handles
-		if sdk.ToString(r.TaskHandle) == t.handle {
-			t.started = r.StartedTimestamp
-		} else if t.started != 0 && r.StartedTimestamp != t.started || r.TaskHandle != nil {
+		running := sdk.ToString(r.TaskHandle) == t.handle
+		ended := r.TaskHandle == nil && (t.started == 0 || r.StartedTimestamp == t.started)
+		if !running && !ended {
 			continue
+		}
+		if running {
+			t.started = r.StartedTimestamp
 		}
 		return MoveProgress{sdk.ToString(r.Status), r.ApproximateNumberOfMessagesMoved,
 			sdk.ToInt64(r.ApproximateNumberOfMessagesToMove), sdk.ToString(r.FailureReason)}, nil

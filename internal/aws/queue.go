@@ -123,26 +123,27 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 	})
 }
 
-func inBatches[T any](items []T, do func(part []T) ([]entryResult, error)) []error {
+// inBatches returns nil if call succeeds for all items.
+func inBatches[T any](items []T, call func(part []T) ([]entryResult, error)) []error {
 	var errs []error
 	done := 0
 	for part := range slices.Chunk(items, queue.MaxBatch) {
-		results, err := do(part)
+		results, err := call(part)
 		for i := range part {
 			failed := err
 			if err == nil {
 				failed = results[i].err
 			}
-			if failed != nil {
-				if errs == nil {
-					errs = make([]error, len(items))
-				}
-				errs[done+i] = failed
+			if failed == nil {
+				continue
 			}
+			if errs == nil {
+				errs = make([]error, len(items))
+			}
+			errs[done+i] = failed
 		}
 		done += len(part)
 	}
-
 	return errs
 }
 
@@ -166,35 +167,41 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 	sent := make([]queue.Sent, len(msgs))
 	var good []int
 	for i := range msgs {
-		if sent[i].Err = checkOutgoing(&msgs[i]); sent[i].Err == nil {
+		sent[i].Err = checkOutgoing(&msgs[i])
+		if sent[i].Err == nil {
 			good = append(good, i)
 		}
 	}
-
 	if len(good) == 0 && len(msgs) > 0 {
 		return sent, nil
 	}
+
 	results, err := q.batch(ctx, "SendMessageBatch", once, len(good), func(dst []byte, i int) []byte {
 		return appendOutgoing(dst, &msgs[good[i]])
 	})
 	if err != nil {
 		return nil, err
 	}
-
 	for i, r := range results {
-		out := &sent[good[i]]
-		out.ID = r.id
-		out.SequenceNumber = r.sequence
-		out.Err = r.err
-		m := &msgs[good[i]]
-		if part := damagedPart(m.Body, r.bodySum, m.Attributes, r.attributesSum); r.err == nil && part != "" {
-			q.sqs.corrupted(Corruption{Queue: q.site.queue, MessageID: r.id, Part: part, Sent: true})
-			out.Err = queue.Errorf(queue.CodeInvalidMessageContents,
-				"message %s was damaged in transit: the checksum of its %s does not match; send it again and delete this copy",
-				r.id, part)
-		}
+		sent[good[i]] = q.sentOf(&msgs[good[i]], r)
 	}
 	return sent, nil
+}
+
+// sentOf also reports damage in transit.
+func (q *Queue) sentOf(m *queue.Outgoing, r entryResult) queue.Sent {
+	sent := queue.Sent{ID: r.id, SequenceNumber: r.sequence, Err: r.err}
+	if r.err != nil {
+		return sent
+	}
+
+	if part := damagedPart(m.Body, r.bodySum, m.Attributes, r.attributesSum); part != "" {
+		q.sqs.corrupted(Corruption{Queue: q.site.queue, MessageID: r.id, Part: part, Sent: true})
+		sent.Err = queue.Errorf(queue.CodeInvalidMessageContents,
+			"message %s was damaged in transit: the checksum of its %s does not match; send it again and delete this copy",
+			r.id, part)
+	}
+	return sent
 }
 
 // checkOutgoing rejects strings that JSON would change.
@@ -282,7 +289,8 @@ func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	}
 
 	var queues []*Queue
-	all, in := &Queue{sqs: s, site: where}, &sqs.ListQueuesInput{MaxResults: sdk.Int32(1000)}
+	all := &Queue{sqs: s, site: where}
+	in := &sqs.ListQueuesInput{MaxResults: sdk.Int32(1000)}
 	if prefix != "" {
 		in.QueueNamePrefix = &prefix
 	}
@@ -342,7 +350,8 @@ func (q *Queue) DeadLetterSources(ctx context.Context) (urls []string, err error
 		if err != nil {
 			return urls, err
 		}
-		urls, in.NextToken = append(urls, page.QueueUrls...), page.NextToken
+		urls = append(urls, page.QueueUrls...)
+		in.NextToken = page.NextToken
 	}
 	return urls, nil
 }

@@ -29,17 +29,17 @@ func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
 // do calls attempt until it succeeds or no retry is allowed. attempt adds offset to the signing time. once prevents a
 // retry if the first attempt may have had an effect.
 func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Duration) error) error {
-	release := func(error) error { return nil }
+	returnRetryToken := func(error) error { return nil } // the first attempt has none
 	for tried := 1; ; tried++ {
-		began, err := r.retryer.GetAttemptToken(ctx)
+		returnAttemptToken, err := r.retryer.GetAttemptToken(ctx)
 		if err != nil {
 			return err
 		}
 
 		offset := time.Duration(r.clock.Load())
 		err = attempt(offset)
-		// Failing to return a retry token is harmless.
-		_, _ = release(err), began(err)
+		_ = returnRetryToken(err) // failing to return a token is harmless
+		_ = returnAttemptToken(err)
 		if err == nil {
 			return nil
 		}
@@ -54,21 +54,22 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 		if once || tried >= r.retryer.MaxAttempts() || !r.retryer.IsErrorRetryable(err) {
 			return err
 		}
-		if release, err = r.pause(ctx, tried, err); err != nil {
+		if returnRetryToken, err = r.waitToRetry(ctx, tried, err); err != nil {
 			return err
 		}
 	}
 }
 
-func (r *retries) pause(ctx context.Context, tried int, cause error) (release func(error) error, err error) {
-	release, noToken := r.retryer.GetRetryToken(ctx, cause)
+// waitToRetry returns cause if no retry is allowed.
+func (r *retries) waitToRetry(ctx context.Context, tried int, cause error) (returnToken func(error) error, err error) {
+	returnToken, noToken := r.retryer.GetRetryToken(ctx, cause)
 	delay, noDelay := r.retryer.RetryDelay(tried, cause)
 	if noToken != nil || noDelay != nil {
 		return nil, cause
 	}
 	select {
 	case <-time.After(delay):
-		return release, nil
+		return returnToken, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -81,7 +82,10 @@ const maxClockSkew = 4 * time.Minute
 // SDK, a wrong time must be a possible cause of the error, and the response's Date must be far from the signed time.
 func (r *retries) learnClock(err error, offset time.Duration) bool {
 	var refused *refusal
-	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeClockSkew() || (refused.skew-offset).Abs() <= maxClockSkew {
+	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeClockSkew() {
+		return false
+	}
+	if (refused.skew - offset).Abs() <= maxClockSkew {
 		return false
 	}
 	r.clock.Store(int64(refused.skew))

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,29 +77,25 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
 			"the bucket or the key of the object is empty")
 	}
+
 	call := objectCall{operation: "GetObject", method: http.MethodGet, bucket: bucket, key: key}
-	var broken error
-	for range downloads {
-		resp, err := s.do(ctx, &call)
+	for tried := 1; ; tried++ {
+		resp, err := s.send(ctx, &call)
 		if err != nil {
 			return nil, s.explain(ctx, &call, err)
 		}
 
 		contents, err := readObject(resp, limit)
 		switch {
+		case err == nil:
+			return contents, nil
 		case errors.Is(err, errObjectTooLarge):
 			return nil, queue.Errorf(codeObjectTooLarge, "object %q in bucket %s is larger than the %d bytes allowed", key,
 				bucket, limit)
-		case err == nil:
-			return contents, nil
-		}
-
-		broken = err
-		if ctx.Err() != nil {
-			break
+		case tried == downloads || ctx.Err() != nil:
+			return nil, s.explain(ctx, &call, err)
 		}
 	}
-	return nil, s.explain(ctx, &call, broken)
 }
 
 // downloads is the maximum number of requests for one object whose body ends early.
@@ -110,23 +108,21 @@ var errObjectTooLarge = errors.New("larger than the limit")
 func (s *S3) Get(ctx context.Context, bucket, key string, w io.Writer) error {
 	call := objectCall{operation: "GetObject", method: http.MethodGet, bucket: bucket, key: key}
 	to := &destination{Writer: w}
-	var broken error
-	for range downloads {
-		resp, err := s.do(ctx, &call)
+	for tried := 1; ; tried++ {
+		resp, err := s.send(ctx, &call)
 		if err != nil {
 			return s.explain(ctx, &call, err)
 		}
-		var n int64
-		n, broken = copyObject(to, resp, call.from)
+
+		n, err := copyObject(to, resp, call.from)
 		call.from += n
-		if broken == nil || to.err != nil {
+		switch {
+		case err == nil || to.err != nil:
 			return to.err
-		}
-		if ctx.Err() != nil {
-			break
+		case tried == downloads || ctx.Err() != nil:
+			return s.explain(ctx, &call, err)
 		}
 	}
-	return s.explain(ctx, &call, broken)
 }
 
 // destination distinguishes its writer's error from a download error.
@@ -157,23 +153,24 @@ func (s *S3) Put(ctx context.Context, bucket, key string, contents io.ReaderAt, 
 	if _, err := io.Copy(sum, io.NewSectionReader(contents, 0, size)); err != nil {
 		return err
 	}
-	return s.act(ctx, &objectCall{operation: "PutObject", method: http.MethodPut, bucket: bucket, key: key, body: contents, size: size,
+	return s.sendOnly(ctx, &objectCall{operation: "PutObject", method: http.MethodPut, bucket: bucket, key: key, body: contents, size: size,
 		digest: hex.EncodeToString(sum.Sum(nil))})
 }
 
 // Delete deletes an object, if it exists. It needs s3:DeleteObject.
 func (s *S3) Delete(ctx context.Context, bucket, key string) error {
-	return s.act(ctx, &objectCall{operation: "DeleteObject", method: http.MethodDelete, bucket: bucket, key: key})
+	return s.sendOnly(ctx, &objectCall{operation: "DeleteObject", method: http.MethodDelete, bucket: bucket, key: key})
 }
 
 // CheckBucket returns an error if the bucket does not exist, is in another region, or denies access. It needs
 // s3:ListBucket.
 func (s *S3) CheckBucket(ctx context.Context, bucket string) error {
-	return s.act(ctx, &objectCall{operation: "HeadBucket", method: http.MethodHead, bucket: bucket})
+	return s.sendOnly(ctx, &objectCall{operation: "HeadBucket", method: http.MethodHead, bucket: bucket})
 }
 
-func (s *S3) act(ctx context.Context, call *objectCall) error {
-	resp, err := s.do(ctx, call)
+// sendOnly makes a call whose response has no body.
+func (s *S3) sendOnly(ctx context.Context, call *objectCall) error {
+	resp, err := s.send(ctx, call)
 	if err == nil {
 		resp.Body.Close()
 	}
@@ -204,7 +201,7 @@ func (c *objectCall) String() string {
 	return "checking bucket " + c.bucket
 }
 
-func (s *S3) do(ctx context.Context, call *objectCall) (resp *http.Response, err error) {
+func (s *S3) send(ctx context.Context, call *objectCall) (resp *http.Response, err error) {
 	err = s.retries.do(ctx, false, func(offset time.Duration) error {
 		req, err := s.request(ctx, call, time.Now().Add(offset))
 		if err != nil {
@@ -237,38 +234,43 @@ func (s *S3) request(ctx context.Context, call *objectCall, at time.Time) (*http
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "bucket %q: %w", call.bucket, err)
 	}
 
-	where, digest := resolved.URI, cmp.Or(call.digest, emptyDigest)
-	where.RawPath = strings.TrimSuffix(where.EscapedPath(), "/") + "/" + httpbinding.EscapePath(call.key, false)
-	where.Path = strings.TrimSuffix(where.Path, "/") + "/" + call.key
-	req := (&http.Request{
-		Method: call.method, URL: &where, Host: where.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"User-Agent": {"tendril"}, "X-Amz-Content-Sha256": {digest}},
-	}).WithContext(ctx)
+	options, _ := auth.GetAuthOptions(&resolved.Properties)
+	i := slices.IndexFunc(options, func(o *auth.Option) bool { return o.SchemeID == "sigv4" })
+	if i < 0 {
+		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
+			"bucket %q needs signatures for many regions: use a bucket or an access point of one region", call.bucket)
+	}
+	service, _ := smithyhttp.GetSigV4SigningName(&options[i].SignerProperties)
+	region, _ := smithyhttp.GetSigV4SigningRegion(&options[i].SignerProperties)
+
+	req := call.unsigned(resolved.URI).WithContext(ctx)
+	err = s.signer.SignHTTP(ctx, credentials, req, cmp.Or(call.digest, emptyDigest), cmp.Or(service, "s3"),
+		cmp.Or(region, sdk.ToString(place.Region)), at)
+	if err != nil {
+		return nil, fmt.Errorf("signing %s: %w", call.operation, err)
+	}
+	return req, nil
+}
+
+// unsigned returns the request to the bucket at the URL where.
+func (c *objectCall) unsigned(where url.URL) *http.Request {
+	where.RawPath = strings.TrimSuffix(where.EscapedPath(), "/") + "/" + httpbinding.EscapePath(c.key, false)
+	where.Path = strings.TrimSuffix(where.Path, "/") + "/" + c.key
+	req := &http.Request{
+		Method: c.method, URL: &where, Host: where.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"User-Agent": {"tendril"}, "X-Amz-Content-Sha256": {cmp.Or(c.digest, emptyDigest)}},
+	}
 	switch {
-	case call.body != nil:
-		req.Body, req.ContentLength = io.NopCloser(io.NewSectionReader(call.body, 0, call.size)), call.size
+	case c.body != nil:
+		req.Body = io.NopCloser(io.NewSectionReader(c.body, 0, c.size))
+		req.ContentLength = c.size
 		req.Header.Set("Expect", "100-continue") // so that a refusal arrives before the contents are sent
-	case call.from > 0:
-		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", call.from))
-	case call.method == http.MethodGet:
+	case c.from > 0:
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", c.from))
+	case c.method == http.MethodGet:
 		req.Header.Set("X-Amz-Checksum-Mode", "ENABLED")
 	}
-
-	options, _ := auth.GetAuthOptions(&resolved.Properties)
-	for _, option := range options {
-		if option.SchemeID != "sigv4" {
-			continue
-		}
-		service, _ := smithyhttp.GetSigV4SigningName(&option.SignerProperties)
-		region, _ := smithyhttp.GetSigV4SigningRegion(&option.SignerProperties)
-		err := s.signer.SignHTTP(ctx, credentials, req, digest, cmp.Or(service, "s3"), cmp.Or(region, sdk.ToString(place.Region)), at)
-		if err != nil {
-			return nil, fmt.Errorf("signing %s: %w", call.operation, err)
-		}
-		return req, nil
-	}
-	return nil, queue.Errorf(queue.CodeInvalidParameterValue,
-		"bucket %q needs signatures for many regions: use a bucket or an access point of one region", call.bucket)
+	return req
 }
 
 func refusedObject(resp *http.Response) error {

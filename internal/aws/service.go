@@ -50,6 +50,7 @@ func load(ctx context.Context, opts *Options, name string, connections int) (sdk
 	if opts.Log != nil {
 		load[0] = config.WithLogger(opts.Log)
 	}
+
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
 		return cfg, service{}, fmt.Errorf("reading the AWS configuration: %w; check AWS_PROFILE and the files in ~/.aws", err)
@@ -58,6 +59,7 @@ func load(ctx context.Context, opts *Options, name string, connections int) (sdk
 		cfg.BaseEndpoint = &opts.Endpoint
 		cfg.ConfigSources = append([]any{config.LoadOptions{BaseEndpoint: opts.Endpoint}}, cfg.ConfigSources...)
 	}
+
 	s := service{transport: newTransport(cfg.HTTPClient, connections)}
 	s.rename(name)
 	cfg.HTTPClient = &http.Client{Transport: wholeBodies{s.transport}, CheckRedirect: keepRedirect}
@@ -158,10 +160,12 @@ func (s *service) explain(ctx context.Context, doing string, err error,
 	if err == nil {
 		return nil
 	}
+
 	refused := refusalIn(err)
 	if refused == nil || refused.status/100 == 2 || errors.As(err, new(*queue.Error)) {
 		return s.unanswered(ctx, doing, err)
 	}
+
 	code, message := advise(refused)
 	if refused.foreign() && !(s.terse && message != "") {
 		message = refused.foreignAnswer(s.host, s.name, s.variable)

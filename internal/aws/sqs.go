@@ -59,6 +59,7 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 			o.BaseEndpoint = sdk.String(service.dialSocket(strings.TrimPrefix(path, "//")))
 		}
 	})
+
 	parts := api.Options()
 	events := cmp.Or(opts.Events, &Events{})
 	direct := &exchanger{transport: service.transport, pools: map[origin]*connpool.Pool[*connection]{}}
@@ -177,12 +178,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	if buffer == nil {
 		buffer = new([]byte)
 	}
-	defer func() {
-		if cap(*buffer) <= 1<<20 { // drops exceptionally large buffers
-			s.buffers.Put(buffer)
-		}
-	}()
-
+	defer s.keepBuffer(buffer)
 	if *buffer, err = readAll((*buffer)[:0], resp); err != nil {
 		return undelivered(ctx, cmp.Or(limited.Err(), err))
 	}
@@ -196,6 +192,13 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 			call.site.endpoint.Host, call.action, err)
 	}
 	return nil
+}
+
+// keepBuffer drops exceptionally large buffers.
+func (s *SQS) keepBuffer(buffer *[]byte) {
+	if cap(*buffer) <= 1<<20 {
+		s.buffers.Put(buffer)
+	}
 }
 
 // request creates a request that lower layers cannot send again, because they cannot rewind its body.
@@ -237,9 +240,10 @@ func (s *SQS) Sign(r *http.Request, body []byte) error {
 }
 
 func readAll(buf []byte, resp *http.Response) ([]byte, error) {
-	if n := resp.ContentLength; n > maxAnswer {
+	if resp.ContentLength > maxAnswer {
 		return buf, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
-	} else if need := int(n) + 1; n >= 0 && cap(buf) < need {
+	}
+	if need := int(resp.ContentLength) + 1; cap(buf) < need { // the length is -1 if unknown
 		buf = make([]byte, 0, need)
 	}
 
@@ -294,23 +298,20 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 		return nil
 	}
 
-	var known *queue.Error
-	isKnown := errors.As(err, &known)
 	refused := refusalIn(err)
+	if refused == nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var known *queue.Error
+	if errors.As(err, &known) { // such as an error of the credential service
+		return known
+	}
+
 	if refused == nil {
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case isKnown:
-			return known
-		}
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
 			"%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, plain(err))}
 	}
 
-	if isKnown { // such as an error of the credential service
-		return known
-	}
 	return &queue.Error{Code: refused.queueCode(), Message: refusalMessage(refused, queueName, host), Err: refused}
 }
 
