@@ -195,7 +195,7 @@ func (a *App) SourceFolder() string {
 }
 
 func (a *App) open(path, archive string) (v version, err error) {
-	err = errors.Join(Share(a.opts.Settings(), path, false), bundle.LetEverybodyPass(a.opts.Settings().DataDir, path))
+	err = errors.Join(Share(a.opts.Settings(), path, false), bundle.AllowTraversalByAll(a.opts.Settings().DataDir, path))
 	if err != nil {
 		return version{}, err
 	}

@@ -144,7 +144,7 @@ func RestrictVersions(dataDir string) error {
 		}
 	}
 
-	if info, err := os.Stat(dataDir); err == nil && os.Geteuid() == 0 && datadir.IsPassage(info.Mode()) {
+	if info, err := os.Stat(dataDir); err == nil && os.Geteuid() == 0 && datadir.AllowsOnlyTraversal(info.Mode()) {
 		errs = append(errs, os.Chmod(dataDir, ownerOnly))
 	}
 
@@ -180,8 +180,8 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 		err = shareTree(version, gid)
 	}
 
-	err = errors.Join(err, datadir.LetGroupPass(version, gid), datadir.LetGroupPass(versions, gid),
-		datadir.LetThrough(dataDir, gid))
+	err = errors.Join(err, datadir.AllowGroupTraversal(version, gid), datadir.AllowGroupTraversal(versions, gid),
+		datadir.AllowTraversal(dataDir, gid))
 	if err != nil {
 		return fmt.Errorf("giving group %d of the app's user access to %s: %w", gid, version, err)
 	}
@@ -189,9 +189,9 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	return nil
 }
 
-// LetEverybodyPass lets all users pass through the parents of dir, a copied folder, because its hooks and app may
+// AllowTraversalByAll lets all users pass through the parents of dir, a copied folder, because its hooks and app may
 // start processes of other users. It does nothing unless tendril runs as root.
-func LetEverybodyPass(dataDir, dir string) error {
+func AllowTraversalByAll(dataDir, dir string) error {
 	const pass = 0o001
 	dataDir, err := filepath.Abs(dataDir)
 	if err != nil {

@@ -28,7 +28,7 @@ func refuseRoot(s *config.Settings, b *bundle.Bundle, what string, root bool) er
 	if !root {
 		return nil
 	}
-	if wrong := controlledByOthers(b); wrong != nil && wrong.Everybody {
+	if wrong := controlledByOthers(b); wrong != nil && wrong.AllUsers {
 		return fmt.Errorf("%w: %w, and its commands would run as root: type '%s'", ErrSettings, wrong, wrong.Fix)
 	}
 	if isRootIntended(s) {

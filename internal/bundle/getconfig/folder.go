@@ -59,7 +59,7 @@ func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 		return nil
 	}
 	if dataDir != "" {
-		err = datadir.LetThrough(dataDir, gid)
+		err = datadir.AllowTraversal(dataDir, gid)
 	}
 
 	// Other users can pass through the folder to the command, but cannot read the facts.

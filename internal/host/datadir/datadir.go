@@ -1,7 +1,6 @@
 package datadir
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,8 +26,11 @@ func Of(stateFolder, environment string) string {
 // other than root or the current one owns it or can write to it. Make follows a symbolic link.
 func Make(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
-	info, missing := os.Stat(dir)
-	if err := cmp.Or(err, missing); err != nil {
+	var info fs.FileInfo
+	if err == nil {
+		info, err = os.Stat(dir)
+	}
+	if err != nil {
 		return fmt.Errorf("creating the data directory: %w; use another with --data-dir", err)
 	}
 	stat := info.Sys().(*syscall.Stat_t)
@@ -36,11 +38,11 @@ func Make(dir string) error {
 }
 
 func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
-	switch trust.Decide(mode, uid, gid, self) {
+	switch trust.Controllers(mode, uid, gid, self) {
 	case trust.Owner:
 		return fmt.Errorf("%w: %s belongs to user %d, but this is user %d; run tendril as its owner, or use another "+
 			"with --data-dir", ErrUnsafe, dir, uid, self)
-	case trust.Everybody, trust.Group:
+	case trust.AllUsers, trust.Group:
 		return fmt.Errorf("%w: other users can write to %s (mode %04o); type 'chmod go-w %s', or use another with "+
 			"--data-dir", ErrUnsafe, dir, mode.Perm(), dir)
 	}
@@ -115,39 +117,41 @@ func CheckFile(path string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case err == nil && info.Mode()&fs.ModeSymlink != 0:
-		err = irregular(path, "a symbolic link")
-	case err == nil && !info.Mode().IsRegular():
-		err = irregular(path, "not a regular file")
+	case err != nil:
+		return err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return irregular(path, "a symbolic link")
+	case !info.Mode().IsRegular():
+		return irregular(path, "not a regular file")
 	}
-	return err
+	return nil
 }
 
 func irregular(path, what string) error {
 	return fmt.Errorf("%s is %s; remove it, or use another data directory with --data-dir", path, what)
 }
 
-// IsPassage reports whether other users can at most traverse a folder with this mode. An administrator chose any
+// AllowsOnlyTraversal reports whether other users can at most traverse a folder with this mode. An administrator chose any
 // other mode.
-func IsPassage(mode fs.FileMode) bool { return mode.Perm()&^0o711 == 0 }
+func AllowsOnlyTraversal(mode fs.FileMode) bool { return mode.Perm()&^0o711 == 0 }
 
-// LetGroupPass changes a folder's group and lets its members traverse but not list the folder.
-func LetGroupPass(folder string, gid int) error {
+// AllowGroupTraversal changes a folder's group and lets its members traverse but not list the folder.
+func AllowGroupTraversal(folder string, gid int) error {
 	if err := os.Lchown(folder, -1, gid); err != nil {
 		return err
 	}
 	return os.Chmod(folder, 0o710)
 }
 
-// LetThrough lets a group traverse the data directory. If an administrator chose the directory's mode, LetThrough
+// AllowTraversal lets a group traverse the data directory. If an administrator chose the directory's mode, AllowTraversal
 // lets all users traverse it and keeps its group.
-func LetThrough(dir string, gid int) error {
+func AllowTraversal(dir string, gid int) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err
 	}
-	if IsPassage(info.Mode()) {
-		return LetGroupPass(dir, gid)
+	if AllowsOnlyTraversal(info.Mode()) {
+		return AllowGroupTraversal(dir, gid)
 	}
 	return os.Chmod(dir, info.Mode().Perm()|0o001)
 }

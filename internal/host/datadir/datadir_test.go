@@ -153,11 +153,11 @@ func TestReplaceLeavesNoTemporaryFiles(t *testing.T) {
 }
 
 // A mode chosen by an administrator is kept.
-func TestLetThrough(t *testing.T) {
+func TestAllowTraversal(t *testing.T) {
 	t.Parallel()
 	for before, want := range map[fs.FileMode]fs.FileMode{0o700: 0o710, 0o711: 0o710, 0o750: 0o751, 0o755: 0o755} {
 		dir := filepath.Join(t.TempDir(), "data")
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, before), LetThrough(dir, os.Getegid())); err != nil {
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, before), AllowTraversal(dir, os.Getegid())); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(dir)
@@ -166,7 +166,7 @@ func TestLetThrough(t *testing.T) {
 		}
 	}
 	none := filepath.Join(t.TempDir(), "none")
-	if LetThrough(none, os.Getegid()) == nil || LetGroupPass(none, os.Getegid()) == nil {
+	if AllowTraversal(none, os.Getegid()) == nil || AllowGroupTraversal(none, os.Getegid()) == nil {
 		t.Error("a folder that is not there was let through")
 	}
 }

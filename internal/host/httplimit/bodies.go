@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	small    = 4 << 10          // maximum body size in bytes that needs no reservation
-	patience = 10 * time.Second // maximum time a body waits for memory
-	usual    = 1 << 20          // bytes; ordinary messages are at most this large
+	smallBody = 4 << 10          // maximum body size in bytes that needs no reservation
+	maxWait   = 10 * time.Second // maximum time a body waits for memory
+	usualBody = 1 << 20          // bytes; ordinary messages are at most this large
 
 	// While others wait for memory, a body that holds some must arrive at leastRate bytes per second, or it loses the
 	// memory. uploadGrace is extra time for distant clients.
@@ -59,7 +59,7 @@ type handler struct {
 
 // ServeHTTP is separate from serveLarge so that waiting requests need little stack.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength >= 0 && r.ContentLength <= small {
+	if r.ContentLength >= 0 && r.ContentLength <= smallBody {
 		h.Handler.ServeHTTP(w, r)
 		return
 	}
@@ -95,20 +95,12 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.claimed > 0:
-	case b.read <= small:
-		p = p[:min(int64(len(p)), small+1-b.read)] // the extra byte shows that the body is large
+	case b.read <= smallBody:
+		p = p[:min(int64(len(p)), smallBody+1-b.read)] // the extra byte shows that the body is large
 	default:
-		claim := b.bodies.most
-		if length := b.request.ContentLength; length >= 0 {
-			claim = min(claim, length)
-		}
-		due := time.Now().Add(time.Duration(claim) * patience / usual)
-		if err := b.bodies.reserve(b.request.Context(), claim, due); err != nil {
+		if err := b.claimMemory(); err != nil {
 			return 0, err
 		}
-		b.claimed = claim
-		b.since = time.Now()
-		time.AfterFunc(uploadGrace, b.cutIfSlow)
 	}
 
 	n, err := b.ReadCloser.Read(p)
@@ -121,6 +113,22 @@ func (b *body) Read(p []byte) (int, error) {
 			"The request's body arrived too slowly while other requests were waiting for memory. Send it again.")
 	}
 	return n, err
+}
+
+func (b *body) claimMemory() error {
+	claim := b.bodies.most
+	if length := b.request.ContentLength; length >= 0 {
+		claim = min(claim, length)
+	}
+	due := time.Now().Add(time.Duration(claim) * maxWait / usualBody)
+	if err := b.bodies.reserve(b.request.Context(), claim, due); err != nil {
+		return err
+	}
+
+	b.claimed = claim
+	b.since = time.Now()
+	time.AfterFunc(uploadGrace, b.cutIfSlow)
+	return nil
 }
 
 func (b *body) cutIfSlow() {
@@ -156,20 +164,12 @@ func (b *Bodies) Acquire(ctx context.Context, bytes int64) error {
 }
 
 func (b *Bodies) reserve(ctx context.Context, bytes int64, due time.Time) error {
-	r := &reservation{bytes, due, make(chan struct{})}
-	b.mu.Lock()
-	behind := slices.IndexFunc(b.waiting, func(other *reservation) bool { return other.due.After(due) })
-	if behind < 0 {
-		behind = len(b.waiting)
-	}
-	b.waiting = slices.Insert(b.waiting, behind, r)
-	b.grant()
-	b.mu.Unlock()
+	r := b.enqueue(bytes, due)
 	if isClosed(r.granted) {
 		return nil
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	select {
 	case <-r.granted:
@@ -186,6 +186,20 @@ func (b *Bodies) reserve(ctx context.Context, bytes int64, due time.Time) error 
 	b.grant()
 	return queue.Errorf(queue.CodeRequestThrottled,
 		"Too many large messages are in memory at once. Send or receive fewer at once, or try again.")
+}
+
+// enqueue returns a reservation that is already granted if there is enough free memory.
+func (b *Bodies) enqueue(bytes int64, due time.Time) *reservation {
+	r := &reservation{bytes, due, make(chan struct{})}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := slices.IndexFunc(b.waiting, func(other *reservation) bool { return other.due.After(due) })
+	if next < 0 {
+		next = len(b.waiting)
+	}
+	b.waiting = slices.Insert(b.waiting, next, r)
+	b.grant()
+	return r
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -50,14 +50,14 @@ func TestLargeBodiesWaitForRoom(t *testing.T) {
 				}()
 			}
 			synctest.Wait()
-			if n, err := post(b, request(small, announced), now); n != small || err != nil {
+			if n, err := post(b, request(smallBody, announced), now); n != smallBody || err != nil {
 				t.Errorf("a small body beside them: %d, %v", n, err)
 			}
-			time.Sleep(patience - time.Second)
+			time.Sleep(maxWait - time.Second)
 			close(leave)
 			for range 4 {
 				if err := <-done; err != nil {
-					t.Errorf("a body that waited for less than %s: %v", patience, err)
+					t.Errorf("a body that waited for less than %s: %v", maxWait, err)
 				}
 			}
 		})
@@ -74,7 +74,7 @@ func TestBodyWithoutRoomIsRefused(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		n, err := post(b, request(1<<20, true), now)
-		if n != small+1 || !errors.Is(err, queue.ErrThrottled) || time.Since(began) != patience {
+		if n != smallBody+1 || !errors.Is(err, queue.ErrThrottled) || time.Since(began) != maxWait {
 			t.Errorf("read %d in %s: %v", n, time.Since(began), err)
 		}
 		close(leave)
@@ -93,7 +93,7 @@ func TestReservationIsTheLargestPossibleBody(t *testing.T) {
 		length    int
 		announced bool
 		want      int64
-	}{{small, true, 0}, {small, false, 0}, {small + 1, true, small + 1}, {small + 1, false, 1 << 20},
+	}{{smallBody, true, 0}, {smallBody, false, 0}, {smallBody + 1, true, smallBody + 1}, {smallBody + 1, false, 1 << 20},
 		{2 << 20, true, 1 << 20}} {
 		b := NewBodies(1<<20, 1<<20)
 		var claimed int64
@@ -182,7 +182,7 @@ func TestSlowUploadsGiveWayToOthers(t *testing.T) {
 				synctest.Wait()
 				for range 5 {
 					began := time.Now()
-					if status := upload(100<<10, 100<<10, 0); status != http.StatusOK || time.Since(began) > patience/2 {
+					if status := upload(100<<10, 100<<10, 0); status != http.StatusOK || time.Since(began) > maxWait/2 {
 						t.Errorf("answered %d after %s", status, time.Since(began))
 					}
 					time.Sleep(time.Second)

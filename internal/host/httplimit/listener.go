@@ -133,11 +133,7 @@ func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 // Accept waits until the next connection may be served. It closes connections from an address that has used up its
 // share.
 func (l *listener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	for ; err == nil && !l.makeRoomForPeer(conn); conn, err = l.Listener.Accept() {
-		l.limits.Full()
-		conn.Close()
-	}
+	conn, err := l.acceptWithinShare()
 	if err != nil {
 		return nil, err
 	}
@@ -146,6 +142,17 @@ func (l *listener) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	return &connection{Conn: conn, failed: l.failed}, nil
+}
+
+func (l *listener) acceptWithinShare() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil || l.makeRoomForPeer(conn) {
+			return conn, err
+		}
+		l.limits.Full()
+		conn.Close()
+	}
 }
 
 // awaitRoom retries makeRoom after wait or when a connection changes. Meanwhile, responses ask clients to close their
@@ -189,16 +196,16 @@ func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 		return false, wait
 	}
 
-	victim := l.giveUp(oldest)
+	closing := l.giveUp(oldest)
 	l.mu.Unlock()
 	l.limits.Full()
-	end(victim)
+	closeAtOnce(closing)
 	return true, 0
 }
 
 func (l *listener) makeRoomForPeer(conn net.Conn) bool {
-	peer, other := peerOf(conn)
-	if !other {
+	peer, isRemote := peerOf(conn)
+	if !isRemote {
 		return true
 	}
 
@@ -219,9 +226,9 @@ func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 		return false
 	}
 
-	victim := l.giveUp(oldest)
+	closing := l.giveUp(oldest)
 	l.mu.Unlock()
-	end(victim)
+	closeAtOnce(closing)
 	return true
 }
 
@@ -235,29 +242,29 @@ func (l *listener) giveUp(idle *list.Element) net.Conn {
 
 func (l *listener) forget(c *connection) {
 	delete(l.conns, c)
-	l.count(c, -1)
+	l.addToPeer(c, -1)
 }
 
-func end(conn net.Conn) {
+func closeAtOnce(conn net.Conn) {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn() // closing a TLS connection may wait for the client
 	}
 	conn.Close()
 }
 
-// count must be called with the lock held.
-func (l *listener) count(conn net.Conn, more int) {
-	peer, other := peerOf(conn)
-	if !other {
+// addToPeer must be called with the lock held.
+func (l *listener) addToPeer(conn net.Conn, connections int) {
+	peer, isRemote := peerOf(conn)
+	if !isRemote {
 		return
 	}
-	l.peers[peer] += more
+	l.peers[peer] += connections
 	if l.peers[peer] == 0 {
 		delete(l.peers, peer)
 	}
 }
 
-func peerOf(conn net.Conn) (peer netip.Addr, other bool) {
+func peerOf(conn net.Conn) (peer netip.Addr, isRemote bool) {
 	from, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		return peer, false
@@ -270,7 +277,7 @@ func (l *listener) add(c *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conns[c] = true
-	l.count(c, 1)
+	l.addToPeer(c, 1)
 	c.since = time.Now()
 	c.element = l.idle.PushBack(c)
 }

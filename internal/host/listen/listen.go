@@ -59,21 +59,28 @@ func Public(l net.Listener) string {
 	if !bound.Addr().IsUnspecified() {
 		return bound.String()
 	}
+	own := sourceAddress()
+	if !own.IsValid() {
+		addresses, _ := net.InterfaceAddrs()
+		own = firstPublic(addresses)
+	}
+	if !own.IsValid() {
+		return Local(l)
+	}
+	return netip.AddrPortFrom(own, bound.Port()).String()
+}
+
+// sourceAddress returns the source address of packets to other networks, or the zero value without a route to them.
+func sourceAddress() netip.Addr {
 	for _, elsewhere := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // documentation addresses
 		conn, err := net.Dial("udp", elsewhere) // sends no packet
 		if err != nil {
 			continue
 		}
 		defer conn.Close()
-		own := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
-		return netip.AddrPortFrom(own.WithZone(""), bound.Port()).String()
+		return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap().WithZone("")
 	}
-
-	addresses, err := net.InterfaceAddrs()
-	if own := firstPublic(addresses); err == nil && own.IsValid() {
-		return netip.AddrPortFrom(own, bound.Port()).String()
-	}
-	return Local(l)
+	return netip.Addr{}
 }
 
 // firstPublic is for networks without a default route, whose machines can still reach each other.
@@ -89,36 +96,45 @@ func firstPublic(addresses []net.Addr) netip.Addr {
 // Unix creates a socket for its owner and its folder's group. It replaces a stale socket, and returns [ErrInUse] if a
 // process serves it.
 func Unix(path string) (net.Listener, error) {
-	fail := func(err error) (net.Listener, error) {
+	err := checkSocketPath(path)
+	var l net.Listener
+	if err == nil {
+		l, err = createSocket(path)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("unix:%s: %w", path, err)
 	}
+	return socketListener{l, path}, nil
+}
 
+func checkSocketPath(path string) error {
 	// The temporary name is shorter, so creating a socket with a path too long for clients would succeed.
 	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
-		return fail(fmt.Errorf("the path has %d bytes, but a socket path at most %d; use a shorter one", len(path), most))
+		return fmt.Errorf("the path has %d bytes, but a socket path at most %d; use a shorter one", len(path), most)
 	}
 
-	if info, err := os.Lstat(path); err == nil {
-		if info.Mode()&fs.ModeSocket == 0 {
-			return fail(errors.New("a file other than a socket exists there; remove it, or use another path"))
-		}
-		if c, err := net.Dial("unix", path); err == nil {
-			c.Close()
-			return nil, fmt.Errorf("unix:%s: the socket %w; stop the process that serves it, or use another path", path,
-				ErrInUse)
-		}
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode()&fs.ModeSocket == 0 {
+		return errors.New("a file other than a socket exists there; remove it, or use another path")
 	}
+	if c, err := net.Dial("unix", path); err == nil {
+		c.Close()
+		return fmt.Errorf("the socket %w; stop the process that serves it, or use another path", ErrInUse)
+	}
+	return nil
+}
 
+func createSocket(path string) (net.Listener, error) {
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".s")
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 
 	hidden := filepath.Join(dir, "s")
 	l, err := net.Listen("unix", hidden)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
@@ -127,9 +143,9 @@ func Unix(path string) (net.Listener, error) {
 	}
 	if err != nil {
 		l.Close()
-		return fail(err)
+		return nil, err
 	}
-	return socketListener{l, path}, nil
+	return l, nil
 }
 
 type socketListener struct {

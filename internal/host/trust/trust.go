@@ -17,8 +17,8 @@ type Error struct {
 	// Text names the other users, as in "it belongs to the user alice".
 	Text string
 	Fix  string
-	// Everybody means that all local users can write to the file or folder.
-	Everybody bool
+	// AllUsers means that all local users can write to the file or folder.
+	AllUsers bool
 }
 
 // Error returns the path and the text.
@@ -28,11 +28,11 @@ func (e *Error) Error() string { return e.Path + ": " + e.Text }
 // file is accepted if its folder is.
 func File(path string) error {
 	found := worse(check(path), check(filepath.Dir(path)))
-	real, err := filepath.EvalSymlinks(path)
+	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return worse(found, missing(err))
+		return worse(found, ignoreMissing(err))
 	}
-	return worse(found, check(filepath.Dir(real)))
+	return worse(found, check(filepath.Dir(target)))
 }
 
 const mostChecked = 200_000 // as many as a copied folder can have
@@ -43,13 +43,14 @@ func Folder(dir string, inside ...string) error { return folder(mostChecked, dir
 
 func folder(most int, dir string, inside []string) error {
 	found := File(dir)
-	left := most
+	checked := 0
 	for _, name := range inside {
 		err := filepath.WalkDir(filepath.Join(dir, name), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil {
-				return missing(err)
+				return ignoreMissing(err)
 			}
-			if left--; left < 0 {
+			checked++
+			if checked > most {
 				return fmt.Errorf("%s has more than %d files, too many to check who can change them", dir, most)
 			}
 			found = worse(found, check(path))
@@ -60,15 +61,20 @@ func folder(most int, dir string, inside []string) error {
 	return found
 }
 
+// worse returns the error about access by all users, or else the first error.
 func worse(first, second error) error {
-	var wrong, other *Error
-	if first == nil || errors.As(second, &other) && other.Everybody && !(errors.As(first, &wrong) && wrong.Everybody) {
+	if first == nil || concernsAllUsers(second) && !concernsAllUsers(first) {
 		return second
 	}
 	return first
 }
 
-func missing(err error) error {
+func concernsAllUsers(err error) bool {
+	unsafe, ok := errors.AsType[*Error](err)
+	return ok && unsafe.AllUsers
+}
+
+func ignoreMissing(err error) error {
 	if os.IsNotExist(err) {
 		return nil
 	}
@@ -78,13 +84,16 @@ func missing(err error) error {
 func check(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return missing(err)
+		return ignoreMissing(err)
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		if wrong := judge(info.Mode(), stat.Uid, stat.Gid, uint32(os.Geteuid())); wrong != nil {
-			wrong.Path, wrong.Fix = path, wrong.Fix+" "+path
-			return wrong
-		}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	if unsafe := judge(info.Mode(), stat.Uid, stat.Gid, uint32(os.Geteuid())); unsafe != nil {
+		unsafe.Path = path
+		unsafe.Fix += " " + path
+		return unsafe
 	}
 	return nil
 }
@@ -100,21 +109,20 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 		mode &^= 0o022
 	}
 
-	octal := fmt.Sprintf(" can write to it (mode %04o)", mode.Perm())
-	others := Decide(mode, uid, gid, self)
+	others := Controllers(mode, uid, gid, self)
 	if others == Owner && mode&0o002 != 0 {
-		others = Everybody // root never runs code that all users can write to
+		others = AllUsers // root never runs code that all users can write to
 	}
 
+	canWrite := fmt.Sprintf(" can write to it (mode %04o)", mode.Perm())
 	switch others {
 	case Owner:
 		return &Error{Text: "it belongs to user " + userName(uid), Fix: "chown " + userName(self)}
-	case Everybody:
-		return &Error{Text: "every user" + octal, Fix: "chmod go-w", Everybody: true}
+	case AllUsers:
+		return &Error{Text: "every user" + canWrite, Fix: "chmod go-w", AllUsers: true}
 	case Group:
-		return &Error{Text: "group " + groupName(gid) + octal, Fix: "chmod g-w"}
+		return &Error{Text: "group " + groupName(gid) + canWrite, Fix: "chmod g-w"}
 	}
-
 	return nil
 }
 
@@ -123,24 +131,24 @@ type Others int
 
 // The values of [Others].
 const (
-	Nobody Others = iota
+	None Others = iota
 	Owner
-	Everybody
+	AllUsers
 	Group
 )
 
-// Decide returns which users besides self control a file or folder. It trusts root and the user's private group,
+// Controllers returns which users besides self control a file or folder. It trusts root and the user's private group,
 // whose GID equals the UID.
-func Decide(mode fs.FileMode, uid, gid, self uint32) Others {
+func Controllers(mode fs.FileMode, uid, gid, self uint32) Others {
 	switch {
 	case uid != self && uid != 0:
 		return Owner
 	case mode&0o002 != 0:
-		return Everybody
+		return AllUsers
 	case mode&0o020 != 0 && gid != self:
 		return Group
 	}
-	return Nobody
+	return None
 }
 
 func userName(uid uint32) string {

@@ -44,7 +44,7 @@ func TestDecide(t *testing.T) {
 		if wrong := judge(c.mode, c.uid, c.gid, c.self); wrong != nil {
 			got = *wrong
 		}
-		if got.Text != c.text || got.Fix != c.fix || got.Everybody != strings.HasPrefix(c.text, "every") {
+		if got.Text != c.text || got.Fix != c.fix || got.AllUsers != strings.HasPrefix(c.text, "every") {
 			t.Errorf("%s: %+v, want %q, %q", name, got, c.text, c.fix)
 		}
 	}
@@ -86,14 +86,14 @@ func TestAccessOfEveryUserIsReportedFirst(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	owned := &Error{Path: filepath.Join(root, "file"), Text: "it belongs to user alice"}
-	open := &Error{Path: root, Text: "every user can write to it", Everybody: true}
+	open := &Error{Path: root, Text: "every user can write to it", AllUsers: true}
 	for name, c := range map[string]struct{ first, second, want error }{
 		"nothing":        {nil, nil, nil},
 		"second alone":   {nil, owned, owned},
 		"first alone":    {owned, nil, owned},
 		"second is open": {owned, open, open},
 		"first is open":  {open, owned, open},
-		"of two open":    {open, &Error{Everybody: true}, open},
+		"of two open":    {open, &Error{AllUsers: true}, open},
 	} {
 		if got := worse(c.first, c.second); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
