@@ -23,7 +23,7 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Dur
 	h.received(m, began, now, visibility)
 	s.messages.hold(h)
 
-	skipped := s.messages.unposted.values[life(m.ID, h.receives, h.receivesHere)]
+	skipped := s.messages.unposted.values[keyInQueue(m.ID, h.receives, h.receivesHere)]
 	h.attempt = max(cmp.Or(h.receivesHere, m.ReceiveCount)-skipped, 1)
 	h.msg.Attempt = h.attempt
 	s.pace.body = average(s.pace.body, float64(len(m.Body)))
@@ -64,7 +64,7 @@ func (s *settler) receivedAgain(h *held, m *queue.Message, visibility time.Durat
 	s.messages.countUnposted(h, true)
 	h.received(m, began, now, visibility)
 	if h.stage == deleting {
-		s.deletes.put(h, now)
+		s.deletes.queueDelete(h, now)
 	}
 }
 

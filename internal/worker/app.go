@@ -27,23 +27,27 @@ const downAfter = 2
 type appMonitor struct {
 	core *core
 	gate *gate
-	app  interface{ Probe(context.Context) error }
+	app  prober
 
 	readinessSet bool // Worker.Gate was called
 	stopProbe    context.CancelFunc
 	outages      int
-	// Deliveries started before answered cannot report an outage. alive is the last response or successful probe.
-	answered, alive time.Time
-	pauses          throttle
+	// Deliveries started before reachableSince cannot report an outage. aliveAt is the time of the last response or
+	// successful probe.
+	reachableSince, aliveAt time.Time
+	pauses                  throttle
 }
+
+type prober interface{ Probe(context.Context) error }
 
 type throttle struct {
 	from, until time.Time
 	count       int // pauses since the target last accepted a message
 }
 
-// fresh is false if the delivery started before the latest pause ended, and must not lengthen the back-off.
-func (t *throttle) pause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
+// nextPause returns fresh false if the delivery started before the latest pause ended, and must not lengthen the
+// back-off.
+func (t *throttle) nextPause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if !t.from.IsZero() && started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false
 	}
@@ -53,11 +57,13 @@ func (t *throttle) pause(asked time.Duration, started, now time.Time, random flo
 	return retryWait(t.count+1, throttleFirst, throttleLimit, random), true
 }
 
-func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause time.Duration, closed bool) {
-	pause, fresh := a.pauses.pause(res.RetryAfter, started, now, a.core.opts.Random())
+// pauseReceiving closes the gate, unless the worker is stopping, and returns the wait before the next attempt.
+func (a *appMonitor) pauseReceiving(res *queue.Result, started, now time.Time) time.Duration {
+	pause, fresh := a.pauses.nextPause(res.RetryAfter, started, now, a.core.opts.Random())
 	if a.core.phase != running {
-		return pause, false
+		return pause
 	}
+
 	if fresh {
 		a.pauses.count++
 		a.pauses.from = now
@@ -68,21 +74,23 @@ func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause
 			Throttled{For: until.Sub(now), Reason: res.Reason, Consecutive: a.pauses.count})
 	}
 	a.gate.close(Throttling, "the target accepts no messages: "+res.Reason, now)
-	return pause, true
+	a.core.wakeAt(a.pauses.until)
+	return pause
 }
 
-func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time) (answered bool) {
+// recordResult reports whether the app responded.
+func (a *appMonitor) recordResult(startedAt time.Time, res *queue.Result, now time.Time) (responded bool) {
 	switch {
 	case res.Outcome == queue.Throttled, res.Outcome == queue.Postponed, res.Unsent:
 		return false
 	case res.Outcome == queue.Unreached:
-		a.unreached(res.Reason, startedAt, now)
+		a.recordUnreached(res.Reason, startedAt, now)
 		return false
 	}
 
 	a.outages = 0
 	if res.Outcome == queue.Done || res.Status != 0 {
-		a.alive = now
+		a.aliveAt = now
 	}
 	if startedAt.After(a.pauses.from) {
 		a.pauses.count = 0
@@ -93,16 +101,16 @@ func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time
 	return true
 }
 
-// unreached waits longer after each outage, because an app may pass probes but accept no deliveries.
-func (a *appMonitor) unreached(reason string, started, now time.Time) {
-	if started.Before(a.answered) || a.core.phase != running {
+// recordUnreached waits longer after each outage, because an app may pass probes but accept no deliveries.
+func (a *appMonitor) recordUnreached(reason string, started, now time.Time) {
+	if started.Before(a.reachableSince) || a.core.phase != running {
 		return
 	}
 	if !a.gate.has(AppDown) {
 		a.outages++
 	}
 	a.gate.close(AppDown, "the app is not ready: "+reason, now)
-	a.probe(retryWait(a.outages, probeEvery, probeLimit, a.core.opts.Random()))
+	a.startProbing(retryWait(a.outages, probeEvery, probeLimit, a.core.opts.Random()))
 }
 
 // returnable reports whether a message that did not reach the app is returned immediately. If returns count as
@@ -121,7 +129,7 @@ func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 		a.gate.close(NotReady, reason, now)
 		return
 	}
-	if a.gate.has(NotReady) && !a.answered.IsZero() {
+	if a.gate.has(NotReady) && !a.reachableSince.IsZero() {
 		a.core.limit = 1 // The app has restarted.
 	}
 	a.setReachable(now)
@@ -130,32 +138,33 @@ func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 
 func (a *appMonitor) setReachable(now time.Time) {
 	a.stopProbing()
-	a.alive = now
+	a.aliveAt = now
 	if !a.gate.has(AppDown) {
 		return
 	}
-	if !a.answered.IsZero() {
+	if !a.reachableSince.IsZero() {
 		a.core.limit = 1
 	}
-	a.answered = now
+	a.reachableSince = now
 	a.gate.lift(AppDown)
 }
 
-func (a *appMonitor) watchIdle(now time.Time) {
-	if a.core.opts.ProbeIdle == 0 || a.core.phase != running || a.core.inWork > 0 || a.gate.has(NotReady) || a.gate.has(AppDown) ||
-		now.Sub(a.alive) < a.core.opts.ProbeIdle {
-		return
+func (a *appMonitor) probeIfIdle(now time.Time) {
+	interval := a.core.opts.ProbeIdle
+	isIdle := a.core.inWork == 0 && now.Sub(a.aliveAt) >= interval
+	isKnownDown := a.gate.has(NotReady) || a.gate.has(AppDown)
+	if interval > 0 && a.core.phase == running && isIdle && !isKnownDown {
+		a.startProbing(0)
 	}
-	a.probe(0)
 }
 
-func (a *appMonitor) probe(wait time.Duration) {
+func (a *appMonitor) startProbing(wait time.Duration) {
 	if a.stopProbe != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(a.core.callCtx)
 	a.stopProbe = cancel
-	a.core.tasks.Go(func() { a.prober(ctx, wait) })
+	a.core.tasks.Go(func() { a.runProbes(ctx, wait) })
 }
 
 func (a *appMonitor) stopProbing() {
@@ -165,49 +174,61 @@ func (a *appMonitor) stopProbing() {
 	}
 }
 
-func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
-	var first time.Time
-	for failures := 1; ; failures++ {
+// probe is the latest probe of a series.
+type probe struct {
+	number           int // from 1
+	firstAt, startAt time.Time
+	err              error
+}
+
+// runProbes probes the app until it is reachable or ctx is done.
+func (a *appMonitor) runProbes(ctx context.Context, wait time.Duration) {
+	var p probe
+	for again := true; again; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
 		}
-
-		began := time.Now()
-		if first.IsZero() {
-			first = began
-		}
-		probing, cancel := context.WithTimeout(ctx, probeTimeout)
-		err := a.app.Probe(probing)
-		cancel()
-		var ended bool
-		if wait, ended = a.probed(ctx, err, failures, began, first); ended {
-			return
-		}
+		p.run(ctx, a.app)
+		wait, again = a.probeEnded(ctx, &p)
 	}
 }
 
-func (a *appMonitor) probed(ctx context.Context, err error, failures int, began, first time.Time) (
-	wait time.Duration, over bool,
-) {
+func (p *probe) run(ctx context.Context, app prober) {
+	p.number++
+	p.startAt = time.Now()
+	if p.number == 1 {
+		p.firstAt = p.startAt
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	p.err = app.Probe(ctx)
+}
+
+// probeEnded returns how long to wait before the next probe, if another is necessary.
+func (a *appMonitor) probeEnded(ctx context.Context, p *probe) (wait time.Duration, again bool) {
 	now := time.Now()
 	a.core.mu.Lock()
 	defer a.core.mu.Unlock()
 	defer a.core.wakeAt(now) // the maintenance loop applies the gate's state
+	if ctx.Err() != nil {
+		return 0, false
+	}
+
 	isDown := a.gate.has(AppDown)
-	switch {
-	case ctx.Err() != nil:
-		return 0, true
-	case err == nil || !isDown && began.Before(a.alive):
+	hasRespondedSince := !isDown && p.startAt.Before(a.aliveAt)
+	if p.err == nil || hasRespondedSince {
 		a.setReachable(now)
-		return 0, true
-	case !isDown && failures < downAfter:
-		return probeAgain, false
+		return 0, false
+	}
+	if !isDown && p.number < downAfter {
+		return probeAgain, true
 	}
 
 	// An idle app counts as down since its last response or successful probe.
-	since := later(first.Add(-a.core.opts.ProbeIdle), a.alive)
-	a.gate.close(AppDown, "the app is not ready: "+err.Error(), since)
-	return retryWait(failures, probeEvery, probeLimit, a.core.opts.Random()), false
+	downSince := later(p.firstAt.Add(-a.core.opts.ProbeIdle), a.aliveAt)
+	a.gate.close(AppDown, "the app is not ready: "+p.err.Error(), downSince)
+	return retryWait(p.number, probeEvery, probeLimit, a.core.opts.Random()), true
 }

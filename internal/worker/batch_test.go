@@ -311,7 +311,7 @@ func TestUnsentResultsAreIgnored(t *testing.T) {
 			w := New(queuetest.NewFake(nil), &testApp{}, nil)
 			w.core.workCtx = t.Context()
 			w.core.mu.Lock()
-			if served := w.app.learn(time.Now(), decisive(tt.results), time.Now().Add(50*ms)); served != tt.served {
+			if served := w.app.recordResult(time.Now(), decisive(tt.results), time.Now().Add(50*ms)); served != tt.served {
 				t.Errorf("%s: the app answered: %v, want %v", tt.name, served, tt.served)
 			}
 			w.core.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 )
 
 type batcher struct {
-	entries []pending
-	due     time.Time // deadline of an incomplete batch
-	hold    time.Time // earliest next call after a failure
-	fails   int       // in a row
-	calls   int
-	serial  bool // keep entries in order: one call at a time
-	spare   []pending
+	entries   []pending
+	due       time.Time // deadline of an incomplete batch
+	holdUntil time.Time // earliest next call after a failure
+	fails     int       // in a row
+	calls     int
+	serial    bool // keep entries in order: one call at a time
+	reusable  []pending
 }
 
 // With partCalls calls in flight, only full batches are sent, so that entries share calls even without lingering.
@@ -30,43 +30,47 @@ func (b *batcher) put(p pending, due time.Time) {
 	b.entries = append(b.entries, p)
 }
 
-// cut returns the entries of one call, or nil if no call is due. The caller increments calls.
-func (b *batcher) cut(now time.Time) []pending {
-	n := len(b.entries)
-	if n == 0 || b.full() || now.Before(b.hold) || (n < queue.MaxBatch && now.Before(b.due)) {
+// nextBatch returns the entries of one call, or nil if no call is due. The caller increments calls.
+func (b *batcher) nextBatch(now time.Time) []pending {
+	n := min(len(b.entries), queue.MaxBatch)
+	if n == 0 || b.atCallLimit() || now.Before(b.holdUntil) {
 		return nil
 	}
-	n = min(n, queue.MaxBatch)
-	batch := append(b.spare, b.entries[:n]...)
-	b.spare = nil
-	rest := copy(b.entries, b.entries[n:])
-	clear(b.entries[rest:])
-	b.entries = b.entries[:rest]
+	if n < queue.MaxBatch && now.Before(b.due) {
+		return nil
+	}
+
+	batch := append(b.reusable, b.entries[:n]...)
+	b.reusable = nil
+	remaining := copy(b.entries, b.entries[n:])
+	clear(b.entries[remaining:])
+	b.entries = b.entries[:remaining]
 	return batch
 }
 
-// failed means that no entry received a final result.
-func (b *batcher) returned(batch []pending, now time.Time, failed bool, random float64) {
+// callEnded reuses batch. failed means that no entry received a final result.
+func (b *batcher) callEnded(batch []pending, now time.Time, failed bool, random float64) {
 	clear(batch[:cap(batch)])
-	b.spare = batch[:0]
+	b.reusable = batch[:0]
 	b.calls--
+
 	if !failed {
-		b.fails, b.hold = 0, time.Time{}
+		b.fails, b.holdUntil = 0, time.Time{}
 		return
 	}
 	b.fails++
-	b.hold = now.Add(retryWait(b.fails, 100*time.Millisecond, 5*time.Second, random))
+	b.holdUntil = now.Add(retryWait(b.fails, 100*time.Millisecond, 5*time.Second, random))
 }
 
-// next returns when to call cut again, or zero if another event must happen first.
+// next returns when to call nextBatch again, or zero if another event must happen first.
 func (b *batcher) next() time.Time {
-	if len(b.entries) == 0 || b.full() {
+	if len(b.entries) == 0 || b.atCallLimit() {
 		return time.Time{}
 	}
-	return later(b.due, b.hold)
+	return later(b.due, b.holdUntil)
 }
 
-func (b *batcher) full() bool {
+func (b *batcher) atCallLimit() bool {
 	switch {
 	case b.fails > 0, b.serial:
 		return b.calls > 0
@@ -78,7 +82,7 @@ func (b *batcher) full() bool {
 
 func (b *batcher) idle() bool { return len(b.entries) == 0 && b.calls == 0 }
 
-func (b *batcher) shift(hidden time.Duration) {
+func (b *batcher) moveBack(hidden time.Duration) {
 	for i := range b.entries {
 		b.entries[i].until = b.entries[i].until.Add(-hidden)
 		b.entries[i].at = b.entries[i].at.Add(-hidden)

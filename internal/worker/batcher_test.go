@@ -11,7 +11,7 @@ import (
 )
 
 func sendOne(b *batcher, now time.Time) []pending {
-	batch := b.cut(now)
+	batch := b.nextBatch(now)
 	if batch != nil {
 		b.calls++
 	}
@@ -47,8 +47,8 @@ func TestBatcherCutsInTens(t *testing.T) {
 	if got := sendOne(&b, now.Add(100*time.Millisecond)); len(got) != 2 || got[1].receipt != "11" {
 		t.Errorf("they go when they are due, got %v", got)
 	}
-	b.returned(nil, now, false, 0)
-	b.returned(nil, now, false, 0)
+	b.callEnded(nil, now, false, 0)
+	b.callEnded(nil, now, false, 0)
 	if !b.idle() {
 		t.Error("the batcher is idle again")
 	}
@@ -63,13 +63,13 @@ func TestBatcherRestsAfterAFailedCall(t *testing.T) {
 		if len(sendOne(&b, now)) == 0 {
 			t.Fatal("no call")
 		}
-		b.returned(nil, now, true, 0)
-		rest := b.hold.Sub(now)
+		b.callEnded(nil, now, true, 0)
+		rest := b.holdUntil.Sub(now)
 		b.put(pending{}, now)
-		if sendOne(&b, now) != nil || !b.next().Equal(b.hold) {
+		if sendOne(&b, now) != nil || !b.next().Equal(b.holdUntil) {
 			t.Error("no call before the rest is over")
 		}
-		now = b.hold
+		now = b.holdUntil
 		return rest
 	}
 	for i, want := range []time.Duration{100, 200, 400, 800, 1600, 3200, 5000, 5000} {
@@ -83,8 +83,8 @@ func TestBatcherRestsAfterAFailedCall(t *testing.T) {
 	if sendOne(&b, now) == nil || sendOne(&b, now) != nil || !b.next().IsZero() {
 		t.Error("after a failure calls go one by one")
 	}
-	b.returned(nil, now, false, 0)
-	if b.fails != 0 || !b.hold.IsZero() {
+	b.callEnded(nil, now, false, 0)
+	if b.fails != 0 || !b.holdUntil.IsZero() {
 		t.Error("a success ends the rests")
 	}
 }
@@ -103,7 +103,7 @@ func TestBatcherBoundsItsCalls(t *testing.T) {
 	if n != maxCalls || !b.next().IsZero() {
 		t.Errorf("%d calls under way, want %d; next %v", n, maxCalls, b.next())
 	}
-	b.returned(nil, now, false, 0)
+	b.callEnded(nil, now, false, 0)
 	if got := sendOne(&b, now); len(got) != 10 {
 		t.Errorf("the rest goes after a return, got %d", len(got))
 	}
@@ -125,7 +125,7 @@ func TestEntriesAddedDuringCallsShareTheNext(t *testing.T) {
 			t.Fatal("with four calls under way a fifth waits for one to return")
 		}
 	}
-	b.returned(nil, now, false, 0)
+	b.callEnded(nil, now, false, 0)
 	if got := sendOne(&b, now); len(got) != 9 {
 		t.Errorf("then all go together, got %d", len(got))
 	}
@@ -180,7 +180,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	m := newMemory[int](3)
 	for i := range 5 {
-		m.put(fmt.Sprint(i), i)
+		m.remember(fmt.Sprint(i), i)
 	}
 	if _, ok := m.values["1"]; ok || len(m.values) != 3 {
 		t.Errorf("holds %v, want the last three", m.values)
@@ -189,7 +189,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Error("the last one is remembered")
 	}
 	for range 1000 {
-		m.put("a", 1)
+		m.remember("a", 1)
 		delete(m.values, "a")
 	}
 	if len(m.order) > 6 {

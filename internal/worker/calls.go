@@ -9,14 +9,15 @@ import (
 
 const callTimeout = 20 * time.Second
 
+// flush starts the calls that are due.
 func (w *Worker) flush(now time.Time) {
 	letters := &w.letters.pending
-	for batch := letters.cut(now); batch != nil; batch = letters.cut(now) {
+	for batch := letters.nextBatch(now); batch != nil; batch = letters.nextBatch(now) {
 		w.startCall(letters, sendDeadLetter, batch)
 	}
 
 	deletes := &w.deletes.pending
-	for batch := deletes.cut(now); batch != nil; batch = deletes.cut(now) {
+	for batch := deletes.nextBatch(now); batch != nil; batch = deletes.nextBatch(now) {
 		done, expired := w.deletes.sendable(batch, now)
 		w.startCall(deletes, deleteMessage, done)
 		w.startCall(deletes, expireMessage, expired)
@@ -28,7 +29,7 @@ func (w *Worker) flush(now time.Time) {
 		w.visibility.queueReturns(now)
 	}
 	changes := &w.visibility.pending
-	for batch := changes.cut(now); batch != nil; batch = changes.cut(now) {
+	for batch := changes.nextBatch(now); batch != nil; batch = changes.nextBatch(now) {
 		w.startCall(changes, changeVisibility, w.visibility.sendable(batch, now))
 	}
 
@@ -37,15 +38,17 @@ func (w *Worker) flush(now time.Time) {
 	w.core.wakeAt(changes.next())
 }
 
-// While the queue rejects deletes, sendable keeps outdated ones, because the gate opens once one is accepted.
+// sendable gives up deletes that are too late, and separates those of expired messages. While the queue rejects
+// deletes, it keeps outdated ones, because the gate opens once one is accepted.
 func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
-	isRefused := d.gate.has(DeleteRefused) && d.core.phase == running
+	keepAll := d.gate.has(DeleteRefused) && d.core.phase == running
 	done = batch[:0]
 	for _, p := range batch {
+		isLate := p.tries > 0 && now.After(p.until)
 		switch {
-		case !isRefused && !p.isWanted():
-		case !isRefused && p.tries > 0 && now.After(p.until):
-			d.lost(p, errVisibilityOver, now)
+		case !keepAll && !p.isWanted():
+		case !keepAll && isLate:
+			d.giveUp(p, errVisibilityOver, now)
 		case p.h.isExpired:
 			expired = append(expired, p)
 		default:
@@ -55,25 +58,28 @@ func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pend
 	return done, expired
 }
 
+// sendable ends changes that are no longer wanted or too late, and completes the others.
 func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	kept := batch[:0]
 	for _, p := range batch {
 		isExtension := p.purpose == extendVisibility
-		switch {
-		case isExtension && (p.h.stage == gone || p.h.stage == deleting || p.h.lapsed || p.receipt != p.h.receipt):
-			v.ended(p.h, now)
-		case !now.Before(p.until):
-			v.failed(p, errVisibilityOver)
-			v.ended(p.h, now)
-		case isExtension:
-			p.h.extended = true
-			kept = append(kept, p)
-		default:
-			p.visibility = max(p.at.Sub(now), 0)
-			kept = append(kept, p)
+		if isExtension && !p.mayExtend() {
+			v.changeEnded(p.h, now)
+			continue
 		}
-	}
+		if !now.Before(p.until) {
+			v.reportFailure(p, errVisibilityOver)
+			v.changeEnded(p.h, now)
+			continue
+		}
 
+		if isExtension {
+			p.h.extended = true
+		} else {
+			p.visibility = max(p.at.Sub(now), 0)
+		}
+		kept = append(kept, p)
+	}
 	return kept
 }
 
@@ -112,14 +118,14 @@ func (w *Worker) call(action callAction, batch []pending) {
 	now := time.Now()
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
-	w.observe(now)
+	w.checkClock(now)
 	switch action {
 	case deleteMessage, expireMessage:
-		w.deletes.answered(batch, errs, start, now)
+		w.deletes.callEnded(batch, errs, start, now)
 	case sendDeadLetter:
-		w.letters.answered(batch, errs, now)
+		w.letters.callEnded(batch, errs, now)
 	case changeVisibility:
-		w.visibility.answered(batch, errs, start, now)
+		w.visibility.callEnded(batch, errs, start, now)
 	}
 	w.proceed(now)
 }

@@ -22,14 +22,14 @@ func TestClockNoticesStandstill(t *testing.T) {
 		{"an older time", -time.Second, -time.Second, 0, 0},
 	}
 	for _, tt := range tests {
-		c := clock{rhythm: time.Second, last: time.Now()}
-		gap, hidden := c.step(c.last.Add(tt.mono), tt.mono, tt.wall)
-		if gap != tt.gap || hidden != tt.hidden {
-			t.Errorf("%s: got %v, %v, want %v, %v", tt.name, gap, hidden, tt.gap, tt.hidden)
+		c := clock{interval: time.Second, last: time.Now()}
+		s := c.advance(c.last.Add(tt.mono), tt.mono, tt.wall)
+		if s.length() != tt.gap || s.hidden != tt.hidden {
+			t.Errorf("%s: got %v, %v, want %v, %v", tt.name, s.length(), s.hidden, tt.gap, tt.hidden)
 		}
 	}
 	var c clock
-	if gap, _ := c.tick(time.Now()); gap != 0 || c.last.IsZero() {
+	if s := c.tick(time.Now()); s != (stall{}) || c.last.IsZero() {
 		t.Error("the first tick only starts the clock")
 	}
 	last := c.last
@@ -60,7 +60,7 @@ func TestVisibilityBeganBeforeTheAnswer(t *testing.T) {
 	}
 	for _, tt := range tests {
 		c := clock{stall: tt.stall}
-		if got := c.began(start, at(tt.now), tt.travel); !got.Equal(at(tt.want)) {
+		if got := c.earliestHidden(start, at(tt.now), tt.travel); !got.Equal(at(tt.want)) {
 			t.Errorf("%s: got %v after the call, want %d s", tt.name, got.Sub(start), tt.want)
 		}
 	}

@@ -57,7 +57,7 @@ type core struct {
 
 func newCore(o Options) *core {
 	c := &core{opts: o, events: o.Events, mu: &callbackMutex{}, limit: o.Concurrency, wake: make(chan struct{}, 1)}
-	c.clock.rhythm = time.Second
+	c.clock.interval = time.Second
 	c.setVisibility(o.VisibilityTimeout)
 	c.callCtx, c.endCalls = context.WithCancel(context.Background())
 	if o.Pool != nil {
@@ -71,14 +71,27 @@ func (c *core) setVisibility(timeout time.Duration) {
 	c.opts.VisibilityTimeout = timeout
 	c.opts.Batch.Window = min(c.opts.Batch.Window, timeout*3/8)
 	c.margin = min(timeout/10, time.Second)
-	c.clock.rhythm = min(c.clock.rhythm, max(timeout/16, 50*time.Millisecond))
+	c.clock.interval = min(c.clock.interval, max(timeout/16, 50*time.Millisecond))
 }
 
+// setConcurrency keeps the current limit if that is lower for a while after an outage or a pause.
+func (c *core) setConcurrency(n int) {
+	if c.limit == c.opts.Concurrency || c.limit > n {
+		c.limit = n
+	}
+	c.opts.Concurrency = n
+}
+
+// wakeAt makes the maintenance loop run a round at t, if it would sleep longer. A zero t has no effect.
 func (c *core) wakeAt(t time.Time) {
 	if t.IsZero() || !t.Before(c.sleepUntil) {
 		return
 	}
 	c.sleepUntil = t
+	c.wakeNow()
+}
+
+func (c *core) wakeNow() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -125,9 +138,9 @@ func retryWait(failures int, base, limit time.Duration, random float64) time.Dur
 // clock detects stalls: late ticks, and jumps of the wall clock ahead of the monotonic clock, which stands still while
 // the machine is suspended.
 type clock struct {
-	rhythm time.Duration // longest interval between ticks
-	last   time.Time
-	stall  stall
+	interval time.Duration // longest interval between ticks
+	last     time.Time
+	stall    stall
 }
 
 type stall struct {
@@ -139,33 +152,38 @@ type stall struct {
 // slack is the tolerance for late ticks and for the wall clock running ahead.
 const slack = time.Second
 
-func (c *clock) tick(now time.Time) (gap, hidden time.Duration) {
+func (s stall) length() time.Duration { return s.until.Sub(s.from) + s.hidden }
+
+// tick returns the stall since the previous tick, or a zero one.
+func (c *clock) tick(now time.Time) stall {
 	if c.last.IsZero() {
 		c.last = now
-		return 0, 0
+		return stall{}
 	}
-	return c.step(now, now.Sub(c.last), now.Round(0).Sub(c.last.Round(0)))
+	return c.advance(now, now.Sub(c.last), now.Round(0).Sub(c.last.Round(0)))
 }
 
-func (c *clock) step(now time.Time, mono, wall time.Duration) (gap, hidden time.Duration) {
+// advance is tick with the time since the previous tick according to both clocks.
+func (c *clock) advance(now time.Time, mono, wall time.Duration) stall {
 	if mono < 0 {
-		return 0, 0 // earlier than the previous tick
+		return stall{} // earlier than the previous tick
 	}
-	last := c.last
+	s := stall{from: c.last, until: now}
 	c.last = now
+
 	if ahead := wall - mono; ahead > slack {
-		hidden = ahead
+		s.hidden = ahead
 	}
-	if hidden == 0 && mono <= c.rhythm+slack {
-		return 0, 0
+	if s.hidden == 0 && mono <= c.interval+slack {
+		return stall{}
 	}
-	c.stall = stall{from: last, until: now, hidden: hidden}
-	return mono + hidden, hidden
+	c.stall = s
+	return s
 }
 
-// began returns the earliest time at which the visibility timeouts can have started. The response may have waited
-// unread during a stall.
-func (c *clock) began(start, now time.Time, travel time.Duration) time.Time {
+// earliestHidden returns the earliest time at which the visibility timeouts can have started. The response may have
+// waited unread during a stall.
+func (c *clock) earliestHidden(start, now time.Time, travel time.Duration) time.Time {
 	t := now.Add(-min(now.Sub(start), travel))
 	if s := c.stall; start.Before(s.until) && !now.Before(s.until) {
 		t = earlier(t, later(s.from, start)).Add(-s.hidden)

@@ -19,7 +19,7 @@ type deadLetters struct {
 	pending    batcher
 }
 
-func (d *deadLetters) takes(h *held, res *queue.Result) bool {
+func (d *deadLetters) accepts(h *held, res *queue.Result) bool {
 	switch {
 	case d.to == nil || len(d.pending.entries) >= maxUnsentLetters:
 		return false
@@ -29,7 +29,7 @@ func (d *deadLetters) takes(h *held, res *queue.Result) bool {
 	return d.core.opts.MaxReceives > 0 && h.receivesHere >= d.core.opts.MaxReceives && d.to.TakesDeadLetters(true)
 }
 
-func (d *deadLetters) send(h *held, e *Settled, now time.Time) {
+func (d *deadLetters) queueLetter(h *held, e *Settled, now time.Time) {
 	h.stage, h.instruction = deadLettering, e.Instruction
 	h.letter = &queue.DeadLetter{Message: &h.msg, Failure: queue.Failure{
 		Reason: e.Reason, Status: e.Status, Answer: e.Answer, Attempts: e.Attempt, Receives: h.receives,
@@ -38,17 +38,17 @@ func (d *deadLetters) send(h *held, e *Settled, now time.Time) {
 	d.pending.put(pending{h: h}, d.core.lingerUntil(now, h.hiddenUntil))
 }
 
-func (d *deadLetters) answered(batch []pending, errs []error, now time.Time) {
+func (d *deadLetters) callEnded(batch []pending, errs []error, now time.Time) {
 	for i, p := range batch {
 		err := entryErr(errs, i)
 		if err == nil {
 			d.deletes.remove(p.h, now)
 		} else {
-			d.core.stats.failed("dead-lettering", err)
-			d.visibility.release(p.h, now)
+			d.core.stats.recordFailedCall("dead-lettering", err)
+			d.visibility.leaveToTimeout(p.h, now)
 		}
 		notify(d.core, d.core.events.DeadLettered, DeadLettered{ID: p.h.msg.ID, Task: p.h.task(), Reason: p.h.letter.Failure.Reason,
 			Instruction: p.h.instruction, Err: err})
 	}
-	d.pending.returned(batch, now, false, 0)
+	d.pending.callEnded(batch, now, false, 0)
 }

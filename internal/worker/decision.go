@@ -13,8 +13,8 @@ const (
 	leave verb = iota // until its visibility timeout expires
 	remove
 	retry
-	keep   // not attempted; deliver again after the delay
-	giveUp // not attempted; return it to the queue
+	keep      // not attempted; deliver again after the delay
+	returnNow // not attempted; return it to the queue
 	deadLetter
 )
 
@@ -47,7 +47,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	}
 	if d.result.Outcome == queue.Postponed {
 		if d.lapsed || !d.keepable {
-			return action{verb: giveUp}
+			return action{verb: returnNow}
 		}
 		return action{verb: keep, after: clamp(cmp.Or(d.result.RetryAfter, postponeUsual), postponeShortest, postponeLongest)}
 	}
@@ -56,22 +56,19 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 		return action{verb: leave}
 	}
 	if d.result.Outcome == queue.Unreached && d.returnable {
-		return action{verb: giveUp}
+		return action{verb: returnNow}
 	}
 	if d.result.Outcome == queue.Failed && d.deadLetter {
 		return action{verb: deadLetter}
 	}
 
-	after, ok := retryDelay(o, d)
-	switch {
-	case ok:
-	case d.extended:
-		// The extension must not delay the next attempt.
-		after = d.due.Sub(now)
-	default:
-		return action{verb: leave}
+	after, found := retryDelay(o, d)
+	if !found {
+		if !d.extended {
+			return action{verb: leave}
+		}
+		after = d.due.Sub(now) // the extension must not delay the next attempt
 	}
-
 	longest := maxHidden - now.Sub(d.receivedAt) - time.Second
 	return action{verb: retry, after: max(min(after, longest), 0)}
 }
@@ -98,45 +95,54 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 		now.Round(0).Sub(m.FirstReceivedAt) > o.Retention
 }
 
-// failAfterUnfinished marks successes in a FIFO batch as failed if an earlier message of their group, whose index it
-// returns, is unfinished and would be processed after them.
+// failAfterUnfinished marks successes in a FIFO batch as failed if an earlier message of their group is unfinished and
+// would be processed after them. behind has that message's index for each message, or -1.
 func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
-	broken := map[string]int{}
+	unfinished := map[string]int{} // index of the first, by group
 	behind = make([]int, len(msgs))
-
 	for i, h := range msgs {
-		id := h.msg.GroupID
-		first, found := broken[id]
-		switch {
-		case id == "":
-			behind[i] = -1
-		case found:
+		res, group := &results[i], h.msg.GroupID
+		behind[i] = -1
+		if group == "" {
+			continue
+		}
+
+		if first, found := unfinished[group]; found {
 			behind[i] = first
-			if results[i].Outcome == queue.Done {
-				results[i].Outcome, results[i].Reason = queue.Failed, "done, but an earlier message of its group is not"
-				results[i].Instruction = queue.NoInstruction
+			if res.Outcome == queue.Done {
+				res.Outcome = queue.Failed
+				res.Reason = "done, but an earlier message of its group is not"
+				res.Instruction = queue.NoInstruction
 			}
-		default:
-			behind[i] = -1
-			if results[i].Outcome != queue.Done {
-				broken[id] = i
-			}
+		} else if res.Outcome != queue.Done {
+			unfinished[group] = i
 		}
 	}
 	return behind
 }
 
-// before reports whether an earlier message of the batch is in the same group, and whether one is neither deleted nor
-// kept.
-func before(batch []*held, actions []action, i int) (behind, broken bool) {
+// earlierMessages is what happens to the earlier messages of a batch that are in the same FIFO group.
+type earlierMessages uint8
+
+const (
+	noEarlier         earlierMessages = iota
+	earlierKept                       // or deleted
+	earlierUnfinished                 // at least one
+)
+
+func earlierInGroup(batch []*held, actions []action, i int) earlierMessages {
 	if batch[i].group == nil {
-		return false, false
+		return noEarlier
 	}
+	result := noEarlier
 	for j, h := range batch[:i] {
-		if h.msg.GroupID == batch[i].msg.GroupID {
-			behind = true
-			broken = broken || actions[j].verb != remove && actions[j].verb != keep
+		if h.msg.GroupID != batch[i].msg.GroupID {
+			continue
 		}
+		if actions[j].verb != remove && actions[j].verb != keep {
+			return earlierUnfinished
+		}
+		result = earlierKept
 	}
-	return behind, broken
+	return result
 }

@@ -68,7 +68,7 @@ func TestLingerIsCutShortNearTheEndOfTheVisibility(t *testing.T) {
 			h := &held{}
 			h.hide(now.Add(tt.left-10*time.Second), 10*time.Second)
 			w.deletes.pending = batcher{}
-			w.deletes.put(h, now)
+			w.deletes.queueDelete(h, now)
 			if got := w.deletes.pending.due.Sub(now); got != tt.want {
 				t.Errorf("%v left: lingers %v, want %v", tt.left, got, tt.want)
 			}

@@ -15,10 +15,12 @@ type slots struct {
 	settler  *settler
 	pace     *pace
 	lane     *lane // nil without a pool
-	turns    history
+	starts   history
 
-	parked  []*slot // last in, first out
-	scratch []*held // reused by gather
+	parked []*slot // last in, first out
+	// The result of gatherBatch is reused.
+	gathered      []*held
+	gatheredBytes int
 }
 
 // slot is a goroutine that delivers messages. It exits when work is closed.
@@ -32,31 +34,41 @@ type slot struct {
 // to run on that slot.
 func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	for {
-		of := w
-		var batch []*held
-		if w.lane != nil {
-			of, batch = w.lane.pool.take(now)
-		} else if w.core.inWork < w.core.limit && w.messages.ready.len() > 0 {
-			batch = w.slots.begin(now)
-		}
-
+		of, batch := w.beginNext(now)
 		switch {
 		case batch == nil:
 			return own
 		case of == w && free != nil:
 			own, free = batch, nil
-		case len(of.slots.parked) > 0:
-			last := len(of.slots.parked) - 1
-			of.slots.parked[last].work <- batch
-			of.slots.parked = of.slots.parked[:last]
 		default:
-			idle := &slot{work: make(chan []*held, 1)}
-			of.core.tasks.Go(func() { of.work(idle, batch) })
+			of.dispatch(batch)
 		}
 	}
 }
 
-func (w *Worker) work(own *slot, batch []*held) {
+// beginNext begins a delivery of any worker in the pool, or returns nil.
+func (w *Worker) beginNext(now time.Time) (of *Worker, batch []*held) {
+	if w.lane != nil {
+		return w.lane.pool.beginNext(now)
+	}
+	if w.core.inWork >= w.core.limit || w.messages.ready.len() == 0 {
+		return w, nil
+	}
+	return w, w.slots.beginBatch(now)
+}
+
+// dispatch passes a batch to a parked slot or a new one.
+func (w *Worker) dispatch(batch []*held) {
+	if last := len(w.slots.parked) - 1; last >= 0 {
+		w.slots.parked[last].work <- batch
+		w.slots.parked = w.slots.parked[:last]
+		return
+	}
+	added := &slot{work: make(chan []*held, 1)}
+	w.core.tasks.Go(func() { w.runSlot(added, batch) })
+}
+
+func (w *Worker) runSlot(own *slot, batch []*held) {
 	for batch != nil {
 		if batch = w.deliver(own, batch); batch == nil {
 			batch = <-own.work
@@ -70,15 +82,15 @@ func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 
 	now := time.Now()
 	w.core.mu.Lock()
-	w.observe(now)
-	w.slots.end(batch[0], results, now)
-	settled, answered := w.settler.settle(batch, results, own.settled[:0], now)
+	w.checkClock(now)
+	w.slots.endBatch(batch[0], results, now)
+	settled, responded := w.settler.settle(batch, results, own.settled[:0], now)
 	own.settled = settled
-	if answered {
-		w.slots.served(now.Sub(batch[0].startedAt), now)
+	if responded {
+		w.slots.recordDelivery(now.Sub(batch[0].startedAt), now)
 	}
 
-	w.obeyGate(now)
+	w.applyGate(now)
 	next = w.startDeliveries(own, now)
 	switch {
 	case next != nil:
@@ -130,50 +142,34 @@ func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	return results
 }
 
-func (s *slots) begin(now time.Time) []*held {
+// beginBatch removes the next batch from the inventory, or returns nil if none may start now.
+func (s *slots) beginBatch(now time.Time) []*held {
 	s.settler.returnStale(now)
 	first := s.messages.ready.first()
 	if first == nil || !s.gate.open() || s.core.workCtx.Err() != nil || !s.startable(now) {
 		return nil
 	}
 
-	n, isBatch := 1, s.core.opts.Batch.Size > 1
+	size, isBatch := 1, s.core.opts.Batch.Size > 1
 	if isBatch {
-		n = len(s.gather(now))
+		size = len(s.gatherBatch(now))
 	}
-
 	if s.limiter != nil {
-		if first.permit, n = s.limiter.acquire(now, n); n == 0 {
+		first.permit, size = s.limiter.acquire(now, size)
+		if size == 0 {
 			s.core.wakeAt(s.limiter.shared.askAt)
 			return nil
 		}
 	}
 
-	first.self[0] = first
-	batch := first.self[:]
+	first.batchOfOne[0] = first
+	batch := first.batchOfOne[:]
 	if isBatch {
-		batch = append([]*held(nil), s.scratch[:n]...)
-		s.pace.batch = average(s.pace.batch, float64(n))
+		batch = append([]*held(nil), s.gathered[:size]...)
+		s.pace.batch = average(s.pace.batch, float64(size))
 	}
-
 	for _, h := range batch {
-		if h.stage == ready {
-			s.messages.ready.pop()
-		} else {
-			h.group.active++
-			h.group.waiting = h.group.waiting[1:]
-		}
-		h.stage = posting
-		h.startedAt = now
-		h.last = s.messages.lastReceive(h)
-		h.waited = now.Round(0).Sub(h.msg.SentAt)
-		s.core.stats.counts.Posted++
-		if h.postponedAt.IsZero() { // a postponed message is counted at its first start
-			s.turns.add(h.waited, now)
-			if s.lane != nil {
-				s.lane.pool.begun.add(h.waited, now)
-			}
-		}
+		s.beginMessage(h, now)
 	}
 
 	s.core.inWork++
@@ -183,15 +179,39 @@ func (s *slots) begin(now time.Time) []*held {
 	return batch
 }
 
+// beginMessage requires that h is the next ready message, or the next one of its group.
+func (s *slots) beginMessage(h *held, now time.Time) {
+	if h.stage == ready {
+		s.messages.ready.pop()
+	} else {
+		h.group.active++
+		h.group.waiting = h.group.waiting[1:]
+	}
+
+	h.stage = posting
+	h.startedAt = now
+	h.onLastReceive = s.messages.lastReceive(h)
+	h.waited = now.Round(0).Sub(h.msg.SentAt)
+
+	s.core.stats.counts.Posted++
+	if h.postponedAt.IsZero() { // a postponed message is counted at its first start
+		s.starts.add(h.waited, now)
+		if s.lane != nil {
+			s.lane.pool.starts.add(h.waited, now)
+		}
+	}
+}
+
 // returnStale returns ready messages that waited too long for a slot; postponed ones are postponed again.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
-		expired := !now.Before(h.hiddenUntil)
-		if !expired && !h.stale(&s.core.opts, now) {
-			break
+		isVisible := !now.Before(h.hiddenUntil)
+		if !isVisible && !h.stale(&s.core.opts, now) {
+			return
 		}
+
 		s.messages.ready.pop()
-		if !h.postponedAt.IsZero() && !h.lapsed && !expired && s.keepable(h, now) {
+		if !h.postponedAt.IsZero() && !h.lapsed && !isVisible && s.mayKeep(h, now) {
 			s.postpone(h, postponeUsual, now)
 		} else {
 			s.visibility.returnWithGroup(h, now)
@@ -199,7 +219,7 @@ func (s *settler) returnStale(now time.Time) {
 	}
 }
 
-func (s *slots) end(first *held, results []queue.Result, now time.Time) {
+func (s *slots) endBatch(first *held, results []queue.Result, now time.Time) {
 	s.core.inWork--
 	if s.lane != nil {
 		s.lane.pool.inWork--
@@ -209,10 +229,24 @@ func (s *slots) end(first *held, results []queue.Result, now time.Time) {
 	}
 }
 
-func (s *slots) served(took time.Duration, now time.Time) {
-	s.pace.served(took, now)
+func (s *slots) recordDelivery(took time.Duration, now time.Time) {
+	s.pace.recordDelivery(took, now)
 	if s.lane != nil {
-		s.lane.pool.pace.served(took, now)
+		s.lane.pool.pace.recordDelivery(took, now)
+	}
+}
+
+func (s *slots) addStatus(status *Status, now time.Time) {
+	own := s.starts.sum(now)
+	status.Turns = own.count
+	status.LongestWait = own.most
+
+	all := own.count
+	if s.lane != nil {
+		all = s.lane.pool.starts.sum(now).count
+	}
+	if all > 0 {
+		status.TurnShare = float64(own.count) / float64(all)
 	}
 }
 
@@ -220,7 +254,7 @@ func (s *slots) served(took time.Duration, now time.Time) {
 func (s *slots) batchDue(now time.Time) time.Time {
 	h := s.messages.ready.first()
 	if h == nil || s.core.opts.Batch.Window == 0 || !h.postponedAt.IsZero() ||
-		s.messages.ready.len() >= s.core.opts.Batch.Size || len(s.gather(now)) >= s.core.opts.Batch.Size {
+		s.messages.ready.len() >= s.core.opts.Batch.Size || len(s.gatherBatch(now)) >= s.core.opts.Batch.Size {
 		return time.Time{}
 	}
 	return s.messages.windowEnd(h)
@@ -230,37 +264,44 @@ func (s *slots) startable(now time.Time) bool {
 	return s.messages.ready.len() > 0 && (s.core.opts.Batch.Window == 0 || !now.Before(s.batchDue(now)))
 }
 
-// gather returns the next batch, valid until the next call: ready messages in order, each followed by those waiting in
-// its FIFO group. A postponed message forms its own batch, because the app may handle it differently. A retried
-// message, or one on its last receive, ends its group's part: if it fails, attempts of later messages are in vain.
-func (s *slots) gather(now time.Time) []*held {
-	s.scratch = s.scratch[:0]
-	o, bytes := &s.core.opts.Batch, 0
-	add := func(h *held) bool {
-		bytes += h.size()
-		if len(s.scratch) >= o.Size || (o.Bytes > 0 && bytes > o.Bytes && len(s.scratch) > 0) {
-			return false
-		}
-		s.scratch = append(s.scratch, h)
-		return true
-	}
-
+// gatherBatch returns the next batch, valid until the next call: ready messages in order, each followed by those
+// waiting in its FIFO group. A postponed message forms its own batch, because the app may handle it differently.
+func (s *slots) gatherBatch(now time.Time) []*held {
+	s.gathered, s.gatheredBytes = s.gathered[:0], 0
 	ready := &s.messages.ready
 	for _, h := range ready.list[ready.head:] {
 		alone := !h.postponedAt.IsZero()
-		if h.stale(&s.core.opts, now) || alone && len(s.scratch) > 0 || !add(h) || alone {
+		if h.stale(&s.core.opts, now) || alone && len(s.gathered) > 0 {
 			break
 		}
-		if h.group == nil {
-			continue
+		if !s.gather(h) || alone {
+			break
 		}
-		for _, next := range h.group.waiting {
-			if h.attempt > 1 || s.messages.lastReceive(h) || next.lapsed ||
-				now.Sub(next.hiddenFrom) >= next.visibility/2 || !add(next) {
-				break
-			}
-			h = next
+		if h.group != nil {
+			s.gatherBehind(h, now)
 		}
 	}
-	return s.scratch
+	return s.gathered
+}
+
+// gatherBehind adds the messages waiting behind h in its group. A retried message, or one on its last receive, is the
+// group's last in the batch: if it fails, attempts of later messages are in vain.
+func (s *slots) gatherBehind(h *held, now time.Time) {
+	for _, next := range h.group.waiting {
+		if h.attempt > 1 || s.messages.lastReceive(h) || next.lapsed || next.isHalfway(now) || !s.gather(next) {
+			return
+		}
+		h = next
+	}
+}
+
+// gather returns false if the batch is full.
+func (s *slots) gather(h *held) bool {
+	o := &s.core.opts.Batch
+	s.gatheredBytes += h.size()
+	if len(s.gathered) >= o.Size || o.Bytes > 0 && s.gatheredBytes > o.Bytes && len(s.gathered) > 0 {
+		return false
+	}
+	s.gathered = append(s.gathered, h)
+	return true
 }

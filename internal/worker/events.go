@@ -30,7 +30,7 @@ type Events struct {
 	Stalled           func(Stalled)
 }
 
-// Received is an answered receive call, with or without messages.
+// Received is a successful receive call, with or without messages.
 type Received struct {
 	Messages    int
 	LongestWait time.Duration // since a message was sent
@@ -130,7 +130,7 @@ type Extended struct {
 type ChangeFailed struct {
 	ID   string
 	Task string
-	Kind string // "extend", "retry" (the delay after a failure) or "give back" (a return to the queue)
+	Kind string // "extend", "retry" (the delay after a failure) or "return" (to the queue)
 	Err  error
 }
 

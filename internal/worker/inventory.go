@@ -18,7 +18,7 @@ type inventory struct {
 	unconfirmed int
 
 	done     memory[struct{}] // processed, but the delete is not confirmed
-	unposted memory[int]      // receives that were never posted, by life
+	unposted memory[int]      // receives that were never posted, by keyInQueue
 }
 
 func newInventory(c *core) *inventory {
@@ -65,12 +65,12 @@ func (m *inventory) expireVisibility(h *held) {
 
 // countUnposted records a receive whose message did not reach the app. counted means that the queue counted it.
 func (m *inventory) countUnposted(h *held, counted bool) {
-	id := life(h.msg.ID, h.receives, h.receivesHere)
+	id := keyInQueue(h.msg.ID, h.receives, h.receivesHere)
 	n := m.unposted.values[id]
 	if counted {
 		n++
 	}
-	m.unposted.put(id, n)
+	m.unposted.remember(id, n)
 }
 
 type failingGroup struct {
@@ -86,25 +86,27 @@ const rememberFailing = 4
 // one.
 func (m *inventory) groupFailed(h *held, again time.Time) {
 	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
-		m.failing[h.msg.GroupID] = failingGroup{again.Add(rememberFailing * m.core.opts.VisibilityTimeout),
-			2*h.receives >= m.core.opts.MaxReceives}
+		m.failing[h.msg.GroupID] = failingGroup{
+			until:  again.Add(rememberFailing * m.core.opts.VisibilityTimeout),
+			urgent: 2*h.receives >= m.core.opts.MaxReceives,
+		}
 	}
 }
 
 func (m *inventory) groupRecovered(group string) { delete(m.failing, group) }
 
 // oneAtATime reports whether to receive single messages, so that a failing one is not received together with those
-// behind it. With a large backlog (full), only urgent groups justify the additional calls.
-func (m *inventory) oneAtATime(now time.Time, full bool) bool {
-	found := false
+// behind it. With a large backlog, only urgent groups justify the additional calls.
+func (m *inventory) oneAtATime(now time.Time, largeBacklog bool) bool {
+	isWorthwhile := false
 	for group, f := range m.failing {
 		if !now.Before(f.until) {
 			delete(m.failing, group)
 			continue
 		}
-		found = found || f.urgent || !full
+		isWorthwhile = isWorthwhile || f.urgent || !largeBacklog
 	}
-	return found
+	return isWorthwhile
 }
 
 type readyList struct {
@@ -115,6 +117,7 @@ type readyList struct {
 
 func (l *readyList) len() int { return len(l.list) - l.head }
 
+// push reuses the space of removed messages.
 func (l *readyList) push(h *held) {
 	if l.head > 64 && l.head*2 > len(l.list) {
 		n := copy(l.list, l.list[l.head:])
@@ -159,7 +162,7 @@ func newMemory[V any](bound int) memory[V] {
 	return memory[V]{bound: bound, values: make(map[string]V)}
 }
 
-func (m *memory[V]) put(name string, v V) {
+func (m *memory[V]) remember(name string, v V) {
 	if _, ok := m.values[name]; !ok {
 		m.order = append(m.order, name)
 	}
@@ -170,10 +173,12 @@ func (m *memory[V]) put(name string, v V) {
 	}
 }
 
+// joinGroup returns false if h must wait behind other messages of its group.
 func (m *inventory) joinGroup(h *held) bool {
 	if !m.core.opts.FIFO || h.msg.GroupID == "" {
 		return true
 	}
+
 	g := m.groups[h.msg.GroupID]
 	if g == nil {
 		h.group = &group{id: h.msg.GroupID, active: 1}
@@ -185,13 +190,15 @@ func (m *inventory) joinGroup(h *held) bool {
 	return false
 }
 
-func (m *inventory) turnIfLast(g *group) {
+// markTurning marks g if all of its active messages are being deleted, so that the next one will soon need a slot.
+func (m *inventory) markTurning(g *group) {
 	if g.deleting == g.active && len(g.waiting) > 0 && !g.turning {
 		g.turning = true
 		m.turning++
 	}
 }
 
+// leaveGroup removes a finished message. If it was the last active one, the next becomes ready.
 func (m *inventory) leaveGroup(h *held, now time.Time) {
 	g := h.group
 	if g == nil {
@@ -201,7 +208,7 @@ func (m *inventory) leaveGroup(h *held, now time.Time) {
 	h.group = nil
 	g.active--
 	if g.active > 0 {
-		m.turnIfLast(g)
+		m.markTurning(g)
 		return
 	}
 
@@ -212,7 +219,8 @@ func (m *inventory) leaveGroup(h *held, now time.Time) {
 	}
 
 	next := g.waiting[0]
-	g.waiting, g.active = g.waiting[1:], 1
+	g.waiting = g.waiting[1:]
+	g.active = 1
 	m.makeReady(next, now)
 }
 
@@ -227,14 +235,14 @@ func (m *inventory) disband(h *held) (waiting []*held) {
 	if h.stage == deleting {
 		g.deleting--
 	}
-	waiting = m.takeWaiting(g)
+	waiting = m.detachWaiting(g)
 	if g.active == 0 {
 		delete(m.groups, g.id)
 	}
 	return waiting
 }
 
-func (m *inventory) takeWaiting(g *group) (waiting []*held) {
+func (m *inventory) detachWaiting(g *group) (waiting []*held) {
 	for _, h := range g.waiting {
 		h.group = nil
 	}
@@ -250,12 +258,13 @@ func (m *inventory) endTurn(g *group) {
 	}
 }
 
-func (m *inventory) waitAgain(h *held) {
+// putBackInGroup makes an active message wait behind earlier ones of its batch.
+func (m *inventory) putBackInGroup(h *held) {
 	g := h.group
 	g.active--
 	h.stage = waiting
 	g.waiting = slices.Insert(g.waiting, 0, h)
-	m.turnIfLast(g)
+	m.markTurning(g)
 }
 
 // lastReceive is false for redriven messages, whose count may include receives in other queues.
@@ -283,17 +292,19 @@ type deferredHeap struct {
 }
 
 // The methods of [heap.Interface] also maintain each message's heap index.
-func (d *deferredHeap) Len() int           { return len(d.list) }
-func (d *deferredHeap) Less(i, j int) bool { return d.list[i].again.Before(d.list[j].again) }
+func (d *deferredHeap) Len() int { return len(d.list) }
+func (d *deferredHeap) Less(i, j int) bool {
+	return d.list[i].postponedUntil.Before(d.list[j].postponedUntil)
+}
 
 func (d *deferredHeap) Swap(i, j int) {
 	d.list[i], d.list[j] = d.list[j], d.list[i]
-	d.list[i].place, d.list[j].place = i, j
+	d.list[i].heapIndex, d.list[j].heapIndex = i, j
 }
 
 func (d *deferredHeap) Push(x any) {
 	h := x.(*held)
-	h.place = len(d.list)
+	h.heapIndex = len(d.list)
 	d.list = append(d.list, h)
 	d.bytes += len(h.msg.Body)
 }
@@ -311,9 +322,42 @@ func (d *deferredHeap) next() time.Time {
 	if len(d.list) == 0 {
 		return time.Time{}
 	}
-	return d.list[0].again
+	return d.list[0].postponedUntil
+}
+
+// exceeds allows one message of any size.
+func (d *deferredHeap) exceeds(bytes int) bool {
+	return len(d.list) > maxPostponed || len(d.list) > 1 && d.bytes > bytes
 }
 
 func (d *deferredHeap) youngest() *held {
 	return slices.MaxFunc(d.list, func(x, y *held) int { return x.postponedAt.Compare(y.postponedAt) })
+}
+
+func (m *inventory) addStatus(s *Status, now time.Time) {
+	s.Prefetched = m.ready.len()
+	s.Postponed = m.deferred.Len()
+	s.Unconfirmed = m.unconfirmed
+	for _, g := range m.groups {
+		s.Waiting += len(g.waiting)
+	}
+
+	var longest *held
+	for _, h := range m.held {
+		if h.stage != deleting {
+			s.Oldest = max(s.Oldest, now.Round(0).Sub(h.msg.SentAt))
+		}
+		if h.stage == posting && (longest == nil || h.startedAt.Before(longest.startedAt)) {
+			longest = h
+		}
+	}
+	if longest == nil {
+		return
+	}
+
+	s.LongestDelivery = now.Sub(longest.startedAt)
+	s.LongestID = longest.msg.ID
+	if m.core.opts.FIFO { // a group blocks messages only on FIFO queues
+		s.LongestGroup = longest.msg.GroupID
+	}
 }

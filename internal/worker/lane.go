@@ -22,14 +22,19 @@ type lane struct {
 
 	weight    int     // at least 1
 	credit    float64 // in turns, see takeTurn
-	wants     bool
+	wantsTurn bool
 	granted   int // slots reserved for messages being received
 	nextCheck time.Time
 }
 
 func (l *lane) resting(now time.Time) bool {
 	p := l.pool
-	return p.sleep > 0 && (now.Before(p.restUntil) || l.backlog.pollsEmpty && p.roundLeft(l, now) < time.Second)
+	return p.sleep > 0 && (now.Before(p.restUntil) || l.backlog.pollsEmpty && p.timeLeftInRound(l, now) < time.Second)
+}
+
+func (l *lane) preventsRest() bool {
+	isActive := len(l.poller.open) > 0 || l.messages.ready.len() > 0
+	return l.isOpen() && isActive && !l.backlog.pollsEmpty
 }
 
 func (l *lane) neededMessages() int {
@@ -37,15 +42,15 @@ func (l *lane) neededMessages() int {
 }
 
 func (l *lane) receivable(now time.Time) int {
-	if !l.poller.mayBegin(now) {
+	if !l.poller.mayReceive(now) {
 		return 0
 	}
-	return l.expect((l.poller.want-len(l.poller.open))*queue.MaxBatch, now)
+	return l.likelyReceived((l.poller.want-len(l.poller.open))*queue.MaxBatch, now)
 }
 
 func (l *lane) isOpen() bool { return l.core.phase == running && l.gate.open() }
 
-func (l *lane) capacity(now time.Time) int {
+func (l *lane) freeSlots(now time.Time) int {
 	if !l.isOpen() || l.limiter.refusing(now) {
 		return 0
 	}
@@ -68,21 +73,28 @@ func (l *lane) heldOrExpected(now time.Time) int {
 	return n
 }
 
+// usableSlots returns how many slots the queue can use, including those reserved for it.
 func (l *lane) usableSlots(now time.Time) int {
-	capacity := l.capacity(now)
-	if capacity == 0 {
+	free := l.freeSlots(now)
+	if free == 0 {
 		return 0
 	}
-	size := l.core.opts.Batch.Size
 	near := l.heldOrExpected(now)
-	if (l.backlog.plenty || !l.backlog.known) && (l.poller.expected > 0 || l.receivable(now) > 0) {
-		return capacity // further receives will fill the slots
+	mayHavePlenty := l.backlog.plenty || !l.backlog.known
+	if mayHavePlenty && (l.poller.expected > 0 || l.receivable(now) > 0) {
+		return free // further receives will fill the slots
 	}
-	slots := (near + size - 1) / size
+
+	slots := l.slotsFor(near)
 	if slots <= l.granted {
-		slots += (l.receivable(now) + size - 1) / size
+		slots += l.slotsFor(l.receivable(now))
 	}
-	return min(slots, capacity)
+	return min(slots, free)
+}
+
+func (l *lane) slotsFor(messages int) int {
+	size := l.core.opts.Batch.Size
+	return (messages + size - 1) / size
 }
 
 func (l *lane) hasWork(now time.Time) bool {
@@ -91,12 +103,14 @@ func (l *lane) hasWork(now time.Time) bool {
 
 // wantsSlots ignores the limiter.
 func (l *lane) wantsSlots(now time.Time) bool {
-	switch {
-	case !l.isOpen(), l.core.limit < l.pool.concurrency && l.core.limit-l.core.inWork <= l.granted:
+	reachedOwnLimit := l.core.limit < l.pool.concurrency && l.core.limit-l.core.inWork <= l.granted
+	if !l.isOpen() || reachedOwnLimit {
 		return false
-	case l.slots.startable(now) || l.messages.turning > 0 && !l.deletes.failing():
+	}
+	if l.slots.startable(now) || l.messages.turning > 0 && !l.deletes.failing() {
 		return true
-	case l.backlog.known && !l.backlog.plenty:
+	}
+	if l.backlog.known && !l.backlog.plenty {
 		return false
 	}
 	l.expireExpected(now)
@@ -113,25 +127,31 @@ func (l *lane) demand(now time.Time) demand {
 	return noDemand
 }
 
-// overdue returns how long the next message has waited if that exceeds MaxWait, otherwise 0. Without a held
-// message, the wait is an estimate, which only one receive at a time may check unless the queue has plenty.
+// overdue returns how long the next message has waited if that exceeds MaxWait, otherwise 0.
 func (l *lane) overdue(now time.Time) time.Duration {
 	if l.usableSlots(now) <= l.granted {
 		return 0
 	}
-	wait := now.Round(0).Sub(l.backlog.oldest)
-	switch h := l.messages.ready.first(); {
-	case h != nil:
-		wait = now.Round(0).Sub(h.msg.SentAt)
-	case (l.poller.expected > 0 || l.granted > 0) && !l.backlog.plenty:
-		return 0
-	case l.backlog.oldest.IsZero() && now.Sub(l.core.stats.started) <= l.core.opts.MaxWait:
+	if wait := l.nextWaited(now); wait > l.core.opts.MaxWait {
+		return wait
+	}
+	return 0
+}
+
+// nextWaited returns how long the next message has waited. Without a held message, it is an estimate, which only one
+// receive at a time may check unless the queue has plenty.
+func (l *lane) nextWaited(now time.Time) time.Duration {
+	if h := l.messages.ready.first(); h != nil {
+		return now.Round(0).Sub(h.msg.SentAt)
+	}
+	isBeingChecked := l.poller.expected > 0 || l.granted > 0
+	if isBeingChecked && !l.backlog.plenty {
 		return 0
 	}
-	if wait <= l.core.opts.MaxWait {
+	if l.backlog.earliestSent.IsZero() && now.Sub(l.core.stats.started) <= l.core.opts.MaxWait {
 		return 0
 	}
-	return wait
+	return now.Round(0).Sub(l.backlog.earliestSent)
 }
 
 func (l *lane) limiterRoom(now time.Time) int {
@@ -169,32 +189,33 @@ func (l *lane) claimedByOthers() (claimed, reserved int) {
 		}
 		near := m.messages.ready.len() + m.poller.expected
 		forSlots := min(m.granted*m.core.opts.Batch.Size, max(m.granted, near))
-		claimed, reserved = claimed+max(near, forSlots), reserved+forSlots
+		claimed += max(near, forSlots)
+		reserved += forSlots
 	}
 	return claimed, reserved
 }
 
-// permitted returns how many messages the next receive may request under the limiter: the queue's share of the room, or
+// permittedByLimiter returns how many messages the next receive may request under the limiter: the queue's share of the room, or
 // its reserved slots if they need more. Empty queues get equal shares, because messages may arrive in all of them at
 // once. In strict order, a queue gets only its reserved slots while a higher one waits for the limiter.
-func (l *lane) permitted(room int, now time.Time) int {
+func (l *lane) permittedByLimiter(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	claimed, reserved := 0, 0
 	if room < maxPrefetch {
 		claimed, reserved = l.claimedByOthers()
 	}
 	need := min(l.neededMessages(), room-reserved)
-	if l.pool.strict && l.pool.waitsAbove(l, now) {
+	if l.pool.strict && l.pool.higherWaits(l, now) {
 		return need
 	}
-	share := int(math.Ceil(float64(room) * l.pool.shareOfRoom(l, now)))
-	return max(min(inTens(share, near), room-claimed-near), need)
+	share := int(math.Ceil(float64(room) * l.pool.shareOfLimiter(l, now)))
+	return max(min(roomForFullBatch(share, near), room-claimed-near), need)
 }
 
 func (l *lane) room(now time.Time) int {
 	p := l.pool
 	need := l.neededMessages()
-	if p.strict && p.workAbove(l, now) {
+	if p.strict && p.higherHasWork(l, now) {
 		return clamp(need, 0, queue.MaxBatch)
 	}
 
@@ -215,42 +236,61 @@ func (l *lane) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
+// prefetch is like the method of pace, for the queue's share of the pool.
 func (l *lane) prefetch(now time.Time) int {
 	p := l.pool
-	if l.core.limit < l.core.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.core.opts.PrefetchBytes ||
-		p.pace.service == 0 || p.pace.service >= slowApp || now.Sub(p.pace.finished) >= slowApp {
+	if l.core.limit < l.core.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.core.opts.PrefetchBytes {
+		return 0
+	}
+	if !p.pace.isFast(now) {
 		return 0
 	}
 	rate := p.pace.rate(p.concurrency) * max(l.pace.batch, 1) * p.shareOf(l, now)
 	if l.pace.service > 0 {
 		rate = min(rate, l.pace.rate(l.core.limit))
 	}
-	return l.pace.ahead(rate, &l.core.opts)
+	return l.pace.prefetchAtRate(rate, &l.core.opts)
 }
 
 type backlog struct {
-	// known means that a receive was answered. plenty means that the last response did not wait and contained more than
+	// known means that a receive has returned. plenty means that the last response did not wait and contained more than
 	// half of the requested messages. A known queue without plenty is a trickle.
 	known, plenty, empty bool
 	emptyAt              time.Time
-	// fedAt is the time of the last response with messages. gaveUpAt and gaveUpBefore are the last two times at which a
-	// queue with plenty seemed empty.
-	fedAt, gaveUpAt, gaveUpBefore time.Time
-	// oldest is the earliest possible send time of the next message; zero before the first response.
-	oldest     time.Time
-	pollsEmpty bool
+	// receivedAt is the time of the last response with messages. presumedEmptyAt and presumedEmptyBefore are the last
+	// two times at which a queue with plenty seemed empty.
+	receivedAt, presumedEmptyAt, presumedEmptyBefore time.Time
+	// earliestSent is the earliest possible send time of the next message; zero before the first response.
+	earliestSent time.Time
+	pollsEmpty   bool
 }
 
-// hadPlenty is also true if the backlog was unknown.
-func (b *backlog) giveUp(now time.Time) (hadPlenty bool) {
+// presumeEmpty returns false for a trickle, which is expected to be empty now and then.
+func (b *backlog) presumeEmpty(now time.Time) (mayHavePlenty bool) {
 	b.empty, b.emptyAt = true, now
 	if b.known && !b.plenty {
 		return false
 	}
-	if !b.gaveUpAt.Equal(now) {
-		b.gaveUpBefore, b.gaveUpAt = b.gaveUpAt, now
+	if !b.presumedEmptyAt.Equal(now) {
+		b.presumedEmptyBefore, b.presumedEmptyAt = b.presumedEmptyAt, now
 	}
 	return true
+}
+
+func (b *backlog) recordMessages(lastSent time.Time, plenty bool, now time.Time) {
+	b.known = true
+	b.empty = false
+	b.plenty = plenty
+	b.receivedAt = now
+	b.earliestSent = lastSent
+}
+
+func (b *backlog) recordEmpty(now time.Time) {
+	b.known = true
+	b.empty = true
+	b.plenty = false
+	b.emptyAt = now
+	b.earliestSent = now.Round(0)
 }
 
 // emptyFor is how long a queue without an open receive counts as empty.
@@ -270,7 +310,7 @@ const (
 // it is a few typical round trips.
 func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	slowest := max(l.pace.calls.sum(now).most, l.pace.roundTrip, l.pace.call)
-	usual := l.poller.usualAnswer(now)
+	usual := l.poller.usualResponseTime(now)
 	switch {
 	case l.backlog.known && !l.backlog.plenty:
 		return usual
@@ -280,10 +320,10 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 		return usual
 	}
 	most := max(clamp(5*slowest, plentyTimeoutLeast, plentyTimeoutMost), 2*slowest)
-	if l.backlog.gaveUpAt.IsZero() {
+	if l.backlog.presumedEmptyAt.IsZero() {
 		return most
 	}
-	return min(most, max(now.Sub(l.backlog.gaveUpAt)/20, usual))
+	return min(most, max(now.Sub(l.backlog.presumedEmptyAt)/20, usual))
 }
 
 // firstTimeout applies before the first call has returned: three times the slowest call of any queue, and at least a
@@ -291,7 +331,7 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 // order or with a tight limiter, where it would block other queues.
 func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	if l.limiterIsTight(now) {
-		return max(usualAnswerFirst, usual)
+		return max(usualResponseFirst, usual)
 	}
 	var slowest time.Duration
 	responded := false // also true for responses that waited, which measure no call
@@ -321,8 +361,8 @@ func (l *lane) emptyNow(now time.Time) bool {
 	return l.backlog.empty && (len(l.poller.open) > 0 || now.Sub(l.backlog.emptyAt) < emptyFor)
 }
 
-// expect returns how many of n requested messages a receive is likely to return; one for a trickle.
-func (l *lane) expect(n int, now time.Time) int {
+// likelyReceived returns how many of n requested messages a receive is likely to return; one for a trickle.
+func (l *lane) likelyReceived(n int, now time.Time) int {
 	switch {
 	case l.emptyNow(now):
 		return 0
@@ -332,11 +372,14 @@ func (l *lane) expect(n int, now time.Time) int {
 	return 1
 }
 
-func (l *lane) prepare(o *openReceive) {
-	o.wait = l.pool.waitFor(l, o.start)
-	if o.expected = l.expect(o.asked, o.start); o.expected == 0 {
+// setExpectation sets the wait time of a receive and how many messages to expect.
+func (l *lane) setExpectation(o *openReceive) {
+	o.wait = l.pool.waitTime(l, o.start)
+	o.expected = l.likelyReceived(o.asked, o.start)
+	if o.expected == 0 {
 		return
 	}
+
 	until := l.expectedUntil(o, min(l.emptyTimeout(o.start), firstTimeoutLeast))
 	if l.poller.expected == 0 || until.Before(l.nextCheck) {
 		l.nextCheck = until
@@ -345,29 +388,34 @@ func (l *lane) prepare(o *openReceive) {
 }
 
 func (l *lane) expectedUntil(o *openReceive, timeout time.Duration) time.Time {
-	return later(o.start, l.backlog.fedAt).Add(timeout)
+	return later(o.start, l.backlog.receivedAt).Add(timeout)
 }
 
+// expireExpected gives up expecting messages of receives that have taken too long.
 func (l *lane) expireExpected(now time.Time) {
 	if l.poller.expected == 0 || now.Before(l.nextCheck) {
 		return
 	}
+
 	timeout := l.emptyTimeout(now)
-	next := now.Add(min(timeout, plentyTimeoutLeast)) // responses to other queues may shorten the timeout
+	l.nextCheck = now.Add(min(timeout, plentyTimeoutLeast)) // responses to other queues may shorten the timeout
 	for o := range l.poller.open {
-		switch at := l.expectedUntil(o, timeout); {
-		case o.expected == 0:
-		case !now.Before(at):
-			l.poller.expected -= o.expected
-			o.expected, o.gaveUp = 0, l.backlog.giveUp(now)
-		case at.Before(next):
-			next = at
+		if o.expected == 0 {
+			continue
 		}
+		until := l.expectedUntil(o, timeout)
+		if now.Before(until) {
+			l.nextCheck = earlier(l.nextCheck, until)
+			continue
+		}
+		l.poller.expected -= o.expected
+		o.expected = 0
+		o.presumedEmpty = l.backlog.presumeEmpty(now)
 	}
-	l.nextCheck = next
 }
 
-func (l *lane) expectedDue() time.Time {
+// nextExpiry returns when to call expireExpected again; zero if no other queue waits for the slots.
+func (l *lane) nextExpiry() time.Time {
 	p := l.pool
 	if l.poller.expected == 0 || (p.granted == 0 && !(p.strict && p.inWork < p.concurrency)) {
 		return time.Time{}
@@ -375,35 +423,34 @@ func (l *lane) expectedDue() time.Time {
 	return l.nextCheck
 }
 
-func (l *lane) answered(o *openReceive, msgs []queue.Message, now time.Time) {
-	switch n := len(msgs); {
-	case n > 0:
-		if o.waited && o.expected > 0 {
-			l.backlog.giveUp(now) // slots were reserved for an empty queue
-		}
-		l.backlog.known = true
-		l.backlog.empty = false
-		l.backlog.plenty = 2*n > o.asked && !o.waited
-		l.backlog.fedAt = now
-		l.backlog.oldest = msgs[n-1].SentAt
-		if o.gaveUp && !o.waited {
-			l.backlog.gaveUpAt = l.backlog.gaveUpBefore // the queue was slow, not empty
-		}
-		if !l.backlog.plenty {
-			l.nextCheck = now // the timeout is now shorter
-		}
-		for _, m := range l.pool.lanes {
-			m.backlog.pollsEmpty = false
-		}
-	case !o.cancelled:
-		l.backlog.known = true
-		l.backlog.empty = true
-		l.backlog.plenty = false
-		l.backlog.emptyAt = now
-		l.backlog.oldest = now.Round(0)
-		if now.Sub(o.start) >= o.wait/2 {
-			l.backlog.pollsEmpty = true
-			l.pool.rest(now)
-		}
+func (l *lane) updateBacklog(o *openReceive, msgs []queue.Message, now time.Time) {
+	if n := len(msgs); n > 0 {
+		l.messagesReceived(o, n, msgs[n-1].SentAt, now)
+		return
+	}
+	if o.canceled {
+		return
+	}
+
+	l.backlog.recordEmpty(now)
+	if now.Sub(o.start) >= o.wait/2 {
+		l.backlog.pollsEmpty = true
+		l.pool.restIfEmpty(now)
+	}
+}
+
+func (l *lane) messagesReceived(o *openReceive, n int, lastSent, now time.Time) {
+	if o.waited && o.expected > 0 {
+		l.backlog.presumeEmpty(now) // slots were reserved for an empty queue
+	}
+	l.backlog.recordMessages(lastSent, 2*n > o.asked && !o.waited, now)
+	if o.presumedEmpty && !o.waited {
+		l.backlog.presumedEmptyAt = l.backlog.presumedEmptyBefore // the queue was slow, not empty
+	}
+	if !l.backlog.plenty {
+		l.nextCheck = now // the timeout is now shorter
+	}
+	for _, m := range l.pool.lanes {
+		m.backlog.pollsEmpty = false
 	}
 }

@@ -16,9 +16,9 @@ const (
 // sharedLimiter is shared by the workers of a pool, so that the pool's order decides which worker proceeds.
 type sharedLimiter struct {
 	limiter Limiter
-	// After a refusal, no delivery starts before askAt or, with onDone, before another delivery ends.
-	askAt  time.Time
-	onDone bool
+	// After a refusal, no delivery starts before askAt or, with onRelease, before another delivery ends.
+	askAt     time.Time
+	onRelease bool
 	// changes counts calls that invalidate a result of Room.
 	changes int
 }
@@ -34,11 +34,11 @@ type limiterState struct {
 	periods              int64
 
 	// The result of Room is valid at roomAt while roomSince equals shared.changes.
-	roomAt    time.Time
-	roomSince int
-	roomLeft  int
-	roomWhy   string
-	lookAt    time.Time // when to call Room again
+	roomAt     time.Time
+	roomSince  int
+	roomCount  int
+	roomReason string
+	lookAt     time.Time // when to call Room again
 }
 
 func (l *limiterState) shares(other *limiterState) bool {
@@ -49,6 +49,7 @@ func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.shared.askAt.IsZero() && now.Before(l.shared.askAt)
 }
 
+// acquire reduces n to what the limiter has room for. It returns 0 if the limiter refuses.
 func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages int) {
 	if l.refusing(now) {
 		return 0, 0
@@ -61,25 +62,25 @@ func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages in
 	l.shared.changes++
 	permit, wait, reason := l.shared.limiter.Acquire(now, n)
 	if permit == 0 {
-		l.shared.onDone = wait <= 0
-		if l.shared.onDone {
+		l.shared.onRelease = wait <= 0
+		if l.shared.onRelease {
 			wait = askLimiterAgain
 		}
 		l.shared.askAt = now.Add(wait)
-		l.keepBack(now, wait, reason)
+		l.recordRefusal(now, wait, reason)
 		return 0, 0
 	}
 
-	l.shared.askAt, l.shared.onDone = time.Time{}, false
-	l.calm(now)
+	l.shared.askAt, l.shared.onRelease = time.Time{}, false
+	l.endCalmPeriod(now)
 	return permit, n
 }
 
 func (l *limiterState) release(now time.Time, permit uint64, results []queue.Result) {
 	l.shared.limiter.Release(permit, now, results...)
 	l.shared.changes++
-	if l.shared.onDone {
-		l.shared.askAt, l.shared.onDone = time.Time{}, false
+	if l.shared.onRelease {
+		l.shared.askAt, l.shared.onRelease = time.Time{}, false
 	}
 }
 
@@ -92,23 +93,26 @@ func (l *limiterState) room(now time.Time) int {
 	}
 	if !l.roomAt.Equal(now) || l.roomAt.IsZero() || l.roomSince != l.shared.changes {
 		l.roomAt, l.roomSince = now, l.shared.changes
-		l.roomLeft, l.roomWhy = l.shared.limiter.Room(now, limiterAhead+3*l.pace.roundTrip/2)
+		l.roomCount, l.roomReason = l.shared.limiter.Room(now, limiterAhead+3*l.pace.roundTrip/2)
 	}
-	return max(l.roomLeft, 0)
+	return max(l.roomCount, 0)
 }
 
 func (l *limiterState) breakerOpen(now time.Time) bool {
-	return l != nil && l.room(now) == 0 && l.roomWhy == breakerReason
+	return l != nil && l.room(now) == 0 && l.roomReason == breakerReason
 }
 
-func (l *limiterState) keepBack(now time.Time, wait time.Duration, reason string) {
-	l.until, l.calmAt = now.Add(wait), now.Add(wait+limitedCalm)
+// recordRefusal prolongs the limited period, or starts another one for another reason.
+func (l *limiterState) recordRefusal(now time.Time, wait time.Duration, reason string) {
+	l.until = now.Add(wait)
+	l.calmAt = l.until.Add(limitedCalm)
 	if l.limiting && (l.reason == reason || now.Sub(l.since) < limitedCalm) {
 		return
 	}
 	if l.limiting {
 		l.endPeriod(now)
 	}
+
 	l.limiting = true
 	l.reason = reason
 	l.since = now
@@ -116,7 +120,15 @@ func (l *limiterState) keepBack(now time.Time, wait time.Duration, reason string
 	notify(l.core, l.core.events.Limited, Limited{Reason: reason})
 }
 
-func (l *limiterState) calm(now time.Time) {
+// askAgainLater is necessary because the limiter does not report that it has room.
+func (l *limiterState) askAgainLater(now time.Time) {
+	if !now.Before(l.lookAt) {
+		l.lookAt = now.Add(askLimiterAgain)
+	}
+	l.core.wakeAt(l.lookAt)
+}
+
+func (l *limiterState) endCalmPeriod(now time.Time) {
 	if l.limiting && !now.Before(l.calmAt) {
 		l.endPeriod(l.until)
 	}
@@ -125,4 +137,22 @@ func (l *limiterState) calm(now time.Time) {
 func (l *limiterState) endPeriod(at time.Time) {
 	l.limiting = false
 	notify(l.core, l.core.events.Limited, Limited{Reason: l.reason, Over: true, For: at.Sub(l.since)})
+}
+
+func (l *limiterState) addStatus(s *Status, now time.Time) {
+	s.Counts.Limited = l.periods
+	if l.limiting {
+		s.LimitedBy = l.reason
+	}
+	if !l.breakerOpen(now) {
+		return
+	}
+
+	since := now
+	if s.LimitedBy == breakerReason {
+		since = l.since
+	}
+	s.Receiving = false
+	s.LimitedBy = breakerReason
+	s.Reasons = append(s.Reasons, Reason{Block: BreakerOpen, Text: "the breaker is open", Since: since})
 }

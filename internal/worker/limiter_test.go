@@ -168,11 +168,11 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	}
 	step(3000, 0)
 	step(3901, 1)
-	b.calm(at(4900))
+	b.endCalmPeriod(at(4900))
 	if b.periods != 1 || !b.limiting {
 		t.Errorf("%d times of limiting, on: %v; refusals within a second of each other are one", b.periods, b.limiting)
 	}
-	b.calm(at(4901))
+	b.endCalmPeriod(at(4901))
 	c.mu.Lock()
 	_ = b.limiting // accesses limiting while the lock is held; Unlock calls the listeners
 	c.mu.Unlock()

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -35,7 +36,7 @@ type held struct {
 	// hiddenUntil.
 	receivedAt, arrivedAt, hiddenFrom, hiddenUntil time.Time
 	nextExtend                                     time.Time
-	following                                      *pending
+	nextChange                                     *pending
 	changing                                       bool
 	lapsed                                         bool
 	// extended means that an extension was sent, so the message may stay invisible longer than the receive requested.
@@ -47,19 +48,18 @@ type held struct {
 	// attempt excludes receives whose messages did not reach the app.
 	attempt int
 	readyAt time.Time
-	// again is when a postponed message becomes ready; place is its heap index.
-	postponedAt, again time.Time
-	place              int
+	// postponedUntil is when a postponed message becomes ready.
+	postponedAt, postponedUntil time.Time
+	heapIndex                   int
 
 	startedAt time.Time
 	waited    time.Duration // from SentAt to startedAt
-	// permit is set on the first message of a batch. self is a batch of only this message.
-	permit uint64
-	self   [1]*held
-	// dead means that the last receive failed.
-	throttled, last, dead bool
-	letter                *queue.DeadLetter
-	instruction           queue.Instruction
+	// permit is set on the first message of a batch. batchOfOne contains only this message.
+	permit                                      uint64
+	batchOfOne                                  [1]*held
+	throttled, onLastReceive, failedLastReceive bool
+	letter                                      *queue.DeadLetter
+	instruction                                 queue.Instruction
 }
 
 func (h *held) task() string { return h.msg.Attribute(queue.AttributeTask) }
@@ -85,47 +85,54 @@ func (h *held) hide(t time.Time, d time.Duration) {
 	h.hiddenFrom, h.hiddenUntil = t, t.Add(d)
 }
 
-// shift moves the times back, because the queue's clock kept running during the hidden part of a suspend.
-func (h *held) shift(hidden time.Duration) {
+// moveBack moves the times back, because the queue's clock kept running during the hidden part of a suspend.
+func (h *held) moveBack(hidden time.Duration) {
 	for _, t := range [...]*time.Time{&h.receivedAt, &h.arrivedAt, &h.hiddenFrom, &h.hiddenUntil} {
 		*t = t.Add(-hidden)
 	}
 }
 
-// left returns the longest visibility timeout that can still be set.
-func (h *held) left(now time.Time) time.Duration {
+// longestTimeout returns the longest visibility timeout that can still be set.
+func (h *held) longestTimeout(now time.Time) time.Duration {
 	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second
 }
 
-// spent reports whether no extension can leave half a visibility timeout, as a delivery requires.
-func (h *held) spent(now time.Time) bool {
-	return h.left(now) < h.visibility/2 && h.hiddenUntil.Sub(now) <= h.visibility/2
+// tooOldToExtend reports whether no extension can leave half a visibility timeout, as a delivery requires.
+func (h *held) tooOldToExtend(now time.Time) bool {
+	return h.longestTimeout(now) < h.visibility/2 && h.hiddenUntil.Sub(now) <= h.visibility/2
 }
 
-// extension returns the visibility timeout to set, or 0 if no extension is due. Waiting messages are extended earlier,
-// so that more than half is left when their turn comes.
+// extension returns the visibility timeout to set, or 0 if no extension is due.
 func (h *held) extension(now time.Time) time.Duration {
-	if h.changing || h.lapsed || now.Before(h.nextExtend) {
+	if h.changing || h.lapsed || now.Before(h.nextExtend) || now.Sub(h.hiddenFrom) < h.extendAfter() {
 		return 0
 	}
-	age := now.Sub(h.hiddenFrom)
-	switch {
-	case (h.stage == posting || h.stage == deadLettering) && age >= h.visibility/2:
-	case (h.stage == waiting || h.stage == postponed) && age >= h.visibility/3:
-	default:
+	timeout := min(h.visibility, h.longestTimeout(now))
+	if gain := now.Add(timeout).Sub(h.hiddenUntil); gain <= time.Second/2 {
 		return 0
 	}
-	v := min(h.visibility, h.left(now))
-	if !now.Add(v).After(h.hiddenUntil.Add(time.Second / 2)) {
-		return 0
-	}
-	return v
+	return timeout
 }
+
+// extendAfter returns the age of the visibility timeout at which to extend it. Waiting messages are extended earlier, so
+// that more than half is left when their turn comes.
+func (h *held) extendAfter() time.Duration {
+	switch h.stage {
+	case posting, deadLettering:
+		return h.visibility / 2
+	case waiting, postponed:
+		return h.visibility / 3
+	}
+	return math.MaxInt64
+}
+
+// isHalfway reports whether half of the visibility timeout has passed.
+func (h *held) isHalfway(now time.Time) bool { return now.Sub(h.hiddenFrom) >= h.visibility/2 }
 
 // stale reports whether h has waited too long to start with more than half of its visibility timeout left.
 func (h *held) stale(o *Options, now time.Time) bool {
-	return now.Sub(h.readyAt) >= min(h.visibility*3/8, 10*time.Second)+o.Batch.Window ||
-		now.Sub(h.hiddenFrom) >= h.visibility/2
+	longest := min(h.visibility*3/8, 10*time.Second) + o.Batch.Window
+	return now.Sub(h.readyAt) >= longest || h.isHalfway(now)
 }
 
 func (h *held) size() int {
@@ -136,8 +143,8 @@ func (h *held) size() int {
 	return n
 }
 
-// life returns a key for a message in its current queue: a redrive resets the receive count, but keeps the ID.
-func life(id string, receives, here int) string {
+// keyInQueue returns a key for a message in its current queue: a redrive resets the receive count, but keeps the ID.
+func keyInQueue(id string, receives, here int) string {
 	if here == 0 || here == receives {
 		return id
 	}
@@ -163,7 +170,7 @@ const (
 )
 
 func (p purpose) String() string {
-	return [...]string{"extend", "retry", "give back"}[p]
+	return [...]string{"extend", "retry", "return"}[p]
 }
 
 type pending struct {
@@ -177,6 +184,10 @@ type pending struct {
 }
 
 func (p *pending) isWanted() bool { return p.h.stage == deleting && p.receipt == p.h.receipt }
+
+func (p *pending) mayExtend() bool {
+	return p.h.stage != gone && p.h.stage != deleting && !p.h.lapsed && p.receipt == p.h.receipt
+}
 
 func (p *pending) nextTry(now time.Time, random float64) time.Time {
 	return now.Add(retryWait(int(p.tries), 100*time.Millisecond, 5*time.Second, random))

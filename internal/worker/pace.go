@@ -27,16 +27,16 @@ const slowApp = time.Second
 
 const averaged = 16
 
-// served averages the first samples equally, because the fastest of several concurrent deliveries end first.
-func (p *pace) served(d time.Duration, now time.Time) {
+// recordDelivery averages the first samples equally, because the fastest of several concurrent deliveries end first.
+func (p *pace) recordDelivery(d time.Duration, now time.Time) {
 	p.completed++
 	p.service = max(p.service+(d-p.service)/time.Duration(min(p.completed, averaged)), 1)
 	p.finished = now
 }
 
-// travelled records a receive that did not wait. If plenty, the previous one did not either, so d is exactly one round
+// recordReceive records a receive that did not wait. If plenty, the previous one did not either, so d is exactly one round
 // trip.
-func (p *pace) travelled(d time.Duration, plenty bool, now time.Time) {
+func (p *pace) recordReceive(d time.Duration, plenty bool, now time.Time) {
 	if plenty {
 		p.roundTrip = average(p.roundTrip, min(d, 10*time.Second))
 	}
@@ -44,13 +44,13 @@ func (p *pace) travelled(d time.Duration, plenty bool, now time.Time) {
 	p.trips.add(d, now)
 }
 
-// credible reports whether d, compared with recent calls, can be a round trip rather than a wait.
-func (p *pace) credible(d time.Duration, now time.Time) bool {
+// canBeRoundTrip reports whether d, compared with recent calls, can be a round trip rather than a wait.
+func (p *pace) canBeRoundTrip(d time.Duration, now time.Time) bool {
 	most := p.calls.sum(now).most
 	return most == 0 || d <= 4*most
 }
 
-func (p *pace) called(d time.Duration, now time.Time) {
+func (p *pace) recordDelete(d time.Duration, now time.Time) {
 	p.call = average(p.call, min(d, 10*time.Second))
 	p.calls.add(d, now)
 }
@@ -62,7 +62,8 @@ func average[T float64 | time.Duration](old, sample T) T {
 	return old + (sample-old)/averaged
 }
 
-func (p *pace) travel(visibility time.Duration) time.Duration {
+// longestTransit returns how long a response may have been on its way.
+func (p *pace) longestTransit(visibility time.Duration) time.Duration {
 	usual := time.Second
 	if p.roundTrip > 0 {
 		usual = max(3*p.roundTrip, 250*time.Millisecond)
@@ -81,15 +82,19 @@ func (p *pace) rate(limit int) float64 {
 // prefetch returns how many messages to hold beyond those in flight: enough for one and a half round trips, and up to
 // ten more to request full batches. It is 0 if the app is slow or its speed is unknown.
 func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
-	if p.service == 0 || p.service >= slowApp || now.Sub(p.finished) >= slowApp {
+	if !p.isFast(now) {
 		return 0
 	}
-	return p.ahead(p.rate(limit), o)
+	return p.prefetchAtRate(p.rate(limit), o)
 }
 
-// ahead is prefetch for a rate per second. A few fast responses prove little, so it is at most twice the number of
+func (p *pace) isFast(now time.Time) bool {
+	return p.service > 0 && p.service < slowApp && now.Sub(p.finished) < slowApp
+}
+
+// prefetchAtRate is prefetch for a rate per second. A few fast responses prove little, so it is at most twice the number of
 // completed messages.
-func (p *pace) ahead(rate float64, o *Options) int {
+func (p *pace) prefetchAtRate(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)
 	n = math.Min(n, 2*float64(p.completed)*max(p.batch, 1))

@@ -358,7 +358,7 @@ func TestReceivesThatFailTogetherCountOnce(t *testing.T) {
 	p := poller{want: 8}
 	o := &openReceive{start: now.Add(-time.Second)}
 	for range 8 {
-		p.fail(o, uncertain, now, 0)
+		p.backOff(o, uncertain, now, 0)
 	}
 	if p.fails != 1 || p.want != 1 || !p.notBefore.Equal(now.Add(failedReceiveFirst)) {
 		t.Errorf("%d failures, %d wanted, next in %v", p.fails, p.want, p.notBefore.Sub(now))
@@ -609,10 +609,10 @@ func TestWaitedKnowsReturnedMessages(t *testing.T) {
 	w, now := New(queuetest.NewFake(nil), &testApp{}, nil), time.Now()
 	o := &openReceive{start: now.Add(-10 * time.Second)}
 	msgs := []queue.Message{{ID: "a", ReceiveCount: 1, SentAt: now.Add(-time.Hour)}}
-	if w.poller.waited(o, msgs, now) {
+	if w.poller.waitedOnEmptyQueue(o, msgs, now) {
 		t.Error("a message that was there all the time has waited")
 	}
-	if w.messages.countUnposted(&held{msg: msgs[0]}, false); !w.poller.waited(o, msgs, now) {
+	if w.messages.countUnposted(&held{msg: msgs[0]}, false); !w.poller.waitedOnEmptyQueue(o, msgs, now) {
 		t.Error("one that was given back has not")
 	}
 }

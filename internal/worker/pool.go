@@ -23,15 +23,15 @@ type Pool struct {
 	sleep       time.Duration
 	random      func(n int) int
 
-	mu       callbackMutex
-	lanes    []*lane
-	strict   bool
-	inWork   int
-	granted  int
-	promoted bool  // the last turn was due to MaxWait
-	due      *lane // drawn for the next turn, which it cannot use yet; may be nil
-	pace     *pace
-	begun    history
+	mu           callbackMutex
+	lanes        []*lane
+	strict       bool
+	inWork       int
+	granted      int
+	lastPromoted bool  // the last turn was due to MaxWait
+	keptTurn     *lane // drawn for the next turn, which it cannot use yet; may be nil
+	pace         *pace
+	starts       history
 
 	restUntil time.Time
 }
@@ -42,7 +42,7 @@ func NewPool(opts *PoolOptions) *Pool {
 	if opts != nil {
 		o = *opts
 	}
-	return &Pool{sleep: max(o.Sleep, 0), random: rand.IntN, pace: newPace(), begun: newHistory(turnStep),
+	return &Pool{sleep: max(o.Sleep, 0), random: rand.IntN, pace: newPace(), starts: newHistory(turnStep),
 		concurrency: clamp(cmp.Or(o.Concurrency, defaultConcurrency), 1, maxConcurrency)}
 }
 
@@ -60,8 +60,8 @@ func (p *Pool) join(l *lane) {
 
 func (p *Pool) leave(l *lane) {
 	p.grant(l, -l.granted)
-	if p.due == l {
-		p.due = nil
+	if p.keptTurn == l {
+		p.keptTurn = nil
 	}
 	p.lanes = slices.DeleteFunc(p.lanes, func(m *lane) bool { return m == l })
 	p.updateOrder()
@@ -76,44 +76,27 @@ func (p *Pool) grant(l *lane, n int) {
 	p.granted += n
 }
 
-func (p *Pool) take(now time.Time) (*Worker, []*held) {
+// beginNext begins the next delivery of any worker, or returns nil.
+func (p *Pool) beginNext(now time.Time) (*Worker, []*held) {
 	if p.inWork >= p.concurrency {
 		return nil, nil
 	}
-	if of, batch := p.takeReserved(now); batch != nil {
+	if of, batch := p.beginReserved(now); batch != nil {
 		return of, batch
 	}
-
-	for p.granted < p.concurrency-p.inWork {
-		l := p.draw(now)
-		if l == nil {
-			break
-		}
-		if !l.slots.startable(now) {
-			if l.granted >= p.reservable(l, now) {
-				p.keepTurn(l)
-				break
-			}
-			p.grant(l, 1)
-			continue
-		}
-		if batch := l.slots.begin(now); batch != nil {
-			return l.worker, batch
-		}
-		p.keepTurn(l)
-		if l.usableSlots(now) > 0 && l.messages.ready.len() > 0 {
-			break // the worker is aborting its deliveries
-		}
+	if of, batch := p.beginInTurn(now); batch != nil {
+		return of, batch
 	}
 
 	for _, l := range p.lanes { // wake the workers when receives have taken too long
 		l.expireExpected(now)
-		l.core.wakeAt(l.expectedDue())
+		l.core.wakeAt(l.nextExpiry())
 	}
 	return nil, nil
 }
 
-func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
+// beginReserved begins a delivery in a reserved slot. It releases reserved slots that their queues can no longer use.
+func (p *Pool) beginReserved(now time.Time) (*Worker, []*held) {
 	for _, l := range p.lanes {
 		if l.granted == 0 {
 			continue
@@ -124,11 +107,37 @@ func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 				p.keepTurn(l)
 			}
 		}
-		if l.granted > 0 && l.slots.startable(now) {
-			if batch := l.slots.begin(now); batch != nil {
-				p.grant(l, -1)
+		if l.granted == 0 || !l.slots.startable(now) {
+			continue
+		}
+		if batch := l.slots.beginBatch(now); batch != nil {
+			p.grant(l, -1)
+			return l.worker, batch
+		}
+	}
+	return nil, nil
+}
+
+// beginInTurn gives free slots to queues in turn, until one begins a delivery. The others' slots are reserved.
+func (p *Pool) beginInTurn(now time.Time) (*Worker, []*held) {
+	for p.granted < p.concurrency-p.inWork {
+		l := p.drawLane(now)
+		switch {
+		case l == nil:
+			return nil, nil
+		case l.slots.startable(now):
+			if batch := l.slots.beginBatch(now); batch != nil {
 				return l.worker, batch
 			}
+			p.keepTurn(l)
+			if l.usableSlots(now) > 0 && l.messages.ready.len() > 0 {
+				return nil, nil // the worker is aborting its deliveries
+			}
+		case l.granted < p.reservable(l, now):
+			p.grant(l, 1)
+		default:
+			p.keepTurn(l)
+			return nil, nil
 		}
 	}
 	return nil, nil
@@ -142,33 +151,45 @@ func (p *Pool) reservable(l *lane, now time.Time) int {
 
 // keepTurn keeps a turn that a queue cannot use yet. Drawing again would favor queues whose limiters refuse less often.
 func (p *Pool) keepTurn(l *lane) {
-	if !p.strict && p.due == nil {
-		p.due = l
+	if !p.strict && p.keptTurn == nil {
+		p.keptTurn = l
 	}
 }
 
-func (p *Pool) draw(now time.Time) *lane {
-	if l := p.due; l != nil {
-		if l.demand(now) == hasDemand {
-			p.due = nil
-			return l
-		}
-		if !l.limitedToGranted(now) {
-			p.due = nil
-		}
+// drawLane returns the queue that has the next turn, or nil if none has demand.
+func (p *Pool) drawLane(now time.Time) *lane {
+	if l := p.takeKeptTurn(now); l != nil {
+		return l
 	}
 
-	late, next := p.longestWaiting(now), p.byOrder(now)
-	switch {
-	case late != nil && late == next: // it is that queue's turn anyway
-	case late != nil && !p.promoted:
-		p.promoted = true
+	late, next := p.mostOverdue(now), p.byOrder(now)
+	if late != nil && late == next {
+		return next // it is that queue's turn anyway
+	}
+	if late != nil && !p.lastPromoted {
+		p.lastPromoted = true
 		late.core.stats.counts.Promoted++
 		return late
-	case next != nil:
-		p.promoted = false
+	}
+	if next != nil {
+		p.lastPromoted = false
 	}
 	return next
+}
+
+// takeKeptTurn returns nil if the queue still cannot use its turn, or no longer needs it.
+func (p *Pool) takeKeptTurn(now time.Time) *lane {
+	l := p.keptTurn
+	switch {
+	case l == nil:
+		return nil
+	case l.demand(now) == hasDemand:
+		p.keptTurn = nil
+		return l
+	case !l.limitedToGranted(now):
+		p.keptTurn = nil
+	}
+	return nil
 }
 
 func (p *Pool) byOrder(now time.Time) *lane {
@@ -181,7 +202,7 @@ func (p *Pool) byOrder(now time.Time) *lane {
 	return nil
 }
 
-func (p *Pool) longestWaiting(now time.Time) (longest *lane) {
+func (p *Pool) mostOverdue(now time.Time) (longest *lane) {
 	var most time.Duration
 	for _, l := range p.lanes {
 		if l.core.opts.MaxWait > 0 {
@@ -193,12 +214,12 @@ func (p *Pool) longestWaiting(now time.Time) (longest *lane) {
 	return longest
 }
 
-func (p *Pool) workAbove(l *lane, now time.Time) bool {
+func (p *Pool) higherHasWork(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool { return m.hasWork(now) })
 }
 
-// waitsAbove is like workAbove, but for queues that share the limiter, even while it refuses.
-func (p *Pool) waitsAbove(l *lane, now time.Time) bool {
+// higherWaits is like higherHasWork, but for queues that share the limiter, even while it refuses.
+func (p *Pool) higherWaits(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool {
 		return m.limiter.shares(l.limiter) && m.wantsSlots(now)
 	})
@@ -212,8 +233,8 @@ func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	return p.weightShare(l, func(m *lane) bool { return !m.emptyNow(now) })
 }
 
-// shareOfRoom is shareOf among the queues that share l's limiter. For an empty queue, other empty ones count too.
-func (p *Pool) shareOfRoom(l *lane, now time.Time) float64 {
+// shareOfLimiter is shareOf among the queues that share l's limiter. For an empty queue, other empty ones count too.
+func (p *Pool) shareOfLimiter(l *lane, now time.Time) float64 {
 	empty := l.emptyNow(now)
 	if p.strict && !empty {
 		return 1
@@ -231,10 +252,9 @@ func (p *Pool) weightShare(l *lane, counts func(*lane) bool) float64 {
 	return float64(l.weight) / float64(total)
 }
 
-func (p *Pool) rest(now time.Time) {
-	if p.sleep == 0 || slices.ContainsFunc(p.lanes, func(l *lane) bool {
-		return l.isOpen() && !l.backlog.pollsEmpty && (len(l.poller.open) > 0 || l.messages.ready.len() > 0)
-	}) {
+// restIfEmpty makes the pool sleep after every queue was empty for an entire long poll.
+func (p *Pool) restIfEmpty(now time.Time) {
+	if p.sleep == 0 || slices.ContainsFunc(p.lanes, (*lane).preventsRest) {
 		return
 	}
 	p.restUntil = now.Add(p.sleep)
@@ -244,7 +264,8 @@ func (p *Pool) rest(now time.Time) {
 	}
 }
 
-func (p *Pool) roundLeft(l *lane, now time.Time) (left time.Duration) {
+// timeLeftInRound returns how long the receives of other queues may still wait.
+func (p *Pool) timeLeftInRound(l *lane, now time.Time) (left time.Duration) {
 	for _, m := range p.lanes {
 		if m == l {
 			continue
@@ -256,11 +277,11 @@ func (p *Pool) roundLeft(l *lane, now time.Time) (left time.Duration) {
 	return left
 }
 
-// waitFor returns the wait time of a receive. The receives of empty queues end with the last one of the round, so that
+// waitTime returns the wait time of a receive. The receives of empty queues end with the last one of the round, so that
 // the whole pool can sleep.
-func (p *Pool) waitFor(l *lane, now time.Time) time.Duration {
+func (p *Pool) waitTime(l *lane, now time.Time) time.Duration {
 	if p.sleep == 0 || !l.backlog.pollsEmpty {
 		return l.core.opts.WaitTime
 	}
-	return clamp(p.roundLeft(l, now).Truncate(time.Second), time.Second, l.core.opts.WaitTime)
+	return clamp(p.timeLeftInRound(l, now).Truncate(time.Second), time.Second, l.core.opts.WaitTime)
 }

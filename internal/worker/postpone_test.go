@@ -549,7 +549,7 @@ func TestDeferredMessagesAreInOrder(t *testing.T) {
 			t.Errorf("%d bytes of 200 bodies of 4", w.messages.deferred.bytes)
 		}
 		for n := range 200 {
-			w.settler.resume(now.Add(time.Duration(n) * time.Second))
+			w.settler.readyPostponed(now.Add(time.Duration(n) * time.Second))
 			if w.messages.ready.len() != n+1 || w.messages.ready.list[n].msg.ID != fmt.Sprint(n) {
 				t.Fatalf("after %d s there are %d in line", n, w.messages.ready.len())
 			}

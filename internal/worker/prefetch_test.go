@@ -56,25 +56,25 @@ func TestPaceAverages(t *testing.T) {
 	t.Parallel()
 	p := newPace()
 	now := time.Now()
-	p.served(160*time.Millisecond, now)
+	p.recordDelivery(160*time.Millisecond, now)
 	if p.service != 160*time.Millisecond {
 		t.Errorf("the first sample counts whole, got %v", p.service)
 	}
-	p.served(0, now)
+	p.recordDelivery(0, now)
 	if p.service != 80*time.Millisecond {
 		t.Errorf("the second sample counts half, got %v", p.service)
 	}
 	for range 14 {
-		p.served(0, now)
+		p.recordDelivery(0, now)
 	}
 	if p.service.Round(time.Microsecond) != 10*time.Millisecond {
 		t.Errorf("the first 16 samples count alike, got %v", p.service)
 	}
-	p.served(170*time.Millisecond, now)
+	p.recordDelivery(170*time.Millisecond, now)
 	if p.service.Round(time.Microsecond) != 20*time.Millisecond {
 		t.Errorf("a later sample counts a sixteenth, got %v", p.service)
 	}
-	p.travelled(time.Hour, true, now)
+	p.recordReceive(time.Hour, true, now)
 	if p.roundTrip != 10*time.Second {
 		t.Errorf("a round trip counts at most 10 s, got %v", p.roundTrip)
 	}
@@ -109,7 +109,7 @@ func TestPrefetchFollowsTheFirstDeliveries(t *testing.T) {
 	} {
 		p := pace{roundTrip: 10 * ms, batch: tt.batch}
 		for _, d := range tt.ended {
-			p.served(d, now)
+			p.recordDelivery(d, now)
 		}
 		o := (&Options{}).settled()
 		if got := p.prefetch(10, &o, now); got != tt.want {
@@ -168,7 +168,7 @@ func TestTravel(t *testing.T) {
 		{2 * time.Second, 4 * time.Second, time.Second},
 	}
 	for _, tt := range tests {
-		if got := (&pace{roundTrip: tt.roundTrip}).travel(tt.visibility); got != tt.want {
+		if got := (&pace{roundTrip: tt.roundTrip}).longestTransit(tt.visibility); got != tt.want {
 			t.Errorf("round trip %v, visibility %v: got %v, want %v", tt.roundTrip, tt.visibility, got, tt.want)
 		}
 	}

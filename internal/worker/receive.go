@@ -35,63 +35,66 @@ type poller struct {
 	expected int // messages expected from them; used in pools
 	// want limits open receives. Full responses double it, or halve it if slow, at most once per round trip. Partial
 	// ones halve it, and empty ones reset it to one.
-	want    int
-	changed time.Time
-	full    bool
-	// quick counts consecutive empty responses that did not wait.
-	quick             int
-	fails             int
-	failed, notBefore time.Time
+	want          int
+	wantChangedAt time.Time
+	lastFull      bool
+	// emptyStreak counts consecutive empty responses that did not wait.
+	emptyStreak         int
+	fails               int
+	failedAt, notBefore time.Time
 }
 
 type openReceive struct {
-	ctx        context.Context
-	cancel     context.CancelFunc
-	asked      int
-	expected   int
-	gaveUp     bool // no more messages are expected
-	waited     bool
-	wait       time.Duration
-	visibility time.Duration
-	start      time.Time
-	cancelled  bool
+	ctx           context.Context
+	cancel        context.CancelFunc
+	asked         int
+	expected      int
+	presumedEmpty bool // no more messages are expected
+	waited        bool
+	wait          time.Duration
+	visibility    time.Duration
+	start         time.Time
+	canceled      bool
 }
 
-// learn adapts want. roundTrip means that the receive took exactly one round trip.
-func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
-	p.fails = 0
-	wasFull := p.full
-	p.full = n >= o.asked
+// adaptWant returns whether the receive took exactly one round trip: it was full, and so was the one before.
+func (p *poller) adaptWant(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
+	wasFull := p.lastFull
+	p.lastFull = n >= o.asked
 	switch {
-	case p.full && (l == heavy || o.start.Before(p.changed)):
-		// want is right, or has changed since this receive started.
-	case p.full && l == crowded:
-		p.want, p.changed = max(p.want/2, 1), now
-	case p.full:
-		p.want, p.changed = min(p.want*2, maxReceives), now
-	case n > 0:
-		p.want = max(p.want/2, 1)
-	default:
+	case n == 0:
 		p.want = 1
+	case !p.lastFull:
+		p.want = max(p.want/2, 1)
+	case l == heavy || o.start.Before(p.wantChangedAt):
+		// want is right, or has changed since this receive started.
+	case l == crowded:
+		p.want, p.wantChangedAt = max(p.want/2, 1), now
+	default:
+		p.want, p.wantChangedAt = min(p.want*2, maxReceives), now
 	}
-
-	if n == 0 && !o.cancelled && now.Sub(o.start) < o.wait/2 {
-		p.quick++
-		p.notBefore = now.Add(retryWait(p.quick, failedReceiveFirst, quickReceiveLimit, 0))
-	} else {
-		p.quick = 0
-	}
-	return wasFull && p.full
+	return wasFull && p.lastFull
 }
 
-// fail returns the wait before the next receive. Concurrent failures count as one.
-func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
-	p.want, p.full = 1, false
-	if o.start.Before(p.failed) && now.Before(p.notBefore) {
+// delayIfEmpty delays the next receive after an empty response that did not wait.
+func (p *poller) delayIfEmpty(o *openReceive, n int, now time.Time) {
+	if n > 0 || o.canceled || now.Sub(o.start) >= o.wait/2 {
+		p.emptyStreak = 0
+		return
+	}
+	p.emptyStreak++
+	p.notBefore = now.Add(retryWait(p.emptyStreak, failedReceiveFirst, quickReceiveLimit, 0))
+}
+
+// backOff returns the wait before the next receive. Concurrent failures count as one.
+func (p *poller) backOff(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
+	p.want, p.lastFull = 1, false
+	if o.start.Before(p.failedAt) && now.Before(p.notBefore) {
 		return p.notBefore.Sub(now)
 	}
+
 	p.fails++
-	p.failed = now
+	p.failedAt = now
 	wait := retryWait(p.fails, failedReceiveFirst, failedReceiveLimit, random)
 	if class == refused {
 		wait = retryWait(p.fails, refusedFirst, refusedLimit, random)
@@ -115,7 +118,7 @@ func (w *Worker) startReceives(now time.Time) {
 }
 
 func (w *Worker) startOwnReceives(now time.Time) {
-	for o := w.poller.next(now); o != nil; o = w.poller.next(now) {
+	for o := w.poller.beginReceive(now); o != nil; o = w.poller.beginReceive(now) {
 		w.core.tasks.Go(func() { w.receive(o) })
 	}
 }
@@ -131,13 +134,13 @@ func (w *Worker) receive(o *openReceive) {
 
 		now := time.Now()
 		w.core.mu.Lock()
-		w.observe(now)
+		w.checkClock(now)
 		hiddenSince := w.poller.receiveEnded(o, msgs, err, now)
 		w.settler.accept(msgs, filtered, o.visibility, hiddenSince, now)
-		w.obeyGate(now)
+		w.applyGate(now)
 		w.startDeliveries(nil, now)
 		w.flush(now)
-		o = w.poller.next(now)
+		o = w.poller.beginReceive(now)
 		w.startReceives(now)
 		w.core.mu.Unlock()
 	}
@@ -156,35 +159,19 @@ func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	return filtered
 }
 
-func (p *poller) next(now time.Time) *openReceive {
-	if !p.mayBegin(now) {
+// beginReceive registers the next receive, or returns nil if none may start now.
+func (p *poller) beginReceive(now time.Time) *openReceive {
+	if !p.mayReceive(now) {
 		return nil
 	}
-
-	n := p.room(now)
-	if n > 0 && p.limiter != nil {
-		if n = min(n, p.permitted(now)); n <= 0 {
-			// The limiter does not report that it has room, so poll it.
-			if !now.Before(p.limiter.lookAt) {
-				p.limiter.lookAt = now.Add(askLimiterAgain)
-			}
-			p.core.wakeAt(p.limiter.lookAt)
-		}
-	}
-	if p.core.opts.HeldBytes > 0 {
-		n = min(n, p.fitting())
-	}
+	n := p.requestSize(now)
 	if n <= 0 {
 		return nil
 	}
 
-	if n > 1 && p.messages.oneAtATime(now, p.want >= fullReceives) {
-		n = 1
-	}
-
 	o := &openReceive{asked: n, start: now, wait: p.core.opts.WaitTime, visibility: p.core.opts.VisibilityTimeout}
 	if p.lane != nil {
-		p.lane.prepare(o)
+		p.lane.setExpectation(o)
 	}
 	o.ctx, o.cancel = context.WithTimeout(p.core.callCtx, o.wait+receiveMargin)
 	p.open[o] = struct{}{}
@@ -192,16 +179,39 @@ func (p *poller) next(now time.Time) *openReceive {
 	return o
 }
 
-func (p *poller) mayBegin(now time.Time) bool {
-	if p.core.phase != running || p.core.workCtx.Err() != nil || !p.gate.open() || len(p.open) >= p.want ||
-		now.Before(p.notBefore) || p.lane != nil && p.lane.resting(now) {
+// requestSize returns how many messages the next receive requests; 0 or less for none.
+func (p *poller) requestSize(now time.Time) int {
+	n := p.room(now)
+	if n > 0 && p.limiter != nil {
+		n = min(n, p.permittedByLimiter(now))
+		if n <= 0 {
+			p.limiter.askAgainLater(now)
+		}
+	}
+	if p.core.opts.HeldBytes > 0 {
+		n = min(n, p.roomInMemory())
+	}
+	if n > 1 && p.messages.oneAtATime(now, p.want >= fullReceives) {
+		return 1
+	}
+	return n
+}
+
+func (p *poller) mayReceive(now time.Time) bool {
+	if p.core.phase != running || p.core.workCtx.Err() != nil || !p.gate.open() {
 		return false
 	}
-	// If the process dies, messages with unconfirmed deletes are delivered again. Limit them to the concurrency plus
-	// two round trips.
-	underWay := 2 * p.pace.rate(p.core.limit) * p.pace.roundTrip.Seconds()
-	return p.messages.unconfirmed <
-		p.core.opts.Concurrency*p.core.opts.Batch.Size+int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
+	if len(p.open) >= p.want || now.Before(p.notBefore) || p.lane != nil && p.lane.resting(now) {
+		return false
+	}
+	return p.messages.unconfirmed < p.maxUnconfirmed()
+}
+
+// maxUnconfirmed is the concurrency plus two round trips, because messages with unconfirmed deletes are delivered again
+// if the process dies.
+func (p *poller) maxUnconfirmed() int {
+	twoTrips := 2 * p.pace.rate(p.core.limit) * p.pace.roundTrip.Seconds()
+	return p.core.opts.Concurrency*p.core.opts.Batch.Size + int(clamp(twoTrips, 320, maxCalls*queue.MaxBatch))
 }
 
 func (p *poller) room(now time.Time) int {
@@ -217,7 +227,7 @@ func (p *poller) room(now time.Time) int {
 	active := p.core.inWork*size + p.messages.ready.len() + p.messages.turning + p.asked
 	room := limit + prefetch - active
 	if active >= limit && room < min(queue.MaxBatch, prefetch) {
-		return 0
+		return 0 // the slots are provided for: prefetch full batches
 	}
 	return clamp(room, 0, queue.MaxBatch)
 }
@@ -228,9 +238,9 @@ const (
 	mostReserved  = 1 << 20 // the largest message
 )
 
-// fitting returns how many messages fit in HeldBytes; at least one if nothing is held. For remote queues, which have
+// roomInMemory returns how many messages fit in HeldBytes; at least one if nothing is held. For remote queues, which have
 // many slow receives open, it assumes the typical message size.
-func (p *poller) fitting() int {
+func (p *poller) roomInMemory() int {
 	each := mostReserved
 	if remote := !p.core.opts.UncountedReturns; remote && p.pace.body > 0 {
 		each = clamp(4*int(p.pace.body), leastReserved, mostReserved)
@@ -241,25 +251,26 @@ func (p *poller) fitting() int {
 	return (p.core.opts.HeldBytes-p.messages.bytes)/each - p.asked
 }
 
-func (p *poller) permitted(now time.Time) int {
+// permittedByLimiter records a refusal if the limiter has no room.
+func (p *poller) permittedByLimiter(now time.Time) int {
 	room := p.limiter.room(now)
 	if room == 0 {
-		p.limiter.keepBack(now, askLimiterAgain, cmp.Or(p.limiter.roomWhy, "limit"))
+		p.limiter.recordRefusal(now, askLimiterAgain, cmp.Or(p.limiter.roomReason, "limit"))
 		return 0
 	}
 	if p.lane != nil {
-		return p.lane.permitted(room, now)
+		return p.lane.permittedByLimiter(room, now)
 	}
-	return inTens(room, p.messages.ready.len()+p.asked)
+	return roomForFullBatch(room, p.messages.ready.len()+p.asked)
 }
 
-// inTens returns the unused room, or 0 if it is too small for a full batch of ten.
-func inTens(room, near int) int {
-	left := room - near
-	if near > 0 && left < min(queue.MaxBatch, room) {
+// roomForFullBatch returns the unused room, or 0 if it is too small for a full batch of ten.
+func roomForFullBatch(room, used int) int {
+	unused := room - used
+	if used > 0 && unused < min(queue.MaxBatch, room) {
 		return 0
 	}
-	return left
+	return unused
 }
 
 // hiddenSince is zero if the receive failed. Failures after a cancellation do not count.
@@ -270,41 +281,42 @@ func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, n
 	p.core.stats.counts.Polls++
 	switch {
 	case err == nil || len(msgs) > 0:
-		hiddenSince = p.core.clock.began(o.start, now, p.pace.travel(o.visibility))
-		p.answered(o, msgs, now)
-	case !o.cancelled:
-		p.failedReceive(o, err, now)
+		hiddenSince = p.core.clock.earliestHidden(o.start, now, p.pace.longestTransit(o.visibility))
+		p.receiveReturned(o, msgs, now)
+	case !o.canceled:
+		p.receiveFailed(o, err, now)
 	}
 	p.core.wakeAt(p.notBefore)
 	return hiddenSince
 }
 
-func (p *poller) failedReceive(o *openReceive, err error, now time.Time) {
+func (p *poller) receiveFailed(o *openReceive, err error, now time.Time) {
 	class := classify(err)
-	wait := p.fail(o, class, now, p.core.opts.Random())
-	p.core.stats.failed("receive", err)
+	wait := p.backOff(o, class, now, p.core.opts.Random())
+	p.core.stats.recordFailedCall("receive", err)
 	notify(p.core, p.core.events.PollFailed,
 		PollFailed{Err: err, Failures: p.fails, Permanent: class == refused, RetryIn: wait})
 }
 
-func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
+func (p *poller) receiveReturned(o *openReceive, msgs []queue.Message, now time.Time) {
 	took := now.Sub(o.start)
-	o.waited = p.waited(o, msgs, now)
-
-	l := light
+	o.waited = p.waitedOnEmptyQueue(o, msgs, now)
+	load := light
 	if !o.waited {
-		l = loadOf(took, p.leastTrip(now))
-	}
-	plenty := p.learn(o, len(msgs), l, now)
-	if len(msgs) >= o.asked && !o.waited && (!o.gaveUp || p.pace.credible(took, now)) {
-		p.pace.travelled(took, plenty, now)
+		load = loadOf(took, p.leastTrip(now))
 	}
 
+	p.fails = 0
+	p.delayIfEmpty(o, len(msgs), now)
+	roundTrip := p.adaptWant(o, len(msgs), load, now)
+	if len(msgs) >= o.asked && !o.waited && (!o.presumedEmpty || p.pace.canBeRoundTrip(took, now)) {
+		p.pace.recordReceive(took, roundTrip, now)
+	}
 	if p.lane != nil {
-		p.lane.answered(o, msgs, now)
+		p.lane.updateBacklog(o, msgs, now)
 	}
-	p.core.stats.counts.Received += int64(len(msgs))
 
+	p.core.stats.counts.Received += int64(len(msgs))
 	if p.core.events.Received != nil {
 		event := Received{Messages: len(msgs), Duration: took}
 		for i := range msgs {
@@ -314,31 +326,36 @@ func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	}
 }
 
-// waited reports whether the receive seems to have waited on an empty queue: each message was sent after its start or,
+// waitedOnEmptyQueue reports whether the receive seems to have waited on an empty queue: each message was sent after its start or,
 // in a slow response, had been received before.
-func (p *poller) waited(o *openReceive, msgs []queue.Message, now time.Time) bool {
+func (p *poller) waitedOnEmptyQueue(o *openReceive, msgs []queue.Message, now time.Time) bool {
 	start, end := o.start.Round(0), now.Round(0)
-	long := now.Sub(o.start) > p.usualAnswer(now)
+	isSlow := now.Sub(o.start) > p.usualResponseTime(now)
 	for i := range msgs {
-		m := &msgs[i]
-		_, isBack := p.messages.unposted.values[life(m.ID, m.ReceiveCount, m.Attempt)] // even if not counted
-		late := m.SentAt.After(start) && !m.SentAt.After(end)
-		if !late && (!long || !isBack && m.ReceiveCount <= 1) {
+		sentAt := msgs[i].SentAt
+		sentMeanwhile := sentAt.After(start) && !sentAt.After(end)
+		if !sentMeanwhile && !(isSlow && p.receivedBefore(&msgs[i])) {
 			return false
 		}
 	}
 	return true
 }
 
+// receivedBefore includes receives that the queue did not count.
+func (p *poller) receivedBefore(m *queue.Message) bool {
+	_, isBack := p.messages.unposted.values[keyInQueue(m.ID, m.ReceiveCount, m.Attempt)]
+	return isBack || m.ReceiveCount > 1
+}
+
 const (
-	usualAnswerLeast = 5 * time.Millisecond
-	usualAnswerMost  = time.Second
-	usualAnswerFirst = 300 * time.Millisecond
+	usualResponseLeast = 5 * time.Millisecond
+	usualResponseMost  = time.Second
+	usualResponseFirst = 300 * time.Millisecond
 )
 
-// usualAnswer returns how long a queue with messages usually takes to respond, if necessary as estimated from other
+// usualResponseTime returns how long a queue with messages usually takes to respond, if necessary as estimated from other
 // queues.
-func (p *poller) usualAnswer(now time.Time) time.Duration {
+func (p *poller) usualResponseTime(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
 	if trip == 0 && p.lane != nil {
 		for _, l := range p.lane.pool.lanes {
@@ -346,9 +363,9 @@ func (p *poller) usualAnswer(now time.Time) time.Duration {
 		}
 	}
 	if trip == 0 {
-		return usualAnswerFirst
+		return usualResponseFirst
 	}
-	return clamp(3*trip, usualAnswerLeast, usualAnswerMost)
+	return clamp(3*trip, usualResponseLeast, usualResponseMost)
 }
 
 func (p *poller) leastTrip(now time.Time) time.Duration {
@@ -359,28 +376,31 @@ func (p *poller) leastTrip(now time.Time) time.Duration {
 	return p.lane.leastTrip(own, now)
 }
 
-// grace returns the age from which an open receive is assumed to be waiting. Canceling it earlier could lose messages
+// safeToCancelAfter returns the age from which an open receive is assumed to be waiting. Canceling it earlier could lose messages
 // in transit, which stay invisible.
-func (p *poller) grace() time.Duration {
+func (p *poller) safeToCancelAfter() time.Duration {
 	if p.pace.roundTrip == 0 {
 		return 300 * time.Millisecond
 	}
 	return clamp(3*p.pace.roundTrip, 100*time.Millisecond, time.Second)
 }
 
-// cancelWaiting returns when to call it again.
+// cancelWaiting cancels waiting receives if the gate or the breaker stops receiving. It returns when to call it again.
 func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	if p.gate.open() && !p.limiter.breakerOpen(now) {
 		return time.Time{}
 	}
-	grace := p.grace()
+
+	safeAge := p.safeToCancelAfter()
 	for o := range p.open {
-		switch at := o.start.Add(grace); {
-		case o.cancelled:
-		case p.core.phase == aborting || !now.Before(at):
-			o.cancelled = true
+		if o.canceled {
+			continue
+		}
+		at := o.start.Add(safeAge)
+		if p.core.phase == aborting || !now.Before(at) {
+			o.canceled = true
 			o.cancel()
-		case next.IsZero() || at.Before(next):
+		} else if next.IsZero() || at.Before(next) {
 			next = at
 		}
 	}

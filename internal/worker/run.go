@@ -38,7 +38,7 @@ func (w *Worker) Run(receive, work context.Context) error {
 	w.core.stats.started = now
 	w.core.clock.tick(now)
 	if w.gate.has(AppDown) && !w.app.readinessSet {
-		w.app.probe(0)
+		w.app.startProbing(0)
 	}
 	w.core.tasks.Go(w.maintain)
 	w.proceed(now)
@@ -71,29 +71,40 @@ func (w *Worker) maintain() {
 	}
 }
 
+// round does everything that is due, and returns the time of the next round.
 func (w *Worker) round(now time.Time) time.Time {
-	w.observe(now)
-	if !now.Before(w.nextRound) {
-		w.nextRound = now.Add(w.core.clock.rhythm)
-		w.visibility.round(now)
-		w.settler.returnStale(now)
-		w.core.stats.measure(now)
-		if w.limiter != nil {
-			w.limiter.calm(now)
-		}
+	w.checkClock(now)
+	if !now.Before(w.nextCheck) {
+		w.nextCheck = now.Add(w.core.clock.interval)
+		w.checkAll(now)
 	}
 
 	if w.gate.has(Throttling) && !now.Before(w.app.pauses.until) {
 		w.core.limit = 1 // deliveries resume one at a time
 		w.gate.lift(Throttling)
 	}
-	w.app.watchIdle(now)
-	cancelAt := w.poller.cancelWaiting(now)
-	w.settler.resume(now)
+	w.app.probeIfIdle(now)
+	cancelNext := w.poller.cancelWaiting(now)
+	w.settler.readyPostponed(now)
 	w.proceed(now)
 
-	w.core.sleepUntil = w.nextRound
-	due := []time.Time{cancelAt, w.letters.pending.next(), w.deletes.pending.next(), w.visibility.pending.next(),
+	w.core.sleepUntil = w.nextDue(cancelNext, now)
+	return w.core.sleepUntil
+}
+
+// checkAll examines all messages, at regular intervals.
+func (w *Worker) checkAll(now time.Time) {
+	w.visibility.checkHeld(now)
+	w.settler.returnStale(now)
+	w.core.stats.measureRate(now)
+	if w.limiter != nil {
+		w.limiter.endCalmPeriod(now)
+	}
+}
+
+// nextDue returns the first time after now at which a part has something to do.
+func (w *Worker) nextDue(cancelNext, now time.Time) time.Time {
+	due := []time.Time{cancelNext, w.letters.pending.next(), w.deletes.pending.next(), w.visibility.pending.next(),
 		w.poller.notBefore, w.messages.deferred.next(), w.app.pauses.until, w.slots.batchDue(now)}
 	if l := w.limiter; l != nil {
 		due = append(due, l.lookAt)
@@ -102,44 +113,55 @@ func (w *Worker) round(now time.Time) time.Time {
 		}
 	}
 	if l := w.lane; l != nil {
-		due = append(due, l.expectedDue(), l.pool.restUntil)
+		due = append(due, l.nextExpiry(), l.pool.restUntil)
 	}
+
+	first := w.nextCheck
 	for _, t := range due {
-		if t.After(now) && t.Before(w.core.sleepUntil) {
-			w.core.sleepUntil = t
+		if t.After(now) && t.Before(first) {
+			first = t
 		}
 	}
-	return w.core.sleepUntil
+	return first
 }
 
 func (w *Worker) stop(work context.Context) error {
-	w.enter(draining)
-	select {
-	case <-w.drained:
-	case <-work.Done():
-		w.enter(aborting)
-		timer := time.NewTimer(abortGrace)
-		defer timer.Stop()
-		select {
-		case <-w.drained:
-		case <-timer.C:
-		}
-	}
-
+	w.drain(work)
 	w.core.endCalls()
 	w.close()
 	w.core.tasks.Wait()
 
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
-	left := stopError{Aborted: int(w.core.stats.counts.Aborted), Undeleted: w.messages.unconfirmed + w.deletes.abandoned}
-	if left != (stopError{}) {
-		return &left
+	unfinished := stopError{
+		Aborted:   int(w.core.stats.counts.Aborted),
+		Undeleted: w.messages.unconfirmed + w.deletes.abandoned,
+	}
+	if unfinished != (stopError{}) {
+		return &unfinished
 	}
 	return nil
 }
 
-func (w *Worker) enter(p phase) {
+// drain waits until everything is finished or, once work is done, for up to abortGrace.
+func (w *Worker) drain(work context.Context) {
+	w.enterPhase(draining)
+	select {
+	case <-w.drained:
+		return
+	case <-work.Done():
+	}
+
+	w.enterPhase(aborting)
+	timer := time.NewTimer(abortGrace)
+	defer timer.Stop()
+	select {
+	case <-w.drained:
+	case <-timer.C:
+	}
+}
+
+func (w *Worker) enterPhase(p phase) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
 	now := time.Now()
@@ -156,12 +178,14 @@ func (w *Worker) batchers() []*batcher {
 	return []*batcher{&w.letters.pending, &w.deletes.pending, &w.visibility.pending}
 }
 
+// checkDrained closes drained once nothing is in progress.
 func (w *Worker) checkDrained() {
 	isBusy := func(b *batcher) bool { return !b.idle() }
 	if w.core.inWork > 0 || len(w.poller.open) > 0 || len(w.visibility.returning) > 0 ||
 		slices.ContainsFunc(w.batchers(), isBusy) {
 		return
 	}
+
 	select {
 	case <-w.drained:
 	default:
@@ -169,8 +193,10 @@ func (w *Worker) checkDrained() {
 	}
 }
 
+// close ends the parked slots and the maintenance loop.
 func (w *Worker) close() {
 	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
 	w.core.phase = stopped
 	for _, s := range w.slots.parked {
 		close(s.work)
@@ -179,9 +205,5 @@ func (w *Worker) close() {
 	if w.lane != nil {
 		w.lane.pool.leave(w.lane)
 	}
-	w.core.mu.Unlock()
-	select {
-	case w.core.wake <- struct{}{}:
-	default:
-	}
+	w.core.wakeNow()
 }

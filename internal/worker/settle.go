@@ -2,6 +2,7 @@ package worker
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"tendril/queue"
@@ -18,44 +19,44 @@ type settler struct {
 	pace       *pace
 }
 
-// settle appends the attempts to settled. answered means that the app responded.
+// settle carries out the decision about each message of a batch, and appends the attempts to settled. responded means
+// that the app did.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
-	_ []Settled, answered bool,
+	_ []Settled, responded bool,
 ) {
 	var behind []int
 	if s.core.opts.FIFO && len(batch) > 1 {
 		behind = failAfterUnfinished(batch, results)
 	}
+
 	isCutOff := s.core.workCtx.Err() != nil
 	anyAborted := false
-	anyPutOff := false
-
 	var few [1]action
 	actions := few[:0]
 	for i, h := range batch {
 		res := &results[i]
-		h.dead = h.last && s.messages.lastReceive(h) && res.Outcome == queue.Failed
+		h.failedLastReceive = h.onLastReceive && s.messages.lastReceive(h) && res.Outcome == queue.Failed
 		aborted := isCutOff && res.Outcome != queue.Done && res.Outcome != queue.Postponed
+		anyAborted = anyAborted || aborted
+
 		act := s.decide(h, res, aborted, now)
 		if behind != nil && behind[i] >= 0 && act.verb == retry && actions[behind[i]].verb == retry {
 			act.after = actions[behind[i]].after
 		}
 		actions = append(actions, act)
 
-		anyPutOff = anyPutOff || act.verb == keep || act.verb == giveUp
 		if res.Outcome != queue.Postponed {
-			anyAborted = anyAborted || aborted
 			settled = append(settled, newSettled(h, res, len(batch), aborted, now))
 			s.apply(&settled[len(settled)-1], h, act, now)
 		}
 	}
 
-	if anyPutOff {
-		s.keepOrReturn(batch, results, actions, now)
-	}
-	return settled, !anyAborted && s.app.learn(batch[0].startedAt, decisive(results), now)
+	s.keepOrReturn(batch, results, actions, now)
+	responded = !anyAborted && s.app.recordResult(batch[0].startedAt, decisive(results), now)
+	return settled, responded
 }
 
+// decisive returns the result that says most about the state of the app.
 func decisive(results []queue.Result) *queue.Result {
 	worst := &results[0]
 	for i := range results {
@@ -73,42 +74,51 @@ func decisive(results []queue.Result) *queue.Result {
 	return worst
 }
 
-// decide closes the gate if the target throttles.
+// decide changes a throttled result to Postponed if the message is kept.
 func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time) action {
 	if !now.Before(h.hiddenUntil) {
 		s.messages.expireVisibility(h)
 	}
 	h.throttled = res.Outcome == queue.Throttled
-	d := endedDelivery{result: *res, attempt: h.attempt, receivedAt: h.receivedAt,
-		due: h.arrivedAt.Add(h.visibility), lapsed: h.lapsed || aborted, extended: h.extended,
-		returnable: res.Outcome == queue.Unreached && s.app.returnable(), deadLetter: s.letters.takes(h, res),
-		random: s.core.opts.Random()}
-
+	var pause time.Duration
 	if h.throttled && !aborted {
-		var closed bool
-		if d.pause, closed = s.app.throttled(res, h.startedAt, now); closed {
-			for h := s.messages.ready.pop(); h != nil; h = s.messages.ready.pop() {
-				s.postpone(h, clamp(d.pause, postponeShortest, postponeLongest), now)
-			}
-			s.core.wakeAt(s.app.pauses.until)
-		}
-
-		if !d.lapsed && s.keepable(h, now) {
-			// Keep the message: returning it would use up a receive, and could lead to the dead-letter queue.
-			s.core.stats.counts.Throttled++
-			res.Outcome = queue.Postponed
-			res.RetryAfter = d.pause
-			d.result.Outcome = res.Outcome
-			d.result.RetryAfter = res.RetryAfter
-		}
+		pause = s.pauseForTarget(h, res, now)
 	}
 
-	d.keepable = res.Outcome == queue.Postponed && s.keepable(h, now)
+	d := endedDelivery{
+		result: *res, attempt: h.attempt, receivedAt: h.receivedAt, due: h.arrivedAt.Add(h.visibility),
+		lapsed:     h.lapsed || aborted,
+		extended:   h.extended,
+		keepable:   res.Outcome == queue.Postponed && s.mayKeep(h, now),
+		returnable: res.Outcome == queue.Unreached && s.app.returnable(),
+		deadLetter: s.letters.accepts(h, res),
+		pause:      pause,
+		random:     s.core.opts.Random(),
+	}
 	return decide(&s.core.opts, &d, now)
 }
 
-func (s *settler) keepable(h *held, now time.Time) bool {
-	return s.gate.keeping() && s.core.workCtx.Err() == nil && !h.spent(now)
+// pauseForTarget stops receiving and delivering until the returned time has passed. If possible, it keeps h: returning
+// it would use up a receive, and could lead to the dead-letter queue.
+func (s *settler) pauseForTarget(h *held, res *queue.Result, now time.Time) time.Duration {
+	pause := s.app.pauseReceiving(res, h.startedAt, now)
+	if s.core.phase == running {
+		for waiting := s.messages.ready.pop(); waiting != nil; waiting = s.messages.ready.pop() {
+			s.postpone(waiting, clamp(pause, postponeShortest, postponeLongest), now)
+		}
+	}
+
+	if !h.lapsed && s.mayKeep(h, now) {
+		s.core.stats.counts.Throttled++
+		res.Outcome = queue.Postponed
+		res.RetryAfter = pause
+	}
+	return pause
+}
+
+// mayKeep reports whether a message that was not attempted may wait for another delivery.
+func (s *settler) mayKeep(h *held, now time.Time) bool {
+	return s.gate.keepsMessages() && s.core.workCtx.Err() == nil && !h.tooOldToExtend(now)
 }
 
 func newSettled(h *held, res *queue.Result, batch int, aborted bool, now time.Time) Settled {
@@ -120,49 +130,50 @@ func newSettled(h *held, res *queue.Result, batch int, aborted bool, now time.Ti
 }
 
 func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
-	if act.verb != giveUp && !e.Aborted && (e.Outcome == queue.Unreached || e.Outcome == queue.Throttled) {
+	if act.verb != returnNow && !e.Aborted && (e.Outcome == queue.Unreached || e.Outcome == queue.Throttled) {
 		s.messages.countUnposted(h, true)
 	}
+
 	switch act.verb {
 	case remove:
 		s.deletes.remove(h, now)
 	case retry:
 		e.NextRetry = now.Add(act.after)
-		s.visibility.release(h, now)
+		s.visibility.leaveToTimeout(h, now)
 		s.visibility.delayRetry(h, e.NextRetry, now)
-	case giveUp: // see keepOrReturn
+	case returnNow: // see keepOrReturn
 	case deadLetter:
 		e.DeadLettering = true
-		s.letters.send(h, e, now)
+		s.letters.queueLetter(h, e, now)
 	default:
 		e.NextRetry = later(h.arrivedAt.Add(h.visibility), h.hiddenUntil)
-		s.visibility.release(h, now)
+		s.visibility.leaveToTimeout(h, now)
 	}
+
 	if act.verb == remove {
 		s.messages.groupRecovered(e.GroupID)
 	} else { // also after the last receive: the next message may fail the same way
 		s.messages.groupFailed(h, later(e.NextRetry, now))
 	}
-
-	s.core.stats.settled(e, now)
+	s.core.stats.recordSettled(e, now)
 }
 
-// keepOrReturn works backward through the batch to preserve the order of FIFO groups.
+// keepOrReturn handles messages that were not attempted, backward to preserve the order of FIFO groups.
 func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []action, now time.Time) {
-	for i := len(batch) - 1; i >= 0; i-- {
-		h, act := batch[i], actions[i]
-		if results[i].Outcome == queue.Unreached && act.verb == giveUp {
+	for i, h := range slices.Backward(batch) {
+		act := actions[i]
+		if results[i].Outcome == queue.Unreached && act.verb == returnNow {
 			s.visibility.returnWithGroup(h, now)
 		}
 		if results[i].Outcome != queue.Postponed {
 			continue
 		}
 
-		switch behind, broken := before(batch, actions, i); {
-		case act.verb != keep || broken:
+		switch before := earlierInGroup(batch, actions, i); {
+		case act.verb != keep || before == earlierUnfinished:
 			s.visibility.returnWithGroup(h, now)
-		case behind:
-			s.messages.waitAgain(h)
+		case before == earlierKept:
+			s.messages.putBackInGroup(h)
 		default:
 			s.postpone(h, act.after, now)
 		}
@@ -173,7 +184,7 @@ func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []
 	}
 }
 
-func (s *settler) withdraw(now time.Time) {
+func (s *settler) returnUnposted(now time.Time) {
 	m := s.messages
 	for m.deferred.Len() > 0 {
 		s.visibility.returnWithGroup(m.deferred.Pop().(*held), now)
@@ -182,29 +193,33 @@ func (s *settler) withdraw(now time.Time) {
 		s.visibility.returnWithGroup(h, now)
 	}
 	for _, g := range m.groups {
-		s.visibility.returnAll(m.takeWaiting(g), now)
+		s.visibility.returnAll(m.detachWaiting(g), now)
 	}
 }
 
+// postpone makes room by returning the messages that were postponed last.
 func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	if h.postponedAt.IsZero() {
 		h.postponedAt = now
 	}
-	h.stage, h.again = postponed, now.Add(after)
-	heap.Push(&s.messages.deferred, h)
+	h.stage = postponed
+	h.postponedUntil = now.Add(after)
+	deferred := &s.messages.deferred
+	heap.Push(deferred, h)
 	s.visibility.extendIfDue(h, now)
-	d := &s.messages.deferred
-	for d.Len() > maxPostponed || d.Len() > 1 && d.bytes > postponedPerBytes*s.core.opts.PrefetchBytes {
-		h := d.youngest()
-		heap.Remove(d, h.place)
-		s.visibility.returnAll(s.messages.disband(h), now)
-		s.visibility.returnMessage(h, surplusPause, now)
+
+	for deferred.exceeds(postponedPerBytes * s.core.opts.PrefetchBytes) {
+		surplus := deferred.youngest()
+		heap.Remove(deferred, surplus.heapIndex)
+		s.visibility.returnAll(s.messages.disband(surplus), now)
+		s.visibility.returnMessage(surplus, surplusPause, now)
 	}
-	s.core.wakeAt(d.next())
+	s.core.wakeAt(deferred.next())
 	s.core.wakeAt(s.visibility.pending.next())
 }
 
-func (s *settler) resume(now time.Time) {
+// readyPostponed makes postponed messages ready once their time has come.
+func (s *settler) readyPostponed(now time.Time) {
 	d := &s.messages.deferred
 	for t := d.next(); !t.IsZero() && !now.Before(t); t = d.next() {
 		s.messages.makeReady(heap.Pop(d).(*held), now)

@@ -114,9 +114,9 @@ func TestEmptyTimeout(t *testing.T) {
 		{name: "the machine was busy some time ago", pace: pace{roundTrip: 2 * ms}, peak: 700 * ms, peakAge: 30 * time.Second,
 			backlog: backlog{known: true, plenty: true}, want: 250 * ms},
 		{name: "became empty two seconds ago", pace: pace{roundTrip: 2 * ms},
-			backlog: backlog{known: true, plenty: true, gaveUpAt: now.Add(-2 * time.Second)}, want: 100 * ms},
+			backlog: backlog{known: true, plenty: true, presumedEmptyAt: now.Add(-2 * time.Second)}, want: 100 * ms},
 		{name: "became empty just now", pace: pace{roundTrip: 2 * ms},
-			backlog: backlog{known: true, plenty: true, gaveUpAt: now},
+			backlog: backlog{known: true, plenty: true, presumedEmptyAt: now},
 			want:    6 * ms},
 		{name: "a thin stream", pace: pace{roundTrip: 20 * ms}, peak: 700 * ms, backlog: backlog{known: true}, want: 60 * ms},
 		{name: "a thin stream near by", pace: pace{roundTrip: ms}, backlog: backlog{known: true}, want: 5 * ms},
@@ -184,18 +184,18 @@ func TestSlowIsNotEmpty(t *testing.T) {
 		w := New(nil, instant{}, &Options{Pool: p})
 		o := &openReceive{asked: 10, start: now.Add(-time.Second)}
 		w.poller.open[o] = struct{}{}
-		w.lane.prepare(o)
+		w.lane.setExpectation(o)
 		if w.lane.expireExpected(now.Add(-ms)); w.poller.expected != 10 {
 			t.Fatalf("%s: the wait was abandoned too early", tt.name)
 		}
-		if w.lane.expireExpected(now); w.poller.expected != 0 || !w.lane.emptyNow(now) || !w.lane.backlog.gaveUpAt.Equal(now) {
+		if w.lane.expireExpected(now); w.poller.expected != 0 || !w.lane.emptyNow(now) || !w.lane.backlog.presumedEmptyAt.Equal(now) {
 			t.Fatalf("%s: the wait was not given up after a second", tt.name)
 		}
 		msgs := make10(o.start.Add(tt.sent))
-		o.waited = w.poller.waited(o, msgs, now)
-		w.lane.answered(o, msgs, now)
-		if w.lane.emptyNow(now) || !w.lane.backlog.gaveUpAt.Equal(tt.want) {
-			t.Errorf("%s: it became empty at %v, want %v", tt.name, w.lane.backlog.gaveUpAt, tt.want)
+		o.waited = w.poller.waitedOnEmptyQueue(o, msgs, now)
+		w.lane.updateBacklog(o, msgs, now)
+		if w.lane.emptyNow(now) || !w.lane.backlog.presumedEmptyAt.Equal(tt.want) {
+			t.Errorf("%s: it became empty at %v, want %v", tt.name, w.lane.backlog.presumedEmptyAt, tt.want)
 		}
 	}
 }
@@ -254,7 +254,7 @@ func TestWaited(t *testing.T) {
 	} {
 		w := New(nil, instant{}, nil)
 		w.pace.roundTrip = 10 * ms
-		if got := w.poller.waited(&openReceive{start: start}, tt.msgs, start.Add(tt.took)); got != tt.want {
+		if got := w.poller.waitedOnEmptyQueue(&openReceive{start: start}, tt.msgs, start.Add(tt.took)); got != tt.want {
 			t.Errorf("%s: got %v", tt.name, got)
 		}
 	}
@@ -348,8 +348,8 @@ func TestLeastTrip(t *testing.T) {
 	for i, trip := range []time.Duration{300 * ms, 100 * ms, 5 * ms, 0} {
 		w[i] = New(nil, instant{}, &Options{Pool: p})
 		if trip > 0 {
-			w[i].pace.travelled(2*trip, true, now)
-			w[i].pace.travelled(trip, true, now)
+			w[i].pace.recordReceive(2*trip, true, now)
+			w[i].pace.recordReceive(trip, true, now)
 		}
 	}
 	for i, want := range []time.Duration{100 * ms, 100 * ms, 5 * ms, 5 * ms} {
@@ -374,7 +374,7 @@ func TestWantFollowsTheLoad(t *testing.T) {
 		{0, light, 64},
 	} {
 		at := now.Add(time.Duration(i) * time.Millisecond)
-		if r.learn(&openReceive{asked: 10, start: at.Add(-tt.begun)}, 10, tt.load, at); r.want != tt.want {
+		if r.adaptWant(&openReceive{asked: 10, start: at.Add(-tt.begun)}, 10, tt.load, at); r.want != tt.want {
 			t.Errorf("step %d: want %d at once, got %d", i, tt.want, r.want)
 		}
 	}
@@ -384,11 +384,11 @@ func TestCredible(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	p := newPace()
-	if !p.credible(2*time.Second, now) {
+	if !p.canBeRoundTrip(2*time.Second, now) {
 		t.Error("the first receive of all may take any time")
 	}
-	p.called(100*ms, now)
-	if !p.credible(400*ms, now) || p.credible(401*ms, now) {
+	p.recordDelete(100*ms, now)
+	if !p.canBeRoundTrip(400*ms, now) || p.canBeRoundTrip(401*ms, now) {
 		t.Error("where a call takes 100 ms a receive may take 400")
 	}
 }
@@ -412,7 +412,7 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 		w := New(nil, instant{}, &Options{Pool: p, Weight: tt.weight})
 		other := New(nil, instant{}, &Options{Pool: p})
 		if tt.other > 0 {
-			other.pace.travelled(tt.other, false, now)
+			other.pace.recordReceive(tt.other, false, now)
 		}
 		if got := w.lane.emptyTimeout(now); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)

@@ -16,8 +16,7 @@ import (
 func (r *harness) suspend(d time.Duration) {
 	now := time.Now()
 	r.w.core.mu.Lock()
-	gap, hidden := r.w.core.clock.step(now, now.Sub(r.w.core.clock.last), d)
-	r.w.stalled(gap, hidden)
+	r.w.recordStall(r.w.core.clock.advance(now, now.Sub(r.w.core.clock.last), d))
 	r.w.core.mu.Unlock()
 }
 

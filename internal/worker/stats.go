@@ -69,10 +69,10 @@ type statistics struct {
 	counts    Counts
 	lastError *LastError
 
-	recent         *window.Window[outcomes]
-	perSecond      float64
-	measured       time.Time
-	settledAtStart int64
+	recent              *window.Window[outcomes]
+	perSecond           float64
+	measuredAt          time.Time
+	settledWhenMeasured int64
 }
 
 type outcomes struct{ settled, failed int64 }
@@ -83,8 +83,8 @@ const (
 	outcomeSteps = 30
 )
 
-func (t *statistics) settled(e *Settled, now time.Time) {
-	t.counts.settled(e)
+func (t *statistics) recordSettled(e *Settled, now time.Time) {
+	t.counts.count(e)
 	if e.Outcome != queue.Done && e.Outcome != queue.Failed {
 		return
 	}
@@ -99,11 +99,11 @@ func (t *statistics) settled(e *Settled, now time.Time) {
 	}
 }
 
-func (t *statistics) failed(action string, err error) {
+func (t *statistics) recordFailedCall(action string, err error) {
 	t.lastError = &LastError{Action: action, Err: err}
 }
 
-func (c *Counts) settled(e *Settled) {
+func (c *Counts) count(e *Settled) {
 	switch e.Outcome {
 	case queue.Done:
 		c.Done++
@@ -122,11 +122,13 @@ func (c *Counts) settled(e *Settled) {
 	}
 }
 
-func (t *statistics) measure(now time.Time) {
+// measureRate updates the moving average perSecond.
+func (t *statistics) measureRate(now time.Time) {
 	settled := t.counts.Done + t.counts.Failed + t.counts.Unreached + t.counts.Throttled
-	if dt := now.Sub(t.measured).Seconds(); !t.measured.IsZero() && dt > 0 {
-		rate := float64(settled-t.settledAtStart) / dt
-		t.perSecond += (rate - t.perSecond) * (1 - math.Exp(-dt/10))
+	seconds := now.Sub(t.measuredAt).Seconds()
+	if !t.measuredAt.IsZero() && seconds > 0 {
+		rate := float64(settled-t.settledWhenMeasured) / seconds
+		t.perSecond += (rate - t.perSecond) * (1 - math.Exp(-seconds/10))
 	}
-	t.measured, t.settledAtStart = now, settled
+	t.measuredAt, t.settledWhenMeasured = now, settled
 }

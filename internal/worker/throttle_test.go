@@ -43,7 +43,7 @@ func TestThrottlePause(t *testing.T) {
 			t: throttle{from: in(-time.Second), until: in(time.Millisecond), count: 1}, started: in(-2 * time.Second),
 			want: time.Second},
 	} {
-		got, fresh := tt.t.pause(tt.asked, tt.started, now, tt.random)
+		got, fresh := tt.t.nextPause(tt.asked, tt.started, now, tt.random)
 		if got != tt.want || fresh != tt.fresh {
 			t.Errorf("%s: got %v, %v; want %v, %v", tt.name, got, fresh, tt.want, tt.fresh)
 		}

@@ -19,13 +19,13 @@ const sameCredit = 1e-9
 func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (taker *lane) {
 	total, tied := 0, 0
 	for _, l := range lanes {
-		if l.wants = wants(l); l.wants {
+		if l.wantsTurn = wants(l); l.wantsTurn {
 			total += l.weight
 		}
 	}
 
 	for _, l := range lanes {
-		if l.wants {
+		if l.wantsTurn {
 			l.credit += float64(l.weight) / float64(total)
 			switch {
 			case taker == nil || l.credit > taker.credit+sameCredit:

@@ -13,14 +13,17 @@ type visibilityChanger struct {
 	returning []pending
 }
 
-func (v *visibilityChanger) round(now time.Time) {
+// checkHeld extends visibility timeouts, and drops or returns messages for which that is no longer possible.
+func (v *visibilityChanger) checkHeld(now time.Time) {
 	for _, h := range v.messages.held {
+		if h.stage == ready || h.stage == deleting {
+			continue
+		}
 		switch {
-		case h.stage != posting && h.stage != waiting && h.stage != postponed && h.stage != deadLettering:
 		case !h.lapsed && !now.Before(h.hiddenUntil):
 			v.messages.expireVisibility(h)
-		case h.stage == postponed && !h.lapsed && h.spent(now):
-			heap.Remove(&v.messages.deferred, h.place)
+		case h.stage == postponed && !h.lapsed && h.tooOldToExtend(now):
+			heap.Remove(&v.messages.deferred, h.heapIndex)
 			v.returnWithGroup(h, now)
 		default:
 			v.extendIfDue(h, now)
@@ -30,37 +33,38 @@ func (v *visibilityChanger) round(now time.Time) {
 
 func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
 	if d := h.extension(now); d > 0 {
-		v.change(pending{h: h, purpose: extendVisibility, receipt: h.receipt, visibility: d, until: h.hiddenUntil}, now)
+		v.queueChange(pending{h: h, purpose: extendVisibility, receipt: h.receipt, visibility: d, until: h.hiddenUntil}, now)
 	}
 }
 
-// change queues a visibility change. Each message has at most one, because two could arrive in the wrong order.
-func (v *visibilityChanger) change(p pending, due time.Time) {
+// queueChange queues a visibility change. Each message has at most one, because two could arrive in the wrong order.
+func (v *visibilityChanger) queueChange(p pending, due time.Time) {
 	if p.h.changing {
-		p.h.following = &p
+		p.h.nextChange = &p
 		return
 	}
 	p.h.changing = true
 	v.pending.put(p, due)
 }
 
-func (v *visibilityChanger) ended(h *held, now time.Time) {
+// changeEnded queues the next change of the message, if any.
+func (v *visibilityChanger) changeEnded(h *held, now time.Time) {
 	h.changing = false
-	if next := h.following; next != nil {
-		h.following = nil
-		v.change(*next, now)
+	if next := h.nextChange; next != nil {
+		h.nextChange = nil
+		v.queueChange(*next, now)
 	}
 }
 
 func (v *visibilityChanger) queueReturns(now time.Time) {
 	for _, p := range v.returning {
-		v.change(p, now)
+		v.queueChange(p, now)
 	}
 	clear(v.returning)
 	v.returning = v.returning[:0]
 }
 
-func (v *visibilityChanger) answered(batch []pending, errs []error, start, now time.Time) {
+func (v *visibilityChanger) callEnded(batch []pending, errs []error, start, now time.Time) {
 	v.core.stats.counts.ChangeCalls++
 	var extended, returned, conclusive int
 	for i, p := range batch {
@@ -71,21 +75,25 @@ func (v *visibilityChanger) answered(batch []pending, errs []error, start, now t
 		}
 		switch {
 		case p.purpose == extendVisibility:
-			v.extended(p, err, class, start, now)
-			if class == applied {
-				extended++
-			}
-		case class != applied:
-			v.tryAgain(p, err, class, start, now)
+			v.extensionEnded(p, err, class, start, now)
+		case class == applied:
+			v.changeEnded(p.h, now)
 		default:
-			v.ended(p.h, now)
-			if p.purpose == returnMessage {
-				returned++
-			}
+			v.retryChange(p, err, class, start, now)
+		}
+
+		if class != applied {
+			continue
+		}
+		switch p.purpose {
+		case extendVisibility:
+			extended++
+		case returnMessage:
+			returned++
 		}
 	}
 
-	v.pending.returned(batch, now, conclusive == 0, v.core.opts.Random())
+	v.pending.callEnded(batch, now, conclusive == 0, v.core.opts.Random())
 	v.core.stats.counts.Extended += int64(extended)
 	v.core.stats.counts.Returned += int64(returned)
 	if extended > 0 {
@@ -96,63 +104,69 @@ func (v *visibilityChanger) answered(batch []pending, errs []error, start, now t
 	}
 }
 
-func (v *visibilityChanger) extended(p pending, err error, class errorClass, start, now time.Time) {
+func (v *visibilityChanger) extensionEnded(p pending, err error, class errorClass, start, now time.Time) {
 	h := p.h
-	switch isNewest := p.receipt == h.receipt; {
-	case !isNewest:
-	case class == applied:
+	isLatestReceive := p.receipt == h.receipt
+	if isLatestReceive && class == applied {
 		h.hide(start, p.visibility)
-	case h.stage != gone && h.stage != deleting:
-		v.failed(p, err)
-		h.nextExtend = now.Add(min(2*time.Second, h.visibility/16))
-		if class == refused {
-			h.nextExtend = now.Add(refusedLimit)
-		}
-		if class == invalidReceipt {
-			h.hiddenUntil = now
-			v.messages.expireVisibility(h)
-		}
 	}
-
-	if h.following != nil {
-		h.following.until = later(h.following.until, h.hiddenUntil)
+	if isLatestReceive && class != applied && h.stage != gone && h.stage != deleting {
+		v.extensionFailed(p, err, class, now)
 	}
-	v.ended(h, now)
+	if h.nextChange != nil {
+		h.nextChange.until = later(h.nextChange.until, h.hiddenUntil)
+	}
+	v.changeEnded(h, now)
 }
 
-// tryAgain retries a failed change. One that may have been applied is retried only while the message is invisible
+// extensionFailed does not retry the change: the next round extends the visibility timeout anew.
+func (v *visibilityChanger) extensionFailed(p pending, err error, class errorClass, now time.Time) {
+	h := p.h
+	v.reportFailure(p, err)
+	switch class {
+	case refused:
+		h.nextExtend = now.Add(refusedLimit)
+	case invalidReceipt:
+		h.hiddenUntil = now
+		v.messages.expireVisibility(h)
+	default:
+		h.nextExtend = now.Add(min(2*time.Second, h.visibility/16))
+	}
+}
+
+// retryChange retries a failed change. One that may have been applied is retried only while the message is invisible
 // either way, because another worker may receive it after that.
-func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, start, now time.Time) {
+func (v *visibilityChanger) retryChange(p pending, err error, class errorClass, start, now time.Time) {
+	v.reportFailure(p, err)
 	p.tries++
 	if end := start.Add(p.visibility); class == uncertain && end.Before(p.until) {
 		p.until = end
 	}
 	due := p.nextTry(now, v.core.opts.Random())
-	final := class == refused || class == invalidReceipt || !due.Before(p.until) || v.core.callCtx.Err() != nil
-	v.failed(p, err)
-	if final {
-		v.ended(p.h, now)
+	isPermanent := class == refused || class == invalidReceipt
+	if isPermanent || !due.Before(p.until) || v.core.callCtx.Err() != nil {
+		v.changeEnded(p.h, now)
 		return
 	}
 	v.pending.put(p, due)
 }
 
-func (v *visibilityChanger) failed(p pending, err error) {
-	v.core.stats.failed("change of visibility", err)
+func (v *visibilityChanger) reportFailure(p pending, err error) {
+	v.core.stats.recordFailedCall("change of visibility", err)
 	notify(v.core, v.core.events.ChangeFailed,
 		ChangeFailed{ID: p.h.msg.ID, Task: p.h.task(), Kind: p.purpose.String(), Err: err})
 }
 
 func (v *visibilityChanger) delayRetry(h *held, at, now time.Time) {
 	p := pending{h: h, purpose: delayRetry, receipt: h.receipt, at: at, until: h.hiddenUntil}
-	v.change(p, v.core.lingerUntil(now, h.hiddenUntil))
+	v.queueChange(p, v.core.lingerUntil(now, h.hiddenUntil))
 }
 
-// release drops a message that becomes visible when its timeout expires, and returns the messages behind it in its FIFO
+// leaveToTimeout drops a message that becomes visible when its timeout expires, and returns the messages behind it in its FIFO
 // group. If it failed on its last receive, they are kept: they have been received as often, and another receive might
 // dead-letter them unposted.
-func (v *visibilityChanger) release(h *held, now time.Time) {
-	if h.dead {
+func (v *visibilityChanger) leaveToTimeout(h *held, now time.Time) {
+	if h.failedLastReceive {
 		v.messages.leaveGroup(h, now)
 	} else {
 		v.returnAll(v.messages.disband(h), now)
@@ -172,18 +186,20 @@ func (v *visibilityChanger) returnAll(group []*held, now time.Time) {
 	}
 }
 
+// returnMessage makes h visible after the pause, unless its visibility timeout has expired.
 func (v *visibilityChanger) returnMessage(h *held, pause time.Duration, now time.Time) {
-	isOver := !now.Before(h.hiddenUntil)
+	isVisible := !now.Before(h.hiddenUntil)
 	v.messages.forget(h)
-	v.messages.countUnposted(h, !v.core.opts.UncountedReturns || isOver)
-	if isOver {
+	v.messages.countUnposted(h, !v.core.opts.UncountedReturns || isVisible)
+	if isVisible {
 		v.messages.expireVisibility(h)
 		return
 	}
-	p := pending{h: h, purpose: returnMessage, receipt: h.receipt, at: now.Add(min(pause, max(h.left(now), 0))),
-		until: h.hiddenUntil}
+
+	pause = min(pause, max(h.longestTimeout(now), 0))
+	p := pending{h: h, purpose: returnMessage, receipt: h.receipt, at: now.Add(pause), until: h.hiddenUntil}
 	if h.changing {
-		h.following = &p
+		h.nextChange = &p
 		return
 	}
 	v.returning = append(v.returning, p)

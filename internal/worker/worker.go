@@ -27,7 +27,7 @@ type Worker struct {
 	lane       *lane // nil without a pool
 	pace       *pace
 
-	nextRound time.Time
+	nextCheck time.Time
 	drained   chan struct{}
 }
 
@@ -58,7 +58,7 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 	w.settler = &settler{core: w.core, messages: w.messages, gate: w.gate, app: w.app, deletes: w.deletes,
 		letters: w.letters, visibility: w.visibility, pace: w.pace}
 	w.slots = &slots{core: w.core, messages: w.messages, gate: w.gate, limiter: w.limiter, settler: w.settler, pace: w.pace,
-		turns: newHistory(turnStep)}
+		starts: newHistory(turnStep)}
 	w.poller = &poller{core: w.core, messages: w.messages, gate: w.gate, limiter: w.limiter, pace: w.pace,
 		want: 1, open: make(map[*openReceive]struct{})}
 	if o.Pool != nil {
@@ -73,36 +73,38 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 
 // proceed starts everything that is possible now, at the end of every step that holds the lock.
 func (w *Worker) proceed(now time.Time) {
-	w.obeyGate(now)
+	w.applyGate(now)
 	w.startDeliveries(nil, now)
 	w.flush(now)
 	w.startReceives(now)
 }
 
-// obeyGate cancels waiting receives and, unless only throttling closed the gate, returns unposted messages.
-func (w *Worker) obeyGate(now time.Time) {
+// applyGate, while the gate is closed, cancels waiting receives and returns unposted messages, unless they are kept.
+func (w *Worker) applyGate(now time.Time) {
 	if w.gate.open() {
 		return
 	}
-	if !w.gate.keeping() {
-		w.settler.withdraw(now)
+	if !w.gate.keepsMessages() {
+		w.settler.returnUnposted(now)
 	}
-	w.core.wakeAt(w.poller.cancelWaiting(now))
+	cancelNext := w.poller.cancelWaiting(now)
+	w.core.wakeAt(cancelNext)
 }
 
-func (w *Worker) observe(now time.Time) {
-	if gap, hidden := w.core.clock.tick(now); gap > 0 {
-		w.stalled(gap, hidden)
+func (w *Worker) checkClock(now time.Time) {
+	if s := w.core.clock.tick(now); s.length() > 0 {
+		w.recordStall(s)
 	}
 }
 
-func (w *Worker) stalled(gap, hidden time.Duration) {
+// recordStall corrects all times, because the queue's clock kept running while the monotonic one stood still.
+func (w *Worker) recordStall(s stall) {
 	for _, h := range w.messages.held {
-		h.shift(hidden)
+		h.moveBack(s.hidden)
 	}
-	w.deletes.pending.shift(hidden)
-	w.visibility.pending.shift(hidden)
-	notify(w.core, w.core.events.Stalled, Stalled{For: gap})
+	w.deletes.pending.moveBack(s.hidden)
+	w.visibility.pending.moveBack(s.hidden)
+	notify(w.core, w.core.events.Stalled, Stalled{For: s.length()})
 }
 
 // Pause stops receiving until [Worker.Resume] and returns unposted messages. Deliveries in flight continue. A second
@@ -160,7 +162,7 @@ type Tuning struct {
 func (w *Worker) Tune(t *Tuning) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
-	now := time.Now()
+
 	o := &w.core.opts // other fields are read without the lock
 	w.core.setVisibility(visibilityOf(t.VisibilityTimeout))
 	o.ErrorVisibilityTimeout = t.ErrorVisibilityTimeout
@@ -168,14 +170,10 @@ func (w *Worker) Tune(t *Tuning) {
 	o.RespectRetryAfter = t.RespectRetryAfter
 	o.Retention = cmp.Or(t.Retention, defaultRetention)
 	if w.lane == nil {
-		full := w.core.limit == o.Concurrency
-		o.Concurrency = clamp(cmp.Or(t.Concurrency, defaultConcurrency), 1, maxConcurrency)
-		if full {
-			w.core.limit = o.Concurrency
-		}
+		w.core.setConcurrency(clamp(cmp.Or(t.Concurrency, defaultConcurrency), 1, maxConcurrency))
 	}
 
-	w.core.limit = min(w.core.limit, o.Concurrency)
+	now := time.Now()
 	w.startDeliveries(nil, now)
 	w.core.wakeAt(now)
 }
@@ -190,64 +188,26 @@ func (w *Worker) Status() Status {
 		Phase:       [...]string{"not started", "running", "draining", "aborting", "stopped"}[w.core.phase],
 		Receiving:   w.core.phase == running && w.gate.open(),
 		Reasons:     slices.Clone(w.gate.reasons),
-		Concurrency: w.core.opts.Concurrency, Limit: w.core.limit,
-		InWork: w.core.inWork, Prefetched: w.messages.ready.len(), Postponed: w.messages.deferred.Len(),
-		Unconfirmed: w.messages.unconfirmed, Polls: len(w.poller.open),
-		Counts: w.core.stats.counts, LastError: w.core.stats.lastError,
-		PerSecond: w.core.stats.perSecond, ServiceTime: w.pace.service,
-	}
-
-	for _, g := range w.messages.groups {
-		s.Waiting += len(g.waiting)
-	}
-	for _, h := range w.messages.held {
-		if h.stage != deleting {
-			s.Oldest = max(s.Oldest, now.Round(0).Sub(h.msg.SentAt))
-		}
-		if took := now.Sub(h.startedAt); h.stage == posting && took >= s.LongestDelivery {
-			s.LongestDelivery = took
-			s.LongestID = h.msg.ID
-			if w.core.opts.FIFO { // a group blocks messages only on FIFO queues
-				s.LongestGroup = h.msg.GroupID
-			}
-		}
+		Concurrency: w.core.opts.Concurrency,
+		Limit:       w.core.limit,
+		InWork:      w.core.inWork,
+		Polls:       len(w.poller.open),
+		Counts:      w.core.stats.counts,
+		LastError:   w.core.stats.lastError,
+		PerSecond:   w.core.stats.perSecond,
+		ServiceTime: w.pace.service,
 	}
 	for b := range w.core.stats.recent.Recent(now) {
-		s.Recent, s.RecentFailed = s.Recent+b.settled, s.RecentFailed+b.failed
+		s.Recent += b.settled
+		s.RecentFailed += b.failed
 	}
 
-	turns := w.slots.turns.sum(now)
-	s.Turns = turns.count
-	s.LongestWait = turns.most
-	all := s.Turns
-	if w.lane != nil {
-		all = w.lane.pool.begun.sum(now).count
+	w.messages.addStatus(&s, now)
+	w.slots.addStatus(&s, now)
+	if w.limiter != nil {
+		w.limiter.addStatus(&s, now)
 	}
-	if all > 0 {
-		s.TurnShare = float64(s.Turns) / float64(all)
-	}
-
-	w.statusOfLimiter(&s, now)
 	return s
-}
-
-func (w *Worker) statusOfLimiter(s *Status, now time.Time) {
-	l := w.limiter
-	if l == nil {
-		return
-	}
-	s.Counts.Limited = l.periods
-	if l.limiting {
-		s.LimitedBy = l.reason
-	}
-	if l.breakerOpen(now) {
-		since := now
-		if s.LimitedBy == breakerReason {
-			since = l.since
-		}
-		s.Receiving, s.LimitedBy = false, breakerReason
-		s.Reasons = append(s.Reasons, Reason{Block: BreakerOpen, Text: "the breaker is open", Since: since})
-	}
 }
 
 // InWork describes the attempt of a message that is being delivered.
