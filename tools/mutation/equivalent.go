@@ -21,7 +21,7 @@ var equivalents = []equivalent{
 		"the library allows a message for which it computes a wait of exactly 2^63 ns"},
 	{"internal/delivery/limit", "rate.go", place{"rateLimiter.acquire", "boundary", "n > 0"},
 		"reserving 0 messages changes nothing"},
-	{"internal/cron/leader", "core.go", place{"core.replace", "increment", "c.writes++"},
+	{"internal/cron/leader", "core.go", place{"core.newAttempt", "increment", "c.writes++"},
 		"versions are only compared for equality"},
 	{"internal/delivery/deliver", "lambda_event.go", place{"renderEvent", "arithmetic", "len(eventStart) + len(eventEnd)"},
 		"a capacity, which append corrects"},

@@ -50,8 +50,11 @@ type rules struct {
 }
 
 func newCore(o Options) core {
-	return core{session: rand.Text(), rules: rules{owner: o.Owner, data: o.Data, lease: o.Lease, renew: o.Renew,
-		margin: o.Margin, chance: o.Random, revision: o.Revision, announce: o.Announce, watch: o.Watch, firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5}}
+	return core{session: rand.Text(), rules: rules{
+		owner: o.Owner, data: o.Data, lease: o.Lease, renew: o.Renew, margin: o.Margin, chance: o.Random,
+		revision: o.Revision, announce: o.Announce, watch: o.Watch,
+		firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5,
+	}}
 }
 
 // The version carries the announcement and the revision, because earlier versions of tendril preserve it.
@@ -92,32 +95,33 @@ type step struct {
 
 // decide repeats an attempt until its outcome is known.
 func (c *core) decide(now time.Time) step {
-	if c.term > 0 && !now.Before(c.trusted) {
-		c.lose()
-	}
-
+	c.endExpiredTerm(now)
 	switch {
 	case now.Before(c.notBefore):
-		return step{do: wait, until: c.bounded(c.notBefore)}
+		return step{do: wait, until: c.capAtTrust(c.notBefore)}
 	case c.pending != nil:
 		return step{do: swap, attempt: c.pending}
 	case c.term > 0 && now.Before(c.renewAt):
-		return step{do: wait, until: c.bounded(c.renewAt)}
+		return step{do: wait, until: c.capAtTrust(c.renewAt)}
 	case c.term > 0:
-		return c.try(now, c.term)
+		return c.startSwap(now, c.term)
 	case !c.known:
 		return step{do: read}
-	case c.free():
-		return c.try(now, max(c.highest, c.seen.Term)+1)
-	}
-
-	if now.Before(c.nextRead) {
+	case c.mayTake():
+		return c.startSwap(now, max(c.highest, c.seen.Term)+1)
+	case now.Before(c.nextRead):
 		return step{do: wait, until: c.nextRead}
 	}
 	return step{do: read}
 }
 
-func (c *core) bounded(until time.Time) time.Time {
+func (c *core) endExpiredTerm(now time.Time) {
+	if c.term > 0 && !now.Before(c.trusted) {
+		c.lose()
+	}
+}
+
+func (c *core) capAtTrust(until time.Time) time.Time {
 	if c.term > 0 {
 		return earlier(until, c.trusted)
 	}
@@ -131,12 +135,12 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-func (c *core) try(now time.Time, term int64) step {
-	c.pending = c.replace(now, queue.Lease{Owner: c.owner, Term: term, Duration: c.lease, Data: c.data})
+func (c *core) startSwap(now time.Time, term int64) step {
+	c.pending = c.newAttempt(now, queue.Lease{Owner: c.owner, Term: term, Duration: c.lease, Data: c.data})
 	return step{do: swap, attempt: c.pending}
 }
 
-func (c *core) replace(now time.Time, next queue.Lease) *attempt {
+func (c *core) newAttempt(now time.Time, next queue.Lease) *attempt {
 	c.writes++
 	next.Version = fmt.Sprintf("%s-%d", c.session, c.writes)
 	if c.announce != nil {
@@ -148,10 +152,10 @@ func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 	return &attempt{old: c.seen, next: next, start: now}
 }
 
-// free reports whether this instance may take the lease: it was never written, was released, is its own from a lost
+// mayTake reports whether this instance may take the lease: it was never written, was released, is its own from a lost
 // term, or was unchanged in a read after its expiry. Without that read, every instance would try to replace a dead
 // leader.
-func (c *core) free() bool {
+func (c *core) mayTake() bool {
 	return c.seen.Version == "" || c.seen.Released || c.isOwn(c.seen) || !c.readAt.Before(c.expiry())
 }
 
@@ -174,10 +178,10 @@ func (c *core) observed(now time.Time, l queue.Lease) {
 	c.readAt = now
 	c.known = true
 	c.highest = max(c.highest, l.Term)
-	c.nextRead = c.readAfter()
+	c.nextRead = c.nextReadTime()
 }
 
-func (c *core) readAfter() time.Time {
+func (c *core) nextReadTime() time.Time {
 	interval := c.renew
 	if c.watch != nil {
 		interval = max(interval, c.watch())
@@ -189,25 +193,20 @@ func (c *core) readAfter() time.Time {
 	return earlier(next, c.expiry())
 }
 
+// swapped records the result of a swap. It reports whether this instance leads.
 func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease) (leads bool) {
-	if c.term > 0 && !now.Before(c.trusted) {
-		c.lose()
-	}
-
-	awaited := c.pending == a
+	c.endExpiredTerm(now)
+	isPending := c.pending == a
 	c.pending = nil
-	won = won || current.Version == a.next.Version
-	if won {
-		current = a.next
-	}
-
-	if !won {
+	if !won && current.Version != a.next.Version {
 		c.lose()
+		c.observed(now, current)
+		return false
 	}
 
-	c.observed(now, current)
+	c.observed(now, a.next)
 	trusted := a.start.Add(c.lease - c.margin)
-	if !won || !awaited || !now.Before(trusted) {
+	if !isPending || !now.Before(trusted) {
 		c.term = 0
 		return false
 	}
@@ -225,22 +224,23 @@ func (c *core) lose() {
 	c.known = false
 }
 
-func (c *core) failed(now time.Time) time.Duration {
+// backOff delays the next call after a failure, and returns the delay.
+func (c *core) backOff(now time.Time) time.Duration {
 	longest := c.renew
 	if c.term > 0 {
 		longest = c.leaderBackoff
 	}
-	d := min(c.firstBackoff<<min(c.failures, 10), longest)
-	d = d/2 + time.Duration(c.chance()*float64(d)/2)
+	delay := min(c.firstBackoff<<min(c.failures, 10), longest)
+	delay = delay/2 + time.Duration(c.chance()*float64(delay)/2)
 	c.failures++
-	c.notBefore = now.Add(d)
-	return d
+	c.notBefore = now.Add(delay)
+	return delay
 }
 
-// releaseAttempt requires that the outcome of earlier attempts is known.
-func (c *core) releaseAttempt(now time.Time) (*attempt, bool) {
+// releaseAttempt returns nil if this instance does not hold the lease. The outcome of earlier attempts must be known.
+func (c *core) releaseAttempt(now time.Time) *attempt {
 	if !c.known || !c.isOwn(c.seen) || c.seen.Released {
-		return nil, false
+		return nil
 	}
-	return c.replace(now, queue.Lease{Owner: c.owner, Term: c.seen.Term, Released: true, Data: c.data}), true
+	return c.newAttempt(now, queue.Lease{Owner: c.owner, Term: c.seen.Term, Released: true, Data: c.data})
 }

@@ -48,7 +48,7 @@ func TestALeaseIsFreeAfterItsDuration(t *testing.T) {
 		c.lose()
 		c.observed(now, test.lease)
 		c.observed(now.Add(test.after), test.lease)
-		if got := c.free(); got != test.free {
+		if got := c.mayTake(); got != test.free {
 			t.Errorf("%s: free is %v", test.name, got)
 		}
 	}
@@ -83,7 +83,7 @@ func TestOwnVersionIsOwnSuccess(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)
 	a := c.decide(start.Add(5 * time.Second)).attempt
-	c.failed(start.Add(6 * time.Second))
+	c.backOff(start.Add(6 * time.Second))
 	if again := c.decide(start.Add(7 * time.Second)); again.attempt != a {
 		t.Fatalf("after a failure the next step is %+v, want the same attempt", again)
 	}
@@ -124,7 +124,7 @@ func TestALostTermIsReadAnew(t *testing.T) {
 	}
 }
 
-func TestPauseBetweenLooks(t *testing.T) {
+func TestReadIntervalIsSpreadAndFollowsWatch(t *testing.T) {
 	t.Parallel()
 	c, now := leading(t)
 	for _, row := range []struct {
@@ -151,13 +151,13 @@ func TestBackoffGrowsToItsLimit(t *testing.T) {
 	c, now := leading(t)
 	var got []time.Duration
 	for range 5 {
-		got = append(got, c.failed(now))
+		got = append(got, c.backOff(now))
 	}
 	c.lose()
 	for range 30 {
-		c.failed(now)
+		c.backOff(now)
 	}
-	got = append(got, c.failed(now))
+	got = append(got, c.backOff(now))
 	want := []time.Duration{200, 400, 800, 1000, 1000, 5000}
 	for i := range want {
 		if got[i] != want[i]*time.Millisecond {
@@ -168,7 +168,7 @@ func TestBackoffGrowsToItsLimit(t *testing.T) {
 		t.Errorf("within the pause the step is %+v", s)
 	}
 	c.chance = func() float64 { return 0 }
-	if d := c.failed(now); d != 2500*time.Millisecond {
+	if d := c.backOff(now); d != 2500*time.Millisecond {
 		t.Errorf("the shortest of the longest pauses is %s", d)
 	}
 }

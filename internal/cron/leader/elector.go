@@ -69,7 +69,7 @@ func New(store Store, opts Options) (*Elector, error) {
 //
 // Callers must call Term immediately before each effect and pass the term along, so that the receiver can reject an
 // outdated term. Nothing else protects against a suspension in between.
-func (e *Elector) Term() (term int64, ok bool) { return e.gate.holds() }
+func (e *Elector) Term() (term int64, ok bool) { return e.gate.currentTerm() }
 
 // Changed returns a channel that is closed when ok becomes true or, at most a second late, false. Call it before Term
 // to avoid missing a change.
@@ -82,7 +82,7 @@ func (e *Elector) Run(ctx context.Context) error {
 		return fmt.Errorf("the elector of lease %s has already run: create a new one", e.opts.Name)
 	}
 	go e.events.run()
-	defer e.events.end(e.opts.CallTimeout)
+	defer e.events.stop(e.opts.CallTimeout)
 	ticking, stop := context.WithCancel(context.Background())
 	defer stop()
 	e.gate.tick()
@@ -91,7 +91,7 @@ func (e *Elector) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		e.round(ctx)
 	}
-	e.gate.close("stopped", true)
+	e.gate.stop()
 	e.release(context.WithoutCancel(ctx))
 	return nil
 }
@@ -109,7 +109,7 @@ func (e *Elector) tick(ctx context.Context) {
 }
 
 func (e *Elector) round(ctx context.Context) {
-	e.followGate() // the gate closes on its own if the lease is not renewed in time
+	e.dropClosedTerm() // the gate closes on its own if the lease is not renewed in time
 	next := e.lease.core.decide(time.Now())
 	switch next.do {
 	case wait:
@@ -122,9 +122,11 @@ func (e *Elector) round(ctx context.Context) {
 	e.publish()
 }
 
-func (e *Elector) followGate() {
-	if term, _ := e.gate.holds(); e.lease.core.term != 0 && term != e.lease.core.term {
-		e.lease.core.lose()
+// dropClosedTerm ends the core's term if the gate has closed for it.
+func (e *Elector) dropClosedTerm() {
+	core := &e.lease.core
+	if term, _ := e.gate.currentTerm(); core.term != 0 && core.term != term {
+		core.lose()
 	}
 }
 
@@ -133,10 +135,10 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 		a.wall = e.opts.Wall()
 	}
 
-	won, current, err := e.lease.try(ctx, a)
-	e.followGate()
+	won, current, err := e.lease.swap(ctx, a)
+	e.dropClosedTerm()
 	if err != nil {
-		e.lease.failed(ctx, err)
+		e.lease.recordFailure(ctx, err)
 		return
 	}
 
@@ -144,9 +146,9 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 	switch {
 	case leads && !e.gate.open(a, e.lease.core.trusted):
 		e.lease.core.lose()
-		e.lease.failed(ctx, errors.New("the process or the machine was suspended while the store answered"))
+		e.lease.recordFailure(ctx, errors.New("the process or the machine was suspended while the store answered"))
 	case !leads:
-		e.gate.close(e.whyLost(current), false)
+		e.gate.close(e.whyLost(current))
 	}
 }
 
@@ -212,7 +214,7 @@ type Status struct {
 
 // Status returns the current state without calling the store.
 func (e *Elector) Status() Status {
-	term, _ := e.gate.holds()
+	term, _ := e.gate.currentTerm()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.status
@@ -222,16 +224,21 @@ func (e *Elector) Status() Status {
 	}
 	if s.Leader != "" {
 		s.Age = time.Since(e.seenAt)
-		if !time.Now().Before(e.expiry) {
-			s.Leader = ""
-			s.LeaderData = ""
-			s.LeaderRevision = 0
-			s.LeaderAnnounces = ""
-		}
+	}
+	if !time.Now().Before(e.expiry) {
+		s.clearLeader()
 	}
 	return s
 }
 
+func (s *Status) clearLeader() {
+	s.Leader = ""
+	s.LeaderData = ""
+	s.LeaderRevision = 0
+	s.LeaderAnnounces = ""
+}
+
+// publish updates the status and reports a new leader.
 func (e *Elector) publish() {
 	c := &e.lease.core
 	expiry := c.expiry()
@@ -239,12 +246,10 @@ func (e *Elector) publish() {
 		expiry = c.nextRead.Add(e.opts.CallTimeout) // a renewal is not read before
 	}
 	held := c.seen.Version != "" && !c.seen.Released && time.Now().Before(expiry)
+
 	e.mu.Lock()
 	e.seenAt, e.expiry = c.seenAt, expiry
-	e.status.Leader = ""
-	e.status.LeaderData = ""
-	e.status.LeaderRevision = 0
-	e.status.LeaderAnnounces = ""
+	e.status.clearLeader()
 	e.status.LeaderTerm = c.seen.Term
 	if held {
 		e.status.Leader, e.status.LeaderData = c.seen.Owner, c.seen.Data
@@ -255,11 +260,9 @@ func (e *Elector) publish() {
 	}
 	e.mu.Unlock()
 
-	if !held || c.isOwn(c.seen) {
-		return
-	}
-	if now := (Following{Name: e.opts.Name, Owner: c.seen.Owner, Term: c.seen.Term}); now != e.following {
-		e.following = now
-		e.events.dispatch(func() { call(e.opts.Events.Following, now) })
+	leader := Following{Name: e.opts.Name, Owner: c.seen.Owner, Term: c.seen.Term}
+	if held && !c.isOwn(c.seen) && leader != e.following {
+		e.following = leader
+		e.events.dispatch(func() { call(e.opts.Events.Following, leader) })
 	}
 }

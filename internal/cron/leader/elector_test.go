@@ -516,7 +516,7 @@ func TestStatus(t *testing.T) {
 		if s.Term != 1 || s.Leader != "node-0" || s.Age != time.Second {
 			t.Errorf("status of the leader: %+v", s)
 		}
-		if left := time.Until(a.gate.until); left != 11*time.Second {
+		if left := time.Until(a.gate.trustedUntil); left != 11*time.Second {
 			t.Errorf("the leader trusts its lease for another %s", left)
 		}
 		s = b.Status()

@@ -38,7 +38,7 @@ type Failure struct {
 	Retry       time.Duration // until the next try
 }
 
-const maxWaiting = 1000
+const maxQueuedEvents = 1000
 
 type dispatcher struct {
 	calls chan func()
@@ -47,7 +47,7 @@ type dispatcher struct {
 }
 
 func newDispatcher() *dispatcher {
-	return &dispatcher{calls: make(chan func(), maxWaiting), ended: make(chan struct{}), done: make(chan struct{})}
+	return &dispatcher{calls: make(chan func(), maxQueuedEvents), ended: make(chan struct{}), done: make(chan struct{})}
 }
 
 func (d *dispatcher) dispatch(f func()) {
@@ -72,7 +72,7 @@ func (d *dispatcher) run() {
 	}
 }
 
-func (d *dispatcher) end(limit time.Duration) {
+func (d *dispatcher) stop(limit time.Duration) {
 	close(d.ended)
 	select {
 	case <-d.done:

@@ -9,7 +9,8 @@ import (
 	"tendril/queue"
 )
 
-type world struct {
+// state is one state of a store and three nodes.
+type state struct {
 	now    int
 	stored queue.Lease
 	nodes  [3]core
@@ -22,14 +23,14 @@ type world struct {
 
 const unit = time.Second
 
-func (w *world) clock() time.Time { return time.Unix(int64(w.now), 0) }
+func (s *state) clock() time.Time { return time.Unix(int64(s.now), 0) }
 
-// key is equal for worlds with the same futures. Only differences between times matter, up to the longest duration in
+// key is equal for states with the same next states. Only differences between times matter, up to the longest duration in
 // rules.
-func (w *world) key() string {
+func (s *state) key() string {
 	k := make([]byte, 0, 256)
 	number := func(n int64) { k = append(strconv.AppendInt(k, n, 10), ' ') }
-	at := func(t time.Time) { number(max(-4, min(4, t.Unix()-int64(w.now)))) }
+	at := func(t time.Time) { number(max(-4, min(4, t.Unix()-int64(s.now)))) }
 	tries := func(a *attempt) {
 		if a != nil {
 			k = append(append(append(k, a.old.Version...), '>'), a.next.Version...)
@@ -37,12 +38,12 @@ func (w *world) key() string {
 		}
 		k = append(k, ';')
 	}
-	k = append(k, w.stored.Version...)
-	for _, owner := range w.owners {
+	k = append(k, s.stored.Version...)
+	for _, owner := range s.owners {
 		k = append(k, '0'+byte(owner))
 	}
-	for i := range w.nodes {
-		c := &w.nodes[i]
+	for i := range s.nodes {
+		c := &s.nodes[i]
 		k = append(k, '|')
 		number(int64(c.writes))
 		number(c.highest)
@@ -52,169 +53,168 @@ func (w *world) key() string {
 			at(t)
 		}
 		tries(c.pending)
-		tries(w.calls[i])
+		tries(s.calls[i])
 	}
 	k = append(k, '+')
-	for _, a := range w.late {
+	for _, a := range s.late {
 		tries(a)
 	}
 	return string(k)
 }
 
-func (w *world) apply(a *attempt) (won bool) {
-	if w.stored.Version == a.old.Version {
-		w.stored = a.next
+func (s *state) apply(a *attempt) (won bool) {
+	if s.stored.Version == a.old.Version {
+		s.stored = a.next
 	}
-	return w.stored.Version == a.next.Version
+	return s.stored.Version == a.next.Version
 }
 
-func (w world) futures() []world {
-	var all []world
-	add := func(change func(*world)) {
-		next := w
-		next.late = append([]*attempt(nil), w.late...)
+func (s state) nextStates() []state {
+	var all []state
+	add := func(change func(*state)) {
+		next := s
+		next.late = append([]*attempt(nil), s.late...)
 		change(&next)
 		all = append(all, next)
 	}
-	add(func(n *world) { n.now++ })
-	for i := range w.late {
-		add(func(n *world) {
+	add(func(n *state) { n.now++ })
+	for i := range s.late {
+		add(func(n *state) {
 			a := n.late[i]
 			n.late = append(n.late[:i], n.late[i+1:]...)
 			n.apply(a)
 		})
 	}
-	for i := range w.nodes {
-		if a := w.calls[i]; a != nil {
-			w.answers(i, a, add)
+	for i := range s.nodes {
+		if a := s.calls[i]; a != nil {
+			s.addSwapOutcomes(i, a, add)
 			continue
 		}
-		if i > 0 && w.nodes[i-1].seenAt.IsZero() {
+		if i > 0 && s.nodes[i-1].seenAt.IsZero() {
 			break // nodes that have not started are equivalent
 		}
-		probe := w.nodes[i]
-		switch probe.decide(w.clock()).do {
+		preview := s.nodes[i]
+		switch preview.decide(s.clock()).do {
 		case wait:
 		case read:
-			add(func(n *world) {
+			add(func(n *state) {
 				n.nodes[i].decide(n.clock())
 				n.nodes[i].observed(n.clock(), n.stored)
 			})
 		case swap:
-			add(func(n *world) { n.calls[i] = n.nodes[i].decide(n.clock()).attempt })
+			add(func(n *state) { n.calls[i] = n.nodes[i].decide(n.clock()).attempt })
 		}
 	}
 	return all
 }
 
-func (w *world) answers(i int, a *attempt, add func(func(*world))) {
-	add(func(n *world) {
+func (s *state) addSwapOutcomes(i int, a *attempt, add func(func(*state))) {
+	add(func(n *state) {
 		n.calls[i] = nil
 		won := n.apply(a)
 		if n.nodes[i].swapped(n.clock(), a, won, n.stored) {
-			n.leads(i)
+			n.recordLeader(i)
 		}
 	})
-	failed := func(n *world) {
+	failed := func(n *state) {
 		n.calls[i] = nil
-		n.nodes[i].failed(n.clock())
+		n.nodes[i].backOff(n.clock())
 	}
-	add(func(n *world) { failed(n); n.apply(a) })                 // applied, but reported as failed
-	add(func(n *world) { failed(n) })                             // not applied
-	add(func(n *world) { failed(n); n.late = append(n.late, a) }) // applied later
+	add(func(n *state) { failed(n); n.apply(a) })                 // applied, but reported as failed
+	add(func(n *state) { failed(n) })                             // not applied
+	add(func(n *state) { failed(n); n.late = append(n.late, a) }) // applied later
 	// The process gave up its term meanwhile.
-	add(func(n *world) {
+	add(func(n *state) {
 		if n.nodes[i].term > 0 {
 			n.nodes[i].lose()
 		}
 	})
 }
 
-func (w *world) leads(i int) {
-	if term := w.nodes[i].term; w.owners[term] == 0 {
-		w.owners[term] = int8(i + 1)
+func (s *state) recordLeader(i int) {
+	if term := s.nodes[i].term; s.owners[term] == 0 {
+		s.owners[term] = int8(i + 1)
 	}
 }
 
-func (w *world) wrong() string {
-	inCharge := 0
-	for i := range w.nodes {
-		c := &w.nodes[i]
+func (s *state) violation() string {
+	leaders := 0
+	for i := range s.nodes {
+		c := &s.nodes[i]
 		if c.term == 0 {
 			continue
 		}
-		if owner := w.owners[c.term]; owner != int8(i+1) {
+		if owner := s.owners[c.term]; owner != int8(i+1) {
 			return fmt.Sprintf("term %d has two leaders, nodes %d and %d", c.term, owner-1, i)
 		}
-		if !w.clock().Before(c.trusted) {
+		if !s.clock().Before(c.trusted) {
 			continue
 		}
-		inCharge++
-		if w.stored.Term != c.term || w.stored.Released {
+		leaders++
+		if s.stored.Term != c.term || s.stored.Released {
 			return fmt.Sprintf("node %d leads in term %d, stored is term %d: its effects would be refused", i, c.term,
-				w.stored.Term)
+				s.stored.Term)
 		}
 	}
-	if inCharge > 1 {
+	if leaders > 1 {
 		return "two nodes lead at one time"
 	}
 	return ""
 }
 
 type search struct {
-	visited map[string]int8 // remaining steps
-	led     map[int64]int   // worlds with a leader, by term
-	wrong   string
+	visited   map[string]int8 // remaining steps
+	led       map[int64]int   // states with a leader, by term
+	violation string
 }
 
-func (s *search) visit(w world, depth int) {
-	if s.wrong != "" {
+func (s *search) visit(current state, depth int) {
+	if s.violation != "" {
 		return
 	}
-	if wrong := w.wrong(); wrong != "" {
-		s.wrong = wrong
+	if s.violation = current.violation(); s.violation != "" {
 		return
 	}
-	key := w.key()
+	key := current.key()
 	if left, ok := s.visited[key]; ok && int(left) >= depth {
 		return
 	}
 	s.visited[key] = int8(depth)
-	for i := range w.nodes {
-		if c := &w.nodes[i]; c.term > 0 && w.clock().Before(c.trusted) {
+	for i := range current.nodes {
+		if c := &current.nodes[i]; c.term > 0 && current.clock().Before(c.trusted) {
 			s.led[c.term]++
 		}
 	}
 	if depth == 0 {
 		return
 	}
-	for _, next := range w.futures() {
+	for _, next := range current.nextStates() {
 		s.visit(next, depth-1)
 	}
 }
 
-func beginning(held bool, lease time.Duration) world {
-	var w world
-	for i := range w.nodes {
-		w.nodes[i] = core{session: string(rune('a' + i)), rules: rules{
+func initialState(held bool, lease time.Duration) state {
+	var s state
+	for i := range s.nodes {
+		s.nodes[i] = core{session: string(rune('a' + i)), rules: rules{
 			owner: string(rune('A' + i)), lease: lease, renew: unit, margin: unit,
 			chance: func() float64 { return 0 },
 		}}
 	}
 	if !held {
-		return w
+		return s
 	}
-	a := &w.nodes[0]
-	a.observed(w.clock(), w.stored)
-	attempt := a.decide(w.clock()).attempt
-	w.apply(attempt)
-	a.swapped(w.clock(), attempt, true, w.stored)
-	w.leads(0)
-	return w
+	a := &s.nodes[0]
+	a.observed(s.clock(), s.stored)
+	attempt := a.decide(s.clock()).attempt
+	s.apply(attempt)
+	a.swapped(s.clock(), attempt, true, s.stored)
+	s.recordLeader(0)
+	return s
 }
 
 // A write with an error may be applied later or never. Any step may be late, as after a suspension.
-func TestEveryInterleaving(t *testing.T) {
+func TestEachTermHasOneLeaderInEveryInterleaving(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name  string
@@ -234,13 +234,13 @@ func TestEveryInterleaving(t *testing.T) {
 			if testing.Short() {
 				depth -= 3
 			}
-			s.visit(beginning(test.held, test.lease), depth)
-			t.Logf("%d worlds within %d steps; leaders by term: %v", len(s.visited), depth, s.led)
-			if s.wrong != "" {
-				t.Error(s.wrong)
+			s.visit(initialState(test.held, test.lease), depth)
+			t.Logf("%d states within %d steps; leaders by term: %v", len(s.visited), depth, s.led)
+			if s.violation != "" {
+				t.Error(s.violation)
 			}
 			if !testing.Short() && s.led[test.terms] == 0 {
-				t.Errorf("no world reaches term %d", test.terms)
+				t.Errorf("no state reaches term %d", test.terms)
 			}
 		})
 	}

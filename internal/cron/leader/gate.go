@@ -15,15 +15,15 @@ type gate struct {
 	began func(term int64)
 	lost  func(term int64, reason string)
 
-	mu        sync.Mutex
-	term      int64
-	closed    int64
-	until     time.Time
-	since     time.Time // monotonic
-	sinceWall time.Time // wall clock
-	ticked    time.Time
-	stopped   bool
-	changed   chan struct{}
+	mu           sync.Mutex
+	term         int64
+	lastClosed   int64
+	trustedUntil time.Time
+	start        time.Time // monotonic
+	startWall    time.Time // wall clock
+	lastTick     time.Time
+	stopped      bool
+	changed      chan struct{}
 }
 
 // open opens the gate for the attempt's term, or extends the trust window. It returns false if the term was closed
@@ -32,20 +32,20 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	term := a.next.Term
-	if term <= g.closed || g.stopped {
+	if term <= g.lastClosed || g.stopped {
 		return false
 	}
 
-	g.until = until
-	g.since = a.start
-	g.sinceWall = a.wall
+	g.trustedUntil = until
+	g.start = a.start
+	g.startWall = a.wall
 	if term == g.term {
-		return g.stillOpen(time.Now())
+		return g.recheck(time.Now())
 	}
 
-	g.shut("a newer term has started")
+	g.endTerm("a newer term has started")
 	if g.reasonToClose(time.Now()) != "" {
-		g.closed = term // the gate never opens for this term
+		g.lastClosed = term // the gate never opens for this term
 		return false
 	}
 
@@ -55,35 +55,36 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 	return true
 }
 
-func (g *gate) holds() (term int64, ok bool) {
+func (g *gate) currentTerm() (term int64, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.term == 0 || !g.stillOpen(time.Now()) {
-		return 0, false
-	}
-	return g.term, true
+	g.recheck(time.Now())
+	return g.term, g.term != 0
 }
 
-func (g *gate) stillOpen(now time.Time) bool {
+// recheck closes the gate if there is a reason to. It reports whether the gate is open.
+func (g *gate) recheck(now time.Time) bool {
 	if g.term == 0 {
 		return false
 	}
 	if reason := g.reasonToClose(now); reason != "" {
-		g.shut(reason)
+		g.endTerm(reason)
 		return false
 	}
 	return true
 }
 
 func (g *gate) reasonToClose(now time.Time) string {
-	if !now.Before(g.until) {
+	if !now.Before(g.trustedUntil) {
 		return "the lease was not renewed in time"
 	}
-	elapsed, byWall := now.Sub(g.since), g.wall().Round(0).Sub(g.sinceWall.Round(0))
-	if apart := byWall - elapsed; apart.Abs() > g.standstill {
+
+	elapsed := now.Sub(g.start)
+	elapsedWall := g.wall().Round(0).Sub(g.startWall.Round(0))
+	if apart := elapsedWall - elapsed; apart.Abs() > g.standstill {
 		return fmt.Sprintf("the machine was suspended or its clock was set (%s apart)", apart.Round(time.Millisecond))
 	}
-	if late := now.Sub(g.ticked); late > 2*g.standstill {
+	if late := now.Sub(g.lastTick); late > 2*g.standstill {
 		return fmt.Sprintf("the process was suspended for %s", late.Round(time.Millisecond))
 	}
 	return ""
@@ -93,25 +94,32 @@ func (g *gate) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	g.stillOpen(now)
-	g.ticked = now
+	g.recheck(now)
+	g.lastTick = now
 }
 
-func (g *gate) close(reason string, forGood bool) {
+func (g *gate) close(reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.shut(reason)
-	g.stopped = g.stopped || forGood
+	g.endTerm(reason)
 }
 
-func (g *gate) shut(reason string) {
+// stop closes the gate permanently.
+func (g *gate) stop() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.endTerm("stopped")
+	g.stopped = true
+}
+
+func (g *gate) endTerm(reason string) {
 	if g.term == 0 {
 		return
 	}
-	term := g.term
-	g.term, g.closed = 0, term
+	g.lastClosed = g.term
+	g.term = 0
 	g.broadcast()
-	g.lost(term, reason)
+	g.lost(g.lastClosed, reason)
 }
 
 func (g *gate) broadcast() {

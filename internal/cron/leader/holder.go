@@ -22,15 +22,15 @@ func (h *holder) read(ctx context.Context) error {
 	defer cancel()
 	l, err := h.store.Read(limited, h.opts.Name)
 	if err != nil {
-		h.failed(ctx, err)
+		h.recordFailure(ctx, err)
 		return err
 	}
 	h.core.observed(time.Now(), l)
 	return nil
 }
 
-// try leaves recording the outcome to the caller.
-func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
+// swap leaves recording the outcome to the caller.
+func (h *holder) swap(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
 	limited, cancel := context.WithTimeout(ctx, h.opts.CallTimeout)
 	defer cancel()
 	won, current, err = h.store.Swap(limited, h.opts.Name, a.old, a.next)
@@ -40,13 +40,13 @@ func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.L
 	return won, current, err
 }
 
-// failed ignores errors after the end of ctx, which are not the store's.
-func (h *holder) failed(ctx context.Context, err error) {
+// recordFailure ignores errors after the end of ctx, which are not the store's.
+func (h *holder) recordFailure(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	h.err = err
-	retry := h.core.failed(time.Now())
+	retry := h.core.backOff(time.Now())
 	if h.onFailure != nil {
 		h.onFailure(err, retry)
 	}
@@ -67,14 +67,14 @@ func (h *holder) release(ctx context.Context) (released bool, err error) {
 			continue
 		}
 
-		a, ours := h.core.releaseAttempt(time.Now())
-		if !ours {
+		a := h.core.releaseAttempt(time.Now())
+		if a == nil {
 			return h.core.seen.Released && h.core.isOwn(h.core.seen), nil
 		}
 
-		won, current, err := h.try(ctx, a)
+		won, current, err := h.swap(ctx, a)
 		if err != nil {
-			h.failed(ctx, err)
+			h.recordFailure(ctx, err)
 			h.core.lose()
 			waitUntil(ctx, h.core.notBefore, nil)
 			continue

@@ -46,14 +46,8 @@ func (o Options) complete() (Options, error) {
 	if o.Name == "" {
 		return o, errors.New("a lease needs a name: all instances that share it use the same one")
 	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{{"lease", o.Lease}, {"renewal", o.Renew}, {"call limit", o.CallTimeout}, {"margin", o.Margin},
-		{"standstill", o.Standstill}} {
-		if d.value < 0 {
-			return o, fmt.Errorf("the %s of lease %s is %s: use a positive duration, or 0 for the default", d.name, o.Name, d.value)
-		}
+	if err := o.rejectNegative(); err != nil {
+		return o, err
 	}
 
 	o.Lease = cmp.Or(o.Lease, 15*time.Second).Round(time.Millisecond)
@@ -80,6 +74,19 @@ func (o Options) complete() (Options, error) {
 		o.Events = &Events{}
 	}
 	return o, nil
+}
+
+func (o *Options) rejectNegative() error {
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"lease", o.Lease}, {"renewal", o.Renew}, {"call limit", o.CallTimeout}, {"margin", o.Margin},
+		{"standstill", o.Standstill}} {
+		if d.value < 0 {
+			return fmt.Errorf("the %s of lease %s is %s: use a positive duration, or 0 for the default", d.name, o.Name, d.value)
+		}
+	}
+	return nil
 }
 
 // ProcessName returns the host and process ID, for display.

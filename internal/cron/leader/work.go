@@ -15,10 +15,10 @@ const workDone = "done"
 type Work struct {
 	lease holder
 
-	ctx  context.Context
-	lose context.CancelCauseFunc
-	stop context.CancelFunc
-	over chan struct{} // closed after the last renewal
+	ctx          context.Context
+	lose         context.CancelCauseFunc
+	stop         context.CancelFunc
+	renewalEnded chan struct{} // closed after the last renewal
 }
 
 // AcquireWork acquires the work opts.Name, or returns nil if another instance has finished it. While another instance
@@ -32,41 +32,44 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 		return nil, err
 	}
 
-	w := &Work{lease: holder{store: store, opts: opts, core: newCore(opts)}, over: make(chan struct{})}
+	w := &Work{lease: holder{store: store, opts: opts, core: newCore(opts)}, renewalEnded: make(chan struct{})}
 	core := &w.lease.core
 	core.data = ""
-	failing := time.Now()
-	var followed Following
-	for {
+	lastSuccess := time.Now()
+	var reported Following
+	for core.term == 0 {
 		if core.failures == 0 {
-			failing = time.Now()
-		} else if time.Since(failing) >= patience {
+			lastSuccess = time.Now()
+		} else if time.Since(lastSuccess) >= patience {
 			return nil, fmt.Errorf("acquiring %s: %w", opts.Name, w.lease.err)
 		}
 		if core.known && core.seen.Data == workDone && !repeat {
 			return nil, nil
 		}
-		if core.known && !core.free() {
+
+		if core.known && !core.mayTake() {
 			repeat = false // another instance's work counts as the repetition
 			holder := Following{Name: opts.Name, Owner: core.seen.Owner, Term: core.seen.Term}
-			if holder != followed {
+			if holder != reported {
 				call(opts.Events.Following, holder)
 			}
-			followed = holder
+			reported = holder
 		}
 
-		w.step(ctx, earlier(time.Now().Add(opts.Renew), failing.Add(patience)))
-		switch {
-		case core.term > 0:
-			w.ctx, w.lose = context.WithCancelCause(ctx)
-			renewing, stop := context.WithCancel(context.Background())
-			w.stop = stop
-			go w.renew(renewing)
-			return w, nil
-		case ctx.Err() != nil:
+		w.step(ctx, earlier(time.Now().Add(opts.Renew), lastSuccess.Add(patience)))
+		if core.term == 0 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 	}
+	w.startRenewing(ctx)
+	return w, nil
+}
+
+func (w *Work) startRenewing(ctx context.Context) {
+	w.ctx, w.lose = context.WithCancelCause(ctx)
+	renewing, stop := context.WithCancel(context.Background())
+	w.stop = stop
+	go w.renew(renewing)
 }
 
 func (w *Work) step(ctx context.Context, until time.Time) {
@@ -76,9 +79,9 @@ func (w *Work) step(ctx context.Context, until time.Time) {
 	case read:
 		_ = w.lease.read(ctx) // the next step tries again
 	case swap:
-		won, current, err := w.lease.try(ctx, next.attempt)
+		won, current, err := w.lease.swap(ctx, next.attempt)
 		if err != nil {
-			w.lease.failed(ctx, err)
+			w.lease.recordFailure(ctx, err)
 			return
 		}
 		w.lease.core.swapped(time.Now(), next.attempt, won, current)
@@ -90,7 +93,7 @@ func (w *Work) Context() context.Context { return w.ctx }
 
 // renew completes a call in progress when ctx ends.
 func (w *Work) renew(ctx context.Context) {
-	defer close(w.over)
+	defer close(w.renewalEnded)
 	for core := &w.lease.core; ctx.Err() == nil; {
 		next := core.decide(time.Now())
 		if core.term == 0 {
@@ -109,7 +112,7 @@ func (w *Work) renew(ctx context.Context) {
 // work.
 func (w *Work) Finish(ctx context.Context, done bool) error {
 	w.stop()
-	<-w.over
+	<-w.renewalEnded
 	defer w.lose(nil)
 	if errors.Is(context.Cause(w.ctx), errWorkLost) {
 		return errWorkLost
