@@ -119,19 +119,19 @@ func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
 
 // claimCommands claims a version's leader_only commands. An instance without a shared registry always gets the claim.
 func (s *schedule) claimCommands(ctx context.Context, version string) (app.CommandClaim, error) {
-	claim, alone, err := tasks.AcquireVersion(ctx, s.tasks, version)
+	claim, err := tasks.AcquireVersion(ctx, s.tasks, version)
 	switch {
-	case err != nil:
-		return nil, err
-	case alone:
+	case errors.Is(err, tasks.ErrNoRegistry):
 		if s.settings.now().Leader != config.LeaderLocal {
 			s.opts.Logger.Warn("leader_only commands run on every instance", "component", "app",
 				"hint", "give all instances the same --registry-table so that only the leader runs them, or --leader "+
 					"local")
 		}
 		return soleClaim{ctx}, nil
+	case err != nil:
+		return nil, err
 	case claim == nil:
-		return nil, nil
+		return nil, nil // not a nil *leader.Work in the interface
 	}
 	return claim, nil
 }

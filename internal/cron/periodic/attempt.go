@@ -23,86 +23,75 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 
 const maxSkipped = 1000
 
-// begin enqueues the only slot, or skips all slots for a reason. The caller must hold mu.
-func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Reason) {
+// startAttempt enqueues the only slot, or skips all slots for a reason. The caller must hold mu.
+func (s *Scheduler) startAttempt(ctx context.Context, e *entry, slots []Slot, reason Reason) {
 	e.busy = true
 	s.busy++
 	a := attempt{term: s.term, reason: reason,
-		alone: e.task.Overlap == SkipOverlap && reason == "" && s.opts.RunningElsewhere != nil}
+		checkElsewhere: e.task.Overlap == SkipOverlap && reason == "" && s.opts.RunningElsewhere != nil}
 	for _, slot := range slots[:min(len(slots), maxSkipped)] {
 		a.run = newScheduledRun(&e.task, slot, runID(e.task.Name, slot.ScheduledAt), s.queueOf(&e.task), false)
 		if reason != "" {
-			a.out = append(a.out, a.run)
+			a.skipping = append(a.skipping, a.run)
 		}
 	}
 
 	s.call(ctx, func(ctx context.Context) {
 		a.start = s.opts.Wall().Round(0)
 		began := time.Now()
-		a.err = s.effect(ctx, &a)
+		a.err = s.execute(ctx, &a)
 		a.took = time.Since(began)
-		s.settle(e, a)
+		s.finishAttempt(e, &a)
 	})
 }
 
 func (s *Scheduler) queueOf(t *Task) string { return cmp.Or(t.Queue, s.opts.Queue) }
 
 type attempt struct {
-	run    registry.Run // to enqueue, or the last one to skip
-	term   int64
-	out    []registry.Run // to skip; nil to enqueue
-	reason Reason
-	alone  bool // skip the run if the task runs elsewhere
-	start  time.Time
-	took   time.Duration
-	answer registry.EnqueueResult
-	found  map[string]registry.RunRecord
-	err    error
+	run            registry.Run // to enqueue, or the last one to skip
+	term           int64
+	skipping       []registry.Run // nil to enqueue the run
+	reason         Reason
+	checkElsewhere bool // skip the run if another instance runs the task
+	start          time.Time
+	took           time.Duration
+	result         registry.EnqueueResult
+	records        map[string]registry.RunRecord
+	err            error
 }
 
-// effect first checks that this instance is still the leader.
-func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
+// execute first checks that this instance is still the leader.
+func (s *Scheduler) execute(ctx context.Context, a *attempt) (err error) {
 	if term, ok := s.lead.Term(); !ok || term != a.term {
 		return queue.ErrStaleTerm
 	}
 
-	if a.alone {
+	if a.checkElsewhere {
 		running, err := s.opts.RunningElsewhere(ctx, a.run.Task)
 		if err != nil {
 			return fmt.Errorf("checking whether the previous run has finished: %w", err)
 		}
 		if running {
-			a.out, a.reason = []registry.Run{a.run}, ReasonOverlap
+			a.skipping = []registry.Run{a.run}
+			a.reason = ReasonOverlap
 		}
 	}
 
-	if a.out != nil {
-		a.found, err = s.registry.Skip(ctx, a.term, a.out)
+	if a.skipping != nil {
+		a.records, err = s.registry.Skip(ctx, a.term, a.skipping)
 	} else {
-		a.answer, err = s.registry.Enqueue(ctx, a.term, a.run)
+		a.result, err = s.registry.Enqueue(ctx, a.term, a.run)
 	}
 	return err
 }
 
-func (s *Scheduler) settle(e *entry, a attempt) {
-	var retry time.Duration
+func (s *Scheduler) finishAttempt(e *entry, a *attempt) {
 	s.mu.Lock()
-	e.next = Slot{}
-	if a.err == nil || errors.Is(a.err, registry.ErrUncertain) {
-		if e.since.Before(a.run.ScheduledAt) {
-			e.since = a.run.ScheduledAt
-		}
-		e.failures = 0
-		e.retryAt = time.Time{}
-		e.problem = ""
-	} else {
-		retry = backoff(e.failures)
-		e.failures++
-		e.retryAt, e.problem = time.Now().Add(retry), a.err.Error()
-	}
+	retry := e.recordResult(a)
 	s.mu.Unlock()
 
-	s.report(a, retry) // so that events stay in order
+	s.report(a, retry) // before the next attempt, so that events stay in order
+
 	s.mu.Lock()
 	e.busy = false
 	s.busy--
@@ -110,78 +99,111 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 	s.wake()
 }
 
-func (s *Scheduler) report(a attempt, retry time.Duration) {
-	one := Skipped{Task: a.run.Task, From: a.run.ScheduledAt, To: a.run.ScheduledAt, Count: 1}
+// recordResult returns the time until the next try, or 0.
+func (e *entry) recordResult(a *attempt) (retry time.Duration) {
+	e.next = Slot{}
+	if a.err != nil && !errors.Is(a.err, registry.ErrUncertain) {
+		retry = backoff(e.failures)
+		e.failures++
+		e.retryAt = time.Now().Add(retry)
+		e.problem = a.err.Error()
+		return retry
+	}
 
+	if e.accountedUpTo.Before(a.run.ScheduledAt) {
+		e.accountedUpTo = a.run.ScheduledAt
+	}
+	e.clearFailures()
+	return 0
+}
+
+func (e *entry) clearFailures() {
+	e.failures = 0
+	e.retryAt = time.Time{}
+	e.problem = ""
+}
+
+func (s *Scheduler) report(a *attempt, retry time.Duration) {
+	run := &a.run
 	switch {
 	case errors.Is(a.err, registry.ErrUncertain):
-		call(s.opts.Events.Failed, Failed{Task: a.run.Task, ID: a.run.ID, Err: a.err})
-		one.Reason = ReasonUncertain
-		s.skipped(one)
+		call(s.opts.Events.Failed, Failed{Task: run.Task, ID: run.ID, Err: a.err})
+		s.recordSkipped(skippedRun(run, ReasonUncertain))
 	case errors.Is(a.err, queue.ErrStaleTerm):
 		// If this instance has lost leadership, the loop notices.
 		if term, ok := s.lead.Term(); ok && term == a.term && s.refusedTerm.Swap(term) != term {
 			call(s.opts.Events.Refused, Refused{Term: term, Err: a.err})
 		}
 	case a.err != nil:
-		call(s.opts.Events.Failed, Failed{Task: a.run.Task, ID: a.run.ID, Err: a.err, Retry: retry})
-	case a.out != nil:
-		s.leftOut(a)
-	case a.answer.Already:
-		if id := a.answer.Sent.ID; id != "" {
-			s.history.already(one.Task, one.To, id)
+		call(s.opts.Events.Failed, Failed{Task: run.Task, ID: run.ID, Err: a.err, Retry: retry})
+	case a.skipping != nil:
+		s.reportSkippedRuns(a)
+	case a.result.Already:
+		if id := a.result.Sent.ID; id != "" {
+			s.history.addEnqueuedBefore(run.Task, run.ScheduledAt, id)
 		}
-		one.Reason = ReasonAlready
-		s.skipped(one)
+		s.recordSkipped(skippedRun(run, ReasonAlready))
 	default:
-		s.enqueued(a)
+		s.recordEnqueued(a)
 	}
 }
 
-func (s *Scheduler) enqueued(a attempt) {
-	f, late := a.run, max(0, a.start.Sub(a.run.DueAt))
-	s.history.add(Run{Task: f.Task, ScheduledAt: f.ScheduledAt, ID: f.ID, Manual: f.Manual,
-		EnqueuedAt: a.start.Add(a.took), Lateness: late, MessageID: a.answer.Sent.ID, Resent: a.answer.Resent})
-	call(s.opts.Events.Enqueued, Enqueued{Task: f.Task, ID: f.ID, Queue: f.Queue, MessageID: a.answer.Sent.ID,
-		ScheduledAt: f.ScheduledAt, Lateness: late, Manual: f.Manual, Resent: a.answer.Resent})
+func skippedRun(run *registry.Run, reason Reason) Skipped {
+	return Skipped{Task: run.Task, From: run.ScheduledAt, To: run.ScheduledAt, Count: 1, Reason: reason}
 }
 
-// leftOut merges adjacent runs with the same reason. Runs with a record may have been enqueued.
-func (s *Scheduler) leftOut(a attempt) {
-	var all []Skipped
-	for _, f := range a.out {
-		one := Skipped{Task: f.Task, From: f.ScheduledAt, To: f.ScheduledAt, Count: 1, Reason: a.reason}
-		record := a.found[f.ID]
-		if record.Tries > 0 && record.MessageID == "" { // perhaps delivered by this instance
-			record.MessageID = s.history.messageOf(one.Task, one.To)
-		}
+func (s *Scheduler) recordEnqueued(a *attempt) {
+	run, sent := &a.run, &a.result
+	lateness := max(0, a.start.Sub(run.DueAt))
+	s.history.add(Run{Task: run.Task, ScheduledAt: run.ScheduledAt, ID: run.ID, Manual: run.Manual,
+		EnqueuedAt: a.start.Add(a.took), Lateness: lateness, MessageID: sent.Sent.ID, Resent: sent.Resent})
+	call(s.opts.Events.Enqueued, Enqueued{Task: run.Task, ID: run.ID, Queue: run.Queue, MessageID: sent.Sent.ID,
+		ScheduledAt: run.ScheduledAt, Lateness: lateness, Manual: run.Manual, Resent: sent.Resent})
+}
 
-		switch {
-		case record.MessageID != "":
-			s.history.already(one.Task, one.To, record.MessageID)
-			one.Reason = ReasonAlready
-		case record.Tries > 0:
-			one.Reason = ReasonUncertain
+// reportSkippedRuns merges adjacent runs with the same reason.
+func (s *Scheduler) reportSkippedRuns(a *attempt) {
+	var merged []Skipped
+	for i := range a.skipping {
+		run := &a.skipping[i]
+		reason := s.skipReason(a, run)
+		if n := len(merged) - 1; n >= 0 && merged[n].Reason == reason {
+			merged[n].To = run.ScheduledAt
+			merged[n].Count++
+			continue
 		}
-
-		if n := len(all) - 1; n >= 0 && all[n].Reason == one.Reason {
-			all[n].To, all[n].Count = one.To, all[n].Count+1
-		} else {
-			all = append(all, one)
-		}
+		merged = append(merged, skippedRun(run, reason))
 	}
 
-	for _, one := range all {
-		s.skipped(one)
+	for _, one := range merged {
+		s.recordSkipped(one)
 	}
 }
 
-// skipped adds only the latest time to the history.
-func (s *Scheduler) skipped(out Skipped) {
-	if out.Reason != ReasonAlready {
-		s.history.add(Run{Task: out.Task, ScheduledAt: out.To, ID: runID(out.Task, out.To), Skipped: out.Reason})
+// skipReason adds a run that was enqueued before to the history. Runs with a record may have been enqueued.
+func (s *Scheduler) skipReason(a *attempt, run *registry.Run) Reason {
+	record := a.records[run.ID]
+	message := record.MessageID
+	if message == "" && record.Tries > 0 { // perhaps delivered by this instance
+		message = s.history.messageOf(run.Task, run.ScheduledAt)
 	}
-	call(s.opts.Events.Skipped, out)
+
+	switch {
+	case message != "":
+		s.history.addEnqueuedBefore(run.Task, run.ScheduledAt, message)
+		return ReasonAlready
+	case record.Tries > 0:
+		return ReasonUncertain
+	}
+	return a.reason
+}
+
+// recordSkipped adds only the latest time to the history.
+func (s *Scheduler) recordSkipped(runs Skipped) {
+	if runs.Reason != ReasonAlready {
+		s.history.add(Run{Task: runs.Task, ScheduledAt: runs.To, ID: runID(runs.Task, runs.To), Skipped: runs.Reason})
+	}
+	call(s.opts.Events.Skipped, runs)
 }
 
 func backoff(failures int) time.Duration { return min(firstRetry<<min(failures, 10), longestRetry) }

@@ -16,13 +16,13 @@ import (
 // Reload replaces the tasks; nil means none. Tasks with an unchanged name and schedule continue. The others do not
 // catch up on earlier runs.
 func (s *Scheduler) Reload(file *File) {
-	r := s.swap(file, s.opts.Wall().Round(0))
+	r := s.replaceTasks(file, s.opts.Wall().Round(0))
 	s.wake()
 	call(s.opts.Events.Reloaded, r)
 }
 
-// swap replaces the tasks. changed is the start of new ones; zero uses the registry's.
-func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
+// replaceTasks sets the tasks. changed is the start of new ones; zero uses the registry's.
+func (s *Scheduler) replaceTasks(file *File, changed time.Time) Reloaded {
 	if file == nil {
 		file = &File{}
 	}
@@ -35,25 +35,30 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	for _, t := range file.Tasks {
 		e := s.entry(t.Name)
 		if e == nil {
-			e = &entry{from: now, changed: changed}
+			e = &entry{task: t, from: now, changed: changed}
 			r.Added++
 		} else {
 			r.Removed--
 			if !sameTask(e.task, t) {
 				r.Changed++
 			}
-			if !sameSchedule(e.task.Schedule, t.Schedule) {
-				e.from = now
-				e.changed = now
-				e.known = false
-			}
+			e.replaceTask(t, now)
 		}
-		e.task, e.next = t, Slot{}
 		entries = append(entries, e)
 	}
 
 	s.entries = entries
 	return r
+}
+
+func (e *entry) replaceTask(t Task, now time.Time) {
+	if !sameSchedule(e.task.Schedule, t.Schedule) {
+		e.from = now
+		e.changed = now
+		e.timesKnown = false
+	}
+	e.task = t
+	e.next = Slot{}
 }
 
 // The caller must hold mu.
@@ -79,31 +84,33 @@ func sameTask(a, b Task) bool {
 }
 
 // Pause makes this instance skip a task's scheduled runs.
-func (s *Scheduler) Pause(name string) error { return s.hold(name, true) }
+func (s *Scheduler) Pause(name string) error { return s.setPaused(name, true) }
 
 // Resume ends a pause. Skipped runs are not caught up.
-func (s *Scheduler) Resume(name string) error { return s.hold(name, false) }
+func (s *Scheduler) Resume(name string) error { return s.setPaused(name, false) }
 
-func (s *Scheduler) hold(name string, paused bool) error {
+func (s *Scheduler) setPaused(name string, paused bool) error {
 	s.mu.Lock()
 	if s.entry(name) == nil {
 		defer s.mu.Unlock()
-		return s.noTask(name)
+		return s.taskNotFound(name)
 	}
-	changed := s.held[name] != paused
-	s.held[name] = paused
-	if !paused {
-		delete(s.held, name)
+	changed := s.paused[name] != paused
+	if paused {
+		s.paused[name] = true
+	} else {
+		delete(s.paused, name)
 	}
 	s.mu.Unlock()
+
 	if changed {
-		call(s.opts.Events.Held, Held{Task: name, Paused: paused})
+		call(s.opts.Events.PauseChanged, PauseChanged{Task: name, Paused: paused})
 	}
 	return nil
 }
 
 // The caller must hold mu.
-func (s *Scheduler) noTask(name string) error {
+func (s *Scheduler) taskNotFound(name string) error {
 	var names []string
 	for _, e := range s.entries {
 		names = append(names, e.task.Name)
@@ -115,7 +122,7 @@ func (s *Scheduler) noTask(name string) error {
 	case len(names) > 10:
 		names = append(names[:10], "others")
 	}
-	return fmt.Errorf("task %s not found: use %s", yamlfile.Shown(name), list(names))
+	return fmt.Errorf("task %s not found: use %s", yamlfile.Shown(name), joinWords(names))
 }
 
 // RunNow enqueues a run immediately, on any instance, even if the task is paused.
@@ -124,7 +131,7 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queu
 	e := s.entry(name)
 	if e == nil {
 		defer s.mu.Unlock()
-		return registry.Run{}, queue.Sent{}, s.noTask(name)
+		return registry.Run{}, queue.Sent{}, s.taskNotFound(name)
 	}
 	task := e.task
 	s.mu.Unlock()
@@ -133,19 +140,21 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queu
 	slot := Slot{ScheduledAt: now, DueAt: now}
 	id := runID(name, now) + "#" + rand.Text()[:12]
 	a := attempt{start: now, run: newScheduledRun(&task, slot, id, s.queueOf(&task), true)}
+
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
 	defer cancel()
 	began := time.Now()
-	if a.answer, a.err = s.registry.Enqueue(ctx, 0, a.run); a.err != nil {
+	a.result, a.err = s.registry.Enqueue(ctx, 0, a.run)
+	a.took = time.Since(began)
+	if a.err != nil {
 		return a.run, queue.Sent{}, fmt.Errorf("running the task %s: %w", yamlfile.Shown(name), a.err)
 	}
-	a.took = time.Since(began)
-	s.enqueued(a)
-	return a.run, a.answer.Sent, nil
+	s.recordEnqueued(&a)
+	return a.run, a.result.Sent, nil
 }
 
 // Outcome records the result of a run's delivery. Another instance may have enqueued the run.
-func (s *Scheduler) Outcome(o Outcome) { s.history.outcome(o) }
+func (s *Scheduler) Outcome(o Outcome) { s.history.recordOutcome(o) }
 
 // History returns known runs, newest first; "" means all tasks.
 func (s *Scheduler) History(task string) []Run { return s.history.runs(task) }
@@ -168,7 +177,7 @@ func (s *Scheduler) Status() (tasks []TaskStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
-		tasks = append(tasks, TaskStatus{Task: e.task, Paused: s.held[e.task.Name], Next: e.task.Schedule.Next(now),
+		tasks = append(tasks, TaskStatus{Task: e.task, Paused: s.paused[e.task.Name], Next: e.task.Schedule.Next(now),
 			Failing: e.failures, Problem: e.problem})
 	}
 	return tasks

@@ -13,7 +13,7 @@ const MaxFile = 512 << 10
 
 type reader struct {
 	file     string
-	at       string
+	label    string // of the current task
 	problems []Problem
 	warnings []Problem
 }
@@ -27,36 +27,32 @@ func (r *reader) warn(line int, option, text, hint string) {
 }
 
 func (r *reader) problem(line int, option, text, hint string) Problem {
-	return Problem{Where: yamlfile.Place(r.file, line, 0), Task: r.at, Option: option, Text: text, Hint: hint}
+	return Problem{Where: yamlfile.Place(r.file, line, 0), Task: r.label, Option: option, Text: text, Hint: hint}
 }
 
 const skeleton = `start it with "version: 1" and "cron:", then one "- name: ..., url: ..., schedule: ..." per task`
 
 // parse returns nil if the file is empty or invalid.
 func (r *reader) parse(data []byte) *yamlfile.Node {
-	form := &yamlfile.Options{
+	root, fault := yamlfile.Read(data, &yamlfile.Options{
 		// 1000 tasks with every key have about 50,000 tokens.
 		Plain: true, MaxBytes: MaxFile, MaxTokens: 60000, MaxDepth: 8, Form: "list of tasks",
 		HintTooMuch: "combine several tasks into one, and keep their data elsewhere",
 		HintForm:    skeleton,
 		HintSyntax: `write one "key: value" per line, with a space after the colon and no tabs in front; put an ` +
 			`expression in quotes`,
-	}
-
-	root, fault := yamlfile.Read(data, form)
-	if fault != nil {
-		if fault.Line > 0 && fault.Hint != skeleton {
-			r.refuseLine(strings.Split(string(data), "\n"), fault)
-		} else {
-			r.refuse(fault.Line, "", fault.Text, fault.Hint)
-		}
-		return nil
-	}
-
-	if root == nil {
+	})
+	switch {
+	case fault == nil && root == nil:
 		r.refuse(0, "", "the file is empty", skeleton)
+	case fault == nil:
+		return root
+	case fault.Line > 0 && fault.Hint != skeleton:
+		r.refuseSyntax(strings.Split(string(data), "\n"), fault)
+	default:
+		r.refuse(fault.Line, "", fault.Text, fault.Hint)
 	}
-	return root
+	return nil
 }
 
 var (
@@ -65,9 +61,23 @@ var (
 	starLine = regexp.MustCompile(`^[\s-]*schedule:\s+(\*.*?)\s*(?:\s#.*)?$`)
 )
 
-func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
+func (r *reader) refuseSyntax(lines []string, fault *yamlfile.Fault) {
+	r.label = labelOfLastTask(lines[:min(fault.Line, len(lines))])
+	text, hint := fault.Text, fault.Hint
+	if fault.Line <= len(lines) {
+		if star := starLine.FindStringSubmatch(lines[fault.Line-1]); star != nil {
+			text = "quote expressions that start with *"
+			expression := yamlfile.Short(strings.Join(strings.Fields(star[1]), " "))
+			hint = fmt.Sprintf("put it in quotes: schedule: %q", expression)
+		}
+	}
+	r.refuse(fault.Line, "", text, hint)
+}
+
+// labelOfLastTask returns the name or number of the last task in the lines, or "".
+func labelOfLastTask(lines []string) string {
 	number, name := 0, ""
-	for _, line := range lines[:min(fault.Line, len(lines))] {
+	for _, line := range lines {
 		if itemLine.MatchString(line) {
 			number, name = number+1, ""
 		}
@@ -77,20 +87,10 @@ func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 			}
 		}
 	}
-
-	r.at = name
 	if name == "" && number > 0 {
-		r.at = fmt.Sprintf("number %d", number)
+		return fmt.Sprintf("number %d", number)
 	}
-
-	if fault.Line <= len(lines) {
-		if star := starLine.FindStringSubmatch(lines[fault.Line-1]); star != nil {
-			fault.Text = "quote expressions that start with *"
-			expression := yamlfile.Short(strings.Join(strings.Fields(star[1]), " "))
-			fault.Hint = fmt.Sprintf("put it in quotes: schedule: %q", expression)
-		}
-	}
-	r.refuse(fault.Line, "", fault.Text, fault.Hint)
+	return name
 }
 
 func scalar(n *yamlfile.Node) (string, bool) {

@@ -15,8 +15,8 @@ type Events struct {
 	// ClockStepped is called if the clock was set, or the machine suspended, by more than a second.
 	ClockStepped func(ClockStepped)
 	// Refused is called once per term, if the registry considers this instance's term ended.
-	Refused func(Refused)
-	Held    func(Held)
+	Refused      func(Refused)
+	PauseChanged func(PauseChanged)
 }
 
 // Led reports that a term has started.
@@ -71,8 +71,8 @@ type Refused struct {
 	Err  error
 }
 
-// Held reports whether a task is paused.
-type Held struct {
+// PauseChanged reports whether a task is paused.
+type PauseChanged struct {
 	Task   string
 	Paused bool
 }

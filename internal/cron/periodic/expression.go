@@ -36,37 +36,40 @@ func splitExpression(expression string) ([]string, error) {
 
 	words := strings.Fields(expression)
 	if len(words) > 0 && strings.HasPrefix(words[0], "@") {
-		return macro(words)
+		return expandMacro(words)
 	}
-
-	if len(words) > 0 && (strings.HasPrefix(words[0], "TZ=") || strings.HasPrefix(words[0], "CRON_TZ=")) {
-		_, zone, _ := strings.Cut(words[0], "=")
-		return nil, fmt.Errorf("the expression names a time zone: write the zone on a line of its own, timezone: %s",
-			yamlfile.Short(zone))
-	}
-
-	switch {
-	case len(words) == 6:
-		return nil, fmt.Errorf("the expression has six fields: Elastic Beanstalk ignores the sixth, and others read the "+
-			"first as seconds or the last as the year, so it is ambiguous; write the five fields minute, hour, "+
-			"day of month, month, day of week, such as %s",
-			yamlfile.Short(strings.ReplaceAll(strings.Join(words[:5], " "), "?", "*")))
-	case len(words) != 5:
-		return nil, fmt.Errorf("the expression has %s: write the five fields minute, hour, day of month, month, day of "+
-			"week, such as 0 23 * * *", count(len(words), "field"))
+	if err := checkFieldCount(words); err != nil {
+		return nil, err
 	}
 
 	for i, f := range fields() {
 		if err := f.check(words[i]); err != nil {
 			return nil, err
 		}
-		words[i] = f.numbers(words[i])
+		words[i] = f.expand(words[i])
 	}
-
 	return words, nil
 }
 
-func macro(words []string) ([]string, error) {
+func checkFieldCount(words []string) error {
+	switch {
+	case len(words) > 0 && (strings.HasPrefix(words[0], "TZ=") || strings.HasPrefix(words[0], "CRON_TZ=")):
+		_, zone, _ := strings.Cut(words[0], "=")
+		return fmt.Errorf("the expression names a time zone: write the zone on a line of its own, timezone: %s",
+			yamlfile.Short(zone))
+	case len(words) == 6:
+		return fmt.Errorf("the expression has six fields: Elastic Beanstalk ignores the sixth, and others read the "+
+			"first as seconds or the last as the year, so it is ambiguous; write the five fields minute, hour, "+
+			"day of month, month, day of week, such as %s",
+			yamlfile.Short(strings.ReplaceAll(strings.Join(words[:5], " "), "?", "*")))
+	case len(words) != 5:
+		return fmt.Errorf("the expression has %s: write the five fields minute, hour, day of month, month, day of "+
+			"week, such as 0 23 * * *", counted(len(words), "field"))
+	}
+	return nil
+}
+
+func expandMacro(words []string) ([]string, error) {
 	five := map[string]string{
 		"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
 		"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
@@ -92,7 +95,7 @@ func (f field) check(text string) error {
 func (f field) problem(item string) string {
 	base, step, stepped := strings.Cut(item, "/")
 	if stepped {
-		if n, ok := number(step); !ok || n < 1 || n > f.top {
+		if n, ok := parseNumber(step); !ok || n < 1 || n > f.top {
 			return fmt.Sprintf("has a step that is not a number from 1 to %d", f.top)
 		}
 	}
@@ -125,14 +128,14 @@ func (f field) problem(item string) string {
 	case high > f.top:
 		return fmt.Sprintf("is not between %d and %d", f.low, f.top)
 	case low > high:
-		return fmt.Sprintf("has a reversed range (%s?)", f.forwards(item, from, to))
+		return fmt.Sprintf("has a reversed range (%s?)", f.suggestForwards(item, from, to))
 	}
 
 	return ""
 }
 
-// forwards suggests a correction for a reversed range.
-func (f field) forwards(item, from, to string) string {
+// suggestForwards suggests a correction for a reversed range.
+func (f field) suggestForwards(item, from, to string) string {
 	_, step, stepped := strings.Cut(item, "/")
 	if high, _ := f.value(to); f.top == 7 && high == 0 { // Sunday is also 7
 		return strings.TrimSuffix(from+"-7/"+step, "/")
@@ -141,31 +144,34 @@ func (f field) forwards(item, from, to string) string {
 		return fmt.Sprintf("%s-%d,%d-%s", from, f.top, f.low, to)
 	}
 
-	low, _ := f.value(from)
-	high, _ := f.value(to)
 	cycle := f.top - f.low + 1
 	if f.top == 7 {
 		cycle = 7
 	}
-
-	every, _ := number(step)
-	var list []string
+	low, _ := f.value(from)
+	high, _ := f.value(to)
+	every, _ := parseNumber(step)
+	var values []string
 	for n := low; n <= high+cycle; n += every {
-		list = append(list, strconv.Itoa(f.low+(n-f.low)%cycle))
+		values = append(values, strconv.Itoa(f.low+(n-f.low)%cycle))
 	}
-
-	return strings.Join(list, ",")
+	return strings.Join(values, ",")
 }
 
-// numbers expands even a *, because only a lone * leaves the choice of days to the other field.
-func (f field) numbers(text string) string {
+// expand lists the values. It expands even a *, because only a lone * leaves the choice of days to the other field.
+func (f field) expand(text string) string {
 	if text == "*" {
 		return text
 	}
 
-	var list []string
+	var values []string
 	for item := range strings.SplitSeq(text, ",") {
 		base, step, stepped := strings.Cut(item, "/")
+		every := 1
+		if stepped {
+			every, _ = parseNumber(step)
+		}
+
 		from, to, ranged := strings.Cut(base, "-")
 		low, _ := f.value(from)
 		high := low
@@ -175,20 +181,15 @@ func (f field) numbers(text string) string {
 		case ranged:
 			high, _ = f.value(to)
 		}
-		every := 1
-		if stepped {
-			every, _ = number(step)
-		}
 		for n := low; n <= high; n += every {
-			list = append(list, strconv.Itoa(n))
+			values = append(values, strconv.Itoa(n))
 		}
 	}
-
-	return strings.Join(list, ",")
+	return strings.Join(values, ",")
 }
 
 func (f field) value(text string) (int, bool) {
-	if n, ok := number(text); ok {
+	if n, ok := parseNumber(text); ok {
 		return n, true
 	}
 	if i := slices.Index(f.names, strings.ToLower(text)); i >= 0 {
@@ -197,7 +198,7 @@ func (f field) value(text string) (int, bool) {
 	return 0, false
 }
 
-func number(text string) (int, bool) {
+func parseNumber(text string) (int, bool) {
 	if len(text) == 0 || len(text) > 4 || strings.Trim(text, "0123456789") != "" {
 		return 0, false
 	}
@@ -205,7 +206,7 @@ func number(text string) (int, bool) {
 	return n, err == nil
 }
 
-func count(n int, what string) string {
+func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

@@ -25,18 +25,19 @@ func ParseFile(name string, data []byte) (*File, error) {
 	r := &reader{file: name}
 	f := &File{}
 	if root := r.parse(data); root != nil {
-		f.Tasks = r.walk(root)
+		f.Tasks = r.readFile(root)
 	}
 	f.Warnings = r.warnings
-	if line := tasksWithoutKey(data); len(r.problems) > 0 && line > 0 {
+	if len(r.problems) == 0 {
+		return f, nil
+	}
+
+	if line := tasksWithoutKey(data); line > 0 {
 		// Elastic Beanstalk's documentation omitted this key in 2015.
-		r.problems, r.at = nil, ""
+		r.problems, r.label = nil, ""
 		r.refuse(line, "cron", "the list of tasks has no key", `write "cron:" on a line of its own above the first task`)
 	}
-	if len(r.problems) > 0 {
-		return nil, &Error{Problems: r.problems}
-	}
-	return f, nil
+	return nil, &Error{Problems: r.problems}
 }
 
 var (
@@ -53,16 +54,16 @@ func tasksWithoutKey(data []byte) int {
 	return 1 + bytes.Count(data[:at[1]], []byte("\n"))
 }
 
-func (r *reader) walk(root *yamlfile.Node) []Task {
+func (r *reader) readFile(root *yamlfile.Node) []Task {
 	seen := map[string]int{}
 	var list *yamlfile.Pair
 	for i := range root.Pairs {
 		pair := &root.Pairs[i]
 		key, line := pair.Key, pair.Line
 		switch {
-		case !r.once(seen, key, line):
+		case !r.checkUnique(seen, key, line):
 		case key == "version":
-			r.version(pair)
+			r.checkVersion(pair)
 		case key == "cron":
 			list = pair
 		default:
@@ -79,10 +80,11 @@ func (r *reader) walk(root *yamlfile.Node) []Task {
 			`write "cron:" and below it one "- name: ..." for each task`)
 		return nil
 	}
-	return r.tasks(list)
+	return r.readTasks(list)
 }
 
-func (r *reader) once(seen map[string]int, key string, line int) bool {
+// checkUnique refuses a repeated key.
+func (r *reader) checkUnique(seen map[string]int, key string, line int) bool {
 	if first := seen[key]; first > 0 {
 		r.refuse(line, key, fmt.Sprintf("%s is set twice, first on line %d", yamlfile.Shown(key), first),
 			"keep one of them")
@@ -92,27 +94,25 @@ func (r *reader) once(seen map[string]int, key string, line int) bool {
 	return true
 }
 
-func (r *reader) version(pair *yamlfile.Pair) {
-	if text, ok := scalar(pair.Value); !ok || strings.TrimSpace(text) != "1" {
-		if !ok {
-			text = "this"
-		}
+func (r *reader) checkVersion(pair *yamlfile.Pair) {
+	text, ok := scalar(pair.Value)
+	if !ok {
+		text = "this"
+	}
+	if strings.TrimSpace(text) != "1" {
 		r.refuse(pair.Line, "version", yamlfile.Shown(text)+" is not a known version", `write "version: 1"`)
 	}
 }
 
-func (r *reader) tasks(pair *yamlfile.Pair) []Task {
+func (r *reader) readTasks(pair *yamlfile.Pair) []Task {
 	list := pair.Value
-	if list.Kind == yamlfile.Null {
+	switch {
+	case list.Kind == yamlfile.Null, list.Kind == yamlfile.Sequence && len(list.Items) == 0:
 		r.warn(pair.Line, "cron", "no tasks", "")
 		return nil
-	}
-	if list.Kind != yamlfile.Sequence {
+	case list.Kind != yamlfile.Sequence:
 		r.refuse(pair.Line, "cron", "cron is not a list", `write one "- name: ..." per task, with the "-"`)
 		return nil
-	}
-	if len(list.Items) == 0 {
-		r.warn(pair.Line, "cron", "no tasks", "")
 	}
 
 	var tasks []Task
@@ -123,9 +123,9 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 				"combine several tasks into one")
 			break
 		}
-		r.at = taskLabel(node, i+1)
-		t, ok := r.task(node)
-		r.at = ""
+		r.label = taskLabel(node, i+1)
+		t, ok := r.readTask(node)
+		r.label = ""
 		if !ok {
 			continue
 		}
@@ -151,20 +151,20 @@ func taskLabel(node *yamlfile.Node, number int) string {
 	return fmt.Sprintf("number %d", number)
 }
 
-// task returns false if the item is not a task.
-func (r *reader) task(node *yamlfile.Node) (t Task, ok bool) {
+// readTask returns false if the item is not a task.
+func (r *reader) readTask(node *yamlfile.Node) (t Task, ok bool) {
 	if node.Kind != yamlfile.Mapping {
 		r.refuse(node.Line, "cron", "this item is not a task",
 			"write name, url and schedule below it, each on a line of its own")
 		return Task{}, false
 	}
 	t = Task{Line: node.Line}
-	e := taskReader{reader: r, task: &t, zone: "", lines: map[string]int{}}
+	keys := taskReader{reader: r, task: &t, lines: map[string]int{}}
 	for i := range node.Pairs {
-		if pair := &node.Pairs[i]; r.once(e.lines, pair.Key, pair.Line) {
-			e.take(pair.Key, pair)
+		if pair := &node.Pairs[i]; r.checkUnique(keys.lines, pair.Key, pair.Line) {
+			keys.readKey(pair.Key, pair)
 		}
 	}
-	e.finish()
+	keys.finish()
 	return t, true
 }

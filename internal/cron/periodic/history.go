@@ -40,7 +40,7 @@ type history struct {
 	mu       sync.Mutex
 	ring     []Run
 	next     int
-	most     int
+	maxRuns  int
 	recorded int64
 }
 
@@ -59,30 +59,32 @@ func (h *history) add(r Run) {
 	h.push(r)
 }
 
-// already adds a run that another instance, or an earlier try without a response, enqueued.
-func (h *history) already(task string, at time.Time, messageID string) {
+// addEnqueuedBefore adds a run that another instance, or an earlier try without a response, enqueued.
+func (h *history) addEnqueuedBefore(task string, at time.Time, messageID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.recorded++
-	h.seen(task, at, messageID)
+	h.findOrAdd(task, at, messageID)
 }
 
-// seen adds missing runs. The caller must hold mu.
-func (h *history) seen(task string, at time.Time, messageID string) *Run {
+// The caller must hold mu.
+func (h *history) findOrAdd(task string, at time.Time, messageID string) *Run {
 	if r := h.find(task, at, messageID); r != nil {
 		return r
 	}
 	return h.push(Run{Task: task, ScheduledAt: at, MessageID: messageID})
 }
 
+// push replaces the oldest run if the history is full.
 func (h *history) push(r Run) *Run {
-	if len(h.ring) < h.most {
+	if len(h.ring) < h.maxRuns {
 		h.ring = append(h.ring, r)
 		return &h.ring[len(h.ring)-1]
 	}
-	slot := &h.ring[h.next]
-	*slot, h.next = r, (h.next+1)%len(h.ring)
-	return slot
+	oldest := &h.ring[h.next]
+	*oldest = r
+	h.next = (h.next + 1) % len(h.ring)
+	return oldest
 }
 
 func (h *history) find(task string, at time.Time, messageID string) *Run {
@@ -106,11 +108,11 @@ func (h *history) messageOf(task string, at time.Time) string {
 	return ""
 }
 
-func (h *history) outcome(o Outcome) {
+func (h *history) recordOutcome(o Outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.recorded++
-	r := h.seen(o.Task, o.ScheduledAt, o.MessageID)
+	r := h.findOrAdd(o.Task, o.ScheduledAt, o.MessageID)
 	r.Attempts = max(r.Attempts, o.Attempt)
 	r.Result = o.Result
 	r.FinishedAt = o.At
@@ -122,12 +124,14 @@ func (h *history) count() int64 {
 	return h.recorded
 }
 
+// runs returns the newest run first.
 func (h *history) runs(task string) []Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var runs []Run
-	for i := range h.ring {
-		r := h.ring[(h.next-1-i+2*len(h.ring))%len(h.ring)]
+	n := len(h.ring)
+	for age := range n {
+		r := h.ring[(h.next-1-age+2*n)%n]
 		if task == "" || r.Task == task {
 			runs = append(runs, r)
 		}

@@ -34,35 +34,32 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	if since.After(now) {
 		since = now
 	}
-	var p Plan
-	due := t.dueSlots(since, now, &p.Next)
+	due, next := t.dueSlots(since, now)
 
-	first := len(due)
-	for first > 0 && now.Sub(due[first-1].DueAt) <= punctual {
-		first--
+	punctualFrom := len(due)
+	for punctualFrom > 0 && now.Sub(due[punctualFrom-1].DueAt) <= punctual {
+		punctualFrom--
 	}
-	graced := first
-	for graced > 0 && now.Sub(due[graced-1].DueAt) <= t.grace() {
-		graced--
+	graceFrom := punctualFrom
+	for graceFrom > 0 && now.Sub(due[graceFrom-1].DueAt) <= t.grace() {
+		graceFrom--
 	}
 
+	first := punctualFrom
 	switch {
 	case t.Missed == MissedAll:
-		first = graced
+		first = graceFrom
 	case t.Missed == MissedSkip:
-	case first == len(due) && graced < first:
+	case punctualFrom == len(due) && graceFrom < punctualFrom:
 		first-- // one run replaces all missed ones
 	}
-
-	p.Passed, p.Enqueue = due[:first:first], due[first:]
-	return p
+	return Plan{Passed: due[:first:first], Enqueue: due[first:], Next: next}
 }
 
-// dueSlots returns the due slots after since. They wait for the jitter of earlier slots, even accounted-for ones, so
-// that all instances agree on the due time. Only slots within the maximum jitter matter.
-func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
+// dueSlots returns the due slots after since, and the next one. They wait for the jitter of earlier slots, even
+// accounted-for ones, so that all instances agree on the due time. Only slots within the maximum jitter matter.
+func (t *Task) dueSlots(since, now time.Time) (due []Slot, next Slot) {
 	oldest := now.Add(-t.grace() - t.Jitter - punctual)
-	var due []Slot
 	if since.Before(oldest) {
 		due = t.longMissed(since, oldest)
 		since = oldest.Add(-time.Nanosecond)
@@ -78,13 +75,12 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 		switch {
 		case !at.After(since):
 		case latest.After(now):
-			*next = s
-			return due
+			return due, s
 		default:
 			due = append(due, s)
 		}
 	}
-	return due
+	return due, Slot{}
 }
 
 // longMissed returns the latest slots that exceed any grace.

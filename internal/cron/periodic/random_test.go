@@ -67,7 +67,7 @@ type instance struct {
 }
 
 type scriptRun struct {
-	*world
+	*fleet
 	script
 	file      *File
 	instances [3]*instance
@@ -78,7 +78,7 @@ type scriptRun struct {
 }
 
 func (th *scriptRun) start(i int) {
-	n := &node{world: th.world}
+	n := &node{fleet: th.fleet}
 	var r Registry = runsOf(n)
 	queueName := "jobs"
 	if th.kind != "embedded" {
@@ -101,8 +101,8 @@ func (th *scriptRun) skipped(e Skipped) {
 	case ReasonUncertain:
 		th.reported[e.To.Unix()] = true
 	case ReasonMissed:
-		th.world.mu.Lock()
-		defer th.world.mu.Unlock()
+		th.fleet.mu.Lock()
+		defer th.fleet.mu.Unlock()
 		for _, arrivals := range th.queues {
 			for _, a := range arrivals {
 				if a.task == e.Task && !a.scheduled.Before(e.From) && !a.scheduled.After(e.To) {
@@ -118,13 +118,13 @@ func (th *scriptRun) happen(e event) {
 	time.Sleep(e.after)
 	switch {
 	case e.what == "step":
-		th.world.mu.Lock()
+		th.fleet.mu.Lock()
 		// A call may be applied after the clock was set back.
 		if shown := time.Now().Add(th.step).Round(0); shown.After(th.high) {
 			th.high = shown
 		}
 		th.step += e.step
-		th.world.mu.Unlock()
+		th.fleet.mu.Unlock()
 		th.stepped = true
 	case e.node < 0:
 		th.elect(nil)
@@ -141,8 +141,8 @@ func (th *scriptRun) happen(e event) {
 
 // problems returns violated guarantees. It must be called in a synctest bubble.
 func (s script) problems() (problems []string) {
-	th := &scriptRun{world: newWorld(), script: s, reported: map[int64]bool{}}
-	th.world.delay, th.rng = s.delay, rand.New(rand.NewPCG(s.seed, 1))
+	th := &scriptRun{fleet: newFleet(), script: s, reported: map[int64]bool{}}
+	th.fleet.delay, th.rng = s.delay, rand.New(rand.NewPCG(s.seed, 1))
 	task := Task{Name: "t", URL: "/t", Schedule: Every(s.period), Missed: s.missed}
 	th.file = &File{Tasks: []Task{task}}
 	start := th.wall()

@@ -13,7 +13,7 @@ func TestTwoVersionsOfTheFile(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				th := &scriptRun{world: newWorld(), script: script{kind: kind}, reported: map[int64]bool{}}
+				th := &scriptRun{fleet: newFleet(), script: script{kind: kind}, reported: map[int64]bool{}}
 				same := Task{Name: "same", URL: "/same", Schedule: Every(time.Minute), Missed: MissedAll}
 				old := Task{Name: "changed", URL: "/old", Schedule: Every(time.Minute), Missed: MissedAll}
 				renewed := Task{Name: "changed", URL: "/new", Schedule: Every(3 * time.Minute), Missed: MissedAll}

@@ -80,15 +80,15 @@ func (s Schedule) Zone() *time.Location { return cmp.Or(s.zone, time.UTC) }
 func (s Schedule) Next(after time.Time) time.Time {
 	switch {
 	case s.every > 0:
-		return s.multiple(after.Unix()).Add(s.every)
+		return s.lastMultiple(after.Unix()).Add(s.every)
 	case s.bits == nil:
 		return time.Time{}
 	case s.hourly():
-		return s.nextShown(after)
+		return s.nextHourly(after)
 	}
 	after = after.In(s.zone)
-	for slot := s.bits.Next(reading(after)); !slot.IsZero(); slot = s.bits.Next(slot) {
-		if t := s.instant(slot); t.After(after) {
+	for slot := s.bits.Next(localAsUTC(after)); !slot.IsZero(); slot = s.bits.Next(slot) {
+		if t := s.timeOf(slot); t.After(after) {
 			return t
 		}
 	}
@@ -99,24 +99,24 @@ func (s Schedule) Next(after time.Time) time.Time {
 func (s Schedule) Prev(before time.Time) time.Time {
 	switch {
 	case s.every > 0:
-		return s.multiple(before.Add(-time.Nanosecond).Unix())
+		return s.lastMultiple(before.Add(-time.Nanosecond).Unix())
 	case s.bits == nil:
 		return time.Time{}
 	case s.hourly():
-		return s.prevShown(before)
+		return s.prevHourly(before)
 	}
 
 	before = before.In(s.zone)
 	// The first occurrence of a repeated hour is before the second.
-	latest := reading(before).Add(time.Nanosecond)
+	latest := localAsUTC(before).Add(time.Nanosecond)
 	if start, _ := before.ZoneBounds(); !start.IsZero() {
-		if end := start.Add(-time.Nanosecond); reading(end).After(latest) {
-			latest = reading(end)
+		if end := start.Add(-time.Nanosecond); localAsUTC(end).After(latest) {
+			latest = localAsUTC(end)
 		}
 	}
 
 	for slot := s.prevSlot(latest); !slot.IsZero(); slot = s.prevSlot(slot) {
-		if t := s.instant(slot); t.Before(before) {
+		if t := s.timeOf(slot); t.Before(before) {
 			return t
 		}
 	}
@@ -138,42 +138,41 @@ func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 
 func (s Schedule) hourly() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
 
-// nextShown relies on local time being uniform between clock changes.
-func (s Schedule) nextShown(after time.Time) time.Time {
+// nextHourly relies on local time being uniform between clock changes.
+func (s Schedule) nextHourly(after time.Time) time.Time {
 	after = after.In(s.zone)
 	for limit := after.AddDate(searchYears, 0, 0); after.Before(limit); {
-		_, end := after.ZoneBounds()
-		slot := s.bits.Next(reading(after))
+		slot := s.bits.Next(localAsUTC(after))
 		if slot.IsZero() {
 			return time.Time{}
 		}
-		t := s.shownAs(slot, after)
-		if end.IsZero() || t.Before(end) {
+		_, change := after.ZoneBounds()
+		t := s.atOffsetOf(slot, after)
+		if change.IsZero() || t.Before(change) {
 			return t
 		}
-		after = end
-		if s.shown(end) {
-			return end
+		if s.matches(change) {
+			return change
 		}
+		after = change
 	}
-
 	return time.Time{}
 }
 
-func (s Schedule) prevShown(before time.Time) time.Time {
+func (s Schedule) prevHourly(before time.Time) time.Time {
 	before = before.In(s.zone)
 	for limit := before.AddDate(-searchYears, 0, 0); before.After(limit); {
 		last := before.Add(-time.Nanosecond)
-		start, _ := last.ZoneBounds()
-		slot := s.prevSlot(reading(last).Add(time.Nanosecond))
+		slot := s.prevSlot(localAsUTC(last).Add(time.Nanosecond))
 		if slot.IsZero() {
 			return time.Time{}
 		}
-		t := s.shownAs(slot, last)
-		if start.IsZero() || !t.Before(start) {
+		change, _ := last.ZoneBounds()
+		t := s.atOffsetOf(slot, last)
+		if change.IsZero() || !t.Before(change) {
 			return t
 		}
-		before = start
+		before = change
 	}
 	return time.Time{}
 }
@@ -185,43 +184,46 @@ func (s Schedule) prevSlot(before time.Time) time.Time {
 	return s.bits.Prev(before)
 }
 
-func (s Schedule) shown(t time.Time) bool {
-	r := reading(t)
+func (s Schedule) matches(t time.Time) bool {
+	r := localAsUTC(t)
 	return s.bits.Next(r.Add(-time.Second)).Equal(r)
 }
 
-// instant returns a slot's time, or the end of the gap that skips it.
-func (s Schedule) instant(slot time.Time) time.Time {
+// timeOf returns a slot's time, or the end of the gap that skips it.
+func (s Schedule) timeOf(slot time.Time) time.Time {
 	near := time.Date(slot.Year(), slot.Month(), slot.Day(), slot.Hour(), slot.Minute(), 0, 0, s.zone)
 	start, end := near.ZoneBounds()
 	for _, change := range []time.Time{start, end} {
-		last := change.Add(-time.Nanosecond)
-		switch {
-		case change.IsZero():
-		case !slot.After(reading(last)):
+		if change.IsZero() {
+			continue
+		}
+		lastBefore := change.Add(-time.Nanosecond)
+		if !slot.After(localAsUTC(lastBefore)) {
 			// The old clocks show the slot.
-			if t := s.shownAs(slot, last); reading(t).Equal(slot) {
+			if t := s.atOffsetOf(slot, lastBefore); localAsUTC(t).Equal(slot) {
 				return t
 			}
-		case slot.Before(reading(change)):
+		} else if slot.Before(localAsUTC(change)) {
 			return change.In(s.zone)
 		}
 	}
 	return near
 }
 
-func (s Schedule) shownAs(slot, near time.Time) time.Time {
+// atOffsetOf returns when clocks with the UTC offset in effect at near show the slot.
+func (s Schedule) atOffsetOf(slot, near time.Time) time.Time {
 	_, offset := near.Zone()
 	return slot.Add(-time.Duration(offset) * time.Second).In(s.zone)
 }
 
-// reading returns the local time as UTC, for calculations without clock changes.
-func reading(t time.Time) time.Time {
+// localAsUTC returns the local time as UTC, for calculations without clock changes.
+func localAsUTC(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-func (s Schedule) multiple(second int64) time.Time {
+// lastMultiple returns the last multiple of the interval that is not after a Unix time.
+func (s Schedule) lastMultiple(second int64) time.Time {
 	every := int64(s.every / time.Second)
 	return time.Unix(second-(second%every+every)%every, 0).UTC()
 }

@@ -62,13 +62,13 @@ type Scheduler struct {
 
 	mu      sync.Mutex
 	entries []*entry
-	held    map[string]bool
+	paused  map[string]bool
 	// term is 0 while this instance does not lead.
-	term    int64
-	asking  bool
-	askNext time.Time // monotonic
-	asked   int       // consecutive failures
-	busy    int
+	term            int64
+	requesting      bool
+	nextRequest     time.Time // monotonic
+	requestFailures int       // consecutive failures
+	busy            int
 	// wall and mono are the clocks at the last check, or zero.
 	wall, mono time.Time
 }
@@ -78,11 +78,11 @@ type entry struct {
 	// from is when this instance first saw the schedule, and changed when a reload last changed the task. Earlier times
 	// are not due. Setting the clock back adjusts both.
 	from, changed time.Time
-	// The task is accounted for up to since, if known.
-	since time.Time
-	known bool
-	next  Slot
-	busy  bool
+	// accountedUpTo is valid if timesKnown is set.
+	accountedUpTo time.Time
+	timesKnown    bool
+	next          Slot
+	busy          bool
 	// Nothing is tried before retryAt, which is monotonic.
 	failures int
 	retryAt  time.Time
@@ -94,15 +94,15 @@ func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	opts = opts.complete()
 	s := &Scheduler{
 		lead: lead, registry: runs, opts: opts, wakeup: make(chan struct{}, 1),
-		held: map[string]bool{}, history: history{most: opts.History},
+		paused: map[string]bool{}, history: history{maxRuns: opts.History},
 	}
 	for _, r := range opts.Past {
 		s.history.push(r)
 	}
 	for _, name := range opts.Paused {
-		s.held[name] = true
+		s.paused[name] = true
 	}
-	s.swap(file, time.Time{}) // zero, so that runs missed while no process was running are caught up
+	s.replaceTasks(file, time.Time{}) // zero, so that runs missed while no process was running are caught up
 	return s
 }
 
@@ -131,49 +131,61 @@ func (s *Scheduler) wake() {
 	}
 }
 
+// round starts the due attempts, and returns the time until the next round.
 func (s *Scheduler) round(ctx context.Context) time.Duration {
 	now, mono := s.opts.Wall().Round(0), time.Now()
+	s.checkClocks(now, mono)
+	term, leads := s.lead.Term()
+	if !leads {
+		term = 0
+	}
+
+	s.mu.Lock()
+	termStarted := s.setTerm(term)
+	wait := checkInterval
+	if term > 0 {
+		s.requestTimes(ctx, mono)
+		for _, e := range s.entries {
+			s.advance(ctx, e, now, mono)
+			wait = min(wait, e.untilNextCheck(now, mono))
+		}
+	}
+	s.mu.Unlock()
+
+	if termStarted {
+		call(s.opts.Events.Led, Led{term})
+	}
+	return wait
+}
+
+// checkClocks reports a difference between the clocks since the last check. Only [Scheduler.Run] calls it.
+func (s *Scheduler) checkClocks(now, mono time.Time) {
 	if by := now.Sub(s.wall) - mono.Sub(s.mono); !s.wall.IsZero() && by.Abs() > time.Second {
 		s.replan(now.Add(s.mono.Sub(mono))) // the earliest time shown since the last check
 		call(s.opts.Events.ClockStepped, ClockStepped{By: by})
 	}
 	s.wall, s.mono = now, mono
-	term, ok := s.lead.Term()
-
-	var led *Led
-	s.mu.Lock()
-	if !ok {
-		s.term = 0
-	} else if term != s.term {
-		s.term = term
-		s.asked = 0
-		s.askNext = time.Time{}
-		for _, e := range s.entries {
-			e.known = false
-			e.failures = 0
-			e.retryAt = time.Time{}
-			e.problem = ""
-		}
-		led = &Led{term}
-	}
-	wait := checkInterval
-	if s.term > 0 {
-		s.ask(ctx, mono)
-		for _, e := range s.entries {
-			s.advance(ctx, e, now, mono)
-			wait = min(wait, e.pause(now, mono))
-		}
-	}
-	s.mu.Unlock()
-	if led != nil {
-		call(s.opts.Events.Led, *led)
-	}
-	return wait
 }
 
-func (e *entry) pause(now, mono time.Time) time.Duration {
+// setTerm forgets the times and failures of an earlier term. The caller must hold mu.
+func (s *Scheduler) setTerm(term int64) (started bool) {
+	started = term != 0 && term != s.term
+	s.term = term
+	if !started {
+		return false
+	}
+	s.requestFailures = 0
+	s.nextRequest = time.Time{}
+	for _, e := range s.entries {
+		e.timesKnown = false
+		e.clearFailures()
+	}
+	return true
+}
+
+func (e *entry) untilNextCheck(now, mono time.Time) time.Duration {
 	switch {
-	case !e.known || e.busy:
+	case !e.timesKnown || e.busy:
 		return checkInterval
 	case mono.Before(e.retryAt):
 		return e.retryAt.Sub(mono)
@@ -191,7 +203,8 @@ func (s *Scheduler) replan(earliest time.Time) {
 	for _, e := range s.entries {
 		e.next = Slot{}
 		if e.from.After(earliest) {
-			e.from, e.known = earliest, false
+			e.from = earliest
+			e.timesKnown = false
 		}
 		if e.changed.After(earliest) {
 			e.changed = earliest
@@ -199,53 +212,66 @@ func (s *Scheduler) replan(earliest time.Time) {
 	}
 }
 
-// ask requests unknown times of tasks. The caller must hold mu.
-func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
+// requestTimes reads the times of tasks that are not known yet. The caller must hold mu.
+func (s *Scheduler) requestTimes(ctx context.Context, mono time.Time) {
+	if s.requesting || mono.Before(s.nextRequest) {
+		return
+	}
 	starts := map[string]registry.Start{}
 	for _, e := range s.entries {
-		if !e.known {
+		if !e.timesKnown {
 			starts[e.task.Name] = e.start()
 		}
 	}
-	if len(starts) == 0 || s.asking || mono.Before(s.askNext) {
+	if len(starts) == 0 {
 		return
 	}
-	s.asking = true
+
+	s.requesting = true
 	term := s.term
 	s.call(ctx, func(ctx context.Context) {
 		known, err := s.registry.Since(ctx, term, starts)
-		s.answered(term, starts, known, err)
+		s.receiveTimes(term, starts, known, err)
 	})
 }
 
-func (s *Scheduler) answered(term int64, starts map[string]registry.Start, known map[string]queue.TaskTimes, err error) {
-	var failed *Failed
+func (s *Scheduler) receiveTimes(term int64, starts map[string]registry.Start, known map[string]queue.TaskTimes, err error) {
 	s.mu.Lock()
-	s.asking = false
-	switch {
-	case term != s.term:
-	case err != nil:
-		failed = &Failed{Err: fmt.Errorf("reading when tasks were last enqueued: %w", err), Retry: backoff(s.asked)}
-		s.asked++
-		s.askNext = time.Now().Add(failed.Retry)
-	default:
-		s.asked = 0
-		for _, e := range s.entries {
-			if e.known || starts[e.task.Name] != e.start() {
-				continue
-			}
-			times, ok := known[e.task.Name]
-			if !ok {
-				times = queue.TaskTimes{UpTo: e.from, From: e.from}
-			}
-			e.learn(times, s.opts.Wall().Round(0))
-		}
+	s.requesting = false
+	if term != s.term {
+		s.mu.Unlock()
+		s.wake()
+		return
 	}
-
+	var retry time.Duration
+	if err != nil {
+		retry = backoff(s.requestFailures)
+		s.requestFailures++
+		s.nextRequest = time.Now().Add(retry)
+	} else {
+		s.requestFailures = 0
+		s.adoptTimes(starts, known)
+	}
 	s.mu.Unlock()
+
 	s.wake()
-	if failed != nil {
-		call(s.opts.Events.Failed, *failed)
+	if err != nil {
+		call(s.opts.Events.Failed, Failed{Err: fmt.Errorf("reading when tasks were last enqueued: %w", err), Retry: retry})
+	}
+}
+
+// adoptTimes ignores tasks that have changed since the request.
+func (s *Scheduler) adoptTimes(starts map[string]registry.Start, known map[string]queue.TaskTimes) {
+	now := s.opts.Wall().Round(0)
+	for _, e := range s.entries {
+		if e.timesKnown || starts[e.task.Name] != e.start() {
+			continue
+		}
+		times, ok := known[e.task.Name]
+		if !ok {
+			times = queue.TaskTimes{UpTo: e.from, From: e.from}
+		}
+		e.adoptTimes(times, now)
 	}
 }
 
@@ -253,39 +279,40 @@ func (e *entry) start() registry.Start {
 	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
-// learn adopts a task's times. A future time was recorded by a fast clock and may hide missed runs, so the longest
+// adoptTimes adopts a task's times. A future time was recorded by a fast clock and may hide missed runs, so the longest
 // period that can be caught up is checked again. The registry recognizes enqueued runs.
-func (e *entry) learn(times queue.TaskTimes, now time.Time) {
-	e.known = true
-	e.since = times.UpTo
+func (e *entry) adoptTimes(times queue.TaskTimes, now time.Time) {
+	e.timesKnown = true
+	e.accountedUpTo = times.UpTo
 	e.next = Slot{}
-	if e.since.Sub(now) > time.Second {
-		e.since = now.Add(-e.task.grace() - e.task.Jitter)
-		if e.since.Before(times.From) {
-			e.since = times.From
+	if e.accountedUpTo.Sub(now) > time.Second {
+		e.accountedUpTo = now.Add(-e.task.grace() - e.task.Jitter)
+		if e.accountedUpTo.Before(times.From) {
+			e.accountedUpTo = times.From
 		}
 	}
-	if e.since.Before(e.changed) {
-		e.since = e.changed
+	if e.accountedUpTo.Before(e.changed) {
+		e.accountedUpTo = e.changed
 	}
 }
 
 // advance skips missed runs, or else enqueues the first due run, unless a pause or overlap skips the due ones. The
 // caller must hold mu.
 func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) {
-	if !e.known || e.busy {
+	if !e.timesKnown || e.busy {
 		return
 	}
-	if e.since.Sub(now) > time.Second {
+	if e.accountedUpTo.Sub(now) > time.Second {
 		// The clock was set back. The registry recognizes repeated runs. The margin covers the time between two checks.
-		e.since, e.next = now.Add(-punctual), Slot{}
+		e.accountedUpTo = now.Add(-punctual)
+		e.next = Slot{}
 	}
 
 	if mono.Before(e.retryAt) || now.Before(e.next.DueAt) {
 		return
 	}
 
-	p := e.task.Plan(e.since, now)
+	p := e.task.Plan(e.accountedUpTo, now)
 	if len(p.Passed)+len(p.Enqueue) == 0 {
 		e.next = p.Next
 		return
@@ -295,12 +322,12 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 	switch {
 	case s.busy >= s.opts.Concurrency: // the end of a call wakes the loop
 	case len(p.Passed) > 0: // the registry knows which were enqueued
-		s.begin(ctx, e, p.Passed, ReasonMissed)
-	case s.held[e.task.Name]:
-		s.begin(ctx, e, p.Enqueue, ReasonPaused)
+		s.startAttempt(ctx, e, p.Passed, ReasonMissed)
+	case s.paused[e.task.Name]:
+		s.startAttempt(ctx, e, p.Enqueue, ReasonPaused)
 	case e.task.Overlap == SkipOverlap && s.opts.Running(e.task):
-		s.begin(ctx, e, p.Enqueue, ReasonOverlap)
+		s.startAttempt(ctx, e, p.Enqueue, ReasonOverlap)
 	default:
-		s.begin(ctx, e, p.Enqueue[:1], "")
+		s.startAttempt(ctx, e, p.Enqueue[:1], "")
 	}
 }

@@ -54,12 +54,12 @@ func (tr *transcript) events() Events {
 		Failed:       func(e Failed) { tr.add("failed %s, again in %v", e.Task, e.Retry) },
 		Reloaded:     func(e Reloaded) { tr.add("reloaded %+v", e) },
 		ClockStepped: func(e ClockStepped) { tr.add("clock %v", e.By.Round(time.Second)) },
-		Held:         func(e Held) { tr.add("held %+v", e) },
+		PauseChanged: func(e PauseChanged) { tr.add("held %+v", e) },
 	}
 }
 
 type stage struct {
-	*world
+	*fleet
 	*Scheduler
 	node *node
 	tr   *transcript
@@ -69,8 +69,8 @@ type stage struct {
 func play(t *testing.T, tasks []Task, opts Options, f func(*stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		n, tr := &node{world: w}, &transcript{start: time.Now()}
+		w := newFleet()
+		n, tr := &node{fleet: w}, &transcript{start: time.Now()}
 		opts.Events, opts.Wall = tr.events(), w.wall
 		if opts.Queue == "" {
 			opts.Queue = "jobs"
@@ -81,7 +81,7 @@ func play(t *testing.T, tasks []Task, opts Options, f func(*stage)) {
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
 		synctest.Wait()
-		f(&stage{world: w, Scheduler: s, node: n, tr: tr})
+		f(&stage{fleet: w, Scheduler: s, node: n, tr: tr})
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -125,7 +125,7 @@ func TestNextLeaderMakesUp(t *testing.T) {
 		s.until(t, 139*time.Second, "")
 		s.elect(s.node)
 		s.until(t, 140*time.Second, "2m19s led 2\n2m19s enqueued a 2m0s late 19s")
-		s.elect(&node{world: s.world})
+		s.elect(&node{fleet: s.fleet})
 		s.until(t, 460*time.Second, "")
 		s.elect(s.node)
 		s.until(t, 461*time.Second, `7m40s led 4
@@ -139,9 +139,9 @@ func TestAStandbyKnowsWhenItBegan(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
 		s.elect(nil)
-		s.world.mu.Lock()
+		s.fleet.mu.Lock()
 		s.store = registry.NewMemory()
-		s.world.mu.Unlock()
+		s.fleet.mu.Unlock()
 		s.until(t, 75*time.Second, "0s led 1")
 		s.elect(s.node)
 		s.until(t, 76*time.Second, "1m15s led 2\n1m15s enqueued a 1m0s late 15s")
@@ -170,13 +170,13 @@ func TestFailuresAreRepeated(t *testing.T) {
 	})
 }
 
-func (w *world) faults(chance float64) {
+func (w *fleet) faults(chance float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.chance = chance
 }
 
-func (w *world) setClock(step time.Duration) {
+func (w *fleet) setClock(step time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.step = step
@@ -342,7 +342,7 @@ func TestARefusedTermIsReportedOnce(t *testing.T) {
 		want        string
 	}{{4, 4, "[4]"}, {4, 4, "[4]"}, {4, 0, "[4]"}, {4, 5, "[4]"}, {5, 5, "[4 5]"}} {
 		lead.term = step.leads
-		s.report(attempt{term: step.term, err: queue.ErrStaleTerm}, 0)
+		s.report(&attempt{term: step.term, err: queue.ErrStaleTerm}, 0)
 		if got := fmt.Sprint(refused); got != step.want {
 			t.Errorf("after %+v the refused terms are %s", step, got)
 		}
@@ -387,10 +387,10 @@ func TestStandbyAsksTheRegistryNothing(t *testing.T) {
 
 func TestHistoryCountsWhatIsReported(t *testing.T) {
 	t.Parallel()
-	h := history{most: 1}
+	h := history{maxRuns: 1}
 	h.add(Run{Task: "a"})
-	h.already("a", noon(), "m")
-	h.outcome(Outcome{Task: "a", ScheduledAt: noon(), MessageID: "m"})
+	h.addEnqueuedBefore("a", noon(), "m")
+	h.recordOutcome(Outcome{Task: "a", ScheduledAt: noon(), MessageID: "m"})
 	if n := h.count(); n != 3 {
 		t.Errorf("%d reports, want 3", n)
 	}
@@ -459,10 +459,10 @@ func TestNextProcessCatchesUp(t *testing.T) {
 		s.until(t, 70*time.Second, "0s led 1\n1m0s enqueued a 1m0s late 0s")
 		s.elect(nil)
 		s.until(t, 135*time.Second, "")
-		n := &node{world: s.world}
+		n := &node{fleet: s.fleet}
 		s.elect(n)
 		next := New(&File{Tasks: []Task{every("a", 60)}}, n, runsOf(n),
-			Options{Queue: "jobs", Events: s.tr.events(), Wall: s.world.wall})
+			Options{Queue: "jobs", Events: s.tr.events(), Wall: s.fleet.wall})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error)
 		go func() { done <- next.Run(ctx) }()
@@ -515,16 +515,16 @@ func TestRunNowAndHistory(t *testing.T) {
 	})
 }
 
-func TestHistoryOfWhatWasEnqueuedBefore(t *testing.T) {
+func TestHistoryListsRunsThatWereEnqueuedBefore(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
-		s.world.mu.Lock()
+		s.fleet.mu.Lock()
 		absent := s.stored(registry.KindRun, runID("a", s.tr.start.Add(time.Minute)))
 		sent := absent.With(registry.Fields{"message": "m7", "settled": true, "tries": int64(1)})
 		if _, err := s.store.Swap(t.Context(), registry.Fence{}, registry.Change{Old: absent, Next: sent}); err != nil {
 			t.Fatal(err)
 		}
-		s.world.mu.Unlock()
+		s.fleet.mu.Unlock()
 		s.until(t, 125*time.Second, "0s led 1\n1m0s skipped a 1m0s to 1m0s: 1 enqueued before\n2m0s enqueued a 2m0s late 0s")
 		s.setClock(-90 * time.Second)
 		s.until(t, 215*time.Second, `2m6s clock -1m30s
@@ -641,10 +641,10 @@ func TestClockIsSetBackBehindTheStart(t *testing.T) {
 			4m20s enqueued a -6m0s late 20s`)
 		s.elect(nil)
 		s.until(t, 315*time.Second, "")
-		n := &node{world: s.world}
+		n := &node{fleet: s.fleet}
 		s.elect(n)
 		next := New(&File{Tasks: []Task{a}}, n, runsOf(n),
-			Options{Queue: "jobs", Events: s.tr.events(), Wall: s.world.wall})
+			Options{Queue: "jobs", Events: s.tr.events(), Wall: s.fleet.wall})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error)
 		go func() { done <- next.Run(ctx) }()
@@ -658,11 +658,11 @@ func TestClockIsSetBackBehindTheStart(t *testing.T) {
 	})
 }
 
-func TestStopFinishesWhatBegan(t *testing.T) {
+func TestStopWaitsForCallsInProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		n, tr := &node{world: w}, &transcript{start: time.Now()}
+		w := newFleet()
+		n, tr := &node{fleet: w}, &transcript{start: time.Now()}
 		w.elect(n)
 		s := New(&File{Tasks: []Task{every("a", 60)}}, n, slowly{runsOf(n)}, Options{Queue: "jobs", Events: tr.events()})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -688,8 +688,8 @@ func (s slowly) Enqueue(ctx context.Context, term int64, f registry.Run) (regist
 func TestOneQueueDoesNotHoldUpAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		n, tr := &node{world: w}, &transcript{start: time.Now()}
+		w := newFleet()
+		n, tr := &node{fleet: w}, &transcript{start: time.Now()}
 		w.elect(n)
 		s := New(&File{Tasks: []Task{every("hangs", 60), every("a", 60), every("b", 60)}}, n, hangs{runsOf(n)},
 			Options{Queue: "jobs", Concurrency: 2, Events: tr.events()})
@@ -734,8 +734,8 @@ func (f losesLeadOnce) Term() (int64, bool) {
 func TestLeadershipIsCheckedBeforeTheEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		n, tr := &node{world: w}, &transcript{start: time.Now()}
+		w := newFleet()
+		n, tr := &node{fleet: w}, &transcript{start: time.Now()}
 		w.elect(n)
 		s := New(&File{Tasks: []Task{every("a", 60)}}, losesLeadOnce{n}, runsOf(n), Options{Queue: "jobs", Events: tr.events()})
 		ctx, cancel := context.WithCancel(t.Context())

@@ -65,8 +65,8 @@ func TestEverySingleFault(t *testing.T) {
 }
 
 func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
-	w := newWorld()
-	first := &sweep{node: &node{world: w}, nth: n, applied: applied, dies: dies}
+	w := newFleet()
+	first := &sweep{node: &node{fleet: w}, nth: n, applied: applied, dies: dies}
 	w.elect(first.node)
 	now := time.Now().UTC().Truncate(time.Second)
 	f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, runID("t", now), queueName,
@@ -76,7 +76,7 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 	for i := 0; err != nil && !dies && i < 3; i++ {
 		answer, err = c.Enqueue(t.Context(), w.term, f)
 	}
-	next := &node{world: w}
+	next := &node{fleet: w}
 	w.elect(next)
 	again, err2 := registry.NewSentRuns(next, scope, next, next).Enqueue(t.Context(), w.term, f)
 	if err2 != nil || !dies && err != nil {
@@ -100,16 +100,16 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 func TestEachLeaderHasATry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
+		w, now := newFleet(), time.Now().UTC().Truncate(time.Second)
 		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
 		for i := range 2 { // the second leader makes one more call
-			s := &sweep{node: &node{world: w}, nth: 2 + i, applied: true, dies: true}
+			s := &sweep{node: &node{fleet: w}, nth: 2 + i, applied: true, dies: true}
 			w.elect(s.node)
 			if _, err := registry.NewSentRuns(s, scope, s, s.node).Enqueue(t.Context(), w.term, f); err == nil {
 				t.Fatal("no error")
 			}
 		}
-		last := &node{world: w}
+		last := &node{fleet: w}
 		w.elect(last)
 		if answer, err := registry.NewSentRuns(last, scope, last, last).Enqueue(t.Context(), w.term, f); err != nil || !answer.Resent {
 			t.Errorf("third leader: %+v, %v", answer, err)
@@ -123,8 +123,8 @@ func TestEachLeaderHasATry(t *testing.T) {
 func TestThirdTryIsUncertain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
-		n := &node{world: w}
+		w, now := newFleet(), time.Now().UTC().Truncate(time.Second)
+		n := &node{fleet: w}
 		w.elect(n)
 		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
 		s := &sweep{node: n, applied: true}
@@ -146,8 +146,8 @@ func TestRefusedSendsAreRepeated(t *testing.T) {
 	for _, refusal := range []error{registry.ErrNotSent, fmt.Errorf("dialling: %w", registry.ErrNotSent), queue.ErrThrottled,
 		queue.ErrDenied} {
 		synctest.Test(t, func(t *testing.T) {
-			w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
-			n := &node{world: w}
+			w, now := newFleet(), time.Now().UTC().Truncate(time.Second)
+			n := &node{fleet: w}
 			w.elect(n)
 			f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
 			s := &sweep{node: n, refusal: refusal}
@@ -168,8 +168,8 @@ func TestRefusedSendsAreRepeated(t *testing.T) {
 func TestFIFOIsNotSentAgainAfterItsWindow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
-		n := &node{world: w}
+		w, now := newFleet(), time.Now().UTC().Truncate(time.Second)
+		n := &node{fleet: w}
 		w.elect(n)
 		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs.fifo", false)
 		s := &sweep{node: n, nth: 1, applied: true}
@@ -193,8 +193,8 @@ func TestFIFOIsNotSentAgainAfterItsWindow(t *testing.T) {
 func TestNothingIsSentWithoutLeadership(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, now := newWorld(), time.Now()
-		n := &node{world: w}
+		w, now := newFleet(), time.Now()
+		n := &node{fleet: w}
 		w.elect(n)
 		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
 		losing := losesLead{n}

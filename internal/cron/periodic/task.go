@@ -76,23 +76,22 @@ type taskReader struct {
 	lines            map[string]int
 }
 
-func (r *taskReader) take(key string, pair *yamlfile.Pair) {
-	line := pair.Line
+func (r *taskReader) readKey(key string, pair *yamlfile.Pair) {
 	if key == "attributes" {
-		r.attributes(pair)
+		r.readAttributes(pair)
 		return
 	}
 	if examples[key] == "" {
-		r.warn(line, key, yamlfile.Shown(key)+" is unknown and was ignored", "a task has the keys name, url, schedule, "+
+		r.warn(pair.Line, key, yamlfile.Shown(key)+" is unknown and was ignored", "a task has the keys name, url, schedule, "+
 			"timezone, jitter, overlap, missed, grace, payload, queue and attributes")
 		return
 	}
 	text, ok := scalar(pair.Value)
 	if !ok || strings.TrimSpace(text) == "" {
-		r.refuse(line, key, key+" has no plain value", writeLine+examples[key])
+		r.refuse(pair.Line, key, key+" has no plain value", writeLine+examples[key])
 		return
 	}
-	r.refuseFor(line, key, r.set(key, text))
+	r.refuseFor(pair.Line, key, r.set(key, text))
 }
 
 // refuseFor uses the error's text after its first colon as the hint.
@@ -135,7 +134,7 @@ func (r *taskReader) set(key, text string) (err error) {
 	case "missed":
 		t.Missed, err = oneOf(key, Missed(text), MissedOne, MissedAll, MissedSkip)
 	case "payload":
-		t.Payload, err = text, checkText("payload", text)
+		t.Payload, err = text, checkCharacters("payload", text)
 	case "queue":
 		t.Queue, err = text, checkQueue(text)
 	}
@@ -211,7 +210,7 @@ func checkName(name string) error {
 	return nil
 }
 
-func checkText(what, text string) error {
+func checkCharacters(what, text string) error {
 	for _, c := range text {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == utf8.RuneError || c == 0xFFFE || c == 0xFFFF {
 			return fmt.Errorf("the %s has a character that SQS does not accept: write text", what)
@@ -241,10 +240,10 @@ func oneOf[T ~string](key string, value T, allowed ...T) (T, error) {
 	for _, a := range allowed {
 		words = append(words, string(a))
 	}
-	return "", fmt.Errorf("invalid %s %s: use one of %s", key, yamlfile.Shown(string(value)), list(words))
+	return "", fmt.Errorf("invalid %s %s: use one of %s", key, yamlfile.Shown(string(value)), joinWords(words))
 }
 
-func (r *taskReader) attributes(pair *yamlfile.Pair) {
+func (r *taskReader) readAttributes(pair *yamlfile.Pair) {
 	const hint = `write a map below it, such as "  tenant: blue"`
 	if pair.Value.Kind != yamlfile.Mapping {
 		r.refuse(pair.Line, "attributes", "attributes is not a map", hint)
@@ -256,14 +255,14 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 		name, line := inner.Key, inner.Line
 		value, ok := scalar(inner.Value)
 		switch {
-		case !r.once(seen, name, line):
+		case !r.checkUnique(seen, name, line):
 		case !ok || value == "":
 			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has no plain value", hint)
-		case !attributeName(name):
+		case !isAttributeName(name):
 			r.refuse(line, "attributes", "invalid attribute name "+yamlfile.Shown(name),
 				"use letters, digits, hyphens, underscores and single dots; names starting with aws., amazon. or "+
 					"beanstalk.sqsd. are reserved")
-		case checkText("attribute", value) != nil:
+		case checkCharacters("attribute", value) != nil:
 			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has a character that SQS does not accept",
 				"write text")
 		case len(r.task.Attributes) == maxAttributes:
@@ -278,11 +277,14 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 	slices.SortFunc(r.task.Attributes, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func attributeName(name string) bool {
+func isAttributeName(name string) bool {
 	lower := strings.ToLower(name)
-	taken := slices.ContainsFunc([]string{"aws.", "amazon.", queue.RunPrefix},
-		func(prefix string) bool { return strings.HasPrefix(lower, prefix) })
-	return !taken && len(name) <= 256 && attributeForm.MatchString(name)
+	for _, reserved := range []string{"aws.", "amazon.", queue.RunPrefix} {
+		if strings.HasPrefix(lower, reserved) {
+			return false
+		}
+	}
+	return len(name) <= 256 && attributeForm.MatchString(name)
 }
 
 var attributeForm = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)

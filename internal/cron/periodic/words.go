@@ -18,22 +18,21 @@ func (s Schedule) Words() string {
 
 	at, days := s.timeWords(), s.dayWords()
 	zone := " " + s.Zone().String()
-	certain := strings.HasPrefix(at, "at ") && strings.Contains(at, ":")
+	atClockTimes := strings.HasPrefix(at, "at ") && strings.Contains(at, ":")
 	switch {
-	case days == "" && certain:
+	case days == "" && atClockTimes:
 		return "every day " + at + zone
 	case days == "":
 		return at + zone
-	case certain:
+	case atClockTimes:
 		return days + " " + at + zone
 	}
-
 	return at + zone + ", " + days
 }
 
 // timeWords returns a text such as "at 23:00" or "every 15 minutes".
 func (s Schedule) timeWords() string {
-	minutes, hours := members(s.bits.Minute, 0, 59), members(s.bits.Hour, 0, 23)
+	minutes, hours := setBits(s.bits.Minute, 0, 59), setBits(s.bits.Hour, 0, 23)
 	if step := stride(minutes, 60); len(hours) == 24 && step > 0 {
 		if step == 1 {
 			return "every minute"
@@ -55,12 +54,12 @@ func (s Schedule) timeWords() string {
 				times = append(times, fmt.Sprintf("%02d:%02d", h, m))
 			}
 		}
-		return "at " + list(times)
+		return "at " + joinWords(times)
 	}
 
 	past := "past every hour"
 	if len(hours) < 24 {
-		past = "past " + plural("hour", hours)
+		past = "past " + pluralized("hour", hours)
 	}
 
 	if step := stride(minutes, 60); step == 1 {
@@ -69,19 +68,20 @@ func (s Schedule) timeWords() string {
 		return fmt.Sprintf("every %d minutes %s", step, past)
 	}
 
-	return "at " + plural("minute", minutes) + " " + past
+	return "at " + pluralized("minute", minutes) + " " + past
 }
 
 // dayWords returns a text such as "on day 1 of the month", or "" for every day.
 func (s Schedule) dayWords() string {
-	dom := members(s.bits.Dom, 1, 31)
-	dow := members(s.bits.Dow, 0, 6)
-	months := members(s.bits.Month, 1, 12)
+	dom := setBits(s.bits.Dom, 1, 31)
+	dow := setBits(s.bits.Dow, 0, 6)
+	months := setBits(s.bits.Month, 1, 12)
+
 	date, week := "", ""
 	// A field other than * restricts the days, even if it lists all of them.
 	anyDate, anyDay := s.bits.Dom&star != 0, s.bits.Dow&star != 0
 	if !anyDate && (len(dom) < 31 || !anyDay) {
-		date = "on " + plural("day", dom) + " of the month"
+		date = "on " + pluralized("day", dom) + " of the month"
 	}
 	if !anyDay && (len(dow) < 7 || !anyDate) {
 		week = weekdays(dow)
@@ -101,13 +101,13 @@ func (s Schedule) dayWords() string {
 	}
 
 	if days == "" {
-		return "every day in " + list(names)
+		return "every day in " + joinWords(names)
 	}
 	if week == "" && len(dom) == 1 && len(months) == 1 {
 		return fmt.Sprintf("on %d %s", dom[0], names[0])
 	}
 
-	return days + " in " + list(names)
+	return days + " in " + joinWords(names)
 }
 
 // star is the bit of a field written as *.
@@ -124,12 +124,13 @@ func weekdays(days []int) string {
 	for _, d := range days {
 		names = append(names, time.Weekday(d).String())
 	}
-	return "on " + list(names)
+	return "on " + joinWords(names)
 }
 
-func members(bits uint64, low, top int) []int {
+// setBits returns the numbers of the bits that are set.
+func setBits(bits uint64, low, high int) []int {
 	var all []int
-	for i := low; i <= top; i++ {
+	for i := low; i <= high; i++ {
 		if bits&(1<<i) != 0 {
 			all = append(all, i)
 		}
@@ -151,8 +152,8 @@ func stride(values []int, cycle int) int {
 	return step
 }
 
-// plural returns a text such as "day 1", "days 1 and 15" or "hours 9 to 17".
-func plural(what string, values []int) string {
+// pluralized returns a text such as "day 1", "days 1 and 15" or "hours 9 to 17".
+func pluralized(what string, values []int) string {
 	if len(values) == 1 {
 		return fmt.Sprintf("%s %d", what, values[0])
 	}
@@ -163,10 +164,10 @@ func plural(what string, values []int) string {
 	for i, v := range values {
 		texts[i] = fmt.Sprint(v)
 	}
-	return what + "s " + list(texts)
+	return what + "s " + joinWords(texts)
 }
 
-func list(items []string) string {
+func joinWords(items []string) string {
 	if len(items) < 2 {
 		return strings.Join(items, "")
 	}

@@ -12,7 +12,7 @@ import (
 
 // Election is this instance's part in the leader election.
 type Election struct {
-	registry *finder
+	registry *registryFinder
 	// localTerm is the term of an only instance. It differs after each restart, so that an unsettled run of the
 	// previous process counts as another leader's.
 	localTerm int64

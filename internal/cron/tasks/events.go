@@ -75,22 +75,24 @@ func schedulerEvents(log *slog.Logger, observers periodic.Events, pauses func() 
 		ClockStepped: func(e periodic.ClockStepped) {
 			event.Health.Log(log, slog.LevelWarn, "clock was set, or the machine was suspended", "by", rounded(e.By))
 		},
-		Held: func(e periodic.Held) {
-			if e.Paused {
-				attrs := []any{"task", e.Task}
-				why := pauses()[e.Task]
-				if why.By != "" {
-					attrs = append(attrs, "by", why.By)
-				}
-				if why.Reason != "" {
-					attrs = append(attrs, "reason", why.Reason)
-				}
-				event.Pause.Log(log, slog.LevelInfo, "task paused", attrs...)
-			} else {
+		PauseChanged: func(e periodic.PauseChanged) {
+			if !e.Paused {
 				event.Pause.Log(log, slog.LevelInfo, "task resumed", "task", e.Task)
+				return
 			}
+			event.Pause.Log(log, slog.LevelInfo, "task paused", append([]any{"task", e.Task}, pauses()[e.Task].attrs()...)...)
 		},
 	}
+}
+
+func (p pause) attrs() (attrs []any) {
+	if p.By != "" {
+		attrs = append(attrs, "by", p.By)
+	}
+	if p.Reason != "" {
+		attrs = append(attrs, "reason", p.Reason)
+	}
+	return attrs
 }
 
 func call[E any](listener func(E), event E) {

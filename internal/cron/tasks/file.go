@@ -35,11 +35,11 @@ func Open(path string, log *slog.Logger) (File, error) {
 		return File{}, err
 	}
 	for _, w := range f.Tasks.Warnings {
-		var hint []any
+		attrs := []any{"file", w.Where, "reason", w.Text}
 		if w.Hint != "" {
-			hint = []any{"hint", w.Hint}
+			attrs = append(attrs, "hint", w.Hint)
 		}
-		log.Warn("cron.yaml warning", append([]any{"file", w.Where, "reason", w.Text}, hint...)...)
+		log.Warn("cron.yaml warning", attrs...)
 	}
 	return f, nil
 }
@@ -68,9 +68,9 @@ func stamp(path string) string {
 
 // Only the holder of Manager.changing may set inForce.
 type watchedFile struct {
-	inForce atomic.Pointer[File] // never nil
-	seen    atomic.Value         // last checked stamp, a string
-	absent  atomic.Int32
+	inForce   atomic.Pointer[File] // never nil
+	lastStamp atomic.Value         // last checked stamp, a string
+	absent    atomic.Int32
 }
 
 func (f *watchedFile) path() string { return f.inForce.Load().Path }
@@ -96,37 +96,40 @@ func (f *watchedFile) setPath(path string) {
 
 func (f *watchedFile) set(now File) {
 	f.inForce.Store(&now)
-	f.seen.Store(now.stamp)
+	f.lastStamp.Store(now.stamp)
 }
 
 // A file may be missing briefly while it is replaced.
 const absentChecks = 3
 
-func (f *watchedFile) changed() bool {
+// noticeChange reports whether the file has changed since the last call.
+func (f *watchedFile) noticeChange() bool {
 	now := stamp(f.path())
 	if now != "" {
 		f.absent.Store(0)
 	} else if f.absent.Add(1) < absentChecks {
 		return false
 	}
-	return f.seen.Swap(now) != now
+	return f.lastStamp.Swap(now) != now
 }
 
 // reread returns no tasks if the file is missing and not required.
 func (f *watchedFile) reread(required bool) (File, error) {
-	f.changed()
+	f.noticeChange()
 	now := File{Path: f.path(), Tasks: &periodic.File{}}
 	if now.Path == "" {
 		return now, nil
 	}
+
 	now.stamp = stamp(now.Path)
 	tasks, err := Read(now.Path)
-	switch {
-	case err == nil:
-		now.Tasks = tasks
-	case required || !errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) && !required {
+		return now, nil
+	}
+	if err != nil {
 		return File{}, err
 	}
+	now.Tasks = tasks
 	return now, nil
 }
 
@@ -140,7 +143,7 @@ func (f *watchedFile) watch(ctx context.Context, reload func()) {
 			return
 		case <-tick:
 		}
-		if f.changed() {
+		if f.noticeChange() {
 			reload()
 		}
 	}

@@ -45,7 +45,7 @@ func TestChangesOfTheFileAreNoticed(t *testing.T) {
 			}
 			noticed := 0
 			for look := 1; look <= 2*absentChecks; look++ {
-				if f.changed() {
+				if f.noticeChange() {
 					if noticed > 0 {
 						t.Errorf("noticed again at look %d", look)
 					}

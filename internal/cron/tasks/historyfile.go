@@ -29,32 +29,39 @@ func (m *Manager) KeepHistory(ctx context.Context) {
 		return
 	}
 
+	w := historyWriter{path: m.opts.HistoryFile, log: m.log}
 	tick := time.Tick(historyInterval)
-	written, failing := int64(0), false
 	for ended := false; !ended; {
 		select {
 		case <-tick:
 		case <-ctx.Done():
 			ended = true
 		}
-
-		s := m.current.Load()
-		if s == nil || s.scheduler == nil {
-			continue
+		if s := m.current.Load(); s != nil && s.scheduler != nil {
+			w.writeChanges(s.scheduler)
 		}
-		changes := s.scheduler.Recorded()
-		if changes == written {
-			continue
-		}
-
-		err := writeHistory(m.opts.HistoryFile, s.scheduler.History(""))
-		if err == nil {
-			written = changes
-		} else if !failing {
-			m.log.Warn("task history not written, a restart forgets it", "file", m.opts.HistoryFile, "err", err)
-		}
-		failing = err != nil
 	}
+}
+
+type historyWriter struct {
+	path    string
+	log     *slog.Logger
+	written int64 // changes in the file
+	failing bool
+}
+
+func (w *historyWriter) writeChanges(s *periodic.Scheduler) {
+	changes := s.Recorded()
+	if changes == w.written {
+		return
+	}
+	err := writeHistory(w.path, s.History(""))
+	if err == nil {
+		w.written = changes
+	} else if !w.failing {
+		w.log.Warn("task history not written, a restart forgets it", "file", w.path, "err", err)
+	}
+	w.failing = err != nil
 }
 
 func writeHistory(path string, runs []periodic.Run) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,7 +44,7 @@ type Options struct {
 type Manager struct {
 	opts     Options
 	log      *slog.Logger
-	registry *finder
+	registry *registryFinder
 	election *Election
 	file     watchedFile
 
@@ -72,7 +73,7 @@ var ErrNotScheduled = errors.New("nothing is scheduled")
 func New(opts Options) *Manager {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	log := opts.Log.With("component", "periodic")
-	registryFinder := &finder{opts: opts.Registry, log: log}
+	registryFinder := &registryFinder{opts: opts.Registry, log: log}
 	m := &Manager{opts: opts, log: log, registry: registryFinder, changing: make(chan struct{}, 1)}
 	m.file.set(opts.File)
 	m.run, m.stop = context.WithCancel(context.Background())
@@ -107,31 +108,21 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	if err != nil {
 		return nil, err
 	}
-
 	if reg == nil {
-		s := &schedule{off: "no leader can be elected: add --registry-table NAME (and --registry-create to create it), or " +
-			"--leader local when this is the only instance"}
-		if m.registry.undecided.Load() {
-			s.off = "unknown whether the queue server has a registry; tendril retries"
-			if refusal, _ := m.registry.refusal.Load().(string); refusal != "" {
-				s.off = refusal
-			}
-		}
-		event.Task.Log(m.log, slog.LevelWarn, "periodic tasks not scheduled", "file", m.file.path(), "reason", s.off)
-		return s, nil
+		off := m.registry.absenceReason()
+		event.Task.Log(m.log, slog.LevelWarn, "periodic tasks not scheduled", "file", m.file.path(), "reason", off)
+		return &schedule{off: off}, nil
 	}
-
 	if err := m.election.join(reg); err != nil {
 		return nil, err
 	}
 
 	s := &schedule{pauses: &pauses{store: reg.pauses, interval: reg.pauseInterval}}
-	own := m.opts.Registry.Broker != nil || reg.pauses == nil // no network call
 	if reg.pauses == nil {
 		s.pauses.store = m.opts.Pauses
 	}
 	var paused []string
-	if own {
+	if m.opts.Registry.Broker != nil || reg.pauses == nil { // no network call
 		paused = s.pauses.read(ctx, m.log)
 	}
 
@@ -139,12 +130,12 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 		Past:   readHistory(m.opts.HistoryFile, m.log),
 		Events: schedulerEvents(m.log, m.opts.Observers.Scheduler, s.pauses.all)}
 
-	s.account = &Account{inWork: map[string]int{}, mayOverlap: m.file.mayOverlap}
+	s.account = &Account{inFlight: map[string]int{}, mayOverlap: m.file.mayOverlap}
 	if reg.leases != nil {
 		s.account.shared = &runningTasks{store: reg.leases, queue: m.opts.Registry.Queue,
-			owner: m.opts.Address, log: m.log, run: m.run, work: &m.work, held: map[string]context.CancelFunc{},
+			owner: m.opts.Address, log: m.log, run: m.run, work: &m.work, marked: map[string]context.CancelFunc{},
 			seen: map[string]seenLease{}}
-		opts.RunningElsewhere = s.account.shared.elsewhere
+		opts.RunningElsewhere = s.account.shared.runsElsewhere
 	}
 
 	s.scheduler = periodic.New(m.opts.withKnownQueues(tasks), m.election, reg.runs, opts)
@@ -192,25 +183,22 @@ func (m *Manager) Account() *Account {
 // unfinished reports whether a run is being delivered here, or its message is in an embedded queue. The registry knows
 // other instances' runs.
 func (m *Manager) unfinished(task periodic.Task) bool {
-	a, b := m.Account(), m.opts.Registry.Broker
-	switch {
-	case a == nil:
+	account := m.Account()
+	if account == nil {
 		return false
-	case a.anyInWork(task.Name):
+	}
+	if account.isInFlight(task.Name) {
 		return true
-	case b == nil:
+	}
+
+	embedded := m.opts.Registry.Broker
+	runs := account.scheduler.History(task.Name)
+	latest := slices.IndexFunc(runs, func(r periodic.Run) bool { return r.MessageID != "" })
+	if embedded == nil || latest < 0 {
 		return false
 	}
-
-	for _, run := range a.scheduler.History(task.Name) {
-		if run.MessageID == "" {
-			continue
-		}
-		_, err := b.Message(context.Background(), cmp.Or(task.Queue, m.opts.Registry.Queue), run.MessageID)
-		return err == nil
-	}
-
-	return false
+	_, err := embedded.Message(context.Background(), cmp.Or(task.Queue, m.opts.Registry.Queue), runs[latest].MessageID)
+	return err == nil
 }
 
 // Account records the deliveries of runs. It is safe for concurrent use.
@@ -219,36 +207,36 @@ type Account struct {
 	mayOverlap func(task string) bool
 	shared     *runningTasks // nil without other instances
 
-	mu     sync.Mutex
-	inWork map[string]int
+	mu       sync.Mutex
+	inFlight map[string]int
 }
 
 // Begun records the start of a run's delivery.
 func (a *Account) Begun(task string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.inWork[task]++
+	a.inFlight[task]++
 	if a.shared != nil && !a.mayOverlap(task) {
-		a.shared.begin(task)
+		a.shared.mark(task)
 	}
 }
 
 // Ended records the end of a run's delivery.
 func (a *Account) Ended(outcome periodic.Outcome) {
 	a.mu.Lock()
-	a.inWork[outcome.Task]--
-	if a.inWork[outcome.Task] == 0 {
-		delete(a.inWork, outcome.Task)
+	a.inFlight[outcome.Task]--
+	if a.inFlight[outcome.Task] == 0 {
+		delete(a.inFlight, outcome.Task)
 		if a.shared != nil {
-			a.shared.end(outcome.Task)
+			a.shared.unmark(outcome.Task)
 		}
 	}
 	a.mu.Unlock()
 	a.scheduler.Outcome(outcome)
 }
 
-func (a *Account) anyInWork(task string) bool {
+func (a *Account) isInFlight(task string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.inWork[task] > 0
+	return a.inFlight[task] > 0
 }

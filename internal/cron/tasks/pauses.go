@@ -102,20 +102,23 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 			return
 		case <-tick:
 		}
-
-		texts, err := p.store.Paused(ctx)
-		if err != nil {
-			continue // keep the known pauses
+		if texts, err := p.store.Paused(ctx); err == nil { // otherwise, the known pauses stay
+			known := pausesOf(texts)
+			p.known.Store(&known)
+			applyPauses(s, known)
 		}
+	}
+}
 
-		known := pausesOf(texts)
-		p.known.Store(&known)
-		for _, task := range s.Status() {
-			if _, paused := known[task.Task.Name]; paused && !task.Paused {
-				s.Pause(task.Task.Name)
-			} else if !paused && task.Paused {
-				s.Resume(task.Task.Name)
-			}
+func applyPauses(s *periodic.Scheduler, paused map[string]pause) {
+	for _, task := range s.Status() {
+		name := task.Task.Name
+		_, pause := paused[name]
+		switch {
+		case pause && !task.Paused:
+			s.Pause(name)
+		case !pause && task.Paused:
+			s.Resume(name)
 		}
 	}
 }

@@ -73,7 +73,7 @@ const (
 // registryTimeout limits calls at startup.
 const registryTimeout = time.Second
 
-type finder struct {
+type registryFinder struct {
 	opts RegistryOptions
 	lead registry.Leadership
 	log  *slog.Logger
@@ -88,33 +88,44 @@ type finder struct {
 	cleanup atomic.Pointer[func()] // may be nil
 }
 
-func (f *finder) leaseName() string { return periodic.LeaseName(f.opts.Queue) }
+func (f *registryFinder) leaseName() string { return periodic.LeaseName(f.opts.Queue) }
 
-func (f *finder) open(ctx context.Context) (reg *sharedRegistry, err error) {
+func (f *registryFinder) open(ctx context.Context) (*sharedRegistry, error) {
 	f.opening.Lock()
 	defer f.opening.Unlock()
-	if reg = f.found.Load(); reg != nil {
+	if reg := f.found.Load(); reg != nil {
 		return reg, nil
 	}
 
+	var reg *sharedRegistry
 	switch {
 	case f.opts.Broker != nil:
 		store := f.opts.Broker.Registry()
 		reg = newSharedRegistry(registry.NewLeases(store), registry.NewRuns(store, f.scope()), pauseInterval)
 	case f.opts.Table != "":
-		reg, err = f.table(ctx)
+		var err error
+		if reg, err = f.openTable(ctx); err != nil {
+			return nil, err
+		}
 	default:
-		reg = f.served(ctx)
+		reg = f.openServed(ctx)
 	}
-
-	if reg != nil {
-		f.found.Store(reg)
-	}
-
-	return reg, err
+	f.found.Store(reg)
+	return reg, nil
 }
 
-func (f *finder) close() {
+func (f *registryFinder) absenceReason() string {
+	if !f.undecided.Load() {
+		return "no leader can be elected: add --registry-table NAME (and --registry-create to create it), or " +
+			"--leader local when this is the only instance"
+	}
+	if refusal, _ := f.refusal.Load().(string); refusal != "" {
+		return refusal
+	}
+	return "unknown whether the queue server has a registry; tendril retries"
+}
+
+func (f *registryFinder) close() {
 	if end := f.cleanup.Swap(nil); end != nil {
 		(*end)()
 	}
@@ -124,7 +135,7 @@ func newSharedRegistry(leases leader.Store, runs runRegistry, interval time.Dura
 	return &sharedRegistry{leases: leases, runs: runs, pauses: runs, pauseInterval: interval}
 }
 
-func (f *finder) scope() registry.Scope {
+func (f *registryFinder) scope() registry.Scope {
 	scope := registry.Scope{Name: f.leaseName(), Lease: f.leaseName()}
 	if f.opts.Local {
 		scope.Lease = ""
@@ -132,24 +143,17 @@ func (f *finder) scope() registry.Scope {
 	return scope
 }
 
-// served returns the registry of the queue's server, or one in memory for an only instance. It returns nil otherwise,
-// and until the server responds. AWS endpoints are not called.
-func (f *finder) served(ctx context.Context) *sharedRegistry {
-	u, err := url.Parse(f.opts.QueueURL)
-	if err == nil && !strings.Contains(u.Hostname(), ".amazonaws.") && !strings.HasSuffix(u.Hostname(), ".api.aws") {
-		ctx, cancel := context.WithTimeout(ctx, registryTimeout)
-		defer cancel()
-		as := sqsapi.Identity{Token: f.opts.Token, Insecure: f.opts.Insecure}
-		if f.opts.SQS != nil {
-			as.Sign = f.opts.SQS.Sign
-		}
-		client, found, err := probe(ctx, u.Scheme+"://"+u.Host, f.scope(), as)
+// openServed returns the registry of the queue's server, or one in memory for an only instance. It returns nil
+// otherwise, and until the server responds.
+func (f *registryFinder) openServed(ctx context.Context) *sharedRegistry {
+	if endpoint := registryEndpoint(f.opts.QueueURL); endpoint != "" {
+		client, err := f.findServed(ctx, endpoint)
 		f.undecided.Store(err != nil)
 		if err != nil {
 			f.refusal.Store(refusalText(err))
 			return nil
 		}
-		if found {
+		if client != nil {
 			return newSharedRegistry(client, client, pauseInterval)
 		}
 	}
@@ -160,25 +164,52 @@ func (f *finder) served(ctx context.Context) *sharedRegistry {
 	return &sharedRegistry{runs: f.sentRuns(registry.NewMemory())}
 }
 
-// probe tries again without the token if the server does not prove that it knows it: other SQS servers have no
-// registry, and a tendril that checks signatures needs no token.
-func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi.Identity) (client *sqsapi.RegistryClient,
-	found bool, err error) {
-	client = sqsapi.NewRegistryClient(endpoint, scope, as, nil)
-	found, err = client.Probe(ctx)
+// registryEndpoint returns "" for AWS, which has no registry.
+func registryEndpoint(queueURL string) string {
+	u, err := url.Parse(queueURL)
+	if err != nil || strings.Contains(u.Hostname(), ".amazonaws.") || strings.HasSuffix(u.Hostname(), ".api.aws") {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+func (f *registryFinder) findServed(ctx context.Context, endpoint string) (*sqsapi.RegistryClient, error) {
+	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
+	defer cancel()
+	as := sqsapi.Identity{Token: f.opts.Token, Insecure: f.opts.Insecure}
+	if f.opts.SQS != nil {
+		as.Sign = f.opts.SQS.Sign
+	}
+	return findRegistry(ctx, endpoint, f.scope(), as)
+}
+
+// findRegistry returns nil if the server has no registry. It tries again without the token if the server does not prove
+// that it knows it: other SQS servers have no registry, and a tendril that checks signatures needs no token.
+func findRegistry(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi.Identity) (*sqsapi.RegistryClient, error) {
+	client, err := probe(ctx, endpoint, scope, as)
 	if unproved := (*proof.Error)(nil); !errors.As(err, &unproved) {
-		return client, found, err
+		return client, err
 	}
+
 	as.Token = ""
-	bare := sqsapi.NewRegistryClient(endpoint, scope, as, nil)
-	found, wrong := bare.Probe(ctx)
+	bare, bareErr := probe(ctx, endpoint, scope, as)
 	switch {
-	case wrong == nil && (!found || bare.Signs()):
-		return bare, found, nil
-	case wrong != nil && !errors.Is(wrong, queue.ErrDenied):
-		return bare, false, wrong
+	case bareErr == nil && (bare == nil || bare.Signs()):
+		return bare, nil
+	case bareErr != nil && !errors.Is(bareErr, queue.ErrDenied):
+		return nil, bareErr
 	}
-	return client, false, err
+	return nil, err
+}
+
+// probe returns nil if the server has no registry.
+func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi.Identity) (*sqsapi.RegistryClient, error) {
+	client := sqsapi.NewRegistryClient(endpoint, scope, as, nil)
+	found, err := client.Probe(ctx)
+	if err != nil || !found {
+		return nil, err
+	}
+	return client, nil
 }
 
 // refusalText returns "" unless the server denies access.
@@ -194,8 +225,8 @@ func refusalText(err error) string {
 	return ""
 }
 
-// table returns the registry in DynamoDB. Tasks wait for a missing table, but deliveries do not.
-func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
+// openTable returns the registry in DynamoDB. Tasks wait for a missing table, but deliveries do not.
+func (f *registryFinder) openTable(ctx context.Context) (*sharedRegistry, error) {
 	table, err := aws.OpenTable(ctx, f.opts.Table, &aws.Options{Region: f.opts.Region, Log: f.opts.SDK})
 	if err != nil {
 		return nil, err
@@ -221,8 +252,8 @@ func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	return reg, nil
 }
 
-// await waits up to registryTimeout for the check of the table.
-func (f *finder) await(ctx context.Context) {
+// awaitTable waits up to registryTimeout for the check of the table.
+func (f *registryFinder) awaitTable(ctx context.Context) {
 	reg := f.found.Load()
 	if reg == nil || reg.checked == nil {
 		return
@@ -236,12 +267,12 @@ func (f *finder) await(ctx context.Context) {
 	}
 }
 
-func (f *finder) sentRuns(store registry.Store) *registry.Runs {
+func (f *registryFinder) sentRuns(store registry.Store) *registry.Runs {
 	sender := &sqsSender{sqs: f.opts.SQS, name: f.opts.Queue, home: f.opts.Home, queues: map[string]*aws.Queue{}}
 	return registry.NewSentRuns(store, f.scope(), sender, f.lead)
 }
 
-func (f *finder) known(ctx context.Context, id, path string) (bool, error) {
+func (f *registryFinder) isKnownRun(ctx context.Context, id, path string) (bool, error) {
 	if reg := f.found.Load(); reg != nil {
 		return reg.runs.Known(ctx, id, path)
 	}

@@ -20,18 +20,18 @@ var errStopped = errors.New("the environment is stopping")
 // Start starts the scheduler and the elector, and keeps looking for an undecided registry. It may wait a second for a
 // registry table.
 func (m *Manager) Start(ctx context.Context) {
-	m.registry.await(ctx)
+	m.registry.awaitTable(ctx)
 	m.started.Store(true)
 	m.work.Go(func() { m.election.run(m.run) })
 	if s := m.current.Load(); s != nil && s.scheduler != nil {
-		m.schedule(s)
+		m.runSchedule(s)
 	}
 	if m.registry.undecided.Load() {
 		m.work.Go(m.seekRegistry)
 	}
 }
 
-func (m *Manager) schedule(s *schedule) {
+func (m *Manager) runSchedule(s *schedule) {
 	m.work.Go(func() {
 		if m.opts.Registry.Broker == nil { // deliveries must not wait for the network
 			for _, name := range s.pauses.read(m.run, m.log) {
@@ -41,13 +41,13 @@ func (m *Manager) schedule(s *schedule) {
 		s.scheduler.Run(m.run)
 	})
 	m.work.Go(func() { s.pauses.follow(m.run, s.scheduler) })
-	m.work.Go(func() {
-		m.file.watch(m.run, func() {
-			if err := m.Reload(); err != nil && m.run.Err() == nil {
-				event.Deploy.Log(m.log, slog.LevelError, "periodic tasks not reloaded", "err", err)
-			}
-		})
-	})
+	m.work.Go(func() { m.file.watch(m.run, m.reloadChanged) })
+}
+
+func (m *Manager) reloadChanged() {
+	if err := m.Reload(); err != nil && m.run.Err() == nil {
+		event.Deploy.Log(m.log, slog.LevelError, "periodic tasks not reloaded", "err", err)
+	}
 }
 
 // Reload reads the file again. If that fails, the previous tasks continue.
@@ -55,7 +55,7 @@ func (m *Manager) Reload() error {
 	if !m.started.Load() {
 		return errStarting
 	}
-	return m.change(m.run, func(context.Context) error {
+	return m.withChangeLock(m.run, func(context.Context) error {
 		if m.current.Load() == nil {
 			return errors.New("no periodic tasks to reload")
 		}
@@ -65,7 +65,7 @@ func (m *Manager) Reload() error {
 
 // Refresh applies the current file. dir, which may be "", is the app's directory and may contain a new file.
 func (m *Manager) Refresh(ctx context.Context, dir string) error {
-	return m.change(ctx, func(ctx context.Context) error {
+	return m.withChangeLock(ctx, func(ctx context.Context) error {
 		if dir != "" && !m.opts.Required && (m.current.Load() == nil || m.file.path() == "") {
 			path := filepath.Join(dir, "cron.yaml")
 			if stamp(path) == "" {
@@ -79,14 +79,14 @@ func (m *Manager) Refresh(ctx context.Context, dir string) error {
 
 // Adopt applies the tasks of a new app version. path may be "".
 func (m *Manager) Adopt(ctx context.Context, path string) error {
-	return m.change(ctx, func(ctx context.Context) error {
+	return m.withChangeLock(ctx, func(ctx context.Context) error {
 		m.file.setPath(path)
 		return m.refresh(ctx)
 	})
 }
 
-// change calls do when no other change is in progress. Shutdown cancels its context, too.
-func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error) error {
+// withChangeLock calls do when no other change is in progress. Shutdown cancels its context, too.
+func (m *Manager) withChangeLock(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
@@ -115,7 +115,7 @@ func (m *Manager) refresh(ctx context.Context) error {
 	case s != nil && s.scheduler != nil:
 		return m.reload()
 	case m.file.path() != "":
-		return m.begin(ctx)
+		return m.startTasks(ctx)
 	default:
 		m.current.Store(nil)
 		return nil
@@ -141,7 +141,7 @@ func (m *Manager) reload() (err error) {
 	return nil
 }
 
-func (m *Manager) begin(ctx context.Context) (err error) {
+func (m *Manager) startTasks(ctx context.Context) (err error) {
 	defer func() { call(m.opts.Observers.Reloaded, err) }()
 	file, err := Open(m.file.path(), m.log)
 	if err != nil {
@@ -149,7 +149,7 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	}
 
 	s, err := m.newSchedule(ctx, nil) // earlier runs are not caught up
-	m.registry.await(ctx)
+	m.registry.awaitTable(ctx)
 	switch {
 	case m.stopping(): // ctx is canceled slightly later
 		return errStopped
@@ -165,7 +165,7 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: %s", ErrNotScheduled, s.off)
 	}
 	s.scheduler.Reload(m.opts.withKnownQueues(file.Tasks))
-	m.schedule(s)
+	m.runSchedule(s)
 	return nil
 }
 
@@ -204,15 +204,17 @@ func (m *Manager) seekRegistry() {
 		case <-m.run.Done():
 			return
 		}
-		err := m.change(m.run, func(ctx context.Context) error {
-			err := m.election.rejoin(ctx)
-			if err != nil || m.registry.undecided.Load() {
-				return err
-			}
-			return m.refresh(ctx)
-		})
+		err := m.withChangeLock(m.run, m.startIfDecided)
 		if err != nil && !errors.Is(err, ErrNotScheduled) && m.run.Err() == nil {
 			m.log.Error("periodic tasks not started", "err", err)
 		}
 	}
+}
+
+func (m *Manager) startIfDecided(ctx context.Context) error {
+	err := m.election.rejoin(ctx)
+	if err != nil || m.registry.undecided.Load() {
+		return err
+	}
+	return m.refresh(ctx)
 }

@@ -29,9 +29,9 @@ type runningTasks struct {
 	run          context.Context // once it is done, leases expire
 	work         *sync.WaitGroup
 
-	mu   sync.Mutex
-	held map[string]context.CancelFunc
-	seen map[string]seenLease
+	mu     sync.Mutex
+	marked map[string]context.CancelFunc
+	seen   map[string]seenLease
 }
 
 type seenLease struct {
@@ -39,53 +39,57 @@ type seenLease struct {
 	at      time.Time
 }
 
-func (r *runningTasks) begin(task string) {
+// mark starts holding the task's lease.
+func (r *runningTasks) mark(task string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.held[task] != nil || r.run.Err() != nil {
+	if r.marked[task] != nil || r.run.Err() != nil {
 		return
 	}
-	holding, release := context.WithCancel(r.run)
-	r.held[task] = release
-	r.work.Go(func() { r.hold(holding, task) })
+	ctx, release := context.WithCancel(r.run)
+	r.marked[task] = release
+	r.work.Go(func() { r.holdLease(ctx, task) })
 }
 
-func (r *runningTasks) end(task string) {
+func (r *runningTasks) unmark(task string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if release := r.held[task]; release != nil {
-		delete(r.held, task)
+	if release := r.marked[task]; release != nil {
+		delete(r.marked, task)
 		release()
 	}
 }
 
-func (r *runningTasks) hold(holding context.Context, task string) {
+// holdLease renews the lease until ctx ends, and then releases it.
+func (r *runningTasks) holdLease(ctx context.Context, task string) {
 	var stored queue.Lease
-	taken := false
+	written := false
 	for pause := markAfter; ; {
 		select {
 		case <-time.After(pause):
-		case <-holding.Done():
-			if taken && r.run.Err() == nil {
-				_, _ = r.write(task, stored, true) // otherwise, the lease expires
+		case <-ctx.Done():
+			if written && r.run.Err() == nil {
+				_, _ = r.writeLease(task, stored, true) // otherwise, the lease expires
 			}
 			return
 		}
 
 		var err error
-		if stored, err = r.write(task, stored, false); err == nil {
-			pause, taken = markRenew, true
+		stored, err = r.writeLease(task, stored, false)
+		if err == nil {
+			written = true
+			pause = markRenew
 			continue
 		}
 		pause = markRetry
-		if holding.Err() == nil {
+		if ctx.Err() == nil {
 			r.log.Warn("other instances not notified of a running task", "task", task, "err", err)
 		}
 	}
 }
 
-// write ignores the lease's holder: the last instance to write holds it.
-func (r *runningTasks) write(task string, stored queue.Lease, released bool) (queue.Lease, error) {
+// writeLease ignores the lease's holder: the last instance to write holds it.
+func (r *runningTasks) writeLease(task string, stored queue.Lease, released bool) (queue.Lease, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.run), markLimit)
 	defer cancel()
 	next := queue.Lease{Owner: r.owner, Version: uuid.NewString(), Term: 1, Duration: markLease, Released: released}
@@ -96,9 +100,9 @@ func (r *runningTasks) write(task string, stored queue.Lease, released bool) (qu
 	return current, err
 }
 
-// elsewhere reports whether an instance holds the task's lease. A dead one's expires after being unchanged for its
+// runsElsewhere reports whether an instance holds the task's lease. A dead one's expires after being unchanged for its
 // duration.
-func (r *runningTasks) elsewhere(ctx context.Context, task string) (bool, error) {
+func (r *runningTasks) runsElsewhere(ctx context.Context, task string) (bool, error) {
 	l, err := r.store.Read(ctx, periodic.RunningLease(r.queue, task))
 	r.mu.Lock()
 	defer r.mu.Unlock()

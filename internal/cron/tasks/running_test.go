@@ -55,10 +55,10 @@ func (l *leases) Swap(_ context.Context, name string, old, next queue.Lease) (bo
 func instance(t *testing.T, store *leases) (account *Account, crash func()) {
 	t.Helper()
 	run, crash := context.WithCancel(t.Context())
-	account = &Account{inWork: map[string]int{}, mayOverlap: func(task string) bool { return task != "tidy" },
-		scheduler: periodic.New(nil, &Election{registry: &finder{opts: RegistryOptions{Local: true}}}, nil, periodic.Options{}),
+	account = &Account{inFlight: map[string]int{}, mayOverlap: func(task string) bool { return task != "tidy" },
+		scheduler: periodic.New(nil, &Election{registry: &registryFinder{opts: RegistryOptions{Local: true}}}, nil, periodic.Options{}),
 		shared: &runningTasks{store: store, queue: "jobs", log: slog.New(slog.DiscardHandler), run: run,
-			work: &sync.WaitGroup{}, held: map[string]context.CancelFunc{}, seen: map[string]seenLease{}}}
+			work: &sync.WaitGroup{}, marked: map[string]context.CancelFunc{}, seen: map[string]seenLease{}}}
 	return account, crash
 }
 
@@ -71,7 +71,7 @@ func TestRunsOfOtherInstancesAreKnown(t *testing.T) {
 		defer end()
 		want := func(running bool, when string) {
 			t.Helper()
-			if got, err := b.shared.elsewhere(t.Context(), "tidy"); got != running || err != nil {
+			if got, err := b.shared.runsElsewhere(t.Context(), "tidy"); got != running || err != nil {
 				t.Errorf("%s: a run elsewhere: %v, %v", when, got, err)
 			}
 		}
@@ -101,7 +101,7 @@ func TestRunsOfOtherInstancesAreKnown(t *testing.T) {
 		store.setDown(true)
 		a.Begun("tidy")
 		time.Sleep(2 * markAfter)
-		if _, err := b.shared.elsewhere(t.Context(), "tidy"); !errors.Is(err, errDown) {
+		if _, err := b.shared.runsElsewhere(t.Context(), "tidy"); !errors.Is(err, errDown) {
 			t.Errorf("without the registry: %v", err)
 		}
 		store.setDown(false)

@@ -79,38 +79,51 @@ func (m *Manager) Status() api.TasksStatus {
 	}
 
 	st.Leader = m.election.Status()
-	pauses, queues := s.pauses.all(), map[string]string{}
-	for _, t := range m.file.tasks() {
-		queues[t.Name] = t.Queue
-	}
-
+	pauses, missing := s.pauses.all(), m.missingQueues()
 	runs := map[string][]periodic.Run{}
 	for _, r := range s.scheduler.History("") {
 		runs[r.Task] = append(runs[r.Task], r)
 	}
 
 	for _, t := range s.scheduler.Status() {
-		task := taskStatus(&t.Task)
-		task.Paused = t.Paused
-		pause := pauses[t.Task.Name]
-		task.PauseReason = pause.Reason
-		task.PausedBy = pause.By
-		task.PausedAt = pause.At
-		task.Failing = t.Failing
-		task.Problem = t.Problem
-		if own := queues[t.Task.Name]; m.opts.isMissing(own) && task.Problem == "" {
-			task.Queue, task.Problem = own, fmt.Sprintf("the queue %s is created at the next restart: until then its "+
-				"runs go to %s", own,
+		name := t.Task.Name
+		task := scheduledStatus(&t, pauses[name], runs[name])
+		if queue, isMissing := missing[name]; isMissing && task.Problem == "" {
+			task.Queue = queue
+			task.Problem = fmt.Sprintf("the queue %s is created at the next restart: until then its runs go to %s", queue,
 				m.opts.Registry.Queue)
-		}
-		task.FailedRuns, task.LastFailure = failedRuns(runs[t.Task.Name])
-		if runs := runs[t.Task.Name]; len(runs) > 0 {
-			last := taskRun(runs[0])
-			task.Last = &last
 		}
 		st.Tasks = append(st.Tasks, task)
 	}
 	return st
+}
+
+// scheduledStatus returns a scheduled task's status. runs are newest first.
+func scheduledStatus(t *periodic.TaskStatus, pause pause, runs []periodic.Run) api.Task {
+	task := taskStatus(&t.Task)
+	task.Paused = t.Paused
+	task.PauseReason = pause.Reason
+	task.PausedBy = pause.By
+	task.PausedAt = pause.At
+	task.Failing = t.Failing
+	task.Problem = t.Problem
+	task.FailedRuns, task.LastFailure = failedRuns(runs)
+	if len(runs) > 0 {
+		last := taskRun(runs[0])
+		task.Last = &last
+	}
+	return task
+}
+
+// missingQueues returns the queues, by task, that are created at the next restart.
+func (m *Manager) missingQueues() map[string]string {
+	missing := map[string]string{}
+	for _, t := range m.file.tasks() {
+		if m.opts.isMissing(t.Queue) {
+			missing[t.Name] = t.Queue
+		}
+	}
+	return missing
 }
 
 // failedRuns counts consecutive failures, ignoring skipped and undelivered runs. runs are newest first.
@@ -175,7 +188,7 @@ func (m *Manager) History(task string) []api.TaskRun {
 func (m *Manager) Run(ctx context.Context, task string) (api.TaskRun, error) {
 	s, err := m.scheduled()
 	if err == nil {
-		err = s.has(task, m.file.path())
+		err = s.checkTask(task, m.file.path())
 	}
 	if err != nil {
 		return api.TaskRun{}, err
@@ -211,13 +224,13 @@ func (m *Manager) setPaused(ctx context.Context, task string, why pause, paused 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.has(task, m.file.path()); err != nil {
+	if err := s.checkTask(task, m.file.path()); err != nil {
 		return nil, err
 	}
 	return s, s.pauses.set(ctx, task, why, paused)
 }
 
-func (s *schedule) has(name, file string) error {
+func (s *schedule) checkTask(name, file string) error {
 	if slices.ContainsFunc(s.scheduler.Status(), func(t periodic.TaskStatus) bool { return t.Task.Name == name }) {
 		return nil
 	}
@@ -226,7 +239,7 @@ func (s *schedule) has(name, file string) error {
 
 // Known reports whether the registry contains a run with this path. The error may be [periodic.ErrUndecided].
 func (m *Manager) Known(ctx context.Context, id, path string) (bool, error) {
-	return m.registry.known(ctx, id, path)
+	return m.registry.isKnownRun(ctx, id, path)
 }
 
 // shownURL hides the query, which may contain a secret.

@@ -52,16 +52,13 @@ func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, 
 	if err != nil && opts.Create {
 		err = table.Create(ctx, opts.Tags)
 	}
-	if err != nil {
-		if !errors.Is(err, context.Canceled) {
-			log.Warn("registry table not available, periodic tasks wait for it", "table", opts.Table, "err", err)
-		}
-		return
-	}
-
-	if opts.Create {
+	switch {
+	case errors.Is(err, context.Canceled):
+	case err != nil:
+		log.Warn("registry table not available, periodic tasks wait for it", "table", opts.Table, "err", err)
+	case opts.Create:
 		enableExpiry(ctx, table, opts.Table, log)
-	} else {
+	default:
 		warnWithoutExpiry(ctx, table, opts.Table, log)
 	}
 }

@@ -11,34 +11,36 @@ import (
 
 const versionPatience = time.Minute
 
+// ErrNoRegistry means that instances do not share a registry.
+var ErrNoRegistry = errors.New("no shared registry")
+
 var errUndecided = errors.New("the queue server has not reported whether it has a registry, so other " +
 	"instances with this version are unknown")
 
 // AcquireVersion acquires the work that one instance does for an app version, or waits for that instance. version must
-// be the same on all instances. work is nil if it is done. alone means that there is no registry, so this instance does
-// the work without a lease.
-func AcquireVersion(ctx context.Context, m *Manager, version string) (work *leader.Work, alone bool, err error) {
+// be the same on all instances. It returns nil if the work is done, and [ErrNoRegistry] if this instance must do it
+// without a lease.
+func AcquireVersion(ctx context.Context, m *Manager, version string) (*leader.Work, error) {
 	reg, err := awaitRegistry(ctx, m)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if reg == nil || reg.leases == nil || m.opts.Registry.Local {
-		return nil, true, nil
+		return nil, ErrNoRegistry
 	}
 	log := m.opts.Log.With("component", "app")
-	work, err = leader.AcquireWork(ctx, reg.leases, leader.Options{
+	return leader.AcquireWork(ctx, reg.leases, leader.Options{
 		Name: periodic.VersionLease(m.opts.Registry.Queue, version), Lease: m.opts.Lease,
 		Events: &leader.Events{Following: func(f leader.Following) {
 			log.Info("waiting for the instance that runs the leader_only commands", "holder", f.Owner)
 		}},
 	}, m.opts.Registry.Broker != nil, versionPatience)
-	return work, false, err
 }
 
 // awaitRegistry returns nil if there is no registry.
 func awaitRegistry(ctx context.Context, m *Manager) (reg *sharedRegistry, err error) {
 	for began := time.Now(); ; {
-		err := m.change(ctx, func(ctx context.Context) error {
+		err := m.withChangeLock(ctx, func(ctx context.Context) error {
 			reg, err = m.registry.open(ctx)
 			return err
 		})

@@ -12,7 +12,8 @@ import (
 	"tendril/queue"
 )
 
-type world struct {
+// fleet is a registry, its queues and the instances that share them. Its wall clock can be set.
+type fleet struct {
 	mu      sync.Mutex
 	term    int64
 	leader  *node
@@ -40,20 +41,20 @@ type arrival struct {
 	lost      bool // the sender got no response
 }
 
-func newWorld() *world {
-	return &world{
+func newFleet() *fleet {
+	return &fleet{
 		changed: make(chan struct{}), store: registry.NewMemory(),
 		queues: map[string][]arrival{}, dedup: map[string]arrival{}, rng: rand.New(rand.NewPCG(1, 2)),
 	}
 }
 
-func (w *world) wall() time.Time {
+func (w *fleet) wall() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Now().Add(w.step).Round(0)
 }
 
-func (w *world) elect(n *node) {
+func (w *fleet) elect(n *node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if n != nil {
@@ -66,7 +67,7 @@ func (w *world) elect(n *node) {
 
 // node is an instance. A dead one has no effects.
 type node struct {
-	*world
+	*fleet
 	dead bool
 	led  int64
 }
@@ -169,7 +170,7 @@ func (n *node) Swap(ctx context.Context, fence registry.Fence, changes ...regist
 	return stored, err
 }
 
-func (w *world) stored(kind registry.Kind, key string) registry.Record {
+func (w *fleet) stored(kind registry.Kind, key string) registry.Record {
 	records, _ := w.store.Read(context.Background(), kind, key)
 	return records[0]
 }

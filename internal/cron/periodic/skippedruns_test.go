@@ -68,13 +68,13 @@ func TestRunsInTheQueueAreNotReportedAsMissed(t *testing.T) {
 
 func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) {
 	const period = 20 * time.Second
-	th := &scriptRun{world: newWorld(), script: script{kind: kind}, reported: map[int64]bool{}}
+	th := &scriptRun{fleet: newFleet(), script: script{kind: kind}, reported: map[int64]bool{}}
 	th.file = &File{Tasks: []Task{{Name: "t", URL: "/t", Schedule: Every(period), Missed: missed, Grace: time.Minute}}}
 	times := map[int64]int{}
 	start := time.Now()
 	var last *instance
 	for i := range changes + 1 {
-		l := &endsAfterSend{node: &node{world: th.world}, dies: i < changes}
+		l := &endsAfterSend{node: &node{fleet: th.fleet}, dies: i < changes}
 		if changes == 0 {
 			l.healed = start.Add(2 * time.Minute)
 		}
@@ -126,9 +126,9 @@ func TestDeliveredRunIsNotUncertain(t *testing.T) {
 	t.Parallel()
 	for _, seen := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			th := &scriptRun{world: w, reported: map[int64]bool{}}
-			l := &endsAfterSend{node: &node{world: w}, dies: true}
+			w := newFleet()
+			th := &scriptRun{fleet: w, reported: map[int64]bool{}}
+			l := &endsAfterSend{node: &node{fleet: w}, dies: true}
 			th.elect(l.node)
 			at := time.Now().Add(time.Minute).UTC().Truncate(time.Second)
 			task := Task{Name: "t", URL: "/t", Schedule: Every(time.Minute), Missed: MissedSkip}
@@ -141,7 +141,7 @@ func TestDeliveredRunIsNotUncertain(t *testing.T) {
 				t.Fatal("the leader did not end")
 			}
 			time.Sleep(20 * time.Second)
-			next := &node{world: w}
+			next := &node{fleet: w}
 			s := New(&File{Tasks: []Task{task}}, next, registry.NewSentRuns(next, scope, next, next),
 				Options{Queue: "jobs.fifo", Events: Events{Skipped: th.skipped}})
 			if seen {
