@@ -142,6 +142,11 @@ func shared(all []InstanceHealth) (causes []SharedCause) {
 			}
 		}
 	}
+	for i := range causes { // may be shown by another instance, which has other logs
+		if c := &causes[i]; len(all) > 1 && strings.HasPrefix(c.Remedy, "tendril logs") {
+			c.Remedy += " --fleet"
+		}
+	}
 	slices.SortStableFunc(causes, func(a, b SharedCause) int {
 		return cmp.Or(b.Status.weight()-a.Status.weight(), b.Count-a.Count)
 	})

@@ -138,3 +138,21 @@ func TestSameEnvironmentDiffersInMeasurementsOnly(t *testing.T) {
 		t.Error("different environments are the same")
 	}
 }
+
+func TestLogsOfASharedCauseAreReadFromAllInstances(t *testing.T) {
+	t.Parallel()
+	warning := InstanceHealth{"a", Warning, []Cause{{Kind: "process", Status: Warning, Text: "Text.", Remedy: logsOf("web")}}}
+	for _, c := range []struct {
+		all  []InstanceHealth
+		want string
+	}{
+		{[]InstanceHealth{warning}, "tendril logs web"},
+		{[]InstanceHealth{warning, {"b", Ok, nil}}, "tendril logs web --fleet"},
+		{[]InstanceHealth{warning, warning}, "tendril logs web --fleet"},
+		{[]InstanceHealth{{"a", NoData, noData("Text.").Details}, {"b", Ok, nil}}, "tendril logs --fleet"},
+	} {
+		if got := EnvironmentOf(c.all).Causes[0].Remedy; got != c.want {
+			t.Errorf("the remedy among %d instances is %q, want %q", len(c.all), got, c.want)
+		}
+	}
+}

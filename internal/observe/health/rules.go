@@ -3,6 +3,7 @@ package health
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -157,13 +158,29 @@ func deploymentRule(in *inputs) []finding {
 		return nil
 	}
 	// The finding remains until a deployment succeeds.
-	c := Cause{Kind: "deployment", Status: Warning, Since: d.Ended, Remedy: "tendril logs --level warn",
+	c := Cause{Kind: "deployment", Status: Warning, Since: d.Ended, Remedy: logsOfFailure(in),
 		Text: fmt.Sprintf("The deployment of %s failed; the previous version is still running.%s", d.Version, in.because(d.Failed))}
-	first, _, _ := strings.Cut(d.Failed, " ")
-	if slices.ContainsFunc(in.App.Processes, func(p Process) bool { return strings.HasPrefix(first, p.Name+"-") }) {
-		c.Remedy = logsOf(first)
-	}
 	return fact(c)
+}
+
+var (
+	failedStep    = regexp.MustCompile(`: the (\w+) step `)
+	replicaNumber = regexp.MustCompile(`-\d+$`)
+)
+
+// logsOfFailure shows the output of the step or of the new version's process that failed, which is not logged as a
+// warning.
+func logsOfFailure(in *inputs) string {
+	failed := in.Deployment.Failed
+	if step := failedStep.FindStringSubmatch(failed); step != nil {
+		return logsOf(step[1])
+	}
+	first, _, _ := strings.Cut(failed, " ")
+	nameOf := func(replica string) string { return replicaNumber.ReplaceAllString(replica, "") }
+	if slices.ContainsFunc(in.App.Processes, func(p Process) bool { return nameOf(p.Name) == nameOf(first) }) {
+		return logsOf(first)
+	}
+	return "tendril logs --level warn"
 }
 
 func stopRule(in *inputs) []finding {

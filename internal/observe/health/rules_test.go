@@ -60,6 +60,14 @@ func TestRules(t *testing.T) {
 			in.App.Processes = []Process{{Name: "web"}}
 			in.Deployment = Deployment{Version: "v2", Ended: noon, Failed: "web-2 was not ready within 14s"}
 		}, Warning, "; the previous version is still running. web-2 was not ready within 14s. (tendril logs web-2)"},
+		{"the first replica's name in a reason", func(in *inputs) {
+			in.App.Processes = []Process{{Name: "web-2"}}
+			in.Deployment = Deployment{Version: "v2", Ended: noon, Failed: "web exited 3 times before it was ready: exit status 1"}
+		}, Warning, "Web exited 3 times before it was ready: exit status 1. (tendril logs web)"},
+		{"a step in a reason", func(in *inputs) {
+			in.Deployment = Deployment{Version: "v2", Ended: noon,
+				Failed: "hooks/10.sh: the predeploy step hooks/10.sh failed after 4ms: exit status 7"}
+		}, Warning, "failed after 4ms: exit status 7. (tendril logs predeploy)"},
 		{"a disk of which sends are refused", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 1<<30, known(50<<20)
 		}, Severe, "50 MiB are free. Sends to embedded queues are rejected. Free space below /data, outside the data directory."},
