@@ -44,26 +44,22 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 		if base.ExitCode(err) == base.ExitNotFound && len(queues) > 1 {
 			continue
 		}
-		if err == nil {
-			err = which.knownBy(g.queue)
-		}
 		if err != nil {
+			return nil, err
+		}
+		if err := which.checkSupportedBy(g.queue); err != nil {
 			return nil, err
 		}
 		if known[g.queue.Address()] {
 			continue
 		}
-
 		known[g.queue.Address()] = true
+
+		g.worker = workerOf(c, cmd, p)
+		if g.queue.Remote != nil {
+			warnOfReceives(c, g.queue.Name)
+		}
 		dead = append(dead, g)
-		if g.queue.Remote == nil {
-			g.worker = p.Client
-			continue
-		}
-		warnOfReceives(c, g.queue.Name)
-		if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
-			g.worker = client
-		}
 	}
 
 	if len(dead) == 0 {
@@ -71,6 +67,18 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 	}
 
 	return dead, nil
+}
+
+// workerOf returns a client of the environment that receives from the queue, or nil.
+func workerOf(c *base.CLI, cmd *cobra.Command, p *target.Queue) *api.Client {
+	if p.Remote == nil {
+		return p.Client
+	}
+	client, err := c.Dial(cmd)
+	if err != nil || !p.WorkedOnBy(&client.Instance) {
+		return nil
+	}
+	return client
 }
 
 // Without a name, findDeadSources returns the environment's queues and, if they are embedded, every dead-letter queue
@@ -93,18 +101,20 @@ func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *ta
 	}
 
 	all, err := client.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, q := range all {
 		if len(q.DeadLetterSources) > 0 {
 			queues = append(queues, &target.Queue{Name: q.Name, Client: client})
 		}
 	}
 
-	if err == nil && len(queues) == 0 {
-		err = base.NotFoundf("no dead-letter queue found").
+	if len(queues) == 0 {
+		return nil, base.NotFoundf("no dead-letter queue found").
 			Hint("create a queue with one: tendril queues create NAME")
 	}
-
-	return queues, err
+	return queues, nil
 }
 
 func deadOf(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
@@ -149,7 +159,7 @@ func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *se
 			break
 		}
 	}
-	return n, selection.lost(d.names())
+	return n, selection.notFound(d.names())
 }
 
 // refuseLimit rejects a limit for several queues, because finding the oldest messages would require reading all of
@@ -222,7 +232,7 @@ func (g *deadLetterQueue) contents(which *selector) messageSource {
 	if remote, ok := p.(*sqsSource); ok {
 		remote.source = g.source
 		remote.sources = g.sources
-		remote.failures = g.failures
+		remote.failures = g.recentFailures
 	}
 	return p
 }
@@ -250,7 +260,7 @@ func newDeadList(c *base.CLI) *cobra.Command {
 	addDeadFilter(cmd, which)
 	var dead deadLetterQueues
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (messages []api.Message, err error) {
-		if err := cmp.Or(base.CheckLimit(which.limit), which.check(nil)); err != nil {
+		if err := cmp.Or(base.CheckLimit(which.limit), which.selectIDs(nil)); err != nil {
 			return nil, err
 		}
 		if dead, err = findDead(ctx, c, cmd, w, which); err != nil {
@@ -266,7 +276,7 @@ func newDeadList(c *base.CLI) *cobra.Command {
 func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages []api.Message, which *selector) error {
 	if len(messages) == 0 {
 		text := "no dead letters in %s\n"
-		if which.narrow() {
+		if which.hasFilter() {
 			text = "no dead letter in %s matches the filter\n"
 		}
 		c.PrintErrf(text, dead.names())
@@ -274,16 +284,8 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 	}
 
 	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
-	for _, m := range messages {
-		reason := lastFailure(&m)
-		if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
-			m.SentAt = f.SentAt
-			m.DeadAt = f.FailedAt
-			m.DeadLetterSource = f.Source
-			m.ReceiveCount += f.Receives
-		}
-		rows = append(rows, []string{m.ID, base.Since(m.SentAt), base.Since(m.DeadAt), fmt.Sprint(m.ReceiveCount),
-			cmp.Or(queue.NameInARN(m.DeadLetterSource), "-"), cmp.Or(base.Preview(reason, 40), "-"), base.Preview(m.Body, previewWidth)})
+	for i := range messages {
+		rows = append(rows, deadRow(&messages[i]))
 	}
 
 	if err := c.PrintTable(rows); err != nil {
@@ -297,7 +299,21 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 	return nil
 }
 
-func (g *deadLetterQueue) failures(ctx context.Context) map[string][]api.Attempt {
+func deadRow(m *api.Message) []string {
+	sent, died := m.SentAt, m.DeadAt
+	source := m.DeadLetterSource
+	receives := m.ReceiveCount
+	if _, f := queue.CutReason(m.Attributes); f != nil && source == "" {
+		sent, died = f.SentAt, f.FailedAt
+		source = f.Source
+		receives += f.Receives
+	}
+	reason := base.Preview(lastFailure(m), 40)
+	return []string{m.ID, base.Since(sent), base.Since(died), fmt.Sprint(receives),
+		cmp.Or(queue.NameInARN(source), "-"), cmp.Or(reason, "-"), base.Preview(m.Body, previewWidth)}
+}
+
+func (g *deadLetterQueue) recentFailures(ctx context.Context) map[string][]api.Attempt {
 	failures := map[string][]api.Attempt{}
 	if g.worker == nil {
 		return failures
@@ -350,21 +366,26 @@ or if this instance made them recently.`,
 		if dead, err = findDead(ctx, c, cmd, w, &selector{all: true}); err != nil {
 			return nil, err
 		}
-		groups = []queueReason{}
-		for _, g := range dead {
-			ofQueue, err := g.reasons(ctx)
-			if err != nil {
-				return nil, err
-			}
-			for _, group := range ofQueue {
-				groups = append(groups, queueReason{g.queue.Name, group})
-			}
-		}
-		slices.SortStableFunc(groups, func(a, b queueReason) int { return cmp.Compare(b.Count, a.Count) })
-		return groups, nil
+		return dead.reasons(ctx)
 	}, base.ViewOf(func(groups []queueReason) error { return printReasons(c, dead, groups) },
 		base.Named(func(g *queueReason) string { return g.Reason })))
 	return cmd
+}
+
+// reasons returns the largest group first.
+func (d deadLetterQueues) reasons(ctx context.Context) ([]queueReason, error) {
+	all := []queueReason{}
+	for _, g := range d {
+		groups, err := g.reasons(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, group := range groups {
+			all = append(all, queueReason{g.queue.Name, group})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b queueReason) int { return cmp.Compare(b.Count, a.Count) })
+	return all, nil
 }
 
 func (g *deadLetterQueue) reasons(ctx context.Context) ([]api.ReasonGroup, error) {
@@ -387,20 +408,9 @@ func groupByReason(messages []api.Message, now time.Time) []api.ReasonGroup {
 		if groups[reason] == nil {
 			groups[reason] = &api.ReasonGroup{Reason: reason}
 		}
-		group := groups[reason]
-		group.Count++
-		a := lastAttempt(&messages[i])
-		if a == nil {
-			continue
-		}
-		if group.First.IsZero() || a.At.Before(group.First) {
-			group.First = a.At
-		}
-		if a.At.After(group.Last) {
-			group.Last = a.At
-		}
-		if hours := int(now.Sub(a.At).Hours()); hours >= 0 && hours < len(group.Hours) {
-			group.Hours[len(group.Hours)-1-hours]++
+		groups[reason].Count++
+		if a := lastAttempt(&messages[i]); a != nil {
+			addTime(groups[reason], a.At, now)
 		}
 	}
 
@@ -410,6 +420,18 @@ func groupByReason(messages []api.Message, now time.Time) []api.ReasonGroup {
 	}
 	slices.SortFunc(list, func(a, b api.ReasonGroup) int { return strings.Compare(a.Reason, b.Reason) })
 	return list
+}
+
+func addTime(group *api.ReasonGroup, at, now time.Time) {
+	if group.First.IsZero() || at.Before(group.First) {
+		group.First = at
+	}
+	if at.After(group.Last) {
+		group.Last = at
+	}
+	if hours := int(now.Sub(at).Hours()); hours >= 0 && hours < len(group.Hours) {
+		group.Hours[len(group.Hours)-1-hours]++
+	}
 }
 
 func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) error {
@@ -454,16 +476,16 @@ func newDeadShow(c *base.CLI) *cobra.Command {
 		}, messageIDs)); err != nil {
 			return err
 		}
-		return absent(args, messages, dead.names())
+		return checkAllFound(args, messages, dead.names())
 	})
 
 	return cmd
 }
 
-func absent(ids []string, messages []api.Message, queueName string) error {
+func checkAllFound(ids []string, messages []api.Message, queueName string) error {
 	p := (&selector{ids: ids}).begin()
 	for _, m := range messages {
 		delete(p.missing, m.ID)
 	}
-	return p.lost(queueName)
+	return p.notFound(queueName)
 }

@@ -31,45 +31,63 @@ func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Me
 	w := target.AddQueue(cmd, target.AllQueues)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		client, m, err := findMessage(ctx, c, cmd, w, args[0])
-		if err == nil && !strings.EqualFold(m.ID, args[0]) {
-			err = base.Usagef("%q is only the start of an ID", args[0]).Hint("use the whole ID: " + m.ID)
+		if err != nil {
+			return nil, err
 		}
-		if err == nil && check != nil {
-			err = check(&m)
+		if !strings.EqualFold(m.ID, args[0]) {
+			return nil, base.Usagef("%q is only the start of an ID", args[0]).Hint("use the whole ID: " + m.ID)
 		}
-		return base.PlanOf(base.Step(would, m.ID, m.Queue), func() error { return do(ctx, client, &m) }), err
+		if check != nil {
+			if err := check(&m); err != nil {
+				return nil, err
+			}
+		}
+		return base.PlanOf(base.Step(would, m.ID, m.Queue), func() error { return do(ctx, client, &m) }), nil
 	})
 }
 
 func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, id string) (
-	client *api.Client, m api.Message, err error) {
-	if w.Queue != "" {
-		p, err := target.Find(ctx, c, cmd, w)
+	*api.Client, api.Message, error) {
+	if w.Queue == "" {
+		client, err := c.Dial(cmd)
 		if err != nil {
-			return nil, m, err
+			return nil, api.Message{}, err
 		}
-		if p.Remote != nil {
-			return nil, m, base.Usagef("%s is on Amazon SQS, where messages cannot be looked up by ID", p.Name).
-				Hint("'tendril peek' shows some of them; each counts as a receive")
-		}
-		m, err = p.Client.Message(ctx, p.Name, id)
-		if unknown := (*api.Error)(nil); errors.As(err, &unknown) && unknown.Status == http.StatusNotFound {
-			if d, err := p.Client.LastOutcome(ctx, id); err == nil && d.MessageID != id {
-				m, err = p.Client.Message(ctx, p.Name, d.MessageID)
-				return p.Client, m, err
-			} else if errors.As(err, &unknown) && unknown.Status == http.StatusConflict {
-				return p.Client, m, err
-			}
-		}
-		return p.Client, m, err
+		m, err := client.FindMessage(ctx, id)
+		return client, m, err
 	}
 
-	if client, err = c.Dial(cmd); err != nil {
-		return nil, m, err
+	p, err := target.Find(ctx, c, cmd, w)
+	if err != nil {
+		return nil, api.Message{}, err
 	}
+	if p.Remote != nil {
+		return nil, api.Message{}, base.Usagef("%s is on Amazon SQS, where messages cannot be looked up by ID", p.Name).
+			Hint("'tendril peek' shows some of them; each counts as a receive")
+	}
+	m, err := findInQueue(ctx, p, id)
+	return p.Client, m, err
+}
 
-	m, err = client.FindMessage(ctx, id)
-	return client, m, err
+// findInQueue also accepts the start of an ID, if the worker remembers an outcome of the message.
+func findInQueue(ctx context.Context, p *target.Queue, id string) (api.Message, error) {
+	m, err := p.Client.Message(ctx, p.Name, id)
+	if !hasStatus(err, http.StatusNotFound) {
+		return m, err
+	}
+	outcome, ambiguous := p.Client.LastOutcome(ctx, id)
+	switch {
+	case ambiguous == nil && outcome.MessageID != id:
+		return p.Client.Message(ctx, p.Name, outcome.MessageID)
+	case hasStatus(ambiguous, http.StatusConflict):
+		return m, ambiguous
+	}
+	return m, err
+}
+
+func hasStatus(err error, status int) bool {
+	var apiError *api.Error
+	return errors.As(err, &apiError) && apiError.Status == status
 }
 
 func newMessageShow(c *base.CLI) *cobra.Command {
@@ -98,7 +116,11 @@ flight is delivered a second time. A dead letter stays where it is: see 'tendril
 			Hint("move it back with 'tendril dead redrive " + m.ID + " --queue " + m.Queue + "'")
 	}, func(ctx context.Context, client *api.Client, m *api.Message) error {
 		placed, err := client.Retry(ctx, m.Queue, m.ID)
-		return printPlaced(c, m, placed, true, err)
+		if err != nil {
+			return err
+		}
+		printRetried(c, m, placed)
+		return nil
 	})
 }
 
@@ -116,25 +138,31 @@ func newMessageDelay(c *base.CLI) *cobra.Command {
 	return onMessage(c, cmd, "hide message %s in %s", nil, func(ctx context.Context, client *api.Client,
 		m *api.Message) error {
 		placed, err := client.Delay(ctx, m.Queue, m.ID, delay)
-		return printPlaced(c, m, placed, false, err)
+		if err != nil {
+			return err
+		}
+		printPlaced(c, m, placed)
+		return nil
 	})
 }
 
-func printPlaced(c *base.CLI, m *api.Message, p api.Placed, retried bool, err error) error {
-	if err != nil {
-		return err
+func printRetried(c *base.CLI, m *api.Message, p api.Placed) {
+	if p.State == api.MessageInFlight {
+		c.PrintErrf("message %s in %s is being delivered; see 'tendril message show %[1]s'\n", p.ID, m.Queue)
+		return
 	}
+	printPlaced(c, m, p)
+}
+
+func printPlaced(c *base.CLI, m *api.Message, p api.Placed) {
 	switch {
 	case p.State == api.MessageTaken:
 		c.PrintErrf("message %s in %s was delivered at once\n", p.ID, m.Queue)
-	case p.State == api.MessageInFlight && retried:
-		c.PrintErrf("message %s in %s is being delivered; see 'tendril message show %s'\n", p.ID, m.Queue, p.ID)
 	case p.VisibleAt.IsZero():
 		c.PrintErrf("message %s is visible in %s\n", p.ID, m.Queue)
 	default:
 		c.PrintErrf("message %s in %s is hidden until %s\n", p.ID, m.Queue, base.Moment(p.VisibleAt))
 	}
-	return nil
 }
 
 func newMessageDelete(c *base.CLI) *cobra.Command {
@@ -142,12 +170,13 @@ func newMessageDelete(c *base.CLI) *cobra.Command {
 	return onMessage(c, cmd, "delete message %s from %s", nil, func(ctx context.Context, client *api.Client,
 		m *api.Message) error {
 		n, err := client.Delete(ctx, m.Queue, []string{m.ID}, 0)
-		if err == nil && n == 0 {
-			err = base.NotFoundf("message %s not found: already deleted", m.ID)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			c.PrintErrf("message %s was deleted from %s\n", m.ID, m.Queue)
+		if n == 0 {
+			return base.NotFoundf("message %s not found: already deleted", m.ID)
 		}
-		return err
+		c.PrintErrf("message %s was deleted from %s\n", m.ID, m.Queue)
+		return nil
 	})
 }

@@ -154,7 +154,8 @@ type sqsSource struct {
 }
 
 func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
-	p.holding, p.seen = map[string]string{}, map[string]bool{}
+	p.holding = map[string]string{}
+	p.seen = map[string]bool{}
 	if p.failures != nil {
 		p.history = p.failures(ctx)
 	}
@@ -184,12 +185,13 @@ func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	for i := range messages {
 		m := &messages[i]
 		p.holding[m.ID] = m.ReceiptHandle
-		if !p.seen[m.ID] {
-			p.seen[m.ID] = true
-			one := held{api.FromMessage(m, p.name), m.ReceiptHandle}
-			one.Attempts = p.history[m.ID]
-			portion = append(portion, one)
+		if p.seen[m.ID] {
+			continue
 		}
+		p.seen[m.ID] = true
+		one := held{api.FromMessage(m, p.name), m.ReceiptHandle}
+		one.Attempts = p.history[m.ID]
+		portion = append(portion, one)
 	}
 	return portion, nil
 }
@@ -224,14 +226,15 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
 	moved := 0
 	for len(messages) > 0 {
-		target, n, err := p.sameTarget(ctx, messages, to)
+		target, err := p.destination(ctx, &messages[0], to)
 		if err != nil {
 			return moved, err
 		}
+		n := p.sameDestination(messages, to)
 		accepted, sendErr := p.resend(ctx, target, messages[:n])
-		removed, err := p.remove(ctx, accepted)
+		removed, removeErr := p.remove(ctx, accepted)
 		moved += removed
-		if err = errors.Join(sendErr, err); err != nil {
+		if err := errors.Join(sendErr, removeErr); err != nil {
 			return moved, err
 		}
 		messages = messages[n:]
@@ -239,40 +242,46 @@ func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (in
 	return moved, nil
 }
 
-// sameTarget returns the destination of the first message, and how many messages to send there. FIFO messages are sent
-// one by one, so that the next message of a group cannot overtake a rejected one.
-func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) (string, int, error) {
-	origin := func(m *held) string {
-		if to != "" {
-			return to
-		}
-		return cmp.Or(queue.NameInARN(m.source()), p.source)
+// sameDestination returns how many of the first messages to send together. FIFO messages are sent one by one, so that
+// the next message of a group cannot overtake a rejected one.
+func (p *sqsSource) sameDestination(messages []held, to string) int {
+	if p.fifo {
+		return 1
 	}
-
-	first := origin(&messages[0])
-	switch trusted, err := p.sendsHere(ctx, &messages[0], first, to); {
-	case err != nil:
-		return "", 0, err
-	case first == "":
-		return "", 0, base.Usagef("message %s does not record its source queue", messages[0].ID).
-			Hint("name the destination with --to QUEUE")
-	case !trusted:
-		return "", 0, base.Failedf("message %s came from %s, which does not use this dead-letter queue",
-			messages[0].ID, first).Hint("name the destination with --to QUEUE")
-	}
-
 	n := 1
-	for !p.fifo && n < len(messages) && origin(&messages[n]) == first {
+	for n < len(messages) && (to != "" || p.origin(&messages[n]) == p.origin(&messages[0])) {
 		n++
 	}
-
-	return first, n, nil
+	return n
 }
 
-// sendsHere reports whether a message's source can be trusted. Senders can set any attribute, so tendril's source
+func (p *sqsSource) origin(m *held) string { return cmp.Or(queue.NameInARN(m.source()), p.source) }
+
+// destination returns to or, if it is "", the message's source queue.
+func (p *sqsSource) destination(ctx context.Context, m *held, to string) (string, error) {
+	if to != "" {
+		return to, nil
+	}
+	origin := p.origin(m)
+	if origin == "" {
+		return "", base.Usagef("message %s does not record its source queue", m.ID).
+			Hint("name the destination with --to QUEUE")
+	}
+	trusted, err := p.isTrusted(ctx, m, origin)
+	if err != nil {
+		return "", err
+	}
+	if !trusted {
+		return "", base.Failedf("message %s came from %s, which does not use this dead-letter queue",
+			m.ID, origin).Hint("name the destination with --to QUEUE")
+	}
+	return origin, nil
+}
+
+// isTrusted reports whether a message's origin can be trusted. Senders can set any attribute, so tendril's source
 // attribute is only trusted if that queue uses this one as its dead-letter queue.
-func (p *sqsSource) sendsHere(ctx context.Context, m *held, name, to string) (bool, error) {
-	if to != "" || m.DeadLetterSource != "" || name == p.source || p.sources == nil {
+func (p *sqsSource) isTrusted(ctx context.Context, m *held, origin string) (bool, error) {
+	if m.DeadLetterSource != "" || origin == p.source || p.sources == nil {
 		return true, nil
 	}
 	if p.known == nil {
@@ -285,18 +294,18 @@ func (p *sqsSource) sendsHere(ctx context.Context, m *held, name, to string) (bo
 			p.known[name] = true
 		}
 	}
-	return p.known[name], nil
+	return p.known[origin], nil
 }
 
 func (p *sqsSource) resend(ctx context.Context, target string, messages []held) ([]held, error) {
-	to, err := p.target(ctx, target)
+	to, err := p.senderTo(ctx, target)
 	if err != nil {
 		return nil, err
 	}
 
 	var accepted []held
 	for len(messages) > 0 {
-		n, copies := copies(messages, strings.HasSuffix(target, ".fifo"))
+		copies := copies(messages, strings.HasSuffix(target, ".fifo"))
 		sent, err := to.Send(ctx, copies)
 		if err != nil {
 			return accepted, err
@@ -313,7 +322,7 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 		if len(refused) > 0 {
 			return accepted, errors.Join(refused...)
 		}
-		messages = messages[n:]
+		messages = messages[len(copies):]
 	}
 
 	return accepted, nil
@@ -322,7 +331,8 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 // copies returns as many messages as fit into one send, without tendril's reason. A FIFO copy needs a new deduplication
 // ID, because the queue would drop it as a duplicate. The ID is derived from the message ID, so that a repeated redrive
 // does not duplicate the message.
-func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
+func copies(messages []held, fifo bool) []queue.Outgoing {
+	var out []queue.Outgoing
 	bytes := 0
 	for _, m := range messages[:min(len(messages), queue.MaxBatch)] {
 		attributes, _ := queue.CutReason(m.Attributes)
@@ -336,10 +346,11 @@ func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
 		}
 		out = append(out, one)
 	}
-	return len(out), out
+	return out
 }
 
-func (p *sqsSource) target(ctx context.Context, reference string) (target.Sender, error) {
+// senderTo opens each destination queue once.
+func (p *sqsSource) senderTo(ctx context.Context, reference string) (target.Sender, error) {
 	if q := p.opened[reference]; q != nil {
 		return q, nil
 	}
@@ -362,6 +373,7 @@ func (p *sqsSource) release(ctx context.Context) error {
 	}
 
 	clear(p.holding)
+
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
 	failed := 0
@@ -369,7 +381,8 @@ func (p *sqsSource) release(ctx context.Context) error {
 	for ten := range slices.Chunk(changes, queue.MaxBatch) {
 		for _, err := range p.from.ChangeVisibility(ctx, ten) {
 			if err != nil {
-				failed, cause = failed+1, err
+				failed++
+				cause = err
 			}
 		}
 	}
@@ -384,7 +397,7 @@ func (p *sqsSource) release(ctx context.Context) error {
 
 func sourceOf(p *target.Queue, which *selector) messageSource {
 	if p.Remote == nil {
-		sel, _ := which.selection()
+		sel, _ := which.apiSelection()
 		return &embeddedSource{client: p.Client, queue: p.Name, filter: api.Filter{Selection: sel}, ids: which.ids}
 	}
 	return &sqsSource{

@@ -82,7 +82,7 @@ func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do fu
 	c := &base.CLI{Err: &strings.Builder{}}
 	dead := deadLetterQueues{{queue: &target.Queue{Name: "dead"}, count: 10}}
 	return dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
-		return actOn(t.Context(), c, g, p, selection, limit, "done", do)
+		return processSelected(t.Context(), c, g, p, selection, limit, "done", do)
 	})
 }
 
@@ -300,17 +300,17 @@ func TestCopiesKeepEverything(t *testing.T) {
 	m := api.Message{ID: "m1", Body: "x",
 		Attributes: api.Attributes{{Name: "raw", Type: "Binary", Value: "\x00"}}, GroupID: "g", TraceHeader: "Root=1",
 		DedupID: "old"}
-	n, got := copies([]held{{Message: m}}, false)
+	got := copies([]held{{Message: m}}, false)
 	want := []queue.Outgoing{{Body: "x", Attributes: m.Attributes, GroupID: "g", TraceHeader: "Root=1"}}
-	if diff := cmp.Diff(want, got); diff != "" || n != 1 {
-		t.Errorf("%d: (-want +got)\n%s", n, diff)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 	large := held{Message: api.Message{Body: strings.Repeat("x", 400<<10)}}
-	if n, _ := copies([]held{large, large, large}, false); n != 2 {
+	if n := len(copies([]held{large, large, large}, false)); n != 2 {
 		t.Errorf("%d messages of 400 KiB in one send, want 2", n)
 	}
 	huge := held{Message: api.Message{Body: strings.Repeat("x", 2<<20)}}
-	if n, _ := copies([]held{huge, large}, false); n != 1 {
+	if n := len(copies([]held{huge, large}, false)); n != 1 {
 		t.Errorf("%d messages in one send, want the first alone", n)
 	}
 }
@@ -335,12 +335,13 @@ func TestRedriveKnowsWhereTo(t *testing.T) {
 		{from("", "a"), "", "jobs", 1},
 		{from("a", "b", ""), "c", "c", 3},
 	} {
-		if got, n, err := p.sameTarget(t.Context(), c.messages, c.to); got != c.want || n != c.n || err != nil {
+		got, err := p.destination(t.Context(), &c.messages[0], c.to)
+		if n := p.sameDestination(c.messages, c.to); got != c.want || n != c.n || err != nil {
 			t.Errorf("%s, %d, %v; want %s, %d", got, n, err, c.want, c.n)
 		}
 	}
 	p.source = ""
-	if _, _, err := p.sameTarget(t.Context(), from(""), ""); base.ExitCode(err) != base.ExitUsage {
+	if _, err := p.destination(t.Context(), &from("")[0], ""); base.ExitCode(err) != base.ExitUsage {
 		t.Errorf("no source: %v", err)
 	}
 }

@@ -78,25 +78,37 @@ func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done
 		case "CANCELLED", "CANCELLING":
 			return moved, errors.New("the task was cancelled by another command")
 		case "FAILED":
-			early := fmt.Errorf("the task stopped early: %s", cmp.Or(now.FailureReason, "no reason given"))
-			if now.FailureReason == noSource {
-				early = errNoSource
-			}
-			return moved, base.Fail(base.ExitFailed, early,
-				"add --to QUEUE to move messages whose source queue was deleted or that were sent here directly")
+			return moved, taskFailure(now.FailureReason)
 		}
 
 		select {
 		case <-time.After(every):
 		case <-ctx.Done():
-			late, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
-			defer stop()
-
-			n, err := task.Cancel(late)
+			cancelled, err := cancelTask(ctx, task)
 			if err != nil {
-				return moved, fmt.Errorf("cancelling the task, which may continue: %w", err)
+				return moved, err
 			}
-			return int(n), ctx.Err()
+			return cancelled, ctx.Err()
 		}
 	}
+}
+
+func taskFailure(reason string) error {
+	err := fmt.Errorf("the task stopped early: %s", cmp.Or(reason, "no reason given"))
+	if reason == noSource {
+		err = errNoSource
+	}
+	return base.Fail(base.ExitFailed, err,
+		"add --to QUEUE to move messages whose source queue was deleted or that were sent here directly")
+}
+
+// cancelTask works even if the command was interrupted.
+func cancelTask(ctx context.Context, task moveTask) (moved int, err error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer stop()
+	n, err := task.Cancel(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("cancelling the task, which may continue: %w", err)
+	}
+	return int(n), nil
 }

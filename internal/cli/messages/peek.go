@@ -52,20 +52,10 @@ message from other consumers until the command exits, for at most 5 minutes.`,
 			return nil, err
 		}
 
-		var sources []messageSource
-		for _, p := range queues {
-			source := sourceOf(p, which)
-			if embedded, ok := source.(*embeddedSource); ok {
-				embedded.filter.State = state
-			} else if state != "" {
-				return nil, base.Usagef("--state works on the embedded queue only").
-					Hint("Amazon SQS shows visible messages only")
-			} else {
-				warnOfReceives(c, p.Name)
-			}
-			sources = append(sources, source)
+		sources, err := sourcesToPeek(c, queues, which, state)
+		if err != nil {
+			return nil, err
 		}
-
 		return collectAll(ctx, sources, which)
 	}, base.ViewOf(func(messages []api.Message) error {
 		switch {
@@ -80,6 +70,24 @@ message from other consumers until the command exits, for at most 5 minutes.`,
 	},
 		messageIDs))
 	return cmd
+}
+
+func sourcesToPeek(c *base.CLI, queues []*target.Queue, which *selector, state string) ([]messageSource, error) {
+	var sources []messageSource
+	for _, p := range queues {
+		source := sourceOf(p, which)
+		switch embedded, ok := source.(*embeddedSource); {
+		case ok:
+			embedded.filter.State = state
+		case state != "":
+			return nil, base.Usagef("--state works on the embedded queue only").
+				Hint("Amazon SQS shows visible messages only")
+		default:
+			warnOfReceives(c, p.Name)
+		}
+		sources = append(sources, source)
+	}
+	return sources, nil
 }
 
 func collectAll(ctx context.Context, sources []messageSource, which *selector) (all []api.Message, err error) {
@@ -109,26 +117,27 @@ func warnOfReceives(c *base.CLI, name string) {
 		"message until this command exits"})
 }
 
-func collect(ctx context.Context, from messageSource, p *selector) (messages []api.Message, err error) {
+// collect reads the selected messages, and then releases all that it has read.
+func collect(ctx context.Context, from messageSource, which *selector) (messages []api.Message, err error) {
 	defer func() {
 		if released := from.release(ctx); err == nil {
 			err = released
 		}
 	}()
+
 	messages = []api.Message{}
-	selection := p.begin()
-	for portion, err := range from.read(ctx, p.portion()) {
+	selection := which.begin()
+	for portion, err := range from.read(ctx, which.batchSize()) {
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range selection.take(portion) {
+		for _, m := range selection.choose(portion) {
 			messages = append(messages, m.Message)
 		}
 		if selection.done() {
 			break
 		}
 	}
-
 	return messages, nil
 }
 

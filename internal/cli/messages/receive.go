@@ -115,16 +115,16 @@ func receiveMessages(ctx context.Context, c *base.CLI, p *target.Queue, f *recei
 
 func printReceived(c *base.CLI, messages []api.ReceivedMessage, f base.Format) error {
 	for i := range messages {
-		m := &messages[i]
-		err := error(nil)
-		if f == base.AsTable {
-			err = printMessage(c, &m.Message, []string{"receipt handle", m.ReceiptHandle})
-		} else {
-			err = f.PrintEach(c, m, m.ID, "")
-		}
-		if err != nil {
+		if err := printReceivedMessage(c, &messages[i], f); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func printReceivedMessage(c *base.CLI, m *api.ReceivedMessage, f base.Format) error {
+	if f == base.AsTable {
+		return printMessage(c, &m.Message, []string{"receipt handle", m.ReceiptHandle})
+	}
+	return f.PrintEach(c, m, m.ID, "")
 }

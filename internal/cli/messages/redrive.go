@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"strconv"
@@ -46,23 +47,24 @@ queue. A copy has no reason.`,
 	return changesDead(c, cmd, which, "moved", func(g *deadLetterQueue) string {
 		return "move " + which.text() + " from " + g.queue.Name + " to " + cmp.Or(to, "their source queues")
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
-		moved := 0
-		n, whole := taskRate(pace.limit)
-		switch {
-		case whole && which.isTask() && g.queue.Remote == nil:
-			return redriveTask(ctx, c, g, which, to, n)
-		case whole && which.isEverything() && g.queue.Remote != nil && to == "":
-			var ended bool
-			var err error
-			if moved, ended, err = redriveOnSQS(ctx, c, g, n); ended || err != nil {
-				return moved, err
-			}
+		perSecond, supported := taskRate(pace.limit)
+		if supported && g.queue.Remote == nil && which.fitsTask() {
+			return redriveTask(ctx, c, g, which, to, perSecond)
 		}
+
+		moved := 0
+		if supported && g.queue.Remote != nil && which.isEverything() && to == "" {
+			n, err := redriveOnSQS(ctx, c, g, perSecond)
+			if !errors.Is(err, errCopyRest) {
+				return n, err
+			}
+			moved = n
+		}
+
 		from := g.contents(which)
-		n, err := actOn(ctx, c, g, from, selection, pace.limit, "moved", func(ctx context.Context, messages []held) (int, error) {
-			return from.redrive(ctx, messages, to)
-		})
-		return moved + n, err
+		copied, err := processSelected(ctx, c, g, from, selection, pace.limit, "moved",
+			func(ctx context.Context, messages []held) (int, error) { return from.redrive(ctx, messages, to) })
+		return moved + copied, err
 	})
 }
 
@@ -81,18 +83,18 @@ func addRate(cmd *cobra.Command, done string) *pace {
 // maxTaskRate is in messages per second.
 const maxTaskRate = 500
 
-// taskRate returns the rate of a move task; 0 means no limit. whole is false if move tasks do not support the rate.
-func taskRate(limit rate.Limit) (n int, whole bool) {
+// taskRate returns the rate of a move task; 0 means no limit. Move tasks support whole numbers up to maxTaskRate.
+func taskRate(limit rate.Limit) (perSecond int, supported bool) {
 	if limit == rate.Inf {
 		return 0, true
 	}
-	n = int(limit)
-	return n, rate.Limit(n) == limit && n >= 1 && n <= maxTaskRate
+	perSecond = int(limit)
+	return perSecond, rate.Limit(perSecond) == limit && perSecond >= 1 && perSecond <= maxTaskRate
 }
 
 func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, to string,
 	perSecond int) (int, error) {
-	sel, err := which.selection()
+	sel, err := which.apiSelection()
 	if err != nil {
 		return 0, err
 	}
@@ -105,7 +107,7 @@ func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *se
 
 func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, perSecond int,
 	yes bool) (int, error) {
-	sel, err := which.selection()
+	sel, err := which.apiSelection()
 	if err != nil {
 		return 0, err
 	}
@@ -140,12 +142,15 @@ func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 		error)) *cobra.Command {
 	w := target.AddQueue(cmd, target.AllDeadLetters)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		if err := which.check(args); err != nil {
+		if err := which.selectIDs(args); err != nil {
 			return nil, err
 		}
 		dead, err := findDead(ctx, c, cmd, w, which)
-		if err == nil {
-			err = dead.refuseLimit(cmd, which)
+		if err != nil {
+			return nil, err
+		}
+		if err := dead.refuseLimit(cmd, which); err != nil {
+			return nil, err
 		}
 		return base.PlanOf(func() ([]string, error) {
 			return dead.steps(ctx, which, would)
@@ -154,7 +159,7 @@ func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 				return do(ctx, g, selection)
 			})
 			return c.Summary(done, n, err)
-		}), err
+		}), nil
 	})
 }
 
@@ -162,41 +167,41 @@ func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func
 	steps []string, err error) {
 	var found []api.Message
 	for _, g := range d {
-		if g.queue.Remote == nil && len(which.ids) > 0 {
-			here, err := collect(ctx, g.contents(which), which)
+		if g.queue.Remote != nil || len(which.ids) == 0 {
+			count, err := g.countSelected(ctx, which)
 			if err != nil {
 				return nil, err
 			}
-			found = append(found, here...)
-			if len(here) > 0 {
-				steps = append(steps, would(g)+": "+base.Plural(len(here), "message"))
-			}
+			steps = append(steps, would(g)+": "+count)
 			continue
 		}
-		count, err := g.countSelected(ctx, which)
+
+		messages, err := collect(ctx, g.contents(which), which)
 		if err != nil {
 			return nil, err
 		}
-		steps = append(steps, would(g)+": "+count)
+		found = append(found, messages...)
+		if len(messages) > 0 {
+			steps = append(steps, would(g)+": "+base.Plural(len(messages), "message"))
+		}
 	}
 
 	if d[0].queue.Remote == nil && len(which.ids) > 0 {
-		err = absent(which.ids, found, d.names())
+		err = checkAllFound(which.ids, found, d.names())
 	}
-
 	return steps, err
 }
 
 // countSelected returns an estimate on Amazon SQS, because inspecting messages would be a receive.
 func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (string, error) {
 	if g.queue.Remote != nil {
-		if n := which.expect(g.count); n >= 0 {
+		if n := which.expectedCount(g.count); n >= 0 {
 			return "about " + base.Plural(n, "message"), nil
 		}
 		return "some of about " + base.Plural(g.count, "message"), nil
 	}
 
-	sel, err := which.selection()
+	sel, err := which.apiSelection()
 	if err != nil {
 		return "", err
 	}
@@ -231,8 +236,8 @@ func newDeadDelete(c *base.CLI) *cobra.Command {
 	return changesDead(c, cmd, which, "deleted", func(g *deadLetterQueue) string {
 		return "delete " + which.text() + " from " + g.queue.Name
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
-		if n, whole := taskRate(pace.limit); whole && which.isTask() && g.queue.Remote == nil {
-			return deleteTask(ctx, c, g, which, n, yes)
+		if perSecond, supported := taskRate(pace.limit); supported && g.queue.Remote == nil && which.fitsTask() {
+			return deleteTask(ctx, c, g, which, perSecond, yes)
 		}
 		if len(which.ids) == 0 {
 			if err := c.Confirm("delete "+which.text()+" from "+g.queue.Name, g.queue.Name, yes); err != nil {
@@ -240,7 +245,7 @@ func newDeadDelete(c *base.CLI) *cobra.Command {
 			}
 		}
 		from := g.contents(which)
-		return actOn(ctx, c, g, from, selection, pace.limit, "deleted", from.remove)
+		return processSelected(ctx, c, g, from, selection, pace.limit, "deleted", from.remove)
 	})
 }
 
@@ -263,14 +268,14 @@ without the attempts. Without IDs, --match, --reason or --limit, all are exporte
 		"File to write, readable only by its owner (default: standard output).")
 	w := target.AddQueue(cmd, target.AllDeadLetters)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		if err := which.check(args); err != nil {
+		if err := which.selectIDs(args); err != nil {
 			return err
 		}
 		dead, err := findDead(ctx, c, cmd, w, which)
-		if err == nil {
-			err = dead.refuseLimit(cmd, which)
-		}
 		if err != nil {
+			return err
+		}
+		if err := dead.refuseLimit(cmd, which); err != nil {
 			return err
 		}
 		n, err := exportDead(ctx, c, dead, which, path)
@@ -280,19 +285,20 @@ without the attempts. Without IDs, --match, --reason or --limit, all are exporte
 	return cmd
 }
 
-func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *selector, path string) (n int,
-	err error) {
+func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *selector, path string) (int, error) {
 	base.OutliveReader() // messages must be released even if the reader is gone
-	to := c.DataOut()
-	if path != "" && path != "-" {
-		file, cannot := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-		if cannot != nil {
-			return 0, base.Usagef("--file: %w", cannot)
-		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		to = file
+	if path == "" || path == "-" {
+		return writeDead(ctx, c, dead, which, c.DataOut())
 	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return 0, base.Usagef("--file: %w", err)
+	}
+	n, err := writeDead(ctx, c, dead, which, file)
+	return n, errors.Join(err, file.Close())
+}
 
+func writeDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *selector, to io.Writer) (int, error) {
 	buffered := bufio.NewWriter(to)
 	write := func(_ context.Context, messages []held) (int, error) {
 		for i := range messages {
@@ -303,29 +309,31 @@ func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *
 		return len(messages), nil
 	}
 
-	n, err = dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
-		return actOn(ctx, c, g, g.contents(which), selection, rate.Inf, "exported", write)
+	n, err := dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
+		return processSelected(ctx, c, g, g.contents(which), selection, rate.Inf, "exported", write)
 	})
 	return n, errors.Join(err, base.Written(buffered.Flush()))
 }
 
-// actOn releases messages that were not processed.
-func actOn(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSource, selection *selection,
+// processSelected calls do with batches of selected messages, and then releases messages that were not processed.
+func processSelected(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSource, selection *selection,
 	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
-	bar := c.Progress(selection.selector.expect(g.count), what, true)
+	bar := c.Progress(selection.selector.expectedCount(g.count), what, true)
 	defer func() { _ = bar.Finish() }()
-	burst := selection.selector.portion()
-	if limit != rate.Inf {
-		burst = max(1, min(smallPortion, int(math.Ceil(float64(limit)))))
-	}
 
-	pace := rate.NewLimiter(limit, burst)
-	for portion, err := range from.read(ctx, burst) {
+	batchSize := selection.selector.batchSize()
+	if limit != rate.Inf {
+		batchSize = max(1, min(smallBatch, int(math.Ceil(float64(limit)))))
+	}
+	pace := rate.NewLimiter(limit, batchSize)
+	for batch, err := range from.read(ctx, batchSize) {
 		if err != nil {
 			return n, err
 		}
-		if chosen := selection.take(portion); len(chosen) > 0 {
+
+		chosen := selection.choose(batch)
+		if len(chosen) > 0 {
 			if err := pace.WaitN(ctx, len(chosen)); err != nil {
 				return n, err
 			}
@@ -340,7 +348,6 @@ func actOn(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSou
 			break
 		}
 	}
-
 	return n, nil
 }
 

@@ -8,23 +8,25 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// redriveOnSQS runs a move task. If over is false, the remaining messages must be copied: the endpoint has no move
-// tasks, or tendril itself sent a message to the dead-letter queue, whose source SQS does not know. A task with a
-// destination would keep tendril's reasons in the messages.
-func redriveOnSQS(ctx context.Context, c *base.CLI, g *deadLetterQueue, perSecond int) (n int, over bool,
-	err error) {
+// errCopyRest means that a move task cannot move the remaining messages.
+var errCopyRest = errors.New("the remaining messages must be copied")
+
+// redriveOnSQS runs a move task. It returns errCopyRest if the endpoint has no move tasks, or if tendril itself sent a
+// message to the dead-letter queue, whose source SQS does not know. A task with a destination would keep tendril's
+// reasons in the messages.
+func redriveOnSQS(ctx context.Context, c *base.CLI, g *deadLetterQueue, perSecond int) (int, error) {
 	task, err := g.queue.Remote.StartMove(ctx, perSecond)
 	if errors.Is(err, aws.ErrNoMoveTasks) {
 		c.PrintErrf("warning: %v: copying the messages instead\n", err)
-		return 0, false, nil
+		return 0, errCopyRest
 	}
 	if err != nil {
-		return 0, true, err
+		return 0, err
 	}
-	n, err = followTask(ctx, c, task, g.count, "moved")
+	n, err := followTask(ctx, c, task, g.count, "moved")
 	if errors.Is(err, errNoSource) {
 		c.PrintErrln("warning: Amazon SQS does not know the source of some messages: copying the rest instead")
-		return n, false, nil
+		return n, errCopyRest
 	}
-	return n, true, err
+	return n, err
 }

@@ -51,44 +51,41 @@ are hidden.`,
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		p := &replay{c: c, to: to, queue: w.Queue, format: *f}
-		messages, err := messagesToReplay(ctx, c, cmd, w, args[0], p)
-		return base.PlanOf(func() (steps []string, err error) {
-			defer p.close()
-			for i := range messages {
-				poster, err := p.poster(ctx, p.home(&messages[i]))
-				if err != nil {
-					return nil, err
-				}
-				steps = append(steps, "post message "+replayed(&messages[i]).ID+" to "+poster.URL)
-			}
-			return steps, nil
-		}, func() error { return p.postAll(ctx, messages) }), err
+		messages, err := p.load(ctx, cmd, w, args[0])
+		if err != nil {
+			return nil, err
+		}
+		return base.PlanOf(func() ([]string, error) { return p.steps(ctx, messages) },
+			func() error { return p.postAll(ctx, messages) }), nil
 	})
 }
 
-func messagesToReplay(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, name string, p *replay) (
-	messages []api.Message, err error) {
-	in := c.In
-	if name != "-" {
-		file, err := os.Open(name)
-		if errors.Is(err, os.ErrNotExist) {
-			client, m, err := findMessage(ctx, c, cmd, w, name)
-			p.client = client
-			return []api.Message{m}, err
-		}
-		if err != nil {
-			return nil, base.Fail(base.ExitUsage, err)
-		}
-		defer file.Close()
-		in = file
-	}
-	if p.client, err = c.Dial(cmd); err != nil {
-		p.client = nil
-		if p.to == "" {
-			return nil, err
-		}
+// load returns the message with an ID, or those in a file or standard input. It connects to the running environment,
+// which is optional for a file if the user gave a URL.
+func (p *replay) load(ctx context.Context, cmd *cobra.Command, w *target.Flags, name string) ([]api.Message, error) {
+	if name == "-" {
+		return p.loadFrom(cmd, p.c.In)
 	}
 
+	file, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		client, m, err := findMessage(ctx, p.c, cmd, w, name)
+		p.client = client
+		return []api.Message{m}, err
+	}
+	if err != nil {
+		return nil, base.Fail(base.ExitUsage, err)
+	}
+	defer file.Close()
+	return p.loadFrom(cmd, file)
+}
+
+func (p *replay) loadFrom(cmd *cobra.Command, in io.Reader) ([]api.Message, error) {
+	client, err := p.c.Dial(cmd)
+	if err != nil && p.to == "" {
+		return nil, err
+	}
+	p.client = client
 	return readMessages(in)
 }
 
@@ -144,6 +141,18 @@ func (p *replay) close() {
 	}
 }
 
+func (p *replay) steps(ctx context.Context, messages []api.Message) (steps []string, err error) {
+	defer p.close()
+	for i := range messages {
+		poster, err := p.poster(ctx, p.queueOf(&messages[i]))
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, "post message "+deliveredAs(&messages[i]).ID+" to "+poster.URL)
+	}
+	return steps, nil
+}
+
 func (p *replay) postAll(ctx context.Context, messages []api.Message) error {
 	defer p.close()
 	failed := 0
@@ -163,11 +172,11 @@ func (p *replay) postAll(ctx context.Context, messages []api.Message) error {
 }
 
 func (p *replay) post(ctx context.Context, m *api.Message) (ok bool, err error) {
-	poster, err := p.poster(ctx, p.home(m))
+	poster, err := p.poster(ctx, p.queueOf(m))
 	if err != nil {
 		return false, err
 	}
-	posted := replayed(m)
+	posted := deliveredAs(m)
 	result, exchange := poster.Post(ctx, posted)
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -196,8 +205,8 @@ func (p *replay) print(a *replayAnswer) error {
 	return err
 }
 
-// home returns the queue with whose settings a message is delivered: for a dead letter, the source queue.
-func (p *replay) home(m *api.Message) string {
+// queueOf returns the queue with whose settings a message is delivered: for a dead letter, the source queue.
+func (p *replay) queueOf(m *api.Message) string {
 	if p.client == nil {
 		return m.Queue
 	}
@@ -282,15 +291,34 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 		return nil, err
 	}
 
+	given := p.givenOptions(&now, name)
+	if p.signs(&now, name) && p.c.Env(signingVariables[0]) == "" && p.c.Env(signingVariables[1]) == "" {
+		p.c.PrintWarnings(yamlfile.Problem{Text: "the environment's signing keys are not available here: the POST is " +
+			"not signed",
+			Hint: "set " + strings.Join(signingVariables, " or ")})
+	}
+
+	environ := slices.DeleteFunc(slices.Clone(p.c.Environ), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return strings.HasPrefix(name, "TENDRIL_") && !slices.Contains(signingVariables, name)
+	})
+	return config.Load(config.Sources{Flags: given, Environ: environ, File: &config.File{Path: now.File},
+		Root: os.Geteuid() == 0})
+}
+
+// givenOptions returns the options of a queue's deliveries that are not the default. It prints a warning if a value is
+// hidden.
+func (p *replay) givenOptions(now *api.Configuration, queueName string) map[string]string {
 	given := map[string]string{}
 	for _, option := range postOptions {
 		o := now.Option(option)
-		if of := now.Option(option + " of " + name); of != nil {
-			o = of
+		if ofQueue := now.Option(option + " of " + queueName); ofQueue != nil {
+			o = ofQueue
 		}
 		if o == nil || o.Value == "" || o.Value == o.Default {
 			continue
 		}
+
 		shown, _, hidden := strings.Cut(o.Value, "?(hidden)")
 		if hidden && p.to == "" {
 			p.c.PrintWarnings(yamlfile.Problem{Text: "the query of " + option + " is hidden, and omitted here",
@@ -298,19 +326,7 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 		}
 		given[option] = shown
 	}
-
-	environ := slices.DeleteFunc(slices.Clone(p.c.Environ), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return strings.HasPrefix(name, "TENDRIL_") && !slices.Contains(signingVariables, name)
-	})
-	if p.signs(&now, name) && p.c.Env(signingVariables[0]) == "" && p.c.Env(signingVariables[1]) == "" {
-		p.c.PrintWarnings(yamlfile.Problem{Text: "the environment's signing keys are not available here: the POST is " +
-			"not signed",
-			Hint: "set " + strings.Join(signingVariables, " or ")})
-	}
-
-	return config.Load(config.Sources{Flags: given, Environ: environ, File: &config.File{Path: now.File},
-		Root: os.Geteuid() == 0})
+	return given
 }
 
 func (p *replay) signs(now *api.Configuration, name string) bool {
@@ -344,19 +360,26 @@ func (p *replay) target(ctx context.Context, name string) (string, error) {
 			Hint("add the URL with --to")
 	}
 
-	first := p.client.Instance.AppPort
-	if first == 0 || u.Host != fmt.Sprintf("localhost:%d", first) {
+	ownApp := fmt.Sprintf("localhost:%d", p.client.Instance.AppPort)
+	if p.client.Instance.AppPort == 0 || u.Host != ownApp {
 		return to, nil
 	}
+	port := readyPort(p.status.App)
+	if port == 0 {
+		return to, nil
+	}
+	u.Host = fmt.Sprintf("localhost:%d", port)
+	return u.String(), nil
+}
 
-	for i := range p.status.App {
-		if one := &p.status.App[i]; one.Ready && one.Port != 0 {
-			u.Host = fmt.Sprintf("localhost:%d", one.Port)
-			return u.String(), nil
+// readyPort returns the port of a ready replica, or 0.
+func readyPort(replicas []api.Process) int {
+	for i := range replicas {
+		if replicas[i].Ready && replicas[i].Port != 0 {
+			return replicas[i].Port
 		}
 	}
-
-	return to, nil
+	return 0
 }
 
 func splitURL(text string) (address, path string, err error) {
@@ -379,15 +402,18 @@ func splitURL(text string) (address, path string, err error) {
 
 const noID = "00000000-0000-0000-0000-000000000000"
 
-func replayed(m *api.Message) *queue.Message {
+// deliveredAs returns the message as a worker would deliver it. A copy regains the ID and counts of its original.
+func deliveredAs(m *api.Message) *queue.Message {
 	attributes, before := queue.CutReason(m.Attributes)
 	out := &queue.Message{ID: cmp.Or(m.ID, noID), Body: m.Body, Attributes: attributes,
 		ReceiveCount: max(m.ReceiveCount, 1), Attempt: max(len(m.Attempts), 1), SentAt: m.SentAt,
 		FirstReceivedAt: m.FirstReceivedAt, SenderID: m.SenderID, GroupID: m.GroupID, DedupID: m.DedupID,
 		SequenceNumber: m.SequenceNumber, TraceHeader: m.TraceHeader, DeadLetterSource: m.DeadLetterSource}
 	if before != nil {
-		out.ID, out.SentAt = before.MessageID, before.SentAt
-		out.ReceiveCount, out.Attempt = max(before.Receives, 1), max(before.Attempts, 1)
+		out.ID = before.MessageID
+		out.SentAt = before.SentAt
+		out.ReceiveCount = max(before.Receives, 1)
+		out.Attempt = max(before.Attempts, 1)
 	}
 	return out
 }

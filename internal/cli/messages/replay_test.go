@@ -44,19 +44,19 @@ func TestAMessageIsDeliveredFromItsOwnQueue(t *testing.T) {
 		{api.Message{Queue: "graves", DeadLetterSource: "arn:aws:sqs:us-east-1:000000000000:first"}, "first"},
 		{api.Message{Queue: "elsewhere", DeadLetterSource: "arn:aws:sqs:us-east-1:000000000000:gone"}, ""},
 	} {
-		if got := p.home(&tt.m); got != tt.want {
+		if got := p.queueOf(&tt.m); got != tt.want {
 			t.Errorf("%+v is delivered from %s, want %s", tt.m, got, tt.want)
 		}
 	}
 	p.queue = "second"
-	if got := p.home(&api.Message{}); got != "second" {
+	if got := p.queueOf(&api.Message{}); got != "second" {
 		t.Errorf("with --queue second: %s", got)
 	}
 	p = &replay{client: &api.Client{Instance: api.Instance{Queues: []api.InstanceQueue{{Name: "only"}}}}}
-	if got := p.home(&api.Message{}); got != "only" {
+	if got := p.queueOf(&api.Message{}); got != "only" {
 		t.Errorf("of the only queue: %s", got)
 	}
-	if got := (&replay{}).home(&api.Message{Queue: "exported"}); got != "exported" {
+	if got := (&replay{}).queueOf(&api.Message{Queue: "exported"}); got != "exported" {
 		t.Errorf("without an environment: %s", got)
 	}
 }
@@ -64,17 +64,17 @@ func TestAMessageIsDeliveredFromItsOwnQueue(t *testing.T) {
 func TestAReplayHasWhatTheLastDeliveryHad(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1, 0)
-	m := replayed(&api.Message{ID: "m1", ReceiveCount: 3, Attempts: make([]api.Attempt, 2), SentAt: at})
+	m := deliveredAs(&api.Message{ID: "m1", ReceiveCount: 3, Attempts: make([]api.Attempt, 2), SentAt: at})
 	if m.ID != "m1" || m.ReceiveCount != 3 || m.Attempt != 2 || !m.SentAt.Equal(at) {
 		t.Errorf("of a message in a queue: %+v", m)
 	}
-	if m = replayed(&api.Message{Body: "x"}); m.ID != noID || m.ReceiveCount != 1 || m.Attempt != 1 {
+	if m = deliveredAs(&api.Message{Body: "x"}); m.ID != noID || m.ReceiveCount != 1 || m.Attempt != 1 {
 		t.Errorf("of a body alone: %+v", m)
 	}
 	dead := api.Message{ID: "new", ReceiveCount: 1, Attributes: []queue.Attribute{{Name: "kind", Type: "String",
 		Value: "x"}, {Name: queue.AttributeReason, Type: "String",
 		Value: `{"reason":"HTTP 500","attempts":4,"receives":5,"message_id":"old","source":"arn:q"}`}}}
-	if m = replayed(&dead); m.ID != "old" || m.ReceiveCount != 5 || m.Attempt != 4 || len(m.Attributes) != 1 {
+	if m = deliveredAs(&dead); m.ID != "old" || m.ReceiveCount != 5 || m.Attempt != 4 || len(m.Attributes) != 1 {
 		t.Errorf("of a dead letter on Amazon SQS: %+v", m)
 	}
 }

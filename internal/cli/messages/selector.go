@@ -56,21 +56,26 @@ func addDeadFilter(cmd *cobra.Command, p *selector) {
 		"Select messages dead before this time, such as 24h or a date (embedded queue only).")
 }
 
-func (p *selector) narrow() bool {
+func (p *selector) hasFilter() bool {
 	return p.match != "" || p.attribute != "" || p.reason != nil || p.since != "" || p.until != ""
 }
 
-func (p *selector) isEverything() bool { return p.all && !p.narrow() && p.limit == 0 }
+func (p *selector) isEverything() bool { return p.all && !p.hasFilter() && p.limit == 0 }
 
-func (p *selector) isTask() bool { return len(p.ids) == 0 && p.limit == 0 }
+func (p *selector) fitsTask() bool { return len(p.ids) == 0 && p.limit == 0 }
 
-func (p *selector) selection() (sel api.Selection, err error) {
-	sel.Match, sel.Reason = p.match, p.reason
-	sel.Attribute, sel.Value, _ = strings.Cut(p.attribute, "=")
-	if sel.DeadSince, err = timeBefore("--since", p.since); err == nil {
-		sel.DeadUntil, err = timeBefore("--until", p.until)
+func (p *selector) apiSelection() (api.Selection, error) {
+	since, err := timeBefore("--since", p.since)
+	if err != nil {
+		return api.Selection{}, err
 	}
-	return sel, err
+	until, err := timeBefore("--until", p.until)
+	if err != nil {
+		return api.Selection{}, err
+	}
+	name, value, _ := strings.Cut(p.attribute, "=")
+	return api.Selection{Match: p.match, Reason: p.reason, Attribute: name, Value: value, DeadSince: since,
+		DeadUntil: until}, nil
 }
 
 // timeBefore parses a duration before now, or a time. It returns the zero time for "".
@@ -89,7 +94,7 @@ func timeBefore(flag, text string) (time.Time, error) {
 	return at, nil
 }
 
-func (p *selector) knownBy(q *target.Queue) error {
+func (p *selector) checkSupportedBy(q *target.Queue) error {
 	if q.Remote != nil && (p.since != "" || p.until != "") {
 		return base.Usagef("--since and --until work on the embedded queue only").
 			Hint("Amazon SQS does not record when a message was dead-lettered")
@@ -97,21 +102,36 @@ func (p *selector) knownBy(q *target.Queue) error {
 	return nil
 }
 
+// matches ignores the reasons of embedded messages, which are filtered by the server.
 func (p *selector) matches(m *held) bool {
-	name, value, _ := strings.Cut(p.attribute, "=")
-	has := func(a queue.Attribute) bool { return a.Name == name && (value == "" || a.Value == value) }
-	return (p.reason == nil || m.receipt == "" || *p.reason == failureGroup(&m.Message)) && strings.Contains(m.Body, p.match) && (name == "" || slices.ContainsFunc(m.Attributes, has))
+	embedded := m.receipt == ""
+	if p.reason != nil && !embedded && *p.reason != failureGroup(&m.Message) {
+		return false
+	}
+	return strings.Contains(m.Body, p.match) && p.matchesAttribute(m.Attributes)
 }
 
-func (p *selector) check(args []string) error {
+func (p *selector) matchesAttribute(attributes []queue.Attribute) bool {
+	if p.attribute == "" {
+		return true
+	}
+	name, value, _ := strings.Cut(p.attribute, "=")
+	return slices.ContainsFunc(attributes, func(a queue.Attribute) bool {
+		return a.Name == name && (value == "" || a.Value == value)
+	})
+}
+
+// selectIDs sets the IDs given as arguments, and validates the selector.
+func (p *selector) selectIDs(args []string) error {
 	p.ids = args
-	if _, err := p.selection(); err != nil {
+	if _, err := p.apiSelection(); err != nil {
 		return err
 	}
 
-	broad := p.all || p.narrow() || p.limit != 0
+	broad := p.all || p.hasFilter() || p.limit != 0
 	if p.allUnlessNamed && len(args) == 0 && !broad {
-		p.all, broad = true, true
+		p.all = true
+		broad = true
 	}
 
 	switch {
@@ -135,7 +155,7 @@ func (p *selector) text() string {
 
 	text := "all messages"
 	switch {
-	case p.limit > 0 && p.narrow():
+	case p.limit > 0 && p.hasFilter():
 		text = "at most " + base.Plural(p.limit, "message")
 	case p.limit > 0:
 		return "the oldest " + base.Plural(p.limit, "message")
@@ -180,15 +200,15 @@ func (p *selector) begin() *selection {
 	return &selection{selector: p, missing: missing, met: map[string]bool{}}
 }
 
-// take ignores messages that reappear because they failed again.
-func (s *selection) take(portion []held) []held {
+// choose returns the selected messages of a batch. It ignores messages that reappear because they failed again.
+func (s *selection) choose(portion []held) []held {
+	seen := func(m held) bool { return s.met[m.ID] }
+	fresh := slices.DeleteFunc(slices.Clone(portion), seen)
+	s.stale = len(portion) > 0 && len(fresh) == 0
+
 	var chosen []held
-	s.stale = len(portion) > 0
-	for _, m := range portion {
-		if s.met[m.ID] {
-			continue
-		}
-		s.met[m.ID], s.stale = true, false
+	for _, m := range fresh {
+		s.met[m.ID] = true
 		if s.wants(&m) {
 			delete(s.missing, m.ID)
 			s.taken++
@@ -209,7 +229,7 @@ func (s *selection) full() bool {
 
 func (s *selection) done() bool { return s.full() || s.stale }
 
-func (s *selection) lost(queueName string) error {
+func (s *selection) notFound(queueName string) error {
 	if len(s.missing) == 0 {
 		return nil
 	}
@@ -218,18 +238,18 @@ func (s *selection) lost(queueName string) error {
 		Hint("'tendril dead list' lists its messages")
 }
 
-func (p *selector) portion() int {
+func (p *selector) batchSize() int {
 	if p.limit > 0 {
-		return min(p.limit, largePortion)
+		return min(p.limit, largeBatch)
 	}
-	return largePortion
+	return largeBatch
 }
 
-func (p *selector) expect(count int) int {
+func (p *selector) expectedCount(count int) int {
 	switch {
 	case len(p.ids) > 0:
 		return len(p.ids)
-	case p.narrow():
+	case p.hasFilter():
 		return -1
 	case p.limit > 0:
 		return min(p.limit, count)
@@ -237,8 +257,8 @@ func (p *selector) expect(count int) int {
 	return count
 }
 
-// Numbers of messages per request. smallPortion applies if the rate is limited.
+// Numbers of messages per request. smallBatch applies if the rate is limited.
 const (
-	largePortion = 100
-	smallPortion = 10
+	largeBatch = 100
+	smallBatch = 10
 )

@@ -20,7 +20,7 @@ func heldWith(bodies ...string) []held {
 	return all
 }
 
-func TestSelectorTakes(t *testing.T) {
+func TestSelectionChooses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
@@ -44,14 +44,14 @@ func TestSelectorTakes(t *testing.T) {
 				if p.done() {
 					break
 				}
-				for _, m := range p.take(portion) {
+				for _, m := range p.choose(portion) {
 					got = append(got, m.Body)
 				}
 			}
 			if strings.Join(got, " ") != c.want || p.done() != c.done {
 				t.Errorf("took %v, done %v; want %q, %v", got, p.done(), c.want, c.done)
 			}
-			if lost := p.lost("dead"); (lost != nil) != (len(p.missing) > 0) || lost != nil &&
+			if lost := p.notFound("dead"); (lost != nil) != (len(p.missing) > 0) || lost != nil &&
 				(!strings.Contains(lost.Error(), "id-x") || base.ExitCode(lost) != base.ExitNotFound) {
 				t.Errorf("lost: %v", lost)
 			}
@@ -63,13 +63,13 @@ func TestSelectorTakes(t *testing.T) {
 func TestSelectorTakesNoMessageTwice(t *testing.T) {
 	t.Parallel()
 	p := (&selector{all: true}).begin()
-	if n := len(p.take(heldWith("a", "b"))); n != 2 || p.done() {
+	if n := len(p.choose(heldWith("a", "b"))); n != 2 || p.done() {
 		t.Fatalf("took %d, done %v", n, p.done())
 	}
-	if n := len(p.take(heldWith("a", "c"))); n != 1 || p.done() {
+	if n := len(p.choose(heldWith("a", "c"))); n != 1 || p.done() {
 		t.Errorf("took %d of a revenant and a new one, done %v", n, p.done())
 	}
-	if n := len(p.take(heldWith("b", "c"))); n != 0 || !p.done() {
+	if n := len(p.choose(heldWith("b", "c"))); n != 0 || !p.done() {
 		t.Errorf("took %d revenants, done %v", n, p.done())
 	}
 }
@@ -88,7 +88,7 @@ func TestSelectorIsChecked(t *testing.T) {
 		{selector{}, []string{"m1"}, ""},
 		{selector{all: true, match: "x", limit: 3}, nil, ""},
 	} {
-		err := c.selector.check(c.args)
+		err := c.selector.selectIDs(c.args)
 		said := fmt.Sprint(err, base.HintsOf(err))
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(said, c.want) || base.ExitCode(err) != base.ExitUsage) {
 			t.Errorf("%+v %v: %v, want %q", c.selector, c.args, said, c.want)
@@ -112,7 +112,7 @@ func TestSelectorInWords(t *testing.T) {
 		want     int
 	}{{selector{all: true}, 50}, {selector{limit: 7}, 7}, {selector{limit: 70}, 50}, {selector{match: "x"}, -1},
 		{selector{ids: []string{"a", "b"}}, 2}} {
-		if got := c.selector.expect(50); got != c.want {
+		if got := c.selector.expectedCount(50); got != c.want {
 			t.Errorf("%s of 50: expects %d, want %d", c.selector.text(), got, c.want)
 		}
 	}
