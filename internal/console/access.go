@@ -88,19 +88,8 @@ func (s *Server) identify(r *http.Request) caller {
 // An Authorization header takes precedence, even if its token is invalid.
 func (s *Server) authenticate(r *http.Request) caller {
 	if r.Header.Get("Authorization") != "" {
-		given := bearer(r)
-		if isToken(given, s.opts.Token) {
-			return caller{who: "owner", scopes: append([]string{scopeOwn}, api.Scopes()...), bearer: true}
-		}
-		if isToken(given, s.opts.Access.DrainToken) {
-			return caller{who: "drain hook", scopes: []string{scopeDrain}, bearer: true}
-		}
-		if t, ok := s.tokens.Find(given); ok {
-			return caller{who: "token " + t.Name, scopes: t.Scopes, bearer: true}
-		}
-		return caller{}
+		return s.callerWithToken(bearer(r))
 	}
-
 	if fromPeer(r) {
 		return caller{who: "another instance", scopes: []string{api.ScopeRead}, bearer: true, peer: true}
 	}
@@ -115,7 +104,19 @@ func (s *Server) authenticate(r *http.Request) caller {
 	if s.opts.Access.Anyone && remoteOf(r).IsLoopback() {
 		return caller{who: "local user", scopes: api.Scopes()}
 	}
+	return caller{}
+}
 
+func (s *Server) callerWithToken(given string) caller {
+	if isToken(given, s.opts.Token) {
+		return caller{who: "owner", scopes: append([]string{scopeOwn}, api.Scopes()...), bearer: true}
+	}
+	if isToken(given, s.opts.Access.DrainToken) {
+		return caller{who: "drain hook", scopes: []string{scopeDrain}, bearer: true}
+	}
+	if t, ok := s.tokens.Find(given); ok {
+		return caller{who: "token " + t.Name, scopes: t.Scopes, bearer: true}
+	}
 	return caller{}
 }
 
@@ -130,11 +131,7 @@ func IsProbe(r *http.Request) bool {
 }
 
 func (s *service) permit(c *call) *api.Error {
-	k := c.route.kind
-	scope := k.scope()
-	access := &s.opts.Access
-	const hint = "send the header Authorization: Bearer TOKEN with the content of " + api.TokenFile +
-		" in the data directory, or open the link that 'tendril open' prints"
+	scope := c.route.kind.scope()
 	switch {
 	case c.caller.peer && !c.route.perInstance:
 		return api.NewError(http.StatusForbidden, "another instance may only read the state of this one", "")
@@ -144,13 +141,13 @@ func (s *service) permit(c *call) *api.Error {
 		return api.NewError(http.StatusForbidden, "this request was not encrypted and did not come through a trusted "+
 			"proxy",
 			"use HTTPS through a proxy listed in --console-trusted-proxy that sets X-Forwarded-Proto")
-	case c.caller.who == "":
-		return api.NewError(http.StatusUnauthorized, "this needs the console's token", hint)
-	case !c.caller.may(scope) && scope == scopeOwn:
-		return api.NewError(http.StatusForbidden, "only the owner's token can create logins", hint)
 	case !c.caller.may(scope):
-		return api.NewError(http.StatusForbidden, c.caller.who+" has the scope "+strings.Join(c.caller.scopes, ", ")+"; this needs "+scope,
-			"use a token or a link with the scope "+scope)
+		return c.caller.lacks(scope)
+	}
+
+	k := c.route.kind
+	access := &s.opts.Access
+	switch {
 	case access.ReadOnly && k.acts() && k != own:
 		return api.NewError(http.StatusForbidden, "this console is read-only", "restart without --console-read-only to allow actions")
 	case access.HideBodies && k == bodies && c.searchesBodies() && !c.wantsBodies():
@@ -162,10 +159,23 @@ func (s *service) permit(c *call) *api.Error {
 		return refusal
 	case k.isHook() && c.method == http.MethodGet && !c.caller.bearer:
 		// The browser may have followed a link on another site.
-		return api.NewError(http.StatusUnauthorized, "an action by GET needs the console's token", hint)
+		return api.NewError(http.StatusUnauthorized, "an action by GET needs the console's token", tokenHint)
 	}
-
 	return nil
+}
+
+const tokenHint = "send the header Authorization: Bearer TOKEN with the content of " + api.TokenFile +
+	" in the data directory, or open the link that 'tendril open' prints"
+
+func (c caller) lacks(scope string) *api.Error {
+	switch {
+	case c.who == "":
+		return api.NewError(http.StatusUnauthorized, "this needs the console's token", tokenHint)
+	case scope == scopeOwn:
+		return api.NewError(http.StatusForbidden, "only the owner's token can create logins", tokenHint)
+	}
+	return api.NewError(http.StatusForbidden, c.who+" has the scope "+strings.Join(c.scopes, ", ")+"; this needs "+scope,
+		"use a token or a link with the scope "+scope)
 }
 
 func bearer(r *http.Request) string {
@@ -197,7 +207,8 @@ func withoutBodies(answer any) (any, bool) {
 		}
 		return a, true
 	case api.Exchange:
-		a.Request, a.Answer = a.Request[:min(1, len(a.Request))], a.Answer[:min(1, len(a.Answer))]
+		a.Request = a.Request[:min(1, len(a.Request))]
+		a.Answer = a.Answer[:min(1, len(a.Answer))]
 		a.Body = ""
 		a.AnswerBody = ""
 		a.BodyHidden = true

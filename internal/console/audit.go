@@ -30,7 +30,7 @@ type Act struct {
 	Refused string
 }
 
-func touched(answer any) (n int) {
+func countMessages(answer any) (n int) {
 	switch a := answer.(type) {
 	case api.Count:
 		for _, of := range a {
@@ -50,7 +50,7 @@ func touched(answer any) (n int) {
 		}
 	case api.Deleted:
 		if a.Task != nil {
-			return touched(*a.Task)
+			return countMessages(*a.Task)
 		}
 		return a.Deleted
 	case api.MoveTask:
@@ -74,19 +74,19 @@ type auditor struct {
 	read    map[string]bool
 }
 
-func (a *auditor) admits(now time.Time) bool {
+func (a *auditor) admitRefused(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.turn(now)
+	a.resetEachMinute(now)
 	a.refused++
 	return a.refused <= maxRefused
 }
 
-// admitsRead admits each read once a minute, because an open page repeats it.
-func (a *auditor) admitsRead(now time.Time, what string) bool {
+// admitRead admits each read once a minute, because an open page repeats it.
+func (a *auditor) admitRead(now time.Time, what string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.turn(now)
+	a.resetEachMinute(now)
 	if a.read[what] {
 		return false
 	}
@@ -96,7 +96,7 @@ func (a *auditor) admitsRead(now time.Time, what string) bool {
 	return true
 }
 
-func (a *auditor) turn(now time.Time) {
+func (a *auditor) resetEachMinute(now time.Time) {
 	if now.Sub(a.minute) >= time.Minute {
 		a.minute = now
 		a.refused = 0
@@ -108,21 +108,23 @@ func (s *service) record(c *call, refusal *api.Error, answer any) {
 	act := newAct(c, answer)
 	if refusal == nil {
 		s.log.Info("console action", act.attributes()...)
-	} else {
-		act.Status = refusal.Status
-		act.Refused = refusal.Message
-		if act.Status < http.StatusInternalServerError && !s.auditor.admits(act.At) {
-			return
-		}
-		s.log.Warn("console action rejected", append(act.attributes(), "reason", act.Refused)...)
+		s.audit(act)
+		return
 	}
+
+	act.Status = refusal.Status
+	act.Refused = refusal.Message
+	if act.Status < http.StatusInternalServerError && !s.auditor.admitRefused(act.At) {
+		return
+	}
+	s.log.Warn("console action rejected", append(act.attributes(), "reason", act.Refused)...)
 	s.audit(act)
 }
 
 func (s *service) recordRead(c *call, answer any) {
 	act := newAct(c, answer)
 	act.Read = true
-	if act.Count > 0 && s.auditor.admitsRead(act.At, act.Who+" "+act.Path+"?"+c.query.Encode()) {
+	if act.Count > 0 && s.auditor.admitRead(act.At, act.Who+" "+act.Path+"?"+c.query.Encode()) {
 		s.log.Info("message bodies read", act.attributes()...)
 		s.audit(act)
 	}
@@ -137,7 +139,7 @@ func (s *service) audit(act Act) {
 func newAct(c *call, answer any) Act {
 	return Act{At: time.Now(), Who: c.caller.who, Remote: c.caller.remote, Method: c.method, Path: c.path,
 		Text: c.route.act, Subject: cmp.Or(c.id, c.name), Status: statusOf(answer), RequestID: c.caller.requestID,
-		Count: touched(answer)}
+		Count: countMessages(answer)}
 }
 
 func (a *Act) attributes() []any {

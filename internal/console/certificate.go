@@ -86,20 +86,24 @@ func (c *Certificate) refresh() *tls.Certificate {
 
 func (c *Certificate) read() (seen [2]string, err error) {
 	for i, path := range []string{c.certFile, c.keyFile} {
-		info, err := os.Stat(path)
-		if err == nil && !info.Mode().IsRegular() { // a FIFO would block the handshake
-			err = fmt.Errorf("%s is not a regular file", path)
-		}
-		var text []byte
-		if err == nil {
-			text, err = os.ReadFile(path)
-		}
-		if err != nil {
+		if seen[i], err = readRegular(path); err != nil {
 			return seen, fmt.Errorf("reading the certificate: %w", err)
 		}
-		seen[i] = string(text)
 	}
 	return seen, nil
+}
+
+// readRegular rejects other files, because a FIFO would block the handshake.
+func readRegular(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file", path)
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
 }
 
 func (c *Certificate) parse() (*tls.Certificate, error) {

@@ -74,18 +74,17 @@ func (ds *Deliveries) Record(d api.Delivery) {
 		ds.size = cmp.Or(max(ds.size, 0), api.DefaultDeliveries)
 	}
 
-	at := ds.next
 	ds.stale = ds.stale || !d.Done()
 	if len(ds.ring) < ds.size {
 		ds.ring = append(ds.ring, remember(&d))
 	} else {
-		old := &ds.ring[at]
-		ds.stale = ds.stale || old.outcome != queue.Done.String()
-		*old = remember(&d)
+		oldest := &ds.ring[ds.next]
+		ds.stale = ds.stale || oldest.outcome != queue.Done.String()
+		*oldest = remember(&d)
 	}
-
-	ds.next = (at + 1) % ds.size
+	ds.next = (ds.next + 1) % ds.size
 	ds.total++
+
 	if ds.arrived != nil {
 		close(ds.arrived)
 		ds.arrived = nil
@@ -95,38 +94,51 @@ func (ds *Deliveries) Record(d api.Delivery) {
 // Wait waits until the message's latest delivery counts as an attempt, and returns it. When ctx is done, Wait returns a
 // delivery that does not count, or ctx's error if there was no delivery.
 func (ds *Deliveries) Wait(ctx context.Context, id string) (api.Delivery, error) {
-	var d api.Delivery
-	ok, looked := false, 0
+	var latest *api.Delivery
+	looked := 0
 	for {
 		ds.mu.Lock()
 		// Check only new deliveries, because any delivery of any message wakes all waiters.
-		for i := range min(ds.total-looked, len(ds.ring)) {
-			if newest := ds.before(i); newest.messageID == id {
-				d, ok = newest.delivery(), true
-				break
-			}
-		}
+		latest = cmp.Or(ds.latestOf(id, ds.total-looked), latest)
 		looked = ds.total
-		if ds.arrived == nil {
-			ds.arrived = make(chan struct{})
-		}
-		arrived := ds.arrived
+		arrived := ds.nextArrival()
 		ds.mu.Unlock()
-		if ok && d.Tried() {
-			return d, nil
+
+		if latest != nil && latest.Tried() {
+			return *latest, nil
 		}
 		select {
 		case <-arrived:
 		case <-ctx.Done():
-			if ok {
-				return d, nil
+			if latest != nil {
+				return *latest, nil
 			}
 			return api.Delivery{}, ctx.Err()
 		}
 	}
 }
 
-func (ds *Deliveries) before(i int) *remembered {
+// latestOf searches the newest n deliveries. It returns nil if none is of the message.
+func (ds *Deliveries) latestOf(id string, n int) *api.Delivery {
+	for i := range min(n, len(ds.ring)) {
+		if r := ds.newest(i); r.messageID == id {
+			d := r.delivery()
+			return &d
+		}
+	}
+	return nil
+}
+
+// nextArrival returns a channel that is closed at the next delivery.
+func (ds *Deliveries) nextArrival() <-chan struct{} {
+	if ds.arrived == nil {
+		ds.arrived = make(chan struct{})
+	}
+	return ds.arrived
+}
+
+// newest returns the delivery that is older than i others.
+func (ds *Deliveries) newest(i int) *remembered {
 	return &ds.ring[(ds.next-1-i+2*len(ds.ring))%len(ds.ring)]
 }
 
@@ -140,7 +152,7 @@ func (ds *Deliveries) Recent(limit int) []api.Delivery {
 	}
 	out := make([]api.Delivery, 0, n)
 	for i := range n {
-		out = append(out, ds.before(i).delivery())
+		out = append(out, ds.newest(i).delivery())
 	}
 	return out
 }
@@ -152,7 +164,7 @@ func (ds *Deliveries) Since() time.Time {
 	if ds.total <= len(ds.ring) {
 		return time.Time{}
 	}
-	return ds.before(len(ds.ring) - 1).at
+	return ds.newest(len(ds.ring) - 1).at
 }
 
 // Problems groups the recorded failures by queue and reason, latest failure first.
@@ -160,17 +172,18 @@ func (ds *Deliveries) Problems() []api.Problem {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	if ds.stale {
-		ds.problems, ds.stale = ds.group(), false
+		ds.problems = ds.groupFailures()
+		ds.stale = false
 	}
 	return slices.Clone(ds.problems)
 }
 
-// group does not copy the ring, because deliveries wait for the lock meanwhile.
-func (ds *Deliveries) group() []api.Problem {
+// groupFailures does not copy the ring, because deliveries wait for the lock meanwhile.
+func (ds *Deliveries) groupFailures() []api.Problem {
 	type key struct{ queue, reason string }
 	groups := map[key]*api.Problem{}
 	for i := range ds.ring {
-		d := ds.before(i).delivery()
+		d := ds.newest(i).delivery()
 		if d.Done() {
 			continue
 		}

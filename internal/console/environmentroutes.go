@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/broker"
 	"tendril/internal/autoscale"
 	"tendril/internal/cron/periodic"
 	"tendril/internal/observe/doctor"
@@ -40,7 +41,7 @@ func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 	st.Version = e.opts.Version
 	st.PID = os.Getpid()
 	st.Backend = api.BackendSQS
-	st.Checks, st.Ready = all(e.opts.Probes.Ready)
+	st.Checks, st.Ready = runChecks(e.opts.Probes.Ready)
 	st.Problems = e.opts.Deliveries.Problems()
 	st.Problems = st.Problems[:min(len(st.Problems), shownProblems)]
 	if st.Queues == nil {
@@ -59,7 +60,8 @@ func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 			return api.Status{}, err
 		}
 		if err == nil {
-			st.Queues, st.Ledger = queues, account(b.TotalLedger(), queues)
+			st.Queues = queues
+			st.Ledger = account(b.TotalLedger(), queues)
 		}
 	}
 
@@ -124,7 +126,7 @@ type probed struct {
 // does not check the queue or the app, because a restart would not fix those.
 func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) {
 	return func(c *call) (probed, error) {
-		checks, passed := all(ask)
+		checks, passed := runChecks(ask)
 		if !c.query.Has("verbose") {
 			checks = slices.DeleteFunc(checks, func(c health.Check) bool { return c.OK })
 		}
@@ -139,8 +141,8 @@ func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) 
 	}
 }
 
-// all returns true for a nil ask.
-func all(ask func() []health.Check) (checks []health.Check, passed bool) {
+// runChecks returns true for a nil ask.
+func runChecks(ask func() []health.Check) (checks []health.Check, passed bool) {
 	if ask != nil {
 		checks = slices.Clone(ask())
 	}
@@ -171,25 +173,21 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 			return api.Delivery{}, err
 		}
 	}
-	id := found.id
 
 	ctx, cancel := bounded(c.ctx, e.closed, wait)
 	defer cancel()
-	d, unknown := e.opts.Deliveries.Wait(ctx, id)
+	d, unknown := e.opts.Deliveries.Wait(ctx, found.id)
 	if (unknown != nil || !d.Tried()) && e.opts.InWork != nil {
-		if d, inWork := e.opts.InWork(id); inWork {
+		if d, inWork := e.opts.InWork(found.id); inWork {
 			return d, nil
 		}
 	}
 
-	since := cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)
-	if mayRead && e.opts.History.Endings != nil && !d.Done() {
-		ended, from, err := e.endingOf(id)
-		if err != nil || ended.At.After(d.At) {
-			return ended, err
-		}
-		if !from.IsZero() && from.Before(since) {
-			since = from
+	var ended ending
+	if mayRead && !d.Done() {
+		ended, err = e.endingOf(found.id)
+		if err != nil || ended.delivery.At.After(d.At) {
+			return ended.delivery, err
 		}
 	}
 
@@ -197,10 +195,21 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	case unknown == nil:
 		return d, nil
 	case found.queue != "":
-		return api.Delivery{MessageID: id, Queue: found.queue, Outcome: api.MessageStored}, nil
+		return api.Delivery{MessageID: found.id, Queue: found.queue, Outcome: api.MessageStored}, nil
 	}
+	return d, e.unknownMessage(found, ended.since)
+}
+
+// unknownMessage returns the error for a message without a stored delivery. ended is the start of the recorded endings;
+// zero if they were not searched.
+func (e *environmentRoutes) unknownMessage(found foundID, ended time.Time) error {
+	since := cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)
+	if !ended.IsZero() && ended.Before(since) {
+		since = ended
+	}
+
 	hint := "it left its queue before " + since.UTC().Format("2006-01-02 15:04:05 UTC") + ", where the history starts, or its ID is wrong"
-	switch sentTo, known := e.sentTo(id); {
+	switch sentTo, known := e.sentTo(found.id); {
 	case known && sentTo == "":
 		hint = "its queue was deleted; 'tendril events' shows by whom"
 	case known:
@@ -210,7 +219,7 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	case e.receivesElsewhere():
 		hint = "unless it waits on Amazon SQS or another server, where messages cannot be looked up by ID, " + hint
 	}
-	return d, api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is stored", hint)
+	return api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(found.id)+" is stored", hint)
 }
 
 const minIDStart = 4
@@ -237,47 +246,65 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string, within tim
 	case len(start) < minIDStart:
 		return foundID{id: start, hint: "type the whole ID, or at least " + strconv.Itoa(minIDStart) + " characters of it"}, nil
 	}
-	const most = 5
-	found, ids := foundID{id: start}, []string(nil)
-	partly := ""
-	if e.opts.Broker != nil {
-		stored, whole, err := e.opts.Broker.FindByID(ctx, start, most, within)
-		if err != nil {
-			return found, err
-		}
-		if !whole {
-			partly = "only some of the waiting messages were searched, for " + within.String()
-			found.hint = partly + ": type the whole ID"
-		}
-		for i := range stored {
-			ids, found.queue = append(ids, stored[i].ID), stored[i].Queue
-		}
+
+	stored, whole, err := e.findStored(ctx, start, within)
+	if err != nil {
+		return foundID{}, err
 	}
-	if e.opts.History.Endings != nil {
-		ended, err := e.opts.History.Endings.IDs(start, most)
-		if err != nil {
-			return found, err
-		}
-		ids = append(ids, ended...)
+	ids, err := e.recordedIDs(start)
+	if err != nil {
+		return foundID{}, err
 	}
-	for _, d := range e.opts.Deliveries.Recent(0) {
-		if strings.HasPrefix(d.MessageID, start) {
-			ids = append(ids, d.MessageID)
-		}
+
+	found := foundID{id: start}
+	for i := range stored {
+		ids = append(ids, stored[i].ID)
+		found.queue = stored[i].Queue
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
+
+	partly := "only some of the waiting messages were searched, for " + within.String()
+	if !whole {
+		found.hint = partly + ": type the whole ID"
+	}
 	switch {
 	case len(ids) == 0 || slices.Contains(ids, start):
 		return found, nil
-	case len(ids) == 1 && partly != "":
+	case len(ids) == 1 && !whole:
 		return found, api.NewError(http.StatusConflict, partly, "type the whole ID, such as "+ids[0])
 	case len(ids) == 1:
 		found.id = ids[0]
 		return found, nil
 	}
 	return found, api.NewError(http.StatusConflict, "the IDs of several messages start with "+strconv.Quote(start),
-		"type more of the ID, such as "+strings.Join(ids[:min(len(ids), most)], " or "))
+		"type more of the ID, such as "+strings.Join(ids[:min(len(ids), maxSuggestions)], " or "))
+}
+
+const maxSuggestions = 5
+
+// findStored returns messages in queues whose IDs start with start. whole is false if not all messages were searched.
+func (e *environmentRoutes) findStored(ctx context.Context, start string, within time.Duration) (stored []broker.Stored,
+	whole bool, err error) {
+	if e.opts.Broker == nil {
+		return nil, true, nil
+	}
+	return e.opts.Broker.FindByID(ctx, start, maxSuggestions, within)
+}
+
+// recordedIDs returns the IDs of messages that have left their queues or were delivered recently.
+func (e *environmentRoutes) recordedIDs(start string) (ids []string, err error) {
+	if e.opts.History.Endings != nil {
+		if ids, err = e.opts.History.Endings.IDs(start, maxSuggestions); err != nil {
+			return nil, err
+		}
+	}
+	for _, d := range e.opts.Deliveries.Recent(0) {
+		if strings.HasPrefix(d.MessageID, start) {
+			ids = append(ids, d.MessageID)
+		}
+	}
+	return ids, nil
 }
 
 func (e *environmentRoutes) receivesElsewhere() bool {
@@ -294,30 +321,39 @@ func (e *environmentRoutes) sentTo(id string) (name string, known bool) {
 	return e.opts.Broker.SentTo(id)
 }
 
-func (e *environmentRoutes) endingOf(id string) (d api.Delivery, since time.Time, err error) {
+// ending is how a message left its queue. The delivery is zero if that is unknown; since is the start of the records.
+type ending struct {
+	delivery api.Delivery
+	since    time.Time
+}
+
+func (e *environmentRoutes) endingOf(id string) (ending, error) {
+	if e.opts.History.Endings == nil {
+		return ending{}, nil
+	}
 	sentTo, _ := e.sentTo(id)
-	ended, since, err := e.opts.History.Endings.Find(id, sentTo)
-	if err != nil || ended.Outcome == "" {
-		return d, since, err
+	found, since, err := e.opts.History.Endings.Find(id, sentTo)
+	if err != nil || found.Outcome == "" {
+		return ending{since: since}, err
 	}
 
-	d = api.Delivery{MessageID: id, Queue: ended.Queue, Outcome: ended.Outcome, At: ended.At, Attempt: ended.Receives,
-		ReceiveCount: ended.Receives}
 	var reason []string
-	if ended.MessageID == "" {
+	if found.MessageID == "" {
 		reason = append(reason, "with all messages of the queue")
 	}
-	if ended.To != "" {
-		reason = append(reason, "to "+ended.To)
+	if found.To != "" {
+		reason = append(reason, "to "+found.To)
 	}
-	if ended.By != "" {
-		reason = append(reason, "by "+ended.By)
+	if found.By != "" {
+		reason = append(reason, "by "+found.By)
 	}
-	d.Reason = strings.Join(reason, " ")
-	if ended.Outcome == api.MessageDeadLettered {
-		d.DeadLetterQueue = ended.To
+
+	d := api.Delivery{MessageID: id, Queue: found.Queue, Outcome: found.Outcome, At: found.At, Attempt: found.Receives,
+		ReceiveCount: found.Receives, Reason: strings.Join(reason, " ")}
+	if found.Outcome == api.MessageDeadLettered {
+		d.DeadLetterQueue = found.To
 	}
-	return d, since, nil
+	return ending{d, since}, nil
 }
 
 func (e *environmentRoutes) pause(c *call, why api.Reason) (api.Paused, error) {
@@ -385,23 +421,25 @@ func deployRefusal(err error) error {
 	case err == nil || errors.As(err, &own):
 		return err
 	case errors.As(err, &failed):
-		hint := "the previous version is still serving; fix the problem and redeploy"
-		if failed.Switched {
-			hint = "the new version is serving; fix the problem and redeploy"
-		}
-		if failed.Stopped {
-			hint = "the environment is stopping; redeploy once it runs again"
-		}
-		if failed.Aborted && !failed.Switched {
-			hint = "the previous version is still serving"
-		}
-		return &api.Error{Status: http.StatusUnprocessableEntity, Message: err.Error(), Hint: hint, Switched: failed.Switched,
-			Step: failed.Step, Output: failed.Output}
+		return &api.Error{Status: http.StatusUnprocessableEntity, Message: err.Error(), Hint: hintAfter(failed),
+			Switched: failed.Switched, Step: failed.Step, Output: failed.Output}
 	case errors.Is(err, fs.ErrNotExist):
 		return api.NewError(http.StatusNotFound, err.Error(), "use a folder that the environment can read")
 	}
 
 	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows the last deployment")
+}
+
+func hintAfter(failed *api.DeployError) string {
+	switch {
+	case failed.Aborted && !failed.Switched:
+		return "the previous version is still serving"
+	case failed.Stopped:
+		return "the environment is stopping; redeploy once it runs again"
+	case failed.Switched:
+		return "the new version is serving; fix the problem and redeploy"
+	}
+	return "the previous version is still serving; fix the problem and redeploy"
 }
 
 func (e *environmentRoutes) reload(c *call) (api.ReloadResult, error) {

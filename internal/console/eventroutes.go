@@ -27,70 +27,81 @@ type History struct {
 // events returns the newest events first, or with ?after the following events, oldest first. A stream continues after
 // Last-Event-ID or ?after, or starts with the next event.
 func (h *History) events(c *call) (any, error) {
-	values := c.query
-	q := eventlog.Query{Match: values.Get("match")}
-	var err error
-	if q.Range, err = rangeOf(c); err != nil {
+	q, err := eventQuery(c)
+	if err != nil {
 		return nil, err
 	}
-	if text := values.Get("kind"); text != "" {
+
+	if !c.follows {
+		events, err := h.Events.Read(q)
+		return api.EventList{Events: append([]eventlog.Event{}, events...)}, err
+	}
+	return newStream(c, h.Events.LastID(), h.Events.Changed, func(in eventlog.Range) ([]entry, error) {
+		q.Range = in
+		events, err := h.Events.Read(q)
+		var all []entry
+		for i := range events {
+			all = append(all, entry{events[i].ID, events[i]})
+		}
+		return all, err
+	})
+}
+
+func eventQuery(c *call) (q eventlog.Query, err error) {
+	q.Match = c.query.Get("match")
+	if text := c.query.Get("kind"); text != "" {
 		q.Kinds = strings.Split(text, ",")
+	}
+	if q.Range, err = rangeOf(c); err != nil {
+		return q, err
 	}
 
 	for _, kind := range q.Kinds {
 		if !slices.Contains(event.Kinds(), kind) {
-			return nil, api.BadRequest("unknown event kind "+strconv.Quote(kind),
+			return q, api.BadRequest("unknown event kind "+strconv.Quote(kind),
 				"use one or more of "+strings.Join(event.Kinds(), ","))
 		}
 	}
 
 	if q.Since, err = timeOf(c, "since"); err != nil {
-		return nil, err
+		return q, err
 	}
-	if q.Until, err = timeOf(c, "until"); err != nil {
-		return nil, err
-	}
-
-	if c.follows {
-		return newStream(c, h.Events.LastID(), h.Events.Changed, func(in eventlog.Range) (all []entry, err error) {
-			q.Range = in
-			events, err := h.Events.Read(q)
-			for i := range events {
-				all = append(all, entry{events[i].ID, events[i]})
-			}
-			return all, err
-		})
-	}
-
-	events, err := h.Events.Read(q)
-	return api.EventList{Events: append([]eventlog.Event{}, events...)}, err
+	q.Until, err = timeOf(c, "until")
+	return q, err
 }
 
 func (h *History) logs(c *call) (any, error) {
-	values := c.query
-	q := eventlog.LineQuery{Process: values.Get("process"), Match: values.Get("match")}
-	var err error
-	if q.Range, err = rangeOf(c); err != nil {
+	q, err := lineQuery(c)
+	if err != nil {
 		return nil, err
+	}
+
+	if !c.follows {
+		return api.LineList{Lines: append([]eventlog.Line{}, h.Lines.Read(q)...)}, nil
+	}
+	return newStream(c, h.Lines.LastID(), h.Lines.Changed, func(in eventlog.Range) ([]entry, error) {
+		q.Range = in
+		var all []entry
+		for _, line := range h.Lines.Read(q) {
+			all = append(all, entry{line.ID, line})
+		}
+		return all, nil
+	})
+}
+
+func lineQuery(c *call) (q eventlog.LineQuery, err error) {
+	q.Process = c.query.Get("process")
+	q.Match = c.query.Get("match")
+	if q.Range, err = rangeOf(c); err != nil {
+		return q, err
 	}
 	if q.Until, err = timeOf(c, "until"); err != nil {
-		return nil, err
+		return q, err
 	}
-	if text := values.Get("level"); text != "" && q.Level.UnmarshalText([]byte(text)) != nil {
-		return nil, api.BadRequest("unknown level "+strconv.Quote(text), "use debug, info, warn or error")
+	if text := c.query.Get("level"); text != "" && q.Level.UnmarshalText([]byte(text)) != nil {
+		return q, api.BadRequest("unknown level "+strconv.Quote(text), "use debug, info, warn or error")
 	}
-
-	if c.follows {
-		return newStream(c, h.Lines.LastID(), h.Lines.Changed, func(in eventlog.Range) (all []entry, err error) {
-			q.Range = in
-			for _, line := range h.Lines.Read(q) {
-				all = append(all, entry{line.ID, line})
-			}
-			return all, nil
-		})
-	}
-
-	return api.LineList{Lines: append([]eventlog.Line{}, h.Lines.Read(q)...)}, nil
+	return q, nil
 }
 
 func timeOf(c *call, name string) (at time.Time, err error) {
@@ -106,20 +117,30 @@ func timeOf(c *call, name string) (at time.Time, err error) {
 }
 
 func rangeOf(c *call) (in eventlog.Range, err error) {
-	values := c.query
 	if in.Limit, err = limitOf(c, maxShown, shown); err != nil {
 		return in, err
 	}
-	for name, id := range map[string]*int64{"after": &in.After, "before": &in.Before} {
-		if text := values.Get(name); text != "" {
-			if *id, err = strconv.ParseInt(text, 10, 64); err != nil || *id < 0 {
-				return in, api.BadRequest(name+" "+strconv.Quote(text)+" is not an ID", "use an ID from an earlier answer")
-			}
-		}
+	if in.After, err = idOf(c, "after"); err != nil {
+		return in, err
 	}
-	if len(values.Get("match")) > maxMatch {
+	if in.Before, err = idOf(c, "before"); err != nil {
+		return in, err
+	}
+	if len(c.query.Get("match")) > maxMatch {
 		return in, api.BadRequest("match is longer than "+strconv.Itoa(maxMatch)+" bytes", "shorten it")
 	}
-	in.Newest = values.Get("after") == ""
+	in.Newest = c.query.Get("after") == ""
 	return in, nil
+}
+
+func idOf(c *call, name string) (int64, error) {
+	text := c.query.Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 0 {
+		return 0, api.BadRequest(name+" "+strconv.Quote(text)+" is not an ID", "use an ID from an earlier answer")
+	}
+	return id, nil
 }

@@ -26,18 +26,11 @@ func selectionOf(c *call) (sel api.Selection, err error) {
 		}
 	}
 
-	for name, at := range map[string]*time.Time{"dead_since": &sel.DeadSince, "dead_until": &sel.DeadUntil} {
-		text := query.Get(name)
-		if text == "" {
-			continue
-		}
-		if *at, err = time.Parse(time.RFC3339, text); err != nil {
-			return sel, api.BadRequest(name+" "+strconv.Quote(text)+" is not a time",
-				"use a form such as 2006-01-02T15:04:05Z")
-		}
+	if sel.DeadSince, err = timeOf(c, "dead_since"); err != nil {
+		return sel, err
 	}
-
-	return sel, nil
+	sel.DeadUntil, err = timeOf(c, "dead_until")
+	return sel, err
 }
 
 func asksBodies(sel *api.Selection) bool { return sel.Match != "" || sel.Attribute != "" }
@@ -75,8 +68,10 @@ func (q *queueRoutes) reschedule(c *call, delay time.Duration) (api.Placed, erro
 	if err := q.broker.Queue(name).Reschedule(c.ctx, id, delay); err != nil {
 		return api.Placed{}, err
 	}
+
 	stored, err := q.broker.Message(c.ctx, name, id)
-	if gone := (&queue.Error{Code: queue.CodeResourceNotFound}); delay == 0 && errors.Is(err, gone) {
+	isGone := errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound})
+	if isGone && delay == 0 {
 		return api.Placed{ID: id, State: api.MessageTaken}, nil
 	}
 	if err != nil {

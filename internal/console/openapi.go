@@ -148,15 +148,19 @@ var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[api.MoveRequest](): "Selection",
 }
 
-func (s schemas) ofStruct(t reflect.Type) object {
-	name := componentNames[t]
-	if name == "" {
-		name = t.Name()
-		if pkg := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]; pkg != "api" {
-			name = strings.ToUpper(pkg[:1]) + pkg[1:] + name
-		}
+func componentName(t reflect.Type) string {
+	if name := componentNames[t]; name != "" {
+		return name
 	}
+	pkg := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]
+	if pkg == "api" {
+		return t.Name()
+	}
+	return strings.ToUpper(pkg[:1]) + pkg[1:] + t.Name()
+}
 
+func (s schemas) ofStruct(t reflect.Type) object {
+	name := componentName(t)
 	ref := object{"$ref": "#/components/schemas/" + name}
 	if _, ok := s.named[name]; ok {
 		return ref

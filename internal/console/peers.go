@@ -26,15 +26,8 @@ func perInstance(routes ...route) []route {
 }
 
 func (s *service) readPeer(c *call, id string) (any, error) {
-	switch {
-	case s.opts.Peers == nil:
-		return nil, api.NewError(http.StatusNotFound, "instance "+strconv.Quote(id)+" not found: this process knows no others", "")
-	case !c.route.perInstance || c.caller.peer:
-		return nil, api.BadRequest(c.route.pattern+" cannot be read from another instance",
-			"leave out the parameter "+instanceQuery)
-	case c.caller.who == "" || !c.caller.may(api.ScopeRead): // others must not make this instance send requests
-		return nil, api.NewError(http.StatusUnauthorized, "reading from another instance needs the scope read",
-			"use a token or a link with the scope "+api.ScopeRead)
+	if refusal := s.permitPeerRead(c, id); refusal != nil {
+		return nil, refusal
 	}
 
 	query := maps.Clone(c.query)
@@ -43,6 +36,7 @@ func (s *service) readPeer(c *call, id string) (any, error) {
 	for _, wildcard := range c.route.wildcards() {
 		r.Names = append(r.Names, map[string]string{"name": c.name, "id": c.id}[wildcard])
 	}
+
 	if c.follows {
 		if c.lastEventID != "" {
 			query.Set("after", c.lastEventID)
@@ -51,11 +45,26 @@ func (s *service) readPeer(c *call, id string) (any, error) {
 			return s.opts.Peers.Follow(ctx, id, r, each)
 		}}, nil
 	}
+
 	answer := reflect.New(c.route.gives)
 	if err := s.opts.Peers.Answer(c.ctx, id, r, answer.Interface()); err != nil {
 		return nil, err
 	}
 	return answer.Elem().Interface(), nil
+}
+
+func (s *service) permitPeerRead(c *call, id string) *api.Error {
+	switch {
+	case s.opts.Peers == nil:
+		return api.NewError(http.StatusNotFound, "instance "+strconv.Quote(id)+" not found: this process knows no others", "")
+	case !c.route.perInstance || c.caller.peer:
+		return api.BadRequest(c.route.pattern+" cannot be read from another instance",
+			"leave out the parameter "+instanceQuery)
+	case c.caller.who == "" || !c.caller.may(api.ScopeRead): // others must not make this instance send requests
+		return api.NewError(http.StatusUnauthorized, "reading from another instance needs the scope read",
+			"use a token or a link with the scope "+api.ScopeRead)
+	}
+	return nil
 }
 
 // peerConnection is the context key of a flag, which is set once the client has proved that it is another instance.

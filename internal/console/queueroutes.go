@@ -26,11 +26,11 @@ func (q *queueRoutes) list(*call) (api.QueueList, error) {
 }
 
 func (q *queueRoutes) get(c *call) (api.Queue, error) {
-	name := c.name
-	found, err := readQueue(q.broker, name, q.environment().Workers)
-	if err == nil {
-		found.DeadLetterSources, err = q.broker.DeadLetterSources(name)
+	found, err := readQueue(q.broker, c.name, q.environment().Workers)
+	if err != nil {
+		return api.Queue{}, err
 	}
+	found.DeadLetterSources, err = q.broker.DeadLetterSources(c.name)
 	return found, err
 }
 
@@ -89,44 +89,45 @@ func (q *queueRoutes) messages(c *call) (api.MessagePage, error) {
 	}
 
 	page := api.MessagePage{Messages: []api.Message{}, Next: req.After}
-	start := time.Now()
-	for size, left, chunk := 0, req.Limit, firstChunk; size < pageBytes && left > 0; chunk = nextChunk {
-		req.After, req.Limit = page.Next, min(left, chunk)
+	limit, start, size := req.Limit, time.Now(), 0
+	for chunk := firstChunk; size < pageBytes && len(page.Messages) < limit; chunk = nextChunk {
+		req.After = page.Next
+		req.Limit = min(limit-len(page.Messages), chunk)
 		stored, next, err := q.broker.Browse(c.ctx, c.name, req)
 		if err != nil {
 			return api.MessagePage{}, err
 		}
+
 		for i := range stored {
 			page.Messages = append(page.Messages, fromStored(&stored[i]))
-			size += len(stored[i].Body)
-			for _, a := range stored[i].Attempts {
-				size += len(a.Answer)
-			}
+			size += textSize(&stored[i])
 		}
-		left -= len(stored)
 		page.Next = next
 		if next == "" || req.Within > 0 && time.Since(start) > req.Within {
 			break
 		}
 	}
-
 	return page, nil
 }
 
+func textSize(m *broker.Stored) int {
+	size := len(m.Body)
+	for _, a := range m.Attempts {
+		size += len(a.Answer)
+	}
+	return size
+}
+
 func browseRequest(c *call) (req broker.BrowseRequest, err error) {
-	query := c.query
-	req.After = query.Get("after")
-	sel, err := selectionOf(c)
-	if err != nil {
+	req.After = c.query.Get("after")
+	if req.Filter, err = selectionOf(c); err != nil {
 		return req, err
 	}
-
-	req.Filter = sel
 	if !req.Filter.IsZero() {
 		req.Within = pageWait
 	}
 
-	switch state := query.Get("state"); state {
+	switch state := c.query.Get("state"); state {
 	case "", api.MessageVisible, api.MessageDelayed, api.MessageDamaged, string(broker.InFlight):
 		req.State = broker.State(state)
 	case api.MessageInFlight:
@@ -173,20 +174,18 @@ func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 	}
 
 	sources, err := q.broker.DeadLetterSources(name)
-	if err == nil && len(sources) > 0 {
-		err = api.NewError(http.StatusConflict, name+" is the dead-letter queue of "+strings.Join(sources, ", "),
-			"delete those first, or change their redrive policy")
-	}
-
-	if err == nil && c.query.Get("confirm") != name {
-		err = api.NewError(http.StatusPreconditionRequired, "this cannot be undone: confirm it with the name of the queue",
-			"add ?confirm="+url.QueryEscape(name))
-	}
-
 	if err != nil {
 		return nil, err
 	}
+	if len(sources) > 0 {
+		return nil, api.NewError(http.StatusConflict, name+" is the dead-letter queue of "+strings.Join(sources, ", "),
+			"delete those first, or change their redrive policy")
+	}
 
+	if c.query.Get("confirm") != name {
+		return nil, api.NewError(http.StatusPreconditionRequired, "this cannot be undone: confirm it with the name of the queue",
+			"add ?confirm="+url.QueryEscape(name))
+	}
 	return api.Count{"deleted": int(ledger.Live)}, q.broker.DeleteQueue(c.ctx, name)
 }
 
@@ -240,42 +239,43 @@ func (q *queueRoutes) move(c *call, sel api.MoveRequest) (api.Count, error) {
 
 const confirmWait = 20 * time.Second
 
-func (q *queueRoutes) matching(c *call, filter *api.Selection) (int64, error) {
+func (q *queueRoutes) countMatching(c *call, filter *api.Selection) (int64, error) {
 	n, exact, err := q.broker.Queue(c.name).Count(c.ctx, *filter, confirmWait)
-	if err == nil && !exact {
-		err = api.NewError(http.StatusUnprocessableEntity, "the queue holds too many messages to count the matches",
+	if err != nil {
+		return 0, err
+	}
+	if !exact {
+		return 0, api.NewError(http.StatusUnprocessableEntity, "the queue holds too many messages to count the matches",
 			"select fewer by the time of their dead-lettering, or purge the queue")
 	}
-	return n, err
+	return n, nil
 }
 
-func (q *queueRoutes) delete(c *call, body api.Deletion) (api.Deleted, error) {
-	name := c.name
+func (q *queueRoutes) deleteSelected(c *call, body api.Deletion) (api.Deleted, error) {
 	if body.Filter == nil {
 		if err := confirmCount(&body, int64(len(body.IDs))); err != nil {
 			return api.Deleted{}, err
 		}
-		n, err := q.broker.DeleteMessages(c.ctx, name, body.IDs)
+		n, err := q.broker.DeleteMessages(c.ctx, c.name, body.IDs)
 		return api.Deleted{Deleted: n}, err
 	}
 
-	if err := mayAsk(c, body.Filter); err != nil {
+	if err := maySelect(c, body.Filter); err != nil {
 		return api.Deleted{}, err
 	}
-
-	n, err := q.matching(c, body.Filter)
-	if err == nil {
-		err = confirmCount(&body, n)
-	}
+	n, err := q.countMatching(c, body.Filter)
 	if err != nil {
 		return api.Deleted{}, err
 	}
+	if err := confirmCount(&body, n); err != nil {
+		return api.Deleted{}, err
+	}
 
-	task, err := q.start(c, broker.MoveRequest{Delete: true, Rate: body.Rate, Filter: *body.Filter})
+	task, err := q.startMove(c, broker.MoveRequest{Delete: true, Rate: body.Rate, Filter: *body.Filter})
 	return api.Deleted{Task: &task}, err
 }
 
-func mayAsk(c *call, sel *api.Selection) error {
+func maySelect(c *call, sel *api.Selection) error {
 	if !asksBodies(sel) || c.caller.may(api.ScopeRead) {
 		return nil
 	}

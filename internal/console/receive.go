@@ -46,7 +46,8 @@ func (q *queueRoutes) acknowledge(c *call, body api.Receipts) (api.Count, error)
 	var failed error
 	for _, err := range errs {
 		if err != nil {
-			done, failed = done-1, err
+			done--
+			failed = err
 		}
 	}
 	if done == 0 {

@@ -11,18 +11,18 @@ import (
 )
 
 func (q *queueRoutes) redrive(c *call, body api.RedriveRequest) (api.MoveTask, error) {
-	if err := mayAsk(c, &body.Filter); err != nil {
+	if err := maySelect(c, &body.Filter); err != nil {
 		return api.MoveTask{}, err
 	}
 
 	if body.Most > 0 {
-		n, err := q.matching(c, &body.Filter)
-		if err == nil && n > body.Most {
-			err = api.NewError(http.StatusConflict, strconv.FormatInt(n, 10)+" messages match, more than the "+
-				strconv.FormatInt(body.Most, 10)+" expected: none were moved", "review them again, and repeat the action")
-		}
+		n, err := q.countMatching(c, &body.Filter)
 		if err != nil {
 			return api.MoveTask{}, err
+		}
+		if n > body.Most {
+			return api.MoveTask{}, api.NewError(http.StatusConflict, strconv.FormatInt(n, 10)+" messages match, more than the "+
+				strconv.FormatInt(body.Most, 10)+" expected: none were moved", "review them again, and repeat the action")
 		}
 	}
 
@@ -30,11 +30,10 @@ func (q *queueRoutes) redrive(c *call, body api.RedriveRequest) (api.MoveTask, e
 	if body.To != "" {
 		to = q.broker.ARN(body.To)
 	}
-
-	return q.start(c, broker.MoveRequest{Destination: to, Rate: body.Rate, Filter: body.Filter})
+	return q.startMove(c, broker.MoveRequest{Destination: to, Rate: body.Rate, Filter: body.Filter})
 }
 
-func (q *queueRoutes) start(c *call, task broker.MoveRequest) (api.MoveTask, error) {
+func (q *queueRoutes) startMove(c *call, task broker.MoveRequest) (api.MoveTask, error) {
 	task.Source = q.broker.ARN(c.name)
 	_, err := q.broker.StartMoveTask(c.ctx, task)
 	if errors.Is(err, broker.ErrMoveRunning) {
@@ -55,10 +54,10 @@ func (q *queueRoutes) redriveTask(c *call) (api.MoveTask, error) {
 
 func (q *queueRoutes) cancelRedrive(c *call) (api.MoveTask, error) {
 	task, err := q.latestMove(c.name)
-	if err == nil {
-		_, err = q.broker.CancelMoveTask(c.ctx, task.Handle)
-	}
 	if err != nil {
+		return api.MoveTask{}, err
+	}
+	if _, err = q.broker.CancelMoveTask(c.ctx, task.Handle); err != nil {
 		return api.MoveTask{}, err
 	}
 	return q.redriveTask(c)
@@ -66,11 +65,12 @@ func (q *queueRoutes) cancelRedrive(c *call) (api.MoveTask, error) {
 
 func (q *queueRoutes) latestMove(name string) (broker.MoveTask, error) {
 	tasks, err := q.broker.MoveTasks(q.broker.ARN(name), 1)
-	if err == nil && len(tasks) == 0 {
-		err = queue.Errorf(queue.CodeResourceNotFound, "No messages of queue %s were redriven by a task.", name)
-	}
 	if err != nil {
 		return broker.MoveTask{}, err
+	}
+	if len(tasks) == 0 {
+		return broker.MoveTask{}, queue.Errorf(queue.CodeResourceNotFound,
+			"No messages of queue %s were redriven by a task.", name)
 	}
 	return tasks[0], nil
 }

@@ -36,6 +36,7 @@ func (b httpBody) accept(rt *route) error {
 		return api.NewError(http.StatusNotFound, "HEAD "+r.URL.Path+" not found",
 			"webhooks do not support HEAD: send GET or POST")
 	}
+
 	isEmpty := r.Method == http.MethodDelete && r.ContentLength == 0
 	if rt.kind.acts() && !rt.kind.isHook() && !isEmpty {
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -45,19 +46,25 @@ func (b httpBody) accept(rt *route) error {
 		}
 	}
 
-	if rt.limit > 0 { // exceeding the read deadline would cancel the handler
-		until := time.Now().Add(rt.limit + api.MaxWait)
-		rc := http.NewResponseController(b.w)
-		// Response writers in tests have no deadlines.
-		_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
+	if rt.limit > 0 {
+		b.extendDeadlines(rt.limit + api.MaxWait)
 	}
 	return nil
+}
+
+// extendDeadlines is for slow routes. Exceeding the read deadline would cancel the handler.
+func (b httpBody) extendDeadlines(span time.Duration) {
+	until := time.Now().Add(span)
+	rc := http.NewResponseController(b.w)
+	// Response writers in tests have no deadlines.
+	_ = rc.SetReadDeadline(until)
+	_ = rc.SetWriteDeadline(until)
 }
 
 // read treats an empty body as {}.
 func (b httpBody) read(into any) error { return readBody(b.r, into) }
 
-func check(body any) error {
+func checkBody(body any) error {
 	switch b := body.(type) {
 	case *api.Reason:
 		return checkReason(b)
@@ -102,20 +109,23 @@ func readBody(r *http.Request, into any) error {
 			"send less at once")
 	}
 
-	dec := json.NewDecoder(&body)
+	if err := decodeOne(&body, into); err != nil {
+		return api.BadRequest("invalid request: "+err.Error(), "send one JSON object with known fields")
+	}
+	return nil
+}
+
+func decodeOne(text io.Reader, into any) error {
+	dec := json.NewDecoder(text)
 	dec.DisallowUnknownFields()
-	err = dec.Decode(into)
-	if errors.Is(err, io.EOF) {
+	err := dec.Decode(into)
+	if errors.Is(err, io.EOF) { // an empty body
 		return nil
 	}
 	if err == nil && dec.More() {
-		err = errors.New("more than one JSON value")
+		return errors.New("more than one JSON value")
 	}
-	if err != nil {
-		return api.BadRequest("invalid request: "+err.Error(), "send one JSON object with known fields")
-	}
-
-	return nil
+	return err
 }
 
 func countValues(text []byte) (n int) {

@@ -67,41 +67,41 @@ func (r *route) method() string {
 	return method
 }
 
-func bind[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call) (any, error)) route {
+func newRoute[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call) (any, error)) route {
 	return route{pattern: row.Pattern, kind: k, act: row.Act, limit: row.Limit, handle: handle, summary: row.Summary,
 		query: row.Query, takes: reflect.TypeFor[Body](), gives: reflect.TypeFor[Answer]()}
 }
 
-func do[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call, Body) (Answer, error)) route {
-	return bind(k, row, func(c *call) (any, error) {
+func withBody[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call, Body) (Answer, error)) route {
+	return newRoute(k, row, func(c *call) (any, error) {
 		var body Body
 		if err := c.body.read(&body); err != nil {
 			return nil, err
 		}
-		if err := check(&body); err != nil {
+		if err := checkBody(&body); err != nil {
 			return nil, err
 		}
 		return handle(c, body)
 	})
 }
 
-// show returns a route without a request body. A POST request must send {}.
-func show[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*call) (Answer, error)) route {
+// noBody returns a route without a request body. A POST request must send {}.
+func noBody[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*call) (Answer, error)) route {
 	if strings.HasPrefix(row.Pattern, http.MethodPost) {
-		return do(k, row, func(c *call, _ api.NoBody) (Answer, error) { return handle(c) })
+		return withBody(k, row, func(c *call, _ api.NoBody) (Answer, error) { return handle(c) })
 	}
-	return bind(k, row, func(c *call) (any, error) { return handle(c) })
+	return newRoute(k, row, func(c *call) (any, error) { return handle(c) })
 }
 
-// The routes return 409 while has returns false.
-func where(has func() bool, message, hint string, routes ...route) []route {
+// needs makes the routes return 409 while has returns false.
+func needs(has func() bool, message, hint string, routes ...route) []route {
 	for i := range routes {
 		routes[i].need = &need{has, message, hint}
 	}
 	return routes
 }
 
-func set(is bool) func() bool { return func() bool { return is } }
+func isSet(is bool) func() bool { return func() bool { return is } }
 
 var (
 	getLive    = api.Route[api.NoBody, probed]{Pattern: "GET /livez"}
@@ -120,104 +120,104 @@ func routes(opts *Options, closed context.Context) []route {
 	const askUp, askAny = "use the process of 'tendril up'", "use the process of 'tendril up' or 'tendril serve'"
 	const noScale = "this process does not scale: it receives from no queue"
 	return slices.Concat([]route{
-		show(open, getLive, probe(opts.Probes.Live, false)),
-		show(open, getHealthz, probe(opts.Probes.Live, false)),
-		show(open, getReady, probe(opts.Probes.Ready, true)),
-		show(open, getStarted, probe(opts.Probes.Started, false)),
-		bind(hook, getDrain, e.hookDrain),
-		bind(hook, postDrain, e.hookDrain),
-		do(hook, quietHook, e.hookQuiet),
+		noBody(open, getLive, probe(opts.Probes.Live, false)),
+		noBody(open, getHealthz, probe(opts.Probes.Live, false)),
+		noBody(open, getReady, probe(opts.Probes.Ready, true)),
+		noBody(open, getStarted, probe(opts.Probes.Started, false)),
+		newRoute(hook, getDrain, e.hookDrain),
+		newRoute(hook, postDrain, e.hookDrain),
+		withBody(hook, quietHook, e.hookQuiet),
 
-		show(open, api.GetCaller, e.getCaller),
-		show(bodies, api.GetExchange, e.getExchange),
-		do(act, api.RecordExchanges, e.recordExchanges),
-		do(act, api.PauseQueue, e.pause),
-		do(act, api.ResumeQueue, e.resume),
-		do(act, api.PauseAll, e.pause),
-		do(act, api.ResumeAll, e.resume),
-		do(act, api.Drain, e.drain),
+		noBody(open, api.GetCaller, e.getCaller),
+		noBody(bodies, api.GetExchange, e.getExchange),
+		withBody(act, api.RecordExchanges, e.recordExchanges),
+		withBody(act, api.PauseQueue, e.pause),
+		withBody(act, api.ResumeQueue, e.resume),
+		withBody(act, api.PauseAll, e.pause),
+		withBody(act, api.ResumeAll, e.resume),
+		withBody(act, api.Drain, e.drain),
 	}, perInstance(
-		show(open, api.GetStatus, e.getStatus),
-		show(open, api.GetDeliveries, e.getDeliveries),
-		show(open, api.GetOutcome, e.getOutcome),
-	), where(set(opts.Reload != nil), "nothing to reload: this process only serves queues", askUp,
-		show(deployHook, reloadHook, e.reload),
-		show(deploys, api.Reload, e.reload),
-	), where(set(opts.Settings.Describe != nil), "no environment to describe: this process only serves queues", askUp,
-		show(private, api.GetEnvironment, e.describe),
-	), where(set(opts.Settings.Examine != nil), "this process runs no checks", askAny,
-		show(private, api.GetExamination, e.examine),
-	), where(set(opts.Settings.Configuration != nil),
+		noBody(open, api.GetStatus, e.getStatus),
+		noBody(open, api.GetDeliveries, e.getDeliveries),
+		noBody(open, api.GetOutcome, e.getOutcome),
+	), needs(isSet(opts.Reload != nil), "nothing to reload: this process only serves queues", askUp,
+		noBody(deployHook, reloadHook, e.reload),
+		noBody(deploys, api.Reload, e.reload),
+	), needs(isSet(opts.Settings.Describe != nil), "no environment to describe: this process only serves queues", askUp,
+		noBody(private, api.GetEnvironment, e.describe),
+	), needs(isSet(opts.Settings.Examine != nil), "this process runs no checks", askAny,
+		noBody(private, api.GetExamination, e.examine),
+	), needs(isSet(opts.Settings.Configuration != nil),
 		"this process only serves queues: edit its settings file", askUp,
-		show(private, api.GetConfiguration, e.configuration),
-		do(produce, api.PreviewSettings, e.previewChange),
-		do(act, api.ChangeSettings, e.changeSettings),
-	), where(set(opts.Views.Health != nil), "this process has no health monitor: it only serves queues", "ask /readyz",
-		perInstance(show(open, api.GetHealth, e.getHealth))...,
-	), where(set(opts.Views.Scale != nil), noScale, askUp,
-		perInstance(show(open, api.GetScale, e.getScale))...,
-	), where(set(opts.Views.ScaleDecisions != nil), noScale, askUp,
-		perInstance(show(private, api.GetScaleDecisions, e.scaleDecisions))...,
-	), where(set(opts.Views.Instances != nil), "this process has no list of instances", askAny,
-		show(private, api.GetInstances, e.instances),
-	), where(set(opts.Views.Series != nil), "this process records no curves", askAny,
-		perInstance(show(open, api.GetSeries, e.getSeries))...,
-	), where(set(h.Events != nil), "this environment stores no events: it has no data directory",
+		noBody(private, api.GetConfiguration, e.configuration),
+		withBody(produce, api.PreviewSettings, e.previewChange),
+		withBody(act, api.ChangeSettings, e.changeSettings),
+	), needs(isSet(opts.Views.Health != nil), "this process has no health monitor: it only serves queues", "ask /readyz",
+		perInstance(noBody(open, api.GetHealth, e.getHealth))...,
+	), needs(isSet(opts.Views.Scale != nil), noScale, askUp,
+		perInstance(noBody(open, api.GetScale, e.getScale))...,
+	), needs(isSet(opts.Views.ScaleDecisions != nil), noScale, askUp,
+		perInstance(noBody(private, api.GetScaleDecisions, e.scaleDecisions))...,
+	), needs(isSet(opts.Views.Instances != nil), "this process has no list of instances", askAny,
+		noBody(private, api.GetInstances, e.instances),
+	), needs(isSet(opts.Views.Series != nil), "this process records no curves", askAny,
+		perInstance(noBody(open, api.GetSeries, e.getSeries))...,
+	), needs(isSet(h.Events != nil), "this environment stores no events: it has no data directory",
 		"start it with an embedded queue",
-		perInstance(bind(private, api.GetEvents, h.events))...,
-	), where(set(h.Lines != nil), "this process stores no log lines", askAny,
-		perInstance(bind(private, api.GetLogs, h.logs))...,
-	), where(set(opts.Versions.Versions != nil), "no app runs here, so there are no versions",
+		perInstance(newRoute(private, api.GetEvents, h.events))...,
+	), needs(isSet(h.Lines != nil), "this process stores no log lines", askAny,
+		perInstance(newRoute(private, api.GetLogs, h.logs))...,
+	), needs(isSet(opts.Versions.Versions != nil), "no app runs here, so there are no versions",
 		"start it with 'tendril up DIR'",
-		perInstance(show(private, api.GetVersions, e.versions))...,
-	), where(set(opts.Deploy != nil), "no app runs here, so its version cannot change", "start it with 'tendril up DIR'",
-		do(deploys, api.Deploy, e.deploy),
-	), where(set(opts.Versions.AbortDeploy != nil), "no app runs here, so its version cannot change",
+		perInstance(noBody(private, api.GetVersions, e.versions))...,
+	), needs(isSet(opts.Deploy != nil), "no app runs here, so its version cannot change", "start it with 'tendril up DIR'",
+		withBody(deploys, api.Deploy, e.deploy),
+	), needs(isSet(opts.Versions.AbortDeploy != nil), "no app runs here, so its version cannot change",
 		"start it with 'tendril up DIR'",
-		show(deploys, api.AbortDeploy, e.abortDeploy),
-	), where(set(opts.Versions.Rollback != nil), "no app runs here, so its version cannot change",
+		noBody(deploys, api.AbortDeploy, e.abortDeploy),
+	), needs(isSet(opts.Versions.Rollback != nil), "no app runs here, so its version cannot change",
 		"start it with 'tendril up DIR'",
-		do(deploys, api.Rollback, e.rollback),
-	), where(set(opts.Versions.RestartProcess != nil), "no app runs here, so no process can be restarted",
+		withBody(deploys, api.Rollback, e.rollback),
+	), needs(isSet(opts.Versions.RestartProcess != nil), "no app runs here, so no process can be restarted",
 		"start it with 'tendril up DIR'",
-		show(deploys, api.RestartProcess, e.restartProcess),
+		noBody(deploys, api.RestartProcess, e.restartProcess),
 	), queueTable(&queueRoutes{opts.Broker, e.environment}), taskTable(&taskRoutes{opts.Tasks}))
 }
 
 func queueTable(q *queueRoutes) []route {
-	return where(set(q.broker != nil), "this environment uses Amazon SQS: the console has no queues of its own",
+	return needs(isSet(q.broker != nil), "this environment uses Amazon SQS: the console has no queues of its own",
 		"use the queue's URL, as in 'tendril peek URL', or the Amazon SQS console",
-		show(open, api.GetQueues, q.list),
-		show(open, api.GetQueue, q.get),
-		show(bodies, api.CountMessages, q.count),
-		show(bodies, api.GetMessages, q.messages),
-		show(bodies, api.GetMessage, q.message),
-		show(private, api.GetReasons, q.reasons),
-		do(act, api.CreateQueue, q.create),
-		show(act, api.DeleteQueue, q.deleteQueue),
-		do(produce, api.SendMessages, q.send),
-		do(act, api.ReceiveMessages, q.receive),
-		do(act, api.AcknowledgeMessages, q.acknowledge),
-		do(act, api.PurgeQueue, q.purge),
-		do(act, api.MoveMessages, q.move),
-		do(act, api.StartRedrive, q.redrive),
-		show(open, api.GetRedrive, q.redriveTask),
-		show(act, api.CancelRedrive, q.cancelRedrive),
-		do(act, api.DeleteMessages, q.delete),
-		show(act, api.DeleteMessage, q.deleteOne),
-		show(act, api.RetryMessage, q.retry),
-		do(act, api.DelayMessage, q.delay),
-		do(act, api.EditMessage, q.edit),
+		noBody(open, api.GetQueues, q.list),
+		noBody(open, api.GetQueue, q.get),
+		noBody(bodies, api.CountMessages, q.count),
+		noBody(bodies, api.GetMessages, q.messages),
+		noBody(bodies, api.GetMessage, q.message),
+		noBody(private, api.GetReasons, q.reasons),
+		withBody(act, api.CreateQueue, q.create),
+		noBody(act, api.DeleteQueue, q.deleteQueue),
+		withBody(produce, api.SendMessages, q.send),
+		withBody(act, api.ReceiveMessages, q.receive),
+		withBody(act, api.AcknowledgeMessages, q.acknowledge),
+		withBody(act, api.PurgeQueue, q.purge),
+		withBody(act, api.MoveMessages, q.move),
+		withBody(act, api.StartRedrive, q.redrive),
+		noBody(open, api.GetRedrive, q.redriveTask),
+		noBody(act, api.CancelRedrive, q.cancelRedrive),
+		withBody(act, api.DeleteMessages, q.deleteSelected),
+		noBody(act, api.DeleteMessage, q.deleteOne),
+		noBody(act, api.RetryMessage, q.retry),
+		withBody(act, api.DelayMessage, q.delay),
+		withBody(act, api.EditMessage, q.edit),
 	)
 }
 
 func taskTable(t *taskRoutes) []route {
-	return where(t.present, "this environment has no periodic tasks", "write cron.yaml, or add --cron FILE",
-		show(open, api.GetTasks, t.list),
-		show(open, api.GetTaskHistory, t.history),
-		show(open, api.GetHistory, t.history),
-		show(act, api.RunTask, t.run),
-		do(act, api.PauseTask, t.pause),
-		show(act, api.ResumeTask, t.resume),
+	return needs(t.present, "this environment has no periodic tasks", "write cron.yaml, or add --cron FILE",
+		noBody(open, api.GetTasks, t.list),
+		noBody(open, api.GetTaskHistory, t.history),
+		noBody(open, api.GetHistory, t.history),
+		noBody(act, api.RunTask, t.run),
+		withBody(act, api.PauseTask, t.pause),
+		noBody(act, api.ResumeTask, t.resume),
 	)
 }

@@ -59,7 +59,8 @@ func New(opts *Options) *Server {
 func (s *Server) Close() { s.close() }
 
 func (s *Server) routes() []route {
-	return append(routes(s.opts, s.closed), do(own, api.NewLogin, s.newLogin), show(open, api.GetDocument, s.document))
+	return append(routes(s.opts, s.closed), withBody(own, api.NewLogin, s.newLogin),
+		noBody(open, api.GetDocument, s.document))
 }
 
 // ServeHTTP implements [http.Handler].
@@ -69,34 +70,44 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	secure(w.Header())
 	r = withID(w, r)
-	refusal := s.admit(r)
-	_, pattern := s.mux.Handler(r)
-	unclean := path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath()
-	if refusal == nil && pattern == "" && !unclean && s.opts.Handlers.Pages != nil && ofPages(r) {
-		ctx, end := context.WithCancel(r.Context())
-		defer end()
-		defer context.AfterFunc(s.closed, end)()
-		s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(ctx))
+	if refusal := s.admit(r); refusal != nil {
+		s.refuse(w, r, refusal)
 		return
 	}
 
 	// The multiplexer would redirect an unclean path and return 405 for another method; both are 404 here.
-	if refusal == nil && (pattern == "" || unclean) {
-		refusal = api.NewError(http.StatusNotFound, r.Method+" "+r.URL.Path+" not found",
-			"GET /api/v1/status shows the environment")
+	isClean := path.Clean(r.URL.EscapedPath()) == r.URL.EscapedPath()
+	_, pattern := s.mux.Handler(r)
+	switch {
+	case isClean && pattern != "":
+		s.mux.ServeHTTP(w, r)
+	case isClean && s.opts.Handlers.Pages != nil && ofPages(r):
+		s.servePage(w, r)
+	default:
+		s.refuse(w, r, api.NewError(http.StatusNotFound, r.Method+" "+r.URL.Path+" not found",
+			"GET /api/v1/status shows the environment"))
 	}
-	if refusal != nil {
-		c := s.newCall(r.Context(), r)
-		rt := s.service.routes[pattern]
-		isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
-		if rt != nil && rt.kind.acts() || refusal.Status == http.StatusForbidden && !isRead {
-			s.service.record(c, refusal, nil)
-		}
-		refusal.RequestID = c.caller.requestID
-		writeJSON(w, refusal.Status, refusal)
-		return
+}
+
+func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
+	defer context.AfterFunc(s.closed, end)()
+	s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// refuse also records refused actions.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, refusal *api.Error) {
+	c := s.newCall(r.Context(), r)
+	_, pattern := s.mux.Handler(r)
+	rt := s.service.routes[pattern]
+	isAct := rt != nil && rt.kind.acts()
+	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if isAct || refusal.Status == http.StatusForbidden && !isRead {
+		s.service.record(c, refusal, nil)
 	}
-	s.mux.ServeHTTP(w, r)
+	refusal.RequestID = c.caller.requestID
+	writeJSON(w, refusal.Status, refusal)
 }
 
 // ofPages reports whether a request is for a page. Paths that look like API routes or probes are not, so programs get
@@ -130,7 +141,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt *route) {
 
 	answer, refusal := s.service.answer(c)
 	if st, ok := answer.(*stream); ok {
-		s.streams.send(w, r, st, s.closed.Done())
+		s.streams.send(w, r, st, s.closed)
 		return
 	}
 	if refusal == nil {

@@ -44,34 +44,38 @@ type body interface {
 // answer returns a value of the route's answer type or a [*stream].
 func (s *service) answer(c *call) (any, *api.Error) {
 	answer, err := s.handle(c)
-	if _, ok := answer.(*stream); ok && err == nil {
-		return answer, nil
-	}
-	var refusal *api.Error
-	if err != nil {
-		refusal = c.refusal(err)
-	}
-
-	if c.route.kind == bodies {
-		hidden, ok := withoutBodies(answer)
-		if ok && s.opts.Access.HideBodies && !c.wantsBodies() {
-			answer = hidden
-		} else if ok && refusal == nil {
-			s.recordRead(c, answer)
-		}
-	}
 	// Programs send too many messages to log them all.
-	if c.route.kind.acts() && (c.route.kind != produce || !c.caller.bearer) {
-		s.record(c, refusal, answer)
+	isRecorded := c.route.kind.acts() && (c.route.kind != produce || !c.caller.bearer)
+	if err != nil {
+		refusal := c.refusal(err)
+		if isRecorded {
+			s.record(c, refusal, answer)
+		}
+		return nil, refusal
 	}
 
-	if refusal != nil {
-		return nil, refusal
+	if isRecorded {
+		s.record(c, nil, answer)
+	}
+	if c.route.kind == bodies {
+		answer = s.hideOrRecordBodies(c, answer)
 	}
 	if !c.caller.may(api.ScopeRead) {
 		answer = public(answer)
 	}
 	return answer, nil
+}
+
+func (s *service) hideOrRecordBodies(c *call, answer any) any {
+	hidden, hasBodies := withoutBodies(answer)
+	if !hasBodies {
+		return answer
+	}
+	if s.opts.Access.HideBodies && !c.wantsBodies() {
+		return hidden
+	}
+	s.recordRead(c, answer)
+	return answer
 }
 
 func (s *service) handle(c *call) (any, error) {

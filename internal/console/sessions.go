@@ -50,29 +50,38 @@ func (s *sessions) newCode(scopes []string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	code := rand.Text()
-	s.codes = put(s.codes, maxCodes, code, grant{scopes: scopes, until: time.Now().Add(codeLifetime)})
+	s.codes = putGrant(s.codes, maxCodes, code, grant{scopes: scopes, until: time.Now().Add(codeLifetime)})
 	return code
 }
 
-func (s *sessions) exchange(code string) (secret, key string, g grant, ok bool) {
+// openWith opens a session with a login code, which can be used only once.
+func (s *sessions) openWith(code string) (opened openedSession, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := sha256.Sum256([]byte(code))
-	g, ok = s.codes[of]
+	g, ok := s.codes[of]
 	delete(s.codes, of)
 	if !ok || !time.Now().Before(g.until) {
-		return "", "", grant{}, false
+		return openedSession{}, false
 	}
+
 	s.serial++
-	g.who, g.until = fmt.Sprintf("session %d", s.serial), time.Now().Add(sessionLifetime)
-	secret, key = api.NewToken(), rand.Text()
-	g.key = sha256.Sum256([]byte(key))
-	s.open = put(s.open, maxSessions, secret, g)
-	return secret, key, g, true
+	opened = openedSession{who: fmt.Sprintf("session %d", s.serial), secret: api.NewToken(), key: rand.Text()}
+	g.who = opened.who
+	g.until = time.Now().Add(sessionLifetime)
+	g.key = sha256.Sum256([]byte(opened.key))
+	s.open = putGrant(s.open, maxSessions, opened.secret, g)
+	return opened, true
 }
 
-// put evicts the grant that expires first if the map is full.
-func put(m map[digest]grant, most int, secret string, g grant) map[digest]grant {
+type openedSession struct {
+	who    string
+	secret string // of the cookie
+	key    string // see [NewSessionKey]
+}
+
+// putGrant evicts the grant that expires first if the map is full.
+func putGrant(m map[digest]grant, most int, secret string, g grant) map[digest]grant {
 	if m == nil {
 		m = map[digest]grant{}
 	}
@@ -144,34 +153,46 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	secret, key, g, ok := s.sessions.exchange(r.URL.Query().Get("code"))
+	opened, ok := s.sessions.openWith(r.URL.Query().Get("code"))
 	switch {
 	case ok:
-		s.setCookie(w, r, secret, 0)
-		opened := s.newCall(r.Context(), r)
-		opened.caller.who, opened.route = g.who, usedLink
-		s.service.record(opened, nil, nil)
-		if s.opts.Handlers.Pages != nil {
-			s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKeyKey{}, key)))
-			return
-		}
+		s.welcome(w, r, &opened)
 	case s.authenticate(r).who == "":
-		refusal := api.NewError(http.StatusUnauthorized, "this link was used already, or is older than 10 minutes", "")
-		if r.URL.Query().Has("code") {
-			c := s.newCall(r.Context(), r)
-			c.route = usedLink
-			s.service.record(c, refusal, nil)
-		}
-		if s.opts.Handlers.Pages != nil {
-			s.opts.Handlers.Pages.ServeHTTP(w, r)
-			return
-		}
-		http.Error(w, refusal.Message+"; type 'tendril open' on the machine of the environment to get a new one",
-			refusal.Status)
+		s.refuseLogin(w, r)
+	default:
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+	}
+}
+
+func (s *Server) welcome(w http.ResponseWriter, r *http.Request, opened *openedSession) {
+	s.setCookie(w, r, opened.secret, 0)
+	c := s.newCall(r.Context(), r)
+	c.caller.who = opened.who
+	c.route = usedLink
+	s.service.record(c, nil, nil)
+
+	if s.opts.Handlers.Pages == nil {
+		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
+	ctx := context.WithValue(r.Context(), sessionKeyKey{}, opened.key)
+	s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(ctx))
+}
 
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+func (s *Server) refuseLogin(w http.ResponseWriter, r *http.Request) {
+	refusal := api.NewError(http.StatusUnauthorized, "this link was used already, or is older than 10 minutes", "")
+	if r.URL.Query().Has("code") {
+		c := s.newCall(r.Context(), r)
+		c.route = usedLink
+		s.service.record(c, refusal, nil)
+	}
+
+	if s.opts.Handlers.Pages != nil {
+		s.opts.Handlers.Pages.ServeHTTP(w, r)
+		return
+	}
+	http.Error(w, refusal.Message+"; type 'tendril open' on the machine of the environment to get a new one",
+		refusal.Status)
 }
 
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"mime"
 	"net/http"
 	"slices"
@@ -29,8 +28,6 @@ type entry struct {
 	id   int64
 	body any
 }
-
-var errStreamClosed = errors.New("the stream is closed")
 
 // stream is an endless response: the entries after an ID, as server-sent events.
 type stream struct {
@@ -70,7 +67,8 @@ func newStream(c *call, newest int64, changed func() <-chan struct{}, read func(
 
 type streams struct{ open atomic.Int64 }
 
-func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended <-chan struct{}) {
+// send returns when the caller disconnects, the stream fails or closed ends.
+func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, closed context.Context) {
 	defer c.open.Add(-1)
 	if c.open.Add(1) > maxStreams {
 		w.Header().Set("Retry-After", "10")
@@ -79,54 +77,57 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 		return
 	}
 
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Time{}) // an expired deadline would end the request; tests have no deadline
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(closed, cancel)()
+
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
-	write := func(data []byte) bool {
-		_ = rc.SetWriteDeadline(time.Now().Add(streamWait))
-		_, err := w.Write(data)
-		return errors.Join(err, rc.Flush()) == nil
-	}
-
-	if s.relay != nil {
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		go func() {
-			select {
-			case <-ended:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-		_ = s.relay(ctx, func(line []byte) error { // callers notice the end of the stream
-			if !write(append(slices.Clip(line), '\n')) {
-				return errStreamClosed
-			}
-			return nil
-		})
+	out := streamWriter{w, http.NewResponseController(w)}
+	_ = out.rc.SetReadDeadline(time.Time{}) // an expired deadline would end the request; tests have no deadline
+	if s.relay == nil {
+		s.follow(ctx, out)
 		return
 	}
+	_ = s.relay(ctx, func(line []byte) error { // callers notice the end of the stream
+		return out.write(append(slices.Clip(line), '\n'))
+	})
+}
 
+type streamWriter struct {
+	w  http.ResponseWriter
+	rc *http.ResponseController
+}
+
+func (s streamWriter) write(data []byte) error {
+	_ = s.rc.SetWriteDeadline(time.Now().Add(streamWait))
+	if _, err := s.w.Write(data); err != nil {
+		return err
+	}
+	return s.rc.Flush()
+}
+
+// follow sends new entries until ctx ends or a write fails.
+func (s *stream) follow(ctx context.Context, out streamWriter) {
 	silence := time.NewTicker(streamSilence)
 	defer silence.Stop()
-	for ok := write([]byte(": stream started\n\n")); ok; {
+	err := out.write([]byte(": stream started\n\n"))
+	for err == nil {
 		changed := s.changed()
-		data, err := s.next()
-		switch {
-		case err != nil:
+		data, readErr := s.next()
+		if readErr != nil {
 			return
-		case len(data) > 0:
-			ok = write(data)
+		}
+		if len(data) > 0 {
+			err = out.write(data)
 			continue
 		}
+
 		select {
 		case <-changed:
 		case <-silence.C:
-			ok = write([]byte(": alive\n\n"))
-		case <-r.Context().Done():
-			return
-		case <-ended:
+			err = out.write([]byte(": alive\n\n"))
+		case <-ctx.Done():
 			return
 		}
 	}
@@ -148,13 +149,17 @@ func (s *stream) next() (data []byte, err error) {
 // AppendEvent appends a server-sent event. CR and LF end a line of the stream, so each line of text becomes its own
 // data line; clients join them with line feeds.
 func AppendEvent(to []byte, id int64, text []byte) []byte {
-	to = append(strconv.AppendInt(append(to, "id: "...), id, 10), '\n')
+	to = append(to, "id: "...)
+	to = strconv.AppendInt(to, id, 10)
+	to = append(to, '\n')
 	for rest := text; ; {
 		end := bytes.IndexAny(rest, "\r\n")
 		if end < 0 {
 			end = len(rest)
 		}
-		to = append(append(append(to, "data: "...), rest[:end]...), '\n')
+		to = append(to, "data: "...)
+		to = append(to, rest[:end]...)
+		to = append(to, '\n')
 		if end == len(rest) {
 			return append(to, '\n')
 		}

@@ -59,27 +59,30 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 // Create adds a token with t's Name, Scopes and Expires to dataDir and returns its secret, which is not stored. The
 // name must not exist yet.
 func Create(dataDir string, t Token, now time.Time) (secret string, err error) {
-	tokens, err := t.besides(dataDir)
-	if err == nil {
-		err = datadir.Make(dataDir)
-	}
+	tokens, err := t.checkNew(dataDir)
 	if err != nil {
 		return "", err
 	}
+	if err := datadir.Make(dataDir); err != nil {
+		return "", err
+	}
+
 	secret = prefix + api.NewToken()
 	sum := sha256.Sum256([]byte(secret))
-	t.Created, t.LastUsed = now.UTC().Truncate(time.Second), time.Time{}
-	return secret, write(filepath.Join(dataDir, Filename),
-		append(tokens, stored{t, hex.EncodeToString(sum[:])}))
+	t.Created = now.UTC().Truncate(time.Second)
+	t.LastUsed = time.Time{}
+	tokens = append(tokens, stored{t, hex.EncodeToString(sum[:])})
+	return secret, write(filepath.Join(dataDir, Filename), tokens)
 }
 
 // CanCreate returns the error that [Create] would return before writing.
 func CanCreate(dataDir string, t Token) error {
-	_, err := t.besides(dataDir)
+	_, err := t.checkNew(dataDir)
 	return err
 }
 
-func (t *Token) besides(dataDir string) ([]stored, error) {
+// checkNew returns the existing tokens, or an error if t cannot be added.
+func (t *Token) checkNew(dataDir string) ([]stored, error) {
 	tokens, err := read(filepath.Join(dataDir, Filename))
 	if err != nil {
 		return nil, err
@@ -154,14 +157,13 @@ func read(path string) ([]stored, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0) {
-		err = fmt.Errorf("%s is not a regular file for its owner alone; type 'chmod 600 %s'", path, path)
+	if err != nil {
+		return nil, fmt.Errorf("reading tokens: %w", err)
 	}
-
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(path)
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("reading tokens: %s is not a regular file for its owner alone; type 'chmod 600 %s'", path, path)
 	}
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading tokens: %w", err)
 	}
@@ -213,8 +215,9 @@ func (f *File) Find(secret string) (Token, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reread()
+
 	sum := sha256.Sum256([]byte(secret))
-	got, now := []byte(hex.EncodeToString(sum[:])), time.Now()
+	got := []byte(hex.EncodeToString(sum[:]))
 	var found *stored
 	for i := range f.tokens {
 		if subtle.ConstantTimeCompare([]byte(f.tokens[i].SHA256), got) == 1 {
@@ -222,11 +225,11 @@ func (f *File) Find(secret string) (Token, bool) {
 		}
 	}
 
+	now := time.Now()
 	if found == nil || !found.Expires.IsZero() && !now.Before(found.Expires) {
 		return Token{}, false
 	}
-
-	f.use(found.Name, now)
+	f.recordUse(found.Name, now)
 	return found.Token, true
 }
 
@@ -239,8 +242,9 @@ func (f *File) reread() {
 		return
 	}
 
-	if f.seen != nil && os.SameFile(info, f.seen) && info.ModTime().Equal(f.seen.ModTime()) &&
-		info.Size() == f.seen.Size() {
+	isSame := f.seen != nil && os.SameFile(info, f.seen) && info.ModTime().Equal(f.seen.ModTime()) &&
+		info.Size() == f.seen.Size()
+	if isSame {
 		return
 	}
 
@@ -255,7 +259,7 @@ func (f *File) reread() {
 	})
 }
 
-func (f *File) use(name string, now time.Time) {
+func (f *File) recordUse(name string, now time.Time) {
 	if now.Sub(f.used[name]) < usedEvery {
 		return
 	}
