@@ -7,18 +7,23 @@ import "tendril/queue"
 func (q *liveQueue) withhold(r *record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.deleted || !q.index.published(r.key) {
+		return
+	}
+
 	m := q.index.held[r.key]
 	switch {
-	case q.deleted || !q.index.published(r.key) || m != nil && (m.damaged || m.claimed):
-		return
-	case m == nil && r.due != 0 && q.broker.clock.reading(r.due) > q.broker.clock.now():
-		return // detected again when the delay ends
 	case m == nil:
+		if r.due != 0 && q.broker.clock.reading(r.due) > q.broker.clock.now() {
+			return // detected again when the delay ends
+		}
 		m = q.index.newMessage(r)
 		q.index.drop(m)
 		m.epoch = q.broker.epoch
 		q.index.held[r.key] = m
 		q.index.resetWindow() // the window may contain it
+	case m.damaged || m.claimed:
+		return
 	case m.inFlight:
 		q.index.stopFlight(m)
 		q.uncount(m) // it was not delivered
@@ -34,7 +39,8 @@ func (q *liveQueue) withhold(r *record) {
 		"hint", "inspect it with 'tendril message show ID', send it again, and delete it; see docs/backup.md")
 }
 
-func (q *liveQueue) withholdDamaged(messages []*message) (whole []*message, err error) {
+// withholdDamaged releases and withholds the damaged messages, and returns the others.
+func (q *liveQueue) withholdDamaged(messages []*message) (intact []*message, err error) {
 	keys := make([]int64, len(messages))
 	for i, m := range messages {
 		keys[i] = m.key
@@ -52,20 +58,20 @@ func (q *liveQueue) withholdDamaged(messages []*message) (whole []*message, err 
 		return messages, err
 	}
 
-	var rest []*message
+	var rejected []*message
 	for _, m := range messages {
 		if damaged[m.key] == nil {
-			whole = append(whole, m)
+			intact = append(intact, m)
 		} else {
-			rest = append(rest, m)
+			rejected = append(rejected, m)
 		}
 	}
 
-	q.release(rest)
+	q.release(rejected)
 	for _, r := range damaged {
 		q.withhold(r)
 	}
-	return whole, nil
+	return intact, nil
 }
 
 func errIsDamaged(id string) error {

@@ -49,19 +49,25 @@ func (m *mark) encode(text []byte, epoch uint32) {
 }
 
 func decodeMark(text []byte, epoch uint32) (m mark, ok bool) {
-	m = mark{int64(binary.LittleEndian.Uint64(text)), int64(binary.LittleEndian.Uint64(text[8:])),
-		binary.LittleEndian.Uint32(text[16:]), binary.LittleEndian.Uint32(text[20:])}
+	m = mark{
+		key:      int64(binary.LittleEndian.Uint64(text)),
+		first:    int64(binary.LittleEndian.Uint64(text[8:])),
+		serial:   binary.LittleEndian.Uint32(text[16:]),
+		received: binary.LittleEndian.Uint32(text[20:]),
+	}
 	again := make([]byte, markSize)
 	m.encode(again, epoch)
 	return m, m.key != 0 && bytes.Equal(again, text)
 }
 
+// open maps the file and returns the marks that an earlier process left, even if the file cannot be mapped.
 func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, marksName))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+
 	text, err := io.ReadAll(io.LimitReader(f, maxMarks*markSize))
 	for at := 0; at+markSize <= len(text); at += markSize {
 		if m, ok := decodeMark(text[at:at+markSize], epoch); ok {
@@ -69,31 +75,36 @@ func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 		}
 	}
 
-	if err == nil && len(text) < maxMarks*markSize {
-		err = allocate(f, maxMarks*markSize)
+	if err != nil {
+		return left, err
 	}
-
-	if err == nil {
-		k.data, err = unix.Mmap(int(f.Fd()), 0, maxMarks*markSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if len(text) < maxMarks*markSize {
+		if err := allocate(f, maxMarks*markSize); err != nil {
+			return left, err
+		}
 	}
+	k.data, err = unix.Mmap(int(f.Fd()), 0, maxMarks*markSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	return left, err
 }
 
-// The caller must hold the queue's lock.
+// put replaces the message's mark, if one is free. The caller must hold the queue's lock.
 func (k *receiveMarks) put(m *message) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	before := m.mark
 	switch n := len(k.free); {
 	case n > 0:
-		m.mark, k.free = k.free[n-1], k.free[:n-1]
+		m.mark = k.free[n-1]
+		k.free = k.free[:n-1]
 	case int(k.used) < len(k.data)/markSize:
 		k.used++
 		m.mark = k.used
 	default:
 		return
 	}
-	(&mark{m.key, m.first, uint32(m.count), uint32(m.received())}).encode(k.data[(m.mark-1)*markSize:][:markSize], m.epoch)
+
+	now := mark{m.key, m.first, uint32(m.count), uint32(m.received())}
+	now.encode(k.data[(m.mark-1)*markSize:][:markSize], m.epoch)
 	k.clear(before) // after writing the new mark, so that the message always has one
 }
 
@@ -149,9 +160,14 @@ func (q *Queue) Posting(receipt string) {
 	live.mu.Lock()
 	defer live.mu.Unlock()
 	r, err := live.index.open(&live.index.work, receipt)
-	if m := live.index.held[r.key]; err == nil && m != nil && !m.leaving && m.unposted && m.newest(r) {
-		m.unposted = false
-		live.broker.marks.put(m)
-		live.storeReceive(m)
+	if err != nil {
+		return
 	}
+	m := live.index.held[r.key]
+	if m == nil || m.leaving || !m.newest(r) || !m.unposted {
+		return
+	}
+	m.unposted = false
+	live.broker.marks.put(m)
+	live.storeReceive(m)
 }

@@ -113,16 +113,15 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 		return 0, nil
 	}
 
-	var since, key, due int64
-	err = b.read(func(c *conn) error {
-		err := c.query(func(row row) { key, since = row.int(0), row.int(1) }, `SELECT id, max(sent, coalesce(dead, 0))
-			FROM messages WHERE id > ? AND id <= ? AND (due IS NULL OR due <> sent) ORDER BY id LIMIT 1`, from, high)
-		if err == nil {
-			// Other delayed messages found here do not change the result: they became visible after they were sent,
-			// and after an older message was.
-			due, err = c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due <= ? AND id > ?
-				ORDER BY due LIMIT 1`, q.index.number, q.broker.clock.nowMilli(), low)
+	var key, since, due int64
+	err = b.read(func(c *conn) (err error) {
+		if key, since, err = c.oldestUnscheduled(from, high); err != nil {
+			return err
 		}
+		// Other delayed messages found here do not change the result: they became visible after they were sent, and
+		// after an older message was.
+		due, err = c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due <= ? AND id > ?
+			ORDER BY due LIMIT 1`, q.index.number, q.broker.clock.nowMilli(), low)
 		return err
 	})
 	if err != nil {
@@ -132,16 +131,25 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	if key == 0 {
 		key = last + 1
 	}
-
 	q.mu.Lock()
 	q.ageFrom = max(q.ageFrom, key-1)
 	q.mu.Unlock()
+
 	if since == 0 || due != 0 && due < since {
 		since = due
 	}
-
 	if since == 0 {
 		return 0, nil
 	}
 	return max(0, time.Duration(stamp()-since)*time.Millisecond), nil
+}
+
+// oldestUnscheduled returns the key and stamp of the first message that is not scheduled, or 0.
+func (c *conn) oldestUnscheduled(from, high int64) (key, since int64, err error) {
+	err = c.query(func(row row) {
+		key = row.int(0)
+		since = row.int(1)
+	}, `SELECT id, max(sent, coalesce(dead, 0)) FROM messages
+		WHERE id > ? AND id <= ? AND (due IS NULL OR due <> sent) ORDER BY id LIMIT 1`, from, high)
+	return key, since, err
 }

@@ -53,6 +53,7 @@ func checkMove(q, to *liveQueue) error {
 	return nil
 }
 
+// reserve marks the messages as leaving. It skips missing ones and those that are already leaving.
 func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*message, err error) {
 	var keys []int64
 	for part := range slices.Chunk(ids, browseChunk) {
@@ -85,8 +86,10 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 // The caller must hold the lock.
 func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	for _, key := range keys {
+		if !x.published(key) {
+			continue
+		}
 		switch m := x.held[key]; {
-		case !x.published(key):
 		case m == nil:
 			reserved = append(reserved, x.claim(key))
 		case !m.leaving:
@@ -106,21 +109,9 @@ func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved 
 		return nil, err
 	}
 
-	sources := map[int64]string{}
+	var sources map[int64]string
 	if target == nil {
-		err := b.read(func(c *conn) error {
-			for _, m := range reserved {
-				head, err := c.head(m.key)
-				if err != nil {
-					return err
-				}
-				if head != nil {
-					sources[m.key] = b.opts.own(head.source)
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		if sources, err = b.sourceARNs(reserved); err != nil {
 			from.release(reserved)
 			return nil, err
 		}
@@ -128,23 +119,42 @@ func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved 
 
 	deadLetterQueues := b.deadLetterTargets()
 	t := &transfer{ctx: ctx, from: from}
-	var rest []*message
+	var withoutTarget []*message
 	for _, m := range reserved {
 		to := target
 		if to == nil {
 			to = b.byARN(sources[m.key])
 		}
 		if to == nil || checkMove(from, to) != nil {
-			rest = append(rest, m)
+			withoutTarget = append(withoutTarget, m)
 			continue
 		}
 		t.items = append(t.items, &transferItem{m: m, to: to, toDead: deadLetterQueues[to.arn]})
 	}
 
-	from.release(rest)
+	from.release(withoutTarget)
 	return t, nil
 }
 
+// sourceARNs returns the queues that messages were dead-lettered from, by key.
+func (b *Broker) sourceARNs(messages []*message) (map[int64]string, error) {
+	sources := map[int64]string{}
+	err := b.read(func(c *conn) error {
+		for _, m := range messages {
+			head, err := c.head(m.key)
+			if err != nil {
+				return err
+			}
+			if head != nil {
+				sources[m.key] = b.opts.own(head.source)
+			}
+		}
+		return nil
+	})
+	return sources, err
+}
+
+// deadLetterTargets returns the ARNs of all dead-letter queues.
 func (b *Broker) deadLetterTargets() map[string]bool {
 	targets := map[string]bool{}
 	for _, q := range b.queues.all() {
@@ -155,6 +165,7 @@ func (b *Broker) deadLetterTargets() map[string]bool {
 	return targets
 }
 
+// release makes messages that reserve returned available again.
 func (q *liveQueue) release(reserved []*message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"tendril/queue"
 )
@@ -27,47 +26,59 @@ func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGr
 		return nil, err
 	}
 
-	groups := map[string]*ReasonGroup{}
+	groups := reasonGroups{}
 	hour := stamp() / hourMillis
 	low := int64(0)
 	live := 0
 	err = b.read(func(c *conn) error {
 		q.mu.Lock()
-		low, live = q.index.low(), int(q.index.counters.live())
+		low = q.index.low()
+		live = int(q.index.counters.live())
 		q.mu.Unlock()
-		return readReasons(c, q.index.number, hour, groups)
+		return groups.read(c, q.index.number, hour)
 	})
 	if err != nil {
 		return nil, err
 	}
 
+	groups.addWithoutReason(live)
+	list := groups.largest(maxReasons)
+	return list, b.read(func(c *conn) error { return dateReasons(c, low, list) })
+}
+
+type reasonGroups map[string]*ReasonGroup
+
+// addWithoutReason counts the rest of live messages as messages without a reason.
+func (groups reasonGroups) addWithoutReason(live int) {
+	rest := live
 	for reason, g := range groups {
 		if reason != "" {
-			live -= g.Count
+			rest -= g.Count
 		}
 	}
 
-	if none := groups[""]; none != nil {
-		none.Count = max(live, none.Count)
-	} else if live > 0 {
-		groups[""] = &ReasonGroup{Count: live}
+	if g := groups[""]; g != nil {
+		g.Count = max(rest, g.Count)
+	} else if rest > 0 {
+		groups[""] = &ReasonGroup{Count: rest}
 	}
+}
 
+func (groups reasonGroups) largest(limit int) []ReasonGroup {
 	list := make([]ReasonGroup, 0, len(groups))
 	for _, g := range groups {
 		list = append(list, *g)
 	}
-
 	slices.SortFunc(list, func(a, b ReasonGroup) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Reason, b.Reason))
 	})
-	list = list[:min(len(list), maxReasons)]
-	return list, b.read(func(c *conn) error { return dateReasons(c, low, list) })
+	return list[:min(len(list), limit)]
 }
 
 const hourMillis = 3_600_000
 
-func readReasons(c *conn, number, hour int64, groups map[string]*ReasonGroup) error {
+// read adds the counts of a queue. hour is the current hour.
+func (groups reasonGroups) read(c *conn, number, hour int64) error {
 	return c.query(func(row row) {
 		g := groups[row.text(0)]
 		if g == nil {
@@ -81,19 +92,23 @@ func readReasons(c *conn, number, hour int64, groups map[string]*ReasonGroup) er
 	}, `SELECT reason, hour, count FROM reasons WHERE queue = ?`, number)
 }
 
-func dateReasons(c *conn, low int64, groups []ReasonGroup) (err error) {
-	for i := 0; i < len(groups) && err == nil; i++ {
+// dateReasons sets the times of the oldest and newest message of each group.
+func dateReasons(c *conn, low int64, groups []ReasonGroup) error {
+	const attempts = `SELECT at FROM attempts WHERE id >> 40 = ?1 >> 40 AND reason = ?2 AND id > ?1 `
+	for i := range groups {
 		g := &groups[i]
-		for order, to := range map[string]*time.Time{"": &g.First, " DESC": &g.Last} {
-			var at int64
-			if at, err = c.integer(`SELECT at FROM attempts WHERE id >> 40 = ?1 >> 40 AND reason = ?2 AND id > ?1
-				ORDER BY id`+order+` LIMIT 1`, low, g.Reason); err != nil {
-				break
-			}
-			*to = date(at)
+		first, err := c.integer(attempts+`ORDER BY id LIMIT 1`, low, g.Reason)
+		if err != nil {
+			return err
 		}
+		last, err := c.integer(attempts+`ORDER BY id DESC LIMIT 1`, low, g.Reason)
+		if err != nil {
+			return err
+		}
+		g.First = date(first)
+		g.Last = date(last)
 	}
-	return err
+	return nil
 }
 
 type reasonCount struct {
@@ -112,7 +127,8 @@ func (t *tx) flushReasons() (err error) {
 			continue
 		}
 		t.c.run(&err, `INSERT INTO reasons (queue, reason, hour, count) VALUES (?, ?, ?, ?)
-			ON CONFLICT (queue, reason, hour) DO UPDATE SET count = count + excluded.count`, k.queue, k.reason, k.hour, n)
+			ON CONFLICT (queue, reason, hour) DO UPDATE SET count = count + excluded.count`,
+			k.queue, k.reason, k.hour, n)
 		if n < 0 {
 			t.c.run(&err, `DELETE FROM reasons WHERE queue = ? AND reason = ? AND hour = ? AND count <= 0`,
 				k.queue, k.reason, k.hour)

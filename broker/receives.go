@@ -23,7 +23,8 @@ func (q *liveQueue) storeReceive(m *message) {
 	}
 	m.dirty = true
 	u := &q.receives
-	if u.messages = append(u.messages, m); len(u.messages) == 1 {
+	u.messages = append(u.messages, m)
+	if len(u.messages) == 1 {
 		u.alarm.set(1, storeAfter)
 	}
 }
@@ -40,6 +41,7 @@ func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Dura
 	q.storeReceive(m)
 }
 
+// storeReceives submits the receives that are at least storeAfter old, when the alarm rings.
 func (q *liveQueue) storeReceives() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,20 +61,22 @@ func (q *liveQueue) storeReceives() {
 // caller must hold the lock.
 func (q *liveQueue) submitReceives(last int64) error {
 	s := &receiptStore{q: q}
-	var rest []*message
+	var later []*message
 	for _, m := range q.receives.messages {
 		switch {
 		case m.gone || m.leaving:
 			m.dirty = false
 		case m.receivedAt > last:
-			rest = append(rest, m)
+			later = append(later, m)
 		default:
-			m.dirty, m.stored = false, true
-			s.messages, s.rows = append(s.messages, m), append(s.rows, m.receiptRow(q.broker.clock))
+			m.dirty = false
+			m.stored = true
+			s.messages = append(s.messages, m)
+			s.rows = append(s.rows, m.receiptRow(q.broker.clock))
 		}
 	}
 
-	q.receives.messages = rest
+	q.receives.messages = later
 	if len(s.rows) == 0 {
 		return nil
 	}
@@ -90,10 +94,11 @@ const receiptColumns = ` (id, count, first, received_at, until, epoch, unread) V
 
 // The caller must hold the queue's lock.
 func (m *message) receiptRow(c clock) receiptRow {
-	until, unread := int64(0), int64(m.unread)
+	until := int64(0)
 	if m.inFlight {
 		until = c.milli(m.until)
 	}
+	unread := int64(m.unread)
 	if m.unposted && !m.uncounted {
 		unread++
 	}
@@ -157,12 +162,14 @@ func (q *liveQueue) loadReceives(c *conn) error {
 		m.unread = int32(row.int(10))
 		m.receivedAt = q.broker.clock.reading(row.int(6))
 		q.index.held[m.key] = m
-		if m.until = q.broker.clock.reading(row.int(7)); row.int(7) != 0 && m.until > now {
+		m.until = q.broker.clock.reading(row.int(7))
+		if row.int(7) != 0 && m.until > now {
 			q.index.resume(m)
 		} else {
 			q.index.order.requeue(m)
 		}
-	}, `SELECT m.id, m.sent, m.origin, m.received, r.count, r.first, r.received_at, r.until, m.group_id, r.epoch, r.unread,
-			m.size
-		FROM receipts r JOIN messages m ON m.id = r.id WHERE r.id > ? AND r.id <= ? ORDER BY r.id`, q.index.low(), q.index.high())
+	}, `SELECT m.id, m.sent, m.origin, m.received, r.count, r.first, r.received_at, r.until, m.group_id, r.epoch,
+			r.unread, m.size
+		FROM receipts r JOIN messages m ON m.id = r.id WHERE r.id > ? AND r.id <= ? ORDER BY r.id`,
+		q.index.low(), q.index.high())
 }

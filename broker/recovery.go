@@ -56,18 +56,19 @@ func (b *Broker) reconcile(c *conn) error {
 
 	b.queues.moving.Lock()
 	defer b.queues.moving.Unlock()
-	b.queues.deleted.index.counters, b.queues.deleted.disk = deleted, deleted
+	b.queues.deleted.index.counters = deleted
+	b.queues.deleted.disk = deleted
 	stored := map[int64]*liveQueue{}
 	for _, q := range found {
 		stored[q.index.number] = q
 	}
 
 	for _, q := range b.queues.all() {
-		if now := stored[q.index.number]; now == nil {
+		if s := stored[q.index.number]; s == nil {
 			// The failed transaction did delete the queue.
 			q.delete()
 			b.queues.remove(q)
-		} else if err := q.reconcile(c, now); err != nil {
+		} else if err := q.reconcile(c, s); err != nil {
 			return fmt.Errorf("queue %s: %w", q.name, err)
 		}
 		delete(stored, q.index.number)
@@ -82,20 +83,22 @@ func (b *Broker) reconcile(c *conn) error {
 	return b.loadMoves(c)
 }
 
-// reconcile updates the queue's memory from the database. The failed transaction may or may not have been committed.
-func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
+// reconcile updates the queue's memory from the database, as read into stored. The failed transaction may or may not
+// have been committed.
+func (q *liveQueue) reconcile(c *conn, stored *liveQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.current.Store(now.description())
-	k := now.index.counters
-	if k.sent < q.index.counters.sent || k.done < q.index.counters.done || k.movedIn < q.index.counters.movedIn {
+	q.current.Store(stored.description())
+	before := q.index.counters
+	now := stored.index.counters
+	if now.sent < before.sent || now.done < before.done || now.movedIn < before.movedIn {
 		q.broker.log.Error("acknowledged messages missing from the queue database", "queue", q.name,
-			"sent", q.index.counters.sent-k.sent, "done", q.index.counters.done-k.done, "moved_in", q.index.counters.movedIn-k.movedIn)
+			"sent", before.sent-now.sent, "done", before.done-now.done, "moved_in", before.movedIn-now.movedIn)
 	}
 
-	purged := k.floor > q.index.counters.floor
-	q.index.counters = k
-	q.disk = k
+	purged := now.floor > before.floor
+	q.index.counters = now
+	q.disk = now
 	q.retention.sweptTo = 0
 	if purged {
 		q.clear()

@@ -34,6 +34,7 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 	if len(reserved) == 0 {
 		return queue.Sent{}, errNoMessage(q.name, id)
 	}
+
 	r := &replacement{sending: s, removal: &removal{ctx: ctx, q: source, messages: reserved, cause: CauseDeleted}}
 	if err := q.b.writer.do(context.Background(), r, needs{durable: true, space: true}); err != nil {
 		return queue.Sent{}, err
@@ -52,34 +53,35 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 }
 
 type replacement struct {
-	sending *sending
-	removal *removal
-	found   bool
-	done    bool
+	sending  *sending
+	removal  *removal
+	found    bool
+	replaced bool
 }
 
 func (r *replacement) apply(t *tx) error {
-	r.found, r.done = false, false
-	old := r.removal.messages[0]
+	r.found = false
+	r.replaced = false
 	if t.gone(r.removal.q) {
 		return nil
 	}
-	row, err := t.row(r.removal.q, old.key)
+	row, err := t.row(r.removal.q, r.removal.messages[0].key)
 	if err != nil || row == nil {
 		return err
 	}
+
 	r.found = true
 	if err := r.sending.apply(t); err != nil || !r.sending.items[0].fresh() {
 		return err
 	}
-	r.done = true
+	r.replaced = true
 	return r.removal.apply(t)
 }
 
 var errNotReplaced = queue.Errorf(queue.CodeInvalidParameterValue, "The message was not replaced.")
 
 func (r *replacement) onCommit(err error) error {
-	if err == nil && !r.done {
+	if err == nil && !r.replaced {
 		_ = r.removal.onCommit(errNotReplaced)
 		return nil
 	}

@@ -20,20 +20,9 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 		return err
 	}
 
-	var key int64
-	var rows []*record
-	err = live.broker.read(func(c *conn) (err error) {
-		if key, err = live.index.keyOf(c, id); err == nil {
-			rows, err = c.lookUp(key)
-		}
-		return err
-	})
+	key, err := live.findIntact(id)
 	if err != nil {
 		return err
-	}
-	if len(rows) > 0 && rows[0].isDamaged() {
-		live.withhold(rows[0])
-		return errIsDamaged(id)
 	}
 
 	live.lock()
@@ -57,6 +46,25 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 		return errNoMessage(q.name, id)
 	}
 	return nil
+}
+
+// findIntact returns a message's key, or 0 if it is missing. It withholds a damaged message and returns an error.
+func (q *liveQueue) findIntact(id string) (key int64, err error) {
+	var rows []*record
+	err = q.broker.read(func(c *conn) (err error) {
+		if key, err = q.index.keyOf(c, id); err == nil {
+			rows, err = c.lookUp(key)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) > 0 && rows[0].isDamaged() {
+		q.withhold(rows[0])
+		return 0, errIsDamaged(id)
+	}
+	return key, nil
 }
 
 func errNoMessage(name, id string) error {
@@ -117,7 +125,8 @@ func (r *rescheduling) apply(t *tx) error {
 		return err
 	}
 
-	r.found, r.before = true, row.due
+	r.found = true
+	r.before = row.due
 	if r.delay > 0 {
 		r.to = gridUp(r.q.broker.clock.milli(r.q.broker.clock.now()) + r.delay.Milliseconds())
 	}

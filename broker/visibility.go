@@ -15,20 +15,8 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 		return sameError(err, len(changes))
 	}
 
-	errs, unheld := make([]error, len(changes)), []unheldReceipt(nil)
-	live.lock()
-	if err = live.ready(); err == nil {
-		now := live.broker.clock.now()
-		for i, c := range changes {
-			var key int64
-			if key, errs[i] = live.change(c, now); key != 0 {
-				unheld = append(unheld, unheldReceipt{i, key})
-			}
-		}
-		live.arm()
-	}
-
-	live.mu.Unlock()
+	errs := make([]error, len(changes))
+	unheld, err := live.changeAll(changes, errs)
 	if err == nil {
 		err = live.broker.checkUnheld(unheld, func(i int, found bool) {
 			if handle := changes[i].ReceiptHandle; !found {
@@ -41,17 +29,37 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 	return entryErrors(errs, err)
 }
 
+func (q *liveQueue) changeAll(changes []queue.VisibilityChange, errs []error) (unheld []unheldReceipt, err error) {
+	q.lock()
+	defer q.mu.Unlock()
+	if err := q.ready(); err != nil {
+		return nil, err
+	}
+
+	now := q.broker.clock.now()
+	for i, c := range changes {
+		unheldKey, err := q.change(c, now)
+		errs[i] = err
+		if unheldKey != 0 {
+			unheld = append(unheld, unheldReceipt{i, unheldKey})
+		}
+	}
+	q.arm()
+	return unheld, nil
+}
+
 const notAvailable = "Message does not exist or is not available for visibility timeout change."
 
 // change returns a key if the message may be in the store but is not in memory. Such a message has no timeout to change
 // (see mayExist); the caller checks whether it exists. The caller must hold the lock.
-func (q *liveQueue) change(c queue.VisibilityChange, now int64) (unheld int64, err error) {
+func (q *liveQueue) change(c queue.VisibilityChange, now int64) (unheldKey int64, err error) {
 	r, err := q.index.open(new(block), c.ReceiptHandle)
 	if err != nil {
 		return 0, err
 	}
 	if c.Visibility < 0 || c.Visibility > queue.MaxVisibility {
-		return 0, errParameter("VisibilityTimeout", secondsText(c.Visibility), "Must be between 0 and 43200, if provided.")
+		return 0, errParameter("VisibilityTimeout", secondsText(c.Visibility),
+			"Must be between 0 and 43200, if provided.")
 	}
 
 	m := q.index.held[r.key]
@@ -72,7 +80,6 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (unheld int64, e
 	if c.Unread && m.newest(r) {
 		q.uncount(m)
 	}
-
 	q.changeVisibility(m, now, c.Visibility)
 	return 0, nil
 }
