@@ -133,7 +133,7 @@ func (q *liveQueue) reloadDelays() {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.arm()
+	q.setAlarm()
 	q.wakeAfterRemoval(1)
 }
 
@@ -144,7 +144,7 @@ func (b *Broker) Attributes(name string) (map[string]string, error) {
 		return nil, err
 	}
 
-	q.lock()
+	q.lockAndExpire()
 	defer q.mu.Unlock()
 	d := q.description()
 	all := effectiveAttributes(d.set.fifo, d.attributes)

@@ -117,7 +117,7 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 
 	s := Stored{Message: q.message(new(block), r), Queue: q.name, State: Visible, DeadAt: date(r.dead),
 		Attempts: readHistory(r.history)}
-	q.lock()
+	q.lockAndExpire()
 	defer q.mu.Unlock()
 	if q.deleted || !q.index.published(r.key) {
 		return s, false

@@ -218,7 +218,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 // reserve marks the messages as leaving and adds them to t. Each gets an item or an entry in errs.
 func (t *transfer) reserve(letters []queue.DeadLetter, to *liveQueue, errs []error) ([]*transferItem, error) {
 	q := t.from
-	q.lock()
+	q.lockAndExpire()
 	defer q.mu.Unlock()
 	if err := q.ready(); err != nil {
 		return nil, err

@@ -24,36 +24,11 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 	}
 
 	r := &removal{ctx: ctx, q: live, cause: cause, messages: make([]*message, 0, len(receipts))}
-	errs, unheld := make([]error, len(receipts)), []unheldReceipt(nil)
-	work := new(block)
-	live.lock()
-	err = live.ready()
-	for i := 0; i < len(receipts) && err == nil; i++ {
-		var of receipt
-		of, errs[i] = live.index.open(work, receipts[i])
-		if errs[i] != nil {
-			continue
-		}
-		switch m := live.index.held[of.key]; {
-		case m == nil && !live.index.mayExist(of), m != nil && m.leaving:
-			// The request that is removing the message commits before this one.
-		case m == nil && live.index.fifo:
-			unheld = append(unheld, unheldReceipt{i, of.key})
-		case m == nil:
-			r.messages = append(r.messages, live.index.claim(of.key))
-		case live.index.fifo && (!m.newest(of) || !m.inFlight):
-			errs[i] = errReceipt(receipts[i], receiptExpired)
-		default:
-			m.leaving = true
-			r.messages = append(r.messages, m)
-		}
-	}
-
-	live.mu.Unlock()
+	errs := make([]error, len(receipts))
+	unheld, err := r.reserve(receipts, errs)
 	if err == nil {
 		err = q.b.writer.do(context.Background(), r, needs{})
 	}
-
 	if err == nil {
 		err = live.broker.checkUnheld(unheld, func(i int, found bool) {
 			if found {
@@ -62,6 +37,40 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 		})
 	}
 	return entryErrors(errs, err)
+}
+
+// reserve marks the messages as leaving and adds them to r. For unheld ones, the caller checks whether they exist.
+func (r *removal) reserve(receipts []string, errs []error) (unheld []unheldReceipt, err error) {
+	q := r.q
+	work := new(block)
+	q.lockAndExpire()
+	defer q.mu.Unlock()
+	if err := q.ready(); err != nil {
+		return nil, err
+	}
+
+	for i, handle := range receipts {
+		of, err := q.index.open(work, handle)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		m := q.index.held[of.key]
+		switch {
+		case m == nil && !q.index.mayExist(of), m != nil && m.leaving:
+			// The request that is removing the message commits before this one.
+		case m == nil && q.index.fifo:
+			unheld = append(unheld, unheldReceipt{i, of.key})
+		case m == nil:
+			r.messages = append(r.messages, q.index.claim(of.key))
+		case q.index.fifo && (!m.newest(of) || !m.inFlight):
+			errs[i] = errReceipt(handle, receiptExpired)
+		default:
+			m.leaving = true
+			r.messages = append(r.messages, m)
+		}
+	}
+	return unheld, nil
 }
 
 const receiptExpired = "The receipt handle has expired."
@@ -83,6 +92,7 @@ type unheldReceipt struct {
 	key   int64
 }
 
+// checkUnheld calls answer for each receipt of a message that was not in memory.
 func (b *Broker) checkUnheld(unheld []unheldReceipt, answer func(entry int, found bool)) error {
 	if len(unheld) == 0 {
 		return nil
@@ -142,7 +152,6 @@ type removal struct {
 
 func (r *removal) departed() int { return r.counted }
 
-// apply reads the rows of claimed messages, because memory does not hold them.
 func (r *removal) apply(t *tx) error {
 	r.counted = 0
 	r.dues = nil
@@ -154,35 +163,42 @@ func (r *removal) apply(t *tx) error {
 	k := t.counters(r.q)
 	for _, m := range r.messages {
 		if m.claimed {
-			row, err := t.row(r.q, m.key)
-			if err != nil {
+			if err := r.removeStored(t, m.key); err != nil {
 				return err
 			}
-			if row == nil {
-				continue
-			}
-			r.dues = append(r.dues, row.due)
-			r.note(row.originKey(), int(row.received))
-		} else if keySeq(m.key) <= k.floor {
-			continue
+		} else if keySeq(m.key) > k.floor {
+			r.removeHeld(t, m)
 		}
-		r.q.mu.Lock()
-		hasRows := m.stored || m.claimed || m.origin != m.key
-		claimed := m.claimed
-		origin := m.origin
-		receives := m.received()
-		r.q.mu.Unlock()
-		if !claimed {
-			r.note(origin, int(receives))
-		}
-		t.remove(m.key, hasRows)
-		r.counted++
 	}
-
 	*r.cause.counter(k) += int64(r.counted)
 	return nil
 }
 
+// removeStored removes a message that is not in memory, if its row still exists.
+func (r *removal) removeStored(t *tx, key int64) error {
+	row, err := t.row(r.q, key)
+	if err != nil || row == nil {
+		return err
+	}
+	r.dues = append(r.dues, row.due)
+	r.note(row.originKey(), int(row.received))
+	t.remove(key, true)
+	r.counted++
+	return nil
+}
+
+func (r *removal) removeHeld(t *tx, m *message) {
+	r.q.mu.Lock()
+	hasRows := m.stored || m.origin != m.key
+	origin := m.origin
+	receives := m.received()
+	r.q.mu.Unlock()
+	r.note(origin, int(receives))
+	t.remove(m.key, hasRows)
+	r.counted++
+}
+
+// note keeps the removal for the event.
 func (r *removal) note(origin int64, receives int) {
 	b := r.q.broker
 	if b.events.Removed == nil {
@@ -196,7 +212,7 @@ func (r *removal) note(origin int64, receives int) {
 }
 
 func (r *removal) onCommit(err error) error {
-	r.leave(err)
+	r.publish(err)
 	if err == nil {
 		r.q.broker.report(r.ctx, r.removed)
 	}
@@ -209,7 +225,8 @@ func (b *Broker) report(ctx context.Context, removed []Removal) {
 	}
 }
 
-func (r *removal) leave(err error) {
+// publish updates memory. If err is not nil, the messages become available again.
+func (r *removal) publish(err error) {
 	q := r.q
 	q.mu.Lock()
 	defer q.mu.Unlock()

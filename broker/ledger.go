@@ -70,7 +70,7 @@ func (b *Broker) Ledger(name string) (Ledger, error) {
 	if err != nil {
 		return Ledger{}, err
 	}
-	q.lock()
+	q.lockAndExpire()
 	defer q.mu.Unlock()
 	return q.index.ledger(), nil
 }
@@ -84,7 +84,7 @@ func (b *Broker) TotalLedger() Ledger {
 	delayed := 0
 	damaged := 0
 	for _, q := range b.queues.all() {
-		q.lock()
+		q.lockAndExpire()
 		total.add(&q.index.counters)
 		inFlight += q.index.inFlight.Len()
 		delayed += q.index.delays.delayed

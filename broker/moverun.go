@@ -143,7 +143,7 @@ func (m *mover) lacksSource(r *record) bool {
 // behind them.
 func (m *mover) movable(rows []*record) (movable []*record) {
 	q := m.task.source
-	q.lock()
+	q.lockAndExpire()
 	defer q.mu.Unlock()
 	now := q.broker.clock.nowMilli()
 	for _, r := range rows {

@@ -119,7 +119,7 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 			return err
 		}
 		t := &moveTask{source: q, id: uuid.NewString(), ended: make(chan struct{})}
-		q.lock()
+		q.lockAndExpire()
 		t.high = lastMatch(req.Filter.Through, q.index.number, makeKey(q.index.number, q.index.counters.next-1))
 		t.MoveTask = MoveTask{MoveRequest: req, Status: MoveRunning, ToMove: q.index.ledger().Visible, StartedAt: date(stamp())}
 		q.mu.Unlock()

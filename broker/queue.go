@@ -47,7 +47,8 @@ func (b *Broker) read(f func(*conn) error) error {
 
 func storageError(message string, err error) error {
 	if isCorrupt(err) || errors.Is(err, errDamaged) {
-		message = "The queue database is damaged. Stop tendril and restore a backup with 'tendril restore', see docs/backup.md."
+		message = "The queue database is damaged. Stop tendril and restore a backup with 'tendril restore', see " +
+			"docs/backup.md."
 	}
 	return &queue.Error{Code: queue.CodeStorageFailed, Message: message, Err: err}
 }
@@ -147,16 +148,16 @@ func errNoQueue() error {
 }
 
 func (q *liveQueue) onAlarm() {
-	q.lock()
+	q.lockAndExpire()
 	defer q.mu.Unlock()
 	q.alarm.at = 0
 	if !q.deleted && !q.broker.background.closing.Load() {
-		q.arm()
+		q.setAlarm()
 	}
 }
 
-// lock also ends expired visibility timeouts and delays, because the alarm may ring late.
-func (q *liveQueue) lock() {
+// lockAndExpire locks the queue and ends expired visibility timeouts and delays, because the alarm may ring late.
+func (q *liveQueue) lockAndExpire() {
 	q.mu.Lock()
 	if q.index.inFlight.Len() == 0 && len(q.index.delays.order) == 0 {
 		return
@@ -177,14 +178,16 @@ func (q *liveQueue) lock() {
 	}
 }
 
-func (q *liveQueue) arm() {
+// setAlarm sets the alarm to the next end of a visibility timeout or delay.
+func (q *liveQueue) setAlarm() {
 	var at int64
 	if m := q.index.inFlight.first(); m != nil {
 		at = m.until
 	}
 	if len(q.index.delays.order) > 0 {
-		if r := max(1, q.broker.clock.reading(q.index.delays.order[0])); at == 0 || r < at {
-			at = r
+		due := max(1, q.broker.clock.reading(q.index.delays.order[0]))
+		if at == 0 || due < at {
+			at = due
 		}
 	}
 	if at != 0 {
@@ -197,7 +200,11 @@ func (q *liveQueue) fillIfLow() {
 	if q.deleted {
 		return
 	}
-	if f := q.index.nextFill(); f != nil && !q.broker.background.start(func() { q.fill(f) }) {
+	f := q.index.nextFill()
+	if f == nil {
+		return
+	}
+	if started := q.broker.background.start(func() { q.fill(f) }); !started {
 		q.index.window.filling = nil
 	}
 }
@@ -211,11 +218,12 @@ func (q *liveQueue) fill(f *fill) {
 		q.index.window.filling = nil
 	}
 	f.err = err
-	if err == nil && f.generation == q.index.window.generation && !q.deleted {
-		q.waiters.wake(q.index.merge(f))
-		if f.without != nil {
-			q.fillIfLow() // reading ahead may find nothing many times in a row
-		}
+	if err != nil || q.deleted || f.generation != q.index.window.generation {
+		return
+	}
+	q.waiters.wake(q.index.merge(f))
+	if f.without != nil {
+		q.fillIfLow() // reading ahead may find nothing many times in a row
 	}
 }
 
@@ -238,10 +246,12 @@ func (q *liveQueue) clear() {
 	clear(q.repeats)
 }
 
+// delete empties the queue's memory and returns its counters.
 func (q *liveQueue) delete() counters {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.removed, q.deleted = true, true
+	q.removed = true
+	q.deleted = true
 	last := q.index.counters
 	q.clear()
 	q.stop()

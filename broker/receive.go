@@ -18,25 +18,23 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 		return nil, err
 	}
 
-	for more := true; more; {
+	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if err := r.lookWithinRoom(ctx); err != nil {
 			return nil, err
 		}
-		switch {
-		case len(r.result.messages) > 0 || r.result.usedUp != nil:
+		if len(r.result.messages) > 0 || r.result.usedUp != nil {
 			if out, err := r.finish(); len(out) > 0 || err != nil {
 				return out, err
 			}
-		default:
-			if more, err = r.wait(ctx); err != nil {
-				return nil, err
-			}
+			continue
+		}
+		if again, err := r.wait(ctx); !again {
+			return nil, err
 		}
 	}
-	return nil, nil
 }
 
 // Received reports whether a receive was made from the queue since the broker was opened.
@@ -80,8 +78,8 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 		return nil, err
 	}
 
-	set := live.settings()
 	live.received.Store(true)
+	set := live.settings()
 	if req.Max < 1 || req.Max > queue.MaxBatch {
 		return nil, errParameter("MaxNumberOfMessages", fmt.Sprint(req.Max), "Must be between 1 and 10, if provided.")
 	}
@@ -91,7 +89,6 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	if req.Visibility != nil {
 		r.visibility = *req.Visibility
 	}
-
 	wait := set.wait
 	if req.Wait != nil {
 		wait = *req.Wait
@@ -99,7 +96,8 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 
 	switch {
 	case r.visibility < 0 || r.visibility > queue.MaxVisibility:
-		return nil, errParameter("VisibilityTimeout", secondsText(r.visibility), "Must be >= 0 and <= 43200, if provided.")
+		return nil, errParameter("VisibilityTimeout", secondsText(r.visibility),
+			"Must be >= 0 and <= 43200, if provided.")
 	case wait < 0 || wait > maxWait:
 		return nil, errParameter("WaitTimeSeconds", secondsText(wait), "Must be >= 0 and <= 20, if provided.")
 	case r.attempt != "" && !set.fifo:
@@ -132,8 +130,8 @@ type receivedMessage struct {
 	content *record
 }
 
-// wait waits for a fill or a message. more is false if the receive should end.
-func (r *receive) wait(ctx context.Context) (more bool, err error) {
+// wait waits for a fill or a message. again is false if the receive should end.
+func (r *receive) wait(ctx context.Context) (again bool, err error) {
 	if f := r.result.filling; f != nil {
 		select {
 		case <-f.done:
@@ -143,14 +141,14 @@ func (r *receive) wait(ctx context.Context) (more bool, err error) {
 		}
 	}
 
-	if r.result.waiter == nil {
+	w := r.result.waiter
+	if w == nil {
 		return false, nil
 	}
-
 	timer := time.NewTimer(time.Until(r.deadline))
 	defer timer.Stop()
 	select {
-	case <-r.result.waiter.woken:
+	case <-w.woken:
 		return true, nil
 	case <-timer.C:
 	case <-r.stop:
@@ -159,7 +157,7 @@ func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	}
 
 	r.q.mu.Lock()
-	r.q.waiters.leave(r.result.waiter)
+	r.q.waiters.leave(w)
 	r.q.mu.Unlock()
 	return false, err
 }
@@ -181,9 +179,10 @@ func (r *receive) lookWithinRoom(ctx context.Context) error {
 	return err
 }
 
+// look takes messages. If there are none, it sets what wait waits for.
 func (r *receive) look() error {
 	q := r.q
-	q.lock()
+	q.lockAndExpire()
 	defer q.mu.Unlock()
 	if err := q.ready(); err != nil {
 		return err
@@ -203,7 +202,7 @@ func (r *receive) look() error {
 	switch {
 	case len(r.result.messages) > 0:
 		q.repeats.remember(r.attempt, r.result.messages, q.broker.clock.now())
-		q.arm()
+		q.setAlarm()
 	case r.result.usedUp == nil:
 		r.result.filling = q.index.window.filling
 		if r.result.filling == nil && !r.deadline.IsZero() {
@@ -226,21 +225,11 @@ func (r *receive) take() error {
 			"Too many messages in flight: %d. Delete some, or wait until their visibility timeout expires.", most)
 	}
 
-	now, wall := q.broker.clock.now(), stamp()
+	now := q.broker.clock.now()
+	wall := stamp()
 	request := takeRequest{
 		limit: limit, now: now, oldOnly: len(q.index.held) >= most, complete: !q.index.window.behind(),
-		decide: func(m *message) decision {
-			d := r.decide(m, wall)
-			if d == deliverIt {
-				r.result.taken += int64(m.size)
-			}
-			if d == deadLetterIt {
-				m.leaving = true
-				q.index.held[m.key] = m
-				r.result.usedUp = append(r.result.usedUp, m)
-			}
-			return d
-		},
+		decide: func(m *message) decision { return r.decide(m, wall) },
 	}
 	if r.room != nil {
 		request.full = func() bool { return r.result.taken >= queue.ReceiveBytes }
@@ -252,29 +241,38 @@ func (r *receive) take() error {
 	}
 
 	for _, m := range taken {
-		r.result.messages = append(r.result.messages, r.start(m, now, wall))
+		r.result.messages = append(r.result.messages, r.markReceived(m, now, wall))
 	}
-
 	q.index.countFresh()
 	return nil
 }
 
+// decide says what happens to the next message in the delivery order, and adds it to the result.
 func (r *receive) decide(m *message, wall int64) decision {
 	q := r.q
-	if m.sent < q.index.cutoff || m.sent+q.settings().retention.Milliseconds() <= wall {
+	set := q.settings()
+	if m.sent < q.index.cutoff || m.sent+set.retention.Milliseconds() <= wall {
 		q.index.drop(m)
 		q.sweepNow()
 		return skipIt
 	}
-	if p := q.settings().redrive; p != nil && m.received()-m.arrived >= p.max && q.broker.byARN(p.target) != nil {
+
+	p := set.redrive
+	isUsedUp := p != nil && m.received()-m.arrived >= p.max
+	if isUsedUp && q.broker.byARN(p.target) != nil {
 		q.index.drop(m)
+		m.leaving = true
+		q.index.held[m.key] = m
+		r.result.usedUp = append(r.result.usedUp, m)
 		return deadLetterIt
 	}
+
+	r.result.taken += int64(m.size)
 	return deliverIt
 }
 
-// The caller must hold the queue's lock.
-func (r *receive) start(m *message, now, wall int64) receivedMessage {
+// markReceived counts the receive and starts the visibility timeout. The caller must hold the queue's lock.
+func (r *receive) markReceived(m *message, now, wall int64) receivedMessage {
 	q := r.q
 	m.count++
 	m.uncounted = false
@@ -283,15 +281,16 @@ func (r *receive) start(m *message, now, wall int64) receivedMessage {
 		m.first = wall
 	}
 
-	m.receivedAt, m.until = now, now+int64(r.visibility)
+	m.receivedAt = now
+	m.until = now + int64(r.visibility)
 	q.index.held[m.key] = m
 	m.unposted = r.unposted
 	if !m.unposted {
 		q.broker.marks.put(m)
 	}
 
-	g := receivedMessage{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(), arrived: m.arrived,
-		first: m.first, content: m.content}
+	g := receivedMessage{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(),
+		arrived: m.arrived, first: m.first, content: m.content}
 	q.index.drop(m)
 	if r.visibility > 0 {
 		q.index.startFlight(m, false)

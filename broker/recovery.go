@@ -123,7 +123,7 @@ func (b *Broker) resumeQueues() {
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
 		q.retention.sweeping = false
-		q.arm()
+		q.setAlarm()
 		q.wakeAfterRemoval(queue.MaxBatch)
 		if q.index.counters.live() > 0 {
 			q.sweepNow() // also schedules the next sweep

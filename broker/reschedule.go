@@ -25,7 +25,7 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 		return err
 	}
 
-	live.lock()
+	live.lockAndExpire()
 	m := live.index.held[key]
 	if live.deleted || key <= live.index.low() || m != nil && m.leaving {
 		live.mu.Unlock()
@@ -94,7 +94,7 @@ func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 		q.storeReceive(m)
 	}
 
-	q.arm()
+	q.setAlarm()
 	return nil
 }
 
@@ -161,7 +161,7 @@ func (r *rescheduling) onCommit(err error) error {
 		}
 	}
 
-	q.arm()
+	q.setAlarm()
 	q.wakeAfterRemoval(1)
 	return err
 }

@@ -121,7 +121,7 @@ func (r *receive) repeat() []receivedMessage {
 		q.changeVisibility(g.m, now, r.visibility)
 	}
 
-	q.arm()
+	q.setAlarm()
 	return slices.Clone(a.messages)
 }
 

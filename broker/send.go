@@ -65,23 +65,15 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	s := &sending{q: q, set: set, items: make([]sendingItem, 0, len(msgs)), sent: make([]queue.Sent, len(msgs))}
 	for i := range msgs {
 		m := &msgs[i]
-		notBefore, err := s.set.notBefore(m)
-		if err = cmp.Or(s.set.checkOutgoing(m), err); err != nil {
+		notBefore, err := set.notBefore(m)
+		if err = cmp.Or(set.checkOutgoing(m), err); err != nil {
 			s.sent[i].Err = err
 			continue
 		}
 
-		r := &record{group: m.GroupID, dedup: m.DedupID, trace: m.TraceHeader, attributes: encodeAttributes(m.Attributes),
-			body: m.Body, whole: true}
-		r.size = int64(len(r.body) + len(r.attributes))
-		if s.set.fifo && r.dedup == "" {
-			sum := sha256.Sum256([]byte(m.Body))
-			r.dedup = hex.EncodeToString(sum[:])
-		}
-
-		it := sendingItem{record: r, contentSum: r.contentSum(), delay: s.set.delay, notBefore: notBefore,
-			index: i}
-		if m.Delay != nil && !s.set.fifo {
+		r := set.newRecord(m)
+		it := sendingItem{record: r, contentSum: r.contentSum(), delay: set.delay, notBefore: notBefore, index: i}
+		if m.Delay != nil && !set.fifo {
 			it.delay = *m.Delay
 		}
 		s.items = append(s.items, it)
@@ -89,11 +81,22 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	return s, nil
 }
 
+// newRecord returns a record without the fields that the transaction sets.
+func (s *settings) newRecord(m *queue.Outgoing) *record {
+	r := &record{group: m.GroupID, dedup: m.DedupID, trace: m.TraceHeader, body: m.Body, whole: true}
+	r.attributes = encodeAttributes(m.Attributes)
+	r.size = int64(len(r.body) + len(r.attributes))
+	if s.fifo && r.dedup == "" {
+		sum := sha256.Sum256([]byte(m.Body))
+		r.dedup = hex.EncodeToString(sum[:])
+	}
+	return r
+}
+
 func (s *sending) apply(t *tx) error {
 	for i := range s.items {
 		s.items[i].first = 0
 	}
-
 	if t.gone(s.q) {
 		return nil
 	}
@@ -102,42 +105,55 @@ func (s *sending) apply(t *tx) error {
 	now := clock.milli(clock.now())
 	s.at = stamp()
 	for i := range s.items {
-		it := &s.items[i]
-		if s.set.fifo {
-			var err error
-			if it.first, err = t.duplicate(s.q, it.record, s.set, now); err != nil {
-				return err
-			}
-			if it.first != 0 {
-				it.record.key = 0
-				continue
-			}
+		if err := s.applyItem(t, &s.items[i], now); err != nil {
+			return err
 		}
-		k := t.counters(s.q)
-		it.record.key = makeKey(s.q.index.number, k.next)
-		it.record.sent = s.at
-		it.record.due = 0
-		it.record.sum = checksum(it.contentSum, it.record.key)
-		it.first = it.record.key
-		if it.delay > 0 {
-			it.record.due = gridUp(now + it.delay.Milliseconds())
-		}
-		if it.notBefore > s.at {
-			it.record.due = max(it.record.due, s.visibleAt(it.notBefore, now))
-			it.record.sent = it.record.due
-		}
-		k.next++
-		k.sent++
-		if s.set.fifo {
-			if err := t.remember(s.q, it.record, s.set, now); err != nil {
-				return err
-			}
-		}
-		t.inserts = append(t.inserts, it.record)
 	}
 	return nil
 }
 
+// applyItem inserts the message, unless it is a duplicate.
+func (s *sending) applyItem(t *tx, it *sendingItem, now int64) error {
+	if s.set.fifo {
+		original, err := t.duplicate(s.q, it.record, s.set, now)
+		if err != nil {
+			return err
+		}
+		if original != 0 {
+			it.first = original
+			it.record.key = 0
+			return nil
+		}
+	}
+
+	k := t.counters(s.q)
+	it.record.key = makeKey(s.q.index.number, k.next)
+	it.first = it.record.key
+	it.record.sum = checksum(it.contentSum, it.record.key)
+	s.setTimes(it, now)
+	k.next++
+	k.sent++
+	t.inserts = append(t.inserts, it.record)
+	if s.set.fifo {
+		return t.remember(s.q, it.record, s.set, now)
+	}
+	return nil
+}
+
+func (s *sending) setTimes(it *sendingItem, now int64) {
+	r := it.record
+	r.sent = s.at
+	r.due = 0
+	if it.delay > 0 {
+		r.due = gridUp(now + it.delay.Milliseconds())
+	}
+	if it.notBefore > s.at {
+		r.due = max(r.due, s.visibleAt(it.notBefore, now))
+		r.sent = r.due
+	}
+}
+
+// answer sets the results of the committed messages.
 func (s *sending) answer() {
 	work := new(block)
 	for i := range s.items {
@@ -176,7 +192,7 @@ func (s *sending) onCommit(err error) error {
 
 	q.index.counters.sent += int64(n)
 	q.waiters.wake(n)
-	q.arm()
+	q.setAlarm()
 	q.watchRetention(s.at)
 	return nil
 }
@@ -184,6 +200,7 @@ func (s *sending) onCommit(err error) error {
 // dedupWindow is how long a deduplication ID is kept, even if its message is deleted. Purging the queue discards it.
 const dedupWindow = 5 * time.Minute
 
+// duplicate returns the key of an earlier message with the same deduplication ID, or 0.
 func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first int64, err error) {
 	err = t.c.query(func(row row) {
 		if key := row.int(0); row.int(1) > now && keySeq(key) > q.disk.floor {
@@ -194,6 +211,7 @@ func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first
 	return first, err
 }
 
+// remember stores the message's deduplication ID.
 func (t *tx) remember(q *liveQueue, r *record, set *settings, now int64) error {
 	_, err := t.c.exec(`INSERT OR REPLACE INTO dedup (queue, dedup_id, group_id, message, expires) VALUES (?,?,?,?,?)`,
 		q.index.number, r.dedup, set.dedupScope(r), r.key, now+dedupWindow.Milliseconds())

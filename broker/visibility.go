@@ -30,7 +30,7 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 }
 
 func (q *liveQueue) changeAll(changes []queue.VisibilityChange, errs []error) (unheld []unheldReceipt, err error) {
-	q.lock()
+	q.lockAndExpire()
 	defer q.mu.Unlock()
 	if err := q.ready(); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (q *liveQueue) changeAll(changes []queue.VisibilityChange, errs []error) (u
 			unheld = append(unheld, unheldReceipt{i, unheldKey})
 		}
 	}
-	q.arm()
+	q.setAlarm()
 	return unheld, nil
 }
 
