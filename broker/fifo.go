@@ -35,14 +35,16 @@ type group struct {
 }
 
 func (g *group) turnBefore(other *group) bool {
-	at, otherAt := g.behind, other.behind
-	if g.given == 0 {
-		at = g.messages[0].key
-	}
-	if other.given == 0 {
-		otherAt = other.messages[0].key
-	}
+	at, otherAt := g.turnAfter(), other.turnAfter()
 	return at < otherAt || at == otherAt && g.given < other.given
+}
+
+// turnAfter returns the key after which it is the group's turn.
+func (g *group) turnAfter() int64 {
+	if g.given == 0 {
+		return g.messages[0].key
+	}
+	return g.behind
 }
 
 func (g *group) locked() bool { return len(g.out) > 0 && g.messages[0].key > g.out[0] }
@@ -134,7 +136,6 @@ func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)
 	}
-
 	if g.heap != nil {
 		heap.Remove(g.heap, g.index)
 		g.heap = nil
@@ -142,12 +143,10 @@ func (f *fifoOrder) place(g *group) {
 
 	switch {
 	case len(g.messages) == 0:
-		hasTurn := g.given > 0 || g.lastGiven > 0
-		keepsTurn := f.partial && hasTurn && len(f.groups) < maxEmptyGroups
-		if len(g.out) == 0 && f.groups[g.id] == g && !keepsTurn {
-			delete(f.groups, g.id)
-		}
+		f.deleteEmpty(g)
+		return
 	case g.locked():
+		return
 	case g.messages[0].due != 0:
 		g.heap = &f.waiting
 	default:
@@ -158,9 +157,14 @@ func (f *fifoOrder) place(g *group) {
 			g.lastGiven = 0
 		}
 	}
+	heap.Push(g.heap, g)
+}
 
-	if g.heap != nil {
-		heap.Push(g.heap, g)
+func (f *fifoOrder) deleteEmpty(g *group) {
+	hasTurn := g.given > 0 || g.lastGiven > 0
+	keepsTurn := f.partial && hasTurn && len(f.groups) < maxEmptyGroups
+	if len(g.out) == 0 && f.groups[g.id] == g && !keepsTurn {
+		delete(f.groups, g.id)
 	}
 }
 
@@ -187,38 +191,40 @@ func (f *fifoOrder) take(t takeRequest) []*message {
 
 // takeFrom stops at a message that must be dead-lettered, because the messages behind it wait until it has moved.
 func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*message {
-	before, given := int64(math.MaxInt64), false
+	firstOut := int64(math.MaxInt64)
 	if len(g.out) > 0 {
-		before = g.out[0]
+		firstOut = g.out[0]
 	}
 
+	before := len(taken)
 	for t.wants(len(taken)) && len(g.messages) > 0 {
 		m := g.messages[0]
-		if m.due > t.now || m.key > before {
+		if m.due > t.now || m.key > firstOut {
 			break
 		}
 		f.pop(g)
 		if !m.idle() {
 			continue
 		}
-		v := t.decide(m)
-		if v == skipIt {
+		decision := t.decide(m)
+		if decision == skipIt {
 			continue
 		}
 		g.hold(m)
-		if v == deadLetterIt {
+		if decision == deadLetterIt {
 			break
 		}
-		taken, given = append(taken, m), true
+		taken = append(taken, m)
 	}
 
-	if given {
+	if len(taken) > before {
 		f.given++
 		g.lastGiven = f.given
 	}
 	return taken
 }
 
+// promote makes groups ready whose first message's delay has ended.
 func (f *fifoOrder) promote(now int64) {
 	for g := f.waiting.first(); g != nil && g.messages[0].due <= now; g = f.waiting.first() {
 		g.messages[0].due = 0
@@ -245,11 +251,13 @@ func (f *fifoOrder) reset(drop func(*message)) {
 	f.fresh = 0
 }
 
+// complete ends a reset: all messages have been reread, so empty groups need not keep their turn.
 func (f *fifoOrder) complete() {
-	if f.partial {
-		f.partial = false
-		maps.DeleteFunc(f.groups, func(_ string, g *group) bool { return len(g.messages)+len(g.out) == 0 })
+	if !f.partial {
+		return
 	}
+	f.partial = false
+	maps.DeleteFunc(f.groups, func(_ string, g *group) bool { return len(g.messages)+len(g.out) == 0 })
 }
 
 func (f *fifoOrder) size() int { return f.fresh }

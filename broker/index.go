@@ -60,7 +60,7 @@ func (x *index) assignGroup(m *message, r *record) {
 		m.group = order.group(r.group)
 	case *standardOrder:
 		if len(order.byID) >= order.sweepAt {
-			order.sweep(x.held)
+			order.sweepTenants(x.held)
 		}
 		m.tenant = order.tenantOf(r)
 	}
@@ -78,6 +78,7 @@ func (x *index) cacheContent(m *message, r *record) {
 	m.content = r
 }
 
+// drop removes a message's content from the cache.
 func (x *index) drop(m *message) {
 	if m.content != nil {
 		x.broker.memory.content.Add(-m.content.footprint())
@@ -114,7 +115,8 @@ func (x *index) stopFlight(m *message) {
 }
 
 func (x *index) remove(m *message) {
-	m.gone, m.leaving = true, false
+	m.gone = true
+	m.leaving = false
 	x.stopFlight(m)
 	if m.damaged {
 		m.damaged = false
@@ -128,8 +130,10 @@ func (x *index) remove(m *message) {
 	x.order.forget(m)
 }
 
+// unreserve makes a leaving message available again.
 func (x *index) unreserve(m *message) {
-	switch m.leaving = false; {
+	m.leaving = false
+	switch {
 	case m.claimed:
 		if x.held[m.key] == m {
 			delete(x.held, m.key)
@@ -165,7 +169,8 @@ func (x *index) clear() {
 
 	clear(x.held)
 	x.damaged = 0
-	x.inFlight.items, x.delays = nil, delays{}
+	x.inFlight.items = nil
+	x.delays = delays{}
 	x.resetWindow()
 	x.newOrder()
 	w := &x.window
@@ -239,18 +244,23 @@ func (w *window) recordRemoved(key int64) {
 	f.removed[key] = true
 }
 
+// capacity returns how many fresh messages can be added to memory.
 func (x *index) capacity() int {
-	l, most := &x.broker.memory.limits, x.broker.memory.limits.standard
+	limits := &x.broker.memory.limits
+	most := limits.standard
 	if x.fifo {
-		most = l.fifo
+		most = limits.fifo
 	}
+
 	size := x.order.size()
-	if left := l.total - int(x.broker.memory.fresh.Load()) + size; left < most {
-		most = max(l.least, left)
+	others := int(x.broker.memory.fresh.Load()) - size
+	if left := limits.total - others; left < most {
+		most = max(limits.least, left)
 	}
 	return max(0, most-size)
 }
 
+// countFresh updates the total of fresh messages of all queues.
 func (x *index) countFresh() {
 	n := x.order.size()
 	x.broker.memory.fresh.Add(int64(n - x.window.size))
@@ -260,15 +270,17 @@ func (x *index) countFresh() {
 // arrive adds a new message. If it is outside the window, a later fill reads it.
 func (x *index) arrive(r *record) {
 	w := &x.window
-	covered, last := w.cursor == w.tail, w.tail
+	last := w.tail
+	complete := w.cursor == w.tail
 	w.tail = r.key
 	delayed := r.due != 0 && r.due > x.broker.clock.nowMilli()
 	if delayed {
 		x.delays.add(r.due, 1)
 	}
 
-	if r.due != 0 && !x.fifo {
-		if covered {
+	switch {
+	case r.due != 0 && !x.fifo:
+		if complete {
 			w.cursor = r.key
 		}
 		if !delayed {
@@ -277,22 +289,22 @@ func (x *index) arrive(r *record) {
 		if r.due <= w.dueAt {
 			x.resetWindow()
 		}
-		return
-	}
-	if covered && x.capacity() > 0 {
+	case complete && x.capacity() > 0:
 		w.cursor = r.key
 		x.order.add(x.newMessage(r))
 		x.countFresh()
-		return
-	}
-
-	if s, ok := x.order.(*standardOrder); ok && last <= max(w.ahead, w.cursor) && len(s.noisy) > 0 {
-		x.arriveAhead(s, r)
+	case last <= max(w.ahead, w.cursor):
+		x.arriveAhead(r)
 	}
 }
 
-func (x *index) arriveAhead(s *standardOrder, r *record) {
-	noisy := s.isNoisy(r)
+// arriveAhead adds a message of a quiet tenant although earlier messages are not in memory.
+func (x *index) arriveAhead(r *record) {
+	s, ok := x.order.(*standardOrder)
+	if !ok || len(s.noisy) == 0 {
+		return
+	}
+	noisy := s.noteSent(r)
 	if !noisy && x.capacityAhead(s) == 0 {
 		return
 	}
@@ -318,6 +330,7 @@ func (x *index) capacityAhead(s *standardOrder) int {
 	return max(0, most)
 }
 
+// resetWindow removes the fresh messages from memory; fills will read them again.
 func (x *index) resetWindow() {
 	x.order.reset(x.drop)
 	x.countFresh()
@@ -364,6 +377,7 @@ type fill struct {
 	removed map[int64]bool
 }
 
+// nextFill returns the fill to run next, or nil if one is running or none is needed.
 func (x *index) nextFill() *fill {
 	w := &x.window
 	if w.filling != nil || !w.behind() {
@@ -371,35 +385,44 @@ func (x *index) nextFill() *fill {
 	}
 
 	if s, ok := x.order.(*standardOrder); ok && len(s.noisy) > 0 {
-		if w.filling = x.nextAhead(s); w.filling != nil {
-			return w.filling
-		}
+		w.filling = x.nextAhead(s)
+	}
+	if w.filling != nil {
+		return w.filling
 	}
 
 	capacity := x.capacity()
-	if capacity < x.order.size()/4 || capacity == 0 {
-		return nil
+	if capacity > 0 && capacity >= x.order.size()/4 {
+		w.filling = x.newFill(capacity)
 	}
-
-	w.filling = x.newFill(capacity)
 	return w.filling
 }
 
 const aheadKeys = 10_000
 
+// nextAhead returns a fill that reads only messages of quiet tenants, or nil if none is needed.
 func (x *index) nextAhead(s *standardOrder) *fill {
-	w, capacity := &x.window, x.capacityAhead(s)
+	w := &x.window
 	if s.rescan {
-		s.rescan, w.ahead = false, w.cursor
+		s.rescan = false
+		w.ahead = w.cursor
+	}
+
+	capacity := x.capacityAhead(s)
+	if s.size() == 0 || capacity == 0 || capacity < s.quiet()/4 {
+		return nil
 	}
 	low := max(w.ahead, w.cursor)
 	late := w.dueRead < w.dueSeen && x.capacity() == 0
-	if s.size() == 0 || capacity == 0 || capacity < s.quiet()/4 || low >= w.tail && !late {
+	if low >= w.tail && !late {
 		return nil
 	}
+
 	f := x.newFill(capacity)
-	f.low, f.high = low, min(w.tail, low+aheadKeys)
-	f.without, f.due = s.noisyIDs(), late
+	f.low = low
+	f.high = min(w.tail, low+aheadKeys)
+	f.without = s.noisyIDs()
+	f.due = late
 	return f
 }
 
@@ -414,27 +437,44 @@ func (x *index) newFill(capacity int) *fill {
 }
 
 func (f *fill) read(c *conn, number int64) (err error) {
-	if f.low < f.high && f.without != nil {
-		f.main, err = c.scanWithout(f.low, f.high, f.without, f.limit)
-	} else if f.low < f.high {
-		plain := false
-		if !f.delayed {
-			f.main, plain, err = c.scanPlain(f.low, f.high, f.limit)
-		}
-		if err == nil && !plain {
-			f.main, err = c.scan(f.low, f.high, f.delayed, f.limit)
+	if f.low < f.high {
+		if f.main, err = f.readMain(c); err != nil {
+			return err
 		}
 	}
-	if err == nil && f.due {
+	if f.due {
 		f.late, err = c.scanDue(number, f.floor, f.tail, f.dueAt, f.dueKey, f.now, f.limit)
 	}
 	return err
 }
 
+func (f *fill) readMain(c *conn) ([]*record, error) {
+	if f.without != nil {
+		return c.scanWithout(f.low, f.high, f.without, f.limit)
+	}
+	if !f.delayed {
+		rows, plain, err := c.scanPlain(f.low, f.high, f.limit)
+		if plain || err != nil {
+			return rows, err
+		}
+	}
+	return c.scan(f.low, f.high, f.delayed, f.limit)
+}
+
+// merge adds the messages of a completed fill and returns their number.
 func (x *index) merge(f *fill) (added int) {
 	w := &x.window
 	w.stale = false
 	added = x.admit(f, f.main) + x.admit(f, f.late)
+	w.advance(f)
+	if order, ok := x.order.(*fifoOrder); ok && !w.behind() {
+		order.complete()
+	}
+	return added
+}
+
+// advance records which keys and due times f has read.
+func (w *window) advance(f *fill) {
 	if f.low < f.high {
 		read := f.high
 		if len(f.main) == f.limit {
@@ -446,25 +486,20 @@ func (x *index) merge(f *fill) (added int) {
 			w.ahead = max(w.ahead, read)
 		}
 	}
-
 	if w.cursor >= w.ahead {
 		w.early = nil
 	}
 
 	if n := len(f.late); n > 0 {
-		w.dueAt, w.dueKey = f.late[n-1].due, f.late[n-1].key
+		w.dueAt = f.late[n-1].due
+		w.dueKey = f.late[n-1].key
 	}
-
 	if f.due && len(f.late) < f.limit {
 		w.dueRead = f.dueSeen
 	}
-
-	if order, ok := x.order.(*fifoOrder); ok && !w.behind() {
-		order.complete()
-	}
-	return added
 }
 
+// admit adds the rows of a fill that are still to be delivered.
 func (x *index) admit(f *fill, rows []*record) (added int) {
 	for _, r := range rows {
 		if x.skips(f, r) {

@@ -32,6 +32,7 @@ func (q *liveQueue) onRetention() {
 	q.sweepNow()
 }
 
+// sweepNow submits a sweep, unless one is pending. The caller must hold the lock.
 func (q *liveQueue) sweepNow() {
 	if q.retention.sweeping || q.deleted || q.broker.background.closing.Load() {
 		return
@@ -43,11 +44,11 @@ func (q *liveQueue) sweepNow() {
 // sweep removes messages past their retention period, anywhere in the queue. Receives skip fresh messages sent before
 // the cutoff, and the sweep marks the others as leaving.
 type sweep struct {
-	q       *liveQueue
-	cutoff  int64
-	rows    []sweptRow
-	more    bool
-	nextOne int64 // stamp of the oldest remaining message, or 0
+	q          *liveQueue
+	cutoff     int64
+	rows       []sweptRow
+	more       bool
+	oldestKept int64 // stamp, or 0
 }
 
 type sweptRow struct {
@@ -58,13 +59,7 @@ type sweptRow struct {
 
 func (s *sweep) apply(t *tx) error {
 	q := s.q
-	q.mu.Lock()
-	s.release()
-	q.index.cutoff = max(q.index.cutoff, stamp()-q.settings().retention.Milliseconds()+1)
-	s.more = false
-	s.nextOne = 0
-	s.cutoff = q.index.cutoff
-	q.mu.Unlock()
+	s.restart()
 	if t.gone(q) {
 		return nil
 	}
@@ -80,7 +75,7 @@ func (s *sweep) apply(t *tx) error {
 		return err
 	}
 
-	s.hold()
+	s.reserveRows()
 	for _, r := range s.rows {
 		t.remove(r.key, r.m != nil || r.origin != 0)
 	}
@@ -89,48 +84,76 @@ func (s *sweep) apply(t *tx) error {
 	return nil
 }
 
-// findOwn relies on keys being in order of sent time, except for moved and scheduled messages.
+// restart discards the result of an attempt that was rolled back, and moves the cutoff.
+func (s *sweep) restart() {
+	q := s.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s.release()
+	q.index.cutoff = max(q.index.cutoff, stamp()-q.settings().retention.Milliseconds()+1)
+	s.cutoff = q.index.cutoff
+	s.more = false
+	s.oldestKept = 0
+}
+
+// findOwn finds expired messages that were sent to this queue without a schedule. Their keys are in order of sent time.
 func (s *sweep) findOwn(c *conn, from int64) error {
-	walked := from
+	skipped := from // up to this key, no message is left to this function
 	ended := false
 	seen := 0
 	err := c.query(func(row row) {
 		seen++
+		key := row.int(0)
+		sent := row.int(1)
+		due := row.int(2)
+		isMoved := row.int(3) != 0
 		switch {
 		case ended:
-		case row.int(3) != 0 || scheduled(row.int(1), row.int(2)): // left to findMoved or findScheduled
+		case isMoved || scheduled(sent, due): // left to findMoved or findScheduled
 			if len(s.rows) == 0 {
-				walked = row.int(0)
+				skipped = key
 			}
-		case row.int(1) >= s.cutoff:
+		case sent >= s.cutoff:
 			ended = true
-			s.nextOne = row.int(1)
-		case len(s.rows) < sweepRows:
-			s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(2)})
+			s.oldestKept = sent
+		case len(s.rows) == sweepRows:
+			ended = true
+			s.more = true
 		default:
-			ended, s.more = true, true
+			s.rows = append(s.rows, sweptRow{key: key, due: due})
 		}
 	}, `SELECT id, sent, due, origin FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
 		from, s.q.index.high(), int64(sweepWalk))
 
-	s.q.retention.sweptTo = walked
-	s.more = s.more || !ended && seen == sweepWalk
+	s.q.retention.sweptTo = skipped
+	if !ended && seen == sweepWalk {
+		s.more = true
+	}
 	return err
 }
 
 func (s *sweep) findMoved(c *conn, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
-		if row.int(1) < s.cutoff {
-			s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(2), origin: row.int(3)})
-			found++
-		} else if s.nextOne == 0 || row.int(1) < s.nextOne {
-			s.nextOne = row.int(1)
+		sent := row.int(1)
+		if sent >= s.cutoff {
+			s.noteKept(sent)
+			return
 		}
-	}, `SELECT id, sent, due, origin FROM messages WHERE id >> 40 = ? AND origin IS NOT NULL AND id > ? ORDER BY sent LIMIT ?`,
-		s.q.index.number, low, int64(sweepRows))
-	s.more = s.more || found == sweepRows
+		s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(2), origin: row.int(3)})
+		found++
+	}, `SELECT id, sent, due, origin FROM messages WHERE id >> 40 = ? AND origin IS NOT NULL AND id > ?
+		ORDER BY sent LIMIT ?`, s.q.index.number, low, int64(sweepRows))
+	if found == sweepRows {
+		s.more = true
+	}
 	return err
+}
+
+func (s *sweep) noteKept(sent int64) {
+	if s.oldestKept == 0 || sent < s.oldestKept {
+		s.oldestKept = sent
+	}
 }
 
 // findScheduled may schedule the next sweep too early, because it considers all delayed messages.
@@ -141,35 +164,40 @@ func (s *sweep) findScheduled(c *conn, low int64) error {
 		found++
 	}, `SELECT id, due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due < ? AND due = sent AND id > ?
 		ORDER BY due LIMIT ?`, s.q.index.number, s.cutoff, low, int64(sweepRows))
-	s.more = s.more || found == sweepRows
 	if err != nil {
 		return err
 	}
+	if found == sweepRows {
+		s.more = true
+	}
+
 	next, err := c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due >= ? AND id > ?
 		ORDER BY due LIMIT 1`, s.q.index.number, s.cutoff, low)
-	if next != 0 && (s.nextOne == 0 || next < s.nextOne) {
-		s.nextOne = next
+	if next != 0 {
+		s.noteKept(next)
 	}
 	return err
 }
 
-func (s *sweep) hold() {
+// reserveRows marks the messages in memory as leaving, and drops the rows of those that are already leaving.
+func (s *sweep) reserveRows() {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
-	kept := s.rows[:0]
+	reserved := s.rows[:0]
 	for _, r := range s.rows {
-		if m := s.q.index.held[r.key]; m != nil {
-			if m.leaving {
+		r.m = s.q.index.held[r.key]
+		if r.m != nil {
+			if r.m.leaving {
 				continue
 			}
-			m.leaving = true
-			r.m = m
+			r.m.leaving = true
 		}
-		kept = append(kept, r)
+		reserved = append(reserved, r)
 	}
-	s.rows = kept
+	s.rows = reserved
 }
 
+// release makes the reserved messages available again. The caller must hold the queue's lock.
 func (s *sweep) release() {
 	for _, r := range s.rows {
 		if r.m != nil {
@@ -180,8 +208,31 @@ func (s *sweep) release() {
 }
 
 func (s *sweep) onCommit(err error) error {
+	s.publish(err)
+	q := s.q
+	if f := q.broker.events.Expired; f != nil && len(s.rows) > 0 {
+		f(q.name, len(s.rows))
+	}
+
+	var removed []Removal
+	for _, r := range s.rows {
+		receives := 0
+		if r.m != nil {
+			receives = int(r.m.received())
+		}
+		id := q.broker.seal.messageID(new(block), cmp.Or(r.origin, r.key))
+		removed = append(removed, Removal{Queue: q.name, ID: id, Cause: CauseExpired, Receives: receives})
+	}
+	q.broker.report(context.Background(), removed)
+	return err
+}
+
+// publish removes the messages from memory or, if err is not nil, makes them available again. It schedules the next
+// sweep.
+func (s *sweep) publish(err error) {
 	q := s.q
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if err != nil {
 		s.release()
 	}
@@ -198,24 +249,8 @@ func (s *sweep) onCommit(err error) error {
 	switch {
 	case s.more:
 		q.sweepNow()
-	case s.nextOne != 0:
-		q.watchRetention(s.nextOne)
+	case s.oldestKept != 0:
+		q.watchRetention(s.oldestKept)
 	}
-
 	q.wakeAfterRemoval(1)
-	q.mu.Unlock()
-	if f := q.broker.events.Expired; f != nil && len(s.rows) > 0 {
-		f(q.name, len(s.rows))
-	}
-	var removed []Removal
-	for _, r := range s.rows {
-		receives := 0
-		if r.m != nil {
-			receives = int(r.m.received())
-		}
-		removed = append(removed, Removal{Queue: q.name, ID: q.broker.seal.messageID(new(block), cmp.Or(r.origin, r.key)),
-			Cause: CauseExpired, Receives: receives})
-	}
-	q.broker.report(context.Background(), removed)
-	return err
 }

@@ -71,7 +71,7 @@ func (s *standardOrder) reset(drop func(*message)) {
 	}
 	s.parkedFresh = 0
 	for _, t := range s.noisy {
-		s.place(t)
+		s.updateTurn(t)
 	}
 }
 
@@ -117,7 +117,7 @@ func (s *standardOrder) countDelivered(m *message) {
 			s.given = append(s.given, t)
 		}
 		t.noisy.given++
-		s.place(t)
+		s.updateTurn(t)
 		s.quietInRow = 0
 	case s.turns.Len() > 0:
 		s.quietInRow++
@@ -128,32 +128,33 @@ func (s *standardOrder) countDelivered(m *message) {
 
 func (s *standardOrder) nextQuiet(oldOnly bool) *message {
 	fresh := &s.main
-	if s.late.n > 0 && (s.main.n == 0 || s.late.items[s.late.head].key < s.main.items[s.main.head].key) {
+	lateFirst := s.main.n == 0 || s.late.n > 0 && s.late.items[s.late.head].key < s.main.items[s.main.head].key
+	if lateFirst {
 		fresh = &s.late
 	}
-	if s.back.n > 0 && (oldOnly || fresh.n == 0 || !s.turn) {
-		s.turn = true
+	s.turn = s.back.n > 0 && (oldOnly || fresh.n == 0 || !s.turn)
+	if s.turn {
 		return s.back.pop()
 	}
-	s.turn = false
 	return fresh.pop()
 }
 
 func (s *standardOrder) nextNoisy(oldOnly bool) *message {
 	t := s.turns.first()
 	n := t.noisy
-	from := &n.fresh
-	if n.back.n > 0 && (oldOnly || n.fresh.n == 0 || !n.turn) {
-		from, n.turn = &n.back, true
+	n.turn = n.back.n > 0 && (oldOnly || n.fresh.n == 0 || !n.turn)
+	var m *message
+	if n.turn {
+		m = n.back.pop()
 	} else {
-		n.turn = false
+		m = n.fresh.pop()
 		s.parkedFresh--
 	}
-	m := from.pop()
-	s.place(t)
+	s.updateTurn(t)
 	return m
 }
 
+// park adds a message of a noisy tenant.
 func (s *standardOrder) park(m *message) {
 	n := m.tenant.noisy
 	if m.fresh() {
@@ -162,7 +163,7 @@ func (s *standardOrder) park(m *message) {
 	} else {
 		n.back.push(m)
 	}
-	s.place(m.tenant)
+	s.updateTurn(m.tenant)
 }
 
 // makeNoisy ignores tenants that have not sent for quietAfter.
@@ -192,6 +193,6 @@ func (s *standardOrder) makeQuiet(t *tenant) {
 	for m := n.back.pop(); m != nil; m = n.back.pop() {
 		s.back.push(m)
 	}
-	s.place(t)
+	s.updateTurn(t)
 	t.noisy = nil
 }

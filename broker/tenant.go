@@ -54,7 +54,8 @@ func (s *standardOrder) tenantOf(r *record) *tenant {
 	return t
 }
 
-func (s *standardOrder) isNoisy(r *record) bool {
+// noteSent updates the tenant of a message that was just sent, if it is known, and reports whether it is noisy.
+func (s *standardOrder) noteSent(r *record) (noisy bool) {
 	t := s.byID[r.group]
 	if t == nil {
 		return false
@@ -77,7 +78,7 @@ func (s *standardOrder) noisyIDs() []string {
 // flight, is incomplete while messages resume.
 func (s *standardOrder) flightStarted(t *tenant, all int, resumed bool) {
 	t.inFlight++
-	s.place(t)
+	s.updateTurn(t)
 	if !resumed && t.inFlight >= noisyFlights && float64(t.inFlight) > noisyShare*float64(all) {
 		s.makeNoisy(t)
 	}
@@ -95,7 +96,7 @@ func (s *standardOrder) flightEnded(m *message, after, now int64) {
 	}
 	t.inFlight--
 	t.busy.add(after, now)
-	s.place(t)
+	s.updateTurn(t)
 	if t.busy.at(now) > noisyShare*s.busy.at(now) {
 		s.makeNoisy(t)
 	}
@@ -104,24 +105,24 @@ func (s *standardOrder) flightEnded(m *message, after, now int64) {
 // quietIdleTenants makes tenants quiet that have sent nothing for quietAfter or, if memory is complete, have no visible
 // messages.
 func (s *standardOrder) quietIdleTenants(complete bool) {
-	idle := complete && len(s.noisy) > s.turns.Len()
-	now := int64(0)
-	if len(s.noisy) > 0 {
-		now = stamp()
+	if len(s.noisy) == 0 {
+		return
 	}
-
-	if len(s.noisy) == 0 || !idle && now < s.nextQuietCheck {
+	now := stamp()
+	someIdle := complete && len(s.noisy) > s.turns.Len()
+	if !someIdle && now < s.nextQuietCheck {
 		return
 	}
 
 	s.nextQuietCheck = now + time.Minute.Milliseconds()/2
 	s.noisy = slices.DeleteFunc(s.noisy, func(t *tenant) bool {
-		quiet := complete && t.noisy.index < 0 || t.sentNothing(now)
-		if quiet {
-			s.makeQuiet(t)
-			s.rescan = true
+		idle := complete && t.noisy.index < 0
+		if !idle && !t.sentNothing(now) {
+			return false
 		}
-		return quiet
+		s.makeQuiet(t)
+		s.rescan = true
+		return true
 	})
 }
 
@@ -131,21 +132,23 @@ func (s *standardOrder) endTake() {
 	for _, t := range s.given {
 		if t.noisy != nil {
 			t.noisy.given = 0
-			s.place(t)
+			s.updateTurn(t)
 		}
 	}
 	s.given = s.given[:0]
 }
 
-func (s *standardOrder) place(t *tenant) {
+// updateTurn updates the turn of a noisy tenant after its messages or its number in flight changed.
+func (s *standardOrder) updateTurn(t *tenant) {
 	n := t.noisy
 	if n == nil {
 		return
 	}
-	switch has := n.fresh.n+n.back.n > 0; {
-	case has && n.index < 0:
+	hasMessages := n.fresh.n+n.back.n > 0
+	switch {
+	case hasMessages && n.index < 0:
 		heap.Push(&s.turns, t)
-	case has:
+	case hasMessages:
 		heap.Fix(&s.turns, n.index)
 	case n.index >= 0:
 		heap.Remove(&s.turns, n.index)
@@ -153,7 +156,8 @@ func (s *standardOrder) place(t *tenant) {
 	}
 }
 
-func (s *standardOrder) sweep(held map[int64]*message) {
+// sweepTenants forgets quiet tenants without messages in memory.
+func (s *standardOrder) sweepTenants(held map[int64]*message) {
 	s.mark++
 	mark := func(m *message) {
 		if m.tenant != nil {
@@ -185,5 +189,6 @@ func (r *recentTime) at(now int64) float64 {
 }
 
 func (r *recentTime) add(duration, now int64) {
-	r.sum, r.when = r.at(now)+float64(duration), now
+	r.sum = r.at(now) + float64(duration)
+	r.when = now
 }

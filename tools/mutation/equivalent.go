@@ -31,7 +31,7 @@ var equivalents = []equivalent{
 	{"internal/autoscale", "trigger.go", place{"Policy.breach", "boundary", "next > d.From"}, "equal sizes were dealt with above"},
 	{"broker", "fifo.go", place{"newFIFO", "boundary", "a.messages[0].due < b.messages[0].due"},
 		"groups whose delays end together become ready together, and their turns are ordered apart"},
-	{"broker", "fifo.go", place{"fifoOrder.takeFrom", "boundary", "m.key > before"}, "a message that is out is not queued"},
+	{"broker", "fifo.go", place{"fifoOrder.takeFrom", "boundary", "m.key > firstOut"}, "a message that is out is not queued"},
 	{"internal/sqsapi", "json.go", place{"encodeJSON", "boundary", "len(r.Successful) > 0"},
 		"both encoders write the same of an empty answer"},
 	{"internal/sqsapi", "json.go", place{"encodeJSON", "negation", "len(r.Successful) > 0"},
