@@ -29,7 +29,8 @@ type Store interface {
 // Name returns the name of an environment's archive with the given digest.
 func Name(environment, digest string) string {
 	safe := strings.Map(func(c rune) rune {
-		if c < 0x80 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.", c)) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.ContainsRune("-_.", c):
 			return c
 		}
 		return '-'
@@ -44,12 +45,16 @@ func Digest(path string) (digest string, size int64, err error) {
 		return "", 0, err
 	}
 	defer file.Close()
+
 	sum := sha256.New()
 	size, err = io.Copy(sum, file)
-	if err == nil && size > MaxSize {
-		err = fmt.Errorf("the archive has %d bytes, more than %d: exclude files that the app does not need to run", size, MaxSize)
+	if err != nil {
+		return "", 0, err
 	}
-	return hex.EncodeToString(sum.Sum(nil)), size, err
+	if size > MaxSize {
+		return "", 0, fmt.Errorf("the archive has %d bytes, more than %d: exclude files that the app does not need to run", size, MaxSize)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), size, nil
 }
 
 // Fetch downloads an archive to path, unless path already has the digest.
@@ -66,7 +71,7 @@ func Fetch(ctx context.Context, from Store, name, digest string, size int64, pat
 	}
 	defer os.Remove(file.Name()) // fails after the rename
 
-	to := &verifier{to: file, left: size, sum: sha256.New()}
+	to := &verifier{to: file, remaining: size, sum: sha256.New()}
 	if err = from.Get(ctx, name, to); err == nil {
 		err = to.check(digest)
 	}
@@ -80,13 +85,13 @@ func Fetch(ctx context.Context, from Store, name, digest string, size int64, pat
 var ErrOtherContent = errors.New("the stored archive does not have the digest of the version: it was changed or is incomplete")
 
 type verifier struct {
-	to   io.Writer
-	left int64
-	sum  hash.Hash
+	to        io.Writer
+	remaining int64
+	sum       hash.Hash
 }
 
 func (v *verifier) Write(p []byte) (int, error) {
-	if v.left -= int64(len(p)); v.left < 0 {
+	if v.remaining -= int64(len(p)); v.remaining < 0 {
 		return 0, ErrOtherContent
 	}
 	v.sum.Write(p)
@@ -94,7 +99,7 @@ func (v *verifier) Write(p []byte) (int, error) {
 }
 
 func (v *verifier) check(digest string) error {
-	if v.left != 0 || hex.EncodeToString(v.sum.Sum(nil)) != digest {
+	if v.remaining != 0 || hex.EncodeToString(v.sum.Sum(nil)) != digest {
 		return ErrOtherContent
 	}
 	return nil
@@ -113,7 +118,8 @@ func (f Folder) Put(ctx context.Context, name string, archive io.ReaderAt, size 
 		return err
 	}
 	defer os.Remove(file.Name()) // fails after the rename
-	_, err = io.Copy(file, &untilDone{ctx, io.NewSectionReader(archive, 0, size)})
+
+	_, err = io.Copy(file, &contextReader{ctx, io.NewSectionReader(archive, 0, size)})
 	if err == nil {
 		err = file.Sync()
 	}
@@ -130,7 +136,7 @@ func (f Folder) Get(ctx context.Context, name string, w io.Writer) error {
 		return err
 	}
 	defer file.Close()
-	_, err = io.Copy(w, &untilDone{ctx, file})
+	_, err = io.Copy(w, &contextReader{ctx, file})
 	return err
 }
 
@@ -142,12 +148,12 @@ func (f Folder) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-type untilDone struct {
+type contextReader struct {
 	ctx context.Context
 	io.Reader
 }
 
-func (r *untilDone) Read(p []byte) (int, error) {
+func (r *contextReader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}

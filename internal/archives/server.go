@@ -49,20 +49,22 @@ func (s Server) Put(ctx context.Context, name string, archive io.ReaderAt, size 
 
 // Get implements [Store].
 func (s Server) Get(ctx context.Context, name string, w io.Writer) error {
-	for offset, size := int64(0), int64(1); offset < size; {
-		data, all, err := s.Chunks.ReadArchive(ctx, name, offset)
+	for offset := int64(0); ; {
+		data, size, err := s.Chunks.ReadArchive(ctx, name, offset)
 		if err != nil {
 			return notFound(err)
 		}
-		if len(data) == 0 && offset < all {
+		if len(data) == 0 && offset < size {
 			return ErrOtherContent
 		}
 		if _, err := w.Write(data); err != nil {
 			return err
 		}
-		offset, size = offset+int64(len(data)), all
+		offset += int64(len(data))
+		if offset >= size {
+			return nil
+		}
 	}
-	return nil
 }
 
 // Delete implements [Store].
@@ -93,36 +95,41 @@ func isName(s string) bool { return len(s) <= 200 && nameForm.MatchString(s) }
 type ServedFolder string
 
 // WriteArchive implements [Chunks].
-func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offset, size int64, data []byte) (err error) {
-	n := int64(len(data))
-	if !isName(name) || !isName(upload) || offset < 0 || size <= 0 || size > MaxSize ||
-		n == 0 || n > chunkSize || offset+n > size {
+func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offset, size int64, data []byte) error {
+	end := offset + int64(len(data))
+	isChunk := len(data) > 0 && len(data) <= chunkSize && offset >= 0 && end <= size
+	if !isName(name) || !isName(upload) || !isChunk || size > MaxSize {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "The chunk of the archive is invalid: an archive has at most %d "+
 			"bytes, a chunk at most %d.", MaxSize, chunkSize)
 	}
 	if offset == 0 {
-		if err := f.admit(); err != nil {
+		if err := f.admitUpload(); err != nil {
 			return err
 		}
 	}
 
 	part := filepath.Join(string(f), partPrefix+upload)
-	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteAt(data, offset)
-	last := offset+n == size
-	if err == nil && last {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil || !last {
+	complete := end == size
+	if err := writeChunk(part, data, offset, complete); err != nil || !complete {
 		return err
 	}
 	return os.Rename(part, filepath.Join(string(f), name))
 }
 
-func (f ServedFolder) admit() error {
+func writeChunk(path string, data []byte, offset int64, sync bool) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(data, offset)
+	if err == nil && sync {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// admitUpload deletes stale uploads, and fails if there are too many archives.
+func (f ServedFolder) admitUpload() error {
 	if err := os.MkdirAll(string(f), 0o700); err != nil {
 		return err
 	}
@@ -130,10 +137,10 @@ func (f ServedFolder) admit() error {
 	if err != nil {
 		return err
 	}
+
 	count := 0
 	for _, e := range entries {
-		info, err := e.Info()
-		if err == nil && strings.HasPrefix(e.Name(), partPrefix) && time.Since(info.ModTime()) > staleUpload {
+		if isStaleUpload(e) {
 			_ = os.Remove(filepath.Join(string(f), e.Name())) // the next upload retries
 			continue
 		}
@@ -144,6 +151,14 @@ func (f ServedFolder) admit() error {
 			"uses.", count, string(f))
 	}
 	return nil
+}
+
+func isStaleUpload(e os.DirEntry) bool {
+	if !strings.HasPrefix(e.Name(), partPrefix) {
+		return false
+	}
+	info, err := e.Info()
+	return err == nil && time.Since(info.ModTime()) > staleUpload
 }
 
 // ReadArchive implements [Chunks].
@@ -163,6 +178,7 @@ func (f ServedFolder) ReadArchive(_ context.Context, name string, offset int64) 
 	if err != nil {
 		return nil, 0, err
 	}
+
 	data = make([]byte, min(chunkSize, max(info.Size()-offset, 0)))
 	_, err = file.ReadAt(data, offset)
 	if errors.Is(err, io.EOF) {

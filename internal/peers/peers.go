@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,9 +43,9 @@ type Peers struct {
 type peer struct {
 	conn     *api.Peer
 	instance api.Instance
-	// The instance is not contacted between the failure err and until.
-	err   error
-	until time.Time
+	// err is the last failure. The instance is contacted again at availableAt, after a success the time of that.
+	err         error
+	availableAt time.Time
 }
 
 // New returns a Peers. It does not contact any instance.
@@ -65,21 +66,21 @@ func (p *Peers) Close() {
 	}
 }
 
-// Answer sends a request to an instance and decodes the response into into. Errors are an [*api.Error], unless ctx
+// Answer sends a request to an instance and decodes the response into result. Errors are an [*api.Error], unless ctx
 // ends.
-func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, into any) error {
-	return p.ask(ctx, id, func(conn *api.Peer) error {
+func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, result any) error {
+	return p.request(ctx, id, func(conn *api.Peer) error {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		return conn.Answer(ctx, r, into)
+		return conn.Answer(ctx, r, result)
 	})
 }
 
 // Follow calls each for every line of a stream from an instance, until ctx ends or each returns an error. Other errors
 // are as for [Peers.Answer].
 func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error {
-	var stopped error
-	err := p.ask(ctx, id, func(conn *api.Peer) error {
+	var stopped error // the error of each, which is no failure of the instance
+	err := p.request(ctx, id, func(conn *api.Peer) error {
 		err := conn.Follow(ctx, r, func(line []byte) error {
 			stopped = each(line)
 			return stopped
@@ -89,13 +90,10 @@ func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func
 		}
 		return err
 	})
-	if stopped != nil {
-		return stopped
-	}
-	return err
+	return cmp.Or(stopped, err)
 }
 
-func (p *Peers) ask(ctx context.Context, id string, send func(*api.Peer) error) error {
+func (p *Peers) request(ctx context.Context, id string, send func(*api.Peer) error) error {
 	record, err := p.find(ctx, id)
 	if err != nil {
 		return err
@@ -109,14 +107,16 @@ func (p *Peers) ask(ctx context.Context, id string, send func(*api.Peer) error) 
 	}
 
 	err = send(to.conn)
-	var refusal *api.Error
-	switch {
-	case ctx.Err() != nil:
-		return err
-	case errors.As(err, &refusal) && refusal.Status != http.StatusUnauthorized && refusal.Status != http.StatusForbidden:
+	if ctx.Err() != nil || isRefusal(err) {
 		return err
 	}
-	return p.failed(to, record, err)
+	return p.recordResult(to, record, err)
+}
+
+// isRefusal reports whether the instance answered with an error, other than one about the secret.
+func isRefusal(err error) bool {
+	var answer *api.Error
+	return errors.As(err, &answer) && answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden
 }
 
 func (p *Peers) find(ctx context.Context, id string) (*instances.Instance, error) {
@@ -166,56 +166,70 @@ func (p *Peers) NoDetails(i *instances.Instance) string {
 func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, one := range p.known {
-		if id != i.ID && time.Since(one.until) > time.Minute {
-			one.conn.Close()
-			delete(p.known, id)
-		}
-	}
-
-	instance := api.Instance{Environment: p.opts.Environment, Console: i.Console, ConsoleCertificate: i.Certificate}
+	p.forgetIdle(i.ID)
 	one := p.known[i.ID]
 	if one == nil || one.instance.Console != i.Console || one.instance.ConsoleCertificate != i.Certificate {
+		instance := api.Instance{Environment: p.opts.Environment, Console: i.Console, ConsoleCertificate: i.Certificate}
 		secret := p.opts.Key.PeerSecrets(p.opts.Environment, i.ID)[0]
-		one = &peer{conn: api.NewPeer(instance, secret), instance: instance, until: time.Now()}
+		one = &peer{conn: api.NewPeer(instance, secret), instance: instance, availableAt: time.Now()}
 		p.known[i.ID] = one
 	}
-	if one.err != nil && time.Now().Before(one.until) {
+	if one.err != nil && time.Now().Before(one.availableAt) {
 		return nil, one.err
 	}
 	return one, nil
 }
 
-// failed logs only the first of several failures. A nil err records a success.
-func (p *Peers) failed(to *peer, i *instances.Instance, err error) error {
+// forgetIdle closes the idle connections to other instances. The caller must hold mu.
+func (p *Peers) forgetIdle(except string) {
+	for id, one := range p.known {
+		if id != except && time.Since(one.availableAt) > time.Minute {
+			one.conn.Close()
+			delete(p.known, id)
+		}
+	}
+}
+
+// recordResult logs only the first of several failures. A nil err records a success.
+func (p *Peers) recordResult(to *peer, i *instances.Instance, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	first := to.err == nil
-	to.err, to.until = nil, time.Now()
 	if err == nil {
+		to.err = nil
+		to.availableAt = time.Now()
 		return nil
 	}
 
+	cause := causeOf(err)
+	problem := "does not answer"
+	if api.Unproved(cause) {
+		problem = "is not at its address, where another service answers"
+	}
+	if to.err == nil {
+		p.logFailure(i, cause)
+	}
+	to.err = api.NewError(http.StatusBadGateway, fmt.Sprintf("the instance %s (%s): %v", problem, i.Console, cause), "")
+	to.availableAt = time.Now().Add(retryAfter)
+	return to.err
+}
+
+func (p *Peers) logFailure(i *instances.Instance, cause error) {
+	log := p.opts.Log.With("instance", i.Name, "address", i.Console, "err", cause)
+	if api.Unproved(cause) {
+		log.Warn("another service answers at the address of an instance")
+	} else {
+		log.Warn("instance does not answer")
+	}
+}
+
+// causeOf removes the URL, which the caller's message names.
+func causeOf(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no answer within %s", patience)
+		return fmt.Errorf("no answer within %s", patience)
 	}
-
-	what := "does not answer"
-	log := p.opts.Log.With("instance", i.Name, "address", i.Console, "err", err)
-	switch {
-	case api.Unproved(err):
-		what = "is not at its address, where another service answers"
-		if first {
-			log.Warn("another service answers at the address of an instance")
-		}
-	case first:
-		log.Warn("instance does not answer")
-	}
-	to.until = time.Now().Add(retryAfter)
-	to.err = api.NewError(http.StatusBadGateway, fmt.Sprintf("the instance %s (%s): %v", what, i.Console, err), "")
-	return to.err
+	return err
 }

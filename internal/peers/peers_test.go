@@ -208,7 +208,7 @@ func TestSlowPeerIsNotAwaitedEachTime(t *testing.T) {
 	if n := s.requests.Load(); n != 1 || strings.Count(log.String(), "instance does not answer") != 1 {
 		t.Errorf("%d requests; the log is %s", n, log)
 	}
-	p.known["b"].until = time.Now()
+	p.known["b"].availableAt = time.Now()
 	p.status(t)
 	if n := s.requests.Load(); n != 2 {
 		t.Errorf("after a while, %d requests were made, want 2", n)

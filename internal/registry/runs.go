@@ -26,8 +26,8 @@ type Runs struct {
 	sender Sender
 	lead   Leadership
 
-	mu   sync.Mutex
-	open map[string]*try // unsettled, by run ID
+	mu      sync.Mutex
+	pending map[string]*pendingRun // unsettled, by run ID
 }
 
 // NewRuns returns the runs of an environment whose queues are in store.
@@ -37,7 +37,7 @@ func NewRuns(store QueueStore, scope Scope) *Runs {
 
 // NewSentRuns returns the runs of an environment whose queues are outside store.
 func NewSentRuns(store Store, scope Scope, sender Sender, lead Leadership) *Runs {
-	return &Runs{store: store, scope: scope, sender: sender, lead: lead, open: map[string]*try{}}
+	return &Runs{store: store, scope: scope, sender: sender, lead: lead, pending: map[string]*pendingRun{}}
 }
 
 // Since returns the times of each task, and records new tasks with their start. Times before the start of a changed
@@ -53,11 +53,10 @@ func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (
 	}
 
 	rows, err := r.store.Read(ctx, KindTask, keys...)
-	if err == nil {
-		err = r.update(ctx, r.scope.Fence(term), rows, func(i int, row Record) Record {
-			return entered(row, starts[tasks[i]])
-		})
+	if err != nil {
+		return nil, err
 	}
+	err = r.update(ctx, r.scope.Fence(term), rows, func(i int, row Record) Record { return withStart(row, starts[tasks[i]]) })
 	if err != nil {
 		return nil, err
 	}
@@ -69,19 +68,21 @@ func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (
 	return times, nil
 }
 
-func entered(row Record, start Start) Record {
+// withStart returns a task's record with the start, if that changes its times.
+func withStart(row Record, start Start) Record {
 	at, times := start.At.UnixMilli(), TimesOf(row)
 	schedule := row.Fields.text("schedule")
+	isNew := len(row.Fields) == 0
 	changed := start.Schedule != "" && schedule != "" && start.Schedule != schedule
 
 	next := Fields{}
 	if start.Schedule != "" {
 		next["schedule"] = start.Schedule
 	}
-	if len(row.Fields) == 0 || changed && times.UpTo.UnixMilli() < at {
+	if isNew || changed && times.UpTo.UnixMilli() < at {
 		next["last_ms"] = at
 	}
-	if len(row.Fields) == 0 || changed || at < times.From.UnixMilli() {
+	if isNew || changed || at < times.From.UnixMilli() {
 		next["from_ms"] = at
 	}
 	return row.With(next)
@@ -124,7 +125,7 @@ func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change
 	}
 }
 
-func (r *Runs) task(ctx context.Context, run *Run) (Record, error) {
+func (r *Runs) readTask(ctx context.Context, run *Run) (Record, error) {
 	rows, err := r.store.Read(ctx, KindTask, r.scope.Key(run.Task))
 	if err != nil {
 		return Record{}, err
@@ -132,19 +133,20 @@ func (r *Runs) task(ctx context.Context, run *Run) (Record, error) {
 	return rows[0], nil
 }
 
-func accounted(row Record, run *Run) Record {
-	if times := TimesOf(row); len(row.Fields) > 0 && !times.UpTo.Before(run.ScheduledAt) {
+// accountedFor returns a task's record with the run accounted for.
+func accountedFor(row Record, run *Run) Record {
+	if len(row.Fields) > 0 && !TimesOf(row).UpTo.Before(run.ScheduledAt) {
 		return row
 	}
 	return row.With(Fields{"last_ms": run.ScheduledAt.UnixMilli()})
 }
 
 func (r *Runs) account(ctx context.Context, fence Fence, run *Run) error {
-	row, err := r.task(ctx, run)
+	row, err := r.readTask(ctx, run)
 	if err != nil {
 		return err
 	}
-	return r.update(ctx, fence, []Record{row}, func(_ int, row Record) Record { return accounted(row, run) })
+	return r.update(ctx, fence, []Record{row}, func(_ int, row Record) Record { return accountedFor(row, run) })
 }
 
 // Enqueue sends a run unless it was already sent and, unless it is manual, accounts for it. After an error other than
@@ -156,25 +158,28 @@ func (r *Runs) Enqueue(ctx context.Context, term int64, run Run) (EnqueueResult,
 	if r.queues == nil {
 		return r.send(ctx, term, &run)
 	}
+	return r.enqueueInStore(ctx, term, &run)
+}
 
-	absent := r.absent(run.ID)
+func (r *Runs) enqueueInStore(ctx context.Context, term int64, run *Run) (EnqueueResult, error) {
+	absent := r.absentRecord(run.ID)
 	for {
-		record := r.tried(absent, term, &run, 1).With(Fields{"settled": true})
+		record := r.triedRecord(absent, term, run, 1).With(Fields{"settled": true})
 		changes := []Change{{absent, record}}
 		if !run.Manual {
-			row, err := r.task(ctx, &run)
+			row, err := r.readTask(ctx, run)
 			if err != nil {
 				return EnqueueResult{}, err
 			}
-			changes = append(changes, Change{row, accounted(row, &run)})
+			changes = append(changes, Change{row, accountedFor(row, run)})
 		}
 
 		sent, conflict, err := r.queues.Enqueue(ctx, r.scope.Fence(term), run.Queue, run.Message, changes...)
 		if err != nil || conflict == nil {
 			return EnqueueResult{Sent: sent}, AdviseQueue(err, run.Queue)
 		}
-		if first := conflict[0].Fields; first != nil {
-			sent := queue.Sent{ID: first.text("message"), SequenceNumber: first.text("sequence")}
+		if earlier := conflict[0].Fields; earlier != nil {
+			sent := queue.Sent{ID: earlier.text("message"), SequenceNumber: earlier.text("sequence")}
 			return EnqueueResult{Sent: sent, Already: true}, nil
 		}
 		// The task's record has changed.
@@ -190,19 +195,21 @@ func AdviseQueue(err error, name string) error {
 	return err
 }
 
-func (r *Runs) absent(id string) Record { return Record{Kind: KindRun, Key: r.scope.Key(id)} }
+func (r *Runs) absentRecord(id string) Record { return Record{Kind: KindRun, Key: r.scope.Key(id)} }
 
-func (r *Runs) tried(before Record, term int64, run *Run, number int) Record {
+// triedRecord returns a run's record with the announced try.
+func (r *Runs) triedRecord(before Record, term int64, run *Run, number int) Record {
 	fields := Fields{"task": run.Task, "at_ms": run.ScheduledAt.UnixMilli(), "term": term, "tries": int64(number),
 		"settled": false}
 	if run.Path != "" {
 		fields["path"] = run.Path
 	}
-	before.Fields, before.Expires = fields, time.Now().Add(runRetention)
+	before.Fields = fields
+	before.Expires = time.Now().Add(runRetention)
 	return before
 }
 
-func recordOf(r Record) RunRecord {
+func runRecordOf(r Record) RunRecord {
 	tries, _ := r.Fields["tries"].(int64)
 	term, _ := r.Fields["term"].(int64)
 	settled, _ := r.Fields["settled"].(bool)
@@ -226,10 +233,11 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 	if err != nil {
 		return nil, fmt.Errorf("reading runs before skipping them: %w", err)
 	}
+
 	found := make(map[string]RunRecord, len(runs))
 	for i := range runs {
 		if stored[i].Fields != nil {
-			found[runs[i].ID] = recordOf(stored[i])
+			found[runs[i].ID] = runRecordOf(stored[i])
 		}
 	}
 
@@ -250,7 +258,7 @@ func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if record := recordOf(stored[0]); record.Tries == 0 && record.MessageID == "" {
+	if record := runRecordOf(stored[0]); record.Tries == 0 && record.MessageID == "" {
 		return false, nil
 	}
 	// Records of earlier versions have no path.

@@ -15,109 +15,116 @@ const (
 	// dedupWindow is FIFO queues' deduplication interval, minus a margin for clocks and the call.
 	dedupWindow = 5*time.Minute - 30*time.Second
 	settleTries = 3 // per Enqueue call
-	// If there are maxOpen unsettled runs, those older than openRetention are dropped.
-	maxOpen       = 1000
-	openRetention = 48 * time.Hour
+	// If there are maxPending unsettled runs, those older than pendingRetention are dropped.
+	maxPending       = 1000
+	pendingRetention = 48 * time.Hour
 )
 
-// try is this process's state of an unsettled run.
-type try struct {
-	at     time.Time
-	record Record
-	// used means that the run was sent with an unknown outcome.
-	used bool
-	// first is the monotonic time before the first send.
-	first time.Time
+// pendingRun is this process's state of an unsettled run.
+type pendingRun struct {
+	scheduledAt time.Time
+	record      Record
+	// maybeSent means that the last announced try may have reached the queue.
+	maybeSent bool
+	// firstSentAt is the monotonic time before the first send.
+	firstSentAt time.Time
 	// sent has not been recorded yet.
 	sent   queue.Sent
 	resent bool
 }
 
 func (r *Runs) send(ctx context.Context, term int64, run *Run) (EnqueueResult, error) {
-	t := r.tryOf(run)
-	if t.sent.ID == "" {
-		settled, err := r.announce(ctx, term, run, t)
-		if settled.Already || err != nil {
-			if err == nil || errors.Is(err, ErrUncertain) {
-				r.forget(run.ID)
-			}
-			return settled, err
+	p := r.pendingOf(run)
+	if p.sent.ID == "" {
+		earlier, err := r.announce(ctx, term, run, p)
+		if earlier != nil || errors.Is(err, ErrUncertain) {
+			r.forget(run.ID)
 		}
-		if err := r.sendNow(ctx, term, run, t); err != nil {
+		if err != nil {
+			return EnqueueResult{}, err
+		}
+		if earlier != nil {
+			return EnqueueResult{Sent: *earlier, Already: true}, nil
+		}
+		if err := r.sendAnnounced(ctx, term, run, p); err != nil {
 			return EnqueueResult{}, err
 		}
 	}
 
-	if err := r.settleSent(ctx, run, t); err != nil {
+	if err := r.settleSent(ctx, run, p); err != nil {
 		return EnqueueResult{}, err
 	}
 	r.forget(run.ID)
-	return EnqueueResult{Sent: t.sent, Resent: t.resent && !run.fifo()}, nil
+	return EnqueueResult{Sent: p.sent, Resent: p.resent && !run.fifo()}, nil
 }
 
-func (r *Runs) tryOf(run *Run) *try {
+func (r *Runs) pendingOf(run *Run) *pendingRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := r.open[run.ID]
-	if t == nil {
-		if len(r.open) >= maxOpen {
-			maps.DeleteFunc(r.open, func(_ string, t *try) bool { return run.ScheduledAt.Sub(t.at) > openRetention })
-		}
-		t = &try{at: run.ScheduledAt, record: r.absent(run.ID)}
-		r.open[run.ID] = t
+	if p := r.pending[run.ID]; p != nil {
+		return p
 	}
-	return t
+	if len(r.pending) >= maxPending {
+		maps.DeleteFunc(r.pending, func(_ string, p *pendingRun) bool {
+			return run.ScheduledAt.Sub(p.scheduledAt) > pendingRetention
+		})
+	}
+	p := &pendingRun{scheduledAt: run.ScheduledAt, record: r.absentRecord(run.ID)}
+	r.pending[run.ID] = p
+	return p
 }
 
 func (r *Runs) forget(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.open, id)
+	delete(r.pending, id)
 }
 
-// announce announces a try before it is sent. If settled.Already is set, there is nothing to send.
-func (r *Runs) announce(ctx context.Context, term int64, run *Run, t *try) (settled EnqueueResult, err error) {
-	own := recordOf(t.record)
-	if own.Tries > 0 && !t.used && own.Term == term {
-		return settled, nil
+// announce records a try before it is sent. If an earlier try is settled, announce returns its message instead.
+func (r *Runs) announce(ctx context.Context, term int64, run *Run, p *pendingRun) (earlier *queue.Sent, err error) {
+	own := runRecordOf(p.record)
+	if own.Tries > 0 && !p.maybeSent && own.Term == term {
+		return nil, nil
 	}
 
-	for last := t.record; ; {
-		before := recordOf(last)
+	last := p.record
+	for {
+		before := runRecordOf(last)
 		number := before.Tries + 1
-		if err := mayTry(run, t, number, before.Term == term); err != nil {
-			return settled, err
+		if err := checkTries(run, p, number, before.Term == term); err != nil {
+			return nil, err
 		}
-		next := r.tried(last, term, run, number)
+		next := r.triedRecord(last, term, run, number)
 		stored, err := r.store.Swap(ctx, r.scope.Fence(term), Change{last, next})
 		if err != nil {
-			return settled, fmt.Errorf("announcing the run %s: %w", run.ID, err)
+			return nil, fmt.Errorf("announcing the run %s: %w", run.ID, err)
 		}
 
-		found := recordOf(stored[0])
+		found := runRecordOf(stored[0])
 		switch {
 		case Same(stored[0], next):
-			t.record, t.used = next, false
-			t.resent = t.resent || number > 1
-			return settled, nil
+			p.record = next
+			p.maybeSent = false
+			p.resent = p.resent || number > 1
+			return nil, nil
 		case found.Settled:
-			return EnqueueResult{Sent: queue.Sent{ID: found.MessageID}, Already: true}, nil
+			return &queue.Sent{ID: found.MessageID}, nil
 		case found.Tries < before.Tries:
-			return settled, fmt.Errorf("announcing the run %s: the record has %d tries where %d are known; records may have "+
+			return nil, fmt.Errorf("announcing the run %s: the record has %d tries where %d are known; records may have "+
 				"been removed", run.ID, found.Tries, before.Tries)
 		}
 		last = stored[0]
 	}
 }
 
-// mayTry returns ErrUncertain if no more tries are allowed. again means that the previous try was in the same term.
-func mayTry(run *Run, t *try, number int, again bool) error {
+// checkTries returns ErrUncertain if no more tries are allowed. sameTerm is the previous try's.
+func checkTries(run *Run, p *pendingRun, number int, sameTerm bool) error {
 	switch {
 	case number == 1:
 		return nil
-	case !run.fifo() && number > 2 && again:
+	case !run.fifo() && number > 2 && sameTerm:
 		return fmt.Errorf("the run %s was tried twice without an answer: %w", run.ID, ErrUncertain)
-	case run.fifo() && t.age(run) > dedupWindow:
+	case run.fifo() && p.age(run) > dedupWindow:
 		return fmt.Errorf("the run %s was tried before, longer ago than its queue's deduplication "+
 			"interval: %w", run.ID, ErrUncertain)
 	}
@@ -125,21 +132,21 @@ func mayTry(run *Run, t *try, number int, again bool) error {
 }
 
 // age is an upper bound of the time since the run was first sent.
-func (t *try) age(run *Run) time.Duration {
-	if !t.first.IsZero() && !t.resent {
-		return time.Since(t.first)
+func (p *pendingRun) age(run *Run) time.Duration {
+	if !p.firstSentAt.IsZero() && !p.resent {
+		return time.Since(p.firstSentAt)
 	}
 	return time.Now().Round(0).Sub(run.DueAt) // another instance may have sent it, but not before it was due
 }
 
-func (r *Runs) sendNow(ctx context.Context, term int64, run *Run, t *try) error {
+func (r *Runs) sendAnnounced(ctx context.Context, term int64, run *Run, p *pendingRun) error {
 	if !run.Manual {
 		if current, ok := r.lead.Term(); !ok || current != term {
 			return queue.ErrStaleTerm
 		}
 	}
-	if t.first.IsZero() {
-		t.first = time.Now()
+	if p.firstSentAt.IsZero() {
+		p.firstSentAt = time.Now()
 	}
 
 	sent, err := r.sender.Send(ctx, run.Queue, run.Message)
@@ -147,11 +154,11 @@ func (r *Runs) sendNow(ctx context.Context, term int64, run *Run, t *try) error 
 		err = sent.Err
 	}
 	if err != nil {
-		t.used = !certainlyNotSent(err)
+		p.maybeSent = !certainlyNotSent(err)
 		return fmt.Errorf("sending the run %s: %w", run.ID, err)
 	}
-	t.used = true
-	t.sent = sent
+	p.maybeSent = true
+	p.sent = sent
 	return nil
 }
 
@@ -165,15 +172,15 @@ func certainlyNotSent(err error) bool {
 }
 
 // settleSent is not fenced: the message was sent, whoever leads now.
-func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
+func (r *Runs) settleSent(ctx context.Context, run *Run, p *pendingRun) (err error) {
 	for range settleTries {
-		err = r.settle(ctx, Fence{}, run, t.record, t.sent.ID)
+		err = r.settle(ctx, Fence{}, run, p.record, p.sent.ID)
 		if err == nil || ctx.Err() != nil {
 			break
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("recording that the run %s was sent as %s: %w", run.ID, t.sent.ID, err)
+		return fmt.Errorf("recording that the run %s was sent as %s: %w", run.ID, p.sent.ID, err)
 	}
 	return nil
 }
@@ -182,7 +189,7 @@ func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 // after a crash in between, the next leader finds the run settled.
 func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record, message string) error {
 	err := r.update(ctx, fence, []Record{record}, func(_ int, stored Record) Record {
-		if recordOf(stored).Settled {
+		if runRecordOf(stored).Settled {
 			return stored
 		}
 		stored.Expires = time.Now().Add(runRetention)
@@ -194,22 +201,18 @@ func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record,
 	return r.account(ctx, Fence{}, run)
 }
 
-// skipRuns settles the last run, and those that this process sent but could not settle.
+// skipRuns settles the last run, and those that this process sent but could not settle, which it adds to found.
 func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Record, found map[string]RunRecord) error {
 	for i := range runs {
 		run := &runs[i]
-		message := r.sentMessage(run.ID)
-		fence := Fence{}
-		if message == "" {
-			if i < len(runs)-1 {
-				continue
-			}
-			fence = r.scope.Fence(term)
-		} else {
+		var err error
+		if message := r.sentMessage(run.ID); message != "" {
 			found[run.ID] = RunRecord{Settled: true, MessageID: message}
+			err = r.settle(ctx, Fence{}, run, stored[i], message)
+		} else if i == len(runs)-1 {
+			err = r.settle(ctx, r.scope.Fence(term), run, stored[i], "")
 		}
-
-		if err := r.settle(ctx, fence, run, stored[i], message); err != nil {
+		if err != nil {
 			return fmt.Errorf("skipping the run %s: %w", run.ID, err)
 		}
 	}
@@ -223,8 +226,8 @@ func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Re
 func (r *Runs) sentMessage(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t := r.open[id]; t != nil {
-		return t.sent.ID
+	if p := r.pending[id]; p != nil {
+		return p.sent.ID
 	}
 	return ""
 }

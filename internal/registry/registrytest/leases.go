@@ -23,37 +23,37 @@ func Leases(t *testing.T, newStore func(t testing.TB) LeaseStore) {
 	run := time.Now().UnixNano()
 	for i, c := range []struct {
 		name  string
-		check func(b *bench)
+		check func(b *leaseTest)
 	}{
-		{"a missing lease reads as the zero lease", func(b *bench) { b.stores(queue.Lease{}) }},
+		{"a missing lease reads as the zero lease", func(b *leaseTest) { b.stores(queue.Lease{}) }},
 		{"a lease comes back as it was written", roundTrip},
-		{"a swap from the stored version wins", swaps(step{"", "a", true}, step{"a", "b", true})},
-		{"a swap from another version loses and returns the stored lease", swaps(step{"", "a", true}, step{"a", "b", true},
-			step{"a", "c", false}, step{"never stored", "d", false})},
-		{"a swap from nothing loses to a stored lease", swaps(step{"", "a", true}, step{"", "b", false})},
-		{"a swap from something loses to a missing lease", swaps(step{"a", "b", false})},
-		{"only the version is compared", onlyVersion},
-		{"a repeated swap has won", swaps(step{"", "a", true}, step{"", "a", true}, step{"a", "b", true}, step{"a", "b", true})},
-		{"a repeat after the next write has lost", swaps(step{"", "a", true}, step{"a", "b", true}, step{"b", "c", true},
-			step{"a", "b", false})},
-		{"a lease without a version is refused", noVersion},
-		{"names are apart", apart},
-		{"one of many wins", oneOfMany},
-		{"a context that has ended is obeyed", ended},
+		{"a swap from the stored version wins", swaps(swapStep{"", "a", true}, swapStep{"a", "b", true})},
+		{"a swap from another version loses and returns the stored lease", swaps(swapStep{"", "a", true}, swapStep{"a", "b", true},
+			swapStep{"a", "c", false}, swapStep{"never stored", "d", false})},
+		{"a swap from nothing loses to a stored lease", swaps(swapStep{"", "a", true}, swapStep{"", "b", false})},
+		{"a swap from something loses to a missing lease", swaps(swapStep{"a", "b", false})},
+		{"only the version is compared", comparesOnlyVersions},
+		{"a repeated swap has won", swaps(swapStep{"", "a", true}, swapStep{"", "a", true}, swapStep{"a", "b", true}, swapStep{"a", "b", true})},
+		{"a repeat after the next write has lost", swaps(swapStep{"", "a", true}, swapStep{"a", "b", true}, swapStep{"b", "c", true},
+			swapStep{"a", "b", false})},
+		{"a lease without a version is refused", refusesMissingVersion},
+		{"leases with different names are independent", namesAreSeparate},
+		{"one of many concurrent swaps wins", oneOfManyWins},
+		{"calls with an ended context fail", endedContextFails},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.check(&bench{TB: t, store: newStore(t), name: fmt.Sprintf("suite-%d-%d", run, i)})
+			c.check(&leaseTest{TB: t, store: newStore(t), name: fmt.Sprintf("suite-%d-%d", run, i)})
 		})
 	}
 }
 
-type bench struct {
+type leaseTest struct {
 	testing.TB
 	store LeaseStore
 	name  string
 }
 
-func (b *bench) swap(old, next queue.Lease, won bool, current queue.Lease) {
+func (b *leaseTest) swap(old, next queue.Lease, won bool, current queue.Lease) {
 	b.Helper()
 	gotWon, got, err := b.store.Swap(context.Background(), b.name, old, next)
 	if err != nil {
@@ -65,7 +65,7 @@ func (b *bench) swap(old, next queue.Lease, won bool, current queue.Lease) {
 	b.stores(current)
 }
 
-func (b *bench) stores(want queue.Lease) {
+func (b *leaseTest) stores(want queue.Lease) {
 	b.Helper()
 	if stored, err := b.store.Read(context.Background(), b.name); stored != want || err != nil {
 		b.Errorf("stored is %+v, %v; want %+v", stored, err, want)
@@ -76,7 +76,7 @@ func lease(version string, term int64) queue.Lease {
 	return queue.Lease{Owner: "node", Version: version, Term: term, Duration: 15 * time.Second}
 }
 
-func roundTrip(b *bench) {
+func roundTrip(b *leaseTest) {
 	var old queue.Lease
 	for _, next := range []queue.Lease{
 		{Owner: "node-1", Version: "a", Term: 1, Duration: 15 * time.Second, Data: "http://127.0.0.1:9325"},
@@ -89,13 +89,13 @@ func roundTrip(b *bench) {
 	}
 }
 
-type step struct {
+type swapStep struct {
 	old, next string
 	won       bool
 }
 
-func swaps(steps ...step) func(b *bench) {
-	return func(b *bench) {
+func swaps(steps ...swapStep) func(b *leaseTest) {
+	return func(b *leaseTest) {
 		leases := map[string]queue.Lease{}
 		current := queue.Lease{}
 		for i, s := range steps {
@@ -112,13 +112,13 @@ func swaps(steps ...step) func(b *bench) {
 	}
 }
 
-func onlyVersion(b *bench) {
+func comparesOnlyVersions(b *leaseTest) {
 	first, second := lease("a", 1), lease("b", 2)
 	b.swap(queue.Lease{}, first, true, first)
 	b.swap(queue.Lease{Version: "a", Term: 99, Owner: "x", Released: true}, second, true, second)
 }
 
-func noVersion(b *bench) {
+func refusesMissingVersion(b *leaseTest) {
 	if _, _, err := b.store.Swap(context.Background(), b.name, queue.Lease{},
 		queue.Lease{Owner: "node", Term: 1}); err == nil {
 		b.Error("Swap took a lease without a version")
@@ -126,17 +126,17 @@ func noVersion(b *bench) {
 	b.stores(queue.Lease{})
 }
 
-func apart(b *bench) {
+func namesAreSeparate(b *leaseTest) {
 	first := lease("a", 1)
 	b.swap(queue.Lease{}, first, true, first)
-	other := &bench{TB: b.TB, store: b.store, name: b.name + "-other"}
+	other := &leaseTest{TB: b.TB, store: b.store, name: b.name + "-other"}
 	other.stores(queue.Lease{})
 	second := lease("b", 7)
 	other.swap(queue.Lease{}, second, true, second)
 	b.stores(first)
 }
 
-func oneOfMany(b *bench) {
+func oneOfManyWins(b *leaseTest) {
 	const nodes, rounds = 8, 5
 	old := queue.Lease{}
 	for round := range rounds {
@@ -166,14 +166,14 @@ func oneOfMany(b *bench) {
 		}
 		for _, current := range reported {
 			if current != winners[0] {
-				b.Errorf("round %d: one was told that %+v is stored, it is %+v", round, current, winners[0])
+				b.Errorf("round %d: Swap returned the lease %+v, stored is %+v", round, current, winners[0])
 			}
 		}
 		old = winners[0]
 	}
 }
 
-func ended(b *bench) {
+func endedContextFails(b *leaseTest) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := b.store.Read(ctx, b.name); err == nil {

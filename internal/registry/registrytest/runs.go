@@ -28,32 +28,34 @@ func Runs(t *testing.T, open func(t testing.TB, scope registry.Scope) Registry, 
 	run := time.Now().UnixNano()
 	for i, c := range []struct {
 		name  string
-		check func(r *runs)
+		check func(r *runsTest)
 	}{
-		{"times of the schedule before a task had it were never due", (*runs).schedules},
-		{"a run is enqueued once", (*runs).once},
-		{"runs move the time of their task forward only", (*runs).forward},
-		{"a run is known with its path", (*runs).paths},
-		{"a run that was left out is not known", (*runs).leftOut},
-		{"leaving runs out finds those that were enqueued", (*runs).skip},
-		{"only the current term makes changes", (*runs).fenced},
-		{"environments are apart", (*runs).apart},
-		{"pauses have reasons", (*runs).pauses},
-		{"names that cannot be stored are refused", (*runs).refused},
+		{"times before the start of a schedule were never due", (*runsTest).earlierTimesWereNeverDue},
+		{"a run is enqueued once", (*runsTest).enqueuesOnce},
+		{"runs move the time of their task only forward", (*runsTest).timesMoveForward},
+		{"a run is known with its path", (*runsTest).knowsPaths},
+		{"a skipped run is not known", (*runsTest).skippedRunIsUnknown},
+		{"skipping runs finds the enqueued ones", (*runsTest).skipFindsEnqueuedRuns},
+		{"only the current term makes changes", (*runsTest).onlyCurrentTermWrites},
+		{"environments are independent", (*runsTest).environmentsAreSeparate},
+		{"pauses have reasons", (*runsTest).pausesHaveReasons},
+		{"invalid names are refused", (*runsTest).refusesInvalidNames},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			scope := registry.Scope{Name: fmt.Sprintf("suite-%d-%d", run, i)}
-			c.check(&runs{TB: t, scope: scope, open: open, leases: leases, registry: open(t, scope)})
+			c.check(&runsTest{TB: t, scope: scope, open: open, leases: leases, registry: open(t, scope)})
 		})
 	}
 }
 
-type runs struct {
+type runsTest struct {
 	testing.TB
 	scope    registry.Scope
 	open     func(t testing.TB, scope registry.Scope) Registry
 	leases   LeaseStore
 	registry Registry
+
+	checkedTerms int
 }
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -68,12 +70,12 @@ func Run(task string, n int) registry.Run {
 			{Name: queue.AttributePath, Type: "String", Value: "/" + task}}}}
 }
 
-func (r *runs) since(term int64, task string, start registry.Start) (queue.TaskTimes, error) {
+func (r *runsTest) since(term int64, task string, start registry.Start) (queue.TaskTimes, error) {
 	known, err := r.registry.Since(context.Background(), term, map[string]registry.Start{task: start})
 	return known[task], err
 }
 
-func (r *runs) enqueue(run registry.Run) registry.EnqueueResult {
+func (r *runsTest) enqueue(run registry.Run) registry.EnqueueResult {
 	r.Helper()
 	result, err := r.registry.Enqueue(context.Background(), 0, run)
 	if err != nil {
@@ -82,7 +84,7 @@ func (r *runs) enqueue(run registry.Run) registry.EnqueueResult {
 	return result
 }
 
-func (r *runs) schedules() {
+func (r *runsTest) earlierTimesWereNeverDue() {
 	for i, step := range []struct {
 		schedule       string
 		at, upTo, from int
@@ -106,7 +108,7 @@ func (r *runs) schedules() {
 	}
 }
 
-func (r *runs) once() {
+func (r *runsTest) enqueuesOnce() {
 	first := r.enqueue(Run("audit", 0))
 	again := r.enqueue(Run("audit", 0))
 	if first.Already || first.Sent.ID == "" || !again.Already || again.Sent.ID != first.Sent.ID {
@@ -114,7 +116,7 @@ func (r *runs) once() {
 	}
 }
 
-func (r *runs) forward() {
+func (r *runsTest) timesMoveForward() {
 	manual := Run("audit", 9)
 	manual.Manual = true
 	for i, step := range []struct {
@@ -129,7 +131,7 @@ func (r *runs) forward() {
 	}
 }
 
-func (r *runs) paths() {
+func (r *runsTest) knowsPaths() {
 	run := Run("audit", 0)
 	r.enqueue(run)
 	other := run
@@ -143,7 +145,7 @@ func (r *runs) paths() {
 	}
 }
 
-func (r *runs) leftOut() {
+func (r *runsTest) skippedRunIsUnknown() {
 	run := Run("audit", 0)
 	if _, err := r.registry.Skip(context.Background(), 0, []registry.Run{run}); err != nil {
 		r.Fatal(err)
@@ -155,7 +157,7 @@ func (r *runs) leftOut() {
 	}
 }
 
-func (r *runs) skip() {
+func (r *runsTest) skipFindsEnqueuedRuns() {
 	all := []registry.Run{Run("audit", 1), Run("audit", 2), Run("audit", 3)}
 	sent := r.enqueue(all[0]).Sent.ID
 	for range 2 {
@@ -173,7 +175,7 @@ func (r *runs) skip() {
 	}
 }
 
-func (r *runs) lead(name string, term int64, released bool) {
+func (r *runsTest) writeLease(name string, term int64, released bool) {
 	r.Helper()
 	old, err := r.leases.Read(context.Background(), name)
 	if err != nil {
@@ -186,39 +188,41 @@ func (r *runs) lead(name string, term int64, released bool) {
 	}
 }
 
-func (r *runs) fenced() {
+func (r *runsTest) onlyCurrentTermWrites() {
 	lease := r.scope.Name + "-lead"
 	r.registry = r.open(r.TB, registry.Scope{Name: r.scope.Name, Lease: lease})
-	n := 0
-	try := func(what string, term int64, stale bool) {
-		r.Helper()
-		n++
-		errs := map[string]error{}
-		_, errs["Since"] = r.since(term, "audit", registry.Start{At: hours(0), Schedule: "0 5 * * *"})
-		_, errs["Skip"] = r.registry.Skip(context.Background(), term, []registry.Run{Run("audit", n), Run("audit", n+1)})
-		_, errs["Enqueue"] = r.registry.Enqueue(context.Background(), term, Run("report", n))
-		for call, err := range errs {
-			if errors.Is(err, queue.ErrStaleTerm) != stale || !stale && err != nil {
-				r.Errorf("%s: %s returned %v", what, call, err)
-			}
-		}
-	}
-	try("no lease was ever written", 1, true)
-	r.lead(lease, 1, false)
-	try("the holder", 1, false)
-	try("a future term", 2, true)
-	r.lead(lease, 2, false)
-	try("the previous holder", 1, true)
-	try("the next holder", 2, false)
-	r.lead(lease, 2, true)
-	try("a released lease", 2, true)
+	r.checkTerm("no lease was ever written", 1, true)
+	r.writeLease(lease, 1, false)
+	r.checkTerm("the holder", 1, false)
+	r.checkTerm("a future term", 2, true)
+	r.writeLease(lease, 2, false)
+	r.checkTerm("the previous holder", 1, true)
+	r.checkTerm("the next holder", 2, false)
+	r.writeLease(lease, 2, true)
+	r.checkTerm("a released lease", 2, true)
 
 	manual := Run("report", 100)
 	manual.Manual = true
 	r.enqueue(manual)
 }
 
-func (r *runs) apart() {
+// checkTerm makes each call with new runs.
+func (r *runsTest) checkTerm(what string, term int64, stale bool) {
+	r.Helper()
+	r.checkedTerms++
+	n := r.checkedTerms
+	errs := map[string]error{}
+	_, errs["Since"] = r.since(term, "audit", registry.Start{At: hours(0), Schedule: "0 5 * * *"})
+	_, errs["Skip"] = r.registry.Skip(context.Background(), term, []registry.Run{Run("audit", n), Run("audit", n+1)})
+	_, errs["Enqueue"] = r.registry.Enqueue(context.Background(), term, Run("report", n))
+	for call, err := range errs {
+		if errors.Is(err, queue.ErrStaleTerm) != stale || !stale && err != nil {
+			r.Errorf("%s: %s returned %v", what, call, err)
+		}
+	}
+}
+
+func (r *runsTest) environmentsAreSeparate() {
 	other := r.open(r.TB, registry.Scope{Name: r.scope.Name + "-other"})
 	r.enqueue(Run("audit", 1))
 	if err := r.registry.SetPaused(context.Background(), "audit", "", true); err != nil {
@@ -236,7 +240,7 @@ func (r *runs) apart() {
 	}
 }
 
-func (r *runs) pauses() {
+func (r *runsTest) pausesHaveReasons() {
 	second := r.open(r.TB, r.scope)
 	for i, step := range []struct {
 		task, reason string
@@ -261,7 +265,7 @@ func (r *runs) pauses() {
 	}
 }
 
-func (r *runs) refused() {
+func (r *runsTest) refusesInvalidNames() {
 	noID := Run("audit", 0)
 	noTime := Run("audit", 0)
 	noTask := Run("audit", 0)
