@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"log"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +27,7 @@ import (
 	"tendril/internal/registry"
 	"tendril/internal/sqsapi"
 	"tendril/internal/testing/testpeer"
+	"tendril/queue"
 )
 
 func TestFoldersServersAndBucketsStoreArchives(t *testing.T) {
@@ -200,6 +202,13 @@ func TestServersRefuseInvalidChunks(t *testing.T) {
 		"upload": func(ctx context.Context) error { return f.WriteArchive(ctx, "x", "a/b", 0, 1, []byte("x")) },
 		"size":   func(ctx context.Context) error { return f.WriteArchive(ctx, "x", "up", 0, MaxSize+1, []byte("x")) },
 		"offset": func(ctx context.Context) error { return f.WriteArchive(ctx, "x", "up", 1, 1, []byte("x")) },
+		"offset near the largest integer": func(ctx context.Context) error {
+			err := f.WriteArchive(ctx, "x", "up", math.MaxInt64, 1, []byte("x"))
+			if !errors.Is(err, &queue.Error{Code: queue.CodeInvalidParameterValue}) {
+				return nil
+			}
+			return err
+		},
 		"chunk": func(ctx context.Context) error {
 			return f.WriteArchive(ctx, "x", "up", 0, MaxSize, make([]byte, chunkSize+1))
 		},

@@ -97,7 +97,7 @@ type ServedFolder string
 // WriteArchive implements [Chunks].
 func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offset, size int64, data []byte) error {
 	end := offset + int64(len(data))
-	isChunk := len(data) > 0 && len(data) <= chunkSize && offset >= 0 && end <= size
+	isChunk := len(data) > 0 && len(data) <= chunkSize && offset >= 0 && offset <= size-int64(len(data))
 	if !isName(name) || !isName(upload) || !isChunk || size > MaxSize {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "The chunk of the archive is invalid: an archive has at most %d "+
 			"bytes, a chunk at most %d.", MaxSize, chunkSize)
