@@ -228,11 +228,13 @@ func (k FleetKey) sign(kind, text string) string {
 	return signature(first, kind, text)
 }
 
-func (k FleetKey) signed(kind, text, by string) (genuine bool) {
+func (k FleetKey) verify(kind, text, by string) bool {
 	for key := range strings.SplitSeq(string(k), ",") {
-		genuine = genuine || hmac.Equal([]byte(signature(key, kind, text)), []byte(by))
+		if hmac.Equal([]byte(signature(key, kind, text)), []byte(by)) {
+			return true
+		}
 	}
-	return genuine
+	return false
 }
 
 // PeerSecrets returns the secrets that prove possession of a fleet key to the instance with this ID. Send the first,
@@ -258,13 +260,14 @@ func (k FleetKey) seal(d Desired) string {
 	return string(text)
 }
 
-func (k FleetKey) open(text, environment string) (d Desired, err error) {
+func (k FleetKey) open(text, environment string) (Desired, error) {
 	var s signed
-	if err := json.Unmarshal([]byte(text), &s); err != nil || !k.signed(desiredState, string(s.State), s.Signature) {
-		return d, ErrForged
+	if err := json.Unmarshal([]byte(text), &s); err != nil || !k.verify(desiredState, string(s.State), s.Signature) {
+		return Desired{}, ErrForged
 	}
+	var d Desired
 	if err := json.Unmarshal(s.State, &d); err != nil {
-		return d, err
+		return Desired{}, err
 	}
 	if d.Environment != environment {
 		return Desired{}, fmt.Errorf("it belongs to environment %q", d.Environment)
@@ -328,6 +331,7 @@ func (d *DesiredState) refresh(ctx context.Context, store Store) (queue.Lease, e
 	return stored, d.accept(stored)
 }
 
+// accept makes a stored state the latest one, unless it is older or not genuine.
 func (d *DesiredState) accept(stored queue.Lease) error {
 	next := Desired{Environment: d.environment}
 	if stored.Version != "" {
@@ -348,6 +352,7 @@ func (d *DesiredState) accept(stored queue.Lease) error {
 	case next.Revision == d.latest.Revision:
 		return fmt.Errorf("the registry's desired state has revision %d: %w", next.Revision, ErrDiverged)
 	}
+
 	if d.keep != nil {
 		if err := d.keep(stored.Data); err != nil {
 			return fmt.Errorf("saving the desired state: %w", err)
@@ -379,7 +384,8 @@ type Following struct {
 // Follow keeps the state up to date until ctx ends.
 func (d *DesiredState) Follow(ctx context.Context, f Following) {
 	tick := time.Tick(followInterval)
-	lastRead, applied := time.Now(), int64(0)
+	lastRead := time.Now()
+	applied := int64(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -426,6 +432,7 @@ func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desi
 		if err := alter(&next); err != nil {
 			return Desired{}, err
 		}
+
 		lease := queue.Lease{Owner: "desired state", Version: rand.Text(), Duration: FreshFor, Data: d.key.seal(next)}
 		won, _, err := store.Swap(ctx, d.leaseName(), queue.Lease{Version: stored.Version}, lease)
 		if err != nil {

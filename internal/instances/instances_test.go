@@ -343,12 +343,12 @@ func TestRoster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := c.before.free(c.free...)
+			got := c.before.freeSlots(c.free...)
 			if got.Slots != c.want.Slots || !slices.Equal(got.Free, c.want.Free) {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
-			taken, slot := got.take()
-			if slices.Contains(got.used(), slot) || !slices.Contains(taken.used(), slot) {
+			taken, slot := got.takeSlot()
+			if slices.Contains(got.usedSlots(), slot) || !slices.Contains(taken.usedSlots(), slot) {
 				t.Errorf("took %d of %+v, left %+v", slot, got, taken)
 			}
 		})

@@ -107,6 +107,7 @@ func (m *Member) backoff(err error) time.Duration {
 	return time.Duration((0.1 + 0.9*m.random()) * float64(most))
 }
 
+// step joins, or writes the record if it is due.
 func (m *Member) step(ctx context.Context) error {
 	if m.slot < 0 {
 		if err := m.join(ctx); err != nil {
@@ -117,8 +118,8 @@ func (m *Member) step(ctx context.Context) error {
 	r := m.report()
 	now := time.Now()
 	changed := !r.sameStatus(m.status)
-	due := changed && now.Sub(m.written) >= statusInterval
-	if m.version != "" && !due && now.Before(m.next) {
+	changeDue := changed && now.Sub(m.written) >= statusInterval
+	if m.version != "" && !changeDue && now.Before(m.next) {
 		return nil
 	}
 	if err := m.write(ctx, r); err != nil {
@@ -126,37 +127,39 @@ func (m *Member) step(ctx context.Context) error {
 	}
 
 	m.retries = 0
-	m.status, m.written = r, now
+	m.status = r
+	m.written = now
+	m.next = now.Add(Heartbeat - time.Duration(m.random()*float64(Heartbeat/10)))
 	if changed {
 		text := fmt.Sprintf("%d.%d", m.slot, m.calls)
 		m.announcement.Store(&text)
 	}
-	m.next = now.Add(Heartbeat - time.Duration(m.random()*float64(Heartbeat/10)))
 	return nil
 }
 
+// join takes a slot.
 func (m *Member) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	slot := 0
-	done, err := m.change(ctx, m.newVersion(), func(r roster) roster {
-		r, slot = r.take()
+	var slot int
+	done, err := m.changeRoster(ctx, m.newVersion(), func(r roster) roster {
+		r, slot = r.takeSlot()
 		return r
 	})
+	if err == nil && !done {
+		err = errContended
+	}
 	if err != nil {
 		return fmt.Errorf("registering this instance: %w", err)
 	}
-	if !done {
-		return fmt.Errorf("registering this instance: %w", errContended)
-	}
 
 	// The slot may contain another instance's record.
-	left, err := m.store.Read(ctx, m.slotName(slot))
+	stored, err := m.store.Read(ctx, m.slotName(slot))
 	if err != nil {
 		return fmt.Errorf("registering this instance: %w", err)
 	}
 	m.slot = slot
-	m.version = left.Version
+	m.version = stored.Version
 	m.written = time.Time{}
 	m.status = Record{}
 	return nil
@@ -202,7 +205,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	slot := m.slot
 	m.slot, m.version = -1, ""
 	for ctx.Err() == nil {
-		done, err := m.change(ctx, m.newVersion(), func(r roster) roster { return r.free(slot) })
+		done, err := m.changeRoster(ctx, m.newVersion(), func(r roster) roster { return r.freeSlots(slot) })
 		if done || err != nil {
 			return err
 		}

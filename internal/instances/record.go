@@ -93,14 +93,15 @@ type Load struct {
 }
 
 func (r Record) clip() Record {
-	r.Causes = r.Causes[:min(len(r.Causes), maxCauses)]
+	r.Causes = slices.Clone(r.Causes[:min(len(r.Causes), maxCauses)])
 	r.PausedQueues = r.PausedQueues[:min(len(r.PausedQueues), maxQueues)]
 	r.Unreachable = r.Unreachable[:min(len(r.Unreachable), maxUnreachable)]
-	r.Causes = slices.Clone(r.Causes)
 	for i := range r.Causes {
 		c := &r.Causes[i]
-		c.Text, c.Remedy = clipText(c.Text, maxCause), clipText(c.Remedy, maxLabel)
-		c.Kind, c.Name = clipText(c.Kind, maxLabel), clipText(c.Name, maxLabel)
+		c.Text = clipText(c.Text, maxCause)
+		c.Remedy = clipText(c.Remedy, maxLabel)
+		c.Kind = clipText(c.Kind, maxLabel)
+		c.Name = clipText(c.Name, maxLabel)
 	}
 	for _, text := range []*string{&r.Name, &r.Member, &r.Console, &r.Version, &r.AppVersion, &r.Rejected, &r.App.Error} {
 		*text = clipText(*text, maxText)
@@ -153,7 +154,7 @@ func (k FleetKey) authenticate(slot string, l queue.Lease) error {
 		return ErrUnsigned
 	}
 	record, signature := l.Data[:at]+"}", strings.TrimSuffix(l.Data[at+len(signatureMark):], `"}`)
-	if !k.signed(instanceRecord, signedText(slot, l.Version, record), signature) {
+	if !k.verify(instanceRecord, signedText(slot, l.Version, record), signature) {
 		return ErrForged
 	}
 	return nil

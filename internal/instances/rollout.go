@@ -138,7 +138,8 @@ func (a *App) Restorable() (kept []AppVersion) {
 // begin starts the rollout of v, or makes it the current version if there is none. A rollback withdraws the current
 // version.
 func (a App) begin(v AppVersion, how Rollout) App {
-	v.Name, v.By = clipText(v.Name, maxVersionText), clipText(v.By, maxVersionText)
+	v.Name = clipText(v.Name, maxVersionText)
+	v.By = clipText(v.By, maxVersionText)
 	v.Number = a.Current.Number + 1
 	for _, old := range a.Earlier {
 		v.Number = max(v.Number, old.Number+1)
@@ -146,6 +147,7 @@ func (a App) begin(v AppVersion, how Rollout) App {
 	if a.Current.Number == 0 {
 		return App{Current: v}
 	}
+
 	a.Next = &v
 	a.Until = ""
 	a.Rollout = how
@@ -154,29 +156,29 @@ func (a App) begin(v AppVersion, how Rollout) App {
 }
 
 func (a App) finish() App {
-	a.Earlier = listed(a.Current, a.Earlier)
-	a.Current = *a.Next
+	next := *a.Next
+	a.endRollout(a.Current)
+	a.Current = next
+	return a
+}
+
+// endRollout lists a version that no instance runs anymore.
+func (a *App) endRollout(former AppVersion) {
+	all := append([]AppVersion{former}, a.Earlier...)
+	a.Earlier = all[:min(len(all), listedVersions)]
 	a.Next = nil
 	a.Until = ""
 	a.Rollout = Rollout{}
-	return a
 }
 
 // fail returns all instances to the current version.
 func (a App) fail(reason string) App {
 	failed := *a.Next
-	failed.Withdrawn, failed.Error = true, clipText(reason, maxVersionReason)
-	a.Earlier = listed(failed, a.Earlier)
+	failed.Withdrawn = true
+	failed.Error = clipText(reason, maxVersionReason)
+	a.endRollout(failed)
 	a.Current.Withdrawn = false
-	a.Next = nil
-	a.Until = ""
-	a.Rollout = Rollout{}
 	return a
-}
-
-func listed(newest AppVersion, earlier []AppVersion) []AppVersion {
-	all := append([]AppVersion{newest}, earlier...)
-	return all[:min(len(all), listedVersions)]
 }
 
 // Errors of rollouts.
@@ -195,14 +197,13 @@ func (d *Desired) BeginRollout(v AppVersion, how Rollout) (AppVersion, error) {
 	if app.Next != nil {
 		return *app.Next, ErrRolloutInProgress
 	}
+
 	app = app.begin(v, how)
 	d.App = &app
-	if app.Next != nil {
-		v = *app.Next
-	} else {
-		v = app.Current
+	if app.Next == nil {
+		return app.Current, nil
 	}
-	return v, nil
+	return *app.Next, nil
 }
 
 // AbortRollout ends the rollout and returns all instances to the current version.
@@ -243,24 +244,14 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 	if c.number != app.Next.Number || c.until != app.Until {
 		*c = Conductor{number: app.Next.Number, until: app.Until, since: now}
 	}
-	switched, rest := members(app.Until, all)
 
-	var waiting []string
+	switched, rest := rolloutMembers(app.Until, all)
 	for i := range switched {
-		one := &switched[i]
-		switch {
-		case one.App.Failed == c.number:
+		if one := &switched[i]; one.App.Failed == c.number {
 			return app.fail(one.Name + ": " + one.App.Error), true
-		case one.App.Number != c.number:
-			waiting = append(waiting, one.Name+" has not applied it")
-		case !app.Rollout.IgnoreHealth && !healthy(&one.Record):
-			text := fmt.Sprintf("%s is %s:", one.Name, cmp.Or(one.Health, "of unknown health"))
-			if len(one.Causes) > 0 {
-				text += " " + one.Causes[0].Text
-			}
-			waiting = append(waiting, text)
 		}
 	}
+	waiting := app.waitingFor(switched, healthy)
 	if len(switched) == 0 && len(rest) == 0 {
 		waiting = []string{"no instance is reachable"}
 	}
@@ -281,8 +272,26 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 	if len(rest) == 0 {
 		return app.finish(), true
 	}
-	app.Until = rest[min(app.Rollout.batch(len(switched)+len(rest)), len(rest))-1].ID
+	app.Until = rest[min(app.Rollout.batchSize(len(switched)+len(rest)), len(rest))-1].ID
 	return app, true
+}
+
+// waitingFor returns the reasons that the instances are not ready for the next batch.
+func (a *App) waitingFor(switched []Instance, healthy func(*Record) bool) (reasons []string) {
+	for i := range switched {
+		one := &switched[i]
+		switch {
+		case one.App.Number != a.Next.Number:
+			reasons = append(reasons, one.Name+" has not applied it")
+		case !a.Rollout.IgnoreHealth && !healthy(&one.Record):
+			reason := fmt.Sprintf("%s is %s:", one.Name, cmp.Or(one.Health, "of unknown health"))
+			if len(one.Causes) > 0 {
+				reason += " " + one.Causes[0].Text
+			}
+			reasons = append(reasons, reason)
+		}
+	}
+	return reasons
 }
 
 // NextSettings is like Next for settings. failed is the reason to roll them back, or "".
@@ -291,6 +300,25 @@ func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, heal
 	if s.Rollout == nil {
 		return s, "", false
 	}
+
+	// Settings are rolled out like a version with their revision as its number.
+	rollout := *s.Rollout
+	version := AppVersion{Number: int(s.Revision)}
+	app := App{Next: &version, Until: rollout.Until, Rollout: rollout.How}
+	app, changed = c.Next(app, reportSettingsAsApp(all), now, healthy)
+	switch {
+	case app.Next != nil:
+		rollout.Until = app.Until
+		s.Rollout = &rollout
+	case app.Current.Number == version.Number:
+		s.Rollout = nil
+	default:
+		failed = app.Earlier[0].Error
+	}
+	return s, failed, changed
+}
+
+func reportSettingsAsApp(all []Instance) []Instance {
 	all = slices.Clone(all)
 	for i := range all {
 		one := &all[i].Record
@@ -300,26 +328,15 @@ func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, heal
 			one.App.Failed, one.App.Error = one.App.Number, one.Rejected
 		}
 	}
-
-	revision, rollout := AppVersion{Number: int(s.Revision)}, *s.Rollout
-	app, changed := c.Next(App{Next: &revision, Until: rollout.Until, Rollout: rollout.How}, all, now, healthy)
-	switch {
-	case app.Next != nil:
-		rollout.Until = app.Until
-		s.Rollout = &rollout
-	case app.Current.Number == revision.Number:
-		s.Rollout = nil
-	default:
-		failed = app.Earlier[0].Error
-	}
-	return s, failed, changed
+	return all
 }
 
-// members returns the reachable instances with genuine records that take part in a rollout. switched contains IDs up to
-// until; rest is ordered by ID.
-func members(until string, all []Instance) (switched, rest []Instance) {
+// rolloutMembers returns the reachable instances with genuine records that take part in a rollout. switched contains IDs
+// up to until; rest is ordered by ID.
+func rolloutMembers(until string, all []Instance) (switched, rest []Instance) {
 	for i := range all {
-		switch one := &all[i]; {
+		one := &all[i]
+		switch {
 		case !one.App.Takes || !one.Counts():
 		case until != "" && one.ID <= until:
 			switched = append(switched, *one)
@@ -334,7 +351,7 @@ func members(until string, all []Instance) (switched, rest []Instance) {
 // InBatches reports whether instances switch in batches instead of all at once.
 func (r Rollout) InBatches() bool { return r.BatchSize > 0 || r.BatchPercent > 0 }
 
-func (r Rollout) batch(all int) int {
+func (r Rollout) batchSize(all int) int {
 	switch {
 	case r.BatchSize > 0:
 		return r.BatchSize

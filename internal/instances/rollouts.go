@@ -97,9 +97,9 @@ func (r *Rollouts) Run(ctx context.Context, o *RolloutOptions) {
 	for {
 		if o.Active() {
 			if o.Leads() {
-				r.lead(ctx, o)
+				r.advance(ctx, o)
 			}
-			r.follow(ctx, o)
+			r.followDesired(ctx, o)
 		}
 		select {
 		case <-ctx.Done():
@@ -110,7 +110,8 @@ func (r *Rollouts) Run(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-func (r *Rollouts) lead(ctx context.Context, o *RolloutOptions) {
+// advance continues a rollout on the leader.
+func (r *Rollouts) advance(ctx context.Context, o *RolloutOptions) {
 	now, _ := r.state.Current()
 	if now.App == nil || now.App.Next == nil {
 		return
@@ -119,6 +120,7 @@ func (r *Rollouts) lead(ctx context.Context, o *RolloutOptions) {
 	if err != nil {
 		return // logged by the watcher
 	}
+
 	before := *now.App
 	next, changed := r.conductor.Next(before, all, time.Now(), o.Healthy)
 	if !changed {
@@ -148,12 +150,12 @@ func (r *Rollouts) Unknown() {
 	r.mu.Lock()
 	r.unknown = true
 	r.mu.Unlock()
-	r.hold()
+	r.applyHold()
 }
 
 // Apply reacts to a changed state, by stopping deliveries on a withdrawn version at once.
 func (r *Rollouts) Apply() {
-	r.hold()
+	r.applyHold()
 	r.notify()
 }
 
@@ -164,63 +166,72 @@ func (r *Rollouts) notify() {
 	}
 }
 
-func (r *Rollouts) hold() {
+// applyHold stops or resumes deliveries.
+func (r *Rollouts) applyHold() {
 	r.holding.Lock()
 	defer r.holding.Unlock()
+	r.app.Hold(r.holdReason())
+}
+
+func (r *Rollouts) holdReason() string {
 	r.mu.Lock()
 	unknown, switching := r.unknown, r.switching
 	r.mu.Unlock()
-	reason, running := "", r.app.Running()
-	now, _ := r.state.Current()
-	switch {
-	case unknown:
-		reason = "the registry, which has the current version of the app, has not answered yet"
-	case now.App != nil && now.App.Withdrawn(running):
-		reason = fmt.Sprintf("version %d of the app was rolled back", running)
-	case now.App != nil && now.App.Withdrawn(switching): // it may be too late to abort its deployment
-		reason = fmt.Sprintf("version %d of the app was rolled back", switching)
+	if unknown {
+		return "the registry, which has the current version of the app, has not answered yet"
 	}
-	r.app.Hold(reason)
+
+	now, _ := r.state.Current()
+	if now.App == nil {
+		return ""
+	}
+	for _, number := range []int{r.app.Running(), switching} { // it may be too late to abort a deployment
+		if now.App.Withdrawn(number) {
+			return fmt.Sprintf("version %d of the app was rolled back", number)
+		}
+	}
+	return ""
 }
 
-// follow aborts deployments that are no longer desired.
-func (r *Rollouts) follow(ctx context.Context, o *RolloutOptions) {
-	r.find(ctx, o)
-	r.hold()
+// followDesired starts the deployment of the desired version, and aborts one that is no longer desired.
+func (r *Rollouts) followDesired(ctx context.Context, o *RolloutOptions) {
+	r.resolveUnknown(ctx, o)
+	r.applyHold()
 	now, _ := r.state.Current()
 	if now.App == nil {
 		return
 	}
 	wanted, running := now.App.Wanted(o.ID), r.app.Running()
+	isRollout := now.App.Next != nil && wanted.Number == now.App.Next.Number
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	isRollout := now.App.Next != nil && wanted.Number == now.App.Next.Number
+	failedHere := wanted.Number == r.failed && (isRollout || time.Since(r.failedAt) < rolloutRetry)
 	switch {
-	case r.switching != 0:
-		if r.switching != wanted.Number {
-			r.deploys.Go(func() { r.app.Abort(ctx) })
-		}
-	case wanted.Number == running:
-	case wanted.Number == r.failed && (isRollout || time.Since(r.failedAt) < rolloutRetry):
+	case r.switching != 0 && r.switching != wanted.Number:
+		r.deploys.Go(func() { r.app.Abort(ctx) })
+	case r.switching != 0, wanted.Number == running, failedHere:
 	default:
 		r.switching = wanted.Number
 		r.deploys.Go(func() { r.deploy(ctx, &wanted, o) })
 	}
 }
 
-func (r *Rollouts) find(ctx context.Context, o *RolloutOptions) {
+// resolveUnknown reads the current version, if that is unknown.
+func (r *Rollouts) resolveUnknown(ctx context.Context, o *RolloutOptions) {
 	r.mu.Lock()
 	unknown := r.unknown
 	r.mu.Unlock()
 	if !unknown {
 		return
 	}
-	if now, err := r.state.Refresh(ctx, o.Store); err == nil {
-		r.mu.Lock()
-		r.unknown = now.App != nil && now.App.Wanted(o.ID).Number != r.app.Running()
-		r.mu.Unlock()
+	now, err := r.state.Refresh(ctx, o.Store)
+	if err != nil {
+		return
 	}
+	r.mu.Lock()
+	r.unknown = now.App != nil && now.App.Wanted(o.ID).Number != r.app.Running()
+	r.mu.Unlock()
 }
 
 func (r *Rollouts) deploy(ctx context.Context, v *AppVersion, o *RolloutOptions) {
@@ -238,6 +249,7 @@ func (r *Rollouts) deploy(ctx context.Context, v *AppVersion, o *RolloutOptions)
 		r.failedAt = time.Now()
 	}
 	r.mu.Unlock()
+
 	if err != nil && !aborted {
 		o.Log.Warn("version not deployed on this instance", "version", v.Number, "err", err)
 	}

@@ -22,14 +22,15 @@ type roster struct {
 	Free  []int `json:"free,omitempty"`
 }
 
-func (r roster) take() (roster, int) {
+func (r roster) takeSlot() (roster, int) {
 	if len(r.Free) > 0 {
 		return roster{r.Slots, slices.Clone(r.Free[1:])}, r.Free[0]
 	}
 	return roster{r.Slots + 1, nil}, r.Slots
 }
 
-func (r roster) free(slots ...int) roster {
+// freeSlots removes free slots at the end.
+func (r roster) freeSlots(slots ...int) roster {
 	all := append(slices.Clone(r.Free), slots...)
 	slices.Sort(all)
 	r.Free = slices.Compact(all)
@@ -41,7 +42,7 @@ func (r roster) free(slots ...int) roster {
 	return r
 }
 
-func (r roster) used() (slots []int) {
+func (r roster) usedSlots() (slots []int) {
 	for slot := range r.Slots {
 		if _, free := slices.BinarySearch(r.Free, slot); !free {
 			slots = append(slots, slot)
@@ -60,8 +61,8 @@ func rosterOf(l queue.Lease) (r roster, err error) {
 	return r, nil
 }
 
-// change edits the stored roster. done is false if another instance changed it first.
-func (d directory) change(ctx context.Context, version string, edit func(roster) roster) (done bool, err error) {
+// changeRoster edits the stored roster. done is false if another instance changed it first.
+func (d directory) changeRoster(ctx context.Context, version string, edit func(roster) roster) (done bool, err error) {
 	stored, err := d.store.Read(ctx, d.rosterName())
 	if err != nil {
 		return false, err

@@ -55,7 +55,8 @@ func (f *SettingsFollower) Notify() {
 func (f *SettingsFollower) Run(ctx context.Context, fleet *Fleet) {
 	var leading sync.WaitGroup
 	defer leading.Wait()
-	leading.Go(func() { f.lead(ctx, fleet) })
+	leading.Go(func() { f.advanceRollouts(ctx, fleet) })
+
 	retry := time.Tick(settingsRetry)
 	for {
 		select {
@@ -111,7 +112,7 @@ func (f *SettingsFollower) change(ctx context.Context, store Store, alter func(*
 	f.Changed()
 }
 
-func (f *SettingsFollower) lead(ctx context.Context, fleet *Fleet) {
+func (f *SettingsFollower) advanceRollouts(ctx context.Context, fleet *Fleet) {
 	var conductor Conductor
 	tick := time.Tick(rolloutTick)
 	for {
@@ -119,31 +120,38 @@ func (f *SettingsFollower) lead(ctx context.Context, fleet *Fleet) {
 		case <-ctx.Done():
 			return
 		case <-tick:
-		}
-		now, _ := f.State.Current()
-		s := now.Settings
-		if s.Rollout == nil || !fleet.Leads() {
-			continue
-		}
-		all, err := fleet.records(ctx)
-		if err != nil {
-			continue // logged by the watcher
-		}
-		next, failed, changed := conductor.NextSettings(s, all, time.Now(), fleet.Healthy)
-		if !changed {
-			continue
-		}
-		f.change(ctx, fleet.Store, func(now *Desired) error {
-			latest := &now.Settings
-			switch {
-			case latest.Revision != s.Revision || latest.Rollout == nil || latest.Rollout.Until != s.Rollout.Until:
-				return ErrNotApplied // the settings have changed, perhaps by another leader
-			case failed != "":
-				now.RollBackSettings(fmt.Sprintf("revision %d: %s", s.Revision, failed), f.Name)
-			default:
-				now.Settings = next
+			if fleet.Leads() {
+				f.advanceRollout(ctx, fleet, &conductor)
 			}
-			return nil
-		})
+		}
 	}
+}
+
+func (f *SettingsFollower) advanceRollout(ctx context.Context, fleet *Fleet, conductor *Conductor) {
+	now, _ := f.State.Current()
+	s := now.Settings
+	if s.Rollout == nil {
+		return
+	}
+	all, err := fleet.records(ctx)
+	if err != nil {
+		return // logged by the watcher
+	}
+	next, failed, changed := conductor.NextSettings(s, all, time.Now(), fleet.Healthy)
+	if !changed {
+		return
+	}
+
+	f.change(ctx, fleet.Store, func(now *Desired) error {
+		latest := &now.Settings
+		switch {
+		case latest.Revision != s.Revision || latest.Rollout == nil || latest.Rollout.Until != s.Rollout.Until:
+			return ErrNotApplied // the settings have changed, perhaps by another leader
+		case failed != "":
+			now.RollBackSettings(fmt.Sprintf("revision %d: %s", s.Revision, failed), f.Name)
+		default:
+			now.Settings = next
+		}
+		return nil
+	})
 }

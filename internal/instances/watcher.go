@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,7 +97,7 @@ func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	for {
 		if now := leads(); now != leading || time.Since(last) >= ReadInterval {
 			leading, last = now, time.Now()
-			w.lead(ctx, leading)
+			w.update(ctx, leading)
 		}
 		select {
 		case <-ctx.Done():
@@ -106,14 +107,14 @@ func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	}
 }
 
-func (w *Watcher) lead(ctx context.Context, leads bool) {
+// update reads the records and frees lost slots, if this instance leads.
+func (w *Watcher) update(ctx context.Context, leads bool) {
 	w.mu.Lock()
-	began := leads && w.leading.IsZero()
 	switch {
-	case began:
-		w.leading = time.Now()
 	case !leads:
 		w.leading = time.Time{}
+	case w.leading.IsZero():
+		w.leading = time.Now()
 	}
 	failing := w.err != nil && !errors.Is(w.err, errUnread)
 	w.mu.Unlock()
@@ -123,7 +124,7 @@ func (w *Watcher) lead(ctx context.Context, leads bool) {
 
 	_, err := w.Read(ctx)
 	if err == nil {
-		err = w.forget(ctx)
+		err = w.freeLostSlots(ctx)
 	}
 	if err != nil && !failing && ctx.Err() == nil {
 		w.log.Warn("records of instances not read", "err", err)
@@ -170,47 +171,57 @@ func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	slots, leases, err := w.readSlots(ctx)
+	leases, err := w.readSlots(ctx)
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err = err; err != nil {
+	w.err = err
+	if err != nil {
 		return nil, err
 	}
 
-	now := time.Now()
+	w.readAt = time.Now()
+	w.all = nil
 	seen := map[int]observation{}
-	w.all, w.readAt = nil, now
-	for i, slot := range slots {
-		o := observation{stored: leases[i], since: now}
-		before, known := w.seen[slot]
-		if known && before.stored.Version == o.stored.Version {
-			o.since = before.since
+	for _, slot := range slices.Sorted(maps.Keys(leases)) {
+		o := w.observe(slot, leases[slot])
+		seen[slot] = o
+		if !isInUse(o.stored) {
+			continue
 		}
 		r, err := recordOf(slot, o.stored)
-		exists := o.stored.Version != "" && !o.stored.Released
-		if exists {
-			o.refused = w.refuse(slot, before, o.stored)
-		}
-		seen[slot] = o
-		switch {
-		case !exists:
-			continue
-		case err != nil:
+		if err != nil {
 			w.log.Debug("record of an instance ignored", "err", err)
 			continue
-		case o.refused != nil && !errors.Is(before.refused, o.refused):
+		}
+		if o.refused != nil && !errors.Is(w.seen[slot].refused, o.refused) {
 			w.log.Warn("instance record not authenticated, it is not used", "instance", r.Name, "slot", slot, "err", o.refused)
 		}
-		w.all = append(w.all, Instance{Record: r, Age: now.Sub(o.since), Refused: o.refused})
+		w.all = append(w.all, Instance{Record: r, Age: w.readAt.Sub(o.since), Refused: o.refused})
 	}
 	w.seen = seen
 	return slices.Clone(w.all), nil
 }
 
-// refuse rejects forged and replayed records. Instances number their versions, so that a replay is recognized even in a
+// observe compares a slot with the previous observation. The caller must hold mu.
+func (w *Watcher) observe(slot int, stored queue.Lease) observation {
+	o := observation{stored: stored, since: w.readAt}
+	before, known := w.seen[slot]
+	if known && before.stored.Version == stored.Version {
+		o.since = before.since
+	}
+	if isInUse(stored) {
+		o.refused = w.authenticate(slot, before, stored)
+	}
+	return o
+}
+
+// isInUse reports whether a slot contains the record of an instance that has not stopped.
+func isInUse(stored queue.Lease) bool { return stored.Version != "" && !stored.Released }
+
+// authenticate rejects forged and replayed records. Instances number their versions, so that a replay is recognized even in a
 // slot that another instance has used since.
-func (w *Watcher) refuse(slot int, before observation, stored queue.Lease) error {
+func (w *Watcher) authenticate(slot int, before observation, stored queue.Lease) error {
 	if w.key == "" {
 		return nil
 	}
@@ -248,68 +259,78 @@ func (w *Watcher) Announced(ctx context.Context, announcement string) (Record, e
 	return l.record, l.err
 }
 
-func (w *Watcher) readAnnounced(ctx context.Context, announcement string) (r Record, err error) {
+func (w *Watcher) readAnnounced(ctx context.Context, announcement string) (Record, error) {
 	var slot, number int
 	if _, err := fmt.Sscanf(announcement, "%d.%d", &slot, &number); err != nil {
-		return r, errors.New("the leader does not announce its record")
+		return Record{}, errors.New("the leader does not announce its record")
 	}
 	ctx, cancel := context.WithTimeout(ctx, announcedTimeout)
 	defer cancel()
-	stored, err := w.store.Read(ctx, w.slotName(slot))
-	if err == nil {
-		err = w.key.authenticate(w.slotName(slot), stored)
-	}
-	if _, found := parseVersion(stored.Version); err == nil && found < number {
-		err = ErrReplayed
-	}
-	if err == nil {
-		r, err = recordOf(slot, stored)
-	}
+	r, err := w.readRecord(ctx, slot, number)
 	if err != nil {
-		return r, fmt.Errorf("reading the leader's record: %w", err)
+		return Record{}, fmt.Errorf("reading the leader's record: %w", err)
 	}
 	return r, nil
 }
 
-func (w *Watcher) readSlots(ctx context.Context) (slots []int, leases []queue.Lease, err error) {
+// readRecord fails for a record with an earlier number.
+func (w *Watcher) readRecord(ctx context.Context, slot, number int) (Record, error) {
+	stored, err := w.store.Read(ctx, w.slotName(slot))
+	if err != nil {
+		return Record{}, err
+	}
+	if err := w.key.authenticate(w.slotName(slot), stored); err != nil {
+		return Record{}, err
+	}
+	if _, found := parseVersion(stored.Version); found < number {
+		return Record{}, ErrReplayed
+	}
+	return recordOf(slot, stored)
+}
+
+// readSlots returns the contents of the used slots.
+func (w *Watcher) readSlots(ctx context.Context) (map[int]queue.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadInterval)
 	defer cancel()
 	stored, err := w.store.Read(ctx, w.rosterName())
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the list of instances: %w", err)
+		return nil, fmt.Errorf("reading the list of instances: %w", err)
 	}
 	list, err := rosterOf(stored)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
-	slots = list.used()
-	leases = make([]queue.Lease, len(slots))
+	slots := list.usedSlots()
+	contents := make([]queue.Lease, len(slots))
 	reads, ctx := errgroup.WithContext(ctx)
 	reads.SetLimit(parallelReads)
 	for i, slot := range slots {
 		reads.Go(func() (err error) {
-			leases[i], err = w.store.Read(ctx, w.slotName(slot))
+			contents[i], err = w.store.Read(ctx, w.slotName(slot))
 			return err
 		})
 	}
 	if err := reads.Wait(); err != nil {
-		return nil, nil, fmt.Errorf("reading the records of the instances: %w", err)
+		return nil, fmt.Errorf("reading the records of the instances: %w", err)
 	}
-	return slots, leases, nil
+
+	leases := map[int]queue.Lease{}
+	for i, slot := range slots {
+		leases[slot] = contents[i]
+	}
+	return leases, nil
 }
 
-// forget frees the slots that have not changed for [ForgetAfter]. Marking the record as stopped makes a returning
-// instance join again.
-func (w *Watcher) forget(ctx context.Context) error {
+// freeLostSlots frees the slots that have not changed for [ForgetAfter].
+func (w *Watcher) freeLostSlots(ctx context.Context) error {
+	lost := map[int]queue.Lease{}
 	w.mu.Lock()
-	var lost []int
 	for slot, o := range w.seen {
 		if time.Since(o.since) >= ForgetAfter {
-			lost = append(lost, slot)
+			lost[slot] = o.stored
 		}
 	}
-	seen := w.seen
 	w.mu.Unlock()
 	if len(lost) == 0 {
 		return nil
@@ -318,21 +339,27 @@ func (w *Watcher) forget(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ReadInterval)
 	defer cancel()
 	var freed []int
-	for _, slot := range lost {
-		stored := seen[slot].stored
-		if stored.Version != "" && !stored.Released {
-			stopped := stored
-			stopped.Version, stopped.Released = rand.Text(), true
-			won, _, err := w.store.Swap(ctx, w.slotName(slot), stored, stopped)
-			if err != nil {
-				return fmt.Errorf("removing an unreachable instance: %w", err)
-			}
-			if !won {
-				continue // the instance has reported since
-			}
+	for slot, stored := range lost {
+		stopped, err := w.markStopped(ctx, slot, stored)
+		if err != nil {
+			return fmt.Errorf("removing an unreachable instance: %w", err)
 		}
-		freed = append(freed, slot)
+		if stopped {
+			freed = append(freed, slot)
+		}
 	}
-	_, err := w.change(ctx, rand.Text(), func(r roster) roster { return r.free(freed...) })
+	_, err := w.changeRoster(ctx, rand.Text(), func(r roster) roster { return r.freeSlots(freed...) })
 	return err // after a conflict, the next read frees the slots
+}
+
+// markStopped makes a returning instance join again. It returns false if the instance has reported since.
+func (w *Watcher) markStopped(ctx context.Context, slot int, stored queue.Lease) (stopped bool, err error) {
+	if !isInUse(stored) {
+		return true, nil
+	}
+	next := stored
+	next.Version = rand.Text()
+	next.Released = true
+	stopped, _, err = w.store.Swap(ctx, w.slotName(slot), stored, next)
+	return stopped, err
 }
