@@ -74,7 +74,7 @@ func (c *changes) versions(ctx context.Context, latest bool) ([]api.AppVersion, 
 	return c.rollouts.versions(), nil
 }
 
-func (c *changes) restart(ctx context.Context, process string) (now string, err error) {
+func (c *changes) restart(ctx context.Context, process string) (started string, err error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return "", err
 	}
@@ -88,17 +88,20 @@ func (c *changes) logRejected(done api.DeployResult, err error) (api.DeployResul
 	return done, err
 }
 
-func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, error),
-) (done api.DeployResult, err error) {
-	defer func() { _, _ = c.logRejected(done, err) }()
+func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, error)) (api.DeployResult, error) {
+	return c.logRejected(c.deployUnlessBusy(ctx, begin))
+}
+
+func (c *changes) deployUnlessBusy(ctx context.Context, begin func() (api.DeployResult, error),
+) (api.DeployResult, error) {
 	if err := c.awaitStart(ctx); err != nil {
-		return done, err
+		return api.DeployResult{}, err
 	}
 	select {
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
 	case <-time.After(250 * time.Millisecond):
-		return done, app.ErrBusy
+		return api.DeployResult{}, app.ErrBusy
 	}
 	return begin()
 }
@@ -119,8 +122,11 @@ func (c *changes) begin(ctx context.Context) (end func(), err error) {
 }
 
 func (c *changes) awaitStart(ctx context.Context) error {
-	if err := c.await(ctx, c.life.started); err != nil || c.programs.app == nil || !c.programs.app.WasReady() {
+	if err := c.await(ctx, c.life.started); err != nil {
 		return err
+	}
+	if c.programs.app == nil || !c.programs.app.WasReady() {
+		return nil
 	}
 	return c.await(ctx, c.programs.app.StartHooks())
 }
@@ -206,30 +212,38 @@ func (c *changes) adopt(change config.Change, b *bundle.Bundle) {
 	}
 }
 
-func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
-	cfg, change, err := c.compare(c.sources(b))
+func (c *changes) change(b *bundle.Bundle) (config.Change, error) {
+	cfg, err := c.load(c.sources(b))
+	if err != nil {
+		return config.Change{}, err
+	}
 	if cfg != nil {
 		c.logNotApplied(cfg, b)
 	}
-	return change, err
+	return c.changeTo(cfg), nil
 }
 
-// compare returns a nil cfg after an error, or if settings cannot be reread.
-func (c *changes) compare(src config.Sources) (cfg *config.Config, change config.Change, err error) {
+// load returns nil if settings cannot be reread.
+func (c *changes) load(src config.Sources) (*config.Config, error) {
 	if c.opts.Load == nil {
-		return nil, change, nil
+		return nil, nil
 	}
 	if b := src.Bundle; b != nil && c.opts.Bundle != nil {
 		same := *b // with the name at startup, whichever folder the version is in
 		same.Called = cmp.Or(c.opts.Bundle.Called, filepath.Base(c.opts.Bundle.Dir))
 		src.Bundle = &same
 	}
-	if cfg, err = c.opts.Load(src); err != nil {
-		return nil, change, err
+	return c.opts.Load(src)
+}
+
+// changeTo compares the current settings with cfg, which may be nil.
+func (c *changes) changeTo(cfg *config.Config) config.Change {
+	if cfg == nil {
+		return config.Change{}
 	}
-	change = config.Changed(c.settings.now(), cfg)
+	change := config.Changed(c.settings.now(), cfg)
 	c.keepConnections(&change)
-	return cfg, change, nil
+	return change
 }
 
 func (c *changes) currentBundle() *bundle.Bundle {
@@ -246,8 +260,11 @@ func (c *changes) pending() (change config.Change, err error) {
 			return change, err
 		}
 	}
-	_, change, err = c.compare(c.sources(b))
-	return change, err
+	cfg, err := c.load(c.sources(b))
+	if err != nil {
+		return change, err
+	}
+	return c.changeTo(cfg), nil
 }
 
 func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
@@ -266,11 +283,14 @@ const connections = "http-connections"
 // keepConnections postpones a change of http-connections that sizes a shared pool, a function's processes or a
 // limiter.
 func (c *changes) keepConnections(change *config.Change) {
-	inForce, i := c.settings.now(), slices.Index(change.Live, connections)
+	i := slices.Index(change.Live, connections)
 	if i < 0 || !c.sharesConnections() {
 		return
 	}
-	change.Live, change.Later = slices.Delete(change.Live, i, i+1), append(change.Later, connections)
+	change.Live = slices.Delete(change.Live, i, i+1)
+	change.Later = append(change.Later, connections)
+
+	inForce := c.settings.now()
 	change.Settings.HTTPConnections = inForce.HTTPConnections
 	for i := range change.Settings.Queues {
 		change.Settings.Queues[i].Concurrency = inForce.Queues[i].Concurrency

@@ -44,63 +44,65 @@ func (s *settingsFile) place() string {
 	return s.file.Path
 }
 
-// settingsFile returns the settings file in force or, without one, the first path that tendril searches. now is nil if
-// the file is invalid.
-func (c *changes) settingsFile() (f settingsFile, now *config.Config, err error) {
-	now, _, err = c.compare(c.sources(c.currentBundle()))
-	f.file.Path = c.settings.now().ConfigFile
-	if now != nil {
-		f.file.Path = now.ConfigFile
+// settingsFile reads the settings file in force or, without one, the first path that tendril searches. cfg may be nil.
+func (c *changes) settingsFile(cfg *config.Config) (f settingsFile, err error) {
+	path := c.settings.now().ConfigFile
+	if cfg != nil {
+		path = cfg.ConfigFile
 	}
-	f.file.Path = cmp.Or(f.file.Path, "tendril.yaml")
+	f.file.Path = cmp.Or(path, "tendril.yaml")
 	if f.info, _ = os.Stat(f.file.Path); f.info == nil {
-		return f, now, err
+		return f, nil
 	}
-	data, unreadable := os.ReadFile(f.file.Path)
-	if unreadable != nil {
-		return f, nil, unreadable
-	}
-	f.file.Data = data
-	return f, now, err
+	f.file.Data, err = os.ReadFile(f.file.Path)
+	return f, err
 }
 
 func (c *changes) configuration() api.Configuration {
-	f, _, err := c.settingsFile()
+	cfg, invalid := c.load(c.sources(c.currentBundle()))
+	f, unreadable := c.settingsFile(cfg)
 	shown := api.Configuration{File: f.place(), Exists: f.info != nil, Hash: f.hash(), Blocks: config.Blocks(),
 		Topics: config.Topics(), Queues: []api.ConfigQueue{}, Shared: c.desired.shared()}
 	lock := (*config.Option).Lock
 	if shown.Shared != nil {
 		f = c.desired.settingsFile()
-		shown.Hash, lock = f.hash(), sharedLock
+		shown.Hash = f.hash()
+		lock = sharedLock
 	}
-	if err != nil {
+	if err := cmp.Or(unreadable, invalid); err != nil {
 		shown.Problem = strings.ReplaceAll(err.Error(), "\n", "; ")
 	} else if change, err := c.pending(); err == nil {
 		shown.Changes = pendingChanges(&change)
 	}
 
-	locked := lockOfFile(&f, "http-path")
+	lockedFile := lockOfFile(&f, "http-path")
 	explained := c.settings.explanations()
 	described := describedOptions(explained)
 	for i := range explained {
 		e := &explained[i]
+		locked := cmp.Or(lockedFile, lock(&e.Option, e.From))
 		o := c.configOption(&e.Option, described[i])
-		o.Locked = cmp.Or(locked, lock(&e.Option, e.From))
+		o.Locked = locked
 		if shown.Shared != nil {
-			o.Overridden = e.From.Overrides(config.FromRegistry)
-			if e.Option.AppRestart && c.programs.app != nil {
-				o.Effect = api.EffectApp
-			}
+			c.describeShared(&o, e)
 		}
 		if e.Option.Name == "queues" {
-			o.Locked = cmp.Or(o.Locked, lockOfFile(&f, "queues"))
+			o.Locked = cmp.Or(locked, lockOfFile(&f, "queues"))
 			for _, q := range e.Queues {
-				shown.Queues = append(shown.Queues, c.configQueue(&f, &q, cmp.Or(locked, lock(&e.Option, e.From))))
+				shown.Queues = append(shown.Queues, c.configQueue(&f, &q, locked))
 			}
 		}
 		shown.Options = append(shown.Options, o)
 	}
 	return shown
+}
+
+// describeShared completes an option of the settings for all instances.
+func (c *changes) describeShared(o *api.ConfigOption, e *config.Explanation) {
+	o.Overridden = e.From.Overrides(config.FromRegistry)
+	if e.Option.AppRestart && c.programs.app != nil {
+		o.Effect = api.EffectApp
+	}
 }
 
 func sharedLock(o *config.Option, _ config.Origin) string {
@@ -167,62 +169,81 @@ func (c *changes) previewChange(change api.SettingsChange) (api.SettingsPreview,
 	return plan.SettingsPreview, err
 }
 
-func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error) {
-	shared := !change.This && c.desired.state != nil
-	old := c.desired.settingsFile()
-	if !shared {
-		var now *config.Config
-		old, now, err = c.settingsFile()
-		if err != nil && now == nil && old.info != nil && old.file.Data == nil {
-			return plan, refusedChange(change.Set, err)
-		}
+func (c *changes) plan(change api.SettingsChange) (settingsPlan, error) {
+	plan := settingsPlan{shared: !change.This && c.desired.state != nil, restarts: restartsApp(change.Set),
+		ofQueue: anyOfQueue(change.Set)}
+	if err := c.readOldSettings(&plan); err != nil {
+		return settingsPlan{}, refusedChange(change.Set, err)
 	}
-	if err := c.refuseLocked(change.Set, shared); err != nil {
-		return plan, err
+	if err := c.refuseLocked(change.Set, plan.shared); err != nil {
+		return settingsPlan{}, err
 	}
 
-	edited, err := config.EditFile(old.file, change.Set)
+	edited, err := config.EditFile(plan.old.file, change.Set)
 	if err != nil {
-		return plan, refusedChange(change.Set, err)
+		return settingsPlan{}, refusedChange(change.Set, err)
 	}
+	plan.new = edited.File
+	cfg, err := c.loadPlanned(&plan)
+	if err != nil {
+		return settingsPlan{}, refusedChange(change.Set, err)
+	}
+	if missing := missingQueues(change.Set, cfg); plan.shared && len(missing) > 0 {
+		return settingsPlan{}, &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: missing}
+	}
+
+	plan.SettingsPreview = api.SettingsPreview{
+		File: plan.old.place(), Base: plan.old.hash(), Hash: hashOf(edited.File.Data), Scope: scopeOf(change.Set),
+		Lines: fileLines(edited.Lines), Changes: c.plannedChanges(cfg, plan.shared),
+		Warnings: append(c.newWarnings(cfg), c.desired.warnings(change, cfg)...)}
+	return plan, nil
+}
+
+func (c *changes) readOldSettings(plan *settingsPlan) (err error) {
+	if plan.shared {
+		plan.old = c.desired.settingsFile()
+		return nil
+	}
+	cfg, _ := c.load(c.sources(c.currentBundle())) // the change may correct invalid settings
+	plan.old, err = c.settingsFile(cfg)
+	return err
+}
+
+func (c *changes) loadPlanned(plan *settingsPlan) (*config.Config, error) {
 	src := c.sources(c.currentBundle())
-	if shared {
-		src.Registry = &edited.File
+	if plan.shared {
+		src.Registry = &plan.new
 	} else {
-		src.File = &edited.File
+		src.File = &plan.new
 	}
-	loaded, after, err := c.compare(src)
-	if err == nil && loaded == nil {
+	cfg, err := c.load(src)
+	if err == nil && cfg == nil {
 		err = errors.New("this process cannot re-read its settings")
 	}
-	if err != nil {
-		return plan, refusedChange(change.Set, err)
+	return cfg, err
+}
+
+// plannedChanges omits changes that are already pending.
+func (c *changes) plannedChanges(cfg *config.Config, shared bool) []api.OptionChange {
+	after := c.changeTo(cfg)
+	changes := pendingChanges(&after)
+	if shared && c.programs.app != nil {
+		restarting := after.RestartApp()
+		for i := range changes {
+			changes[i].RestartsApp = slices.Contains(restarting, changes[i].Name)
+		}
 	}
 
-	ofQueue, missing := otherQueues(change.Set, loaded)
-	if shared && len(missing) > 0 {
-		return plan, &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: missing}
+	current, err := c.load(c.sources(c.currentBundle()))
+	if err != nil {
+		return changes
 	}
-	var restarting []string
-	if shared && c.programs.app != nil {
-		restarting = after.RestartApp()
-	}
-	plan = settingsPlan{shared: shared, restarts: restartsApp(change.Set), ofQueue: ofQueue, old: old, new: edited.File, SettingsPreview: api.SettingsPreview{
-		File: old.place(), Base: old.hash(), Hash: hashOf(edited.File.Data), Scope: scopeOf(change.Set),
-		Lines:   fileLines(edited.Lines),
-		Changes: pendingChanges(&after), Warnings: c.newWarnings(loaded)}}
-	for i := range plan.Changes {
-		plan.Changes[i].RestartsApp = slices.Contains(restarting, plan.Changes[i].Name)
-	}
-	plan.Warnings = append(plan.Warnings, c.desired.warnings(change, loaded)...)
-	if _, before, err := c.compare(c.sources(c.currentBundle())); err == nil { // omit changes that were already pending
-		waits := pendingChanges(&before)
-		plan.Changes = slices.DeleteFunc(plan.Changes, func(o api.OptionChange) bool {
-			same := func(w api.OptionChange) bool { return w.Name == o.Name && w.Value == o.Value }
-			return slices.ContainsFunc(waits, same)
-		})
-	}
-	return plan, nil
+	before := c.changeTo(current)
+	pending := pendingChanges(&before)
+	return slices.DeleteFunc(changes, func(o api.OptionChange) bool {
+		isSame := func(p api.OptionChange) bool { return p.Name == o.Name && p.Value == o.Value }
+		return slices.ContainsFunc(pending, isSame)
+	})
 }
 
 func scopeOf(set map[string]*string) string {
@@ -231,23 +252,32 @@ func scopeOf(set map[string]*string) string {
 		option, _, _ := strings.Cut(name, " of ")
 		o, _ := config.Lookup(option) // weight and max, which exist only per queue, are not sensitive
 		if o.Name != "" {
-			code, access = code || o.Guard() == config.GuardCode, access || o.Guard() == config.GuardAccess
+			code = code || o.Guard() == config.GuardCode
+			access = access || o.Guard() == config.GuardAccess
 		}
 	}
 	return console.SettingsScope(code, access)
 }
 
-func otherQueues(set map[string]*string, loaded *config.Config) (ofQueue bool, missing []api.Detail) {
+func anyOfQueue(set map[string]*string) bool {
+	for name := range set {
+		if strings.Contains(name, " of ") {
+			return true
+		}
+	}
+	return false
+}
+
+func missingQueues(set map[string]*string, cfg *config.Config) (missing []api.Detail) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
-		_, queue, ofOne := strings.Cut(name, " of ")
-		ofQueue = ofQueue || ofOne
-		has := func(q config.QueueSettings) bool { return q.Name == queue }
-		if ofOne && set[name] != nil && !slices.ContainsFunc(loaded.Queues, has) {
+		_, queue, ofQueue := strings.Cut(name, " of ")
+		isNamed := func(q config.QueueSettings) bool { return q.Name == queue }
+		if ofQueue && set[name] != nil && !slices.ContainsFunc(cfg.Queues, isNamed) {
 			missing = append(missing, api.Detail{Option: name, Text: "this instance has no queue " + strconv.Quote(queue),
 				Hint: "'tendril config show' lists its queues"})
 		}
 	}
-	return ofQueue, missing
+	return missing
 }
 
 func restartsApp(set map[string]*string) bool {
@@ -280,32 +310,11 @@ func (c *changes) newWarnings(loaded *config.Config) (all []api.Detail) {
 }
 
 func (c *changes) refuseLocked(set map[string]*string, shared bool) error {
-	lock := (*config.Option).Lock
-	if shared {
-		lock = sharedLock
-	}
 	var details []api.Detail
 	explained := c.settings.explanations()
 	for _, name := range slices.Sorted(maps.Keys(set)) {
-		option, _, ofOne := strings.Cut(name, " of ")
-		o, found := config.Lookup(option)
-		if ofOne && !shared {
-			o, found = config.Lookup("queues")
-		}
-		i := slices.IndexFunc(explained, func(e config.Explanation) bool { return found && e.Option.Name == o.Name })
-		if i < 0 || ofOne && shared && !o.PerQueue {
-			continue
-		}
-		why, locked := lock(&o, explained[i].From), o.Name
-		if ofOne && shared {
-			locked = strconv.Quote(name)
-		} else if ofOne && c.setForAll(name) {
-			locked = strconv.Quote(name)
-			o.Name = locked
-			why = o.Lock(config.Origin{Layer: config.FromRegistry})
-		}
-		if why != "" {
-			details = append(details, api.Detail{Option: name, Text: locked + " is locked: " + why})
+		if text := c.lockText(explained, name, shared); text != "" {
+			details = append(details, api.Detail{Option: name, Text: text})
 		}
 	}
 
@@ -313,6 +322,39 @@ func (c *changes) refuseLocked(set map[string]*string, shared bool) error {
 		return nil
 	}
 	return &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: details}
+}
+
+// lockText returns "" if the setting is not locked. The settings file locks a queue's settings with the option queues.
+func (c *changes) lockText(explained []config.Explanation, name string, shared bool) string {
+	option, _, ofQueue := strings.Cut(name, " of ")
+	if ofQueue && !shared {
+		option = "queues"
+	}
+	o, found := config.Lookup(option)
+	i := slices.IndexFunc(explained, func(e config.Explanation) bool { return e.Option.Name == o.Name })
+	if !found || i < 0 {
+		return ""
+	}
+
+	var why string
+	switch {
+	case shared && ofQueue:
+		if o.PerQueue {
+			why = sharedLock(&o, config.Origin{})
+		}
+		o.Name = strconv.Quote(name)
+	case shared:
+		why = sharedLock(&o, config.Origin{})
+	case ofQueue && c.setForAll(name):
+		o.Name = strconv.Quote(name)
+		why = o.Lock(config.Origin{Layer: config.FromRegistry})
+	default:
+		why = o.Lock(explained[i].From)
+	}
+	if why == "" {
+		return ""
+	}
+	return o.Name + " is locked: " + why
 }
 
 func (c *changes) setForAll(name string) bool {
@@ -399,23 +441,29 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 			err.Error(), Hint: "give the user who runs tendril write access to " + filepath.Dir(plan.File)}
 	}
 
-	cfg, change, err := c.compare(c.sources(b))
+	cfg, err := c.load(c.sources(b))
 	if err == nil && cfg.ConfigFile != plan.old.file.Path {
 		err = fmt.Errorf("another settings file is in force: %s", cfg.ConfigFile)
 	}
-	if err == nil {
-		c.logNotApplied(cfg, b)
-		return change, nil
+	if err != nil {
+		return change, restoreSettings(path, mode, &plan.old, err)
 	}
+	c.logNotApplied(cfg, b)
+	return c.changeTo(cfg), nil
+}
 
-	restored := os.Remove
-	if plan.old.info != nil {
-		restored = func(path string) error { return writeSettings(path, plan.old.file.Data, mode, plan.old.info) }
+// restoreSettings undoes a change that failed with cause, and returns the error for the operator.
+func restoreSettings(path string, mode fs.FileMode, old *settingsFile, cause error) error {
+	var err error
+	if old.info == nil {
+		err = os.Remove(path)
+	} else {
+		err = writeSettings(path, old.file.Data, mode, old.info)
 	}
-	if failed := restored(path); failed != nil {
-		return change, fmt.Errorf("%w; restoring the previous settings file: %w", err, failed)
+	if err != nil {
+		return fmt.Errorf("%w; restoring the previous settings file: %w", cause, err)
 	}
-	return change, refusedChange(nil, err)
+	return refusedChange(nil, cause)
 }
 
 func writeSettings(path string, data []byte, mode fs.FileMode, old fs.FileInfo) error {

@@ -30,6 +30,27 @@ func (e *Environment) startConsole(context.Context) error {
 		return err
 	}
 
+	opts := e.consoleOptions()
+	var server *console.Server
+	opts.Handlers.Pages = web.New(web.Options{Logger: e.opts.Logger.Logger,
+		Client: func(r *http.Request) *api.Client { return console.NewInProcessClient(server, r) }})
+	server = console.New(opts)
+	e.instance.login = server.Login
+	if opts.Access.Anyone && !e.opts.Again {
+		e.opts.Logger.Warn("console is open to all users and programs on this machine", "component", "console",
+			"hint", "remove --console-auth none")
+	}
+
+	_, most := connectionShares(openFiles(), deliveryDescriptors(s))
+	limits := httplimit.Limits{Connections: most, Bodies: httplimit.NewBodies(sharesOf(e.opts.Memory).console, api.MaxBody),
+		Anonymous: server.Anonymous, Probe: console.IsProbe}
+	e.life.serve(e.opts.Logger, "the console", console.HTTPServer(server), l, limits, server.Close)
+	return nil
+}
+
+// consoleOptions omits the handlers of parts that this environment lacks.
+func (e *Environment) consoleOptions() *console.Options {
+	s := e.settings.now()
 	opts := &console.Options{
 		Environment: s.Name, Version: e.opts.Version, Status: e.Status,
 		Handlers:  console.Handlers{Metrics: e.observe.telemetry.Handler()},
@@ -67,22 +88,7 @@ func (e *Environment) startConsole(context.Context) error {
 		opts.Versions = console.VersionOptions{Versions: e.changes.versions, Rollback: e.changes.rollBack,
 			AbortDeploy: e.changes.abort, RestartProcess: e.changes.restart}
 	}
-
-	var server *console.Server
-	opts.Handlers.Pages = web.New(web.Options{Logger: e.opts.Logger.Logger,
-		Client: func(r *http.Request) *api.Client { return console.NewInProcessClient(server, r) }})
-	server = console.New(opts)
-	e.instance.login = server.Login
-	if opts.Access.Anyone && !e.opts.Again {
-		e.opts.Logger.Warn("console is open to all users and programs on this machine", "component", "console",
-			"hint", "remove --console-auth none")
-	}
-
-	_, most := connectionShares(openFiles(), deliveryDescriptors(s))
-	limits := httplimit.Limits{Connections: most, Bodies: httplimit.NewBodies(sharesOf(e.opts.Memory).console, api.MaxBody),
-		Anonymous: server.Anonymous, Probe: console.IsProbe}
-	e.life.serve(e.opts.Logger, "the console", console.HTTPServer(server), l, limits, server.Close)
-	return nil
+	return opts
 }
 
 // hookQuiet pauses until this process exits, because the webhook's sender is about to stop it.

@@ -113,21 +113,27 @@ func (p *pipeline) atMost(n int) int {
 }
 
 func (c *curves) mark(now time.Time) {
-	if a := c.programs.app; a != nil {
-		for _, d := range slices.Backward(a.Deployments()) {
-			if d.Over() && d.Ended.After(c.marked) {
-				c.marked = d.Ended
-				c.recorder.Mark(d.Ended, "deploy", deploymentMark(&d))
-			}
-		}
-	}
+	c.markDeployments()
+	c.markLeadership(now)
+}
 
-	m := c.cron.tasks
-	if m == nil {
+func (c *curves) markDeployments() {
+	if c.programs.app == nil {
 		return
 	}
-	st := m.Election().Status()
+	for _, d := range slices.Backward(c.programs.app.Deployments()) {
+		if d.Over() && d.Ended.After(c.marked) {
+			c.marked = d.Ended
+			c.recorder.Mark(d.Ended, "deploy", deploymentMark(&d))
+		}
+	}
+}
 
+func (c *curves) markLeadership(now time.Time) {
+	if c.cron.tasks == nil {
+		return
+	}
+	st := c.cron.tasks.Election().Status()
 	leader := cmp.Or(st.Holder, c.leader) // keep the last one until a new one is elected
 	if st.Leading {
 		leader = "this instance"

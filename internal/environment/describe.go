@@ -192,14 +192,13 @@ func describedOptions(all []config.Explanation) (options []api.DescribedOption) 
 func describeQueueSettings(queues []api.DescribedQueue, all []config.Explanation) {
 	for i := range all {
 		for _, explained := range all[i].Queues {
-			for j := range queues {
-				if queues[j].Name != explained.Name {
-					continue
-				}
-				for _, s := range explained.Settings {
-					queues[j].Settings = append(queues[j].Settings,
-						api.DescribedOption{Name: s.Key, OptionValue: optionValue(s.Key, s.Value, s.From)})
-				}
+			at := slices.IndexFunc(queues, func(q api.DescribedQueue) bool { return q.Name == explained.Name })
+			if at < 0 {
+				continue
+			}
+			for _, s := range explained.Settings {
+				queues[at].Settings = append(queues[at].Settings,
+					api.DescribedOption{Name: s.Key, OptionValue: optionValue(s.Key, s.Value, s.From)})
 			}
 		}
 	}
@@ -236,20 +235,28 @@ func (o *Options) addResources(ctx context.Context, d *api.Description) {
 			Note: r.Note})
 		for j := range d.Queues {
 			for q := &d.Queues[j]; q != nil; q = q.DeadLetterQueue {
-				if q.Backend == config.BackendSQS && (q.Name == r.Name || q.URL != "" && q.URL == r.URL) {
-					q.ARN, q.URL = cmp.Or(q.ARN, r.ARN), cmp.Or(q.URL, r.URL)
-					if r.Attributes != nil {
-						q.Attributes = r.Attributes
-					}
-				}
+				completeQueue(q, r)
 			}
 		}
 	}
 
 	if err == nil {
-		d.Notes = append(d.Notes, missing(d, o.Config, found)...)
+		d.Notes = append(d.Notes, missingNotes(d, o.Config, found)...)
 	}
 	d.Resources = append(d.Resources, sharedResources(&o.Config.Settings)...)
+}
+
+// completeQueue does nothing unless r is the queue.
+func completeQueue(q *api.DescribedQueue, r *cloud.Resource) {
+	isSame := q.Name == r.Name || q.URL != "" && q.URL == r.URL
+	if q.Backend != config.BackendSQS || !isSame {
+		return
+	}
+	q.ARN = cmp.Or(q.ARN, r.ARN)
+	q.URL = cmp.Or(q.URL, r.URL)
+	if r.Attributes != nil {
+		q.Attributes = r.Attributes
+	}
 }
 
 func (o *Options) listCloud(ctx context.Context) ([]cloud.Resource, error) {
@@ -264,7 +271,7 @@ func (o *Options) listCloud(ctx context.Context) ([]cloud.Resource, error) {
 	return inventory.List(ctx)
 }
 
-func missing(d *api.Description, cfg *config.Config, found []cloud.Resource) (notes []string) {
+func missingNotes(d *api.Description, cfg *config.Config, found []cloud.Resource) (notes []string) {
 	exists := func(name string) bool {
 		return slices.ContainsFunc(found, func(r cloud.Resource) bool { return r.Name == name })
 	}

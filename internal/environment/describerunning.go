@@ -68,13 +68,14 @@ func (e *Environment) Describe(ctx context.Context) api.Description {
 }
 
 func pendingChanges(c *config.Change) (all []api.OptionChange) {
-	for i, names := range [][]string{c.Live, c.Later} {
+	add := func(names []string, restart bool) {
 		for _, name := range names {
 			p := c.Pending(name)
-			all = append(all, api.OptionChange{Name: name, OptionValue: optionValue(name, p.Value, p.Origin),
-				Restart: i == 1})
+			all = append(all, api.OptionChange{Name: name, OptionValue: optionValue(name, p.Value, p.Origin), Restart: restart})
 		}
 	}
+	add(c.Live, false)
+	add(c.Later, true)
 	return all
 }
 
@@ -89,23 +90,17 @@ func (e *Environment) openPorts() (all []api.Place) {
 }
 
 func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueue, notes []string) {
-	if len(p.all) == 0 && p.queues.broker != nil {
-		for _, name := range p.queues.broker.ListQueues("") {
-			found, err := p.queues.describeEmbedded(name)
-			if err == nil {
-				all = append(all, found)
-			}
-		}
-		return all, nil
+	if len(p.all) == 0 {
+		return p.queues.describeAllEmbedded(), nil
 	}
 
 	all = make([]api.DescribedQueue, len(p.all))
 	errs := make([]error, len(p.all))
-	var asked sync.WaitGroup
+	var described sync.WaitGroup
 	for i, l := range p.all {
-		asked.Go(func() { all[i], errs[i] = p.queues.describeQueue(ctx, l) })
+		described.Go(func() { all[i], errs[i] = p.queues.describeQueue(ctx, l) })
 	}
-	asked.Wait()
+	described.Wait()
 
 	for i, err := range errs {
 		if err != nil {
@@ -113,6 +108,18 @@ func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueu
 		}
 	}
 	return all, notes
+}
+
+func (q *queues) describeAllEmbedded() (all []api.DescribedQueue) {
+	if q.broker == nil {
+		return []api.DescribedQueue{}
+	}
+	for _, name := range q.broker.ListQueues("") {
+		if found, err := q.describeEmbedded(name); err == nil {
+			all = append(all, found)
+		}
+	}
+	return all
 }
 
 func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found api.DescribedQueue, err error) {

@@ -60,7 +60,18 @@ func (d *desired) adopt(ctx context.Context) error {
 	if !d.applies(set) {
 		return nil
 	}
+	if err := d.openState(set); err != nil {
+		return err
+	}
+	d.readRegistry(ctx)
+	d.apply()
+	if err := d.rollouts.adopt(ctx); err != nil { // the version may have its own settings
+		return err
+	}
+	return d.adoptSettings()
+}
 
+func (d *desired) openState(set *config.Settings) error {
 	var kept string
 	keep := func(string) error { return nil }
 	if d.queues.ownsDataDir() {
@@ -73,28 +84,28 @@ func (d *desired) adopt(ctx context.Context) error {
 		keep = func(text string) error { return datadir.Replace(path, []byte(text), 0o600) }
 	}
 
-	log := d.log()
 	state, err := instances.NewDesired(d.cron.election.Name(), instances.FleetKey(set.FleetKey), kept, keep)
 	if err != nil {
-		log.Error("saved desired state not applied", "err", err, "file", desiredFile)
+		d.log().Error("saved desired state not applied", "err", err, "file", desiredFile)
 	}
-	d.state, d.follower.State = state, state
+	d.state = state
+	d.follower.State = state
+	return nil
+}
 
-	reading, cancel := context.WithTimeout(ctx, registryStart)
+func (d *desired) readRegistry(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, registryStart)
 	defer cancel()
-	if _, err := d.cron.election.Join(reading); err != nil {
-		log.Warn("shared registry not available", "err", err)
+	if _, err := d.cron.election.Join(ctx); err != nil {
+		d.log().Warn("shared registry not available", "err", err)
 	}
-	if leases, err := d.cron.leases(reading); err == nil {
-		if _, err := state.Refresh(reading, leases); err != nil {
-			d.failed(err)
-		}
+	leases, err := d.cron.leases(ctx)
+	if err != nil {
+		return
 	}
-	d.apply()
-	if err := d.rollouts.adopt(ctx); err != nil { // the version may have its own settings
-		return err
+	if _, err := d.state.Refresh(ctx, leases); err != nil {
+		d.failed(err)
 	}
-	return d.adoptSettings()
 }
 
 func (d *desired) log() *slog.Logger { return d.opts.Logger.With("component", "instances") }
@@ -135,43 +146,48 @@ func (d *desired) apply() {
 // pause pauses a queue, or all queues if name is "". If why.This is set, or without a desired state, it pauses only
 // on this instance.
 func (d *desired) pause(ctx context.Context, name string, why api.Reason, by string) (api.Paused, error) {
-	pause := newPause(why.Reason, by)
-	return d.change(ctx, name, why.This, true, func() error { return d.work.pause(name, pause) },
-		func(now *instances.Desired, queue string) {
-			if now.Pauses == nil {
-				now.Pauses = map[string]instances.Pause{}
-			}
-			now.Pauses[queue] = pause
-		})
-}
-
-// resume for all instances also ends a pause on this instance only.
-func (d *desired) resume(ctx context.Context, name string, this bool) (api.Paused, error) {
-	here := func() error { return d.work.resume(name) }
-	answer, err := d.change(ctx, name, this, false, here,
-		func(now *instances.Desired, queue string) { delete(now.Pauses, queue) })
-	if err == nil && answer.Revision > 0 {
-		err = here()
-	}
-	return answer, err
-}
-
-func (d *desired) change(ctx context.Context, name string, this, pause bool, here func() error,
-	alter func(now *instances.Desired, queue string)) (api.Paused, error) {
 	lines, err := d.work.chosen(name) // fails until startup has set the state: the console serves earlier
 	if err != nil {
 		return api.Paused{}, err
 	}
-	if this || d.state == nil {
-		return api.Paused{Paused: pause}, here()
+	pause := newPause(why.Reason, by)
+	if why.This || d.state == nil {
+		return api.Paused{Paused: true}, d.work.pause(name, pause)
 	}
-	revision, err := d.changeAll(ctx, func(one *instances.Instance) bool { return one.Follows }, func(now *instances.Desired) error {
+	revision, err := d.changePauses(ctx, lines, func(now *instances.Desired, queue string) {
+		if now.Pauses == nil {
+			now.Pauses = map[string]instances.Pause{}
+		}
+		now.Pauses[queue] = pause
+	})
+	return api.Paused{Paused: true, Revision: revision}, err
+}
+
+// resume for all instances also ends a pause on this instance only.
+func (d *desired) resume(ctx context.Context, name string, this bool) (api.Paused, error) {
+	lines, err := d.work.chosen(name) // as in pause
+	if err != nil {
+		return api.Paused{}, err
+	}
+	if this || d.state == nil {
+		return api.Paused{}, d.work.resume(name)
+	}
+	revision, err := d.changePauses(ctx, lines, func(now *instances.Desired, queue string) { delete(now.Pauses, queue) })
+	if err == nil && revision > 0 {
+		err = d.work.resume(name)
+	}
+	return api.Paused{Revision: revision}, err
+}
+
+func (d *desired) changePauses(ctx context.Context, lines []*pipeline, alter func(now *instances.Desired, queue string),
+) (revision int64, err error) {
+	follows := func(one *instances.Instance) bool { return one.Follows }
+	return d.changeAll(ctx, follows, func(now *instances.Desired) error {
 		for _, l := range lines {
 			alter(now, l.queue.name)
 		}
 		return nil
 	})
-	return api.Paused{Paused: pause, Revision: revision}, err
 }
 
 func (d *desired) changeAll(ctx context.Context, follows func(*instances.Instance) bool,

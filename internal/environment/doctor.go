@@ -86,7 +86,7 @@ func (e *examiner) addHealth(of *Environment) {
 		of.observe.problems.look()
 		for _, p := range of.observe.problems.list() {
 			e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "messages", What: p.Text,
-				Why: "they are not processed as they should", Remedy: p.Remedy})
+				Why: "messages are not processed as they should be", Remedy: p.Remedy})
 		}
 		return
 	}
@@ -260,15 +260,14 @@ func wordFor(use string) string {
 }
 
 func holderOf(port int, running []api.Found) string {
+	suffix := ":" + strconv.Itoa(port)
 	for i := range running {
 		found := &running[i]
-		own := []string{found.Console, strings.TrimPrefix(strings.TrimPrefix(found.Endpoint, "http://"), "https://")}
-		if found.AppPort == port || slices.ContainsFunc(own, func(address string) bool {
-			return strings.HasSuffix(address, ":"+strconv.Itoa(port))
-		}) {
+		if found.AppPort == port || strings.HasSuffix(found.Console, suffix) || strings.HasSuffix(found.Endpoint, suffix) {
 			return "environment " + strconv.Quote(found.Environment)
 		}
 	}
+
 	var taken *supervisor.PortError
 	if errors.As(supervisor.CheckPort("", port), &taken) && taken.Holder != "" {
 		return taken.Holder
@@ -284,23 +283,27 @@ func (e *examiner) inspectTargets(ctx context.Context) {
 			continue
 		}
 		seen[set.Target] = true
-		app := doctor.App{Target: withoutSecret(set.Target)}
-		limited, cancel := context.WithTimeout(ctx, targetTimeout)
-		answer, err := doctor.InspectServer(limited, set.Target, &http.Transport{TLSClientConfig: e.targetTLS(set)})
-		cancel()
-		if err != nil {
-			app.Problem = err.Error()
-		}
-		e.facts.Apps = append(e.facts.Apps, app)
+		e.inspectTarget(ctx, set)
+	}
+}
 
-		local := isLocal(set.Target)
-		if answer.Dated && !local {
-			e.facts.Clocks = append(e.facts.Clocks, doctor.Clock{Server: app.Target, Ahead: answer.Ahead})
-		}
-		if p, found := doctor.FindProxy(app.Target, answer.Server, e.proxyFiles(local)...); found {
-			p.Attempt = cmp.Or(set.Deadline, set.InactivityTimeout)
-			e.facts.Proxies = append(e.facts.Proxies, p)
-		}
+func (e *examiner) inspectTarget(ctx context.Context, set *config.QueueSettings) {
+	ctx, cancel := context.WithTimeout(ctx, targetTimeout)
+	defer cancel()
+	app := doctor.App{Target: withoutSecret(set.Target)}
+	answer, err := doctor.InspectServer(ctx, set.Target, &http.Transport{TLSClientConfig: e.targetTLS(set)})
+	if err != nil {
+		app.Problem = err.Error()
+	}
+	e.facts.Apps = append(e.facts.Apps, app)
+
+	local := isLocal(set.Target)
+	if answer.Dated && !local {
+		e.facts.Clocks = append(e.facts.Clocks, doctor.Clock{Server: app.Target, Ahead: answer.Ahead})
+	}
+	if p, found := doctor.FindProxy(app.Target, answer.Server, e.proxyFiles(local)...); found {
+		p.Attempt = cmp.Or(set.Deadline, set.InactivityTimeout)
+		e.facts.Proxies = append(e.facts.Proxies, p)
 	}
 }
 

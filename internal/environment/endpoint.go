@@ -92,28 +92,31 @@ func (q *queues) openKeys() (*access.Keyring, error) {
 	return keys, nil
 }
 
-// listenEndpoint gives the app a loopback address if it cannot use the addresses in --listen because of TLS, a socket
-// or a non-local address.
-func (q *queues) listenEndpoint() (l net.Listener, err error) {
+// listenEndpoint sets the addresses that clients and the app use.
+func (q *queues) listenEndpoint() (net.Listener, error) {
+	all, err := q.openListeners()
+	if err != nil {
+		return nil, errors.Join(err, listen.CloseAll(all))
+	}
+	return listen.Merge(all), nil
+}
+
+// openListeners gives the app a loopback address if it cannot use the addresses in --listen because of TLS, a socket
+// or a non-local address. After an error, it returns the listeners opened so far.
+func (q *queues) openListeners() (all []net.Listener, err error) {
 	s := q.settings.now()
-	var all []net.Listener
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, listen.CloseAll(all))
-		}
-	}()
 	address, socket := s.ListenOn()
-	own := address == "" || s.TLSCert != ""
+	needsOwn := address == "" || s.TLSCert != ""
 	if address != "" {
 		l, err := opened("listen")(listen.TCP(address, s.Credentials == ""))
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		bound := listen.Address(l).Addr()
-		own = own || !bound.IsLoopback() && !bound.IsUnspecified()
+		needsOwn = needsOwn || !bound.IsLoopback() && !bound.IsUnspecified()
 		q.endpoint = scheme(s) + listen.Local(l)
 		if l, err = q.encrypt(l); err != nil {
-			return nil, err
+			return all, err
 		}
 		all = append(all, l)
 	}
@@ -121,22 +124,22 @@ func (q *queues) listenEndpoint() (l net.Listener, err error) {
 	if socket != "" {
 		l, err := opened("listen")(listen.Unix(socket))
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		all = append(all, l)
 		q.endpoint = cmp.Or(q.endpoint, "http://localhost") // over a Unix socket any host name works
 	}
 
 	q.appEndpoint = q.endpoint
-	if own && (q.opts.HasApp() || slices.ContainsFunc(s.Queues, runsHere)) {
+	if needsOwn && (q.opts.HasApp() || slices.ContainsFunc(s.Queues, runsHere)) {
 		l, err := opened("listen")(listen.TCP(anyLoopback, true))
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		q.appEndpoint = "http://" + listen.Local(l)
 		all = append(all, l)
 	}
-	return listen.Merge(all), nil
+	return all, nil
 }
 
 func scheme(s *config.Settings) string {

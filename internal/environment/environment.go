@@ -97,7 +97,12 @@ func (e *Environment) Run(stop, now context.Context) error {
 	running, ended := context.WithCancel(context.Background())
 	var reports sync.WaitGroup
 	reports.Go(func() { e.opts.Logger.ReportOmitted(running) })
-	defer func() { ended(); reports.Wait(); e.observe.history.totals.reportStopped() }()
+	totals := &e.observe.history.totals
+	defer func() {
+		ended()
+		reports.Wait()
+		totals.reportStopped()
+	}()
 
 	go e.systemd.extendStart(running)
 	err := e.life.unlessStopped(stop, now, e.Start)
@@ -105,28 +110,34 @@ func (e *Environment) Run(stop, now context.Context) error {
 	case err == nil:
 		go e.systemd.run(running)
 		e.instance.reportReady(running)
-		select {
-		case <-stop.Done():
-			e.observe.history.totals.reason = "signal"
-		case <-now.Done():
-			e.observe.history.totals.reason = "signal"
-		case <-e.life.draining:
-			e.observe.history.totals.reason = "drain requested in the console"
-		case err = <-e.life.fatal:
-			e.observe.history.totals.reason = err.Error()
-		}
+		totals.reason, err = e.awaitEnd(stop, now)
 	case errors.As(err, new(*DesiredVersion)), errors.As(err, new(*NewSettings)):
-		e.observe.history.totals.again = true
+		totals.again = true
 		return errors.Join(err, e.Stop(now))
 	case errors.Is(err, errStartAbandoned):
-		e.observe.history.totals.reason, err = err.Error(), nil
+		totals.reason = err.Error()
+		err = nil
 	default:
-		e.observe.history.totals.reason = err.Error()
+		totals.reason = err.Error()
 	}
 
 	ctx, cancel := e.beginShutdown(now)
 	defer cancel()
 	return errors.Join(err, e.Stop(ctx))
+}
+
+// awaitEnd returns the error of a part that failed, or nil.
+func (e *Environment) awaitEnd(stop, now context.Context) (reason string, err error) {
+	select {
+	case <-stop.Done():
+		return "signal", nil
+	case <-now.Done():
+		return "signal", nil
+	case <-e.life.draining:
+		return "drain requested in the console", nil
+	case err := <-e.life.fatal:
+		return err.Error(), err
+	}
 }
 
 // From here on, nothing reports the service as up. The cause of the returned context is [ErrLate] or, if hurry is
@@ -228,7 +239,8 @@ func (e *Environment) Hangup() error {
 	if err := e.changes.awaitStart(ctx); err != nil {
 		return err
 	}
-	defer e.systemd.reloading()()
+	endReloading := e.systemd.reloading()
+	defer endReloading()
 	done, err := e.changes.reloadChanged(ctx)
 	if err == nil && done.Unchanged != "" {
 		return errors.New("nothing changed in " + done.Unchanged)

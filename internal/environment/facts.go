@@ -36,14 +36,9 @@ func (f *facts) open(context.Context) error {
 	if s.Console == config.Off && f.queues.broker == nil { // the data directory is not claimed
 		dir = ""
 	}
-	uid, gid := -1, -1
-	if os.Geteuid() == 0 && s.AppUser != "" {
-		if uid, gid, err = supervisor.IDsOf(s.AppUser); err != nil {
-			return fmt.Errorf("%w: --app-user: %w", ErrSettings, err)
-		}
-		if uid == 0 {
-			uid = -1
-		}
+	uid, gid, err := readerIDs(s)
+	if err != nil {
+		return err
 	}
 
 	f.life.steps.push("get-config", func(context.Context) error { return f.Folder.Close() })
@@ -56,6 +51,20 @@ func (f *facts) open(context.Context) error {
 	return f.Serve(startFacts)
 }
 
+// readerIDs returns the IDs of the app's user. An ID of -1 means that it is the one of this process.
+func readerIDs(s *config.Settings) (uid, gid int, err error) {
+	if os.Geteuid() != 0 || s.AppUser == "" {
+		return -1, -1, nil
+	}
+	if uid, gid, err = supervisor.IDsOf(s.AppUser); err != nil {
+		return -1, -1, fmt.Errorf("%w: --app-user: %w", ErrSettings, err)
+	}
+	if uid == 0 {
+		uid = -1
+	}
+	return uid, gid, nil
+}
+
 func (f *facts) Publish(version int, b *bundle.Bundle, s *config.Settings) error {
 	if s == nil {
 		s = f.settings.now()
@@ -64,11 +73,32 @@ func (f *facts) Publish(version int, b *bundle.Bundle, s *config.Settings) error
 }
 
 func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts {
-	home := f.queues.home()
 	properties := f.properties(b)
 	daemon := s.Daemon()
-	daemon["queue_url"] = home.url
+	daemon["queue_url"] = f.queues.home().url
 
+	port := strconv.Itoa(s.Port)
+	container := map[string]any{"app_user": appUser(s.AppUser), "environment_name": s.Name, "instance_port": port,
+		"proxy_server": noProxy, "xray_enabled": "false"}
+	general := map[string]string{"AppUser": appUser(s.AppUser), "ProxyServer": noProxy, "DefaultInstancePort": port}
+	if b != nil {
+		container["app_deploy_dir"], container["app_staging_dir"] = b.Dir, b.Dir
+		general["AppDeployDir"], general["AppStagingDir"] = b.Dir+"/", b.Dir+"/"
+	}
+	if s.AppLogDir != "" {
+		container["app_log_dir"] = s.AppLogDir
+	}
+
+	return &getconfig.Facts{
+		Environment: properties, OptionSettings: f.optionSettings(b, s, properties), Container: container,
+		Meta: map[string]any{"sqsdconfig": daemon, "region": s.Region},
+		PlatformConfig: map[string]map[string]string{"GeneralConfig": general,
+			"PlatformSpecificConfig": {"ApplicationPort": port}},
+	}
+}
+
+// optionSettings returns the values in force by namespace and option.
+func (f *facts) optionSettings(b *bundle.Bundle, s *config.Settings, properties map[string]string) map[string]map[string]string {
 	options := map[string]map[string]string{}
 	set := func(namespace, option, value string) {
 		if options[namespace] == nil {
@@ -84,40 +114,24 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 			set(known.Namespace, known.Option, known.Value)
 		}
 	}
-	set(bundle.NamespaceWorker, "WorkerQueueURL", home.url)
-	if b != nil {
-		for _, written := range b.InForce() {
-			value, known := own[[2]string{written.Namespace, written.Option}]
-			switch {
-			case written.Computed || written.Namespace == bundle.NamespaceWorker:
-				continue
-			case written.Namespace == bundle.NamespaceEnvironment:
-				value = properties[written.Option]
-			case !known:
-				value = written.Value
-			}
-			set(written.Namespace, written.Option, value)
+	set(bundle.NamespaceWorker, "WorkerQueueURL", f.queues.home().url)
+	if b == nil {
+		return options
+	}
+
+	for _, written := range b.InForce() {
+		value, known := own[[2]string{written.Namespace, written.Option}]
+		switch {
+		case written.Computed || written.Namespace == bundle.NamespaceWorker:
+			continue
+		case written.Namespace == bundle.NamespaceEnvironment:
+			value = properties[written.Option]
+		case !known:
+			value = written.Value
 		}
+		set(written.Namespace, written.Option, value)
 	}
-
-	port := strconv.Itoa(s.Port)
-	container := map[string]any{"app_user": appUser(s.AppUser), "environment_name": s.Name, "instance_port": port,
-		"proxy_server": noProxy, "xray_enabled": "false"}
-	general := map[string]string{"AppUser": appUser(s.AppUser), "ProxyServer": noProxy, "DefaultInstancePort": port}
-	if b != nil {
-		container["app_deploy_dir"], container["app_staging_dir"] = b.Dir, b.Dir
-		general["AppDeployDir"], general["AppStagingDir"] = b.Dir+"/", b.Dir+"/"
-	}
-	if s.AppLogDir != "" {
-		container["app_log_dir"] = s.AppLogDir
-	}
-
-	return &getconfig.Facts{
-		Environment: properties, OptionSettings: options, Container: container,
-		Meta: map[string]any{"sqsdconfig": daemon, "region": s.Region},
-		PlatformConfig: map[string]map[string]string{"GeneralConfig": general,
-			"PlatformSpecificConfig": {"ApplicationPort": port}},
-	}
+	return options
 }
 
 // noProxy is Elastic Beanstalk's value for an environment without a proxy server.
@@ -125,27 +139,25 @@ const noProxy = "none"
 
 // properties omits inherited variables, which may contain secrets that must not be stored.
 func (f *facts) properties(b *bundle.Bundle) map[string]string {
-	named := map[string]bool{}
+	inBundle := map[string]bool{}
 	if b != nil {
 		for _, p := range b.Environment() {
-			named[p.Option] = true
+			inBundle[p.Option] = true
 		}
 		for _, link := range b.Links {
-			named[link.Variable] = true
+			inBundle[link.Variable] = true
 		}
 	}
-
+	inherited := map[string]bool{}
 	for _, entry := range f.opts.AppEnv {
 		name, _, _ := strings.Cut(entry, "=")
-		if _, known := named[name]; !known {
-			named[name] = false
-		}
+		inherited[name] = true
 	}
 
 	all := map[string]string{}
 	for _, entry := range f.programs.environ(b, f.settings.now().Port) {
 		name, value, _ := strings.Cut(entry, "=")
-		if wanted, inherited := named[name]; wanted || !inherited || isProvided(name) {
+		if inBundle[name] || !inherited[name] || isProvided(name) {
 			all[name] = value
 		}
 	}

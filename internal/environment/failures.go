@@ -28,11 +28,11 @@ func (f *failures) restore(log *eventlog.Log) error {
 
 func (f *failures) record(w *workQueue, d *api.Delivery) {
 	f.shown.Record(*d)
-	log := f.log.Load()
-	if log == nil || w.embedded || d.Outcome != queue.Failed.String() && !(d.Done() && d.ReceiveCount > 1) {
-		return
+	failed := d.Outcome == queue.Failed.String()
+	endsFailures := d.Done() && d.ReceiveCount > 1
+	if log := f.log.Load(); log != nil && !w.embedded && (failed || endsFailures) {
+		log.Add(d.Outcome, "", deliveryFields(d))
 	}
-	log.Add(d.Outcome, "", deliveryFields(d))
 }
 
 func deliveryFields(d *api.Delivery) map[string]string {

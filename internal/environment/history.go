@@ -65,22 +65,19 @@ func (h *history) acted(a console.Act) {
 }
 
 func (h *history) open(context.Context) error {
-	s := h.settings.now()
 	if !h.queues.ownsDataDir() {
 		return nil
 	}
-	writes := func(file string) func(error) {
-		return func(err error) {
-			if err != nil {
-				h.opts.Logger.Warn("events not written, the newest are held in memory", "component", "environment", "file", file,
-					"err", err)
-			} else {
-				h.opts.Logger.Info("writing events resumed", "component", "environment", "file", file)
-			}
-		}
+	h.openEvents()
+	if h.settings.now().AnyOnSQS() {
+		h.openFailures()
 	}
+	return nil
+}
 
-	log := eventlog.Open(s.DataDir, writes(eventlog.CurrentFile))
+func (h *history) openEvents() {
+	s := h.settings.now()
+	log := eventlog.Open(s.DataDir, h.logWrites(eventlog.CurrentFile))
 	fields := map[string]string{"version": h.opts.Version, "environment": s.Name}
 	if last, found := log.Newest(); found && last.Text != stopText {
 		fields["previous_run"] = "did not stop cleanly"
@@ -89,7 +86,7 @@ func (h *history) open(context.Context) error {
 		log.Happened(event.Event{Kind: event.Start, Text: "environment started", Fields: fields})
 	}
 	h.log.Store(log)
-	endings := eventlog.OpenEndings(s.DataDir, writes(eventlog.EndingsFile))
+	endings := eventlog.OpenEndings(s.DataDir, h.logWrites(eventlog.EndingsFile))
 	h.endings.Store(endings)
 	h.life.steps.push("the endings of messages", func(context.Context) error { return endings.Close() })
 
@@ -100,17 +97,28 @@ func (h *history) open(context.Context) error {
 		}
 		return log.Close()
 	})
+}
 
-	if !s.AnyOnSQS() {
-		return nil
-	}
-	failed := eventlog.OpenFailures(s.DataDir, writes(eventlog.FailuresFile))
+func (h *history) openFailures() {
+	failed := eventlog.OpenFailures(h.settings.now().DataDir, h.logWrites(eventlog.FailuresFile))
 	if err := h.failed.restore(failed); err != nil {
 		h.opts.Logger.Warn("failures of the previous run not read", "component", "environment", "file", eventlog.FailuresFile,
 			"err", err)
 	}
 	h.life.steps.push("the failures", func(context.Context) error { return failed.Close() })
-	return nil
+}
+
+// logWrites returns a function that logs when writes to a file start to fail, with their error, and when they succeed
+// again.
+func (h *history) logWrites(file string) func(error) {
+	return func(err error) {
+		if err != nil {
+			h.opts.Logger.Warn("events not written, the newest are held in memory", "component", "environment", "file", file,
+				"err", err)
+		} else {
+			h.opts.Logger.Info("writing events resumed", "component", "environment", "file", file)
+		}
+	}
 }
 
 // stopText is the last event of a run. A log without it belongs to a killed process.

@@ -201,46 +201,7 @@ func (i *instance) greet() {
 			console = "https://" + i.address
 		}
 	}
-
-	var rows [][2]string
-	row := func(name, value string) { rows = append(rows, [2]string{name, value}) }
-	if b := i.opts.Bundle; b != nil && len(i.opts.Command) == 0 && b.VirtualEnv() != "" {
-		row("python", b.VirtualEnv())
-	}
-	if i.queues.endpoint != "" {
-		row("queues", fmt.Sprintf("%s  (SQS protocol, in %s)", i.queues.endpoint, s.DataDir))
-	}
-	for _, l := range i.work.all {
-		row("queue", l.queue.url)
-		if l.queue.dead != "" {
-			row("dead letters", l.queue.dead)
-		}
-	}
-	if len(i.work.all) > 1 {
-		row("order", i.queues.orderText())
-	}
-
-	var targets []string
-	for _, l := range i.work.all {
-		text := l.target.name
-		if !l.queue.settings().ToFunction() {
-			text = "POST " + text
-		}
-		if l.queue.settings().ToOwnApp() {
-			text += i.opts.commandText()
-		}
-		if !slices.Contains(targets, text) {
-			targets = append(targets, text)
-			row("delivers", text)
-		}
-	}
-
-	if i.opts.Terminal && i.login != nil && s.ConsoleAuth != config.ConsoleAuthNone {
-		row("console", console+i.login()+"  (once, within 10 minutes; then 'tendril open')")
-	} else {
-		row("console", console)
-	}
-	if i.opts.Logger.Banner("tendril "+i.opts.Version, s.Name, rows) {
+	if i.opts.Logger.Banner("tendril "+i.opts.Version, s.Name, i.greetingRows(console)) {
 		return
 	}
 
@@ -254,6 +215,51 @@ func (i *instance) greet() {
 		attrs = append(attrs, "queues", i.queues.orderText())
 	}
 	i.opts.Logger.Info("started", attrs...)
+}
+
+func (i *instance) greetingRows(console string) (rows [][2]string) {
+	s := i.settings.now()
+	add := func(name, value string) { rows = append(rows, [2]string{name, value}) }
+	if b := i.opts.Bundle; b != nil && len(i.opts.Command) == 0 && b.VirtualEnv() != "" {
+		add("python", b.VirtualEnv())
+	}
+	if i.queues.endpoint != "" {
+		add("queues", fmt.Sprintf("%s  (SQS protocol, in %s)", i.queues.endpoint, s.DataDir))
+	}
+	for _, l := range i.work.all {
+		add("queue", l.queue.url)
+		if l.queue.dead != "" {
+			add("dead letters", l.queue.dead)
+		}
+	}
+	if len(i.work.all) > 1 {
+		add("order", i.queues.orderText())
+	}
+	for _, target := range i.targetTexts() {
+		add("delivers", target)
+	}
+
+	if i.opts.Terminal && i.login != nil && s.ConsoleAuth != config.ConsoleAuthNone {
+		console += i.login() + "  (once, within 10 minutes; then 'tendril open')"
+	}
+	add("console", console)
+	return rows
+}
+
+func (i *instance) targetTexts() (texts []string) {
+	for _, l := range i.work.all {
+		text := l.target.name
+		if !l.queue.settings().ToFunction() {
+			text = "POST " + text
+		}
+		if l.queue.settings().ToOwnApp() {
+			text += i.opts.commandText()
+		}
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return texts
 }
 
 // reportReady ends startup once the app is ready and every queue receives or is paused.

@@ -30,35 +30,8 @@ func (k *knownInstances) list() api.Instances {
 		return api.Instances{Instances: []api.KnownInstance{self}, Notes: k.soleInstanceNotes()}
 	}
 
-	record := k.members.record()
-	record.Load = k.members.load(k.members.gauge)
-	self := knownByRecord(&record)
-	self.ID = k.members.ID()
-	self.This = true
-	self.Source = "process"
-	if protection := k.scale.protection.text(); protection != "" {
-		on := protection == "on"
-		self.Protected = &on
-	}
-
-	ctx, cancel := context.WithTimeout(context.Background(), recordsTimeout)
-	defer cancel()
-	out := api.Instances{Instances: []api.KnownInstance{self}}
-	others, err := k.members.others(ctx)
-	unreachable := k.members.unreachable()
-	var refusals []string
-	for i := range others {
-		one := knownByRecord(&others[i].Record)
-		one.Unreachable = !others[i].Reachable() || slices.Contains(unreachable, others[i].ID)
-		if refused := others[i].Refused; refused != nil {
-			one.NotAuthenticated, one.Console = true, ""
-			refusals = append(refusals, "The record of "+one.Name+" is not used: "+refused.Error())
-		}
-		one.RecordAgeSeconds = others[i].Age.Seconds()
-		one.NoDetails = k.members.joined.Load().peers.NoDetails(&others[i])
-		out.Instances = append(out.Instances, one)
-	}
-
+	out := api.Instances{Instances: []api.KnownInstance{k.thisInstance()}}
+	refusals, err := k.addOthers(&out)
 	leader := k.scale.cron.election.Status()
 	if !leader.Local {
 		out.Election = electionText(k.scale.settings.now())
@@ -77,16 +50,58 @@ func (k *knownInstances) list() api.Instances {
 		out.Notes = sharedNotes(members.Group, k.scale.settings.now().Leader == config.LeaderLocal, &leader)
 	}
 	out.Notes = append(out.Notes, refusals...)
-	if desired := k.members.desired; desired.state != nil {
-		out.Revision, out.Shared = desired.revision(), desired.shared()
-		if text := out.Batches(); text != "" {
-			out.Notes = append(out.Notes, text)
-		}
-		if _, err := desired.state.Current(); err != nil {
-			out.Notes = append(out.Notes, "The last known desired state applies: "+err.Error())
-		}
-	}
+	k.addDesired(&out)
 	return out
+}
+
+func (k *knownInstances) thisInstance() api.KnownInstance {
+	record := k.members.record()
+	record.Load = k.members.load(k.members.gauge)
+	self := knownByRecord(&record)
+	self.ID = k.members.ID()
+	self.This = true
+	self.Source = "process"
+	if protection := k.scale.protection.text(); protection != "" {
+		on := protection == "on"
+		self.Protected = &on
+	}
+	return self
+}
+
+// addOthers adds the instances with records, and returns a note for each record that is not used.
+func (k *knownInstances) addOthers(out *api.Instances) (refusals []string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), recordsTimeout)
+	defer cancel()
+	others, err := k.members.others(ctx)
+	unreachable := k.members.unreachable()
+	for i := range others {
+		one := knownByRecord(&others[i].Record)
+		one.Unreachable = !others[i].Reachable() || slices.Contains(unreachable, others[i].ID)
+		if refused := others[i].Refused; refused != nil {
+			one.NotAuthenticated = true
+			one.Console = ""
+			refusals = append(refusals, "The record of "+one.Name+" is not used: "+refused.Error())
+		}
+		one.RecordAgeSeconds = others[i].Age.Seconds()
+		one.NoDetails = k.members.joined.Load().peers.NoDetails(&others[i])
+		out.Instances = append(out.Instances, one)
+	}
+	return refusals, err
+}
+
+func (k *knownInstances) addDesired(out *api.Instances) {
+	desired := k.members.desired
+	if desired.state == nil {
+		return
+	}
+	out.Revision = desired.revision()
+	out.Shared = desired.shared()
+	if text := out.Batches(); text != "" {
+		out.Notes = append(out.Notes, text)
+	}
+	if _, err := desired.state.Current(); err != nil {
+		out.Notes = append(out.Notes, "The last known desired state applies: "+err.Error())
+	}
 }
 
 func knownByRecord(r *instances.Record) api.KnownInstance {

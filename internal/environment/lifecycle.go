@@ -146,7 +146,8 @@ func (l *lifecycle) fail(err error) {
 func (l *lifecycle) unlessStopped(stop, now context.Context, start func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(now)
 	defer cancel()
-	defer context.AfterFunc(stop, cancel)()
+	unregister := context.AfterFunc(stop, cancel)
+	defer unregister()
 	go func() {
 		select {
 		case <-l.draining:

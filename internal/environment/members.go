@@ -99,35 +99,21 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 	case <-ctx.Done():
 		return
 	}
-	log := m.opts.Logger.With("component", "instances")
 
-	for failed := false; ; {
+	for logged := false; ; {
 		leases, decided, err := m.cron.election.Leases(ctx)
+		if leases != nil || err == nil && decided {
+			m.missing.Store(nil)
+			m.lost.seek(false)
+		}
 		switch {
-		case err != nil && !failed:
-			log.Warn("shared registry not available", "err", err)
-			failed = true
-		case err == nil && decided && leases == nil:
-			m.missing.Store(nil)
-			m.lost.seek(false)
-			return
+		case err != nil && !logged:
+			m.opts.Logger.With("component", "instances").Warn("shared registry not available", "err", err)
+			logged = true
 		case leases != nil:
-			m.missing.Store(nil)
-			m.lost.seek(false)
-			opts := instances.Options{Store: leases, Environment: m.cron.election.Name(), Log: log,
-				Key: instances.FleetKey(m.settings.now().FleetKey)}
-			gauge := m.scale.gauge(false)
-			joined := &membership{self: instances.NewMember(opts, m.record, func() instances.Load { return m.load(gauge) }),
-				others: instances.NewWatcher(opts)}
-			joined.peers = peers.New(peers.Options{Environment: opts.Environment, ID: joined.self.ID(), Host: peers.Host(),
-				Key: opts.Key, List: m.others, Log: log})
-			m.joined.Store(joined)
-			running.Go(func() { joined.others.Run(ctx, m.leads) })
-			fleet := &instances.Fleet{Store: leases, ID: joined.self.ID(), Self: m.record, Others: joined.others, Leads: m.leads,
-				Healthy: completesBatch}
-			running.Go(func() { m.desired.follow(ctx, fleet) })
-			running.Go(func() { m.rollouts.run(ctx, fleet) })
-			joined.self.Run(ctx)
+			m.keepRecord(ctx, leases, running)
+			return
+		case err == nil && decided:
 			return
 		}
 
@@ -142,6 +128,26 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 			return
 		}
 	}
+}
+
+// keepRecord keeps this instance's record up to date until ctx is done, and follows the state set for all instances.
+func (m *members) keepRecord(ctx context.Context, leases instances.Store, running *sync.WaitGroup) {
+	log := m.opts.Logger.With("component", "instances")
+	opts := instances.Options{Store: leases, Environment: m.cron.election.Name(), Log: log,
+		Key: instances.FleetKey(m.settings.now().FleetKey)}
+	gauge := m.scale.gauge(false)
+	joined := &membership{self: instances.NewMember(opts, m.record, func() instances.Load { return m.load(gauge) }),
+		others: instances.NewWatcher(opts)}
+	joined.peers = peers.New(peers.Options{Environment: opts.Environment, ID: joined.self.ID(), Host: peers.Host(),
+		Key: opts.Key, List: m.others, Log: log})
+	m.joined.Store(joined)
+
+	running.Go(func() { joined.others.Run(ctx, m.leads) })
+	fleet := &instances.Fleet{Store: leases, ID: joined.self.ID(), Self: m.record, Others: joined.others, Leads: m.leads,
+		Healthy: completesBatch}
+	running.Go(func() { m.desired.follow(ctx, fleet) })
+	running.Go(func() { m.rollouts.run(ctx, fleet) })
+	joined.self.Run(ctx)
 }
 
 func completesBatch(one *instances.Record) bool {
@@ -209,7 +215,8 @@ func (m *members) unreachable() []string {
 	return nil
 }
 
-func (m *members) judge(own *instances.Record) {
+// judgeEnvironment adds the health of the environment to the leader's own record.
+func (m *members) judgeEnvironment(own *instances.Record) {
 	m.judging.Lock()
 	defer m.judging.Unlock()
 	joined := m.joined.Load()
@@ -219,16 +226,20 @@ func (m *members) judge(own *instances.Record) {
 	}
 
 	all, err := joined.others.Recent()
-	known, refused := []health.InstanceHealth{own.HealthStatus()}, []string(nil)
+	known := []health.InstanceHealth{own.HealthStatus()}
+	var refused []string
 	for i := range all {
-		switch one := &all[i]; {
-		case one.ID == joined.self.ID():
-		case one.Refused == nil:
+		one := &all[i]
+		if one.ID == joined.self.ID() {
+			continue
+		}
+		if one.Refused == nil {
 			known = append(known, one.HealthStatus())
-			if !one.Reachable() {
-				own.Unreachable = append(own.Unreachable, one.ID)
-			}
-		case one.Reachable():
+		}
+		switch {
+		case one.Refused == nil && !one.Reachable():
+			own.Unreachable = append(own.Unreachable, one.ID)
+		case one.Refused != nil && one.Reachable():
 			refused = append(refused, one.Name)
 		}
 	}
@@ -249,7 +260,8 @@ func (m *members) judge(own *instances.Record) {
 	if m.judged != nil && m.judged.Status == e.Status {
 		e.Since = m.judged.Since
 	}
-	m.judged, own.Environment = &e, &e
+	m.judged = &e
+	own.Environment = &e
 }
 
 func (m *members) record() instances.Record {
@@ -282,7 +294,7 @@ func (m *members) record() instances.Record {
 			r.PausedQueues = append(r.PausedQueues, l.queue.name)
 		}
 	}
-	m.judge(&r)
+	m.judgeEnvironment(&r)
 	return r
 }
 

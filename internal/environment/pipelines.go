@@ -118,13 +118,16 @@ func (p *pipelines) gate(open bool, reason string) {
 
 // settle records that a queue receives, or would without a pause. Startup succeeds once all queues do.
 func (p *pipelines) settle(l *pipeline, g worker.GateChanged) {
-	isPause := func(r worker.Reason) bool { return r.Block == worker.Paused }
-	if len(slices.DeleteFunc(slices.Clone(g.Reasons), isPause)) > 0 || l.settled.Swap(true) {
+	isBlocked := slices.ContainsFunc(g.Reasons, func(r worker.Reason) bool { return r.Block != worker.Paused })
+	if isBlocked || l.settled.Swap(true) {
 		return
 	}
-	if !slices.ContainsFunc(p.all, func(l *pipeline) bool { return !l.settled.Load() }) {
-		p.allSettled.Do(func() { close(p.life.receiving) })
+	for _, other := range p.all {
+		if !other.settled.Load() {
+			return
+		}
 	}
+	p.allSettled.Do(func() { close(p.life.receiving) })
 }
 
 // pause pauses a queue, or all queues if name is "". The pause survives restarts.
@@ -284,37 +287,40 @@ func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.
 	return all
 }
 
-func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.Redelivery) {
-	now := s.DeadLettering && s.Instruction.DeadLetters()
-	switch {
-	case now:
-	case s.Outcome == queue.Done, s.ReceivesHere == 0:
-		return next
-	case s.Outcome == queue.Unreached && w.embedded:
-		return logging.Redelivery{Known: true} // not counted as a receive
+// afterFailure returns the zero value for a message that will not be received again.
+func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) logging.Redelivery {
+	onRequest := s.DeadLettering && s.Instruction.DeadLetters()
+	if !onRequest {
+		switch {
+		case s.Outcome == queue.Done, s.ReceivesHere == 0:
+			return logging.Redelivery{}
+		case s.Outcome == queue.Unreached && w.embedded:
+			return logging.Redelivery{Known: true} // not counted as a receive
+		}
 	}
 
-	var dead string
-	if w.embedded {
-		var err error
-		if dead, next.MaxReceives, err = p.queues.broker.Redrive(w.name); err != nil {
-			return next
-		}
-		next.Known = true
-		if dead == "" {
-			return next // without a dead-letter queue messages stay
-		}
-	} else {
-		r, ok := p.depths.onSQS(w.name, time.Now())
-		next.Known = ok
-		next.MaxReceives = r.maxReceives
-		dead = r.deadLetterQueue
-	}
-
-	if now || next.Known && next.MaxReceives > 0 && s.ReceivesHere >= next.MaxReceives {
-		next.DeadLetterQueue = dead
+	policy := p.redrivePolicy(w)
+	next := logging.Redelivery{Known: policy.known, MaxReceives: policy.maxReceives}
+	isLast := policy.known && policy.maxReceives > 0 && s.ReceivesHere >= policy.maxReceives
+	if onRequest || isLast {
+		next.DeadLetterQueue = policy.deadLetterQueue
 	}
 	return next
+}
+
+type redrivePolicy struct {
+	deadLetterQueue string
+	maxReceives     int
+	known           bool
+}
+
+func (p *pipelines) redrivePolicy(w *workQueue) redrivePolicy {
+	if !w.embedded {
+		r, known := p.depths.onSQS(w.name, time.Now())
+		return redrivePolicy{r.deadLetterQueue, r.maxReceives, known}
+	}
+	dead, maxReceives, err := p.queues.broker.Redrive(w.name)
+	return redrivePolicy{dead, maxReceives, err == nil}
 }
 
 func (p *pipelines) deadLetterQueue(w *workQueue) string {

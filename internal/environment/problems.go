@@ -6,7 +6,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -103,21 +102,25 @@ func (p *problems) here() (all []problem) {
 		if err != nil {
 			continue
 		}
-		missing := p.queues.broker.MissingDeadLetterQueue(name)
-		q := api.Queue{Ledger: ledger, DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
-		if text := q.Problem(); text != "" {
-			hint := "inspect them with 'tendril peek " + name + " --state damaged', send them again, and delete them"
-			if missing != "" {
-				hint = "type 'tendril queues create " + missing + " --no-dead-letter-queue'"
-			}
-			all = append(all, problem{name, "queue " + name + ": " + text, hint})
-		}
-		if p.isLeft(name) && ledger.Live > 0 {
-			all = append(all, problem{name, fmt.Sprintf("%s left in queue %s, which this environment does not receive from",
-				messagesText(ledger.Live), name), "add it to --queues, or move them to another queue"})
-		}
+		all = append(all, p.ofEmbedded(name, ledger)...)
 	}
+	return all
+}
 
+func (p *problems) ofEmbedded(name string, ledger broker.Ledger) (all []problem) {
+	missing := p.queues.broker.MissingDeadLetterQueue(name)
+	q := api.Queue{Ledger: ledger, DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
+	if text := q.Problem(); text != "" {
+		hint := "inspect them with 'tendril peek " + name + " --state damaged', send them again, and delete them"
+		if missing != "" {
+			hint = "type 'tendril queues create " + missing + " --no-dead-letter-queue'"
+		}
+		all = append(all, problem{name, "queue " + name + ": " + text, hint})
+	}
+	if p.isLeft(name) && ledger.Live > 0 {
+		all = append(all, problem{name, fmt.Sprintf("%s left in queue %s, which this environment does not receive from",
+			messagesText(ledger.Live), name), "add it to --queues, or move them to another queue"})
+	}
 	return all
 }
 
@@ -129,51 +132,60 @@ func (p *problems) isLeft(name string) bool {
 // leftElsewhere finds messages in embedded queues from before a move to Amazon SQS, and in the data directory that
 // older versions shared.
 func (p *problems) leftElsewhere() []problem {
-	s := p.settings.now()
-	if time.Since(p.elsewhereAt) < leftBehindRefresh {
-		return p.elsewhere
+	if time.Since(p.elsewhereAt) >= leftBehindRefresh {
+		p.elsewhere = p.findElsewhere()
+		p.elsewhereAt = time.Now()
 	}
-	p.elsewhere, p.elsewhereAt = nil, time.Now()
+	return p.elsewhere
+}
+
+func (p *problems) findElsewhere() (all []problem) {
 	if p.opts.QueuesOnly {
 		return nil
 	}
-	add := func(dir, hint string, mine func(string) bool) {
-		queues, err := broker.Inspect(dir)
-		if err != nil {
-			p.opts.Logger.Debug("stored queues not read", "component", "environment", "dir", dir, "err", err)
+	s := p.settings.now()
+	if p.queues.broker == nil {
+		if !p.queues.ownsDataDir() {
+			return nil
 		}
-		for _, q := range queues {
-			if q.Messages > 0 && mine(q.Name) {
-				p.elsewhere = append(p.elsewhere, problem{q.Name, fmt.Sprintf(
-					"%s of the embedded queue %s in %s not received by this environment", messagesText(q.Messages), q.Name,
-					dir), hint})
-			}
-		}
-	}
-
-	if p.queues.broker == nil && p.queues.ownsDataDir() {
-		add(s.DataDir, "move them with 'tendril migrate --from embedded --to sqs', or delete "+
+		return p.leftIn(s.DataDir, "move them with 'tendril migrate --from embedded --to sqs', or delete "+
 			filepath.Join(s.DataDir, databaseFile), func(string) bool { return true })
 	}
 
 	state := p.opts.stateFolder()
-	if p.queues.broker == nil || p.opts.Config.IsSet("data-dir") || state == "" || state == s.DataDir || !exists(
-		filepath.Join(state, databaseFile)) {
-		return p.elsewhere
+	if p.opts.Config.IsSet("data-dir") || state == "" || state == s.DataDir || !exists(filepath.Join(state, databaseFile)) {
+		return nil
 	}
 	release, err := api.Claim(state)
 	if err != nil {
-		return p.elsewhere
+		return nil
 	}
 	defer func() { _ = release() }()
-	add(state, "run an environment on them with 'tendril up --data-dir "+state+"' until they are done", func(name string) bool {
-		return slices.ContainsFunc(p.settings.now().Queues, func(set config.QueueSettings) bool {
+	return p.leftIn(state, "run an environment on them with 'tendril up --data-dir "+state+"' until they are done", func(name string) bool {
+		return slices.ContainsFunc(s.Queues, func(set config.QueueSettings) bool {
 			return name == set.Name || name == deadName(set.Name)
 		})
 	})
-	return p.elsewhere
+}
+
+func (p *problems) leftIn(dir, hint string, concerns func(queue string) bool) (all []problem) {
+	queues, err := broker.Inspect(dir)
+	if err != nil {
+		p.opts.Logger.Debug("stored queues not read", "component", "environment", "dir", dir, "err", err)
+	}
+	for _, q := range queues {
+		if q.Messages > 0 && concerns(q.Name) {
+			all = append(all, problem{q.Name, fmt.Sprintf(
+				"%s of the embedded queue %s in %s not received by this environment", messagesText(q.Messages), q.Name,
+				dir), hint})
+		}
+	}
+	return all
 }
 
 func messagesText(n int64) string {
-	return strings.TrimSuffix(fmt.Sprintf("%d messages", n), map[bool]string{true: "s"}[n == 1])
+	if n == 1 {
+		return "1 message"
+	}
+	return fmt.Sprintf("%d messages", n)
 }

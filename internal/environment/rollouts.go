@@ -199,7 +199,10 @@ func (r *rollouts) upload(ctx context.Context, source, name string) (v instances
 	if err != nil {
 		return v, err
 	}
-	v = instances.AppVersion{Name: filepath.Base(source), At: time.Now().UTC().Truncate(time.Second)}
+	v = instances.AppVersion{Name: name, At: time.Now().UTC().Truncate(time.Second)}
+	if isArchive {
+		v.Name = filepath.Base(source)
+	}
 	dir := filepath.Join(r.settings.now().DataDir, archivesFolder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return v, err
@@ -210,10 +213,10 @@ func (r *rollouts) upload(ctx context.Context, source, name string) (v instances
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
+
 	if isArchive {
 		err = copyFile(file, source)
 	} else {
-		v.Name = name
 		err = bundle.Pack(file, source, r.settings.now().DataDir)
 	}
 	if err == nil {
@@ -222,18 +225,22 @@ func (r *rollouts) upload(ctx context.Context, source, name string) (v instances
 	if err != nil {
 		return v, err
 	}
-
-	store, err := r.store(ctx)
-	if err == nil {
-		err = store.Put(ctx, r.archiveName(&v), file, v.Size)
-	}
-	if err != nil {
+	if err := r.put(ctx, &v, file); err != nil {
 		return v, fmt.Errorf("storing the archive for the other instances: %w", err)
 	}
+
 	if err := os.MkdirAll(filepath.Dir(r.path(&v)), 0o700); err != nil {
 		return v, err
 	}
 	return v, os.Rename(file.Name(), r.path(&v))
+}
+
+func (r *rollouts) put(ctx context.Context, v *instances.AppVersion, file *os.File) error {
+	store, err := r.store(ctx)
+	if err != nil {
+		return err
+	}
+	return store.Put(ctx, r.archiveName(v), file, v.Size)
 }
 
 func copyFile(to *os.File, path string) error {

@@ -91,7 +91,9 @@ func (d *desired) set(ctx context.Context, plan *settingsPlan, base string) (rev
 		text := string(plan.new.Data)
 		by := api.CallerName(ctx)
 		settled := now.Settings.AppliedBy(all)
-		if how := rolloutPolicy(d.settings.now()); how.InBatches() && supportBatches(all) && (plan.restarts || now.Settings.Rollout != nil) {
+		how := rolloutPolicy(d.settings.now())
+		needsBatches := plan.restarts || now.Settings.Rollout != nil
+		if needsBatches && how.InBatches() && supportBatches(all) {
 			now.RollOutSettings(text, by, settled, how)
 		} else {
 			now.SetSettings(text, by, settled)
@@ -114,17 +116,20 @@ func (d *desired) adoptSettings() error {
 	settings := now.Settings.For("")
 	file := registryFile(&settings)
 	d.follower.Started(settings.Revision)
-	if known := d.opts.Registry; file == nil || d.opts.Load == nil || known != nil && string(known.Data) == string(file.Data) {
+	known := d.opts.Registry
+	isKnown := file == nil || known != nil && string(known.Data) == string(file.Data)
+	if isKnown || d.opts.Load == nil {
 		d.changes.registry.Store(file)
 		return nil
 	}
 
 	src := d.changes.sources(d.opts.Bundle)
 	src.Registry = file
-	cfg, change, err := d.changes.compare(src)
+	cfg, err := d.changes.load(src)
 	if err != nil {
 		return fmt.Errorf("%w: settings for all instances: %w", ErrSettings, err)
 	}
+	change := d.changes.changeTo(cfg)
 	change.RestartApp() // the app starts later
 	if len(change.Later) > 0 {
 		return &NewSettings{cfg, file}
@@ -192,10 +197,11 @@ func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 
 func (c *changes) useRegistry(file *config.File) (restart bool, err error) {
 	b := c.currentBundle()
-	cfg, change, err := c.compare(config.Sources{Bundle: b, Registry: file})
+	cfg, err := c.load(config.Sources{Bundle: b, Registry: file})
 	if err != nil || cfg == nil {
 		return false, err
 	}
+	change := c.changeTo(cfg)
 	if c.programs.app != nil {
 		restart = len(change.RestartApp()) > 0
 	}

@@ -58,35 +58,33 @@ func (s *sizing) closeFleet(context.Context) error {
 }
 
 // openFleet uses the leader of the periodic tasks, if there is a registry, as the leader of the fleet.
-func (s *sizing) openFleet(ctx context.Context) (err error) {
+func (s *sizing) openFleet(ctx context.Context) error {
 	if !s.isFleet() {
 		return nil
 	}
-	log := s.opts.Logger.With("component", "scale")
-
 	elected, err := s.cron.election.Join(ctx)
-	if err == nil && !elected && s.isAuto() {
+	if err != nil {
+		return err
+	}
+	if !elected && s.isAuto() {
 		s.leaveSize("no leader is elected: give all instances the same --registry-table")
 		return nil
 	}
 
-	var group, cluster, service string
-	if name, found := strings.CutPrefix(s.target, config.ScaleGroup); found {
-		group = name
-	} else if name, found := strings.CutPrefix(s.target, config.ScaleService); found {
-		cluster, service, _ = strings.Cut(name, "/")
-	}
-	if err != nil {
-		return err
-	}
-
+	log := s.opts.Logger.With("component", "scale")
+	set := s.settings.now()
 	gauge := s.gauge(false)
-	s.fleet, err = fleet.Open(ctx, fleet.Options{Region: s.opts.aws().Region, Group: group, Cluster: cluster, Service: service,
-		Namespace: loadNamespace(s.settings.now()), CPUMetric: s.readsMetric(), Work: s.inFlight.Work, Drain: s.life.Drain,
-		Load: func() autoscale.Inputs { return s.members.combined(gauge, autoscale.Policy{}) }, Unprotected: s.settings.now().ScaleInProtection == config.ProtectionOff,
+	opts := fleet.Options{Region: s.opts.aws().Region,
+		Namespace: loadNamespace(set), CPUMetric: s.readsMetric(), Work: s.inFlight.Work, Drain: s.life.Drain,
+		Load: func() autoscale.Inputs { return s.members.combined(gauge, autoscale.Policy{}) }, Unprotected: set.ScaleInProtection == config.ProtectionOff,
 		IsLeader: s.cron.election.IsLeader, Log: log, LogSDK: s.opts.Logger.SDK, Protected: s.protection.set, Timing: s.fleetTiming,
-	})
-	if err != nil {
+	}
+	if group, found := strings.CutPrefix(s.target, config.ScaleGroup); found {
+		opts.Group = group
+	} else if service, found := strings.CutPrefix(s.target, config.ScaleService); found {
+		opts.Cluster, opts.Service, _ = strings.Cut(service, "/")
+	}
+	if s.fleet, err = fleet.Open(ctx, opts); err != nil {
 		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, s.target, err)
 	}
 

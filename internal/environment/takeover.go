@@ -20,9 +20,11 @@ import (
 func (q *queues) takeOver(context.Context) error {
 	s := q.settings.now()
 	state := q.opts.stateFolder()
-	if !s.AnyEmbedded() || q.opts.Config.IsSet("data-dir") || state == "" ||
-		exists(filepath.Join(s.DataDir, databaseFile)) || exists(filepath.Join(s.DataDir, broker.CreatedFile)) ||
-		!exists(filepath.Join(state, databaseFile)) {
+	if !s.AnyEmbedded() || q.opts.Config.IsSet("data-dir") || state == "" {
+		return nil
+	}
+	hasOwn := exists(filepath.Join(s.DataDir, databaseFile)) || exists(filepath.Join(s.DataDir, broker.CreatedFile))
+	if hasOwn || !exists(filepath.Join(state, databaseFile)) {
 		return nil
 	}
 
@@ -69,14 +71,14 @@ func moveData(from, to string) error {
 		return err
 	}
 
+	notMoved := []string{databaseFile, broker.CreatedFile, claimFile, api.InstanceFile}
 	for _, entry := range entries {
-		switch name := entry.Name(); {
-		case name == databaseFile || name == broker.CreatedFile || name == claimFile || name == api.InstanceFile ||
-			!isOwn(entry):
-		default:
-			if err := move(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
-				return err
-			}
+		name := entry.Name()
+		if !isOwn(entry) || slices.Contains(notMoved, name) {
+			continue
+		}
+		if err := move(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+			return err
 		}
 	}
 	return os.Rename(filepath.Join(from, databaseFile), filepath.Join(to, databaseFile))

@@ -115,14 +115,14 @@ func (o *Options) validateTargets() (problems []error) {
 		if q.ToFunction() || q.Target == "" {
 			continue
 		}
-		way, err := deliver.NewClient(&deliver.Options{Target: q.Target, Path: q.HTTPPath, MimeType: q.MimeType,
+		client, err := deliver.NewClient(&deliver.Options{Target: q.Target, Path: q.HTTPPath, MimeType: q.MimeType,
 			QueueName: q.Name, SuccessCodes: codes, Version: o.Version,
 			TLS: targetFiles(q)})
 		if err != nil {
 			problems = append(problems, fmt.Errorf("app address: %w", err))
 			continue
 		}
-		way.Close()
+		client.Close()
 	}
 
 	if s.Healthcheck != "" {

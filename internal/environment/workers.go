@@ -124,7 +124,8 @@ func (p *pipelines) runWorkers(context.Context) error {
 
 	p.life.steps.push("the workers", func(ctx context.Context) error {
 		defer abort()
-		defer context.AfterFunc(ctx, abort)()
+		unregister := context.AfterFunc(ctx, abort)
+		defer unregister()
 		stop()
 		running.Wait()
 		for _, l := range p.all {
