@@ -84,10 +84,10 @@ func isSimpleCommand(line string) bool {
 	if first == "" || isShellWord(first) || isAssignment(first) || strings.HasPrefix(first, "$") {
 		return false
 	}
-	return hasNoOperator(line)
+	return isOneCommand(line)
 }
 
-func hasNoOperator(line string) bool {
+func isOneCommand(line string) bool {
 	var quote byte
 	for i := 0; i < len(line); i++ {
 		c := line[i]
@@ -144,13 +144,14 @@ func isShellWord(word string) bool {
 	return strings.HasPrefix(word, "#")
 }
 
-// soon limits the time after the start in which an exit is attributed to a missing program or file.
-const soon = 10 * time.Second
+// earlyExit limits the time after the start in which an exit is attributed to a missing program or file.
+const earlyExit = 10 * time.Second
 
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)
 
-// missing returns the program or file that does not exist, given the exit status of a short run; "" if unknown.
-func (p *Process) missing(code int) string {
+// missingFile returns the problem with a program or file that does not exist, given the exit status of a short run; ""
+// if unknown.
+func (p *Process) missingFile(code int) string {
 	words := p.Argv
 	if p.Shell != "" {
 		line := strings.TrimPrefix(strings.TrimLeft(p.Shell, " \t"), "exec ")
@@ -160,35 +161,40 @@ func (p *Process) missing(code int) string {
 		words = strings.Fields(line)
 	}
 
-	if p.isExpanded(words[0]) {
+	program := words[0]
+	switch {
+	case p.isExpanded(program):
 		return ""
+	case code == 126 || code == 127:
+		return p.programProblem(program)
+	case interpreters.MatchString(filepath.Base(program)):
+		return p.missingScript(words[1:])
 	}
+	return ""
+}
 
-	if code == 126 || code == 127 {
-		_, err := lookPath(words[0], p.Dir, p.Env)
-		switch {
-		case err == nil:
-			return ""
-		case errors.Is(err, fs.ErrNotExist):
-			return p.noFile(words[0])
-		}
-		return err.Error()
-	}
-
-	if !interpreters.MatchString(filepath.Base(words[0])) {
+func (p *Process) programProblem(program string) string {
+	_, err := lookPath(program, p.Dir, p.Env)
+	switch {
+	case err == nil:
 		return ""
+	case errors.Is(err, fs.ErrNotExist):
+		return p.fileNotFound(program)
 	}
-	file := scriptOf(words[1:])
+	return err.Error()
+}
+
+func (p *Process) missingScript(arguments []string) string {
+	file := scriptOf(arguments)
 	if file == "" || p.isExpanded(file) {
 		return ""
 	}
-
 	path := file
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(p.Dir, file)
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return p.noFile(file)
+		return p.fileNotFound(file)
 	}
 	return ""
 }
@@ -197,7 +203,7 @@ func (p *Process) isExpanded(word string) bool {
 	return p.Shell != "" && strings.ContainsAny(word, "\"'\\$`*?[~<>#")
 }
 
-func (p *Process) noFile(name string) string {
+func (p *Process) fileNotFound(name string) string {
 	if filepath.IsAbs(name) || p.Dir == "" {
 		return "file not found: " + name
 	}

@@ -47,10 +47,10 @@ func TestMissingProgramsAndFilesAreNamed(t *testing.T) {
 		if strings.Contains(line, "python3") {
 			code = 2
 		}
-		if got := p.missing(code); got != strings.ReplaceAll(want, "DIR", dir) {
+		if got := p.missingFile(code); got != strings.ReplaceAll(want, "DIR", dir) {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
-		if got := p.missing(129 - code); got != "" {
+		if got := p.missingFile(129 - code); got != "" {
 			t.Errorf("%s: with another status: %q", line, got)
 		}
 	}
@@ -63,7 +63,7 @@ func TestMissingProgramsAndFilesAreNamed(t *testing.T) {
 		t.Errorf("a program in the virtual environment: %v", err)
 	}
 	argv := &Process{Name: "web", Argv: []string{"python3", "$gone.py"}, Env: []string{"PATH=" + dir}}
-	if got := argv.missing(1); got != "file not found: $gone.py" {
+	if got := argv.missingFile(1); got != "file not found: $gone.py" {
 		t.Errorf("without a shell: %q", got)
 	}
 	for arguments, want := range map[string]string{

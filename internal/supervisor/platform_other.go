@@ -56,7 +56,7 @@ func limitNumbers() map[string]int { return nil }
 
 func setLimit(int, rlimit, *identity) error { return errors.New("limits are only supported on Linux") }
 
-func (m *Meter) look(_ []int, now time.Time) { m.at, m.current = now, map[int]Usage{} }
+func (m *Meter) refresh(_ []int, now time.Time) { m.at, m.current = now, map[int]Usage{} }
 
 // wildcardTaken connects to the port, because some systems allow binding 127.0.0.1 while another program listens on
 // all addresses.

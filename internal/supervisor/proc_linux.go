@@ -92,26 +92,27 @@ func seesItself() bool {
 	return err == nil && self == strconv.Itoa(os.Getpid())
 }
 
-func descent(all []process, leader int, marked func(process) bool) []process {
-	in := map[int]bool{leader: true}
+// descendants returns the leader, its group, the marked processes and the descendants of all of them.
+func descendants(all []process, leader int, isMarked func(process) bool) (found []process) {
+	included := map[int]bool{leader: true}
 	for _, p := range all {
-		if p.pgrp == leader || p.pid != os.Getpid() && p.alive() && marked(p) {
-			in[p.pid] = true
+		if p.pgrp == leader || p.pid != os.Getpid() && p.alive() && isMarked(p) {
+			included[p.pid] = true
 		}
 	}
 
-	for grown := true; grown; {
-		grown = false
+	for isComplete := false; !isComplete; {
+		isComplete = true
 		for _, p := range all {
-			if in[p.ppid] && !in[p.pid] {
-				in[p.pid], grown = true, true
+			if included[p.ppid] && !included[p.pid] {
+				included[p.pid] = true
+				isComplete = false
 			}
 		}
 	}
 
-	var found []process
 	for _, p := range all {
-		if in[p.pid] {
+		if included[p.pid] {
 			found = append(found, p)
 		}
 	}

@@ -16,16 +16,16 @@ type processLoop struct {
 	sys *system
 	out *output
 	// When stop is done, the process gets SIGTERM; when kill is done, SIGKILL.
-	stop, kill context.Context
-	first      chan error
-	asked      chan chan<- error
-	gate       func()
+	stop, kill      context.Context
+	firstStart      chan error
+	restartRequests chan chan<- error
+	gate            func()
 
 	// Only the loop's goroutine uses the fields up to mu.
-	failures []time.Time
-	onTrial  bool
-	restart  chan<- error
-	asks     int
+	failures          []time.Time
+	onTrial           bool
+	restart           chan<- error
+	requestedRestarts int
 
 	mu     sync.Mutex
 	status Status
@@ -47,37 +47,44 @@ func (l *processLoop) run() {
 	for life := 1; ; life++ {
 		c, err := l.start(life)
 		if life == 1 {
-			l.first <- err
+			l.firstStart <- err
 			if err != nil {
 				l.enter(Stopped, func(s *Status) { s.Reason = err.Error() })
 				return
 			}
 		}
+		l.answerRestart(err)
 
-		l.answer(err)
-		event := Exited{Process: l.proc.Name, Exit: Exit{Code: -1, Err: err, At: time.Now()}}
+		var exit Exit
 		if err == nil {
-			event.PID, event.Exit = c.pid, l.watch(c)
-			event.Restart = l.restart != nil
+			exit = l.watch(c)
+			l.reportExit(c.pid, exit)
+		} else {
+			exit = Exit{Code: -1, Err: err, At: time.Now()}
+			if !l.stopping() {
+				l.reportExit(0, exit)
+			}
 		}
 
-		if err == nil || !l.stopping() {
-			l.mu.Lock()
-			l.status.PID, l.status.LastExit = 0, &event.Exit
-			l.status.Reason = l.proc.Name + ": " + event.Exit.String()
-			l.mu.Unlock()
-			call(l.opts.Events.Exited, event)
-		}
-
-		if l.stopping() || l.restart == nil && !l.follow(event.Exit, life) {
+		restartRequested := l.restart != nil
+		if l.stopping() || !restartRequested && !l.awaitNextRun(exit, life) {
 			l.enter(Stopped, nil)
 			return
 		}
 	}
 }
 
-// answer also forgets earlier failures.
-func (l *processLoop) answer(err error) {
+func (l *processLoop) reportExit(pid int, exit Exit) {
+	l.mu.Lock()
+	l.status.PID = 0
+	l.status.LastExit = &exit
+	l.status.Reason = l.proc.Name + ": " + exit.String()
+	l.mu.Unlock()
+	call(l.opts.Events.Exited, Exited{Process: l.proc.Name, PID: pid, Exit: exit, Restart: l.restart != nil})
+}
+
+// answerRestart returns the result of a requested restart to its caller, and forgets earlier failures.
+func (l *processLoop) answerRestart(err error) {
 	if l.restart != nil {
 		l.restart <- err
 		l.restart = nil
@@ -89,7 +96,7 @@ func (l *processLoop) answer(err error) {
 func (l *processLoop) requestRestart(ctx context.Context, ended <-chan struct{}) error {
 	started := make(chan error, 1)
 	select {
-	case l.asked <- started:
+	case l.restartRequests <- started:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-ended:
@@ -107,9 +114,9 @@ func (l *processLoop) requestRestart(ctx context.Context, ended <-chan struct{})
 
 func (l *processLoop) start(life int) (*child, error) {
 	if l.restart != nil {
-		l.asks++
+		l.requestedRestarts++
 	}
-	l.enter(Starting, func(s *Status) { s.Restarts = life - 1 - l.asks })
+	l.enter(Starting, func(s *Status) { s.Restarts = life - 1 - l.requestedRestarts })
 	if err := awaitPort(l.stop, l.proc, l.sys.taken); err != nil {
 		return nil, err
 	}
@@ -122,16 +129,17 @@ func (l *processLoop) start(life int) (*child, error) {
 	return c, nil
 }
 
+// watch returns once the process and its descendants have ended.
 func (l *processLoop) watch(c *child) Exit {
 	began := time.Now()
 	stopProbing := l.beginProbing(c)
-	why, asked := " exited", false
+	why, isRequested := " exited", false
 	select {
 	case <-c.exited:
 	case <-l.stop.Done():
-		why, asked = " is being stopped", true
-	case l.restart = <-l.asked:
-		why, asked = " is being restarted", true
+		why, isRequested = " is being stopped", true
+	case l.restart = <-l.restartRequests:
+		why, isRequested = " is being restarted", true
 	}
 
 	stopProbing()
@@ -139,13 +147,13 @@ func (l *processLoop) watch(c *child) Exit {
 
 	var killAt <-chan time.Time
 	killed := false
-	if asked {
+	if isRequested {
 		killAt = l.terminate(c, "")
 		killed = l.awaitEnd(c, killAt)
 	}
 
 	at := time.Now()
-	othersGoOn := !asked && !c.group.empty()
+	leftDescendants := !isRequested && !c.group.empty()
 	call(l.opts.Events.Ended, Ended{Process: l.proc.Name, PID: c.pid})
 	if killed {
 		awaitEmpty(c.group)
@@ -154,11 +162,13 @@ func (l *processLoop) watch(c *child) Exit {
 	}
 
 	exit := c.group.reap()
-	exit.At, exit.Ran = at, at.Sub(began)
-	if exit.Code > 0 && exit.Ran < soon {
-		exit.Missing = l.proc.missing(exit.Code)
+	exit.At = at
+	exit.Ran = at.Sub(began)
+	endedEarly := exit.Ran < earlyExit
+	if endedEarly && exit.Code > 0 {
+		exit.Missing = l.proc.missingFile(exit.Code)
 	}
-	exit.Daemonized = othersGoOn && exit.succeeded() && exit.Ran < soon
+	exit.Daemonized = endedEarly && leftDescendants && exit.succeeded()
 	return exit
 }
 
@@ -221,38 +231,47 @@ func awaitEmpty(g emptier) {
 	}
 }
 
-func (l *processLoop) follow(exit Exit, life int) (again bool) {
+// awaitNextRun decides what follows an exit, and returns once the process is to be started again; false if it stops.
+func (l *processLoop) awaitNextRun(exit Exit, life int) bool {
 	event := Restarting{Process: l.proc.Name, Delay: l.opts.RestartMin, Failures: len(l.failures),
 		Limit: l.opts.RestartLimit}
 	if exit.Err == nil && l.opts.Excused != nil && l.opts.Excused(l.proc.Name, exit) {
 		event.Excused = true
-		return l.pause(event)
+		return l.awaitDelay(event)
 	}
 	if l.proc.MayFinish && exit.succeeded() {
 		l.enter(Finished, nil)
-		return l.await(nil)
+		return l.awaitRestart(nil)
 	}
 
-	var giveUp bool
-	l.failures, event.Delay, giveUp = l.opts.afterFailure(l.failures, exit.At, l.sys.random())
+	var tooOften bool
+	l.failures, event.Delay, tooOften = l.opts.afterFailure(l.failures, exit.At, l.sys.random())
 	event.Failures = len(l.failures)
 	l.onTrial = l.onTrial && exit.Ran < l.opts.RestartWindow
-	if !giveUp && !l.onTrial && (life > 1 || !exit.notRunnable()) {
-		return l.pause(event)
+	neverRan := life == 1 && exit.notRunnable()
+	if !tooOften && !l.onTrial && !neverRan {
+		return l.awaitDelay(event)
 	}
-	err := &FailedError{Process: l.proc.Name, Failures: event.Failures, Window: l.opts.RestartWindow, Last: exit,
+
+	l.giveUp(exit)
+	if l.opts.RetryAfter == 0 {
+		return l.awaitRestart(nil)
+	}
+	event.Delay = l.opts.RetryAfter
+	event.OnTrial = true
+	call(l.opts.Events.Restarting, event)
+	return l.awaitRestart(time.After(event.Delay))
+}
+
+// giveUp reports only the first of a series of failed attempts to revive the process.
+func (l *processLoop) giveUp(exit Exit) {
+	err := &FailedError{Process: l.proc.Name, Failures: len(l.failures), Window: l.opts.RestartWindow, Last: exit,
 		RetryAfter: l.opts.RetryAfter}
 	l.enter(Failed, func(s *Status) { s.Reason = err.Error() })
 	if !l.onTrial {
 		call(l.opts.Events.GaveUp, GaveUp{Process: l.proc.Name, Err: err})
 	}
 	l.onTrial = true
-	if l.opts.RetryAfter == 0 {
-		return l.await(nil)
-	}
-	event.Delay, event.OnTrial = l.opts.RetryAfter, true
-	call(l.opts.Events.Restarting, event)
-	return l.await(time.After(event.Delay))
 }
 
 // afterFailure decides what follows a failure, given the previous ones, oldest first, and a random number in [0, 1).
@@ -277,17 +296,18 @@ func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float6
 	return failures, max(o.RestartMin, half+time.Duration(random*float64(half))), false
 }
 
-func (l *processLoop) pause(event Restarting) bool {
+func (l *processLoop) awaitDelay(event Restarting) bool {
 	l.enter(Waiting, nil)
 	call(l.opts.Events.Restarting, event)
-	return l.await(time.After(event.Delay))
+	return l.awaitRestart(time.After(event.Delay))
 }
 
-func (l *processLoop) await(start <-chan time.Time) bool {
+// awaitRestart returns true at start or if a restart is requested, and false if the process stops. start may be nil.
+func (l *processLoop) awaitRestart(start <-chan time.Time) bool {
 	select {
 	case <-start:
 		return true
-	case l.restart = <-l.asked:
+	case l.restart = <-l.restartRequests:
 		return true
 	case <-l.stop.Done():
 		return false

@@ -38,7 +38,7 @@ func (t *processTree) members() []process {
 	defer t.mu.Unlock()
 	var found []process
 	seen := map[processID]bool{}
-	for _, p := range descent(processes(), leader, t.isMarked) {
+	for _, p := range descendants(processes(), leader, t.isMarked) {
 		if p.alive() {
 			seen[p.id()] = true
 			found = append(found, p)

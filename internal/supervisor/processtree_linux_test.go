@@ -212,7 +212,7 @@ func TestDescent(t *testing.T) {
 	}
 	asked := map[int]bool{}
 	var got []int
-	for _, p := range descent(all, 10, func(p process) bool {
+	for _, p := range descendants(all, 10, func(p process) bool {
 		asked[p.pid] = true
 		return p.pid == 20
 	}) {

@@ -12,8 +12,8 @@ const (
 	// One failed check may be due to a full accept queue.
 	unhealthyAfter  = 2
 	recheckInterval = time.Second
-	// For eagerFor after a start, checks use the short interval.
-	eagerFor = 10 * time.Second
+	// For startupPeriod after a start, checks use the short interval.
+	startupPeriod = 10 * time.Second
 )
 
 type readiness struct {
@@ -60,7 +60,7 @@ func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 	}
 
 	step.wait = o.ReadyInterval
-	if step.after >= eagerFor {
+	if step.after >= startupPeriod {
 		step.wait = max(step.wait, recheckInterval)
 	}
 	return step
@@ -110,12 +110,12 @@ func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
 
 		step := state.next(err == nil, time.Now(), l.opts)
 		timer.Reset(step.wait)
-		l.apply(step, err)
+		l.applyStep(step, err)
 	}
 }
 
 func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bool) error {
-	err := l.ask(ctx, check, ready)
+	err := l.runCheck(ctx, check, ready)
 	if errors.Is(err, errNothingListens) && c.ports != nil && check.Port == l.proc.Port {
 		return elsewhere(err, c.ports())
 	}
@@ -140,16 +140,16 @@ func elsewhere(err error, ports []int) error {
 	}
 }
 
-// ask skips a TCP check if the process was ready and its port has a listener, because some servers log connections
+// runCheck skips a TCP check if the process was ready and its port has a listener, because some servers log connections
 // without requests.
-func (l *processLoop) ask(ctx context.Context, check Check, ready bool) error {
+func (l *processLoop) runCheck(ctx context.Context, check Check, ready bool) error {
 	if ready && check.Path == "" && l.sys.taken(check.Port) {
 		return nil
 	}
 	return l.sys.probe(ctx, check)
 }
 
-func (l *processLoop) apply(step readyStep, err error) {
+func (l *processLoop) applyStep(step readyStep, err error) {
 	switch {
 	case step.changed && err == nil:
 		l.setReady(true, "", step.after)

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"net"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -71,21 +70,13 @@ func (r *Runner) Start(p *Process, output func(stream string, line []byte)) (*Ru
 // EndLeftBehind stops descendants left by [Run.Release] if owned returns true for their owner. It sends SIGTERM, and
 // SIGKILL after grace or when hurry is done.
 func (r *Runner) EndLeftBehind(hurry context.Context, grace time.Duration, owned func(owner int) bool) {
-	var ending []leftBehind
-	r.mu.Lock()
-	r.left = slices.DeleteFunc(r.left, func(l leftBehind) bool {
-		if owned(l.owner) {
-			ending = append(ending, l)
-		}
-		return owned(l.owner)
-	})
-	r.mu.Unlock()
-
+	ending := r.takeLeftBehind(func(l leftBehind) bool { return owned(l.owner) })
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
 		for _, l := range ending {
 			l.tree.signal(sig)
 		}
 	}
+
 	limit, cancel := context.WithTimeout(hurry, grace)
 	defer cancel()
 	for _, l := range ending {
@@ -95,6 +86,21 @@ func (r *Runner) EndLeftBehind(hurry context.Context, grace time.Duration, owned
 		}
 		r.forget(l)
 	}
+}
+
+func (r *Runner) takeLeftBehind(matches func(leftBehind) bool) (taken []leftBehind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var others []leftBehind
+	for _, l := range r.left {
+		if matches(l) {
+			taken = append(taken, l)
+		} else {
+			others = append(others, l)
+		}
+	}
+	r.left = others
+	return taken
 }
 
 func (r *Runner) forget(l leftBehind) {
@@ -166,16 +172,12 @@ func (r *Run) Release(owner int) Exit {
 }
 
 func (r *Runner) keep(g group, owner int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.left = slices.DeleteFunc(r.left, func(l leftBehind) bool {
-		gone := l.tree.empty()
-		if gone {
-			r.forget(l)
-		}
-		return gone
-	})
+	for _, gone := range r.takeLeftBehind(func(l leftBehind) bool { return l.tree.empty() }) {
+		r.forget(gone)
+	}
 	if g, ok := g.(*osGroup); ok && g.leave() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.left = append(r.left, leftBehind{owner, g.tree})
 	}
 }

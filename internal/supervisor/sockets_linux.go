@@ -64,20 +64,21 @@ func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 func listeningPorts(k *processTree) []int {
 	all, _ := tcpSockets(" " + listening + " ")
 	portOf := map[string]int{}
+	others := map[string]bool{}
 	for _, s := range all {
 		address, port, _ := strings.Cut(s.local, ":")
-		if number, err := strconv.ParseUint(port, 16, 16); err == nil && s.state == listening && takesLoopback(address) {
-			portOf["socket:["+s.client.inode+"]"] = int(number)
+		number, err := strconv.ParseUint(port, 16, 16)
+		if err != nil || s.state != listening || !takesLoopback(address) {
+			continue
+		}
+		for socket := range s.client.sockets() {
+			portOf[socket] = int(number)
+			others[socket] = true
 		}
 	}
 
-	others := map[string]bool{}
-	for socket := range portOf {
-		others[socket] = true
-	}
-	removeHeld(others, k.members())
+	removeHeld(others, k.members()) // leaves the sockets of other programs
 	maps.DeleteFunc(portOf, func(socket string, _ int) bool { return others[socket] })
-
 	return slices.Compact(slices.Sorted(maps.Values(portOf)))
 }
 

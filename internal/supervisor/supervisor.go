@@ -48,7 +48,7 @@ func New(procs []Process, opts *Options) (*Supervisor, error) {
 	s.kill, s.endNow = context.WithCancel(context.Background())
 	for _, p := range procs {
 		s.loops = append(s.loops, &processLoop{proc: &p, opts: &s.opts, stop: s.stop, kill: s.kill, gate: s.updateGate,
-			first: make(chan error, 1), asked: make(chan chan<- error),
+			firstStart: make(chan error, 1), restartRequests: make(chan chan<- error),
 			status: Status{Name: p.Name, Port: p.Port, State: Stopped}})
 	}
 	return s, nil
@@ -98,7 +98,7 @@ func (s *Supervisor) Start(ctx context.Context) error {
 	for _, l := range s.loops {
 		var err error
 		select {
-		case err = <-l.first:
+		case err = <-l.firstStart:
 		case <-ctx.Done():
 			err = ctx.Err()
 		}

@@ -32,7 +32,7 @@ func (m *Meter) Read(pids []int, now time.Time) map[int]Usage {
 	isNew := func(pid int) bool { return !slices.Contains(m.asked, pid) }
 	if now.Sub(m.at) >= usageInterval || now.Before(m.at) || slices.ContainsFunc(pids, isNew) {
 		m.asked = slices.Clone(pids)
-		m.look(pids, now)
+		m.refresh(pids, now)
 	}
 	return m.current
 }

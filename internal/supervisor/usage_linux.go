@@ -2,7 +2,7 @@ package supervisor
 
 import "time"
 
-func (m *Meter) look(pids []int, now time.Time) {
+func (m *Meter) refresh(pids []int, now time.Time) {
 	var all []process
 	if seesItself() {
 		all = processes()
@@ -21,7 +21,7 @@ func measure(all []process, pids []int, before map[processID]uint64, since time.
 	for _, pid := range pids {
 		var sum Usage
 		var spent uint64
-		found := descent(all, pid, func(process) bool { return false })
+		found := descendants(all, pid, func(process) bool { return false })
 		for _, p := range found {
 			sum.Memory += p.memory
 			ticks[p.id()] = p.ticks
