@@ -35,19 +35,24 @@ func batchID(batch []*queue.Message) string {
 }
 
 // readFailures ignores a body without failures, because many apps just return "OK".
-func (p *content) readFailures(a *answer) (problem string) {
-	if !a.whole {
+func (p *content) readFailures(res *response) (problem string) {
+	if !res.bodyComplete {
 		return "answer to a batch longer than 64 KiB"
 	}
-	if !json.Valid(a.first) && !bytes.Contains(a.first, []byte(failuresMember)) {
+	if !json.Valid(res.bodyStart) && !bytes.Contains(res.bodyStart, []byte(failuresMember)) {
 		return ""
 	}
-	ids := make([]string, len(p.batch))
-	for i, m := range p.batch {
+	reply := readReply(res.bodyStart, messageIDs(p.batch))
+	p.failed = reply.failed
+	return strings.NewReplacer("the function's reply", "the answer", "the event", "the batch").Replace(reply.problem)
+}
+
+func messageIDs(ms []*queue.Message) []string {
+	ids := make([]string, len(ms))
+	for i, m := range ms {
 		ids[i] = m.ID
 	}
-	p.failed, problem, _ = readReply(a.first, ids)
-	return strings.NewReplacer("the function's reply", "the answer", "the event", "the batch").Replace(problem)
+	return ids
 }
 
 const behindReason = "an earlier message of its group is not done"
@@ -59,47 +64,77 @@ const behindReason = "an earlier message of its group is not done"
 // not reach the target, the remaining messages are not sent.
 func InParts(ms []*queue.Message, fifo bool, alone func(*queue.Message) bool,
 	deliver func(part []*queue.Message) []queue.Result) []queue.Result {
-	results := make([]queue.Result, len(ms))
-	stopped := map[string]queue.Result{} // for messages behind an unfinished one, by group
+	p := parts{ms: ms, fifo: fifo, alone: alone, results: make([]queue.Result, len(ms)),
+		heldBack: map[string]queue.Result{}}
 	for next := 0; next < len(ms); {
-		var part []*queue.Message
-		var places []int
-		end := next
-		for ; end < len(ms); end++ {
-			m := ms[end]
-			if behind, found := stopped[m.GroupID]; found {
-				results[end] = behind
-				continue
-			}
-			if len(part) > 0 && (alone(m) || alone(part[0])) {
-				break
-			}
-			part = append(part, m)
-			places = append(places, end)
-		}
-		if len(part) == 0 {
+		indexes, end := p.nextPart(next)
+		if len(indexes) == 0 {
 			break
 		}
 
-		delivered := deliver(part)
-		next = end
-		if len(delivered) < len(part) {
-			next = places[len(delivered)]
-		}
+		delivered := deliver(p.messages(indexes))
 		for i, r := range delivered {
-			results[places[i]] = r
-			group := part[i].GroupID
-			if _, found := stopped[group]; fifo && group != "" && !found && r.Outcome != queue.Done {
-				stopped[group] = queue.Result{Outcome: r.Outcome, RetryAfter: r.RetryAfter, Reason: behindReason,
-					Unsent: r.Outcome == queue.Failed}
-			}
+			p.record(indexes[i], r)
+		}
+		next = end
+		if len(delivered) < len(indexes) {
+			next = indexes[len(delivered)]
 		}
 		if first := delivered[0]; first.Outcome == queue.Throttled || first.Outcome == queue.Unreached {
-			first.Duration = 0
-			for ; next < len(ms); next++ {
-				results[next] = first
-			}
+			p.endWith(first, next)
+			break
 		}
 	}
-	return results
+	return p.results
+}
+
+type parts struct {
+	ms       []*queue.Message
+	fifo     bool
+	alone    func(*queue.Message) bool
+	results  []queue.Result
+	heldBack map[string]queue.Result // for messages behind an unfinished one, by group
+}
+
+// nextPart returns the indexes of the messages to deliver next, and the first index after the part. It sets the results
+// of messages that are held back.
+func (p *parts) nextPart(start int) (indexes []int, end int) {
+	for end = start; end < len(p.ms); end++ {
+		m := p.ms[end]
+		if result, found := p.heldBack[m.GroupID]; found {
+			p.results[end] = result
+			continue
+		}
+		if len(indexes) > 0 && (p.alone(m) || p.alone(p.ms[indexes[0]])) {
+			break
+		}
+		indexes = append(indexes, end)
+	}
+	return indexes, end
+}
+
+func (p *parts) messages(indexes []int) []*queue.Message {
+	part := make([]*queue.Message, len(indexes))
+	for i, index := range indexes {
+		part[i] = p.ms[index]
+	}
+	return part
+}
+
+func (p *parts) record(index int, r queue.Result) {
+	p.results[index] = r
+	group := p.ms[index].GroupID
+	_, found := p.heldBack[group]
+	if p.fifo && group != "" && !found && r.Outcome != queue.Done {
+		p.heldBack[group] = queue.Result{Outcome: r.Outcome, RetryAfter: r.RetryAfter, Reason: behindReason,
+			Unsent: r.Outcome == queue.Failed}
+	}
+}
+
+// endWith gives the messages from index next the result of one that did not reach the target.
+func (p *parts) endWith(r queue.Result, next int) {
+	r.Duration = 0
+	for ; next < len(p.ms); next++ {
+		p.results[next] = r
+	}
 }

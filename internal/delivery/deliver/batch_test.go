@@ -26,7 +26,7 @@ func lettersOf(results []queue.Result) (s string) {
 
 func TestAppGetsSeveralMessages(t *testing.T) {
 	t.Parallel()
-	long := `{"batchItemFailures":[]` + strings.Repeat(" ", maxAnswerBody) + "}"
+	long := `{"batchItemFailures":[]` + strings.Repeat(" ", maxResponseBody) + "}"
 	terminal, _ := ParseStatusSet("400")
 	for _, tt := range []struct{ name, answer, want, reason string }{
 		{"nothing", answerWith("200", "", ""), "DDD", ""},

@@ -55,9 +55,9 @@ func NewClient(opts *Options) (*Client, error) {
 
 	single := protocol{idle: o.InactivityTimeout, success: o.SuccessCodes, maxBody: o.maxBody}
 	batches := single
-	batches.keep = o.maxBody
+	batches.keepBytes = o.maxBody
 	return &Client{
-		head: newHead(t, o, signer),
+		head: newRequestHead(t, o, signer),
 		transport: &transport{dialer: dialer, reconnected: o.Events.Reconnected,
 			pool: connpool.Pool[*conn]{Keep: o.KeepAlive}},
 		single:   single,
@@ -139,52 +139,57 @@ func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
 	if c.deadline > 0 {
 		end = start.Add(c.deadline)
 	}
-
 	r := newRequest(p.body, end)
 	defer r.release()
-	var trace TraceContext
-	if c.trace != nil {
-		trace = c.trace(ctx, p.message)
-	}
-	dropped := 0
-	if p.batch == nil {
-		r.protocol = &c.single
-		r.head, dropped = c.head.append(r.head, p.message, p.run, p.body, &trace)
-	} else {
-		r.protocol = &c.batches
-		r.head = c.head.appendBatchHead(r.head, p, &trace)
-	}
+	dropped := c.writeHead(ctx, r, p)
 
 	report := c.recorder(p)
 	if report != nil {
 		recorded := *r.protocol
-		recorded.keep = max(recorded.keep, exchangeBody)
-		recorded.headers = true
+		recorded.keepBytes = max(recorded.keepBytes, exchangeBody)
+		recorded.needHeaders = true
 		r.protocol = &recorded
 	}
-
-	a, err := c.transport.exchange(ctx, r)
+	res, err := c.transport.exchange(ctx, r)
 	if err != nil {
-		return queue.Result{Outcome: queue.Unreached, Reason: c.reasons.unconnected(ctx, err, end), Err: err,
+		return queue.Result{Outcome: queue.Unreached, Reason: c.reasons.unconnectedReason(ctx, err, end), Err: err,
 			Duration: time.Since(start)}
 	}
-	result := c.judge(ctx, &a, p, end)
+
+	result := c.judge(ctx, &res, p, end)
 	now := time.Now()
 	result.Duration = now.Sub(start)
 	if report != nil {
-		report(newExchange(r, &a))
+		report(newExchange(r, &res))
 	}
-	a.release(now)
+	res.release(now)
 
-	if dropped > 0 && a.sent && c.events.AttributesDropped != nil {
+	if dropped > 0 && res.sent && c.events.AttributesDropped != nil {
 		c.events.AttributesDropped(AttributesDropped{MessageID: p.message.ID, Count: dropped})
 	}
-	if a.problem != "" && c.events.OutcomeIgnored != nil {
-		c.events.OutcomeIgnored(a.problem)
+	if res.problem != "" && c.events.OutcomeIgnored != nil {
+		c.events.OutcomeIgnored(res.problem)
 	}
 	return result
 }
 
+// writeHead sets the protocol and the headers of a request.
+func (c *Client) writeHead(ctx context.Context, r *request, p *content) (dropped int) {
+	var trace TraceContext
+	if c.trace != nil {
+		trace = c.trace(ctx, p.message)
+	}
+	if p.batch != nil {
+		r.protocol = &c.batches
+		r.head = c.head.appendBatchHead(r.head, p, &trace)
+		return 0
+	}
+	r.protocol = &c.single
+	r.head, dropped = c.head.append(r.head, p.message, p.run, p.body, &trace)
+	return dropped
+}
+
+// recorder returns nil if the exchange is not recorded.
 func (c *Client) recorder(p *content) func(*Exchange) {
 	switch {
 	case c.events.Record == nil:
@@ -213,7 +218,7 @@ func (c *Client) recorder(p *content) func(*Exchange) {
 // ones.
 func (c *Client) Probe(ctx context.Context) error {
 	if err := c.transport.probe(ctx); err != nil {
-		return &queue.Error{Message: connectReason(err, min(c.reasons.dialing, probeWait)), Err: err}
+		return &queue.Error{Message: connectReason(err, min(c.reasons.connectTimeout, probeWait)), Err: err}
 	}
 	return nil
 }

@@ -20,12 +20,12 @@ import (
 const (
 	writeGrace = 50 * time.Millisecond
 	// Longer requests are written in a separate goroutine, so that the app can respond early.
-	writeChunk    = 32 << 10
-	maxAnswerHead = 64 << 10
-	readBuffer    = 4 << 10
+	writeChunk      = 32 << 10
+	maxResponseHead = 64 << 10
+	readBuffer      = 4 << 10
 	// After a longer response body, the connection is closed.
-	maxAnswerBody = 64 << 10
-	answerRead    = 2 << 10
+	maxResponseBody = 64 << 10
+	failureRead     = 2 << 10
 	// drainTime limits reading the body of an unsuccessful response, which may be needed for an excerpt.
 	drainTime = time.Second
 )
@@ -58,21 +58,21 @@ type conn struct {
 	out    []byte        // request headers, then chunks of the body
 
 	// The following buffers are reused.
-	scrap    []byte
-	first    []byte
-	response http.Response
-	body     exactBody
+	readBuf   []byte
+	bodyStart []byte
+	response  http.Response
+	body      exactBody
 
-	idle    time.Duration
-	end     time.Time // zero if none
-	written int64     // bytes passed to the kernel
-	read    int64
-	limit   int64 // bytes that may still be read
-	resting bool  // the next read restarts the idle timeout
-	readErr error
-	stopped atomic.Bool // reads and writes fail from now on
-	closing atomic.Bool // the response has arrived, so writing must end
-	watch   *watch      // of the latest exchange's context; nil if that cannot end
+	idle           time.Duration
+	end            time.Time // zero if none
+	written        int64     // bytes passed to the kernel
+	read           int64
+	limit          int64 // bytes that may still be read
+	restartTimeout bool  // the next read restarts the idle timeout
+	readErr        error
+	stopped        atomic.Bool // reads and writes fail from now on
+	closing        atomic.Bool // the response has arrived, so writing must end
+	watch          *watch      // of the latest exchange's context; nil if that cannot end
 
 	extended bool
 	problem  string // why an instruction was ignored, or ""
@@ -84,14 +84,14 @@ func newConn(raw net.Conn) *conn {
 	return c
 }
 
-func (c *conn) begin(idle time.Duration, end time.Time) {
+func (c *conn) resetForExchange(idle time.Duration, end time.Time) {
 	c.idle = idle
 	c.end = end
 	c.written = 0
 	c.read = 0
 	c.readErr = nil
 	c.limit = math.MaxInt64
-	c.resting = false
+	c.restartTimeout = false
 	c.extended = false
 	c.problem = ""
 	c.extend()
@@ -129,14 +129,14 @@ func (c *conn) Read(p []byte) (int, error) {
 	if int64(len(p)) > c.limit {
 		p = p[:c.limit]
 	}
-	if c.resting {
+	if c.restartTimeout {
 		c.extend()
 	}
 
 	n, err := c.stream.Read(p)
 	c.read += int64(n)
 	c.limit -= int64(n)
-	c.resting = n > 0
+	c.restartTimeout = n > 0
 	if err != nil {
 		c.readErr = err
 	}
@@ -219,45 +219,51 @@ func (w *watch) end() {
 	}
 }
 
-func (c *conn) exchange(ctx context.Context, r *request) answer {
-	p := r.protocol
-	c.begin(p.idle, r.end)
+func (c *conn) exchange(ctx context.Context, r *request) response {
+	c.resetForExchange(r.protocol.idle, r.end)
 	c.out = append(c.out[:0], r.head...)
 	watched := c.startWatch(ctx)
 
-	var a answer
+	var res response
 	if len(c.out)+len(r.body) > writeChunk {
-		a = c.exchangeLong(r.body, p)
-	} else if err := c.send(r.body); err != nil && c.written == 0 {
-		a.err = err
+		res = c.exchangeLong(r.body, r.protocol)
 	} else {
-		// The app may have responded without reading the whole request; then the connection cannot be reused.
-		a = c.readAnswer(p, nil)
-		a.keep = a.keep && err == nil
+		res = c.exchangeShort(r.body, r.protocol)
+	}
+	res.sent = c.written > 0
+	res.problem = c.problem
+	if c.extended {
+		res.extended = c.idle
 	}
 
-	a.sent = c.written > 0
-	a.problem = c.problem
-	if c.extended {
-		a.extended = c.idle
-	}
 	watched.set(false)
-	a.keep = a.keep && ctx.Err() == nil
-	return a
+	res.reusable = res.reusable && ctx.Err() == nil
+	return res
 }
 
-func (c *conn) exchangeLong(body string, p *protocol) answer {
+// exchangeShort may receive a response even if the app did not read the whole request.
+func (c *conn) exchangeShort(body string, p *protocol) response {
+	err := c.send(body)
+	if err != nil && c.written == 0 {
+		return response{err: err}
+	}
+	res := c.readResponse(p, nil)
+	res.reusable = res.reusable && err == nil
+	return res
+}
+
+func (c *conn) exchangeLong(body string, p *protocol) response {
 	w := &writer{conn: c, done: make(chan struct{})}
 	go w.run(body)
-	a := c.readAnswer(p, w)
-	if a.head == nil {
-		w.finish(false)
+	res := c.readResponse(p, w)
+	if res.head == nil {
+		w.abort()
 	}
 	if c.written == 0 {
 		// Nothing was sent, so any data read is not the response.
-		return answer{err: w.err}
+		return response{err: w.err}
 	}
-	return a
+	return res
 }
 
 type writer struct {
@@ -277,17 +283,22 @@ func (w *writer) run(body string) {
 	close(w.done)
 }
 
-func (w *writer) finish(wait bool) bool {
+// finish reports whether the whole request was written, for which it waits up to writeGrace. w may be nil.
+func (w *writer) finish() bool {
 	if w == nil {
 		return true
 	}
-	if wait {
-		w.conn.closing.Store(true)
-		w.conn.raw.SetWriteDeadline(time.Now().Add(writeGrace))
-	} else {
-		w.conn.stop()
-	}
+	w.conn.closing.Store(true)
+	w.conn.raw.SetWriteDeadline(time.Now().Add(writeGrace))
 	<-w.done
 	w.conn.closing.Store(false)
 	return w.err == nil
+}
+
+// abort also makes reads fail. w may be nil.
+func (w *writer) abort() {
+	if w != nil {
+		w.conn.stop()
+		<-w.done
+	}
 }

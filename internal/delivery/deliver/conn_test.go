@@ -33,11 +33,11 @@ func TestDeadlinesOfAConnection(t *testing.T) {
 				t.Errorf("%s: deadlines after %v and %v, want %v and %v", what, r.read.Sub(now), r.write.Sub(now), read, write)
 			}
 		}
-		c.begin(time.Minute, time.Time{})
+		c.resetForExchange(time.Minute, time.Time{})
 		check("no end", time.Minute, time.Minute)
-		c.begin(time.Minute, now.Add(time.Hour))
+		c.resetForExchange(time.Minute, now.Add(time.Hour))
 		check("far end", time.Minute, time.Minute)
-		c.begin(time.Minute, now.Add(time.Second))
+		c.resetForExchange(time.Minute, now.Add(time.Second))
 		check("near end", time.Second, time.Second)
 		c.closing.Store(true)
 		c.extend()
@@ -144,7 +144,7 @@ func TestReadStopsAtTheLimit(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
 	c := newConn(ours)
-	c.begin(math.MaxInt64/4, time.Time{})
+	c.resetForExchange(math.MaxInt64/4, time.Time{})
 	c.limit = 3
 	go theirs.Write([]byte("12345"))
 	p := make([]byte, 10)

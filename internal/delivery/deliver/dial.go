@@ -77,7 +77,7 @@ func (d *dialer) config() *tls.Config {
 	if d.files == nil {
 		return d.tls
 	}
-	return d.files.config(time.Now())
+	return d.files.currentConfig(time.Now())
 }
 
 func (d *dialer) connect(ctx context.Context) (net.Conn, error) {

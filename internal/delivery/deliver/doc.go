@@ -18,7 +18,7 @@
 //	conn.go      write the request, once                           |
 //	   |                                                           |
 //	   v                                                           |
-//	answer.go    read the response ------------------------> outcome.go
+//	response.go  read the response ------------------------> outcome.go
 //
 // http.Transport is unsuitable: it may resend a request; it reads ahead, so that unsolicited bytes can become the next
 // response; and it reports neither how much of a request was written nor progress. It also needs 50 % more CPU time.

@@ -24,18 +24,18 @@ type Exchange struct {
 	Err error
 }
 
-func newExchange(r *request, a *answer) *Exchange {
+func newExchange(r *request, a *response) *Exchange {
 	head := strings.TrimSuffix(string(r.head), "\r\n\r\n")
 	x := &Exchange{Head: maskHeaders(strings.Split(head, "\r\n")), Body: r.body, Began: r.began,
 		Duration: time.Since(r.began), Err: a.err}
 	if a.head != nil {
-		x.Answer = append([]string{a.head.Proto + " " + strings.TrimSpace(a.head.Status)}, answerHeaders(a.head)...)
-		x.AnswerBody = string(a.first[:min(len(a.first), exchangeBody)])
+		x.Answer = append([]string{a.head.Proto + " " + strings.TrimSpace(a.head.Status)}, responseHeaders(a.head)...)
+		x.AnswerBody = string(a.bodyStart[:min(len(a.bodyStart), exchangeBody)])
 	}
 	return x
 }
 
-func answerHeaders(head *http.Response) (lines []string) {
+func responseHeaders(head *http.Response) (lines []string) {
 	all := head.Header.Clone()
 	if head.Close {
 		all.Set("Connection", "close")

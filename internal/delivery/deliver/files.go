@@ -41,107 +41,121 @@ func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead))
 	if (files.Cert == "") != (files.Key == "") {
 		return nil, errors.New("a client certificate needs both its certificate and its private key")
 	}
-	seen, err := i.read()
+	seen, err := i.readFiles()
 	if err != nil {
 		return nil, err
 	}
 	i.seen = seen
-	if i.current, i.expires, err = i.parse(); err != nil {
+	if i.current, i.expires, err = i.parseFiles(); err != nil {
 		return nil, err
 	}
 	return i, nil
 }
 
-// config keeps the previous configuration while the files are unreadable or invalid.
-func (i *identity) config(now time.Time) *tls.Config {
+// currentConfig keeps the previous configuration while the files are unreadable or invalid.
+func (i *identity) currentConfig(now time.Time) *tls.Config {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	report := func(e CertificateRead) {
-		if i.event != nil {
-			i.event(e)
-		}
-	}
-	if seen, err := i.read(); err == nil && seen != i.seen { // an unreadable file is probably being replaced
+	if seen, err := i.readFiles(); err == nil && seen != i.seen { // an unreadable file is probably being replaced
 		i.seen = seen
-		fresh, expires, err := i.parse()
-		report(CertificateRead{Changed: err == nil, Err: err, Expires: expires})
-		if err == nil {
-			i.current = fresh
-			i.expires = expires
-			i.reported = time.Time{}
-		}
+		i.useFiles()
 	}
-
 	if !i.expires.IsZero() && i.expires.Sub(now) < expiryWarning && now.Sub(i.reported) >= expiryAgain {
 		i.reported = now
-		report(CertificateRead{Expires: i.expires, Soon: true})
+		i.report(CertificateRead{Expires: i.expires, Soon: true})
 	}
-
 	return i.current
 }
 
-func (i *identity) read() (seen [3]string, err error) {
+func (i *identity) useFiles() {
+	config, expires, err := i.parseFiles()
+	i.report(CertificateRead{Changed: err == nil, Err: err, Expires: expires})
+	if err == nil {
+		i.current = config
+		i.expires = expires
+		i.reported = time.Time{}
+	}
+}
+
+func (i *identity) report(e CertificateRead) {
+	if i.event != nil {
+		i.event(e)
+	}
+}
+
+func (i *identity) readFiles() (contents [3]string, err error) {
 	for n, path := range []string{i.files.CA, i.files.Cert, i.files.Key} {
 		if path == "" {
 			continue
 		}
-		info, err := os.Stat(path)
-		if err == nil && !info.Mode().IsRegular() { // opening a FIFO would block
-			err = errors.New("not a regular file")
-		}
-
-		var data []byte
-		if err == nil {
-			data, err = os.ReadFile(path)
-		}
-
+		data, err := readRegular(path)
 		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
 			err = wrong.Err
 		}
 		if err != nil {
-			return seen, fmt.Errorf("%s: %w", path, err)
+			return contents, fmt.Errorf("%s: %w", path, err)
 		}
-
-		seen[n] = string(data)
+		contents[n] = string(data)
 	}
-	return seen, nil
+	return contents, nil
 }
 
-func (i *identity) parse() (*tls.Config, time.Time, error) {
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // opening a FIFO would block
+		return nil, errors.New("not a regular file")
+	}
+	return os.ReadFile(path)
+}
+
+// parseFiles also returns when the first certificate expires.
+func (i *identity) parseFiles() (*tls.Config, time.Time, error) {
 	c := i.base.Clone()
 	c.MinVersion = tls.VersionTLS12
-
-	var expires time.Time
-	earliest := func(cert *x509.Certificate) {
-		if expires.IsZero() || cert.NotAfter.Before(expires) {
-			expires = cert.NotAfter
-		}
-	}
-
+	var certificates []*x509.Certificate
 	if i.files.CA != "" {
+		authorities, err := parseAuthorities(i.seen[0])
+		if err != nil {
+			return nil, time.Time{}, fmt.Errorf("%s: %w", i.files.CA, err)
+		}
 		c.RootCAs = x509.NewCertPool()
-		n := 0
-		for block, rest := pem.Decode([]byte(i.seen[0])); block != nil; block, rest = pem.Decode(rest) {
-			cert, err := x509.ParseCertificate(block.Bytes)
-			if block.Type != "CERTIFICATE" || err != nil {
-				return nil, expires, fmt.Errorf("%s: contains data other than PEM certificates", i.files.CA)
-			}
-			c.RootCAs.AddCert(cert)
-			earliest(cert)
-			n++
+		for _, authority := range authorities {
+			c.RootCAs.AddCert(authority)
 		}
-		if n == 0 {
-			return nil, expires, fmt.Errorf("%s: no PEM certificate found", i.files.CA)
-		}
+		certificates = authorities
 	}
 
 	if i.files.Cert != "" {
 		pair, err := tls.X509KeyPair([]byte(i.seen[1]), []byte(i.seen[2]))
 		if err != nil {
-			return nil, expires, fmt.Errorf("%s with the key %s: %w", i.files.Cert, i.files.Key, err)
+			return nil, time.Time{}, fmt.Errorf("%s with the key %s: %w", i.files.Cert, i.files.Key, err)
 		}
-		earliest(pair.Leaf)
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+		certificates = append(certificates, pair.Leaf)
+	}
+
+	var expires time.Time
+	for _, certificate := range certificates {
+		if expires.IsZero() || certificate.NotAfter.Before(expires) {
+			expires = certificate.NotAfter
+		}
 	}
 	return c, expires, nil
+}
+
+func parseAuthorities(text string) (authorities []*x509.Certificate, err error) {
+	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if block.Type != "CERTIFICATE" || err != nil {
+			return nil, errors.New("contains data other than PEM certificates")
+		}
+		authorities = append(authorities, certificate)
+	}
+	if len(authorities) == 0 {
+		return nil, errors.New("no PEM certificate found")
+	}
+	return authorities, nil
 }

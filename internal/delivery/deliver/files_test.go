@@ -140,7 +140,7 @@ func TestClientCertificate(t *testing.T) {
 		if last.Err == nil || !strings.HasPrefix(last.Err.Error(), files.Cert+" with the key ") {
 			t.Errorf("a broken file: %+v", last)
 		}
-		h.transport.dialer.files.config(time.Now().Add(25 * time.Hour))
+		h.transport.dialer.files.currentConfig(time.Now().Add(25 * time.Hour))
 		if last := events[len(events)-1]; !last.Soon {
 			t.Errorf("a day later: %+v", events)
 		}

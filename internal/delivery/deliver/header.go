@@ -25,7 +25,7 @@ type requestHead struct {
 	signer   *webhook.Signer // nil for unsigned requests
 }
 
-func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
+func newRequestHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
 	h := &requestHead{budget: opts.HeaderBudget, signer: signer}
 	agent := strings.TrimSuffix("aws-sqsd/3.0 tendril/"+opts.Version, "/")
 	h.fixed = " HTTP/1.1\r\n" + field("Host", t.host) + field("User-Agent", agent) +
@@ -41,21 +41,15 @@ func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
 
 func field(name, value string) string { return name + ": " + value + "\r\n" }
 
+// append counts attributes that were dropped or trimmed.
 func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body string, trace *TraceContext) (
-	out []byte, dropped int) {
+	out []byte, dropped int,
+) {
 	if run == nil {
 		b = append(b, h.ordinary...)
 	} else {
-		b = append(append(append(b, "POST "...), run.target...), h.fixed...)
-		b = appendField(b, "X-Aws-Sqsd-Path", run.Path)
-		if run.Task != "" {
-			b = appendField(b, "X-Aws-Sqsd-Taskname", run.Task)
-		}
-		if at := scheduledAt(run.Time); at != "" {
-			b = appendField(b, "X-Aws-Sqsd-Scheduled-At", at)
-		}
+		b = h.appendRunStart(b, run)
 	}
-
 	b = appendField(b, "X-Aws-Sqsd-Msgid", m.ID)
 	b = appendNumber(b, "X-Aws-Sqsd-Receive-Count", m.ReceiveCount)
 	if m.Attempt > 0 {
@@ -71,7 +65,23 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body
 	if h.signer != nil {
 		b = h.signer.AppendHeaders(b, fieldValue(m.ID), body, time.Now())
 	}
-	return append(appendNumber(b, "Content-Length", len(body)), "\r\n"...), dropped
+	b = appendNumber(b, "Content-Length", len(body))
+	return append(b, "\r\n"...), dropped
+}
+
+// appendRunStart appends what differs for a scheduled run: the path and its description.
+func (h *requestHead) appendRunStart(b []byte, run *scheduledRun) []byte {
+	b = append(b, "POST "...)
+	b = append(b, run.target...)
+	b = append(b, h.fixed...)
+	b = appendField(b, "X-Aws-Sqsd-Path", run.Path)
+	if run.Task != "" {
+		b = appendField(b, "X-Aws-Sqsd-Taskname", run.Task)
+	}
+	if at := scheduledAt(run.Time); at != "" {
+		b = appendField(b, "X-Aws-Sqsd-Scheduled-At", at)
+	}
+	return b
 }
 
 // appendAttributes sends text attributes that are valid, unique and fit into room. It counts those that were dropped or
@@ -83,8 +93,7 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 			continue
 		}
 		size := len(attributePrefix) + len(a.Name) + len(": ") + len(a.Value) + len("\r\n")
-		if size > room || !httpguts.ValidHeaderFieldName(a.Name) || !isFieldValue(a.Value) ||
-			isRepeated(attributes[:i], a.Name) || strings.EqualFold(a.Name, droppedName) {
+		if size > room || !isHeader(a) || isRepeated(attributes[:i], a.Name) {
 			dropped++
 			continue
 		}
@@ -94,14 +103,21 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 		if value != a.Value {
 			dropped++
 		}
-		b = append(appendCanonical(append(b, attributePrefix...), a.Name), ": "...)
-		b = append(append(b, value...), "\r\n"...)
+		b = append(b, attributePrefix...)
+		b = appendCanonical(b, a.Name)
+		b = append(b, ": "...)
+		b = append(b, value...)
+		b = append(b, "\r\n"...)
 	}
 
 	if dropped > 0 {
 		b = appendNumber(b, attributePrefix+droppedName, dropped)
 	}
 	return b, dropped
+}
+
+func isHeader(a *queue.Attribute) bool {
+	return httpguts.ValidHeaderFieldName(a.Name) && isFieldValue(a.Value) && !strings.EqualFold(a.Name, droppedName)
 }
 
 func isForwarded(a *queue.Attribute) bool {
@@ -137,8 +153,14 @@ func appendCanonical(b []byte, token string) []byte {
 
 // appendField escapes invalid bytes and truncates long values.
 func appendField(b []byte, name, value string) []byte {
-	b = append(append(append(b, name...), ": "...), fieldValue(value)...)
+	b = appendName(b, name)
+	b = append(b, fieldValue(value)...)
 	return append(b, "\r\n"...)
+}
+
+func appendName(b []byte, name string) []byte {
+	b = append(b, name...)
+	return append(b, ": "...)
 }
 
 func fieldValue(value string) string {
@@ -162,16 +184,18 @@ func appendEscaped(b []byte, value string) []byte {
 }
 
 func appendNumber(b []byte, name string, n int) []byte {
-	b = append(append(b, name...), ": "...)
-	return append(strconv.AppendInt(b, int64(n), 10), "\r\n"...)
+	b = appendName(b, name)
+	b = strconv.AppendInt(b, int64(n), 10)
+	return append(b, "\r\n"...)
 }
 
 func appendTime(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b
 	}
-	b = append(append(b, name...), ": "...)
-	return append(at.UTC().AppendFormat(b, time.RFC3339), "\r\n"...)
+	b = appendName(b, name)
+	b = at.UTC().AppendFormat(b, time.RFC3339)
+	return append(b, "\r\n"...)
 }
 
 // scheduledAt passes on unknown formats unchanged, because the app may understand them.
@@ -194,9 +218,11 @@ func (t *TraceContext) append(b []byte, room int) []byte {
 }
 
 func appendTrace(b []byte, end int, name, value string) []byte {
-	if value == "" || len(b)+len(name)+len(": ")+len(value)+len("\r\n") > end || !isFieldValue(value) {
+	size := len(name) + len(": ") + len(value) + len("\r\n")
+	if value == "" || len(b)+size > end || !isFieldValue(value) {
 		return b
 	}
-	b = append(append(b, name...), ": "...)
-	return append(append(b, value...), "\r\n"...)
+	b = appendName(b, name)
+	b = append(b, value...)
+	return append(b, "\r\n"...)
 }

@@ -111,7 +111,7 @@ func TestPeriodicHead(t *testing.T) {
 func TestConnectionIsKeptUnlessTheSettingIsNegative(t *testing.T) {
 	t.Parallel()
 	for keepAlive, want := range map[time.Duration]bool{0: false, time.Second: false, -1: true} {
-		h := newHead(&target{}, &Options{KeepAlive: keepAlive}, nil)
+		h := newRequestHead(&target{}, &Options{KeepAlive: keepAlive}, nil)
 		if got := strings.Contains(h.ordinary, "Connection: close"); got != want {
 			t.Errorf("keep-alive %v: the connection is closed: %v, want %v", keepAlive, got, want)
 		}

@@ -51,15 +51,16 @@ func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 // rejected as too large does not run and is split. On a FIFO queue, a message that is not done prevents later messages
 // of its group from being done.
 func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
-	most := len(ms)
+	perEvent := len(ms)
 	neverAlone := func(*queue.Message) bool { return false }
 	return InParts(ms, l.fifo, neverAlone, func(part []*queue.Message) []queue.Result {
-		return l.invoke(ctx, part, &most)
+		return l.invoke(ctx, part, &perEvent)
 	})
 }
 
-func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) []queue.Result {
-	event, n := renderEvent(part[:min(len(part), *most)], l.source, l.maxEvent)
+// invoke delivers up to perEvent messages, which it reduces if the service rejects the event as too large.
+func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, perEvent *int) []queue.Result {
+	event, n := renderEvent(part[:min(len(part), *perEvent)], l.source, l.maxEvent)
 	if n == 0 {
 		return []queue.Result{{Unsent: true, Reason: fmt.Sprintf(
 			"too large for a function: its event has %d bytes of at most %d (store large bodies elsewhere and send a reference)",
@@ -70,32 +71,36 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) [
 	}
 
 	start := time.Now()
-	answered, err := l.invoker.Invoke(ctx, event)
+	response, err := l.invoker.Invoke(ctx, event)
 	took := time.Since(start)
-	if err == nil && tooLarge(&answered) && n > 1 {
-		*most = n / 2
-		return l.invoke(ctx, part, most)
+	if err == nil && tooLarge(&response) && n > 1 {
+		*perEvent = n / 2
+		return l.invoke(ctx, part, perEvent)
 	}
 
-	ids := make([]string, n)
-	for i, m := range part[:n] {
-		ids[i] = m.ID
+	results := judgeCall(ctx, &response, err, messageIDs(part[:n]))
+	if l.fifo {
+		failBehind(part, results)
 	}
-	results := judgeCall(ctx, &answered, err, ids)
-	broken := map[string]queue.Result{} // first unsuccessful result, by group
 	for i := range results {
-		r := &results[i]
-		r.Duration = took
-		group := part[i].GroupID
-		switch first, found := broken[group]; {
-		case found && r.Outcome == queue.Done:
-			*r = queue.Result{Outcome: first.Outcome, RetryAfter: first.RetryAfter, Reason: behindReason, Status: r.Status,
-				Duration: took}
-		case !found && r.Outcome != queue.Done && l.fifo && group != "":
-			broken[group] = *r
-		}
+		results[i].Duration = took
 	}
 	return results
+}
+
+// failBehind replaces successes behind an unsuccessful message of their group.
+func failBehind(part []*queue.Message, results []queue.Result) {
+	unfinished := map[string]queue.Result{} // the first one's, by group
+	for i := range results {
+		r, group := &results[i], part[i].GroupID
+		first, found := unfinished[group]
+		switch {
+		case found && r.Outcome == queue.Done:
+			*r = queue.Result{Outcome: first.Outcome, RetryAfter: first.RetryAfter, Reason: behindReason, Status: r.Status}
+		case !found && r.Outcome != queue.Done && group != "":
+			unfinished[group] = *r
+		}
+	}
 }
 
 // Probe returns nil if the function can be invoked, as far as the Invoker can check.

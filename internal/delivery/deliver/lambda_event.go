@@ -18,6 +18,7 @@ const (
 	eventEnd   = `]}`
 )
 
+// recordEnd returns the end of each record, which is the same for all messages of a queue.
 func recordEnd(arn string) (string, error) {
 	parts := strings.Split(arn, ":")
 	valid := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && isFieldValue(arn)
@@ -32,23 +33,25 @@ func recordEnd(arn string) (string, error) {
 	return string(append(b, '}')), nil
 }
 
-func renderEvent(part []*queue.Message, end string, most int) (event []byte, n int) {
+// renderEvent returns an event with the first n messages, as many as fit. Without any, the event shows the size of the
+// first message's.
+func renderEvent(part []*queue.Message, end string, maxBytes int) (event []byte, n int) {
 	size := len(eventStart) + len(eventEnd)
 	for _, m := range part {
 		size += recordSize(m)
 	}
 
-	event = append(make([]byte, 0, min(size, most)), eventStart...)
+	event = append(make([]byte, 0, min(size, maxBytes)), eventStart...)
 	for n, m := range part {
 		before := len(event)
 		if n > 0 {
 			event = append(event, ',')
 		}
 		event = appendRecord(event, m, end)
-
-		if len(event)+len(eventEnd) <= most {
+		if len(event)+len(eventEnd) <= maxBytes {
 			continue
 		}
+
 		if n > 0 {
 			event = event[:before] // the message starts the next event
 		}
@@ -57,6 +60,7 @@ func renderEvent(part []*queue.Message, end string, most int) (event []byte, n i
 	return append(event, eventEnd...), len(part)
 }
 
+// recordSize estimates the size of a record.
 func recordSize(m *queue.Message) int {
 	size := 900 + len(m.Body) + len(m.Body)/16 + len(m.ReceiptHandle)
 	for i := range m.Attributes {

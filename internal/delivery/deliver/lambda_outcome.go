@@ -27,17 +27,18 @@ func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string
 	var failed map[string]bool
 	switch {
 	case err != nil:
-		all = lost(ctx, err)
+		all = callFailed(ctx, err)
 	case a.Status != http.StatusOK:
-		all = refused(a)
+		all = callRefused(a)
 	case a.FunctionError != "":
-		all = queue.Result{Status: a.Status, Reason: functionError(a), Fault: true}
-		all.Answer, all.Excerpt = functionAnswer(a.Payload)
+		all = failedReply(a, functionError(a))
+		all.Fault = true
 	default:
-		var problem string
-		if failed, problem, all.Reason = readReply(a.Payload, ids); problem != "" {
-			all = queue.Result{Status: a.Status, Reason: problem}
-			all.Answer, all.Excerpt = functionAnswer(a.Payload)
+		reply := readReply(a.Payload, ids)
+		failed = reply.failed
+		all.Reason = reply.note
+		if reply.problem != "" {
+			all = failedReply(a, reply.problem)
 		}
 	}
 
@@ -50,18 +51,21 @@ func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string
 	return results
 }
 
-// lost uses the Invoker's reason if nothing was sent.
-func lost(ctx context.Context, err error) queue.Result {
-	r := queue.Result{Err: err}
+func failedReply(a *queue.Invocation, reason string) queue.Result {
+	r := queue.Result{Status: a.Status, Reason: reason}
+	r.Answer, r.Excerpt = summarizePayload(a.Payload)
+	return r
+}
+
+// callFailed returns the result of a call without a complete response.
+func callFailed(ctx context.Context, err error) queue.Result {
 	var unsent interface{ Unsent() bool }
-	var explained *queue.Error
-	switch isUnsent := errors.As(err, &unsent) && unsent.Unsent(); {
-	case isUnsent && ctx.Err() != nil:
-		r.Outcome, r.Reason = queue.Unreached, "stopped before anything was sent"
-	case isUnsent && errors.As(err, &explained):
-		r.Outcome, r.Reason = queue.Unreached, explained.Error()
-	case isUnsent:
-		r.Outcome, r.Reason = queue.Unreached, "the function could not be called"
+	if errors.As(err, &unsent) && unsent.Unsent() {
+		return queue.Result{Outcome: queue.Unreached, Reason: unsentReason(ctx, err), Err: err}
+	}
+
+	r := queue.Result{Err: err}
+	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		r.Reason = "stopped before the function had answered"
 	case isTimeout(err) || ctx.Err() != nil:
@@ -71,8 +75,19 @@ func lost(ctx context.Context, err error) queue.Result {
 	default:
 		r.Reason = "incomplete answer; the function may have run"
 	}
-
 	return r
+}
+
+// unsentReason is the Invoker's, if it explains the error.
+func unsentReason(ctx context.Context, err error) string {
+	var explained *queue.Error
+	switch {
+	case ctx.Err() != nil:
+		return "stopped before anything was sent"
+	case errors.As(err, &explained):
+		return explained.Error()
+	}
+	return "the function could not be called"
 }
 
 func tooLarge(a *queue.Invocation) bool {
@@ -80,8 +95,10 @@ func tooLarge(a *queue.Invocation) bool {
 		a.Code == "SerializedRequestEntityTooLargeException"
 }
 
-func refused(a *queue.Invocation) queue.Result {
-	r := queue.Result{Status: a.Status, Reason: "HTTP " + strconv.Itoa(a.Status)}
+// callRefused returns the result of a response that is not the function's.
+func callRefused(a *queue.Invocation) queue.Result {
+	outcome, advice := advise(a)
+	r := queue.Result{Outcome: outcome, Status: a.Status, Reason: "HTTP " + strconv.Itoa(a.Status)}
 	if isPlainName(a.Code) {
 		r.Reason += " " + a.Code
 	}
@@ -89,9 +106,7 @@ func refused(a *queue.Invocation) queue.Result {
 		r.Err = errors.New(a.Message)
 	}
 
-	var advice string
-	r.Outcome, advice = advise(a)
-	switch r.Outcome {
+	switch outcome {
 	case queue.Throttled:
 		r.RetryAfter = a.RetryAfter
 		if advice == takesNoMore && isPlainName(a.Reason) {
@@ -100,11 +115,9 @@ func refused(a *queue.Invocation) queue.Result {
 	case queue.Failed: // the service rejected the event itself
 		r.Unsent = tooLarge(a) || a.Status >= 400 && a.Status <= 499
 	}
-
 	if advice != "" {
 		r.Reason += ": " + advice
 	}
-
 	return r
 }
 
@@ -176,7 +189,7 @@ func functionError(a *queue.Invocation) string {
 	return words
 }
 
-func functionAnswer(payload []byte) (line, excerpt string) {
+func summarizePayload(payload []byte) (line, excerpt string) {
 	var body struct {
 		Message string `json:"errorMessage"`
 	}
@@ -186,5 +199,5 @@ func functionAnswer(payload []byte) (line, excerpt string) {
 }
 
 func firstBytes(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), answerExcerpt)], "")
+	return strings.ToValidUTF8(text[:min(len(text), excerptBytes)], "")
 }

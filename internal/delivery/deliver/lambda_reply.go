@@ -15,9 +15,13 @@ const (
 	identifierMember = "itemIdentifier"
 )
 
-// readReply reads the reply of a function that did not fail. ids are the IDs in its event; failed are the reported
-// ones. A problem means that the whole batch fails, because the report is unreliable. A note means that failures are
-// reported where Lambda ignores them, so all messages are done.
+type reply struct {
+	failed  map[string]bool // reported IDs
+	problem string          // the whole batch fails, because the report is unreliable
+	note    string          // failures are reported where Lambda ignores them, so all messages are done
+}
+
+// readReply reads the reply of a function that did not fail. ids are the IDs in its event.
 //
 //	empty, null, {}                          all done
 //	failures in the body of an object        all done, with a note
@@ -28,35 +32,40 @@ const (
 //	anything else                            a problem
 //
 // A function without partial batch responses may return anything.
-func readReply(reply []byte, ids []string) (failed map[string]bool, problem, note string) {
-	reply = bytes.Trim(reply, " \t\r\n")
+func readReply(text []byte, ids []string) reply {
+	text = bytes.Trim(text, " \t\r\n")
 	switch {
-	case len(reply) == 0:
-		return nil, "", ""
-	case !json.Valid(reply):
-		return nil, "the function's reply is not JSON", ""
-	case !utf8.Valid(reply):
-		return nil, "the function's reply is not UTF-8", ""
+	case len(text) == 0:
+		return reply{}
+	case !json.Valid(text):
+		return reply{problem: "the function's reply is not JSON"}
+	case !utf8.Valid(text):
+		return reply{problem: "the function's reply is not UTF-8"}
 	}
 
-	switch reply[0] {
+	switch text[0] {
 	case '{':
-		if failed, problem = readReport(reply, ids); failed == nil && problem == "" && reportsInBody(reply, ids) {
-			note = failuresMember + " is in the reply's body, where Lambda ignores it: return the object itself"
-		}
-		return failed, problem, note
+		return readObject(text, ids)
 	case '[':
-		if saysNothing(reply) {
-			return nil, "", ""
+		if !saysNothing(text) {
+			return reply{problem: "the function's reply is a list, not an object with " + failuresMember}
 		}
-		return nil, "the function's reply is a list, not an object with " + failuresMember, ""
 	case '"':
-		var text string
-		if err := json.Unmarshal(reply, &text); err != nil || strings.Contains(text, failuresMember) {
-			return nil, "the function's reply is a string that contains " + failuresMember + ": return the object itself", ""
+		var value string
+		if err := json.Unmarshal(text, &value); err != nil || strings.Contains(value, failuresMember) {
+			return reply{problem: "the function's reply is a string that contains " + failuresMember +
+				": return the object itself"}
 		}
 	}
-	return nil, "", ""
+	return reply{}
+}
+
+func readObject(object []byte, ids []string) reply {
+	failed, problem := readReport(object, ids)
+	if failed == nil && problem == "" && reportsInBody(object, ids) {
+		return reply{note: failuresMember + " is in the reply's body, where Lambda ignores it: return the object itself"}
+	}
+	return reply{failed: failed, problem: problem}
 }
 
 // reportsInBody looks for failures in the body of an API Gateway response: text, base64 or an object.
@@ -85,22 +94,10 @@ func reportsInBody(object []byte, ids []string) bool {
 }
 
 func readReport(object []byte, ids []string) (failed map[string]bool, problem string) {
-	var list json.RawMessage
-	err := eachMember(object, func(name string, value json.RawMessage) error {
-		switch {
-		case name == failuresMember && list != nil:
-			return errors.New("the function's reply has " + failuresMember + " twice")
-		case name == failuresMember:
-			list = value
-		case looksLikeFailures(name) && !saysNothing(value):
-			return errors.New("the function's reply misspells " + failuresMember)
-		}
-		return nil
-	})
+	list, err := findReport(object)
 	if err != nil {
 		return nil, err.Error()
 	}
-
 	if list == nil || saysNothing(list) {
 		return nil, ""
 	}
@@ -123,6 +120,22 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 		}
 	}
 	return failed, ""
+}
+
+// findReport returns nil if there is none.
+func findReport(object []byte) (list json.RawMessage, err error) {
+	err = eachMember(object, func(name string, value json.RawMessage) error {
+		switch {
+		case name == failuresMember && list != nil:
+			return errors.New("the function's reply has " + failuresMember + " twice")
+		case name == failuresMember:
+			list = value
+		case looksLikeFailures(name) && !saysNothing(value):
+			return errors.New("the function's reply misspells " + failuresMember)
+		}
+		return nil
+	})
+	return list, err
 }
 
 func identifier(entry json.RawMessage) (string, bool) {

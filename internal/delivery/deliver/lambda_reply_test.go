@@ -80,10 +80,10 @@ func TestReplies(t *testing.T) {
 		{"0\v", noJSON}, {"\v", noJSON},
 		{strings.Repeat(`{"batchItemFailures":`, 20000) + "1" + strings.Repeat("}", 20000), noJSON},
 	} {
-		failed, problem, note := readReply([]byte(test.reply), []string{"a", "b", "c"})
-		got := problem + note
+		reply := readReply([]byte(test.reply), []string{"a", "b", "c"})
+		got := reply.problem + reply.note
 		if got == "" {
-			got = marks(failed, "a", "b", "c")
+			got = marks(reply.failed, "a", "b", "c")
 		}
 		if got != test.want {
 			t.Errorf("%.100s: got %q, want %q", test.reply, got, test.want)
@@ -120,13 +120,13 @@ func FuzzReply(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, reply []byte) {
 		before := slices.Clone(reply)
-		failed, problem, _ := readReply(reply, []string{"a", "b"})
+		read := readReply(reply, []string{"a", "b"})
 		if !slices.Equal(before, reply) {
 			t.Fatal("the reply was changed")
 		}
-		if problem != "" {
-			if failed != nil {
-				t.Errorf("failed %v and a problem %q", failed, problem)
+		if read.problem != "" {
+			if read.failed != nil {
+				t.Errorf("failed %v and a problem %q", read.failed, read.problem)
 			}
 			return
 		}
@@ -142,7 +142,7 @@ func FuzzReply(f *testing.F) {
 			return
 		}
 		for _, one := range plain.Failures {
-			if !slices.Contains([]string{"a", "b"}, one.ID) || !failed[one.ID] {
+			if !slices.Contains([]string{"a", "b"}, one.ID) || !read.failed[one.ID] {
 				t.Errorf("%q: %q counts as done", reply, one.ID)
 			}
 		}

@@ -246,10 +246,10 @@ func TestAnswerOfAFailedFunctionIsKept(t *testing.T) {
 		{"an error", `{"errorType":"ValueError","errorMessage":"missing customer_id"}`, "Unhandled", "missing customer_id",
 			"missing customer_id\n" + `{"errorType":"ValueError","errorMessage":"missing customer_id"}`},
 		{"a long error", `{"stackTrace":[` + trace + `""],"errorMessage":"no\nsuch order"}`, "Handled", "no such order",
-			("no such order\n" + `{"stackTrace":[` + trace)[:answerExcerpt]},
+			("no such order\n" + `{"stackTrace":[` + trace)[:excerptBytes]},
 		{"a long message", `{"errorMessage":"` + strings.Repeat("é", 5000) + `"}`, "Handled",
-			strings.Repeat("é", answerShown) + "...", strings.ToValidUTF8((strings.Repeat("é", answerShown) + "...\n" +
-				`{"errorMessage":"` + strings.Repeat("é", 5000))[:answerExcerpt], "")},
+			strings.Repeat("é", shownCharacters) + "...", strings.ToValidUTF8((strings.Repeat("é", shownCharacters) + "...\n" +
+				`{"errorMessage":"` + strings.Repeat("é", 5000))[:excerptBytes], "")},
 		{"no JSON", "panic: nil map", "Unhandled", "panic: nil map", ""},
 		{"not text", "a\xff\x00b", "Unhandled", `a\x00b`, "a\x00b"},
 		{"a report that is not understood", `{"BatchItemFailures":[{"itemIdentifier":"m"}]}`, "",

@@ -110,7 +110,7 @@ func (o Options) withDefaults() (*Options, *target, error) {
 	o.InactivityTimeout = cmp.Or(o.InactivityTimeout, 180*time.Second)
 	o.KeepAlive = cmp.Or(o.KeepAlive, time.Second)
 	o.HeaderBudget = cmp.Or(o.HeaderBudget, 8<<10)
-	o.maxBody = cmp.Or(o.maxBody, maxAnswerBody)
+	o.maxBody = cmp.Or(o.maxBody, maxResponseBody)
 	o.MimeType = cmp.Or(o.MimeType, "application/json")
 	if o.SuccessCodes == (StatusSet{}) {
 		o.SuccessCodes[200] = true

@@ -22,21 +22,21 @@ import (
 const maxLocation = 80
 
 type reasons struct {
-	silent  string
-	stalled string
-	expired string
-	dialing time.Duration
-	path    string
+	noResponse      string
+	responseStalled string
+	deadlinePassed  string
+	connectTimeout  time.Duration
+	path            string
 }
 
 func newReasons(opts *Options) reasons {
 	path, _, _ := strings.Cut(opts.Path, "?")
 	return reasons{
-		silent:  "no answer within " + opts.InactivityTimeout.String(),
-		stalled: "answer stalled for " + opts.InactivityTimeout.String(),
-		expired: "deadline of " + opts.Deadline.String() + " passed",
-		dialing: opts.ConnectTimeout,
-		path:    path,
+		noResponse:      "no answer within " + opts.InactivityTimeout.String(),
+		responseStalled: "answer stalled for " + opts.InactivityTimeout.String(),
+		deadlinePassed:  "deadline of " + opts.Deadline.String() + " passed",
+		connectTimeout:  opts.ConnectTimeout,
+		path:            path,
 	}
 }
 
@@ -50,63 +50,70 @@ func newReasons(opts *Options) reasons {
 //	any other status                  failed
 //
 // A terminal status counts as an instruction only for a single message. In a batch, it could refer to any message.
-func (c *Client) judge(ctx context.Context, a *answer, p *content, end time.Time) queue.Result {
-	r := &c.reasons
-	switch {
-	case a.head == nil && !a.started && isRefusal(a.err):
-		return queue.Result{Outcome: queue.Unreached, Reason: refusedReason, Err: a.err}
-	case a.head == nil && !a.sent:
-		return queue.Result{Outcome: queue.Unreached, Reason: r.unsentReason(ctx, end), Err: a.err}
-	case a.head == nil:
-		return queue.Result{Reason: r.unansweredReason(ctx, a, end), Err: a.err}
-	case a.broken:
-		return queue.Result{Status: a.head.StatusCode, Reason: r.unansweredReason(ctx, a, end), Err: a.err}
+func (c *Client) judge(ctx context.Context, res *response, p *content, end time.Time) queue.Result {
+	if res.head == nil || res.successCutOff {
+		return c.reasons.judgeIncomplete(ctx, res, end)
 	}
 
-	result := queue.Result{Outcome: queue.Done, Status: a.head.StatusCode}
-	if !a.success {
-		result.Outcome, result.Reason = queue.Failed, r.statusReason(a.head, p.run)
-		result.Answer, result.Excerpt = answerHead(a.head.Header, a.first[:min(len(a.first), answerRead)])
-		result.RetryAfter = retryAfter(a.head.Header.Get("Retry-After"), time.Now())
+	result := queue.Result{Outcome: queue.Done, Status: res.head.StatusCode}
+	if !res.success {
+		result.Outcome = queue.Failed
+		result.Reason = c.reasons.statusReason(res.head, p.run)
+		result.Answer, result.Excerpt = summarize(res.head.Header, res.bodyStart[:min(len(res.bodyStart), failureRead)])
+		result.RetryAfter = retryAfter(res.head.Header.Get("Retry-After"), time.Now())
 	}
+
 	switch {
-	case a.wanted.wish != wishNothing:
-		return a.wanted.result("HTTP "+strconv.Itoa(a.head.StatusCode), result)
-	case !a.success && len(p.batch) <= 1 && c.terminal.Has(result.Status):
+	case res.instruction.verb != verbNone:
+		return res.instruction.result("HTTP "+strconv.Itoa(res.head.StatusCode), result)
+	case !res.success && len(p.batch) <= 1 && c.terminal.Has(result.Status):
 		result.Instruction = queue.TerminalStatus
-	case a.success && p.batch != nil:
-		if problem := p.readFailures(a); problem != "" {
+	case res.success && p.batch != nil:
+		if problem := p.readFailures(res); problem != "" {
 			return queue.Result{Status: result.Status, Reason: problem}
 		}
 	}
 	return result
 }
 
-func (r *reasons) bound(ctx context.Context, end time.Time) string {
+func (r *reasons) judgeIncomplete(ctx context.Context, res *response, end time.Time) queue.Result {
+	switch {
+	case res.head != nil:
+		return queue.Result{Status: res.head.StatusCode, Reason: r.noResponseReason(ctx, res, end), Err: res.err}
+	case !res.started && isRefusal(res.err):
+		return queue.Result{Outcome: queue.Unreached, Reason: refusedReason, Err: res.err}
+	case !res.sent:
+		return queue.Result{Outcome: queue.Unreached, Reason: r.unsentReason(ctx, end), Err: res.err}
+	}
+	return queue.Result{Reason: r.noResponseReason(ctx, res, end), Err: res.err}
+}
+
+// limitReached returns "" if neither the context nor the deadline has ended the exchange.
+func (r *reasons) limitReached(ctx context.Context, end time.Time) string {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "deadline passed"
 	case ctx.Err() != nil:
 		return "stopped"
 	case !end.IsZero() && !time.Now().Before(end):
-		return r.expired
+		return r.deadlinePassed
 	default:
 		return ""
 	}
 }
 
 func (r *reasons) unsentReason(ctx context.Context, end time.Time) string {
-	if bound := r.bound(ctx, end); bound != "" {
-		return bound + " before anything was sent"
+	if limit := r.limitReached(ctx, end); limit != "" {
+		return limit + " before anything was sent"
 	}
 	return "connection closed before anything was sent"
 }
 
-func (r *reasons) unconnected(ctx context.Context, err error, end time.Time) string {
-	if r.bound(ctx, end) != "" {
+func (r *reasons) unconnectedReason(ctx context.Context, err error, end time.Time) string {
+	if r.limitReached(ctx, end) != "" {
 		return r.unsentReason(ctx, end)
 	}
-	return connectReason(err, r.dialing)
+	return connectReason(err, r.connectTimeout)
 }
 
 func connectReason(err error, within time.Duration) string {
@@ -142,26 +149,26 @@ func connectReason(err error, within time.Duration) string {
 	}
 }
 
-func (r *reasons) unansweredReason(ctx context.Context, a *answer, end time.Time) string {
-	bound := r.bound(ctx, end)
-	switch {
-	case bound == "stopped":
+// noResponseReason explains why the response is missing or incomplete.
+func (r *reasons) noResponseReason(ctx context.Context, res *response, end time.Time) string {
+	switch limit := r.limitReached(ctx, end); {
+	case limit == "stopped":
 		return "stopped before the app had answered"
-	case bound != "":
-		return bound
-	case isLate(a.err) && a.extended > 0:
-		return "answer stalled for " + a.extended.String() + ", as the app requested"
-	case isLate(a.err) && a.started:
-		return r.stalled
-	case isLate(a.err):
-		return r.silent
-	case errors.Is(a.err, errHeadTooLong):
+	case limit != "":
+		return limit
+	case isLate(res.err) && res.extended > 0:
+		return "answer stalled for " + res.extended.String() + ", as the app requested"
+	case isLate(res.err) && res.started:
+		return r.responseStalled
+	case isLate(res.err):
+		return r.noResponse
+	case errors.Is(res.err, errHeadTooLong):
 		return "answer headers longer than 64 KiB"
-	case a.head == nil && errors.Is(a.err, errGarbled):
+	case res.head == nil && errors.Is(res.err, errGarbled):
 		return "answer is not HTTP"
-	case a.started:
+	case res.started:
 		return "answer was cut off"
-	case isClosed(a.err):
+	case isClosed(res.err):
 		return "connection closed without an answer"
 	default:
 		return "connection failed without an answer"
@@ -229,19 +236,18 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), most)
 }
 
-// answerShown limits a displayed line in characters; answerExcerpt limits an excerpt in bytes.
+// shownCharacters limits a displayed line; excerptBytes limits an excerpt.
 const (
-	answerShown   = 160
-	answerExcerpt = 1 << 10
+	shownCharacters = 160
+	excerptBytes    = 1 << 10
 )
 
-// answerHead returns the most informative line of an unsuccessful response, or "" if the body is not text: an HTML or
+// summarize returns the most informative line of an unsuccessful response, or "" if the body is not text: an HTML or
 // XML page's message, the start of JSON, or a line of other text. excerpt is the start of the body, without HTML tags.
-func answerHead(header http.Header, body []byte) (line, excerpt string) {
+func summarize(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return "", ""
 	}
-
 	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
 	if kind == "" {
 		kind, _, _ = mime.ParseMediaType(http.DetectContentType(body))
@@ -260,21 +266,21 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	default:
 		return "", ""
 	}
-
 	return line, excerptBelow(line, text)
 }
 
 // excerptBelow returns the start of text, preceded by line if necessary, or "" if it adds nothing to line.
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
-	begin := strings.TrimSpace(firstBytes(text))
-	switch {
-	case begin == line || line == "":
+	start := strings.TrimSpace(firstBytes(text))
+	if start == line || line == "" {
 		return ""
-	case firstLine(begin) == line || strings.HasPrefix(line, "{") && begin == text && json.Valid([]byte(text)):
-		return begin
 	}
-	return firstBytes(line + "\n" + begin)
+	isWholeJSON := strings.HasPrefix(line, "{") && start == text && json.Valid([]byte(text))
+	if isWholeJSON || firstLine(start) == line {
+		return start
+	}
+	return firstBytes(line + "\n" + start)
 }
 
 // firstLine returns the first line that does more than name a status, or else the first non-empty one.
@@ -295,7 +301,7 @@ func printable(text string) string {
 	n := 0
 	for _, r := range strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ") {
 		n++
-		if n > answerShown {
+		if n > shownCharacters {
 			return b.String() + "..."
 		}
 		if unicode.IsPrint(r) {

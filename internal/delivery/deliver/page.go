@@ -13,59 +13,82 @@ import (
 
 // pageText returns the message of an HTML or XML page: the title or, if that only names the status, the first <pre>,
 // the first <h1> or the whole text. text does not include the title.
-func pageText(page []byte) (line, text string) {
-	var all strings.Builder
-	parts := map[atom.Atom]*strings.Builder{atom.Title: {}, atom.Pre: {}, atom.H1: {}}
-	var part, hidden atom.Atom // elements that enclose the next text
-	tokens := html.NewTokenizer(bytes.NewReader(page))
+func pageText(source []byte) (line, text string) {
+	p := page{parts: map[atom.Atom]*strings.Builder{atom.Title: {}, atom.Pre: {}, atom.H1: {}}}
+	tokens := html.NewTokenizer(bytes.NewReader(source))
 	for kind := tokens.Next(); kind != html.ErrorToken; kind = tokens.Next() {
 		if kind == html.TextToken {
-			text := string(tokens.Text())
-			if hidden == 0 && part != 0 {
-				parts[part].WriteString(text)
-			}
-			if hidden == 0 && part != atom.Title {
-				all.WriteString(text)
-			}
+			p.addText(string(tokens.Text()))
 			continue
 		}
-
 		name, _ := tokens.TagName()
 		tag := atom.Lookup(name)
-		switch {
-		case tag == atom.Br && part != 0:
-			parts[part].WriteByte('\n')
-		case kind == html.EndTagToken && tag == part:
-			part = 0
-		case kind == html.EndTagToken && tag == hidden:
-			hidden = 0
-		case kind == html.StartTagToken && (tag == atom.Script || tag == atom.Style):
-			hidden = tag
-		case kind == html.StartTagToken && part == 0 && parts[tag] != nil && parts[tag].Len() == 0:
-			part = tag
-		}
-		switch {
-		case inline[tag]:
-		case tag == atom.Td || tag == atom.Th:
-			if !strings.HasSuffix(all.String(), "\n") { // otherwise, the space would indent the line
-				all.WriteByte(' ')
-			}
-		default:
-			all.WriteByte('\n')
-		}
+		p.addTag(kind, tag)
+		p.separateWords(tag)
 	}
+	return p.message(), indented(p.text.String())
+}
 
-	title := printable(parts[atom.Title].String())
-	heading := printable(parts[atom.H1].String())
-	candidates := []string{title, firstLine(parts[atom.Pre].String()), heading, printable(all.String())}
-	line = cmp.Or(candidates...)
+type page struct {
+	text         strings.Builder // without the title
+	parts        map[atom.Atom]*strings.Builder
+	part, hidden atom.Atom // elements that enclose the next text
+}
+
+func (p *page) addText(text string) {
+	if p.hidden != 0 {
+		return
+	}
+	if p.part != 0 {
+		p.parts[p.part].WriteString(text)
+	}
+	if p.part != atom.Title {
+		p.text.WriteString(text)
+	}
+}
+
+func (p *page) addTag(kind html.TokenType, tag atom.Atom) {
+	isNewPart := p.part == 0 && p.parts[tag] != nil && p.parts[tag].Len() == 0
+	switch {
+	case tag == atom.Br && p.part != 0:
+		p.parts[p.part].WriteByte('\n')
+	case kind == html.EndTagToken && tag == p.part:
+		p.part = 0
+	case kind == html.EndTagToken && tag == p.hidden:
+		p.hidden = 0
+	case kind == html.StartTagToken && (tag == atom.Script || tag == atom.Style):
+		p.hidden = tag
+	case kind == html.StartTagToken && isNewPart:
+		p.part = tag
+	}
+}
+
+func (p *page) separateWords(tag atom.Atom) {
+	switch {
+	case inline[tag]:
+	case tag == atom.Td || tag == atom.Th:
+		if !strings.HasSuffix(p.text.String(), "\n") { // otherwise, the space would indent the line
+			p.text.WriteByte(' ')
+		}
+	default:
+		p.text.WriteByte('\n')
+	}
+}
+
+// message returns the first part that does more than name a status, or else the first non-empty one.
+func (p *page) message() string {
+	candidates := []string{
+		printable(p.parts[atom.Title].String()),
+		firstLine(p.parts[atom.Pre].String()),
+		printable(p.parts[atom.H1].String()),
+		printable(p.text.String()),
+	}
 	for _, candidate := range candidates {
 		if candidate != "" && !namesStatus(candidate) {
-			line = candidate
-			break
+			return candidate
 		}
 	}
-	return line, indented(all.String())
+	return cmp.Or(candidates...)
 }
 
 // inline elements do not separate words.
@@ -98,8 +121,10 @@ var statusNames = func() map[string]bool {
 // namesStatus reports whether text says no more than a status code, such as "HTTP Status 404 - Not Found".
 func namesStatus(text string) bool {
 	words := wordsOf(text)
-	return statusNames[strings.Join(words, " ")] || len(words) > 1 && words[0] == "error" &&
-		statusNames[strings.Join(words[1:], " ")]
+	if len(words) > 1 && words[0] == "error" && statusNames[strings.Join(words[1:], " ")] {
+		return true
+	}
+	return statusNames[strings.Join(words, " ")]
 }
 
 func wordsOf(text string) (words []string) {

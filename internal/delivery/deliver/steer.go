@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -18,18 +19,18 @@ import (
 // ignored and reported.
 const outcomeHeader = "Tendril-Outcome"
 
-type wish uint8
+type verb uint8
 
 const (
-	wishNothing wish = iota
-	wishRetry
-	wishDrop
-	wishDeadLetter
-	wishExtend
+	verbNone verb = iota
+	verbRetry
+	verbDrop
+	verbDeadLetter
+	verbExtend
 )
 
-type steering struct {
-	wish   wish
+type instruction struct {
+	verb   verb
 	timed  bool
 	time   time.Duration // of the after or for parameter
 	reason string        // printable, truncated
@@ -37,76 +38,105 @@ type steering struct {
 
 // Problems do not quote the header, so that there are only a few.
 const (
-	problemTwice    = "given more than once"
-	problemWord     = "does not start with retry, drop, dead-letter or extend"
-	problemForm     = `is not of the form retry; after=90s; reason="text"`
-	problemName     = "has a parameter that is repeated or not allowed with its first word"
-	problemTime     = "has a time outside of 0 to 12 hours: use one such as 90s"
-	problemExtend   = "extend needs for= with 1 second to 12 hours, such as for=30m"
-	problemEarly    = "an informational answer allows only extend"
-	problemTooLate  = "extend is not allowed in a failure or in a trailer"
-	maxSteeringTime = queue.MaxVisibility
+	problemTwice       = "given more than once"
+	problemWord        = "does not start with retry, drop, dead-letter or extend"
+	problemForm        = `is not of the form retry; after=90s; reason="text"`
+	problemName        = "has a parameter that is repeated or not allowed with its first word"
+	problemTime        = "has a time outside of 0 to 12 hours: use one such as 90s"
+	problemExtend      = "extend needs for= with 1 second to 12 hours, such as for=30m"
+	problemEarly       = "an informational answer allows only extend"
+	problemTooLate     = "extend is not allowed in a failure or in a trailer"
+	maxInstructionTime = queue.MaxVisibility
 )
 
-// readSteering parses the header, which must be ignored if there is a problem.
-func readSteering(values []string) (s steering, problem string) {
+// parseInstruction parses the header, which must be ignored if there is a problem.
+func parseInstruction(values []string) (s instruction, problem string) {
 	if len(values) != 1 {
-		return s, problemTwice
+		return instruction{}, problemTwice
 	}
 	word, rest, more := strings.Cut(values[0], ";")
-	var allowed string
-	switch strings.TrimSpace(word) {
-	case "retry":
-		s.wish, allowed = wishRetry, "after reason"
-	case "drop":
-		s.wish, allowed = wishDrop, "reason"
-	case "dead-letter":
-		s.wish, allowed = wishDeadLetter, "reason"
-	case "extend":
-		s.wish, allowed = wishExtend, "for"
-	default:
-		return s, problemWord
+	verb, allowed := parseVerb(strings.TrimSpace(word))
+	if verb == verbNone {
+		return instruction{}, problemWord
 	}
 
+	s.verb = verb
 	for more {
-		var name, value string
-		if name, value, rest, more, problem = nextParameter(rest); problem != "" {
-			return steering{}, problem
+		p, ok := cutParameter(rest)
+		if !ok {
+			return instruction{}, problemForm
 		}
-		if !strings.Contains(allowed, name) {
-			return steering{}, problemName
+		at := slices.Index(allowed, p.name)
+		if at < 0 {
+			return instruction{}, problemName
 		}
-		allowed = strings.Replace(allowed, name, "", 1)
-		if name == "reason" {
-			s.reason = printable(value)
-			continue
+		allowed = slices.Delete(allowed, at, at+1)
+		if !s.set(p) {
+			return instruction{}, problemTime
 		}
-		var ok bool
-		if s.time, ok = steeringTime(value); !ok {
-			return steering{}, problemTime
-		}
-		s.timed = true
+		rest, more = p.rest, p.more
 	}
 
-	if s.wish == wishExtend && s.time < time.Second {
-		return steering{}, problemExtend
+	if s.verb == verbExtend && s.time < time.Second {
+		return instruction{}, problemExtend
 	}
 	return s, ""
 }
 
-func nextParameter(text string) (name, value, rest string, more bool, problem string) {
+// parseVerb also returns the names of the verb's parameters.
+func parseVerb(word string) (verb, []string) {
+	switch word {
+	case "retry":
+		return verbRetry, []string{"after", "reason"}
+	case "drop":
+		return verbDrop, []string{"reason"}
+	case "dead-letter":
+		return verbDeadLetter, []string{"reason"}
+	case "extend":
+		return verbExtend, []string{"for"}
+	}
+	return verbNone, nil
+}
+
+// set returns false if the parameter is an invalid time.
+func (s *instruction) set(p parameter) (ok bool) {
+	if p.name == "reason" {
+		s.reason = printable(p.value)
+		return true
+	}
+	s.timed = true
+	s.time, ok = parseInstructionTime(p.value)
+	return ok
+}
+
+type parameter struct {
+	name, value string
+	rest        string // the parameters that follow
+	more        bool
+}
+
+// cutParameter returns false if the text does not start with a parameter.
+func cutParameter(text string) (p parameter, ok bool) {
 	name, text, found := strings.Cut(strings.TrimLeft(text, " \t"), "=")
 	if !found || name != "after" && name != "reason" && name != "for" {
-		return "", "", "", false, problemForm
+		return parameter{}, false
 	}
+	p.name = name
 	if !strings.HasPrefix(text, `"`) {
-		value, rest, more = strings.Cut(text, ";")
-		if value = strings.TrimRight(value, " \t"); value == "" || strings.ContainsAny(value, " \t\"\\,=") {
-			return "", "", "", false, problemForm
-		}
-		return name, value, rest, more, ""
+		p.value, p.rest, p.more = strings.Cut(text, ";")
+		p.value = strings.TrimRight(p.value, " \t")
+		return p, p.value != "" && !strings.ContainsAny(p.value, " \t\"\\,=")
 	}
 
+	value, after, closed := cutQuoted(text)
+	after = strings.TrimLeft(after, " \t")
+	p.value = value
+	p.rest, p.more = strings.CutPrefix(after, ";")
+	return p, closed && (p.more || after == "")
+}
+
+// cutQuoted returns false if the quoted string at the start of text has no end.
+func cutQuoted(text string) (value, after string, closed bool) {
 	var b strings.Builder
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {
@@ -114,19 +144,15 @@ func nextParameter(text string) (name, value, rest string, more bool, problem st
 			i++
 			b.WriteByte(text[i])
 		case c == '"':
-			after := strings.TrimLeft(text[i+1:], " \t")
-			if rest, more = strings.CutPrefix(after, ";"); !more && after != "" {
-				return "", "", "", false, problemForm
-			}
-			return name, b.String(), rest, more, ""
+			return b.String(), text[i+1:], true
 		default:
 			b.WriteByte(c)
 		}
 	}
-	return "", "", "", false, problemForm
+	return "", "", false
 }
 
-func steeringTime(text string) (time.Duration, bool) {
+func parseInstructionTime(text string) (time.Duration, bool) {
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		return 0, false
 	}
@@ -134,48 +160,63 @@ func steeringTime(text string) (time.Duration, bool) {
 		text += "s"
 	}
 	d, err := time.ParseDuration(text)
-	return d, err == nil && d >= 0 && d <= maxSteeringTime
+	return d, err == nil && d >= 0 && d <= maxInstructionTime
 }
 
-func (c *conn) applyOutcome(values []string, final, success bool) steering {
-	s, problem := readSteering(values)
+type headerPlace uint8
+
+const (
+	inInformational headerPlace = iota
+	inSuccess
+	inFailure
+	inTrailer
+)
+
+// applyOutcome carries out extend, and returns any other instruction.
+func (c *conn) applyOutcome(values []string, place headerPlace) instruction {
+	s, problem := parseInstruction(values)
 	switch {
 	case problem != "":
-	case s.wish != wishExtend && !final:
+	case s.verb != verbExtend && place == inInformational:
 		problem = problemEarly
-	case s.wish == wishExtend && final && !success:
+	case s.verb == verbExtend && (place == inFailure || place == inTrailer):
 		problem = problemTooLate
-	case s.wish == wishExtend:
-		c.idle = s.time
-		c.extended = true
-		c.resting = true
-		return steering{}
 	}
-
 	if problem != "" {
 		c.problem = problem
-		return steering{}
+		return instruction{}
 	}
 
+	if s.verb == verbExtend {
+		c.idle = s.time
+		c.extended = true
+		c.restartTimeout = true
+		return instruction{}
+	}
 	return s
 }
 
-func (s *steering) result(status string, result queue.Result) queue.Result {
+// result carries out the instruction on the result of a response.
+func (s *instruction) result(status string, result queue.Result) queue.Result {
 	if s.reason != "" {
 		result.Answer, result.Excerpt = s.reason, ""
 	}
 
-	switch s.wish {
-	case wishDrop:
-		result.Outcome, result.Instruction = queue.Done, queue.Drop
+	switch s.verb {
+	case verbDrop:
+		result.Outcome = queue.Done
+		result.Instruction = queue.Drop
 		result.Reason = status + " (app says drop)"
-	case wishDeadLetter:
-		result.Outcome, result.Instruction = queue.Failed, queue.DeadLetterNow
+	case verbDeadLetter:
+		result.Outcome = queue.Failed
+		result.Instruction = queue.DeadLetterNow
 		result.Reason = status + " (app says dead-letter)"
-	case wishRetry:
-		result.Outcome, result.Reason = queue.Failed, status+" (app says retry)"
+	case verbRetry:
+		result.Outcome = queue.Failed
+		result.Reason = status + " (app says retry)"
 		if s.timed {
-			result.Instruction, result.RetryAfter = queue.Retry, s.time
+			result.Instruction = queue.Retry
+			result.RetryAfter = s.time
 			result.Reason = status + " (app says retry in " + s.time.String() + ")"
 		}
 	}

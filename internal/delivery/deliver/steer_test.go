@@ -15,59 +15,59 @@ func TestReadSteering(t *testing.T) {
 	const most = 12 * time.Hour
 	for _, tt := range []struct {
 		header, problem string
-		want            steering
+		want            instruction
 	}{
-		{"retry", "", steering{wish: wishRetry}},
-		{"retry; after=90s", "", steering{wish: wishRetry, timed: true, time: 90 * time.Second}},
-		{"retry;after=90", "", steering{wish: wishRetry, timed: true, time: 90 * time.Second}},
-		{"retry; after=0", "", steering{wish: wishRetry, timed: true}},
-		{"retry; after=1h30m", "", steering{wish: wishRetry, timed: true, time: 90 * time.Minute}},
-		{`retry; after="12h"`, "", steering{wish: wishRetry, timed: true, time: most}},
+		{"retry", "", instruction{verb: verbRetry}},
+		{"retry; after=90s", "", instruction{verb: verbRetry, timed: true, time: 90 * time.Second}},
+		{"retry;after=90", "", instruction{verb: verbRetry, timed: true, time: 90 * time.Second}},
+		{"retry; after=0", "", instruction{verb: verbRetry, timed: true}},
+		{"retry; after=1h30m", "", instruction{verb: verbRetry, timed: true, time: 90 * time.Minute}},
+		{`retry; after="12h"`, "", instruction{verb: verbRetry, timed: true, time: most}},
 		{`retry ; reason="busy; try later" ; after=5m`, "",
-			steering{wish: wishRetry, timed: true, time: 5 * time.Minute, reason: "busy; try later"}},
-		{"drop", "", steering{wish: wishDrop}},
-		{"drop; reason=old", "", steering{wish: wishDrop, reason: "old"}},
+			instruction{verb: verbRetry, timed: true, time: 5 * time.Minute, reason: "busy; try later"}},
+		{"drop", "", instruction{verb: verbDrop}},
+		{"drop; reason=old", "", instruction{verb: verbDrop, reason: "old"}},
 		{`dead-letter; reason="no \"such\" order \\ 7"`, "",
-			steering{wish: wishDeadLetter, reason: `no "such" order \ 7`}},
-		{`dead-letter; reason=""`, "", steering{wish: wishDeadLetter}},
-		{"dead-letter; reason=\"a\x1b[31mb\xff\u202e\"", "", steering{wish: wishDeadLetter, reason: `a\x1b[31mb\u202e`}},
+			instruction{verb: verbDeadLetter, reason: `no "such" order \ 7`}},
+		{`dead-letter; reason=""`, "", instruction{verb: verbDeadLetter}},
+		{"dead-letter; reason=\"a\x1b[31mb\xff\u202e\"", "", instruction{verb: verbDeadLetter, reason: `a\x1b[31mb\u202e`}},
 		{`drop; reason="` + strings.Repeat("x", 500) + `"`, "",
-			steering{wish: wishDrop, reason: strings.Repeat("x", answerShown) + "..."}},
-		{"extend; for=30m", "", steering{wish: wishExtend, timed: true, time: 30 * time.Minute}},
-		{"extend; for=1s", "", steering{wish: wishExtend, timed: true, time: time.Second}},
-		{"extend; for=999ms", problemExtend, steering{}},
-		{"", problemWord, steering{}},
-		{"done", problemWord, steering{}},
-		{"Retry", problemWord, steering{}},
-		{"retry after=90s", problemWord, steering{}},
-		{"drop, retry", problemWord, steering{}},
-		{"retry;", problemForm, steering{}},
-		{"retry; after", problemForm, steering{}},
-		{"retry; after=", problemForm, steering{}},
-		{"retry; after =9", problemForm, steering{}},
-		{"retry; reason=two words", problemForm, steering{}},
-		{`retry; reason="open`, problemForm, steering{}},
-		{`retry; reason="open\`, problemForm, steering{}},
-		{`retry; reason="a"b`, problemForm, steering{}},
-		{"retry; when=9", problemForm, steering{}},
-		{"retry; for=9", problemName, steering{}},
-		{"retry; after=9; after=9", problemName, steering{}},
-		{"drop; after=9", problemName, steering{}},
-		{"extend; for=9; reason=x", problemName, steering{}},
-		{"retry; after=-9s", problemTime, steering{}},
-		{"retry; after=soon", problemTime, steering{}},
-		{"retry; after=13h", problemTime, steering{}},
-		{`retry; after=""`, problemTime, steering{}},
-		{"retry; after=99999999999999999999", problemTime, steering{}},
-		{"extend", problemExtend, steering{}},
-		{"extend; for=0", problemExtend, steering{}},
+			instruction{verb: verbDrop, reason: strings.Repeat("x", shownCharacters) + "..."}},
+		{"extend; for=30m", "", instruction{verb: verbExtend, timed: true, time: 30 * time.Minute}},
+		{"extend; for=1s", "", instruction{verb: verbExtend, timed: true, time: time.Second}},
+		{"extend; for=999ms", problemExtend, instruction{}},
+		{"", problemWord, instruction{}},
+		{"done", problemWord, instruction{}},
+		{"Retry", problemWord, instruction{}},
+		{"retry after=90s", problemWord, instruction{}},
+		{"drop, retry", problemWord, instruction{}},
+		{"retry;", problemForm, instruction{}},
+		{"retry; after", problemForm, instruction{}},
+		{"retry; after=", problemForm, instruction{}},
+		{"retry; after =9", problemForm, instruction{}},
+		{"retry; reason=two words", problemForm, instruction{}},
+		{`retry; reason="open`, problemForm, instruction{}},
+		{`retry; reason="open\`, problemForm, instruction{}},
+		{`retry; reason="a"b`, problemForm, instruction{}},
+		{"retry; when=9", problemForm, instruction{}},
+		{"retry; for=9", problemName, instruction{}},
+		{"retry; after=9; after=9", problemName, instruction{}},
+		{"drop; after=9", problemName, instruction{}},
+		{"extend; for=9; reason=x", problemName, instruction{}},
+		{"retry; after=-9s", problemTime, instruction{}},
+		{"retry; after=soon", problemTime, instruction{}},
+		{"retry; after=13h", problemTime, instruction{}},
+		{`retry; after=""`, problemTime, instruction{}},
+		{"retry; after=99999999999999999999", problemTime, instruction{}},
+		{"extend", problemExtend, instruction{}},
+		{"extend; for=0", problemExtend, instruction{}},
 	} {
-		got, problem := readSteering([]string{tt.header})
+		got, problem := parseInstruction([]string{tt.header})
 		if got != tt.want || problem != tt.problem {
 			t.Errorf("%q: got %+v, problem %q; want %+v, %q", tt.header, got, problem, tt.want, tt.problem)
 		}
 	}
-	if _, problem := readSteering([]string{"drop", "drop"}); problem != problemTwice {
+	if _, problem := parseInstruction([]string{"drop", "drop"}); problem != problemTwice {
 		t.Errorf("given twice: %q", problem)
 	}
 }
@@ -76,9 +76,9 @@ func FuzzReadSteering(f *testing.F) {
 	f.Add(`retry; after=90s; reason="a\"b"`)
 	f.Add("extend; for=30m")
 	f.Fuzz(func(t *testing.T, header string) {
-		s, problem := readSteering([]string{header})
-		if (problem == "") != (s.wish != wishNothing) || s.time < 0 || s.time > maxSteeringTime ||
-			len(s.reason) > 12*(answerShown+3) || strings.ContainsAny(s.reason, "\r\n\x1b") {
+		s, problem := parseInstruction([]string{header})
+		if (problem == "") != (s.verb != verbNone) || s.time < 0 || s.time > maxInstructionTime ||
+			len(s.reason) > 12*(shownCharacters+3) || strings.ContainsAny(s.reason, "\r\n\x1b") {
 			t.Errorf("%q: %+v, %q", header, s, problem)
 		}
 	})

@@ -54,51 +54,54 @@ func hideUser(raw string) string {
 }
 
 func socketTarget(raw, rest string) (*target, error) {
-	rest = strings.TrimPrefix(rest, "//")
-	socket, path := rest, ""
-	if !strings.HasPrefix(rest, "/") {
-		host, after, found := strings.Cut(rest, "/")
-		if found {
-			path = "/" + after
-		}
-		unescaped, err := url.PathUnescape(host)
-		if err != nil {
-			return nil, fmt.Errorf("target %q has an invalid percent-escape: write the socket's path as unix:///run/app.sock", raw)
-		}
-		socket = unescaped
+	socket, path, err := splitSocketPath(strings.TrimPrefix(rest, "//"))
+	if err != nil {
+		return nil, fmt.Errorf("target %q has an invalid percent-escape: write the socket's path as unix:///run/app.sock", raw)
 	}
-
 	if !strings.HasPrefix(socket, "/") || hasControl(socket) {
 		return nil, fmt.Errorf("target %q has no socket path: write the absolute path, such as unix:///run/app.sock", raw)
 	}
 	if len(socket) > maxSocketPath {
 		return nil, fmt.Errorf("target %q: a socket's path may have at most %d bytes", raw, maxSocketPath)
 	}
-
 	return &target{network: "unix", dials: []string{socket}, host: "localhost", path: path}, nil
 }
 
-func hostTarget(raw string, u *url.URL) (*target, error) {
-	host, standard := u.Hostname(), "80"
-	t := &target{network: "tcp", path: u.EscapedPath()}
-	if u.Scheme == "https" {
-		t.name, standard = host, "443"
+// splitSocketPath accepts an absolute path, or an escaped one that the path of the requests may follow.
+func splitSocketPath(text string) (socket, path string, err error) {
+	if strings.HasPrefix(text, "/") {
+		return text, "", nil
 	}
+	escaped, after, found := strings.Cut(text, "/")
+	if found {
+		path = "/" + after
+	}
+	socket, err = url.PathUnescape(escaped)
+	return socket, path, err
+}
 
-	port := cmp.Or(u.Port(), standard)
+func hostTarget(raw string, u *url.URL) (*target, error) {
+	host := u.Hostname()
+	t := &target{network: "tcp", path: u.EscapedPath()}
+	standardPort := "80"
+	if u.Scheme == "https" {
+		t.name, standardPort = host, "443"
+	}
+	port := cmp.Or(u.Port(), standardPort)
 	address, _ := netip.ParseAddr(host) // not valid for a name
 	if err := checkHost(host, address, port); err != nil {
 		return nil, fmt.Errorf("target %q: %w", raw, err)
 	}
 
 	t.dials = []string{net.JoinHostPort(host, port)}
-	t.host = strings.TrimSuffix(net.JoinHostPort(host, port), ":"+standard)
-	if strings.EqualFold(host, "localhost") {
+	t.host = strings.TrimSuffix(net.JoinHostPort(host, port), ":"+standardPort)
+	isLocalName := strings.EqualFold(host, "localhost")
+	if isLocalName {
 		// localhost may reach different processes over IPv4 and IPv6; prefer IPv4.
 		t.dials = []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
-		t.host = localHost(port, standard)
-	} else if address.IsLoopback() {
-		t.host = localHost(port, standard)
+	}
+	if isLocalName || address.IsLoopback() {
+		t.host = localHost(port, standardPort)
 	}
 	return t, nil
 }

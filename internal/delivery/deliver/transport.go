@@ -37,17 +37,18 @@ type transport struct {
 	reconnected func() // may be nil
 }
 
-// exchange returns an error if nothing was sent. The caller must release the answer.
-func (t *transport) exchange(ctx context.Context, r *request) (answer, error) {
+// exchange returns an error if nothing was sent. The caller must release the response.
+func (t *transport) exchange(ctx context.Context, r *request) (response, error) {
 	if err := ctx.Err(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
+
 	r.began = time.Now()
 	if c, found := t.pool.Get(r.began); found {
-		a := c.exchange(ctx, r)
-		if a.sent || isLate(a.err) {
-			a.conn, a.pool = c, &t.pool
-			return a, nil
+		res := c.exchange(ctx, r)
+		if res.sent || isLate(res.err) {
+			res.conn, res.pool = c, &t.pool
+			return res, nil
 		}
 		c.Close()
 		if t.reconnected != nil {
@@ -57,19 +58,19 @@ func (t *transport) exchange(ctx context.Context, r *request) (answer, error) {
 
 	c, err := t.dialer.dial(ctx, r.end)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	r.began = time.Now()
-	a := c.exchange(ctx, r)
-	a.conn, a.pool = c, &t.pool
-	return a, nil
+	res := c.exchange(ctx, r)
+	res.conn, res.pool = c, &t.pool
+	return res, nil
 }
 
-func (a *answer) release(now time.Time) {
-	if a.keep {
-		a.pool.Put(a.conn, now)
+func (res *response) release(now time.Time) {
+	if res.reusable {
+		res.pool.Put(res.conn, now)
 	} else {
-		a.conn.Close()
+		res.conn.Close()
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var plainAnswers = []string{
+var plainResponses = []string{
 	"HTTP/1.1 200 OK\r\nDate: Thu, 26 Nov 2026 12:00:00 GMT\r\nContent-Length: 0\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nX-Powered-By: Express\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: 2\r\n" +
 		"ETag: W/\"2-eoX0dku9ba8cNUXvu/DyeabcC+s\"\r\nDate: Thu, 26 Nov 2026 12:00:00 GMT\r\n" +
@@ -19,10 +19,10 @@ var plainAnswers = []string{
 
 func TestAnswersOfCommonServersAreTakenWithoutTheParser(t *testing.T) {
 	t.Parallel()
-	for _, text := range plainAnswers {
+	for _, text := range plainResponses {
 		head, _, _ := strings.Cut(text, "\r\n\r\n")
-		if _, _, size := parsePlainHead([]byte(text)); size != len(head)+4 {
-			t.Errorf("%d bytes of this head were taken, of %d:\n%s", size, len(head)+4, text)
+		if plain, ok := parsePlainHead([]byte(text)); !ok || plain.size != len(head)+4 {
+			t.Errorf("%v, %d bytes of this head were read, want %d:\n%s", ok, plain.size, len(head)+4, text)
 		}
 	}
 }
@@ -44,30 +44,30 @@ func TestAnswersThatSayMoreAreLeftToTheParser(t *testing.T) {
 		ok + "Content-Length: 0\r\nServer: a\nConnection: close\r\n\r\n",
 		ok + strings.Repeat("Date: x\r\n", maxPlainHeaders) + "Content-Length: 0\r\n\r\n",
 	} {
-		if status, _, size := parsePlainHead([]byte(text)); size != 0 || status != 0 {
-			t.Errorf("%d bytes of this head were taken:\n%q", size, text)
+		if plain, ok := parsePlainHead([]byte(text)); ok {
+			t.Errorf("%d bytes of this head were read:\n%q", plain.size, text)
 		}
 	}
 }
 
 // FuzzPlainAnswer checks that parsePlainHead agrees with net/http.
 func FuzzPlainAnswer(f *testing.F) {
-	for _, text := range plainAnswers {
+	for _, text := range plainResponses {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		status, length, size := parsePlainHead(text)
-		if size == 0 {
+		plain, ok := parsePlainHead(text)
+		if !ok {
 			return
 		}
 		rest := bufio.NewReader(strings.NewReader(string(text)))
 		head, err := http.ReadResponse(rest, nil)
 		if err != nil {
-			t.Fatalf("the parser refuses what was taken: %v\n%q", err, text)
+			t.Fatalf("net/http rejects the head: %v\n%q", err, text)
 		}
-		if head.StatusCode != status || head.ContentLength != length || head.Close || head.TransferEncoding != nil ||
-			head.Trailer != nil || head.Header[outcomeHeader] != nil || rest.Buffered() != len(text)-size {
-			t.Errorf("took status %d, length %d, %d bytes of\n%q\nthe parser reads %+v", status, length, size, text, head)
+		if head.StatusCode != plain.status || head.ContentLength != plain.length || head.Close || head.TransferEncoding != nil ||
+			head.Trailer != nil || head.Header[outcomeHeader] != nil || rest.Buffered() != len(text)-plain.size {
+			t.Errorf("read %+v of\n%q\nnet/http reads %+v", plain, text, head)
 		}
 	})
 }

@@ -53,7 +53,7 @@ func TestReasonOfAPage(t *testing.T) {
 		{"cut off in a tag", "<p>broken <a hre", "broken"},
 		{"cut off in a style", "<p>text<style>p {", "text"},
 		{"escapes", "<pre>a\x1b[31mb&#27;[0m&#x202e;c</pre>", `a\x1b[31mb\x1b[0m\u202ec`},
-		{"long", "<pre>" + strings.Repeat("x", 300), strings.Repeat("x", answerShown) + "..."},
+		{"long", "<pre>" + strings.Repeat("x", 300), strings.Repeat("x", shownCharacters) + "..."},
 		{"deep", strings.Repeat("<div>", 400) + "end", "end"},
 	} {
 		checkAnswerHead(t, tt.name, "text/html; charset=utf-8", "", tt.body, tt.want)
@@ -62,7 +62,7 @@ func TestReasonOfAPage(t *testing.T) {
 
 func TestAnswerHeadIsBoundedPrintableText(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x", answerShown)
+	long := strings.Repeat("x", shownCharacters)
 	for _, tt := range []struct{ name, kind, coding, body, want string }{
 		{"no kind", "", "", "oops", "oops"},
 		{"no kind and no text", "", "", "\x00\x01\x02", ""},
@@ -89,7 +89,7 @@ func checkAnswerHead(t *testing.T, name, kind, coding, body, want string) {
 		if coding != "" {
 			header.Set("Content-Encoding", coding)
 		}
-		if got, _ := answerHead(header, []byte(body)); got != want {
+		if got, _ := summarize(header, []byte(body)); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
@@ -101,10 +101,10 @@ func TestExcerptSaysMoreThanOneLine(t *testing.T) {
 		{"one line", "text/plain", "database is locked\n", ""},
 		{"lines", "text/plain", "\nKeyError\n  at line 3\n", "KeyError\n  at line 3"},
 		{"JSON", "application/json", "{\n \"error\": 1 }", "{\n \"error\": 1 }"},
-		{"long", "text/plain", strings.Repeat("x", 3*answerExcerpt), strings.Repeat("x", answerExcerpt)},
-		{"long JSON", "application/json", "{\n \"error\": \"" + strings.Repeat("x", 3*answerExcerpt) + `"}`,
-			("{ \"error\": \"" + strings.Repeat("x", answerShown-12) + "...\n{\n \"error\": \"" +
-				strings.Repeat("x", 3*answerExcerpt))[:answerExcerpt]},
+		{"long", "text/plain", strings.Repeat("x", 3*excerptBytes), strings.Repeat("x", excerptBytes)},
+		{"long JSON", "application/json", "{\n \"error\": \"" + strings.Repeat("x", 3*excerptBytes) + `"}`,
+			("{ \"error\": \"" + strings.Repeat("x", shownCharacters-12) + "...\n{\n \"error\": \"" +
+				strings.Repeat("x", 3*excerptBytes))[:excerptBytes]},
 		{"a page", "text/html", "<title>KeyError</title><body>...", "KeyError\n..."},
 		{"a page of Express", "text/html", "<!DOCTYPE html>\n<html><head>\n<title>Error</title>\n</head><body>\n<pre>Error: no " +
 			"address<br> &nbsp; &nbsp;at Layer.handle (/app/<b>index.js</b>:7:9)</pre>\n</body>\n</html>",
@@ -115,7 +115,7 @@ func TestExcerptSaysMoreThanOneLine(t *testing.T) {
 		{"a page of text alone", "text/html", "card declined", ""},
 		{"no text", "image/png", "\x89PNG", ""},
 	} {
-		_, got := answerHead(http.Header{"Content-Type": {tt.kind}}, []byte(tt.body))
+		_, got := summarize(http.Header{"Content-Type": {tt.kind}}, []byte(tt.body))
 		if got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
