@@ -81,6 +81,7 @@ environment, according to --rollout-policy, and --abort returns all of them to t
 	})
 }
 
+// readyToDeploy returns the versions, or an error if a deployment is in progress.
 func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, error) {
 	all, err := client.LatestVersions(ctx)
 	if err != nil {
@@ -91,11 +92,14 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 			Hint("wait until it is complete, or type 'tendril deploy --abort'")
 	}
 	st, err := client.Status(ctx)
-	if err == nil && st.Deployment != nil && !st.Deployment.Over() {
-		err = base.Conflictf("a deployment of %s is in progress", base.Plain(st.Deployment.To)).
+	if err != nil {
+		return nil, err
+	}
+	if st.Deployment != nil && !st.Deployment.Over() {
+		return nil, base.Conflictf("a deployment of %s is in progress", base.Plain(st.Deployment.To)).
 			Hint("'tendril status' shows its progress")
 	}
-	return all, err
+	return all, nil
 }
 
 func replacedVersionText(all []api.AppVersion) string {
@@ -128,22 +132,7 @@ func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) 
 }
 
 func planAbort(ctx context.Context, c *base.CLI, client *api.Client, f base.Format) *base.Plan {
-	return base.PlanOf(func() ([]string, error) {
-		if all, err := client.Versions(ctx); err != nil {
-			return nil, err
-		} else if next := versionInState(all, api.VersionDeploying); next != nil {
-			return []string{fmt.Sprintf("return all instances from version %d, %s%s", next.Number, sourceText(next),
-				strings.Replace(replacedVersionText(all), " in place of", " to", 1))}, nil
-		}
-		st, err := client.Status(ctx)
-		if err == nil && (st.Deployment == nil || st.Deployment.Over()) {
-			err = base.Conflictf("no deployment is in progress").Hint("'tendril status' shows the last deployment")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return []string{"abort the deployment of " + base.Plain(st.Deployment.To)}, nil
-	}, func() error {
+	return base.PlanOf(func() ([]string, error) { return abortSteps(ctx, client) }, func() error {
 		d, err := client.AbortDeploy(ctx)
 		if err != nil {
 			return err
@@ -156,21 +145,47 @@ func planAbort(ctx context.Context, c *base.CLI, client *api.Client, f base.Form
 	})
 }
 
+func abortSteps(ctx context.Context, client *api.Client) ([]string, error) {
+	all, err := client.Versions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if next := versionInState(all, api.VersionDeploying); next != nil {
+		text := fmt.Sprintf("return all instances from version %d, %s", next.Number, sourceText(next))
+		if live := versionInState(all, api.VersionLive); live != nil {
+			text += fmt.Sprintf(" to version %d, %s", live.Number, sourceText(live))
+		}
+		return []string{text}, nil
+	}
+
+	st, err := client.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if st.Deployment == nil || st.Deployment.Over() {
+		return nil, base.Conflictf("no deployment is in progress").Hint("'tendril status' shows the last deployment")
+	}
+	return []string{"abort the deployment of " + base.Plain(st.Deployment.To)}, nil
+}
+
 func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f base.Format,
 	begin func(context.Context) (api.DeployResult, error)) error {
 	done, err := followDeployment(ctx, c, client, begin)
-	switch {
-	case err != nil && errors.Is(err, context.Canceled):
+	if errors.Is(err, context.Canceled) {
 		return base.Fail(base.ExitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment continues"),
 			"'tendril status' shows its progress")
-	case err != nil:
-		return explainRefusal(c, err)
 	}
+	if err != nil {
+		printFailedStep(c, err)
+		return err
+	}
+
 	if done.Rollout != 0 {
 		if err := awaitRollout(ctx, c, client, done.Rollout); err != nil {
 			return err
 		}
 	}
+
 	return f.Print(c, done, []string{done.To}, func() error {
 		if done.Rollout != 0 {
 			c.PrintErrf("environment %q now runs %s on all instances\n", client.Instance.Environment, base.Plain(done.To))
@@ -202,15 +217,16 @@ func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, erro
 	return filepath.Abs(path)
 }
 
-func explainRefusal(c *base.CLI, err error) error {
+// printFailedStep prints the last output of the step that failed, if err has any.
+func printFailedStep(c *base.CLI, err error) {
 	var refused *api.Error
-	if errors.As(err, &refused) && len(refused.Output) > 0 {
-		c.PrintErrf("last output of %s:\n", base.Plain(refused.Step))
-		for _, line := range refused.Output {
-			c.PrintErrf("  | %s\n", base.Plain(line))
-		}
+	if !errors.As(err, &refused) || len(refused.Output) == 0 {
+		return
 	}
-	return err
+	c.PrintErrf("last output of %s:\n", base.Plain(refused.Step))
+	for _, line := range refused.Output {
+		c.PrintErrf("  | %s\n", base.Plain(line))
+	}
 }
 
 const deployTick = 200 * time.Millisecond
@@ -231,6 +247,7 @@ func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 		result, err := begin(ctx)
 		done <- outcome{result, err}
 	}()
+
 	tick := time.NewTicker(deployTick)
 	defer tick.Stop()
 	reported := ""
@@ -239,18 +256,22 @@ func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 		case o := <-done:
 			return o.result, o.err
 		case <-tick.C:
-			// The deployment's result arrives separately.
-			now, err := client.Status(ctx)
-			if err != nil || now.Deployment == nil || before.Deployment != nil &&
-				now.Deployment.Since.Equal(before.Deployment.Since) {
-				continue
-			}
-			if text := StepText(now.Deployment); text != reported && !now.Deployment.Over() {
-				c.PrintErrln(text)
-				reported = text
-			}
+		}
+
+		// The deployment's result, and any error, arrives from begin.
+		now, err := client.Status(ctx)
+		if err != nil || now.Deployment == nil || now.Deployment.Over() || sameDeployment(now.Deployment, before.Deployment) {
+			continue
+		}
+		if text := StepText(now.Deployment); text != reported {
+			c.PrintErrln(text)
+			reported = text
 		}
 	}
+}
+
+func sameDeployment(now, before *api.Deployment) bool {
+	return before != nil && now.Since.Equal(before.Since)
 }
 
 // StepText describes the current step of a deployment.
@@ -296,11 +317,12 @@ rejected and changes nothing (exit status 2).`,
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
 		client, err := c.Dial(cmd)
 		return base.PlanOf(func() ([]string, error) {
-			return wouldReload(ctx, client)
+			return reloadSteps(ctx, client)
 		}, func() error {
 			done, err := client.Reload(ctx)
 			if err != nil {
-				return explainRefusal(c, err)
+				printFailedStep(c, err)
+				return err
 			}
 			c.PrintErrln(reloadText(client.Instance.Environment, &done))
 			return nil
@@ -308,7 +330,7 @@ rejected and changes nothing (exit status 2).`,
 	})
 }
 
-func wouldReload(ctx context.Context, client *api.Client) ([]string, error) {
+func reloadSteps(ctx context.Context, client *api.Client) ([]string, error) {
 	d, err := client.Describe(ctx)
 	if err != nil {
 		return nil, err
@@ -383,12 +405,12 @@ or if work was returned to its queue after --shutdown-timeout.`,
 			return nil, base.Usagef("--wait %s is out of range", wait).Hint("use 0s or more")
 		}
 		client, err := c.Dial(cmd)
-		return base.PlanOf(func() ([]string, error) { return wouldDrain(ctx, client) },
+		return base.PlanOf(func() ([]string, error) { return drainSteps(ctx, client) },
 			func() error { return drainEnvironment(ctx, c, client, wait) }), err
 	})
 }
 
-func wouldDrain(ctx context.Context, client *api.Client) ([]string, error) {
+func drainSteps(ctx context.Context, client *api.Client) ([]string, error) {
 	st, err := client.Status(ctx)
 	inWork, prefetched := 0, 0
 	for i := range st.Workers {
@@ -406,14 +428,14 @@ func drainEnvironment(ctx context.Context, c *base.CLI, client *api.Client, wait
 	var refusal *api.Error
 	switch {
 	case errors.As(err, &refusal) && refusal.Late:
-		ended(ctx, client.Instance.PID, until)
+		awaitExit(ctx, client.Instance.PID, until)
 		return base.Fail(base.ExitLate, fmt.Errorf("draining environment %q: %w", name, err))
 	case err != nil:
 		return fmt.Errorf("draining environment %q: %w", name, err)
 	case wait == 0:
 		c.PrintErrf("environment %q is draining and will stop\n", name)
 		return nil
-	case !drained || !ended(ctx, client.Instance.PID, until):
+	case !drained || !awaitExit(ctx, client.Instance.PID, until):
 		return base.Fail(base.ExitLate, fmt.Errorf("environment %q has not stopped within %s", name, wait),
 			"the drain continues; 'tendril status' shows its progress")
 	}
@@ -422,7 +444,8 @@ func drainEnvironment(ctx context.Context, c *base.CLI, client *api.Client, wait
 	return nil
 }
 
-func ended(ctx context.Context, pid int, until time.Time) bool {
+// awaitExit reports whether the process exits in time.
+func awaitExit(ctx context.Context, pid int, until time.Time) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for api.ProcessAlive(pid) {

@@ -42,11 +42,12 @@ the exit status is 1. A process that takes no messages stops first. The other pr
 			at, err := processToRestart(st.App, name)
 			return []string{"restart " + base.Plain(at)}, err
 		}, func() error {
-			now, err := client.RestartProcess(ctx, name)
+			newName, err := client.RestartProcess(ctx, name)
 			if err != nil {
-				return explainRefusal(c, err)
+				printFailedStep(c, err)
+				return err
 			}
-			done := api.RestartedProcess{Process: now}
+			done := api.RestartedProcess{Process: newName}
 			return f.Print(c, done, []string{done.Process}, func() error {
 				text := base.Plain(name) + " was restarted"
 				if done.Process != name {

@@ -67,6 +67,18 @@ func bytesText(n int64) string {
 	return base.Size(int(n))
 }
 
+// versionArgument returns 0 without an argument.
+func versionArgument(args []string) (int, error) {
+	if len(args) == 0 {
+		return 0, nil
+	}
+	number, err := strconv.Atoi(args[0])
+	if err != nil || number < 1 {
+		return 0, base.Usagef("invalid version %q: use a number from 1", args[0]).Hint("'tendril versions' lists them")
+	}
+	return number, nil
+}
+
 // NewRollback returns the command 'tendril rollback'.
 func NewRollback(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
@@ -87,15 +99,10 @@ they pause until the restored version is ready.`,
 	base.AddDataDir(cmd)
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		number := 0
-		if len(args) > 0 {
-			var err error
-			if number, err = strconv.Atoi(args[0]); err != nil || number < 1 {
-				return nil, base.Usagef("invalid version %q: use a number from 1", args[0]).
-					Hint("'tendril versions' lists them")
-			}
+		number, err := versionArgument(args)
+		if err != nil {
+			return nil, err
 		}
-
 		client, err := c.Dial(cmd)
 		return base.PlanOf(func() ([]string, error) {
 			all, err := readyToDeploy(ctx, client)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/internal/aws"
+	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/generate"
 	"tendril/internal/cloud/alarms"
@@ -130,24 +131,9 @@ func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Option
 	}
 
 	s.Queues = queues
-	var names []string
-	for _, q := range queues {
-		names = append(names, q.Name)
-	}
-
-	path, optional := f.file, false
-	if path == "" && opts.Bundle != nil {
-		path, optional = filepath.Join(opts.Bundle.Dir, alarms.FileName), true
-	}
-
-	file := &alarms.File{}
-	if path != "" {
-		if file, err = alarms.Read(path, optional, names); err != nil {
-			if base.ProblemsOf(err) == nil {
-				err = base.Fail(base.ExitUsage, err)
-			}
-			return nil, err
-		}
+	file, err := readAlarmFile(f.file, opts.Bundle, queues)
+	if err != nil {
+		return nil, err
 	}
 
 	if b := opts.Bundle; b != nil {
@@ -166,8 +152,37 @@ func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Option
 	return &set, nil
 }
 
+// readAlarmFile reads the given file, or the optional one of the bundle.
+func readAlarmFile(path string, b *bundle.Bundle, queues []alarms.Queue) (*alarms.File, error) {
+	optional := path == ""
+	if optional && b == nil {
+		return &alarms.File{}, nil
+	}
+	if optional {
+		path = filepath.Join(b.Dir, alarms.FileName)
+	}
+
+	var names []string
+	for _, q := range queues {
+		names = append(names, q.Name)
+	}
+	file, err := alarms.Read(path, optional, names)
+	if err != nil && base.ProblemsOf(err) == nil {
+		return nil, base.Fail(base.ExitUsage, err)
+	}
+	return file, err
+}
+
 func alarmQueues(ctx context.Context, cfg *config.Config) (all []alarms.Queue, err error) {
 	var sqs *aws.SQS
+	if cfg.AnyOnSQS() {
+		sqs, err = aws.OpenSQS(ctx, &aws.Options{Region: setRegion(cfg), Endpoint: cfg.EndpointURL})
+		if err != nil {
+			return nil, err
+		}
+		defer sqs.Close()
+	}
+
 	for i := range cfg.Queues {
 		set := &cfg.Queues[i]
 		q := alarms.Queue{Name: set.Name, URL: set.URL, OnSQS: set.Backend == config.BackendSQS,
@@ -179,23 +194,17 @@ func alarmQueues(ctx context.Context, cfg *config.Config) (all []alarms.Queue, e
 			q.Region = set.Region
 		}
 		if q.OnSQS {
-			if sqs == nil {
-				if sqs, err = aws.OpenSQS(ctx, &aws.Options{Region: setRegion(cfg), Endpoint: cfg.EndpointURL}); err != nil {
-					return nil, err
-				}
-				defer sqs.Close()
-			}
-			if err := lookUp(ctx, sqs, cmp.Or(set.URL, set.Name), &q); err != nil {
+			if err := fillFromSQS(ctx, sqs, cmp.Or(set.URL, set.Name), &q); err != nil {
 				return nil, err
 			}
 		}
 		all = append(all, q)
 	}
-
 	return all, nil
 }
 
-func lookUp(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.Queue) error {
+// fillFromSQS sets the name, URL and ARN of a queue, and its dead-letter queue.
+func fillFromSQS(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.Queue) error {
 	found, err := sqs.Queue(ctx, reference)
 	if err != nil {
 		return err

@@ -9,12 +9,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tendril/internal/aws"
+	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/generate"
 	"tendril/internal/config"
@@ -99,24 +101,21 @@ func printFiles(c *base.CLI, made []generate.File) error {
 // writeFile fails if the file exists, unless file.Beside is set.
 func writeFile(c *base.CLI, path string, file generate.File) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) && file.Beside {
+	exists := errors.Is(err, fs.ErrExist)
+	switch {
+	case exists && file.Beside:
 		c.PrintErrf("kept %s: make sure it excludes *.env and .git\n", base.Plain(path))
 		return nil
-	}
-
-	if errors.Is(err, fs.ErrExist) {
+	case exists:
 		return base.Conflictf("%s exists", path).Hint("delete it, or name another file")
-	}
-
-	if err == nil {
-		_, err = f.WriteString(file.Text)
-		err = errors.Join(err, f.Close())
-	}
-
-	if err != nil {
+	case err != nil:
 		return err
 	}
 
+	_, err = f.WriteString(file.Text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
 	c.PrintErrf("wrote %s\n", base.Plain(path))
 	return nil
 }
@@ -126,12 +125,12 @@ func newManifest(c *base.CLI, name, short string, files func(*generate.Plan) []g
 	cmd := newGenerator(c, name, short, f, func(_ context.Context, cmd *cobra.Command, args []string) ([]generate.File,
 		error) {
 		p, err := deploymentPlan(c, cmd, args, f)
-		if err == nil && name == "keda" && p.Embedded {
-			err = base.Usagef("an embedded queue serves one pod: there is nothing to scale").
-				Hint("name a queue on Amazon SQS with --queue-url, or add --backend sqs and --name")
-		}
 		if err != nil {
 			return nil, err
+		}
+		if name == "keda" && p.Embedded {
+			return nil, base.Usagef("an embedded queue serves one pod: there is nothing to scale").
+				Hint("name a queue on Amazon SQS with --queue-url, or add --backend sqs and --name")
 		}
 		p.Name = generate.Label(p.Name)
 		return files(p), nil
@@ -158,12 +157,12 @@ func newSystemd(c *base.CLI) *cobra.Command {
 	cmd := newGenerator(c, "systemd", "Print a systemd unit", f, func(_ context.Context, cmd *cobra.Command,
 		args []string) ([]generate.File, error) {
 		p, err := deploymentPlan(c, cmd, args, f)
-		if err == nil && split && p.AppCommand == "" {
-			err = base.Usagef("--split needs an app for tendril to start").
-				Hint("name its folder, or add a command after --")
-		}
 		if err != nil {
 			return nil, err
+		}
+		if split && p.AppCommand == "" {
+			return nil, base.Usagef("--split needs an app for tendril to start").
+				Hint("name its folder, or add a command after --")
 		}
 		return generate.Systemd(p, split), nil
 	})
@@ -194,20 +193,19 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateF
 		p.AppPort = cmp.Or(port, 80)
 	}
 
-	if len(opts.Command) > 0 {
+	fromBundle := p.App && opts.Bundle != nil
+	switch {
+	case len(opts.Command) > 0:
 		p.AppCommand = strings.Join(opts.Command, " ")
-	} else if b := opts.Bundle; p.App && b != nil {
-		p.AppCommand = b.Processes[0].Command
-		if web, err := b.Web(); err == nil {
-			p.AppCommand = web.Command
-		}
-		if info, err := os.Stat(base.Argument(args)); len(args) > 0 && err == nil && !info.IsDir() {
-			p.Folder = "/srv/" + s.Name
-		}
+	case fromBundle:
+		p.AppCommand = bundleCommand(opts.Bundle)
 	}
 
-	if !p.App {
+	switch {
+	case !p.App:
 		p.Folder = ""
+	case fromBundle && len(opts.Command) == 0 && isFile(args):
+		p.Folder = "/srv/" + s.Name
 	}
 
 	p.Runtime = runtimeOf(opts.Folder, p.App)
@@ -216,6 +214,21 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateF
 	}
 
 	return p, nil
+}
+
+func bundleCommand(b *bundle.Bundle) string {
+	if web, err := b.Web(); err == nil {
+		return web.Command
+	}
+	return b.Processes[0].Command
+}
+
+func isFile(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	info, err := os.Stat(args[0])
+	return err == nil && !info.IsDir()
 }
 
 func targetOf(s *config.Settings) *url.URL {
@@ -236,21 +249,22 @@ func accountOf(s *config.Settings) string {
 	return "123456789012"
 }
 
-// ownPlaces are options for which deployment files set their own values.
-const ownPlaces = " config data-dir listen console console-insecure console-hosts pid-file name "
+// ownOptions are options for which deployment files set their own values.
+var ownOptions = []string{"config", "data-dir", "listen", "console", "console-insecure", "console-hosts", "pid-file",
+	"name"}
 
 // addArgs adds settings from outside the app's folder as flags, or as environment variables if they are secret.
 func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
 	cfg := opts.Config
+	fileInFolder := p.App && base.Within(filepath.Dir(absolute(cfg.ConfigFile)), opts.Folder)
 	p.Args = []string{"--name=" + cfg.Name}
 	for _, o := range config.Options() {
 		from := cfg.Origin(o.Name)
-		if strings.Contains(ownPlaces, " "+o.Name+" ") || from.Layer <= config.FromBundle {
+		fromFile := from.Layer.String() == "file"
+		if slices.Contains(ownOptions, o.Name) || from.Layer <= config.FromBundle || fromFile && fileInFolder {
 			continue
 		}
-		if p.App && base.Within(filepath.Dir(absolute(cfg.ConfigFile)), opts.Folder) && from.Layer.String() == "file" {
-			continue
-		}
+
 		e, err := cfg.Explain(o.Name)
 		if err != nil {
 			return err
@@ -261,7 +275,7 @@ func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
 		case e.Value != "":
 			p.Args = append(p.Args, "--"+o.Name+"="+e.Value)
 		}
-		if o.Name == "queues" && from.Layer.String() == "file" {
+		if o.Name == "queues" && fromFile {
 			c.PrintWarnings(yamlfile.Problem{Where: from.Where, Text: "per-queue settings cannot be written as flags",
 				Hint: "copy " + cfg.ConfigFile + " to the machine that runs tendril, and name it with --config"})
 		}

@@ -67,12 +67,12 @@ func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes s
 		return nil, err
 	}
 
-	owned, err := t.show()
+	doomed, err := t.printResources()
 	if err != nil {
 		return nil, err
 	}
 
-	if owned == 0 {
+	if doomed == 0 {
 		c.PrintErrf("environment %q has nothing to delete\n", cfg.Name)
 		return base.PlanOf(base.Step("delete nothing"), func() error { return nil }), nil
 	}
@@ -128,14 +128,14 @@ func (t *termination) close() {
 // deletesData is false without embedded queues: the directory may then not belong to this environment.
 func (t *termination) deletesData() bool { return t.data.Path != "" && t.cfg.AnyEmbedded() }
 
-// show returns the number of resources to delete.
-func (t *termination) show() (owned int, err error) {
+// printResources returns the number of resources to delete.
+func (t *termination) printResources() (doomed int, err error) {
 	rows := base.Table{{"ACTION", "WHAT", "NAME", "MESSAGES", "NOTE"}}
 	for i := range t.plan {
 		r := &t.plan[i]
 		action := "keep"
 		if r.Owned {
-			owned++
+			doomed++
 			action = "delete"
 		}
 		rows = append(rows, []string{action, r.Kind, r.Name, countText(r.Messages), r.Note})
@@ -147,7 +147,7 @@ func (t *termination) show() (owned int, err error) {
 	}
 
 	if t.deletesData() {
-		owned++
+		doomed++
 		rows = append(rows, []string{"delete", "data directory", t.data.Path})
 		for _, q := range t.data.Queues {
 			rows = append(rows, []string{"delete", "embedded queue", q.Name, countText(&q.Messages)})
@@ -162,7 +162,7 @@ func (t *termination) show() (owned int, err error) {
 		return 0, nil
 	}
 
-	return owned, t.cli.PrintTable(rows)
+	return doomed, t.cli.PrintTable(rows)
 }
 
 func countText(n *int64) string {
@@ -193,17 +193,21 @@ func (t *termination) delete(ctx context.Context) error {
 	}
 
 	if t.deletesData() {
-		left, err := t.data.Delete()
-		switch {
-		case err != nil:
-			failed = append(failed, fmt.Errorf("deleting data directory %s: %w", t.data.Path, err))
-		case len(left) > 0:
-			t.cli.PrintErrf("emptied data directory %s except for files of other programs: %s\n", base.Plain(t.data.Path),
-				base.Plain(strings.Join(left, ", ")))
-		default:
-			t.cli.PrintErrf("deleted data directory %s\n", base.Plain(t.data.Path))
-		}
+		failed = append(failed, t.deleteData())
 	}
-
 	return errors.Join(failed...)
+}
+
+func (t *termination) deleteData() error {
+	left, err := t.data.Delete()
+	switch {
+	case err != nil:
+		return fmt.Errorf("deleting data directory %s: %w", t.data.Path, err)
+	case len(left) > 0:
+		t.cli.PrintErrf("emptied data directory %s except for files of other programs: %s\n", base.Plain(t.data.Path),
+			base.Plain(strings.Join(left, ", ")))
+	default:
+		t.cli.PrintErrf("deleted data directory %s\n", base.Plain(t.data.Path))
+	}
+	return nil
 }

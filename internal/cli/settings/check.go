@@ -115,25 +115,26 @@ func (r *checkReport) names() (names []string) {
 func checkApp(c *base.CLI, cmd *cobra.Command, args []string, f base.Format) error {
 	r := &checkReport{cli: c, Items: []checkedItem{}, Warnings: []base.Notice{}}
 	err := fillReport(c, cmd, args, r)
-	r.OK, r.Problems = err == nil, append([]base.Notice{}, base.NoticesOf(err)...)
+	r.OK = err == nil
+	r.Problems = append([]base.Notice{}, base.NoticesOf(err)...)
 	return errors.Join(err, f.Print(c, r, r.names(), r.show))
 }
 
 // fillReport returns the error that 'tendril up' would return.
 func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) error {
-	opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
+	opts, appErr := base.PrepareApp(c, cmd, args, c.OpenForInspection)
 	if opts.Config == nil {
-		return err
+		return appErr
 	}
 
-	if err == nil {
-		err = base.TakeFreePorts(c, cmd, &opts)
+	if appErr == nil {
+		appErr = base.TakeFreePorts(c, cmd, &opts)
 		if opts.Announced != nil {
 			opts.Announced()
 		}
 	}
 
-	refused := []error{err} // without a runnable app, check everything else nevertheless
+	// Without a runnable app, check everything else nevertheless.
 	cfg := opts.Config
 	r.warn(cfg.Warnings...)
 	if err := r.addBundle(&opts); err != nil {
@@ -157,7 +158,7 @@ func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) 
 		r.add("scaling", cfg.ScaleTarget, text)
 	}
 
-	return errors.Join(append(refused, opts.Validate(), r.checkPorts(&opts))...)
+	return errors.Join(appErr, opts.Validate(), r.checkPorts(&opts))
 }
 
 // checkPorts only warns if an environment is running on the data directory, because it uses the ports.
@@ -254,16 +255,8 @@ func (r *checkReport) addBundle(opts *environment.Options) error {
 
 	r.warn(slices.Concat(b.Warnings, opts.MissingPrograms())...)
 	if len(opts.Command) == 0 && len(b.Processes) > 0 {
-		if opts.AppliesMachine() {
-			for _, step := range machine.Plan(&b.Machine) {
-				r.addMachineStep(&step)
-			}
-		}
-		for _, step := range b.Plan() {
-			r.addStep(step)
-		}
+		r.addSteps(b, opts.AppliesMachine())
 	}
-
 	if err := r.addSettings(cfg, b); err != nil {
 		return err
 	}
@@ -286,6 +279,17 @@ func (r *checkReport) addBundle(opts *environment.Options) error {
 	}
 
 	return nil
+}
+
+func (r *checkReport) addSteps(b *bundle.Bundle, appliesMachine bool) {
+	if appliesMachine {
+		for _, step := range machine.Plan(&b.Machine) {
+			r.addMachineStep(&step)
+		}
+	}
+	for _, step := range b.Plan() {
+		r.addStep(step)
+	}
 }
 
 func (r *checkReport) addStep(s bundle.Step) {

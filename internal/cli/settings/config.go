@@ -1,9 +1,8 @@
 package settings
 
 import (
+	"cmp"
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,16 +57,9 @@ of a settings file that a flag or a variable sets.`,
 		if err != nil || len(args) == 0 {
 			return shown, err
 		}
-		var chosen []api.ConfigOption
-		for _, name := range args {
-			o, err := optionNamed(&shown, name)
-			if err != nil {
-				return shown, err
-			}
-			chosen = append(chosen, *o)
-		}
-		shown.Options, shown.Queues = chosen, []api.ConfigQueue{}
-		return shown, nil
+		shown.Options, err = optionsNamed(&shown, args)
+		shown.Queues = []api.ConfigQueue{}
+		return shown, err
 	}, base.ViewOf(
 		func(shown api.Configuration) error { return showConfiguration(c, &shown, all || len(names) > 0) },
 		func(shown api.Configuration) []string {
@@ -75,6 +67,18 @@ of a settings file that a flag or a variable sets.`,
 		},
 	))
 	return cmd
+}
+
+func optionsNamed(shown *api.Configuration, names []string) ([]api.ConfigOption, error) {
+	var chosen []api.ConfigOption
+	for _, name := range names {
+		o, err := optionNamed(shown, name)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, *o)
+	}
+	return chosen, nil
 }
 
 func optionNamed(shown *api.Configuration, name string) (*api.ConfigOption, error) {
@@ -94,55 +98,62 @@ func showConfiguration(c *base.CLI, shown *api.Configuration, all bool) error {
 	}
 
 	c.Printf("settings file: %s\n", base.Plain(file))
-	if s := shown.Shared; s != nil && s.Revision > 0 {
-		c.Printf("settings for all instances: revision %d, by %s at %s\n", s.Revision, base.Plain(s.By),
-			s.At.UTC().Format("2006-01-02 15:04 UTC"))
-		if s.RolledBack != "" {
-			c.Printf("rolled back: %s\n", base.Plain(s.RolledBack))
-		}
-		if s.InBatches {
-			c.Println("they are being applied in batches: 'tendril instances' shows the progress")
-		}
+	if shown.Shared != nil && shown.Shared.Revision > 0 {
+		showShared(c, shown.Shared)
 	}
 	if shown.Problem != "" {
 		c.PrintErrf("warning: the settings file is now invalid: %s\n", base.Plain(shown.Problem))
 	}
 
-	section := func(title string, is func(*api.ConfigOption) bool) error {
-		return showOptions(c, title, slices.DeleteFunc(slices.Clone(shown.Options), func(o api.ConfigOption) bool {
-			return !is(&o)
-		}))
-	}
-
 	for _, block := range shown.Blocks {
-		if err := section(block, func(o *api.ConfigOption) bool { return o.Block == block }); err != nil {
+		ofBlock := optionsWith(shown.Options, func(o *api.ConfigOption) bool { return o.Block == block })
+		if err := showOptions(c, block, ofBlock); err != nil {
 			return err
 		}
 	}
-
 	for _, topic := range shown.Topics {
-		if err := section("other: "+topic, func(o *api.ConfigOption) bool {
+		ofTopic := optionsWith(shown.Options, func(o *api.ConfigOption) bool {
 			return o.Topic == topic && o.Block == "" && (all || len(o.SetBy) > 1)
-		}); err != nil {
+		})
+		if err := showOptions(c, "other: "+topic, ofTopic); err != nil {
 			return err
 		}
 	}
-
-	for _, q := range shown.Queues {
-		own := slices.DeleteFunc(slices.Clone(q.Settings), func(o api.ConfigOption) bool {
-			return len(shown.Queues) < 2 || !all && o.Layer == config.Default.String()
-		})
-		if err := showOptions(c, "queue "+q.Name, own); err != nil {
-			return err
+	if len(shown.Queues) > 1 {
+		for _, q := range shown.Queues {
+			own := optionsWith(q.Settings, func(o *api.ConfigOption) bool {
+				return all || o.Layer != config.Default.String()
+			})
+			if err := showOptions(c, "queue "+q.Name, own); err != nil {
+				return err
+			}
 		}
 	}
 
 	if len(shown.Changes) > 0 {
-		fmt.Fprintln(c.Out)
-		return c.PrintTable(inspect.DescribedChanges(shown.Changes))
+		return c.PrintSection(inspect.DescribedChanges(shown.Changes))
 	}
-
 	return nil
+}
+
+func showShared(c *base.CLI, s *api.SharedSettings) {
+	c.Printf("settings for all instances: revision %d, by %s at %s\n", s.Revision, base.Plain(s.By),
+		s.At.UTC().Format("2006-01-02 15:04 UTC"))
+	if s.RolledBack != "" {
+		c.Printf("rolled back: %s\n", base.Plain(s.RolledBack))
+	}
+	if s.InBatches {
+		c.Println("they are being applied in batches: 'tendril instances' shows the progress")
+	}
+}
+
+func optionsWith(all []api.ConfigOption, include func(*api.ConfigOption) bool) (chosen []api.ConfigOption) {
+	for i := range all {
+		if include(&all[i]) {
+			chosen = append(chosen, all[i])
+		}
+	}
+	return chosen
 }
 
 func showOptions(c *base.CLI, title string, options []api.ConfigOption) error {
@@ -153,19 +164,25 @@ func showOptions(c *base.CLI, title string, options []api.ConfigOption) error {
 	rows := [][]string{{strings.ToUpper(title), "VALUE", "DEFAULT", "SET BY", "A CHANGE TAKES EFFECT"}}
 	for i := range options {
 		o := &options[i]
-		effect := map[string]string{api.EffectReload: "when saved", api.EffectApp: "by restarting the app",
-			api.EffectRestart: "at the next start"}[o.Effect]
-		switch {
-		case o.Locked != "":
-			effect = "locked"
-		case o.Overridden != "":
-			effect = "overridden here by " + o.Overridden
-		}
-		rows = append(rows, []string{o.Name, o.Value, o.Default, base.OriginOf(o.OptionValue).String(), effect})
+		rows = append(rows, []string{o.Name, o.Value, o.Default, base.OriginOf(o.OptionValue).String(), effectText(o)})
 	}
+	return c.PrintSection(rows)
+}
 
-	fmt.Fprintln(c.Out)
-	return c.PrintTable(rows)
+func effectText(o *api.ConfigOption) string {
+	switch {
+	case o.Locked != "":
+		return "locked"
+	case o.Overridden != "":
+		return "overridden here by " + o.Overridden
+	case o.Effect == api.EffectReload:
+		return "when saved"
+	case o.Effect == api.EffectApp:
+		return "by restarting the app"
+	case o.Effect == api.EffectRestart:
+		return "at the next start"
+	}
+	return ""
 }
 
 func newConfigSet(c *base.CLI) *cobra.Command {
@@ -210,8 +227,9 @@ sources or the defaults. Shows the changed lines and asks for confirmation.`,
 	return changesSettings(c, cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
 }
 
+// changesSettings adds a change of settings to cmd. parse adds an argument to the options to set; nil removes one.
 func changesSettings(c *base.CLI, cmd *cobra.Command,
-	take func(arg string, set map[string]*string) error) *cobra.Command {
+	parse func(arg string, set map[string]*string) error) *cobra.Command {
 	var yes, this bool
 	base.AddDataDir(cmd)
 	cmd.Flags().BoolVar(&this, "this", false, "Change the settings file of one instance, even with a fleet key.")
@@ -219,7 +237,7 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		change := api.SettingsChange{Set: map[string]*string{}, This: this}
 		for _, arg := range args {
-			if err := take(arg, change.Set); err != nil {
+			if err := parse(arg, change.Set); err != nil {
 				return nil, err
 			}
 		}
@@ -235,15 +253,10 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 		}
 
 		printPreview(c, &preview)
-		return base.PlanOf(func() ([]string, error) {
-			if len(preview.Lines) == 0 {
-				return nil, nil
-			}
-			return []string{"write " + preview.File}, nil
-		}, func() error {
-			if len(preview.Lines) == 0 {
-				return nil
-			}
+		if len(preview.Lines) == 0 {
+			return base.PlanOf(func() ([]string, error) { return nil, nil }, func() error { return nil }), nil
+		}
+		return base.PlanOf(base.Step("write %s", preview.File), func() error {
 			if err := c.Agree("Change "+preview.File+"?", yes); err != nil {
 				return err
 			}
@@ -266,16 +279,20 @@ func awaitSettings(ctx context.Context, c *base.CLI, client *api.Client, revisio
 	if revision == 0 {
 		return nil
 	}
-	return base.AwaitRevision(ctx, c, client, revision, settingsWait, func(all *api.Instances, one *api.KnownInstance) (int64, error) {
-		switch s := all.Shared; {
-		case s != nil && s.Revision > revision && s.RolledBack != "":
+	applied := func(all *api.Instances, one *api.KnownInstance) (int64, error) {
+		s := all.Shared
+		if s != nil && s.Revision > revision && s.RolledBack != "" {
 			return 0, base.Conflictf("the settings were rolled back on all instances: %s", base.Plain(s.RolledBack)).
 				Hint("correct the value, or set it with --this on the instances that accept it")
-		case one.Rejected != "", s != nil && (one.SettingsRevision > s.Revision || s.InBatches):
-			return 0, nil // a rollback follows or is not known here yet, or the last batch is still being examined
+		}
+		rollbackFollows := one.Rejected != "" || s != nil && one.SettingsRevision > s.Revision
+		batchExamined := s != nil && s.InBatches
+		if rollbackFollows || batchExamined {
+			return 0, nil
 		}
 		return one.SettingsRevision, nil
-	})
+	}
+	return base.AwaitRevision(ctx, c, client, revision, settingsWait, applied)
 }
 
 func printPreview(c *base.CLI, p *api.SettingsPreview) {
@@ -297,19 +314,12 @@ func printPreview(c *base.CLI, p *api.SettingsPreview) {
 		case o.RestartsApp:
 			when = "restarts the app's processes, one after the other"
 		}
-		c.Printf("%s would be %s: %s\n", base.Plain(o.Name), orNone(base.Plain(o.Value)), when)
+		c.Printf("%s would be %s: %s\n", base.Plain(o.Name), cmp.Or(base.Plain(o.Value), "none"), when)
 	}
 
 	for _, w := range p.Warnings {
 		c.PrintErrf("warning: %s\n", base.Plain(w.Text))
 	}
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
 }
 
 func printEffect(c *base.CLI, p *api.SettingsPreview) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -41,16 +42,7 @@ up', it reads the settings like 'tendril up'.`,
 	cmd.Flags().StringVar(&dir, "dir", "", "Folder or archive of the app, as for 'tendril up'.")
 	f := base.AddOutput(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		d, err := inspect.AskRunning(ctx, c, cmd, nil)
-		if err != nil {
-			return err
-		}
-		var e explanations
-		if d != nil {
-			e, err = explainRunning(c, d, args)
-		} else {
-			e, err = explainSettings(c, cmd, dir, args)
-		}
+		e, err := explain(ctx, c, cmd, dir, args)
 		if err != nil {
 			return err
 		}
@@ -58,6 +50,17 @@ up', it reads the settings like 'tendril up'.`,
 	})
 
 	return cmd
+}
+
+func explain(ctx context.Context, c *base.CLI, cmd *cobra.Command, dir string, args []string) (explanations, error) {
+	running, err := inspect.AskRunning(ctx, c, cmd, nil)
+	switch {
+	case err != nil:
+		return explanations{}, err
+	case running != nil:
+		return explainRunning(c, running, args)
+	}
+	return explainSettings(c, cmd, dir, args)
 }
 
 type explanations struct {
@@ -81,7 +84,7 @@ type explainedOption struct {
 	Changes []api.OptionChange `json:"changes,omitempty"`
 }
 
-func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOption {
+func explainedOptionOf(e *config.Explanation, changes []api.OptionChange) explainedOption {
 	value := func(from config.Origin, value string) api.OptionValue {
 		return api.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
 	}
@@ -95,30 +98,23 @@ func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOpt
 }
 
 // explainRunning explains all options that are set if there are no arguments.
-func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanations, err error) {
-	var b *bundle.Bundle
-	for _, f := range d.Files {
-		if f.Use == environment.UseBundle {
-			if b, err = base.OpenBundle(f.At); err != nil {
-				c.PrintWarnings(yamlfile.Problem{Text: "reading the bundle of the running environment: " + err.Error()})
-			}
-		}
-	}
-
+func explainRunning(c *base.CLI, d *api.Description, args []string) (explanations, error) {
+	b := runningBundle(c, d)
 	c.PrintErrf("queried environment %q, process %d, up %s\n", d.Environment, d.PID, base.Since(d.StartedAt))
 	for _, note := range d.Notes {
 		c.PrintWarnings(yamlfile.Problem{Text: note})
 	}
 
 	if len(args) == 0 {
+		var options []explainedOption
 		for _, o := range d.Options {
 			if o.Layer != config.Default.String() {
 				_, changes := d.Option(o.Name)
-				e.options = append(e.options, explainedOption{DescribedOption: o, Changes: changes})
+				options = append(options, explainedOption{DescribedOption: o, Changes: changes})
 			}
 		}
 		rows := inspect.DescribedOptions(d.Options, false)
-		return listedSettings(c, e, append(rows, otherSettings(c, b)...), d.Changes), nil
+		return listedSettings(c, options, append(rows, otherSettings(c, b)...), d.Changes), nil
 	}
 
 	o, found := config.Lookup(args[0])
@@ -128,7 +124,7 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 
 	about := inspect.ExplanationOf(o, d)
 	_, changes := d.Option(o.Name)
-	return explanations{options: []explainedOption{forPrograms(about, changes)}, one: true, show: func() error {
+	return explanations{options: []explainedOption{explainedOptionOf(about, changes)}, one: true, show: func() error {
 		c.Println(about)
 		for _, change := range changes {
 			c.Printf("\n  changed since: %s is now %s (%s); in force after %s\n", change.Name,
@@ -136,6 +132,19 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 		}
 		return nil
 	}}, nil
+}
+
+// runningBundle returns nil if the running environment has no bundle, or if it cannot be read.
+func runningBundle(c *base.CLI, d *api.Description) *bundle.Bundle {
+	i := slices.IndexFunc(d.Files, func(f api.Place) bool { return f.Use == environment.UseBundle })
+	if i < 0 {
+		return nil
+	}
+	b, err := base.OpenBundle(d.Files[i].At)
+	if err != nil {
+		c.PrintWarnings(yamlfile.Problem{Text: "reading the bundle of the running environment: " + err.Error()})
+	}
+	return b
 }
 
 func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string) (e explanations, err error) {
@@ -170,7 +179,7 @@ func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string)
 		return explainOther(c, b, args[0])
 	}
 
-	return explanations{options: []explainedOption{forPrograms(about, nil)}, one: true, show: func() error {
+	return explanations{options: []explainedOption{explainedOptionOf(about, nil)}, one: true, show: func() error {
 		_, err := c.Println(about)
 		return err
 	}}, nil
@@ -192,19 +201,20 @@ func explainOther(c *base.CLI, b *bundle.Bundle, name string) (explanations, err
 	}}, nil
 }
 
-func listSettings(c *base.CLI, cfg *config.Config, b *bundle.Bundle) (all explanations, err error) {
+func listSettings(c *base.CLI, cfg *config.Config, b *bundle.Bundle) (explanations, error) {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
+	var options []explainedOption
 	for _, o := range config.Options() {
 		e, err := cfg.Explain(o.Name)
 		if err != nil {
-			return all, err
+			return explanations{}, err
 		}
 		if len(e.Chain) > 1 {
 			rows = append(rows, []string{o.Name, base.Plain(e.Value), e.From.String()})
-			all.options = append(all.options, forPrograms(e, nil))
+			options = append(options, explainedOptionOf(e, nil))
 		}
 	}
-	return listedSettings(c, all, append(rows, otherSettings(c, b)...), nil), nil
+	return listedSettings(c, options, append(rows, otherSettings(c, b)...), nil), nil
 }
 
 func otherSettings(c *base.CLI, b *bundle.Bundle) (rows [][]string) {
@@ -224,20 +234,8 @@ func otherSettings(c *base.CLI, b *bundle.Bundle) (rows [][]string) {
 	return rows
 }
 
-func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.OptionChange) explanations {
-	known := map[string]bool{}
-	for _, o := range e.options {
-		known[o.Name] = true
-	}
-
-	for _, row := range rows[1:] { // a bundle can have settings that are not options
-		if name := row[0]; !known[name] {
-			e.options = append(e.options, explainedOption{DescribedOption: api.DescribedOption{Name: name,
-				OptionValue: api.OptionValue{Value: row[1], Layer: config.FromBundle.String(), Where: row[2]}}})
-		}
-	}
-
-	e.show = func() error {
+func listedSettings(c *base.CLI, options []explainedOption, rows [][]string, changes []api.OptionChange) explanations {
+	show := func() error {
 		if len(rows) == 1 {
 			c.PrintErrln("no options set; all have default values")
 		} else if err := c.PrintTable(rows); err != nil {
@@ -248,8 +246,22 @@ func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.
 		}
 		return nil
 	}
+	return explanations{options: withBundleSettings(options, rows[1:]), show: show}
+}
 
-	return e
+// withBundleSettings adds rows of bundle settings that are not options.
+func withBundleSettings(options []explainedOption, rows [][]string) []explainedOption {
+	known := map[string]bool{}
+	for _, o := range options {
+		known[o.Name] = true
+	}
+	for _, row := range rows {
+		if name := row[0]; !known[name] {
+			options = append(options, explainedOption{DescribedOption: api.DescribedOption{Name: name,
+				OptionValue: api.OptionValue{Value: row[1], Layer: config.FromBundle.String(), Where: row[2]}}})
+		}
+	}
+	return options
 }
 
 func explainBundled(c *base.CLI, settings []bundle.Setting) {
