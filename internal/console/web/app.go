@@ -9,10 +9,10 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-var appScreens = []screen{{path: "/app", entry: "App", view: "app", load: (*visit).app, fleet: true}}
+var appScreens = []screen{{path: "/app", entry: "App", view: "app", load: (*visit).loadApp, fleet: true}}
 
 var appActs = []act{{"/app/{name}/restart", func(v *visit) (string, error) {
-	return v.patiently("The restart is in progress.", func(ctx context.Context) (string, error) {
+	return v.waitBriefly("The restart is in progress.", func(ctx context.Context) (string, error) {
 		now, err := v.api.RestartProcess(ctx, v.name("name"))
 		if now == v.name("name") {
 			return now + " was restarted.", err
@@ -42,7 +42,7 @@ type appInstance struct {
 	api.Status
 }
 
-func (v *visit) app() (any, error) {
+func (v *visit) loadApp() (any, error) {
 	page := &appPage{Process: v.query("process")}
 	statuses, err := v.statuses()
 	if err != nil {
@@ -63,14 +63,17 @@ func (v *visit) app() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	names = names[1:]
+	names = names[1:] // without tendril's own
 	if len(names) > 1 || page.Process != "" {
 		page.Names = v.choices("process", "All", names, strings.Clone)
 	}
 	if page.Process != "" {
 		names = []string{page.Process}
 	}
-	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Line, error) { return lastLines(ctx, c, names) })
+
+	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Line, error) {
+		return lastLines(ctx, c, names)
+	})
 	page.Lines = api.NewestLines(answers, shownLines)
 	slices.Reverse(page.Lines)
 	page.Everywhere = v.deploysEverywhere()

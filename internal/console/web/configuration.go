@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,8 +16,8 @@ import (
 )
 
 var configurationScreens = []screen{
-	{path: "/configuration", entry: "Configuration", view: "configuration", load: configuration},
-	{path: "/configuration/preview", entry: "Configuration", view: "configuration", load: previewConfiguration,
+	{path: "/configuration", entry: "Configuration", view: "configuration", load: loadConfiguration},
+	{path: "/configuration/preview", entry: "Configuration", view: "configuration", load: loadPreview,
 		form: true},
 }
 
@@ -72,16 +73,20 @@ const (
 	unsetField = "unset"
 )
 
-func configuration(v *visit) (any, error) {
+func loadConfiguration(v *visit) (any, error) { return readConfiguration(v) }
+
+func readConfiguration(v *visit) (*configurationPage, error) {
 	page := &configurationPage{Match: v.query("match"), Changed: v.query("changed") == "1"}
 	page.Tabs = []choice{{Label: "All", Path: v.with("changed", ""), Chosen: !page.Changed},
 		{Label: "Changed", Path: v.with("changed", "1"), Chosen: page.Changed}}
+
 	var err error
-	if page.Configuration, err = v.api.Configuration(v.ctx); err != nil {
-		if p := problemOf(err); p.Status == http.StatusConflict { // the environment only serves queues
-			page.Off = p.Message
-			return page, nil
-		}
+	page.Configuration, err = v.api.Configuration(v.ctx)
+	if isConflict(err) { // the environment only serves queues
+		page.Off = problemOf(err).Message
+		return page, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 
@@ -91,7 +96,6 @@ func configuration(v *visit) (any, error) {
 	case !v.caller.May(api.ScopeAct):
 		page.ReadOnly = "You have read access only: a change needs the scope act."
 	}
-
 	page.arrange(v.caller.Scopes)
 	return page, nil
 }
@@ -123,74 +127,67 @@ func (p *configurationPage) Query() string {
 	return "?" + query.Encode()
 }
 
+// arrange sets the sections and the version.
 func (p *configurationPage) arrange(scopes []string) {
-	version := sha256.New()
-	version.Write([]byte(p.Hash))
-	section := func(s settingsSection, options []api.ConfigOption, includes func(*api.ConfigOption) bool) {
-		for i := range options {
-			if !includes(&options[i]) {
-				continue
-			}
-			row := p.row(options[i], scopes)
-			version.Write([]byte(row.Name + "\x00" + row.Text + "\x00"))
-			if changed := row.Layer != layerDefault; changed {
-				s.Changed++
-			} else if p.Changed {
-				continue
-			}
-			if row.matches(p.Match) {
-				s.Rows = append(s.Rows, row)
-			}
-		}
-		if len(s.Rows) > 0 {
-			s.Open = s.Block || p.Match != "" || p.Changed
-			s.hoistLockReason()
-			p.Sections = append(p.Sections, s)
-		}
-	}
+	a := arranger{page: p, scopes: scopes, version: sha256.New()}
+	a.version.Write([]byte(p.Hash))
 
 	ordered := slices.SortedStableFunc(slices.Values(p.Options), func(a, b api.ConfigOption) int {
 		return cmp.Compare(slices.Index(specified, a.Name), slices.Index(specified, b.Name))
 	})
 	for _, block := range p.Blocks {
-		section(settingsSection{Title: block, Block: true}, ordered,
+		a.addSection(settingsSection{Title: block, Block: true}, ordered,
 			func(o *api.ConfigOption) bool { return o.Block == block })
 	}
-
 	for _, topic := range p.Topics {
-		section(settingsSection{Title: topic}, p.Options,
+		a.addSection(settingsSection{Title: topic}, p.Options,
 			func(o *api.ConfigOption) bool { return o.Block == "" && o.Topic == topic })
 	}
-
-	for _, q := range p.Queues {
-		section(settingsSection{Title: "Queue " + q.Name}, q.Settings,
-			func(*api.ConfigOption) bool { return len(p.Queues) > 1 })
+	if len(p.Queues) > 1 {
+		for _, q := range p.Queues {
+			a.addSection(settingsSection{Title: "Queue " + q.Name}, q.Settings,
+				func(*api.ConfigOption) bool { return true })
+		}
 	}
 
-	p.Version = hex.EncodeToString(version.Sum(nil)[:8])
+	p.Version = hex.EncodeToString(a.version.Sum(nil)[:8])
+}
+
+type arranger struct {
+	page    *configurationPage
+	scopes  []string
+	version hash.Hash // of all settings, shown or not
+}
+
+// addSection omits a section without rows to show.
+func (a *arranger) addSection(s settingsSection, options []api.ConfigOption, includes func(*api.ConfigOption) bool) {
+	p := a.page
+	for i := range options {
+		if !includes(&options[i]) {
+			continue
+		}
+		row := p.row(options[i], a.scopes)
+		a.version.Write([]byte(row.Name + "\x00" + row.Text + "\x00"))
+
+		isChanged := row.Layer != layerDefault
+		if isChanged {
+			s.Changed++
+		}
+		if (isChanged || !p.Changed) && row.matches(p.Match) {
+			s.Rows = append(s.Rows, row)
+		}
+	}
+
+	if len(s.Rows) > 0 {
+		s.Open = s.Block || p.Match != "" || p.Changed
+		s.hoistLockReason()
+		p.Sections = append(p.Sections, s)
+	}
 }
 
 func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow {
-	edited := layerFile
-	if p.Shared != nil {
-		edited = layerRegistry
-	}
-	row := settingRow{ConfigOption: o, FieldFor: setField + o.Name, Text: o.Value, Units: o.Unit, Removes: o.Layer == edited}
-	for _, change := range p.Changes {
-		if change.Name == o.Name {
-			row.Text = change.Value
-			row.InForce = cmp.Or(o.Value, "none")
-			row.Removes = change.Layer == edited
-		}
-	}
-	if o.Overridden != "" { // the form shows the value for all instances
-		for _, set := range o.SetBy {
-			if set.Layer == layerDefault || set.Layer == "bundle" || set.Layer == layerFile || set.Layer == layerRegistry {
-				row.Text, row.Removes = set.Value, set.Layer == edited
-			}
-		}
-	}
-
+	row := settingRow{ConfigOption: o, FieldFor: setField + o.Name, Units: o.Unit}
+	p.setText(&row)
 	if row.Hidden || strings.Contains(row.Text, "(hidden)") {
 		row.Hidden, row.Text = true, ""
 	}
@@ -204,21 +201,55 @@ func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow 
 	}
 
 	if o.Type == "switch" {
-		row.ConfigOption.Choices = []string{"true", "false"}
+		row.Choices = []string{"true", "false"}
 	}
-	if len(row.ConfigOption.Choices) > 0 && !slices.Contains(row.ConfigOption.Choices, row.Text) {
-		row.ConfigOption.Choices = append([]string{row.Text}, row.ConfigOption.Choices...)
-	}
-
-	switch {
-	case p.ReadOnly != "" || row.Locked != "" || slices.Contains(scopes, o.Scope):
-	case o.Scope == api.ScopeDeploy:
-		row.Locked = "it affects the code that runs: a change needs the scope deploy"
-	default:
-		row.Locked = "it decides who may call: change it with 'tendril config set'"
+	if len(row.Choices) > 0 && !slices.Contains(row.Choices, row.Text) {
+		row.Choices = append([]string{row.Text}, row.Choices...)
 	}
 
+	if p.ReadOnly == "" {
+		row.Locked = cmp.Or(row.Locked, whyLocked(o.Scope, scopes))
+	}
 	return row
+}
+
+// setText sets the value to edit: a changed value that is not in force yet, or the value for all instances if this
+// instance overrides it.
+func (p *configurationPage) setText(row *settingRow) {
+	edited := layerFile
+	if p.Shared != nil {
+		edited = layerRegistry
+	}
+
+	row.Text = row.Value
+	row.Removes = row.Layer == edited
+	for _, change := range p.Changes {
+		if change.Name == row.Name {
+			row.Text = change.Value
+			row.InForce = cmp.Or(row.Value, "none")
+			row.Removes = change.Layer == edited
+		}
+	}
+
+	if row.Overridden == "" {
+		return
+	}
+	for _, set := range row.SetBy {
+		if slices.Contains([]string{layerDefault, "bundle", layerFile, layerRegistry}, set.Layer) {
+			row.Text = set.Value
+			row.Removes = set.Layer == edited
+		}
+	}
+}
+
+func whyLocked(scope string, scopes []string) string {
+	switch {
+	case slices.Contains(scopes, scope):
+		return ""
+	case scope == api.ScopeDeploy:
+		return "it affects the code that runs: a change needs the scope deploy"
+	}
+	return "it decides who may call: change it with 'tendril config set'"
 }
 
 func (r *settingRow) matches(text string) bool {
@@ -241,35 +272,42 @@ func (s *settingsSection) hoistLockReason() {
 	s.Locked = why
 }
 
-func (p *configurationPage) change(form url.Values) api.SettingsChange {
+// readForm sets Fields and Unset to the change in a form, and the rows to its texts.
+func (p *configurationPage) readForm(form url.Values) {
 	p.Fields = map[string]string{}
-	set := map[string]*string{}
 	for _, row := range p.rows() {
-		texts, sent := form[row.FieldFor]
 		if row.Locked != "" {
 			continue
 		}
 		if slices.Contains(form[unsetField], row.Name) {
 			p.Unset = append(p.Unset, row.Name)
-			set[row.Name] = nil
 			continue
 		}
+		texts, sent := form[row.FieldFor]
 		if !sent {
 			continue
 		}
+
 		text := strings.TrimSpace(texts[0])
 		switch {
 		case text == row.Text:
-		case text == "" && row.Removes && !row.Hidden:
-			p.Unset = append(p.Unset, row.Name)
-			set[row.Name] = nil
 		case text != "":
 			p.Fields[row.Name] = text
-			set[row.Name] = &text
+		case row.Removes && !row.Hidden:
+			p.Unset = append(p.Unset, row.Name)
 		}
 		row.Text = text
 	}
+}
 
+func (p *configurationPage) change() api.SettingsChange {
+	set := map[string]*string{}
+	for name, text := range p.Fields {
+		set[name] = &text
+	}
+	for _, name := range p.Unset {
+		set[name] = nil
+	}
 	return api.SettingsChange{Set: set}
 }
 
@@ -282,7 +320,7 @@ func (p *configurationPage) rows() (all []*settingRow) {
 	return all
 }
 
-func (p *configurationPage) refuse(refused *api.Error) {
+func (p *configurationPage) showRefusal(refused *api.Error) {
 	p.Note = "Nothing was changed yet: " + refused.Message + "."
 	if len(refused.Details) > 0 {
 		names := make([]string, len(refused.Details))
@@ -293,33 +331,38 @@ func (p *configurationPage) refuse(refused *api.Error) {
 	}
 
 	for _, d := range refused.Details {
-		at := slices.IndexFunc(p.rows(), func(r *settingRow) bool { return r.Name == d.Option })
-		if at < 0 {
+		if !p.addProblem(d) {
 			p.Problems = append(p.Problems, d)
-			continue
-		}
-		row := p.rows()[at]
-		row.Problems = append(row.Problems, d)
-		for i := range p.Sections {
-			p.Sections[i].Open = p.Sections[i].Open || slices.ContainsFunc(p.Sections[i].Rows,
-				func(r settingRow) bool { return r.Name == d.Option })
 		}
 	}
 }
 
-func previewConfiguration(v *visit) (any, error) {
-	loaded, err := configuration(v)
-	page, _ := loaded.(*configurationPage)
-	if err != nil || page.Off != "" {
-		return loaded, err
+// addProblem returns false if the option is not displayed. It opens the option's section.
+func (p *configurationPage) addProblem(d api.Detail) bool {
+	for i := range p.Sections {
+		s := &p.Sections[i]
+		at := slices.IndexFunc(s.Rows, func(r settingRow) bool { return r.Name == d.Option })
+		if at >= 0 {
+			s.Rows[at].Problems = append(s.Rows[at].Problems, d)
+			s.Open = true
+			return true
+		}
 	}
+	return false
+}
 
+func loadPreview(v *visit) (any, error) {
+	page, err := readConfiguration(v)
+	if err != nil || page.Off != "" {
+		return page, err
+	}
 	if v.field("version") != page.Version {
 		page.Note = "The settings were changed in the meantime. These are the current ones: make your change again."
 		return page, nil
 	}
 
-	change := page.change(v.r.PostForm)
+	page.readForm(v.r.PostForm)
+	change := page.change()
 	if len(change.Set) == 0 {
 		page.Note = "These settings are already in force."
 		return page, nil
@@ -329,7 +372,7 @@ func previewConfiguration(v *visit) (any, error) {
 	refused := (*api.Error)(nil)
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusBadRequest:
-		page.refuse(refused)
+		page.showRefusal(refused)
 	case err != nil:
 		return nil, err
 	case len(preview.Lines) == 0:
@@ -337,7 +380,6 @@ func previewConfiguration(v *visit) (any, error) {
 	default:
 		page.Preview = &preview
 	}
-
 	return page, nil
 }
 
@@ -348,21 +390,23 @@ func saveConfiguration(v *visit) (string, error) {
 			change.Set[option] = &texts[0]
 		}
 	}
-
 	for _, option := range v.r.PostForm[unsetField] {
 		change.Set[option] = nil
 	}
 
 	done, err := v.api.ChangeSettings(v.ctx, change)
+	refused := (*api.Error)(nil)
+	if errors.As(err, &refused) && len(refused.Details) > 0 {
+		d := refused.Details[0]
+		return "", api.NewError(refused.Status, refused.Message+": "+d.Text, d.Hint)
+	}
 	if err != nil {
-		refused := (*api.Error)(nil)
-		if errors.As(err, &refused) && len(refused.Details) > 0 {
-			d := refused.Details[0]
-			return "", api.NewError(refused.Status, refused.Message+": "+d.Text, d.Hint)
-		}
 		return "", err
 	}
+	return savedText(&done), nil
+}
 
+func savedText(done *api.SettingsPreview) string {
 	now, later := done.Changed()
 	text := done.File + " was written."
 	if done.Revision > 0 {
@@ -375,8 +419,7 @@ func saveConfiguration(v *visit) (string, error) {
 	if len(later) > 0 {
 		text += " At the next start: " + listed(later) + "."
 	}
-
-	return text, nil
+	return text
 }
 
 func listed(names []string) string {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,8 +15,8 @@ import (
 
 var deadScreens = []screen{
 	{path: "/dead", entry: "Dead letters", view: "dead", load: loadDeadLetters},
-	{path: "/dead/{name}/redrive", entry: "Dead letters", view: "bulk", load: loadBulk(false), still: true},
-	{path: "/dead/{name}/delete", entry: "Dead letters", view: "bulk", load: loadBulk(true), still: true},
+	{path: "/dead/{name}/redrive", entry: "Dead letters", view: "bulk", load: loadBulkRedrive, still: true},
+	{path: "/dead/{name}/delete", entry: "Dead letters", view: "bulk", load: loadBulkDelete, still: true},
 	{path: "/messages/{id}/edit", entry: "Dead letters", view: "edit", load: loadEdit, still: true},
 }
 
@@ -80,9 +81,10 @@ func (f deadFilter) selection() (sel api.Selection, err error) {
 	if f.ByReason {
 		sel.Reason = &f.Reason
 	}
-	if sel.DeadSince, err = utcTime(f.Since); err == nil {
-		sel.DeadUntil, err = utcTime(f.Until)
+	if sel.DeadSince, err = utcTime(f.Since); err != nil {
+		return sel, err
 	}
+	sel.DeadUntil, err = utcTime(f.Until)
 	return sel, err
 }
 
@@ -119,7 +121,7 @@ func (f deadFilter) query(queue string) string {
 func loadDeadLetters(v *visit) (any, error) {
 	page := &deadPage{Queue: v.query("queue"), Filter: readDeadFilter(v.r.URL.Query()),
 		OnSQS: v.status.Backend == api.BackendSQS}
-	page.chooseQueue(v.status.Queues)
+	page.addQueues(v.status.Queues)
 	if page.Queue == "" || page.OnSQS {
 		return page, nil // reading messages on Amazon SQS would be a receive
 	}
@@ -140,14 +142,9 @@ func loadDeadLetters(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
-	page.group(groups)
-	if page.Total.N, page.Total.Exact = page.countGroup(); !page.Total.Exact {
-		counted := sel
-		counted.Through = page.Through
-		if page.Total, err = v.api.Count(v.ctx, page.Queue, counted, 0); err != nil {
-			return nil, err
-		}
+	page.addGroups(groups)
+	if page.Total, err = page.count(v, sel); err != nil {
+		return nil, err
 	}
 
 	next := ""
@@ -165,18 +162,19 @@ func loadDeadLetters(v *visit) (any, error) {
 	return page, err
 }
 
-func (p *deadPage) chooseQueue(queues []api.Queue) {
-	dead, most := api.DeadLetterQueues(queues), int64(-1)
-	named := p.Queue != ""
+// addQueues chooses the queue with the most messages if the URL names none.
+func (p *deadPage) addQueues(queues []api.Queue) {
+	dead := api.DeadLetterQueues(queues)
 	for _, q := range queues {
 		if !dead[q.Name] {
 			p.Targets = append(p.Targets, q.Name)
 			continue
 		}
 		p.Queues = append(p.Queues, choice{Label: q.Name, Path: "/dead?" + deadFilter{}.query(q.Name), N: q.Ledger.Live})
-		if !named && q.Ledger.Live > most {
-			p.Queue, most = q.Name, q.Ledger.Live
-		}
+	}
+
+	if p.Queue == "" && len(p.Queues) > 0 {
+		p.Queue = slices.MaxFunc(p.Queues, func(a, b choice) int { return cmp.Compare(a.N, b.N) }).Label
 	}
 	for i := range p.Queues {
 		p.Queues[i].Chosen = p.Queues[i].Label == p.Queue
@@ -193,7 +191,7 @@ func queueNamed(queues []api.Queue, name string) api.Queue {
 	return api.Queue{}
 }
 
-func (p *deadPage) group(groups []api.ReasonGroup) {
+func (p *deadPage) addGroups(groups []api.ReasonGroup) {
 	most := 1
 	for _, g := range groups {
 		most = max(most, slices.Max(g.Hours[:]))
@@ -214,14 +212,15 @@ func (p *deadPage) group(groups []api.ReasonGroup) {
 	}
 }
 
-// countGroup returns the selected group's size, or false unless exactly one group is selected.
-func (p *deadPage) countGroup() (n int64, is bool) {
+// count uses the size of the chosen group if nothing else is filtered.
+func (p *deadPage) count(v *visit, sel api.Selection) (api.Total, error) {
 	for _, g := range p.Groups {
 		if g.Chosen && !p.Filter.Search() {
-			return int64(g.Count), true
+			return api.Total{N: int64(g.Count), Exact: true}, nil
 		}
 	}
-	return 0, false
+	sel.Through = p.Through
+	return v.api.Count(v.ctx, p.Queue, sel, 0)
 }
 
 type chosen struct {
@@ -231,10 +230,11 @@ type chosen struct {
 	sel    api.Selection
 }
 
-func chosenOf(values url.Values) (c chosen, err error) {
-	c = chosen{Queue: values.Get("queue"), Filter: readDeadFilter(values)}
+func chosenOf(values url.Values) (chosen, error) {
+	c := chosen{Queue: values.Get("queue"), Filter: readDeadFilter(values)}
 	switch values.Get("which") {
 	case "all":
+		var err error
 		c.sel, err = c.Filter.selection()
 		return c, err
 	case "page":
@@ -242,6 +242,7 @@ func chosenOf(values url.Values) (c chosen, err error) {
 	default:
 		c.IDs = values["message"]
 	}
+
 	if len(c.IDs) == 0 {
 		return c, api.BadRequest("no dead letters selected",
 			"select rows, the page, or all that match")
@@ -250,63 +251,70 @@ func chosenOf(values url.Values) (c chosen, err error) {
 	return c, nil
 }
 
+type confirmedAction struct {
+	chosen
+	most, rate int
+}
+
 // A form that acts on all matching messages must contain the newest message and the count shown, and its filter must
 // equal the page's.
-func confirmed(v *visit) (c chosen, most, rate int, err error) {
-	if c, err = chosenOf(v.r.PostForm); err != nil {
-		return c, 0, 0, err
+func confirmed(v *visit) (a confirmedAction, err error) {
+	if a.chosen, err = chosenOf(v.r.PostForm); err != nil {
+		return a, err
 	}
-	if most, err = v.number("most"); err != nil {
-		return c, 0, 0, err
+	if a.most, err = v.number("most"); err != nil {
+		return a, err
 	}
 
 	through, err := v.number("through")
 	if err != nil {
-		return c, 0, 0, err
+		return a, err
 	}
 
-	c.sel.Through = int64(through)
-	if c.IDs == nil && (through == 0 || !c.isOf(v.r.Referer())) {
-		return c, 0, 0, api.NewError(http.StatusConflict,
+	a.sel.Through = int64(through)
+	if a.IDs == nil && (through == 0 || !a.matchesPage(v.r.Referer())) {
+		return a, api.NewError(http.StatusConflict,
 			"nothing was done: the form does not match the messages on its page",
 			"reload the page, and repeat the action")
 	}
-
-	rate, err = v.number("rate")
-	return c, most, rate, err
+	a.rate, err = v.number("rate")
+	return a, err
 }
 
-// isOf accepts addresses other than the page's, because browsers may omit the address.
-func (c chosen) isOf(address string) bool {
+// matchesPage accepts addresses other than the page's, because browsers may omit the address.
+func (c chosen) matchesPage(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || !strings.HasPrefix(u.Path, "/dead") {
 		return true
 	}
-	shown, queue := readDeadFilter(u.Query()), u.Query().Get("queue")
+	if queue := u.Query().Get("queue"); queue != "" && queue != c.Queue {
+		return false
+	}
+	shown := readDeadFilter(u.Query())
 	shown.Bodies = c.Filter.Bodies
-	return shown == c.Filter && (queue == "" || queue == c.Queue)
+	return shown == c.Filter
 }
 
 func redrive(v *visit) (string, error) {
-	c, most, rate, err := confirmed(v)
+	a, err := confirmed(v)
 	if err != nil {
 		return "", err
 	}
 
 	to := v.field("to")
-	if c.IDs != nil && rate == 0 {
-		n, err := v.api.Move(v.ctx, c.Queue, to, c.IDs)
-		if err == nil && n < len(c.IDs) {
-			err = api.NewError(http.StatusConflict, strconv.Itoa(n)+" of "+
-				plural(len(c.IDs), "message")+" moved: the others are gone, in flight, or have no recorded source "+
-				"queue",
-				"choose a queue to move to")
-		}
-		return plural(n, "message") + " moved.", err
+	if a.IDs == nil || a.rate != 0 {
+		task, err := v.api.Redrive(v.ctx, a.Queue, to, a.rate, a.sel, int64(a.most))
+		return "Redriving " + plural(task.ToMove, "message") + ". It continues if you leave the page.", err
 	}
 
-	task, err := v.api.Redrive(v.ctx, c.Queue, to, rate, c.sel, int64(most))
-	return "Redriving " + plural(task.ToMove, "message") + ". It continues if you leave the page.", err
+	n, err := v.api.Move(v.ctx, a.Queue, to, a.IDs)
+	if err == nil && n < len(a.IDs) {
+		return "", api.NewError(http.StatusConflict, strconv.Itoa(n)+" of "+
+			plural(len(a.IDs), "message")+" moved: the others are gone, in flight, or have no recorded source "+
+			"queue",
+			"choose a queue to move to")
+	}
+	return plural(n, "message") + " moved.", err
 }
 
 type bulkPage struct {
@@ -321,39 +329,48 @@ type bulkPage struct {
 
 const longCount = 20 * time.Second
 
-func loadBulk(deletes bool) func(*visit) (any, error) {
-	return func(v *visit) (any, error) {
-		c, err := chosenOf(v.r.URL.Query())
-		if err != nil {
-			return nil, err
-		}
-		c.Queue, v.title = v.name("name"), "Redrive dead letters"
-		if deletes {
-			v.title = "Delete dead letters"
-		}
-		list := &deadPage{Queue: c.Queue}
-		list.chooseQueue(v.status.Queues)
-		page := &bulkPage{chosen: c, Deletes: deletes, Total: api.Total{N: int64(len(c.IDs)), Exact: true},
-			Through: list.Through, Targets: list.Targets, Back: "/dead?" + c.Filter.query(c.Queue)}
-		if c.IDs != nil {
-			return page, nil
-		}
-		c.sel.Through = page.Through
-		v.api.Bodies = true
-		if page.Total, err = v.api.Count(v.ctx, c.Queue, c.sel, longCount); err != nil || c.Filter.Any() {
-			return page, err
-		}
-		groups, err := v.api.Reasons(v.ctx, c.Queue)
-		for _, g := range groups[:min(len(groups), pageSize)] {
-			one := deadFilter{ByReason: true, Reason: g.Reason}
-			page.Reasons = append(page.Reasons, reasonGroup{ReasonGroup: g, Path: "?which=all&" + one.query(c.Queue)})
-		}
+func loadBulkRedrive(v *visit) (any, error) {
+	v.title = "Redrive dead letters"
+	return readBulk(v, false)
+}
+
+func loadBulkDelete(v *visit) (any, error) {
+	v.title = "Delete dead letters"
+	return readBulk(v, true)
+}
+
+func readBulk(v *visit, deletes bool) (*bulkPage, error) {
+	c, err := chosenOf(v.r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	c.Queue = v.name("name")
+
+	list := &deadPage{Queue: c.Queue}
+	list.addQueues(v.status.Queues)
+	page := &bulkPage{chosen: c, Deletes: deletes, Total: api.Total{N: int64(len(c.IDs)), Exact: true},
+		Through: list.Through, Targets: list.Targets, Back: "/dead?" + c.Filter.query(c.Queue)}
+	if c.IDs != nil {
+		return page, nil
+	}
+
+	c.sel.Through = page.Through
+	v.api.Bodies = true
+	page.Total, err = v.api.Count(v.ctx, c.Queue, c.sel, longCount)
+	if err != nil || c.Filter.Any() {
 		return page, err
 	}
+
+	groups, err := v.api.Reasons(v.ctx, c.Queue)
+	for _, g := range groups[:min(len(groups), pageSize)] {
+		filter := deadFilter{ByReason: true, Reason: g.Reason}
+		page.Reasons = append(page.Reasons, reasonGroup{ReasonGroup: g, Path: "?which=all&" + filter.query(c.Queue)})
+	}
+	return page, err
 }
 
 func deleteDead(v *visit) (string, error) {
-	c, _, rate, err := confirmed(v)
+	a, err := confirmed(v)
 	if err != nil {
 		return "", err
 	}
@@ -361,11 +378,12 @@ func deleteDead(v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if c.IDs != nil {
-		n, err := v.api.Delete(v.ctx, c.Queue, c.IDs, int64(confirm))
+
+	if a.IDs != nil {
+		n, err := v.api.Delete(v.ctx, a.Queue, a.IDs, int64(confirm))
 		return plural(n, "message") + " deleted.", err
 	}
-	task, err := v.api.DeleteMatching(v.ctx, c.Queue, c.sel, rate, int64(confirm))
+	task, err := v.api.DeleteMatching(v.ctx, a.Queue, a.sel, a.rate, int64(confirm))
 	return "Deleting " + plural(task.ToMove, "message") + ". It continues if you leave the page.", err
 }
 
@@ -412,6 +430,7 @@ func sendEdited(v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	out, err := v.outgoing()
 	if err != nil {
 		return "", err

@@ -10,11 +10,11 @@ import (
 )
 
 var deploymentScreens = []screen{{path: "/deployments", entry: "Deployments", view: "deployments",
-	load: (*visit).deployments, fleet: true}}
+	load: (*visit).loadDeployments, fleet: true}}
 
 var deploymentActs = []act{
 	{"/deployments/deploy", func(v *visit) (string, error) {
-		return v.deployment(func(ctx context.Context) (api.DeployResult, error) {
+		return v.startDeployment(func(ctx context.Context) (api.DeployResult, error) {
 			return v.api.Deploy(ctx, v.field("path"))
 		})
 	}},
@@ -27,7 +27,7 @@ var deploymentActs = []act{
 		if err != nil {
 			return "", err
 		}
-		return v.deployment(func(ctx context.Context) (api.DeployResult, error) {
+		return v.startDeployment(func(ctx context.Context) (api.DeployResult, error) {
 			return v.api.Rollback(ctx, number)
 		})
 	}},
@@ -36,8 +36,8 @@ var deploymentActs = []act{
 // deployPatience limits how long a form waits.
 const deployPatience = 400 * time.Millisecond
 
-func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)) (string, error) {
-	return v.patiently("The deployment is in progress.", func(ctx context.Context) (string, error) {
+func (v *visit) startDeployment(begin func(context.Context) (api.DeployResult, error)) (string, error) {
+	return v.waitBriefly("The deployment is in progress.", func(ctx context.Context) (string, error) {
 		done, err := begin(ctx)
 		if done.Rollout != 0 {
 			return "The deployment of " + done.To + " to all instances is in progress.", err
@@ -46,8 +46,8 @@ func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)
 	})
 }
 
-// If begin takes longer than deployPatience, it continues in the background, and patiently returns underWay.
-func (v *visit) patiently(underWay string, begin func(context.Context) (string, error)) (string, error) {
+// If begin takes longer than deployPatience, it continues in the background, and waitBriefly returns underWay.
+func (v *visit) waitBriefly(underWay string, begin func(context.Context) (string, error)) (string, error) {
 	type result struct {
 		done string
 		err  error
@@ -80,14 +80,15 @@ type deploymentsPage struct {
 	Events           []eventRow
 }
 
-func (v *visit) deployments() (any, error) {
+func (v *visit) loadDeployments() (any, error) {
 	st, err := v.subjectStatus()
 	if err != nil {
 		return nil, err
 	}
+
 	page := &deploymentsPage{Latest: st.Deployment, Everywhere: v.deploysEverywhere()}
 	page.Acts = page.Everywhere || v.subject().This
-	page.Versions, err = one(v, v.subject(), func(ctx context.Context, c *api.Client) ([]api.AppVersion, error) { return c.Versions(ctx) })
+	page.Versions, err = fromOne(v, v.subject(), func(ctx context.Context, c *api.Client) ([]api.AppVersion, error) { return c.Versions(ctx) })
 	if isConflict(err) {
 		page.NoApp = problemOf(err).Message
 	} else if err != nil {
@@ -95,26 +96,24 @@ func (v *visit) deployments() (any, error) {
 	}
 
 	for i := range page.Versions {
-		if page.Versions[i].State == api.VersionLive {
-			page.Live = &page.Versions[i]
-		}
-		if page.Versions[i].State == api.VersionDeploying {
+		switch version := &page.Versions[i]; version.State {
+		case api.VersionLive:
+			page.Live = version
+		case api.VersionDeploying:
 			all, err := v.api.Instances(v.ctx)
 			if err != nil {
 				return nil, err
 			}
-			page.Rollout, _ = all.Rollout(page.Versions[i].Number)
+			page.Rollout, _ = all.Rollout(version.Number)
 		}
 	}
 
 	events, err := v.newestEvents(api.EventFilter{Kinds: []string{string(event.Deploy)}, Limit: shownDeployments})
-	page.Events = eventRows(events)
-
-	if isConflict(err) {
-		err = nil
+	if err != nil && !isConflict(err) {
+		return nil, err
 	}
-
-	return page, err
+	page.Events = eventRows(events)
+	return page, nil
 }
 
 func isConflict(err error) bool {

@@ -10,7 +10,7 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-var eventScreens = []screen{{path: "/events", entry: "Events", view: "events", load: (*visit).events, fleet: true}}
+var eventScreens = []screen{{path: "/events", entry: "Events", view: "events", load: (*visit).loadEvents, fleet: true}}
 
 type eventsPage struct {
 	Kinds       []choice
@@ -34,13 +34,16 @@ func eventRows(events []eventlog.Event) (rows []eventRow) {
 	return rows
 }
 
-func (v *visit) events() (any, error) {
-	page := &eventsPage{Kind: v.query("kind"), Match: v.query("match"), Kinds: v.choices("kind", "All", event.Kinds(), capital)}
+func (v *visit) loadEvents() (any, error) {
+	page := &eventsPage{Kind: v.query("kind"), Match: v.query("match"),
+		Kinds: v.choices("kind", "All", event.Kinds(), capital)}
 	at, err := v.position()
 	if err != nil {
 		return nil, err
 	}
-	filter := api.EventFilter{Before: at.before, Until: at.until, Limit: pageSize + 1, Match: page.Match, Kinds: event.DefaultKinds()}
+
+	filter := api.EventFilter{Before: at.before, Until: at.until, Limit: pageSize + 1, Match: page.Match,
+		Kinds: event.DefaultKinds()}
 	if page.Kind != "" {
 		filter.Kinds = []string{page.Kind}
 	}
@@ -67,8 +70,8 @@ func capital(word string) string {
 	return strings.ToUpper(word[:1]) + strings.ReplaceAll(word[1:], "-", " ")
 }
 
-// before returns the ID before which the page's rows end; 0 on the first page.
-func (v *visit) before() (int64, error) {
+// beforeID returns the ID before which the page's rows end; 0 on the first page.
+func (v *visit) beforeID() (int64, error) {
 	text := v.query("after")
 	if text == "" {
 		return 0, nil

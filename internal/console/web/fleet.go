@@ -45,6 +45,7 @@ func (v *visit) findFleet() error {
 	if err != nil {
 		return err
 	}
+
 	id := v.query("instance")
 	f := &fleetView{All: known.Readable(), Kept: v.r.URL.Query()}
 	if len(f.All) < 2 && id == "" {
@@ -55,22 +56,29 @@ func (v *visit) findFleet() error {
 
 	var ids []string
 	names := map[string]string{}
-	for i, one := range f.All {
+	for _, one := range f.All {
 		ids = append(ids, one.ID)
 		names[one.ID] = one.Name
 		if one.This {
 			names[one.ID] += ", this one"
 		}
-		if one.ID == id {
-			f.Chosen = &f.All[i]
-		}
-	}
-	if id != "" && f.Chosen == nil {
-		f.Chosen = &api.KnownInstance{ID: id, Name: "Instance " + id, NoDetails: "not found; it may have stopped or restarted"}
 	}
 	f.Choices = v.choices("instance", "All instances", ids, func(id string) string { return names[id] })
+	f.choose(id)
 	v.fleet = f
 	return nil
+}
+
+// choose accepts unknown IDs, and "" for all instances.
+func (f *fleetView) choose(id string) {
+	if id == "" {
+		return
+	}
+	if i := slices.IndexFunc(f.All, func(one api.KnownInstance) bool { return one.ID == id }); i >= 0 {
+		f.Chosen = &f.All[i]
+		return
+	}
+	f.Chosen = &api.KnownInstance{ID: id, Name: "Instance " + id, NoDetails: "not found; it may have stopped or restarted"}
 }
 
 // shown returns the shown instances. The ID is "" if this is the only instance.
@@ -86,28 +94,36 @@ func (v *visit) shown() []api.KnownInstance {
 
 // An instance that does not answer only adds a line to the page.
 func fromEach[T any](v *visit, ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
-	return fromThose(v, v.shown(), ask)
+	return fromInstances(v, v.shown(), ask)
 }
 
-func fromThose[T any](v *visit, those []api.KnownInstance, ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
-	answers := api.FromEach(v.ctx, v.api, those, ask)
+func fromInstances[T any](v *visit, instances []api.KnownInstance,
+	ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
+	answers := api.FromEach(v.ctx, v.api, instances, ask)
 	if v.fleet == nil {
 		return answers, answers[0].Err
 	}
-	return slices.DeleteFunc(answers, func(a api.FromInstance[T]) bool {
-		if a.Err == nil {
-			return false
+
+	var answered []api.FromInstance[T]
+	for _, a := range answers {
+		if a.Err != nil {
+			v.fleet.addMissing(a.Instance.Name + ": " + problemOf(a.Err).Message)
+			continue
 		}
-		if line := a.Instance.Name + ": " + problemOf(a.Err).Message; !slices.Contains(v.fleet.Missing, line) {
-			v.fleet.Missing = append(v.fleet.Missing, line)
-		}
-		return true
-	}), nil
+		answered = append(answered, a)
+	}
+	return answered, nil
 }
 
-// one returns the zero value if the instance does not answer.
-func one[T any](v *visit, instance api.KnownInstance, ask func(context.Context, *api.Client) (T, error)) (answer T, err error) {
-	answers, err := fromThose(v, []api.KnownInstance{instance}, ask)
+func (f *fleetView) addMissing(line string) {
+	if !slices.Contains(f.Missing, line) {
+		f.Missing = append(f.Missing, line)
+	}
+}
+
+// fromOne returns the zero value if the instance does not answer.
+func fromOne[T any](v *visit, instance api.KnownInstance, ask func(context.Context, *api.Client) (T, error)) (answer T, err error) {
+	answers, err := fromInstances(v, []api.KnownInstance{instance}, ask)
 	if len(answers) > 0 {
 		answer = answers[0].Answer
 	}
@@ -123,7 +139,7 @@ func (v *visit) subject() api.KnownInstance {
 
 func (v *visit) subjectStatus() (api.Status, error) {
 	if subject := v.subject(); !subject.This {
-		return one(v, subject, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
+		return fromOne(v, subject, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
 	}
 	return v.status, nil
 }
@@ -143,14 +159,19 @@ type position struct {
 
 func (v *visit) position() (at position, err error) {
 	if v.fleet == nil {
-		at.before, err = v.before()
-	} else if text := v.query("after"); text != "" {
-		if at.until, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			err = api.BadRequest("after "+strconv.Quote(text)+" is not a time",
-				"go to the first page")
-		}
+		at.before, err = v.beforeID()
+		return at, err
 	}
-	return at, err
+
+	text := v.query("after")
+	if text == "" {
+		return at, nil
+	}
+	if at.until, err = time.Parse(time.RFC3339Nano, text); err != nil {
+		return at, api.BadRequest("after "+strconv.Quote(text)+" is not a time",
+			"go to the first page")
+	}
+	return at, nil
 }
 
 func (v *visit) positionOf(id int64, at time.Time) string {

@@ -75,14 +75,15 @@ type count struct {
 }
 
 func (v *visit) frame() *frame {
-	f := &frame{Title: v.title, Path: v.path(), Entries: entries, Counts: map[string]count{}, Status: &v.status,
-		Result: v.result, Now: v.now, Data: v.Data, Caller: &v.caller, Fleet: v.fleet, Stream: v.streamed, Form: v.r.PostForm, Action: v.r.URL.RequestURI()}
-	f.Title = "Problem"
+	f := &frame{Title: "Problem", Path: v.path(), Entries: entries, Counts: v.counts(), Status: &v.status, Result: v.result,
+		Now: v.now, Caller: &v.caller, Fleet: v.fleet, Stream: v.streamed, Form: v.r.PostForm,
+		Action: v.r.URL.RequestURI(), Data: v.Data}
 	if v.screen != nil {
 		if !v.screen.form && !v.screen.still {
 			f.Live = "/live?" + url.Values{"at": {v.path()}}.Encode()
 		}
-		f.Entry, f.Title = cmp.Or(v.entry, v.screen.entry), cmp.Or(v.title, v.screen.entry)
+		f.Entry = cmp.Or(v.entry, v.screen.entry)
+		f.Title = cmp.Or(v.title, v.screen.entry)
 	}
 
 	if v.status.Health != nil {
@@ -91,11 +92,18 @@ func (v *visit) frame() *frame {
 			f.Health = all.Status
 		}
 	}
-
 	if v.fleet != nil && v.fleet.Chosen != nil {
 		f.Entries = keepInstance(v.fleet.Chosen.ID)
 	}
+	for _, w := range v.status.Workers {
+		if w.Paused {
+			f.Paused++
+		}
+	}
+	return f
+}
 
+func (v *visit) counts() map[string]count {
 	dead := api.DeadLetterQueues(v.status.Queues)
 	letters, queues := int64(0), int64(0)
 	for _, q := range v.status.Queues {
@@ -106,31 +114,24 @@ func (v *visit) frame() *frame {
 		}
 	}
 
-	for _, w := range v.status.Workers {
-		if w.Paused {
-			f.Paused++
-		}
-	}
-
-	f.Counts["Queues"] = count{N: queues}
-	f.Counts["Dead letters"] = count{letters, letters > 0}
+	counts := map[string]count{"Queues": {N: queues}, "Dead letters": {letters, letters > 0}}
 	for _, p := range v.status.App {
-		app := f.Counts["App"]
-		f.Counts["App"] = count{app.N + 1, app.Attention || !p.Ready}
+		app := counts["App"]
+		counts["App"] = count{app.N + 1, app.Attention || !p.Ready}
 	}
-
 	if v.status.Tasks != nil {
-		f.Counts["Scheduled"] = count{N: int64(len(v.status.Tasks.Tasks))}
+		counts["Scheduled"] = count{N: int64(len(v.status.Tasks.Tasks))}
 	}
-
-	return f
+	return counts
 }
 
+// keepInstance adds the instance to the paths of fleet screens.
 func keepInstance(id string) []entry {
 	kept := slices.Clone(entries)
-	for _, sc := range screens {
-		if i := slices.IndexFunc(kept, func(e entry) bool { return e.Label == sc.entry }); sc.fleet && i >= 0 {
-			kept[i].Path = entries[i].Path + "?" + url.Values{"instance": {id}}.Encode()
+	for i := range kept {
+		isFleet := func(sc screen) bool { return sc.fleet && sc.entry == kept[i].Label }
+		if slices.ContainsFunc(screens, isFleet) {
+			kept[i].Path += "?" + url.Values{"instance": {id}}.Encode()
 		}
 	}
 	return kept

@@ -203,21 +203,23 @@ var colourClasses = [8]string{1: "red", 2: "green", 3: "yellow", 4: "blue", 5: "
 func coloured(line string) template.HTML {
 	var out strings.Builder
 	class, at := "", 0
-	write := func(text string) {
-		if text = html.EscapeString(text); class != "" && text != "" {
-			text = `<span class="ansi ` + class + `">` + text + `</span>`
-		}
-		out.WriteString(text)
-	}
 	for _, m := range colours.FindAllStringSubmatchIndex(line, -1) {
-		write(line[at:m[0]])
+		out.WriteString(withClass(class, line[at:m[0]]))
 		at = m[1]
 		if m[2] >= 0 {
 			class = colourAfter(class, line[m[2]:m[3]])
 		}
 	}
-	write(line[at:])
+	out.WriteString(withClass(class, line[at:]))
 	return template.HTML(out.String())
+}
+
+func withClass(class, text string) string {
+	text = html.EscapeString(text)
+	if class == "" || text == "" {
+		return text
+	}
+	return `<span class="ansi ` + class + `">` + text + `</span>`
 }
 
 func colourAfter(class, codes string) string {

@@ -58,12 +58,12 @@ func treeOf(text string) (tree *jsonNode, whole bool) {
 	}
 	r := &treeReader{decoder: json.NewDecoder(strings.NewReader(text)), left: maxTreeNodes}
 	r.decoder.UseNumber()
-	tree = r.value(0)
+	tree = r.readValue(0)
 	return tree, !r.cut
 }
 
-// value ignores the decoder's errors, because the document has been validated.
-func (r *treeReader) value(depth int) *jsonNode {
+// readValue ignores the decoder's errors, because the document has been validated.
+func (r *treeReader) readValue(depth int) *jsonNode {
 	r.left--
 	token, _ := r.decoder.Token()
 	switch token := token.(type) {
@@ -72,7 +72,7 @@ func (r *treeReader) value(depth int) *jsonNode {
 		if token == '{' {
 			n.Kind = "object"
 		}
-		r.members(n, depth+1)
+		r.readMembers(n, depth+1)
 		n.Open = depth < openDepth && len(n.Nodes) <= openMembers
 		return n
 	case string:
@@ -86,11 +86,11 @@ func (r *treeReader) value(depth int) *jsonNode {
 	return &jsonNode{Kind: "word", Text: "null"}
 }
 
-func (r *treeReader) members(n *jsonNode, depth int) {
+func (r *treeReader) readMembers(n *jsonNode, depth int) {
 	for r.decoder.More() {
 		if depth == maxTreeDepth {
 			r.truncate(n)
-			r.skip()
+			r.skipRest()
 			return
 		}
 		if r.left == 0 {
@@ -99,8 +99,8 @@ func (r *treeReader) members(n *jsonNode, depth int) {
 			return
 		}
 
-		name := r.memberName(n)
-		member := r.value(depth)
+		name := r.readName(n)
+		member := r.readValue(depth)
 		member.Name = name
 		n.Nodes = append(n.Nodes, member)
 		if r.stopped {
@@ -116,7 +116,7 @@ func (r *treeReader) truncate(n *jsonNode) {
 	r.cut = true
 }
 
-func (r *treeReader) memberName(n *jsonNode) string {
+func (r *treeReader) readName(n *jsonNode) string {
 	if n.Kind != "object" {
 		return ""
 	}
@@ -125,7 +125,8 @@ func (r *treeReader) memberName(n *jsonNode) string {
 	return jsonText(name)
 }
 
-func (r *treeReader) skip() {
+// skipRest skips the rest of the current object or array.
+func (r *treeReader) skipRest() {
 	for open := 1; open > 0; {
 		token, err := r.decoder.Token()
 		if err != nil {

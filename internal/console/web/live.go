@@ -19,43 +19,31 @@ const (
 
 type found struct{ screen *screen }
 
-// ServeHTTP does nothing: the multiplexer has already set the path values.
+// ServeHTTP writes nothing, because only the multiplexer's path values are of interest.
 func (found) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 // live streams one page: GET /live?at=/queues/jobs. Each event is the part of the page between header and footer.
 func (s *Site) live(w http.ResponseWriter, r *http.Request) {
-	at, sc := s.find(r, r.URL.Query().Get("at"))
+	at, sc := s.screenAt(r, r.URL.Query().Get("at"))
 	if sc == nil || sc.still {
 		http.Error(w, "at names no page", http.StatusNotFound)
 		return
 	}
 
+	defer s.streams.Add(-1)
 	if s.streams.Add(1) > maxStreams {
-		s.streams.Add(-1)
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, strconv.Itoa(maxStreams)+" pages are live already", http.StatusServiceUnavailable)
 		return
 	}
 
-	defer s.streams.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	out := stream{w: w, rc: http.NewResponseController(w)}
 	tick := time.NewTicker(liveEvery)
 	defer tick.Stop()
 	for {
-		v := newVisit(s, sc, at)
-		v.streamed = true
-		part, err := s.render(v, "live")
-		if err == nil {
-			err = out.send(part.Bytes())
-			s.buffers.Put(part)
-		} else if problemOf(err).Status == http.StatusUnauthorized {
-			return // the session has ended, which the page shows after a reload
-		} else {
-			err = out.alive()
-		}
-		if err != nil {
+		if err := s.sendUpdate(&out, sc, at); err != nil {
 			return
 		}
 		select {
@@ -66,7 +54,24 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Site) find(r *http.Request, path string) (*http.Request, *screen) {
+// sendUpdate returns an error if the stream must end.
+func (s *Site) sendUpdate(out *stream, sc *screen, at *http.Request) error {
+	v := newVisit(s, sc, at)
+	v.streamed = true
+	part, err := s.render(v, "live")
+	if err != nil {
+		if problemOf(err).Status == http.StatusUnauthorized {
+			return err // the session has ended, which the page shows after a reload
+		}
+		return out.alive()
+	}
+	defer s.buffers.Put(part)
+	return out.send(part.Bytes())
+}
+
+// screenAt returns the screen at a path, and a request for it with the caller's headers. The screen is nil if there is
+// none.
+func (s *Site) screenAt(r *http.Request, path string) (*http.Request, *screen) {
 	u, err := url.Parse(ownPath(path))
 	if err != nil {
 		return nil, nil
@@ -74,12 +79,13 @@ func (s *Site) find(r *http.Request, path string) (*http.Request, *screen) {
 	at := r.Clone(r.Context())
 	at.Method = http.MethodGet
 	at.URL, at.RequestURI = u, u.RequestURI()
+
 	h, pattern := s.pages.Handler(at)
 	page, ok := h.(found)
 	if !ok || pattern == "" {
 		return nil, nil
 	}
-	s.pages.ServeHTTP(nil, at)
+	s.pages.ServeHTTP(nil, at) // sets the path values; found writes nothing
 	return at, page.screen
 }
 

@@ -12,7 +12,7 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-var logScreens = []screen{{path: "/logs", entry: "Logs", view: "logs", load: (*visit).logs, fleet: true}}
+var logScreens = []screen{{path: "/logs", entry: "Logs", view: "logs", load: (*visit).loadLogs, fleet: true}}
 
 type logsPage struct {
 	Processes, Levels     []choice
@@ -21,9 +21,10 @@ type logsPage struct {
 	First, Next           string
 }
 
-func (v *visit) logs() (any, error) {
+func (v *visit) loadLogs() (any, error) {
 	page := &logsPage{Process: v.query("process"), Level: v.query("level"), Match: v.query("match"),
 		Levels: v.choices("level", "All levels", []string{"warn", "error"}, capital)}
+
 	names, err := v.processes()
 	if err != nil {
 		return nil, err
@@ -31,13 +32,12 @@ func (v *visit) logs() (any, error) {
 	if page.Process != "" && !slices.Contains(names, page.Process) {
 		names = append(names, page.Process)
 	}
-
 	page.Processes = v.choices("process", "All processes", names, strings.Clone)
+
 	at, err := v.position()
 	if err != nil {
 		return nil, err
 	}
-
 	filter := api.LineFilter{Before: at.before, Until: at.until, Limit: pageSize + 1, Process: page.Process, Match: page.Match}
 	if err := filter.Level.UnmarshalText([]byte(cmp.Or(page.Level, slog.LevelInfo.String()))); err != nil {
 		return nil, api.BadRequest("unknown level "+strconv.Quote(page.Level),

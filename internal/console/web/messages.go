@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-var messageScreens = []screen{{path: "/messages/{id}", entry: "Queues", view: "message", load: (*visit).message}}
+var messageScreens = []screen{{path: "/messages/{id}", entry: "Queues", view: "message", load: (*visit).loadMessage}}
 
 var messageActs = []act{
 	{"/messages/{id}/retry", func(v *visit) (string, error) {
@@ -68,7 +68,7 @@ type messagePage struct {
 	Curl, Send string
 }
 
-func (v *visit) message() (any, error) {
+func (v *visit) loadMessage() (any, error) {
 	m, err := v.findMessage(v.query("queue"), v.name("id"))
 	if err != nil {
 		return nil, err
@@ -79,12 +79,12 @@ func (v *visit) message() (any, error) {
 	}
 
 	v.title = "Message " + m.ID
-	page := &messagePage{Message: m, Form: v.query("as"), Show: v.with("body", "1")}
+	page := &messagePage{Message: m, Show: v.with("body", "1")}
 	for _, a := range slices.Backward(m.Attempts) {
 		page.Timeline = append(page.Timeline, attempt{a})
 	}
 
-	page.chooseForm(v)
+	page.showBody(v)
 	page.Dead = api.DeadLetterQueues(v.status.Queues)[m.Queue]
 	if page.Dead {
 		v.entry = "Dead letters"
@@ -98,18 +98,21 @@ func (v *visit) message() (any, error) {
 		}
 	}
 
-	target := ""
+	if len(m.Body) <= maxShownBody {
+		page.Curl = curlCommand(v.targetOf(m.Queue), m.Body)
+		page.Send = sendCommand(m.Queue, m.Body)
+	}
+	return page, nil
+}
+
+// targetOf returns the URL that receives the queue's messages, or the first worker's if none receives them.
+func (v *visit) targetOf(queue string) (target string) {
 	for _, w := range v.status.Workers {
-		if w.Queue == m.Queue || target == "" {
+		if w.Queue == queue || target == "" {
 			target = w.Target
 		}
 	}
-
-	if len(m.Body) <= maxShownBody {
-		page.Curl, page.Send = curlCommand(target, m.Body), sendCommand(m.Queue, m.Body)
-	}
-
-	return page, nil
+	return target
 }
 
 // maxShownBody also applies to the commands: Linux limits an argument to 128 KiB.
@@ -119,13 +122,15 @@ func (s *Site) download(w http.ResponseWriter, r *http.Request) {
 	v := newVisit(s, nil, r)
 	v.api.Bodies = v.query("body") == "1"
 	m, err := v.findMessage(v.query("queue"), v.name("id"))
-	if err == nil && m.BodyHidden {
-		err = api.NewError(http.StatusForbidden, "bodies are hidden", "show the body first")
-	}
 	if err != nil {
 		s.fail(w, v, err)
 		return
 	}
+	if m.BodyHidden {
+		s.fail(w, v, api.NewError(http.StatusForbidden, "bodies are hidden", "show the body first"))
+		return
+	}
+
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": m.ID + ".txt"}))
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(m.Body))
@@ -145,34 +150,38 @@ func sendCommand(queue, body string) string {
 	return "tendril send --queue " + terminal.ShellWord(queue) + " -- " + terminal.ShellWord(body)
 }
 
-func (p *messagePage) chooseForm(v *visit) {
-	p.Form = v.query("as")
+// showBody shows the body in the form that the URL names, or as JSON if it is JSON.
+func (p *messagePage) showBody(v *visit) {
+	page := "/messages/" + url.PathEscape(p.ID)
+	p.Download = strings.Replace(v.with("as", ""), page, page+"/body", 1)
 	shown := p.Body
 	p.Cut = len(shown) > maxShownBody
 	if p.Cut {
 		shown = shown[:maxShownBody]
 	}
-	p.Download = strings.Replace(v.with("as", ""), "/messages/"+url.PathEscape(p.ID), "/messages/"+url.PathEscape(p.ID)+"/body", 1)
+
 	isJSON := !p.Cut && json.Valid([]byte(p.Body))
-	switch {
-	case p.Form == "hex":
+	switch asked := v.query("as"); {
+	case asked == "hex":
+		p.Form = "hex"
 		p.Text = hex.Dump([]byte(shown))
-	case isJSON && p.Form != "raw":
+	case isJSON && asked != "raw":
 		p.Form = "json"
 		p.Tree, p.Whole = treeOf(p.Body)
 	default:
-		p.Form, p.Text = "raw", strings.ToValidUTF8(shown, "")
+		p.Form = "raw"
+		p.Text = strings.ToValidUTF8(shown, "")
 	}
 
-	for _, form := range []struct {
-		name, label string
-		offered     bool
-	}{{"json", "JSON", isJSON}, {"raw", "Text", true}, {"hex", "Hex", true}} {
-		if form.offered {
-			p.Forms = append(p.Forms, choice{Label: form.label, Path: v.with("as", form.name),
-				Chosen: p.Form == form.name})
-		}
+	if isJSON {
+		p.addForm(v, "json", "JSON")
 	}
+	p.addForm(v, "raw", "Text")
+	p.addForm(v, "hex", "Hex")
+}
+
+func (p *messagePage) addForm(v *visit, name, label string) {
+	p.Forms = append(p.Forms, choice{Label: label, Path: v.with("as", name), Chosen: p.Form == name})
 }
 
 func (p *messagePage) Raw() string {
@@ -215,7 +224,8 @@ func (a attempt) Words() string {
 func (a attempt) Waits() bool { return time.Until(a.RetryAt) > 0 }
 
 func (a attempt) Summary() string {
-	if line, _, _ := strings.Cut(strings.TrimSpace(a.Answer), "\n"); a.Status != 0 && line != "" {
+	line, _, _ := strings.Cut(strings.TrimSpace(a.Answer), "\n")
+	if a.Status != 0 && line != "" {
 		return preview(a.Sign() + " " + line)
 	}
 	return preview(cmp.Or(a.Reason, a.Sign()))

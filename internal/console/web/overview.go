@@ -11,7 +11,7 @@ import (
 	"tendril/internal/observe/series"
 )
 
-var overviewScreens = []screen{{path: "/{$}", entry: "Overview", view: "overview", load: (*visit).overview, fleet: true}}
+var overviewScreens = []screen{{path: "/{$}", entry: "Overview", view: "overview", load: (*visit).loadOverview, fleet: true}}
 
 var environmentActs = []act{
 	{"/pause", func(v *visit) (string, error) {
@@ -62,27 +62,29 @@ const (
 	shownProblems  = 10
 )
 
-func (v *visit) overview() (any, error) {
+func (v *visit) loadOverview() (any, error) {
 	st, err := v.subjectStatus()
 	if err != nil {
 		return nil, err
 	}
-	rows := v.queueRowsOf(&st)
-	o := &overview{Queues: withoutDead(rows), Tasks: v.status.Tasks.First(shownTasks), Subject: v.subject()}
+
+	o := &overview{Queues: withoutDead(v.queueRowsOf(&st)), Tasks: v.status.Tasks.First(shownTasks), Subject: v.subject()}
 	if o.Problems, err = v.problems(); err != nil {
 		return nil, err
 	}
 	o.Problems = o.Problems[:min(len(o.Problems), shownProblems)]
 	o.Range, o.Ranges = v.ranges()
+
 	if h := st.Health; h != nil {
 		o.Since = h.Since
 	}
 	if h := v.status.Health; h != nil && h.Environment.IsShared() {
 		o.Environment = h.Environment
 	}
-	o.Attention = v.attention(st.Health)
-	shown := min(len(o.Attention), shownAttention)
-	o.Attention, o.More = o.Attention[:shown], o.Attention[shown:]
+
+	all := v.attention(st.Health)
+	shown := min(len(all), shownAttention)
+	o.Attention, o.More = all[:shown], all[shown:]
 	return o, nil
 }
 
@@ -105,7 +107,8 @@ func (v *visit) attention(h *health.Report) (all []attention) {
 
 func (v *visit) ranges() (chosen string, links []choice) {
 	names := series.Ranges()
-	if chosen = v.query("range"); !slices.Contains(names, chosen) {
+	chosen = v.query("range")
+	if !slices.Contains(names, chosen) {
 		chosen = names[0]
 	}
 	for i, name := range names {
@@ -119,7 +122,6 @@ func (v *visit) ranges() (chosen string, links []choice) {
 	return chosen, links
 }
 
-// Problems with the same queue and reason are combined.
 func (v *visit) problems() (all []api.Problem, err error) {
 	if v.fleet == nil {
 		return v.status.Problems, nil
@@ -127,20 +129,25 @@ func (v *visit) problems() (all []api.Problem, err error) {
 	statuses, err := v.statuses()
 	for _, st := range statuses {
 		for _, p := range st.Answer.Problems {
-			i := slices.IndexFunc(all, func(same api.Problem) bool { return same.Queue == p.Queue && same.Reason == p.Reason })
-			if i < 0 {
-				all = append(all, p)
-				continue
-			}
-			count := all[i].Count + p.Count
-			if p.Last.After(all[i].Last) {
-				all[i] = p
-			}
-			all[i].Count = count
+			all = addProblem(all, p)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b api.Problem) int { return b.Last.Compare(a.Last) })
 	return all, err
+}
+
+// addProblem combines problems with the same queue and reason.
+func addProblem(all []api.Problem, p api.Problem) []api.Problem {
+	i := slices.IndexFunc(all, func(other api.Problem) bool { return other.Queue == p.Queue && other.Reason == p.Reason })
+	if i < 0 {
+		return append(all, p)
+	}
+	count := all[i].Count + p.Count
+	if p.Last.After(all[i].Last) {
+		all[i] = p
+	}
+	all[i].Count = count
+	return all
 }
 
 // queueRows returns this instance's queues, those with a worker first.
@@ -155,20 +162,10 @@ func (v *visit) queueRowsOf(st *api.Status) []queueRow {
 	dead, curves := api.DeadLetterQueues(st.Queues), v.site.curves.of(v)
 	rows := make([]queueRow, len(st.Queues))
 	for i, q := range st.Queues {
-		rows[i] = queueRow{Queue: q, Dead: dead[q.Name], DeadLetters: live[q.DeadLetterQueue], State: "Not receiving"}
-		for j := range st.Workers {
-			if w := &st.Workers[j]; w.Queue == q.Name {
-				rows[i].work(w)
-			}
-		}
-		if rows[i].Dead {
-			rows[i].State = "Dead letters"
-		}
-		if problem := q.Problem(); problem != "" {
-			rows[i].Reason = strings.TrimPrefix(rows[i].Reason+"; "+problem, "; ")
-		}
-		rows[i].Traffic = curves[q.Name]
-		rows[i].Spark = sparklineOf(rows[i].Traffic)
+		traffic := curves[q.Name]
+		rows[i] = queueRow{Queue: q, Dead: dead[q.Name], DeadLetters: live[q.DeadLetterQueue], Traffic: traffic,
+			Spark: sparklineOf(traffic)}
+		rows[i].setState(st.Workers)
 	}
 
 	slices.SortStableFunc(rows, func(a, b queueRow) int { return cmp.Compare(a.rank(), b.rank()) })
@@ -180,9 +177,21 @@ func withoutDead(rows []queueRow) []queueRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(q queueRow) bool { return q.Dead })
 }
 
-func (q *queueRow) work(w *api.Worker) {
-	q.Worker, q.FailingShare = w, w.FailingShare()
-	q.State, q.Reason = w.State, w.Why
+func (q *queueRow) setState(workers []api.Worker) {
+	q.State = "Not receiving"
+	for i := range workers {
+		if w := &workers[i]; w.Queue == q.Name {
+			q.Worker = w
+			q.FailingShare = w.FailingShare()
+			q.State, q.Reason = w.State, w.Why
+		}
+	}
+	if q.Dead {
+		q.State = "Dead letters"
+	}
+	if problem := q.Problem(); problem != "" {
+		q.Reason = strings.TrimPrefix(q.Reason+"; "+problem, "; ")
+	}
 }
 
 func (q *queueRow) rank() int {

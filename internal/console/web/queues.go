@@ -11,7 +11,7 @@ import (
 
 var queueScreens = []screen{
 	{path: "/queues", entry: "Queues", view: "queues", load: func(v *visit) (any, error) { return withoutDead(v.queueRows()), nil }},
-	{path: "/queues/{name}", entry: "Queues", view: "queue", load: (*visit).queue},
+	{path: "/queues/{name}", entry: "Queues", view: "queue", load: (*visit).loadQueue},
 }
 
 func scope(answer api.Paused) string {
@@ -57,7 +57,7 @@ type choice struct {
 	N           int64
 }
 
-func (v *visit) queue() (any, error) {
+func (v *visit) loadQueue() (any, error) {
 	name := v.name("name")
 	page := &queuePage{Filter: api.Filter{State: v.query("state"), After: v.query("after"), Limit: pageSize,
 		Selection: api.Selection{Match: v.query("match")}}}
@@ -80,20 +80,13 @@ func (v *visit) queue() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	page.Queue.Queue = full
-	counts := full.Ledger
-	for _, c := range []choice{{Label: "All", N: counts.Live},
-		{Label: "Waiting", Path: api.MessageVisible, N: counts.Visible},
-		{Label: "In flight", Path: api.MessageInFlight, N: counts.InFlight},
-		{Label: "Delayed", Path: api.MessageDelayed, N: counts.Delayed},
-		{Label: "Damaged", Path: api.MessageDamaged, N: counts.Damaged}} {
-		if c.Path == api.MessageDamaged && c.N == 0 {
-			continue
-		}
-		c.Chosen = c.Path == page.Filter.State
-		c.Path = v.with("state", c.Path)
-		page.States = append(page.States, c)
+	page.addState(v, "All", "", full.Ledger.Live)
+	page.addState(v, "Waiting", api.MessageVisible, full.Ledger.Visible)
+	page.addState(v, "In flight", api.MessageInFlight, full.Ledger.InFlight)
+	page.addState(v, "Delayed", api.MessageDelayed, full.Ledger.Delayed)
+	if full.Ledger.Damaged > 0 {
+		page.addState(v, "Damaged", api.MessageDamaged, full.Ledger.Damaged)
 	}
 
 	next := ""
@@ -104,8 +97,11 @@ func (v *visit) queue() (any, error) {
 	if page.Filter.After != "" {
 		page.First = v.with("after", "")
 	}
-
 	return page, err
+}
+
+func (p *queuePage) addState(v *visit, label, state string, n int64) {
+	p.States = append(p.States, choice{Label: label, Path: v.with("state", state), Chosen: p.Filter.State == state, N: n})
 }
 
 func noQueue(name string) error {
@@ -136,6 +132,7 @@ func (v *visit) send() (string, error) {
 		}
 		out.DelaySeconds = &delay
 	}
+
 	sent, err := v.api.Send(v.ctx, v.name("name"), []queue.Outgoing{out.ToQueue()})
 	if err != nil {
 		return "", err

@@ -10,7 +10,7 @@ import (
 	"tendril/api"
 )
 
-var scalingScreens = []screen{{path: "/scaling", entry: "Scaling", view: "scaling", load: (*visit).scaling, fleet: true}}
+var scalingScreens = []screen{{path: "/scaling", entry: "Scaling", view: "scaling", load: (*visit).loadScaling, fleet: true}}
 
 // Scaling is nil if the size is fixed. The decisions are then only advice.
 type scalingPage struct {
@@ -25,40 +25,46 @@ type scalingPage struct {
 	Subject string
 }
 
-func (v *visit) scaling() (any, error) {
+func (v *visit) loadScaling() (any, error) {
 	subject := v.subject()
 	if v.fleet != nil && v.fleet.Chosen == nil {
 		if i := slices.IndexFunc(v.fleet.All, func(one api.KnownInstance) bool { return one.Leads }); i >= 0 {
 			subject = v.fleet.All[i]
 		}
 	}
-	answer, err := one(v, subject, func(ctx context.Context, c *api.Client) (page *scalingPage, err error) {
-		page = &scalingPage{Subject: subject.Name}
-		if subject.Leads {
-			page.Subject += ", the leader"
-		}
-		st := v.status
-		if !subject.This {
-			if st, err = c.Status(ctx); err != nil {
-				return page, err
-			}
-		}
-		page.Scaling = st.Scaling
-		return page, page.read(ctx, c)
+
+	page, err := fromOne(v, subject, func(ctx context.Context, c *api.Client) (*scalingPage, error) {
+		return v.readScaling(ctx, c, &subject)
 	})
-	if answer == nil && err == nil {
-		answer = &scalingPage{Subject: subject.Name, None: "The scaling of " + subject.Name + " is unknown"}
+	if page == nil && err == nil {
+		page = &scalingPage{Subject: subject.Name, None: "The scaling of " + subject.Name + " is unknown"}
 	}
-	return answer, err
+	return page, err
 }
 
-func (page *scalingPage) read(ctx context.Context, c *api.Client) error {
+func (v *visit) readScaling(ctx context.Context, c *api.Client, subject *api.KnownInstance) (*scalingPage, error) {
+	page := &scalingPage{Subject: subject.Name}
+	if subject.Leads {
+		page.Subject += ", the leader"
+	}
+
+	st := v.status
+	if !subject.This {
+		var err error
+		if st, err = c.Status(ctx); err != nil {
+			return page, err
+		}
+	}
+	page.Scaling = st.Scaling
+	return page, page.readDecisions(ctx, c)
+}
+
+func (page *scalingPage) readDecisions(ctx context.Context, c *api.Client) error {
 	now, err := c.Scale(ctx)
 	if isConflict(err) {
 		page.None = problemOf(err).Message
 		return nil
 	}
-
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,6 @@ func New(opts Options) *Site {
 		}))
 		s.pages.Handle("GET "+screens[i].path, found{&screens[i]})
 	}
-
 	for i := range acts {
 		s.mux.Handle("POST "+acts[i].path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.perform(w, r, &acts[i])
@@ -111,32 +110,37 @@ func New(opts Options) *Site {
 	}
 
 	s.mux.HandleFunc("GET /live", s.live)
-	s.mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
-		v := newVisit(s, nil, r)
-		if v.Data = console.NewSessionKey(r); v.Data != "" {
-			s.answerWith(w, v, "signedin", http.StatusOK)
-			return
-		}
-		v.Data = r.URL.Query().Has("code")
-		s.answerWith(w, v, "signin", http.StatusUnauthorized)
-	})
-
+	s.mux.HandleFunc("GET /login", s.showLogin)
 	s.mux.HandleFunc("GET /messages/{id}/body", s.download)
-	s.mux.HandleFunc("GET /messages", func(w http.ResponseWriter, r *http.Request) {
-		v := newVisit(s, nil, r)
-		id := v.query("message")
-		if d, err := v.api.LastOutcome(v.ctx, id); err == nil {
-			id = d.MessageID
-		}
-		http.Redirect(w, r, "/messages/"+url.PathEscape(id), http.StatusSeeOther)
-	})
+	s.mux.HandleFunc("GET /messages", s.redirectToMessage)
 	s.mux.HandleFunc("GET /assets/{file}", serveAsset)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, newVisit(s, nil, r), api.NewError(http.StatusNotFound,
 			"page not found: "+r.URL.Path, "the menu lists all pages"))
 	})
-
 	return s
+}
+
+// showLogin shows the new session's key, or how to sign in.
+func (s *Site) showLogin(w http.ResponseWriter, r *http.Request) {
+	v := newVisit(s, nil, r)
+	if key := console.NewSessionKey(r); key != "" {
+		v.Data = key
+		s.answerWith(w, v, "signedin", http.StatusOK)
+		return
+	}
+	v.Data = r.URL.Query().Has("code")
+	s.answerWith(w, v, "signin", http.StatusUnauthorized)
+}
+
+// redirectToMessage accepts the start of an ID.
+func (s *Site) redirectToMessage(w http.ResponseWriter, r *http.Request) {
+	v := newVisit(s, nil, r)
+	id := v.query("message")
+	if d, err := v.api.LastOutcome(v.ctx, id); err == nil {
+		id = d.MessageID
+	}
+	http.Redirect(w, r, "/messages/"+url.PathEscape(id), http.StatusSeeOther)
 }
 
 // ServeHTTP implements [http.Handler].
@@ -193,6 +197,7 @@ func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.B
 		s.log.Error("rendering a page failed", "path", v.path(), "err", err)
 		return nil, errors.New("rendering the page failed; see tendril's log")
 	}
+
 	if bytes.IndexByte(page.Bytes(), '\r') < 0 {
 		return page, nil
 	}
@@ -204,30 +209,29 @@ func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.B
 }
 
 func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
-	status, name := http.StatusInternalServerError, "error"
-	refused := (*api.Error)(nil)
-	if errors.As(err, &refused) && refused.Status >= 400 {
-		status = refused.Status
-	}
-	if status == http.StatusUnauthorized {
-		name = "signin"
-	}
-
 	shown := problemOf(err)
-	if shown.NoKey {
-		name = "key"
+	shown.Request = w.Header().Get(api.RequestIDHeader)
+	v.screen = nil
+	if shown.Status == http.StatusUnauthorized && !shown.NoKey {
+		v.Data = false
+		s.answerWith(w, v, "signin", http.StatusUnauthorized)
+		return
 	}
 
-	shown.Request = w.Header().Get(api.RequestIDHeader)
-	v.Data, v.screen = shown, nil
-	if name == "signin" {
-		v.Data = false
-	}
-	if name != "signin" && v.status.Environment == "" {
+	v.Data = shown
+	if v.status.Environment == "" {
 		v.status, _ = v.api.Status(v.ctx) // needed only for the frame
 		v.caller, _ = v.api.Caller(v.ctx)
 	}
 
+	name := "error"
+	if shown.NoKey {
+		name = "key"
+	}
+	status := shown.Status
+	if status < 400 {
+		status = http.StatusInternalServerError
+	}
 	s.answerWith(w, v, name, status)
 }
 

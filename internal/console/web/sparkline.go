@@ -25,9 +25,10 @@ type recentCurves struct {
 
 func (c *recentCurves) of(v *visit) map[string]series.Traffic {
 	if subject := v.subject(); !subject.This {
-		read, _ := one(v, subject, readCurves)
-		return traffic(&read)
+		read, _ := fromOne(v, subject, readCurves)
+		return trafficOf(&read)
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v.now.Sub(c.readAt) < curvesFor {
@@ -37,7 +38,8 @@ func (c *recentCurves) of(v *visit) map[string]series.Traffic {
 	if err != nil {
 		return nil
 	}
-	c.readAt, c.queues = v.now, traffic(&read)
+	c.readAt = v.now
+	c.queues = trafficOf(&read)
 	return c.queues
 }
 
@@ -45,7 +47,7 @@ func readCurves(ctx context.Context, c *api.Client) (series.Curves, error) {
 	return c.Series(ctx, series.Ranges()[0])
 }
 
-func traffic(read *series.Curves) map[string]series.Traffic {
+func trafficOf(read *series.Curves) map[string]series.Traffic {
 	queues := map[string]series.Traffic{}
 	start := min(started(read.Series.In), started(read.Series.Out))
 	for name, t := range read.Queues {

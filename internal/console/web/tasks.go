@@ -9,8 +9,8 @@ import (
 )
 
 var taskScreens = []screen{
-	{path: "/tasks", entry: "Scheduled", view: "tasks", load: (*visit).tasks},
-	{path: "/tasks/{name}", entry: "Scheduled", view: "task", load: (*visit).task},
+	{path: "/tasks", entry: "Scheduled", view: "tasks", load: (*visit).loadTasks},
+	{path: "/tasks/{name}", entry: "Scheduled", view: "task", load: (*visit).loadTask},
 }
 
 var taskActs = []act{
@@ -38,7 +38,7 @@ type taskRow struct {
 	Strip []api.TaskRun
 }
 
-func (v *visit) tasks() (any, error) {
+func (v *visit) loadTasks() (any, error) {
 	page := &tasksPage{Status: v.status.Tasks}
 	if page.Status == nil {
 		return page, nil
@@ -69,15 +69,14 @@ type taskPage struct {
 	Runs   []api.TaskRun
 }
 
-func (v *visit) task() (any, error) {
+func (v *visit) loadTask() (any, error) {
 	name := v.name("name")
 	v.title = name
-	if v.status.Tasks != nil {
-		for _, t := range v.status.Tasks.Tasks {
-			if t.Name == name {
-				runs, err := v.api.TaskHistory(v.ctx, name, pageSize)
-				return &taskPage{t, v.status.Tasks.Leader, runs}, err
-			}
+	st := v.status.Tasks
+	if st != nil {
+		if i := slices.IndexFunc(st.Tasks, func(t api.Task) bool { return t.Name == name }); i >= 0 {
+			runs, err := v.api.TaskHistory(v.ctx, name, pageSize)
+			return &taskPage{st.Tasks[i], st.Leader, runs}, err
 		}
 	}
 	return nil, api.NewError(http.StatusNotFound, "task "+strconv.Quote(name)+" not found",

@@ -133,7 +133,9 @@ func (v *visit) refusedForm(err error) *refusedForm {
 	if size > maxKept {
 		return nil
 	}
-	form, wrong := &refusedForm{Action: v.r.URL.EscapedPath(), Values: v.r.PostForm}, (*fieldError)(nil)
+
+	form := &refusedForm{Action: v.r.URL.EscapedPath(), Values: v.r.PostForm}
+	wrong := (*fieldError)(nil)
 	if errors.As(err, &wrong) {
 		form.Field = wrong.field
 	}
@@ -162,6 +164,7 @@ const resultLifetime = 30 * time.Second
 func (s *results) put(who string, r *result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	now := time.Now()
 	maps.DeleteFunc(s.byWho, func(_ string, old *result) bool { return now.After(old.until) })
 	if s.byWho == nil {
@@ -203,33 +206,31 @@ const maxBodyOfForm = 4 << 20
 func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 	err := parseForm(w, r)
 	v := newVisit(s, nil, r)
-	outcome := &result{}
+	done := ""
 	if err == nil {
-		outcome.Done, err = a.do(v)
+		done, err = a.do(v)
+	}
+	back := ownPath(r.PostFormValue("back"))
+	if err == nil {
+		s.redirectWith(w, v, &result{Done: done}, back)
+		return
 	}
 
-	if err != nil {
-		problem := problemOf(err)
-		if problem.Status == http.StatusUnauthorized || problem.NoKey {
-			s.fail(w, v, err)
-			return
-		}
-		outcome.Done = ""
-		outcome.Failed = problem.Message
-		outcome.Hint = problem.Hint
-		outcome.Form = v.refusedForm(err)
-		outcome.Request = w.Header().Get(api.RequestIDHeader)
+	problem := problemOf(err)
+	if problem.Status == http.StatusUnauthorized || problem.NoKey {
+		s.fail(w, v, err)
+		return
 	}
+	s.redirectWith(w, v, &result{Failed: problem.Message, Hint: problem.Hint, Form: v.refusedForm(err),
+		Request: w.Header().Get(api.RequestIDHeader)}, cmp.Or(s.formPage(r), back))
+}
 
+// redirectWith redirects to a page that shows the result once.
+func (s *Site) redirectWith(w http.ResponseWriter, v *visit, outcome *result, to string) {
 	if who := v.who(); who != "" {
 		s.results.put(who, outcome)
 	}
-
-	next := ownPath(r.PostFormValue("back"))
-	if err != nil {
-		next = cmp.Or(s.formPage(r), next)
-	}
-	http.Redirect(w, r, next, http.StatusSeeOther)
+	http.Redirect(w, v.r, to, http.StatusSeeOther)
 }
 
 func (s *Site) formPage(r *http.Request) string {
@@ -238,7 +239,7 @@ func (s *Site) formPage(r *http.Request) string {
 		return ""
 	}
 	path := ownPath(u.RequestURI())
-	if _, sc := s.find(r, path); sc == nil {
+	if _, sc := s.screenAt(r, path); sc == nil {
 		return ""
 	}
 	return path
