@@ -62,12 +62,12 @@ func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 				unread(t, q, receiveToPost(t, q))
 				q.Posting(receiveToPost(t, q).ReceiptHandle)
 			}, 2},
-			{"posted by no attempt after all", func(t *testing.T, q *Queue) {
+			{"posted, then returned unread", func(t *testing.T, q *Queue) {
 				m := receiveToPost(t, q)
 				q.Posting(m.ReceiptHandle)
 				unread(t, q, m)
 			}, 1},
-			{"posted by a receipt of before", func(t *testing.T, q *Queue) {
+			{"posted with an earlier receipt handle", func(t *testing.T, q *Queue) {
 				m := receiveToPost(t, q)
 				unread(t, q, m)
 				receiveToPost(t, q)

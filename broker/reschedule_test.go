@@ -120,7 +120,7 @@ func TestRescheduleHidesAMessageReceivedBefore(t *testing.T) {
 		}
 		errs := q.ChangeVisibility(t.Context(), []queue.VisibilityChange{{ReceiptHandle: got[0].ReceiptHandle}})
 		if fifo := attributes != nil; fifo && errs == nil {
-			t.Error("a receipt of before changes a message that is hidden anew")
+			t.Error("an earlier receipt handle changes a message that was hidden again")
 		}
 		if errs == nil { // a standard queue accepts every receipt handle
 			if err := b.Queue(name).Reschedule(t.Context(), sent[0].ID, time.Hour); err != nil {

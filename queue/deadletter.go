@@ -72,26 +72,30 @@ func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 
 // text returns f as JSON of at most room bytes.
 func (f Failure) text(room int) (text string, fits bool) {
-	f.Reason, f.Answer = sanitize(f.Reason, maxReason), sanitize(f.Answer, maxAnswer)
-	for _, shorten := range []*string{&f.Answer, &f.Reason, nil} {
-		var b bytes.Buffer
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		if e.Encode(f) != nil { // the time has no JSON form
-			return "", false
-		}
-
-		text = strings.TrimSuffix(b.String(), "\n")
+	f.Reason = sanitize(f.Reason, maxReason)
+	f.Answer = sanitize(f.Answer, maxAnswer)
+	for _, shorten := range []*string{&f.Answer, &f.Reason} {
+		text, ok := f.encode()
 		extra := len(text) - room
-		if extra <= 0 {
-			return text, true
+		if !ok || extra <= 0 {
+			return text, ok
 		}
-
-		if shorten != nil { // each byte takes at least one byte in JSON
-			*shorten = sanitize(*shorten, max(len(*shorten)-extra, 0))
-		}
+		// Each byte takes at least one byte in JSON.
+		*shorten = sanitize(*shorten, max(len(*shorten)-extra, 0))
 	}
-	return "", false
+	text, ok := f.encode()
+	return text, ok && len(text) <= room
+}
+
+// encode returns ok = false if the time has no JSON form.
+func (f *Failure) encode() (text string, ok bool) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(f) != nil {
+		return "", false
+	}
+	return strings.TrimSuffix(b.String(), "\n"), true
 }
 
 // sanitize truncates text to n bytes. It replaces characters that SQS rejects and JSON does not escape.

@@ -56,13 +56,12 @@ func withoutIDs(text string) string {
 	var out strings.Builder
 	for text != "" {
 		end := strings.IndexFunc(text, notInWord)
-		switch {
-		case end < 0:
+		if end < 0 {
 			end = len(text)
-			fallthrough
-		case end > 0:
+		}
+		if end > 0 {
 			out.WriteString(wordWithoutIDs(text[:end]))
-		default:
+		} else {
 			_, end = utf8.DecodeRuneInString(text)
 			out.WriteString(text[:end])
 		}
@@ -97,12 +96,7 @@ func wordWithoutIDs(word string) string {
 		if end < 0 {
 			end = len(word)
 		}
-		part := word[:end]
-		hasDigits, hasLetters := strings.ContainsFunc(part, unicode.IsDigit), strings.ContainsFunc(part, unicode.IsLetter)
-		if len(part) >= mixedID && hasDigits && hasLetters {
-			part = "*"
-		}
-		out.WriteString(aNumber.ReplaceAllLiteralString(part, "#"))
+		out.WriteString(partWithoutIDs(word[:end]))
 		word = word[end:]
 		if word != "" {
 			out.WriteByte(word[0])
@@ -110,4 +104,13 @@ func wordWithoutIDs(word string) string {
 		}
 	}
 	return out.String()
+}
+
+func partWithoutIDs(part string) string {
+	hasDigits := strings.ContainsFunc(part, unicode.IsDigit)
+	hasLetters := strings.ContainsFunc(part, unicode.IsLetter)
+	if len(part) >= mixedID && hasDigits && hasLetters {
+		return "*"
+	}
+	return aNumber.ReplaceAllLiteralString(part, "#")
 }

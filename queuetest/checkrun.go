@@ -231,7 +231,8 @@ func (e *checkRun) receive(q Queue, most int, wait time.Duration, visibility *ti
 	return messages
 }
 
-func (e *checkRun) take(q Queue, n int, visibility time.Duration) []queue.Message {
+// receiveAll receives exactly n messages.
+func (e *checkRun) receiveAll(q Queue, n int, visibility time.Duration) []queue.Message {
 	var got []queue.Message
 	for len(got) < n {
 		part := e.receive(q, min(n-len(got), queue.MaxBatch), e.soon(), &visibility)
@@ -244,8 +245,8 @@ func (e *checkRun) take(q Queue, n int, visibility time.Duration) []queue.Messag
 	return got
 }
 
-func (e *checkRun) one(q Queue, visibility time.Duration) queue.Message {
-	return e.take(q, 1, visibility)[0]
+func (e *checkRun) receiveOne(q Queue, visibility time.Duration) queue.Message {
+	return e.receiveAll(q, 1, visibility)[0]
 }
 
 func (e *checkRun) wantEmpty(why string, q Queue) {
@@ -265,7 +266,8 @@ func receiptsOf(messages []queue.Message) (receipts []string) {
 	return receipts
 }
 
-func (e *checkRun) hide(q Queue, m queue.Message, d time.Duration) {
+// hideFor changes the visibility timeout to d; 0 makes the message visible.
+func (e *checkRun) hideFor(q Queue, m queue.Message, d time.Duration) {
 	e.must("changing the visibility to "+d.String(), e.change(q, m.ReceiptHandle, d))
 }
 

@@ -12,29 +12,30 @@ func deadLetterChecks() []check {
 		{name: "C1 C3 C6 dead letters: moved when the count would be exceeded", run: checkDeadLetterMove},
 		{name: "C6 dead letters: they name their source", run: func(e *checkRun) {
 			q, dead := e.withDeadLetterQueue("1", nil, text("b"))
-			if m := e.one(q, 0); m.DeadLetterSource != "" {
+			if m := e.receiveOne(q, 0); m.DeadLetterSource != "" {
 				e.errorf("before the move the dead-letter source is %q", m.DeadLetterSource)
 			}
 			e.wantEmpty("it is used up", q)
-			if m, want := e.one(dead, time.Minute), e.attribute(q, "QueueArn"); m.DeadLetterSource != want {
+			if m, want := e.receiveOne(dead, time.Minute), e.attribute(q, "QueueArn"); m.DeadLetterSource != want {
 				e.errorf("dead-letter source %q, want %q", m.DeadLetterSource, want)
 			}
 		}},
 		{name: "C3 dead letters: not before the receive that exceeds", run: checkDeadLetterLazy},
 		{name: "C4 dead letters: the count may be a string", run: func(e *checkRun) {
 			q, dead := e.withDeadLetterQueue(`"1"`, nil, text("b"))
-			e.one(q, 0)
+			e.receiveOne(q, 0)
 			e.wantEmpty("its one receive is used up", q)
-			e.wantBodies("the dead letters", e.take(dead, 1, time.Minute), "b")
+			e.wantBodies("the dead letters", e.receiveAll(dead, 1, time.Minute), "b")
 		}},
 		{name: "C4 dead letters: without a count there are ten receives", run: func(e *checkRun) {
 			dead := e.create(nil)
-			q := e.create(attrs{"RedrivePolicy": `{"deadLetterTargetArn":"` + e.attribute(dead, "QueueArn") + `"}`}, text("b"))
+			policy := `{"deadLetterTargetArn":"` + e.attribute(dead, "QueueArn") + `"}`
+			q := e.create(attrs{"RedrivePolicy": policy}, text("b"))
 			for range 10 {
-				e.one(q, 0)
+				e.receiveOne(q, 0)
 			}
 			e.wantEmpty("ten receives are used up", q)
-			e.wantBodies("the dead letters", e.take(dead, 1, time.Minute), "b")
+			e.wantBodies("the dead letters", e.receiveAll(dead, 1, time.Minute), "b")
 		}},
 		{name: "C4 dead letters: a policy is refused when it cannot work", run: checkPolicies},
 		{name: "C6 dead letters: a FIFO group goes on without the message", run: checkDeadLetterFIFO},
@@ -43,15 +44,15 @@ func deadLetterChecks() []check {
 			last := e.create(nil)
 			e.must("setting the policy", dead.SetAttributes(e.ctx, attrs{"RedrivePolicy": e.policy(last, "1")}))
 			e.send(q, text("b"))
-			e.one(q, 0)
+			e.receiveOne(q, 0)
 			e.wantEmpty("it is used up", q)
-			e.one(dead, 0)
+			e.receiveOne(dead, 0)
 			e.wantEmpty("it is used up there too", dead)
-			e.wantBodies("the last queue", e.take(last, 1, time.Minute), "b")
+			e.wantBodies("the last queue", e.receiveAll(last, 1, time.Minute), "b")
 		}},
 		{name: "dead letters: deleted in time is not moved", run: func(e *checkRun) {
 			q, dead := e.withDeadLetterQueue("1", nil, text("b"))
-			e.remove(q, e.one(q, short))
+			e.remove(q, e.receiveOne(q, short))
 			e.wait(2 * short)
 			e.wantEmpty("it was deleted", q)
 			e.wantEmpty("it was deleted", dead)
@@ -64,13 +65,13 @@ func checkDeadLetterMove(e *checkRun) {
 	attributes := []queue.Attribute{{Name: "bin", Type: "Binary", Value: "\x00\xff"},
 		{Name: "s", Type: "String", Value: awkward}}
 	e.send(q, queue.Outgoing{Body: awkward, Attributes: attributes})
-	first := e.one(q, 0)
-	if second := e.one(q, 0); second.ReceiveCount != 2 {
+	first := e.receiveOne(q, 0)
+	if second := e.receiveOne(q, 0); second.ReceiveCount != 2 {
 		e.errorf("the second receive: %+v", second)
 	}
 
 	e.wantEmpty("two receives are used up", q)
-	m := e.one(dead, time.Minute)
+	m := e.receiveOne(dead, time.Minute)
 	if m.ID != first.ID || m.Body != awkward || !slices.Equal(m.Attributes, attributes) {
 		e.errorf("the message changed on its way to the dead-letter queue: %+v", m)
 	}
@@ -80,18 +81,19 @@ func checkDeadLetterMove(e *checkRun) {
 	}
 
 	if !m.SentAt.Equal(first.SentAt) {
-		e.errorf("sent at %s in the dead-letter queue, at %s before: a standard queue keeps the time", m.SentAt, first.SentAt)
+		e.errorf("sent at %s in the dead-letter queue, at %s before: a standard queue keeps the time", m.SentAt,
+			first.SentAt)
 	}
 }
 
 func checkDeadLetterLazy(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("1", nil, text("b"))
-	e.one(q, short)
+	e.receiveOne(q, short)
 	e.wait(2 * short)
 	e.wantCounts(q, "after the timeout", "1", "0", "0")
 	e.wantCounts(dead, "before the receive that exceeds", "0", "0", "0")
 	e.wantEmpty("its one receive is used up", q)
-	e.one(dead, time.Minute)
+	e.receiveOne(dead, time.Minute)
 }
 
 func checkPolicies(e *checkRun) {
@@ -109,7 +111,8 @@ func checkPolicies(e *checkRun) {
 		"a dead-letter queue given by a bare name": `{"deadLetterTargetArn":"dead","maxReceiveCount":3}`,
 	} {
 		err := q.SetAttributes(e.ctx, attrs{"RedrivePolicy": policy})
-		e.wantCode(what, err, queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue, queue.CodeQueueDoesNotExist)
+		e.wantCode(what, err, queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue,
+			queue.CodeQueueDoesNotExist)
 	}
 
 	_, err := e.server.Create(e.ctx, e.name(nil), attrs{"RedrivePolicy": e.policy(fifo, "3")})
@@ -120,9 +123,9 @@ func checkPolicies(e *checkRun) {
 func checkDeadLetterFIFO(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("1", attrs{"FifoQueue": "true"})
 	sent := e.send(q, grouped("g", "d1", "first"), grouped("g", "d2", "second"))
-	e.wantBodies("at first", e.take(q, 1, 0), "first")
-	e.wantBodies("when the first is used up", e.take(q, 1, time.Minute), "second")
-	m := e.one(dead, time.Minute)
+	e.wantBodies("at first", e.receiveAll(q, 1, 0), "first")
+	e.wantBodies("when the first is used up", e.receiveAll(q, 1, time.Minute), "second")
+	m := e.receiveOne(dead, time.Minute)
 	if m.ID != sent[0].ID || m.GroupID != "g" || m.DedupID != "d1" {
 		e.errorf("the dead letter is %+v, want the first message with its group and deduplication id", m)
 	}

@@ -16,7 +16,7 @@ func delayChecks() []check {
 			e.wantEmpty("it is delayed", q)
 			e.wantCounts(q, "with a delay", "0", "0", "1")
 			e.endValidity()
-			if m := e.one(q, time.Minute); m.ReceiveCount != 1 {
+			if m := e.receiveOne(q, time.Minute); m.ReceiveCount != 1 {
 				e.errorf("receive count %d after the delay, want 1", m.ReceiveCount)
 			}
 		}},
@@ -24,11 +24,12 @@ func delayChecks() []check {
 			q := e.create(attrs{"DelaySeconds": "60"})
 			now, later := time.Duration(0), 2*short
 			e.validFor(later)
-			e.send(q, queue.Outgoing{Body: "later", Delay: &later}, queue.Outgoing{Body: "now", Delay: &now}, text("much later"))
-			e.wantBodies("at once", e.take(q, 1, time.Minute), "now")
+			e.send(q, queue.Outgoing{Body: "later", Delay: &later}, queue.Outgoing{Body: "now", Delay: &now},
+				text("much later"))
+			e.wantBodies("at once", e.receiveAll(q, 1, time.Minute), "now")
 			e.wantEmpty("the others are delayed", q)
 			e.endValidity()
-			e.wantBodies("when its delay is over", e.take(q, 1, time.Minute), "later")
+			e.wantBodies("when its delay is over", e.receiveAll(q, 1, time.Minute), "later")
 		}},
 		{name: "D2 delay: a FIFO message has none of its own", run: func(e *checkRun) {
 			q := e.fifo(nil)
@@ -38,7 +39,7 @@ func delayChecks() []check {
 			e.wantRefused("a delay of 2 s", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue)
 			m.Delay = &none
 			e.send(q, m)
-			e.one(q, time.Minute)
+			e.receiveOne(q, time.Minute)
 		}},
 		{name: "D2 delay: a FIFO queue's delay holds for all", run: func(e *checkRun) {
 			q := e.fifo(attrs{"DelaySeconds": "2"})
@@ -49,7 +50,7 @@ func delayChecks() []check {
 			e.send(q, m)
 			e.wantEmpty("the queue delays it", q)
 			e.endValidity()
-			e.one(q, time.Minute)
+			e.receiveOne(q, time.Minute)
 		}},
 	}
 }
@@ -59,7 +60,8 @@ func pollChecks() []check {
 		{name: "D3 poll: the call's wait wins over the queue's", run: func(e *checkRun) {
 			q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
 			e.within(10*time.Second, func(ctx context.Context) {
-				if got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1, Wait: new(time.Duration)}); err != nil || len(got) > 0 {
+				got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1, Wait: new(time.Duration)})
+				if err != nil || len(got) > 0 {
 					e.errorf("a wait of 0 on a queue with 20 s: %s, %v", bodies(got), err)
 				}
 			})
@@ -86,13 +88,13 @@ func pollChecks() []check {
 		}},
 		{name: "poll: sees what becomes visible again", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
-			m := e.one(q, time.Hour)
+			m := e.receiveOne(q, time.Hour)
 			e.later(short, func() {
 				if err := e.change(q, m.ReceiptHandle, 0); err != nil {
 					e.errorf("showing the message: %v", err)
 				}
 			})
-			e.wantBodies("during the poll", e.take(q, 1, time.Minute), "b")
+			e.wantBodies("during the poll", e.receiveAll(q, 1, time.Minute), "b")
 		}},
 		{name: "poll: many at once share the messages", run: checkManyPolls},
 	}
@@ -130,51 +132,56 @@ func checkManyPolls(e *checkRun) {
 	for range receivers {
 		go func() {
 			defer func() { done <- struct{}{} }()
-			wait, visibility := 10*time.Second, 5*time.Minute
-			for {
-				part, err := q.Receive(e.ctx, queue.ReceiveRequest{Max: 10, Wait: &wait, Visibility: &visibility})
-				if err != nil || len(part) == 0 {
-					if err != nil {
-						e.errorf("receiving: %v", err)
-					}
-					return
-				}
-				for _, m := range part {
-					got <- m.Body
-				}
-				if errs := q.Delete(e.ctx, receiptsOf(part)); errs != nil {
-					e.errorf("deleting: %v", errs)
-				}
-			}
+			e.receiveUntilEmpty(q, got)
 		}()
 	}
 
-	want := map[string]bool{}
-	for len(want) < messages {
+	missing := map[string]bool{}
+	for len(missing) < messages {
 		var batch []queue.Outgoing
 		for range queue.MaxBatch {
-			body := string(rune('!' + len(want)))
-			want[body] = true
+			body := string(rune('!' + len(missing)))
+			missing[body] = true
 			batch = append(batch, text(body))
 		}
 		e.send(q, batch...)
 	}
-
 	for range receivers {
 		<-done
 	}
 
 	close(got)
-	had := map[string]bool{}
+	received := map[string]bool{}
 	for body := range got {
-		if !want[body] && !(had[body] && e.repeats) {
+		if !missing[body] && !(received[body] && e.repeats) {
 			e.errorf("%q was received twice, or never sent", body)
 		}
-		delete(want, body)
-		had[body] = true
+		delete(missing, body)
+		received[body] = true
 	}
+	if len(missing) > 0 {
+		e.errorf("%d of %d messages were never received", len(missing), messages)
+	}
+}
 
-	if len(want) > 0 {
-		e.errorf("%d of %d messages were never received", len(want), messages)
+// receiveUntilEmpty deletes the messages and sends their bodies to got, until a long poll returns none.
+func (e *checkRun) receiveUntilEmpty(q Queue, got chan<- string) {
+	wait := 10 * time.Second
+	visibility := 5 * time.Minute
+	for {
+		part, err := q.Receive(e.ctx, queue.ReceiveRequest{Max: 10, Wait: &wait, Visibility: &visibility})
+		if err != nil {
+			e.errorf("receiving: %v", err)
+			return
+		}
+		if len(part) == 0 {
+			return
+		}
+		for _, m := range part {
+			got <- m.Body
+		}
+		if errs := q.Delete(e.ctx, receiptsOf(part)); errs != nil {
+			e.errorf("deleting: %v", errs)
+		}
 	}
 }

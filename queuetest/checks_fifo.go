@@ -13,37 +13,37 @@ func fifoChecks() []check {
 		{name: "E2 fifo: one receive gives a group in order", run: checkFIFOOrder},
 		{name: "E1 fifo: a group waits for its message in flight, others flow", run: func(e *checkRun) {
 			q := e.fifo(nil, grouped("a", "1", "a1"), grouped("a", "2", "a2"), grouped("b", "3", "b1"))
-			first := e.take(q, 1, time.Minute)
+			first := e.receiveAll(q, 1, time.Minute)
 			e.wantBodies("at first", first, "a1")
-			e.wantBodies("beside a1 in flight", e.take(q, 1, time.Minute), "b1")
+			e.wantBodies("beside a1 in flight", e.receiveAll(q, 1, time.Minute), "b1")
 			e.wantEmpty("both groups have a message in flight", q)
 			e.remove(q, first...)
-			e.wantBodies("when a1 is deleted", e.take(q, 1, time.Minute), "a2")
+			e.wantBodies("when a1 is deleted", e.receiveAll(q, 1, time.Minute), "a2")
 		}},
 		{name: "E2 fifo: a part deleted, the rest still holds the group", run: func(e *checkRun) {
 			q := e.fifo(nil, inGroup("1", "2", "3")...)
-			got := e.take(q, 2, time.Minute)
+			got := e.receiveAll(q, 2, time.Minute)
 			e.remove(q, got[0])
 			e.wantEmpty("2 is in flight", q)
 			e.remove(q, got[1])
-			e.wantBodies("when both are deleted", e.take(q, 1, time.Minute), "3")
+			e.wantBodies("when both are deleted", e.receiveAll(q, 1, time.Minute), "3")
 		}},
 		{name: "E1 fifo: a message in flight blocks those behind it, not those before", run: func(e *checkRun) {
 			q := e.fifo(nil, inGroup("1", "2", "3")...)
-			got := e.take(q, 2, time.Minute)
-			e.hide(q, got[0], 0)
+			got := e.receiveAll(q, 2, time.Minute)
+			e.hideFor(q, got[0], 0)
 			first := e.receive(q, 10, e.soon(), ptr(time.Minute))
 			e.wantBodies("1 is before 2, which is in flight", first, "1")
 			e.remove(q, first...)
 			e.wantEmpty("3 is behind 2", q)
 			e.remove(q, got[1])
-			e.wantBodies("when 2 is deleted", e.take(q, 1, time.Minute), "3")
+			e.wantBodies("when 2 is deleted", e.receiveAll(q, 1, time.Minute), "3")
 		}},
 		{name: "E3 fifo: extending one message holds those behind it", run: func(e *checkRun) {
 			q := e.fifo(nil, inGroup("1", "2", "3", "4")...)
 			e.validFor(2 * short)
-			got := e.take(q, 3, 2*short)
-			e.hide(q, got[1], time.Minute)
+			got := e.receiveAll(q, 3, 2*short)
+			e.hideFor(q, got[1], time.Minute)
 			e.endValidity()
 			e.wait(3 * short)
 			e.wantBodies("2 was extended", e.receive(q, 10, e.soon(), ptr(time.Minute)), "1")
@@ -51,16 +51,16 @@ func fifoChecks() []check {
 		}},
 		{name: "E4 fifo: a message that returns is first again", run: func(e *checkRun) {
 			q := e.fifo(nil, inGroup("1", "2", "3")...)
-			got := e.take(q, 2, time.Minute)
-			e.hide(q, got[1], 0)
-			e.hide(q, got[0], 0)
-			e.wantBodies("afterwards", e.take(q, 3, time.Minute), "1", "2", "3")
+			got := e.receiveAll(q, 2, time.Minute)
+			e.hideFor(q, got[1], 0)
+			e.hideFor(q, got[0], 0)
+			e.wantBodies("afterwards", e.receiveAll(q, 3, time.Minute), "1", "2", "3")
 		}},
 		{name: "E4 fifo: order holds over timeouts", run: func(e *checkRun) {
 			q := e.fifo(nil, inGroup("1", "2")...)
-			e.wantBodies("at first", e.take(q, 1, short), "1")
+			e.wantBodies("at first", e.receiveAll(q, 1, short), "1")
 			e.wait(2 * short)
-			again := e.take(q, 2, time.Minute)
+			again := e.receiveAll(q, 2, time.Minute)
 			e.wantBodies("after the timeout", again, "1", "2")
 			if again[0].ReceiveCount != 2 || again[1].ReceiveCount != 1 {
 				e.errorf("receive counts %d and %d, want 2 and 1", again[0].ReceiveCount, again[1].ReceiveCount)
@@ -71,8 +71,10 @@ func fifoChecks() []check {
 			queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue),
 		{name: "fifo: a batch with one message without its ids fails as a whole", run: func(e *checkRun) {
 			q := e.fifo(nil)
-			for what, bad := range map[string]queue.Outgoing{"group": {Body: "b", DedupID: "d"}, "deduplication": {Body: "b",
-				GroupID: "g"}} {
+			for what, bad := range map[string]queue.Outgoing{
+				"group":         {Body: "b", DedupID: "d"},
+				"deduplication": {Body: "b", GroupID: "g"},
+			} {
 				_, err := q.Send(e.ctx, []queue.Outgoing{grouped("g", "1", "good"), bad})
 				e.wantCode("one message without a "+what+" id", err, queue.CodeMissingRequiredParameter,
 					queue.CodeInvalidParameterValue)
@@ -90,10 +92,10 @@ func fifoChecks() []check {
 		{name: "E9 fifo: an attempt id repeats a receive", run: checkAttemptID},
 		{name: "fifo: purge empties groups in flight", run: func(e *checkRun) {
 			q := e.fifo(nil, inGroup("1", "2")...)
-			e.take(q, 1, time.Hour)
+			e.receiveAll(q, 1, time.Hour)
 			e.must("purging", q.Purge(e.ctx))
 			e.send(q, grouped("g", "3", "3"))
-			e.wantBodies("after the purge", e.take(q, 1, time.Minute), "3")
+			e.wantBodies("after the purge", e.receiveAll(q, 1, time.Minute), "3")
 		}},
 	}...)
 }
@@ -105,8 +107,8 @@ func groupTurnChecks() []check {
 			for _, m := range []string{"a1", "a2", "a3", "a4", "b1", "c1"} {
 				e.send(q, grouped(m[:1], m, m))
 			}
-			e.wantBodies("at first", e.take(q, 2, short), "a1", "a2")
-			e.wantBodies("then", e.take(q, 1, short), "b1")
+			e.wantBodies("at first", e.receiveAll(q, 2, short), "a1", "a2")
+			e.wantBodies("then", e.receiveAll(q, 1, short), "b1")
 			e.wait(2 * short)
 			got := e.receive(q, 10, e.soon(), ptr(time.Minute))
 			if len(got) == 0 || got[0].Body != "c1" {
@@ -118,8 +120,8 @@ func groupTurnChecks() []check {
 			for _, m := range []string{"a1", "b1", "b2", "c1", "a2"} {
 				e.send(q, grouped(m[:1], m, m))
 			}
-			e.wantBodies("at first", e.take(q, 3, 0), "a1", "a2", "b1")
-			e.wantBodies("then", e.take(q, 5, time.Minute), "c1", "a1", "a2", "b1", "b2")
+			e.wantBodies("at first", e.receiveAll(q, 3, 0), "a1", "a2", "b1")
+			e.wantBodies("then", e.receiveAll(q, 5, time.Minute), "c1", "a1", "a2", "b1", "b2")
 		}},
 	}
 }
@@ -198,7 +200,7 @@ func deduplicationChecks() []check {
 			if second.ID != first.ID || second.SequenceNumber != first.SequenceNumber {
 				e.errorf("the duplicate was answered with %+v, the first with %+v", second, first)
 			}
-			m := e.one(q, time.Minute)
+			m := e.receiveOne(q, time.Minute)
 			e.wantBodies("in the queue", []queue.Message{m}, "first")
 			e.remove(q, m)
 			e.send(q, grouped("g", "d", "third"))
@@ -210,22 +212,22 @@ func deduplicationChecks() []check {
 			if sent[0].ID != sent[1].ID || sent[0].ID == sent[2].ID {
 				e.errorf("ids %s, %s, %s; want the first two equal", sent[0].ID, sent[1].ID, sent[2].ID)
 			}
-			e.wantBodies("in the queue", e.take(q, 2, time.Minute), "1", "3")
+			e.wantBodies("in the queue", e.receiveAll(q, 2, time.Minute), "1", "3")
 		}},
 		{name: "E5 deduplication: for five minutes from the first send", long: true, run: func(e *checkRun) {
 			q := e.fifo(nil, grouped("g", "d", "first"))
-			e.remove(q, e.one(q, time.Minute))
+			e.remove(q, e.receiveOne(q, time.Minute))
 			e.wait(5*time.Minute - 2*time.Second)
 			e.send(q, grouped("g", "d", "second")) // a duplicate does not start a new deduplication interval
 			e.wantEmpty("five minutes have not passed", q)
 			e.wait(4 * time.Second)
 			e.send(q, grouped("g", "d", "third"))
-			e.wantBodies("after five minutes", e.take(q, 1, time.Minute), "third")
+			e.wantBodies("after five minutes", e.receiveAll(q, 1, time.Minute), "third")
 		}},
 		{name: "E6 deduplication: by group when the queue says so", run: func(e *checkRun) {
 			q := e.fifo(attrs{"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"},
 				grouped("a", "d", "1"), grouped("b", "d", "2"), grouped("a", "d", "3"))
-			got := e.take(q, 2, time.Minute)
+			got := e.receiveAll(q, 2, time.Minute)
 			slices.SortFunc(got, func(x, y queue.Message) int { return slices.Compare([]byte(x.Body), []byte(y.Body)) })
 			e.wantBodies("in the queue", got, "1", "2")
 			e.wantEmpty("3 is a duplicate of 1", q)
@@ -238,7 +240,7 @@ func deduplicationChecks() []check {
 				return m
 			}
 			e.send(q, with("same", "", "1"), with("same", "", "2"), with("same", "own", "3"), with("other", "", "4"))
-			got := e.take(q, 3, time.Minute)
+			got := e.receiveAll(q, 3, time.Minute)
 			e.wantBodies("in the queue", got, "same", "same", "other")
 			if got[0].Attribute("a") != "1" || got[1].Attribute("a") != "3" || got[1].DedupID != "own" {
 				e.errorf("got %+v and %+v; an id of one's own wins over the content", got[0], got[1])
@@ -250,7 +252,7 @@ func deduplicationChecks() []check {
 			q := e.fifo(nil, grouped("g", "d", "first"))
 			e.must("purging", q.Purge(e.ctx))
 			e.send(q, grouped("g", "d", "second"))
-			e.wantBodies("after the purge", e.take(q, 1, time.Minute), "second")
+			e.wantBodies("after the purge", e.receiveAll(q, 1, time.Minute), "second")
 		}},
 	}
 }

@@ -42,15 +42,15 @@ func queueChecks() []check {
 			e.send(q, text("new"))
 			e.must("setting the retention", q.SetAttributes(e.ctx, attrs{"MessageRetentionPeriod": "300"}))
 			e.wait(time.Minute)
-			e.wantBodies("after the change", e.take(q, 1, time.Minute), "new")
+			e.wantBodies("after the change", e.receiveAll(q, 1, time.Minute), "new")
 			e.wantEmpty("the old message is past the new retention", q)
 		}},
 		{name: "C5 queue: dead letters of a standard queue keep their age", long: true, run: func(e *checkRun) {
 			q, dead := e.withDeadLetterQueue("1", attrs{"MessageRetentionPeriod": "300"}, text("b"))
 			e.wait(4 * time.Minute)
-			e.one(q, 0)
+			e.receiveOne(q, 0)
 			e.wantEmpty("it is used up", q)
-			e.wantBodies("the dead letters", e.take(dead, 1, 0), "b")
+			e.wantBodies("the dead letters", e.receiveAll(dead, 1, 0), "b")
 			e.wait(2 * time.Minute)
 			e.wantEmpty("it was sent six minutes ago", dead)
 		}},
@@ -58,10 +58,10 @@ func queueChecks() []check {
 			q, dead := e.withDeadLetterQueue("1", attrs{"FifoQueue": "true", "MessageRetentionPeriod": "300"},
 				grouped("g", "d", "b"))
 			e.wait(4 * time.Minute)
-			sent := e.one(q, 0).SentAt
+			sent := e.receiveOne(q, 0).SentAt
 			e.wantEmpty("it is used up", q)
 			e.wait(4 * time.Minute)
-			if m := e.one(dead, 0); m.SentAt.Sub(sent) < 3*time.Minute {
+			if m := e.receiveOne(dead, 0); m.SentAt.Sub(sent) < 3*time.Minute {
 				e.errorf("sent at %s, dead-lettered four minutes later, and now sent at %s", sent, m.SentAt)
 			}
 			e.wait(2 * time.Minute)
@@ -169,11 +169,11 @@ func checkCounts(e *checkRun) {
 	delay := 15 * time.Minute
 	e.send(q, text("1"), text("2"), text("3"), queue.Outgoing{Body: "4", Delay: &delay})
 	e.wantCounts(q, "after the send", "3", "0", "1")
-	got := e.take(q, 2, time.Minute)
+	got := e.receiveAll(q, 2, time.Minute)
 	e.wantCounts(q, "with two in flight", "1", "2", "1")
 	e.remove(q, got[0])
 	e.wantCounts(q, "with one of them deleted", "1", "1", "1")
-	e.hide(q, got[1], 0)
+	e.hideFor(q, got[1], 0)
 	e.wantCounts(q, "with the other visible again", "2", "0", "1")
 }
 
@@ -190,13 +190,13 @@ func checkPurge(e *checkRun) {
 	q := e.create(nil)
 	delay := 2 * short
 	e.send(q, text("visible"), text("in flight"), queue.Outgoing{Body: "delayed", Delay: &delay})
-	e.one(q, 2*short)
+	e.receiveOne(q, 2*short)
 	e.must("purging", q.Purge(e.ctx))
 	e.wantCode("a second purge", q.Purge(e.ctx), queue.CodePurgeQueueInProgress)
 	e.wait(3 * short)
 	e.wantEmpty("everything was purged", q)
 	e.send(q, text("later"))
-	e.wantBodies("after the purge", e.take(q, 1, time.Minute), "later")
+	e.wantBodies("after the purge", e.receiveAll(q, 1, time.Minute), "later")
 }
 
 func checkAbsent(e *checkRun) {
@@ -214,7 +214,7 @@ func checkAbsent(e *checkRun) {
 
 func checkRetention(e *checkRun) {
 	q := e.create(attrs{"MessageRetentionPeriod": "60"}, text("visible"), text("in flight"))
-	m := e.one(q, time.Hour)
+	m := e.receiveOne(q, time.Hour)
 	e.wait(59 * time.Second)
 	e.wantCounts(q, "after 59 s", "1", "1", "0")
 	e.wait(3 * time.Second)

@@ -17,17 +17,19 @@ func sendChecks() []check {
 		{name: "send: results are in order, ids are new", run: checkSendOrder},
 		{name: "send: the trace header comes back", run: func(e *checkRun) {
 			const header = "Root=1-5759e988-bd862e3fe1be46a994272793"
-			if m := e.one(e.create(nil, queue.Outgoing{Body: "b", TraceHeader: header}), time.Minute); m.TraceHeader != header {
+			q := e.create(nil, queue.Outgoing{Body: "b", TraceHeader: header})
+			if m := e.receiveOne(q, time.Minute); m.TraceHeader != header {
 				e.errorf("trace header %q", m.TraceHeader)
 			}
 		}},
 		{name: "send: a group id on a standard queue comes back", run: func(e *checkRun) {
-			if m := e.one(e.create(nil, queue.Outgoing{Body: "b", GroupID: "g"}), time.Minute); m.GroupID != "g" {
+			q := e.create(nil, queue.Outgoing{Body: "b", GroupID: "g"})
+			if m := e.receiveOne(q, time.Minute); m.GroupID != "g" {
 				e.errorf("group id %q", m.GroupID)
 			}
 		}},
 		{name: "send: the sender is known", run: func(e *checkRun) {
-			if m := e.one(e.create(nil, text("b")), time.Minute); m.SenderID == "" {
+			if m := e.receiveOne(e.create(nil, text("b")), time.Minute); m.SenderID == "" {
 				e.errorf("no sender id")
 			}
 		}},
@@ -46,7 +48,7 @@ func checkRoundTrip(e *checkRun) {
 	}
 	shuffled := []queue.Attribute{attributes[2], attributes[0], attributes[3], attributes[1]}
 	sent := e.send(q, queue.Outgoing{Body: awkward, Attributes: shuffled})
-	m := e.one(q, time.Minute)
+	m := e.receiveOne(q, time.Minute)
 	if m.ID == "" || m.ID != sent[0].ID {
 		e.errorf("id %q, the send was answered with %q", m.ID, sent[0].ID)
 	}
@@ -89,7 +91,7 @@ func checkSendOrder(e *checkRun) {
 		e.fatalf("%d different ids for 10 messages", len(ids))
 	}
 
-	for _, m := range e.take(q, 10, time.Minute) {
+	for _, m := range e.receiveAll(q, 10, time.Minute) {
 		if ids[m.ID] != m.Body {
 			e.errorf("message %s has body %q, sent was %q", m.ID, m.Body, ids[m.ID])
 		}
@@ -106,7 +108,7 @@ func checkBadEntry(e *checkRun) {
 	if sent[0].Err != nil || sent[2].Err != nil {
 		e.errorf("the good entries: %v, %v", sent[0].Err, sent[2].Err)
 	}
-	got := e.take(q, 2, time.Minute)
+	got := e.receiveAll(q, 2, time.Minute)
 	slices.SortFunc(got, func(x, y queue.Message) int { return strings.Compare(x.Body, y.Body) })
 	e.wantBodies("the good entries", got, "first", "last")
 }
@@ -182,7 +184,7 @@ func checkMegabyte(e *checkRun) {
 	// Quotes and newlines are escaped on the wire, but count as one byte each toward the limit.
 	body := strings.Repeat("\"\n", 1<<19)
 	e.send(q, text(body))
-	if m := e.one(q, time.Minute); m.Body != body {
+	if m := e.receiveOne(q, time.Minute); m.Body != body {
 		e.errorf("the body of %d bytes came back as %d other ones", len(body), len(m.Body))
 	}
 	e.wantRefused("one byte more", q, []queue.Outgoing{text(body + "x")}, queue.CodeInvalidParameterValue,
@@ -212,7 +214,7 @@ func checkAttributeRules(e *checkRun) {
 	e.wantEmpty("it was refused", q)
 	letters := queue.Attribute{Name: "attr.1øßä", Type: "String", Value: "v"}
 	e.send(q, queue.Outgoing{Body: "b", Attributes: []queue.Attribute{letters}})
-	if m := e.one(q, time.Minute); m.Attribute(letters.Name) != "v" {
+	if m := e.receiveOne(q, time.Minute); m.Attribute(letters.Name) != "v" {
 		e.errorf("an attribute with letters outside ASCII came back as %q", m.Attributes)
 	}
 }

@@ -14,27 +14,27 @@ func receiptChecks() []check {
 		{name: "B1 receipt: on a standard queue an older one still acts", run: checkOlderReceipt},
 		{name: "B2 receipt: a standard queue deletes after the timeout", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
-			m := e.one(q, short)
+			m := e.receiveOne(q, short)
 			e.wait(2 * short)
 			e.remove(q, m)
 			e.wantEmpty("it was deleted", q)
 		}},
 		{name: "B3 receipt: a FIFO queue refuses one that has expired", run: func(e *checkRun) {
 			q := e.fifo(nil, grouped("g", "d", "b"))
-			m := e.one(q, short)
+			m := e.receiveOne(q, short)
 			e.wait(2 * short)
 			errs := q.Delete(e.ctx, []string{m.ReceiptHandle})
 			if len(errs) != 1 {
 				e.fatalf("the delete of an expired receipt: errors %v, want one", errs)
 			}
 			e.wantCode("the delete of an expired receipt", errs[0], queue.CodeInvalidParameterValue)
-			e.wantBodies("afterwards", e.take(q, 1, time.Minute), "b")
+			e.wantBodies("afterwards", e.receiveAll(q, 1, time.Minute), "b")
 		}},
 		{name: "B4 receipt: a FIFO queue deletes when it was extended in time", run: func(e *checkRun) {
 			q := e.fifo(nil, grouped("g", "d", "b"))
 			e.validFor(2 * short)
-			m := e.one(q, 2*short)
-			e.hide(q, m, time.Minute)
+			m := e.receiveOne(q, 2*short)
+			e.hideFor(q, m, time.Minute)
 			e.endValidity()
 			e.wait(3 * short)
 			e.remove(q, m)
@@ -42,7 +42,7 @@ func receiptChecks() []check {
 		}},
 		{name: "B5 receipt: deleting twice is not an error", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
-			m := e.one(q, time.Minute)
+			m := e.receiveOne(q, time.Minute)
 			for range 3 {
 				e.remove(q, m)
 			}
@@ -53,8 +53,8 @@ func receiptChecks() []check {
 
 func checkNewReceipts(e *checkRun) {
 	q := e.create(nil, text("b"))
-	first := e.one(q, 0)
-	second := e.one(q, time.Minute)
+	first := e.receiveOne(q, 0)
+	second := e.receiveOne(q, time.Minute)
 	if first.ReceiptHandle == second.ReceiptHandle {
 		e.errorf("two receives gave the same receipt")
 	}
@@ -69,13 +69,13 @@ func checkNewReceipts(e *checkRun) {
 
 func checkOlderReceipt(e *checkRun) {
 	q := e.create(nil, text("b"))
-	first := e.one(q, 0)
-	e.one(q, time.Hour)
+	first := e.receiveOne(q, 0)
+	e.receiveOne(q, time.Hour)
 	e.must("showing the message by its first receipt", e.change(q, first.ReceiptHandle, 0))
-	e.one(q, time.Hour)
+	e.receiveOne(q, time.Hour)
 	e.must("hiding the message by its first receipt", e.change(q, first.ReceiptHandle, short))
 	e.wait(2 * short)
-	third := e.one(q, time.Hour)
+	third := e.receiveOne(q, time.Hour)
 	if third.ReceiveCount != 4 {
 		e.errorf("receive count %d, want 4", third.ReceiveCount)
 	}
@@ -86,7 +86,7 @@ func checkOlderReceipt(e *checkRun) {
 
 func checkMalformedReceipt(e *checkRun) {
 	q := e.create(nil, text("b"))
-	m := e.one(q, time.Minute)
+	m := e.receiveOne(q, time.Minute)
 	const junk = "this is not a receipt"
 	errs := q.Delete(e.ctx, []string{junk, m.ReceiptHandle})
 	if len(errs) != 2 || errs[1] != nil {
@@ -105,7 +105,7 @@ func visibilityChecks() []check {
 		{name: "B12 visibility: a receive with 0 leaves it visible", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
 			for want := 1; want <= 3; want++ {
-				if m := e.one(q, 0); m.ReceiveCount != want {
+				if m := e.receiveOne(q, 0); m.ReceiveCount != want {
 					e.errorf("receive count %d, want %d", m.ReceiveCount, want)
 				}
 			}
@@ -113,18 +113,18 @@ func visibilityChecks() []check {
 		{name: "visibility: extended from the moment of the change", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
 			e.validFor(2 * short)
-			m := e.one(q, 2*short)
+			m := e.receiveOne(q, 2*short)
 			e.wait(short)
-			e.hide(q, m, 3*short)
+			e.hideFor(q, m, 3*short)
 			e.validFor(3 * short)
 			e.wait(2 * short)
 			e.wantEmpty("its visibility was extended", q)
 			e.endValidity()
-			e.wantBodies("when the extension is over", e.take(q, 1, time.Minute), "b")
+			e.wantBodies("when the extension is over", e.receiveAll(q, 1, time.Minute), "b")
 		}},
 		{name: "B9 visibility: 0 shows it at once and is not remembered", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
-			e.hide(q, e.one(q, time.Hour), 0)
+			e.hideFor(q, e.receiveOne(q, time.Hour), 0)
 			if got := e.receive(q, 1, e.soon(), nil); len(got) != 1 || got[0].ReceiveCount != 2 {
 				e.fatalf("received %s after the change to 0, want the message for the second time", bodies(got))
 			}
@@ -133,39 +133,41 @@ func visibilityChecks() []check {
 		{name: "visibility: what was given back unread was not received", run: checkUnread},
 		{name: "B7 visibility: a change never hides what is visible again", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
-			m := e.one(q, short)
+			m := e.receiveOne(q, short)
 			e.wait(2 * short)
 			_ = e.change(q, m.ReceiptHandle, time.Hour) // SQS may or may not return an error
-			e.wantBodies("afterwards", e.take(q, 1, time.Minute), "b")
+			e.wantBodies("afterwards", e.receiveAll(q, 1, time.Minute), "b")
 		}},
 		{name: "B8 visibility: a deleted message cannot be changed", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
-			m := e.one(q, time.Minute)
+			m := e.receiveOne(q, time.Minute)
 			e.remove(q, m)
 			e.wantCode("the change", e.change(q, m.ReceiptHandle, time.Minute), queue.CodeInvalidParameterValue,
 				queue.CodeMessageNotInflight)
 		}},
 		{name: "B10 visibility: 12 hours in all from the receive", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
-			m := e.one(q, time.Minute)
+			m := e.receiveOne(q, time.Minute)
 			e.wantCode("43200 s right after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility),
 				queue.CodeInvalidParameterValue)
 			e.wait(short + short/2)
 			e.wantCode("43200 s a while after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility),
 				queue.CodeInvalidParameterValue)
-			e.wantCode("43201 s", e.change(q, m.ReceiptHandle, queue.MaxVisibility+time.Second), queue.CodeInvalidParameterValue)
-			e.hide(q, m, queue.MaxVisibility-time.Minute)
+			e.wantCode("43201 s", e.change(q, m.ReceiptHandle, queue.MaxVisibility+time.Second),
+				queue.CodeInvalidParameterValue)
+			e.hideFor(q, m, queue.MaxVisibility-time.Minute)
 		}},
 		{name: "B10 visibility: 12 hours are not begun anew by extending", long: true, run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
-			m := e.one(q, time.Hour)
+			m := e.receiveOne(q, time.Hour)
 			for range 11 {
 				e.wait(59 * time.Minute)
-				e.hide(q, m, time.Hour)
+				e.hideFor(q, m, time.Hour)
 			}
 			e.wait(time.Hour - time.Second)
-			e.wantCode("an extension beyond 12 hours", e.change(q, m.ReceiptHandle, time.Hour), queue.CodeInvalidParameterValue)
-			e.wantBodies("afterwards", e.take(q, 1, time.Minute), "b")
+			e.wantCode("an extension beyond 12 hours", e.change(q, m.ReceiptHandle, time.Hour),
+				queue.CodeInvalidParameterValue)
+			e.wantBodies("afterwards", e.receiveAll(q, 1, time.Minute), "b")
 		}},
 	}
 }
@@ -173,10 +175,10 @@ func visibilityChecks() []check {
 func checkHidden(e *checkRun) {
 	q := e.create(nil, text("b"))
 	e.validFor(2 * short)
-	first := e.one(q, 2*short)
+	first := e.receiveOne(q, 2*short)
 	e.wantEmpty("it is hidden", q)
 	e.endValidity()
-	second := e.one(q, time.Minute)
+	second := e.receiveOne(q, time.Minute)
 	if second.ReceiveCount != 2 || second.ID != first.ID || !second.SentAt.Equal(first.SentAt) {
 		e.errorf("the second receive is %+v, the first was %+v", second, first)
 	}
@@ -189,48 +191,49 @@ func checkHidden(e *checkRun) {
 // If the suite sets UncountsUnread, each receive must be uncounted only once, and receipt handles must stay valid.
 func checkUnread(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("3", attrs{"FifoQueue": "true"}, grouped("g", "1", "b"))
-	giveBack := func(m queue.Message, hide time.Duration) error {
-		return errors.Join(q.ChangeVisibility(e.ctx,
-			[]queue.VisibilityChange{{ReceiptHandle: m.ReceiptHandle, Visibility: hide, Unread: true}})...)
-	}
 	if !e.uncountsUnread {
-		e.must("giving back unread", giveBack(e.one(q, time.Minute), 0))
-		if m := e.one(q, time.Minute); m.ReceiveCount != 2 {
-			e.errorf("received for the %d. time, want the 2.", m.ReceiveCount)
-		}
+		e.must("returning the message unread", e.returnUnread(q, e.receiveOne(q, time.Minute), 0))
+		e.wantReceives("after an unread return", e.receiveOne(q, time.Minute), 2)
 		return
 	}
 
-	before := e.one(q, time.Minute)
-	e.hide(q, before, 0)
+	counted := e.receiveOne(q, time.Minute)
+	e.hideFor(q, counted, 0)
 	var last queue.Message
 	for range 5 {
-		m := e.one(q, time.Minute)
-		if m.ReceiveCount != 2 || !m.FirstReceivedAt.Equal(before.FirstReceivedAt) {
-			e.errorf("received for the %d. time, first at %v; want the 2., first at %v", m.ReceiveCount, m.FirstReceivedAt,
-				before.FirstReceivedAt)
+		m := e.receiveOne(q, time.Minute)
+		e.wantReceives("after one counted receive", m, 2)
+		if !m.FirstReceivedAt.Equal(counted.FirstReceivedAt) {
+			e.errorf("first received at %v, want %v", m.FirstReceivedAt, counted.FirstReceivedAt)
 		}
 		if m.ReceiptHandle == last.ReceiptHandle {
-			e.errorf("two receives gave the same receipt")
+			e.errorf("two receives gave the same receipt handle")
 		}
 		for _, hide := range []time.Duration{time.Minute, time.Minute, 0} {
-			e.must("giving back unread", giveBack(m, hide))
+			e.must("returning the message unread", e.returnUnread(q, m, hide))
 		}
 		last = m
 	}
 
-	third := e.one(q, time.Minute)
-	e.wantCode("giving back under a receipt of before", giveBack(last, 0), queue.CodeInvalidParameterValue)
-	e.hide(q, third, 0)
-	if m := e.one(q, time.Minute); m.ReceiveCount != 3 {
-		e.errorf("received for the %d. time, want the 3.", m.ReceiveCount)
-	} else {
-		e.hide(q, m, 0)
-	}
-
+	second := e.receiveOne(q, time.Minute)
+	e.wantCode("returning the message with an earlier receipt handle", e.returnUnread(q, last, 0),
+		queue.CodeInvalidParameterValue)
+	e.hideFor(q, second, 0)
+	third := e.receiveOne(q, time.Minute)
+	e.wantReceives("after two counted receives", third, 3)
+	e.hideFor(q, third, 0)
 	e.wantEmpty("three receives counted, and the policy allows no more", q)
-	if m := e.one(dead, time.Minute); m.ReceiveCount != 4 {
-		e.errorf("the dead letter is received for the %d. time, want the 4.", m.ReceiveCount)
+	e.wantReceives("in the dead-letter queue", e.receiveOne(dead, time.Minute), 4)
+}
+
+func (e *checkRun) returnUnread(q Queue, m queue.Message, hide time.Duration) error {
+	change := queue.VisibilityChange{ReceiptHandle: m.ReceiptHandle, Visibility: hide, Unread: true}
+	return errors.Join(q.ChangeVisibility(e.ctx, []queue.VisibilityChange{change})...)
+}
+
+func (e *checkRun) wantReceives(when string, m queue.Message, want int) {
+	if m.ReceiveCount != want {
+		e.errorf("%s: receive count %d, want %d", when, m.ReceiveCount, want)
 	}
 }
 
@@ -242,7 +245,7 @@ func checkVisibilityPrecedence(e *checkRun) {
 	}
 	e.wantEmpty("the queue's 2 s hide it", q)
 	e.endValidity()
-	e.one(q, time.Minute) // the message becomes visible after 2 s, then stays invisible for a minute
+	e.receiveOne(q, time.Minute) // the message becomes visible after 2 s, then stays invisible for a minute
 	e.wait(3 * short)
 	e.wantEmpty("the call's minute hides it", q)
 }

@@ -3,6 +3,7 @@ package queuetest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -98,15 +99,17 @@ func (f *Fake) Log() []FakeCall {
 	return slices.Clone(f.log)
 }
 
-func (f *Fake) opened(n int) int {
+// addOpen changes the number of receives in progress by n, and returns the previous one.
+func (f *Fake) addOpen(n int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	before := f.open
 	f.open += n
-	return f.open - n
+	return before
 }
 
 // OpenReceives returns the number of receives in progress.
-func (f *Fake) OpenReceives() int { return f.opened(0) }
+func (f *Fake) OpenReceives() int { return f.addOpen(0) }
 
 // StaleChanges returns the number of visibility changes with an outdated receipt handle or after the visibility
 // timeout. On a standard SQS queue, they could affect another consumer's receive.
@@ -134,7 +137,8 @@ func (f *Fake) Message(id string) (FakeMessage, bool) {
 func (f *Fake) Count(place FakePlace) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now, n := time.Now(), 0
+	now := time.Now()
+	n := 0
 	for _, m := range f.byID {
 		if m.place(now) == place {
 			n++
@@ -292,8 +296,8 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 // Receive returns visible messages, oldest first. If its fault has Apply set, it hides the messages but returns only
 // the error.
 func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
-	others := f.opened(1)
-	defer f.opened(-1)
+	others := f.addOpen(1)
+	defer f.addOpen(-1)
 	fault, err := f.beginCall(ctx, FakeCall{Action: FakeReceive, Entries: req.Max, OpenReceives: others})
 	if err != nil || (fault.Err != nil && !fault.Apply) {
 		return nil, cmp.Or(err, fault.Err)
@@ -306,12 +310,11 @@ func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.M
 }
 
 func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
-	var wait time.Duration
+	end := time.Now()
 	if req.Wait != nil {
-		wait = *req.Wait
+		end = end.Add(*req.Wait)
 	}
 
-	end := time.Now().Add(wait)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for {
@@ -321,20 +324,25 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 			return msgs, nil
 		}
 		f.wakeAt(next, now)
-		wake := make(chan struct{})
-		f.waiting = append(f.waiting, wake)
-		f.mu.Unlock()
-		err := waitFor(ctx, wake, end.Sub(now))
-		f.mu.Lock()
-		if i := slices.Index(f.waiting, wake); i >= 0 { // the poll was not woken
-			f.waiting = slices.Delete(f.waiting, i, i+1)
-		} else if err != nil { // the poll was woken but takes no message, so wake another one
-			f.wake(1)
-		}
-		if err != nil {
+		if err := f.poll(ctx, end.Sub(now)); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// poll waits until it is woken. The caller must hold the lock, which poll releases meanwhile.
+func (f *Fake) poll(ctx context.Context, wait time.Duration) error {
+	wake := make(chan struct{})
+	f.waiting = append(f.waiting, wake)
+	f.mu.Unlock()
+	err := waitFor(ctx, wake, wait)
+	f.mu.Lock()
+	if i := slices.Index(f.waiting, wake); i >= 0 { // the poll was not woken
+		f.waiting = slices.Delete(f.waiting, i, i+1)
+	} else if err != nil { // the poll was woken but takes no message, so wake another one
+		f.wake(1)
+	}
+	return err
 }
 
 // take receives messages. If no message is visible, next is the time at which one becomes visible.
@@ -342,28 +350,20 @@ func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Messa
 	f.compact()
 	locked := map[string]bool{}
 	for _, m := range f.messages {
-		if m.deleted || m.dead {
-			continue
-		}
-		if now.Before(m.visibleAt) {
+		switch {
+		case m.deleted || m.dead:
+		case now.Before(m.visibleAt):
 			if next.IsZero() || m.visibleAt.Before(next) {
 				next = m.visibleAt
 			}
-			if f.opts.FIFO {
-				locked[m.GroupID] = true
-			}
-			continue
-		}
-		if f.opts.FIFO && locked[m.GroupID] {
-			continue
-		}
-		if f.opts.MaxReceives > 0 && m.ReceiveCount >= f.opts.MaxReceives {
+			locked[m.GroupID] = true
+		case f.opts.FIFO && locked[m.GroupID]:
+		case f.opts.MaxReceives > 0 && m.ReceiveCount >= f.opts.MaxReceives:
 			m.dead = true
 			f.settled++
-			continue
+		default:
+			msgs = append(msgs, f.receive(m, req, now))
 		}
-
-		msgs = append(msgs, f.receive(m, req, now))
 		if len(msgs) >= max(req.Max, 1) {
 			break
 		}
@@ -392,6 +392,7 @@ func (f *Fake) receive(m *fakeMessage, req queue.ReceiveRequest, now time.Time) 
 	return m.Message
 }
 
+// compact removes settled messages from the list.
 func (f *Fake) compact() {
 	for len(f.messages) > 0 && (f.messages[0].deleted || f.messages[0].dead) {
 		f.messages = f.messages[1:]
@@ -418,6 +419,7 @@ func (f *Fake) ChangeVisibility(ctx context.Context, changes []queue.VisibilityC
 	return f.batch(ctx, call, func(i int, now time.Time) error { return f.change(changes[i], now) })
 }
 
+// batch makes a call with entries. apply is called for each entry that takes effect.
 func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now time.Time) error) []error {
 	n := call.Entries
 	if n < 1 || n > queue.MaxBatch {
@@ -428,11 +430,22 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 	if err != nil {
 		return slices.Repeat([]error{err}, n)
 	}
+	errs := f.applyBatch(call, fault, apply)
+	if err := f.endCall(ctx); err != nil {
+		return slices.Repeat([]error{err}, n)
+	}
+	if errors.Join(errs...) == nil {
+		return nil
+	}
+	return errs
+}
 
-	errs := make([]error, n)
+func (f *Fake) applyBatch(call FakeCall, fault FakeFault, apply func(i int, now time.Time) error) []error {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	now := time.Now()
-	for i := range n {
+	errs := make([]error, call.Entries)
+	for i := range errs {
 		failed := fault.Err != nil && (fault.Entries == nil || slices.Contains(fault.Entries, i))
 		if !failed || fault.Apply {
 			errs[i] = apply(i, now)
@@ -445,18 +458,11 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 	if call.Action != FakeDelete || f.opts.FIFO { // a delete makes messages visible only on a FIFO queue
 		f.wake(len(f.waiting))
 	}
-
-	f.mu.Unlock()
-	if err := f.endCall(ctx); err != nil {
-		return slices.Repeat([]error{err}, n)
-	}
-	if slices.IndexFunc(errs, func(err error) bool { return err != nil }) < 0 {
-		return nil
-	}
 	return errs
 }
 
-func (f *Fake) find(receipt string) (m *fakeMessage, latest bool) {
+// byReceipt returns nil for an unknown message. latest is false if the message was received again since.
+func (f *Fake) byReceipt(receipt string) (m *fakeMessage, latest bool) {
 	id, serial, _ := strings.Cut(receipt, "#")
 	m = f.byID[id]
 	return m, m != nil && serial == strconv.Itoa(m.serial)
@@ -468,7 +474,7 @@ func errReceipt(receipt, reason string) error {
 }
 
 func (f *Fake) delete(receipt string, now time.Time) error {
-	m, latest := f.find(receipt)
+	m, latest := f.byReceipt(receipt)
 	switch {
 	case m == nil:
 		return queue.Errorf(queue.CodeReceiptHandleIsInvalid, "The input receipt handle %q is invalid.", receipt)
@@ -484,19 +490,21 @@ func (f *Fake) delete(receipt string, now time.Time) error {
 }
 
 func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
-	m, latest := f.find(c.ReceiptHandle)
-	if m != nil && !m.deleted && (!latest || !now.Before(m.visibleAt)) {
+	m, latest := f.byReceipt(c.ReceiptHandle)
+	if m == nil {
+		return queue.Errorf(queue.CodeReceiptHandleIsInvalid, "The input receipt handle %q is invalid.", c.ReceiptHandle)
+	}
+	isCurrent := latest && now.Before(m.visibleAt)
+	if !isCurrent && !m.deleted {
 		f.stale++
 	}
 
 	switch {
-	case m == nil:
-		return queue.Errorf(queue.CodeReceiptHandleIsInvalid, "The input receipt handle %q is invalid.", c.ReceiptHandle)
 	case m.deleted || m.dead:
 		return errReceipt(c.ReceiptHandle, "Message does not exist or is not available for visibility timeout change.")
-	case f.opts.FIFO && (!latest || !now.Before(m.visibleAt)):
+	case !isCurrent && f.opts.FIFO:
 		return errReceipt(c.ReceiptHandle, "The receipt handle has expired.")
-	case !latest || !now.Before(m.visibleAt):
+	case !isCurrent:
 		return nil
 	case now.Add(c.Visibility).After(m.received.Add(queue.MaxVisibility)):
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -504,11 +512,20 @@ func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
 				"Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", int(c.Visibility.Seconds()))
 	}
 
-	if m.visibleAt = now.Add(c.Visibility); c.Unread && f.opts.UncountsUnread && !m.uncounted {
-		m.uncounted = true
-		if m.ReceiveCount--; m.ReceiveCount == 0 {
-			m.FirstReceivedAt = time.Time{}
-		}
+	m.visibleAt = now.Add(c.Visibility)
+	if c.Unread && f.opts.UncountsUnread {
+		m.uncount()
 	}
 	return nil
+}
+
+func (m *fakeMessage) uncount() {
+	if m.uncounted {
+		return
+	}
+	m.uncounted = true
+	m.ReceiveCount--
+	if m.ReceiveCount == 0 {
+		m.FirstReceivedAt = time.Time{}
+	}
 }

@@ -65,26 +65,26 @@ func (s *Suite) runCheck(t *testing.T, c check) {
 	defer cancel()
 	server := s.Start(t)
 	reason, known := s.Differs[c.name]
-	var e *checkRun
-	for tries, inTime := 0, false; !inTime; tries++ {
-		if tries == 5 {
-			t.Fatal("the machine was too slow, five times, to look while a message was invisible for a second or two")
-		}
-		e = &checkRun{ctx: ctx, server: server, repeats: s.Repeats, uncountsUnread: s.UncountsUnread,
+	for range 5 {
+		e := &checkRun{ctx: ctx, server: server, repeats: s.Repeats, uncountsUnread: s.UncountsUnread,
 			expectsFailure: known, prefix: prefix(c.name)}
-		inTime = e.execute(c)
-	}
+		if inTime := e.execute(c); !inTime {
+			continue
+		}
 
-	errs, skip := outcome(e.failures, known, reason)
-	for _, err := range errs {
-		t.Error(err)
+		errs, skip := outcome(e.failures, known, reason)
+		for _, err := range errs {
+			t.Error(err)
+		}
+		if skip != "" {
+			t.Skip(skip)
+		}
+		return
 	}
-
-	if skip != "" {
-		t.Skip(skip)
-	}
+	t.Fatal("the machine was too slow, five times, to look while a message was invisible for a second or two")
 }
 
+// outcome returns the errors of a check, or the reason to skip it. A known failure is skipped; its absence is an error.
 func outcome(failures []string, known bool, reason string) (errs []string, skip string) {
 	switch {
 	case !known:

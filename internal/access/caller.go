@@ -46,38 +46,51 @@ func (c *Caller) Authorize(action, arn string, p *Policy) error {
 		principal = "arn:aws:iam::" + account + ":user/" + c.Name
 	}
 
-	everything := !c.sendOnly && len(c.queues) == 0
-	granted := everything || (len(c.queues) == 0 || slices.Contains(c.queues, name)) &&
-		(!c.sendOnly || arn != "" && slices.Contains(sendActions, action))
+	if c.hasAll() && slices.Contains(repairActions, action) {
+		return nil
+	}
+	granted := c.isGranted(action, name)
 	decision, by := p.decide(request{principal, account, action, arn, c.TLS, c.Address})
 	switch {
-	case everything && slices.Contains(repairActions, action):
-		return nil
 	case decision == denied && granted:
 		return denial(action, name, by.Condition)
-	case decision == allowed || decision == silent && granted:
+	case decision == allowed, decision == silent && granted:
 		return nil
 	}
 	return queue.Errorf(queue.CodeAccessDenied, "The caller is not allowed to call %s here.", action)
 }
 
+// hasAll reports whether the caller has all permissions.
+func (c *Caller) hasAll() bool { return !c.sendOnly && len(c.queues) == 0 }
+
+// isGranted reports whether the key pair permits an action on a queue; name is "" for actions without a queue.
+func (c *Caller) isGranted(action, name string) bool {
+	switch {
+	case c.hasAll():
+		return true
+	case name == "":
+		return false
+	case len(c.queues) > 0 && !slices.Contains(c.queues, name):
+		return false
+	}
+	return !c.sendOnly || slices.Contains(sendActions, action)
+}
+
 func denial(action, name string, condition map[string]map[string]texts) error {
-	why := ""
+	cause := " to this caller"
+	advice := "Use other credentials"
 	for _, keys := range condition {
 		for key := range keys {
 			switch strings.ToLower(key) {
 			case secureTransport:
-				why = ", because the request is not encrypted. Call the endpoint over https"
+				cause = ", because the request is not encrypted"
+				advice = "Call the endpoint over https"
 			case sourceIP:
-				why = ", because of the address it comes from. Call it from another address"
+				cause = ", because of the address it comes from"
+				advice = "Call it from another address"
 			}
 		}
 	}
-
-	if why == "" {
-		why = " to this caller. Use other credentials"
-	}
-
-	return queue.Errorf(queue.CodeAccessDenied, "The policy of the queue %s denies %s%s, or change the policy with "+
-		"SetQueueAttributes, which stays open to callers with every right.", name, action, why)
+	return queue.Errorf(queue.CodeAccessDenied, "The policy of queue %s denies %s%s. %s, or change the policy. The "+
+		"owner and key pairs with all permissions can always call SetQueueAttributes.", name, action, cause, advice)
 }

@@ -75,7 +75,7 @@ func (k *KeyPair) check() error {
 	case !validName(k.Name):
 		return fmt.Errorf("invalid name %q: use 1 to 64 letters, digits, \"_\", \"-\" and \".\"", k.Name)
 	case !validName(k.AccessKeyID):
-		return fmt.Errorf("%s: invalid access_key_id: use 1 to 64 letters and digits", k.Name)
+		return fmt.Errorf("%s: invalid access_key_id: use 1 to 64 letters, digits, \"_\", \"-\" and \".\"", k.Name)
 	case len(k.SecretAccessKey) < 16:
 		return fmt.Errorf("%s: secret_access_key is shorter than 16 characters", k.Name)
 	case k.Allow != AllowAll && k.Allow != AllowSend:
@@ -95,8 +95,8 @@ func ReadFile(path string) ([]KeyPair, error) {
 		return nil, fmt.Errorf("reading credentials: %s is not a regular file of at most %d bytes", path, maxFile)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("reading credentials: other users can read %s (mode %04o); type 'chmod 600 %s'", path, mode,
-			path)
+		return nil, fmt.Errorf("reading credentials: other users can read %s (mode %04o); type 'chmod 600 %s'", path,
+			mode, path)
 	}
 	if err := trust.File(path); err != nil {
 		return nil, fmt.Errorf("reading credentials: %w", err)
@@ -126,7 +126,8 @@ func parse(text []byte) ([]KeyPair, error) {
 		return nil, fmt.Errorf("line %d: not a credentials file: %w", line, redactValue(err))
 	}
 
-	names, ids := map[string]bool{}, map[string]bool{}
+	names := map[string]bool{}
+	ids := map[string]bool{}
 	for i := range file.Credentials {
 		k := &file.Credentials[i]
 		if err := k.check(); err != nil {
@@ -135,7 +136,8 @@ func parse(text []byte) ([]KeyPair, error) {
 		if names[k.Name] || ids[k.AccessKeyID] {
 			return nil, fmt.Errorf("duplicate name or access_key_id of %s", k.Name)
 		}
-		names[k.Name], ids[k.AccessKeyID] = true, true
+		names[k.Name] = true
+		ids[k.AccessKeyID] = true
 	}
 	return file.Credentials, nil
 }
@@ -169,6 +171,7 @@ func CanCreate(path string, k KeyPair) error {
 	return err
 }
 
+// complete sets the other fields of k, and returns the key pairs of the file.
 func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -200,6 +203,7 @@ func CanRevoke(path, name string) error {
 	return err
 }
 
+// without returns the key pairs of a file except the named one.
 func without(path, name string) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil {
@@ -214,7 +218,8 @@ func without(path, name string) ([]KeyPair, error) {
 }
 
 func (k *KeyPair) makeKeys() {
-	k.AccessKeyID, k.SecretAccessKey = "TNDL"+rand.Text()[:16], Secret(randomKey(30))
+	k.AccessKeyID = "TNDL" + rand.Text()[:16]
+	k.SecretAccessKey = Secret(randomKey(30))
 }
 
 func randomKey(bytes int) string {
@@ -251,7 +256,7 @@ func Open(path string, rejected func(error)) (*Keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.use(pairs)
+	k.setPairs(pairs)
 	k.info, _ = os.Stat(path)
 	return k, nil
 }
@@ -267,7 +272,7 @@ func (k *Keyring) Grant(name string) KeyPair {
 	return pair
 }
 
-func (k *Keyring) use(pairs []KeyPair) {
+func (k *Keyring) setPairs(pairs []KeyPair) {
 	pairs = slices.Concat(pairs, k.granted)
 	k.pairs = make(map[string]KeyPair, len(pairs))
 	for _, p := range pairs {
@@ -275,7 +280,8 @@ func (k *Keyring) use(pairs []KeyPair) {
 	}
 }
 
-func (k *Keyring) find(id string) (pair KeyPair, ok bool) {
+// lookUp returns a key pair of the file as it is now.
+func (k *Keyring) lookUp(id string) (pair KeyPair, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if now := k.now(); now.Sub(k.checked) >= recheckInterval {
@@ -288,8 +294,7 @@ func (k *Keyring) find(id string) (pair KeyPair, ok bool) {
 
 func (k *Keyring) refresh() {
 	info, err := os.Stat(k.path)
-	if err == nil && k.info != nil && os.SameFile(info, k.info) && info.ModTime().Equal(k.info.ModTime()) &&
-		info.Size() == k.info.Size() {
+	if err == nil && k.info != nil && isUnchanged(k.info, info) {
 		return
 	}
 	if errors.Is(err, fs.ErrNotExist) && k.info == nil {
@@ -298,10 +303,14 @@ func (k *Keyring) refresh() {
 	pairs, err := ReadFile(k.path)
 	k.info = info
 	if err == nil {
-		k.use(pairs)
+		k.setPairs(pairs)
 	} else if k.rejected != nil {
 		k.rejected(err)
 	}
+}
+
+func isUnchanged(before, now fs.FileInfo) bool {
+	return os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size()
 }
 
 // errRefused is the error for all rejected signatures. Its code makes SDKs correct their clock and retry.
@@ -311,30 +320,46 @@ var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is n
 // Claims reports whether the request's headers are well formed and current, and name a valid key pair. It does not
 // check the signature.
 func (k *Keyring) Claims(r *http.Request) bool {
-	_, _, ok := k.claim(r)
+	_, ok := k.claimOf(r)
 	return ok
 }
 
-func (k *Keyring) claim(r *http.Request) (s signature, pair KeyPair, ok bool) {
-	s, formed := readSignature(r)
-	pair, known := k.find(s.keyID)
+// claim is a signature that has not been checked, and the key pair that it names.
+type claim struct {
+	signature signature
+	pair      KeyPair
+}
+
+// claimOf returns ok = false if the request cannot be validly signed, whatever the signature is.
+func (k *Keyring) claimOf(r *http.Request) (c claim, ok bool) {
+	s, wellFormed := readSignature(r)
+	pair, known := k.lookUp(s.keyID)
+	if !wellFormed || !known || s.service != service {
+		return claim{}, false
+	}
 	now := k.now()
-	ok = formed && known && same(string(pair.SessionToken), s.token) && s.service == service && s.isCurrent(now) &&
-		s.covers(r.Header) && (pair.Expires.IsZero() || !now.After(pair.Expires))
-	return s, pair, ok
+	isExpired := !pair.Expires.IsZero() && now.After(pair.Expires)
+	if isExpired || !s.isCurrent(now) {
+		return claim{}, false
+	}
+	return claim{s, pair}, same(string(pair.SessionToken), s.token) && s.covers(r.Header)
 }
 
 // Verify returns the caller who signed the request with this body. All failures return the same [*queue.Error].
 func (k *Keyring) Verify(r *http.Request, body []byte) (*Caller, error) {
-	s, pair, ok := k.claim(r)
+	claim, ok := k.claimOf(r)
 	if !ok {
 		return nil, errRefused
 	}
 	digest := bodySum(body)
-	claimed := r.Header.Get("X-Amz-Content-Sha256")
-	if !same(s.expected(r, digest, string(pair.SecretAccessKey)), s.sum) || claimed != "" && claimed != digest {
+	if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != "" && claimed != digest {
 		return nil, errRefused
 	}
+	pair := claim.pair
+	if !same(claim.signature.expected(r, digest, string(pair.SecretAccessKey)), claim.signature.sum) {
+		return nil, errRefused
+	}
+
 	c := OwnerOf(r)
 	c.Name = pair.Name
 	c.sendOnly = pair.Allow == AllowSend

@@ -67,6 +67,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"an unknown field":   {`{"credentials":[{"nmae":"a"}]}`, 0o600, "nmae"},
 		"another type":       {`{"credentials":[{"secret_access_key":{"hunter2":1}}]}`, 0o600, "must not be a JSON object"},
 		"a short secret":     {strings.Replace(`{"credentials":[`+good+`]}`, "0123456789abcdef", "hunter2", 1), 0o600, "shorter than 16"},
+		"an invalid key ID":  {strings.Replace(`{"credentials":[`+good+`]}`, `"A"`, `"A B"`, 1), 0o600, `digits, "_", "-" and "."`},
 		"an unknown right":   {strings.Replace(`{"credentials":[`+good+`]}`, `"all"`, `"some"`, 1), 0o600, `use "all" or "send"`},
 		"a name twice":       {`{"credentials":[` + good + "," + good + `]}`, 0o600, "duplicate"},
 	} {

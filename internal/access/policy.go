@@ -148,18 +148,25 @@ func conditionHolds(operator, key string, values texts, r request) (holds, evalu
 	switch {
 	case operator == "bool" && key == secureTransport && len(values) == 1:
 		return (values[0] == "true") == r.tls, true
-	case (operator == "ipaddress" || operator == "notipaddress") && key == sourceIP && len(values) > 0:
-		within := false
-		for _, value := range values {
-			prefix, err := parseRange(value)
-			if err != nil {
-				return false, false
-			}
-			within = within || prefix.Contains(r.address)
-		}
-		return within == (operator == "ipaddress"), true
+	case operator == "ipaddress" && key == sourceIP && len(values) > 0:
+		return inRanges(values, r.address)
+	case operator == "notipaddress" && key == sourceIP && len(values) > 0:
+		within, valid := inRanges(values, r.address)
+		return valid && !within, valid
 	}
 	return false, false
+}
+
+// inRanges reports whether any of the ranges contains the address, and whether all are valid.
+func inRanges(ranges texts, address netip.Addr) (within, valid bool) {
+	for _, text := range ranges {
+		prefix, err := parseRange(text)
+		if err != nil {
+			return false, false
+		}
+		within = within || prefix.Contains(address)
+	}
+	return within, true
 }
 
 func parseRange(text string) (netip.Prefix, error) {
@@ -207,23 +214,34 @@ func (s *statement) applies(r request) bool {
 	if holds, _ := s.holds(r); !holds {
 		return false
 	}
+	if !slices.ContainsFunc(s.Principal.aws, func(p string) bool { return s.matches(p, r) }) {
+		return false
+	}
 	// A permission for an action includes its batch form.
-	action := "sqs:" + strings.TrimSuffix(r.action, "Batch")
-	return slices.ContainsFunc(s.Principal.aws, func(p string) bool { return s.means(p, r) }) &&
-		slices.ContainsFunc(s.Action, func(p string) bool { return match(strings.ToLower(p), strings.ToLower(action)) }) &&
-		(len(s.Resource) == 0 || slices.ContainsFunc(s.Resource, func(p string) bool { return match(p, r.arn) }))
+	action := strings.ToLower("sqs:" + strings.TrimSuffix(r.action, "Batch"))
+	if !slices.ContainsFunc(s.Action, func(p string) bool { return match(strings.ToLower(p), action) }) {
+		return false
+	}
+	return len(s.Resource) == 0 || slices.ContainsFunc(s.Resource, func(p string) bool { return match(p, r.arn) })
 }
 
-// means reports whether principal matches the caller. As on AWS, an account matches its root user and, in a Deny
+// matches reports whether principal matches the caller. As on AWS, an account matches its root user and, in a Deny
 // statement, all of its users.
-func (s *statement) means(principal string, r request) bool {
+func (s *statement) matches(principal string, r request) bool {
 	root := "arn:aws:iam::" + r.account + ":root"
-	return principal == "*" || principal == r.principal ||
-		(principal == r.account || principal == root) && (s.Effect == "Deny" || r.principal == root)
+	switch principal {
+	case "*", r.principal:
+		return true
+	case r.account, root:
+		return s.Effect == "Deny" || r.principal == root
+	}
+	return false
 }
 
+// match reports whether pattern matches the whole text. "*" matches any characters, "?" one.
 func match(pattern, text string) bool {
-	star, from := -1, 0
+	star := -1 // last "*" in pattern, which matches text up to from
+	from := 0
 	p, t := 0, 0
 	for t < len(text) {
 		switch {

@@ -58,29 +58,39 @@ func readHeader(r *http.Request, header string) (s signature, ok bool) {
 		fields[name] = value
 	}
 
-	date := r.Header.Get("X-Amz-Date")
-	if s.date, ok = parseDate(date); !ok && date == "" {
-		var err error
-		s.date, err = http.ParseTime(r.Header.Get("Date"))
-		s.date, ok = s.date.UTC(), err == nil
+	if s.date, ok = headerDate(r.Header); !ok {
+		return s, false
 	}
-
-	s.sum, s.signed = fields["Signature"], strings.Split(fields["SignedHeaders"], ";")
+	s.sum = fields["Signature"]
+	s.signed = strings.Split(fields["SignedHeaders"], ";")
 	s.token = r.Header.Get("X-Amz-Security-Token")
-	ok = s.parseCredential(fields["Credential"]) && ok
+	ok = s.parseCredential(fields["Credential"])
 	return s, ok
 }
 
+func headerDate(header http.Header) (time.Time, bool) {
+	if date := header.Get("X-Amz-Date"); date != "" {
+		return parseDate(date)
+	}
+	date, err := http.ParseTime(header.Get("Date"))
+	return date.UTC(), err == nil
+}
+
 func readQuery(query url.Values) (s signature, ok bool) {
+	expires, err := strconv.Atoi(query.Get("X-Amz-Expires"))
+	if err != nil || expires <= 0 || expires > maxExpires || query.Get("X-Amz-Algorithm") != algorithm {
+		return s, false
+	}
+	if s.date, ok = parseDate(query.Get("X-Amz-Date")); !ok {
+		return s, false
+	}
 	s.query = true
 	s.sum = query.Get("X-Amz-Signature")
 	s.token = query.Get("X-Amz-Security-Token")
 	s.signed = strings.Split(query.Get("X-Amz-SignedHeaders"), ";")
-	expires, err := strconv.Atoi(query.Get("X-Amz-Expires"))
 	s.expires = time.Duration(expires) * time.Second
-	s.date, ok = parseDate(query.Get("X-Amz-Date"))
-	ok = s.parseCredential(query.Get("X-Amz-Credential")) && ok
-	return s, ok && query.Get("X-Amz-Algorithm") == algorithm && err == nil && expires > 0 && expires <= maxExpires
+	ok = s.parseCredential(query.Get("X-Amz-Credential"))
+	return s, ok
 }
 
 func parseDate(text string) (time.Time, bool) {
@@ -120,12 +130,14 @@ func (s *signature) covers(header http.Header) bool {
 	return true
 }
 
+// expected returns the signature that the request must have.
 func (s *signature) expected(r *http.Request, bodySum, secret string) string {
+	scope := []string{s.day, s.region, s.service, terminator}
 	canonical := sha256.Sum256([]byte(s.canonicalRequest(r, bodySum)))
-	text := strings.Join([]string{algorithm, s.date.Format(timeLayout),
-		strings.Join([]string{s.day, s.region, s.service, terminator}, "/"), hex.EncodeToString(canonical[:])}, "\n")
+	text := strings.Join([]string{algorithm, s.date.Format(timeLayout), strings.Join(scope, "/"),
+		hex.EncodeToString(canonical[:])}, "\n")
 	key := []byte("AWS4" + secret)
-	for _, part := range []string{s.day, s.region, s.service, terminator} {
+	for _, part := range scope {
 		key = sum(key, part)
 	}
 	return hex.EncodeToString(sum(key, text))

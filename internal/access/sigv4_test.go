@@ -76,7 +76,7 @@ func TestCanonicalPath(t *testing.T) {
 
 func testKeyring(now time.Time, pairs ...KeyPair) *Keyring {
 	k := &Keyring{now: func() time.Time { return now }, checked: now}
-	k.use(pairs)
+	k.setPairs(pairs)
 	return k
 }
 

@@ -197,7 +197,7 @@ func TestTLSOnlyPolicyIsExplainedAndCanBeRepaired(t *testing.T) {
 	mustCall(t, h, "SetQueueAttributes", `{"QueueUrl":"jobs","Attributes":{"Policy":"`+policy+`"}}`)
 
 	w := call(h, "SendMessage", `{"QueueUrl":"jobs","MessageBody":"x"}`)
-	for _, want := range []string{"AccessDenied", "policy of the queue jobs denies SendMessage", "not encrypted", "https",
+	for _, want := range []string{"AccessDenied", "policy of queue jobs denies SendMessage", "not encrypted", "https",
 		"SetQueueAttributes"} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%d %s: want %q", w.Code, w.Body, want)
