@@ -58,7 +58,7 @@ func (u *unpacking) check(file *os.File) error {
 	reader.whole = true
 	names := names{places: map[string]place{}}
 	for _, f := range archive.File {
-		if e, ok := u.admit(f, &names); ok {
+		if e, ok := u.readEntry(f, &names); ok {
 			u.entries = append(u.entries, e)
 		} else if len(u.problems) == maxShown {
 			break
@@ -91,13 +91,13 @@ func (l *listing) ReadAt(p []byte, at int64) (int, error) {
 	return l.from.ReadAt(p, at)
 }
 
-func (u *unpacking) admit(f *zip.File, names *names) (e entry, ok bool) {
+func (u *unpacking) readEntry(f *zip.File, names *names) (e entry, ok bool) {
 	e = entry{file: f, path: strings.TrimSuffix(f.Name, "/")}
 	refuse := func(hint, text string) (entry, bool) {
 		u.refuse(hint, "the entry %q %s", yamlfile.Short(f.Name), text)
 		return entry{}, false
 	}
-	if text, hint := harmful(f.Name, u.limits.depth); text != "" {
+	if text, hint := nameProblem(f.Name, u.limits.depth); text != "" {
 		return refuse(hint, text)
 	}
 
@@ -127,7 +127,7 @@ func (u *unpacking) admit(f *zip.File, names *names) (e entry, ok bool) {
 	return e, true
 }
 
-func harmful(name string, depth int) (text, hint string) {
+func nameProblem(name string, depth int) (text, hint string) {
 	const relative = "zip the bundle from inside its folder, so that all names are relative to it"
 	switch {
 	case !utf8.ValidString(name):
@@ -171,7 +171,7 @@ type place struct {
 	named bool
 }
 
-func (n *names) add(name string, kind entryKind) string {
+func (n *names) add(name string, kind entryKind) (problem string) {
 	key := fold(name)
 	before, taken := n.places[key]
 	switch {
@@ -183,6 +183,14 @@ func (n *names) add(name string, kind entryKind) string {
 		return "is a folder according to another entry"
 	}
 
+	if problem := n.addParents(name); problem != "" {
+		return problem
+	}
+	n.places[key] = place{path: name, kind: kind, named: true}
+	return ""
+}
+
+func (n *names) addParents(name string) (problem string) {
 	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
 		key := fold(parent)
 		above, taken := n.places[key]
@@ -195,8 +203,6 @@ func (n *names) add(name string, kind entryKind) string {
 			n.places[key] = place{path: parent, kind: folderEntry}
 		}
 	}
-
-	n.places[key] = place{path: name, kind: kind, named: true}
 	return ""
 }
 
@@ -242,15 +248,18 @@ func (u *unpacking) refuseOverlap() {
 
 const maxLink = 4096
 
-// link creates the links after all other entries. Links may lead through other links, so each is also resolved within
-// root.
-func (u *unpacking) link(root *os.Root) error {
+// createLinks creates the links after all other entries. Links may lead through other links, so each is also resolved
+// within root.
+func (u *unpacking) createLinks(root *os.Root) error {
+	var links []entry
 	for _, e := range u.entries {
-		if e.kind != linkEntry {
-			continue
+		if e.kind == linkEntry {
+			links = append(links, e)
 		}
+	}
 
-		target, err := u.target(e)
+	for _, e := range links {
+		target, err := u.linkTarget(e)
 		if err != nil {
 			return err
 		}
@@ -262,23 +271,20 @@ func (u *unpacking) link(root *os.Root) error {
 		}
 	}
 
-	for _, e := range u.entries {
-		if e.kind != linkEntry {
-			continue
+	for _, e := range links {
+		_, err := root.Stat(e.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return u.errorf("remove the link", "%s is a link to a missing file", e.shown())
 		}
-		if _, err := root.Stat(e.path); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return u.errorf("remove the link", "%s is a link to a missing file", e.shown())
-			}
+		if err != nil {
 			return u.errorf("link only to files of the bundle",
 				"%s is a link that leaves the bundle or leads back to itself", e.shown())
 		}
 	}
-
 	return nil
 }
 
-func (u *unpacking) target(e entry) (string, error) {
+func (u *unpacking) linkTarget(e entry) (string, error) {
 	from, err := e.file.Open()
 	if err != nil {
 		return "", u.damaged(e, err)
@@ -290,16 +296,15 @@ func (u *unpacking) target(e entry) (string, error) {
 	}
 
 	target := string(data)
+	isPath := target != "" && len(target) <= maxLink && utf8.ValidString(target) &&
+		!strings.ContainsFunc(target, yamlfile.IsControl) && !strings.Contains(target, `\`)
 	switch {
-	case target == "" || len(target) > maxLink || !utf8.ValidString(target) || strings.ContainsFunc(target,
-		yamlfile.IsControl) ||
-		strings.Contains(target, `\`):
+	case !isPath:
 		return "", u.errorf("link only to files of the bundle", "%s is a link whose target is not a path", e.shown())
 	case path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(e.path), target)):
 		return "", u.errorf("link to files of the bundle by a relative path",
 			"%s is a link that leaves the bundle", e.shown())
 	}
-
 	return target, nil
 }
 
@@ -344,11 +349,12 @@ func (u *unpacking) fixHook(root *os.Root, e *entry) error {
 
 func isHook(name string) bool {
 	parts := strings.Split(name, "/")
-	if len(parts) != 4 || parts[0] != platformName || parts[1] != "hooks" && parts[1] != "confighooks" ||
-		strings.HasPrefix(parts[3], ".") {
+	if len(parts) != 4 || parts[0] != platformName {
 		return false
 	}
-	return slices.Contains(stages(), Stage(parts[2]))
+	isHooksFolder := parts[1] == "hooks" || parts[1] == "confighooks"
+	isHidden := strings.HasPrefix(parts[3], ".")
+	return isHooksFolder && slices.Contains(stages(), Stage(parts[2])) && !isHidden
 }
 
 type unpacking struct {

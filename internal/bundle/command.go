@@ -72,7 +72,7 @@ func (c *Command) FolderOf(usual string) string {
 // readCommands sorts the commands by name, in byte order, as they run.
 func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	for _, p := range d.entries(section) {
-		if c, ok := d.command(section.Key, p); ok {
+		if c, ok := d.readCommand(section.Key, p); ok {
 			commands = append(commands, c)
 		}
 	}
@@ -98,7 +98,7 @@ func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 	return n.Pairs
 }
 
-func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool) {
+func (d *document) readCommand(section string, p yamlfile.Pair) (c Command, ok bool) {
 	c = Command{Name: p.Key, File: d.name, Line: p.Line}
 	e := d.entry(section, p)
 	if p.Key == "" || p.Value.Kind != yamlfile.Mapping {
@@ -118,14 +118,14 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 	if section == "container_commands" {
 		known["leader_only"] = into(&c.LeaderOnly, e.flag)
 	}
-	e.each(p, known)
+	e.readKeys(p, known)
 
 	if c.LeaderOnly {
 		c.Test = ""
 	}
 
 	switch {
-	case !e.whole():
+	case !e.isValid():
 		return c, false
 	case len(c.Argv) == 0 && c.Shell == "":
 		d.refuseKey(p, `write "command: ..." below it`, "%s %s has no command",
@@ -164,7 +164,7 @@ func (e *entryReader) unknown(p yamlfile.Pair, known keys) {
 		yamlfile.Printable(e.name))
 }
 
-func (e *entryReader) isComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
+func (e *entryReader) skipComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
 	if !fromCloudFormation(n) {
 		return false
 	}
@@ -182,7 +182,7 @@ func (e *entryReader) leaveComputedOut(p yamlfile.Pair) {
 
 func (e *entryReader) text(p yamlfile.Pair) string {
 	switch {
-	case e.isComputed(p, p.Value):
+	case e.skipComputed(p, p.Value):
 	case p.Value.Kind == yamlfile.Mapping || p.Value.Kind == yamlfile.Sequence:
 		e.wrong(p, "write text", "is not plain text")
 	case strings.ContainsRune(p.Value.Text, 0):
@@ -239,7 +239,7 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 		return nil
 	}
 
-	if e.isComputed(p, p.Value) {
+	if e.skipComputed(p, p.Value) {
 		return nil
 	}
 

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ func (r *reader) detectDefault() {
 		return
 	}
 
-	r.bundle.Advice = r.wrapped()
+	r.bundle.Advice = r.innerFolderAdvice()
 }
 
 func web(command string) Process { return Process{Name: MainProcess, Command: command} }
@@ -49,7 +50,8 @@ func (r *reader) goApp() *Default {
 
 func (r *reader) nodeApp() *Default {
 	if r.has("package.json") {
-		if manifest := r.packageJSON(); manifest.Scripts["start"] != "" || r.has("server.js") && !r.has("app.js") {
+		hasStart := r.packageJSON().Scripts["start"] != "" || r.has("server.js") && !r.has("app.js")
+		if hasStart {
 			return &Default{Platform: "Node.js", File: "package.json", Process: web("npm start")}
 		}
 	}
@@ -87,8 +89,8 @@ func (r *reader) pythonApp() *Default {
 		return nil
 	}
 
-	return &Default{Platform: "Python", File: file, Process: web("gunicorn --bind 127.0.0.1:$PORT --workers " +
-		"" + strconv.Itoa(workers) + " --threads " + strconv.Itoa(threads) + " " + module + ":" + callable)}
+	command := fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --workers %d --threads %d %s:%s", workers, threads, module, callable)
+	return &Default{Platform: "Python", File: file, Process: web(command)}
 }
 
 // isModule accepts names that need no quotes in a shell.
@@ -108,12 +110,16 @@ func (r *reader) javaApp() *Default {
 			jars = append(jars, e.Name())
 		}
 	}
-	if len(jars) != 1 || strings.ContainsFunc(strings.TrimSuffix(jars[0], ".jar"), func(r rune) bool {
-		return r != '.' && !isNameByte(r)
-	}) || strings.HasPrefix(jars[0], "-") {
+	if len(jars) != 1 || !isPlainArgument(jars[0]) {
 		return nil
 	}
 	return &Default{Platform: "Java", File: jars[0], Process: web("java -jar " + jars[0])}
+}
+
+// isPlainArgument accepts names that need no quotes in a shell and are not read as an option.
+func isPlainArgument(name string) bool {
+	isUnsafe := func(r rune) bool { return r != '.' && !isNameByte(r) }
+	return !strings.HasPrefix(name, "-") && !strings.ContainsFunc(name, isUnsafe)
 }
 
 func (r *reader) rubyApp() *Default {
@@ -123,7 +129,7 @@ func (r *reader) rubyApp() *Default {
 	return &Default{Platform: "Ruby", File: "config.ru", Process: web("bundle exec puma --bind tcp://127.0.0.1:$PORT")}
 }
 
-func (r *reader) wrapped() string {
+func (r *reader) innerFolderAdvice() string {
 	visible := slices.DeleteFunc(slices.Clone(r.entries), func(e fs.DirEntry) bool {
 		return strings.HasPrefix(e.Name(), ".")
 	})
@@ -155,22 +161,24 @@ func (r *reader) reportPythonSettings() {
 		if s.Namespace != namespacePython || s.Computed {
 			continue
 		}
-
-		why := ""
-		switch d := r.bundle.Default; {
-		case !slices.Contains(pythonOptions(), s.Option):
-			why = "tendril supports only " + strings.Join(pythonOptions(), ", ") + " of " + namespacePython
-		case r.has(procfileName):
-			why = "the Procfile defines how to start the app"
-		case d == nil:
-			why = "the file that it starts does not exist; write a Procfile that starts the app"
-		case d.Platform != "Python":
-			why = "the app is started as " + d.Platform + " does, because of " + d.File
-		default:
-			continue
+		if why := r.whyNoPythonEffect(s.Option); why != "" {
+			f := r.bundle.Finding(s.File, s.Line, yamlfile.Printable(s.Option)+" has no effect: "+why)
+			r.bundle.Unsupported = append(r.bundle.Unsupported, f)
 		}
-
-		f := r.bundle.Finding(s.File, s.Line, yamlfile.Printable(s.Option)+" has no effect: "+why)
-		r.bundle.Unsupported = append(r.bundle.Unsupported, f)
 	}
+}
+
+func (r *reader) whyNoPythonEffect(option string) string {
+	d := r.bundle.Default
+	switch {
+	case !slices.Contains(pythonOptions(), option):
+		return "tendril supports only " + strings.Join(pythonOptions(), ", ") + " of " + namespacePython
+	case r.has(procfileName):
+		return "the Procfile defines how to start the app"
+	case d == nil:
+		return "the file that it starts does not exist; write a Procfile that starts the app"
+	case d.Platform != "Python":
+		return "the app is started as " + d.Platform + " does, because of " + d.File
+	}
+	return ""
 }

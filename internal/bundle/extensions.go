@@ -23,9 +23,8 @@ func (r *reader) readExtensions() error {
 		name := path.Join(extensionsName, e.Name())
 		switch extension := path.Ext(e.Name()); {
 		case e.IsDir():
-			r.extensionsFolder(name)
-		case extension == ".yaml" || extension == ".yml" || extension == ".json" || extension == ".conf" ||
-			extension != ".config" && strings.EqualFold(extension, ".config"):
+			r.reportExtensionsFolder(name)
+		case isMistakenExtension(extension):
 			r.notUsed(name, "Elastic Beanstalk ignores this file too: its suffix must be .config")
 		case extension != ".config":
 		case read == maxExtensions:
@@ -39,11 +38,18 @@ func (r *reader) readExtensions() error {
 			}
 		}
 	}
-
 	return nil
 }
 
-func (r *reader) extensionsFolder(name string) {
+func isMistakenExtension(extension string) bool {
+	switch extension {
+	case ".yaml", ".yml", ".json", ".conf":
+		return true
+	}
+	return extension != ".config" && strings.EqualFold(extension, ".config")
+}
+
+func (r *reader) reportExtensionsFolder(name string) {
 	switch path.Base(name) {
 	case "nginx", "httpd":
 		r.notUsed(name, noProxy)
@@ -63,7 +69,7 @@ func (r *reader) readExtension(name string) error {
 	file := filepath.Join(r.dir, filepath.FromSlash(name))
 	data, err := readFile(file, maxDocument)
 	if err != nil {
-		return r.keep(err)
+		return r.keepProblems(err)
 	}
 
 	d := &document{path: file, name: name}
@@ -73,14 +79,14 @@ func (r *reader) readExtension(name string) error {
 		case p.Key == "option_settings":
 			d.readSettings(p)
 		case p.Key == "Resources":
-			r.bundle.Resources = append(r.bundle.Resources, d.resources(&p)...)
-			d.section(p)
+			r.bundle.Resources = append(r.bundle.Resources, d.takeResources(&p)...)
+			d.reportSection(p)
 		case p.Key == "container_commands":
 			r.bundle.ContainerCommands = append(r.bundle.ContainerCommands, d.readCommands(p)...)
 		case isMachineSection(p.Key):
 			ofMachine = append(ofMachine, p)
 		default:
-			d.section(p)
+			d.reportSection(p)
 		}
 	}
 
@@ -88,11 +94,11 @@ func (r *reader) readExtension(name string) error {
 		r.bundle.Machine.read(d, data, ofMachine)
 	}
 
-	r.take(d)
+	r.addDocument(d)
 	return nil
 }
 
-func (d *document) resources(p *yamlfile.Pair) (found []Resource) {
+func (d *document) takeResources(p *yamlfile.Pair) (found []Resource) {
 	if p.Value.Kind != yamlfile.Mapping {
 		return nil
 	}
@@ -121,27 +127,34 @@ func (d *document) resources(p *yamlfile.Pair) (found []Resource) {
 	return found
 }
 
-func (d *document) section(p yamlfile.Pair) {
-	why := section(p.Key)
-	switch known := meant(p.Key); {
-	case why == "" && known != "":
-		d.refuseKey(p, "write "+known, "%s is not a section of a configuration file", yamlfile.Printable(p.Key))
-	case why == "":
-		d.notUsed(p.Line, "%s is not a section of Elastic Beanstalk: it is ignored",
-			yamlfile.Printable(p.Key))
-	case p.Value.Kind == yamlfile.Null:
-	default:
-		var names []string
-		for _, inner := range p.Value.Pairs {
-			names = append(names, yamlfile.Printable(inner.Key))
-		}
-		if len(names) > 0 {
-			why += fmt.Sprintf(" (%s: %s)", p.Key, list(names))
-		}
-		if len(names) > 0 || p.Value.Kind != yamlfile.Mapping {
-			d.notUsed(p.Line, "%s", why)
-		}
+func (d *document) reportSection(p yamlfile.Pair) {
+	why := reasonUnused(p.Key)
+	if why == "" {
+		d.reportUnknownSection(p)
+		return
 	}
+	if p.Value.Kind == yamlfile.Null {
+		return
+	}
+
+	var names []string
+	for _, inner := range p.Value.Pairs {
+		names = append(names, yamlfile.Printable(inner.Key))
+	}
+	if len(names) > 0 {
+		why += fmt.Sprintf(" (%s: %s)", p.Key, list(names))
+	}
+	if len(names) > 0 || p.Value.Kind != yamlfile.Mapping {
+		d.notUsed(p.Line, "%s", why)
+	}
+}
+
+func (d *document) reportUnknownSection(p yamlfile.Pair) {
+	if known := misspelledSection(p.Key); known != "" {
+		d.refuseKey(p, "write "+known, "%s is not a section of a configuration file", yamlfile.Printable(p.Key))
+		return
+	}
+	d.notUsed(p.Line, "%s is not a section of Elastic Beanstalk: it is ignored", yamlfile.Printable(p.Key))
 }
 
 var sections = []struct{ name, why string }{
@@ -167,7 +180,7 @@ const orApply = "; or add --machine-sections=apply"
 
 const noStack = "nothing is created by CloudFormation"
 
-func section(name string) string {
+func reasonUnused(name string) string {
 	for _, s := range sections {
 		if s.name == name {
 			return s.why
@@ -176,7 +189,7 @@ func section(name string) string {
 	return ""
 }
 
-func meant(name string) string {
+func misspelledSection(name string) string {
 	for _, s := range sections {
 		if plainName(s.name) == plainName(name) && s.why != noStack {
 			return s.name

@@ -130,7 +130,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	io.WriteString(content, m.Content)
 	var c MachineConfig
 	for _, p := range sections {
-		named.section(p)
+		named.reportSection(p)
 		text, err := valueOf(p.Value)
 		if err != nil {
 			text = string(data)
@@ -190,7 +190,7 @@ func (d *document) groups(section yamlfile.Pair) []Group {
 	return readEntries(d, section.Key, section, func(e *entryReader, p yamlfile.Pair) (g Group) {
 		g = Group{Place: e.place(p), Name: p.Key}
 		e.checkName(p, p.Key)
-		e.each(p, keys{"gid": into(&g.GID, e.number)})
+		e.readKeys(p, keys{"gid": into(&g.GID, e.number)})
 		return g
 	})
 }
@@ -199,7 +199,7 @@ func (d *document) users(section yamlfile.Pair) []User {
 	return readEntries(d, section.Key, section, func(e *entryReader, p yamlfile.Pair) (u User) {
 		u = User{Place: e.place(p), Name: p.Key}
 		e.checkName(p, p.Key)
-		e.each(p, keys{
+		e.readKeys(p, keys{
 			"uid":     into(&u.UID, e.number),
 			"homeDir": func(v yamlfile.Pair) { u.Home = e.path(v, e.text(v)) },
 			"groups": func(v yamlfile.Pair) {
@@ -227,7 +227,7 @@ func (e *entryReader) file(p yamlfile.Pair) (f MachineFile) {
 	f = MachineFile{Place: e.place(p), Path: e.path(p, p.Key)}
 	hasContent := false
 	encoding := ""
-	e.each(p, keys{
+	e.readKeys(p, keys{
 		"content":  func(v yamlfile.Pair) { f.Content, hasContent = e.content(v), true },
 		"source":   into(&f.Source, e.source),
 		"encoding": into(&encoding, e.text),
@@ -255,11 +255,11 @@ func (e *entryReader) file(p yamlfile.Pair) (f MachineFile) {
 		e.wrong(p, "write plain or base64", "has an unknown encoding")
 	}
 
-	if e.whole() && hasContent == (f.Source != "") {
+	if e.isValid() && hasContent == (f.Source != "") {
 		e.wrong(p, "write either content or source", "needs either content or source")
 	}
 	if f.IsLink {
-		if f.Content = strings.TrimSpace(f.Content); e.whole() && f.Content == "" {
+		if f.Content = strings.TrimSpace(f.Content); e.isValid() && f.Content == "" {
 			e.wrong(p, "write the link's target path as content", "has no link target")
 		}
 	}
@@ -284,7 +284,7 @@ func (d *document) services(section yamlfile.Pair) (all []Service) {
 					s.RestartFor = append(s.RestartFor, v.Key+" "+name)
 				}
 			}
-			e.each(p, keys{
+			e.readKeys(p, keys{
 				"enabled":       func(v yamlfile.Pair) { on := e.flag(v); s.Enabled = &on },
 				"ensureRunning": func(v yamlfile.Pair) { on := e.flag(v); s.Running = &on },
 				"files":         restartFor, "sources": restartFor, "commands": restartFor,
@@ -305,7 +305,7 @@ func (d *document) services(section yamlfile.Pair) (all []Service) {
 func readEntries[T any](d *document, section string, of yamlfile.Pair, read func(*entryReader, yamlfile.Pair) T) (all []T) {
 	for _, p := range d.entries(of) {
 		e := d.entry(section, p)
-		if one := read(e, p); e.whole() {
+		if one := read(e, p); e.isValid() {
 			all = append(all, one)
 		}
 	}
@@ -321,21 +321,21 @@ func into[T any](field *T, read func(yamlfile.Pair) T) func(yamlfile.Pair) {
 
 func (d *document) entry(section string, p yamlfile.Pair) *entryReader {
 	e := &entryReader{document: d, section: section, name: p.Key}
-	e.isComputed(p, &yamlfile.Node{Text: p.Key})
+	e.skipComputed(p, &yamlfile.Node{Text: p.Key})
 	return e
 }
 
 func (e *entryReader) place(p yamlfile.Pair) Place { return Place{File: e.document.name, Line: p.Line} }
 
-func (e *entryReader) whole() bool { return !e.refused && !e.computed }
+func (e *entryReader) isValid() bool { return !e.refused && !e.computed }
 
-func (e *entryReader) each(p yamlfile.Pair, known keys) {
+func (e *entryReader) readKeys(p yamlfile.Pair, known keys) {
 	if p.Value.Kind != yamlfile.Mapping && p.Value.Kind != yamlfile.Null {
 		e.wrong(p, `write "key: value" below it`, "is not a map")
 		return
 	}
 
-	if e.isComputed(p, p.Value) {
+	if e.skipComputed(p, p.Value) {
 		return
 	}
 
@@ -384,7 +384,7 @@ func (e *entryReader) source(p yamlfile.Pair) string {
 	text := e.text(p)
 	u, err := url.Parse(text)
 	switch {
-	case !e.whole():
+	case !e.isValid():
 	case err != nil:
 		e.wrong(p, "write https://HOST/PATH", "is not a URL")
 	case u.Scheme == "file" && u.Host == "", u.Scheme == "" && filepath.IsAbs(text):

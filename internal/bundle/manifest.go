@@ -13,7 +13,7 @@ func (r *reader) readManifest() error {
 	file := filepath.Join(r.dir, manifestName)
 	data, err := readFile(file, maxDocument)
 	if err != nil {
-		return r.keep(err)
+		return r.keepProblems(err)
 	}
 	m := manifestReader{document: &document{path: file, name: manifestName}}
 	for _, p := range m.document.keys(data) {
@@ -21,7 +21,7 @@ func (r *reader) readManifest() error {
 	}
 
 	r.bundle.Manifest, r.bundle.Links = m.manifest, m.links
-	r.take(m.document)
+	r.addDocument(m.document)
 	return nil
 }
 
@@ -57,7 +57,7 @@ func (m *manifestReader) readKey(p yamlfile.Pair) {
 	case "Tags":
 		m.document.notUsed(p.Line, "tendril creates nothing in AWS that could be tagged")
 	case "Extensions", "Resources":
-		m.document.notUsed(p.Line, "%s", section("Resources"))
+		m.document.notUsed(p.Line, "%s", reasonUnused("Resources"))
 	case "AWSConfigurationTemplateVersion", "EnvironmentConfigurationMetadata", "Description", "DateCreated",
 		"DateModified":
 	default:

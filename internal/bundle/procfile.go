@@ -41,7 +41,7 @@ func parseLines(p *lines, data []byte) ([]Process, error) {
 
 	text := strings.TrimPrefix(string(data), "\uFEFF")
 	for i, line := range strings.Split(text, "\n") {
-		p.line(i+1, strings.TrimSpace(line))
+		p.readLine(i+1, strings.TrimSpace(line))
 	}
 
 	if len(p.processes) > maxProcesses {
@@ -65,7 +65,7 @@ type lines struct {
 	lineOf    map[string]int
 }
 
-func (l *lines) line(number int, line string) {
+func (l *lines) readLine(number int, line string) {
 	if line == "" || line[0] == '#' {
 		return
 	}
@@ -111,24 +111,36 @@ func isReplica(name string) bool {
 // selects a replica by position: "web" the first, "web-2" the second. The name of a retired replica selects no other
 // one, except "web", which also names the process in the Procfile.
 func ProcessIndex(names, retired []string, name string) int {
-	if at := slices.Index(names, name); at >= 0 || name != MainProcess && slices.Contains(retired, name) {
+	if at := slices.Index(names, name); at >= 0 {
 		return at
 	}
-	number := 1
-	if name != MainProcess {
-		var err error
-		if number, err = strconv.Atoi(strings.TrimPrefix(name, MainProcess+"-")); err != nil || !isReplica(name) || number < 2 {
-			return -1
-		}
+	isRetired := name != MainProcess && slices.Contains(retired, name)
+	position := replicaPosition(name)
+	if isRetired || position == 0 {
+		return -1
 	}
+
 	for i, other := range names {
 		if other == MainProcess || isReplica(other) {
-			if number--; number == 0 {
-				return i
-			}
+			position--
+		}
+		if position == 0 {
+			return i
 		}
 	}
 	return -1
+}
+
+// replicaPosition returns 1 for "web", 2 for "web-2" and so on, and 0 for other names.
+func replicaPosition(name string) int {
+	if name == MainProcess {
+		return 1
+	}
+	number, err := strconv.Atoi(strings.TrimPrefix(name, MainProcess+"-"))
+	if err != nil || number < 2 || !isReplica(name) {
+		return 0
+	}
+	return number
 }
 
 func (l *lines) refuse(line int, text, hint string) {
@@ -149,8 +161,8 @@ func (r *reader) readLines(name string, parse func(string, []byte) ([]Process, e
 	file := filepath.Join(r.dir, name)
 	data, err := readFile(file, maxProcfile)
 	if err != nil {
-		return nil, r.keep(err)
+		return nil, r.keepProblems(err)
 	}
 	found, err := parse(file, data)
-	return found, r.keep(err)
+	return found, r.keepProblems(err)
 }

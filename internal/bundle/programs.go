@@ -50,19 +50,19 @@ func (b *Bundle) checkPrograms(path string) *missingPrograms {
 		file := filepath.Join(b.Dir, filepath.FromSlash(s.File))
 		switch {
 		case s.Phase == PhaseCommand:
-			m.containerCommand(file, &s)
+			m.checkContainerCommand(file, &s)
 		case s.Phase == PhaseStart: // they start together, so they do not prepare files for each other
 			beside := *m
 			beside.seen = maps.Clone(m.seen)
-			beside.script(file, s.Line, s.Shell)
+			beside.checkScript(file, s.Line, s.Shell)
 			m.found = beside.found
 			m.refused = beside.refused
 			m.getConfig = beside.getConfig
 			continue
 		case s.Shell != "":
-			m.script(file, s.Line, s.Shell)
+			m.checkScript(file, s.Line, s.Shell)
 		default:
-			m.hook(file, s.Argv)
+			m.checkHook(file, s.Argv)
 		}
 
 		m.after = true
@@ -101,17 +101,17 @@ type missingPrograms struct {
 	optional        bool
 }
 
-func (m *missingPrograms) containerCommand(file string, s *Step) {
+func (m *missingPrograms) checkContainerCommand(file string, s *Step) {
 	m.folder, m.line = s.Dir, s.Line
 	below, err := filepath.Rel(m.dir, s.Dir)
 	m.optional = s.Test != "" || s.IgnoreErrors || err != nil || !filepath.IsLocal(below) ||
 		slices.ContainsFunc(s.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=") })
 	m.findGetConfig(file, s.Line, strings.Join(append(slices.Clone(s.Argv), s.Test), " "))
 	if s.Shell != "" {
-		m.script(file, s.Line, s.Shell)
+		m.checkScript(file, s.Line, s.Shell)
 	} else {
-		m.command(file, s.Line, s.Argv, nil)
-		m.see(s.Argv)
+		m.checkCommand(file, s.Line, s.Argv, nil)
+		m.remember(s.Argv)
 	}
 
 	m.folder = ""
@@ -119,13 +119,13 @@ func (m *missingPrograms) containerCommand(file string, s *Step) {
 	m.optional = false
 }
 
-func (m *missingPrograms) see(words []string) {
+func (m *missingPrograms) remember(words []string) {
 	for _, w := range words {
 		m.seen[path.Base(strings.Trim(w, `;"'`))] = true
 	}
 }
 
-func (m *missingPrograms) hook(file string, argv []string) {
+func (m *missingPrograms) checkHook(file string, argv []string) {
 	data, err := readFile(file, maxDocument)
 	m.findGetConfig(file, 1, string(data))
 	line, script := shebang(data)
@@ -137,30 +137,32 @@ func (m *missingPrograms) hook(file string, argv []string) {
 	if script {
 		program = interpreter(line)
 	}
-
 	name := program[0]
 	if !m.has(name) {
-		m.name(file, 1, name)
+		m.reportMissing(file, 1, name)
 		return
 	}
 
 	if filepath.Base(name) == "env" {
-		words := slices.DeleteFunc(strings.Fields(strings.Join(program[1:], " ")), func(w string) bool {
-			return w[0] == '-' || strings.Contains(w, "=")
-		})
-		if len(words) == 0 {
-			return
-		}
-		name = words[0]
-		if !m.has(name) {
-			m.name(file, 1, name)
+		name = programOfEnv(program[1:])
+		if name != "" && !m.has(name) {
+			m.reportMissing(file, 1, name)
 			return
 		}
 	}
-
 	if isShell(name) {
-		m.script(file, 1, string(data))
+		m.checkScript(file, 1, string(data))
 	}
+}
+
+// programOfEnv returns the program that env runs with the given arguments, or "".
+func programOfEnv(arguments []string) string {
+	for _, word := range strings.Fields(strings.Join(arguments, " ")) {
+		if word[0] != '-' && !strings.Contains(word, "=") {
+			return word
+		}
+	}
+	return ""
 }
 
 var (
@@ -174,9 +176,9 @@ var (
 	closesBlock = strings.Fields("fi done esac }")
 )
 
-// script checks the first program of each line that is certain to run. It stops at syntax that only a shell can
+// checkScript checks the first program of each line that is certain to run. It stops at syntax that only a shell can
 // interpret.
-func (m *missingPrograms) script(file string, line int, text string) {
+func (m *missingPrograms) checkScript(file string, line int, text string) {
 	m.findGetConfig(file, line, text)
 	known := slices.Clone(shellWords)
 	for _, f := range functionName.FindAllStringSubmatch(text, -1) {
@@ -192,36 +194,47 @@ func (m *missingPrograms) script(file string, line int, text string) {
 
 		words := strings.Fields(one)
 		before := depth
-		for _, w := range words {
-			switch w = strings.Trim(w, ";"); {
-			case slices.Contains(opensBlock, w):
-				depth++
-			case slices.Contains(closesBlock, w):
-				depth--
-			}
+		depth += blocksOpened(words)
+		isInBlock := before != 0 || depth != 0
+		if !unclear && !isInBlock && !strings.Contains(one, "||") && !strings.Contains(one, "()") {
+			m.checkCommand(file, line+i, words, known)
 		}
+		unclear = unclear || makesRestUnclear(one, words[0])
 
-		certain := !unclear && depth == 0 && before == 0 && !strings.Contains(one, "||") && !strings.Contains(one, "()")
-		unclear = unclear || strings.Contains(one, "<<") || strings.HasSuffix(one, `\`) ||
-			strings.Count(one, `"`)%2+strings.Count(one, "'")%2 > 0 || strings.Count(one, "(") != strings.Count(one, ")") ||
-			slices.Contains([]string{"alias", ".", "source", "eval", "cd", "exit", "return"}, words[0]) ||
-			strings.Contains(one, "PATH=")
-		if certain {
-			m.command(file, line+i, words, known)
-		}
-
-		if slices.ContainsFunc(words, func(w string) bool {
-			return slices.Contains([]string{"install", "add", "ci", "sync"}, w)
-		}) {
-			m.installs = true
-		}
-
-		m.see(words)
+		m.installs = m.installs || slices.ContainsFunc(words, isInstallVerb)
+		m.remember(words)
 		m.after = true
 	}
 }
 
-func (m *missingPrograms) command(file string, line int, words, known []string) {
+// blocksOpened returns a negative number if the words close more blocks than they open.
+func blocksOpened(words []string) (n int) {
+	for _, w := range words {
+		w = strings.Trim(w, ";")
+		if slices.Contains(opensBlock, w) {
+			n++
+		}
+		if slices.Contains(closesBlock, w) {
+			n--
+		}
+	}
+	return n
+}
+
+// makesRestUnclear reports whether only a shell can tell which of the lines below this one run, and how.
+func makesRestUnclear(line, first string) bool {
+	isContinued := strings.Contains(line, "<<") || strings.HasSuffix(line, `\`) ||
+		strings.Count(line, `"`)%2 != 0 || strings.Count(line, "'")%2 != 0 ||
+		strings.Count(line, "(") != strings.Count(line, ")")
+	changesShell := slices.Contains([]string{"alias", ".", "source", "eval", "cd", "exit", "return"}, first)
+	return isContinued || changesShell || strings.Contains(line, "PATH=")
+}
+
+func isInstallVerb(word string) bool {
+	return slices.Contains([]string{"install", "add", "ci", "sync"}, word)
+}
+
+func (m *missingPrograms) checkCommand(file string, line int, words, known []string) {
 	for len(words) > 1 && (assignment.MatchString(words[0]) || words[0] == "exec") {
 		if strings.ContainsAny(words[0], "\"'`(\\") {
 			return // the value may continue in the next word
@@ -236,11 +249,11 @@ func (m *missingPrograms) command(file string, line int, words, known []string) 
 	}
 
 	if isShell(name) {
-		m.shellScript(file, line, words[1:])
+		m.checkShellScript(file, line, words[1:])
 	}
 
 	if strings.Contains(name, "/") && m.exists(name) {
-		m.startable(file, line, name)
+		m.checkStartable(file, line, name)
 		return
 	}
 
@@ -248,7 +261,7 @@ func (m *missingPrograms) command(file string, line int, words, known []string) 
 		return // an earlier step may have created it
 	}
 	if !m.has(name) {
-		m.name(file, line, name)
+		m.reportMissing(file, line, name)
 	}
 }
 
@@ -276,7 +289,7 @@ func (m *missingPrograms) has(name string) bool {
 	return len(at) == 0 || slices.ContainsFunc(at, isProgram)
 }
 
-func (m *missingPrograms) name(file string, line int, name string) {
+func (m *missingPrograms) reportMissing(file string, line int, name string) {
 	if !m.installs && !m.optional && name != GetConfig {
 		m.report(file, line, fmt.Sprintf("program %s not found on this machine", name), "install it, or correct the name")
 	}
@@ -293,17 +306,17 @@ func (m *missingPrograms) report(file string, line int, text, hint string) {
 	}
 }
 
-// prepared reports whether an earlier step may have made the file executable.
-func (m *missingPrograms) prepared(name string) bool {
+// isPrepared reports whether an earlier step may have made the file executable.
+func (m *missingPrograms) isPrepared(name string) bool {
 	return m.seen[path.Base(name)] || m.seen["chmod"] || m.seen["dos2unix"]
 }
 
-func (m *missingPrograms) startable(file string, line int, name string) {
-	if m.prepared(name) {
+func (m *missingPrograms) checkStartable(file string, line int, name string) {
+	if m.isPrepared(name) {
 		return
 	}
 
-	begin := m.begin(name)
+	begin := m.readScript(name)
 	if first, script := shebang(begin); script && strings.HasSuffix(first, "\r") {
 		text, hint := "the first line of "+name+windowsLine, m.toType(unixLines, name)
 		if m.after || m.optional {
@@ -318,19 +331,19 @@ func (m *missingPrograms) startable(file string, line int, name string) {
 	}
 }
 
-func (m *missingPrograms) shellScript(file string, line int, arguments []string) {
+func (m *missingPrograms) checkShellScript(file string, line int, arguments []string) {
 	i := slices.IndexFunc(arguments, func(w string) bool { return w == "-c" || !strings.HasPrefix(w, "-") })
-	if i < 0 || !programName.MatchString(arguments[i]) || !m.exists(arguments[i]) || m.prepared(arguments[i]) {
+	if i < 0 || !programName.MatchString(arguments[i]) || !m.exists(arguments[i]) || m.isPrepared(arguments[i]) {
 		return
 	}
-	if first, _, _ := strings.Cut(string(m.begin(arguments[i])), "\n"); strings.HasSuffix(first, "\r") {
+	if first, _, _ := strings.Cut(string(m.readScript(arguments[i])), "\n"); strings.HasSuffix(first, "\r") {
 		m.report(file, line, "the lines of "+arguments[i]+" end with CR LF: the shell treats CR as part of each "+
 			"command",
 			m.toType(unixLines, arguments[i]))
 	}
 }
 
-func (m *missingPrograms) begin(name string) []byte {
+func (m *missingPrograms) readScript(name string) []byte {
 	data, _ := readFile(m.at(name), maxDocument) // reading errors appear when the script runs
 	script := *m
 	script.line = 0

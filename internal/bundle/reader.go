@@ -27,7 +27,7 @@ func (r *reader) has(name string) bool {
 	return slices.ContainsFunc(r.entries, func(e fs.DirEntry) bool { return e.Name() == name })
 }
 
-func (r *reader) keep(err error) error {
+func (r *reader) keepProblems(err error) error {
 	var wrong *invalidError
 	if err == nil || !errors.As(err, &wrong) {
 		return err
@@ -36,7 +36,7 @@ func (r *reader) keep(err error) error {
 	return nil
 }
 
-func (r *reader) take(d *document) {
+func (r *reader) addDocument(d *document) {
 	r.problems = append(r.problems, d.problems...)
 	r.bundle.Unsupported = append(r.bundle.Unsupported, d.findings...)
 	r.bundle.Settings = append(r.bundle.Settings, d.settings...)

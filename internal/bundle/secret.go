@@ -55,12 +55,16 @@ func isSecret(name string) bool {
 
 // isSecretWord also recognizes compounds such as DBPASS, PASSPHRASE1, LICENSEKEY and sshkeys.
 func isSecretWord(word string) bool {
-	starts := func(start string) bool { return strings.HasPrefix(word, start) }
-	password := strings.HasPrefix(word, "pass") && !slices.ContainsFunc(notPasswordStarts, starts) ||
-		strings.HasSuffix(word, "pass") || strings.HasSuffix(word, "pwd")
 	single := strings.TrimSuffix(word, "s")
-	return slices.Contains(secretWords, word) || password && !slices.Contains(notPasswords, word) ||
-		strings.HasSuffix(single, "key") && !slices.Contains(notKeys, single)
+	isKey := strings.HasSuffix(single, "key") && !slices.Contains(notKeys, single)
+	return isKey || isPasswordWord(word) || slices.Contains(secretWords, word)
+}
+
+func isPasswordWord(word string) bool {
+	isPrefix := func(start string) bool { return strings.HasPrefix(word, start) }
+	starts := isPrefix("pass") && !slices.ContainsFunc(notPasswordStarts, isPrefix)
+	ends := strings.HasSuffix(word, "pass") || strings.HasSuffix(word, "pwd")
+	return (starts || ends) && !slices.Contains(notPasswords, word)
 }
 
 func shown(name, value string) string {
@@ -74,80 +78,98 @@ func shown(name, value string) string {
 }
 
 var (
-	named = regexp.MustCompile(`([\w.-]+)(["'\\\]]*)\s*([=:])`)
-	// login matches a password in a URL. An @ may also follow the host, so digits before a slash are read as a port.
-	login = regexp.MustCompile(`://[^\s/?#:]*:\d*([^\d/?#@][^@]*)?@`)
-	// visitor matches a URL with a user name, usually a token, but no password.
-	visitor  = regexp.MustCompile(`(?i)https?://([^\s/?#:@]+)@`)
-	harmless = regexp.MustCompile(`\barn:aws[\w-]*(:[\w-]*){3}:[\w/:.*+@-]*|@sha(256|512):[0-9a-f]+|\bmailto:`)
-	// address stops at characters that may separate list items.
-	address = regexp.MustCompile(`[A-Za-z][\w+.-]*://[^\s,;"'<>]*`)
-	// bareLogin matches user:password@host outside a URL.
-	bareLogin = regexp.MustCompile(`:[^\s@]*[^\s@:]@`)
+	namedField = regexp.MustCompile(`([\w.-]+)(["'\\\]]*)\s*([=:])`)
+	// An @ may also follow the host, so digits before a slash are read as a port.
+	passwordInURL = regexp.MustCompile(`://[^\s/?#:]*:\d*([^\d/?#@][^@]*)?@`)
+	// userInURL matches a URL with a user name, usually a token, but no password.
+	userInURL        = regexp.MustCompile(`(?i)https?://([^\s/?#:@]+)@`)
+	publicIdentifier = regexp.MustCompile(`\barn:aws[\w-]*(:[\w-]*){3}:[\w/:.*+@-]*|@sha(256|512):[0-9a-f]+|\bmailto:`)
+	// anyURL stops at characters that may separate list items.
+	anyURL = regexp.MustCompile(`[A-Za-z][\w+.-]*://[^\s,;"'<>]*`)
+	// loginOutsideURL matches user:password@host.
+	loginOutsideURL = regexp.MustCompile(`:[^\s@]*[^\s@:]@`)
 )
 
 // holdsPassword also returns true for a value that is too long to search.
 func holdsPassword(value string) bool {
-	if len(value) > maxSearched || strings.Contains(value, "-----BEGIN ") || login.MatchString(value) {
+	if len(value) > maxSearched || strings.Contains(value, "-----BEGIN ") || passwordInURL.MatchString(value) ||
+		hasTokenInURL(value) {
 		return true
 	}
+	value = publicIdentifier.ReplaceAllString(value, " ")
+	return hasSecretField(value) || loginOutsideURL.MatchString(anyURL.ReplaceAllString(value, " "))
+}
 
-	for _, found := range visitor.FindAllStringSubmatch(value, -1) {
+func hasTokenInURL(value string) bool {
+	for _, found := range userInURL.FindAllStringSubmatch(value, -1) {
 		if found[1] != "git" {
 			return true
 		}
 	}
+	return false
+}
 
-	value = harmless.ReplaceAllString(value, " ")
-	for _, at := range named.FindAllStringSubmatchIndex(value, -1) {
+// hasSecretField reports whether the value contains a secret's name and a value, as in "user=x password=y".
+func hasSecretField(value string) bool {
+	for _, at := range namedField.FindAllStringSubmatchIndex(value, -1) {
 		name := value[at[2]:at[3]]
-		quoted := at[4] < at[5]
+		isQuoted := at[4] < at[5]
 		sign := value[at[6]:at[7]]
-		if strings.TrimSpace(value[at[1]:]) != "" && secretPart(name, sign == ":" && !quoted) {
+		hasValue := strings.TrimSpace(value[at[1]:]) != ""
+		if hasValue && isSecretField(name, sign == ":" && !isQuoted) {
 			return true
 		}
 	}
-
-	return bareLogin.MatchString(address.ReplaceAllString(value, " "))
+	return false
 }
 
-// secretPart judges by the end of a name within a value: api_key=x, but not key-store=/etc/x. An unquoted colon can
+// isSecretField judges by the end of a name within a value: api_key=x, but not key-store=/etc/x. An unquoted colon can
 // follow any word, so only unambiguous names count there.
-func secretPart(name string, bareColon bool) bool {
+func isSecretField(name string, bareColon bool) bool {
 	words := words(name)
 	if len(words) == 0 {
 		return false
 	}
-	joined, last := strings.Join(words, ""), words[len(words)-1]
-	return slices.ContainsFunc(secretEnds, func(end string) bool { return strings.HasSuffix(joined, end) }) ||
-		last == "pass" || !bareColon && isSecretWord(last)
+	joined := strings.Join(words, "")
+	last := words[len(words)-1]
+	if last == "pass" || slices.ContainsFunc(secretEnds, func(end string) bool { return strings.HasSuffix(joined, end) }) {
+		return true
+	}
+	return !bareColon && isSecretWord(last)
 }
 
-func words(name string) []string {
-	var all []string
+// words returns the lower-case words of a name such as DB_PASSWORD, dbPassword or DBPassword2.
+func words(name string) (all []string) {
 	var word []rune
-	end := func() {
+	endWord := func() {
 		if w := unnumbered(strings.ToLower(string(word))); w != "" {
 			all = append(all, w)
 		}
 		word = word[:0]
 	}
+
 	runes := []rune(name)
 	for i, r := range runes {
-		switch {
-		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
-			end()
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			endWord()
 			continue
-		case unicode.IsUpper(r) && i > 0 && unicode.IsLower(runes[i-1]):
-			end()
-		case unicode.IsUpper(r) && i > 0 && unicode.IsUpper(runes[i-1]) && i+1 < len(runes) && unicode.IsLower(runes[i+1]):
-			end()
+		}
+		if startsWord(runes, i) {
+			endWord()
 		}
 		word = append(word, r)
 	}
-
-	end()
+	endWord()
 	return all
+}
+
+// startsWord recognizes the P in dbPassword and DBPassword.
+func startsWord(runes []rune, i int) bool {
+	if i == 0 || !unicode.IsUpper(runes[i]) {
+		return false
+	}
+	isNextLower := i+1 < len(runes) && unicode.IsLower(runes[i+1])
+	return unicode.IsLower(runes[i-1]) || unicode.IsUpper(runes[i-1]) && isNextLower
 }
 
 func unnumbered(word string) string {

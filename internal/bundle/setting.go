@@ -87,18 +87,18 @@ func (d *document) readSettings(key yamlfile.Pair) {
 	case yamlfile.Null:
 	case yamlfile.Sequence:
 		for _, item := range n.Items {
-			d.settingItem(item)
+			d.readSettingItem(item)
 		}
 	case yamlfile.Mapping:
 		for _, p := range n.Pairs {
-			d.settingsOf(p)
+			d.readNamespace(p)
 		}
 	default:
 		d.refuseKey(key, settingForm, "%s is neither a list nor a map", key.Key)
 	}
 }
 
-func (d *document) settingsOf(p yamlfile.Pair) {
+func (d *document) readNamespace(p yamlfile.Pair) {
 	switch {
 	case p.Value.Kind == yamlfile.Null:
 	case p.Value.Kind != yamlfile.Mapping:
@@ -106,12 +106,12 @@ func (d *document) settingsOf(p yamlfile.Pair) {
 			"%s is not a namespace with options below it", yamlfile.Printable(p.Key))
 	default:
 		for _, option := range p.Value.Pairs {
-			d.setting(p.Key, option.Key, option)
+			d.addSetting(p.Key, option.Key, option)
 		}
 	}
 }
 
-func (d *document) settingItem(n *yamlfile.Node) {
+func (d *document) readSettingItem(n *yamlfile.Node) {
 	if n.Kind != yamlfile.Mapping {
 		d.refuse(n.Line, n.Column, settingForm, "this list item is not a map")
 		return
@@ -148,11 +148,11 @@ func (d *document) settingItem(n *yamlfile.Node) {
 		d.refuse(n.Line, n.Column, `write "value: ..." beside the option_name; "value: ''" for an empty one`,
 			"%s has no value", yamlfile.Printable(option))
 	default:
-		d.setting(namespace, option, *value)
+		d.addSetting(namespace, option, *value)
 	}
 }
 
-func (d *document) setting(namespace, option string, p yamlfile.Pair) {
+func (d *document) addSetting(namespace, option string, p yamlfile.Pair) {
 	name := yamlfile.Printable(option)
 	n := p.Value
 	computed := holdsFunction(n, map[*yamlfile.Node]bool{})
@@ -161,45 +161,43 @@ func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 			"the value itself", name)
 		n = &yamlfile.Node{Kind: yamlfile.Null, Line: p.Line, Column: p.Column}
 	}
-
-	switch {
-	case (n.Kind == yamlfile.Sequence || n.Kind == yamlfile.Mapping) && !structured(namespace):
-		d.refuseKey(p, "write one value; separate the items of a list with commas", "the value of %s is not "+
-			"plain text", name)
-		return
-	case namespace == "" || option == "" || len(namespace) > maxOption || len(option) > maxOption:
-		d.refuseKey(p, settingForm, "a namespace and an option's name have 1 to %d characters", maxOption)
-		return
-	case namespace == NamespaceEnvironment && strings.ContainsAny(option, "=\x00\r\n"):
-		d.refuseKey(p, `use letters, digits and "_"`, "%s is not a valid variable name", name)
-		return
-	case strings.ContainsRune(n.Text, 0):
-		d.refuseKey(p, "environment variables cannot contain it: encode it, for example as base64",
-			"the value of %s contains a NUL byte", name)
+	if !d.admitSetting(namespace, option, p, n) {
 		return
 	}
-
-	if len(d.settings) >= maxSettings {
-		if len(d.settings) == maxSettings {
-			d.refuseKey(p, "put data into files of the app", "there are more than %d settings", maxSettings)
-		}
-		return
-	}
-
 	value, err := valueOf(n)
 	if err != nil {
 		d.refuseKey(p, "put data into files of the app", "the value of %s %v", name, err)
 		return
 	}
 
-	if why := NoEffect(namespace); why != "" && !slices.ContainsFunc(d.settings, func(s Setting) bool {
-		return s.Namespace == namespace
-	}) {
+	isFirst := !slices.ContainsFunc(d.settings, func(s Setting) bool { return s.Namespace == namespace })
+	if why := NoEffect(namespace); why != "" && isFirst {
 		d.notUsed(p.Line, "settings of %s have no effect: %s", yamlfile.Printable(namespace), why)
 	}
-
 	d.settings = append(d.settings,
 		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: d.path, Line: p.Line})
+}
+
+func (d *document) admitSetting(namespace, option string, p yamlfile.Pair, value *yamlfile.Node) bool {
+	name := yamlfile.Printable(option)
+	isStructure := value.Kind == yamlfile.Sequence || value.Kind == yamlfile.Mapping
+	switch {
+	case isStructure && !structured(namespace):
+		d.refuseKey(p, "write one value; separate the items of a list with commas", "the value of %s is not "+
+			"plain text", name)
+	case namespace == "" || option == "" || len(namespace) > maxOption || len(option) > maxOption:
+		d.refuseKey(p, settingForm, "a namespace and an option's name have 1 to %d characters", maxOption)
+	case namespace == NamespaceEnvironment && strings.ContainsAny(option, "=\x00\r\n"):
+		d.refuseKey(p, `use letters, digits and "_"`, "%s is not a valid variable name", name)
+	case strings.ContainsRune(value.Text, 0):
+		d.refuseKey(p, "environment variables cannot contain it: encode it, for example as base64",
+			"the value of %s contains a NUL byte", name)
+	case len(d.settings) == maxSettings:
+		d.refuseKey(p, "put data into files of the app", "there are more than %d settings", maxSettings)
+	default:
+		return true
+	}
+	return false
 }
 
 func structured(namespace string) bool {

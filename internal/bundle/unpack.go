@@ -28,13 +28,13 @@ func unpackWithin(archive, dir string, most limits) error {
 	if err := u.check(file); err != nil {
 		return err
 	}
-	if err = u.into(dir); err != nil && !errors.As(err, new(*invalidError)) {
+	if err = u.unpackInto(dir); err != nil && !errors.As(err, new(*invalidError)) {
 		return fmt.Errorf("unpacking %s: %w", archive, err)
 	}
 	return err
 }
 
-func (u *unpacking) into(dir string) error {
+func (u *unpacking) unpackInto(dir string) error {
 	if _, err := os.Lstat(dir); err == nil {
 		return fmt.Errorf("%s exists already: name another folder: %w", dir, fs.ErrExist)
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +107,7 @@ func (u *unpacking) fill(folder string) error {
 		}
 	}
 
-	if err := u.link(root); err != nil {
+	if err := u.createLinks(root); err != nil {
 		return err
 	}
 
@@ -135,7 +135,7 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 	}
 
 	// An extra byte reveals a file that is too large.
-	allowed := min(u.limits.fileBytes, u.left())
+	allowed := min(u.limits.fileBytes, u.remaining())
 	count, err := io.Copy(to, &blaming{u, e, io.LimitReader(from, allowed+1)})
 	u.written += count
 	if err == nil && count > allowed {
@@ -145,7 +145,7 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 	return err
 }
 
-func (u *unpacking) left() int64 {
+func (u *unpacking) remaining() int64 {
 	return min(u.limits.bytes, max(freeBytes, u.size*u.limits.ratio)) - u.written
 }
 

@@ -16,13 +16,13 @@ func (r *reader) reportUnread() {
 			r.notUsed(name, what)
 		}
 		if e.IsDir() && name != extensionsName {
-			r.nestedExtensions(name)
+			r.reportNestedExtensions(name)
 		}
 	}
 	r.reportPackages()
 }
 
-func (r *reader) nestedExtensions(folder string) {
+func (r *reader) reportNestedExtensions(folder string) {
 	if r.hasConfiguration(path.Join(folder, extensionsName)) {
 		r.notUsed(path.Join(folder, extensionsName),
 			"only .ebextensions at the root of the bundle is read: move its files there")
@@ -51,10 +51,13 @@ func meaning(name string) string {
 }
 
 func similar(a, b string) bool {
-	plain := func(s string) string {
-		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(s), ".txt"), "."), "s")
+	plain := func(name string) string {
+		name = strings.TrimSuffix(strings.ToLower(name), ".txt")
+		name = strings.TrimPrefix(name, ".")
+		return strings.TrimSuffix(name, "s")
 	}
-	return plain(a) == plain(b) && (strings.HasPrefix(a, ".") || !strings.HasPrefix(b, ".") || b == extensionsName)
+	lacksDot := strings.HasPrefix(b, ".") && !strings.HasPrefix(a, ".")
+	return plain(a) == plain(b) && (!lacksDot || b == extensionsName)
 }
 
 // packageList is a file whose packages Elastic Beanstalk's platforms install automatically.
@@ -107,43 +110,46 @@ func (l packageList) installedBy(line []string) bool {
 
 // buildLines includes the lines of files that the commands name. It reduces paths to their last element.
 func (r *reader) buildLines() (lines [][]string) {
-	add := func(text string) {
-		text = strings.ReplaceAll(text, "\\\n", " ")
-		for _, line := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\r\n;&|", r) }) {
-			words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t()<>\"'`=", r) })
-			for i, word := range words {
-				words[i] = word[strings.LastIndexByte(word, '/')+1:]
-			}
-			lines = append(lines, words)
-		}
-	}
-	read := func(file string) {
-		file = filepath.FromSlash(file)
-		path := filepath.Join(r.dir, file)
-		if !filepath.IsLocal(file) {
-			return
-		}
-		if data, err := readFile(path, maxDocument); err == nil {
-			add(string(data))
-		}
-	}
 	for _, s := range r.bundle.Plan() {
 		switch s.Phase {
 		case phaseBuild, PhaseCommand:
 			command := cmp.Or(s.Shell, strings.Join(s.Argv, " "))
-			add(command)
+			lines = append(lines, commandLines(command)...)
 			for _, word := range strings.Fields(command) {
-				read(strings.Trim(word, "\"';"))
+				lines = append(lines, r.linesOfFile(strings.Trim(word, "\"';"))...)
 				if word == "make" {
-					read("Makefile")
+					lines = append(lines, r.linesOfFile("Makefile")...)
 				}
 			}
 		case PhaseStart:
-			add(s.Shell)
+			lines = append(lines, commandLines(s.Shell)...)
 		default:
-			read(s.File)
+			lines = append(lines, r.linesOfFile(s.File)...)
 		}
 	}
-
 	return lines
+}
+
+func commandLines(text string) (lines [][]string) {
+	text = strings.ReplaceAll(text, "\\\n", " ")
+	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\r\n;&|", r) }) {
+		words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t()<>\"'`=", r) })
+		for i, word := range words {
+			words[i] = word[strings.LastIndexByte(word, '/')+1:]
+		}
+		lines = append(lines, words)
+	}
+	return lines
+}
+
+func (r *reader) linesOfFile(file string) [][]string {
+	file = filepath.FromSlash(file)
+	if !filepath.IsLocal(file) {
+		return nil
+	}
+	data, err := readFile(filepath.Join(r.dir, file), maxDocument)
+	if err != nil {
+		return nil
+	}
+	return commandLines(string(data))
 }

@@ -29,12 +29,28 @@ func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-
 	dataDir, err = filepath.Abs(dataDir)
 	if err != nil {
 		return "", err
 	}
+	fresh, err := newVersionFolder(dataDir, now)
+	if err != nil {
+		return "", err
+	}
 
+	dir := filepath.Join(fresh, ArchiveName(source))
+	if isArchive {
+		err = Unpack(source, dir)
+	} else {
+		err = copyFolder(source, dir, dataDir)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(fresh))
+	}
+	return dir, nil
+}
+
+func newVersionFolder(dataDir string, now time.Time) (string, error) {
 	versions := filepath.Join(dataDir, versionsFolder)
 	if err := datadir.Make(dataDir); err != nil {
 		return "", err
@@ -45,24 +61,13 @@ func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 
 	for ; ; now = now.Add(time.Millisecond) {
 		fresh := filepath.Join(versions, now.UTC().Format(versionTime))
-		if err := os.Mkdir(fresh, 0o700); errors.Is(err, fs.ErrExist) {
-			continue
-		} else if err != nil {
+		err := os.Mkdir(fresh, 0o700)
+		if err == nil {
+			return fresh, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
 			return "", fmt.Errorf("creating the folder for a version of the app: %w", err)
 		}
-
-		dir := filepath.Join(fresh, ArchiveName(source))
-		if isArchive {
-			err = Unpack(source, dir)
-		} else {
-			err = copyFolder(source, dir, dataDir)
-		}
-
-		if err != nil {
-			return "", errors.Join(err, os.Remove(fresh))
-		}
-
-		return dir, nil
 	}
 }
 
@@ -197,23 +202,26 @@ func AllowTraversalByAll(dataDir, dir string) error {
 	if err != nil {
 		return err
 	}
-
-	version := filepath.Dir(dir)
-	versions := filepath.Dir(version)
 	info, err := os.Stat(dir)
-	if err != nil || os.Geteuid() != 0 || info.Mode()&pass == 0 || versions != filepath.Join(dataDir, versionsFolder) {
+	if err != nil {
 		return err
 	}
 
+	version := filepath.Dir(dir)
+	versions := filepath.Dir(version)
+	isCopy := versions == filepath.Join(dataDir, versionsFolder)
+	if os.Geteuid() != 0 || !isCopy || info.Mode()&pass == 0 {
+		return nil
+	}
 	for _, folder := range []string{version, versions, dataDir} {
-		if info, err = os.Stat(folder); err == nil {
+		info, err := os.Stat(folder)
+		if err == nil {
 			err = os.Chmod(folder, info.Mode().Perm()|pass)
 		}
 		if err != nil {
 			return err
 		}
 	}
-
 	return nil
 }
 

@@ -40,12 +40,9 @@ func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	if dataDir == "" {
 		removeLeftovers()
 		f.path, f.claim, err = makeTemp()
-	} else if f.path, err = filepath.Abs(filepath.Join(dataDir, folderName)); err == nil {
-		if err = os.RemoveAll(f.path); err == nil { // left by a killed environment
-			err = os.Mkdir(f.path, 0o700)
-		}
+	} else {
+		f.path, err = makeEmpty(dataDir)
 	}
-
 	if err != nil {
 		return fmt.Errorf("creating the folder for get-config's values: %w", err)
 	}
@@ -58,12 +55,24 @@ func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	if uid < 0 {
 		return nil
 	}
+
+	// Other users can pass through the folder to the command, but cannot read the facts.
 	if dataDir != "" {
 		err = datadir.AllowTraversal(dataDir, gid)
 	}
-
-	// Other users can pass through the folder to the command, but cannot read the facts.
 	return errors.Join(err, os.Chmod(f.path, 0o711), os.Chmod(bin, 0o755))
+}
+
+// makeEmpty replaces a folder left by a killed environment.
+func makeEmpty(dataDir string) (path string, err error) {
+	path, err = filepath.Abs(filepath.Join(dataDir, folderName))
+	if err == nil {
+		err = os.RemoveAll(path)
+	}
+	if err == nil {
+		err = os.Mkdir(path, 0o700)
+	}
+	return path, err
 }
 
 func (f *Folder) bin() string { return filepath.Join(f.path, "bin") }

@@ -58,22 +58,26 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 	case info.IsDir():
 		return unchanged, fmt.Errorf("%s is a folder: give the file another path, or remove the folder", f.Path)
 	}
+	return replaceFile(f.Path, info, content, attributesOf(info, f, uid, gid))
+}
 
-	want := attributesOf(info, f, uid, gid)
-	if info.Mode().IsRegular() {
-		if equal, err := hasContent(f.Path, content); err != nil || equal {
-			if err != nil {
-				return unchanged, err
-			}
-			did, err := want.set(f.Path, info)
-			return changedIf(did), err
-		}
-		if err := backUp(f.Path); err != nil {
-			return unchanged, err
-		}
+// replaceFile keeps a regular file with the same content, and backs up any other.
+func replaceFile(path string, info fs.FileInfo, content io.ReadSeeker, want attributes) (Outcome, error) {
+	if !info.Mode().IsRegular() {
+		return Changed, place(path, content, want)
 	}
-
-	return Changed, place(f.Path, content, want)
+	equal, err := hasContent(path, content)
+	if err != nil {
+		return unchanged, err
+	}
+	if equal {
+		did, err := want.set(path, info)
+		return changedIf(did), err
+	}
+	if err := backUp(path); err != nil {
+		return unchanged, err
+	}
+	return Changed, place(path, content, want)
 }
 
 type attributes struct {

@@ -14,7 +14,6 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 	if err != nil {
 		return unchanged, err
 	}
-
 	if with.isSystemd && !a.reloaded && slices.ContainsFunc(a.changed, isUnit) {
 		if err := a.run(ctx, "systemctl", "daemon-reload"); err != nil {
 			return unchanged, err
@@ -22,35 +21,32 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 		a.reloaded = true
 	}
 
-	did := false
-	do := func(argv []string) error {
-		did = true
-		return a.run(ctx, argv...)
-	}
-	if s.Enabled != nil {
-		if a.holds(ctx, with.isEnabled...) != *s.Enabled {
-			argv := with.enable
-			if !*s.Enabled {
-				argv = with.disable
-			}
-			if err := do(argv); err != nil {
-				return changedIf(did), err
-			}
+	isChanged := s.Enabled != nil && a.holds(ctx, with.isEnabled...) != *s.Enabled
+	if isChanged {
+		argv := with.disable
+		if *s.Enabled {
+			argv = with.enable
+		}
+		if err := a.run(ctx, argv...); err != nil {
+			return Changed, err
 		}
 	}
 
 	isRunning := a.holds(ctx, with.control("status")...)
 	isStale := slices.ContainsFunc(s.RestartFor, func(title string) bool { return slices.Contains(a.changed, title) })
+	verb := ""
 	switch {
 	case s.Running != nil && *s.Running && !isRunning:
-		err = do(with.control("start"))
+		verb = "start"
 	case s.Running != nil && !*s.Running && isRunning:
-		err = do(with.control("stop"))
+		verb = "stop"
 	case isRunning && isStale:
-		err = do(with.control("restart"))
+		verb = "restart"
 	}
-
-	return changedIf(did), err
+	if verb == "" {
+		return changedIf(isChanged), nil
+	}
+	return Changed, a.run(ctx, with.control(verb)...)
 }
 
 func isUnit(title string) bool { return strings.HasPrefix(title, "files /etc/systemd/") }

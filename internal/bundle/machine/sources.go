@@ -219,33 +219,35 @@ func (u *unpacking) zip(archive *os.File) error {
 	if err != nil {
 		return err
 	}
-
 	r, err := zip.NewReader(archive, info.Size())
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return err
 	}
 
-	const maxLink = 4 << 10
 	for _, f := range r.File {
-		to := ""
-		if f.Mode().Type() == fs.ModeSymlink {
-			content, err := f.Open()
-			if err != nil {
-				return err
-			}
-			text, err := io.ReadAll(io.LimitReader(content, maxLink))
-			if err = errors.Join(err, content.Close()); err != nil {
-				return err
-			}
-			to = string(text)
+		target, err := linkTarget(f)
+		if err != nil {
+			return err
 		}
-
-		if err := u.entry(f.Name, f.Mode(), to, f.Open); err != nil {
+		if err := u.entry(f.Name, f.Mode(), target, f.Open); err != nil {
 			return err
 		}
 	}
-
 	return nil
+}
+
+// linkTarget returns "" for an entry that is not a link.
+func linkTarget(f *zip.File) (string, error) {
+	if f.Mode().Type() != fs.ModeSymlink {
+		return "", nil
+	}
+	content, err := f.Open()
+	if err != nil {
+		return "", err
+	}
+	const maxLink = 4 << 10
+	text, err := io.ReadAll(io.LimitReader(content, maxLink))
+	return string(text), errors.Join(err, content.Close())
 }
 
 func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func() (io.ReadCloser, error)) error {
