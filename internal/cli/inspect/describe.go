@@ -71,36 +71,43 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 		return nil, err
 	}
 
-	const instead = "this is what 'tendril up' would run with the same arguments"
 	client, err := api.Dial(dir)
 	if errors.Is(err, api.ErrNotRunning) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, warnOfUnreachable(ctx, c, err)
+	}
+	defer client.Close()
 
-	if err == nil {
-		defer client.Close()
-		if given := givenArguments(cmd, args); given != "" {
-			c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("environment %q, process %d, was not queried, because %s was given: %s",
-				client.Instance.Environment, client.Instance.PID, given, instead)})
-			return nil, nil
-		}
-		var d api.Description
-		if d, err = client.Describe(ctx); err == nil {
-			return &d, nil
-		}
+	if given := givenArguments(cmd, args); given != "" {
+		c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("environment %q, process %d, was not queried, because %s was given: %s",
+			client.Instance.Environment, client.Instance.PID, given, insteadOfRunning)})
+		return nil, nil
 	}
 
+	d, err := client.Describe(ctx)
+	if err != nil {
+		return nil, warnOfUnreachable(ctx, c, err)
+	}
+	return &d, nil
+}
+
+const insteadOfRunning = "this is what 'tendril up' would run with the same arguments"
+
+// warnOfUnreachable prints a warning, or returns the reason if the command was interrupted.
+func warnOfUnreachable(ctx context.Context, c *base.CLI, err error) error {
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-
 	hint := ""
-	if apiError := (*api.Error)(nil); errors.As(err, &apiError) {
+	var apiError *api.Error
+	if errors.As(err, &apiError) {
 		hint = apiError.Hint
 	}
-
-	c.PrintWarnings(yamlfile.Problem{Text: "cannot query the running environment: " + err.Error() + "; " + instead, Hint: hint})
-	return nil, nil
+	c.PrintWarnings(yamlfile.Problem{Text: "cannot query the running environment: " + err.Error() + "; " +
+		insteadOfRunning, Hint: hint})
+	return nil
 }
 
 func givenArguments(cmd *cobra.Command, args []string) (given string) {
@@ -127,15 +134,11 @@ func printDescription(c *base.CLI, d *api.Description, all bool) error {
 
 	sections = append(sections, describedDeployments(d.Deployments), describedResources(d.Resources),
 		describedPlaces(d.Ports, d.Files), DescribedOptions(d.Options, all), DescribedChanges(d.Changes))
-	first := true
-	for _, rows := range sections {
-		if len(rows) < 2 {
-			continue
-		}
-		if !first {
+	sections = slices.DeleteFunc(sections, func(rows [][]string) bool { return len(rows) < 2 })
+	for i, rows := range sections {
+		if i > 0 {
 			fmt.Fprintln(c.Out)
 		}
-		first = false
 		if err := c.PrintTable(rows); err != nil {
 			return err
 		}

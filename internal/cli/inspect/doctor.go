@@ -71,13 +71,7 @@ func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string
 
 	if client != nil {
 		defer client.Close()
-		e, err := client.Examine(ctx)
-		if err != nil {
-			return nil, err
-		}
-		i := &client.Instance
-		e.Add(doctor.Versions(c.Version, i.Version, otherProgram(i.Program)))
-		return &e, nil
+		return examineRunning(ctx, c, client)
 	}
 
 	opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
@@ -88,13 +82,23 @@ func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string
 	e := opts.Examine(ctx)
 	if err != nil {
 		hint := ""
-		if coded := (*base.ExitError)(nil); errors.As(err, &coded) && len(coded.Hints) > 0 {
-			hint = coded.Hints[0]
+		if hints := base.HintsOf(err); len(hints) > 0 {
+			hint = hints[0]
 		}
 		e.Add(doctor.Finding{Level: doctor.Error, ID: "settings", What: err.Error(), Why: "'tendril up' would fail",
 			Remedy: hint})
 	}
 
+	return &e, nil
+}
+
+func examineRunning(ctx context.Context, c *base.CLI, client *api.Client) (*doctor.Examination, error) {
+	e, err := client.Examine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := &client.Instance
+	e.Add(doctor.Versions(c.Version, i.Version, otherProgram(i.Program)))
 	return &e, nil
 }
 
@@ -145,11 +149,14 @@ func dialUnlessGiven(c *base.CLI, cmd *cobra.Command, args []string) (*api.Clien
 	if errors.Is(err, api.ErrNotRunning) {
 		return nil, nil
 	}
-	if given := givenArguments(cmd, args); err == nil && given != "" {
+	if err != nil {
+		return nil, err
+	}
+	if given := givenArguments(cmd, args); given != "" {
 		c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("environment %q, process %d, was not queried, because %s was given",
 			client.Instance.Environment, client.Instance.PID, given)})
 		client.Close()
 		return nil, nil
 	}
-	return client, err
+	return client, nil
 }

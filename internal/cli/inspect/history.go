@@ -24,9 +24,7 @@ import (
 
 // NewEvents returns the command 'tendril events'.
 func NewEvents(c *base.CLI) *cobra.Command {
-	filter := api.EventFilter{Limit: 100}
-	var follow bool
-	var since time.Duration
+	v := &eventsCommand{cli: c, filter: api.EventFilter{Limit: 100}}
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "Show past events: starts, deployments, pauses, breakers, user actions",
@@ -38,91 +36,112 @@ events are kept in the data directory and can be read when no environment is run
 	}
 
 	flags := cmd.Flags()
-	flags.BoolVarP(&follow, "follow", "f", false, "Follow new events until interrupted.")
-	flags.StringSliceVar(&filter.Kinds, "kind", nil, "Kinds to show, by default all but read: "+strings.Join(event.Kinds(), ", ")+".")
-	flags.DurationVar(&since, "since", 0, "Show only events of this period, such as 90m.")
-	flags.StringVar(&filter.Match, "match", "", "Show only events that contain this text, case-insensitive.")
-	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum events to show (1-1000).")
+	flags.BoolVarP(&v.follow, "follow", "f", false, "Follow new events until interrupted.")
+	flags.StringSliceVar(&v.filter.Kinds, "kind", nil, "Kinds to show, by default all but read: "+strings.Join(event.Kinds(), ", ")+".")
+	flags.DurationVar(&v.since, "since", 0, "Show only events of this period, such as 90m.")
+	flags.StringVar(&v.filter.Match, "match", "", "Show only events that contain this text, case-insensitive.")
+	flags.IntVarP(&v.filter.Limit, "limit", "n", v.filter.Limit, "Maximum events to show (1-1000).")
 	base.Complete(cmd, "kind", event.Kinds()...)
 	base.AddDataDir(cmd)
-	instances := base.AddInstances(cmd)
-	format := base.AddOutput(cmd)
+	v.instances = base.AddInstances(cmd)
+	v.format = base.AddOutput(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		for _, kind := range filter.Kinds {
-			if !slices.Contains(event.Kinds(), kind) {
-				return base.Usagef("unknown event kind %q", kind).
-					Hint("use one or more of " + strings.Join(event.Kinds(), ","))
-			}
-		}
-
-		if len(filter.Kinds) == 0 {
-			filter.Kinds = event.DefaultKinds()
-		}
-
-		if err := base.CheckShown(filter.Limit); err != nil {
+		if err := v.completeFilter(); err != nil {
 			return err
 		}
 
-		if since < 0 {
-			return base.Usagef("--since %s is out of range", since).Hint("use a duration such as 90m")
+		err := v.print(ctx, cmd)
+		stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff)
+		if stopped && !v.follow && !v.instances.Any() {
+			return storedEvents(c, cmd, v.filter, *v.format, err)
 		}
-
-		if since > 0 {
-			filter.Since = time.Now().Add(-since)
-		}
-
-		var last eventlog.Event
-		print := func(e eventlog.Event) error {
-			if len(eventlog.OnePerAction([]eventlog.Event{e, last})) == 1 {
-				return nil // the action that caused the last event
-			}
-			last = e
-			return format.PrintEach(c, e, eventID(&e), eventText(&e))
-		}
-		client, err := c.Dial(cmd)
-		stored := !follow && !instances.Any()
-		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && stored {
-			return storedEvents(c, cmd, filter, *format, err)
-		} else if err != nil {
-			return err
-		}
-
-		chosen, err := instances.Choose(ctx, client)
-		if err != nil {
-			return err
-		}
-		answers := api.FromEach(ctx, client, chosen, func(ctx context.Context, on *api.Client) ([]eventlog.Event, error) {
-			return on.Events(ctx, filter)
-		})
-		if err := base.PrintUnanswered(c, answers); errors.Is(err, api.ErrNotRunning) && stored {
-			return storedEvents(c, cmd, filter, *format, err)
-		} else if err != nil {
-			return err
-		}
-
-		events := api.NewestEvents(answers, filter.Limit)
-		if !follow {
-			return printEvents(c, events, *format)
-		}
-
-		for _, e := range slices.Backward(eventlog.OnePerAction(events)) {
-			if err := print(e); err != nil {
-				return err
-			}
-		}
-		return followEach(ctx, c, client, answers, print, func(ctx context.Context, on *api.Client, a *api.FromInstance[[]eventlog.Event], each func(eventlog.Event) error) error {
-			f := filter
-			if len(a.Answer) > 0 {
-				f.After = a.Answer[0].ID
-			}
-			return on.FollowEvents(ctx, f, func(e eventlog.Event) error {
-				e.Instance = a.Instance.Name
-				return each(e)
-			})
-		})
+		return err
 	})
-
 	return cmd
+}
+
+type eventsCommand struct {
+	cli       *base.CLI
+	filter    api.EventFilter
+	since     time.Duration
+	follow    bool
+	instances *base.Instances
+	format    *base.Format
+	last      eventlog.Event
+}
+
+// completeFilter validates the flags, and sets the filter's kinds and start.
+func (v *eventsCommand) completeFilter() error {
+	for _, kind := range v.filter.Kinds {
+		if !slices.Contains(event.Kinds(), kind) {
+			return base.Usagef("unknown event kind %q", kind).
+				Hint("use one or more of " + strings.Join(event.Kinds(), ","))
+		}
+	}
+	if len(v.filter.Kinds) == 0 {
+		v.filter.Kinds = event.DefaultKinds()
+	}
+
+	if err := base.CheckShown(v.filter.Limit); err != nil {
+		return err
+	}
+
+	if v.since < 0 {
+		return base.Usagef("--since %s is out of range", v.since).Hint("use a duration such as 90m")
+	}
+	if v.since > 0 {
+		v.filter.Since = time.Now().Add(-v.since)
+	}
+	return nil
+}
+
+func (v *eventsCommand) print(ctx context.Context, cmd *cobra.Command) error {
+	client, err := v.cli.Dial(cmd)
+	if err != nil {
+		return err
+	}
+	chosen, err := v.instances.Choose(ctx, client)
+	if err != nil {
+		return err
+	}
+	answers := api.FromEach(ctx, client, chosen, func(ctx context.Context, on *api.Client) ([]eventlog.Event, error) {
+		return on.Events(ctx, v.filter)
+	})
+	if err := base.PrintUnanswered(v.cli, answers); err != nil {
+		return err
+	}
+
+	events := api.NewestEvents(answers, v.filter.Limit)
+	if !v.follow {
+		return printEvents(v.cli, events, *v.format)
+	}
+	for _, e := range slices.Backward(eventlog.OnePerAction(events)) {
+		if err := v.printNew(e); err != nil {
+			return err
+		}
+	}
+	return followEach(ctx, v.cli, client, answers, v.printNew, v.followInstance)
+}
+
+// printNew skips an action that caused the last event.
+func (v *eventsCommand) printNew(e eventlog.Event) error {
+	if len(eventlog.OnePerAction([]eventlog.Event{e, v.last})) == 1 {
+		return nil
+	}
+	v.last = e
+	return v.format.PrintEach(v.cli, e, eventID(&e), eventText(&e))
+}
+
+func (v *eventsCommand) followInstance(ctx context.Context, on *api.Client, a *api.FromInstance[[]eventlog.Event],
+	print func(eventlog.Event) error) error {
+	f := v.filter
+	if len(a.Answer) > 0 {
+		f.After = a.Answer[0].ID
+	}
+	return on.FollowEvents(ctx, f, func(e eventlog.Event) error {
+		e.Instance = a.Instance.Name
+		return print(e)
+	})
 }
 
 // followEach calls print for one entry at a time.
@@ -223,7 +242,8 @@ lines. If none is running, the files in --app-log-dir are read.`,
 			return err
 		}
 
-		filter.Process, filter.Level = base.Argument(args), level
+		filter.Process = base.Argument(args)
+		filter.Level = level
 		client, err := c.Dial(cmd)
 		var lines []eventlog.Line
 		var answers []api.FromInstance[[]eventlog.Line]
@@ -233,17 +253,19 @@ lines. If none is running, the files in --app-log-dir are read.`,
 			slices.Reverse(lines)
 		}
 
-		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && !follow && !instances.Any() {
+		stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff)
+		if stopped && !follow && !instances.Any() {
 			client = nil
 			lines, err = storedLines(c, cmd, &filter, err)
 		}
-
-		if err == nil && len(lines) == 0 && !instances.Any() {
-			err = checkProcess(ctx, c, cmd, client, filter.Process)
-		}
-
 		if err != nil {
 			return err
+		}
+
+		if len(lines) == 0 && !instances.Any() {
+			if err := checkProcess(ctx, c, cmd, client, filter.Process); err != nil {
+				return err
+			}
 		}
 
 		process := processNames()
@@ -288,33 +310,34 @@ func readLines(ctx context.Context, c *base.CLI, client *api.Client, of *base.In
 // checkProcess accepts a nil client, which means that no environment is running.
 func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client,
 	name string) error {
-	names := []string{eventlog.Own}
-	if client != nil {
-		status, err := client.Status(ctx)
-		if err != nil {
-			return err
-		}
-		for _, p := range status.App {
-			names = append(names, p.Name)
-		}
-	} else {
-		lines, err := storedLines(c, cmd, &api.LineFilter{Limit: 1}, api.ErrNotRunning)
-		if err != nil {
-			return err
-		}
-		for _, l := range lines {
-			names = append(names, l.Process)
-		}
+	names, err := processesWithLines(ctx, c, cmd, client)
+	if err != nil {
+		return err
 	}
-
 	known := func(process string) bool { return eventlog.IsOf(process, name) }
 	if name == "" || slices.ContainsFunc(names, known) {
 		return nil
 	}
-
 	slices.Sort(names)
 	return base.NotFoundf("process %q not found", name).
 		Hint("choose one of " + strings.Join(slices.Compact(names), ", "))
+}
+
+func processesWithLines(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client) ([]string, error) {
+	names := []string{eventlog.Own}
+	if client == nil {
+		lines, err := storedLines(c, cmd, &api.LineFilter{Limit: 1}, api.ErrNotRunning)
+		for _, l := range lines {
+			names = append(names, l.Process)
+		}
+		return names, err
+	}
+
+	status, err := client.Status(ctx)
+	for _, p := range status.App {
+		names = append(names, p.Name)
+	}
+	return names, err
 }
 
 // processNames returns a function that returns a line's process the first time it occurs, and "" afterwards.

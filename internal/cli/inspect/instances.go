@@ -40,31 +40,33 @@ first. If nothing is scaled, the decisions are advice for an external scaler.`,
 		answer.Desired = now.Desired
 		answer.ScaleDecisions, err = on.ScaleDecisions(ctx)
 		return answer, err
-	}, base.ViewOf(func(a scaleAnswer) error {
-		what := "wanted"
-		if a.Advice {
-			what = "advised; nothing is scaled"
-		}
-
-		c.Printf("%d %s, %s waiting\n", a.Desired, what, base.Plural(int(a.Backlog), "message"))
-		if len(a.Decisions) == 0 {
-			return nil
-		}
-
-		rows := base.Table{{"WHEN", "FROM", "TO", "RULE", "BACKLOG", "OLDEST", "BUSY", "CPU", "WHY"}}
-		for i := range a.Decisions {
-			d := &a.Decisions[i]
-			why := d.Why
-			if d.NotApplied != "" {
-				why += "; not applied: " + d.NotApplied
-			}
-			row := []string{base.Since(d.Until) + " ago", strconv.Itoa(d.From), strconv.Itoa(d.Desired), d.Rule}
-			rows = append(rows, append(append(row, inputTexts(d.Inputs)...), why))
-		}
-
-		return c.PrintTable(rows)
-	}, func(scaleAnswer) []string { return []string{environment} }))
+	}, base.ViewOf(func(a scaleAnswer) error { return printScale(c, &a) },
+		func(scaleAnswer) []string { return []string{environment} }))
 	return cmd
+}
+
+func printScale(c *base.CLI, a *scaleAnswer) error {
+	what := "wanted"
+	if a.Advice {
+		what = "advised; nothing is scaled"
+	}
+	c.Printf("%d %s, %s waiting\n", a.Desired, what, base.Plural(int(a.Backlog), "message"))
+	if len(a.Decisions) == 0 {
+		return nil
+	}
+
+	rows := base.Table{{"WHEN", "FROM", "TO", "RULE", "BACKLOG", "OLDEST", "BUSY", "CPU", "WHY"}}
+	for i := range a.Decisions {
+		d := &a.Decisions[i]
+		why := d.Why
+		if d.NotApplied != "" {
+			why += "; not applied: " + d.NotApplied
+		}
+		row := []string{base.Since(d.Until) + " ago", strconv.Itoa(d.From), strconv.Itoa(d.Desired), d.Rule}
+		row = append(row, inputTexts(d.Inputs)...)
+		rows = append(rows, append(row, why))
+	}
+	return c.PrintTable(rows)
 }
 
 type scaleAnswer struct {
@@ -102,10 +104,11 @@ unreachable. Without a shared registry only this instance and the leader are kno
 		return client.Instances(ctx)
 	}, base.ViewOf(func(all api.Instances) error {
 		for i := range all.Instances {
-			if one := &all.Instances[i]; one.Revision > 0 && one.Revision < all.Revision {
+			one := &all.Instances[i]
+			if one.Revision > 0 && one.Revision < all.Revision {
 				one.State += fmt.Sprintf(", behind: applied revision %d of %d", one.Revision, all.Revision)
 			}
-			if one := &all.Instances[i]; one.Rejected != "" {
+			if one.Rejected != "" {
 				one.State += ", rejected settings: " + one.Rejected
 			}
 		}

@@ -49,12 +49,7 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	}
 
 	for _, path := range paths {
-		process, stream := strings.TrimSuffix(filepath.Base(path), ".log"), ""
-		for _, name := range []string{"stdout", "stderr"} {
-			if rest, ok := strings.CutSuffix(process, "."+name); ok {
-				process, stream = rest, name
-			}
-		}
+		process, stream := parseLogName(path)
 		lines, err := lastLines(path, f, eventlog.Line{Process: process, Stream: stream})
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", path, err)
@@ -65,22 +60,33 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	return all, nil
 }
 
+// parseLogName returns "" as the stream of a file for both streams.
+func parseLogName(path string) (process, stream string) {
+	name := strings.TrimSuffix(filepath.Base(path), ".log")
+	for _, stream := range []string{"stdout", "stderr"} {
+		if process, ok := strings.CutSuffix(name, "."+stream); ok {
+			return process, stream
+		}
+	}
+	return name, ""
+}
+
 // lastLines returns the matching lines in the last MiB of a file, as copies of template.
 func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []eventlog.Line, err error) {
-	file, cut, err := openTail(path, readOfLog)
+	file, skipped, err := openTail(path, readOfLog)
 	if err != nil {
 		return nil, err
 	}
-
 	defer file.Close()
-	q := eventlog.LineQuery{Process: f.Process, Level: f.Level, Match: f.Match}
+
 	text := bufio.NewScanner(file)
 	text.Buffer(nil, longestLine)
+	if skipped > 0 {
+		text.Scan() // the first line may be incomplete
+	}
+
+	q := eventlog.LineQuery{Process: f.Process, Level: f.Level, Match: f.Match}
 	for text.Scan() {
-		if cut {
-			cut = false
-			continue
-		}
 		l := template
 		l.Text = text.Text()
 		if !q.Matches(&l) {
@@ -94,21 +100,27 @@ func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []
 	return lines, text.Err()
 }
 
-func openTail(path string, limit int64) (file *os.File, cut bool, err error) {
-	if file, err = os.Open(path); err != nil {
-		return nil, false, err
+// openTail opens a file at its last limit bytes, and returns the number of bytes skipped.
+func openTail(path string, limit int64) (file *os.File, skipped int64, err error) {
+	file, err = os.Open(path)
+	if err != nil {
+		return nil, 0, err
 	}
-
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
-	if err == nil {
-		_, err = file.Seek(max(info.Size()-limit, 0), io.SeekStart)
-	}
+	skipped, err = seekTail(file, limit)
 	if err != nil {
 		_ = file.Close()
-		return nil, false, err
+		return nil, 0, err
 	}
-	return file, info.Size() > limit, nil
+	return file, skipped, nil
+}
+
+func seekTail(file *os.File, limit int64) (int64, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return 0, errors.New("not a regular file")
+	}
+	return file.Seek(max(info.Size()-limit, 0), io.SeekStart)
 }

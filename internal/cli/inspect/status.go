@@ -211,35 +211,40 @@ func stateLines(st *api.Status) (lines []string) {
 }
 
 func breakerLines(st *api.Status) (lines []string) {
-	for _, l := range st.Limits {
-		if l.Breaker != "open" {
-			continue
+	for i := range st.Limits {
+		if st.Limits[i].Breaker == "open" {
+			lines = append(lines, openBreakerLines(&st.Limits[i], st.Workers)...)
 		}
-		var still, trying []string
-		for _, w := range st.Workers {
-			switch {
-			case w.Target != l.Target:
-			case w.Receiving:
-				trying = append(trying, w.Queue)
-			default:
-				still = append(still, w.Queue)
-			}
-		}
-		trial := "the next message is a trial"
-		if left := time.Until(l.TrialAt); left > 0 {
-			trial = "next trial in " + base.Age(left+time.Second)
-		}
+	}
+	return lines
+}
+
+func openBreakerLines(l *api.Limit, workers []api.Worker) (lines []string) {
+	var stopped, trying []string
+	for i := range workers {
+		w := &workers[i]
 		switch {
-		case len(still) > 0:
-			lines = append(lines, "NOT receiving from "+strings.Join(still, ", ")+": the breaker is open, "+trial)
-		case len(trying) == 0:
-			lines = append(lines, "NOT delivering to "+base.Plain(l.Target)+": the breaker is open, "+trial)
-		}
-		if len(trying) > 0 {
-			lines = append(lines, "receiving from "+strings.Join(trying, ", ")+" for a trial: the breaker is open")
+		case w.Target != l.Target:
+		case w.Receiving:
+			trying = append(trying, w.Queue)
+		default:
+			stopped = append(stopped, w.Queue)
 		}
 	}
 
+	trial := "the next message is a trial"
+	if left := time.Until(l.TrialAt); left > 0 {
+		trial = "next trial in " + base.Age(left+time.Second)
+	}
+	if len(stopped) > 0 {
+		lines = append(lines, "NOT receiving from "+strings.Join(stopped, ", ")+": the breaker is open, "+trial)
+	}
+	if len(trying) > 0 {
+		lines = append(lines, "receiving from "+strings.Join(trying, ", ")+" for a trial: the breaker is open")
+	}
+	if len(lines) == 0 {
+		lines = append(lines, "NOT delivering to "+base.Plain(l.Target)+": the breaker is open, "+trial)
+	}
 	return lines
 }
 
@@ -317,28 +322,15 @@ func limitText(l *api.Limit) string {
 }
 
 func scalingText(s *api.Scaling) string {
-	what := "processes on this machine"
-	group, isGroup := strings.CutPrefix(s.Target, config.ScaleGroup)
-	service, isService := strings.CutPrefix(s.Target, config.ScaleService)
-	switch {
-	case s.Target == config.ScaleNone:
+	if s.Target == config.ScaleNone {
 		return "nothing: " + base.Plain(s.Problem)
-	case s.Target == config.ScaleAuto:
-		what = "its Auto Scaling group or ECS service, else processes"
-	case isGroup:
-		what = "the group " + base.Plain(group)
-	case isService:
-		what = "the service " + base.Plain(service)
-	case s.Target == config.ScalePublish:
-		what = "instances, by published metrics"
 	}
 
-	wanted := "no decision yet"
+	desired := "no decision yet"
 	if s.Desired > 0 {
-		wanted = fmt.Sprintf("%d desired", s.Desired)
+		desired = fmt.Sprintf("%d desired", s.Desired)
 	}
-
-	text := fmt.Sprintf("%s: %s (%d to %d), %d ready", what, wanted, s.MinSize, s.MaxSize, s.Ready)
+	text := fmt.Sprintf("%s: %s (%d to %d), %d ready", scaledThing(s.Target), desired, s.MinSize, s.MaxSize, s.Ready)
 	if !s.IsLeader {
 		text += ", another instance is the leader"
 	}
@@ -355,6 +347,22 @@ func scalingText(s *api.Scaling) string {
 	}
 
 	return text
+}
+
+func scaledThing(target string) string {
+	group, isGroup := strings.CutPrefix(target, config.ScaleGroup)
+	service, isService := strings.CutPrefix(target, config.ScaleService)
+	switch {
+	case target == config.ScaleAuto:
+		return "its Auto Scaling group or ECS service, else processes"
+	case isGroup:
+		return "the group " + base.Plain(group)
+	case isService:
+		return "the service " + base.Plain(service)
+	case target == config.ScalePublish:
+		return "instances, by published metrics"
+	}
+	return "processes on this machine"
 }
 
 // NewHealth returns the command 'tendril health'.
@@ -403,31 +411,40 @@ func sinceText(s health.Status, color health.Color, since time.Time) string {
 }
 
 func printReport(c *base.CLI, prefix string, r *health.Report) error {
-	if e := r.Environment; e.IsShared() {
+	if r.Environment.IsShared() {
 		prefix = "this instance: "
-		cells := base.Cells{base.PlainText.Text("environment: "),
-			base.HealthStyle(e.Status).Text(sinceText(e.Status, e.Color, e.Since))}
-		if counts := e.Counts(); counts != "" {
-			cells = append(cells, base.PlainText.Text(": "+counts))
-		}
-		if err := base.PrintCells(c, cells); err != nil {
+		if err := printSharedHealth(c, r.Environment); err != nil {
 			return err
-		}
-		for i := range e.Causes {
-			if err := printCause(c, &e.Causes[i].Cause, sharedText(&e.Causes[i])); err != nil {
-				return err
-			}
 		}
 	}
 
-	err := base.PrintCells(c, base.Cells{base.PlainText.Text(prefix),
-		base.HealthStyle(r.Status).Text(sinceText(r.Status, r.Color, r.Since))})
+	if err := base.PrintCells(c, base.Cells{base.PlainText.Text(prefix),
+		base.HealthStyle(r.Status).Text(sinceText(r.Status, r.Color, r.Since))}); err != nil {
+		return err
+	}
 	for _, cause := range r.Each() {
-		if err == nil {
-			err = printCause(c, &cause, cause.Text)
+		if err := printCause(c, &cause, cause.Text); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
+}
+
+func printSharedHealth(c *base.CLI, e *health.Environment) error {
+	cells := base.Cells{base.PlainText.Text("environment: "),
+		base.HealthStyle(e.Status).Text(sinceText(e.Status, e.Color, e.Since))}
+	if counts := e.Counts(); counts != "" {
+		cells = append(cells, base.PlainText.Text(": "+counts))
+	}
+	if err := base.PrintCells(c, cells); err != nil {
+		return err
+	}
+	for i := range e.Causes {
+		if err := printCause(c, &e.Causes[i].Cause, sharedText(&e.Causes[i])); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func printCause(c *base.CLI, cause *health.Cause, text string) error {

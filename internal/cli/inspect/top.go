@@ -129,20 +129,20 @@ func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
 	if look.err != nil {
 		return look.err
 	}
-
 	look.client = w.client
 	w.update(look)
+
 	screen, err := base.OpenScreen(in, out)
 	if err != nil {
 		return fmt.Errorf("preparing the terminal: %w", err)
 	}
-
 	defer func() { err = errors.Join(err, screen.Restore()) }()
+
 	keys := make(chan string)
 	looks := make(chan topLook)
 	results := make(chan string, 1)
 	go base.ReadKeys(ctx, in, keys)
-	go w.look(ctx, looks)
+	go w.sendLooks(ctx, looks)
 	for {
 		if err := w.draw(screen); err != nil {
 			return err
@@ -158,12 +158,13 @@ func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
 		case w.frame.footer = <-results:
 		case key, open := <-keys:
 			_, height := screen.Size()
-			act, quit := w.key(key, height)
+			act, quit := w.handleKey(key, height)
 			if quit || !open {
 				return nil
 			}
-			if client := w.client; act != nil {
+			if act != nil {
 				w.frame.footer = "…"
+				client := w.client
 				go func() { results <- act(ctx, client) }()
 			}
 		}
@@ -175,7 +176,8 @@ func (w *topWatch) draw(screen *base.ScreenTerminal) error {
 	return screen.Draw(w.frame.lines(screen.Size()))
 }
 
-func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
+// sendLooks reconnects if the environment does not answer, because it may have restarted.
+func (w *topWatch) sendLooks(ctx context.Context, looks chan<- topLook) {
 	client := w.client
 	defer func() { client.Close() }()
 	tick := time.NewTicker(w.interval)
@@ -214,16 +216,17 @@ func (w *topWatch) update(look topLook) {
 	w.frame.curves = look.curves
 }
 
-func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
-	if asks := w.asks; asks != nil {
-		w.asks, w.frame.footer = nil, ""
+// handleKey returns the action to run if the key confirms one.
+func (w *topWatch) handleKey(key string, height int) (act topAct, quit bool) {
+	w.frame.footer = ""
+	if asked := w.asks; asked != nil {
+		w.asks = nil
 		if key == "y" || key == "Y" {
-			return asks, false
+			return asked, false
 		}
 		return nil, key == base.KeyInterrupt
 	}
 
-	w.frame.footer = ""
 	page := max(height-5, 1)
 	switch key {
 	case "q", "Q", base.KeyInterrupt:

@@ -32,7 +32,8 @@ const topKeys = "q quit   p pause   ↑ ↓ scroll"
 // lines returns all lines without the footer if height is 0. No line is wider than width, and external text cannot
 // contain control sequences.
 func (f *topFrame) lines(width, height int) []string {
-	head, middle := f.head(width), f.middle(width)
+	head := f.head(width)
+	middle := f.middle(width)
 	if height > 0 {
 		room := max(height-len(head)-1, 0)
 		f.scroll = max(min(f.scroll, len(middle)-room), 0)
@@ -41,14 +42,7 @@ func (f *topFrame) lines(width, height int) []string {
 		for len(middle) < room {
 			middle = append(middle, nil)
 		}
-		footer := base.Cells{base.Faint.Text(cmp.Or(f.footer, topKeys))}
-		if f.footer != "" {
-			footer[0].Style = base.Bold
-		}
-		if below > 0 {
-			footer = append(footer, base.PlainText.Text(fmt.Sprintf("   %d more ↓", below)))
-		}
-		middle = append(middle, footer)
+		middle = append(middle, f.footerLine(below))
 		head = head[:min(len(head), max(height-1, 0))]
 	}
 
@@ -61,50 +55,71 @@ func (f *topFrame) lines(width, height int) []string {
 	return shown
 }
 
+func (f *topFrame) footerLine(below int) base.Cells {
+	footer := base.Cells{base.Faint.Text(topKeys)}
+	if f.footer != "" {
+		footer = base.Cells{base.Bold.Text(f.footer)}
+	}
+	if below > 0 {
+		footer = append(footer, base.PlainText.Text(fmt.Sprintf("   %d more ↓", below)))
+	}
+	return footer
+}
+
 func (f *topFrame) head(width int) []base.Cells {
-	st := &f.status
-	word, tone := cmp.Or(st.State, "running"), base.PlainText
-	if h := st.Health; h != nil {
-		word, tone = string(h.Status), base.HealthStyle(h.Status)
-		if !h.Since.IsZero() {
-			word += " for " + base.Age(f.now.Sub(h.Since))
-		}
+	lines := []base.Cells{f.titleLine(width), f.totals(width)}
+	if f.lost != "" {
+		lines = append(lines, base.Cells{base.Red.Text("■ " + f.lost)})
+	}
+	return append(lines, nil)
+}
+
+// titleLine shows the health on the left, and the times on the right if there is space.
+func (f *topFrame) titleLine(width int) base.Cells {
+	left := f.healthCells()
+	used := 0
+	for _, s := range left {
+		used += uniseg.StringWidth(base.Plain(s.Text))
 	}
 
-	first := base.Cells{base.Bold.Text(st.Environment), base.PlainText.Text("  ")}
+	right := f.status.QueuesAt()
+	if !f.status.StartedAt.IsZero() {
+		right += "  up " + base.Age(f.now.Sub(f.status.StartedAt))
+	}
+	right += "  " + f.now.UTC().Format("15:04:05Z")
+
+	gap := width - used - uniseg.StringWidth(right)
+	if gap <= 1 {
+		return left
+	}
+	return append(left, base.PlainText.Text(strings.Repeat(" ", gap)), base.Faint.Text(right))
+}
+
+func (f *topFrame) healthCells() base.Cells {
+	cells := base.Cells{base.Bold.Text(f.status.Environment), base.PlainText.Text("  ")}
 	if e := f.environment(); e != nil {
 		shown := string(e.Status)
 		if n := e.Total(); n > 0 {
 			shown += fmt.Sprintf(" (%d instances)", n)
 		}
-		first = append(first, base.HealthStyle(e.Status).Text("● "+shown), base.PlainText.Text("  this instance "))
+		cells = append(cells, base.HealthStyle(e.Status).Text("● "+shown), base.PlainText.Text("  this instance "))
 	}
-	first = append(first, tone.Text("● "+word))
+
+	word := cmp.Or(f.status.State, "running")
+	tone := base.PlainText
+	if h := f.status.Health; h != nil {
+		word = string(h.Status)
+		tone = base.HealthStyle(h.Status)
+		if !h.Since.IsZero() {
+			word += " for " + base.Age(f.now.Sub(h.Since))
+		}
+	}
+	cells = append(cells, tone.Text("● "+word))
+
 	if paused := f.paused(); paused > 0 {
-		first = append(first, base.Yellow.Text("  "+base.Plural(paused, "queue")+" paused"))
+		cells = append(cells, base.Yellow.Text("  "+base.Plural(paused, "queue")+" paused"))
 	}
-
-	right := st.QueuesAt()
-	if !st.StartedAt.IsZero() {
-		right += "  up " + base.Age(f.now.Sub(st.StartedAt))
-	}
-
-	right += "  " + f.now.UTC().Format("15:04:05Z")
-	used := 0
-	for _, s := range first {
-		used += uniseg.StringWidth(base.Plain(s.Text))
-	}
-
-	if gap := width - used - uniseg.StringWidth(right); gap > 1 {
-		first = append(first, base.PlainText.Text(strings.Repeat(" ", gap)), base.Faint.Text(right))
-	}
-
-	lines := []base.Cells{first, f.totals(width)}
-	if f.lost != "" {
-		lines = append(lines, base.Cells{base.Red.Text("■ " + f.lost)})
-	}
-
-	return append(lines, nil)
+	return cells
 }
 
 func (f *topFrame) environment() *health.Environment {
@@ -281,36 +296,42 @@ func (f *topFrame) queues(width int) topTable {
 
 	queues := slices.Clone(f.status.Queues)
 	slices.SortStableFunc(queues, func(a, b api.Queue) int { return cmp.Compare(rank(a), rank(b)) })
-	for _, q := range queues {
-		state := "-"
-		why := ""
-		tone := base.PlainText
-		failing := "-"
-		if w := workers[q.Name]; w != nil {
-			state, why = w.State, w.Why
-			tone = map[string]base.Style{api.QueueRunning: base.Green, api.QueueFailing: base.Red}[state]
-			tone = cmp.Or(tone, base.Yellow)
-			failing = fmt.Sprintf("%.0f%%", 100*w.FailingShare())
-		} else if dead[q.Name] {
-			state = "Dead"
-			if q.Ledger.Live > 0 {
-				tone = base.Yellow
-			}
-		}
-		traffic := f.curves.Queues[q.Name]
-		rows = append(rows, base.Cells{base.PlainText.Text(q.Name), tone.Text(state), base.PlainText.Text(fmt.Sprint(q.Ledger.Visible)),
-			base.PlainText.Text(base.KnownSeconds(q.DrainSeconds)), base.PlainText.Text(fmt.Sprint(q.Ledger.InFlight)),
-			base.PlainText.Text(base.KnownSeconds(q.LongestDeliverySeconds)),
-			base.PlainText.Text(perSecond(traffic.In.Newest())), base.PlainText.Text(perSecond(traffic.Out.Newest())), base.PlainText.Text(failing),
-			base.Faint.Text(why)})
+	for i := range queues {
+		rows = append(rows, f.queueRow(&queues[i], workers[queues[i].Name], dead[queues[i].Name]))
 	}
 
 	if width < wideTop {
 		for i := range rows {
-			rows[i] = slices.Delete(slices.Delete(rows[i], 5, 6), 3, 4)
+			rows[i] = slices.Delete(rows[i], 5, 6)
+			rows[i] = slices.Delete(rows[i], 3, 4)
 		}
 	}
 	return rows
+}
+
+// queueRow accepts a nil worker, for a queue that the environment does not receive from.
+func (f *topFrame) queueRow(q *api.Queue, w *api.Worker, dead bool) base.Cells {
+	state := base.PlainText.Text("-")
+	failing := "-"
+	why := ""
+	switch {
+	case w != nil:
+		tones := map[string]base.Style{api.QueueRunning: base.Green, api.QueueFailing: base.Red}
+		state = cmp.Or(tones[w.State], base.Yellow).Text(w.State)
+		failing = fmt.Sprintf("%.0f%%", 100*w.FailingShare())
+		why = w.Why
+	case dead && q.Ledger.Live > 0:
+		state = base.Yellow.Text("Dead")
+	case dead:
+		state = base.PlainText.Text("Dead")
+	}
+
+	traffic := f.curves.Queues[q.Name]
+	return base.Cells{base.PlainText.Text(q.Name), state, base.PlainText.Text(fmt.Sprint(q.Ledger.Visible)),
+		base.PlainText.Text(base.KnownSeconds(q.DrainSeconds)), base.PlainText.Text(fmt.Sprint(q.Ledger.InFlight)),
+		base.PlainText.Text(base.KnownSeconds(q.LongestDeliverySeconds)),
+		base.PlainText.Text(perSecond(traffic.In.Newest())), base.PlainText.Text(perSecond(traffic.Out.Newest())),
+		base.PlainText.Text(failing), base.Faint.Text(why)}
 }
 
 // wideTop is the minimum width for sparklines and all columns.
@@ -373,42 +394,51 @@ const topGap = 2
 
 // lines truncates the first column, which contains names, if space is short. The last column takes the remaining space.
 func (t topTable) lines(width int) []base.Cells {
-	columns := len(t[0])
-	widths := make([]int, columns)
-	figures := make([]bool, columns)
-	for i := range columns {
-		figures[i] = i > 0
-		for j, row := range t {
-			widths[i] = max(widths[i], uniseg.StringWidth(base.Plain(row[i].Text)))
-			figures[i] = figures[i] && (j == 0 || isFigure(row[i].Text))
-		}
-	}
-
+	widths := t.columnWidths()
+	last := len(widths) - 1
 	rest := width
-	for _, w := range widths[1 : columns-1] {
+	for _, w := range widths[1:last] {
 		rest -= w + topGap
 	}
-
 	widths[0] = max(min(widths[0], rest-topGap, 40), 8)
+
 	all := make([]base.Cells, len(t))
-	for j, row := range t {
-		for i, c := range row {
-			text := base.Plain(c.Text)
-			if i < columns-1 {
-				text = base.CutWidth(text, widths[i])
-				padding := strings.Repeat(" ", widths[i]-uniseg.StringWidth(text))
-				if figures[i] {
-					text = padding + text
-				} else {
-					text += padding
-				}
-				text += strings.Repeat(" ", topGap)
+	for i := range widths {
+		figures := t.hasFigures(i)
+		for j, row := range t {
+			text := base.Plain(row[i].Text)
+			if i < last {
+				text = pad(text, widths[i], figures) + strings.Repeat(" ", topGap)
 			}
-			all[j] = append(all[j], c.Style.Text(text))
+			all[j] = append(all[j], row[i].Style.Text(text))
 		}
 	}
-
 	return all
+}
+
+func (t topTable) columnWidths() []int {
+	widths := make([]int, len(t[0]))
+	for _, row := range t {
+		for i, c := range row {
+			widths[i] = max(widths[i], uniseg.StringWidth(base.Plain(c.Text)))
+		}
+	}
+	return widths
+}
+
+func (t topTable) hasFigures(column int) bool {
+	isText := func(row base.Cells) bool { return !isFigure(row[column].Text) }
+	return column > 0 && !slices.ContainsFunc(t[1:], isText)
+}
+
+// pad also truncates text.
+func pad(text string, width int, alignRight bool) string {
+	text = base.CutWidth(text, width)
+	padding := strings.Repeat(" ", width-uniseg.StringWidth(text))
+	if alignRight {
+		return padding + text
+	}
+	return text + padding
 }
 
 func isFigure(text string) bool {

@@ -125,7 +125,7 @@ func TestTopScrollsWithinTheFrame(t *testing.T) {
 	w := &topWatch{frame: *topFrames()["busy"]}
 	top := strings.Join(w.frame.lines(80, 12), "\n")
 	for _, key := range []string{base.KeyEnd, base.KeyDown, base.KeyPageDown} {
-		w.key(key, 12)
+		w.handleKey(key, 12)
 		w.frame.lines(80, 12)
 	}
 	bottom := strings.Join(w.frame.lines(80, 12), "\n")
@@ -133,7 +133,7 @@ func TestTopScrollsWithinTheFrame(t *testing.T) {
 		t.Errorf("the end of the frame is\n%s", bottom)
 	}
 	for _, key := range []string{base.KeyUp, base.KeyPageUp, base.KeyHome, base.KeyUp} {
-		w.key(key, 12)
+		w.handleKey(key, 12)
 	}
 	if got := strings.Join(w.frame.lines(80, 12), "\n"); got != top {
 		t.Errorf("after scrolling back: %s", cmp.Diff(top, got))
@@ -145,25 +145,25 @@ func TestTopAsksBeforeItPauses(t *testing.T) {
 	w := &topWatch{frame: *topFrames()["busy"]}
 	w.frame.status.Workers[1].Paused = false
 	for _, answer := range []string{"n", base.KeyEscape, "q"} {
-		w.key("p", 24)
+		w.handleKey("p", 24)
 		if !strings.Contains(w.frame.footer, "Pause all queues?") {
 			t.Fatalf("the footer is %q", w.frame.footer)
 		}
-		if act, quit := w.key(answer, 24); act != nil || quit {
+		if act, quit := w.handleKey(answer, 24); act != nil || quit {
 			t.Errorf("%q: acts %t, quits %t", answer, act != nil, quit)
 		}
 	}
-	w.key("p", 24)
-	if act, _ := w.key("y", 24); act == nil {
+	w.handleKey("p", 24)
+	if act, _ := w.handleKey("y", 24); act == nil {
 		t.Error("y does nothing")
 	}
 	w.frame.status.Workers[0].Paused = true
-	if w.key("p", 24); !strings.Contains(w.frame.footer, "Resume all queues?") {
+	if w.handleKey("p", 24); !strings.Contains(w.frame.footer, "Resume all queues?") {
 		t.Errorf("the footer is %q", w.frame.footer)
 	}
-	w.key("n", 24)
+	w.handleKey("n", 24)
 	for _, key := range []string{"q", "Q", base.KeyInterrupt} {
-		if _, quit := w.key(key, 24); !quit {
+		if _, quit := w.handleKey(key, 24); !quit {
 			t.Errorf("%q does not quit", key)
 		}
 	}
