@@ -16,7 +16,7 @@ func stages(opts *Options) stage {
 		d = announce(d, opts.Begun)
 	}
 	if opts.Account != nil { // only sent runs are recorded
-		d = bookkeep(d, opts.Account)
+		d = recordRuns(d, opts.Account)
 	}
 	if opts.SNS || opts.Payloads != nil { // scheduled runs are not unwrapped
 		d = unwrap(d, opts)

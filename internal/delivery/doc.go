@@ -4,7 +4,7 @@
 //	  |   track          counts deliveries in flight, for scale-in protection
 //	  |   recognizeRuns  parses scheduled runs and checks them with the registry
 //	  |   unwrap         unwraps SNS envelopes and fetches payloads from S3
-//	  |   bookkeep       records the start and result of scheduled runs
+//	  |   recordRuns     records the start and result of scheduled runs
 //	  |   announce       reports the start
 //	  |   trace          creates the spans
 //	  |   send           sends the messages

@@ -33,24 +33,27 @@ func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error))
 	if err != nil {
 		return nil, err
 	}
-
 	if f.byCommand == nil {
 		f.byCommand = map[string]*Function{}
 	}
+	function := &Function{pool, f.newName(command)}
+	f.byCommand[command] = function
+	return function, nil
+}
 
-	// Names are visible without the console's token, so they omit the arguments, which may be secret.
-	same, name := 1, "lambda: "+programName(command)
+// newName omits the arguments, which may be secret, because names are visible without the console's token.
+func (f *Functions) newName(command string) string {
+	program := programName(command)
+	number := 1
 	for other := range f.byCommand {
-		if programName(other) == programName(command) {
-			same++
+		if programName(other) == program {
+			number++
 		}
 	}
-	if same > 1 {
-		name += fmt.Sprintf(" (%d)", same)
+	if number == 1 {
+		return "lambda: " + program
 	}
-
-	f.byCommand[command] = &Function{pool, name}
-	return f.byCommand[command], nil
+	return fmt.Sprintf("lambda: %s (%d)", program, number)
 }
 
 var (

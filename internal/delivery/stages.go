@@ -74,7 +74,7 @@ func send(opts *Options) stage {
 	if posting == nil {
 		posting = func(string) {}
 	}
-	several, ok := opts.Target.(batchTarget)
+	batches, ok := opts.Target.(batchTarget)
 	if !ok || opts.OneByOne {
 		return func(ctx context.Context, batch []*message) {
 			for _, m := range batch {
@@ -88,7 +88,7 @@ func send(opts *Options) stage {
 		for _, m := range batch {
 			posting(m.ReceiptHandle)
 		}
-		for i, result := range several.DeliverBatch(ctx, queueMessages(batch)) {
+		for i, result := range batches.DeliverBatch(ctx, queueMessages(batch)) {
 			batch[i].result = result
 		}
 	}
@@ -133,18 +133,23 @@ type RunAccount interface {
 	Ended(outcome periodic.Outcome)
 }
 
-// bookkeep uses the same account for the start and end of a run.
-func bookkeep(next stage, account func() RunAccount) stage {
+// recordRuns uses the same account for the start and end of a run.
+func recordRuns(next stage, account func() RunAccount) stage {
 	return func(ctx context.Context, batch []*message) {
 		to := account()
+		if to == nil {
+			next(ctx, batch)
+			return
+		}
+
 		for _, m := range batch {
-			if to != nil && m.Run.Named() {
+			if m.Run.Named() {
 				to.Begun(m.Run.Task)
 			}
 		}
 		next(ctx, batch)
 		for _, m := range batch {
-			if to != nil && m.Run.Named() {
+			if m.Run.Named() {
 				to.Ended(periodic.Outcome{Task: m.Run.Task, ScheduledAt: m.Run.ScheduledAt, MessageID: m.ID,
 					Attempt: m.ReceiveCount, At: time.Now(), Result: m.result})
 			}
@@ -162,11 +167,12 @@ func recognizeRuns(next stage, opts *Options) stage {
 		for _, m := range batch {
 			if run := queue.ParseRun(m.Message); run != nil {
 				parsed := *m.Message
-				parsed.Run, m.Message = run, &parsed
+				parsed.Run = run
+				m.Message = &parsed
 			}
 		}
 		if opts.Known != nil {
-			batch = prepare(batch, opts.FIFO, func(m *message) bool { return convertUnknownRun(ctx, m, opts) })
+			batch = keepReady(batch, opts.FIFO, func(m *message) bool { return convertUnknownRun(ctx, m, opts) })
 		}
 		if len(batch) > 0 {
 			next(ctx, batch)
@@ -180,26 +186,31 @@ func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
 		return true
 	}
-
-	if id := periodic.IDOf(m.Run); id != "" {
-		begin := time.Now()
-		known, err := opts.Known(ctx, id, m.Run.Path)
-		if err != nil {
-			m.result = failedLookup(ctx, m, opts, err, time.Since(begin))
-			return false
-		}
-		if known {
-			return true
-		}
+	id := periodic.IDOf(m.Run)
+	if id == "" {
+		m.Message = withoutRun(m.Message)
+		return true
 	}
 
-	ordinary := *m.Message
+	start := time.Now()
+	known, err := opts.Known(ctx, id, m.Run.Path)
+	if err != nil {
+		m.result = failedLookup(ctx, m, opts, err, time.Since(start))
+		return false
+	}
+	if !known {
+		m.Message = withoutRun(m.Message)
+	}
+	return true
+}
+
+func withoutRun(m *queue.Message) *queue.Message {
+	ordinary := *m
 	ordinary.Run = nil
 	ordinary.Attributes = slices.DeleteFunc(slices.Clone(m.Attributes), func(a queue.Attribute) bool {
 		return strings.HasPrefix(strings.ToLower(a.Name), queue.RunPrefix)
 	})
-	m.Message = &ordinary
-	return true
+	return &ordinary
 }
 
 // failedLookup postpones the message, because an outage of the registry must not use up receives.
@@ -219,23 +230,25 @@ func failedLookup(ctx context.Context, m *message, opts *Options, err error, too
 		RetryAfter: retryIn}
 }
 
-// prepare returns the messages for which ready returns true. The others hold back their FIFO groups.
-func prepare(batch []*message, fifo bool, ready func(*message) bool) []*message {
-	stuck := map[string]queue.Result{}
-	return slices.DeleteFunc(slices.Clone(batch), func(m *message) bool {
-		if behind, ok := stuck[m.GroupID]; ok {
-			m.result = behind
-			return true
+// keepReady returns the messages for which ready returns true. The others hold back their FIFO groups.
+func keepReady(batch []*message, fifo bool, ready func(*message) bool) []*message {
+	kept := make([]*message, 0, len(batch))
+	heldBack := map[string]queue.Result{} // by group
+	for _, m := range batch {
+		if result, found := heldBack[m.GroupID]; found {
+			m.result = result
+			continue
 		}
 		if ready(m) {
-			return false
+			kept = append(kept, m)
+			continue
 		}
 		if fifo && m.GroupID != "" {
-			stuck[m.GroupID] = queue.Result{Outcome: m.result.Outcome, RetryAfter: m.result.RetryAfter,
+			heldBack[m.GroupID] = queue.Result{Outcome: m.result.Outcome, RetryAfter: m.result.RetryAfter,
 				Reason: "an earlier message of its group is not done", Unsent: true}
 		}
-		return true
-	})
+	}
+	return kept
 }
 
 // Tracker tracks deliveries in flight. The zero value is empty.

@@ -25,15 +25,15 @@ func unwrap(next stage, opts *Options) stage {
 			limit = min(limit, opts.Deadline())
 		}
 
-		until := time.Now().Add(limit)
-		batch = prepare(batch, opts.FIFO, func(m *message) bool {
+		deadline := time.Now().Add(limit)
+		batch = keepReady(batch, opts.FIFO, func(m *message) bool {
 			if m.Run.Named() {
 				return true
 			}
 			if opts.SNS {
 				openSNS(m, log)
 			}
-			return opts.Payloads == nil || fetch(ctx, m, until, opts)
+			return opts.Payloads == nil || fetchPayload(ctx, m, deadline, opts)
 		})
 
 		if len(batch) > 0 {
@@ -51,26 +51,26 @@ func openSNS(m *message, log *slog.Logger) {
 	}
 }
 
-func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool {
-	begin := time.Now()
-	fetching, cancel := context.WithDeadline(ctx, until)
+// fetchPayload replaces a pointer with its payload. It returns false if the message cannot be delivered now.
+func fetchPayload(ctx context.Context, m *message, deadline time.Time, opts *Options) bool {
+	start := time.Now()
+	fetching, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	opened, _, err := opts.Payloads.Open(fetching, m.Message)
-	switch {
-	case err == nil:
+	if err == nil {
 		m.Message = &opened
 		return true
-	case ctx.Err() == nil && !isTemporary(err):
+	}
+	if ctx.Err() == nil && !isTemporary(err) {
 		m.result = queue.Result{Reason: "its payload in S3 is not available", Err: err, Unsent: true}
 		return false
 	}
 
 	// While S3 is not responding, most slots should be free for other messages.
-	retryIn := max(fetchPause, 2*time.Since(begin))
+	retryIn := max(fetchPause, 2*time.Since(start))
 	if ctx.Err() == nil && opts.Postponed != nil {
 		opts.Postponed(m.Message, retryIn, err)
 	}
-
 	m.result = queue.Result{Outcome: queue.Postponed, Reason: "its payload in S3 is temporarily not available", Err: err,
 		RetryAfter: retryIn}
 	return false

@@ -17,7 +17,7 @@ var equivalents = []equivalent{
 		"generations are only compared for equality"},
 	{"internal/delivery/limit", "limiter.go", place{"Limiter.Acquire", "increment", "l.permits++"},
 		"permits are only compared for equality, and count down from 2^64-1 then"},
-	{"internal/delivery/limit", "rate.go", place{"rateLimiter.acquire", "boundary", "nanoseconds >= math.MaxInt64"},
+	{"internal/delivery/limit", "rate.go", place{"rateLimiter.timeUntil", "boundary", "nanoseconds >= math.MaxInt64"},
 		"the library allows a message for which it computes a wait of exactly 2^63 ns"},
 	{"internal/delivery/limit", "rate.go", place{"rateLimiter.acquire", "boundary", "n > 0"},
 		"reserving 0 messages changes nothing"},

@@ -48,22 +48,11 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 	bucket, key, ok := parsePointer(m.Body)
 	if !ok {
 		return *m, false, fmt.Errorf("%w: attribute %s refers to a payload in S3, but the body does not contain its "+
-			"location",
-			ErrNoPointer, m.Attributes[mark].Name)
+			"location", ErrNoPointer, m.Attributes[mark].Name)
 	}
-	if !slices.Contains(o.Buckets, bucket) {
-		allowed := "no bucket is allowed"
-		if len(o.Buckets) > 0 {
-			allowed = "only these are allowed: " + strings.Join(o.Buckets, ", ")
-		}
-		return *m, false, fmt.Errorf("%w: the payload is in S3 bucket %q, and %s; allow the bucket if its objects are yours",
-			errNotAllowed, bucket, allowed)
+	if err := o.checkLocation(bucket, key); err != nil {
+		return *m, false, err
 	}
-	if leavesBucket(key) {
-		return *m, false, fmt.Errorf("%w: the key of the payload in S3 bucket %q has a path segment . or .., which a "+
-			"proxy may resolve to another bucket; store payloads under keys without such segments", errBadKey, bucket)
-	}
-
 	limit := cmp.Or(o.Limit, 16<<20)
 	if size, err := strconv.ParseInt(m.Attributes[mark].Value, 10, 64); err == nil && size > limit {
 		return *m, false, fmt.Errorf("%w: %d bytes in S3 bucket %s, at most %d are allowed", ErrTooLarge, size, bucket, limit)
@@ -83,6 +72,22 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 		return isPointerAttribute(a.Name)
 	})
 	return inner, true, nil
+}
+
+func (o *Opener) checkLocation(bucket, key string) error {
+	if !slices.Contains(o.Buckets, bucket) {
+		allowed := "no bucket is allowed"
+		if len(o.Buckets) > 0 {
+			allowed = "only these are allowed: " + strings.Join(o.Buckets, ", ")
+		}
+		return fmt.Errorf("%w: the payload is in S3 bucket %q, and %s; allow the bucket if its objects are yours",
+			errNotAllowed, bucket, allowed)
+	}
+	if leavesBucket(key) {
+		return fmt.Errorf("%w: the key of the payload in S3 bucket %q has a path segment . or .., which a "+
+			"proxy may resolve to another bucket; store payloads under keys without such segments", errBadKey, bucket)
+	}
+	return nil
 }
 
 func isPointerAttribute(name string) bool {

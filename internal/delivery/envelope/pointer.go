@@ -25,10 +25,12 @@ func parsePointer(body string) (bucket, key string, ok bool) {
 	}
 
 	var parts []json.RawMessage
+	if json.Unmarshal([]byte(text), &parts) != nil || len(parts) != 2 {
+		return "", "", false
+	}
 	var class string
 	var location map[string]any // a struct would also accept field names in different case
-	if json.Unmarshal([]byte(text), &parts) != nil || len(parts) != 2 ||
-		json.Unmarshal(parts[0], &class) != nil || json.Unmarshal(parts[1], &location) != nil || !isPointerClass(class) {
+	if json.Unmarshal(parts[0], &class) != nil || !isPointerClass(class) || json.Unmarshal(parts[1], &location) != nil {
 		return "", "", false
 	}
 
@@ -64,6 +66,7 @@ func leavesBucket(key string) bool {
 	}
 }
 
+// percentDecoded leaves invalid escapes unchanged.
 func percentDecoded(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -81,16 +81,23 @@ func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	return n, plain
 }
 
+// merge adds the notification's attributes to those of its message.
 func (n *snsEnvelope) merge(outer []queue.Attribute) []queue.Attribute {
 	merged := slices.DeleteFunc(slices.Clone(outer), func(a queue.Attribute) bool { return isSourceAttribute(a.Name) })
 	free := maxAttributes - len(merged)
 	for _, name := range slices.Sorted(maps.Keys(n.Attributes)) {
-		if a, ok := n.Attributes[name].translate(name); ok && free > 0 && !isSourceAttribute(name) && !has(merged, name) {
+		if free <= 0 {
+			break
+		}
+		a, ok := n.Attributes[name].translate(name)
+		if ok && !isSourceAttribute(name) && !has(merged, name) {
 			merged = append(merged, a)
 			free--
 		}
 	}
-	merged = append(merged, queue.Attribute{Name: topicAttribute, Type: "String", Value: n.Topic},
+
+	merged = append(merged,
+		queue.Attribute{Name: topicAttribute, Type: "String", Value: n.Topic},
 		queue.Attribute{Name: messageIDAttribute, Type: "String", Value: n.MessageID})
 	if n.Subject != nil && *n.Subject != "" {
 		merged = append(merged, queue.Attribute{Name: subjectAttribute, Type: "String", Value: *n.Subject})
@@ -99,6 +106,7 @@ func (n *snsEnvelope) merge(outer []queue.Attribute) []queue.Attribute {
 	return merged
 }
 
+// translate returns false for attributes that are invalid in SQS, reserved or cannot be decoded.
 func (a snsAttribute) translate(name string) (queue.Attribute, bool) {
 	if !validName(name) || strings.HasPrefix(strings.ToLower(name), queue.RunPrefix) {
 		return queue.Attribute{}, false

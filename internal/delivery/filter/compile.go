@@ -144,44 +144,43 @@ func (p *parser) or(n node) ([]*object, *patternError) {
 
 func (p *parser) field(m member) (f field, wrong *patternError) {
 	f.name = m.name
-	switch n := m.value; {
-	case n.kind == isObject:
+	n := m.value
+	if n.kind == isObject {
 		f.nested, wrong = p.object(n)
-	case n.kind != isArray:
-		wrong = p.fail(n.offset, "the values of %q are a list: write [%s]", m.name, n.source)
-	case len(n.array) == 0:
-		wrong = p.fail(n.offset, "%q has an empty list, which nothing matches", m.name)
-	default:
-		for _, item := range n.array {
-			var t test
-			var absent bool
-			if t, absent, wrong = p.test(item); wrong != nil {
-				return f, wrong
-			}
-			f.absent = f.absent || absent
-			if t != nil {
-				f.tests = append(f.tests, t)
-			}
+		return f, wrong
+	}
+	if n.kind != isArray {
+		return f, p.fail(n.offset, "the values of %q are a list: write [%s]", m.name, n.source)
+	}
+	if len(n.array) == 0 {
+		return f, p.fail(n.offset, "%q has an empty list, which nothing matches", m.name)
+	}
+	for _, item := range n.array {
+		if wrong := p.addItem(&f, item); wrong != nil {
+			return f, wrong
 		}
 	}
-
-	return f, wrong
+	return f, nil
 }
 
 // Operators that Lambda does not support for SQS come last.
 var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
 	"cidr"}
 
-// If the item matches a missing value, t is nil and absent is true.
-func (p *parser) test(n node) (t test, absent bool, wrong *patternError) {
+// addItem adds a value or an operator to the tests of a field.
+func (p *parser) addItem(f *field, n node) *patternError {
 	switch n.kind {
 	case isArray:
-		return nil, false, p.fail(n.offset, "nested list: use one list of values")
+		return p.fail(n.offset, "nested list: use one list of values")
 	case isObject:
-		return p.operator(n)
+		return p.addOperator(f, n)
 	}
-	t, wrong = p.equal(n)
-	return t, false, wrong
+	t, wrong := p.equal(n)
+	if wrong != nil {
+		return wrong
+	}
+	f.tests = append(f.tests, t)
+	return nil
 }
 
 func (p *parser) equal(n node) (test, *patternError) {
@@ -205,21 +204,17 @@ func (p *parser) equal(n node) (test, *patternError) {
 	return func(l *leaf) bool { return l.kind == isNull }, nil
 }
 
-func (p *parser) operator(n node) (t test, absent bool, wrong *patternError) {
+func (p *parser) addOperator(f *field, n node) *patternError {
 	if len(n.object) != 1 {
-		return nil, false, p.fail(n.offset, "an object in a list must have one operator: %s", strings.Join(operators[:6], ", "))
+		return p.fail(n.offset, "an object in a list must have one operator: %s", strings.Join(operators[:6], ", "))
 	}
 
 	m := n.object[0]
+	var t test
+	var wrong *patternError
 	switch m.name {
 	case "exists":
-		switch {
-		case m.value.kind != isBool:
-			return nil, false, p.fail(m.value.offset, "exists must be true or false")
-		case m.value.text == "true":
-			return func(*leaf) bool { return true }, false, nil
-		}
-		return nil, true, nil
+		return p.addExists(f, m.value)
 	case "numeric":
 		t, wrong = p.numeric(m.value)
 	case "anything-but":
@@ -227,7 +222,23 @@ func (p *parser) operator(n node) (t test, absent bool, wrong *patternError) {
 	default:
 		t, wrong = p.textOperator(m)
 	}
-	return t, false, wrong
+	if wrong != nil {
+		return wrong
+	}
+	f.tests = append(f.tests, t)
+	return nil
+}
+
+func (p *parser) addExists(f *field, n node) *patternError {
+	if n.kind != isBool {
+		return p.fail(n.offset, "exists must be true or false")
+	}
+	if n.text == "true" {
+		f.tests = append(f.tests, func(*leaf) bool { return true })
+	} else {
+		f.absent = true
+	}
+	return nil
 }
 
 func (p *parser) textOperator(m member) (test, *patternError) {

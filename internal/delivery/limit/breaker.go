@@ -114,31 +114,38 @@ func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 	b.inWork = 0
 	b.trialRunning = false
 	b.slowStartLimit = 0
-
 	switch e.NewState {
 	case circuitbreaker.OpenState:
-		trialFailed := b.state == stateHalfOpen
-		if !trialFailed {
-			b.openedAt = b.now
-		}
-		b.state = stateOpen
-		delay := b.delay()
-		b.openings++
-		b.trialAt = b.now.Add(delay)
-		notify(b.events, b.opts.Events.Opened, Opened{Failures: int(e.Metrics().Failures()),
-			Deliveries: int(e.Metrics().Executions()), TrialFailed: trialFailed, Delay: delay})
+		b.open(e.Metrics())
 	case circuitbreaker.HalfOpenState:
 		b.state = stateHalfOpen
 		notify(b.events, b.opts.Events.HalfOpened, HalfOpened{})
 	case circuitbreaker.ClosedState:
-		b.state = stateClosed
-		if b.opts.Concurrency > 1 {
-			b.slowStartLimit = 1
-		} else {
-			b.openings = 0
-		}
-		notify(b.events, b.opts.Events.Closed, Closed{After: b.now.Sub(b.openedAt)})
+		b.close()
 	}
+}
+
+func (b *breaker) open(m circuitbreaker.Metrics) {
+	trialFailed := b.state == stateHalfOpen
+	b.state = stateOpen
+	if !trialFailed {
+		b.openedAt = b.now
+	}
+	delay := b.delay()
+	b.openings++
+	b.trialAt = b.now.Add(delay)
+	notify(b.events, b.opts.Events.Opened,
+		Opened{Failures: int(m.Failures()), Deliveries: int(m.Executions()), TrialFailed: trialFailed, Delay: delay})
+}
+
+func (b *breaker) close() {
+	b.state = stateClosed
+	if b.opts.Concurrency > 1 {
+		b.slowStartLimit = 1
+	} else {
+		b.openings = 0
+	}
+	notify(b.events, b.opts.Events.Closed, Closed{After: b.now.Sub(b.openedAt)})
 }
 
 func (b *breaker) delay() time.Duration {

@@ -33,16 +33,22 @@ func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	burst := r.Burst()
 	first := min(n, burst)
 	if !r.AllowN(now, first) {
-		nanoseconds := (float64(first) - r.TokensAt(now)) / float64(r.Limit()) * float64(time.Second)
-		if nanoseconds >= math.MaxInt64 {
-			return math.MaxInt64
-		}
-		return max(time.Duration(math.Ceil(nanoseconds)), 1)
+		return r.timeUntil(now, first)
 	}
 	for n -= first; n > 0; n -= burst {
 		r.ReserveN(now, min(n, burst))
 	}
 	return 0
+}
+
+// timeUntil returns how long it takes until n messages are allowed.
+func (r *rateLimiter) timeUntil(now time.Time, n int) time.Duration {
+	seconds := (float64(n) - r.TokensAt(now)) / float64(r.Limit())
+	nanoseconds := seconds * float64(time.Second)
+	if nanoseconds >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return max(time.Duration(math.Ceil(nanoseconds)), 1)
 }
 
 func (r *rateLimiter) room(now time.Time, d time.Duration) int {

@@ -38,7 +38,7 @@ func newAPI(inst *instance, address string) *api {
 
 // ServeHTTP rejects other clients: any local program and any page in a local browser can reach the port.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.started(r) {
+	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.sentBy(r) {
 		w.Header().Set("Connection", "close")
 		refuse(w, http.StatusForbidden, "Forbidden",
 			"only the function's own process may use the address in AWS_LAMBDA_RUNTIME_API")
@@ -49,24 +49,24 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	pool := a.inst.pool
-	offer, first, allowed := pool.poll(a.inst)
-	if !allowed {
+	request, ok := pool.poll(a.inst)
+	if !ok {
 		refuse(w, http.StatusForbidden, "InvalidStateTransition", "the invocation in progress has no response yet")
 		return
 	}
-	if first {
+	if request.endsInit {
 		a.inst.announceReady()
 	}
 
 	select {
-	case inv := <-offer:
+	case inv := <-request.offer:
 		if r.Context().Err() != nil {
 			pool.sendBack(a.inst, inv)
 			return
 		}
 		a.write(w, inv)
 	case <-r.Context().Done():
-		pool.hangUp(a.inst, offer)
+		pool.hangUp(a.inst, request.offer)
 	case <-a.inst.gone:
 	}
 }
@@ -84,13 +84,13 @@ func (a *api) write(w http.ResponseWriter, inv *invocation) {
 }
 
 func (a *api) response(w http.ResponseWriter, r *http.Request) {
-	id := r.PathValue("id")
-	if !a.inst.pool.owed(a.inst, id) {
+	pool, id := a.inst.pool, r.PathValue("id")
+	if !pool.owesResponse(a.inst, id) {
 		refuseID(w)
 		return
 	}
 	if mode := r.Header.Get("Lambda-Runtime-Function-Response-Mode"); mode != "" {
-		a.inst.pool.answer(a.inst, id, failure("Runtime.InvalidResponseModeHeader", id,
+		pool.recordResponse(a.inst, id, failure("Runtime.InvalidResponseModeHeader", id,
 			"the function streams its response, which is not supported here: return it as a whole"))
 		refuse(w, http.StatusBadRequest, "InvalidFunctionResponseMode",
 			"responses cannot be streamed: send the whole response, without the header Lambda-Runtime-Function-Response-Mode")
@@ -100,19 +100,19 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	body, err := readBody(r)
 	switch {
 	case errors.Is(err, errBodyTooLarge):
-		a.inst.pool.answer(a.inst, id, failure("Function.ResponseSizeTooLarge", "",
+		pool.recordResponse(a.inst, id, failure("Function.ResponseSizeTooLarge", "",
 			fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", maxResponse)))
 		refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
 			"Exceeded maximum allowed payload size ("+strconv.Itoa(maxResponse)+" bytes).")
 	case err != nil:
-		refuse(w, http.StatusBadRequest, "TruncatedHTTPRequest", "HTTP request detected as truncated")
+		refuseTruncated(w)
 	default:
-		a.finish(w, id, answerOf(r, body))
+		a.complete(w, id, responseOf(r, body))
 	}
 }
 
-// answerOf checks the trailer, which may report a failure while the response was being written.
-func answerOf(r *http.Request, body []byte) queue.Invocation {
+// responseOf checks the trailer, which may report a failure while the response was being written.
+func responseOf(r *http.Request, body []byte) queue.Invocation {
 	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
 	if kind == "" {
 		return ok(body)
@@ -126,21 +126,21 @@ func answerOf(r *http.Request, body []byte) queue.Invocation {
 
 func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	if !a.inst.pool.owed(a.inst, id) {
+	if !a.inst.pool.owesResponse(a.inst, id) {
 		refuseID(w)
 		return
 	}
-	answer, err := readError(r)
+	response, err := readError(r)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "TruncatedHTTPRequest", "HTTP request detected as truncated")
+		refuseTruncated(w)
 		return
 	}
-	a.finish(w, id, answer)
+	a.complete(w, id, response)
 }
 
-// finish records the answer first, because the function may exit as soon as it is confirmed.
-func (a *api) finish(w http.ResponseWriter, id string, answer queue.Invocation) {
-	if !a.inst.pool.answer(a.inst, id, answer) {
+// complete records the response first, because the function may exit as soon as it is confirmed.
+func (a *api) complete(w http.ResponseWriter, id string, response queue.Invocation) {
+	if !a.inst.pool.recordResponse(a.inst, id, response) {
 		refuseID(w)
 		return
 	}
@@ -148,12 +148,12 @@ func (a *api) finish(w http.ResponseWriter, id string, answer queue.Invocation) 
 }
 
 func (a *api) initError(w http.ResponseWriter, r *http.Request) {
-	answer, err := readError(r)
+	response, err := readError(r)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "TruncatedHTTPRequest", "HTTP request detected as truncated")
+		refuseTruncated(w)
 		return
 	}
-	if !a.inst.pool.initFailing(a.inst, answer) {
+	if !a.inst.pool.initReported(a.inst, response) {
 		refuse(w, http.StatusForbidden, "InvalidStateTransition", "initialization has already finished")
 		return
 	}
@@ -185,6 +185,10 @@ func readBody(r *http.Request) ([]byte, error) {
 		return nil, errBodyTooLarge
 	}
 	return body, nil
+}
+
+func refuseTruncated(w http.ResponseWriter) {
+	refuse(w, http.StatusBadRequest, "TruncatedHTTPRequest", "HTTP request detected as truncated")
 }
 
 func refuseID(w http.ResponseWriter) {

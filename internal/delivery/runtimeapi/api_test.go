@@ -328,12 +328,12 @@ func TestAssignedToAProcessThatAsksAgain(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
 	old := inst.offer
-	offer, _, allowed := p.poll(inst)
-	if !allowed || len(offer) != 1 || inst.current != inv || inst.phase != busy {
-		t.Errorf("allowed %v, phase %v, current %+v", allowed, inst.phase, inst.current)
+	request, ok := p.poll(inst)
+	if !ok || len(request.offer) != 1 || inst.current != inv || inst.phase != busy {
+		t.Errorf("allowed %v, phase %v, current %+v", ok, inst.phase, inst.current)
 	}
 	p.hangUp(inst, old) // the end of the first request is noticed late
-	if inst.phase != busy || <-offer != inv {
+	if inst.phase != busy || <-request.offer != inv {
 		t.Errorf("phase %v", inst.phase)
 	}
 }

@@ -18,8 +18,8 @@ func withCaller(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{conn: conn})
 }
 
-// started waits for the process, and reports whether it or one of its children sent the request.
-func (inst *instance) started(r *http.Request) bool {
+// sentBy waits for the process to start, and reports whether it or one of its children sent the request.
+func (inst *instance) sentBy(r *http.Request) bool {
 	c, ok := r.Context().Value(callerKey{}).(*caller)
 	if !ok {
 		return false
@@ -32,13 +32,14 @@ func (inst *instance) started(r *http.Request) bool {
 	case <-inst.announced:
 	case <-inst.gone:
 	}
-
 	c.checked = true
-	if proc := inst.running(); proc != nil {
-		if c.own = proc.Owns(c.conn); !c.own {
-			inst.pool.refusals.add(inst.number, c.conn, inst.pool.host.client, inst.pool.set.Events.Refused)
-		}
+	proc := inst.process()
+	if proc == nil {
+		return false
 	}
-
+	c.own = proc.Owns(c.conn)
+	if !c.own {
+		inst.pool.refusals.add(inst.number, c.conn, inst.pool.host.client, inst.pool.set.Events.Refused)
+	}
 	return c.own
 }

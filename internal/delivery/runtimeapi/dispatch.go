@@ -10,7 +10,7 @@ import (
 
 // Unless they lock the pool's mutex, the functions in this file require the caller to hold it.
 
-// lingering is how long to wait for a process that has answered, before starting another one.
+// lingering is how long to wait for a process that has responded, before starting another one.
 const lingering = 50 * time.Millisecond
 
 func (p *Pool) dispatch() {
@@ -24,10 +24,11 @@ func (p *Pool) dispatch() {
 	case p.pause == nil:
 		p.grow()
 	case !slices.ContainsFunc(p.slots, func(inst *instance) bool { return inst != nil && inst.usable() }):
-		p.refuse(outcome{Invocation: paused(time.Until(p.pauseEnd))})
+		p.endWaiting(outcome{Invocation: paused(time.Until(p.pauseEnd))})
 	}
 }
 
+// grow starts as many processes as waiting invocations need, and at least one.
 func (p *Pool) grow() {
 	alive, coming := 0, 0
 	for _, inst := range p.slots {
@@ -35,7 +36,7 @@ func (p *Pool) grow() {
 			continue
 		}
 		alive++
-		if inst.usable() && (inst.phase == starting || inst.phase == away || inst.phase == answered && !inst.lingers) {
+		if inst.isComing() {
 			coming++
 		}
 	}
@@ -44,7 +45,6 @@ func (p *Pool) grow() {
 	if alive == 0 {
 		wanted = max(wanted, 1)
 	}
-
 	for number := range p.slots {
 		if wanted <= 0 {
 			return
@@ -56,35 +56,42 @@ func (p *Pool) grow() {
 	}
 }
 
-// poll handles a request for the next invocation. offer stays empty if the process is to exit. first is true for the
-// request that ends the initialization. allowed is false while the process owes an answer.
-func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bool) {
+// nextRequest is a request for the next invocation.
+type nextRequest struct {
+	offer    <-chan *invocation // stays empty if the process is to exit
+	endsInit bool
+}
+
+// poll returns false while the process owes a response.
+func (p *Pool) poll(inst *instance) (r nextRequest, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reclaim(inst, inst.offer)
 	if inst.phase == busy {
-		return nil, false, false
+		return nextRequest{}, false
 	}
-	alreadyWaits := inst.phase == idle && slices.Contains(p.idle, inst)
+
 	inst.offer = make(chan *invocation, 1)
+	r.offer = inst.offer
+	alreadyWaits := inst.phase == idle && slices.Contains(p.idle, inst)
 	if inst.usable() && !alreadyWaits {
-		first = p.becomeIdle(inst)
+		r.endsInit = !inst.initialized
+		p.becomeIdle(inst)
 	}
-	return inst.offer, first, true
+	return r, true
 }
 
-func (p *Pool) becomeIdle(inst *instance) (first bool) {
-	first = !inst.initialized
+func (p *Pool) becomeIdle(inst *instance) {
 	inst.initialized = true
 	inst.disarm()
-	inst.current, inst.phase = nil, idle
+	inst.current = nil
+	inst.phase = idle
 	if p.stopping {
 		inst.terminate(byStop)
-		return first
+		return
 	}
 	p.idle = append(p.idle, inst)
 	p.dispatch()
-	return first
 }
 
 func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
@@ -94,9 +101,10 @@ func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 		return // the process has made a new request
 	}
 	p.reclaim(inst, offer)
-	p.leave(inst)
+	p.markAway(inst)
 }
 
+// reclaim takes back an invocation that was not sent yet, if any.
 func (p *Pool) reclaim(inst *instance, offer <-chan *invocation) {
 	select {
 	case inv := <-offer:
@@ -109,7 +117,7 @@ func (p *Pool) sendBack(inst *instance, inv *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.takeBack(inst, inv)
-	p.leave(inst)
+	p.markAway(inst)
 }
 
 func (p *Pool) takeBack(inst *instance, inv *invocation) {
@@ -127,24 +135,24 @@ func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	p.waiting = slices.Insert(p.waiting, 0, inv)
 }
 
-func (p *Pool) leave(inst *instance) {
+func (p *Pool) markAway(inst *instance) {
 	if inst.phase != idle || !inst.usable() {
 		return
 	}
 	inst.phase = away
-	p.forget(inst)
+	p.removeIdle(inst)
 	inst.arm(initTimeout, byAbsence)
 	p.dispatch()
 }
 
-func (p *Pool) owed(inst *instance, id string) bool {
+func (p *Pool) owesResponse(inst *instance, id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return inst.owes(id)
+	return inst.owesResponse(id)
 }
 
-// initFailing gives a process some time to exit. It returns false if the process has initialized or is being ended.
-func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
+// initReported gives a process some time to exit. It returns false if the process has initialized or is being ended.
+func (p *Pool) initReported(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if inst.phase != starting || inst.asked != "" {
@@ -155,31 +163,32 @@ func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	return true
 }
 
-func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
+// recordResponse returns false if the process does not owe a response to this invocation.
+func (p *Pool) recordResponse(inst *instance, id string, response queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !inst.owes(id) {
+	if !inst.owesResponse(id) {
 		return false
 	}
 
-	inst.phase, inst.lingers = answered, false
+	inst.phase = responded
+	inst.lingers = false
 	p.failures = 0
 	inv := inst.current
-	inv.end(outcome{Invocation: a})
+	inv.end(outcome{Invocation: response})
 	time.AfterFunc(lingering, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if inst.phase == answered && inst.current == inv {
+		if inst.phase == responded && inst.current == inv {
 			inst.lingers = true
 			p.dispatch()
 		}
 	})
-
 	return true
 }
 
-// fail starts a pause. It returns false during a pause, so that processes that fail together count once.
-func (p *Pool) fail() (first bool) {
+// recordFailure starts a pause. It returns false during a pause, so that processes that fail together count once.
+func (p *Pool) recordFailure() (first bool) {
 	if p.pause != nil || p.stopping {
 		return false
 	}

@@ -11,21 +11,9 @@ import (
 	"tendril/queue"
 )
 
+// cleanUp removes a process that has exited, and reports that.
 func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
-	p.mu.Lock()
-	inst.disarm()
-	p.forget(inst)
-	select {
-	case inv := <-inst.offer: // the process exited before the invocation was sent
-		p.takeBack(inst, inv)
-	default:
-	}
-	was := inst.phase
-	inst.phase = dead
-	p.slots[inst.number-1] = nil
-	report := p.settle(inst, was, exit)
-	p.dispatch()
-	p.mu.Unlock()
+	report := p.remove(inst, exit)
 
 	inst.reporting.Lock()
 	defer inst.reporting.Unlock()
@@ -33,63 +21,82 @@ func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	if report != nil {
 		report()
 	}
-	if reported := p.set.Events.Exited; reported != nil {
-		reported(Exited{Instance: inst.number, PID: inst.pid, Exit: exit, Asked: string(inst.asked)})
+	if exited := p.set.Events.Exited; exited != nil {
+		exited(Exited{Instance: inst.number, PID: inst.pid, Exit: exit, Asked: string(inst.asked)})
 	}
 }
 
+// report may be nil.
+func (p *Pool) remove(inst *instance, exit supervisor.Exit) (report func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	inst.disarm()
+	p.removeIdle(inst)
+	p.reclaim(inst, inst.offer) // the process may have exited before the invocation was sent
+
+	was := inst.phase
+	inst.phase = dead
+	p.slots[inst.number-1] = nil
+	report = p.handleExit(inst, was, exit)
+	p.dispatch()
+	return report
+}
+
 // report may be nil. The caller must hold the mutex.
-func (p *Pool) settle(inst *instance, was phase, exit supervisor.Exit) (report func()) {
+func (p *Pool) handleExit(inst *instance, was phase, exit supervisor.Exit) (report func()) {
 	switch {
 	case was == busy:
-		return p.answerFor(inst, exit)
+		return p.endInvocation(inst, exit)
 	case was == starting && inst.asked != byStop:
 		return p.initFailed(inst, exit)
-	case was != answered && (inst.asked == "" || inst.asked == byAbsence):
-		p.fail()
+	case was != responded && (inst.asked == "" || inst.asked == byAbsence):
+		p.recordFailure()
 	}
 	return nil
 }
 
-func (p *Pool) answerFor(inst *instance, exit supervisor.Exit) (report func()) {
+// endInvocation ends the invocation of a process that exited without a response.
+func (p *Pool) endInvocation(inst *instance, exit supervisor.Exit) (report func()) {
 	inv := inst.current
 	switch inst.asked {
 	case "":
 		inv.end(outcome{Invocation: failure("Runtime.ExitError", inv.id, exitMessage(exit))})
+		return nil
 	case byTimeLimit:
 		text := fmt.Sprintf("Task timed out after %.2f seconds", seconds(inv.limit))
 		inv.end(outcome{Invocation: failure("Sandbox.Timedout", inv.id, text)})
-		if reported := p.set.Events.TimedOut; reported != nil {
-			return func() { reported(TimedOut{Instance: inst.number, RequestID: inv.id, Limit: inv.limit}) }
+		return func() {
+			if timedOut := p.set.Events.TimedOut; timedOut != nil {
+				timedOut(TimedOut{Instance: inst.number, RequestID: inv.id, Limit: inv.limit})
+			}
 		}
-	default:
-		inv.end(outcome{err: fmt.Errorf("invocation %s may have run in part: its process was killed: %s", inv.id,
-			inst.asked)})
 	}
+	inv.end(outcome{err: fmt.Errorf("invocation %s may have run in part: its process was killed: %s", inv.id, inst.asked)})
 	return nil
 }
 
-// If initFailed starts a pause, it answers the oldest waiting invocation with the error.
+// initFailed ends the oldest waiting invocation with the error if it starts a pause.
 func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {
 		id = p.waiting[0].id
 	}
-	answer, reason := p.initFailure(inst, id, exit)
-	if p.fail() && id != "" {
-		p.waiting[0].end(outcome{Invocation: answer})
+	response, reason := p.initFailure(inst, id, exit)
+	if p.recordFailure() && id != "" {
+		p.waiting[0].end(outcome{Invocation: response})
 		p.waiting = p.waiting[1:]
 	}
-	reported := p.set.Events.InitFailed
-	if reported == nil {
-		return nil
-	}
-	event := InitFailed{Instance: inst.number, Type: answer.Reason, Reason: reason, Failures: p.failures,
+
+	event := InitFailed{Instance: inst.number, Type: response.Reason, Reason: reason, Failures: p.failures,
 		Pause: time.Until(p.pauseEnd)}
-	return func() { reported(event) }
+	return func() {
+		if failed := p.set.Events.InitFailed; failed != nil {
+			failed(event)
+		}
+	}
 }
 
-func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (answer queue.Invocation, reason string) {
+func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (response queue.Invocation, reason string) {
 	switch {
 	case inst.initError != nil:
 		return *inst.initError, "its initialization failed: " + inst.initError.Reason

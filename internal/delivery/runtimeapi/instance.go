@@ -23,11 +23,11 @@ func (p *Pool) launch(number int) *instance {
 		pool: p, number: number, since: time.Now(),
 		announced: make(chan struct{}), gone: make(chan struct{}),
 	}
-	p.running.Go(func() { p.cleanUp(inst, inst.live()) })
+	p.running.Go(func() { p.cleanUp(inst, inst.run()) })
 	return inst
 }
 
-func (inst *instance) live() supervisor.Exit {
+func (inst *instance) run() supervisor.Exit {
 	p := inst.pool
 	listener, err := p.host.listen()
 	if err != nil {
@@ -41,7 +41,7 @@ func (inst *instance) live() supervisor.Exit {
 	}
 
 	limited := httplimit.Listen(server, listener, httplimit.Limits{Connections: maxConnections,
-		Anonymous: func(r *http.Request) bool { return !inst.started(r) }})
+		Anonymous: func(r *http.Request) bool { return !inst.sentBy(r) }})
 
 	serving := make(chan struct{})
 	go func() {

@@ -115,7 +115,7 @@ type InitFailed struct {
 	// Type is an error type, such as "Runtime.ImportModuleError".
 	Type   string
 	Reason string
-	// Failures counts failures since the last answer. No process starts during Pause.
+	// Failures counts failures since the last response. No process starts during Pause.
 	Failures int
 	Pause    time.Duration
 }

@@ -40,7 +40,7 @@ func (p *Pool) Start() {
 	p.dispatch()
 }
 
-// Invoke passes payload to a process and returns its answer, which may report a failure. Callers are served in order.
+// Invoke passes payload to a process and returns its response, which may report a failure. Callers are served in order.
 // errNotInvoked means that the function received nothing. If ctx ends while the function runs, its process is
 // terminated.
 func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
@@ -51,7 +51,7 @@ func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, er
 	if deadline, ok := ctx.Deadline(); ok {
 		inv.deadline = deadline
 	}
-	p.enter(inv)
+	p.enqueue(inv)
 	select {
 	case o := <-inv.outcome:
 		return o.Invocation, o.err
@@ -60,7 +60,7 @@ func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, er
 	}
 }
 
-func (p *Pool) enter(inv *invocation) {
+func (p *Pool) enqueue(inv *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopping || !p.started {
@@ -71,6 +71,7 @@ func (p *Pool) enter(inv *invocation) {
 	p.dispatch()
 }
 
+// abandon returns the outcome if it has arrived in the meantime.
 func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,6 +80,7 @@ func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 		return o.Invocation, o.err
 	default:
 	}
+
 	if inv.at == nil {
 		p.waiting = slices.DeleteFunc(p.waiting, func(other *invocation) bool { return other == inv })
 		return queue.Invocation{}, fmt.Errorf("%w: all processes were busy: %w", errNotInvoked, cause)
@@ -112,6 +114,7 @@ func (p *Pool) Stop(ctx context.Context) error {
 
 	p.endAll((*instance).terminate) // SIGKILL follows after the grace period
 	patience := time.NewTimer(p.set.Grace + killPatience)
+	defer patience.Stop()
 	for hurry := p.set.Hurry.Done(); ; {
 		select {
 		case <-ended:
@@ -121,18 +124,21 @@ func (p *Pool) Stop(ctx context.Context) error {
 			p.endAll((*instance).kill)
 			patience.Reset(killPatience)
 		case <-patience.C:
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			var pids []int
-			for _, inst := range p.slots {
-				if inst != nil && inst.proc != nil {
-					pids = append(pids, inst.pid)
-				}
-			}
-			p.stopErr = fmt.Errorf("processes %v of the function did not exit within %s of KILL", pids, killPatience)
+			p.stopErr = fmt.Errorf("processes %v of the function did not exit within %s of KILL", p.pids(), killPatience)
 			return p.stopErr
 		}
 	}
+}
+
+func (p *Pool) pids() (pids []int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, inst := range p.slots {
+		if inst != nil && inst.proc != nil {
+			pids = append(pids, inst.pid)
+		}
+	}
+	return pids
 }
 
 func (p *Pool) endAll(end func(*instance, asked)) {
@@ -145,6 +151,7 @@ func (p *Pool) endAll(end func(*instance, asked)) {
 	}
 }
 
+// beginStop returns false if the pool is already being stopped.
 func (p *Pool) beginStop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,9 +160,9 @@ func (p *Pool) beginStop() bool {
 	}
 	p.stopping = true
 	p.endPause()
-	p.refuse(outcome{err: fmt.Errorf("%w: the pool was stopped", errNotInvoked)})
+	p.endWaiting(outcome{err: fmt.Errorf("%w: the pool was stopped", errNotInvoked)})
 	for _, inst := range p.slots {
-		if inst != nil && inst.phase != busy && inst.phase != answered {
+		if inst != nil && inst.phase != busy && inst.phase != responded {
 			inst.terminate(byStop)
 		}
 	}

@@ -23,7 +23,7 @@ type Pool struct {
 	// idle ends with the process used last; waiting starts with the oldest invocation.
 	idle    []*instance
 	waiting []*invocation
-	// failures counts failures since the last answer. No process starts before pauseEnd while pause is not nil.
+	// failures counts failures since the last response. No process starts before pauseEnd while pause is not nil.
 	failures int
 	pause    *time.Timer
 	pauseEnd time.Time
@@ -42,7 +42,7 @@ const (
 	idle
 	away // hung up while waiting
 	busy
-	answered // has not requested another invocation
+	responded // has not requested another invocation
 	dead
 )
 
@@ -68,7 +68,7 @@ type instance struct {
 	phase       phase
 	initialized bool
 	asked       asked
-	// lingers means that the process answered a while ago, but has not requested another invocation.
+	// lingers means that the process responded a while ago, but has not requested another invocation.
 	lingers bool
 	// initError was posted to init/error; may be nil.
 	initError *queue.Invocation
@@ -145,7 +145,15 @@ func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string
 
 func (inst *instance) usable() bool { return inst.asked == "" && inst.phase != dead }
 
-func (inst *instance) owes(id string) bool {
+// isComing reports whether the process will probably request an invocation soon.
+func (inst *instance) isComing() bool {
+	if !inst.usable() {
+		return false
+	}
+	return inst.phase == starting || inst.phase == away || inst.phase == responded && !inst.lingers
+}
+
+func (inst *instance) owesResponse(id string) bool {
 	return inst.phase == busy && inst.current.id == id
 }
 
@@ -201,17 +209,17 @@ func (inst *instance) signal(why asked, sig syscall.Signal) {
 	if inst.asked == "" {
 		inst.asked = why
 	}
-	inst.pool.forget(inst)
+	inst.pool.removeIdle(inst)
 	if inst.proc != nil {
 		inst.proc.Signal(sig)
 	}
 }
 
-func (p *Pool) forget(inst *instance) {
+func (p *Pool) removeIdle(inst *instance) {
 	p.idle = slices.DeleteFunc(p.idle, func(other *instance) bool { return other == inst })
 }
 
-func (p *Pool) refuse(o outcome) {
+func (p *Pool) endWaiting(o outcome) {
 	for _, inv := range p.waiting {
 		inv.end(o)
 	}
@@ -232,7 +240,7 @@ func (inst *instance) announceReady() {
 	}
 }
 
-func (inst *instance) running() process {
+func (inst *instance) process() process {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()
 	return inst.proc

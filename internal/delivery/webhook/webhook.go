@@ -44,17 +44,22 @@ func parseKey(text string) (key, error) {
 	}
 
 	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(encoded, "="))
-	switch {
-	case err != nil:
+	if err != nil {
 		return key{}, errors.New("is not base64 after its prefix")
-	case isShared && (len(raw) < shortestSecret || len(raw) > longestSecret):
+	}
+	if !isShared {
+		return parsePrivate(raw)
+	}
+	if len(raw) < shortestSecret || len(raw) > longestSecret {
 		return key{}, fmt.Errorf("has %d bytes instead of %d to %d", len(raw), shortestSecret, longestSecret)
-	case isShared:
-		return key{shared: raw}, nil
-	case len(raw) != ed25519.SeedSize && len(raw) != ed25519.PrivateKeySize:
+	}
+	return key{shared: raw}, nil
+}
+
+func parsePrivate(raw []byte) (key, error) {
+	if len(raw) != ed25519.SeedSize && len(raw) != ed25519.PrivateKeySize {
 		return key{}, fmt.Errorf("has %d bytes, but a private ed25519 key has %d", len(raw), ed25519.SeedSize)
 	}
-
 	private := ed25519.NewKeyFromSeed(raw[:ed25519.SeedSize])
 	if len(raw) == ed25519.PrivateKeySize && !private.Equal(ed25519.PrivateKey(raw)) {
 		return key{}, errors.New("has the public part of another key")
@@ -105,15 +110,22 @@ func NewSigner(keys []string) (*Signer, error) {
 // sent.
 func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
 	w := s.work.Get().(*workspace)
-	seconds := at.Unix()
-	w.content = append(append(w.content[:0], id...), '.')
-	w.content = append(strconv.AppendInt(w.content, seconds, 10), '.')
+	w.content = append(w.content[:0], id...)
+	w.content = append(w.content, '.')
+	w.content = strconv.AppendInt(w.content, at.Unix(), 10)
+	w.content = append(w.content, '.')
 	w.content = append(w.content, body...)
-	b = append(append(append(b, "webhook-id: "...), id...), "\r\nwebhook-timestamp: "...)
-	b = append(strconv.AppendInt(b, seconds, 10), "\r\nwebhook-signature:"...)
+
+	b = append(b, "webhook-id: "...)
+	b = append(b, id...)
+	b = append(b, "\r\nwebhook-timestamp: "...)
+	b = strconv.AppendInt(b, at.Unix(), 10)
+	b = append(b, "\r\nwebhook-signature:"...)
 	for i := range s.keys {
-		b = s.keys[i].append(append(b, ' '), w, i)
+		b = append(b, ' ')
+		b = s.keys[i].append(b, w, i)
 	}
+
 	if cap(w.content) > largestKept {
 		w.content = nil
 	}
@@ -121,6 +133,7 @@ func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
 	return append(b, "\r\n"...)
 }
 
+// append appends the signature of w.content.
 func (k *key) append(b []byte, w *workspace, index int) []byte {
 	if k.private != nil {
 		return base64.StdEncoding.AppendEncode(append(b, "v1a,"...), ed25519.Sign(k.private, w.content))
