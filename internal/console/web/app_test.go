@@ -207,7 +207,8 @@ func TestInstancesShowWhatIsKnownAndWhyNotMore(t *testing.T) {
 	page := s.get("/instances")
 	wantText(t, page, "this one", "not protected from scale-in", "behind: applied revision 3 of 4",
 		"Revision 4 of the environment is applied by 1 of 2 reachable instances, not yet by a (1); unreachable: c (3).", ">CPU 42 %", "term 3, lease seen 2 s ago", "others are not known",
-		`unreachable</span> <span class="why">last reported:</span> <span class="state ok">running`, "&lt;script&gt;", "elected by a lease in the DynamoDB table registry", `data-label="Load">0 <`)
+		`unreachable</span> <span class="why">last reported:</span> <span class="state ok">running`, "&lt;script&gt;", "elected by a lease in the DynamoDB table registry", `data-label="Load">0 <`,
+		`registry <span class="why">0 s ago</span>`)
 }
 
 func TestScreensOfTheAppNeedARight(t *testing.T) {

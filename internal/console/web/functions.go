@@ -18,7 +18,7 @@ import (
 var functions = template.FuncMap{
 	"asset": assetPath, "segment": url.PathEscape, "count": countText, "number": number, "ago": ago,
 	"causehead": func(c health.Cause) string { return c.Head(time.Now()) }, "in": in,
-	"age": age, "seconds": seconds, "ms": milliseconds, "percent": percent, "bytes": size, "plural": plural,
+	"age": age, "seconds": seconds, "secondsago": secondsAgo, "ms": milliseconds, "percent": percent, "bytes": size, "plural": plural,
 	"exact": exact, "tone": tone, "lower": strings.ToLower, "list": list, "pair": pair,
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
 	"measured": measured, "sizes": sizes, "protection": protection, "applied": applied, "coloured": coloured, "clock": clock,
@@ -77,6 +77,9 @@ func seconds(s float64) string {
 	}
 	return age(time.Duration(s * float64(time.Second)))
 }
+
+// secondsAgo describes the age of a report, which may have just arrived.
+func secondsAgo(s float64) string { return age(time.Duration(s*float64(time.Second))) + " ago" }
 
 // milliseconds rounds down: 59.999 s is not 60.00 s.
 func milliseconds(ms int64) string {
