@@ -233,8 +233,12 @@ func (f *findings) judgeDisk(d *Disk) {
 	}
 
 	space := fmt.Sprintf("%s of %s free below %s", bytes(d.Free), bytes(d.Total), d.Path)
-	remedy := fmt.Sprintf("free space on that disk, outside the data directory (du -xh --max-depth=2 %s), or use a "+
-		"folder on another disk: tendril up --data-dir DIR", filepath.Dir(d.Path))
+	remedy := fmt.Sprintf("files on that disk, but none in the data directory (du -xh --max-depth=2 %s), or move the data "+
+		"directory to another disk: tendril up --data-dir DIR", filepath.Dir(d.Path))
+	if d.Embedded {
+		remedy = "unneeded messages, or " + remedy
+	}
+	remedy = "delete " + remedy
 	full := min(diskFull, d.Total/16)
 	switch {
 	case d.Free < full && d.Embedded:

@@ -517,7 +517,8 @@ func diskRule(in *inputs) []finding {
 		c.Status = Degraded
 	}
 	if free < min(noFree, h.Disk/16) {
-		c.Text += " Sends to embedded queues are rejected. Free space below " + h.Mount + ", outside the data directory."
+		c.Text += " Sends to embedded queues are rejected. Delete unneeded messages, or files below " +
+			h.Mount + ", but none in the data directory."
 	}
 	return measured(c)
 }

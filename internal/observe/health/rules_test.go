@@ -70,7 +70,7 @@ func TestRules(t *testing.T) {
 		}, Warning, "failed after 4ms: exit status 7. (tendril logs predeploy)"},
 		{"a disk of which sends are refused", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 1<<30, known(50<<20)
-		}, Severe, "50 MiB are free. Sends to embedded queues are rejected. Free space below /data, outside the data directory."},
+		}, Severe, "50 MiB are free. Sends to embedded queues are rejected. Delete unneeded messages, or files below /data, but none in the data directory."},
 		{"a small disk with more than its reserve", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 300<<20, known(24<<20)
 		}, Severe, "24 MiB are free."},
