@@ -22,32 +22,15 @@ func sqsActions() map[string]action {
 		"CancelMessageMoveTask":        typed(cancelMessageMoveTask),
 		"ListMessageMoveTasks":         typed(listMessageMoveTasks),
 
-		"CreateQueue": ofAccount(typed(func(x *actionCall, in *struct {
-			namedQueue
-			Attributes map[string]string `query:"Attribute,Name"`
-			Tags       map[string]string `json:"tags" query:"Tag,Key"`
-		}) (*queueURLResponse, error) {
-			if in.QueueName == "" {
-				return nil, missing("QueueName")
-			}
-			if err := x.authorizeTarget(in.Attributes); err != nil {
-				return nil, err
-			}
-			return &queueURLResponse{x.queueURL(in.QueueName)}, x.broker.CreateQueue(x.ctx, in.QueueName, in.Attributes, in.Tags)
-		})),
-		// Other accounts have no queues on this broker.
-		"GetQueueUrl": typed(func(x *actionCall, in *struct {
-			namedQueue
-			QueueOwnerAWSAccountID string `json:"QueueOwnerAWSAccountId"`
-		}) (*queueURLResponse, error) {
-			if in.QueueName == "" {
-				return nil, missing("QueueName")
-			}
-			if owner := in.QueueOwnerAWSAccountID; owner != "" && owner != x.account {
-				return nil, queue.ErrNoQueue
-			}
-			return &queueURLResponse{x.queueURL(in.QueueName)}, x.exists(in.QueueName)
-		}),
+		"CreateQueue":                ofAccount(typed(createQueue)),
+		"GetQueueUrl":                typed(getQueueURL),
+		"ListQueues":                 ofAccount(typed(listQueues)),
+		"ListDeadLetterSourceQueues": typed(listDeadLetterSourceQueues),
+		"GetQueueAttributes":         typed(getQueueAttributes),
+		"SetQueueAttributes":         typed(setQueueAttributes),
+		"TagQueue":                   typed(tagQueue),
+		"UntagQueue":                 typed(untagQueue),
+
 		"DeleteQueue": typed(func(x *actionCall, _ *queueRequest) (*nothing, error) {
 			return nil, x.broker.DeleteQueue(x.ctx, x.queue)
 		}),
@@ -55,69 +38,77 @@ func sqsActions() map[string]action {
 			_, err := x.broker.PurgeQueue(x.ctx, x.queue)
 			return nil, err
 		}),
-		"ListQueues": ofAccount(typed(func(x *actionCall, in *struct {
-			QueueNamePrefix string
-			pageRequest
-		}) (*listQueuesResponse, error) {
-			names, next, err := in.page(x.broker.ListQueues(in.QueueNamePrefix))
-			return &listQueuesResponse{x.queueURLs(names), next}, err
-		})),
-		"ListDeadLetterSourceQueues": typed(func(x *actionCall, in *struct {
-			queueRequest
-			pageRequest
-		}) (*listDeadLetterSourceQueuesResponse, error) {
-			sources, err := x.broker.DeadLetterSources(x.queue)
-			if err != nil {
-				return nil, err
-			}
-			names, next, err := in.page(sources)
-			return &listDeadLetterSourceQueuesResponse{x.queueURLs(names), next}, err
-		}),
-		"GetQueueAttributes": typed(getQueueAttributes),
-		"SetQueueAttributes": typed(func(x *actionCall, in *struct {
-			queueRequest
-			Attributes map[string]string `query:"Attribute,Name"`
-		}) (*nothing, error) {
-			if len(in.Attributes) == 0 {
-				return nil, missing("Attributes")
-			}
-			if err := x.authorizeTarget(in.Attributes); err != nil {
-				return nil, err
-			}
-			return nil, x.broker.SetAttributes(x.ctx, x.queue, in.Attributes)
-		}),
 		"ListQueueTags": typed(func(x *actionCall, _ *queueRequest) (*listQueueTagsResponse, error) {
 			tags, err := x.broker.Tags(x.queue)
 			return &listQueueTagsResponse{tags}, err
 		}),
-		"TagQueue": typed(func(x *actionCall, in *struct {
-			queueRequest
-			Tags map[string]string `query:"Tag,Key"`
-		}) (*nothing, error) {
-			if len(in.Tags) == 0 {
-				return nil, missing("Tags")
-			}
-			return nil, x.broker.SetTags(x.ctx, x.queue, in.Tags, nil)
-		}),
-		"UntagQueue": typed(func(x *actionCall, in *struct {
-			queueRequest
-			TagKeys []string `query:"TagKey"`
-		}) (*nothing, error) {
-			if len(in.TagKeys) == 0 {
-				return nil, missing("TagKeys")
-			}
-			return nil, x.broker.SetTags(x.ctx, x.queue, nil, in.TagKeys)
-		}),
 	}
+}
+
+type createQueueRequest struct {
+	namedQueue
+	Attributes map[string]string `query:"Attribute,Name"`
+	Tags       map[string]string `json:"tags" query:"Tag,Key"`
+}
+
+func createQueue(x *actionCall, in *createQueueRequest) (*queueURLResponse, error) {
+	if in.QueueName == "" {
+		return nil, missing("QueueName")
+	}
+	if err := x.authorizeTarget(in.Attributes); err != nil {
+		return nil, err
+	}
+	err := x.broker.CreateQueue(x.ctx, in.QueueName, in.Attributes, in.Tags)
+	return &queueURLResponse{x.queueURL(in.QueueName)}, err
+}
+
+type getQueueURLRequest struct {
+	namedQueue
+	QueueOwnerAWSAccountID string `json:"QueueOwnerAWSAccountId"`
+}
+
+func getQueueURL(x *actionCall, in *getQueueURLRequest) (*queueURLResponse, error) {
+	if in.QueueName == "" {
+		return nil, missing("QueueName")
+	}
+	if owner := in.QueueOwnerAWSAccountID; owner != "" && owner != x.account {
+		return nil, queue.ErrNoQueue // other accounts have no queues on this broker
+	}
+	return &queueURLResponse{x.queueURL(in.QueueName)}, x.exists(in.QueueName)
 }
 
 type queueURLResponse struct {
 	QueueURL string `json:"QueueUrl"`
 }
 
+type listQueuesRequest struct {
+	QueueNamePrefix string
+	pageRequest
+}
+
+func listQueues(x *actionCall, in *listQueuesRequest) (*listQueuesResponse, error) {
+	names, next, err := in.page(x.broker.ListQueues(in.QueueNamePrefix))
+	return &listQueuesResponse{x.queueURLs(names), next}, err
+}
+
 type listQueuesResponse struct {
 	QueueURLs []string `json:"QueueUrls,omitempty" query:"QueueUrl"`
 	NextToken string   `json:",omitempty"`
+}
+
+type listDeadLetterSourceQueuesRequest struct {
+	queueRequest
+	pageRequest
+}
+
+func listDeadLetterSourceQueues(x *actionCall,
+	in *listDeadLetterSourceQueuesRequest) (*listDeadLetterSourceQueuesResponse, error) {
+	sources, err := x.broker.DeadLetterSources(x.queue)
+	if err != nil {
+		return nil, err
+	}
+	names, next, err := in.page(sources)
+	return &listDeadLetterSourceQueuesResponse{x.queueURLs(names), next}, err
 }
 
 // As in SQS, the name of the list starts in lower case, unlike in ListQueues, and the list is present even if empty.
@@ -214,4 +205,43 @@ func getQueueAttributes(x *actionCall, in *struct {
 		wanted = all
 	}
 	return &queueAttributes{wanted}, nil
+}
+
+type setQueueAttributesRequest struct {
+	queueRequest
+	Attributes map[string]string `query:"Attribute,Name"`
+}
+
+func setQueueAttributes(x *actionCall, in *setQueueAttributesRequest) (*nothing, error) {
+	if len(in.Attributes) == 0 {
+		return nil, missing("Attributes")
+	}
+	if err := x.authorizeTarget(in.Attributes); err != nil {
+		return nil, err
+	}
+	return nil, x.broker.SetAttributes(x.ctx, x.queue, in.Attributes)
+}
+
+type tagQueueRequest struct {
+	queueRequest
+	Tags map[string]string `query:"Tag,Key"`
+}
+
+func tagQueue(x *actionCall, in *tagQueueRequest) (*nothing, error) {
+	if len(in.Tags) == 0 {
+		return nil, missing("Tags")
+	}
+	return nil, x.broker.SetTags(x.ctx, x.queue, in.Tags, nil)
+}
+
+type untagQueueRequest struct {
+	queueRequest
+	TagKeys []string `query:"TagKey"`
+}
+
+func untagQueue(x *actionCall, in *untagQueueRequest) (*nothing, error) {
+	if len(in.TagKeys) == 0 {
+		return nil, missing("TagKeys")
+	}
+	return nil, x.broker.SetTags(x.ctx, x.queue, nil, in.TagKeys)
 }

@@ -70,19 +70,25 @@ func (v *messageAttribute) toQueue() (queue.Attribute, error) {
 			"Message attribute list values in SendMessage operation are not supported.")
 	}
 
-	field, other := "String", len(v.BinaryValue) > 0
 	if a.IsBinary() {
-		field, other = "Binary", v.StringValue != nil
+		if v.StringValue != nil {
+			return a, v.wrongField("Binary")
+		}
 		a.Value = string(v.BinaryValue)
-	} else if v.StringValue != nil {
+		return a, nil
+	}
+	if len(v.BinaryValue) > 0 {
+		return a, v.wrongField("String")
+	}
+	if v.StringValue != nil {
 		a.Value = *v.StringValue
 	}
-
-	if other {
-		return a, queue.Errorf(queue.CodeInvalidParameterValue,
-			"The message attribute '%s' with type '%s' must use field '%s'.", v.name, v.DataType, field)
-	}
 	return a, nil
+}
+
+func (v *messageAttribute) wrongField(field string) error {
+	return queue.Errorf(queue.CodeInvalidParameterValue, "The message attribute '%s' with type '%s' must use field '%s'.",
+		v.name, v.DataType, field)
 }
 
 // traceAttribute is the only system attribute that a sender can set.

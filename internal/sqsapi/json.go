@@ -20,18 +20,25 @@ type appender interface{ appendJSON(dst []byte) []byte }
 
 // appendMembers escapes nothing, because the result of a send needs no escaping.
 func (a *accepted) appendMembers(dst []byte) []byte {
-	dst = append(append(dst, `"MD5OfMessageBody":"`...), a.MD5OfMessageBody...)
+	dst = appendStrings(dst, `"MD5OfMessageBody":"`, a.MD5OfMessageBody)
 	if a.MD5OfMessageAttributes != "" {
-		dst = append(append(dst, `","MD5OfMessageAttributes":"`...), a.MD5OfMessageAttributes...)
+		dst = appendStrings(dst, `","MD5OfMessageAttributes":"`, a.MD5OfMessageAttributes)
 	}
 	if a.MD5OfMessageSystemAttributes != "" {
-		dst = append(append(dst, `","MD5OfMessageSystemAttributes":"`...), a.MD5OfMessageSystemAttributes...)
+		dst = appendStrings(dst, `","MD5OfMessageSystemAttributes":"`, a.MD5OfMessageSystemAttributes)
 	}
-	dst = append(append(dst, `","MessageId":"`...), a.MessageID...)
+	dst = appendStrings(dst, `","MessageId":"`, a.MessageID)
 	if a.SequenceNumber != "" {
-		dst = append(append(dst, `","SequenceNumber":"`...), a.SequenceNumber...)
+		dst = appendStrings(dst, `","SequenceNumber":"`, a.SequenceNumber)
 	}
 	return append(dst, '"')
+}
+
+func appendStrings(dst []byte, texts ...string) []byte {
+	for _, text := range texts {
+		dst = append(dst, text...)
+	}
+	return dst
 }
 
 func appendBatch[Answer any](dst []byte, answers []Answer, each func(*Answer, []byte) []byte) []byte {

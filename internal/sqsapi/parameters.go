@@ -167,10 +167,7 @@ func (p parameters) fill(v reflect.Value, values []formValue) error {
 		}
 
 		n := sameHead(values, head)
-		for i := range values[:n] {
-			values[i].at += len(head) + 1
-		}
-
+		advance(values[:n], head)
 		switch field := v.FieldByIndex(f.index); {
 		case f.set != nil:
 			for i := range values[:n] {
@@ -192,6 +189,14 @@ func (p parameters) fill(v reflect.Value, values []formValue) error {
 	return nil
 }
 
+// advance moves the values past their head.
+func advance(values []formValue, head string) {
+	for i := range values {
+		values[i].at += len(head) + 1
+	}
+}
+
+// sameHead returns how many values in a row start with head.
 func sameHead(values []formValue, head string) int {
 	n := 1
 	for n < len(values) && values[n].head() == head {
@@ -210,33 +215,29 @@ func (f *parameter) setTo(field reflect.Value, v *formValue) error {
 	return nil
 }
 
-// fillList sets a list or map. The values are positioned at the element numbers. Old clients omit the number of a
-// single element: AttributeName=All, or Attribute.Name and Attribute.Value. An empty value then means an empty list.
+// fillList sets a list or map. The values are positioned at the element numbers.
 func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 	last := -1
 	for len(values) > 0 {
 		head := values[0].head()
 		number, numbered := listNumber(head)
-		n := sameHead(values, head)
-		switch {
-		case numbered && number <= last:
-			return errScattered
-		case numbered:
-			last = number
-			for i := range values[:n] {
-				values[i].at += len(head) + 1
-			}
-		case head == "":
-			n = 1
-		default:
-			for n < len(values) && f.partOfElement(values[n].head()) {
-				n++
-			}
-		}
-		if numbered || f.partOfElement(head) && (head != "" || values[0].value != "") {
-			if err := f.fillElement(field, values[:n]); err != nil {
+		if !numbered {
+			n, err := f.fillUnnumbered(field, values)
+			if err != nil {
 				return err
 			}
+			values = values[n:]
+			continue
+		}
+
+		if number <= last {
+			return errScattered
+		}
+		last = number
+		n := sameHead(values, head)
+		advance(values[:n], head)
+		if err := f.fillElement(field, values[:n]); err != nil {
+			return err
 		}
 		values = values[n:]
 	}
@@ -245,6 +246,24 @@ func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 		list.sort()
 	}
 	return nil
+}
+
+// fillUnnumbered sets an element from the first n values. Old clients omit the number of a single element:
+// AttributeName=All, or Attribute.Name and Attribute.Value. An empty value then means an empty list.
+func (f *parameter) fillUnnumbered(field reflect.Value, values []formValue) (n int, err error) {
+	head := values[0].head()
+	n = 1
+	if head != "" {
+		n = sameHead(values, head)
+		for n < len(values) && f.partOfElement(values[n].head()) {
+			n++
+		}
+	}
+	isEmpty := head == "" && values[0].value == ""
+	if isEmpty || !f.partOfElement(head) {
+		return n, nil
+	}
+	return n, f.fillElement(field, values[:n])
 }
 
 func (f *parameter) partOfElement(head string) bool {
@@ -270,14 +289,14 @@ func (f *parameter) fillElement(field reflect.Value, values []formValue) error {
 		}
 		return nil
 	case *map[string]string:
-		key, value := f.pair(values)
+		key, value := f.keyValue(values)
 		if *list == nil {
 			*list = map[string]string{}
 		}
 		(*list)[key] = value
 		return nil
 	case *attributeList:
-		name, _ := f.pair(values)
+		name, _ := f.keyValue(values)
 		parts, err := below(values, "Value")
 		if err != nil {
 			return err
@@ -291,7 +310,7 @@ func (f *parameter) fillElement(field reflect.Value, values []formValue) error {
 	return f.of.fill(field.Index(field.Len()-1), values)
 }
 
-func (f *parameter) pair(values []formValue) (key, value string) {
+func (f *parameter) keyValue(values []formValue) (key, value string) {
 	for i := range values {
 		switch values[i].head() {
 		case f.key:
@@ -309,15 +328,15 @@ func below(values []formValue, head string) ([]formValue, error) {
 	for len(values) > 0 && values[0].head() != head {
 		values = values[1:]
 	}
-	n := 0
-	for n < len(values) && values[n].head() == head {
-		values[n].at += len(head) + 1
-		n++
+	if len(values) == 0 {
+		return nil, nil
 	}
-	for i := n; i < len(values); i++ {
-		if values[i].head() == head {
+	n := sameHead(values, head)
+	for i := range values[n:] {
+		if values[n+i].head() == head {
 			return nil, errScattered
 		}
 	}
+	advance(values[:n], head)
 	return values[:n], nil
 }

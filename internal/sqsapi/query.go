@@ -38,18 +38,13 @@ func (x *exchange) serveQuery() {
 	}
 
 	act, known := x.h.actions[sqsPrefix+name]
-	request, err := any(nil), error(nil)
-	if known {
-		x.action = name
-		request = act.request()
-		err = x.decodeQuery(act, values, request)
-	}
-
 	if !known || act.ofAccount && x.r.URL.Path != "/" {
-		err = queue.Errorf(codeUnknownOperation, "The action %s is not valid for this endpoint.", shorten(name))
+		x.fail(queue.Errorf(codeUnknownOperation, "The action %s is not valid for this endpoint.", shorten(name)))
+		return
 	}
-
-	if err != nil {
+	x.action = name
+	request := act.request()
+	if err := x.decodeQuery(act, values, request); err != nil {
 		x.fail(err)
 		return
 	}
@@ -81,16 +76,18 @@ func (x *exchange) readForm() ([]formValue, error) {
 	in := x.h.buffer()
 	defer x.h.release(in)
 	values, err := parseForm(nil, x.r.URL.RawQuery)
-	if err == nil {
-		err = x.readBody(in)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && x.r.Method == http.MethodPost && isForm(x.r.Header.Get("Content-Type")) {
-		values, err = parseForm(values, in.String())
+	if err := x.readBody(in); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = x.authenticate(in.Bytes())
+	if x.r.Method == http.MethodPost && isForm(x.r.Header.Get("Content-Type")) {
+		if values, err = parseForm(values, in.String()); err != nil {
+			return nil, err
+		}
 	}
-	return values, err
+	return values, x.authenticate(in.Bytes())
 }
 
 func isForm(contentType string) bool {
@@ -108,6 +105,7 @@ type formValue struct {
 	at int
 }
 
+// head returns the next name part to decode, or "" at the end.
 func (v *formValue) head() string {
 	head, _, _ := strings.Cut(v.name[min(v.at, len(v.name)):], ".")
 	return head
@@ -144,14 +142,15 @@ func parseForm(values []formValue, form string) ([]formValue, error) {
 	return values, nil
 }
 
-func unescape(s string) (_ string, err error) {
+func unescape(s string) (string, error) {
 	if strings.IndexByte(s, '%') >= 0 || strings.IndexByte(s, '+') >= 0 { // checking is cheaper than decoding
-		s, err = url.QueryUnescape(s)
+		decoded, err := url.QueryUnescape(s)
+		if err != nil {
+			return "", errors.New("has an invalid escape sequence")
+		}
+		s = decoded
 	}
-	switch {
-	case err != nil:
-		return "", errors.New("has an invalid escape sequence")
-	case !utf8.ValidString(s):
+	if !utf8.ValidString(s) {
 		return "", errors.New("is not valid UTF-8")
 	}
 	return s, nil
@@ -159,30 +158,38 @@ func unescape(s string) (_ string, err error) {
 
 // sortValues groups the parameters of each list, map or structure, and sorts lists by element number. The sort is
 // stable.
-func sortValues(values []formValue) {
-	slices.SortStableFunc(values, func(a, b formValue) int {
-		for a.at, b.at = 0, 0; a.at < len(a.name) && b.at < len(b.name); {
-			x, y := a.head(), b.head()
-			i, xNumber := listNumber(x)
-			j, yNumber := listNumber(y)
-			order := strings.Compare(x, y)
-			switch {
-			case xNumber && yNumber:
-				order = cmp.Compare(i, j)
-			case xNumber:
-				order = -1
-			case yNumber:
-				order = 1
-			}
-			if order != 0 {
-				return order
-			}
-			a.at, b.at = a.at+len(x)+1, b.at+len(y)+1
+func sortValues(values []formValue) { slices.SortStableFunc(values, compareNames) }
+
+func compareNames(a, b formValue) int {
+	a.at = 0
+	b.at = 0
+	for a.at < len(a.name) && b.at < len(b.name) {
+		x, y := a.head(), b.head()
+		if order := compareHeads(x, y); order != 0 {
+			return order
 		}
-		return cmp.Compare(len(a.name)-a.at, len(b.name)-b.at)
-	})
+		a.at += len(x) + 1
+		b.at += len(y) + 1
+	}
+	return cmp.Compare(len(a.name)-a.at, len(b.name)-b.at)
 }
 
+// compareHeads orders numbers by value and before other name parts.
+func compareHeads(x, y string) int {
+	i, xNumber := listNumber(x)
+	j, yNumber := listNumber(y)
+	switch {
+	case xNumber && yNumber:
+		return cmp.Compare(i, j)
+	case xNumber:
+		return -1
+	case yNumber:
+		return 1
+	}
+	return strings.Compare(x, y)
+}
+
+// listNumber returns ok = false if s is not an element number.
 func listNumber(s string) (n int, ok bool) {
 	if s == "" || len(s) > 9 {
 		return 0, false

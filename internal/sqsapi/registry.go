@@ -184,121 +184,16 @@ func registryActions() map[string]action {
 			lease, err := registry.NewLeases(x.broker.Registry()).Read(x.ctx, in.Name)
 			return &readLeaseResponse{toWire(lease)}, err
 		}),
-		"SwapLease": typed(func(x *actionCall, in *swapLeaseRequest) (*swapLeaseResponse, error) {
-			if in.Next == nil {
-				return nil, missing("Next")
-			}
-			if in.Next.DurationMilliseconds > maxLease.Milliseconds() {
-				return nil, invalid(in.Next.DurationMilliseconds, "DurationMilliseconds", "A lease lasts at most a year.")
-			}
-			won, current, err := registry.NewLeases(x.broker.Registry()).Swap(x.ctx, in.Name,
-				queue.Lease{Version: in.OldVersion}, in.Next.lease())
-			return &swapLeaseResponse{won, toWire(current)}, err
-		}),
-		"Fire": typed(func(x *actionCall, in *enqueueRequest) (*enqueueResponse, error) {
-			if in.Queue == "" {
-				return nil, missing("Queue")
-			}
-			run, runs, err := in.run(x)
-			if err != nil {
-				return nil, err
-			}
-			if in.Message == nil {
-				return nil, missing("Message")
-			}
-			run.Queue = in.Queue
-			// Ignore the request's trace header, which belongs to the call, not to the message.
-			if run.Message, _, err = in.Message.prepare(""); err != nil {
-				return nil, err
-			}
-			run.Path = (&queue.Message{Attributes: run.Message.Attributes}).Attribute(queue.AttributePath)
-			result, err := runs.Enqueue(x.ctx, in.Term, run)
-			return &enqueueResponse{result.Sent.ID, result.Sent.SequenceNumber, result.Already}, err
-		}),
-		"LastFires": typed(func(x *actionCall, in *lastRunsRequest) (*lastRunsResponse, error) {
-			rows, err := x.broker.Registry().Read(x.ctx, registry.KindTask, in.Tasks...)
-			last := map[string]int64{}
-			for _, row := range rows {
-				if row.Fields != nil {
-					last[row.Key] = registry.TimesOf(row).UpTo.UnixMilli()
-				}
-			}
-			return &lastRunsResponse{last}, err
-		}),
-		"SinceRuns": typed(func(x *actionCall, in *sinceRunsRequest) (*sinceRunsResponse, error) {
-			runs, err := runsOf(x, in.Lease, in.Term)
-			if err != nil {
-				return nil, err
-			}
-			starts := make(map[string]registry.Start, len(in.From))
-			for task, at := range in.From {
-				starts[task] = registry.Start{At: time.UnixMilli(at), Schedule: in.Schedules[task]}
-			}
-			known, err := runs.Since(x.ctx, in.Term, starts)
-			out := &sinceRunsResponse{map[string]int64{}, map[string]int64{}}
-			for task, times := range known {
-				out.Since[task] = times.UpTo.UnixMilli()
-				if !times.From.IsZero() {
-					out.From[task] = times.From.UnixMilli()
-				}
-			}
-			return out, err
-		}),
-		"SkipFire": typed(func(x *actionCall, in *skipRunRequest) (*skipRunResponse, error) {
-			last, runs, err := in.run(x)
-			if err != nil {
-				return nil, err
-			}
-			last.Manual = false // only scheduled runs can be skipped, so require a task
-			var all []registry.Run
-			for _, id := range in.IDs {
-				all = append(all, registry.Run{ID: id})
-			}
-			found, err := runs.Skip(x.ctx, in.Term, append(all, last))
-			made := map[string]string{}
-			for _, id := range in.IDs {
-				if run, ok := found[id]; ok {
-					made[id] = run.MessageID
-				}
-			}
-			return &skipRunResponse{Skipped: true, Made: made}, err
-		}),
-		"Fired": typed(func(x *actionCall, in *enqueuedRequest) (*enqueuedResponse, error) {
-			stored, err := x.broker.Registry().Read(x.ctx, registry.KindRun, in.ID)
-			if err != nil || in.Path == nil {
-				return &enqueuedResponse{err == nil && stored[0].Fields != nil}, err
-			}
-			known, err := allRuns(x).Known(x.ctx, in.ID, *in.Path)
-			return &enqueuedResponse{known}, err
-		}),
-		"SetPaused": typed(func(x *actionCall, in *setPausedRequest) (*setPausedResponse, error) {
-			if in.Paused == nil {
-				return nil, missing("Paused")
-			}
-			return &setPausedResponse{*in.Paused}, allRuns(x).SetPaused(x.ctx, in.Task, in.Reason, *in.Paused)
-		}),
-		"WriteArchive": typed(func(x *actionCall, in *writeArchiveRequest) (*archiveResponse, error) {
-			all, err := archivesOf(x)
-			if err == nil {
-				err = all.WriteArchive(x.ctx, in.Name, in.Upload, in.Offset, in.Size, in.Data)
-			}
-			return &archiveResponse{true}, err
-		}),
-		"ReadArchive": typed(func(x *actionCall, in *readArchiveRequest) (*readArchiveResponse, error) {
-			all, err := archivesOf(x)
-			if err != nil {
-				return nil, err
-			}
-			data, size, err := all.ReadArchive(x.ctx, in.Name, in.Offset)
-			return &readArchiveResponse{size, data}, err
-		}),
-		"DeleteArchive": typed(func(x *actionCall, in *deleteArchiveRequest) (*archiveResponse, error) {
-			all, err := archivesOf(x)
-			if err == nil {
-				err = all.DeleteArchive(x.ctx, in.Name)
-			}
-			return &archiveResponse{true}, err
-		}),
+		"SwapLease":     typed(swapLease),
+		"Fire":          typed(enqueueRun),
+		"LastFires":     typed(lastRuns),
+		"SinceRuns":     typed(runsSince),
+		"SkipFire":      typed(skipRuns),
+		"Fired":         typed(isEnqueued),
+		"SetPaused":     typed(setPaused),
+		"WriteArchive":  typed(writeArchive),
+		"ReadArchive":   typed(readArchive),
+		"DeleteArchive": typed(deleteArchive),
 		"Paused": typed(func(x *actionCall, _ *struct{}) (*pausedResponse, error) {
 			reasons, err := allRuns(x).Paused(x.ctx)
 			return &pausedResponse{reasons}, err
@@ -308,4 +203,129 @@ func registryActions() map[string]action {
 
 func allRuns(x *actionCall) *registry.Runs {
 	return registry.NewRuns(x.broker.Registry(), registry.Scope{})
+}
+
+func swapLease(x *actionCall, in *swapLeaseRequest) (*swapLeaseResponse, error) {
+	if in.Next == nil {
+		return nil, missing("Next")
+	}
+	if in.Next.DurationMilliseconds > maxLease.Milliseconds() {
+		return nil, invalid(in.Next.DurationMilliseconds, "DurationMilliseconds", "A lease lasts at most a year.")
+	}
+	won, current, err := registry.NewLeases(x.broker.Registry()).Swap(x.ctx, in.Name,
+		queue.Lease{Version: in.OldVersion}, in.Next.lease())
+	return &swapLeaseResponse{won, toWire(current)}, err
+}
+
+func enqueueRun(x *actionCall, in *enqueueRequest) (*enqueueResponse, error) {
+	if in.Queue == "" {
+		return nil, missing("Queue")
+	}
+	run, runs, err := in.run(x)
+	if err != nil {
+		return nil, err
+	}
+	if in.Message == nil {
+		return nil, missing("Message")
+	}
+	run.Queue = in.Queue
+	// Ignore the request's trace header, which belongs to the call, not to the message.
+	if run.Message, _, err = in.Message.prepare(""); err != nil {
+		return nil, err
+	}
+	run.Path = (&queue.Message{Attributes: run.Message.Attributes}).Attribute(queue.AttributePath)
+	result, err := runs.Enqueue(x.ctx, in.Term, run)
+	return &enqueueResponse{result.Sent.ID, result.Sent.SequenceNumber, result.Already}, err
+}
+
+func lastRuns(x *actionCall, in *lastRunsRequest) (*lastRunsResponse, error) {
+	rows, err := x.broker.Registry().Read(x.ctx, registry.KindTask, in.Tasks...)
+	last := map[string]int64{}
+	for _, row := range rows {
+		if row.Fields != nil {
+			last[row.Key] = registry.TimesOf(row).UpTo.UnixMilli()
+		}
+	}
+	return &lastRunsResponse{last}, err
+}
+
+func runsSince(x *actionCall, in *sinceRunsRequest) (*sinceRunsResponse, error) {
+	runs, err := runsOf(x, in.Lease, in.Term)
+	if err != nil {
+		return nil, err
+	}
+	starts := make(map[string]registry.Start, len(in.From))
+	for task, at := range in.From {
+		starts[task] = registry.Start{At: time.UnixMilli(at), Schedule: in.Schedules[task]}
+	}
+	known, err := runs.Since(x.ctx, in.Term, starts)
+	out := &sinceRunsResponse{map[string]int64{}, map[string]int64{}}
+	for task, times := range known {
+		out.Since[task] = times.UpTo.UnixMilli()
+		if !times.From.IsZero() {
+			out.From[task] = times.From.UnixMilli()
+		}
+	}
+	return out, err
+}
+
+func skipRuns(x *actionCall, in *skipRunRequest) (*skipRunResponse, error) {
+	last, runs, err := in.run(x)
+	if err != nil {
+		return nil, err
+	}
+	last.Manual = false // only scheduled runs can be skipped, so require a task
+	var all []registry.Run
+	for _, id := range in.IDs {
+		all = append(all, registry.Run{ID: id})
+	}
+	found, err := runs.Skip(x.ctx, in.Term, append(all, last))
+	made := map[string]string{}
+	for _, id := range in.IDs {
+		if run, ok := found[id]; ok {
+			made[id] = run.MessageID
+		}
+	}
+	return &skipRunResponse{Skipped: true, Made: made}, err
+}
+
+func isEnqueued(x *actionCall, in *enqueuedRequest) (*enqueuedResponse, error) {
+	stored, err := x.broker.Registry().Read(x.ctx, registry.KindRun, in.ID)
+	if err != nil || in.Path == nil {
+		return &enqueuedResponse{err == nil && stored[0].Fields != nil}, err
+	}
+	known, err := allRuns(x).Known(x.ctx, in.ID, *in.Path)
+	return &enqueuedResponse{known}, err
+}
+
+func setPaused(x *actionCall, in *setPausedRequest) (*setPausedResponse, error) {
+	if in.Paused == nil {
+		return nil, missing("Paused")
+	}
+	return &setPausedResponse{*in.Paused}, allRuns(x).SetPaused(x.ctx, in.Task, in.Reason, *in.Paused)
+}
+
+func writeArchive(x *actionCall, in *writeArchiveRequest) (*archiveResponse, error) {
+	all, err := archivesOf(x)
+	if err == nil {
+		err = all.WriteArchive(x.ctx, in.Name, in.Upload, in.Offset, in.Size, in.Data)
+	}
+	return &archiveResponse{true}, err
+}
+
+func readArchive(x *actionCall, in *readArchiveRequest) (*readArchiveResponse, error) {
+	all, err := archivesOf(x)
+	if err != nil {
+		return nil, err
+	}
+	data, size, err := all.ReadArchive(x.ctx, in.Name, in.Offset)
+	return &readArchiveResponse{size, data}, err
+}
+
+func deleteArchive(x *actionCall, in *deleteArchiveRequest) (*archiveResponse, error) {
+	all, err := archivesOf(x)
+	if err == nil {
+		err = all.DeleteArchive(x.ctx, in.Name)
+	}
+	return &archiveResponse{true}, err
 }

@@ -75,22 +75,30 @@ func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	if err == nil {
 		return true, nil
 	}
-	if u, bad := url.Parse(c.endpoint); bad != nil || u.Host == "" {
+	if u, invalid := url.Parse(c.endpoint); invalid != nil || u.Host == "" {
 		return false, err // nothing was sent
 	}
-	if errors.Is(err, errNoRegistry) || ctx.Err() == nil && !mayPass(err) {
+	if errors.Is(err, errNoRegistry) {
 		return false, nil
 	}
-	return false, err
+	if ctx.Err() != nil || mayPass(err) {
+		return false, err
+	}
+	return false, nil
 }
 
 // mayPass reports whether a later call may succeed. Other SQS servers reject unknown actions with various codes.
 func mayPass(err error) bool {
 	e := asQueueError(err)
-	return e == nil || slices.Contains([]string{queue.CodeUnreachable, queue.CodeAccessDenied, queue.CodeInvalidSecurity,
-		queue.CodeSignatureDoesNotMatch,
-		queue.CodeRequestThrottled, queue.CodeOverLimit, queue.CodeStorageFailed, queue.CodeStorageFull, queue.CodeClosed},
-		e.Code)
+	if e == nil {
+		return true
+	}
+	switch e.Code {
+	case queue.CodeUnreachable, queue.CodeAccessDenied, queue.CodeInvalidSecurity, queue.CodeSignatureDoesNotMatch,
+		queue.CodeRequestThrottled, queue.CodeOverLimit, queue.CodeStorageFailed, queue.CodeStorageFull, queue.CodeClosed:
+		return true
+	}
+	return false
 }
 
 // Read implements [registry.Leases.Read].
@@ -286,20 +294,26 @@ func ask[Response any](ctx context.Context, c *RegistryClient, action string, in
 		return out, c.refusal(status, answer)
 	}
 
-	var fields map[string]jsontext.Value
-	if json.Unmarshal(answer, &fields, decodeOptions) != nil {
-		return out, c.noRegistry(status)
-	}
-	for field := range reflect.TypeFor[Response]().Fields() {
-		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if value := fields[cmp.Or(name, field.Name)]; option == "" && (value == nil || value.Kind() == 'n') {
-			return out, c.noRegistry(status)
-		}
-	}
-	if json.Unmarshal(answer, &out, decodeOptions) != nil {
+	if !decodeAnswer(answer, &out) {
 		return *new(Response), c.noRegistry(status)
 	}
 	return out, nil
+}
+
+// decodeAnswer returns false if answer lacks a member that every registry sends.
+func decodeAnswer[Response any](answer []byte, out *Response) bool {
+	var members map[string]jsontext.Value
+	if json.Unmarshal(answer, &members, decodeOptions) != nil {
+		return false
+	}
+	for field := range reflect.TypeFor[Response]().Fields() {
+		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
+		value := members[cmp.Or(name, field.Name)]
+		if option == "" && (value == nil || value.Kind() == 'n') {
+			return false
+		}
+	}
+	return json.Unmarshal(answer, out, decodeOptions) == nil
 }
 
 func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (status int, answer []byte, err error) {
@@ -326,23 +340,27 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 		answer, err = io.ReadAll(io.LimitReader(resp.Body, maxRegistryAnswer))
 	}
 	if err = cmp.Or(ctx.Err(), err); err != nil {
-		var outer *url.Error // the text of a url.Error would repeat the address
-		if errors.As(err, &outer) {
-			err = outer.Err
-		}
-		if unproved, ok := errors.AsType[*proof.Error](err); ok {
-			return 0, nil, c.unproved(unproved)
-		}
-		return 0, nil, queue.Errorf(queue.CodeUnreachable,
-			"The registry at %s did not answer: %w; check that tendril serve runs there.", c.shown(), err)
+		return 0, nil, c.noAnswer(err)
 	}
 	return resp.StatusCode, answer, nil
 }
 
+func (c *RegistryClient) noAnswer(err error) error {
+	var outer *url.Error // the text of a url.Error would repeat the address
+	if errors.As(err, &outer) {
+		err = outer.Err
+	}
+	if unproved, ok := errors.AsType[*proof.Error](err); ok {
+		return c.unproved(unproved)
+	}
+	return queue.Errorf(queue.CodeUnreachable,
+		"The registry at %s did not answer: %w; check that tendril serve runs there.", c.shown(), err)
+}
+
 func (c *RegistryClient) unproved(err *proof.Error) error {
 	if err.Other {
-		return queue.Errorf(queue.CodeAccessDenied, "The registry at %s has another token than this instance, so nothing was "+
-			"sent to it. Give the content of the file registry-token, in the data directory of the tendril that serves the "+
+		return queue.Errorf(queue.CodeAccessDenied, "The registry at %s has another token than this instance, so nothing "+
+			"was sent to it. Give the content of the file registry-token, in the data directory of the tendril that serves the "+
 			"queue, as --registry-token or TENDRIL_REGISTRY_TOKEN: %w.", c.shown(), err)
 	}
 	return queue.Errorf(queue.CodeAccessDenied, "The registry at %s does not prove that it knows the token, so the "+
@@ -359,18 +377,16 @@ func (c *RegistryClient) refusal(status int, answer []byte) error {
 		Type    string `json:"__type"`
 		Message string `json:"message"`
 	}
-	isOurs := json.Unmarshal(answer, &wire, decodeOptions) == nil
-	_, code, named := strings.Cut(wire.Type, "#")
-	f, known := faults[code]
-	isOurs = isOurs && named && known && f.status == status && code != codeUnknownOperation
-	switch {
-	case isOurs:
-		return &queue.Error{Code: code, Message: wire.Message}
-	case status >= 500 && status != http.StatusNotImplemented:
-		return queue.Errorf(queue.CodeUnreachable, "The registry at %s failed with status %d.", c.shown(), status)
-	default:
-		return c.noRegistry(status)
+	if json.Unmarshal(answer, &wire, decodeOptions) == nil {
+		_, code, _ := strings.Cut(wire.Type, "#")
+		if f, known := faults[code]; known && f.status == status && code != codeUnknownOperation {
+			return &queue.Error{Code: code, Message: wire.Message}
+		}
 	}
+	if status >= 500 && status != http.StatusNotImplemented {
+		return queue.Errorf(queue.CodeUnreachable, "The registry at %s failed with status %d.", c.shown(), status)
+	}
+	return c.noRegistry(status)
 }
 
 var errNoRegistry = errors.New("not a registry's answer")

@@ -48,8 +48,7 @@ func (awsJSON) success(dst []byte, _ *exchange, _ *action, response any) ([]byte
 func (awsJSON) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
 	f := faultOf(refusal.Code)
 	x.w.Header().Set("X-Amzn-Query-Error", f.query+";"+f.side())
-	dst = append(append(dst, `{"__type":"com.amazonaws.sqs#`...), refusal.Code...)
-	dst = append(dst, `","message":`...)
+	dst = appendStrings(dst, `{"__type":"com.amazonaws.sqs#`, refusal.Code, `","message":`)
 	dst = sqswire.AppendString(dst, textOf(refusal))
 	return append(dst, '}')
 }
@@ -59,9 +58,9 @@ type xmlAppender interface{ appendXML(dst []byte) []byte }
 func (xmlQuery) contentType() string { return xmlType }
 
 func (xmlQuery) success(dst []byte, x *exchange, act *action, response any) ([]byte, error) {
-	dst = append(append(append(dst, xmlStart...), x.action...), "Response"+xmlNamespace...)
+	dst = appendStrings(dst, xmlStart, x.action, "Response", xmlNamespace)
 	if response != nil {
-		dst = append(append(append(dst, '<'), x.action...), "Result>"...)
+		dst = appendStrings(dst, "<", x.action, "Result>")
 		start := len(dst)
 		if r, ok := response.(xmlAppender); ok {
 			dst = r.appendXML(dst)
@@ -71,17 +70,17 @@ func (xmlQuery) success(dst []byte, x *exchange, act *action, response any) ([]b
 		if len(dst) == start {
 			dst = append(dst[:start-1], "/>"...)
 		} else {
-			dst = append(append(append(dst, "</"...), x.action...), "Result>"...)
+			dst = appendStrings(dst, "</", x.action, "Result>")
 		}
 	}
 
-	dst = append(append(append(dst, "<ResponseMetadata><RequestId>"...), x.id...), "</RequestId></ResponseMetadata></"...)
-	return append(append(dst, x.action...), "Response>\n"...), nil
+	dst = appendStrings(dst, "<ResponseMetadata><RequestId>", x.id, "</RequestId></ResponseMetadata>")
+	return appendStrings(dst, "</", x.action, "Response>\n"), nil
 }
 
 func (xmlQuery) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
 	f := faultOf(refusal.Code)
-	dst = append(append(dst, xmlStart...), "ErrorResponse"+xmlNamespace+"<Error>"...)
+	dst = appendStrings(dst, xmlStart, "ErrorResponse", xmlNamespace, "<Error>")
 	dst = appendElement(dst, "Type", f.side())
 	dst = appendElement(dst, "Code", f.query)
 	dst = appendElement(dst, "Message", queryTextOf(refusal))
@@ -95,7 +94,7 @@ func (jsonQuery) contentType() string { return "application/json" }
 // As in Amazon's gateways to SQS, success writes absent members as null, and two lists have other names than in AWS
 // JSON 1.0.
 func (jsonQuery) success(dst []byte, x *exchange, act *action, response any) ([]byte, error) {
-	whole := map[string]any{"ResponseMetadata": requestMetadata{x.id}}
+	members := map[string]any{"ResponseMetadata": requestMetadata{x.id}}
 	if response != nil {
 		text, err := encodeJSON(nil, response)
 		if err != nil {
@@ -105,11 +104,11 @@ func (jsonQuery) success(dst []byte, x *exchange, act *action, response any) ([]
 		if err := json.Unmarshal(text, &result); err != nil {
 			return nil, err
 		}
-		whole[x.action+"Result"] = act.answer.legacy(result)
+		members[x.action+"Result"] = act.answer.legacyMembers(result)
 	}
 
 	out := bytes.NewBuffer(dst)
-	err := json.MarshalWrite(out, map[string]any{x.action + "Response": whole}, json.Deterministic(true),
+	err := json.MarshalWrite(out, map[string]any{x.action + "Response": members}, json.Deterministic(true),
 		jsontext.AllowInvalidUTF8(true))
 	return out.Bytes(), err
 }
@@ -118,44 +117,43 @@ type requestMetadata struct {
 	RequestID string `json:"RequestId"`
 }
 
-func (all elements) legacy(response map[string]any) map[string]any {
-	legacy := map[string]any{}
+func (all elements) legacyMembers(response map[string]any) map[string]any {
+	members := map[string]any{}
 	for i := range all {
 		e := &all[i]
-		value := response[e.json]
-		switch value := value.(type) {
-		case map[string]any:
-			pairs := []any{}
-			for _, key := range slices.Sorted(maps.Keys(value)) {
-				pairs = append(pairs, map[string]any{e.key: key, "Value": value[key]})
-			}
-			legacy[e.json] = pairs
-			continue
-		case []any:
-			for i := range value {
-				if part, ok := value[i].(map[string]any); ok {
-					value[i] = e.of.legacy(part)
-				}
-			}
-		}
-		legacy[e.json] = value
+		members[e.json] = e.legacyValue(response[e.json])
 	}
+	for name, legacyName := range map[string]string{"Messages": "messages", "QueueUrls": "queueUrls"} {
+		if value, ok := members[name]; ok {
+			delete(members, name)
+			members[legacyName] = value
+		}
+	}
+	return members
+}
 
-	for name, other := range map[string]string{"Messages": "messages", "QueueUrls": "queueUrls"} {
-		if value, ok := legacy[name]; ok {
-			delete(legacy, name)
-			legacy[other] = value
+// legacyValue turns an object into a list of pairs.
+func (e *element) legacyValue(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		pairs := []any{}
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			pairs = append(pairs, map[string]any{e.key: key, "Value": value[key]})
+		}
+		return pairs
+	case []any:
+		for i := range value {
+			if part, ok := value[i].(map[string]any); ok {
+				value[i] = e.of.legacyMembers(part)
+			}
 		}
 	}
-	return legacy
+	return value
 }
 
 func (jsonQuery) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
 	f := faultOf(refusal.Code)
-	dst = append(append(dst, `{"Error":{"Code":"`...), f.query...)
-	dst = append(dst, `","Message":`...)
+	dst = appendStrings(dst, `{"Error":{"Code":"`, f.query, `","Message":`)
 	dst = sqswire.AppendString(dst, queryTextOf(refusal))
-	dst = append(append(dst, `,"Type":"`...), f.side()...)
-	dst = append(append(dst, `"},"RequestId":"`...), x.id...)
-	return append(dst, "\"}"...)
+	return appendStrings(dst, `,"Type":"`, f.side(), `"},"RequestId":"`, x.id, `"}`)
 }

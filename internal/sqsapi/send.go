@@ -107,20 +107,23 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	if err != nil {
 		return message, answer, err
 	}
-
 	system, err := o.MessageSystemAttributes.toQueue()
-	if err == nil {
-		err = checkTraceHeader(system)
-	}
-
 	if err != nil {
 		return message, answer, err
 	}
+	if err := checkTraceHeader(system); err != nil {
+		return message, answer, err
+	}
+
 	message = queue.Outgoing{Body: o.MessageBody, Attributes: attributes}
 	if message.GroupID, err = notEmpty(o.MessageGroupID, "MessageGroupId"); err != nil {
 		return message, answer, err
 	}
 	if message.DedupID, err = notEmpty(o.MessageDeduplicationID, "MessageDeduplicationId"); err != nil {
+		return message, answer, err
+	}
+	message.Delay, err = seconds(o.DelaySeconds, "DelaySeconds", 900, "DelaySeconds must be >= 0 and <= 900.")
+	if err != nil {
 		return message, answer, err
 	}
 
@@ -129,12 +132,6 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	} else if len(trace) <= maxTrace {
 		message.TraceHeader = trace
 	}
-
-	message.Delay, err = seconds(o.DelaySeconds, "DelaySeconds", 900, "DelaySeconds must be >= 0 and <= 900.")
-	if err != nil {
-		return message, answer, err
-	}
-
 	return message, accepted{
 		MD5OfMessageBody:             digestOf(appendBodyMD5, o.MessageBody),
 		MD5OfMessageAttributes:       digestOf(appendAttributesMD5, attributes),
