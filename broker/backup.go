@@ -91,16 +91,8 @@ func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 		return nil, err
 	}
 
-	for _, suffix := range []string{"", "-wal"} {
-		if err := os.Rename(path+suffix, filepath.Join(dir, ReplacedFile+suffix)); err != nil && !errors.Is(err,
-			fs.ErrNotExist) {
-			return nil, err
-		}
-	}
-	for _, suffix := range []string{"-shm", "-journal"} {
-		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
+	if err := setAside(dir); err != nil {
+		return nil, err
 	}
 	if err := os.Rename(fresh, path); err != nil {
 		return nil, err
@@ -108,6 +100,24 @@ func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	return queues, recordCreation(dir)
 }
 
+// setAside renames the database of dir to ReplacedFile.
+func setAside(dir string) error {
+	path := filepath.Join(dir, databaseName)
+	for _, suffix := range []string{"", "-wal"} {
+		err := os.Rename(path+suffix, filepath.Join(dir, ReplacedFile+suffix))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, suffix := range []string{"-shm", "-journal"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyDatabase copies a database to a new file, runs the script on it and verifies it.
 func copyDatabase(from, to, script string) (queues []StoredQueue, err error) {
 	source, err := openOther(from)
 	if err != nil {
@@ -119,26 +129,30 @@ func copyDatabase(from, to, script string) (queues []StoredQueue, err error) {
 		return nil, errors.Join(err, source.close())
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	_, err = source.exec(`VACUUM INTO ?`, f.Name())
-	if err = errors.Join(err, source.close()); err == nil {
-		queues, err = verifyCopy(f.Name(), script)
-	}
 
-	if err == nil {
-		err = f.Sync()
-	}
-
+	queues, err = fillCopy(f, source, script)
 	if err == nil {
 		err = os.Rename(f.Name(), to)
 	}
-
+	if isCorrupt(err) {
+		err = fmt.Errorf("copying %s: %w: %w", from, errDamaged, err)
+	}
 	if err != nil {
-		if isCorrupt(err) {
-			err = fmt.Errorf("copying %s: %w: %w", from, errDamaged, err)
-		}
 		return nil, errors.Join(err, os.Remove(f.Name()))
 	}
 	return queues, nil
+}
+
+func fillCopy(f *os.File, source *conn, script string) ([]StoredQueue, error) {
+	_, err := source.exec(`VACUUM INTO ?`, f.Name())
+	if err = errors.Join(err, source.close()); err != nil {
+		return nil, err
+	}
+	queues, err := verifyCopy(f.Name(), script)
+	if err != nil {
+		return nil, err
+	}
+	return queues, f.Sync()
 }
 
 func verifyCopy(path, script string) (queues []StoredQueue, err error) {
@@ -156,8 +170,7 @@ func verifyCopy(path, script string) (queues []StoredQueue, err error) {
 }
 
 func openOther(path string) (*conn, error) {
-	err := datadir.CheckFile(path)
-	if err != nil {
+	if err := datadir.CheckFile(path); err != nil {
 		return nil, err
 	}
 	c, err := connect(path, "", "")
@@ -170,7 +183,6 @@ func openOther(path string) (*conn, error) {
 		err = fmt.Errorf("%s has format %d, but this program reads formats %d and %d", path,
 			version, oldestReadable, schemaVersion)
 	}
-
 	if err != nil {
 		return nil, errors.Join(explain(path, err), c.close())
 	}

@@ -64,51 +64,62 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 	if req.Limit == 0 {
 		req.Limit = defaultBrowseLimit
 	}
-
 	if req.Limit < 1 || req.Limit > maxBrowseLimit {
 		return nil, "", errParameter("Limit", strconv.Itoa(req.Limit), "Must be between 1 and 1000, if provided.")
 	}
 
-	q.mu.Lock()
-	at, high := q.index.low(), lastMatch(req.Through, q.index.number, q.index.high())
-	q.mu.Unlock()
-	if req.After != "" {
-		seq, err := strconv.ParseInt(req.After, 10, 64)
-		if err != nil || seq < 0 || seq > maxSeq {
-			return nil, "", errParameter("After", req.After, "It is not a cursor that a page returned.")
-		}
-		at = max(at, makeKey(q.index.number, seq))
+	after, err := parseCursor(req.After)
+	if err != nil {
+		return nil, "", err
 	}
 
+	q.mu.Lock()
+	at := max(q.index.low(), makeKey(q.index.number, after))
+	high := lastMatch(req.Through, q.index.number, q.index.high())
+	q.mu.Unlock()
 	b.attempts.sync(ctx, b)
-	sel := q.broker.condition(&req.Filter)
+	sel := b.condition(&req.Filter)
 	for start := time.Now(); ; {
 		if err := ctx.Err(); err != nil {
 			return nil, "", err
 		}
 		var rows []*record
-		var last int64
-		err := q.broker.read(func(c *conn) (err error) {
-			rows, last, err = c.scanMatching(browsedColumns, at, high, sel, req.Limit-len(page))
+		err := b.read(func(c *conn) (err error) {
+			rows, at, err = c.scanMatching(browsedColumns, at, high, sel, req.Limit-len(page))
 			return err
 		})
 		if err != nil {
 			return nil, "", err
 		}
+
 		for _, r := range rows {
 			if s, ok := q.stored(r); ok && (req.State == "" || s.State == req.State) {
 				page = append(page, s)
 			}
 		}
-		switch at = last; {
-		case last == 0:
+		if at == 0 {
 			return page, "", nil
-		case len(page) == req.Limit || req.Within > 0 && time.Since(start) > req.Within:
+		}
+		isLate := req.Within > 0 && time.Since(start) > req.Within
+		if isLate || len(page) == req.Limit {
 			return page, strconv.FormatInt(keySeq(at), 10), nil
 		}
 	}
 }
 
+// parseCursor returns the position of the last message of the previous page.
+func parseCursor(cursor string) (int64, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	seq, err := strconv.ParseInt(cursor, 10, 64)
+	if err != nil || seq < 0 || seq > maxSeq {
+		return 0, errParameter("After", cursor, "It is not a cursor that a page returned.")
+	}
+	return seq, nil
+}
+
+// stored returns false if the message has left the queue. It withholds a damaged message.
 func (q *liveQueue) stored(r *record) (Stored, bool) {
 	isDamaged := r.isDamaged()
 	if isDamaged {
@@ -125,9 +136,11 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 
 	now := q.broker.clock.now()
 	if m := q.index.held[r.key]; m != nil && !m.claimed {
-		s.ReceiveCount, s.FirstReceivedAt = int(m.received()), date(m.first)
+		s.ReceiveCount = int(m.received())
+		s.FirstReceivedAt = date(m.first)
 		if m.inFlight {
-			s.State, s.Until = InFlight, timeOf(m.until, now)
+			s.State = InFlight
+			s.Until = timeOf(m.until, now)
 			return s, true
 		}
 	}
@@ -138,7 +151,8 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 	}
 
 	if due := q.broker.clock.reading(r.due); r.due != 0 && due > now {
-		s.State, s.Until = Delayed, timeOf(due, now)
+		s.State = Delayed
+		s.Until = timeOf(due, now)
 	}
 	return s, true
 }
@@ -150,11 +164,10 @@ func timeOf(at, now int64) time.Time {
 // Message returns a stored message. If it is not in the queue, the error wraps [queue.CodeResourceNotFound].
 func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	q, err := b.queues.get(name)
-	if err == nil {
-		err = ctx.Err()
-	}
-
 	if err != nil {
+		return Stored{}, err
+	}
+	if err := ctx.Err(); err != nil {
 		return Stored{}, err
 	}
 

@@ -112,6 +112,7 @@ func (r *diskGuard) refusal() (err error, justLow bool) {
 	return err, r.isLow && !before
 }
 
+// grown measures the free space if the log, now of this size, exceeds the reserve.
 func (r *diskGuard) grown(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,6 +121,7 @@ func (r *diskGuard) grown(bytes int64) {
 	}
 }
 
+// logShrunk shrinks the reserve file with the log.
 func (r *diskGuard) logShrunk() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +167,11 @@ func (r *diskGuard) measure() {
 	reserve := min(maxReserve, total/16)
 	r.isLow = free < reserve
 	want := min(r.wanted(), total/8)
-	if more := want - r.reserved; !r.isLow && more > 0 && free >= reserve+more && r.reserve(want) == nil {
+	more := want - r.reserved
+	if r.isLow || more <= 0 || free < reserve+more {
+		return
+	}
+	if r.reserve(want) == nil {
 		r.reserved = want
 	}
 }
@@ -184,7 +190,8 @@ func (r *diskGuard) reserve(size int64) error {
 func (r *diskGuard) giveUpReserve() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.isLow, r.reserved = true, 0
+	r.isLow = true
+	r.reserved = 0
 	r.checked = time.Now()
 	if r.refreshLost() == nil {
 		_ = os.Remove(r.path()) // the caller notices if the disk stays full

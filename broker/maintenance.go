@@ -71,8 +71,7 @@ func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	if more, err := removeGarbage(s.write); more || err != nil {
 		return pause, err
 	}
-	more, next, err := m.forgetDedups(s.write, rows)
-	if more || err != nil {
+	if more, err := m.forgetDedups(s.write, rows); more || err != nil {
 		return pause, err
 	}
 	if more, err := m.vacuum(s, busy && !m.b.disk.tight()); more || err != nil {
@@ -81,12 +80,16 @@ func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	if busy {
 		return tidySoon, nil
 	}
-	return next, nil
+	return m.untilDedupExpires(s.write)
 }
 
+// removeGarbage removes rows of purged messages. more means that some may be left.
 func removeGarbage(c *conn) (more bool, err error) {
 	var low, high int64
-	err = c.query(func(row row) { low, high = row.int(0), row.int(1) }, `SELECT low, high FROM garbage LIMIT 1`)
+	err = c.query(func(row row) {
+		low = row.int(0)
+		high = row.int(1)
+	}, `SELECT low, high FROM garbage LIMIT 1`)
 	if err != nil || high == 0 {
 		return false, err
 	}
@@ -140,23 +143,26 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	return false, nil
 }
 
-// forgetDedups deletes expired deduplication IDs. next is the time until the next one expires, or 0.
-func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, next time.Duration, err error) {
+// forgetDedups deletes expired deduplication IDs. more means that some may be left.
+func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, err error) {
 	now := m.b.clock.milli(m.b.clock.now())
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
 		(SELECT queue, dedup_id, group_id FROM dedup WHERE expires <= ? ORDER BY expires LIMIT ?)`, now, rows)
 	if err != nil || n == rows {
-		return true, 0, err
+		return true, err
 	}
 	c.run(&err, `DELETE FROM departed WHERE at < ?`, stamp()-deletedWait.Milliseconds())
-	if err != nil {
-		return false, 0, err
-	}
+	return false, err
+}
+
+// untilDedupExpires returns the time until the next deduplication ID expires, or 0 without any.
+func (m *maintenance) untilDedupExpires(c *conn) (time.Duration, error) {
 	first, err := c.integer(`SELECT min(expires) FROM dedup`)
 	if err != nil || first == 0 {
-		return false, 0, err
+		return 0, err
 	}
-	return false, max(tidySoon, time.Duration(first-now)*time.Millisecond), nil
+	now := m.b.clock.milli(m.b.clock.now())
+	return max(tidySoon, time.Duration(first-now)*time.Millisecond), nil
 }
 
 const checkpointEvery = 16
@@ -172,8 +178,10 @@ func (m *maintenance) afterCommit() error {
 	if m.commits%checkpointEvery != 0 {
 		return nil
 	}
+	return m.checkpoint(m.b.store.Load())
+}
 
-	s := m.b.store.Load()
+func (m *maintenance) checkpoint(s *store) error {
 	pages, err := s.logPages(`PRAGMA wal_checkpoint(NOOP)`)
 	if pages < m.lastPages {
 		m.nextCheckpoint = m.logPages

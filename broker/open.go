@@ -76,26 +76,16 @@ func (b *Broker) start(s *store) error {
 	return b.load(s.write)
 }
 
+// beginEpoch increments the epoch, and stores the receives that a killed process left in the marks.
 func (b *Broker) beginEpoch(s *store) error {
-	var secret []byte
-	var epoch int64
-	err := s.write.query(func(row row) {
-		switch row.text(0) {
-		case "secret":
-			secret = row.bytes(1)
-		case "epoch":
-			epoch = row.int(1)
-		}
-	}, `SELECT name, value FROM meta`)
+	secret, epoch, err := s.write.identity()
 	if err != nil {
 		return err
 	}
-
 	if secret == nil {
 		secret = make([]byte, 16)
 		_, _ = rand.Read(secret)
 	}
-
 	if b.seal, err = newSeal(secret); err != nil {
 		return err
 	}
@@ -109,15 +99,26 @@ func (b *Broker) beginEpoch(s *store) error {
 	if err := s.synchronous(true); err != nil {
 		return err
 	}
-
-	_, err = s.write.exec(`BEGIN IMMEDIATE`)
-	if err == nil {
-		err = storeMarks(s.write, left, uint32(epoch))
+	if _, err := s.write.exec(`BEGIN IMMEDIATE`); err != nil {
+		return err
 	}
-
+	err = storeMarks(s.write, left, uint32(epoch))
 	s.write.run(&err, `INSERT OR REPLACE INTO meta (name, value) VALUES ('secret', ?), ('epoch', ?)`, secret, epoch+1)
 	s.write.run(&err, `COMMIT`)
 	return err
+}
+
+// identity returns the secret, nil in a new database, and the latest epoch.
+func (c *conn) identity() (secret []byte, epoch int64, err error) {
+	err = c.query(func(row row) {
+		switch row.text(0) {
+		case "secret":
+			secret = row.bytes(1)
+		case "epoch":
+			epoch = row.int(1)
+		}
+	}, `SELECT name, value FROM meta`)
+	return secret, epoch, err
 }
 
 // Close ends waiting receives, which return [queue.ErrClosed], commits pending requests and closes the files.
@@ -220,9 +221,11 @@ func (b *Broker) readQueue(row row) (*liveQueue, error) {
 }
 
 func (q *liveQueue) load(c *conn) error {
-	w, last := &q.index.window, q.index.last()
+	w := &q.index.window
+	last := q.index.last()
 	if q.index.counters.live() == 0 {
-		w.cursor, w.tail = last, last
+		w.cursor = last
+		w.tail = last
 		return nil
 	}
 	w.start(q.index.low(), last, q.index.fifo)

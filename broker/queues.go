@@ -64,6 +64,14 @@ func (c *catalog) remove(q *liveQueue) {
 	delete(c.byName, q.name)
 }
 
+func (c *catalog) deletedRecently(name string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	at, deleted := c.deletedAt[name]
+	return deleted && stamp()-at < deletedWait.Milliseconds()
+}
+
+// begin starts an administrative call, which end must end. Such calls run one at a time.
 func (b *Broker) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -114,6 +122,7 @@ type Queue struct {
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
+// live returns the queue for a call with n entries; n = 0 is for calls without entries.
 func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	live, err := q.b.queues.get(q.name)
 	if err == nil && n > 0 {
@@ -162,10 +171,7 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 		return old.compare(attrs)
 	}
 
-	b.queues.mu.RLock()
-	at, ok := b.queues.deletedAt[name]
-	b.queues.mu.RUnlock()
-	if ok && waits && stamp()-at < deletedWait.Milliseconds() {
+	if waits && b.queues.deletedRecently(name) {
 		return queue.Errorf(queue.CodeQueueDeletedRecently,
 			"You must wait 60 seconds after deleting a queue before you can create another with the same name.")
 	}
@@ -180,10 +186,12 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 	now := stamp()
 	q := newLiveQueue(b, 0, name, description{set: set, attributes: mergeAttributes(nil, attrs),
 		tags: maps.Clone(tags), modified: now})
-	q.created, q.disk.next = now, 1
+	q.created = now
+	q.disk.next = 1
 	return b.writer.change(func(t *tx) error { return t.createQueue(q) }, func() {
 		q.index.counters = q.disk
-		q.index.window.cursor, q.index.window.tail = q.index.low(), q.index.low()
+		q.index.window.cursor = q.index.low()
+		q.index.window.tail = q.index.low()
 		b.queues.add(q)
 	})
 }
@@ -215,8 +223,8 @@ func checkName(name string, attrs map[string]string) (fifo bool, err error) {
 	switch {
 	case wanted && (!valid || !hasSuffix):
 		return false, queue.Errorf(queue.CodeInvalidParameterValue,
-			"The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo "+
-				"suffix and be 1 to 80 in length.")
+			"The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with "+
+				".fifo suffix and be 1 to 80 in length.")
 	case !wanted && (!valid || hasSuffix):
 		return false, queue.Errorf(queue.CodeInvalidParameterValue,
 			"Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
@@ -224,6 +232,7 @@ func checkName(name string, attrs map[string]string) (fifo bool, err error) {
 	return wanted, nil
 }
 
+// compare returns an error if the queue's attributes differ from the wanted ones.
 func (q *liveQueue) compare(wanted map[string]string) error {
 	d := q.description()
 	if name := differing(effectiveAttributes(d.set.fifo, d.attributes), wanted); name != "" {
@@ -306,14 +315,15 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 // this broker did not issue the ID.
 func (b *Broker) SentTo(id string) (name string, known bool) {
 	origin, known := b.seal.origin(id)
-	if known {
-		for _, q := range b.queues.all() {
-			if q.index.number == origin>>seqBits {
-				return q.name, true
-			}
+	if !known {
+		return "", false
+	}
+	for _, q := range b.queues.all() {
+		if q.index.number == origin>>seqBits {
+			return q.name, true
 		}
 	}
-	return "", known
+	return "", true
 }
 
 func (t *tx) purge(q *liveQueue, now int64) error {

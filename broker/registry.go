@@ -115,30 +115,40 @@ func (w *recordWrite) apply(t *tx) (err error) {
 		return err
 	}
 
-	for i, change := range w.changes {
-		if w.stored[i], err = readRecord(t.c, change.Old.Kind, change.Old.Key); err != nil {
-			return err
-		}
-		isOld := registry.Same(w.stored[i], change.Old)
-		w.conflict = w.conflict || !isOld && !registry.Same(w.stored[i], change.Next)
+	if err := w.readStored(t.c); err != nil || w.conflict {
+		return err
 	}
-	if w.conflict {
-		return nil
-	}
-
 	if w.sending != nil {
 		if err := w.sending.apply(t); err != nil {
 			return err
 		}
 		w.sending.answer()
 	}
+	return w.writeNext(t.c)
+}
+
+// readStored reads the records. It is a conflict if one is neither the old nor already the next record.
+func (w *recordWrite) readStored(c *conn) (err error) {
+	for i, change := range w.changes {
+		if w.stored[i], err = readRecord(c, change.Old.Kind, change.Old.Key); err != nil {
+			return err
+		}
+		if !registry.Same(w.stored[i], change.Old) && !registry.Same(w.stored[i], change.Next) {
+			w.conflict = true
+		}
+	}
+	return nil
+}
+
+func (w *recordWrite) writeNext(c *conn) error {
 	for i, change := range w.changes {
 		next := change.Next
 		if i == 0 && w.sending != nil {
 			sent := &w.sending.sent[0]
-			next = next.With(registry.Fields{"queue": w.sending.q.name, "message": sent.ID, "sequence": sent.SequenceNumber})
+			next = next.With(registry.Fields{"queue": w.sending.q.name, "message": sent.ID,
+				"sequence": sent.SequenceNumber})
 		}
-		if err := writeRecord(t.c, w.stored[i], next); err != nil {
+		if err := writeRecord(c, w.stored[i], next); err != nil {
 			return err
 		}
 		w.stored[i] = next
@@ -147,7 +157,8 @@ func (w *recordWrite) apply(t *tx) (err error) {
 }
 
 func (w *recordWrite) onCommit(err error) error {
-	if w.sending == nil || err == nil && (w.refusal != nil || w.conflict) {
+	notSent := w.refusal != nil || w.conflict
+	if w.sending == nil || err == nil && notSent {
 		return cmp.Or(err, w.refusal)
 	}
 	return w.sending.onCommit(err)

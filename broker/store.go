@@ -172,21 +172,21 @@ func refuseEmpty(dir, what string) error {
 	if err != nil {
 		return nil
 	}
-	return fmt.Errorf("%s in %s %s, but %s records that it was created on %s; type 'tendril restore BACKUP --data-dir %s', "+
-		"or remove %s to start with empty queues", databaseName, dir, what, CreatedFile, bytes.TrimSpace(created), dir,
+	return fmt.Errorf("%s in %s %s, but %s records that it was created on %s; type 'tendril restore BACKUP --data-dir "+
+		"%s', or remove %s to start with empty queues", databaseName, dir, what, CreatedFile, bytes.TrimSpace(created), dir,
 		CreatedFile)
 }
 
 // checkPresence returns an error if a database existed before and is now missing or empty.
 func checkPresence(dir string) error {
 	path := filepath.Join(dir, databaseName)
-	what := "is missing"
-	switch sizeOf(path) {
-	case -1:
-	case 0:
-		what = "is empty"
-	default:
+	size := sizeOf(path)
+	if size > 0 {
 		return nil
+	}
+	what := "is missing"
+	if size == 0 {
+		what = "is empty"
 	}
 
 	if err := refuseEmpty(dir, what); err != nil {
@@ -200,6 +200,7 @@ func checkPresence(dir string) error {
 	return nil
 }
 
+// sizeOf returns -1 for a missing file.
 func sizeOf(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -237,28 +238,36 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	}
 
 	s := &store{reads: make(chan *conn, readers)}
+	if err := s.connect(dir, vfs, cache); err != nil {
+		return nil, errors.Join(explain(path, err), s.close())
+	}
+	return s, nil
+}
+
+func (s *store) connect(dir, vfs string, cache int64) (err error) {
+	path := filepath.Join(dir, databaseName)
 	// With automatic checkpoints, opening would wait until the log of a killed process is copied into the database.
 	s.write, err = connect(path, vfs, `
 		PRAGMA wal_autocheckpoint = 0; PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;
 		PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
 		PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
 		PRAGMA journal_size_limit = `+strconv.Itoa(logLimit)+cacheOf(cache))
-	if err == nil {
-		err = s.createTables(dir)
-	}
-
-	for s.open < readers && err == nil {
-		var r *conn
-		if r, err = connect(path, vfs, `PRAGMA query_only = ON`+cacheOf(cache/4)); err == nil {
-			s.reads <- r
-			s.open++
-		}
-	}
-
 	if err != nil {
-		return nil, errors.Join(explain(path, err), s.close())
+		return err
 	}
-	return s, nil
+	if err := s.createTables(dir); err != nil {
+		return err
+	}
+
+	for s.open < readers {
+		r, err := connect(path, vfs, `PRAGMA query_only = ON`+cacheOf(cache/4))
+		if err != nil {
+			return err
+		}
+		s.reads <- r
+		s.open++
+	}
+	return nil
 }
 
 func cacheOf(size int64) string { return fmt.Sprintf("; PRAGMA cache_size = -%d", size>>10) }
@@ -405,17 +414,20 @@ func lockDir(dir string) (*os.File, error) {
 	}
 
 	if err == nil {
-		err = f.Truncate(0)
+		err = writePID(f)
 	}
-
-	if err == nil {
-		_, err = f.WriteAt([]byte(fmt.Sprintln(os.Getpid())), 0)
-	}
-
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+func writePID(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt([]byte(fmt.Sprintln(os.Getpid())), 0)
+	return err
 }
 
 // unlockDir unlocks explicitly, because a child process may hold a copy of the descriptor.

@@ -21,7 +21,8 @@ type tx struct {
 }
 
 func newTx(c *conn) *tx {
-	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}, reasons: map[reasonCount]int64{}}
+	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{},
+		reasons: map[reasonCount]int64{}}
 }
 
 func (t *tx) commit(s *store, group []pendingRequest) (err error) {
@@ -152,31 +153,38 @@ func (t *tx) flushInserts() error {
 		for n < min(len(rest), queue.MaxBatch) && rest[n].plain() == plain {
 			n++
 		}
-
-		t.args = t.args[:0]
-		for _, r := range rest[:n] {
-			t.args = append(t.args, r.key, r.sent, r.sum, r.size)
-			if !plain {
-				t.args = append(t.args, orNull(r.due), orNull(r.origin), orNull(r.received), orNull(r.first), orNull(r.dead),
-					orNull(r.source), orNull(r.group), orNull(r.dedup), orNull(r.trace))
-			}
-			t.args = append(t.args, nil, r.body)
-			if r.attributes != nil {
-				t.args[len(t.args)-2] = r.attributes
-			}
-		}
-
-		text := insertAny[n]
-		if plain {
-			text = insertPlain[n]
-		}
-
-		if _, err := t.c.exec(text, t.args...); err != nil {
+		if err := t.insert(rest[:n]); err != nil {
 			return err
 		}
 		rest = rest[n:]
 	}
 	return nil
+}
+
+// insert inserts up to [queue.MaxBatch] rows, all or none of which are plain.
+func (t *tx) insert(rows []*record) error {
+	plain := rows[0].plain()
+	t.args = t.args[:0]
+	for _, r := range rows {
+		t.args = append(t.args, r.key, r.sent, r.sum, r.size)
+		if !plain {
+			t.args = append(t.args, orNull(r.due), orNull(r.origin), orNull(r.received), orNull(r.first), orNull(r.dead),
+				orNull(r.source), orNull(r.group), orNull(r.dedup), orNull(r.trace))
+		}
+		if r.attributes == nil {
+			t.args = append(t.args, nil)
+		} else {
+			t.args = append(t.args, r.attributes)
+		}
+		t.args = append(t.args, r.body)
+	}
+
+	text := insertAny[len(rows)]
+	if plain {
+		text = insertPlain[len(rows)]
+	}
+	_, err := t.c.exec(text, t.args...)
+	return err
 }
 
 func orNull[T comparable](v T) any {
@@ -189,15 +197,25 @@ func orNull[T comparable](v T) any {
 
 const listedKeys = 16
 
-var deleteTexts = map[string][3]string{"messages": deleteText(`messages`, ``), "receipts": deleteText(`receipts`, ``),
-	"attempts": deleteText(`attempts`, ` RETURNING id, reason, at`)}
+// deletion has the SQL that deletes one row, listedKeys rows, or a range of rows.
+type deletion struct{ one, listed, between string }
 
-func deleteText(table, returning string) [3]string {
-	text := `DELETE FROM ` + table + ` WHERE id `
-	return [3]string{text + `= ?` + returning, text + `IN (` + repeated(`?`, listedKeys) + `)` + returning,
-		text + `BETWEEN ? AND ?` + returning}
+var deletions = map[string]deletion{
+	"messages": deletionOf(`messages`, ``),
+	"receipts": deletionOf(`receipts`, ``),
+	"attempts": deletionOf(`attempts`, ` RETURNING id, reason, at`),
 }
 
+func deletionOf(table, returning string) deletion {
+	text := `DELETE FROM ` + table + ` WHERE id `
+	return deletion{
+		one:     text + `= ?` + returning,
+		listed:  text + `IN (` + repeated(`?`, listedKeys) + `)` + returning,
+		between: text + `BETWEEN ? AND ?` + returning,
+	}
+}
+
+// deleteRows also updates the counts of reasons.
 func (t *tx) deleteRows(table, text string, keys ...any) error {
 	if table != "attempts" {
 		_, err := t.c.exec(text, keys...)
@@ -207,27 +225,27 @@ func (t *tx) deleteRows(table, text string, keys ...any) error {
 }
 
 func (t *tx) flushDeletes(table string, keys []int64) error {
-	texts := deleteTexts[table]
+	texts := deletions[table]
 	slices.Sort(keys)
-	var single []any
-	for from, to := 0, 0; from < len(keys); from = to {
-		for to = from + 1; to < len(keys) && keys[to] == keys[to-1]+1; to++ {
-		}
-		if to-from >= 4 {
-			if err := t.deleteRows(table, texts[2], keys[from], keys[to-1]); err != nil {
+	var scattered []any
+	for len(keys) > 0 {
+		n := consecutive(keys)
+		if n >= 4 {
+			if err := t.deleteRows(table, texts.between, keys[0], keys[n-1]); err != nil {
 				return err
 			}
-			continue
+		} else {
+			for _, key := range keys[:n] {
+				scattered = append(scattered, key)
+			}
 		}
-		for _, key := range keys[from:to] {
-			single = append(single, key)
-		}
+		keys = keys[n:]
 	}
 
-	for some := range slices.Chunk(single, listedKeys) {
-		text := texts[0]
+	for some := range slices.Chunk(scattered, listedKeys) {
+		text := texts.one
 		if len(some) > 1 {
-			text = texts[1]
+			text = texts.listed
 			some = append(some, make([]any, listedKeys-len(some))...)
 		}
 		if err := t.deleteRows(table, text, some...); err != nil {
@@ -235,4 +253,13 @@ func (t *tx) flushDeletes(table string, keys []int64) error {
 		}
 	}
 	return nil
+}
+
+// consecutive returns how many keys follow each other at the start of keys, which are sorted.
+func consecutive(keys []int64) int {
+	n := 1
+	for n < len(keys) && keys[n] == keys[n-1]+1 {
+		n++
+	}
+	return n
 }

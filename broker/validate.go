@@ -22,7 +22,7 @@ const (
 	maxWait          = 20 * time.Second
 )
 
-// As in SQS, checkCall rejects the whole call if a FIFO message has no group or deduplication ID.
+// checkCall returns errors that reject the whole call.
 func (s *settings) checkCall(msgs []queue.Outgoing) error {
 	if err := queue.CheckEntries(len(msgs), "SendMessageBatchRequestEntry"); err != nil {
 		return err
@@ -35,14 +35,23 @@ func (s *settings) checkCall(msgs []queue.Outgoing) error {
 		return err
 	}
 
-	for i := 0; i < len(msgs) && s.fifo; i++ {
+	if s.fifo {
+		return s.checkIDs(msgs)
+	}
+	return nil
+}
+
+// checkIDs requires that FIFO messages have a group and a deduplication ID.
+func (s *settings) checkIDs(msgs []queue.Outgoing) error {
+	for i := range msgs {
 		if msgs[i].GroupID == "" {
 			return queue.Errorf(queue.CodeMissingRequiredParameter,
 				"The request must contain the parameter MessageGroupId.")
 		}
 		if msgs[i].DedupID == "" && !s.contentDedup {
 			return queue.Errorf(queue.CodeInvalidParameterValue,
-				"The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
+				"The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided "+
+					"explicitly")
 		}
 	}
 	return nil
@@ -206,8 +215,8 @@ func checkAttributeType(a queue.Attribute) error {
 	validBase := base == "String" || base == "Number" || base == "Binary"
 	if !validBase || len(a.Type) > maxAttributeType || !validText(a.Type) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"The type of message (user) attribute '%s' is invalid. You must use only the following supported type prefixes: "+
-				"Binary, Number, String.", a.Name)
+			"The type of message (user) attribute '%s' is invalid. You must use only the following supported type "+
+				"prefixes: Binary, Number, String.", a.Name)
 	}
 	return nil
 }
@@ -237,7 +246,7 @@ const (
 	largestPower  = 126
 )
 
-// validNumber does not count leading and trailing zeros as digits.
+// validNumber reports whether SQS accepts s as a number. It does not count leading and trailing zeros as digits.
 func validNumber(s string) bool {
 	if _, err := strconv.Atoi(s); err == nil { // most numbers are integers
 		return true

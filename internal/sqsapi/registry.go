@@ -180,10 +180,7 @@ func archivesOf(x *actionCall) (Archives, error) {
 // registryActions calls scheduled runs "fires" on the wire, for compatibility.
 func registryActions() map[string]action {
 	return map[string]action{
-		"ReadLease": typed(func(x *actionCall, in *readLeaseRequest) (*readLeaseResponse, error) {
-			lease, err := registry.NewLeases(x.broker.Registry()).Read(x.ctx, in.Name)
-			return &readLeaseResponse{toWire(lease)}, err
-		}),
+		"ReadLease":     typed(readLease),
 		"SwapLease":     typed(swapLease),
 		"Fire":          typed(enqueueRun),
 		"LastFires":     typed(lastRuns),
@@ -194,10 +191,7 @@ func registryActions() map[string]action {
 		"WriteArchive":  typed(writeArchive),
 		"ReadArchive":   typed(readArchive),
 		"DeleteArchive": typed(deleteArchive),
-		"Paused": typed(func(x *actionCall, _ *struct{}) (*pausedResponse, error) {
-			reasons, err := allRuns(x).Paused(x.ctx)
-			return &pausedResponse{reasons}, err
-		}),
+		"Paused":        typed(pausedTasks),
 	}
 }
 
@@ -328,4 +322,14 @@ func deleteArchive(x *actionCall, in *deleteArchiveRequest) (*archiveResponse, e
 		err = all.DeleteArchive(x.ctx, in.Name)
 	}
 	return &archiveResponse{true}, err
+}
+
+func readLease(x *actionCall, in *readLeaseRequest) (*readLeaseResponse, error) {
+	lease, err := registry.NewLeases(x.broker.Registry()).Read(x.ctx, in.Name)
+	return &readLeaseResponse{toWire(lease)}, err
+}
+
+func pausedTasks(x *actionCall, _ *struct{}) (*pausedResponse, error) {
+	reasons, err := allRuns(x).Paused(x.ctx)
+	return &pausedResponse{reasons}, err
 }

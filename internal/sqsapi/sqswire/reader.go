@@ -102,13 +102,13 @@ func (r *Reader) fail(problem Problem) *Error {
 
 // Mismatch records that the next value is not of the wanted kind, and consumes it.
 func (r *Reader) Mismatch(want string) {
-	got := map[byte]string{'"': "string", '[': "array", '{': "object", 't': "bool", 'f': "bool", 'n': "null"}[r.Peek()]
+	got := kinds[r.Peek()]
 	start := r.at
 	if got == "" {
 		const mostShown = 32
 		got = "number"
-		if len(r.number()) < mostShown {
-			got += " " + r.text[start:r.at]
+		if text := r.number(); len(text) < mostShown {
+			got += " " + text
 		}
 	} else {
 		r.Skip()
@@ -119,6 +119,9 @@ func (r *Reader) Mismatch(want string) {
 	failed.Want = want
 	failed.Got = got
 }
+
+// kinds maps the first byte of a value other than a number to its kind. Read-only.
+var kinds = map[byte]string{'"': "string", '[': "array", '{': "object", 't': "bool", 'f': "bool", 'n': "null"}
 
 // Reject records that the value just read is invalid, such as malformed base64.
 func (r *Reader) Reject(want string) { r.fail(WrongKind).Want = want }
@@ -314,27 +317,36 @@ func (r *Reader) unescape(s string, offset int) string {
 			rest = rest[2:]
 			continue
 		}
-		c := codeUnit(rest)
-		size := 6
-		if utf16.IsSurrogate(c) {
-			both := utf16.DecodeRune(c, codeUnit(rest[size:]))
-			if both != utf8.RuneError {
-				size = 12
-			} else if !r.limits.Lenient {
-				r.at = offset + len(s) - len(rest)
-				r.fail(HalfPair).Got = rest[2:size]
-				return ""
-			}
-			c = both
-		}
+		c, size := r.codePoint(rest)
 		if c < 0 {
 			r.at = offset + len(s) - len(rest)
-			r.fail(NotJSON)
+			if utf16.IsSurrogate(codeUnit(rest)) {
+				r.fail(HalfPair).Got = rest[2:size]
+			} else {
+				r.fail(NotJSON)
+			}
 			return ""
 		}
 		out = utf8.AppendRune(out, c)
 		rest = rest[size:]
 	}
+}
+
+// codePoint decodes the one or two \uXXXX at the start of s, and returns their size. It returns -1 if they are invalid.
+func (r *Reader) codePoint(s string) (c rune, size int) {
+	const unitSize = 6
+	c = codeUnit(s)
+	if !utf16.IsSurrogate(c) {
+		return c, unitSize
+	}
+	both := utf16.DecodeRune(c, codeUnit(s[unitSize:]))
+	switch {
+	case both != utf8.RuneError:
+		return both, 2 * unitSize
+	case r.limits.Lenient:
+		return utf8.RuneError, unitSize
+	}
+	return -1, unitSize
 }
 
 // codeUnit decodes the \uXXXX at the start of s, or returns -1 if absent.
@@ -392,7 +404,7 @@ func (r *Reader) number() string {
 			r.fail(NotJSON)
 		}
 	}
-	next := func(set string) bool {
+	takeAny := func(set string) bool {
 		found := r.at < len(r.text) && strings.IndexByte(set, r.text[r.at]) >= 0
 		if found {
 			r.at++
@@ -400,15 +412,15 @@ func (r *Reader) number() string {
 		return found
 	}
 
-	next("-")
-	if !next("0") {
+	takeAny("-")
+	if !takeAny("0") {
 		digits()
 	}
-	if next(".") {
+	if takeAny(".") {
 		digits()
 	}
-	if next("eE") {
-		next("+-")
+	if takeAny("eE") {
+		takeAny("+-")
 		digits()
 	}
 	return r.text[start:r.at]
