@@ -58,27 +58,28 @@ func (a *App) openAgain(old version) (v version, err error) {
 	return v, err
 }
 
-// Reload applies changes in the serving version's folder. If only settings changed, the processes keep running.
-func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool, err error) {
+// Reload applies changes in the serving version's folder. If only settings changed, the processes keep running. It
+// returns nil if nothing has changed.
+func (a *App) Reload(ctx context.Context) (*api.ReloadResult, error) {
 	v := a.replicas.current()
 	files := v.changedFiles()
 	if len(files) == 0 {
-		return result, false, nil
+		return nil, nil
 	}
 	next, err := a.openChanged(v, files)
 	if err != nil {
-		return result, true, err
+		return nil, err
 	}
 
 	next.number = a.numbers.next()
 	next.origin.by = deployedBy(ctx)
 	next.shared = v.shared
 	if next.configOnly && a.isSameApp(v, next) {
-		result, err = a.configure(ctx, v, next)
-		return result, true, err
+		result, err := a.configure(ctx, v, next)
+		return &result, err
 	}
 	deployed, err := a.deploy(ctx, v, next)
-	return api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, true, err
+	return &api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, err
 }
 
 // openChanged opens a version whose files have changed. If only settings changed, it sets configOnly.

@@ -120,27 +120,10 @@ func (s *supervised) isSameApp(v, next version) bool {
 		slices.Equal(s.opts.Environ(v.bundle, 0), s.opts.Environ(next.bundle, 0))
 }
 
+// events returns the events of a replica's process, or of the helpers if r is nil.
 func (s *supervised) events(r *replica) supervisor.Events {
-	recordExit := func(how supervisor.Exit) {
-		if !s.opts.stopping() {
-			r.recordExit(how, func(messages []delivered) { s.detector.crashed(messages, time.Now()) })
-		}
-	}
-
-	return supervisor.Events{
-		Started: func(e supervisor.Started) {
-			level := slog.LevelInfo // helpers have no readiness
-			if r != nil {
-				s.pid.started(r, e.PID)
-				level = slog.LevelDebug
-			}
-			s.opts.Log.Log(context.Background(), level, "process started", "process", e.Process, "pid", e.PID)
-		},
-		Ready: func(e supervisor.Ready) {
-			if r != nil {
-				s.opts.Log.Info("process ready", "process", e.Process, "duration_ms", e.After.Milliseconds())
-			}
-		},
+	events := supervisor.Events{
+		Started: func(e supervisor.Started) { s.started(r, e) },
 		ReadyLate: func(e supervisor.ReadyLate) {
 			s.opts.Log.Warn("process still not ready", "process", e.Process, "duration_ms", e.After.Milliseconds(),
 				"reason", e.Reason)
@@ -148,22 +131,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 		NotReady: func(e supervisor.NotReady) {
 			s.opts.Log.Debug("process not ready", "process", e.Process, "reason", e.Reason)
 		},
-		Ended: func(supervisor.Ended) {
-			// Deliveries wait only briefly for the exit, so it is recorded before the replica's other processes end.
-			if r != nil && r.wasReady.Load() {
-				recordExit(supervisor.Exit{})
-			}
-		},
-		Exited: func(e supervisor.Exited) {
-			s.opts.Counters.Exited(e)
-			if r != nil {
-				s.pid.ended(r)
-				if !r.wasReady.Load() {
-					recordExit(e.Exit)
-				}
-			}
-			s.logExit(r, e)
-		},
+		Exited: func(e supervisor.Exited) { s.exited(r, e) },
 		Restarting: func(e supervisor.Restarting) {
 			s.opts.Counters.Restarting(e)
 			s.logRestart(e)
@@ -176,11 +144,47 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			s.opts.Log.Warn("process killed", "process", e.Process, "pid", e.PID, "reason", e.Reason)
 		},
 		LinesDropped: s.opts.Counters.LinesDropped,
-		Gate: func(e supervisor.Gate) {
-			if r != nil {
-				r.setReady(e.Open, e.Reason)
-			}
-		},
+	}
+	if r == nil {
+		return events
+	}
+
+	events.Ready = func(e supervisor.Ready) {
+		s.opts.Log.Info("process ready", "process", e.Process, "duration_ms", e.After.Milliseconds())
+	}
+	events.Ended = func(supervisor.Ended) {
+		// Deliveries wait only briefly for the exit, so it is recorded before the replica's other processes end.
+		if r.wasReady.Load() {
+			s.recordExit(r, supervisor.Exit{})
+		}
+	}
+	events.Gate = func(e supervisor.Gate) { r.setReady(e.Open, e.Reason) }
+	return events
+}
+
+func (s *supervised) started(r *replica, e supervisor.Started) {
+	level := slog.LevelInfo // helpers have no readiness
+	if r != nil {
+		s.pid.started(r, e.PID)
+		level = slog.LevelDebug
+	}
+	s.opts.Log.Log(context.Background(), level, "process started", "process", e.Process, "pid", e.PID)
+}
+
+func (s *supervised) exited(r *replica, e supervisor.Exited) {
+	s.opts.Counters.Exited(e)
+	if r != nil {
+		s.pid.ended(r)
+		if !r.wasReady.Load() {
+			s.recordExit(r, e.Exit)
+		}
+	}
+	s.logExit(r, e)
+}
+
+func (s *supervised) recordExit(r *replica, how supervisor.Exit) {
+	if !s.opts.stopping() {
+		r.recordExit(how, func(messages []delivered) { s.detector.crashed(messages, time.Now()) })
 	}
 }
 

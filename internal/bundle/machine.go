@@ -273,33 +273,41 @@ func (d *document) services(section yamlfile.Pair) (all []Service) {
 				yamlfile.Printable(manager.Key))
 			continue
 		}
-		all = append(all, readEntries(d, section.Key, manager, func(e *entryReader, p yamlfile.Pair) (s Service) {
-			s = Service{Place: e.place(p), Name: p.Key, IsSystemd: manager.Key == "systemd"}
-			e.checkName(p, p.Key)
-			restartFor := func(v yamlfile.Pair) {
-				for _, name := range e.list(v) {
-					if v.Key != "commands" {
-						name = filepath.Clean(name)
-					}
-					s.RestartFor = append(s.RestartFor, v.Key+" "+name)
-				}
-			}
-			e.readKeys(p, keys{
-				"enabled":       func(v yamlfile.Pair) { on := e.flag(v); s.Enabled = &on },
-				"ensureRunning": func(v yamlfile.Pair) { on := e.flag(v); s.Running = &on },
-				"files":         restartFor, "sources": restartFor, "commands": restartFor,
-				"packages": func(v yamlfile.Pair) {
-					for _, of := range v.Value.Pairs {
-						for _, name := range e.list(of) {
-							s.RestartFor = append(s.RestartFor, "packages "+of.Key+" "+name)
-						}
-					}
-				},
-			})
+		all = append(all, readEntries(d, section.Key, manager, func(e *entryReader, p yamlfile.Pair) Service {
+			s := e.service(p)
+			s.IsSystemd = manager.Key == "systemd"
 			return s
 		})...)
 	}
 	return all
+}
+
+func (e *entryReader) service(p yamlfile.Pair) Service {
+	s := Service{Place: e.place(p), Name: p.Key}
+	e.checkName(p, p.Key)
+	restartFor := func(v yamlfile.Pair) {
+		for _, name := range e.list(v) {
+			if v.Key != "commands" {
+				name = filepath.Clean(name)
+			}
+			s.RestartFor = append(s.RestartFor, v.Key+" "+name)
+		}
+	}
+	restartForPackages := func(v yamlfile.Pair) {
+		for _, manager := range v.Value.Pairs {
+			for _, name := range e.list(manager) {
+				s.RestartFor = append(s.RestartFor, "packages "+manager.Key+" "+name)
+			}
+		}
+	}
+
+	e.readKeys(p, keys{
+		"enabled":       func(v yamlfile.Pair) { on := e.flag(v); s.Enabled = &on },
+		"ensureRunning": func(v yamlfile.Pair) { on := e.flag(v); s.Running = &on },
+		"files":         restartFor, "sources": restartFor, "commands": restartFor,
+		"packages": restartForPackages,
+	})
+	return s
 }
 
 func readEntries[T any](d *document, section string, of yamlfile.Pair, read func(*entryReader, yamlfile.Pair) T) (all []T) {

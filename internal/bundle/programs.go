@@ -103,9 +103,7 @@ type missingPrograms struct {
 
 func (m *missingPrograms) checkContainerCommand(file string, s *Step) {
 	m.folder, m.line = s.Dir, s.Line
-	below, err := filepath.Rel(m.dir, s.Dir)
-	m.optional = s.Test != "" || s.IgnoreErrors || err != nil || !filepath.IsLocal(below) ||
-		slices.ContainsFunc(s.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=") })
+	m.optional = s.Test != "" || s.IgnoreErrors || changesPath(s.Env) || !m.isInBundle(s.Dir)
 	m.findGetConfig(file, s.Line, strings.Join(append(slices.Clone(s.Argv), s.Test), " "))
 	if s.Shell != "" {
 		m.checkScript(file, s.Line, s.Shell)
@@ -117,6 +115,15 @@ func (m *missingPrograms) checkContainerCommand(file string, s *Step) {
 	m.folder = ""
 	m.line = 0
 	m.optional = false
+}
+
+func changesPath(env []string) bool {
+	return slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=") })
+}
+
+func (m *missingPrograms) isInBundle(dir string) bool {
+	below, err := filepath.Rel(m.dir, dir)
+	return err == nil && filepath.IsLocal(below)
 }
 
 func (m *missingPrograms) remember(words []string) {

@@ -38,28 +38,28 @@ func (c *changes) sources(b *bundle.Bundle) config.Sources {
 }
 
 func (c *changes) DeployPath(ctx context.Context, path string) (api.DeployResult, error) {
-	if c.rollouts.takes() {
+	if c.rollouts.deploysToAll() {
 		return c.logRejected(c.rollouts.deploy(ctx, path))
 	}
 	return c.deploy(ctx, func() (api.DeployResult, error) { return c.programs.app.Deploy(ctx, path) })
 }
 
 func (c *changes) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
-	if c.rollouts.takes() {
+	if c.rollouts.deploysToAll() {
 		return c.logRejected(c.rollouts.rollBack(ctx, number))
 	}
 	return c.deploy(ctx, func() (api.DeployResult, error) { return c.programs.app.RollBack(ctx, number) })
 }
 
 func (c *changes) abort(ctx context.Context) (api.Deployment, error) {
-	if c.rollouts.takes() {
+	if c.rollouts.deploysToAll() {
 		return c.rollouts.abort(ctx)
 	}
 	return c.programs.app.Abort(ctx)
 }
 
 func (c *changes) versions(ctx context.Context, latest bool) ([]api.AppVersion, error) {
-	if !c.rollouts.takes() {
+	if !c.rollouts.deploysToAll() {
 		return c.programs.app.Versions(), nil
 	}
 	if latest {
@@ -162,9 +162,12 @@ func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err
 
 	b := c.opts.Bundle
 	if c.programs.app != nil {
-		result, changed, err := c.programs.app.Reload(ctx)
-		if changed {
-			return result, err
+		result, err := c.programs.app.Reload(ctx)
+		if err != nil {
+			return done, err
+		}
+		if result != nil {
+			return *result, nil
 		}
 		b = c.programs.app.CurrentBundle()
 	} else if b != nil {

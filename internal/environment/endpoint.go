@@ -108,9 +108,9 @@ func (q *queues) openListeners() (all []net.Listener, err error) {
 	address, socket := s.ListenOn()
 	needsOwn := address == "" || s.TLSCert != ""
 	if address != "" {
-		l, err := opened("listen")(listen.TCP(address, s.Credentials == ""))
+		l, err := listen.TCP(address, s.Credentials == "")
 		if err != nil {
-			return all, err
+			return all, listenError("listen", err)
 		}
 		bound := listen.Address(l).Addr()
 		needsOwn = needsOwn || !bound.IsLoopback() && !bound.IsUnspecified()
@@ -122,9 +122,9 @@ func (q *queues) openListeners() (all []net.Listener, err error) {
 	}
 
 	if socket != "" {
-		l, err := opened("listen")(listen.Unix(socket))
+		l, err := listen.Unix(socket)
 		if err != nil {
-			return all, err
+			return all, listenError("listen", err)
 		}
 		all = append(all, l)
 		q.endpoint = cmp.Or(q.endpoint, "http://localhost") // over a Unix socket any host name works
@@ -132,9 +132,9 @@ func (q *queues) openListeners() (all []net.Listener, err error) {
 
 	q.appEndpoint = q.endpoint
 	if needsOwn && (q.opts.HasApp() || slices.ContainsFunc(s.Queues, runsHere)) {
-		l, err := opened("listen")(listen.TCP(anyLoopback, true))
+		l, err := listen.TCP(anyLoopback, true)
 		if err != nil {
-			return all, err
+			return all, listenError("listen", err)
 		}
 		q.appEndpoint = "http://" + listen.Local(l)
 		all = append(all, l)

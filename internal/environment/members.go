@@ -225,6 +225,17 @@ func (m *members) judgeEnvironment(own *instances.Record) {
 		return
 	}
 
+	e := environmentHealth(joined, own)
+	e.Since = time.Now().UTC().Truncate(time.Second)
+	if m.judged != nil && m.judged.Status == e.Status {
+		e.Since = m.judged.Since
+	}
+	m.judged = &e
+	own.Environment = &e
+}
+
+// environmentHealth also adds unreachable instances to the leader's own record.
+func environmentHealth(joined *membership, own *instances.Record) health.Environment {
 	all, err := joined.others.Recent()
 	known := []health.InstanceHealth{own.HealthStatus()}
 	var refused []string
@@ -255,13 +266,7 @@ func (m *members) judgeEnvironment(own *instances.Record) {
 		e.Inform(fmt.Sprintf("A new leader reads the records. It recognizes unreachable instances after %.0f seconds.",
 			instances.FreshFor.Seconds()))
 	}
-
-	e.Since = time.Now().UTC().Truncate(time.Second)
-	if m.judged != nil && m.judged.Status == e.Status {
-		e.Since = m.judged.Since
-	}
-	m.judged = &e
-	own.Environment = &e
+	return e
 }
 
 func (m *members) record() instances.Record {

@@ -57,14 +57,14 @@ type rollouts struct {
 	objects *aws.S3
 }
 
-func (r *rollouts) takes() bool {
+func (r *rollouts) deploysToAll() bool {
 	set := r.settings.now()
 	return r.desired.state != nil && r.opts.Bundle != nil && len(r.opts.Command) == 0 && r.opts.HasApp() &&
 		(set.Versions != "" || set.RegistryTable == "")
 }
 
 func (r *rollouts) supports() bool {
-	return r.desired.state != nil && (r.takes() || !r.opts.HasApp())
+	return r.desired.state != nil && (r.deploysToAll() || !r.opts.HasApp())
 }
 
 func (r *rollouts) store(ctx context.Context) (archives.Store, error) {
@@ -138,7 +138,7 @@ func shared(v *instances.AppVersion) app.SharedVersion {
 // adopt returns a [*DesiredVersion] if this instance was not started with the current version. Its app becomes the
 // first version if the registry has none.
 func (r *rollouts) adopt(ctx context.Context) error {
-	if !r.takes() {
+	if !r.deploysToAll() {
 		return nil
 	}
 	if err := r.openStore(ctx); err != nil {
@@ -369,17 +369,18 @@ func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, e
 	if err := r.changes.awaitStart(ctx); err != nil {
 		return api.DeployResult{}, err
 	}
-	return r.begin(ctx, func(current *instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
+	return r.begin(ctx, func(current *instances.AppVersion) (plannedRollout, error) {
+		planned := plannedRollout{how: rolloutPolicy(r.settings.now())}
 		if path == "" {
-			v = *current
-			v.Of = 0
-			return v, rolloutPolicy(r.settings.now()), nil
+			planned.version = *current
+			planned.version.Of = 0
+			return planned, nil
 		}
-		if err := r.programs.app.Examine(path); err != nil {
-			return v, how, err
+		err := r.programs.app.Examine(path)
+		if err == nil {
+			planned.version, err = r.upload(ctx, path, filepath.Base(path))
 		}
-		v, err = r.upload(ctx, path, filepath.Base(path))
-		return v, rolloutPolicy(r.settings.now()), err
+		return planned, err
 	})
 }
 
@@ -388,20 +389,19 @@ func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, 
 	if err := r.changes.awaitStart(ctx); err != nil {
 		return api.DeployResult{}, err
 	}
-	return r.begin(ctx, func(*instances.AppVersion) (instances.AppVersion, instances.Rollout, error) {
+	return r.begin(ctx, func(*instances.AppVersion) (planned plannedRollout, err error) {
 		to, err := api.ChooseVersion(r.versions(), number)
 		if err != nil {
-			return instances.AppVersion{}, instances.Rollout{}, err
+			return planned, err
 		}
 		now, _ := r.desired.state.Current()
 		for _, v := range now.App.Restorable() {
 			if v.Number == to.Number {
 				v.Of = cmp.Or(v.Of, v.Number)
-				return v, instances.Rollout{Timeout: r.settings.now().RolloutTimeout}, nil
+				return plannedRollout{v, instances.Rollout{Timeout: r.settings.now().RolloutTimeout}}, nil
 			}
 		}
-		return instances.AppVersion{}, instances.Rollout{}, &api.Error{Status: http.StatusNotFound,
-			Message: fmt.Sprintf("version %d is no longer kept", to.Number)}
+		return planned, &api.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("version %d is no longer kept", to.Number)}
 	})
 }
 
@@ -418,18 +418,54 @@ func rolloutPolicy(s *config.Settings) instances.Rollout {
 }
 
 // begin reads the registry first, because the known state may be some seconds old.
-func (r *rollouts) begin(ctx context.Context, choose func(current *instances.AppVersion) (instances.AppVersion, instances.Rollout,
-	error)) (done api.DeployResult, err error) {
+func (r *rollouts) begin(ctx context.Context, choose func(current *instances.AppVersion) (plannedRollout, error),
+) (done api.DeployResult, err error) {
 	leases, err := r.leases(ctx)
 	if err != nil {
 		return done, notDeployed(err)
 	}
-	now, err := r.desired.state.Refresh(ctx, leases)
+	current, err := r.currentVersion(ctx, leases)
 	if err != nil {
 		return done, notDeployed(err)
 	}
+	planned, err := choose(current)
+	if err != nil {
+		return done, notDeployed(err)
+	}
+
+	v := planned.version
+	v.By, v.At = api.CallerName(ctx), time.Now().UTC().Truncate(time.Second)
+	v.Withdrawn, v.Error = false, ""
+	_, err = r.desired.state.Change(ctx, leases, func(d *instances.Desired) (err error) {
+		v, err = d.BeginRollout(v, planned.how)
+		return err
+	})
+	if errors.Is(err, instances.ErrRolloutInProgress) {
+		return done, inProgress(&v)
+	}
+	if err != nil {
+		return done, notDeployed(err)
+	}
+
+	event.Deploy.Log(r.log(), slog.LevelInfo, "deployment to all instances started", "version", v.Number, "previous", current.Number,
+		"by", v.By)
+	r.desired.apply()
+	return api.DeployResult{From: current.String(), To: v.String(), Of: v.Of, Rollout: v.Number}, nil
+}
+
+type plannedRollout struct {
+	version instances.AppVersion
+	how     instances.Rollout
+}
+
+// currentVersion returns an error if a rollout is in progress or some instances would not follow one.
+func (r *rollouts) currentVersion(ctx context.Context, leases instances.Store) (*instances.AppVersion, error) {
+	now, err := r.desired.state.Refresh(ctx, leases)
+	if err != nil {
+		return nil, err
+	}
 	if now.App != nil && now.App.Next != nil {
-		return done, inProgress(now.App.Next)
+		return nil, inProgress(now.App.Next)
 	}
 
 	err = r.desired.allFollow(ctx, func(one *instances.Instance) bool {
@@ -442,30 +478,10 @@ func (r *rollouts) begin(ctx context.Context, choose func(current *instances.App
 		now, err = r.seed(ctx)
 	}
 	if err != nil {
-		return done, notDeployed(err)
+		return nil, err
 	}
 	current := now.App.Current
-	v, how, err := choose(&current)
-	if err != nil {
-		return done, notDeployed(err)
-	}
-	v.By, v.At = api.CallerName(ctx), time.Now().UTC().Truncate(time.Second)
-	v.Withdrawn, v.Error = false, ""
-
-	_, err = r.desired.state.Change(ctx, leases, func(d *instances.Desired) (err error) {
-		v, err = d.BeginRollout(v, how)
-		return err
-	})
-	if errors.Is(err, instances.ErrRolloutInProgress) {
-		return done, inProgress(&v)
-	}
-	if err != nil {
-		return done, notDeployed(err)
-	}
-	event.Deploy.Log(r.log(), slog.LevelInfo, "deployment to all instances started", "version", v.Number, "previous", current.Number,
-		"by", v.By)
-	r.desired.apply()
-	return api.DeployResult{From: current.String(), To: v.String(), Of: v.Of, Rollout: v.Number}, nil
+	return &current, nil
 }
 
 func inProgress(v *instances.AppVersion) error {

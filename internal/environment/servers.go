@@ -105,24 +105,23 @@ func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Serv
 	})
 }
 
-func opened(option string) func(net.Listener, error) (net.Listener, error) {
-	return func(l net.Listener, err error) (net.Listener, error) {
-		switch {
-		case err == nil:
-			return l, nil
-		case errors.Is(err, listen.ErrInUse):
-			return nil, conflict{fmt.Errorf("--%s %w", option, err)}
-		case errors.Is(err, listen.ErrReachable):
-			return nil, fmt.Errorf("%w: --%s %w", ErrSettings, option, err)
-		}
-		return nil, fmt.Errorf("--%s %w", option, err)
+func listenError(option string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, listen.ErrInUse):
+		return conflict{fmt.Errorf("--%s %w", option, err)}
+	case errors.Is(err, listen.ErrReachable):
+		return fmt.Errorf("%w: --%s %w", ErrSettings, option, err)
 	}
+	return fmt.Errorf("--%s %w", option, err)
 }
 
 func listenConsole(s *config.Settings) (net.Listener, error) {
-	localOnly := s.ConsoleTLSCert == "" && !s.ConsoleInsecure && len(s.ConsoleTrustedProxy) == 0 ||
-		s.ConsoleAuth == config.ConsoleAuthNone
-	return opened("console")(listen.TCP(s.Console, localOnly))
+	isProtected := s.ConsoleTLSCert != "" || s.ConsoleInsecure || len(s.ConsoleTrustedProxy) > 0
+	localOnly := !isProtected || s.ConsoleAuth == config.ConsoleAuthNone
+	l, err := listen.TCP(s.Console, localOnly)
+	return l, listenError("console", err)
 }
 
 type errorLog struct{ log *slog.Logger }

@@ -99,19 +99,20 @@ func TestCommandsReachAConsoleOnEveryAddress(t *testing.T) {
 	}
 }
 
-func TestNameOfAnAddressIsNotBelieved(t *testing.T) {
+func TestListenChecksTheResolvedAddress(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"0.0.0.0:0", "[::]:0"} {
-		l, err := opened("listen")(listen.TCP(address, true))
+		l, err := listen.TCP(address, true)
 		if err == nil {
 			l.Close()
 		}
+		err = listenError("listen", err)
 		if !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), "--listen "+address) ||
 			!strings.Contains(err.Error(), "use 127.0.0.1:") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	l, err := opened("listen")(listen.TCP("localhost:0", true))
+	l, err := listen.TCP("localhost:0", true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -142,52 +143,67 @@ func (s *sizing) runScaling(context.Context) error {
 
 // newLoop returns the scaling loop. Without a scaling target, it computes a recommendation for an external scaler.
 func (s *sizing) newLoop(run context.Context) *autoscale.Loop {
-	set := s.settings.now()
 	log := s.opts.Logger.With("component", "scale")
-	gauge := s.gauge(false)
-	load := gauge.Read
-	interval := loadInterval
-	var target autoscale.Target = &autoscale.Advice{}
-	opts := autoscale.Options{Policy: scalePolicy(set, set.ScaleMinSize, set.ScaleMaxSize)}
 	group, isGroup := strings.CutPrefix(s.target, config.ScaleGroup)
 	service, isService := strings.CutPrefix(s.target, config.ScaleService)
 	switch {
 	case s.target == config.ScaleProcesses && s.programs.app != nil:
-		opts.Policy.MinSize, opts.Policy.MaxSize = set.ProcessesMin, maxReplicas(set)
-		if opts.Policy.MaxSize < set.ProcessesMax {
-			log.Warn("more processes than http-connections, some stay idle", "processes_max", set.ProcessesMax,
-				"http_connections", set.HTTPConnections, "used", opts.Policy.MaxSize)
-		}
-		opts.Events = autoscale.LogEvents(log, "replicas of the app")
-		load = s.replicaGauge(opts.Policy.MaxSize).Read
-		target = s.programs.app.Scaler(run)
+		return s.replicaLoop(run, log)
 	case isGroup:
-		opts.Policy.MinSize, opts.Policy.MaxSize = groupBounds(s.opts.Config)
-		opts.Events = autoscale.LogEvents(log, "instances in the group "+group)
+		return s.fleetLoop(autoscale.LogEvents(log, "instances in the group "+group), isGroup)
 	case isService:
-		opts.Events = autoscale.LogEvents(log, "tasks of the service "+service)
-	default:
-		opts.Events.Decided = func(d autoscale.Decided) { // at debug level: scalers query it anyway
-			log.Debug("size advised", "desired", d.Decision.Desired, "reason", d.Decision.Why)
-		}
+		return s.fleetLoop(autoscale.LogEvents(log, "tasks of the service "+service), isGroup)
 	}
 
-	if logged := opts.Events.Decided; s.target != config.ScaleNone {
-		opts.Events.Decided = func(d autoscale.Decided) { logged(d); s.decided(d) }
+	set := s.settings.now()
+	policy := scalePolicy(set, set.ScaleMinSize, set.ScaleMaxSize)
+	opts := autoscale.Options{Policy: policy, Interval: loadIntervalOf(loadInterval, policy)}
+	opts.Events.Decided = func(d autoscale.Decided) { // at debug level: scalers query it anyway
+		log.Debug("size advised", "desired", d.Decision.Desired, "reason", d.Decision.Why)
 	}
-	if isGroup || isService {
-		opts.IsLeader = s.fleet.IsLeader
-		interval = groupInterval
-		target = s.fleet.Target()
-		opts.Policy.Instances = true
-		load = func() autoscale.Inputs { return s.members.combined(gauge, opts.Policy) }
+	if s.target != config.ScaleNone {
+		s.recordDecisions(&opts.Events)
 	}
+	return autoscale.New(s.gauge(false).Read, &autoscale.Advice{}, opts)
+}
+
+func (s *sizing) replicaLoop(run context.Context, log *slog.Logger) *autoscale.Loop {
+	set := s.settings.now()
+	policy := scalePolicy(set, set.ProcessesMin, maxReplicas(set))
+	if policy.MaxSize < set.ProcessesMax {
+		log.Warn("more processes than http-connections, some stay idle", "processes_max", set.ProcessesMax,
+			"http_connections", set.HTTPConnections, "used", policy.MaxSize)
+	}
+	opts := autoscale.Options{Policy: policy, Interval: loadIntervalOf(loadInterval, policy),
+		Events: autoscale.LogEvents(log, "replicas of the app")}
+	s.recordDecisions(&opts.Events)
+	return autoscale.New(s.replicaGauge(policy.MaxSize).Read, s.programs.app.Scaler(run), opts)
+}
+
+func (s *sizing) fleetLoop(events autoscale.Events, isGroup bool) *autoscale.Loop {
+	set := s.settings.now()
+	policy := scalePolicy(set, set.ScaleMinSize, set.ScaleMaxSize)
+	policy.Instances = true
+	if isGroup {
+		policy.MinSize, policy.MaxSize = groupBounds(s.opts.Config)
+	}
+	opts := autoscale.Options{Policy: policy, Interval: loadIntervalOf(groupInterval, policy), Events: events,
+		IsLeader: s.fleet.IsLeader}
+	s.recordDecisions(&opts.Events)
 	if isGroup && s.readsMetric() {
-		opts.Metric = s.fleet.CPUMetric(opts.Policy)
+		opts.Metric = s.fleet.CPUMetric(policy)
 	}
+	gauge := s.gauge(false)
+	load := func() autoscale.Inputs { return s.members.combined(gauge, policy) }
+	return autoscale.New(load, s.fleet.Target(), opts)
+}
 
-	opts.Interval = loadIntervalOf(interval, opts.Policy)
-	return autoscale.New(load, target, opts)
+func (s *sizing) recordDecisions(events *autoscale.Events) {
+	logDecision := events.Decided
+	events.Decided = func(d autoscale.Decided) {
+		logDecision(d)
+		s.decided(d)
+	}
 }
 
 // maxReplicas is limited by http-connections, so that all replicas can have a delivery.

@@ -155,7 +155,12 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 		to.isOwnApp = true
 		return nil
 	}
+	return t.openRemote(to, opts, address, func() (*deliver.Client, error) { return open(address) })
+}
 
+func (t *targetOpener) openRemote(to *target, opts *delivery.Options, address string, open func() (*deliver.Client, error),
+) error {
+	s := t.settings.now()
 	var check supervisor.Check
 	if s.Healthcheck != "" && to.base == strings.TrimSuffix(s.Target, "/") {
 		parsed, err := supervisor.ParseCheck(s.Healthcheck)
@@ -165,7 +170,8 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 		check = delivery.CheckAt(parsed, address)
 		to.checked = true
 	}
-	remote, err := delivery.NewRemote(func() (*deliver.Client, error) { return open(address) }, check)
+
+	remote, err := delivery.NewRemote(open, check)
 	if err != nil {
 		return fmt.Errorf("app address: %w", err)
 	}
@@ -280,7 +286,7 @@ func terminalCodes(set *config.QueueSettings) (deliver.StatusSet, error) {
 }
 
 func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *delivery.Options) error {
-	q, set := to.queue, to.queue.settings()
+	set := to.queue.settings()
 	client := aws.LambdaOptions{Client: *t.opts.aws(), Function: set.Function, Connections: set.Concurrency,
 		Timeout: t.settings.now().FunctionTimeout + 5*time.Second} // longer than the function's own timeout
 	function, err := aws.OpenLambda(ctx, &client)
@@ -289,23 +295,33 @@ func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *deliv
 	}
 	to.name = "lambda:" + set.Function
 	to.close = function.Close
+	if err := t.checkFunction(ctx, function, to.queue); err != nil {
+		function.Close()
+		return err
+	}
+	return t.invokeBy(to, opts, function)
+}
 
+// checkFunction returns an error only for a missing function. Other problems may be temporary, and the worker waits for
+// the function.
+func (t *targetOpener) checkFunction(ctx context.Context, function *aws.Lambda, q *workQueue) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	timeout, err := function.FunctionTimeout(ctx) // may require an extra permission
 	if err != nil {
-		// Only a missing function makes startup fail. Other problems may be temporary, and the worker waits for the
-		// function.
 		if err := function.Check(ctx); errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
-			function.Close()
 			return fmt.Errorf("%w: queue %s: %w; use another one with --function or --region", ErrTarget, q.name, err)
 		}
-	} else if timeout > set.VisibilityTimeout {
+		return nil
+	}
+
+	set := q.settings()
+	if timeout > set.VisibilityTimeout {
 		t.opts.Logger.Info("function may run longer than the visibility timeout, which is extended",
 			"component", "aws", "queue", q.name, "function", set.Function,
 			"timeout", timeout.String(), "visibility_timeout", set.VisibilityTimeout.String())
 	}
-	return t.invokeBy(to, opts, function)
+	return nil
 }
 
 // openLocalFunction shares a function's processes between queues with the same command.

@@ -55,7 +55,8 @@ func (o *Options) ProbePorts() error {
 	}
 	if s.AnyEmbedded() {
 		if address, _ := s.ListenOn(); address != "" {
-			hold(opened("listen")(listen.TCP(address, s.Credentials == "")))
+			l, err := listen.TCP(address, s.Credentials == "")
+			hold(l, listenError("listen", err))
 		}
 	}
 	if o.HasApp() {
@@ -220,21 +221,28 @@ func (o *Options) validateTasks() error {
 		return err
 	}
 
-	s := &o.Config.Settings
-	first := &s.Queues[0]
-	for _, t := range file.Tasks {
-		named := slices.IndexFunc(s.Queues, func(q config.QueueSettings) bool { return q.Name == t.Queue })
-		switch embedded := first.Backend == config.BackendEmbedded; {
-		case t.Queue == "":
-		case named >= 0 && (s.Queues[named].Backend == config.BackendEmbedded) != embedded:
-			err = errors.Join(err,
-				fmt.Errorf("%w: task %s cannot use queue %s: scheduled runs are recorded at the first queue %s, and "+
-					"only one of the two is embedded; name the other one first, or use another queue for the task",
-					ErrSettings, t.Name, t.Queue, first.Name))
-		case named < 0 && embedded && strings.Contains(t.Queue, ":"):
-			err = errors.Join(err,
-				fmt.Errorf("%w: task %s: a queue of the embedded backend has only a name, not %s", ErrSettings, t.Name, t.Queue))
+	var problems []error
+	for i := range file.Tasks {
+		t := &file.Tasks[i]
+		if err := checkTaskQueue(&o.Config.Settings, t.Name, t.Queue); err != nil {
+			problems = append(problems, fmt.Errorf("%w: %w", ErrSettings, err))
 		}
 	}
-	return err
+	return errors.Join(problems...)
+}
+
+func checkTaskQueue(s *config.Settings, task, queue string) error {
+	first := &s.Queues[0]
+	isEmbedded := first.Backend == config.BackendEmbedded
+	at := slices.IndexFunc(s.Queues, func(q config.QueueSettings) bool { return q.Name == queue })
+	switch {
+	case queue == "":
+	case at >= 0 && (s.Queues[at].Backend == config.BackendEmbedded) != isEmbedded:
+		return fmt.Errorf("task %s cannot use queue %s: scheduled runs are recorded at the first queue %s, and "+
+			"only one of the two is embedded; name the other one first, or use another queue for the task",
+			task, queue, first.Name)
+	case at < 0 && isEmbedded && strings.Contains(queue, ":"):
+		return fmt.Errorf("task %s: a queue of the embedded backend has only a name, not %s", task, queue)
+	}
+	return nil
 }

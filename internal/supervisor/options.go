@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -56,41 +57,20 @@ func (o *Options) withDefaults() (Options, error) {
 		set = *o
 	}
 
-	for _, d := range []struct {
-		name  string
-		value *time.Duration
-		zero  time.Duration
-	}{
-		{"Grace", &set.Grace, 10 * time.Second},
-		{"RestartMin", &set.RestartMin, 500 * time.Millisecond},
-		{"RestartMax", &set.RestartMax, 30 * time.Second},
-		{"RestartWindow", &set.RestartWindow, 300 * time.Second},
-		{"ReadyInterval", &set.ReadyInterval, 100 * time.Millisecond},
-		{"HealthInterval", &set.HealthInterval, 5 * time.Second},
-		{"ReadyLateAfter", &set.ReadyLateAfter, 30 * time.Second},
-		{"RetryAfter", &set.RetryAfter, 0},
-	} {
-		if *d.value < 0 {
-			return set, fmt.Errorf("%s is %s: it cannot be negative; 0 means %s", d.name, *d.value, d.zero)
-		}
-		if *d.value == 0 {
-			*d.value = d.zero
-		}
+	if err := cmp.Or(
+		setDefault("Grace", &set.Grace, 10*time.Second),
+		setDefault("RestartMin", &set.RestartMin, 500*time.Millisecond),
+		setDefault("RestartMax", &set.RestartMax, 30*time.Second),
+		setDefault("RestartWindow", &set.RestartWindow, 300*time.Second),
+		setDefault("ReadyInterval", &set.ReadyInterval, 100*time.Millisecond),
+		setDefault("HealthInterval", &set.HealthInterval, 5*time.Second),
+		setDefault("ReadyLateAfter", &set.ReadyLateAfter, 30*time.Second),
+		setDefault("RetryAfter", &set.RetryAfter, 0),
+		setDefault("MaxLine", &set.MaxLine, 16<<10),
+		setDefault("LinesPerSecond", &set.LinesPerSecond, 1000),
+	); err != nil {
+		return set, err
 	}
-
-	for _, n := range []struct {
-		name  string
-		value *int
-		zero  int
-	}{{"MaxLine", &set.MaxLine, 16 << 10}, {"LinesPerSecond", &set.LinesPerSecond, 1000}} {
-		if *n.value < 0 {
-			return set, fmt.Errorf("%s is %d: it cannot be negative; 0 means %d", n.name, *n.value, n.zero)
-		}
-		if *n.value == 0 {
-			*n.value = n.zero
-		}
-	}
-
 	if set.RestartMin > set.RestartMax {
 		return set, fmt.Errorf("RestartMin %s is longer than RestartMax %s: make it the same or shorter", set.RestartMin,
 			set.RestartMax)
@@ -104,6 +84,16 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	set.RestartLimit = max(set.RestartLimit, 0)
 	return set, nil
+}
+
+func setDefault[T int | time.Duration](name string, value *T, zero T) error {
+	if *value < 0 {
+		return fmt.Errorf("%s is %v: it cannot be negative; 0 means %v", name, *value, zero)
+	}
+	if *value == 0 {
+		*value = zero
+	}
+	return nil
 }
 
 // Events are callbacks; each may be nil. Calls for one process are in order; calls for different processes may be

@@ -75,6 +75,22 @@ func (s *Supervisor) Start(ctx context.Context) error {
 		return errors.New("a supervisor starts once: create a new one")
 	}
 
+	s.runLoops()
+	for _, l := range s.loops {
+		var err error
+		select {
+		case err = <-l.firstStart:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err != nil {
+			return s.abandon(l.proc.Name, err)
+		}
+	}
+	return nil
+}
+
+func (s *Supervisor) runLoops() {
 	var running sync.WaitGroup
 	sys := s.newSystem()
 	for _, l := range s.loops {
@@ -94,19 +110,6 @@ func (s *Supervisor) Start(ctx context.Context) error {
 		sys.close()
 		close(s.done)
 	}()
-
-	for _, l := range s.loops {
-		var err error
-		select {
-		case err = <-l.firstStart:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		if err != nil {
-			return s.abandon(l.proc.Name, err)
-		}
-	}
-	return nil
 }
 
 func (s *Supervisor) abandon(process string, cause error) error {

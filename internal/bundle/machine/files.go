@@ -119,7 +119,12 @@ func (a attributes) set(path string, info fs.FileInfo) (did bool, err error) {
 
 func (a attributes) setOwner(path string, info fs.FileInfo) (did bool, err error) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || (a.uid < 0 || a.uid == int(stat.Uid)) && (a.gid < 0 || a.gid == int(stat.Gid)) {
+	if !ok {
+		return false, nil
+	}
+	isOwner := a.uid < 0 || a.uid == int(stat.Uid)
+	isGroup := a.gid < 0 || a.gid == int(stat.Gid)
+	if isOwner && isGroup {
 		return false, nil
 	}
 	return true, os.Lchown(path, a.uid, a.gid)

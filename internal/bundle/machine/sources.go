@@ -93,11 +93,30 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 	if err != nil {
 		return err
 	}
+	answer, err := downloadClient().Do(req)
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		return wrapped.Err // without the URL, which may be secret
+	}
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the server answered %s", answer.Status)
+	}
 
+	n, err := io.Copy(to, io.LimitReader(answer.Body, maxDownload+1))
+	if err == nil && n > maxDownload {
+		err = fmt.Errorf("it has more than %d bytes", maxDownload)
+	}
+	return err
+}
+
+func downloadClient() *http.Client {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 30 * time.Second,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ResponseHeaderTimeout: time.Minute,
 		ForceAttemptHTTP2: true, DisableKeepAlives: true}
-	client := http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+	return &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		if len(via) >= maxRedirects {
 			return errors.New("too many redirects")
 		}
@@ -106,27 +125,6 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 		}
 		return nil
 	}}
-	answer, err := client.Do(req)
-	if err != nil {
-		if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-			err = wrapped.Err // without the URL, which may be secret
-		}
-		return err
-	}
-
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the server answered %s", answer.Status)
-	}
-
-	switch n, err := io.Copy(to, io.LimitReader(answer.Body, maxDownload+1)); {
-	case err != nil:
-		return err
-	case n > maxDownload:
-		return fmt.Errorf("it has more than %d bytes", maxDownload)
-	}
-
-	return nil
 }
 
 // source keeps other files in the folder.
