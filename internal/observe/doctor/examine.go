@@ -126,7 +126,7 @@ func (f *findings) judgePermissions(all []Permission, unchecked string) {
 	for _, key := range order {
 		actions := slices.Compact(denied[key])
 		f.add(Error, "permissions", fmt.Sprintf("the role may not call %s on %s", strings.Join(actions, ", "), key[1]),
-			"they are needed to "+inWords(key[0]), policy)
+			"they are needed to "+featureInWords(key[0]), policy)
 	}
 
 	if len(all) > 0 && len(order) == 0 {
@@ -134,7 +134,7 @@ func (f *findings) judgePermissions(all []Permission, unchecked string) {
 	}
 }
 
-func inWords(sid string) string {
+func featureInWords(sid string) string {
 	var b strings.Builder
 	for i, r := range sid {
 		if r >= 'A' && r <= 'Z' && i > 0 {
@@ -158,7 +158,7 @@ func (f *findings) judgeClock(c *Clock) {
 	if c.Ahead < 0 {
 		direction = "ahead of"
 	}
-	what := fmt.Sprintf("the clock of this machine is %s %s %s", shown(c.Ahead.Abs().Round(time.Second)),
+	what := fmt.Sprintf("the clock of this machine is %s %s %s", durationText(c.Ahead.Abs().Round(time.Second)),
 		direction, c.Server)
 	switch {
 	case c.Ahead.Abs() <= clockOff:
@@ -177,11 +177,11 @@ func (f *findings) judgeProxy(p *Proxy) {
 		from = "by " + p.Where
 	}
 	if p.Timeout >= p.Attempt {
-		f.ok(id, "%s in front of %s waits %s for the app, %s", p.Name, p.Target, shown(p.Timeout), from)
+		f.ok(id, "%s in front of %s waits %s for the app, %s", p.Name, p.Target, durationText(p.Timeout), from)
 		return
 	}
 	f.add(Warning, id, fmt.Sprintf("%s in front of %s waits %s for the app, %s, but tendril waits %s", p.Name, p.Target,
-		shown(p.Timeout), from, shown(p.Attempt)),
+		durationText(p.Timeout), from, durationText(p.Attempt)),
 		"it answers 504 while the app is still working, so the message is retried: the work runs twice",
 		fmt.Sprintf("post to the app itself with --target, or write into the configuration of %s: proxy_read_timeout %ss;",
 			p.Name, seconds(p.Attempt+5*time.Second)))
@@ -232,7 +232,7 @@ func (f *findings) judgeDisk(d *Disk) {
 			"use a folder on a local disk with --data-dir, or use Amazon SQS")
 	}
 
-	space := fmt.Sprintf("%s of %s free below %s", bytes(d.Free), bytes(d.Total), d.Path)
+	space := fmt.Sprintf("%s of %s free below %s", sizeText(d.Free), sizeText(d.Total), d.Path)
 	remedy := fmt.Sprintf("files on that disk, but none in the data directory (du -xh --max-depth=2 %s), or move the data "+
 		"directory to another disk: tendril up --data-dir DIR", filepath.Dir(d.Path))
 	if d.Embedded {
@@ -242,7 +242,7 @@ func (f *findings) judgeDisk(d *Disk) {
 	full := min(diskFull, d.Total/16)
 	switch {
 	case d.Free < full && d.Embedded:
-		f.add(Error, "disk", space, "the embedded queue rejects sends with less than "+bytes(full)+" of free space", remedy)
+		f.add(Error, "disk", space, "the embedded queue rejects sends with less than "+sizeText(full)+" of free space", remedy)
 	case d.Free < diskLow:
 		f.add(Warning, "disk", space, "when the disk is full, sends are rejected and events are lost", remedy)
 	default:
@@ -252,7 +252,7 @@ func (f *findings) judgeDisk(d *Disk) {
 	switch {
 	case d.Sync == 0 || !d.Embedded:
 	case d.Sync > syncSlow:
-		f.add(Warning, "sync-time", fmt.Sprintf("syncing a write to the disk of %[2]s takes %[1]s", shown(d.Sync), d.Path),
+		f.add(Warning, "sync-time", fmt.Sprintf("syncing a write to the disk of %[2]s takes %[1]s", durationText(d.Sync), d.Path),
 			"each send to the embedded queue waits for a sync, which concurrent sends share",
 			"use a folder on a faster disk: tendril up --data-dir DIR")
 	default:
@@ -260,7 +260,7 @@ func (f *findings) judgeDisk(d *Disk) {
 	}
 }
 
-func bytes(n int64) string {
+func sizeText(n int64) string {
 	switch {
 	case n < 1<<30:
 		return fmt.Sprintf("%d MiB", n>>20)
@@ -269,13 +269,13 @@ func bytes(n int64) string {
 	}
 }
 
-const fewFiles = 128
+const spareFiles = 128
 
 func (f *findings) judgeOpenFiles(o *OpenFiles) {
 	if o.Limit == 0 {
 		return
 	}
-	if rest := o.Limit - o.Needed; rest < fewFiles {
+	if rest := o.Limit - o.Needed; rest < spareFiles {
 		f.add(Warning, "open-files", fmt.Sprintf("the limit is %d open files, but deliveries, app and queues may "+
 			"need up to %d",
 			o.Limit, o.Needed), "new connections to the queues and the console are closed",

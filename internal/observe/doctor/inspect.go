@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const syncs = 5
+const syncSamples = 5
 
 // InspectDisk examines the disk of the data directory, which need not exist. It writes a small unnamed file there.
 func InspectDisk(path string) Disk {
@@ -63,7 +63,7 @@ func syncTime(dir string) (time.Duration, error) {
 	}
 
 	var times []time.Duration
-	for range syncs {
+	for range syncSamples {
 		began := time.Now()
 		if _, err := f.Write(make([]byte, 4096)); err != nil {
 			return 0, err

@@ -34,12 +34,12 @@ func (q *Queue) examine(running bool) []Finding {
 	}
 
 	e.checkVisibility()
-	e.attempts()
+	e.checkAttempts()
 	if q.Attributes != nil {
-		e.redrive()
-		e.deadLetters()
-		e.retention()
-		e.facts()
+		e.checkRedrivePolicy()
+		e.checkDeadLetterQueue()
+		e.checkRetention()
+		e.noteProperties()
 	}
 
 	if len(e.found) == 0 {
@@ -58,7 +58,7 @@ func (q *queueExamination) add(level Level, id, what, why, remedy string) {
 	q.found.add(level, id, "queue "+q.queue.Name+": "+what, why, remedy)
 }
 
-func (q *queueExamination) setting(option string, d time.Duration) string {
+func (q *queueExamination) settingRemedy(option string, d time.Duration) string {
 	value := seconds(d) + "s"
 	switch {
 	case q.queue.Several:
@@ -70,7 +70,7 @@ func (q *queueExamination) setting(option string, d time.Duration) string {
 	return fmt.Sprintf("tendril up --%s=%s", option, value)
 }
 
-func attribute(url, name, value string) string {
+func attributeRemedy(url, name, value string) string {
 	return fmt.Sprintf("aws sqs set-queue-attributes --queue-url %s --attributes %s=%s", url, name, value)
 }
 
@@ -80,16 +80,16 @@ func (q *queueExamination) checkVisibility() {
 	case t.Attempt == 0:
 	case t.Visibility == 0:
 		q.add(Error, "visibility-short", "visibility-timeout 0 does not hide a message during its delivery",
-			"it is delivered many times at once", q.setting("visibility-timeout", t.Attempt))
+			"it is delivered many times at once", q.settingRemedy("visibility-timeout", t.Attempt))
 	case t.Visibility < t.Attempt:
 		q.add(Warning, "visibility-short", fmt.Sprintf("visibility timeout %s is shorter than an attempt may take: %s, by %s",
-			shown(t.Visibility), shown(t.Attempt), t.AttemptText),
+			durationText(t.Visibility), durationText(t.Attempt), t.AttemptText),
 			"tendril extends it while the app works, but if tendril is paused or killed, a second attempt starts "+
-				"during the first", q.setting("visibility-timeout", t.Attempt))
+				"during the first", q.settingRemedy("visibility-timeout", t.Attempt))
 	}
 }
 
-func (q *queueExamination) attempts() {
+func (q *queueExamination) checkAttempts() {
 	most := q.queue.Times.MaxRetries
 	if _, n := queue.ParseRedrivePolicy(q.queue.Attributes["RedrivePolicy"]); n > 0 {
 		most = n
@@ -114,18 +114,18 @@ func (q *queueExamination) attempts() {
 
 	remedy := "reduce backoff-max, or the number of attempts"
 	if all <= maxRetention {
-		remedy = q.setting("retention-period", all+time.Hour)
+		remedy = q.settingRemedy("retention-period", all+time.Hour)
 		if name != "the retention period" && q.queue.URL != "" {
-			remedy = attribute(q.queue.URL, "MessageRetentionPeriod", seconds(all+time.Hour))
+			remedy = attributeRemedy(q.queue.URL, "MessageRetentionPeriod", seconds(all+time.Hour))
 		}
 	}
 
 	q.add(Warning, "retention-short",
-		fmt.Sprintf("%d attempts take up to %s, longer than %s of %s", most, shown(all), name, shown(limit)),
+		fmt.Sprintf("%d attempts take up to %s, longer than %s of %s", most, durationText(all), name, durationText(limit)),
 		"a message that keeps failing is deleted before its last attempt, and never reaches the dead-letter queue", remedy)
 }
 
-func (q *queueExamination) redrive() {
+func (q *queueExamination) checkRedrivePolicy() {
 	policy := strings.TrimSpace(q.queue.Attributes["RedrivePolicy"])
 	dead, most := queue.ParseRedrivePolicy(policy)
 
@@ -134,7 +134,7 @@ func (q *queueExamination) redrive() {
 			return "restart the environment: 'tendril up' sets it"
 		}
 		arn := defaulted(q.queue.Attributes["QueueArn"], "ARN-OF-"+q.queue.Name)
-		name := deadName(arn)
+		name := deadLetterName(arn)
 		if dead != "" {
 			name = arn[:strings.LastIndexByte(arn, ':')+1] + dead
 		}
@@ -148,7 +148,7 @@ func (q *queueExamination) redrive() {
 		create := ""
 		if q.queue.OnSQS {
 			create = fmt.Sprintf("tendril queues create %s --backend sqs --no-dead-letter-queue -a "+
-				"MessageRetentionPeriod=1209600, then ", deadName(q.queue.Name))
+				"MessageRetentionPeriod=1209600, then ", deadLetterName(q.queue.Name))
 		}
 		what := "it has no dead-letter queue"
 		if q.queue.Times.TerminalCodes != "" {
@@ -169,7 +169,7 @@ func (q *queueExamination) redrive() {
 	}
 }
 
-func deadName(name string) string {
+func deadLetterName(name string) string {
 	base, fifo := strings.CutSuffix(name, ".fifo")
 	if fifo {
 		return base + "-dead.fifo"
@@ -177,7 +177,7 @@ func deadName(name string) string {
 	return name + "-dead"
 }
 
-func (q *queueExamination) deadLetters() {
+func (q *queueExamination) checkDeadLetterQueue() {
 	if q.queue.Dead == nil {
 		return
 	}
@@ -200,27 +200,27 @@ func (q *queueExamination) deadLetters() {
 	}
 
 	q.add(Warning, "dead-letter-retention", fmt.Sprintf("its dead-letter queue %s keeps messages for %s, the queue "+
-		"itself for %s", q.queue.Dead.Name, shown(dead), shown(keeps)),
+		"itself for %s", q.queue.Dead.Name, durationText(dead), durationText(keeps)),
 		"dead letters keep their age on Amazon SQS: a late failure is deleted before anyone has seen it",
-		attribute(defaulted(q.queue.Dead.URL, "URL-OF-"+q.queue.Dead.Name), "MessageRetentionPeriod", "1209600"))
+		attributeRemedy(defaulted(q.queue.Dead.URL, "URL-OF-"+q.queue.Dead.Name), "MessageRetentionPeriod", "1209600"))
 }
 
-func (q *queueExamination) retention() {
+func (q *queueExamination) checkRetention() {
 	keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod")
 	switch {
 	case !known || q.queue.Times.Retention == 0 || !q.queue.OnSQS:
 	case q.queue.Times.Retention < keeps:
 		q.add(Warning, "retention-shorter", fmt.Sprintf("the worker deletes a message %s after its first receive, "+
-			"but the queue keeps it for %s", shown(q.queue.Times.Retention), shown(keeps)), "late messages are lost",
-			q.setting("retention-period", keeps))
+			"but the queue keeps it for %s", durationText(q.queue.Times.Retention), durationText(keeps)), "late messages are lost",
+			q.settingRemedy("retention-period", keeps))
 	case q.queue.Times.Retention > keeps:
 		q.add(Warning, "retention-longer", fmt.Sprintf("the worker retries a message for %s, but the queue drops it "+
-			"%s after it was sent", shown(q.queue.Times.Retention), shown(keeps)), "a message that keeps failing is lost before it is dead-lettered",
-			attribute(q.queue.URL, "MessageRetentionPeriod", seconds(q.queue.Times.Retention))+", or "+q.setting("retention-period", keeps))
+			"%s after it was sent", durationText(q.queue.Times.Retention), durationText(keeps)), "a message that keeps failing is lost before it is dead-lettered",
+			attributeRemedy(q.queue.URL, "MessageRetentionPeriod", seconds(q.queue.Times.Retention))+", or "+q.settingRemedy("retention-period", keeps))
 	}
 }
 
-func (q *queueExamination) facts() {
+func (q *queueExamination) noteProperties() {
 	if q.queue.Attributes["FifoQueue"] == "true" {
 		q.found.ok("fifo-order", "queue %s is a FIFO queue: messages of one group run one at a time and in order, so "+
 			"a failing message blocks its group until it succeeds, expires or is dead-lettered", q.queue.Name)
@@ -231,7 +231,7 @@ func (q *queueExamination) facts() {
 	}
 	if delay, known := duration(q.queue.Attributes, "DelaySeconds"); known && delay > 0 {
 		q.found.ok("delayed-delivery", "queue %s hides every new message for %s (its DelaySeconds)",
-			q.queue.Name, shown(delay))
+			q.queue.Name, durationText(delay))
 	}
 }
 

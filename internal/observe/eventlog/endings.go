@@ -123,7 +123,7 @@ func (l *Endings) AddAll(n int, ending func(i int) Ending) {
 // since is the time from which all endings are stored, or zero.
 func (l *Endings) Find(id, queue string) (found Ending, since time.Time, err error) {
 	mine := append([]byte(id), '\t')
-	err = l.each(func(line []byte) {
+	err = l.eachLine(func(line []byte) {
 		isWanted, hasNoID := bytes.HasPrefix(line, mine), line[0] == '\t'
 		if !since.IsZero() && !isWanted && !hasNoID {
 			return
@@ -147,7 +147,7 @@ func (l *Endings) Find(id, queue string) (found Ending, since time.Time, err err
 
 // IDs returns up to most message IDs with the prefix start, in the order in which the messages ended.
 func (l *Endings) IDs(start string, most int) (ids []string, err error) {
-	err = l.each(func(line []byte) {
+	err = l.eachLine(func(line []byte) {
 		if !bytes.HasPrefix(line, []byte(start)) || len(ids) == most {
 			return
 		}
@@ -158,14 +158,14 @@ func (l *Endings) IDs(start string, most int) (ids []string, err error) {
 	return ids, err
 }
 
-func (l *Endings) each(take func(line []byte)) error {
+func (l *Endings) eachLine(take func(line []byte)) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	_ = l.store() // lines that cannot be stored are read from memory
 	lines := func(r io.Reader) (bool, error) {
 		return eachLine(r, func(line []byte) bool { take(line); return true })
 	}
-	err := l.file.each(lines)
+	err := l.file.eachFile(lines)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, _ = lines(bytes.NewReader(l.unstored))

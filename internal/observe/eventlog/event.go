@@ -47,7 +47,7 @@ func (e *Event) contains(lower string) bool {
 	return false
 }
 
-func bounded(fields map[string]string) map[string]string {
+func boundedFields(fields map[string]string) map[string]string {
 	if len(fields) == 0 {
 		return nil
 	}

@@ -11,8 +11,8 @@ import (
 
 type files struct{ current, older string }
 
-// each calls read with the older and then the current file, until read returns false. A missing file is empty.
-func (at files) each(read func(io.Reader) (more bool, err error)) error {
+// eachFile calls read with the older and then the current file, until read returns false. A missing file is empty.
+func (at files) eachFile(read func(io.Reader) (more bool, err error)) error {
 	current, err := openToRead(at.current) // may be renamed to the older one meanwhile
 	if err != nil {
 		return err
@@ -99,13 +99,13 @@ func openToRead(path string) (io.ReadSeekCloser, error) {
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return empty{}, nil
+		return emptyFile{}, nil
 	}
 	return f, err
 }
 
-type empty struct{}
+type emptyFile struct{}
 
-func (empty) Read([]byte) (int, error)       { return 0, io.EOF }
-func (empty) Seek(int64, int) (int64, error) { return 0, nil }
-func (empty) Close() error                   { return nil }
+func (emptyFile) Read([]byte) (int, error)       { return 0, io.EOF }
+func (emptyFile) Seek(int64, int) (int64, error) { return 0, nil }
+func (emptyFile) Close() error                   { return nil }

@@ -57,7 +57,7 @@ type Lines struct{ tail tail[Line] }
 
 // NewLines returns empty Lines. IDs start at the Unix time in milliseconds, so that they increase across restarts.
 func NewLines() *Lines {
-	return &Lines{tail[Line]{most: maxLines, maxBytes: maxLineBytes, last: time.Now().UnixMilli()}}
+	return &Lines{tail[Line]{maxEntries: maxLines, maxBytes: maxLineBytes, last: time.Now().UnixMilli()}}
 }
 
 // Add appends a line and assigns its ID. Long text is truncated.
@@ -70,10 +70,10 @@ func (l *Lines) Add(line Line) {
 
 // Read returns the lines selected by q.
 func (l *Lines) Read(q LineQuery) []Line {
-	entries, _ := l.tail.held()
+	entries, _ := l.tail.snapshot()
 	s := selector[Line]{Range: q.Range, matches: q.Matches}
 	for _, e := range entries {
-		if !s.take(e) {
+		if !s.offer(e) {
 			break
 		}
 	}

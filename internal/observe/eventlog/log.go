@@ -27,7 +27,7 @@ func eventFiles(dir string) files {
 
 const (
 	maxSegment = 4 << 20 // bytes per file
-	heldEvents = 512     // in memory, for readers and while the disk is not writable
+	keptEvents = 512     // in memory, for readers and while the disk is not writable
 	tailBytes  = 256 << 10
 	retryAfter = 5 * time.Second // after a failed write
 )
@@ -40,7 +40,7 @@ type Log struct {
 
 	mu      sync.Mutex
 	pending []Event
-	poke    chan struct{}
+	wake    chan struct{}
 	stop    chan struct{}
 	stopped chan struct{}
 
@@ -61,12 +61,12 @@ func open(at files, maxSegment int64, failed func(error)) *Log {
 		failed = func(error) {}
 	}
 	l := &Log{file: appender{files: at, maxSegment: maxSegment}, failed: failed,
-		tail: tail[Event]{most: heldEvents, maxBytes: 1}, poke: make(chan struct{}, 1), stop: make(chan struct{}),
+		tail: tail[Event]{maxEntries: keptEvents, maxBytes: 1}, wake: make(chan struct{}, 1), stop: make(chan struct{}),
 		stopped: make(chan struct{})}
 
 	err := l.file.open()
 	for _, path := range []string{at.older, at.current} {
-		events, whole, failure := readEnd(path)
+		events, whole, failure := readTail(path)
 		err = errors.Join(err, failure)
 		l.tail.dropped = l.tail.dropped || !whole
 		for _, e := range events {
@@ -86,7 +86,7 @@ func open(at files, maxSegment int64, failed func(error)) *Log {
 
 // Newest returns the newest event, if any.
 func (l *Log) Newest() (e Event, found bool) {
-	entries, _ := l.tail.held()
+	entries, _ := l.tail.snapshot()
 	if len(entries) == 0 {
 		return e, false
 	}
@@ -98,18 +98,18 @@ func (l *Log) Happened(e event.Event) { l.Add(string(e.Kind), e.Text, e.Fields) 
 
 // Add records an event with the current time, without waiting for the disk.
 func (l *Log) Add(kind, text string, fields map[string]string) {
-	fields = bounded(fields)
+	fields = boundedFields(fields)
 	at := time.Now().UTC().Round(0)
 	l.mu.Lock()
 	defer l.mu.Unlock() // keeps pending in ID order
 	l.pending = append(l.pending, l.tail.add(func(id int64) Event {
 		return Event{ID: id, At: at, Kind: kind, Text: text, Fields: fields}
 	}))
-	if extra := len(l.pending) - heldEvents; extra > 0 {
+	if extra := len(l.pending) - keptEvents; extra > 0 {
 		l.pending = slices.Delete(l.pending, 0, extra)
 	}
 	select {
-	case l.poke <- struct{}{}:
+	case l.wake <- struct{}{}:
 	default:
 	}
 }
@@ -122,11 +122,11 @@ func (l *Log) Changed() <-chan struct{} { return l.tail.wait() }
 
 // Read returns the events selected by q.
 func (l *Log) Read(q Query) ([]Event, error) {
-	entries, dropped := l.tail.held()
+	entries, dropped := l.tail.snapshot()
 	s := selector[Event]{Range: q.Range, matches: q.matches}
 	offer := func() {
 		for _, e := range entries {
-			if !s.take(e) {
+			if !s.offer(e) {
 				break
 			}
 		}
@@ -143,7 +143,7 @@ func (l *Log) Read(q Query) ([]Event, error) {
 	if len(entries) > 0 {
 		first = entries[0].ID
 	}
-	err := scan(l.file.files, func(e Event) bool { return e.ID < first && s.take(e) })
+	err := scan(l.file.files, func(e Event) bool { return e.ID < first && s.offer(e) })
 	offer()
 	return s.result(), err
 }
@@ -161,7 +161,7 @@ func (l *Log) write() {
 	for {
 		ending := false
 		select {
-		case <-l.poke:
+		case <-l.wake:
 		case <-retry:
 		case <-l.stop:
 			ending = true
@@ -191,7 +191,7 @@ func (l *Log) flush() error {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.pending = append(events[i:len(events):len(events)], l.pending...)
-			l.pending = l.pending[max(len(l.pending)-heldEvents, 0):]
+			l.pending = l.pending[max(len(l.pending)-keptEvents, 0):]
 			return err
 		}
 	}
@@ -209,13 +209,13 @@ func (l *Log) append(e *Event) error {
 // Read returns the events in a data directory that q selects, even while an environment appends to the log.
 func Read(dir string, q Query) ([]Event, error) {
 	s := selector[Event]{Range: q.Range, matches: q.matches}
-	err := scan(eventFiles(dir), s.take)
+	err := scan(eventFiles(dir), s.offer)
 	return s.result(), err
 }
 
 func scan(at files, take func(Event) bool) error {
 	last := int64(0)
-	return at.each(func(f io.Reader) (more bool, err error) {
+	return at.eachFile(func(f io.Reader) (more bool, err error) {
 		return decode(f, func(e Event) bool {
 			if e.ID <= last {
 				return true
@@ -226,7 +226,7 @@ func scan(at files, take func(Event) bool) error {
 	})
 }
 
-func readEnd(path string) (events []Event, whole bool, err error) {
+func readTail(path string) (events []Event, whole bool, err error) {
 	f, err := openToRead(path)
 	if err != nil {
 		return nil, false, err

@@ -110,7 +110,7 @@ func testLogIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	const segment = 256 << 10
 	l := mustOpen(t, dir, segment)
-	const n = 20 * heldEvents
+	const n = 20 * keptEvents
 	for i := range n {
 		l.Add("act", "something happened", map[string]string{"text": strings.Repeat("x", 40)})
 		if i%100 == 0 {
@@ -119,7 +119,7 @@ func testLogIsBounded(t *testing.T) {
 	}
 	synctest.Wait()
 	all, err := l.Read(Query{})
-	if err != nil || len(all) < 2*heldEvents || len(all) == n {
+	if err != nil || len(all) < 2*keptEvents || len(all) == n {
 		t.Fatalf("%d events, %v", len(all), err)
 	}
 	for i := range all {
@@ -168,7 +168,7 @@ func TestMalformedLinesAreSkipped(t *testing.T) {
 	}
 }
 
-func TestDiskThatTakesNothing(t *testing.T) {
+func TestEventsAreKeptWhileTheDiskRejectsWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -180,7 +180,7 @@ func TestDiskThatTakesNothing(t *testing.T) {
 		if err := os.MkdirAll(obstacle, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		for range 3 * heldEvents {
+		for range 3 * keptEvents {
 			l.Add("act", "something happened", nil)
 		}
 		synctest.Wait()
@@ -196,7 +196,7 @@ func TestDiskThatTakesNothing(t *testing.T) {
 			t.Errorf("reported %v", reported)
 		}
 		mustClose(t, l)
-		if last := read(t, dir, Query{Range: Range{Newest: true, Limit: 1}}); last[0].ID != 3*heldEvents+1 {
+		if last := read(t, dir, Query{Range: Range{Newest: true, Limit: 1}}); last[0].ID != 3*keptEvents+1 {
 			t.Errorf("the last event on disk is %v", ids(last))
 		}
 	})

@@ -23,7 +23,7 @@ func (e Event) id() int64 { return e.ID }
 func (e Event) size() int { return 0 }
 
 type tail[T entry] struct {
-	most, maxBytes int
+	maxEntries, maxBytes int
 
 	mu      sync.Mutex
 	entries []T
@@ -50,7 +50,7 @@ func (t *tail[T]) push(e T) {
 	t.last = max(t.last, e.id())
 	t.entries = append(t.entries, e)
 	t.bytes += e.size()
-	for len(t.entries) > t.most || t.bytes > t.maxBytes && len(t.entries) > 1 {
+	for len(t.entries) > t.maxEntries || t.bytes > t.maxBytes && len(t.entries) > 1 {
 		t.bytes -= t.entries[0].size()
 		t.entries[0] = *new(T)
 		t.entries, t.dropped = t.entries[1:], true
@@ -72,7 +72,7 @@ func (t *tail[T]) wait() <-chan struct{} {
 	return t.changed
 }
 
-func (t *tail[T]) held() (entries []T, dropped bool) {
+func (t *tail[T]) snapshot() (entries []T, dropped bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.entries), t.dropped
@@ -84,7 +84,7 @@ type selector[T entry] struct {
 	selected []T
 }
 
-func (s *selector[T]) take(e T) bool {
+func (s *selector[T]) offer(e T) bool {
 	full := s.Limit > 0 && len(s.selected) >= s.Limit
 	switch {
 	case full && !s.Newest, s.Before > 0 && e.id() >= s.Before:

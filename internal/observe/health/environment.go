@@ -56,31 +56,32 @@ func EnvironmentOf(all []InstanceHealth) Environment {
 	for _, one := range all {
 		e.Instances[one.Status]++
 	}
-	atLeast := func(s Status) (n int) {
-		for _, one := range all {
-			if one.Status.weight() >= s.weight() {
-				n++
-			}
-		}
-		return n
-	}
 
 	switch pending := e.Instances[Pending]; {
 	case len(all) == 0:
 		e.Status = NoData
 	case pending == len(all):
 		e.Status = Pending
-	case atLeast(Info) > 0 || pending > 0:
+	case countAtLeast(Info, all) > 0 || pending > 0:
 		e.Status = Info
 	}
 	for _, l := range shares {
-		if n := atLeast(l.status); n > 0 && 100*float64(n) >= l.at*float64(len(all)) {
+		if n := countAtLeast(l.status, all); n > 0 && 100*float64(n) >= l.at*float64(len(all)) {
 			e.Status = l.status
 		}
 	}
 	e.Color = e.Status.Color()
-	e.Causes = shared(all)
+	e.Causes = sharedCauses(all)
 	return e
+}
+
+func countAtLeast(s Status, all []InstanceHealth) (n int) {
+	for _, one := range all {
+		if one.Status.weight() >= s.weight() {
+			n++
+		}
+	}
+	return n
 }
 
 // Unreachable returns the health of an instance last seen age ago.
@@ -115,42 +116,53 @@ func (s Status) weight() int {
 	return s.rank()
 }
 
-func shared(all []InstanceHealth) (causes []SharedCause) {
-	listed := map[causeID]int{}
-	var owners []string
+func sharedCauses(all []InstanceHealth) []SharedCause {
+	var groups []*causeGroup
+	byID := map[causeID]*causeGroup{}
 	for _, one := range all {
 		for _, cause := range one.Causes {
-			key := cause.id()
-			i, known := listed[key]
-			if !known {
-				i = len(causes)
-				listed[key] = i
-				causes, owners = append(causes, SharedCause{}), append(owners, "")
+			id := cause.id()
+			if byID[id] == nil {
+				byID[id] = &causeGroup{}
+				groups = append(groups, byID[id])
 			}
-			c := &causes[i]
-			text := clip(cause.Text, maxSharedText)
-			differs := c.FiguresOf != "" || known && text != c.Text
-			if cause.Status.weight() > c.Status.weight() || !known {
-				cause.Text = text
-				c.Cause, owners[i] = cause, clip(one.Name, maxName)
-			}
-			if differs {
-				c.FiguresOf = owners[i]
-			}
-			if c.Count++; len(c.Instances) < maxNames {
-				c.Instances = append(c.Instances, clip(one.Name, maxName))
-			}
+			byID[id].add(cause, clip(one.Name, maxName))
 		}
 	}
-	for i := range causes { // may be shown by another instance, which has other logs
-		if c := &causes[i]; len(all) > 1 && strings.HasPrefix(c.Remedy, "tendril logs") {
-			c.Remedy += " --fleet"
-		}
-	}
-	slices.SortStableFunc(causes, func(a, b SharedCause) int {
+
+	slices.SortStableFunc(groups, func(a, b *causeGroup) int {
 		return cmp.Or(b.Status.weight()-a.Status.weight(), b.Count-a.Count)
 	})
-	return causes[:min(len(causes), maxShared)]
+	var causes []SharedCause
+	for _, g := range groups[:min(len(groups), maxShared)] {
+		if len(all) > 1 && strings.HasPrefix(g.Remedy, "tendril logs") {
+			g.Remedy += " --fleet" // it may be shown by another instance, which has other logs
+		}
+		causes = append(causes, g.SharedCause)
+	}
+	return causes
+}
+
+// causeGroup shows the worst of the instances' causes.
+type causeGroup struct {
+	SharedCause
+	shownOf string // the instance whose cause is shown
+}
+
+func (g *causeGroup) add(cause Cause, instance string) {
+	cause.Text = clip(cause.Text, maxSharedText)
+	figuresDiffer := g.FiguresOf != "" || g.Count > 0 && cause.Text != g.Text
+	if g.Count == 0 || cause.Status.weight() > g.Status.weight() {
+		g.Cause = cause
+		g.shownOf = instance
+	}
+	if figuresDiffer {
+		g.FiguresOf = g.shownOf
+	}
+	g.Count++
+	if len(g.Instances) < maxNames {
+		g.Instances = append(g.Instances, instance)
+	}
 }
 
 func clip(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }

@@ -12,10 +12,7 @@ type finding struct {
 }
 
 func judge(in inputs) (found []finding) {
-	givenUp := slices.ContainsFunc(in.App.Processes, func(p Process) bool { return p.GivenUp })
-	starting := in.Now.Sub(in.Started)
-	stored := in.Store == "" && in.DataDir.Lost == "" // storage failures are urgent even before the app is ready
-	if !in.App.WasReady && !in.App.Ready && !givenUp && stored && starting < cmp.Or(in.StartLimit, startLimit) {
+	if in.isStarting() {
 		return fact(Cause{Kind: "start", Status: Pending, Text: "Performing initialization." + in.because(in.App.Reason),
 			Remedy: "tendril logs", Since: in.Started})
 	}
@@ -35,11 +32,18 @@ func judge(in inputs) (found []finding) {
 		}
 	}
 	for _, rule := range []func(*inputs) []finding{
-		problemRule, leaderRule, taskRule, cpuRule, memoryRule, scalingRule, stopRule,
+		problemRule, leaderRule, taskRule, cpuRule, memoryRule, scalingRule, registryLossRule, drainRule,
 	} {
 		found = append(found, rule(&in)...)
 	}
 	return found
+}
+
+func (in *inputs) isStarting() bool {
+	givenUp := slices.ContainsFunc(in.App.Processes, func(p Process) bool { return p.GivenUp })
+	storageFails := in.Store != "" || in.DataDir.Lost != "" // urgent even before the app is ready
+	return !in.App.WasReady && !in.App.Ready && !givenUp && !storageFails &&
+		in.Now.Sub(in.Started) < cmp.Or(in.StartLimit, startLimit)
 }
 
 func reportOf(causes []Cause) (r Report) {

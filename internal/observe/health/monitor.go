@@ -51,7 +51,7 @@ type Monitor struct {
 	polls   map[string]pollFailure
 
 	mu        sync.Mutex
-	steady    steady
+	smoother  smoother
 	host      Reading
 	shown     Status
 	increases increases
@@ -72,7 +72,7 @@ type queueCounts struct {
 	expired    atomic.Int64
 }
 
-func (m *Monitor) of(queue string) *queueCounts {
+func (m *Monitor) countsOf(queue string) *queueCounts {
 	c, known := m.perQueue.Load(queue)
 	if !known {
 		c, _ = m.perQueue.LoadOrStore(queue, &queueCounts{})
@@ -82,7 +82,7 @@ func (m *Monitor) of(queue string) *queueCounts {
 
 // Delivered counts a delivery. failed is ignored for a success.
 func (m *Monitor) Delivered(queue string, c Class, d time.Duration, failed Failure) {
-	m.of(queue).deliveries.count(c, d, failed, time.Now())
+	m.countsOf(queue).deliveries.count(c, d, failed, time.Now())
 }
 
 // Latencies returns the durations of all answered deliveries since startup.
@@ -95,17 +95,17 @@ func (m *Monitor) Latencies() (sum Latencies) {
 }
 
 // Expired counts n messages of a queue that exceeded their retention period.
-func (m *Monitor) Expired(queue string, n int64) { m.of(queue).expired.Add(n) }
+func (m *Monitor) Expired(queue string, n int64) { m.countsOf(queue).expired.Add(n) }
 
 // PollFailed records a failed receive. final means that retrying is pointless.
 func (m *Monitor) PollFailed(queue string, err error, final bool) {
 	m.pollsMu.Lock()
 	defer m.pollsMu.Unlock()
-	f, again := m.polls[queue]
-	if !again {
-		f.problem.Since = time.Now()
+	since := time.Now()
+	if earlier, failing := m.polls[queue]; failing {
+		since = earlier.problem.Since
 	}
-	m.polls[queue] = pollFailure{Problem{f.problem.Since, err.Error()}, final}
+	m.polls[queue] = pollFailure{Problem{since, err.Error()}, final}
 }
 
 // PollAnswered records a successful receive.
@@ -132,7 +132,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	started, ready, draining := m.opts.Started, m.opts.AppReady, m.opts.Draining
 	for round := true; ; {
 		now := time.Now()
-		_, app := m.judge(now, round)
+		_, app := m.evaluate(now, round)
 		if at := app.Since.Add(notReadyGrace); !app.Ready && at.After(now) {
 			severe.Reset(time.Until(at))
 		}
@@ -155,11 +155,11 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// judge evaluates health. Only rounds measure the machine and count as checks in smoothing.
-func (m *Monitor) judge(now time.Time, round bool) (Report, appInputs) {
+// evaluate evaluates health. Only rounds measure the machine and count as checks in smoothing.
+func (m *Monitor) evaluate(now time.Time, round bool) (Report, appInputs) {
 	var host Reading
 	if round {
-		host = m.opts.Host.Read()
+		host = m.opts.Host.Read() // without the lock, because it may take long
 		defer m.lastRound.Store(&now)
 	}
 
@@ -169,10 +169,10 @@ func (m *Monitor) judge(now time.Time, round bool) (Report, appInputs) {
 		m.host = host
 	}
 
-	in := m.gather(now)
-	steady, r := m.steady.settle(judge(in), now, round)
+	in := m.allInputs(now)
+	steady, r := m.smoother.smooth(judge(in), now, round)
 	if round || r.Status != m.shown {
-		m.steady = steady
+		m.smoother = steady
 	}
 
 	m.logChange(r)
@@ -208,19 +208,19 @@ func changeLevel(before, now Status) slog.Level {
 func (m *Monitor) Report() Report {
 	now, last := time.Now(), *m.lastRound.Load()
 	if last.IsZero() {
-		return reportOf(causesOf(judge(m.starting(now))))
+		return reportOf(causesOf(judge(m.startInputs(now))))
 	}
 	if age := now.Sub(last); age > maxSilence {
 		r := noData("No data. Last seen " + ago(age) + " ago.")
 		r.Since = last
 		return r
 	}
-	r, _ := m.judge(now, false)
+	r, _ := m.evaluate(now, false)
 	return r
 }
 
 // Live returns the liveness check, which fails if rounds have stopped.
-func (m *Monitor) Live() []Check { return live(*m.lastRound.Load(), time.Now()) }
+func (m *Monitor) Live() []Check { return liveChecks(*m.lastRound.Load(), time.Now()) }
 
 // Started returns the startup checks.
 func (m *Monitor) Started() []Check {
@@ -228,19 +228,19 @@ func (m *Monitor) Started() []Check {
 		return []Check{{Name: "start", Detail: "starting"}}
 	}
 	now := time.Now()
-	return startup(m.condition(now, m.opts.Queues(now)))
+	return startupChecks(m.readinessInputs(now, m.opts.Queues(now)))
 }
 
 // Ready returns the readiness checks.
 func (m *Monitor) Ready() []Check {
 	now := time.Now()
 	if !isClosed(m.opts.Started) {
-		return []Check{running(m.starting(now)), {Name: "start", Detail: "starting"}}
+		return []Check{running(m.startInputs(now)), {Name: "start", Detail: "starting"}}
 	}
 	if queues := m.opts.Queues(now); len(queues) > 0 {
-		return ready(m.condition(now, queues))
+		return readyChecks(m.readinessInputs(now, queues))
 	}
-	in := m.starting(now) // without workers, only embedded queues need a check
+	in := m.startInputs(now) // without workers, only embedded queues need a check
 	return append([]Check{running(in)}, store(in)...)
 }
 
@@ -253,7 +253,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-func (m *Monitor) starting(now time.Time) inputs {
+func (m *Monitor) startInputs(now time.Time) inputs {
 	in := inputs{Now: now, Started: m.opts.Began, StartLimit: m.opts.StartLimit, Draining: isClosed(m.opts.Draining),
 		DataDir: m.opts.DataDir()}
 	if in.DataDir.Embedded {
@@ -262,84 +262,98 @@ func (m *Monitor) starting(now time.Time) inputs {
 	return in
 }
 
-func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
-	in := m.starting(now)
-	app := &in.App
-	app.Ready = true
-
-	m.pollsMu.Lock()
-	defer m.pollsMu.Unlock()
-
-	for _, q := range queues {
-		one := queueInputs{QueueState: q}
-		for _, p := range q.NotReady {
-			if app.Ready || p.Since.Before(app.Since) {
-				app.Since = p.Since
-			}
-			app.Ready, app.Reason = false, p.Reason
-		}
-		if len(q.NotReady) > 0 {
-			app.Queues = append(app.Queues, q.Name)
-		}
-
-		// A failing embedded queue is this instance's problem; other queues are shared.
-		switch f, fails := m.polls[q.Name]; {
-		case q.DeletesRefused != (Problem{}):
-			one.Poll = pollFailure{q.DeletesRefused, true}
-		case !fails || !q.Receiving:
-		case q.Embedded:
-			in.Store = cmp.Or(in.Store, f.problem.Reason)
-		default:
-			one.Poll = f
-		}
-		in.Queues = append(in.Queues, one)
-	}
-
-	if app.Ready {
+func (m *Monitor) readinessInputs(now time.Time, queues []QueueState) inputs {
+	in := m.startInputs(now)
+	m.addQueues(&in, queues)
+	if in.App.Ready {
 		m.wasReady.Store(true)
 	}
-	app.WasReady = m.wasReady.Load()
-
-	if own, runs := m.opts.App(); runs {
-		app.WasReady = app.WasReady || isClosed(m.opts.AppReady)
-		if app.Processes = own.Processes; !app.Ready {
-			app.Reason = cmp.Or(own.NotReady, app.Reason)
-			if !own.LastReady.IsZero() && own.LastReady.Before(app.Since) {
-				app.Since = own.LastReady
-			}
-		}
-		in.Operation, in.Deployment = own.Operation, own.Deployment
-	}
+	in.App.WasReady = m.wasReady.Load()
+	m.addOwnApp(&in)
 	return in
 }
 
-func (m *Monitor) gather(now time.Time) inputs {
+func (m *Monitor) addQueues(in *inputs, queues []QueueState) {
+	m.pollsMu.Lock()
+	defer m.pollsMu.Unlock()
+	in.App.Ready = true
+	for _, q := range queues {
+		in.App.addNotReady(&q)
+		one := queueInputs{QueueState: q}
+		poll, failing := m.polls[q.Name]
+		failing = failing && q.Receiving
+		switch {
+		case q.DeletesRefused != (Problem{}):
+			one.Poll = pollFailure{q.DeletesRefused, true}
+		case failing && q.Embedded: // this instance's problem, while other queues are shared
+			in.Store = cmp.Or(in.Store, poll.problem.Reason)
+		case failing:
+			one.Poll = poll
+		}
+		in.Queues = append(in.Queues, one)
+	}
+}
+
+func (a *appInputs) addNotReady(q *QueueState) {
+	for _, p := range q.NotReady {
+		if a.Ready || p.Since.Before(a.Since) {
+			a.Since = p.Since
+		}
+		a.Ready = false
+		a.Reason = p.Reason
+	}
+	if len(q.NotReady) > 0 {
+		a.Queues = append(a.Queues, q.Name)
+	}
+}
+
+// addOwnApp adds the state of the app, if tendril runs it.
+func (m *Monitor) addOwnApp(in *inputs) {
+	own, runs := m.opts.App()
+	if !runs {
+		return
+	}
+	in.Operation = own.Operation
+	in.Deployment = own.Deployment
+
+	app := &in.App
+	app.Processes = own.Processes
+	app.WasReady = app.WasReady || isClosed(m.opts.AppReady)
+	if app.Ready {
+		return
+	}
+	app.Reason = cmp.Or(own.NotReady, app.Reason)
+	if !own.LastReady.IsZero() && own.LastReady.Before(app.Since) {
+		app.Since = own.LastReady
+	}
+}
+
+func (m *Monitor) allInputs(now time.Time) inputs {
 	if !isClosed(m.opts.Started) {
-		return m.starting(now)
+		return m.startInputs(now)
 	}
 
-	queues := m.opts.Queues(now)
-	in := m.condition(now, queues)
+	in := m.readinessInputs(now, m.opts.Queues(now))
 	for i := range in.App.Processes {
 		p := &in.App.Processes[i]
-		p.Restarts = int(m.increases.within("restarts of "+p.Name, 0, int64(p.Restarts), now))
+		p.Restarts = int(m.increases.observe("restarts of "+p.Name, 0, int64(p.Restarts), now))
 	}
-
-	in.IgnoreClientErrors = m.opts.IgnoreClientErrors
 	for i := range in.Queues {
 		m.addCounts(&in.Queues[i], now)
 	}
+
+	in.IgnoreClientErrors = m.opts.IgnoreClientErrors
+	in.Host = m.host
+	in.Tasks = m.opts.Tasks()
+	in.Scaling = m.opts.Scaling()
 	if m.opts.Problems != nil {
 		in.Problems = m.opts.Problems()
 	}
-
-	in.Leader = m.opts.Leader()
-	in.Tasks = m.opts.Tasks()
-	in.Scaling = m.opts.Scaling()
 	if m.opts.RegistryLost != nil {
 		in.RegistryLost = m.opts.RegistryLost()
 	}
 
+	in.Leader = m.opts.Leader()
 	switch {
 	case in.Leader.Off:
 		m.noLeader = m.opts.Began
@@ -348,21 +362,19 @@ func (m *Monitor) gather(now time.Time) inputs {
 	case m.noLeader.IsZero():
 		m.noLeader = now
 	}
-
 	in.NoLeader = m.noLeader
-	in.Host = m.host
 	return in
 }
 
 func (m *Monitor) addCounts(q *queueInputs, now time.Time) {
-	c := m.of(q.Name)
+	c := m.countsOf(q.Name)
 	recent, last := c.deliveries.sum(now)
 	q.Deliveries = recent.classes
 	q.P95 = recent.latencies.Percentile(0.95)
 	q.LastFailed = last
-	q.Expired = m.increases.within("expired messages of "+q.Name, 0, c.expired.Load(), now)
+	q.Expired = m.increases.observe("expired messages of "+q.Name, 0, c.expired.Load(), now)
 	if q.Known && q.HasDeadLetters {
-		added := m.increases.within("dead letters of "+q.Name, q.DeadLettered, q.DeadLettered, now)
+		added := m.increases.observe("dead letters of "+q.Name, q.DeadLettered, q.DeadLettered, now)
 		q.NewDeadLetters = min(added, q.DeadLetters)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-type world struct {
+type sources struct {
 	queues                   []QueueState
 	app                      AppState
 	runs                     bool
@@ -22,15 +22,15 @@ type world struct {
 	log                      bytes.Buffer
 }
 
-func newWorld() *world {
-	return &world{
+func newSources() *sources {
+	return &sources{
 		queues: []QueueState{{Name: "jobs", Known: true, Receiving: true, Retention: time.Hour}},
 		leader: LeaderState{Known: true}, started: make(chan struct{}), ready: make(chan struct{}),
 		draining: make(chan struct{}),
 	}
 }
 
-func (w *world) monitor() *Monitor {
+func (w *sources) monitor() *Monitor {
 	return NewMonitor(Options{
 		Began: time.Now(), Started: w.started, AppReady: w.ready, Draining: w.draining,
 		Queues: func(time.Time) []QueueState { return w.queues },
@@ -45,11 +45,11 @@ func (w *world) monitor() *Monitor {
 func TestReportIsPendingDuringTheStartAndNoDataWhenTheRoundsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := newWorld().monitor()
+		m := newSources().monitor()
 		if r := m.Report(); r.Status != Pending {
 			t.Errorf("before the first round: %v", r)
 		}
-		m.judge(time.Now(), true)
+		m.evaluate(time.Now(), true)
 		begun := time.Now()
 		if r := m.Report(); r.Status != Pending || !m.Live()[0].OK {
 			t.Errorf("right after one: %v", r)
@@ -69,7 +69,7 @@ func TestReportIsPendingDuringTheStartAndNoDataWhenTheRoundsEnd(t *testing.T) {
 func TestAppThatStaysAwayIsSevereAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newSources()
 		m := w.monitor()
 		close(w.started)
 		run, stop := context.WithCancel(t.Context())
@@ -97,7 +97,7 @@ func TestAppThatStaysAwayIsSevereAtOnce(t *testing.T) {
 
 func TestSourcesAreCountedPerQueue(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
+	w := newSources()
 	w.runs = true
 	w.app.Processes = []Process{{Name: "web", Restarts: 2}}
 	w.leader = LeaderState{Tasks: 3, Off: true, Error: "no table"}
@@ -111,9 +111,9 @@ func TestSourcesAreCountedPerQueue(t *testing.T) {
 	close(w.started)
 	m.Expired("jobs", 5)
 	m.Delivered("jobs", Server, time.Second, Failure{MessageID: "42", Reason: "HTTP 500"})
-	m.gather(noon)
+	m.allInputs(noon)
 	w.queues[0].DeadLetters, w.queues[0].DeadLettered = 4, 4
-	in := m.gather(noon.Add(time.Minute))
+	in := m.allInputs(noon.Add(time.Minute))
 	jobs, mail := in.Queues[0], in.Queues[1]
 	if jobs.DeadLetters != 4 || jobs.NewDeadLetters != 3 || jobs.Expired != 5 ||
 		jobs.LastFailed[Server].MessageID != "42" || mail.NewDeadLetters != 0 || mail.Expired != 0 || mail.LastFailed != (lastFailures{}) {
@@ -127,11 +127,11 @@ func TestSourcesAreCountedPerQueue(t *testing.T) {
 
 func TestEnvironmentThatReceivesFromNoQueue(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
+	w := newSources()
 	w.queues = nil
 	m := w.monitor()
 	close(w.started)
-	if in := m.gather(noon); len(in.Queues) > 0 {
+	if in := m.allInputs(noon); len(in.Queues) > 0 {
 		t.Errorf("queues %+v", in.Queues)
 	}
 	if got := m.Ready(); len(got) != 1 || got[0] != (Check{Name: "environment", OK: true}) {
@@ -142,22 +142,22 @@ func TestEnvironmentThatReceivesFromNoQueue(t *testing.T) {
 func TestChangesAreLoggedWithTheirCauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newSources()
 		m := w.monitor()
-		m.judge(time.Now(), true)
+		m.evaluate(time.Now(), true)
 		if got := w.log.String(); got != "" {
 			t.Errorf("at the start: %s", got)
 		}
 		close(w.started)
-		m.judge(time.Now(), true)
+		m.evaluate(time.Now(), true)
 		if got := w.log.String(); !strings.Contains(got, "status=Ok was=Pending") || strings.Contains(got, "reason") {
 			t.Errorf("when it is over: %s", got)
 		}
 		w.log.Reset()
 		w.queues[0].DeadLetters, w.queues[0].HasDeadLetters, w.queues[0].DeadLetterQueue = 1, true, "jobs-dead"
-		m.judge(time.Now(), true)
+		m.evaluate(time.Now(), true)
 		w.queues[0].DeadLettered = 1
-		m.judge(time.Now(), true)
+		m.evaluate(time.Now(), true)
 		if got := w.log.String(); !strings.Contains(got, `status=Warning was=Info reason="1 message in jobs-dead, 1 of them in the last 5 minutes." hint="tendril dead reasons -q jobs"`) {
 			t.Errorf("with a dead letter: %s", got)
 		}
@@ -167,7 +167,7 @@ func TestChangesAreLoggedWithTheirCauses(t *testing.T) {
 func TestPollFailureLastsUntilAnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := newWorld().monitor()
+		m := newSources().monitor()
 		m.PollAnswered("jobs")
 		begun := time.Now()
 		m.PollFailed("jobs", errors.New("no route"), false)
@@ -175,11 +175,11 @@ func TestPollFailureLastsUntilAnAnswer(t *testing.T) {
 		m.PollFailed("jobs", errors.New("denied"), true)
 		m.PollAnswered("others")
 		want := pollFailure{Problem{begun, "denied"}, true}
-		if got := m.condition(time.Now(), m.opts.Queues(time.Now())).Queues[0].Poll; got != want {
+		if got := m.readinessInputs(time.Now(), m.opts.Queues(time.Now())).Queues[0].Poll; got != want {
 			t.Errorf("it fails since %+v, want %+v", got, want)
 		}
 		m.PollAnswered("jobs")
-		if got := m.condition(time.Now(), m.opts.Queues(time.Now())).Queues[0].Poll; got != (pollFailure{}) {
+		if got := m.readinessInputs(time.Now(), m.opts.Queues(time.Now())).Queues[0].Poll; got != (pollFailure{}) {
 			t.Errorf("after an answer: %+v", got)
 		}
 	})
@@ -188,7 +188,7 @@ func TestPollFailureLastsUntilAnAnswer(t *testing.T) {
 func TestOnlyRoundsCountAsChecks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newSources()
 		w.queues[0].Oldest = 6 * time.Minute // a tenth of the retention period: a Warning
 		m := w.monitor()
 		run, stop := context.WithCancel(t.Context())
@@ -237,7 +237,7 @@ func TestLostDataDirectoryIsReported(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
+				w := newSources()
 				w.queues, w.dataDir = test.queues, test.dataDir
 				m := w.monitor()
 				close(w.started)
@@ -248,7 +248,7 @@ func TestLostDataDirectoryIsReported(t *testing.T) {
 				if ready != test.ready {
 					t.Errorf("ready %v, want %v: %+v", ready, test.ready, m.Ready())
 				}
-				if r, _ := m.judge(time.Now(), true); r.Status != test.status && test.queues != nil ||
+				if r, _ := m.evaluate(time.Now(), true); r.Status != test.status && test.queues != nil ||
 					test.text != "" && !slices.Contains(r.Causes, test.text) {
 					t.Errorf("health %+v, want %s: %s", r, test.status, test.text)
 				}
@@ -260,7 +260,7 @@ func TestLostDataDirectoryIsReported(t *testing.T) {
 func TestSharedQueueThatFailsLeavesTheInstanceReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newSources()
 		m := w.monitor()
 		close(w.started)
 		m.PollFailed("jobs", errors.New("no route"), false)

@@ -15,8 +15,8 @@ type Check struct {
 // The process counts as stuck after maxSilence without a round.
 const maxSilence = time.Minute
 
-// live passes before the first round and ignores problems that a restart cannot fix.
-func live(last, now time.Time) []Check {
+// liveChecks passes before the first round and ignores problems that a restart cannot fix.
+func liveChecks(last, now time.Time) []Check {
 	c := Check{Name: "process", OK: last.IsZero() || now.Sub(last) < maxSilence}
 	if !c.OK {
 		c.Detail = "the main loop has not run for " + ago(now.Sub(last))
@@ -24,27 +24,30 @@ func live(last, now time.Time) []Check {
 	return []Check{c}
 }
 
-// ready passes even if a shared queue does not respond, because failing would take all instances out of service.
-func ready(in inputs) []Check {
+// readyChecks passes even if a shared queue does not respond, because failing would take all instances out of service.
+func readyChecks(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)
-	queue := Check{Name: "queue", OK: true}
+	return append(checks, queueCheck(in))
+}
+
+func queueCheck(in inputs) Check {
+	check := Check{Name: "queue", OK: true}
 	for i := range in.Queues {
 		q := &in.Queues[i]
 		if q.DeletesRefused.Reason != "" {
-			queue = Check{Name: "queue", Detail: q.Name + ": " + q.DeletesRefused.Reason}
-			break
+			return Check{Name: "queue", Detail: q.Name + ": " + q.DeletesRefused.Reason}
 		}
 		since := q.Poll.problem.Since
-		if silence := in.Now.Sub(since); queue.Detail == "" && !since.IsZero() && silence >= maxSilence {
-			queue.Detail = q.Name + " has not answered for " + ago(silence) + "; it is shared, so this instance keeps serving"
+		if silence := in.Now.Sub(since); check.Detail == "" && !since.IsZero() && silence >= maxSilence {
+			check.Detail = q.Name + " has not answered for " + ago(silence) + "; it is shared, so this instance keeps serving"
 		}
 	}
-	return append(checks, queue)
+	return check
 }
 
-// startup does not check queues, because startup itself fails if one is unreachable.
-func startup(in inputs) []Check {
+// startupChecks does not check queues, because startup itself fails if one is unreachable.
+func startupChecks(in inputs) []Check {
 	return []Check{
 		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not become ready yet")),
 		{Name: "queue", OK: true},

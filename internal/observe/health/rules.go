@@ -15,8 +15,8 @@ type level struct {
 	status Status
 }
 
-// reach returns the status of v, or "" below the first level. The levels must be ascending.
-func reach(v float64, levels ...level) (s Status) {
+// statusAt returns the status of v, or "" below the first level. The levels must be ascending.
+func statusAt(v float64, levels ...level) (s Status) {
 	for _, l := range levels {
 		if v >= l.at {
 			s = l.status
@@ -126,7 +126,7 @@ func processRule(in *inputs) (found []finding) {
 			}
 			c.Status, c.Text = Severe, fmt.Sprintf("Process %s failed too often and %s.", p.Name, next)
 		} else {
-			c.Status = reach(float64(p.Restarts), level{1, Warning}, level{3, Degraded}, level{10, Severe})
+			c.Status = statusAt(float64(p.Restarts), level{1, Warning}, level{3, Degraded}, level{10, Severe})
 			c.Text = fmt.Sprintf("Process %s was restarted %s in the last 5 minutes.", p.Name, count(int64(p.Restarts), "time"))
 		}
 		if p.LastExit != "" {
@@ -183,20 +183,24 @@ func logsOfFailure(in *inputs) string {
 	return "tendril logs --level warn"
 }
 
-func stopRule(in *inputs) []finding {
-	if in.RegistryLost != "" && !in.Draining {
-		return fact(Cause{Kind: "registry", Status: Degraded, Remedy: "tendril instances",
-			Text: "Receiving has stopped." + in.because(in.RegistryLost)})
+func registryLossRule(in *inputs) []finding {
+	if in.RegistryLost == "" || in.Draining {
+		return nil
 	}
+	return fact(Cause{Kind: "registry", Status: Degraded, Remedy: "tendril instances",
+		Text: "Receiving has stopped." + in.because(in.RegistryLost)})
+}
+
+func drainRule(in *inputs) []finding {
 	if !in.Draining {
 		return nil
 	}
-	inWork := 0
+	inFlight := 0
 	for i := range in.Queues {
-		inWork += in.Queues[i].InWork
+		inFlight += in.Queues[i].InWork
 	}
-	text := fmt.Sprintf("Draining: receiving has stopped, %d deliveries are in flight.", inWork)
-	if inWork == 1 {
+	text := fmt.Sprintf("Draining: receiving has stopped, %d deliveries are in flight.", inFlight)
+	if inFlight == 1 {
 		text = "Draining: receiving has stopped, 1 delivery is in flight."
 	}
 	return fact(Cause{Kind: "drain", Status: Info, Text: text, Remedy: "tendril status"})
@@ -207,17 +211,18 @@ func pauseRule(in *inputs, q *queueInputs) []finding {
 	if !q.Paused || in.Draining {
 		return nil
 	}
-	c := Cause{Kind: KindPaused, Name: q.Name, Status: Info, Since: q.PausedAt, Remedy: "tendril queues resume " + q.Name,
-		Text: "Queue " + q.Name + " is paused" + by(q.PausedBy) + "." + in.because(q.PauseReason)}
-	all := !slices.ContainsFunc(in.Queues, func(q queueInputs) bool { return !q.Paused })
-	if all && len(in.Queues) > 1 {
+	what, name := "Queue "+q.Name+" is paused", q.Name
+	remedy := "tendril queues resume " + q.Name
+	allPaused := !slices.ContainsFunc(in.Queues, func(q queueInputs) bool { return !q.Paused })
+	if allPaused && len(in.Queues) > 1 {
 		if q.Name != in.Queues[0].Name {
 			return nil
 		}
-		c.Name, c.Remedy = "", "tendril queues resume --all"
-		c.Text = "All queues are paused" + by(q.PausedBy) + "." + in.because(q.PauseReason)
+		what, name = "All queues are paused", ""
+		remedy = "tendril queues resume --all"
 	}
-	return fact(c)
+	return fact(Cause{Kind: KindPaused, Name: name, Status: Info, Since: q.PausedAt, Remedy: remedy,
+		Text: what + by(q.PausedBy) + "." + in.because(q.PauseReason)})
 }
 
 func by(name string) string {
@@ -231,19 +236,21 @@ func by(name string) string {
 // and at least fewFailures failed.
 const fewRequests, fewFailures = 10, 3
 
-func (q *queueInputs) share(in *inputs, kind string, kinds []Class, words string, levels ...level) []finding {
+// failureShare reports the percentage of failed deliveries.
+func (q *queueInputs) failureShare(in *inputs, kind string, kinds []Class, words string, levels ...level) []finding {
 	failed, total := q.Deliveries.of(kinds), q.Deliveries.total()
 	if failed == 0 || total == 0 {
 		return nil
 	}
 	percent := 100 * float64(failed) / float64(total)
-	status := reach(percent, levels...)
+	status := statusAt(percent, levels...)
 	if status == "" {
 		return nil
 	}
-	few := ""
+
+	note := ""
 	if total < fewRequests {
-		few = " There were too few for a higher severity."
+		note = " There were too few for a higher severity."
 		if status == Severe && failed >= fewFailures {
 			status = Warning
 		} else {
@@ -252,7 +259,7 @@ func (q *queueInputs) share(in *inputs, kind string, kinds []Class, words string
 	}
 	c := Cause{Kind: kind, Name: q.Name, Status: status, Remedy: "tendril logs --level warn",
 		Text: fmt.Sprintf("%.1f %% of the deliveries from %s in the last 5 minutes (%d of %d) %s.%s", percent, q.Name, failed,
-			total, words, few)}
+			total, words, note)}
 	if last := q.LastFailed.latest(kinds); last.MessageID != "" {
 		c.Text += " The last reason:" + in.because(last.Reason)
 		c.Remedy = "tendril logs --match " + last.MessageID
@@ -277,7 +284,7 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	add(d[Server], "failing with HTTP 5xx")
 	add(d[FailedInside], "failed by the function")
 	add(d[NoAnswer], "without an answer")
-	found := q.share(in, "server-errors", kinds, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded},
+	found := q.failureShare(in, "server-errors", kinds, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded},
 		level{30, Severe})
 	if found != nil && 2*d[NoAnswer] > failed && len(in.App.Processes) > 0 { // the app hangs
 		found[0].Remedy = "tendril restart " + in.App.Processes[0].Name
@@ -291,17 +298,17 @@ func clientErrorRule(in *inputs, q *queueInputs) []finding {
 	if in.IgnoreClientErrors {
 		kinds, words = []Class{Other}, "are answered with a redirect"
 	}
-	return q.share(in, "client-errors", kinds, words, level{10, Warning}, level{30, Degraded}, level{60, Severe})
+	return q.failureShare(in, "client-errors", kinds, words, level{10, Warning}, level{30, Degraded}, level{60, Severe})
 }
 
 func unreachedRule(in *inputs, q *queueInputs) []finding {
-	return q.share(in, "unreached", []Class{Unreached}, "did not reach the app", level{5, Warning}, level{25, Degraded},
+	return q.failureShare(in, "unreached", []Class{Unreached}, "did not reach the app", level{5, Warning}, level{25, Degraded},
 		level{60, Severe})
 }
 
 // unsentRule reports at most Warning, because any sender can cause unsent messages.
 func unsentRule(in *inputs, q *queueInputs) []finding {
-	return q.share(in, "unsent", []Class{Unsent},
+	return q.failureShare(in, "unsent", []Class{Unsent},
 		"failed before a request was sent, for example because the task path was rejected", level{10, Warning})
 }
 
@@ -319,7 +326,7 @@ func ageRule(in *inputs, q *queueInputs) []finding {
 		return nil
 	}
 	c := Cause{Kind: "age", Name: q.Name, Remedy: "tendril queues show " + q.Name,
-		Status: reach(q.Oldest.Minutes(), level{1, Info}, level{5, Warning}, level{30, Degraded}),
+		Status: statusAt(q.Oldest.Minutes(), level{1, Info}, level{5, Warning}, level{30, Degraded}),
 		Text:   fmt.Sprintf("The oldest message in %s has waited for %s", q.Name, ago(q.Oldest))}
 	if q.Backlog > 1 {
 		c.Text = fmt.Sprintf("The oldest of %d messages in %s has waited for %s", q.Backlog, q.Name, ago(q.Oldest))
@@ -347,9 +354,7 @@ func (q *queueInputs) asOf(in *inputs) string {
 }
 
 func deadLetterRule(in *inputs, q *queueInputs) []finding {
-	if !q.Known || q.DeadLetters == 0 || slices.ContainsFunc(in.Queues, func(first queueInputs) bool {
-		return first.DeadLetterQueue == q.DeadLetterQueue && first.Name < q.Name && first.Known
-	}) {
+	if !q.Known || q.DeadLetters == 0 || in.isReportedByAnother(q) {
 		return nil
 	}
 	to := cmp.Or(q.DeadLetterQueue, "the dead-letter queue of "+q.Name)
@@ -364,6 +369,13 @@ func deadLetterRule(in *inputs, q *queueInputs) []finding {
 	}
 	c.Text += q.asOf(in) + "."
 	return fact(c)
+}
+
+// isReportedByAnother reports whether an earlier queue by name has the same dead-letter queue.
+func (in *inputs) isReportedByAnother(q *queueInputs) bool {
+	return slices.ContainsFunc(in.Queues, func(other queueInputs) bool {
+		return other.DeadLetterQueue == q.DeadLetterQueue && other.Name < q.Name && other.Known
+	})
 }
 
 func expiredRule(_ *inputs, q *queueInputs) []finding {
@@ -409,7 +421,7 @@ func pollRule(in *inputs, q *queueInputs) []finding {
 		c.Status, c.Text = Severe, "Receiving from queue "+q.Name+" is denied."+in.because(p.Reason)
 		return fact(c)
 	}
-	c.Status = reach(in.Now.Sub(p.Since).Seconds(), level{30, Warning}, level{120, Degraded}, level{300, Severe})
+	c.Status = statusAt(in.Now.Sub(p.Since).Seconds(), level{30, Warning}, level{120, Degraded}, level{300, Severe})
 	c.Text = "Queue " + q.Name + " does not answer." + in.because(p.Reason)
 	return measured(c)
 }
@@ -420,7 +432,7 @@ func leaderRule(in *inputs) []finding {
 		return nil
 	}
 	return measured(Cause{Kind: "leader", Since: in.NoLeader, Remedy: "tendril tasks",
-		Status: reach(in.Now.Sub(in.NoLeader).Seconds(), level{60, Warning}, level{600, Degraded}),
+		Status: statusAt(in.Now.Sub(in.NoLeader).Seconds(), level{60, Warning}, level{600, Degraded}),
 		Text:   "No leader, needed by " + count(int64(l.Tasks), "periodic task") + "." + in.because(l.Error)})
 }
 
@@ -430,23 +442,23 @@ const failedRuns = 2
 func taskRule(in *inputs) (found []finding) {
 	for i := range in.Tasks {
 		t := &in.Tasks[i]
-		task := "the periodic task " + t.Name
 		if t.Problem != "" {
 			found = append(found, fact(Cause{Kind: "enqueue", Name: t.Name, Status: Warning, Remedy: "tendril tasks",
-				Text: "Enqueueing " + task + " fails." + in.because(t.Problem)})...)
+				Text: "Enqueueing the periodic task " + t.Name + " fails." + in.because(t.Problem)})...)
 		}
 		if t.FailedRuns > 0 {
-			c := Cause{Kind: "task", Name: t.Name, Status: Info, Remedy: "tendril tasks history " + t.Name,
-				Text: "T" + task[1:] + " failed in its last " + counted(t.FailedRuns, "run") + "." + in.because(t.LastFailure)}
+			status := Info
 			if t.FailedRuns >= failedRuns {
-				c.Status = Warning
+				status = Warning
 			}
-			found = append(found, fact(c)...)
+			found = append(found, fact(Cause{Kind: "task", Name: t.Name, Status: status, Remedy: "tendril tasks history " + t.Name,
+				Text: "The periodic task " + t.Name + " failed in its last " + counted(t.FailedRuns, "run") + "." +
+					in.because(t.LastFailure)})...)
 		}
 		if t.Paused {
 			found = append(found, fact(Cause{Kind: "task-paused", Name: t.Name, Status: Info, Since: t.PausedAt,
 				Remedy: "tendril tasks resume " + t.Name,
-				Text:   "T" + task[1:] + " is paused" + by(t.PausedBy) + "." + in.because(t.PauseReason)})...)
+				Text:   "The periodic task " + t.Name + " is paused" + by(t.PausedBy) + "." + in.because(t.PauseReason)})...)
 		}
 	}
 	return found
@@ -472,7 +484,7 @@ func cpuRule(in *inputs) []finding {
 	if !h.CPU.Known {
 		return nil
 	}
-	c := Cause{Kind: "cpu", Status: reach(h.CPU.Value, level{95, Info}), Remedy: "top",
+	c := Cause{Kind: "cpu", Status: statusAt(h.CPU.Value, level{95, Info}), Remedy: "top",
 		Text: fmt.Sprintf("%.0f %% of CPU is in use.", h.CPU.Value)}
 	// A worker may use all CPU time, but other programs should not have to wait.
 	if c.Status != "" && h.Load.Known && h.Load.Value >= 3*float64(h.CPUs) {
@@ -489,14 +501,14 @@ func memoryRule(in *inputs) []finding {
 		return nil
 	}
 	used := 100 - 100*h.MemoryFree.Value/h.Memory
-	return measured(Cause{Kind: "memory", Status: reach(used, level{90, Warning}, level{97, Degraded}), Remedy: "top",
+	return measured(Cause{Kind: "memory", Status: statusAt(used, level{90, Warning}, level{97, Degraded}), Remedy: "top",
 		Text: fmt.Sprintf("%.0f %% of memory is in use.", used)})
 }
 
 // Free space in bytes, for disks of any size.
 const (
-	fewFree = 1 << 30
-	noFree  = 64 << 20
+	lowDiskSpace = 1 << 30
+	minDiskSpace = 64 << 20
 )
 
 func diskRule(in *inputs) []finding {
@@ -504,19 +516,20 @@ func diskRule(in *inputs) []finding {
 	if !h.DiskFree.Known || h.Disk <= 0 {
 		return nil
 	}
-	used, free := 100-100*h.DiskFree.Value/h.Disk, h.DiskFree.Value
-	c := Cause{Kind: "disk", Status: reach(used, level{90, Warning}, level{95, Degraded}, level{99, Severe}),
+	free := h.DiskFree.Value
+	used := 100 - 100*free/h.Disk
+	c := Cause{Kind: "disk", Status: statusAt(used, level{90, Warning}, level{95, Degraded}, level{99, Severe}),
 		Remedy: "du -axh " + h.Mount + " | sort -h | tail",
 		Text:   fmt.Sprintf("%.0f %% of the disk of %s is in use, %.0f MiB are free.", used, h.Path, free/(1<<20))}
 	switch {
-	case free < noFree:
+	case free < minDiskSpace:
 		c.Status = Severe
-	case free >= 20*fewFree:
+	case free >= 20*lowDiskSpace:
 		c.Status = ""
-	case free >= fewFree && c.Status == Severe:
+	case free >= lowDiskSpace && c.Status == Severe:
 		c.Status = Degraded
 	}
-	if free < min(noFree, h.Disk/16) {
+	if free < min(minDiskSpace, h.Disk/16) {
 		c.Text += " Sends to embedded queues are rejected. Delete unneeded messages, or files below " +
 			h.Mount + ", but none in the data directory."
 	}

@@ -390,16 +390,16 @@ func TestProbes(t *testing.T) {
 		{"the app starts", func(in *inputs) { in.App = appInputs{} }, false, false, "the app is not ready"},
 		{"the app is down", func(in *inputs) { in.App.Ready, in.App.Reason = false, "it exited" }, false, true, "it exited"},
 		// If this check failed, all instances would become unready at once.
-		{"the queue is away", func(in *inputs) {
+		{"the queue has not answered since startup", func(in *inputs) {
 			in.Queues[0].Poll.problem.Since = long
 		}, true, true, "jobs has not answered for 60 minutes"},
 		{"the queue is gone", func(in *inputs) {
 			in.Queues[0].Poll.problem.Since, in.Queues[0].Poll.Final = long, true
 		}, true, true, "it is shared"},
-		{"the queue is away for a moment", func(in *inputs) {
+		{"the queue has not answered for a moment", func(in *inputs) {
 			in.Queues[0].Poll.problem.Since = noon.Add(-59 * time.Second)
 		}, true, true, ""},
-		{"the queue is away for a minute", func(in *inputs) {
+		{"the queue has not answered for a minute", func(in *inputs) {
 			in.Queues[0].Poll.problem.Since = noon.Add(-time.Minute)
 		}, true, true, "jobs has not answered for 60 seconds"},
 		{"its own store is broken", func(in *inputs) { in.Store = "no space left" }, false, true, "no space left"},
@@ -409,7 +409,7 @@ func TestProbes(t *testing.T) {
 	} {
 		in := well()
 		c.change(&in)
-		checks, started := ready(in), startup(in)
+		checks, started := readyChecks(in), startupChecks(in)
 		passes := func(all []Check) bool { return !slices.ContainsFunc(all, func(c Check) bool { return !c.OK }) }
 		if passes(checks) != c.ready || passes(started) != c.startup {
 			t.Errorf("%s: ready %+v, started %+v", c.name, checks, started)
@@ -429,7 +429,7 @@ func TestProbes(t *testing.T) {
 	}
 	for beat, want := range map[time.Time]bool{{}: true, noon.Add(-59 * time.Second): true,
 		noon.Add(-time.Minute): false} {
-		if got := live(beat, noon)[0]; got.OK != want || (got.Detail == "") != want {
+		if got := liveChecks(beat, noon)[0]; got.OK != want || (got.Detail == "") != want {
 			t.Errorf("beat %v: %+v", beat, got)
 		}
 	}

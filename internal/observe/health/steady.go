@@ -18,8 +18,8 @@ type pastCheck struct {
 	found map[causeID]finding
 }
 
-// steady smooths the causes, so that the status does not flap. It is immutable.
-type steady struct {
+// smoother smooths the causes, so that the status does not flap. It is immutable.
+type smoother struct {
 	checks []pastCheck
 	starts map[causeID]starts
 	shown  Report
@@ -37,33 +37,33 @@ func (s starts) rank() int {
 	return Ok.rank()
 }
 
-// settle takes the findings of one check and returns the report to display. A grey status, such as Pending, replaces
+// smooth takes the findings of one check and returns the report to display. A grey status, such as Pending, replaces
 // everything. Between rounds, findings are added to the last check.
 //
 // A fact counts at once. A measured cause becomes worse once three checks within a minute (or all, if fewer) are at
 // least that bad. A cause becomes better once all checks within a minute are better. Until then, an ended cause is
 // shown with its end, unless its status is Info.
-func (s steady) settle(found []finding, now time.Time, round bool) (steady, Report) {
-	var out Report
+func (s smoother) smooth(found []finding, now time.Time, round bool) (smoother, Report) {
+	var causes []Cause
 	if len(found) > 0 && found[0].Status.rank() == 0 {
 		s.checks, s.starts = nil, nil // checks before a startup no longer apply
-		out = reportOf(causesOf(found))
+		causes = causesOf(found)
 	} else {
-		s.checks = s.with(found, now, round)
-		var causes []Cause
-		causes, s.starts = s.causes(found, now)
-		out = reportOf(causes)
+		s.checks = s.withCheck(found, now, round)
+		causes, s.starts = s.smoothedCauses(found, now)
 	}
 
-	out.Since = now
-	if s.shown.Status == out.Status {
-		out.Since = s.shown.Since
+	report := reportOf(causes)
+	report.Since = now
+	if s.shown.Status == report.Status {
+		report.Since = s.shown.Since
 	}
-	s.shown = out
-	return s, out
+	s.shown = report
+	return s, report
 }
 
-func (s steady) with(found []finding, now time.Time, round bool) []pastCheck {
+// withCheck returns the recent checks, with the findings in a new check or, between rounds, in the last one.
+func (s smoother) withCheck(found []finding, now time.Time, round bool) []pastCheck {
 	old := func(c pastCheck) bool { return now.Sub(c.at) >= span }
 	checks := slices.DeleteFunc(slices.Clone(s.checks), old)
 	check := pastCheck{now, map[causeID]finding{}}
@@ -79,23 +79,25 @@ func (s steady) with(found []finding, now time.Time, round bool) []pastCheck {
 	return append(checks, check)
 }
 
-func (s steady) causes(found []finding, now time.Time) (causes []Cause, since map[causeID]starts) {
-	listed := map[causeID]bool{}
+func (s smoother) smoothedCauses(found []finding, now time.Time) (causes []Cause, since map[causeID]starts) {
 	since = map[causeID]starts{}
-	add := func(f *finding) {
-		id := f.id()
-		listed[id] = true
-		cause, start := s.cause(f, now)
+	for _, f := range append(slices.Clone(found), s.ended(found, now)...) {
+		cause, start := s.smoothed(&f, now)
 		if start.rank() > Ok.rank() {
 			causes = append(causes, cause)
 		}
-		if start.rank() > since[id].rank() {
-			since[id] = start
+		if start.rank() > since[f.id()].rank() {
+			since[f.id()] = start
 		}
 	}
+	return causes, since
+}
 
+// ended returns the findings of earlier checks that are displayed but not found anymore, newest first.
+func (s smoother) ended(found []finding, now time.Time) (ended []finding) {
+	listed := map[causeID]bool{}
 	for i := range found {
-		add(&found[i])
+		listed[found[i].id()] = true
 	}
 	for _, check := range slices.Backward(s.checks) {
 		past := slices.DeleteFunc(slices.Collect(maps.Values(check.found)), func(f finding) bool {
@@ -103,48 +105,30 @@ func (s steady) causes(found []finding, now time.Time) (causes []Cause, since ma
 		})
 		slices.SortFunc(past, func(a, b finding) int { return strings.Compare(a.Text, b.Text) })
 		for i := range past {
-			past[i].Until = s.end(past[i].id(), now)
-			add(&past[i])
+			listed[past[i].id()] = true
+			past[i].Until = s.endOf(past[i].id(), now)
 		}
+		ended = append(ended, past...)
 	}
-	return causes, since
+	return ended
 }
 
-// A cause is not displayed if the rank of its starts is Ok.
-func (s steady) cause(f *finding, now time.Time) (Cause, starts) {
-	id := f.id()
-	first := now
-	ranks := make([]int, 0, len(s.checks))
-	for _, c := range slices.Backward(s.checks) {
-		past, known := c.found[id]
-		ranks = append(ranks, max(past.Status.rank(), Ok.rank()))
-		if known {
-			first = c.at
-		}
-	}
-	slices.Sort(ranks)
-
-	start := s.starts[id]
-	was := start.rank()
-	rank := min(max(was, s.agreed(ranks)), ranks[len(ranks)-1])
+// smoothed returns a finding's cause, which is not displayed if the rank of its starts is Ok.
+func (s smoother) smoothed(f *finding, now time.Time) (Cause, starts) {
+	ranks, first := s.ranksOf(f.id(), now)
+	start := s.starts[f.id()]
+	rank := min(max(start.rank(), s.agreed(ranks)), ranks[len(ranks)-1])
 	if s.shown.Status.rank() == 0 && f.Status.Color() != Green {
 		rank = Ok.rank() // one measurement is not enough at startup or after a grey status
 	}
 	if !f.measured && f.Until.IsZero() {
 		rank = max(rank, f.Status.rank())
 	}
-	if was > Ok.rank() {
+
+	if start.rank() > Ok.rank() {
 		first = now
 	}
-	for r := range start {
-		switch {
-		case r > rank:
-			start[r] = time.Time{}
-		case r > was:
-			start[r] = first
-		}
-	}
-
+	start.setRank(rank, first)
 	cause := f.Cause
 	cause.Status = traits[rank].status
 	if cause.Since.IsZero() {
@@ -153,7 +137,34 @@ func (s steady) cause(f *finding, now time.Time) (Cause, starts) {
 	return cause, start
 }
 
-func (s steady) end(id causeID, now time.Time) time.Time {
+// ranksOf returns a cause's ranks in the recent checks, ascending, and when it was first found, or now.
+func (s smoother) ranksOf(id causeID, now time.Time) (ranks []int, first time.Time) {
+	first = now
+	for _, c := range slices.Backward(s.checks) {
+		past, known := c.found[id]
+		ranks = append(ranks, max(past.Status.rank(), Ok.rank()))
+		if known {
+			first = c.at
+		}
+	}
+	slices.Sort(ranks)
+	return ranks, first
+}
+
+// setRank clears the starts above rank. New ones are set to at.
+func (s *starts) setRank(rank int, at time.Time) {
+	was := s.rank()
+	for r := range s {
+		switch {
+		case r > rank:
+			s[r] = time.Time{}
+		case r > was:
+			s[r] = at
+		}
+	}
+}
+
+func (s smoother) endOf(id causeID, now time.Time) time.Time {
 	for _, c := range slices.Backward(s.checks) {
 		if _, found := c.found[id]; found {
 			break
@@ -165,7 +176,7 @@ func (s steady) end(id causeID, now time.Time) time.Time {
 
 // agreed returns the highest rank that votes checks reach. With fewer checks, it returns the lowest rank if they span a
 // third of span or there is only one, and 0 otherwise. ranks must be ascending.
-func (s steady) agreed(ranks []int) int {
+func (s smoother) agreed(ranks []int) int {
 	n := len(ranks)
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {
 	case n >= votes:

@@ -23,11 +23,11 @@ func findingsOf(c rune) []finding {
 }
 
 func settled(in string, every time.Duration) string {
-	var s steady
+	var s smoother
 	var out strings.Builder
 	for i, c := range in {
 		var r Report
-		s, r = s.settle(findingsOf(c), noon.Add(time.Duration(i)*every), true)
+		s, r = s.smooth(findingsOf(c), noon.Add(time.Duration(i)*every), true)
 		out.WriteString(letter(r.Status))
 	}
 	return out.String()
@@ -78,7 +78,7 @@ func TestSteady(t *testing.T) {
 func TestCausesHaveTheirOwnTimes(t *testing.T) {
 	t.Parallel()
 	at := func(check int) time.Time { return noon.Add(time.Duration(check) * 10 * time.Second) }
-	var s steady
+	var s smoother
 	var r Report
 	pause := finding{Cause{Kind: KindPaused, Name: "jobs", Status: Info, Text: "Paused.", Since: noon.Add(-time.Hour)}, false}
 	disk := finding{Cause{Kind: "disk", Status: Warning, Text: "Full."}, false}
@@ -87,7 +87,7 @@ func TestCausesHaveTheirOwnTimes(t *testing.T) {
 		if i >= 1 && i < 7 {
 			found = append(found, disk)
 		}
-		s, r = s.settle(found, at(i), true)
+		s, r = s.smooth(found, at(i), true)
 	}
 	want := []Cause{
 		{Kind: "k", Status: Degraded, Text: "Cause w.", Since: at(3)},
@@ -104,15 +104,15 @@ func TestCausesHaveTheirOwnTimes(t *testing.T) {
 
 func TestCauseCountsFromWhenItBecameAtLeastAsBad(t *testing.T) {
 	t.Parallel()
-	var s steady
+	var s smoother
 	var r Report
 	for i, want := range map[int]string{4: "Warning for 20 seconds", 7: "Severe for 0 seconds", 9: "Severe for 20 seconds",
 		13: "Severe for 60 seconds", 14: "Warning for 2 minutes"} {
-		s, r = steady{}, Report{}
+		s, r = smoother{}, Report{}
 		now := noon
 		for check, c := range "oowwwsssswwwwwww"[:i+1] {
 			now = noon.Add(time.Duration(check) * 10 * time.Second)
-			s, r = s.settle(findingsOf(c), now, true)
+			s, r = s.smooth(findingsOf(c), now, true)
 		}
 		if len(r.Details) != 1 || r.Details[0].Head(now) != want {
 			t.Errorf("at check %d: %+v, want %s", i, r.Details, want)
@@ -125,7 +125,7 @@ func TestCausesOfQueuesAreIndependent(t *testing.T) {
 	in := well()
 	in.Queues = append(in.Queues, in.Queues[0])
 	in.Queues[1].Name, in.Queues[1].Deliveries = "mail", counts{Server: 20}
-	_, r := steady{}.settle(judge(in), noon, true)
+	_, r := smoother{}.smooth(judge(in), noon, true)
 	if len(r.Details) != 1 || r.Details[0].Name != "mail" || r.Status != Severe {
 		t.Errorf("%+v", r)
 	}
@@ -178,25 +178,25 @@ func TestGreenStatusMentionsNoFault(t *testing.T) {
 		{"none reaches the app", func(in *inputs) { in.Queues[0].Deliveries = counts{Unreached: 12} }, Severe},
 		{"too few for a judgement", func(in *inputs) { in.Queues[0].Deliveries = counts{Server: 2} }, Info},
 		{"too few for more than a Warning", func(in *inputs) { in.Queues[0].Deliveries = counts{Server: 9} }, Warning},
-		{"the app is away", func(in *inputs) { in.App.Ready, in.App.Since = false, noon.Add(-10*time.Second) }, Warning},
-		{"the app stays away", func(in *inputs) { in.App.Ready, in.App.Since = false, noon.Add(-notReadyGrace) }, Severe},
+		{"the app is not ready for ten seconds", func(in *inputs) { in.App.Ready, in.App.Since = false, noon.Add(-10*time.Second) }, Warning},
+		{"the app is not ready for twenty seconds", func(in *inputs) { in.App.Ready, in.App.Since = false, noon.Add(-notReadyGrace) }, Severe},
 		{"a restart", func(in *inputs) { in.App.Processes = []Process{{Name: "web", Restarts: 1}} }, Warning},
 		{"a dead letter", func(in *inputs) { in.Queues[0].DeadLetters, in.Queues[0].NewDeadLetters = 1, 1 }, Warning},
 		{"a moment's load", func(in *inputs) { in.Host.CPU, in.Host.Load = known(100), known(12) }, Ok},
 	} {
-		var s steady
-		s, _ = s.settle(judge(well()), noon, true)
+		var s smoother
+		s, _ = s.smooth(judge(well()), noon, true)
 		in := well()
 		c.change(&in)
-		if _, r := s.settle(judge(in), noon, true); r.Status != c.want || (r.Status == Ok) != (len(r.Causes) == 0) {
+		if _, r := s.smooth(judge(in), noon, true); r.Status != c.want || (r.Status == Ok) != (len(r.Causes) == 0) {
 			t.Errorf("%s: %v", c.name, r)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		var s steady
+		var s smoother
 		for i, c := range rapid.StringMatching(`[oiwdsIWDS]{1,60}`).Draw(t, "in") {
 			var r Report
-			s, r = s.settle(findingsOf(c), noon.Add(time.Duration(i)*10*time.Second), true)
+			s, r = s.smooth(findingsOf(c), noon.Add(time.Duration(i)*10*time.Second), true)
 			if r.Status != Ok && len(r.Causes) == 0 {
 				t.Fatalf("check %d: %v has no cause", i, r)
 			}

@@ -119,10 +119,15 @@ func (w *window) count(c Class, d time.Duration, failed Failure, now time.Time) 
 		w.last[c] = failed
 	}
 	if c != NoAnswer && c != Unreached && c != Unsent {
-		step := int(perDoubling * math.Log2(max(float64(d)/float64(time.Millisecond), 1)))
-		b.latencies[min(step, steps-1)]++
-		w.total[min(step, steps-1)]++
+		step := latencyStep(d)
+		b.latencies[step]++
+		w.total[step]++
 	}
+}
+
+func latencyStep(d time.Duration) int {
+	doublings := math.Log2(max(float64(d)/float64(time.Millisecond), 1))
+	return min(int(perDoubling*doublings), steps-1)
 }
 
 func (w *window) latencies() Latencies {
@@ -187,9 +192,9 @@ type mark struct {
 	total int64
 }
 
-// within returns the increase of a counter in the last five minutes. Its first value is compared with before. A
-// decrease is a reset and is ignored.
-func (r increases) within(name string, before, value int64, now time.Time) int64 {
+// observe records a counter's value and returns its increase in the last five minutes. The first value is compared with
+// before. A decrease is a reset and is ignored.
+func (r increases) observe(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {
 		c = &increase{last: before, marks: []mark{{now, 0}}}
@@ -197,15 +202,22 @@ func (r increases) within(name string, before, value int64, now time.Time) int64
 	}
 	c.total += max(value-c.last, 0)
 	c.last = value
-	if last := &c.marks[len(c.marks)-1]; len(c.marks) > 1 && now.Sub(last.at) < time.Second {
-		last.total = c.total
+	c.mark(now)
+	return c.total - c.marks[0].total
+}
+
+// mark records the total, and removes marks until the second one is recent.
+func (c *increase) mark(now time.Time) {
+	newest := &c.marks[len(c.marks)-1]
+	if len(c.marks) > 1 && now.Sub(newest.at) < time.Second {
+		newest.total = c.total
 	} else {
 		c.marks = append(c.marks, mark{now, c.total})
 	}
-	from := 0
-	for now.Sub(c.marks[from+1].at) >= recent {
-		from++
+
+	outdated := 0
+	for now.Sub(c.marks[outdated+1].at) >= recent {
+		outdated++
 	}
-	c.marks = slices.Delete(c.marks, 0, from)
-	return c.total - c.marks[0].total
+	c.marks = slices.Delete(c.marks, 0, outdated)
 }

@@ -106,14 +106,14 @@ func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 // Postponed returns a listener that logs deliveries postponed because the payload or the task registry is unavailable.
 func (l *Logger) Postponed(name string) func(m *queue.Message, retryIn time.Duration, err error) {
 	return func(m *queue.Message, retryIn time.Duration, err error) {
-		if l.admit(queue.Postponed, time.Now()) {
+		if l.allow(queue.Postponed, time.Now()) {
 			aboutMessage(l.With("component", "worker", "queue", name), m.ID, m.Attribute(queue.AttributeTask)).Warn("delivery postponed",
 				"outcome", queue.Postponed.String(), slog.Duration("retry_in", retryIn), "err", err)
 		}
 	}
 }
 
-func (l *Logger) admit(outcome queue.Outcome, now time.Time) bool {
+func (l *Logger) allow(outcome queue.Outcome, now time.Time) bool {
 	ok, omitted := l.sampler.admit(outcome, now)
 	if omitted > 0 {
 		l.logOmitted(outcome, omitted)
@@ -127,9 +127,9 @@ func (l *Logger) ReportOmitted(ctx context.Context) {
 	for {
 		select {
 		case now := <-tick:
-			l.sampler.due(now, l.logOmitted)
+			l.sampler.reportOmitted(now, l.logOmitted)
 		case <-ctx.Done():
-			l.sampler.due(time.Now().Add(time.Second), l.logOmitted)
+			l.sampler.reportOmitted(time.Now().Add(time.Second), l.logOmitted)
 			return
 		}
 	}

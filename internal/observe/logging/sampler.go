@@ -44,7 +44,7 @@ func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted 
 	return true, omitted
 }
 
-func (s *sampler) due(now time.Time, report func(outcome queue.Outcome, lines int)) {
+func (s *sampler) reportOmitted(now time.Time, report func(outcome queue.Outcome, lines int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for outcome := range s.kinds {

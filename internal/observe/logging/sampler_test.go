@@ -50,7 +50,7 @@ func TestSamplerPrintsTheFirstOfEachSecond(t *testing.T) {
 			t.Errorf("%s: %d printed and %d reported, want %d and %d", tt.name, printed, reported, tt.printed, tt.reported)
 		}
 		rest := omissions{}
-		s.due(sampleStart.Add(time.Hour), rest.report)
+		s.reportOmitted(sampleStart.Add(time.Hour), rest.report)
 		if printed+reported+rest[queue.Done] != tt.n {
 			t.Errorf("%s: %d printed and %d left out of %d", tt.name, printed, reported+rest[queue.Done], tt.n)
 		}
@@ -75,7 +75,7 @@ func TestSamplerReportsOmittedLines(t *testing.T) {
 	at := func(ms int) time.Time { return sampleStart.Add(time.Duration(ms) * time.Millisecond) }
 	due := func(now time.Time) omissions {
 		o := omissions{}
-		s.due(now, o.report)
+		s.reportOmitted(now, o.report)
 		return o
 	}
 	for range 4 {
@@ -99,12 +99,12 @@ func TestSamplerReportsOmittedLines(t *testing.T) {
 	s.admit(queue.Failed, at(1700))
 	s.admit(queue.Done, at(1700))
 	rest := omissions{}
-	s.due(sampleStart.Add(time.Hour), rest.report)
+	s.reportOmitted(sampleStart.Add(time.Hour), rest.report)
 	if want := (omissions{queue.Done: 1, queue.Failed: 1}); !maps.Equal(rest, want) {
 		t.Errorf("rest %v, want %v", rest, want)
 	}
 	again := omissions{}
-	if s.due(sampleStart.Add(time.Hour), again.report); len(again) > 0 {
+	if s.reportOmitted(sampleStart.Add(time.Hour), again.report); len(again) > 0 {
 		t.Errorf("reported twice: %v", again)
 	}
 }
@@ -120,7 +120,7 @@ func TestEveryLineIsPrintedOrCounted(t *testing.T) {
 		for range rapid.IntRange(0, 200).Draw(t, "steps") {
 			at += time.Duration(rapid.IntRange(0, 300).Draw(t, "ms")) * time.Millisecond
 			if rapid.IntRange(0, 19).Draw(t, "sweep?") == 0 {
-				s.due(sampleStart.Add(at), reported.report)
+				s.reportOmitted(sampleStart.Add(at), reported.report)
 				continue
 			}
 			o := rapid.SampledFrom([]queue.Outcome{queue.Done, queue.Failed}).Draw(t, "outcome")
@@ -134,7 +134,7 @@ func TestEveryLineIsPrintedOrCounted(t *testing.T) {
 				t.Fatalf("nothing about %v was printed for %s", o, at-last[o])
 			}
 		}
-		s.due(sampleStart.Add(time.Hour), reported.report)
+		s.reportOmitted(sampleStart.Add(time.Hour), reported.report)
 		for o, n := range lines {
 			if printed[o]+reported[o] != n {
 				t.Fatalf("%v: %d printed, %d reported, %d came", o, printed[o], reported[o], n)

@@ -40,7 +40,7 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 	}
 
 	now := time.Now()
-	if !l.admit(s.Outcome, now) {
+	if !l.allow(s.Outcome, now) {
 		return
 	}
 	if noted {
@@ -53,7 +53,7 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 
 	if o := l.observer.Load(); o != nil {
 		var b bytes.Buffer
-		l.settledText(&printer{}, &b, name, s, next, now)
+		l.appendSettled(&printer{}, &b, name, s, next, now)
 		o.lines(&Record{At: now, Level: levelOf(s.Outcome), Text: b.String()})
 	}
 
@@ -64,14 +64,14 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 		l.printer.print(func(b *bytes.Buffer) {
 			l.printer.paint(b, dim, now.Format(time.TimeOnly))
 			b.WriteByte(' ')
-			l.settledText(l.printer, b, name, s, next, now)
+			l.appendSettled(l.printer, b, name, s, next, now)
 		})
 	default:
-		l.settledEvent(name, target, s, next)
+		l.logSettled(name, target, s, next)
 	}
 }
 
-func (l *Logger) settledEvent(name, target string, s *worker.Settled, next Redelivery) {
+func (l *Logger) logSettled(name, target string, s *worker.Settled, next Redelivery) {
 	attrs := make([]slog.Attr, 0, 16)
 	attrs = append(attrs, slog.String("component", "worker"), slog.String("queue", name), slog.String("message_id", s.ID),
 		slog.String("target", target), slog.Int("attempt", s.Attempt), slog.Int("receive_count", s.ReceiveCount),
@@ -102,13 +102,13 @@ func (l *Logger) appendAnswer(b *bytes.Buffer, s *worker.Settled) {
 	}
 }
 
-// settledText appends the rest of a line such as
+// appendSettled appends the rest of a line such as
 //
 //	12:00:01 ✓ 200   12ms  4f0c2b1e-...  jobs task tidy
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  jobs  attempt 2: status 500 "no such order"; next in 5m0s
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  jobs  attempt 3: status 500; last of 3, moving to jobs-dead in 5m0s
 //	12:00:01 ✗ 422   12ms  4f0c2b1e-...  jobs  attempt 1: status 422 "no such user"; moving to jobs-dead now
-func (l *Logger) settledText(p *printer, b *bytes.Buffer, name string, s *worker.Settled, next Redelivery, now time.Time) {
+func (l *Logger) appendSettled(p *printer, b *bytes.Buffer, name string, s *worker.Settled, next Redelivery, now time.Time) {
 	mark, color := "✓ ", green
 	if s.Outcome != queue.Done {
 		mark, color = "✗ ", red
@@ -119,7 +119,7 @@ func (l *Logger) settledText(p *printer, b *bytes.Buffer, name string, s *worker
 		status = fmt.Sprint(s.Status)
 	}
 
-	fmt.Fprintf(b, "%s %7s  ", status, short(s.Duration))
+	fmt.Fprintf(b, "%s %7s  ", status, roundedText(s.Duration))
 	p.paint(b, dim, s.ID)
 	fmt.Fprintf(b, "  %s", terminal.Plain(name, false))
 	if s.Task != "" {

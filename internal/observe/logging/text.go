@@ -82,7 +82,7 @@ func (h *textHandler) withGroup(name string) textHandler {
 }
 
 func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
-	message, attrs := actText(r.Level, r.Message, h.attrsOf(r))
+	message, attrs := actionText(r.Level, r.Message, h.attrsOf(r))
 	h.printer.print(func(b *bytes.Buffer) {
 		h.printer.paint(b, dim, r.Time.Format(time.TimeOnly))
 		mark, color := " · ", dim
@@ -100,7 +100,7 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 
 var requestKeys = []string{"method", "path", "remote", "status", "request_id"}
 
-func actText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
+func actionText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
 	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == "act" })
 	if i < 0 {
 		return message, attrs
@@ -128,10 +128,10 @@ func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.
 	b.WriteString(strings.ReplaceAll(terminal.Plain(message, true), "\n", "\n  "))
 	separator := "  "
 	write := func(a slog.Attr) {
-		a = readable(a)
+		a = withDuration(a)
 		b.WriteString(separator)
 		h.printer.paint(b, dim, terminal.Plain(a.Key, false)+"=")
-		b.WriteString(quoted(a.Value))
+		b.WriteString(valueText(a.Value))
 		separator = " "
 	}
 
@@ -147,7 +147,7 @@ func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.
 	}
 }
 
-func readable(a slog.Attr) slog.Attr {
+func withDuration(a slog.Attr) slog.Attr {
 	key, isMillis := strings.CutSuffix(a.Key, "_ms")
 	if !isMillis || a.Value.Kind() != slog.KindInt64 {
 		return a
@@ -169,10 +169,10 @@ func appendFlat(attrs []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
 	return attrs
 }
 
-func quoted(v slog.Value) string {
+func valueText(v slog.Value) string {
 	switch v.Kind() {
 	case slog.KindDuration:
-		return short(v.Duration())
+		return roundedText(v.Duration())
 	case slog.KindTime:
 		return v.Time().Format(time.RFC3339)
 	}
@@ -183,7 +183,7 @@ func quoted(v slog.Value) string {
 	return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"`
 }
 
-func short(d time.Duration) string {
+func roundedText(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:
 		return d.Round(100 * time.Microsecond).String()

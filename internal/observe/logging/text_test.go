@@ -130,7 +130,7 @@ func TestLastAttemptIsNamed(t *testing.T) {
 	} {
 		var b bytes.Buffer
 		s.DeadLettering, s.Instruction = tt.now, tt.says
-		New(Options{Level: tt.level}).settledText(&printer{}, &b, "jobs", &s, tt.next, now)
+		New(Options{Level: tt.level}).appendSettled(&printer{}, &b, "jobs", &s, tt.next, now)
 		if !strings.HasSuffix(b.String(), tt.want) {
 			t.Errorf("%+v: got %q, want %q", tt.next, b.String(), tt.want)
 		}
@@ -187,7 +187,7 @@ func TestSampledLinesAreReported(t *testing.T) {
 		fail()
 		fail()
 		l.Postponed("jobs")(&queue.Message{ID: "m2"}, time.Second, errors.New("S3 is away"))
-		l.sampler.due(time.Now().Add(time.Second), l.logOmitted)
+		l.sampler.reportOmitted(time.Now().Add(time.Second), l.logOmitted)
 		for want, n := range map[string]int{"log lines omitted  outcome=failed lines=2": 1,
 			"log lines omitted  outcome=failed lines=1": 1, "m1": 2, "message_id=m2": 1} {
 			if strings.Count(out.String(), want) != n {

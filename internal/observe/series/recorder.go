@@ -188,13 +188,13 @@ type period struct {
 func newLevel(p time.Duration) level {
 	l := level{step: p, traffic: map[string]queueCurves{}}
 	for i := range l.gauges {
-		l.gauges[i].blank(0, points)
+		l.gauges[i].clear(0, points)
 	}
 	l.addQueue(total)
 	return l
 }
 
-func (c *curve) blank(from, n int64) {
+func (c *curve) clear(from, n int64) {
 	for i := range n {
 		c[(from+i)%points] = none
 	}
@@ -202,8 +202,8 @@ func (c *curve) blank(from, n int64) {
 
 func (l *level) addQueue(name string) {
 	q := queueCurves{new(curve), new(curve)}
-	q.in.blank(0, points)
-	q.out.blank(0, points)
+	q.in.clear(0, points)
+	q.out.clear(0, points)
 	l.traffic[name] = q
 }
 
@@ -218,18 +218,18 @@ func (l *level) add(s *sample, at time.Time) {
 
 	if slot > l.slot {
 		skipped := min(slot-l.slot, points)
-		for _, c := range l.all() {
-			c.blank(slot-skipped+1, skipped)
+		for _, c := range l.allCurves() {
+			c.clear(slot-skipped+1, skipped)
 		}
 		l.slot, l.open = slot, period{traffic: map[string]Counts{}}
-		l.forget()
+		l.forgetIdleQueues()
 	}
 
 	l.open.add(s)
-	l.write()
+	l.writePoint()
 }
 
-func (l *level) all() (curves []*curve) {
+func (l *level) allCurves() (curves []*curve) {
 	for i := range l.gauges {
 		curves = append(curves, &l.gauges[i])
 	}
@@ -239,7 +239,7 @@ func (l *level) all() (curves []*curve) {
 	return curves
 }
 
-func (l *level) forget() {
+func (l *level) forgetIdleQueues() {
 	maps.DeleteFunc(l.traffic, func(name string, q queueCurves) bool {
 		return name != total && !slices.ContainsFunc(q.in[:], func(v float32) bool { return !isNone(v) })
 	})
@@ -259,7 +259,7 @@ func (p *period) add(s *sample) {
 	p.latencies.Add(&s.latencies)
 }
 
-func (l *level) write() {
+func (l *level) writePoint() {
 	at, took := l.slot%points, l.open.took.Seconds()
 	for name, counts := range l.open.traffic {
 		if _, known := l.traffic[name]; !known {

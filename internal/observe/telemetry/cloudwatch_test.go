@@ -348,7 +348,7 @@ func sums(data []aws.Datum) map[string]aws.Datum {
 	for _, d := range data {
 		d.At = time.Time{}
 		if have, ok := all[d.DimensionValue]; ok {
-			add(&have, &d)
+			mergeDatum(&have, &d)
 			d = have
 		}
 		all[d.DimensionValue] = d

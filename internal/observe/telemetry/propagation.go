@@ -59,7 +59,7 @@ func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 	return t
 }
 
-func creation(m *queue.Message) trace.SpanContext {
+func creationContext(m *queue.Message) trace.SpanContext {
 	if sc := parentOf(carrier{m}); sc.IsValid() {
 		return sc
 	}

@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-func add(d, o *aws.Datum) {
+func mergeDatum(d, o *aws.Datum) {
 	if d.Samples == 0 {
 		d.Minimum = o.Minimum
 	}
@@ -36,7 +36,7 @@ func (t *tally) settled(s worker.Settled) {
 	took := float64(s.Duration) / float64(time.Millisecond)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	add(&t.duration, &aws.Datum{Samples: 1, Sum: took, Minimum: took, Maximum: took})
+	mergeDatum(&t.duration, &aws.Datum{Samples: 1, Sum: took, Minimum: took, Maximum: took})
 	if s.Outcome == queue.Failed {
 		t.failed++
 	}
@@ -98,7 +98,7 @@ func mergeOldest(data []aws.Datum, limit int) []aws.Datum {
 				return o.At.Equal(d.At) && o.Name == d.Name && o.DimensionValue == d.DimensionValue
 			})
 			if i >= 0 {
-				add(&rest[i], &d)
+				mergeDatum(&rest[i], &d)
 			} else {
 				rest = slices.Insert(rest, 0, d)
 			}

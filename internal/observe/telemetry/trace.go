@@ -63,17 +63,17 @@ func (t *Tracer) Begin(ctx context.Context, ms []*queue.Message) (_ context.Cont
 	}
 
 	ctx, process := t.tracer.Start(ctx, t.process, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer),
-		trace.WithAttributes(attrs...), trace.WithLinks(links(ms)...))
+		trace.WithAttributes(attrs...), trace.WithLinks(messageLinks(ms)...))
 	ctx, call := t.tracer.Start(ctx, t.call, trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(t.callAttrs...))
 	return ctx, func(rs []queue.Result) {
-		r := worst(rs, len(ms))
-		finish(call, &r)
-		finish(process, &r)
+		r := worstResult(rs, len(ms))
+		endSpan(call, &r)
+		endSpan(process, &r)
 	}
 }
 
-func finish(span trace.Span, r *queue.Result) {
+func endSpan(span trace.Span, r *queue.Result) {
 	if span.IsRecording() {
 		attrs := append(make([]attribute.KeyValue, 0, 3), keyOutcome.String(r.Outcome.String()))
 		if r.Status != 0 {
@@ -96,7 +96,7 @@ func errorType(r *queue.Result) string {
 	return r.Outcome.String()
 }
 
-func worst(rs []queue.Result, n int) queue.Result {
+func worstResult(rs []queue.Result, n int) queue.Result {
 	for _, r := range rs {
 		if r.Outcome != queue.Done {
 			return r
@@ -111,10 +111,10 @@ func worst(rs []queue.Result, n int) queue.Result {
 	return rs[0]
 }
 
-func links(ms []*queue.Message) []trace.Link {
+func messageLinks(ms []*queue.Message) []trace.Link {
 	var all []trace.Link
 	for _, m := range ms {
-		sc := creation(m)
+		sc := creationContext(m)
 		if !sc.IsValid() {
 			continue
 		}

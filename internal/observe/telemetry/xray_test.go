@@ -71,7 +71,7 @@ func FuzzParseXRay(f *testing.F) {
 }
 
 func spanOfXRay(header string) (sc trace.SpanContext, ok bool) {
-	sc = creation(&queue.Message{TraceHeader: header})
+	sc = creationContext(&queue.Message{TraceHeader: header})
 	return sc, sc.IsValid()
 }
 
