@@ -20,27 +20,28 @@ type Certificate struct {
 // authorities, and the earliest expiry counts. known is false if the files are unusable.
 func InspectCertificate(option, file, key string) (c Certificate, known bool) {
 	c = Certificate{Option: option, File: file}
-	if key != "" {
-		pair, err := tls.LoadX509KeyPair(file, key)
+	if key == "" {
+		c.Expires, known = earliestExpiry(file)
+	} else if pair, err := tls.LoadX509KeyPair(file, key); err == nil {
+		c.Expires, known = pair.Leaf.NotAfter, true
+	}
+	c.Left = time.Until(c.Expires)
+	return c, known
+}
+
+func earliestExpiry(file string) (expires time.Time, known bool) {
+	text, _ := os.ReadFile(file)
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		authority, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return c, false
+			return time.Time{}, false
 		}
-		c.Expires = pair.Leaf.NotAfter
-	} else {
-		text, _ := os.ReadFile(file)
-		for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-			authority, err := x509.ParseCertificate(block.Bytes)
-			if err != nil {
-				return c, false
-			}
-			if c.Expires.IsZero() || authority.NotAfter.Before(c.Expires) {
-				c.Expires = authority.NotAfter
-			}
+		if !known || authority.NotAfter.Before(expires) {
+			expires = authority.NotAfter
+			known = true
 		}
 	}
-
-	c.Left = time.Until(c.Expires)
-	return c, !c.Expires.IsZero()
+	return expires, known
 }
 
 const expiryWarning = 14 * 24 * time.Hour

@@ -104,31 +104,32 @@ func defaulted(text, otherwise string) string {
 }
 
 func (f *findings) judgePermissions(all []Permission, unchecked string) {
-	const policy = "print the policy for the role, and attach it: tendril check --iam > policy.json"
 	if unchecked != "" {
 		f.add(Warning, "permissions", "the role's AWS permissions could not be checked: "+unchecked,
 			"a missing permission is only noticed when it is needed",
 			"allow iam:SimulatePrincipalPolicy, or compare the role with the output of 'tendril check --iam'")
 	}
 
-	denied := map[[2]string][]string{}
-	var order [][2]string
+	type group struct{ feature, resource string }
+	var order []group
+	denied := map[group][]string{}
 	for _, p := range all {
-		key := [2]string{p.Feature, p.Resource}
-		if !p.Allowed {
-			if denied[key] == nil {
-				order = append(order, key)
-			}
-			denied[key] = append(denied[key], p.Action)
+		g := group{p.Feature, p.Resource}
+		if p.Allowed {
+			continue
 		}
+		if denied[g] == nil {
+			order = append(order, g)
+		}
+		denied[g] = append(denied[g], p.Action)
 	}
 
-	for _, key := range order {
-		actions := slices.Compact(denied[key])
-		f.add(Error, "permissions", fmt.Sprintf("the role may not call %s on %s", strings.Join(actions, ", "), key[1]),
-			"they are needed to "+featureInWords(key[0]), policy)
+	for _, g := range order {
+		actions := strings.Join(slices.Compact(denied[g]), ", ")
+		f.add(Error, "permissions", fmt.Sprintf("the role may not call %s on %s", actions, g.resource),
+			"they are needed to "+featureInWords(g.feature),
+			"print the policy for the role, and attach it: tendril check --iam > policy.json")
 	}
-
 	if len(all) > 0 && len(order) == 0 {
 		f.ok("permissions", "the role may call all %d checked actions", len(all))
 	}
@@ -231,7 +232,13 @@ func (f *findings) judgeDisk(d *Disk) {
 			"locks and writes of the embedded queue are only safe on a local disk",
 			"use a folder on a local disk with --data-dir, or use Amazon SQS")
 	}
+	f.judgeSpace(d)
+	if d.Sync > 0 && d.Embedded {
+		f.judgeSyncTime(d)
+	}
+}
 
+func (f *findings) judgeSpace(d *Disk) {
 	space := fmt.Sprintf("%s of %s free below %s", sizeText(d.Free), sizeText(d.Total), d.Path)
 	remedy := fmt.Sprintf("files on that disk, but none in the data directory (du -xh --max-depth=2 %s), or move the data "+
 		"directory to another disk: tendril up --data-dir DIR", filepath.Dir(d.Path))
@@ -248,25 +255,23 @@ func (f *findings) judgeDisk(d *Disk) {
 	default:
 		f.ok("disk", "%s", space)
 	}
-
-	switch {
-	case d.Sync == 0 || !d.Embedded:
-	case d.Sync > syncSlow:
-		f.add(Warning, "sync-time", fmt.Sprintf("syncing a write to the disk of %[2]s takes %[1]s", durationText(d.Sync), d.Path),
-			"each send to the embedded queue waits for a sync, which concurrent sends share",
-			"use a folder on a faster disk: tendril up --data-dir DIR")
-	default:
-		f.ok("sync-time", "syncing a write to disk takes %s", d.Sync.Round(10*time.Microsecond))
-	}
 }
 
-func sizeText(n int64) string {
-	switch {
-	case n < 1<<30:
-		return fmt.Sprintf("%d MiB", n>>20)
-	default:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+func (f *findings) judgeSyncTime(d *Disk) {
+	if d.Sync <= syncSlow {
+		f.ok("sync-time", "syncing a write to disk takes %s", d.Sync.Round(10*time.Microsecond))
+		return
 	}
+	f.add(Warning, "sync-time", fmt.Sprintf("syncing a write to the disk of %s takes %s", d.Path, durationText(d.Sync)),
+		"each send to the embedded queue waits for a sync, which concurrent sends share",
+		"use a folder on a faster disk: tendril up --data-dir DIR")
+}
+
+func sizeText(bytes int64) string {
+	if bytes < 1<<30 {
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }
 
 const spareFiles = 128

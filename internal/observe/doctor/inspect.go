@@ -23,33 +23,39 @@ const syncSamples = 5
 // InspectDisk examines the disk of the data directory, which need not exist. It writes a small unnamed file there.
 func InspectDisk(path string) Disk {
 	d := Disk{Path: path}
-	for {
-		info, err := os.Stat(path)
-		if err == nil && !info.IsDir() {
-			err = &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
-		}
-		if err == nil {
-			break
-		}
-		parent := filepath.Dir(path)
-		if !errors.Is(err, fs.ErrNotExist) || parent == path {
-			d.Problem = err.Error()
-			return d
-		}
-		path = parent
+	folder, err := nearestFolder(path)
+	if err != nil {
+		d.Problem = err.Error()
+		return d
 	}
 
 	var s unix.Statfs_t
-	if err := unix.Statfs(path, &s); err == nil {
-		d.Free, d.Total = int64(s.Bavail)*int64(s.Bsize), int64(s.Blocks)*int64(s.Bsize)
+	if err := unix.Statfs(folder, &s); err == nil {
+		d.Free = int64(s.Bavail) * int64(s.Bsize)
+		d.Total = int64(s.Blocks) * int64(s.Bsize)
 		d.Kind = networkFileSystem(&s)
 	}
 
-	var err error
-	if d.Sync, err = syncTime(path); err != nil {
+	d.Sync, err = syncTime(folder)
+	if err != nil {
 		d.Problem = err.Error()
 	}
 	return d
+}
+
+// nearestFolder returns path or the first parent that exists.
+func nearestFolder(path string) (string, error) {
+	info, err := os.Stat(path)
+	parent := filepath.Dir(path)
+	switch {
+	case err == nil && info.IsDir():
+		return path, nil
+	case err == nil:
+		return "", &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
+	case !errors.Is(err, fs.ErrNotExist) || parent == path:
+		return "", err
+	}
+	return nearestFolder(parent)
 }
 
 func syncTime(dir string) (time.Duration, error) {
@@ -146,6 +152,7 @@ func FindProxy(target, server string, patterns ...string) (p Proxy, found bool) 
 	return p, true
 }
 
+// readTimeout returns the shortest proxy_read_timeout and its line, or 0.
 func readTimeout(path string) (shortest time.Duration, line int) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -211,19 +218,19 @@ func FindUsers(passwd string, self int) (names []string) {
 	if err != nil {
 		return nil
 	}
-
 	defer f.Close()
+
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		fields := strings.Split(lines.Text(), ":")
 		if len(fields) != 7 {
 			continue
 		}
 		id, err := strconv.Atoi(fields[2])
+		isPerson := err == nil && id >= firstUser && id < endOfUsers
 		shell := filepath.Base(fields[6])
-		if err == nil && id >= firstUser && id < endOfUsers && id != self && shell != "nologin" && shell != "false" {
+		if isPerson && id != self && shell != "nologin" && shell != "false" {
 			names = append(names, fields[0])
 		}
 	}
-
 	return names
 }

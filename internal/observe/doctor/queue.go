@@ -89,84 +89,84 @@ func (q *queueExamination) checkVisibility() {
 	}
 }
 
+// checkAttempts compares the duration of all attempts with the retention period.
 func (q *queueExamination) checkAttempts() {
-	most := q.queue.Times.MaxRetries
-	if _, n := queue.ParseRedrivePolicy(q.queue.Attributes["RedrivePolicy"]); n > 0 {
-		most = n
+	t := &q.queue.Times
+	attempts := t.MaxRetries
+	if _, receives := queue.ParseRedrivePolicy(q.queue.Attributes["RedrivePolicy"]); receives > 0 {
+		attempts = receives
 	}
-
-	if q.queue.Times.Pause == nil || most < 2 {
+	if t.Pause == nil || attempts < 2 {
 		return
 	}
-
-	var all time.Duration
-	for attempt := 1; attempt < most && all <= maxRetention; attempt++ {
-		all += q.queue.Times.Pause(attempt)
+	var pauses time.Duration
+	for attempt := 1; attempt < attempts && pauses <= maxRetention; attempt++ {
+		pauses += t.Pause(attempt)
 	}
 
-	limit, name := q.queue.Times.Retention, "the retention period"
+	limit, limitName := t.Retention, "the retention period"
+	remedy := q.settingRemedy("retention-period", pauses+time.Hour)
 	if keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod"); q.queue.OnSQS && known && keeps < limit {
-		limit, name = keeps, "its MessageRetentionPeriod"
-	}
-	if limit == 0 || all <= limit {
-		return
-	}
-
-	remedy := "reduce backoff-max, or the number of attempts"
-	if all <= maxRetention {
-		remedy = q.settingRemedy("retention-period", all+time.Hour)
-		if name != "the retention period" && q.queue.URL != "" {
-			remedy = attributeRemedy(q.queue.URL, "MessageRetentionPeriod", seconds(all+time.Hour))
+		limit, limitName = keeps, "its MessageRetentionPeriod"
+		if q.queue.URL != "" {
+			remedy = attributeRemedy(q.queue.URL, "MessageRetentionPeriod", seconds(pauses+time.Hour))
 		}
 	}
-
+	if limit == 0 || pauses <= limit {
+		return
+	}
+	if pauses > maxRetention {
+		remedy = "reduce backoff-max, or the number of attempts"
+	}
 	q.add(Warning, "retention-short",
-		fmt.Sprintf("%d attempts take up to %s, longer than %s of %s", most, durationText(all), name, durationText(limit)),
+		fmt.Sprintf("%d attempts take up to %s, longer than %s of %s", attempts, durationText(pauses), limitName,
+			durationText(limit)),
 		"a message that keeps failing is deleted before its last attempt, and never reaches the dead-letter queue", remedy)
 }
 
 func (q *queueExamination) checkRedrivePolicy() {
 	policy := strings.TrimSpace(q.queue.Attributes["RedrivePolicy"])
-	dead, most := queue.ParseRedrivePolicy(policy)
-
-	set := func(receives int) string {
-		if !q.queue.OnSQS {
-			return "restart the environment: 'tendril up' sets it"
-		}
-		arn := defaulted(q.queue.Attributes["QueueArn"], "ARN-OF-"+q.queue.Name)
-		name := deadLetterName(arn)
-		if dead != "" {
-			name = arn[:strings.LastIndexByte(arn, ':')+1] + dead
-		}
-		return fmt.Sprintf(`aws sqs set-queue-attributes --queue-url %s --attributes `+
-			`'{"RedrivePolicy": "{\"deadLetterTargetArn\": \"%s\", \"maxReceiveCount\": \"%d\"}"}'`, q.queue.URL, name, receives)
-	}
-
+	_, receives := queue.ParseRedrivePolicy(policy)
 	switch {
 	case policy == "" && q.queue.Missing:
 	case policy == "":
+		what := "it has no dead-letter queue"
+		if q.queue.Times.TerminalCodes != "" {
+			what += ", so that terminal-codes " + q.queue.Times.TerminalCodes + " has no effect"
+		}
 		create := ""
 		if q.queue.OnSQS {
 			create = fmt.Sprintf("tendril queues create %s --backend sqs --no-dead-letter-queue -a "+
 				"MessageRetentionPeriod=1209600, then ", deadLetterName(q.queue.Name))
 		}
-		what := "it has no dead-letter queue"
-		if q.queue.Times.TerminalCodes != "" {
-			what += ", so that terminal-codes " + q.queue.Times.TerminalCodes + " has no effect"
-		}
 		q.add(Warning, "no-dead-letter-queue", what,
-			"a message that always fails is retried until its retention period ends, and is then lost", create+set(10))
-	case most == 0:
+			"a message that always fails is retried until its retention period ends, and is then lost",
+			create+q.redriveRemedy(10))
+	case receives == 0:
 		q.add(Error, "policy-unreadable", fmt.Sprintf("its RedrivePolicy is invalid: %q", policy),
-			"the number of receives before dead-lettering is unknown", set(10))
-	case most == 1:
-		remedy := set(3)
+			"the number of receives before dead-lettering is unknown", q.redriveRemedy(10))
+	case receives == 1:
+		remedy := q.redriveRemedy(3)
 		if !q.queue.OnSQS {
 			remedy = "set max-retries to 3, and restart the environment"
 		}
 		q.add(Warning, "one-receive", "its maxReceiveCount is 1",
 			"a message whose first receive is lost, or interrupted by a restart, is dead-lettered without an attempt", remedy)
 	}
+}
+
+// redriveRemedy sets maxReceiveCount.
+func (q *queueExamination) redriveRemedy(receives int) string {
+	if !q.queue.OnSQS {
+		return "restart the environment: 'tendril up' sets it"
+	}
+	arn := defaulted(q.queue.Attributes["QueueArn"], "ARN-OF-"+q.queue.Name)
+	target := deadLetterName(arn)
+	if dead, _ := queue.ParseRedrivePolicy(strings.TrimSpace(q.queue.Attributes["RedrivePolicy"])); dead != "" {
+		target = arn[:strings.LastIndexByte(arn, ':')+1] + dead
+	}
+	return fmt.Sprintf(`aws sqs set-queue-attributes --queue-url %s --attributes `+
+		`'{"RedrivePolicy": "{\"deadLetterTargetArn\": \"%s\", \"maxReceiveCount\": \"%d\"}"}'`, q.queue.URL, target, receives)
 }
 
 func deadLetterName(name string) string {
@@ -178,58 +178,63 @@ func deadLetterName(name string) string {
 }
 
 func (q *queueExamination) checkDeadLetterQueue() {
-	if q.queue.Dead == nil {
-		return
-	}
-	if q.queue.Dead.Missing {
+	dead := q.queue.Dead
+	switch {
+	case dead == nil:
+	case dead.Missing:
 		onSQS := ""
 		if q.queue.OnSQS {
 			onSQS = " --backend sqs"
 		}
-		q.add(Error, "dead-letter-queue", fmt.Sprintf("its dead-letter queue %s does not exist", q.queue.Dead.Name),
+		q.add(Error, "dead-letter-queue", fmt.Sprintf("its dead-letter queue %s does not exist", dead.Name),
 			"messages that always fail are retried until their retention period ends, and are then lost",
-			fmt.Sprintf("tendril queues create %s%s --no-dead-letter-queue -a MessageRetentionPeriod=1209600",
-				q.queue.Dead.Name, onSQS))
-		return
+			fmt.Sprintf("tendril queues create %s%s --no-dead-letter-queue -a MessageRetentionPeriod=1209600", dead.Name, onSQS))
+	case q.queue.OnSQS && q.queue.Attributes["FifoQueue"] != "true":
+		q.checkDeadLetterRetention(dead)
 	}
+}
 
+func (q *queueExamination) checkDeadLetterRetention(dead *DeadLetterQueue) {
 	keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod")
-	dead, also := duration(q.queue.Dead.Attributes, "MessageRetentionPeriod")
-	if !q.queue.OnSQS || !known || !also || q.queue.Attributes["FifoQueue"] == "true" || dead > keeps || dead >= maxRetention {
+	deadKeeps, deadKnown := duration(dead.Attributes, "MessageRetentionPeriod")
+	if !known || !deadKnown || deadKeeps > keeps || deadKeeps >= maxRetention {
 		return
 	}
-
 	q.add(Warning, "dead-letter-retention", fmt.Sprintf("its dead-letter queue %s keeps messages for %s, the queue "+
-		"itself for %s", q.queue.Dead.Name, durationText(dead), durationText(keeps)),
+		"itself for %s", dead.Name, durationText(deadKeeps), durationText(keeps)),
 		"dead letters keep their age on Amazon SQS: a late failure is deleted before anyone has seen it",
-		attributeRemedy(defaulted(q.queue.Dead.URL, "URL-OF-"+q.queue.Dead.Name), "MessageRetentionPeriod", "1209600"))
+		attributeRemedy(defaulted(dead.URL, "URL-OF-"+dead.Name), "MessageRetentionPeriod", "1209600"))
 }
 
 func (q *queueExamination) checkRetention() {
+	worker := q.queue.Times.Retention
 	keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod")
 	switch {
-	case !known || q.queue.Times.Retention == 0 || !q.queue.OnSQS:
-	case q.queue.Times.Retention < keeps:
+	case !known || worker == 0 || !q.queue.OnSQS:
+	case worker < keeps:
 		q.add(Warning, "retention-shorter", fmt.Sprintf("the worker deletes a message %s after its first receive, "+
-			"but the queue keeps it for %s", durationText(q.queue.Times.Retention), durationText(keeps)), "late messages are lost",
+			"but the queue keeps it for %s", durationText(worker), durationText(keeps)), "late messages are lost",
 			q.settingRemedy("retention-period", keeps))
-	case q.queue.Times.Retention > keeps:
+	case worker > keeps:
 		q.add(Warning, "retention-longer", fmt.Sprintf("the worker retries a message for %s, but the queue drops it "+
-			"%s after it was sent", durationText(q.queue.Times.Retention), durationText(keeps)), "a message that keeps failing is lost before it is dead-lettered",
-			attributeRemedy(q.queue.URL, "MessageRetentionPeriod", seconds(q.queue.Times.Retention))+", or "+q.settingRemedy("retention-period", keeps))
+			"%s after it was sent", durationText(worker), durationText(keeps)),
+			"a message that keeps failing is lost before it is dead-lettered",
+			attributeRemedy(q.queue.URL, "MessageRetentionPeriod", seconds(worker))+", or "+
+				q.settingRemedy("retention-period", keeps))
 	}
 }
 
 func (q *queueExamination) noteProperties() {
-	if q.queue.Attributes["FifoQueue"] == "true" {
+	attributes := q.queue.Attributes
+	if attributes["FifoQueue"] == "true" {
 		q.found.ok("fifo-order", "queue %s is a FIFO queue: messages of one group run one at a time and in order, so "+
 			"a failing message blocks its group until it succeeds, expires or is dead-lettered", q.queue.Name)
-		if q.queue.Attributes["ContentBasedDeduplication"] == "false" {
+		if attributes["ContentBasedDeduplication"] == "false" {
 			q.found.ok("fifo-deduplication", "queue %s has no content-based deduplication: every sender must set a "+
 				"deduplication ID", q.queue.Name)
 		}
 	}
-	if delay, known := duration(q.queue.Attributes, "DelaySeconds"); known && delay > 0 {
+	if delay, known := duration(attributes, "DelaySeconds"); known && delay > 0 {
 		q.found.ok("delayed-delivery", "queue %s hides every new message for %s (its DelaySeconds)",
 			q.queue.Name, durationText(delay))
 	}
