@@ -12,30 +12,30 @@ const (
 	maxID   = 1 << 53  // every JSON parser represents it exactly
 )
 
-// decode calls take for each event until take returns false. It skips malformed lines, which a crash can leave behind.
-func decode(r io.Reader, take func(Event) bool) (more bool, err error) {
+// decode calls visit for each event until visit returns false. It skips malformed lines, which a crash can leave behind.
+func decode(r io.Reader, visit func(Event) bool) (more bool, err error) {
 	return eachLine(r, func(line []byte) bool {
 		var e Event
-		return json.Unmarshal(line, &e) != nil || e.ID <= 0 || e.ID >= maxID || e.Kind == "" || take(e)
+		isEvent := json.Unmarshal(line, &e) == nil && e.ID > 0 && e.ID < maxID && e.Kind != ""
+		return !isEvent || visit(e)
 	})
 }
 
-// eachLine calls take for each line, including its line break, until take returns false. It skips empty lines and
+// eachLine calls visit for each line, including its line break, until visit returns false. It skips empty lines and
 // lines longer than maxLine.
-func eachLine(r io.Reader, take func(line []byte) bool) (more bool, err error) {
+func eachLine(r io.Reader, visit func(line []byte) bool) (more bool, err error) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for whole := true; ; {
 		line, err := lines.ReadSlice('\n')
 		tooLong := errors.Is(err, bufio.ErrBufferFull)
-		if whole && !tooLong && len(line) > 1 && !take(line) {
+		if whole && !tooLong && len(line) > 1 && !visit(line) {
 			return false, nil
 		}
 		whole = !tooLong // the next slice continues a line that is too long
-		switch {
-		case err == nil, tooLong:
-		case errors.Is(err, io.EOF):
+		if errors.Is(err, io.EOF) {
 			return true, nil
-		default:
+		}
+		if err != nil && !tooLong {
 			return false, err
 		}
 	}

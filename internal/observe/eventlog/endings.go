@@ -87,8 +87,9 @@ func OpenEndings(dir string, failed func(error)) *Endings {
 }
 
 func openEndings(dir string, maxSegment int64, failed func(error)) *Endings {
-	l := &Endings{failed: failed, stop: make(chan struct{}), ended: make(chan struct{}), full: make(chan struct{}, 1), file: appender{maxSegment: maxSegment,
-		files: files{filepath.Join(dir, EndingsFile), filepath.Join(dir, OlderEndingsFile)}}}
+	at := files{filepath.Join(dir, EndingsFile), filepath.Join(dir, OlderEndingsFile)}
+	l := &Endings{failed: failed, stop: make(chan struct{}), ended: make(chan struct{}), full: make(chan struct{}, 1),
+		file: appender{maxSegment: maxSegment, files: at}}
 	go l.run()
 	return l
 }
@@ -122,32 +123,45 @@ func (l *Endings) AddAll(n int, ending func(i int) Ending) {
 // Find returns the latest ending of a message sent to the given queue, or the zero value. A purge of that queue counts.
 // since is the time from which all endings are stored, or zero.
 func (l *Endings) Find(id, queue string) (found Ending, since time.Time, err error) {
-	mine := append([]byte(id), '\t')
-	err = l.eachLine(func(line []byte) {
-		isWanted, hasNoID := bytes.HasPrefix(line, mine), line[0] == '\t'
-		if !since.IsZero() && !isWanted && !hasNoID {
-			return
-		}
-		e, valid := parseEnding(line)
-		switch {
-		case !valid:
-			return
-		case since.IsZero() || e.Outcome == lost:
-			since = e.At
-		}
-		if isWanted && found.Outcome != Filtered || hasNoID && e.Queue == queue && queue != "" {
-			found = e
-		}
-		if isWanted {
-			queue = e.To
-		}
-	})
-	return found, since, err
+	s := endingSearch{prefix: append([]byte(id), '\t'), queue: queue}
+	err = l.eachLine(s.visit)
+	return s.found, s.since, err
+}
+
+// endingSearch follows a message from queue to queue.
+type endingSearch struct {
+	prefix []byte // of the message's lines
+	queue  string // the message's current queue, or ""
+	found  Ending
+	since  time.Time
+}
+
+func (s *endingSearch) visit(line []byte) {
+	isMessage, hasNoID := bytes.HasPrefix(line, s.prefix), line[0] == '\t'
+	if !s.since.IsZero() && !isMessage && !hasNoID {
+		return
+	}
+	e, valid := parseEnding(line)
+	if !valid {
+		return
+	}
+
+	if s.since.IsZero() || e.Outcome == lost {
+		s.since = e.At
+	}
+	isPurge := hasNoID && e.Queue == s.queue && s.queue != ""
+	if isMessage && s.found.Outcome != Filtered || isPurge {
+		s.found = e
+	}
+	if isMessage {
+		s.queue = e.To
+	}
 }
 
 // IDs returns up to most message IDs with the prefix start, in the order in which the messages ended.
-func (l *Endings) IDs(start string, most int) (ids []string, err error) {
-	err = l.eachLine(func(line []byte) {
+func (l *Endings) IDs(start string, most int) ([]string, error) {
+	var ids []string
+	err := l.eachLine(func(line []byte) {
 		if !bytes.HasPrefix(line, []byte(start)) || len(ids) == most {
 			return
 		}
@@ -158,17 +172,19 @@ func (l *Endings) IDs(start string, most int) (ids []string, err error) {
 	return ids, err
 }
 
-func (l *Endings) eachLine(take func(line []byte)) error {
+// eachLine also visits lines that are not stored yet.
+func (l *Endings) eachLine(visit func(line []byte)) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	_ = l.store() // lines that cannot be stored are read from memory
-	lines := func(r io.Reader) (bool, error) {
-		return eachLine(r, func(line []byte) bool { take(line); return true })
+	visitAll := func(r io.Reader) (bool, error) {
+		return eachLine(r, func(line []byte) bool { visit(line); return true })
 	}
-	err := l.file.eachFile(lines)
+	err := l.file.eachFile(visitAll)
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = lines(bytes.NewReader(l.unstored))
+	_, _ = visitAll(bytes.NewReader(l.unstored))
 	return err
 }
 
@@ -210,7 +226,9 @@ func (l *Endings) store() error {
 	}
 	l.unstored, l.spare = l.spare, nil
 	l.mu.Unlock()
+
 	err := l.file.append(lines)
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

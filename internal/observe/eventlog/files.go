@@ -57,13 +57,13 @@ func (a *appender) append(lines []byte) error {
 	if a.torn {
 		lines = append([]byte{'\n'}, lines...)
 	}
-
 	n, err := a.file.WriteAt(lines, a.size)
 	if err != nil {
 		// Remove a partially written line.
 		return errors.Join(err, a.file.Truncate(a.size))
 	}
-	a.size, a.torn = a.size+int64(n), false
+	a.size += int64(n)
+	a.torn = false
 	return nil
 }
 

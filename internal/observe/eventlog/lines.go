@@ -72,11 +72,7 @@ func (l *Lines) Add(line Line) {
 func (l *Lines) Read(q LineQuery) []Line {
 	entries, _ := l.tail.snapshot()
 	s := selector[Line]{Range: q.Range, matches: q.Matches}
-	for _, e := range entries {
-		if !s.offer(e) {
-			break
-		}
-	}
+	s.offerAll(entries)
 	return s.result()
 }
 

@@ -122,29 +122,22 @@ func (l *Log) Changed() <-chan struct{} { return l.tail.wait() }
 
 // Read returns the events selected by q.
 func (l *Log) Read(q Query) ([]Event, error) {
-	entries, dropped := l.tail.snapshot()
-	s := selector[Event]{Range: q.Range, matches: q.matches}
-	offer := func() {
-		for _, e := range entries {
-			if !s.offer(e) {
-				break
-			}
-		}
+	recent, dropped := l.tail.snapshot()
+	firstRecent := int64(math.MaxInt64)
+	if len(recent) > 0 {
+		firstRecent = recent[0].ID
 	}
-	offer()
+
+	s := selector[Event]{Range: q.Range, matches: q.matches}
+	s.offerAll(recent)
 	enough := q.Newest && q.Limit > 0 && len(s.selected) == q.Limit
-	if !dropped || enough || len(entries) > 0 && q.After >= entries[0].ID-1 {
+	if !dropped || enough || q.After >= firstRecent-1 {
 		return s.result(), nil
 	}
 
 	s.selected = nil
-
-	first := int64(math.MaxInt64)
-	if len(entries) > 0 {
-		first = entries[0].ID
-	}
-	err := scan(l.file.files, func(e Event) bool { return e.ID < first && s.offer(e) })
-	offer()
+	err := scan(l.file.files, func(e Event) bool { return e.ID < firstRecent && s.offer(e) })
+	s.offerAll(recent)
 	return s.result(), err
 }
 
@@ -155,6 +148,7 @@ func (l *Log) Close() error {
 	return l.file.close()
 }
 
+// write writes pending events until Close.
 func (l *Log) write() {
 	defer close(l.stopped)
 	var retry <-chan time.Time
@@ -213,7 +207,8 @@ func Read(dir string, q Query) ([]Event, error) {
 	return s.result(), err
 }
 
-func scan(at files, take func(Event) bool) error {
+// scan skips events with repeated IDs, which a rename during the scan can cause.
+func scan(at files, visit func(Event) bool) error {
 	last := int64(0)
 	return at.eachFile(func(f io.Reader) (more bool, err error) {
 		return decode(f, func(e Event) bool {
@@ -221,7 +216,7 @@ func scan(at files, take func(Event) bool) error {
 				return true
 			}
 			last = e.ID
-			return take(e)
+			return visit(e)
 		})
 	})
 }
@@ -233,11 +228,12 @@ func readTail(path string) (events []Event, whole bool, err error) {
 	}
 	defer f.Close()
 	size, err := f.Seek(0, io.SeekEnd)
-	if err == nil {
-		_, err = f.Seek(max(size-tailBytes, 0), io.SeekStart)
+	if err != nil {
+		return nil, true, err
 	}
-	if err == nil { // decode skips a partial first line
-		_, err = decode(f, func(e Event) bool { events = append(events, e); return true })
+	if _, err := f.Seek(max(size-tailBytes, 0), io.SeekStart); err != nil {
+		return nil, size <= tailBytes, err
 	}
+	_, err = decode(f, func(e Event) bool { events = append(events, e); return true }) // skips a partial first line
 	return events, size <= tailBytes, err
 }

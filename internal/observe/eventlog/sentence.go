@@ -13,38 +13,53 @@ import (
 // Sentence returns a sentence such as "owner paused queue payments". rest contains the remaining fields, except a
 // console action's method, path and status.
 func (e *Event) Sentence() (text string, rest map[string]string) {
-	rest = maps.Clone(e.Fields)
-	take := func(name string) string {
-		value := rest[name]
-		delete(rest, name)
-		return value
+	f := fields(maps.Clone(e.Fields))
+	if action := f.take("action"); action != "" {
+		text = f.actionText(action, e.Text == rejectedText)
+	} else if strings.HasPrefix(e.Text, "messages ") && f["messages"] != "" {
+		text = f.messagesText(e.Text)
+	} else {
+		text = f.changeText(e.Text)
 	}
-
-	switch action := take("action"); {
-	case action != "":
-		text = actionSentence(cmp.Or(take("who"), "a caller without a token"), action, take("subject"), take("messages"),
-			e.Text == rejectedText)
-		for _, name := range []string{"method", "path", "status"} {
-			delete(rest, name)
-		}
-	case strings.HasPrefix(e.Text, "messages ") && rest["messages"] != "":
-		text = counted(take("messages")) + strings.TrimPrefix(e.Text, "messages")
-		if queue := take("queue"); queue != "" {
-			text += " from " + queue
-		}
-	default:
-		text = e.Text
-		if noun, verb, _ := strings.Cut(text, " "); rest[noun] != "" {
-			text = noun + " " + take(noun) + " " + verb
-		}
-		if was := take("was"); was != "" {
-			text += " from " + was + " to " + take("status")
-		}
-	}
-	if reason := cmp.Or(take("reason"), take("err")); reason != "" {
+	if reason := cmp.Or(f.take("reason"), f.take("err")); reason != "" {
 		text += ": " + reason
 	}
-	return text, rest
+	return text, f
+}
+
+type fields map[string]string
+
+// take removes a field and returns its value.
+func (f fields) take(name string) string {
+	value := f[name]
+	delete(f, name)
+	return value
+}
+
+func (f fields) actionText(action string, rejected bool) string {
+	for _, name := range []string{"method", "path", "status"} {
+		delete(f, name)
+	}
+	who := cmp.Or(f.take("who"), "a caller without a token")
+	return actionSentence(who, action, f.take("subject"), f.take("messages"), rejected)
+}
+
+func (f fields) messagesText(text string) string {
+	text = counted(f.take("messages")) + strings.TrimPrefix(text, "messages")
+	if queue := f.take("queue"); queue != "" {
+		text += " from " + queue
+	}
+	return text
+}
+
+func (f fields) changeText(text string) string {
+	if noun, verb, _ := strings.Cut(text, " "); f[noun] != "" {
+		text = noun + " " + f.take(noun) + " " + verb
+	}
+	if was := f.take("was"); was != "" {
+		text += " from " + was + " to " + f.take("status")
+	}
+	return text
 }
 
 const rejectedText = "console action rejected"
@@ -53,9 +68,7 @@ var prepositions = map[string]string{"sent": "to", "moved": "from", "received": 
 
 func actionSentence(who, action, subject, messages string, rejected bool) string {
 	words := strings.Fields(action)
-	at := slices.IndexFunc(words, func(word string) bool {
-		return strings.HasSuffix(strings.Trim(word, ","), "ed") || strings.HasPrefix(word, "read") || word == "sent"
-	})
+	at := slices.IndexFunc(words, isVerb)
 	if rejected || at < 0 {
 		text := who + ": " + action
 		if subject != "" {
@@ -69,11 +82,9 @@ func actionSentence(who, action, subject, messages string, rejected bool) string
 
 	verb := strings.Trim(words[at], ",")
 	object := strings.Join(words[:at], " ")
-	rest := words[at+1:]
 	if object == "messages" && messages != "" {
 		object, messages = counted(messages), ""
 	}
-
 	if subject != "" {
 		switch words[0] {
 		case "queue", "task", "process", "message":
@@ -83,12 +94,16 @@ func actionSentence(who, action, subject, messages string, rejected bool) string
 		}
 	}
 
-	text := strings.Join(append([]string{who, verb, object}, rest...), " ")
+	text := strings.Join(append([]string{who, verb, object}, words[at+1:]...), " ")
 	if messages != "" && words[0] != "message" {
 		text += " (" + counted(messages) + ")"
 	}
-
 	return text
+}
+
+// isVerb reports whether a word of an action is its verb, such as "paused".
+func isVerb(word string) bool {
+	return strings.HasSuffix(strings.Trim(word, ","), "ed") || strings.HasPrefix(word, "read") || word == "sent"
 }
 
 func counted(messages string) string {
@@ -117,16 +132,21 @@ func OnePerAction(events []Event) []Event {
 	return kept
 }
 
+// findAction returns the action that caused a pause, or nil.
 func findAction(later []Event, e *Event) *Event {
+	if e.Kind != string(event.Pause) {
+		return nil
+	}
 	noun, _, _ := strings.Cut(e.Text, " ")
 	for i := range slices.Backward(later) {
 		a := &later[i]
 		if a.At.Sub(e.At) > causedWithin {
 			break
 		}
+		isAction := a.Kind == string(event.Act) && a.Text != rejectedText
 		isSame := a.Fields["action"] == e.Text && a.Fields["subject"] == e.Fields[noun]
 		isAll := a.Fields["action"] == "all "+strings.Replace(e.Text, "queue", "queues", 1)
-		if a.Kind == string(event.Act) && a.Text != rejectedText && e.Kind == string(event.Pause) && (isSame || isAll) {
+		if isAction && (isSame || isAll) {
 			return a
 		}
 	}

@@ -84,12 +84,13 @@ type selector[T entry] struct {
 	selected []T
 }
 
-func (s *selector[T]) offer(e T) bool {
+// offer selects a matching entry. It returns false if later entries cannot be selected.
+func (s *selector[T]) offer(e T) (more bool) {
 	full := s.Limit > 0 && len(s.selected) >= s.Limit
-	switch {
-	case full && !s.Newest, s.Before > 0 && e.id() >= s.Before:
+	if full && !s.Newest || s.Before > 0 && e.id() >= s.Before {
 		return false
-	case e.id() <= s.After || !s.matches(&e):
+	}
+	if e.id() <= s.After || !s.matches(&e) {
 		return true
 	}
 	s.selected = append(s.selected, e)
@@ -97,6 +98,14 @@ func (s *selector[T]) offer(e T) bool {
 		s.selected = s.selected[1:]
 	}
 	return true
+}
+
+func (s *selector[T]) offerAll(entries []T) {
+	for _, e := range entries {
+		if !s.offer(e) {
+			return
+		}
+	}
 }
 
 func (s *selector[T]) result() []T {

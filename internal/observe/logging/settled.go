@@ -32,25 +32,24 @@ func (l *Logger) Sent(target func() string) {
 
 // Settled prints the result of a delivery.
 func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery) {
-	// An ignored failure in the response deserves a line.
-	noted := s.Outcome == queue.Done && s.Reason != "" && s.Instruction != queue.Drop
-	silent := s.Outcome == queue.Done && (l.quiet() || l.opts.Format == SQSD)
-	if silent && !noted {
+	done := s.Outcome == queue.Done
+	ignoresFailure := done && s.Reason != "" && s.Instruction != queue.Drop
+	silent := done && (l.quiet() || l.opts.Format == SQSD)
+	if silent && !ignoresFailure {
 		return
 	}
-
 	now := time.Now()
 	if !l.allow(s.Outcome, now) {
 		return
 	}
-	if noted {
+
+	if ignoresFailure {
 		aboutMessage(l.With("component", "worker", "queue", name), s.ID, s.Task).Warn("message deleted, failures in response ignored",
 			"target", target, "reason", s.Reason)
 	}
 	if silent {
 		return
 	}
-
 	if o := l.observer.Load(); o != nil {
 		var b bytes.Buffer
 		l.appendSettled(&printer{}, &b, name, s, next, now)
@@ -96,12 +95,6 @@ func (l *Logger) logSettled(name, target string, s *worker.Settled, next Redeliv
 	l.printing.LogAttrs(context.Background(), levelOf(s.Outcome), "settled", attrs...)
 }
 
-func (l *Logger) appendAnswer(b *bytes.Buffer, s *worker.Settled) {
-	if s.Answer != "" && !l.quiet() {
-		fmt.Fprintf(b, " \"%s\"", terminal.Plain(s.Answer, false))
-	}
-}
-
 // appendSettled appends the rest of a line such as
 //
 //	12:00:01 ✓ 200   12ms  4f0c2b1e-...  jobs task tidy
@@ -118,38 +111,48 @@ func (l *Logger) appendSettled(p *printer, b *bytes.Buffer, name string, s *work
 	if s.Status != 0 {
 		status = fmt.Sprint(s.Status)
 	}
-
 	fmt.Fprintf(b, "%s %7s  ", status, roundedText(s.Duration))
 	p.paint(b, dim, s.ID)
 	fmt.Fprintf(b, "  %s", terminal.Plain(name, false))
 	if s.Task != "" {
 		fmt.Fprintf(b, " task %s", terminal.Plain(s.Task, false))
 	}
+
 	switch {
 	case s.Outcome == queue.Done && s.Instruction == queue.Drop:
-		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, terminal.Plain(s.Reason, false))
-		l.appendAnswer(b, s)
+		l.appendAttempt(b, s)
 	case s.Outcome == queue.Done && s.Attempt > 1:
 		fmt.Fprintf(b, "  attempt %d", s.Attempt)
 	case s.Outcome == queue.Done:
 	case s.Outcome == queue.Unreached && s.NextRetry.IsZero():
 		fmt.Fprintf(b, "  no attempt: %s; retried when the app is ready", terminal.Plain(s.Reason, false))
 	default:
-		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, terminal.Plain(s.Reason, false))
-		l.appendAnswer(b, s)
-		in := max(s.NextRetry.Sub(now), 0).Round(time.Second)
-		switch {
-		case s.DeadLettering && s.Instruction.DeadLetters():
-			fmt.Fprintf(b, "; moving to %s now", next.DeadLetterQueue)
-		case s.DeadLettering:
-			fmt.Fprintf(b, "; last of %d, moving to %s now", next.MaxReceives, next.DeadLetterQueue)
-		case s.NextRetry.IsZero():
-		case next.DeadLetterQueue != "":
-			fmt.Fprintf(b, "; last of %d, moving to %s in %s", next.MaxReceives, next.DeadLetterQueue, in)
-		case next.Known:
-			fmt.Fprintf(b, "; next in %s", in)
-		default:
-			fmt.Fprintf(b, "; visible again in %s", in)
-		}
+		l.appendAttempt(b, s)
+		appendNext(b, s, next, now)
+	}
+}
+
+func (l *Logger) appendAttempt(b *bytes.Buffer, s *worker.Settled) {
+	fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, terminal.Plain(s.Reason, false))
+	if s.Answer != "" && !l.quiet() {
+		fmt.Fprintf(b, " \"%s\"", terminal.Plain(s.Answer, false))
+	}
+}
+
+// appendNext appends when the message is redelivered or moved.
+func appendNext(b *bytes.Buffer, s *worker.Settled, next Redelivery, now time.Time) {
+	in := max(s.NextRetry.Sub(now), 0).Round(time.Second)
+	switch {
+	case s.DeadLettering && s.Instruction.DeadLetters():
+		fmt.Fprintf(b, "; moving to %s now", next.DeadLetterQueue)
+	case s.DeadLettering:
+		fmt.Fprintf(b, "; last of %d, moving to %s now", next.MaxReceives, next.DeadLetterQueue)
+	case s.NextRetry.IsZero():
+	case next.DeadLetterQueue != "":
+		fmt.Fprintf(b, "; last of %d, moving to %s in %s", next.MaxReceives, next.DeadLetterQueue, in)
+	case next.Known:
+		fmt.Fprintf(b, "; next in %s", in)
+	default:
+		fmt.Fprintf(b, "; visible again in %s", in)
 	}
 }

@@ -83,15 +83,15 @@ func (h *textHandler) withGroup(name string) textHandler {
 
 func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 	message, attrs := actionText(r.Level, r.Message, h.attrsOf(r))
+	mark, color := " · ", dim
+	switch {
+	case r.Level >= slog.LevelError:
+		mark, color = " ! ", red
+	case r.Level >= slog.LevelWarn:
+		mark, color = " ! ", yellow
+	}
 	h.printer.print(func(b *bytes.Buffer) {
 		h.printer.paint(b, dim, r.Time.Format(time.TimeOnly))
-		mark, color := " · ", dim
-		if r.Level >= slog.LevelWarn {
-			mark, color = " ! ", yellow
-		}
-		if r.Level >= slog.LevelError {
-			color = red
-		}
 		h.printer.paint(b, color, mark)
 		h.appendEvent(b, message, attrs)
 	})
@@ -100,17 +100,18 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 
 var requestKeys = []string{"method", "path", "remote", "status", "request_id"}
 
+// actionText replaces the message of a successful console action with the action, and removes the request's attributes.
 func actionText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
 	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == "act" })
 	if i < 0 {
 		return message, attrs
 	}
-	done := level < slog.LevelWarn
-	if done {
+	succeeded := level < slog.LevelWarn
+	if succeeded {
 		message = attrs[i].Value.String()
 	}
 	return message, slices.DeleteFunc(slices.Clone(attrs), func(a slog.Attr) bool {
-		return done && a.Key == "act" || slices.Contains(requestKeys, a.Key)
+		return succeeded && a.Key == "act" || slices.Contains(requestKeys, a.Key)
 	})
 }
 

@@ -103,18 +103,17 @@ func (c Counts) since(earlier Counts) Counts {
 
 // Curves returns the named range, or the shortest for "". It returns false for an unknown name.
 func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
-	i := 0
-	if name != "" {
-		if i = slices.Index(Ranges(), name); i < 0 {
-			return Curves{}, false
-		}
+	i := slices.IndexFunc(ranges[:], func(r timeRange) bool { return name == "" || name == r.name })
+	if i < 0 {
+		return Curves{}, false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.levels[i].curves(now)
+	start := c.At[0] - int64(ranges[i].step/time.Second)
 	c.Marks = []Mark{}
 	for _, m := range r.marks {
-		if m.At > c.At[0]-int64(ranges[i].step/time.Second) {
+		if m.At > start {
 			c.Marks = append(c.Marks, m)
 		}
 	}
@@ -136,11 +135,14 @@ func (r *Recorder) Rates(now time.Time) map[string]Rate {
 	return rates
 }
 
+// average returns the average of the known points in the last n steps.
 func (l *level) average(c *curve, n int64, now time.Time) float64 {
 	sum, known := 0.0, 0
-	for slot := max(now.UnixNano()/int64(l.step)-n+1, l.slot-points+1, 0); slot <= l.slot; slot++ {
+	first := max(now.UnixNano()/int64(l.step)-n+1, l.slot-points+1, 0)
+	for slot := first; slot <= l.slot; slot++ {
 		if v := c[slot%points]; !isNone(v) {
-			sum, known = sum+float64(v), known+1
+			sum += float64(v)
+			known++
 		}
 	}
 	return sum / float64(max(known, 1))
@@ -209,24 +211,28 @@ func (l *level) addQueue(name string) {
 
 func (l *level) add(s *sample, at time.Time) {
 	slot := at.UnixNano() / int64(l.step)
-	switch {
-	case slot < l.slot-points: // the clock was set back by more than the range
+	if slot < l.slot-points { // the clock was set back by more than the range
 		*l = newLevel(l.step)
-	case slot < l.slot:
+	}
+	if slot < l.slot {
 		return
 	}
-
 	if slot > l.slot {
-		skipped := min(slot-l.slot, points)
-		for _, c := range l.allCurves() {
-			c.clear(slot-skipped+1, skipped)
-		}
-		l.slot, l.open = slot, period{traffic: map[string]Counts{}}
-		l.forgetIdleQueues()
+		l.moveTo(slot)
 	}
-
 	l.open.add(s)
 	l.writePoint()
+}
+
+// moveTo starts a new period. Skipped periods have no points.
+func (l *level) moveTo(slot int64) {
+	skipped := min(slot-l.slot, points)
+	for _, c := range l.allCurves() {
+		c.clear(slot-skipped+1, skipped)
+	}
+	l.slot = slot
+	l.open = period{traffic: map[string]Counts{}}
+	l.forgetIdleQueues()
 }
 
 func (l *level) allCurves() (curves []*curve) {
@@ -288,22 +294,10 @@ func (l *level) writePoint() {
 func (l *level) curves(now time.Time) Curves {
 	// The current period has no point before its first reading.
 	newest := max(now.UnixNano()/int64(l.step)-1, l.slot)
-
-	copied := func(c *curve) Values {
-		v := make(Values, points)
-		for i := range v {
-			slot := newest - points + 1 + int64(i)
-			v[i] = none
-			if slot <= l.slot && slot > l.slot-points {
-				v[i] = c[slot%points]
-			}
-		}
-		return v
-	}
-
+	gauge := func(i int) Values { return l.values(&l.gauges[i], newest) }
 	c := Curves{At: make([]int64, points), Queues: map[string]Traffic{}, Series: Environment{
-		InFlight: copied(&l.gauges[inFlight]), Limit: copied(&l.gauges[limit]), P50MS: copied(&l.gauges[p50]),
-		P95MS: copied(&l.gauges[p95]), P99MS: copied(&l.gauges[p99]), OldestSeconds: copied(&l.gauges[oldest]),
+		InFlight: gauge(inFlight), Limit: gauge(limit), P50MS: gauge(p50), P95MS: gauge(p95), P99MS: gauge(p99),
+		OldestSeconds: gauge(oldest),
 	}}
 
 	for i := range c.At {
@@ -312,11 +306,25 @@ func (l *level) curves(now time.Time) Curves {
 	c.At[points-1] = min(c.At[points-1], now.Unix())
 
 	for name, q := range l.traffic {
+		traffic := Traffic{l.values(q.in, newest), l.values(q.out, newest)}
 		if name == total {
-			c.Series.Traffic = Traffic{copied(q.in), copied(q.out)}
-			continue
+			c.Series.Traffic = traffic
+		} else {
+			c.Queues[name] = traffic
 		}
-		c.Queues[name] = Traffic{copied(q.in), copied(q.out)}
 	}
 	return c
+}
+
+// values returns the points up to the newest slot.
+func (l *level) values(c *curve, newest int64) Values {
+	v := make(Values, points)
+	for i := range v {
+		slot := newest - points + 1 + int64(i)
+		v[i] = none
+		if slot <= l.slot && slot > l.slot-points {
+			v[i] = c[slot%points]
+		}
+	}
+	return v
 }

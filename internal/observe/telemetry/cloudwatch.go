@@ -113,14 +113,10 @@ func (c *CloudWatch) stats() sinkStats {
 // after 5 s to 5 minutes, and keeps at most 15 intervals by merging the oldest. If a response is lost, data may be
 // counted twice.
 func (c *CloudWatch) Run(ctx context.Context) {
-	calls, abort := context.WithCancel(context.WithoutCancel(ctx))
-	defer abort()
-	defer context.AfterFunc(ctx, func() {
-		bound := time.AfterFunc(flushTimeout, abort)
-		context.AfterFunc(calls, func() { bound.Stop() })
-	})()
-
-	intervalEnd, retry := time.Now().Add(c.opts.Interval), time.Time{}
+	calls, cancel := flushContext(ctx)
+	defer cancel()
+	intervalEnd := time.Now().Add(c.opts.Interval)
+	var retry time.Time
 	for {
 		wake := intervalEnd
 		if !retry.IsZero() && retry.Before(intervalEnd) {
@@ -142,6 +138,19 @@ func (c *CloudWatch) Run(ctx context.Context) {
 		if retry.IsZero() || !now.Before(retry) {
 			retry = c.flush(calls)
 		}
+	}
+}
+
+// flushContext returns a context that is canceled flushTimeout after ctx.
+func flushContext(ctx context.Context) (calls context.Context, cancel func()) {
+	calls, abort := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timeout := time.AfterFunc(flushTimeout, abort)
+		context.AfterFunc(calls, func() { timeout.Stop() })
+	})
+	return calls, func() {
+		stop()
+		abort()
 	}
 }
 
@@ -173,6 +182,7 @@ func (c *CloudWatch) endInterval(now time.Time, whole bool) {
 	c.pending = mergeOldest(c.pending, maxIntervals)
 }
 
+// flush sends pending data. It returns the time of the next try, or zero.
 func (c *CloudWatch) flush(ctx context.Context) (retry time.Time) {
 	for len(c.pending) > 0 {
 		batch := c.pending[:min(len(c.pending), maxPut)]

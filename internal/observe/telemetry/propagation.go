@@ -24,39 +24,44 @@ const maxState = 512
 
 // Propagate returns the trace headers for a message. The trace context comes from the span in ctx or else from the
 // message. Invalid values are omitted, because receivers would drop the trace or reject the request.
-func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
-	var state string
-	for i := range m.Attributes {
-		a := &m.Attributes[i]
-		switch a.Name {
-		case parentAttribute:
-			if parentOf(carrier{m}).IsValid() {
-				t.Traceparent = textAttribute(m, parentAttribute)
-			}
-		case stateAttribute:
-			state = textAttribute(m, stateAttribute)
-		case baggageAttribute:
-			value := textAttribute(m, baggageAttribute)
-			if b, err := baggage.Parse(value); err == nil && b.Len() > 0 {
-				t.Baggage = value
-			}
+func Propagate(ctx context.Context, m *queue.Message) deliver.TraceContext {
+	t := deliver.TraceContext{XRay: validXRay(m.TraceHeader)}
+	if value := textAttribute(m, baggageAttribute); value != "" {
+		if b, err := baggage.Parse(value); err == nil && b.Len() > 0 {
+			t.Baggage = value
 		}
 	}
 
-	if m.TraceHeader != "" && isPrintable(m.TraceHeader) && !strings.Contains(m.TraceHeader, " ") {
-		if _, err := parseXRay(m.TraceHeader); err == nil {
-			t.XRay = m.TraceHeader
-		}
-	}
-
-	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+	switch {
+	case trace.SpanContextFromContext(ctx).IsValid():
 		t.Traceparent = traceparent(ctx)
-	} else if t.Traceparent != "" && len(state) <= maxState {
-		if members, err := trace.ParseTraceState(state); err == nil && members.Len() > 0 {
-			t.Tracestate = state
-		}
+	case parentOf(carrier{m}).IsValid():
+		t.Traceparent = textAttribute(m, parentAttribute)
+		t.Tracestate = validState(textAttribute(m, stateAttribute))
 	}
 	return t
+}
+
+// validState returns "" for an invalid or empty state.
+func validState(state string) string {
+	if len(state) > maxState {
+		return ""
+	}
+	if members, err := trace.ParseTraceState(state); err != nil || members.Len() == 0 {
+		return ""
+	}
+	return state
+}
+
+// validXRay returns "" for an invalid header.
+func validXRay(header string) string {
+	if !isPrintable(header) || strings.Contains(header, " ") {
+		return ""
+	}
+	if _, err := parseXRay(header); err != nil {
+		return ""
+	}
+	return header
 }
 
 func creationContext(m *queue.Message) trace.SpanContext {

@@ -10,14 +10,14 @@ import (
 	"tendril/queue"
 )
 
-func mergeDatum(d, o *aws.Datum) {
-	if d.Samples == 0 {
-		d.Minimum = o.Minimum
+func mergeDatum(sum, more *aws.Datum) {
+	if sum.Samples == 0 {
+		sum.Minimum = more.Minimum
 	}
-	d.Samples += o.Samples
-	d.Sum += o.Sum
-	d.Minimum = min(d.Minimum, o.Minimum)
-	d.Maximum = max(d.Maximum, o.Maximum)
+	sum.Samples += more.Samples
+	sum.Sum += more.Sum
+	sum.Minimum = min(sum.Minimum, more.Minimum)
+	sum.Maximum = max(sum.Maximum, more.Maximum)
 }
 
 type tally struct {
@@ -79,30 +79,37 @@ const maxIntervals = 15
 
 func mergeOldest(data []aws.Datum, limit int) []aws.Datum {
 	for {
-		second, intervals := 0, min(len(data), 1)
-		for i := len(data) - 1; i > 0; i-- {
-			if !data[i].At.Equal(data[i-1].At) {
-				second = i
-				intervals++
-			}
-		}
-
-		if intervals <= limit {
+		starts := intervalStarts(data)
+		if len(starts) <= limit {
 			return data
 		}
-
-		oldest, rest := data[:second], data[second:]
-		for _, d := range oldest {
-			d.At = data[second].At
-			i := slices.IndexFunc(rest, func(o aws.Datum) bool {
-				return o.At.Equal(d.At) && o.Name == d.Name && o.DimensionValue == d.DimensionValue
-			})
-			if i >= 0 {
-				mergeDatum(&rest[i], &d)
-			} else {
-				rest = slices.Insert(rest, 0, d)
-			}
-		}
-		data = rest
+		data = mergeInto(data[starts[1]:], data[:starts[1]])
 	}
+}
+
+// intervalStarts returns the index of each interval's first datum.
+func intervalStarts(data []aws.Datum) (starts []int) {
+	for i := range data {
+		if i == 0 || !data[i].At.Equal(data[i-1].At) {
+			starts = append(starts, i)
+		}
+	}
+	return starts
+}
+
+// mergeInto adds the oldest interval to the first one in data.
+func mergeInto(data, oldest []aws.Datum) []aws.Datum {
+	at := data[0].At
+	for _, d := range oldest {
+		d.At = at
+		i := slices.IndexFunc(data, func(o aws.Datum) bool {
+			return o.At.Equal(at) && o.Name == d.Name && o.DimensionValue == d.DimensionValue
+		})
+		if i >= 0 {
+			mergeDatum(&data[i], &d)
+		} else {
+			data = slices.Insert(data, 0, d)
+		}
+	}
+	return data
 }

@@ -33,24 +33,29 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 		return t.catalogue.counter(name, append([]string{queue}, labels...)...)
 	}
 
-	received, full := counter("tendril_messages_received_total"), counter("tendril_queue_polls_total", "messages")
-	empty, failed := counter("tendril_queue_polls_total", "empty"), counter("tendril_queue_polls_total", "failed")
+	received := counter("tendril_messages_received_total")
+	fullPolls := counter("tendril_queue_polls_total", "messages")
+	emptyPolls := counter("tendril_queue_polls_total", "empty")
+	failedPolls := counter("tendril_queue_polls_total", "failed")
 	extended := counter("tendril_visibility_extensions_total", "ok")
 	notExtended := counter("tendril_visibility_extensions_total", "failed")
-	deleted, notDeleted := counter("tendril_deletes_total", "ok"), counter("tendril_deletes_total", "failed")
-	lost, duplicates := counter("tendril_deletes_total", "lost"), counter("tendril_duplicates_total")
-	lapsed, stalls := counter("tendril_receipts_lapsed_total"), counter("tendril_stalls_total")
+	deleted := counter("tendril_deletes_total", "ok")
+	notDeleted := counter("tendril_deletes_total", "failed")
+	lost := counter("tendril_deletes_total", "lost")
+	duplicates := counter("tendril_duplicates_total")
+	lapsed := counter("tendril_receipts_lapsed_total")
+	stalls := counter("tendril_stalls_total")
 
 	all := []*worker.Events{{
 		Received: func(r worker.Received) {
 			if r.Messages == 0 {
-				empty.Inc()
+				emptyPolls.Inc()
 				return
 			}
-			full.Inc()
+			fullPolls.Inc()
 			received.Add(float64(r.Messages))
 		},
-		PollFailed: func(worker.PollFailed) { failed.Inc() },
+		PollFailed: func(worker.PollFailed) { failedPolls.Inc() },
 		Duplicate:  func(worker.Duplicate) { duplicates.Inc() },
 		Settled:    c.settled,
 		Postponed: func(p worker.Postponed) {
