@@ -24,7 +24,7 @@ func (a *AutoScaling) Close() { a.service.close() }
 
 // OpenAutoScaling creates a client from the AWS configuration. The region defaults to the instance's.
 func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
-	cfg, service, err := load(ctx, opts, "Auto Scaling", 4)
+	cfg, service, err := loadConfig(ctx, opts, "Auto Scaling", 4)
 	if err != nil {
 		return nil, err
 	}

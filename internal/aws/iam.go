@@ -49,7 +49,7 @@ type Caller struct {
 
 // OpenIAM creates a client from the AWS configuration.
 func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
-	cfg, s, err := load(ctx, opts, "IAM", 2)
+	cfg, s, err := loadConfig(ctx, opts, "IAM", 2)
 	if err != nil {
 		return nil, err
 	}

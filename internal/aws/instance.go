@@ -139,7 +139,7 @@ func (i *Instance) explain(ctx context.Context, path string, err error) error {
 	}
 	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
 		"reading %s from the instance metadata failed: %s; this works only on an EC2 instance", path,
-		firstLine(plain(err).Error()))}
+		firstLine(unwrapSDK(err).Error()))}
 }
 
 // TaskProtection is the duration of an ECS task's protection unless renewed. ECS allows 1 minute to 48 hours.

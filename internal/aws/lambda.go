@@ -54,7 +54,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "%w", err)
 	}
 
-	cfg, service, err := load(ctx, &opts.Client, "Lambda", cmp.Or(max(opts.Connections, 0), 1000))
+	cfg, service, err := loadConfig(ctx, &opts.Client, "Lambda", cmp.Or(max(opts.Connections, 0), 1000))
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error)
 	if perSecond > 0 {
 		in.MaxNumberOfMessagesPerSecond = sdk.Int32(int32(perSecond))
 	}
-	out, err := operate(ctx, q, q.sqs.api.StartMessageMoveTask, in)
+	out, err := callSDK(ctx, q, q.sqs.api.StartMessageMoveTask, in)
 	if hasNoMoveTasks(err) {
 		return nil, ErrNoMoveTasks
 	}
@@ -69,7 +69,7 @@ func hasNoMoveTasks(err error) bool {
 
 func (q *Queue) arn(ctx context.Context) (string, error) {
 	name := types.QueueAttributeNameQueueArn
-	out, err := operate(ctx, q, q.sqs.api.GetQueueAttributes, &sqs.GetQueueAttributesInput{
+	out, err := callSDK(ctx, q, q.sqs.api.GetQueueAttributes, &sqs.GetQueueAttributesInput{
 		QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{name}})
 	if err != nil {
 		return "", err
@@ -79,7 +79,7 @@ func (q *Queue) arn(ctx context.Context) (string, error) {
 
 // Progress returns the task's progress.
 func (t *MoveTask) Progress(ctx context.Context) (MoveProgress, error) {
-	out, err := operate(ctx, t.queue, t.queue.sqs.api.ListMessageMoveTasks,
+	out, err := callSDK(ctx, t.queue, t.queue.sqs.api.ListMessageMoveTasks,
 		&sqs.ListMessageMoveTasksInput{SourceArn: &t.source, MaxResults: sdk.Int32(10)})
 	if err != nil {
 		return MoveProgress{}, err
@@ -101,7 +101,7 @@ func (t *MoveTask) Progress(ctx context.Context) (MoveProgress, error) {
 
 // Cancel stops the task and returns the approximate number of messages it has moved. They are not moved back.
 func (t *MoveTask) Cancel(ctx context.Context) (moved int64, err error) {
-	out, err := operate(ctx, t.queue, t.queue.sqs.api.CancelMessageMoveTask,
+	out, err := callSDK(ctx, t.queue, t.queue.sqs.api.CancelMessageMoveTask,
 		&sqs.CancelMessageMoveTaskInput{TaskHandle: &t.handle})
 	if err != nil {
 		return 0, err

@@ -57,7 +57,7 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 		in.QueueOwnerAWSAccountId = &ref.Account
 	}
 
-	out, err := operate(ctx, q, s.api.GetQueueUrl, in)
+	out, err := callSDK(ctx, q, s.api.GetQueueUrl, in)
 	if err != nil {
 		return nil, err
 	}
@@ -245,14 +245,14 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	return results, nil
 }
 
-const operatorTimeout = 30 * time.Second
+const sdkTimeout = 30 * time.Second
 
-func operate[In, Out any](ctx context.Context, q *Queue,
+func callSDK[In, Out any](ctx context.Context, q *Queue,
 	do func(context.Context, *In, ...func(*sqs.Options)) (*Out, error), in *In) (*Out, error) {
 	if err := q.sqs.Check(ctx); err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, operatorTimeout)
+	limited, cancel := context.WithTimeout(ctx, sdkTimeout)
 	defer cancel()
 	out, err := do(limited, in, q.site.setEndpoint)
 	return out, explain(ctx, q.site.queue, q.site.endpoint.Host, err)
@@ -271,7 +271,7 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 	}
 
 	q := &Queue{sqs: s, site: where}
-	out, err := operate(ctx, q, s.api.CreateQueue,
+	out, err := callSDK(ctx, q, s.api.CreateQueue,
 		&sqs.CreateQueueInput{QueueName: &ref.Name, Attributes: attrs, Tags: tags})
 	if err != nil {
 		return nil, err
@@ -296,7 +296,7 @@ func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	}
 
 	for more := true; more; more = sdk.ToString(in.NextToken) != "" {
-		page, err := operate(ctx, all, s.api.ListQueues, in)
+		page, err := callSDK(ctx, all, s.api.ListQueues, in)
 		if err != nil {
 			return queues, err
 		}
@@ -313,7 +313,7 @@ func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 
 // Attributes returns all attributes of the queue, keyed by their SQS names. Message counts are approximate.
 func (q *Queue) Attributes(ctx context.Context) (map[string]string, error) {
-	out, err := operate(ctx, q, q.sqs.api.GetQueueAttributes, &sqs.GetQueueAttributesInput{
+	out, err := callSDK(ctx, q, q.sqs.api.GetQueueAttributes, &sqs.GetQueueAttributesInput{
 		QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
 	if err != nil {
 		return nil, err
@@ -324,7 +324,7 @@ func (q *Queue) Attributes(ctx context.Context) (map[string]string, error) {
 // SetAttributes changes attributes. SQS takes up to 60 seconds to apply them, or up to 15 minutes for the retention
 // period.
 func (q *Queue) SetAttributes(ctx context.Context, attrs map[string]string) error {
-	_, err := operate(ctx, q, q.sqs.api.SetQueueAttributes,
+	_, err := callSDK(ctx, q, q.sqs.api.SetQueueAttributes,
 		&sqs.SetQueueAttributesInput{QueueUrl: &q.url, Attributes: attrs})
 	return err
 }
@@ -332,13 +332,13 @@ func (q *Queue) SetAttributes(ctx context.Context, attrs map[string]string) erro
 // Purge deletes all messages. SQS takes up to 60 seconds, and meanwhile rejects another purge with
 // queue.CodePurgeQueueInProgress.
 func (q *Queue) Purge(ctx context.Context) error {
-	_, err := operate(ctx, q, q.sqs.api.PurgeQueue, &sqs.PurgeQueueInput{QueueUrl: &q.url})
+	_, err := callSDK(ctx, q, q.sqs.api.PurgeQueue, &sqs.PurgeQueueInput{QueueUrl: &q.url})
 	return err
 }
 
 // DeleteQueue deletes the queue and its messages. The name can be reused after 60 seconds.
 func (q *Queue) DeleteQueue(ctx context.Context) error {
-	_, err := operate(ctx, q, q.sqs.api.DeleteQueue, &sqs.DeleteQueueInput{QueueUrl: &q.url})
+	_, err := callSDK(ctx, q, q.sqs.api.DeleteQueue, &sqs.DeleteQueueInput{QueueUrl: &q.url})
 	return err
 }
 
@@ -346,7 +346,7 @@ func (q *Queue) DeleteQueue(ctx context.Context) error {
 func (q *Queue) DeadLetterSources(ctx context.Context) (urls []string, err error) {
 	in := &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &q.url}
 	for more := true; more; more = sdk.ToString(in.NextToken) != "" {
-		page, err := operate(ctx, q, q.sqs.api.ListDeadLetterSourceQueues, in)
+		page, err := callSDK(ctx, q, q.sqs.api.ListDeadLetterSourceQueues, in)
 		if err != nil {
 			return urls, err
 		}

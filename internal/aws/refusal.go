@@ -165,7 +165,7 @@ func (r *refusal) isPlaceholder() bool {
 		text != "" && r.message == text && r.shape == strings.ReplaceAll(text, " ", "")
 }
 
-func plain(err error) error {
+func unwrapSDK(err error) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {
 		err = asked.Err

@@ -43,7 +43,7 @@ func (s *S3) Close() { s.service.close() }
 
 // OpenS3 creates a client from the AWS configuration.
 func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
-	cfg, service, err := connect(ctx, opts, "S3", "the S3 client", 64)
+	cfg, service, err := loadWithRegion(ctx, opts, "S3", "the S3 client", 64)
 	if err != nil {
 		return nil, err
 	}

@@ -34,24 +34,24 @@ type service struct {
 
 func (s *service) close() { s.transport.CloseIdleConnections() }
 
-// use names the client in the error for a missing region.
-func connect(ctx context.Context, opts *Options, name, use string, connections int) (sdk.Config, service, error) {
-	cfg, s, err := load(ctx, opts, name, connections)
-	if err == nil {
-		err = s.locate(ctx, &cfg, use)
+// loadWithRegion is loadConfig for clients that need a region. use names the client in the error for a missing one.
+func loadWithRegion(ctx context.Context, opts *Options, name, use string, connections int) (sdk.Config, service, error) {
+	cfg, s, err := loadConfig(ctx, opts, name, connections)
+	if err != nil {
+		return cfg, s, err
 	}
-	return cfg, s, err
+	return cfg, s, s.locate(ctx, &cfg, use)
 }
 
-func load(ctx context.Context, opts *Options, name string, connections int) (sdk.Config, service, error) {
+func loadConfig(ctx context.Context, opts *Options, name string, connections int) (sdk.Config, service, error) {
 	opts = cmp.Or(opts, &Options{})
-	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{}), config.WithRegion(opts.Region),
+	options := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{}), config.WithRegion(opts.Region),
 		config.WithSharedConfigProfile(opts.Profile)}
 	if opts.Log != nil {
-		load[0] = config.WithLogger(opts.Log)
+		options[0] = config.WithLogger(opts.Log)
 	}
 
-	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	cfg, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return cfg, service{}, fmt.Errorf("reading the AWS configuration: %w; check AWS_PROFILE and the files in ~/.aws", err)
 	}
@@ -186,7 +186,7 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 	}
 	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
 		"%s: %s did not answer: %s; check the network, the region, the credentials and %s", doing, s.host,
-		firstLine(plain(err).Error()), s.variable)}
+		firstLine(unwrapSDK(err).Error()), s.variable)}
 }
 
 // newTransport uses HTTP/1.1, with enough idle connections for the frequent calls.

@@ -49,7 +49,7 @@ const sqsConnections = 128
 // OpenSQS creates a client from the AWS configuration. The endpoint can be unix:PATH.
 func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 	opts = cmp.Or(opts, &Options{})
-	cfg, service, err := load(ctx, opts, "SQS", sqsConnections)
+	cfg, service, err := loadConfig(ctx, opts, "SQS", sqsConnections)
 	if err != nil {
 		return nil, err
 	}
@@ -86,13 +86,11 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	}
 
 	region := cmp.Or(ref.Region, o.Region)
-	if region == "" {
-		if base == nil {
-			return site{}, queue.Errorf(queue.CodeInvalidParameterValue, "no AWS region for queue %s: "+
-				"set AWS_REGION, or set a region in the profile, or name the queue by its URL or ARN", ref.Name)
-		}
-		region = localRegion
+	if region == "" && base == nil {
+		return site{}, queue.Errorf(queue.CodeInvalidParameterValue, "no AWS region for queue %s: "+
+			"set AWS_REGION, or set a region in the profile, or name the queue by its URL or ARN", ref.Name)
 	}
+	region = cmp.Or(region, localRegion)
 
 	resolved, err := o.EndpointResolverV2.ResolveEndpoint(ctx, sqs.EndpointParameters{
 		Region:       &region,
@@ -161,10 +159,10 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	limited, cancel := context.WithTimeout(ctx, call.timeout)
 	defer cancel()
 	req, err := s.request(limited, call, time.Now().Add(offset))
-	if err != nil && limited.Err() != nil {
-		return undelivered(ctx, err)
-	}
 	if err != nil {
+		if limited.Err() != nil {
+			return undelivered(ctx, err)
+		}
 		return err
 	}
 
@@ -309,7 +307,7 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 
 	if refused == nil {
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, plain(err))}
+			"%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, unwrapSDK(err))}
 	}
 
 	return &queue.Error{Code: refused.queueCode(), Message: refusalMessage(refused, queueName, host), Err: refused}

@@ -28,7 +28,7 @@ func OwnerOf(tags map[string]string) string { return tags[environmentTag] }
 
 // Tags returns the queue's tags.
 func (q *Queue) Tags(ctx context.Context) (map[string]string, error) {
-	out, err := operate(ctx, q, q.sqs.api.ListQueueTags, &sqs.ListQueueTagsInput{QueueUrl: &q.url})
+	out, err := callSDK(ctx, q, q.sqs.api.ListQueueTags, &sqs.ListQueueTagsInput{QueueUrl: &q.url})
 	if err != nil {
 		return nil, err
 	}

@@ -170,11 +170,9 @@ func (p *policyMaker) allowScaling() {
 		p.allow(aws.TakePartInGroup, fmt.Sprintf("arn:%s:autoscaling:%s:*:autoScalingGroup:*:autoScalingGroupName/%s",
 			partitionOf(p.region), p.region, group))
 	}
-
 	if p.settings.ScaleCPUSource == config.CPUFromCloudWatch { // GetMetricStatistics has no resource-level permissions
 		p.allow(aws.ReadMetrics, "*")
 	}
-
 	if inService {
 		cluster, _, _ := strings.Cut(service, "/")
 		place := fmt.Sprintf("arn:%s:ecs:%s:*:", partitionOf(p.region), p.region)
@@ -185,7 +183,8 @@ func (p *policyMaker) allowScaling() {
 	}
 }
 
-// allowPublishing limits the namespace by a condition, because PutMetricData does not support resource-level permissions.
+// allowPublishing limits the namespace by a condition, because PutMetricData does not support resource-level
+// permissions.
 func (p *policyMaker) allowPublishing(namespace string) {
 	s := p.allow(aws.PublishMetrics, "*")
 	if s.Condition == nil {

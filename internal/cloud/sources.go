@@ -97,38 +97,38 @@ func sibling(queueURL, name string) string {
 
 // describe returns nil if the queue does not exist.
 func (s *queues) describe(ctx context.Context, kind, reference string) (*Resource, error) {
-	q, err := s.sqs.Queue(ctx, reference)
+	r, err := s.read(ctx, kind, reference)
 	if errors.Is(err, queue.ErrNoQueue) {
 		return nil, nil
 	}
+	return r, err
+}
+
+// read adds a note if access to the attributes or tags is denied.
+func (s *queues) read(ctx context.Context, kind, reference string) (*Resource, error) {
+	q, err := s.sqs.Queue(ctx, reference)
 	if err != nil {
 		return nil, err
 	}
 
 	r := &Resource{Kind: kind, Name: q.Name(), URL: q.URL()}
 	attributes, err := q.Attributes(ctx)
-	switch {
-	case errors.Is(err, queue.ErrNoQueue):
-		return nil, nil
-	case errors.Is(err, queue.ErrDenied):
+	if errors.Is(err, queue.ErrDenied) {
 		r.Note = "attributes may not be read: " + err.Error()
 		return r, nil
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
 	}
-	r.ARN, r.Attributes = attributes["QueueArn"], attributes
-
 	messages := countMessages(attributes)
-	r.Messages = &messages
+	r.ARN, r.Attributes, r.Messages = attributes["QueueArn"], attributes, &messages
 
 	tags, err := q.Tags(ctx)
-	switch {
-	case errors.Is(err, queue.ErrNoQueue):
-		return nil, nil
-	case errors.Is(err, queue.ErrDenied):
+	if errors.Is(err, queue.ErrDenied) {
 		r.Note = tagsDenied + err.Error()
 		return r, nil
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
 	}
 	r.setOwner(s.settings.Name, tags)

@@ -95,7 +95,7 @@ func (s *Server) authenticate(r *http.Request) caller {
 	}
 
 	for _, cookie := range r.CookiesNamed(s.cookieName(r)) {
-		if g, ok := s.sessions.find(cookie.Value); ok {
+		if g, ok := s.sessions.findAndRenew(cookie.Value); ok {
 			key := sha256.Sum256([]byte(r.Header.Get(api.SessionKeyHeader)))
 			return caller{who: g.who, scopes: g.scopes, keyless: subtle.ConstantTimeCompare(key[:], g.key[:]) == 0}
 		}

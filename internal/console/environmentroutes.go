@@ -61,7 +61,7 @@ func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 		}
 		if err == nil {
 			st.Queues = queues
-			st.Ledger = account(b.TotalLedger(), queues)
+			st.Ledger = newAccount(b.TotalLedger(), queues)
 		}
 	}
 

@@ -26,7 +26,7 @@ func openAPI(routes []route) any {
 		paths[path][strings.ToLower(rt.method())] = s.operation(&rt)
 	}
 
-	refusal := s.of(reflect.TypeFor[api.Error]())
+	refusal := s.schemaOf(reflect.TypeFor[api.Error]())
 	return object{
 		"openapi": "3.1.0",
 		"info": object{"title": "tendril", "version": "1",
@@ -51,7 +51,7 @@ func (s schemas) operation(rt *route) object {
 		"summary":     rt.summary,
 		"operationId": operationID(rt.pattern),
 		"responses": object{
-			"200":     object{"description": "Done.", "content": content(s.of(rt.gives))},
+			"200":     object{"description": "Done.", "content": content(s.schemaOf(rt.gives))},
 			"default": object{"$ref": "#/components/responses/Refusal"},
 		},
 	}
@@ -72,7 +72,7 @@ func (s schemas) operation(rt *route) object {
 
 	if rt.method() == http.MethodPost {
 		taken := schemas{named: s.named, optional: true}
-		op["requestBody"] = object{"content": content(taken.of(rt.takes))}
+		op["requestBody"] = object{"content": content(taken.schemaOf(rt.takes))}
 	}
 
 	switch scope := rt.kind.scope(); scope {
@@ -107,7 +107,7 @@ type schemas struct {
 	optional bool
 }
 
-func (s schemas) of(t reflect.Type) object {
+func (s schemas) schemaOf(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
@@ -128,13 +128,13 @@ func (s schemas) of(t reflect.Type) object {
 	case reflect.String:
 		return object{"type": "string"}
 	case reflect.Pointer:
-		return s.of(t.Elem())
+		return s.schemaOf(t.Elem())
 	case reflect.Slice, reflect.Array:
-		return object{"type": []string{"array", "null"}, "items": s.of(t.Elem())}
+		return object{"type": []string{"array", "null"}, "items": s.schemaOf(t.Elem())}
 	case reflect.Map:
-		return object{"type": []string{"object", "null"}, "additionalProperties": s.of(t.Elem())}
+		return object{"type": []string{"object", "null"}, "additionalProperties": s.schemaOf(t.Elem())}
 	case reflect.Struct:
-		return s.ofStruct(t)
+		return s.structSchema(t)
 	}
 
 	return object{}
@@ -159,7 +159,7 @@ func componentName(t reflect.Type) string {
 	return strings.ToUpper(pkg[:1]) + pkg[1:] + t.Name()
 }
 
-func (s schemas) ofStruct(t reflect.Type) object {
+func (s schemas) structSchema(t reflect.Type) object {
 	name := componentName(t)
 	ref := object{"$ref": "#/components/schemas/" + name}
 	if _, ok := s.named[name]; ok {
@@ -177,7 +177,7 @@ func (s schemas) ofStruct(t reflect.Type) object {
 		if field == "" {
 			field = f.Name
 		}
-		properties[field] = s.of(f.Type)
+		properties[field] = s.schemaOf(f.Type)
 		if !s.optional && !strings.Contains(rest, "omit") {
 			required = append(required, field)
 		}

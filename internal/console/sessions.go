@@ -98,7 +98,7 @@ func putGrant(m map[digest]grant, most int, secret string, g grant) map[digest]g
 	return m
 }
 
-func (s *sessions) find(secret string) (grant, bool) {
+func (s *sessions) findAndRenew(secret string) (grant, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := sha256.Sum256([]byte(secret))

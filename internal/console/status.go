@@ -5,7 +5,7 @@ import (
 	"tendril/broker"
 )
 
-func account(total broker.Ledger, queues []api.Queue) *api.Account {
+func newAccount(total broker.Ledger, queues []api.Queue) *api.Account {
 	target := api.DeadLetterQueues(queues)
 	var dead int64
 	for _, q := range queues {

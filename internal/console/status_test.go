@@ -18,7 +18,7 @@ func TestAccountCountsDeadLettersApartFromLive(t *testing.T) {
 	}
 	total := broker.Ledger{Sent: 10, Done: 2, DeadLettered: 5, MovedIn: 8, MovedOut: 3, Expired: 1, Purged: 1, Live: 6}
 	want := api.Account{Sent: 10, Done: 2, DeadLettered: 2, Expired: 1, Purged: 1, Live: 4}
-	if got := account(total, queues); *got != want || got.Off() != 0 {
+	if got := newAccount(total, queues); *got != want || got.Off() != 0 {
 		t.Errorf("account %+v is off by %d, want %+v", got, got.Off(), want)
 	}
 	if off := (api.Account{Sent: 3, Done: 1}).Off(); off != 2 {
@@ -34,7 +34,7 @@ func TestAccountBalancesWhateverTheQueuesSay(t *testing.T) {
 		total := broker.Ledger{Done: n("done"), Expired: n("expired"), Purged: n("purged"), Live: n("live")}
 		total.Sent = total.Done + total.Expired + total.Purged + total.Live
 		queues := []api.Queue{{Name: "a", DeadLetterQueue: "b"}, {Name: "b", Ledger: api.Ledger{Live: n("dead")}}}
-		if got := account(total, queues); got.Off() != 0 || got.Live < 0 {
+		if got := newAccount(total, queues); got.Off() != 0 || got.Live < 0 {
 			t.Fatalf("%+v is off by %d", got, got.Off())
 		}
 	})

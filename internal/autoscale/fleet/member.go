@@ -120,38 +120,40 @@ type notAMember struct{ error }
 func (e notAMember) Unwrap() error { return e.error }
 
 // find returns a notAMember error if the instance is not in a group.
-func (m *member) find(ctx context.Context, try int) (self identity, err error) {
+func (m *member) find(ctx context.Context, try int) (identity, error) {
 	if !aws.MayBeInstance() {
-		return self, notAMember{errors.New("this machine is not an EC2 instance; set TENDRIL_INSTANCE_ID if it is one")}
+		return identity{}, notAMember{errors.New("this machine is not an EC2 instance; set TENDRIL_INSTANCE_ID if it is one")}
+	}
+	machine, err := aws.NewInstance("")
+	if err != nil {
+		return identity{}, notAMember{err}
 	}
 
-	if self.machine, err = aws.NewInstance(""); err != nil {
-		return self, notAMember{err}
-	}
-	if self.id, err = self.machine.InstanceID(ctx); err != nil {
+	id, err := machine.InstanceID(ctx)
+	if err != nil {
 		if try >= metadataTries || errors.Is(err, queue.ErrDenied) {
 			err = notAMember{err}
 		}
-		return self, err
+		return identity{}, err
 	}
 
 	name := m.opts.Group
 	if name == "" {
-		if name, err = m.service.GroupOf(ctx, self.id); err != nil {
-			return self, final(err)
+		if name, err = m.service.GroupOf(ctx, id); err != nil {
+			return identity{}, final(err)
 		}
 	}
-
-	self.group = m.service.Group(name)
-	state, err := self.group.Describe(ctx)
+	group := m.service.Group(name)
+	state, err := group.Describe(ctx)
 	if err != nil {
-		return self, err // the group may be created later
+		return identity{}, err // the group may be created later
 	}
-	if !slices.ContainsFunc(state.Instances, func(i aws.GroupInstance) bool { return i.ID == self.id }) {
-		return self, notAMember{fmt.Errorf("instance %s is not in the group %s", self.id, self.group.Name())}
+	if !slices.ContainsFunc(state.Instances, func(i aws.GroupInstance) bool { return i.ID == id }) {
+		return identity{}, notAMember{fmt.Errorf("instance %s is not in the group %s", id, group.Name())}
 	}
-	self.hook, err = self.group.TerminationHook(ctx)
-	return self, err
+
+	hook, err := group.TerminationHook(ctx)
+	return identity{machine, id, group, hook}, err
 }
 
 func final(err error) error {

@@ -206,7 +206,7 @@ type File struct {
 	used   map[string]time.Time
 }
 
-// Find returns the token with the given secret, comparing in constant time.
+// Find returns the token with the given secret, comparing in constant time, and records its use.
 func (f *File) Find(secret string) (Token, bool) {
 	if f.Dir == "" || !strings.HasPrefix(secret, prefix) {
 		return Token{}, false

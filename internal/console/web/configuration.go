@@ -77,8 +77,8 @@ func loadConfiguration(v *visit) (any, error) { return readConfiguration(v) }
 
 func readConfiguration(v *visit) (*configurationPage, error) {
 	page := &configurationPage{Match: v.query("match"), Changed: v.query("changed") == "1"}
-	page.Tabs = []choice{{Label: "All", Path: v.with("changed", ""), Chosen: !page.Changed},
-		{Label: "Changed", Path: v.with("changed", "1"), Chosen: page.Changed}}
+	page.Tabs = []choice{{Label: "All", Path: v.pathWith("changed", ""), Chosen: !page.Changed},
+		{Label: "Changed", Path: v.pathWith("changed", "1"), Chosen: page.Changed}}
 
 	var err error
 	page.Configuration, err = v.api.Configuration(v.ctx)

@@ -147,18 +147,12 @@ func loadDeadLetters(v *visit) (any, error) {
 		return nil, err
 	}
 
-	next := ""
-	page.Messages, next, err = v.api.Messages(v.ctx, page.Queue,
+	messages, next, err := v.api.Messages(v.ctx, page.Queue,
 		api.Filter{Selection: sel, After: v.query("after"), Limit: pageSize})
-	if next != "" {
-		page.Next = v.with("after", next)
-	}
-	if v.query("after") != "" {
-		page.First = v.with("after", "")
-	}
-
+	page.Messages = messages
+	page.First, page.Next = v.pageLinks(next)
 	page.Hidden = slices.ContainsFunc(page.Messages, func(m api.Message) bool { return m.BodyHidden })
-	page.Show = v.with("body", "1")
+	page.Show = v.pathWith("body", "1")
 	return page, err
 }
 

@@ -48,7 +48,7 @@ func (v *visit) loadEvents() (any, error) {
 		filter.Kinds = []string{page.Kind}
 	}
 	events, err := v.newestEvents(filter)
-	page.First, page.Next = v.pages(len(events), func(i int) string { return v.positionOf(events[i].ID, events[i].At) })
+	page.First, page.Next = v.rowLinks(len(events), func(i int) string { return v.positionOf(events[i].ID, events[i].At) })
 	page.Events = eventRows(events[:min(len(events), pageSize)])
 	return page, err
 }
@@ -59,9 +59,9 @@ func (v *visit) newestEvents(filter api.EventFilter) ([]eventlog.Event, error) {
 }
 
 func (v *visit) choices(name, all string, values []string, label func(string) string) []choice {
-	list := []choice{{Label: all, Path: v.with(name, ""), Chosen: v.query(name) == ""}}
+	list := []choice{{Label: all, Path: v.pathWith(name, ""), Chosen: v.query(name) == ""}}
 	for _, value := range values {
-		list = append(list, choice{Label: label(value), Path: v.with(name, value), Chosen: v.query(name) == value})
+		list = append(list, choice{Label: label(value), Path: v.pathWith(name, value), Chosen: v.query(name) == value})
 	}
 	return list
 }
@@ -84,13 +84,22 @@ func (v *visit) beforeID() (int64, error) {
 	return id, nil
 }
 
-// On the first page, first is "". If there is a next page, rows includes one more row than the page shows.
-func (v *visit) pages(rows int, position func(row int) string) (first, next string) {
-	if v.query("after") != "" {
-		first = v.with("after", "")
+// rowLinks is [visit.pageLinks] for pages of rows. If there is a next page, rows includes one more row than the page
+// shows.
+func (v *visit) rowLinks(rows int, position func(row int) string) (first, next string) {
+	if rows <= pageSize {
+		return v.pageLinks("")
 	}
-	if rows > pageSize {
-		next = v.with("after", position(pageSize-1))
+	return v.pageLinks(position(pageSize - 1))
+}
+
+// pageLinks returns the paths of the first page and of the page after a position; "" on the first page and for "".
+func (v *visit) pageLinks(after string) (first, next string) {
+	if v.query("after") != "" {
+		first = v.pathWith("after", "")
+	}
+	if after != "" {
+		next = v.pathWith("after", after)
 	}
 	return first, next
 }

@@ -18,10 +18,10 @@ import (
 var functions = template.FuncMap{
 	"asset": assetPath, "segment": url.PathEscape, "count": countText, "number": number, "ago": ago,
 	"causehead": func(c health.Cause) string { return c.Head(time.Now()) }, "in": in,
-	"age": age, "seconds": seconds, "secondsago": secondsAgo, "ms": milliseconds, "percent": percent, "bytes": size, "plural": plural,
+	"age": age, "seconds": seconds, "secondsago": secondsAgo, "ms": milliseconds, "percent": percent, "bytes": bytesText, "plural": plural,
 	"exact": exact, "tone": tone, "lower": strings.ToLower, "list": list, "pair": pair,
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
-	"measured": measured, "sizes": sizes, "protection": protection, "applied": applied, "coloured": coloured, "clock": clock,
+	"measured": measured, "sizes": scaledText, "protection": protectionText, "applied": appliedText, "coloured": coloured, "clock": clock,
 	"before": before, "words": words, "exactcount": exactCount, "queuename": queue.NameInARN,
 	"shell": terminal.ShellWord, "head": head, "lastattempt": lastAttempt, "shortid": shortID, "rowid": rowID, "linked": linked, "persecond": perSecond,
 }
@@ -130,7 +130,7 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-func size(count any) string {
+func bytesText(count any) string {
 	n, _ := count.(int64)
 	if small, ok := count.(int); ok {
 		n = int64(small)

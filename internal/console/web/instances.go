@@ -10,7 +10,7 @@ import (
 var instanceScreens = []screen{{path: "/instances", entry: "Instances", view: "instances",
 	load: func(v *visit) (any, error) { return v.api.Instances(v.ctx) }}}
 
-func applied(all api.Instances) string {
+func appliedText(all api.Instances) string {
 	switch {
 	case all.Revision == 0:
 		return ""
@@ -30,7 +30,7 @@ func applied(all api.Instances) string {
 	return text + "."
 }
 
-func protection(on *bool) string {
+func protectionText(on *bool) string {
 	switch {
 	case on == nil:
 		return ""

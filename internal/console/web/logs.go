@@ -46,7 +46,7 @@ func (v *visit) loadLogs() (any, error) {
 
 	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Line, error) { return c.Logs(ctx, filter) })
 	page.Lines = api.NewestLines(answers, filter.Limit)
-	page.First, page.Next = v.pages(len(page.Lines), func(i int) string { return v.positionOf(page.Lines[i].ID, page.Lines[i].At) })
+	page.First, page.Next = v.rowLinks(len(page.Lines), func(i int) string { return v.positionOf(page.Lines[i].ID, page.Lines[i].At) })
 	page.Lines = page.Lines[:min(len(page.Lines), pageSize)]
 	slices.Reverse(page.Lines)
 	return page, err

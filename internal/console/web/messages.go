@@ -79,7 +79,7 @@ func (v *visit) loadMessage() (any, error) {
 	}
 
 	v.title = "Message " + m.ID
-	page := &messagePage{Message: m, Show: v.with("body", "1")}
+	page := &messagePage{Message: m, Show: v.pathWith("body", "1")}
 	for _, a := range slices.Backward(m.Attempts) {
 		page.Timeline = append(page.Timeline, attempt{a})
 	}
@@ -153,7 +153,7 @@ func sendCommand(queue, body string) string {
 // showBody shows the body in the form that the URL names, or as JSON if it is JSON.
 func (p *messagePage) showBody(v *visit) {
 	page := "/messages/" + url.PathEscape(p.ID)
-	p.Download = strings.Replace(v.with("as", ""), page, page+"/body", 1)
+	p.Download = strings.Replace(v.pathWith("as", ""), page, page+"/body", 1)
 	shown := p.Body
 	p.Cut = len(shown) > maxShownBody
 	if p.Cut {
@@ -181,7 +181,7 @@ func (p *messagePage) showBody(v *visit) {
 }
 
 func (p *messagePage) addForm(v *visit, name, label string) {
-	p.Forms = append(p.Forms, choice{Label: label, Path: v.with("as", name), Chosen: p.Form == name})
+	p.Forms = append(p.Forms, choice{Label: label, Path: v.pathWith("as", name), Chosen: p.Form == name})
 }
 
 func (p *messagePage) Raw() string {

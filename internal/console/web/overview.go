@@ -112,10 +112,10 @@ func (v *visit) ranges() (chosen string, links []choice) {
 		chosen = names[0]
 	}
 	for i, name := range names {
-		link := choice{Label: strings.NewReplacer("m", " minutes", "h", " hours").Replace(name), Path: v.with("range", name),
+		link := choice{Label: strings.NewReplacer("m", " minutes", "h", " hours").Replace(name), Path: v.pathWith("range", name),
 			Chosen: name == chosen}
 		if i == 0 {
-			link.Path = v.with("range", "")
+			link.Path = v.pathWith("range", "")
 		}
 		links = append(links, link)
 	}

@@ -89,19 +89,14 @@ func (v *visit) loadQueue() (any, error) {
 		page.addState(v, "Damaged", api.MessageDamaged, full.Ledger.Damaged)
 	}
 
-	next := ""
-	page.Messages, next, err = v.api.Messages(v.ctx, name, page.Filter)
-	if next != "" {
-		page.Next = v.with("after", next)
-	}
-	if page.Filter.After != "" {
-		page.First = v.with("after", "")
-	}
+	messages, next, err := v.api.Messages(v.ctx, name, page.Filter)
+	page.Messages = messages
+	page.First, page.Next = v.pageLinks(next)
 	return page, err
 }
 
 func (p *queuePage) addState(v *visit, label, state string, n int64) {
-	p.States = append(p.States, choice{Label: label, Path: v.with("state", state), Chosen: p.Filter.State == state, N: n})
+	p.States = append(p.States, choice{Label: label, Path: v.pathWith("state", state), Chosen: p.Filter.State == state, N: n})
 }
 
 func noQueue(name string) error {

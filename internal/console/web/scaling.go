@@ -93,7 +93,7 @@ func measured(value *float64, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%.0f %s", *value, unit))
 }
 
-func sizes(target string) string {
+func scaledText(target string) string {
 	kind, name, found := strings.Cut(target, ":")
 	switch {
 	case target == "processes":

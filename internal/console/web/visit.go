@@ -45,7 +45,7 @@ func (v *visit) load() (err error) {
 		return err
 	}
 	if v.screen.still && !v.caller.May(api.ScopeAct) {
-		return v.mayNotAct()
+		return v.refusalToAct()
 	}
 	if v.screen.fleet {
 		if err := v.findFleet(); err != nil {
@@ -57,7 +57,7 @@ func (v *visit) load() (err error) {
 	return err
 }
 
-func (v *visit) mayNotAct() error {
+func (v *visit) refusalToAct() error {
 	switch {
 	case v.caller.ReadOnly:
 		return api.NewError(http.StatusForbidden, "the console is read-only", "")
@@ -94,7 +94,8 @@ func (v *visit) number(name string) (int, error) {
 	return n, nil
 }
 
-func (v *visit) with(name, value string) string {
+// pathWith returns the path of the page's first rows with a changed parameter; "" removes it.
+func (v *visit) pathWith(name, value string) string {
 	query := v.r.URL.Query()
 	query.Del("after")
 	query.Set(name, value)
