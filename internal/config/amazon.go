@@ -16,25 +16,29 @@ func deriveMetrics(l *loader) {
 	}
 
 	switch {
-	case !watched(l):
+	case !sendsMetricsByDefault(l):
 		l.cfg.CloudWatch = Off
-		l.settle("cloudwatch", "no queue or function is on AWS itself")
+		l.recordDerived("cloudwatch", "no queue or function is on AWS itself")
 	case l.origin("name").Layer <= FromBundle:
 		l.cfg.CloudWatch = Off
-		l.settle("cloudwatch", "no name was set")
+		l.recordDerived("cloudwatch", "no name was set")
 	default:
 		l.cfg.CloudWatch = On
-		l.settle("cloudwatch", "a name was set")
+		l.recordDerived("cloudwatch", "a name was set")
 	}
 }
 
-// watched reports whether metrics are sent by default. For queues on another SQS-compatible server, that requires a
-// custom CloudWatch endpoint.
-func watched(l *loader) bool {
-	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
-	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
+// sendsMetricsByDefault requires a custom CloudWatch endpoint for queues on another SQS-compatible server.
+func sendsMetricsByDefault(l *loader) bool {
+	customCloudWatch := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
+	if customCloudWatch {
+		return l.s.any(func(q *QueueSettings) bool { return q.Backend == BackendSQS || q.Function != "" })
+	}
+
+	sqs := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS")))
+	lambda := amazonURL(l.endpoint("LAMBDA"))
 	return l.s.any(func(q *QueueSettings) bool {
-		return q.Backend == BackendSQS && (elsewhere || sqs && amazonURL(q.URL)) || q.Function != "" && (elsewhere || lambda)
+		return sqs && q.Backend == BackendSQS && amazonURL(q.URL) || lambda && q.Function != ""
 	})
 }
 
@@ -65,8 +69,9 @@ func amazonHost(name string) bool {
 // can still set one themselves.
 func refuseClearQueue(l *loader) {
 	for i := range l.cfg.Queues {
-		q, from := &l.cfg.Queues[i], l.cfg.QueueOrigin(i, "url")
-		if from.Layer == Default || i == 0 && l.origin("queue-url").Layer != Default {
+		q := &l.cfg.Queues[i]
+		from := l.cfg.QueueOrigin(i, "url")
+		if from.Layer == Default || i == 0 && l.isSet("queue-url") {
 			from = l.origin("queue-url")
 		}
 		if q.Backend != BackendSQS || from.Layer != FromBundle || !leavesInClear(q.URL) {
@@ -93,7 +98,7 @@ func warnClear(l *loader) {
 		}
 
 		if leavesInClear(address) {
-			l.about(name, "use https, unless you trust the network to that host",
+			l.warnAbout(name, "use https, unless you trust the network to that host",
 				"calls to %s are not encrypted: messages and session tokens of credentials can be read in transit", shown(address))
 			return
 		}

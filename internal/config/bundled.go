@@ -27,57 +27,54 @@ func readBundle(l *loader) {
 	}
 
 	for _, s := range b.Settings {
-		takeSetting(l, s)
+		readBundleSetting(l, s)
 	}
 }
 
-// takeSetting assigns an option setting; an empty value restores the default.
-func takeSetting(l *loader, s bundle.Setting) {
+func readBundleSetting(l *loader, s bundle.Setting) {
 	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
 		l.computedQueue = Origin{}
+		if s.Computed {
+			l.computedQueue = origin
+		}
 	}
 
 	switch {
-	case s.Computed && s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL:
-		l.computedQueue = origin
-		return
 	case s.Computed:
 		return
 	case s.Namespace == bundle.NamespaceHealth:
-		takeHealthSetting(l, origin, s)
+		readHealthSetting(l, origin, s)
 		return
 	}
 
-	for _, o := range l.rows {
-		if !o.isBundled(s) {
-			continue
-		}
-
-		a := assignment{option: o, origin: origin, name: s.Option, text: s.Value, unit: bareUnit(o, o.beanstalkMinutes)}
-		if a.text == "" {
-			a.text = o.Default
-		}
-
-		switch set := l.isSet(o.Name); {
-		case s.Value == "" && !set:
-		case s.Value == "" && o.Default == "":
-			l.warnAt(origin.Where, o.Name, "delete one of the two",
-				"%s has no value here and keeps the value from %s", s.Option, l.origin(o.Name).Where)
-		default:
-			l.assign(a)
-		}
-
+	if i := slices.IndexFunc(l.rows, func(o *Option) bool { return o.isBundled(s) }); i >= 0 {
+		assignBundled(l, l.rows[i], origin, s)
 		return
 	}
-
 	switch s.Namespace {
 	case bundle.NamespaceWorker, bundle.NamespaceGroup, bundle.NamespaceTrigger, bundle.NamespaceCommand:
-		unknownSetting(l, origin, s)
+		reportUnknownSetting(l, origin, s)
 	}
 }
 
-func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
+// assignBundled restores the default if the value is empty.
+func assignBundled(l *loader, o *Option, origin Origin, s bundle.Setting) {
+	a := assignment{option: o, origin: origin, name: s.Option, text: s.Value, unit: bareUnit(o, o.beanstalkMinutes)}
+	switch {
+	case s.Value != "":
+		l.assign(a)
+	case !l.isSet(o.Name):
+	case o.Default == "":
+		l.warnAt(origin.Where, o.Name, "delete one of the two",
+			"%s has no value here and keeps the value from %s", s.Option, l.origin(o.Name).Where)
+	default:
+		a.text = o.Default
+		l.assign(a)
+	}
+}
+
+func reportUnknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	if s.Namespace == bundle.NamespaceGroup &&
 		slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {
 		l.warnAt(origin.Where, "", "", "%s has no effect: no instances are created", s.Option)
@@ -118,12 +115,12 @@ type healthRule struct {
 	Enabled *bool
 }
 
-// takeHealthSetting only warns about most options, because they concern instances and load balancers.
-func takeHealthSetting(l *loader, origin Origin, s bundle.Setting) {
+// readHealthSetting only warns about most options, because they concern instances and load balancers.
+func readHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	switch s.Option {
 	case "ConfigDocument":
 		if s.Value != "" {
-			takeHealthDocument(l, origin, s.Value)
+			readHealthDocument(l, origin, s.Value)
 		}
 	case "SystemType":
 		if s.Value == "basic" {
@@ -143,7 +140,7 @@ func takeHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	}
 }
 
-func takeHealthDocument(l *loader, origin Origin, text string) {
+func readHealthDocument(l *loader, origin Origin, text string) {
 	var doc healthDocument
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		l.refuseAt(origin.Where, "health-ignore-client-errors", `use a map, or JSON: {"Rules": {"Environment": {"Application": {"ApplicationRequests4xx": {"Enabled": false}}}}, "Version": 1}`,

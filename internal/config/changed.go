@@ -110,15 +110,16 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	}
 
 	for i, o := range table(&now) {
-		changed := c.take(o, loaded.options[i], o.Name)
+		changedForAll := c.compareOption(o, loaded.options[i], o.Name)
+		if !o.PerQueue {
+			continue
+		}
 		for _, q := range queues {
 			name := ofQueue(o.Name, q.queue.Name)
-			if changed {
+			if changedForAll {
 				name = ""
 			}
-			if o.PerQueue {
-				c.take(q.now[i], q.loaded[i], name)
-			}
+			c.compareOption(q.now[i], q.loaded[i], name)
 		}
 	}
 
@@ -133,17 +134,19 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	return c
 }
 
-func (c *Change) take(now, loaded *Option, name string) (changed bool) {
+// compareOption applies a live change to now. It lists a change under name, unless that is "".
+func (c *Change) compareOption(now, loaded *Option, name string) (changed bool) {
 	value := loaded.value.get()
 	if now.Name == "config" || now.value.get() == value { // config is the file's path, not a setting
 		return false
 	}
-	list := &c.Later
-	if now.Live && now.value.take(value) == nil {
-		list = &c.Live
-	}
-	if name != "" {
-		*list = append(*list, name)
+	applied := now.Live && now.value.assign(value) == nil
+	switch {
+	case name == "":
+	case applied:
+		c.Live = append(c.Live, name)
+	default:
+		c.Later = append(c.Later, name)
 	}
 	return true
 }
@@ -152,7 +155,7 @@ func (c *Change) take(now, loaded *Option, name string) (changed bool) {
 func (c *Change) RestartApp() (names []string) {
 	for i, o := range table(c.Settings) {
 		at := slices.Index(c.Later, o.Name)
-		if o.AppRestart && at >= 0 && o.value.take(c.loaded.options[i].value.get()) == nil {
+		if o.AppRestart && at >= 0 && o.value.assign(c.loaded.options[i].value.get()) == nil {
 			c.Later = slices.Delete(c.Later, at, at+1)
 			names = append(names, o.Name)
 		}

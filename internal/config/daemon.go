@@ -8,7 +8,6 @@ import (
 )
 
 // readDaemonFile reads the aws-sqsd format: "key: value" lines, which may include keys of tendril.yaml.
-
 func readDaemonFile(l *loader, path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
 	for _, e := range entries {
@@ -18,10 +17,10 @@ func readDaemonFile(l *loader, path string, entries []entry) {
 			continue
 		}
 		d.lines[e.key] = e
-		d.take(e)
+		d.readEntry(e)
 	}
-	d.target()
-	d.debug()
+	d.assignTarget()
+	d.assignVerbose()
 }
 
 type daemonReader struct {
@@ -30,13 +29,14 @@ type daemonReader struct {
 	lines  map[string]entry
 }
 
-func (d *daemonReader) take(e entry) {
+// readEntry leaves the keys of target and verbose to later methods.
+func (d *daemonReader) readEntry(e entry) {
 	where := yamlfile.Place(d.path, e.line, 0)
 	switch {
 	case e.null:
 	case e.key == "http_url" || e.key == "http_port" || e.key == "debug":
 	case e.items != nil:
-		takeQueues(d.loader, d.path, e)
+		assignQueues(d.loader, d.path, e)
 	default:
 		o := d.byDaemonKey(e)
 		if o == nil {
@@ -56,11 +56,16 @@ func (d *daemonReader) byDaemonKey(e entry) *Option {
 	return byEntry(d.loader, e)
 }
 
-func (d *daemonReader) target() {
+// value returns the entry of a key that has a value.
+func (d *daemonReader) value(key string) (e entry, found bool) {
+	e, found = d.lines[key]
+	return e, found && !e.null
+}
+
+func (d *daemonReader) assignTarget() {
 	const defaultURL, defaultPort = "http://localhost", "80"
-	base, hasURL := d.lines["http_url"]
-	port, hasPort := d.lines["http_port"]
-	hasURL, hasPort = hasURL && !base.null, hasPort && !port.null
+	base, hasURL := d.value("http_url")
+	port, hasPort := d.value("http_port")
 	if !hasURL && !hasPort {
 		return
 	}
@@ -87,9 +92,9 @@ func (d *daemonReader) target() {
 		name: base.key, text: text})
 }
 
-func (d *daemonReader) debug() {
-	e, found := d.lines["debug"]
-	if !found || e.null {
+func (d *daemonReader) assignVerbose() {
+	e, found := d.value("debug")
+	if !found {
 		return
 	}
 	o := d.loader.option("verbose")

@@ -33,7 +33,7 @@ func deriveName(l *loader) {
 	}
 	if l.cfg.Name == "" {
 		l.cfg.Name = "tendril"
-		l.settle("name", "there is no app folder to derive the name from")
+		l.recordDerived("name", "there is no app folder to derive the name from")
 	}
 }
 
@@ -45,7 +45,7 @@ func deriveTarget(l *loader) {
 	}
 
 	s.Target = base
-	l.settle("target", "")
+	l.recordDerived("target", "")
 	if path == "" {
 		return
 	}
@@ -56,7 +56,7 @@ func deriveTarget(l *loader) {
 	}
 
 	if chosen.Layer == target.Layer && s.HTTPPath != path {
-		l.clash("target", "remove the path from one of them", "the target has the path %s and http-path is %s (%s)",
+		l.refuseOption("target", "remove the path from one of them", "the target has the path %s and http-path is %s (%s)",
 			shown(path), s.HTTPPath, chosen)
 		return
 	}
@@ -79,7 +79,7 @@ func deriveOutput(l *loader) {
 		s.Quiet = false
 		l.record("quiet", verbose)
 	default:
-		l.clash("quiet", "use only one of them", "output cannot be quiet and verbose (%s)", verbose)
+		l.refuseOption("quiet", "use only one of them", "output cannot be quiet and verbose (%s)", verbose)
 	}
 }
 
@@ -89,12 +89,12 @@ func deriveBackoff(l *loader) {
 		return
 	}
 	if l.isSet("backoff-max") {
-		l.clash("backoff-max", "set backoff-max to at least backoff-min", "%s is shorter than %s", l.named("backoff-max"),
+		l.refuseOption("backoff-max", "set backoff-max to at least backoff-min", "%s is shorter than %s", l.named("backoff-max"),
 			l.cite("backoff-min"))
 		return
 	}
 	s.BackoffMax = s.BackoffMin
-	l.settle("backoff-max", "backoff-min is longer than the default")
+	l.recordDerived("backoff-max", "backoff-min is longer than the default")
 }
 
 func deriveDataDir(l *loader) {
@@ -108,7 +108,7 @@ func deriveDataDir(l *loader) {
 		return
 	}
 	l.cfg.DataDir = datadir.Of(state, l.cfg.Name)
-	l.settle("data-dir", reason)
+	l.recordDerived("data-dir", reason)
 }
 
 func deriveFree(l *loader) {
@@ -122,7 +122,7 @@ func deriveFree(l *loader) {
 			l.refuse(refusal(assignment{option: o, text: text}, err))
 			continue
 		}
-		l.settle(name, o.Default+" is used")
+		l.recordDerived(name, o.Default+" is used")
 	}
 }
 
@@ -142,12 +142,12 @@ func deriveStop(l *loader) {
 		l.warnAt(from.Where, "app-grace", "set app-grace to use less",
 			"%s %s is less than the minimum of %s, which is used", shutdownDelay, l.option("app-grace").value.get(), leastDelay)
 		s.AppGrace = leastDelay
-		l.settle("app-grace", "")
+		l.recordDerived("app-grace", "")
 	}
 
 	if l.isSet("app-grace") && !l.isSet("shutdown-timeout") {
 		s.ShutdownTimeout = min(s.AppGrace+stopMargin, twelveHours)
-		l.settle("shutdown-timeout", "app-grace plus 5 seconds")
+		l.recordDerived("shutdown-timeout", "app-grace plus 5 seconds")
 	}
 }
 
@@ -156,9 +156,9 @@ func hasBothOrNone(l *loader, cert, key string) bool {
 	hasKey := l.option(key).value.get() != ""
 	switch {
 	case hasCert && !hasKey:
-		l.clash(cert, "add "+key, "%s is set without its private key", cert)
+		l.refuseOption(cert, "add "+key, "%s is set without its private key", cert)
 	case hasKey && !hasCert:
-		l.clash(key, "add "+cert, "%s is set without its certificate", key)
+		l.refuseOption(key, "add "+cert, "%s is set without its certificate", key)
 	}
 	return hasCert == hasKey
 }
@@ -169,7 +169,7 @@ func deriveEndpoint(l *loader) {
 	switch {
 	case !hasBothOrNone(l, "tls-cert", "tls-key"):
 	case address != "" && !isLoopback(address) && s.Credentials == "":
-		l.clash("listen", "type 'tendril credentials create NAME --credentials FILE' and add --credentials FILE, or use "+
+		l.refuseOption("listen", "type 'tendril credentials create NAME --credentials FILE' and add --credentials FILE, or use "+
 			"127.0.0.1", "%s would let anyone who can reach this address use the queues", l.named("listen"))
 	}
 }
@@ -179,15 +179,15 @@ func deriveConsole(l *loader) {
 	switch {
 	case !hasBothOrNone(l, "console-tls-cert", "console-tls-key"):
 	case s.Console != Off && !isLoopback(s.Console) && s.ConsoleAuth == ConsoleAuthNone:
-		l.clash("console-auth", "use 127.0.0.1, or console-auth token", "%s would let anyone who can reach "+
+		l.refuseOption("console-auth", "use 127.0.0.1, or console-auth token", "%s would let anyone who can reach "+
 			"this address deploy", l.named("console"))
 	case s.Console != Off && len(s.ConsoleTrustedProxy) > 0 && s.ConsoleAuth == ConsoleAuthNone:
-		l.clash("console-auth", "remove one of them", "%s would let anyone behind a trusted proxy deploy",
+		l.refuseOption("console-auth", "remove one of them", "%s would let anyone behind a trusted proxy deploy",
 			l.named("console-auth"))
 	case len(s.ConsoleTrustedProxy) > 0:
 	case s.Console == Off || isLoopback(s.Console) || s.ConsoleTLSCert != "" || s.ConsoleInsecure:
 	default:
-		l.clash("console", "add console-tls-cert and console-tls-key, or console-trusted-proxy for a proxy that speaks "+
+		l.refuseOption("console", "add console-tls-cert and console-tls-key, or console-trusted-proxy for a proxy that speaks "+
 			"HTTPS, or console-insecure on a trusted network, or use 127.0.0.1",
 			"%s would send the token and deployments unencrypted to other machines", l.named("console"))
 	}

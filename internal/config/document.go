@@ -53,10 +53,10 @@ func parseDocument(file string, data []byte) ([]entry, []Problem) {
 	for _, pair := range root.Pairs {
 		switch {
 		case pair.Key != sqsdSection:
-			d.take(pair, false)
+			d.addPair(pair, false)
 		case pair.Value.Kind == yamlfile.Mapping:
 			for _, inner := range pair.Value.Pairs {
-				d.take(inner, true)
+				d.addPair(inner, true)
 			}
 		case pair.Value.Kind == yamlfile.Null:
 			d.refuse(pair.Line, "sqsd has no value", hint)
@@ -68,39 +68,27 @@ func parseDocument(file string, data []byte) ([]entry, []Problem) {
 	return d.entries, d.problems
 }
 
-func (d *document) take(pair yamlfile.Pair, sqsd bool) {
+func (d *document) addPair(pair yamlfile.Pair, sqsd bool) {
 	e := entry{key: pair.Key, line: pair.Line, sqsd: sqsd}
-	switch v := pair.Value; v.Kind {
-	case yamlfile.Null:
-		e.null = true
-	case yamlfile.Sequence:
-		if e.key == queuesKey && !sqsd && slices.ContainsFunc(v.Items, isMap) {
-			d.takeQueues(e, v)
+	switch v := pair.Value; {
+	case v.Kind == yamlfile.Sequence && e.key == queuesKey && !sqsd && slices.ContainsFunc(v.Items, isMap):
+		d.addQueues(e, v)
+		return
+	case v.Kind == yamlfile.Sequence:
+		text, ok := joinItems(v.Items)
+		if !ok {
+			d.refuse(pair.Line, shown(e.key)+" contains something other than plain values",
+				"write them on one line, separated by commas")
 			return
 		}
 		e.list = true
-		var items []string
-		for _, item := range v.Items {
-			text, ok := scalar(item)
-			if !ok {
-				d.refuse(pair.Line, shown(e.key)+" contains something other than plain values",
-					"write them on one line, separated by commas")
-				return
-			}
-			items = append(items, text)
-		}
-		e.text = strings.Join(items, ",")
+		e.text = text
+	case v.Kind == yamlfile.Null:
+		e.null = true
 	default:
 		text, ok := scalar(v)
 		if !ok {
-			hint := `write one plain value: "key: value"`
-			if e.key == queuesKey {
-				hint = "write " + queuesKey + ": payments:3,default:1, or a list with a dash before each item"
-			}
-			if e.key == "filter" {
-				hint = "put the pattern in single quotes, or name the file that holds it"
-			}
-			d.refuse(pair.Line, shown(e.key)+" is a map instead of a value", hint)
+			d.refuse(pair.Line, shown(e.key)+" is a map instead of a value", hintOfMap(e.key))
 			return
 		}
 		e.text = text
@@ -109,26 +97,49 @@ func (d *document) take(pair yamlfile.Pair, sqsd bool) {
 	d.entries = append(d.entries, e)
 }
 
+func joinItems(items []*yamlfile.Node) (text string, ok bool) {
+	var texts []string
+	for _, item := range items {
+		text, ok := scalar(item)
+		if !ok {
+			return "", false
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ","), true
+}
+
+func hintOfMap(key string) string {
+	switch key {
+	case queuesKey:
+		return "write " + queuesKey + ": payments:3,default:1, or a list with a dash before each item"
+	case "filter":
+		return "put the pattern in single quotes, or name the file that holds it"
+	}
+	return `write one plain value: "key: value"`
+}
+
 func isMap(n *yamlfile.Node) bool { return n.Kind == yamlfile.Mapping }
 
-func (d *document) takeQueues(e entry, list *yamlfile.Node) {
+func (d *document) addQueues(e entry, list *yamlfile.Node) {
 	before := len(d.problems)
 	for _, n := range list.Items {
 		item := entry{line: n.Line}
-		if isMap(n) {
+		text, isScalar := scalar(n)
+		switch {
+		case isMap(n):
 			inner := document{file: d.file}
 			for _, pair := range n.Pairs {
-				inner.take(pair, false)
+				inner.addPair(pair, false)
 			}
 			item.pairs = inner.entries
 			d.problems = append(d.problems, inner.problems...)
-		} else if text, ok := scalar(n); ok {
+		case isScalar:
 			item.text = text
-		} else {
+		default:
 			d.refuse(item.line, "invalid entry in queues",
 				"use - jobs, or - name: jobs with its settings below")
 		}
-
 		e.items = append(e.items, item)
 	}
 

@@ -31,18 +31,20 @@ func EditFile(file File, set map[string]*string) (*Edited, error) {
 	}
 
 	var edits []yamlfile.Edit
+	var secretKeys []string // of each edit; "" if its value is not secret
 	var problems []Problem
-	secret := map[int]string{}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		path, o, problem := e.place(name)
 		if problem != nil {
 			problems = append(problems, *problem)
 			continue
 		}
+		secretKey := ""
 		if o.IsSecret() {
-			secret[len(edits)] = path[len(path)-1]
+			secretKey = path[len(path)-1]
 		}
 		edits = append(edits, yamlfile.Edit{Path: path, Value: set[name]})
+		secretKeys = append(secretKeys, secretKey)
 	}
 
 	if len(problems) > 0 {
@@ -56,7 +58,7 @@ func EditFile(file File, set map[string]*string) (*Edited, error) {
 	}
 
 	for i := range lines {
-		lines[i].Text = shownLine(lines[i].Text, secret[lines[i].Edit])
+		lines[i].Text = shownLine(lines[i].Text, secretKeys[lines[i].Edit])
 	}
 
 	return &Edited{File{file.Path, data, file.Shared}, lines}, nil
@@ -88,17 +90,27 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 			Hint: "use 'http-path of NAME', or edit the file by hand"}
 	}
 
-	if e.root != nil {
-		if section := e.root.Get(sqsdSection); section != nil {
-			for _, beanstalk := range o.workerNames() {
-				if section.Get(beanstalk) != nil {
-					return []string{sqsdSection, beanstalk}, o, nil
-				}
-			}
+	if name := e.beanstalkKey(o); name != "" {
+		return []string{sqsdSection, name}, o, nil
+	}
+	return []string{o.Key}, o, nil
+}
+
+// beanstalkKey returns the option's key in the file's sqsd section, or "" if absent.
+func (e *fileEditor) beanstalkKey(o *Option) string {
+	if e.root == nil {
+		return ""
+	}
+	section := e.root.Get(sqsdSection)
+	if section == nil {
+		return ""
+	}
+	for _, name := range o.workerNames() {
+		if section.Get(name) != nil {
+			return name
 		}
 	}
-
-	return []string{o.Key}, o, nil
+	return ""
 }
 
 func (e *fileEditor) queues() (maps []*yamlfile.Node) {
@@ -122,9 +134,11 @@ func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option
 		return refuse(shown(name)+" cannot be changed by a command or in the console: it decides which queue this is",
 			"edit the key "+key+" of this queue, below "+queuesKey+", in the settings file")
 	case o == nil:
-		if o = find(e.options, option); o == nil {
+		o = find(e.options, option)
+		if o == nil {
 			return nil, nil, &Problem{Option: name, Text: UnknownOption(option).Error(), Hint: "'tendril config show' lists them"}
-		} else if !o.PerQueue {
+		}
+		if !o.PerQueue {
 			return refuse(shown(option)+" is not a per-queue setting", "it applies to all queues: remove \" of "+queue+"\"")
 		}
 	}
@@ -151,12 +165,13 @@ func queueOf(item *yamlfile.Node) string {
 	return ""
 }
 
-func shownLine(line, secret string) string {
+// shownLine hides the value of a secret key, and other probable secrets.
+func shownLine(line, secretKey string) string {
 	key, _, found := strings.Cut(line, ":")
-	if secret != "" {
-		if found && strings.Trim(key, " \"'") == secret {
-			return key + ": " + hidden
-		}
+	switch {
+	case secretKey != "" && found && strings.Trim(key, " \"'") == secretKey:
+		return key + ": " + hidden
+	case secretKey != "": // a further line of the value
 		return hidden
 	}
 

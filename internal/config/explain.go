@@ -83,8 +83,8 @@ func (c *Config) explainQueue(i int) QueueExplanation {
 	q := c.Queues[i]
 	e := QueueExplanation{Name: q.Name}
 	for _, o := range queueTable(&q, table(&Settings{PerQueue: q.PerQueue})) {
-		switch {
-		case o.Key == "name", o.Key == "arn", o.Key == "url" && q.URL == "", o.Key == "weight" && q.Weight == 0:
+		absent := o.Key == "url" && q.URL == "" || o.Key == "weight" && q.Weight == 0
+		if absent || o.Key == "name" || o.Key == "arn" {
 			continue
 		}
 		e.Settings = append(e.Settings, QueueSetting{o.Key, o.shown(o.value.get()), c.QueueOrigin(i, o.Key)})
@@ -165,9 +165,10 @@ func orNone(s string) string {
 	return s
 }
 
-func readable(k string, text string) string {
+// readable adds words such as "that is 2 hours" to a long duration.
+func readable(kind, text string) string {
 	d, err := ParseDuration(text)
-	if k != kindDuration || err != nil || d < 2*time.Minute || d%time.Minute != 0 {
+	if kind != kindDuration || err != nil || d < 2*time.Minute || d%time.Minute != 0 {
 		return text
 	}
 	human := HumanDuration(d)

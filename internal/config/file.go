@@ -130,7 +130,6 @@ func readSettingsFile(l *loader) {
 	if named == "" {
 		origin = Origin{Default, "it was found there"}
 	}
-
 	l.cfg.ConfigFile = f.path
 	l.record("config", origin)
 	entries, problems := parseDocument(f.path, f.data)
@@ -199,13 +198,13 @@ func readOwnFile(l *loader, layer Layer, path string, entries []entry) {
 			continue
 		}
 
-		a, ok := admit(l, Origin{layer, where}, o, e, lines)
+		a, ok := parseAssignment(l, Origin{layer, where}, o, e, lines)
 		switch {
 		case !ok:
 		case layer == FromRegistry && o.PerInstance() != "":
 			l.refuse(o.perInstanceProblem(where))
 		case e.items != nil:
-			takeQueues(l, path, e)
+			assignQueues(l, path, e)
 		case e.list && !o.list:
 			l.refuseAt(where, o.Name, "write "+e.key+": "+o.example(),
 				"%s takes one value, not a list", e.key)
@@ -215,9 +214,10 @@ func readOwnFile(l *loader, layer Layer, path string, entries []entry) {
 	}
 }
 
-func admit(l *loader, from Origin, o *Option, e entry, lines map[string]int) (assignment, bool) {
+// parseAssignment reports problems itself. lineOf holds the lines of the keys read before.
+func parseAssignment(l *loader, from Origin, o *Option, e entry, lineOf map[string]int) (assignment, bool) {
 	a := assignment{option: o, origin: from, name: e.key, text: e.text}
-	switch first := lines[o.Key]; {
+	switch first := lineOf[o.Key]; {
 	case first != 0:
 		l.refuseAt(from.Where, o.Name, "keep only one of the two lines", "%s is already set on line %d", e.key, first)
 		return a, false
@@ -229,7 +229,7 @@ func admit(l *loader, from Origin, o *Option, e entry, lines map[string]int) (as
 		a.text = unset
 	}
 
-	lines[o.Key] = e.line
+	lineOf[o.Key] = e.line
 	return a, true
 }
 
@@ -241,31 +241,27 @@ func unknownKey(l *loader, where string, e entry) Problem {
 
 	var known []string
 	for _, o := range l.rows {
-		name := o.Key
+		names := []string{o.Key}
 		if e.sqsd {
-			name = ""
-			if names := o.workerNames(); names != nil {
-				name = names[0]
-			}
+			names = o.workerNames()
 		}
-
-		if name == "" {
+		if len(names) == 0 || names[0] == "" {
 			continue
 		}
-
-		if slices.Contains(o.names(), e.key) || strings.EqualFold(name, e.key) {
-			p.Option, p.Hint = o.Name, "use "+name
+		if slices.Contains(o.names(), e.key) || strings.EqualFold(names[0], e.key) {
+			p.Option = o.Name
+			p.Hint = "use " + names[0]
 			return p
 		}
-
-		known = append(known, name)
+		known = append(known, names[0])
 	}
 
 	switch near := Nearest(e.key, known); {
 	case e.key == "config":
 		p.Hint = "name the settings file with --config or TENDRIL_CONFIG"
 	case !e.sqsd && daemonOnly[e.key] != "":
-		p.Text, p.Hint = e.key+" is a key of aws-sqsd's own file", daemonOnly[e.key]
+		p.Text = e.key + " is a key of aws-sqsd's own file"
+		p.Hint = daemonOnly[e.key]
 	case len(near) > 0:
 		p.Hint = "did you mean " + orList(near) + "?"
 	default:

@@ -142,8 +142,8 @@ func (l *loader) origin(name string) Origin {
 	return l.cfg.last(name).Origin
 }
 
-// settle replaces the latest value of an option with the derived one. For a default, reason becomes the origin's Where.
-func (l *loader) settle(name, reason string) {
+// recordDerived replaces the latest value of an option with the derived one. For a default, reason becomes the origin's Where.
+func (l *loader) recordDerived(name, reason string) {
 	from := l.cfg.last(name).Origin
 	if from.Layer == Default {
 		from.Where = reason
@@ -153,7 +153,7 @@ func (l *loader) settle(name, reason string) {
 	l.record(name, from)
 }
 
-func (l *loader) clash(name, hint, format string, args ...any) {
+func (l *loader) refuseOption(name, hint, format string, args ...any) {
 	l.refuseAt(l.origin(name).Where, name, hint, format, args...)
 }
 
@@ -185,7 +185,7 @@ func (l *loader) endpoint(service string) string {
 	return cmp.Or(l.vars["AWS_ENDPOINT_URL_"+service], l.vars["AWS_ENDPOINT_URL"])
 }
 
-func (l *loader) about(name, hint, format string, args ...any) {
+func (l *loader) warnAbout(name, hint, format string, args ...any) {
 	where := ""
 	if from := l.origin(name); from.Layer != Default {
 		where = from.Where
@@ -201,9 +201,9 @@ func (l *loader) cite(name string) string {
 	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
-// idle warns about an option set without effect. why completes "NAME VALUE has no effect".
-func (l *loader) idle(name, why, hint string) {
+// warnUnused warns about an option set without effect. why completes "NAME VALUE has no effect".
+func (l *loader) warnUnused(name, why, hint string) {
 	if l.isSet(name) {
-		l.about(name, hint, "%s has no effect%s", l.named(name), why)
+		l.warnAbout(name, hint, "%s has no effect%s", l.named(name), why)
 	}
 }

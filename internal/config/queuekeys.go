@@ -40,37 +40,39 @@ func queueTable(q *QueueSettings, rows []*Option) []*Option {
 	return append(queueKeys(q), slices.DeleteFunc(slices.Clone(rows), func(o *Option) bool { return !o.PerQueue })...)
 }
 
-func takeQueues(l *loader, file string, e entry) {
+func assignQueues(l *loader, file string, e entry) {
 	before := len(l.refused.Problems)
 	var queues []QueueSettings
 	var own [][]assignment
 	for _, item := range e.items {
-		q, set := readQueue(l, file, item)
-		queues, own = append(queues, q), append(own, set)
+		q, settings := readQueue(l, file, item)
+		queues = append(queues, q)
+		own = append(own, settings)
 	}
-
-	origin := Origin{fromFile, yamlfile.Place(file, e.line, 0)}
 	if len(l.refused.Problems) > before {
 		return
 	}
 
+	origin := Origin{fromFile, yamlfile.Place(file, e.line, 0)}
 	if err := checkQueues(queues); err != nil {
 		l.refuseAt(origin.Where, "queues", "give every queue a weight, and use each name once",
 			"queues %s", err.Error())
 		return
 	}
 
-	l.cfg.Queues, l.ownSettings = queues, own
+	l.cfg.Queues = queues
+	l.ownSettings = own
 	l.record("queues", origin)
 }
 
+// readQueue returns the queue with its own keys, such as name and weight, and the per-queue options to apply later.
 func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
 		return readShortQueue(l, where, item.text), nil
 	}
 
-	// The rows of a queue's own keys set q. The rows of per-queue options only validate; own is applied later.
+	// The rows of the queue's own keys set q. The rows of per-queue options only validate.
 	var q QueueSettings
 	var own []assignment
 	rows := queueTable(&q, table(&Settings{}))
@@ -108,7 +110,7 @@ func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows [
 		return assignment{}, false
 	}
 
-	a, ok := admit(l, from, o, e, lineOf)
+	a, ok := parseAssignment(l, from, o, e, lineOf)
 	if !ok {
 		return a, false
 	}
@@ -125,17 +127,8 @@ func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows [
 func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
 	own := entry{key: key, text: e.text, null: e.null, line: e.line}
 	rows := queueTable(&QueueSettings{}, table(&Settings{}))
-	o := withKey(rows, key)
-	switch {
-	case o == nil || o.PerInstance() == "":
-	case o.Name == queuesKey:
-		l.refuse(Problem{Where: from.Where, Option: e.key, Text: shown(e.key) + " cannot be set for all instances: each instance's list of queues has it",
-			Hint: "set the key " + key + " of this queue, below " + queuesKey + " in the settings file of each instance"})
-		return
-	default:
-		problem := o.perInstanceProblem(from.Where)
-		problem.Option, problem.Text = e.key, shown(e.key)+strings.TrimPrefix(problem.Text, o.Name)
-		l.refuse(problem)
+	if o := withKey(rows, key); o != nil && o.PerInstance() != "" {
+		l.refuse(perInstanceQueueKey(o, from.Where, e.key, key))
 		return
 	}
 	if a, ok := readQueueKey(l, from, own, map[string]int{}, rows); ok {
@@ -143,28 +136,34 @@ func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
 	}
 }
 
-func checkQueueKeys(l *loader, where string, lineOf map[string]int, refused bool) {
-	one := func(keys ...string) string {
-		first := ""
-		for _, k := range keys {
-			switch {
-			case lineOf[k] == 0:
-			case first == "":
-				first = k
-			default:
-				l.refuseAt(where, "queues", "delete one of them",
-					"this queue has both %s (line %d) and %s (line %d)", first, lineOf[first], k, lineOf[k])
-			}
-		}
-
-		return first
+func perInstanceQueueKey(o *Option, where, name, key string) Problem {
+	if o.Name == queuesKey {
+		return Problem{Where: where, Option: name, Text: shown(name) + " cannot be set for all instances: each instance's list of queues has it",
+			Hint: "set the key " + key + " of this queue, below " + queuesKey + " in the settings file of each instance"}
 	}
-	if one("name", "url", "arn") == "" && !refused {
+	p := o.perInstanceProblem(where)
+	p.Option = name
+	p.Text = shown(name) + strings.TrimPrefix(p.Text, o.Name)
+	return p
+}
+
+func checkQueueKeys(l *loader, where string, lineOf map[string]int, refused bool) {
+	named := refuseSecond(l, where, lineOf, "name", "url", "arn")
+	if !named && !refused {
 		l.refuseAt(where, "queues", "add a name, such as name: jobs; for a queue on Amazon SQS, add its url or arn",
 			"this queue has no name")
 	}
+	refuseSecond(l, where, lineOf, "target", "function", "lambda")
+}
 
-	one("target", "function", "lambda")
+// refuseSecond allows only one of the keys, and reports whether there is one.
+func refuseSecond(l *loader, where string, lineOf map[string]int, keys ...string) bool {
+	present := slices.DeleteFunc(keys, func(key string) bool { return lineOf[key] == 0 })
+	for _, key := range present[min(1, len(present)):] {
+		l.refuseAt(where, "queues", "delete one of them",
+			"this queue has both %s (line %d) and %s (line %d)", present[0], lineOf[present[0]], key, lineOf[key])
+	}
+	return len(present) > 0
 }
 
 func unknownQueueKey(rows []*Option, where string, e entry) Problem {

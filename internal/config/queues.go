@@ -91,24 +91,23 @@ func checkQueues(queues []QueueSettings) error {
 
 	seen := map[string]bool{}
 	for i := range queues {
-		q, first := &queues[i], &queues[0]
+		q := &queues[i]
 		if seen[q.Name] {
 			return fmt.Errorf("has two queues with the name %s", q.Name)
 		}
-
 		seen[q.Name] = true
-		if (q.Weight > 0) != (first.Weight > 0) {
-			with, without := q.Name, first.Name
-			if first.Weight > 0 {
-				with, without = without, with
-			}
-			return fmt.Errorf("has a weight for %s but not for %s: give every queue a weight, or none for strict "+
-				"order", with,
-				without)
-		}
 	}
+	return checkWeights(queues)
+}
 
-	return nil
+func checkWeights(queues []QueueSettings) error {
+	weighted := slices.IndexFunc(queues, func(q QueueSettings) bool { return q.Weight > 0 })
+	unweighted := slices.IndexFunc(queues, func(q QueueSettings) bool { return q.Weight == 0 })
+	if weighted < 0 || unweighted < 0 {
+		return nil
+	}
+	return fmt.Errorf("has a weight for %s but not for %s: give every queue a weight, or none for strict order",
+		queues[weighted].Name, queues[unweighted].Name)
 }
 
 // fixQueues adds missing weights and drops duplicates. It returns "" if the result is still invalid.

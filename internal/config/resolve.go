@@ -16,7 +16,8 @@ func deriveQueues(l *loader) {
 		deriveQueue(l)
 		one := QueueSettings{Name: l.cfg.Queue, URL: l.cfg.QueueURL}
 		one.Managed = l.cfg.Backend == BackendSQS && !l.isSet("queue") && !l.isSet("queue-url")
-		l.cfg.Queues, l.ownSettings = []QueueSettings{one}, nil
+		l.cfg.Queues = []QueueSettings{one}
+		l.ownSettings = nil
 		backend = l.cfg.Backend
 	}
 
@@ -32,7 +33,7 @@ func deriveQueues(l *loader) {
 	case l.isSet("queues"):
 		l.record("queues", l.origin(singleQueue(l)))
 	default:
-		l.settle("queues", onlyQueue)
+		l.recordDerived("queues", onlyQueue)
 	}
 }
 
@@ -53,7 +54,7 @@ func severalChosen(l *loader) bool {
 		switch one := l.origin(name); {
 		case one.Layer == Default:
 		case one.Layer == queues.Layer:
-			l.clash("queues", "delete one of them", "queues are set both here and by the %s of %s", name, one)
+			l.refuseOption("queues", "delete one of them", "queues are set both here and by the %s of %s", name, one)
 		case one.Layer > queues.Layer:
 			l.warnAt(queues.Where, "queues", "", "these queues are not used: %s selects one", one)
 			return false
@@ -75,13 +76,13 @@ func deriveFirst(l *loader, backend string) {
 		case l.isSet(name):
 			l.record(name, l.origin("queues"))
 		case name == "queue" || s.QueueURL != "":
-			l.settle(name, "the first of queues")
+			l.recordDerived(name, "the first of queues")
 		}
 	}
 
 	switch {
 	case backend == backendAuto:
-		l.settle("backend", "the backend of the first queue")
+		l.recordDerived("backend", "the backend of the first queue")
 	case backend != first.Backend:
 		l.record("backend", l.cfg.QueueOrigin(0, "backend"))
 	}
@@ -136,6 +137,11 @@ func applyOwnSettings(l *loader, own []assignment) {
 		}
 	}
 
+	splitOwnTarget(l)
+}
+
+// splitOwnTarget moves the path of the queue's target to http_path.
+func splitOwnTarget(l *loader) {
 	base, path := splitTarget(l.s.Target)
 	l.s.Target = base
 	switch chosen, both := l.own["http_path"]; {
@@ -153,7 +159,7 @@ func applyOwnSettings(l *loader, own []assignment) {
 func placeQueue(l *loader) {
 	q, s := &l.s.Queues[0], l.s
 	own, chosen := l.own["backend"], l.all.origin("backend")
-	because := func(backend, why string) {
+	setBackend := func(backend, why string) {
 		s.Backend = backend
 		if own == (Origin{}) {
 			own = Origin{Default, why}
@@ -162,7 +168,7 @@ func placeQueue(l *loader) {
 	}
 	switch queues := l.all.origin("queues"); {
 	case q.URL != "" && s.Backend != BackendEmbedded:
-		because(BackendSQS, "it has a URL or an ARN")
+		setBackend(BackendSQS, "it has a URL or an ARN")
 	case q.URL != "" && own.Layer != Default:
 		l.refuseAt(own.Where, "backend", "delete one of them",
 			"the queue is set to embedded but has the URL %s", shown(q.URL))
@@ -174,9 +180,9 @@ func placeQueue(l *loader) {
 			"the URL of %s is not used: %s selects an embedded queue", q.Name, chosen)
 		q.URL = ""
 	case s.Backend == backendAuto && s.Function != "":
-		because(BackendSQS, "its messages go to a function on AWS")
+		setBackend(BackendSQS, "its messages go to a function on AWS")
 	case s.Backend == backendAuto:
-		because(BackendEmbedded, "it is a name")
+		setBackend(BackendEmbedded, "it is a name")
 	}
 }
 
@@ -186,11 +192,11 @@ func deriveDestination(l *loader) {
 	for _, other := range names[min(1, len(names)):] {
 		first := names[0]
 		if l.origin(first).Layer == l.origin(other).Layer {
-			l.clash(other, "delete one of them, or set each for its own queue below queues",
+			l.refuseOption(other, "delete one of them, or set each for its own queue below queues",
 				"messages can go either to the %s of %s or to this %s", first, l.origin(first), other)
 			continue
 		}
-		l.about(other, "", "%s is not used: messages go to the %s of %s", l.named(other), first, l.origin(first))
+		l.warnAbout(other, "", "%s is not used: messages go to the %s of %s", l.named(other), first, l.origin(first))
 		*map[string]*string{"target": &l.s.Target, "function": &l.s.Function, "lambda": &l.s.Lambda}[other] = ""
 		l.record(other, l.origin(first))
 	}
@@ -226,19 +232,19 @@ func deriveBackend(l *loader) {
 	switch {
 	case s.Backend == backendAuto && s.QueueURL != "":
 		s.Backend = BackendSQS
-		l.settle("backend", "queue-url is set")
+		l.recordDerived("backend", "queue-url is set")
 	case s.Backend == backendAuto && s.Function != "" && s.Queue == "":
-		l.clash("function", "add queues, or backend: sqs and name for a queue created by tendril, or backend: "+
+		l.refuseOption("function", "add queues, or backend: sqs and name for a queue created by tendril, or backend: "+
 			"embedded for the embedded queue",
 			"a function on AWS receives messages from Amazon SQS, but no queue is set")
 	case s.Backend == backendAuto && s.Function != "":
 		s.Backend = BackendSQS
-		l.settle("backend", "messages go to a function on AWS")
+		l.recordDerived("backend", "messages go to a function on AWS")
 	case s.Backend == backendAuto:
 		s.Backend = BackendEmbedded
-		l.settle("backend", "queue-url is not set")
+		l.recordDerived("backend", "queue-url is not set")
 	case s.Backend == BackendSQS && s.QueueURL == "" && s.Queue == "" && !namedOnPurpose(l):
-		l.clash("backend", "add queue-url, or queue with a name, or --name for a queue created by tendril",
+		l.refuseOption("backend", "add queue-url, or queue with a name, or --name for a queue created by tendril",
 			"no Amazon SQS queue is configured")
 	case s.Backend == BackendEmbedded && s.QueueURL != "":
 		dropQueueURL(l)
@@ -257,7 +263,7 @@ func namedOnPurpose(l *loader) bool {
 func dropQueueURL(l *loader) {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
-		l.clash("backend", "delete one of them", "the queue is set to embedded, but queue-url of %s is set", queue)
+		l.refuseOption("backend", "delete one of them", "the queue is set to embedded, but queue-url of %s is set", queue)
 		return
 	}
 	l.warnAt(queue.Where, "queue-url", "", "this queue is not used: %s selects an embedded queue", backend)
@@ -269,13 +275,13 @@ func deriveQueue(l *loader) {
 	s := l.s
 	switch {
 	case s.QueueURL != "" && s.Queue != "":
-		l.clash("queue", "delete one of them", "a queue is set both here and by the queue-url of %s", l.origin("queue-url"))
+		l.refuseOption("queue", "delete one of them", "a queue is set both here and by the queue-url of %s", l.origin("queue-url"))
 	case s.QueueURL != "":
 		s.Queue = lastSegment(s.QueueURL)
-		l.settle("queue", "the end of queue-url")
+		l.recordDerived("queue", "the end of queue-url")
 	case s.Queue == "":
 		s.Queue = s.Name
-		l.settle("queue", "the environment's name")
+		l.recordDerived("queue", "the environment's name")
 	}
 }
 
@@ -283,10 +289,11 @@ func deriveQueue(l *loader) {
 func deriveRegion(l *loader) {
 	queues := l.cfg.Queues
 	for i := range queues {
-		queues[i].Region = regionOf(queues[i].URL)
-		if found := queues[i].Region; found != "" && l.origin("region") == (Origin{}) {
+		found := regionOf(queues[i].URL)
+		queues[i].Region = found
+		if found != "" && l.origin("region") == (Origin{}) {
 			l.cfg.Region = found
-			l.settle("region", "it is in the queue's URL")
+			l.recordDerived("region", "it is in the queue's URL")
 		}
 	}
 	for i := range queues {

@@ -90,21 +90,10 @@ func queueURL(text string) (string, error) {
 
 // functionName accepts NAME, ACCOUNT:function:NAME or an ARN, optionally with :VERSION or :ALIAS.
 func functionName(text string) (string, error) {
-	const noARN = "is not an ARN of a function, such as arn:aws:lambda:eu-west-1:123456789012:function:resize-images"
-	parts := strings.Split(text, ":")
-	if isARN := parts[0] == "arn"; isARN || len(parts) > 2 {
-		if isARN {
-			if len(parts) < 5 || !isWord(parts[1]) || parts[2] != "lambda" || !isWord(parts[3]) {
-				return "", errors.New(noARN)
-			}
-			parts = parts[4:]
-		}
-		if _, err := accountID(parts[0]); err != nil || len(parts) < 3 || parts[1] != "function" {
-			return "", errors.New(noARN)
-		}
-		parts = parts[2:]
+	parts, err := functionNameParts(text)
+	if err != nil {
+		return "", err
 	}
-
 	version := ""
 	if len(parts) == 2 {
 		version = parts[1]
@@ -114,6 +103,26 @@ func functionName(text string) (string, error) {
 		"a local program"}, fault{len(parts) > 2 || !isWord(parts[0]), "is not a function name"},
 		fault{len(parts[0]) > maxFunctionName, "is too long"}, fault{len(parts) == 2 && version != "$LATEST" &&
 			(!isWord(version) || len(version) > 2*maxFunctionName), "does not end with a version or alias"})
+}
+
+// functionNameParts returns the name and, if present, the version or alias.
+func functionNameParts(text string) ([]string, error) {
+	errNoARN := errors.New("is not an ARN of a function, such as arn:aws:lambda:eu-west-1:123456789012:function:resize-images")
+	parts := strings.Split(text, ":")
+	if parts[0] != "arn" && len(parts) <= 2 {
+		return parts, nil
+	}
+
+	if parts[0] == "arn" {
+		if len(parts) < 5 || !isWord(parts[1]) || parts[2] != "lambda" || !isWord(parts[3]) {
+			return nil, errNoARN
+		}
+		parts = parts[4:]
+	}
+	if _, err := accountID(parts[0]); err != nil || len(parts) < 3 || parts[1] != "function" {
+		return nil, errNoARN
+	}
+	return parts[2:], nil
 }
 
 func commandLine(text string) (string, error) {
@@ -236,11 +245,14 @@ func checkPath(path string) error {
 		if err := checkSegments(path); err != nil {
 			return err
 		}
-		if err != nil || decoded == path {
+		if decoded == path {
 			return nil
 		}
 		path = decoded
 		decoded, err = url.PathUnescape(path)
+		if err != nil {
+			return checkSegments(path)
+		}
 	}
 }
 
@@ -300,28 +312,30 @@ func healthcheck(text string) (string, error) {
 func endpointAddresses(text string) (string, error) {
 	var address, socket string
 	for part := range strings.SplitSeq(text, ",") {
+		kept, parse := &address, listenAddress
 		path, isSocket := strings.CutPrefix(strings.TrimSpace(part), unixPrefix)
-		parsed, err := folderPath(path)
-		if !isSocket {
-			parsed, err = listenAddress(strings.TrimSpace(part))
+		if isSocket {
+			kept, parse = &socket, socketAddress
 		}
-
-		switch {
-		case err != nil:
+		parsed, err := parse(path)
+		if err != nil {
 			return "", err
-		case isSocket && socket != "" || !isSocket && address != "":
-			return "", errors.New("has more than one address or socket")
-		case isSocket:
-			socket = unixPrefix + parsed
-		default:
-			address = parsed
 		}
+		if *kept != "" {
+			return "", errors.New("has more than one address or socket")
+		}
+		*kept = parsed
 	}
 
 	if address != "" && socket != "" {
 		return address + "," + socket, nil
 	}
 	return address + socket, nil
+}
+
+func socketAddress(path string) (string, error) {
+	path, err := folderPath(path)
+	return unixPrefix + path, err
 }
 
 func isLoopback(address string) bool {

@@ -37,10 +37,10 @@ func checkCPUSource(l *loader) {
 	switch {
 	case s.ScaleCPUSource != CPUFromCloudWatch:
 	case !strings.HasPrefix(s.ScaleTarget, ScaleGroup):
-		l.clash("scale-cpu-source", "set scale-target to asg:GROUP", "%s needs an Auto Scaling group, and scale-target is %s",
+		l.refuseOption("scale-cpu-source", "set scale-target to asg:GROUP", "%s needs an Auto Scaling group, and scale-target is %s",
 			l.named("scale-cpu-source"), s.ScaleTarget)
 	case s.ScalePeriod%time.Minute != 0:
-		l.clash("scale-period", "use a multiple of 60s", "CloudWatch has no periods of %v", s.ScalePeriod)
+		l.refuseOption("scale-period", "use a multiple of 60s", "CloudWatch has no periods of %v", s.ScalePeriod)
 	}
 }
 
@@ -50,12 +50,12 @@ func deriveLargest(l *loader, most, least string, high, low *int) {
 	case *high >= *low:
 	case !l.isSet(most):
 		*high = *low
-		l.settle(most, least+" is at least as large")
+		l.recordDerived(most, least+" is at least as large")
 	case !l.isSet(least):
 		*low = *high
-		l.settle(least, most+" is at least as large")
+		l.recordDerived(least, most+" is at least as large")
 	default:
-		l.clash(most, "set it to the larger value", "%s is less than %s", l.named(most), l.cite(least))
+		l.refuseOption(most, "set it to the larger value", "%s is less than %s", l.named(most), l.cite(least))
 	}
 }
 
@@ -71,7 +71,7 @@ func deriveAuto(l *loader) {
 	for _, name := range append([]string{"scale-max-size", "scale-min-size", "scale-measure-name"}, triggerNames()...) {
 		if l.isSet(name) {
 			s.ScaleTarget = ScaleAuto
-			l.settle("scale-target", name+" is set")
+			l.recordDerived("scale-target", name+" is set")
 			return
 		}
 	}
@@ -96,9 +96,9 @@ func deriveProcesses(l *loader) {
 				l.notUsed("nothing is scaled by it: "+l.cite(bound.name)+" counts", bound.from)
 			default:
 				*bound.field = min(bound.size, most)
-				l.settle(bound.name, bound.from)
+				l.recordDerived(bound.name, bound.from)
 				if bound.size > most {
-					l.about(bound.from, "", "%s counts as %d: %s", l.named(bound.from), most, why)
+					l.warnAbout(bound.from, "", "%s counts as %d: %s", l.named(bound.from), most, why)
 				}
 			}
 		}
@@ -107,7 +107,7 @@ func deriveProcesses(l *loader) {
 	deriveLargest(l, "processes-max", "processes-min", &s.ProcessesMax, &s.ProcessesMin)
 	if !l.isSet("scale-target") && s.ScaleTarget == ScaleNone && s.ProcessesMax > s.ProcessesMin {
 		s.ScaleTarget = ScaleProcesses
-		l.settle("scale-target", "processes-max is more than processes-min")
+		l.recordDerived("scale-target", "processes-max is more than processes-min")
 		for _, from := range []string{"scale-min-size", "scale-max-size"} {
 			l.notUsed("the processes of the app are set: "+l.cite("processes-max")+" counts", from)
 		}
@@ -123,7 +123,7 @@ func deriveMeasure(l *loader) {
 
 	from := l.origin("scale-measure-name")
 	if s.ScaleTarget != ScaleNone {
-		l.about("scale-measure-name", "use "+orList(ownMeasures())+" to have a trigger",
+		l.warnAbout("scale-measure-name", "use "+orList(ownMeasures())+" to have a trigger",
 			"tendril does not measure %s, so its thresholds are not used: the size follows the backlog and the "+
 				"deliveries in flight", s.ScaleMeasureName)
 	}
@@ -166,7 +166,7 @@ func dropThresholds(l *loader) {
 	}
 
 	if len(dropped) > 0 && s.ScaleTarget != ScaleNone {
-		l.about("scale-measure-name", "set the thresholds next to the measure, unless its defaults are fine",
+		l.warnAbout("scale-measure-name", "set the thresholds next to the measure, unless its defaults are fine",
 			"ignored, because they were set for a measure other than %s: %s", s.ScaleMeasureName, strings.Join(dropped, ", "))
 	}
 }
@@ -202,12 +202,12 @@ func deriveThresholds(l *loader) {
 	}
 
 	if s.ScaleUnit != "" && s.ScaleUnit != unit {
-		l.about("scale-unit", "", "%s has no effect: %s is measured in %s", l.named("scale-unit"), s.ScaleMeasureName, unit)
+		l.warnAbout("scale-unit", "", "%s has no effect: %s is measured in %s", l.named("scale-unit"), s.ScaleMeasureName, unit)
 		s.ScaleUnit = unit
 		l.record("scale-unit", l.origin("scale-unit"))
 	} else if s.ScaleUnit == "" {
 		s.ScaleUnit = unit
-		l.settle("scale-unit", s.ScaleMeasureName)
+		l.recordDerived("scale-unit", s.ScaleMeasureName)
 	}
 
 	hasLower, hasUpper := l.isSet("scale-lower-threshold"), l.isSet("scale-upper-threshold")
@@ -217,16 +217,16 @@ func deriveThresholds(l *loader) {
 			far = min(far, (s.ScaleLowerThreshold+100)/2)
 		}
 		s.ScaleUpperThreshold = max(upper, far)
-		l.settle("scale-upper-threshold", s.ScaleMeasureName)
+		l.recordDerived("scale-upper-threshold", s.ScaleMeasureName)
 	}
 
 	if !hasLower {
 		s.ScaleLowerThreshold = min(lower, s.ScaleUpperThreshold/3)
-		l.settle("scale-lower-threshold", s.ScaleMeasureName)
+		l.recordDerived("scale-lower-threshold", s.ScaleMeasureName)
 	}
 
 	if s.ScaleLowerThreshold >= s.ScaleUpperThreshold {
-		l.clash("scale-lower-threshold", "leave room between them, or the size keeps changing", "%s is not below %s",
+		l.refuseOption("scale-lower-threshold", "leave room between them, or the size keeps changing", "%s is not below %s",
 			l.named("scale-lower-threshold"), l.cite("scale-upper-threshold"))
 	}
 }
@@ -235,7 +235,7 @@ func derivePeriod(l *loader) {
 	s := l.s
 	if !l.isSet("scale-period") && s.ScaleBreachDuration > 0 && s.ScaleBreachDuration < s.ScalePeriod {
 		s.ScalePeriod = max(s.ScaleBreachDuration, time.Second)
-		l.settle("scale-period", "scale-breach-duration is shorter than the default")
+		l.recordDerived("scale-period", "scale-breach-duration is shorter than the default")
 	}
 }
 
@@ -255,35 +255,35 @@ func warnScaling(l *loader) {
 		for _, name := range append([]string{"scale-drain-within", "scale-target-busy", "scale-cooldown",
 			"scale-measure-name"}, trigger...) {
 			if l.origin(name).Layer > FromBundle { // bundles for a fleet set these options legitimately
-				l.idle(name, " with scale-target none", "set scale-target, for example to processes")
+				l.warnUnused(name, " with scale-target none", "set scale-target, for example to processes")
 			}
 		}
 		if s.ProcessesMax > s.ProcessesMin {
-			l.idle("processes-max", " with scale-target none", "set scale-target to processes")
+			l.warnUnused("processes-max", " with scale-target none", "set scale-target to processes")
 		}
 	case s.ScaleMeasureName == "":
 		l.notUsed("no supported measure is set, so the size follows the backlog and the deliveries in flight", trigger...)
 		for _, name := range trigger {
 			if l.origin(name).Layer > FromBundle {
-				l.idle(name, " without scale-measure-name", "set scale-measure-name, for example to BacklogPerProcess")
+				l.warnUnused(name, " without scale-measure-name", "set scale-measure-name, for example to BacklogPerProcess")
 			}
 		}
 	default:
 		for _, name := range []string{"scale-drain-within", "scale-target-busy"} {
-			l.idle(name, " with scale-measure-name", "remove the measure to use it")
+			l.warnUnused(name, " with scale-measure-name", "remove the measure to use it")
 		}
 	}
 
 	if s.ScaleMeasureName != "CPUUtilization" {
-		l.idle("scale-cpu-source", " without scale-measure-name CPUUtilization", "set the measure, or remove the source")
+		l.warnUnused("scale-cpu-source", " without scale-measure-name CPUUtilization", "set the measure, or remove the source")
 	}
 
 	if s.ScalesInstances() && !l.cfg.AnyOnSQS() {
-		l.about("scale-target", "scale processes, or use a queue on Amazon SQS that the instances share",
+		l.warnAbout("scale-target", "scale processes, or use a queue on Amazon SQS that the instances share",
 			"%s scales instances, but each has its own embedded queue", l.named("scale-target"))
 	}
 
 	if s.ProcessesMax > 1 && !l.cfg.AnyToOwnApp() && s.ScaleTarget != ScaleAuto {
-		l.idle("processes-max", " because no messages go to an app started by tendril", "")
+		l.warnUnused("processes-max", " because no messages go to an app started by tendril", "")
 	}
 }

@@ -37,7 +37,7 @@ func readSecrets(l *loader) {
 		}
 
 		if l.isSet(o.Name) {
-			l.clash(named.Name, "use only one of them", "%s and %s (%s) are both set", named.Name, o.Name, l.origin(o.Name))
+			l.refuseOption(named.Name, "use only one of them", "%s and %s (%s) are both set", named.Name, o.Name, l.origin(o.Name))
 			continue
 		}
 
@@ -47,7 +47,7 @@ func readSecrets(l *loader) {
 		}
 
 		if err != nil {
-			l.clash(named.Name, "use a file that this user can read, with "+o.Allowed(), "%s %s: %s", named.Name,
+			l.refuseOption(named.Name, "use a file that this user can read, with "+o.Allowed(), "%s %s: %s", named.Name,
 				shown(path), secretProblem(err))
 			continue
 		}

@@ -38,7 +38,8 @@ type value struct {
 	unset func()
 }
 
-func (v *value) take(text string) error {
+// assign empties the field for "", if possible.
+func (v *value) assign(text string) error {
 	if text == "" && v.unset != nil {
 		v.unset()
 		return nil
@@ -220,9 +221,10 @@ func list(field *[]string, allowed string, rule func(string) (string, error)) va
 
 // ParseDuration parses "30s", "5m", "1h30m", "4d" or a number of seconds.
 func ParseDuration(text string) (time.Duration, error) {
-	scale, number := time.Second, text
-	if days, found := strings.CutSuffix(text, "d"); found {
-		scale, number = 24*time.Hour, days
+	scale := time.Second
+	number, inDays := strings.CutSuffix(text, "d")
+	if inDays {
+		scale = 24 * time.Hour
 	}
 
 	if n, err := strconv.ParseFloat(number, 64); err == nil && isDecimal(number) {

@@ -21,6 +21,7 @@ func warn(l *loader) {
 	warnScaling(l)
 	warnRollout(l)
 	warnReadableSecrets(l)
+	warnPrivateKeys(l)
 	for i, queue := range l.queues {
 		warnTimes(queue)
 		warnQueue(queue, &l.cfg.Queues[i])
@@ -31,21 +32,18 @@ func warnRollout(l *loader) {
 	if l.s.FleetKey == "" {
 		for _, name := range []string{"versions", "rollout-policy", "rollout-batch-size-type", "rollout-batch-size",
 			"rollout-timeout", "rollout-ignore-health"} {
-			l.idle(name, ": without a fleet key, a deployment changes only one instance", "add --fleet-key-file")
+			l.warnUnused(name, ": without a fleet key, a deployment changes only one instance", "add --fleet-key-file")
 		}
 		return
 	}
 	if slices.Contains(foreignPolicies(), l.s.RolloutPolicy) {
-		l.about("rollout-policy", "use AllAtOnce or Rolling", "deployment policy %s is not supported: batches are used, as with Rolling",
+		l.warnAbout("rollout-policy", "use AllAtOnce or Rolling", "deployment policy %s is not supported: batches are used, as with Rolling",
 			l.s.RolloutPolicy)
 	}
 }
 
 var privateKeys = []string{"tls-key", "console-tls-key", "target-key"}
 
-// warnReadableSecrets skips readable files of other users, such as those mounted by container platforms, because this
-// user cannot change their permissions. Secret files that others control are refused, so only private keys get that
-// warning.
 func warnReadableSecrets(l *loader) {
 	for _, o := range l.rows {
 		if !o.IsSecret() {
@@ -55,20 +53,24 @@ func warnReadableSecrets(l *loader) {
 		if path := named.value.get(); path != "" {
 			warnReadable(l, named.Name, path)
 		}
-		inFile := func(queue *loader) bool { return queue.origin(o.Name).Layer == fromFile }
-		if !l.isSet(named.Name) && (l.origin(o.Name).Layer == fromFile || slices.ContainsFunc(l.queues, inFile)) {
+		inFile := func(l *loader) bool { return l.origin(o.Name).Layer == fromFile }
+		if !l.isSet(named.Name) && (inFile(l) || slices.ContainsFunc(l.queues, inFile)) {
 			warnReadable(l, o.Name, l.cfg.ConfigFile)
 		}
 	}
+}
 
+// warnPrivateKeys also warns about files that others control, because they are not refused like other secret files.
+func warnPrivateKeys(l *loader) {
 	for _, name := range privateKeys {
 		path := l.option(name).value.get()
 		if path == "" {
 			continue
 		}
 		warnReadable(l, name, path)
-		if wrong := (*trust.Error)(nil); errors.As(trust.File(path), &wrong) {
-			l.about(name, "type '"+wrong.Fix+"'", "another user controls the file of %s: %s", name, wrong)
+		var wrong *trust.Error
+		if errors.As(trust.File(path), &wrong) {
+			l.warnAbout(name, "type '"+wrong.Fix+"'", "another user controls the file of %s: %s", name, wrong)
 		}
 	}
 }
@@ -76,20 +78,23 @@ func warnReadableSecrets(l *loader) {
 // SecretWarnings returns the warnings about files with secrets.
 func (c *Config) SecretWarnings() (found []Problem) {
 	for _, w := range c.Warnings {
-		if o, known := Lookup(strings.TrimSuffix(w.Option, secretFileSuffix)); known && o.IsSecret() ||
-			slices.Contains(privateKeys, w.Option) {
+		o, known := Lookup(strings.TrimSuffix(w.Option, secretFileSuffix))
+		isSecret := known && o.IsSecret()
+		if isSecret || slices.Contains(privateKeys, w.Option) {
 			found = append(found, w)
 		}
 	}
 	return found
 }
 
+// warnReadable skips files of other users, such as those mounted by container platforms, because this user cannot
+// change their permissions.
 func warnReadable(l *loader, option, path string) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm()&0o004 == 0 || !trust.Owns(info) {
 		return
 	}
-	l.about(option, "type 'chmod o-r "+path+"'", "every user on this machine can read %s in %s (mode %04o)", option,
+	l.warnAbout(option, "type 'chmod o-r "+path+"'", "every user on this machine can read %s in %s (mode %04o)", option,
 		shown(path), info.Mode().Perm())
 }
 
@@ -108,8 +113,8 @@ func (l *loader) concerns(names ...string) bool {
 
 func hasFunction(l *loader) bool { return l.s.Function != "" || l.s.Lambda != "" }
 
-// apart reports whether only this queue or only the settings for all queues deliver to a function.
-func apart(l *loader) bool {
+// differsInFunction reports whether only this queue or only the settings for all queues deliver to a function.
+func differsInFunction(l *loader) bool {
 	return hasFunction(l) != (l.cfg.Function != "" || l.cfg.Lambda != "")
 }
 
@@ -118,15 +123,15 @@ func apart(l *loader) bool {
 func warnRanges(l *loader) {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {
-		l.about("inactivity-timeout", "", "%s is more than the %s that older platforms of Elastic Beanstalk allow",
+		l.warnAbout("inactivity-timeout", "", "%s is more than the %s that older platforms of Elastic Beanstalk allow",
 			l.named("inactivity-timeout"), formatDuration(older))
 	}
 	if l.cfg.MaxRetries > newer {
-		l.about("max-retries", "", "%s is more than the %d that Elastic Beanstalk allows today", l.named("max-retries"),
+		l.warnAbout("max-retries", "", "%s is more than the %d that Elastic Beanstalk allows today", l.named("max-retries"),
 			newer)
 	}
 	if l.cfg.HTTPConnections > connections && l.cfg.toApp() {
-		l.about("http-connections", "", "%s is more than the %d that Elastic Beanstalk accepts", l.named("http-connections"),
+		l.warnAbout("http-connections", "", "%s is more than the %d that Elastic Beanstalk accepts", l.named("http-connections"),
 			connections)
 	}
 }
@@ -134,37 +139,45 @@ func warnRanges(l *loader) {
 func warnVisibility(l *loader) {
 	s := l.s
 	if l.concerns("visibility-timeout") && s.VisibilityTimeout == 0 {
-		l.about("visibility-timeout", "make it longer than the processing of a message",
+		l.warnAbout("visibility-timeout", "make it longer than the processing of a message",
 			"visibility-timeout 0 does not hide a message during its delivery: it may be delivered many times at once")
 	}
-
-	if (l.concerns("visibility-timeout", "inactivity-timeout") || apart(l)) && l.s.toApp() && !hasFunction(l) &&
-		s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.InactivityTimeout {
-		warnShort(l, "inactivity-timeout")
-	}
-
-	if chosen := l.isSet("visibility-timeout") || l.isSet("function-timeout"); chosen &&
-		(l.concerns("visibility-timeout") || apart(l)) &&
-		hasFunction(l) && s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.FunctionTimeout {
-		warnShort(l, "function-timeout")
+	if s.VisibilityTimeout > 0 {
+		warnShortVisibility(l)
 	}
 
 	if l.concerns("visibility-timeout", "retention-period") && s.VisibilityTimeout > s.RetentionPeriod &&
 		s.ErrorVisibilityTimeout == nil && s.BackoffMin == 0 {
-		l.about("retention-period", "make it several times as long",
+		l.warnAbout("retention-period", "make it several times as long",
 			"%s is shorter than %s: a message that fails once is never retried", l.named("retention-period"),
 			l.cite("visibility-timeout"))
 	}
 
 	if l.concerns("deadline", "inactivity-timeout") && s.Deadline > 0 && s.Deadline < s.InactivityTimeout &&
 		l.isSet("inactivity-timeout") {
-		l.about("inactivity-timeout", "", "%s has no effect: %s ends an attempt earlier", l.named("inactivity-timeout"),
+		l.warnAbout("inactivity-timeout", "", "%s has no effect: %s ends an attempt earlier", l.named("inactivity-timeout"),
 			l.cite("deadline"))
 	}
 }
 
+func warnShortVisibility(l *loader) {
+	s := l.s
+	if hasFunction(l) {
+		chosen := l.isSet("visibility-timeout") || l.isSet("function-timeout")
+		if chosen && s.VisibilityTimeout < s.FunctionTimeout && (l.concerns("visibility-timeout") || differsInFunction(l)) {
+			warnShort(l, "function-timeout")
+		}
+		return
+	}
+
+	if s.toApp() && s.VisibilityTimeout < s.InactivityTimeout &&
+		(l.concerns("visibility-timeout", "inactivity-timeout") || differsInFunction(l)) {
+		warnShort(l, "inactivity-timeout")
+	}
+}
+
 func warnShort(l *loader, longest string) {
-	l.about("visibility-timeout", "", "%s is shorter than %s: tendril extends it while the app works, but other "+
+	l.warnAbout("visibility-timeout", "", "%s is shorter than %s: tendril extends it while the app works, but other "+
 		"daemons on the same queue do not, and if tendril crashes, the message returns early",
 		l.named("visibility-timeout"), l.cite(longest))
 }
@@ -177,16 +190,16 @@ func warnErrorVisibility(l *loader) {
 
 	switch {
 	case *after == 0:
-		l.about("error-visibility-timeout", "set it to a few seconds, or see backoff-min",
+		l.warnAbout("error-visibility-timeout", "set it to a few seconds, or see backoff-min",
 			"error-visibility-timeout 0 retries a failed message at once: an app that fails for a minute uses up all "+
 				"attempts in that minute")
 	case *after > l.s.RetentionPeriod:
-		l.about("error-visibility-timeout", "", "%s is longer than %s: a message that fails once is never retried",
+		l.warnAbout("error-visibility-timeout", "", "%s is longer than %s: a message that fails once is never retried",
 			l.named("error-visibility-timeout"), l.cite("retention-period"))
 	}
 
 	if l.s.BackoffMin > 0 {
-		l.about("error-visibility-timeout", "", "%s has no effect: %s determines the pause after a failure",
+		l.warnAbout("error-visibility-timeout", "", "%s has no effect: %s determines the pause after a failure",
 			l.named("error-visibility-timeout"), l.cite("backoff-min"))
 	}
 }
@@ -199,12 +212,12 @@ func warnBatch(l *loader) {
 	s := l.s
 	if s.BatchSize > 1 && l.s.toApp() && !hasFunction(l) {
 		if s.TerminalCodes != "" {
-			l.about("terminal-codes", "let the app answer batchItemFailures, or remove batch-size",
+			l.warnAbout("terminal-codes", "let the app answer batchItemFailures, or remove batch-size",
 				"%s only affects POSTs with one message: %s, and a status applies to all messages of a POST",
 				l.named("terminal-codes"), l.cite("batch-size"))
 		}
 		if l.isSet("mime-type") {
-			l.about("mime-type", "", "%s has no effect: with %s messages are posted as application/json",
+			l.warnAbout("mime-type", "", "%s has no effect: with %s messages are posted as application/json",
 				l.named("mime-type"), l.cite("batch-size"))
 		}
 	}
@@ -212,10 +225,10 @@ func warnBatch(l *loader) {
 	switch {
 	case s.BatchWindow == 0:
 	case s.BatchSize == 1:
-		l.about("batch-window", "set batch-size, for example to 10", "%s has no effect: %s is full at once",
+		l.warnAbout("batch-window", "set batch-size, for example to 10", "%s has no effect: %s is full at once",
 			l.named("batch-window"), l.cite("batch-size"))
 	case s.BatchWindow > s.VisibilityTimeout/2:
-		l.about("batch-window", "make the visibility timeout six times as long",
+		l.warnAbout("batch-window", "make the visibility timeout six times as long",
 			"%s is more than half of %s: a message that waits that long for others is returned undelivered",
 			l.named("batch-window"), l.cite("visibility-timeout"))
 	}
@@ -223,7 +236,7 @@ func warnBatch(l *loader) {
 
 func warnRetries(l *loader) {
 	if l.cfg.MaxRetries == 1 && l.cfg.AnyEmbedded() {
-		l.about("max-retries", "set it to 2 or more", "max-retries 1 dead-letters a message after one receive, even "+
+		l.warnAbout("max-retries", "set it to 2 or more", "max-retries 1 dead-letters a message after one receive, even "+
 			"if the app never got the message")
 	}
 }
@@ -231,15 +244,16 @@ func warnRetries(l *loader) {
 func warnLimits(l *loader) {
 	s := l.s
 	if s.AdaptiveConcurrency && s.HTTPConnections == 1 {
-		l.about("adaptive-concurrency", "", "adaptive-concurrency has no effect: %s leaves nothing to adapt",
+		l.warnAbout("adaptive-concurrency", "", "adaptive-concurrency has no effect: %s leaves nothing to adapt",
 			l.cite("http-connections"))
 	}
-	if s.Rate > 0 {
-		if apart := time.Duration(float64(time.Second) / s.Rate); apart > s.VisibilityTimeout/2 {
-			l.about("rate", "make the visibility timeout longer", "%s starts a delivery every %s, and %s is not "+
-				"twice as long: a message that is received and has to wait is returned, which counts as a receive", l.named("rate"),
-				formatDuration(apart.Round(time.Second)), l.cite("visibility-timeout"))
-		}
+	if s.Rate == 0 {
+		return
+	}
+	if interval := time.Duration(float64(time.Second) / s.Rate); interval > s.VisibilityTimeout/2 {
+		l.warnAbout("rate", "make the visibility timeout longer", "%s starts a delivery every %s, and %s is not "+
+			"twice as long: a message that is received and has to wait is returned, which counts as a receive", l.named("rate"),
+			formatDuration(interval.Round(time.Second)), l.cite("visibility-timeout"))
 	}
 }
 
@@ -248,7 +262,7 @@ func warnOrder(l *loader) {
 		return
 	}
 	if q := &l.cfg.Queues[0]; q.Weight > 0 {
-		l.about("queues", "", "the weight %d has no effect: there is only one queue", q.Weight)
+		l.warnAbout("queues", "", "the weight %d has no effect: there is only one queue", q.Weight)
 	}
 }
 
@@ -269,7 +283,7 @@ func warnQueue(l *loader, q *QueueSettings) {
 	}
 
 	if l.concerns("max-wait", "retention-period") && q.MaxWait > q.RetentionPeriod {
-		l.about("max-wait", "", "%s is longer than %s", l.named("max-wait"), l.cite("retention-period"))
+		l.warnAbout("max-wait", "", "%s is longer than %s", l.named("max-wait"), l.cite("retention-period"))
 	}
 }
 
@@ -317,7 +331,7 @@ func warnIdle(l *loader) {
 	for _, rule := range idleRules(l.s) {
 		if rule.holds {
 			for _, name := range rule.options {
-				l.idle(name, rule.why, rule.hint)
+				l.warnUnused(name, rule.why, rule.hint)
 			}
 		}
 	}
