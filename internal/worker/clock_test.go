@@ -12,7 +12,7 @@ func TestClockNoticesStandstill(t *testing.T) {
 		mono, wall  time.Duration
 		gap, hidden time.Duration
 	}{
-		{"in rhythm", time.Second, time.Second, 0, 0},
+		{"on time", time.Second, time.Second, 0, 0},
 		{"a little late", 2 * time.Second, 2 * time.Second, 0, 0},
 		{"stopped by a signal", time.Minute, time.Minute, time.Minute, 0},
 		{"suspended with the machine", time.Second, 10 * time.Minute, 10 * time.Minute, 10*time.Minute - time.Second},
@@ -38,7 +38,7 @@ func TestClockNoticesStandstill(t *testing.T) {
 	}
 }
 
-func TestVisibilityBeganBeforeTheAnswer(t *testing.T) {
+func TestVisibilityTimeoutStartsBeforeTheResponse(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -52,10 +52,10 @@ func TestVisibilityBeganBeforeTheAnswer(t *testing.T) {
 		{"quick answer", stall{}, 0, time.Second, 0},
 		{"after a long poll: the travel time ago", stall{}, 20, 2 * time.Second, 18},
 		{"never before the call", stall{}, 1, 5 * time.Second, 0},
-		{"stood still meanwhile: the answer may have come at its begin", stall{from: at(5), until: at(60)}, 60, time.Second,
+		{"stall during the call: the response may have arrived at its start", stall{from: at(5), until: at(60)}, 60, time.Second,
 			5},
-		{"stood still before", stall{from: at(-60), until: at(-50)}, 20, time.Second, 19},
-		{"stood still across the call", stall{from: at(-60), until: at(10)}, 10, time.Second, 0},
+		{"stall before the call", stall{from: at(-60), until: at(-50)}, 20, time.Second, 19},
+		{"stall that started before the call", stall{from: at(-60), until: at(10)}, 10, time.Second, 0},
 		{"suspended meanwhile", stall{from: at(5), until: at(6), hidden: 100 * time.Second}, 6, time.Second, -95},
 	}
 	for _, tt := range tests {

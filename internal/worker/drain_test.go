@@ -32,7 +32,7 @@ func TestDrainFinishesDeletesAndGivesBack(t *testing.T) {
 				after(207 * time.Millisecond)
 				before := r.w.Status()
 				if before.InWork == 0 || before.Prefetched+before.Waiting == 0 || before.Polls == 0 {
-					t.Fatalf("the test shows nothing: %+v", before)
+					t.Fatalf("the test proves nothing: %+v", before)
 				}
 				began := time.Now()
 				r.stop()

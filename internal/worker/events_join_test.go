@@ -28,6 +28,6 @@ func TestJoinedEventsCallEveryListener(t *testing.T) {
 		}
 	}
 	if none := JoinEvents(&Events{}, &Events{}); !reflect.DeepEqual(none, &Events{}) {
-		t.Error("there are listeners although nobody listens")
+		t.Error("got listeners from arguments without any")
 	}
 }

@@ -171,7 +171,7 @@ func TestFIFOWaitingMessagesAreKeptHidden(t *testing.T) {
 		r.inOrder()
 		for _, p := range r.app.seen() {
 			if p.receives != 1 || p.left < 30*time.Second {
-				t.Errorf("%s: receive %d, begun with %v left", p.id, p.receives, p.left)
+				t.Errorf("%s: receive %d, started with %v left", p.id, p.receives, p.left)
 			}
 		}
 		r.stop()

@@ -126,8 +126,8 @@ func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 		after(10 * time.Minute)
 		s := r.w.Status()
 		// Only messages that were in flight, prefetched or being received when the outage started use up a receive.
-		if burnt := s.Counts.Received - atOutage.Received; burnt > 3*c+10 {
-			t.Errorf("%d receives during the outage", burnt)
+		if received := s.Counts.Received - atOutage.Received; received > 3*c+10 {
+			t.Errorf("%d messages received during the outage, want at most %d", received, 3*c+10)
 		}
 		if s.Counts.Unreached > c || s.Receiving || !hasBlock(s.Reasons, AppDown) || s.InWork+s.Prefetched > 0 {
 			t.Errorf("during the outage: %+v", s)
@@ -210,7 +210,7 @@ func TestLateRefusalOfTheOldAppDoesNotCloseTheGate(t *testing.T) {
 }
 
 // Each attempt uses up a receive.
-func TestAppThatAnswersOnlyProbesIsTriedMoreAndMoreRarely(t *testing.T) {
+func TestAppThatPassesOnlyProbesIsTriedLessOften(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		app := &testApp{handle: func(context.Context, *queue.Message) queue.Result {
@@ -272,7 +272,7 @@ func TestMessagesReceivedAtAClosedGateAreReturned(t *testing.T) {
 		after(475 * time.Millisecond)
 		open := r.w.Status().Polls
 		if open < 2 {
-			t.Fatalf("%d receives open: the test shows nothing", open)
+			t.Fatalf("%d receives open, so the test proves nothing", open)
 		}
 		r.w.Pause("now")
 		posted := r.w.Status().Counts.Posted

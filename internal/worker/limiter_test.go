@@ -230,10 +230,10 @@ func TestRateLimiter(t *testing.T) {
 			}
 			// The limit allows a quarter of a second of deliveries, plus those during a receive of 5 ms.
 			if most > max(queue.MaxBatch, int(rate/4))+int(math.Ceil(rate*0.005)) {
-				t.Errorf("rate %v: %d in hand", rate, most)
+				t.Errorf("rate %v: %d messages prefetched", rate, most)
 			}
 			if s := r.w.Status(); s.LimitedBy == "" {
-				t.Errorf("rate %v: the status does not tell of the limit", rate)
+				t.Errorf("rate %v: the status does not show the limit", rate)
 			}
 			after(12 * time.Second)
 			r.place(queuetest.FakeDeleted, n)
@@ -265,7 +265,7 @@ func TestOpenBreakerStopsReceiving(t *testing.T) {
 		after(time.Second)
 		held := r.w.Status().Prefetched
 		if held == 0 {
-			t.Fatal("nothing in hand: the test shows nothing")
+			t.Fatal("no message was prefetched, so the test proves nothing")
 		}
 		polls := fake.Calls(queuetest.FakeReceive)
 		after(11 * time.Second)
@@ -274,7 +274,7 @@ func TestOpenBreakerStopsReceiving(t *testing.T) {
 			t.Errorf("%d receives and %d deliveries while the breaker is open", got, s.InWork)
 		}
 		if s.Prefetched != 0 || s.Counts.Returned != int64(held) || s.LimitedBy != "breaker" {
-			t.Errorf("%d in hand, %d of %d given back, limited by %q", s.Prefetched, s.Counts.Returned, held, s.LimitedBy)
+			t.Errorf("%d prefetched, %d of %d returned, limited by %q", s.Prefetched, s.Counts.Returned, held, s.LimitedBy)
 		}
 		_, _, before := l.ended()
 		after(time.Minute)
@@ -299,7 +299,7 @@ func TestOpenBreakerEndsTheWaitForMessages(t *testing.T) {
 		r := start(t, fake, &testApp{}, &Options{Limiter: l})
 		after(2 * time.Second)
 		if s := r.w.Status(); s.Polls != 1 || !s.Receiving {
-			t.Fatalf("no receive is open: the test shows nothing: %+v", s)
+			t.Fatalf("no receive is open, so the test proves nothing: %+v", s)
 		}
 		l.set(func() { l.open = true })
 		after(2 * time.Second)

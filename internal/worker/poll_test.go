@@ -175,7 +175,7 @@ func TestPrefetchedMessagesAreGivenBackWhenTheAppStalls(t *testing.T) {
 		after(5 * time.Second)
 		held := r.w.Status().Prefetched
 		if held == 0 {
-			t.Fatal("nothing was prefetched: the test shows nothing")
+			t.Fatal("no message was prefetched, so the test proves nothing")
 		}
 		after(10 * time.Second)
 		s := r.w.Status()
@@ -365,7 +365,7 @@ func TestReceivesThatFailTogetherCountOnce(t *testing.T) {
 	}
 }
 
-func TestLostReceiveAnswerDelaysButDoublesNothing(t *testing.T) {
+func TestLostReceiveResponseDelaysButDuplicatesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fake := queuetest.NewFake(nil)
@@ -564,7 +564,7 @@ func TestDuplicateReceivesAreNotPosted(t *testing.T) {
 	})
 }
 
-func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
+func TestAttemptsExcludeUnpostedReceives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

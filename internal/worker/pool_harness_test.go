@@ -143,7 +143,7 @@ func (c *crowd) String() string {
 	c.pool.mu.Unlock()
 	for _, r := range c.all {
 		st := r.w.Status()
-		s += fmt.Sprintf("\n  %s: %d in work, %d in hand, %d polls, %+v", st.Name, st.InWork, st.Prefetched, st.Polls,
+		s += fmt.Sprintf("\n  %s: %d in flight, %d prefetched, %d polls, %+v", st.Name, st.InWork, st.Prefetched, st.Polls,
 			st.Counts)
 	}
 	return s

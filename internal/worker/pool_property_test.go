@@ -211,7 +211,7 @@ func (l *poolWorld) check(t tester, c *crowd, early []atomic.Int64) {
 		t.Errorf("after the end %d are in work, %d slots reserved, %d members left", p.inWork, p.granted, len(p.lanes))
 	}
 	if l.limited && l.limit.done != len(l.limit.begun) {
-		t.Errorf("the limiter allowed %d messages and was told of %d ends", len(l.limit.begun), l.limit.done)
+		t.Errorf("the limiter allowed %d messages, and %d were released", len(l.limit.begun), l.limit.done)
 	}
 	if l.limited && l.limit.concurrency > 0 && l.limit.most > l.limit.concurrency {
 		t.Errorf("%d messages at once, the limiter allows %d", l.limit.most, l.limit.concurrency)

@@ -443,7 +443,7 @@ func TestOpenPollOfALowerQueueIsHarmless(t *testing.T) {
 		c.by["b"].send(2, "")
 		after(time.Second)
 		if s := c.by["b"].w.Status(); s.Prefetched != 2 || s.InWork != 0 || s.Oldest != time.Second {
-			t.Errorf("%d in hand, %d in work, the oldest %v old; want 2, 0 and 1s", s.Prefetched, s.InWork, s.Oldest)
+			t.Errorf("%d prefetched, %d in flight, the oldest %v old; want 2, 0 and 1s", s.Prefetched, s.InWork, s.Oldest)
 		}
 		after(10 * time.Second)
 		c.by["b"].place(queuetest.FakeVisible, 2)
@@ -499,7 +499,7 @@ func TestAbortOfOneWorkerKeepsThePoolRight(t *testing.T) {
 		after(time.Second)
 		c.pool.mu.Lock()
 		if c.pool.inWork != 4 || len(c.pool.lanes) != 1 {
-			t.Errorf("after the abort of one worker the other has %d of 4 slots: %v", c.pool.inWork, c.pool.lanes)
+			t.Errorf("after one worker was aborted, %d of 4 slots are in use by %v, want all by the other", c.pool.inWork, c.pool.lanes)
 		}
 		c.pool.mu.Unlock()
 		c.every(nil)

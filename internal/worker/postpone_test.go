@@ -157,7 +157,7 @@ func TestPostponedIsTooShortOrTooLong(t *testing.T) {
 			after(5*want + time.Second)
 			at := p.asked(ids[0])
 			if len(at) != 3 || at[1].Sub(at[0]) != want || at[2].Sub(at[1]) != want {
-				t.Errorf("told to come again after %v: asked at %v, want every %v", asked, at, want)
+				t.Errorf("retry after %v: requests at %v, want one every %v", asked, at, want)
 			}
 			r.place(queuetest.FakeDeleted, 1)
 			r.receives(1, ids...)
@@ -528,7 +528,7 @@ func TestPostponedInAPool(t *testing.T) {
 		r.stop()
 		below.stop()
 		if limiter.done != len(limiter.begun) {
-			t.Errorf("the limiter allowed %d messages and was told of %d ends", len(limiter.begun), limiter.done)
+			t.Errorf("the limiter allowed %d messages, and %d were released", len(limiter.begun), limiter.done)
 		}
 	})
 }

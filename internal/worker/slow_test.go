@@ -109,7 +109,7 @@ func TestEmptyTimeout(t *testing.T) {
 			backlog: backlog{known: true, plenty: true}, want: 750 * ms},
 		{name: "plenty, very slow", pace: pace{roundTrip: 2 * ms}, peak: 3 * time.Second,
 			backlog: backlog{known: true, plenty: true}, want: 10 * time.Second},
-		{name: "plenty, hardly answering", pace: pace{roundTrip: 2 * ms}, peak: 7 * time.Second,
+		{name: "plenty, barely responding", pace: pace{roundTrip: 2 * ms}, peak: 7 * time.Second,
 			backlog: backlog{known: true, plenty: true}, want: 14 * time.Second},
 		{name: "the machine was busy some time ago", pace: pace{roundTrip: 2 * ms}, peak: 700 * ms, peakAge: 30 * time.Second,
 			backlog: backlog{known: true, plenty: true}, want: 250 * ms},
@@ -118,9 +118,9 @@ func TestEmptyTimeout(t *testing.T) {
 		{name: "became empty just now", pace: pace{roundTrip: 2 * ms},
 			backlog: backlog{known: true, plenty: true, presumedEmptyAt: now},
 			want:    6 * ms},
-		{name: "a thin stream", pace: pace{roundTrip: 20 * ms}, peak: 700 * ms, backlog: backlog{known: true}, want: 60 * ms},
-		{name: "a thin stream near by", pace: pace{roundTrip: ms}, backlog: backlog{known: true}, want: 5 * ms},
-		{name: "a thin stream of unknown speed", backlog: backlog{known: true}, want: 300 * ms},
+		{name: "a trickle", pace: pace{roundTrip: 20 * ms}, peak: 700 * ms, backlog: backlog{known: true}, want: 60 * ms},
+		{name: "a trickle from a nearby queue", pace: pace{roundTrip: ms}, backlog: backlog{known: true}, want: 5 * ms},
+		{name: "a trickle of unknown speed", backlog: backlog{known: true}, want: 300 * ms},
 	} {
 		w := New(nil, instant{}, &Options{Pool: NewPool(nil)})
 		*w.pace, w.lane.backlog = tt.pace, tt.backlog
@@ -380,16 +380,16 @@ func TestWantFollowsTheLoad(t *testing.T) {
 	}
 }
 
-func TestCredible(t *testing.T) {
+func TestCanBeRoundTrip(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	p := newPace()
 	if !p.canBeRoundTrip(2*time.Second, now) {
-		t.Error("the first receive of all may take any time")
+		t.Error("the very first receive may take any time")
 	}
 	p.recordDelete(100*ms, now)
 	if !p.canBeRoundTrip(400*ms, now) || p.canBeRoundTrip(401*ms, now) {
-		t.Error("where a call takes 100 ms a receive may take 400")
+		t.Error("if a call takes 100 ms, a receive may take 400 ms")
 	}
 }
 
@@ -402,11 +402,11 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 		other  time.Duration
 		want   time.Duration
 	}{
-		{"nobody has answered", 1, 0, 20 * time.Second},
-		{"nobody has answered, in strict order", 0, 0, time.Second},
-		{"another one answered", 1, 10 * ms, time.Second},
-		{"another one answered slowly", 1, 1200 * ms, 3600 * ms},
-		{"another one answered slowly, in strict order", 0, 1200 * ms, 3600 * ms},
+		{"no queue has responded", 1, 0, 20 * time.Second},
+		{"no queue has responded, in strict order", 0, 0, time.Second},
+		{"another one responded", 1, 10 * ms, time.Second},
+		{"another one responded slowly", 1, 1200 * ms, 3600 * ms},
+		{"another one responded slowly, in strict order", 0, 1200 * ms, 3600 * ms},
 	} {
 		p := NewPool(nil)
 		w := New(nil, instant{}, &Options{Pool: p, Weight: tt.weight})
@@ -428,11 +428,11 @@ func TestQueueWithPlentyClaimsAllBetweenReceives(t *testing.T) {
 		w.gate.reasons = nil
 		w.lane.backlog.known, w.lane.backlog.plenty = true, true
 		if got := w.lane.usableSlots(time.Now()); got != defaultConcurrency {
-			t.Errorf("plenty: work for %d slots is in sight, want all %d", got, defaultConcurrency)
+			t.Errorf("plenty: %d usable slots, want all %d", got, defaultConcurrency)
 		}
 		w.lane.backlog.plenty = false
 		if got := w.lane.usableSlots(time.Now()); got != 1 {
-			t.Errorf("a thin stream: work for %d slots is in sight, want 1", got)
+			t.Errorf("a trickle: %d usable slots, want 1", got)
 		}
 	})
 }

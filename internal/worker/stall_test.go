@@ -20,7 +20,7 @@ func (r *harness) suspend(d time.Duration) {
 	r.w.core.mu.Unlock()
 }
 
-func TestSuspendLapsesWhatIsInWork(t *testing.T) {
+func TestSuspendExpiresDeliveriesInFlight(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
 		for _, outcome := range []queue.Outcome{queue.Done, queue.Failed} {
@@ -80,7 +80,7 @@ func TestSuspendDropsUnpostedMessages(t *testing.T) {
 		r.suspend(10 * time.Minute)
 		after(20 * time.Second)
 		if got := len(app.seen()); got != 3 {
-			t.Errorf("%d were posted under receipts from before the suspend, want the 3 begun", got)
+			t.Errorf("%d messages received before the suspend were posted, want the 3 already started", got)
 		}
 		if c := r.w.Status().Counts; c.VisibilityExpired != 8 || c.Returned != 0 {
 			t.Errorf("counts: %+v", c)

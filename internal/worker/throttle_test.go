@@ -26,20 +26,20 @@ func TestThrottlePause(t *testing.T) {
 		fresh   bool
 	}{
 		{name: "the first", started: in(-time.Second), want: 2 * time.Second, fresh: true},
-		{name: "the first, with all chance", started: in(-time.Second), random: 1, want: time.Second, fresh: true},
+		{name: "the first, with the most jitter", started: in(-time.Second), random: 1, want: time.Second, fresh: true},
 		{name: "the third in a row", t: throttle{from: in(-9 * time.Second), until: in(-5 * time.Second), count: 2},
 			started: in(-time.Second), want: 8 * time.Second, fresh: true},
 		{name: "the tenth", t: throttle{from: in(-90 * time.Second), until: in(-50 * time.Second), count: 9},
 			started: in(-time.Second), want: 30 * time.Second, fresh: true},
-		{name: "the target names a time", asked: 7 * time.Second, started: in(-time.Second), want: 7 * time.Second,
+		{name: "the target requests a time", asked: 7 * time.Second, started: in(-time.Second), want: 7 * time.Second,
 			fresh: true},
-		{name: "begun before the pause: nothing new",
+		{name: "started before the pause: unchanged",
 			t: throttle{from: in(-time.Second), until: in(3 * time.Second), count: 1}, started: in(-2 * time.Second),
 			want: 3 * time.Second},
-		{name: "begun before, and names a longer time",
+		{name: "started before, and requests a longer time",
 			t: throttle{from: in(-time.Second), until: in(3 * time.Second), count: 1}, asked: time.Minute,
 			started: in(-2 * time.Second), want: time.Minute},
-		{name: "begun before, pause all but over",
+		{name: "started before, and the pause is almost over",
 			t: throttle{from: in(-time.Second), until: in(time.Millisecond), count: 1}, started: in(-2 * time.Second),
 			want: time.Second},
 	} {
@@ -215,7 +215,7 @@ func TestThrottledPrefetch(t *testing.T) {
 			after(200 * ms)
 			s := r.w.Status()
 			if s.Prefetched+s.Postponed < 10 || s.Counts.Returned > 0 {
-				t.Errorf("pause of %v: %d in hand, %d set aside, %d given back", pause, s.Prefetched, s.Postponed,
+				t.Errorf("pause of %v: %d prefetched, %d postponed, %d returned", pause, s.Prefetched, s.Postponed,
 					s.Counts.Returned)
 			}
 			app.mu.Lock()
@@ -241,12 +241,12 @@ func TestPauseWhileThrottledReturnsMessages(t *testing.T) {
 		app.mu.Unlock()
 		after(200 * ms)
 		if s := r.w.Status(); s.Prefetched+s.Postponed == 0 {
-			t.Fatal("nothing in hand: the test shows nothing")
+			t.Fatal("no message was prefetched, so the test proves nothing")
 		}
 		r.w.Pause("for a test")
 		after(200 * ms)
 		if s := r.w.Status(); s.Prefetched+s.Postponed != 0 || s.Counts.Returned == 0 {
-			t.Errorf("%d in hand, %d given back", s.Prefetched, s.Counts.Returned)
+			t.Errorf("%d prefetched, %d returned", s.Prefetched, s.Counts.Returned)
 		}
 		r.stop()
 	})

@@ -124,12 +124,12 @@ func TestStrictOrder(t *testing.T) {
 		demands []demand
 		want    int
 	}{
-		{"nobody there", nil, -1},
-		{"nobody has work", []demand{noDemand, noDemand}, -1},
+		{"no queue", nil, -1},
+		{"no queue has work", []demand{noDemand, noDemand}, -1},
 		{"the first has work", []demand{hasDemand, hasDemand, hasDemand}, 0},
 		{"the first is found empty", []demand{noDemand, hasDemand, hasDemand}, 1},
 		{"only the last has work", []demand{noDemand, noDemand, hasDemand}, 2},
-		{"the first is not known yet: nobody below gets the slot", []demand{openDemand, hasDemand}, -1},
+		{"the first is unknown: no lower one gets the slot", []demand{openDemand, hasDemand}, -1},
 		{"one below an empty one is not known yet", []demand{noDemand, openDemand, hasDemand}, -1},
 		{"what is below does not matter", []demand{noDemand, hasDemand, openDemand}, 1},
 	} {

@@ -193,7 +193,7 @@ func TestKeepAliveOff(t *testing.T) {
 	h, a := start(t, func(c *appConn) {
 		p, _ := c.read()
 		if !p.Close {
-			t.Error("the app was not told that the connection closes")
+			t.Error("the request has no Connection: close")
 		}
 		c.write(ok200)
 		c.read()
@@ -275,7 +275,7 @@ func TestProbe(t *testing.T) {
 	down := newHTTP(t, func(o *Options) { o.Target = "http://127.0.0.1:" + testpeer.FreePort(t) })
 	err := down.Probe(t.Context())
 	if err == nil || err.Error() != "connection refused" || errors.Unwrap(err) == nil {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("without a listener: %v", err)
 	}
 }
 

@@ -287,7 +287,7 @@ func TestOneInvocationPerMessage(t *testing.T) {
 			case e.ran[id] > 1:
 				t.Errorf("%s was in %d events", id, e.ran[id])
 			case r.Outcome == queue.Done && !vouched[id]:
-				t.Errorf("%s is done, and nobody vouched for it", id)
+				t.Errorf("%s is done, but no function returned successfully for it", id)
 			case r.Outcome == queue.Unreached && e.ran[id] > 0:
 				t.Errorf("%s is unreached, and ran", id)
 			}

@@ -17,7 +17,7 @@ var plainResponses = []string{
 	"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\ndate: Thu, 26 Nov 2026 12:00:00 GMT\r\n\r\n",
 }
 
-func TestAnswersOfCommonServersAreTakenWithoutTheParser(t *testing.T) {
+func TestResponsesOfCommonServersAreReadWithoutTheParser(t *testing.T) {
 	t.Parallel()
 	for _, text := range plainResponses {
 		head, _, _ := strings.Cut(text, "\r\n\r\n")
@@ -27,7 +27,7 @@ func TestAnswersOfCommonServersAreTakenWithoutTheParser(t *testing.T) {
 	}
 }
 
-func TestAnswersThatSayMoreAreLeftToTheParser(t *testing.T) {
+func TestOtherResponsesAreLeftToTheParser(t *testing.T) {
 	t.Parallel()
 	const ok = "HTTP/1.1 200 OK\r\n"
 	for _, text := range []string{
