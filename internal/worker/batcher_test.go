@@ -199,18 +199,18 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func TestOptionsAreBroughtIntoRange(t *testing.T) {
 	t.Parallel()
-	o := (*Options)(nil).settled()
+	o := (*Options)(nil).withDefaults()
 	if o.Concurrency != 50 || o.VisibilityTimeout != 300*time.Second || o.Retention != 96*time.Hour ||
 		o.WaitTime != 20*time.Second || o.DeleteLinger != 100*time.Millisecond || o.PrefetchBytes != 16<<20 ||
 		o.Events == nil {
 		t.Errorf("defaults: %+v", o)
 	}
-	o = (&Options{Concurrency: 5000, VisibilityTimeout: -1, WaitTime: time.Hour, DeleteLinger: -1}).settled()
+	o = (&Options{Concurrency: 5000, VisibilityTimeout: -1, WaitTime: time.Hour, DeleteLinger: -1}).withDefaults()
 	if o.Concurrency != 1000 || o.VisibilityTimeout != time.Second || o.WaitTime != 20*time.Second || o.DeleteLinger != 0 {
 		t.Errorf("bounds: %+v", o)
 	}
 	o = (&Options{Concurrency: -5, VisibilityTimeout: 24 * time.Hour, WaitTime: time.Millisecond, FIFO: true,
-		DeleteLinger: time.Second}).settled()
+		DeleteLinger: time.Second}).withDefaults()
 	if o.Concurrency != 1 || o.VisibilityTimeout != 12*time.Hour || o.WaitTime != time.Second || o.DeleteLinger != 0 {
 		t.Errorf("bounds: %+v", o)
 	}

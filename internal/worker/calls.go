@@ -100,20 +100,8 @@ const (
 )
 
 func (w *Worker) call(action callAction, batch []pending) {
-	ctx, cancel := context.WithTimeout(w.core.callCtx, callTimeout)
 	start := time.Now()
-	var errs []error
-	switch action {
-	case deleteMessage:
-		errs = w.queue.Delete(ctx, receiptsOf(batch))
-	case expireMessage:
-		errs = w.queue.Expire(ctx, receiptsOf(batch))
-	case sendDeadLetter:
-		errs = w.letters.to.DeadLetter(ctx, lettersOf(batch))
-	case changeVisibility:
-		errs = w.queue.ChangeVisibility(ctx, changesOf(batch))
-	}
-	cancel()
+	errs := w.callQueue(action, batch)
 
 	now := time.Now()
 	w.core.mu.Lock()
@@ -128,6 +116,21 @@ func (w *Worker) call(action callAction, batch []pending) {
 		w.visibility.callEnded(batch, errs, start, now)
 	}
 	w.proceed(now)
+}
+
+func (w *Worker) callQueue(action callAction, batch []pending) []error {
+	ctx, cancel := context.WithTimeout(w.core.callCtx, callTimeout)
+	defer cancel()
+	switch action {
+	case deleteMessage:
+		return w.queue.Delete(ctx, receiptsOf(batch))
+	case expireMessage:
+		return w.queue.Expire(ctx, receiptsOf(batch))
+	case sendDeadLetter:
+		return w.letters.to.DeadLetter(ctx, lettersOf(batch))
+	default:
+		return w.queue.ChangeVisibility(ctx, changesOf(batch))
+	}
 }
 
 func receiptsOf(batch []pending) []string {

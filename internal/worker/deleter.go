@@ -62,15 +62,18 @@ func (d *deleter) callEnded(batch []pending, errs []error, start, now time.Time)
 		d.pace.recordDelete(now.Sub(start), now)
 		d.gate.lift(DeleteRefused)
 	} else if refusal != nil {
-		d.pending.holdUntil = now.Add(retryWait(d.pending.fails, refusedFirst, refusedLimit, d.core.opts.Random()))
-		d.gate.close(DeleteRefused,
-			"the queue rejects deletes, so messages would run again and again: "+refusal.Error(), now)
+		d.stopReceiving(refusal, now)
 	}
-
 	d.core.stats.counts.Deleted += int64(deleted)
 	if deleted > 0 {
 		notify(d.core, d.core.events.Deleted, Deleted{Messages: deleted, Duration: now.Sub(start)})
 	}
+}
+
+// stopReceiving also delays the next delete.
+func (d *deleter) stopReceiving(refusal error, now time.Time) {
+	d.pending.holdUntil = now.Add(retryWait(d.pending.fails, refusedFirst, refusedLimit, d.core.opts.Random()))
+	d.gate.close(DeleteRefused, "the queue rejects deletes, so messages would run again and again: "+refusal.Error(), now)
 }
 
 // confirm remembers messages deleted after their visibility timeout as done: a standard queue confirms deletes with

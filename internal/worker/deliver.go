@@ -2,6 +2,7 @@ package worker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"tendril/queue"
@@ -114,27 +115,26 @@ func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 // callApp fails all messages of a batch if the delivery panics. Deliveries share one context, because creating one each
 // would cost more than all other processing.
 func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
-	results = own.results[:]
 	defer func() {
 		if p := recover(); p != nil {
-			results = make([]queue.Result, len(batch))
-			for i := range results {
-				results[i] = queue.Result{Reason: "delivery panicked", Err: fmt.Errorf("delivery panicked: %v", p)}
-			}
+			panicked := queue.Result{Reason: "delivery panicked", Err: fmt.Errorf("delivery panicked: %v", p)}
+			results = slices.Repeat([]queue.Result{panicked}, len(batch))
 		}
 	}()
-
 	if w.core.opts.Batch.Size == 1 {
-		results[0] = w.deliverer.Deliver(w.core.workCtx, &batch[0].msg)
-		return results
+		own.results[0] = w.deliverer.Deliver(w.core.workCtx, &batch[0].msg)
+		return own.results[:]
 	}
+	return w.deliverBatch(batch)
+}
 
+// deliverBatch supplies missing results.
+func (w *Worker) deliverBatch(batch []*held) []queue.Result {
 	msgs := make([]*queue.Message, len(batch))
 	for i, h := range batch {
 		msgs[i] = &h.msg
 	}
-
-	results = w.batches.DeliverBatch(w.core.workCtx, msgs)
+	results := w.batches.DeliverBatch(w.core.workCtx, msgs)
 	results = results[:min(len(results), len(msgs))]
 	for len(results) < len(msgs) {
 		results = append(results, queue.Result{Reason: "the delivery returned no result for this message"})
@@ -252,9 +252,12 @@ func (s *slots) addStatus(status *Status, now time.Time) {
 
 // batchDue returns when an incomplete batch may start; zero means now.
 func (s *slots) batchDue(now time.Time) time.Time {
-	h := s.messages.ready.first()
-	if h == nil || s.core.opts.Batch.Window == 0 || !h.postponedAt.IsZero() ||
-		s.messages.ready.len() >= s.core.opts.Batch.Size || len(s.gatherBatch(now)) >= s.core.opts.Batch.Size {
+	h, o := s.messages.ready.first(), &s.core.opts.Batch
+	if h == nil || o.Window == 0 || !h.postponedAt.IsZero() {
+		return time.Time{}
+	}
+	isComplete := s.messages.ready.len() >= o.Size || len(s.gatherBatch(now)) >= o.Size
+	if isComplete {
 		return time.Time{}
 	}
 	return s.messages.windowEnd(h)

@@ -114,16 +114,16 @@ func visibilityOf(d time.Duration) time.Duration {
 	return clamp(cmp.Or(d, defaultVisibilityTimeout), time.Second, maxHidden)
 }
 
-func (o *Options) settled() Options {
+func (o *Options) withDefaults() Options {
 	var s Options
 	if o != nil {
 		s = *o
 	}
-	most, usual := maxConcurrency, defaultConcurrency
-	if s.Pool != nil {
-		most, usual = s.Pool.concurrency, s.Pool.concurrency
+	if s.Pool == nil {
+		s.Concurrency = clamp(cmp.Or(s.Concurrency, defaultConcurrency), 1, maxConcurrency)
+	} else {
+		s.Concurrency = clamp(cmp.Or(s.Concurrency, s.Pool.concurrency), 1, s.Pool.concurrency)
 	}
-	s.Concurrency = clamp(cmp.Or(s.Concurrency, usual), 1, most)
 	s.VisibilityTimeout = visibilityOf(s.VisibilityTimeout)
 
 	s.Batch.Size = clamp(s.Batch.Size, 1, queue.MaxBatch)

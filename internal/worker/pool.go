@@ -46,6 +46,7 @@ func NewPool(opts *PoolOptions) *Pool {
 		concurrency: clamp(cmp.Or(o.Concurrency, defaultConcurrency), 1, maxConcurrency)}
 }
 
+// join lets workers with the same limiter share its state.
 func (p *Pool) join(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

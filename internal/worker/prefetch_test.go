@@ -45,7 +45,7 @@ func TestPrefetch(t *testing.T) {
 	for _, tt := range tests {
 		p := pace{service: tt.service, completed: maxPrefetch, roundTrip: tt.roundTrip, body: tt.body,
 			finished: now.Add(-tt.idle)}
-		o := (&Options{VisibilityTimeout: tt.visibility}).settled()
+		o := (&Options{VisibilityTimeout: tt.visibility}).withDefaults()
 		if got := p.prefetch(tt.limit, &o, now); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
@@ -111,7 +111,7 @@ func TestPrefetchFollowsTheFirstDeliveries(t *testing.T) {
 		for _, d := range tt.ended {
 			p.recordDelivery(d, now)
 		}
-		o := (&Options{}).settled()
+		o := (&Options{}).withDefaults()
 		if got := p.prefetch(10, &o, now); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}

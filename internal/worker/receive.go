@@ -317,13 +317,18 @@ func (p *poller) receiveReturned(o *openReceive, msgs []queue.Message, now time.
 	}
 
 	p.core.stats.counts.Received += int64(len(msgs))
-	if p.core.events.Received != nil {
-		event := Received{Messages: len(msgs), Duration: took}
-		for i := range msgs {
-			event.LongestWait = max(event.LongestWait, now.Round(0).Sub(msgs[i].SentAt))
-		}
-		notify(p.core, p.core.events.Received, event)
+	p.reportReceived(msgs, took, now)
+}
+
+func (p *poller) reportReceived(msgs []queue.Message, took time.Duration, now time.Time) {
+	if p.core.events.Received == nil {
+		return
 	}
+	event := Received{Messages: len(msgs), Duration: took}
+	for i := range msgs {
+		event.LongestWait = max(event.LongestWait, now.Round(0).Sub(msgs[i].SentAt))
+	}
+	notify(p.core, p.core.events.Received, event)
 }
 
 // waitedOnEmptyQueue reports whether the receive seems to have waited on an empty queue: each message was sent after its start or,

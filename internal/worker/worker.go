@@ -34,7 +34,7 @@ type Worker struct {
 // New returns a worker that is idle until [Worker.Run] is called. opts may be nil.
 func New(q Queue, d Deliverer, opts *Options) *Worker {
 	w := &Worker{queue: q, deliverer: d, pace: newPace(), drained: make(chan struct{})}
-	o := opts.settled()
+	o := opts.withDefaults()
 	if batches, ok := d.(BatchDeliverer); ok {
 		w.batches = batches
 	} else {

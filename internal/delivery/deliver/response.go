@@ -55,17 +55,9 @@ func (c *conn) readResponse(p *protocol, w *writer) response {
 
 	var written bool
 	if res.success || res.instruction.verb == verbDrop {
-		res.bodyComplete, res.err = c.readBody(head.Body, p.maxBody, p.keepBytes)
-		res.bodyStart = c.bodyStart
-		res.successCutOff = res.err != nil
-		if res.bodyComplete {
-			written = w.finish()
-		} else {
-			w.abort()
-		}
-	} else if written = w.finish(); written {
-		res.bodyComplete = c.drainBody(head.Body, p)
-		res.bodyStart = c.bodyStart
+		written = c.readWholeBody(&res, p, w)
+	} else {
+		written = c.drainBody(&res, p, w)
 	}
 
 	if values := head.Trailer[outcomeHeader]; values != nil && res.bodyComplete {
@@ -78,14 +70,30 @@ func (c *conn) readResponse(p *protocol, w *writer) response {
 	return res
 }
 
-// drainBody reads the body of an unsuccessful response within drainTime.
-func (c *conn) drainBody(body io.Reader, p *protocol) (complete bool) {
+// readWholeBody reports whether the whole request was written.
+func (c *conn) readWholeBody(res *response, p *protocol, w *writer) (written bool) {
+	res.bodyComplete, res.err = c.readBody(res.head.Body, p.maxBody, p.keepBytes)
+	res.bodyStart = c.bodyStart
+	res.successCutOff = res.err != nil
+	if !res.bodyComplete {
+		w.abort()
+		return false
+	}
+	return w.finish()
+}
+
+// drainBody reads the body of an unsuccessful response within drainTime, if the whole request was written.
+func (c *conn) drainBody(res *response, p *protocol, w *writer) (written bool) {
+	if !w.finish() {
+		return false
+	}
 	if end := time.Now().Add(drainTime); c.end.IsZero() || end.Before(c.end) {
 		c.end = end
 	}
 	c.restartTimeout = true
-	complete, _ = c.readBody(body, p.maxBody, max(p.keepBytes, failureRead))
-	return complete
+	res.bodyComplete, _ = c.readBody(res.head.Body, p.maxBody, max(p.keepBytes, failureRead))
+	res.bodyStart = c.bodyStart
+	return true
 }
 
 // readHead returns the final response. Informational ones count as activity and may carry instructions.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"time"
 
@@ -27,43 +28,47 @@ func (p *Pool) launch(number int) *instance {
 	return inst
 }
 
+// run returns when the process has exited.
 func (inst *instance) run() supervisor.Exit {
 	p := inst.pool
 	listener, err := p.host.listen()
 	if err != nil {
 		return supervisor.Exit{Code: -1, Err: fmt.Errorf("listening for its requests: %w", err)}
 	}
-
 	address := listener.Addr().String()
-	server := &http.Server{
-		Handler: newAPI(inst, address), ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: headerPatience,
-		ConnContext: withCaller,
-	}
-
-	limited := httplimit.Listen(server, listener, httplimit.Limits{Connections: maxConnections,
-		Anonymous: func(r *http.Request) bool { return !inst.sentBy(r) }})
-
-	serving := make(chan struct{})
-	go func() {
-		defer close(serving)
-		_ = server.Serve(limited) // always fails once the server is closed
-	}()
-	defer func() {
-		_ = server.Close()
-		<-serving
-	}()
+	stopServing := inst.serve(listener, address)
+	defer stopServing()
 
 	proc, err := p.host.start(inst.number, environ(&p.set, address, inst.since))
 	if err != nil {
 		return supervisor.Exit{Code: -1, Err: err}
 	}
-
 	inst.attach(proc)
 	<-proc.Exited()
 	inst.detach()
 	exit := proc.Reap()
 	exit.Ran = time.Since(inst.since)
 	return exit
+}
+
+// serve serves the Runtime API until stop is called.
+func (inst *instance) serve(listener net.Listener, address string) (stop func()) {
+	server := &http.Server{
+		Handler: newAPI(inst, address), ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: headerPatience,
+		ConnContext: withCaller,
+	}
+	limited := httplimit.Listen(server, listener, httplimit.Limits{Connections: maxConnections,
+		Anonymous: func(r *http.Request) bool { return !inst.sentBy(r) }})
+
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(limited) // always fails once the server is closed
+	}()
+	return func() {
+		_ = server.Close()
+		<-ended
+	}
 }
 
 func (inst *instance) attach(proc process) {
