@@ -226,12 +226,13 @@ func (c *changes) loadPlanned(plan *settingsPlan) (*config.Config, error) {
 // plannedChanges omits changes that are already pending.
 func (c *changes) plannedChanges(cfg *config.Config, shared bool) []api.OptionChange {
 	after := c.changeTo(cfg)
-	changes := pendingChanges(&after)
+	var restarting []string
 	if shared && c.programs.app != nil {
-		restarting := after.RestartApp()
-		for i := range changes {
-			changes[i].RestartsApp = slices.Contains(restarting, changes[i].Name)
-		}
+		restarting = after.RestartApp() // these no longer wait for the next start
+	}
+	changes := pendingChanges(&after)
+	for i := range changes {
+		changes[i].RestartsApp = slices.Contains(restarting, changes[i].Name)
 	}
 
 	current, err := c.load(c.sources(c.currentBundle()))
