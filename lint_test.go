@@ -12,16 +12,16 @@ import (
 	"testing"
 )
 
-// room is a package and the packages of this module that it may import. The rooms are in the order in which messages
-// pass through them. Few imports keep the packages independent.
-type room struct {
+// packageRule is a package, the first sentence of its documentation, and the packages of this module that it may
+// import. Few imports keep the packages independent.
+type packageRule struct {
 	name, sentence string
-	may            []string
+	mayImport      []string
 }
 
-// rooms is the architecture. Adding a package or an import is a design decision: change this table in the same commit
-// and give the reason in docs/decisions.
-var rooms = []room{
+// packages is the architecture, in the order in which messages pass through the packages. Adding a package or an import
+// is a design decision: change this table in the same commit and give the reason in docs/decisions.
+var packages = []packageRule{
 	{"queue", "Package queue defines the types that every other package shares.", nil},
 	{"internal/sqsapi/sqswire", "Package sqswire holds the encoding shared by clients and servers of SQS.", []string{"queue"}},
 	{"internal/host/terminal", "Package terminal makes text safe to print on a terminal.", nil},
@@ -177,7 +177,7 @@ var rooms = []room{
 
 // restricted lists libraries that only some packages may import.
 var restricted = []struct {
-	prefix, rooms, why string
+	prefix, packages, why string
 }{
 	{"github.com/aws/", "internal/aws",
 		"the cloud SDK stays behind package aws: declare a small interface where you need it and let aws fill it"},
@@ -197,10 +197,10 @@ var restricted = []struct {
 }
 
 type sourceFile struct {
-	path, room string
-	test       bool
-	file       *ast.File
-	fset       *token.FileSet
+	path, pkg string
+	test      bool
+	file      *ast.File
+	fset      *token.FileSet
 }
 
 func sources(t *testing.T) []sourceFile {
@@ -235,15 +235,15 @@ func sources(t *testing.T) []sourceFile {
 	return files
 }
 
-// inHouse excludes examples and benchmarks, which are separate programs, and tests of whole programs and files.
-func (s sourceFile) inHouse() bool {
-	return s.room != "." && !strings.HasPrefix(s.room, "bench") && s.room != "acceptance" && s.room != "deploy" &&
-		!strings.HasPrefix(s.room, "examples")
+// inProduct excludes examples and benchmarks, which are separate programs, and tests of whole programs and files.
+func (s sourceFile) inProduct() bool {
+	return s.pkg != "." && !strings.HasPrefix(s.pkg, "bench") && s.pkg != "acceptance" && s.pkg != "deploy" &&
+		!strings.HasPrefix(s.pkg, "examples")
 }
 
-func TestEveryPackageHasItsRoom(t *testing.T) {
+func TestEveryPackageIsInTheTable(t *testing.T) {
 	known := map[string]bool{}
-	for _, r := range rooms {
+	for _, r := range packages {
 		known[r.name] = true
 		data, err := os.ReadFile(filepath.Join(r.name, "doc.go"))
 		if err != nil {
@@ -255,9 +255,9 @@ func TestEveryPackageHasItsRoom(t *testing.T) {
 		}
 	}
 	for _, s := range sources(t) {
-		if s.inHouse() && !known[s.room] {
-			t.Errorf("%s: package %s is not in the table of rooms; add it there with its sentence and what it may import",
-				s.path, s.room)
+		if s.inProduct() && !known[s.pkg] {
+			t.Errorf("%s: package %s is not in the table of packages; add it there with its sentence and what it may import",
+				s.path, s.pkg)
 		}
 	}
 }
@@ -268,23 +268,23 @@ func oneLine(src string) string {
 }
 
 func TestImportsFollowTheTable(t *testing.T) {
-	may := map[string][]string{}
-	for _, r := range rooms {
-		may[r.name] = r.may
+	mayImport := map[string][]string{}
+	for _, r := range packages {
+		mayImport[r.name] = r.mayImport
 	}
 	for _, s := range sources(t) {
-		if s.test || !s.inHouse() {
+		if s.test || !s.inProduct() {
 			continue
 		}
 		for _, spec := range s.file.Imports {
 			path := strings.Trim(spec.Path.Value, `"`)
-			if own, ok := strings.CutPrefix(path, "tendril/"); ok && !slices.Contains(may[s.room], own) {
+			if own, ok := strings.CutPrefix(path, "tendril/"); ok && !slices.Contains(mayImport[s.pkg], own) {
 				t.Errorf("%s imports %s; package %s may import %v: declare the one to three methods you need here and let "+
 					"environment plug them together",
-					s.path, path, s.room, may[s.room])
+					s.path, path, s.pkg, mayImport[s.pkg])
 			}
 			for _, l := range restricted {
-				if strings.HasPrefix(path, l.prefix) && !slices.Contains(strings.Fields(l.rooms), s.room) {
+				if strings.HasPrefix(path, l.prefix) && !slices.Contains(strings.Fields(l.packages), s.pkg) {
 					t.Errorf("%s imports %s: %s", s.path, path, l.why)
 				}
 			}
@@ -294,7 +294,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 
 func TestNoSleepInTests(t *testing.T) {
 	for _, s := range sources(t) {
-		if !s.test || !s.inHouse() || importsSynctest(s.file) {
+		if !s.test || !s.inProduct() || importsSynctest(s.file) {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -343,20 +343,20 @@ func TestTestsThatStartProcessesAreContained(t *testing.T) {
 		}
 		for _, i := range s.file.Imports {
 			if i.Path.Value == `"os/exec"` || i.Path.Value == `"tendril/internal/testing/testpeer"` {
-				starts[s.room] = s.path
+				starts[s.pkg] = s.path
 			}
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok && id.Name == "Contained" {
-				contained[s.room] = true
+				contained[s.pkg] = true
 			}
 			return true
 		})
 	}
 
-	for room, path := range starts {
-		if !contained[room] {
-			t.Errorf("%s can start processes: have TestMain of %s run testpeer.Contained(m)", path, room)
+	for pkg, path := range starts {
+		if !contained[pkg] {
+			t.Errorf("%s can start processes: have TestMain of %s run testpeer.Contained(m)", path, pkg)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func functionBodies(t *testing.T) map[string][]string {
 		}
 		pkg := s.file.Name.Name
 		if pkg == "main" {
-			pkg = s.room
+			pkg = s.pkg
 		}
 		for _, decl := range s.file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil {
@@ -184,7 +184,7 @@ func goTests(t *testing.T) map[string]bool {
 	for _, s := range sources(t) {
 		for _, decl := range s.file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && s.test && f.Recv == nil {
-				enter(s.room, f.Name.Name)
+				enter(s.pkg, f.Name.Name)
 			}
 		}
 	}

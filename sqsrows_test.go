@@ -64,7 +64,7 @@ func rulesIn(name string) []string {
 func sqsTests(t *testing.T) map[string]bool {
 	tests := goTests(t)
 	for _, s := range sources(t) {
-		if s.room != "queuetest" || s.test {
+		if s.pkg != "queuetest" || s.test {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {

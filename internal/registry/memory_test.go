@@ -169,7 +169,7 @@ func TestMemoryForgetsOldRuns(t *testing.T) {
 	})
 }
 
-func TestLeasesRefuseWhatCannotBeStored(t *testing.T) {
+func TestLeasesRejectInvalidFields(t *testing.T) {
 	t.Parallel()
 	leases := registry.NewLeases(registry.NewMemory())
 	good := queue.Lease{Version: "a", Term: 1}

@@ -311,7 +311,7 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 	})
 }
 
-func TestStoreAwayForAll(t *testing.T) {
+func TestNoInstanceLeadsWhileTheStoreFails(t *testing.T) {
 	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
 		r.sleep(time.Second)

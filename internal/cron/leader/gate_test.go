@@ -56,7 +56,7 @@ func TestGateClosesWhenTheProcessStoodStill(t *testing.T) {
 	})
 }
 
-func TestGateClosesWhenTheClocksPart(t *testing.T) {
+func TestGateClosesWhenTheClocksDiffer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, by := range []time.Duration{time.Second, -time.Second} {
@@ -73,7 +73,7 @@ func TestGateClosesWhenTheClocksPart(t *testing.T) {
 	})
 }
 
-func TestGateIsOneWay(t *testing.T) {
+func TestGateNeverReopensForATerm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, reported := openGate(t)

@@ -99,7 +99,7 @@ func TestFailedWorkIsTakenOverAtOnce(t *testing.T) {
 	})
 }
 
-func TestWorkOfADeadInstanceIsTakenOverWhenItsLeaseIsOver(t *testing.T) {
+func TestWorkOfADeadInstanceIsTakenOverWhenItsLeaseExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
@@ -116,7 +116,7 @@ func TestWorkOfADeadInstanceIsTakenOverWhenItsLeaseIsOver(t *testing.T) {
 	})
 }
 
-func TestWorkIsLostWhenTheStoreIsAwayForItsLease(t *testing.T) {
+func TestWorkIsLostWhenTheStoreFailsForItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
@@ -155,7 +155,7 @@ func TestRenewedWorkIsLostWithinItsTrust(t *testing.T) {
 	})
 }
 
-func TestFinishEndsWithTheTrustWhenTheStoreIsAway(t *testing.T) {
+func TestFinishEndsWithTheTrustWhenTheStoreFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()

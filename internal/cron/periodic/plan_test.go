@@ -129,7 +129,7 @@ func dueNaively(task *Task, at time.Time) time.Time {
 }
 
 // Jitter may exceed the interval.
-func TestJitterLosesNothing(t *testing.T) {
+func TestJitterLosesNoRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		expression string

@@ -117,7 +117,7 @@ func TestRunsAreEnqueuedOnTime(t *testing.T) {
 	})
 }
 
-func TestNextLeaderMakesUp(t *testing.T) {
+func TestNextLeaderCatchesUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
 		s.until(t, time.Minute, "0s led 1\n1m0s enqueued a 1m0s late 0s")
@@ -372,7 +372,7 @@ func (r *countingRegistry) Skip(context.Context, int64, []registry.Run) (map[str
 	return nil, nil
 }
 
-func TestStandbyAsksTheRegistryNothing(t *testing.T) {
+func TestStandbyDoesNotReadTheRegistry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		registry := &countingRegistry{}
@@ -385,7 +385,7 @@ func TestStandbyAsksTheRegistryNothing(t *testing.T) {
 	})
 }
 
-func TestHistoryCountsWhatIsReported(t *testing.T) {
+func TestHistoryCountsReportedRuns(t *testing.T) {
 	t.Parallel()
 	h := history{maxRuns: 1}
 	h.add(Run{Task: "a"})

@@ -59,7 +59,7 @@ func TestHistorySurvivesARestart(t *testing.T) {
 	})
 }
 
-func TestHistoryFileThatIsBrokenBeginsAnew(t *testing.T) {
+func TestInvalidHistoryFileIsReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var log strings.Builder

@@ -233,7 +233,7 @@ func TestRequiredFileMustBeThere(t *testing.T) {
 }
 
 // A new app version may be the first with a file.
-func TestTasksBeginWithTheirFile(t *testing.T) {
+func TestTasksStartWithTheFirstFile(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{})
 	e.begin(t)
@@ -344,7 +344,7 @@ func TestUnfinishedRunIsKnown(t *testing.T) {
 	}
 }
 
-func TestNothingBeginsWhenTheEnvironmentStops(t *testing.T) {
+func TestNothingStartsWhileTheEnvironmentStops(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{})
 	e.begin(t)

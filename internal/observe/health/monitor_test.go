@@ -66,7 +66,7 @@ func TestReportIsPendingDuringTheStartAndNoDataWhenTheRoundsEnd(t *testing.T) {
 	})
 }
 
-func TestAppThatStaysAwayIsSevereAtOnce(t *testing.T) {
+func TestAppThatStaysUnreadyIsSevereAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSources()

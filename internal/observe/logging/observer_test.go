@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-func TestObserverGetsWhatIsPrinted(t *testing.T) {
+func TestObserverReceivesPrintedLines(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []Options{{}, {Format: Text, Color: true}, {Format: SQSD}, {Level: slog.LevelWarn}} {
 		var out bytes.Buffer
