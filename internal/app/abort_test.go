@@ -36,7 +36,7 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 			}
 			d.end(tt.ends, cause)
 		}
-		got, err := d.cancel(t.Context())
+		got, err := d.abortCurrent(t.Context())
 		refused := (*api.Error)(nil)
 		switch {
 		case tt.refused == "" && (err != nil || !got.Aborted || got.State != api.DeployRolledBack):

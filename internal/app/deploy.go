@@ -401,7 +401,9 @@ func (a *App) endFailed(ctx context.Context, state string, err error) error {
 
 // Abort cancels the deployment in progress, or its remaining hooks if the new version is already serving, and waits
 // until it ends. It returns an [*api.Error] if there is no deployment or the version is already serving.
-func (a *App) Abort(ctx context.Context) (api.Deployment, error) { return a.deployments.cancel(ctx) }
+func (a *App) Abort(ctx context.Context) (api.Deployment, error) {
+	return a.deployments.abortCurrent(ctx)
+}
 
 // Deployments returns the last 20 deployments since startup, newest first.
 func (a *App) Deployments() []api.Deployment { return a.deployments.newestFirst() }

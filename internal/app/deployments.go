@@ -76,7 +76,7 @@ func (d *deployments) end(state string, err error) {
 
 func reasonOf(err error) string { return strings.TrimPrefix(err.Error(), errRolledBack.Error()+": ") }
 
-func (d *deployments) cancel(ctx context.Context) (api.Deployment, error) {
+func (d *deployments) abortCurrent(ctx context.Context) (api.Deployment, error) {
 	d.mu.Lock()
 	last := d.last()
 	abort := d.abort

@@ -86,7 +86,7 @@ func (d *detector) poison() PoisonStatus {
 func (d *detector) crashed(messages []delivered, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.update()
+	defer d.updateState()
 
 	if len(messages) == 1 {
 		d.recordPoison(messages[0], now)
@@ -121,14 +121,14 @@ func (d *detector) survived(id string, alone bool) {
 		d.log.Debug("message left the quarantine", m.message.attributes()...)
 	}
 	d.streak = 0
-	d.update()
+	d.updateState()
 }
 
 func (d *detector) forget(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.quarantined, id)
-	d.update()
+	d.updateState()
 }
 
 func (d *detector) quarantine(message delivered, now time.Time) *crashRecord {
@@ -153,7 +153,7 @@ func (d *detector) forgetOldest() {
 	delete(d.quarantined, oldest)
 }
 
-func (d *detector) update() {
+func (d *detector) updateState() {
 	wasBroken := d.broken
 	d.broken = d.streak >= brokenAfter
 	if d.broken && !wasBroken {

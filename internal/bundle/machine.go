@@ -243,27 +243,33 @@ func (e *entryReader) file(p yamlfile.Pair) (f MachineFile) {
 		},
 		"context": func(v yamlfile.Pair) { e.leaveOut(v, "makes the file a template, which is not rendered") },
 	})
-
-	switch {
-	case encoding == "base64":
-		text, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(f.Content), ""))
-		f.Content = string(text)
-		if err != nil {
-			e.wrong(p, "write base64, or leave out the encoding", "is not base64")
-		}
-	case encoding != "" && encoding != "plain":
-		e.wrong(p, "write plain or base64", "has an unknown encoding")
-	}
+	f.Content = e.decoded(p, f.Content, encoding)
 
 	if e.isValid() && hasContent == (f.Source != "") {
 		e.wrong(p, "write either content or source", "needs either content or source")
 	}
 	if f.IsLink {
-		if f.Content = strings.TrimSpace(f.Content); e.isValid() && f.Content == "" {
+		f.Content = strings.TrimSpace(f.Content)
+		if e.isValid() && f.Content == "" {
 			e.wrong(p, "write the link's target path as content", "has no link target")
 		}
 	}
 	return f
+}
+
+func (e *entryReader) decoded(p yamlfile.Pair, content, encoding string) string {
+	switch encoding {
+	case "", "plain":
+		return content
+	case "base64":
+		text, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(content), ""))
+		if err != nil {
+			e.wrong(p, "write base64, or leave out the encoding", "is not base64")
+		}
+		return string(text)
+	}
+	e.wrong(p, "write plain or base64", "has an unknown encoding")
+	return content
 }
 
 func (d *document) services(section yamlfile.Pair) (all []Service) {

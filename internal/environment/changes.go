@@ -207,7 +207,7 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done ap
 }
 
 func (c *changes) adopt(change config.Change, b *bundle.Bundle) {
-	c.work.tune(change, false)
+	c.work.applySettings(change, false)
 	if c.programs.app != nil {
 		c.programs.app.RefreshFacts()
 	} else if err := c.programs.facts.Publish(startFacts, b, nil); err != nil {

@@ -58,7 +58,7 @@ func (e *Environment) consoleOptions() *console.Options {
 		Receiving: console.Receiving{Pause: e.desired.pause, Resume: e.desired.resume, Quiet: e.hookQuiet},
 		Broker:    e.queues.broker, History: e.observe.history.kept(),
 		Deliveries: e.observe.shown, InWork: e.work.inWork, Token: e.instance.token, Logger: e.opts.Logger.Logger,
-		Access: consoleAccess(s, e.observe.history.acted), Views: console.Views{Series: e.observe.curves.read},
+		Access: consoleAccess(s, e.observe.history.recordAction), Views: console.Views{Series: e.observe.curves.read},
 		Drain: func(ctx context.Context) error {
 			err := e.life.Drain(ctx)
 			if errors.Is(err, ErrLate) || errors.Is(err, ErrCutShort) {
@@ -70,7 +70,7 @@ func (e *Environment) consoleOptions() *console.Options {
 	opts.Settings.Describe = e.Describe
 	opts.Settings.Examine = func(ctx context.Context) doctor.Examination { return examineRunning(ctx, e) }
 	opts.Peers = e.members
-	opts.Views.Instances = (&knownInstances{e.scale, e.members, e.instance}).list
+	opts.Views.Instances = (&knownInstances{e.scale, e.members, e.instance}).describe
 	if !e.opts.QueuesOnly {
 		opts.Settings.Configuration = e.changes.configuration
 		opts.Settings.PreviewChange = e.changes.previewChange

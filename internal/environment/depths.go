@@ -133,7 +133,7 @@ func (c *depthCounter) run(ctx context.Context) {
 	for {
 		for _, q := range c.queues {
 			if q.remote != nil {
-				c.ask(ctx, q)
+				c.updateFromSQS(ctx, q)
 			}
 		}
 		asked()
@@ -145,7 +145,7 @@ func (c *depthCounter) run(ctx context.Context) {
 	}
 }
 
-func (c *depthCounter) ask(ctx context.Context, q countedQueue) {
+func (c *depthCounter) updateFromSQS(ctx context.Context, q countedQueue) {
 	r, err := askDepth(ctx, q.remote)
 	q.setMaxReceives(r.maxReceives) // 0 after an error: the policy may have changed
 	if err != nil {

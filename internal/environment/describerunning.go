@@ -16,7 +16,6 @@ import (
 
 // Describe describes the running environment. ctx bounds queries to AWS; failed queries are noted.
 func (e *Environment) Describe(ctx context.Context) api.Description {
-	s := e.settings.now()
 	now := *e.opts
 	if e.life.running() {
 		now.Bundle = e.changes.currentBundle()
@@ -28,34 +27,25 @@ func (e *Environment) Describe(ctx context.Context) api.Description {
 	d.PID = os.Getpid()
 	d.StartedAt = st.StartedAt
 	d.State = st.State
-	explained := e.settings.explanations()
-	d.Options = describedOptions(explained)
+	d.Options = describedOptions(e.settings.explanations())
 	d.Ports = e.openPorts()
 	if e.instance.address != "" {
-		token := filepath.Join(s.DataDir, api.TokenFile)
+		token := filepath.Join(e.settings.now().DataDir, api.TokenFile)
 		d.Files = append(d.Files, api.Place{Use: "console token", At: token})
 	}
-
 	if !e.life.running() {
 		d.Notes = append(d.Notes, errStarting.Error())
 		return d
 	}
-	d.Queues, d.Notes = e.work.describeQueues(ctx)
-	describeQueueSettings(d.Queues, explained)
-	now.addResources(ctx, &d)
-	d.Tasks = st.Tasks
-	if d.Tasks != nil {
-		d.Tasks.Tasks = withoutSecrets(d.Tasks.Tasks)
-		d.Election = electionText(s)
-	}
-	d.Scaling = st.Scaling
-	if d.Election != "" && d.Tasks.Off == "" && e.cron.election != nil { // tasks elect the leader
-		leader := e.cron.election.Status()
-		d.Leader = &leader
-	}
 
+	d.Queues, d.Notes = e.work.describeQueues(ctx)
+	describeQueueSettings(d.Queues, e.settings.explanations())
+	now.addResources(ctx, &d)
+	d.Scaling = st.Scaling
+	e.describeTasks(&d, st.Tasks)
 	if e.programs.app != nil {
-		d.AppVersion, d.Deployments = e.programs.app.Version(), e.programs.app.Deployments()
+		d.AppVersion = e.programs.app.Version()
+		d.Deployments = e.programs.app.Deployments()
 	}
 
 	change, err := e.changes.pending()
@@ -65,6 +55,18 @@ func (e *Environment) Describe(ctx context.Context) api.Description {
 	}
 	d.Changes = pendingChanges(&change)
 	return d
+}
+
+func (e *Environment) describeTasks(d *api.Description, status *api.TasksStatus) {
+	d.Tasks = status
+	if status != nil {
+		d.Tasks.Tasks = withoutSecrets(status.Tasks)
+		d.Election = electionText(e.settings.now())
+	}
+	if d.Election != "" && d.Tasks.Off == "" && e.cron.election != nil { // tasks elect the leader
+		leader := e.cron.election.Status()
+		d.Leader = &leader
+	}
 }
 
 func pendingChanges(c *config.Change) (all []api.OptionChange) {

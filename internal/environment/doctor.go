@@ -83,7 +83,7 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 // with stored messages are added directly.
 func (e *examiner) addHealth(of *Environment) {
 	if of.opts.QueuesOnly {
-		of.observe.problems.look()
+		of.observe.problems.refresh()
 		for _, p := range of.observe.problems.list() {
 			e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "messages", What: p.Text,
 				Why: "messages are not processed as they should be", Remedy: p.Remedy})

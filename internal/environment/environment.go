@@ -73,7 +73,7 @@ func New(opts Options) *Environment {
 	e.observe.members = e.members
 	e.cron.observe = e.observe
 	e.scale.members = e.members
-	e.scale.decided = e.observe.history.decided
+	e.scale.decided = e.observe.history.recordDecision
 	e.systemd = newServiceManager(e.opts, e.life, e.settings, e.work, func() bool {
 		return e.opts.QueuesOnly || !slices.ContainsFunc(e.observe.monitor.Live(), func(c health.Check) bool { return !c.OK })
 	})

@@ -129,10 +129,10 @@ func TestStatusCountsDeadLettersOnSQS(t *testing.T) {
 	if err := b.DeleteQueue(t.Context(), "jobs-dead"); err != nil {
 		t.Fatal(err)
 	}
-	r.work.depths.ask(t.Context(), r.work.depths.queues["jobs"])
+	r.work.depths.updateFromSQS(t.Context(), r.work.depths.queues["jobs"])
 	if q := r.Status().Queues; len(q) != 1 || q[0].Problem() != "its dead-letter queue jobs-dead does not exist" ||
-		len(r.observe.problems.here()) != 1 {
-		t.Errorf("after its deletion: %+v, problems %+v", q, r.observe.problems.here())
+		len(r.observe.problems.findHere()) != 1 {
+		t.Errorf("after its deletion: %+v, problems %+v", q, r.observe.problems.findHere())
 	}
 	if err := r.end(); err != nil {
 		t.Error(err)

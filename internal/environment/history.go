@@ -41,7 +41,7 @@ func newHistory(o *observer) *history {
 	return h
 }
 
-func (h *history) acted(a console.Act) {
+func (h *history) recordAction(a console.Act) {
 	text, fields := "console action", map[string]string{"who": a.Who, "remote": a.Remote, "method": a.Method, "path": a.Path,
 		"status": strconv.Itoa(a.Status)}
 	kind := event.Act
@@ -141,7 +141,7 @@ func (h *history) messageEnded(e eventlog.Ending) {
 	}
 }
 
-func (h *history) removed(ctx context.Context, removed []broker.Removal) {
+func (h *history) recordRemovals(ctx context.Context, removed []broker.Removal) {
 	endings := h.endings.Load()
 	if endings == nil {
 		return
@@ -153,7 +153,7 @@ func (h *history) removed(ctx context.Context, removed []broker.Removal) {
 	})
 }
 
-func (h *history) decided(d autoscale.Decided) {
+func (h *history) recordDecision(d autoscale.Decided) {
 	made := d.Decision
 	fields := map[string]string{"from": fmt.Sprint(made.From), "desired": fmt.Sprint(made.Desired), "rule": string(made.Rule),
 		"reason": made.Why}
@@ -178,7 +178,7 @@ func (h *history) settled(w *workQueue, s *worker.Settled, dead string) {
 		return
 	}
 	if s.Outcome == queue.Failed && dead != "" {
-		h.lost.add(deadText, w.name, dead, s.Reason, 1)
+		h.lost.addLoss(deadText, w.name, dead, s.Reason, 1)
 	}
 	outcome := s.Outcome.String()
 	if dead != "" {

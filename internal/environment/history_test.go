@@ -70,12 +70,12 @@ func TestLogLinesBecomeEvents(t *testing.T) {
 	l.Warn("breaker open in a text that is no event")
 	l.Info("receiving started", "queue", "jobs")
 	l.AppOutput("web", "stdout", []byte("breaker open")) // an app's output is not an event
-	h.decided(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 3, Why: "backlog"}, Applied: true})
-	h.decided(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 3, Why: "backlog"}, NotApplied: "denied"})
-	h.decided(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 1}})
-	h.acted(console.Act{Who: "owner", Path: "/api/v1/queues/jobs/purge", Text: "queue purged", Subject: "jobs", Count: 7, Status: 200})
-	h.acted(console.Act{Who: "owner", Text: "bodies read", Subject: "jobs", Count: 2, Status: 200, Read: true})
-	h.acted(console.Act{Who: "nobody", Status: 401, Refused: "this needs the console's token"})
+	h.recordDecision(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 3, Why: "backlog"}, Applied: true})
+	h.recordDecision(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 3, Why: "backlog"}, NotApplied: "denied"})
+	h.recordDecision(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 1}})
+	h.recordAction(console.Act{Who: "owner", Path: "/api/v1/queues/jobs/purge", Text: "queue purged", Subject: "jobs", Count: 7, Status: 200})
+	h.recordAction(console.Act{Who: "owner", Text: "bodies read", Subject: "jobs", Count: 2, Status: 200, Read: true})
+	h.recordAction(console.Act{Who: "nobody", Status: 401, Refused: "this needs the console's token"})
 	want := []string{"breaker: breaker open trial_in=5s",
 		"scaling: size changed reason=backlog from=1 desired=3",
 		"scaling: size not changed reason=backlog from=1 desired=3 not_applied=denied",
@@ -101,15 +101,15 @@ func TestLossesAreGrouped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := openHistory(t)
 		for range 1000 {
-			h.lost.add(deadText, "jobs", "jobs-dead", "", 2)
+			h.lost.addLoss(deadText, "jobs", "jobs-dead", "", 2)
 		}
-		h.lost.add(deadText, "mails", "mails-dead", "", 1)
-		h.lost.add(expiredText, "jobs", "", "", 4)
+		h.lost.addLoss(deadText, "mails", "mails-dead", "", 1)
+		h.lost.addLoss(expiredText, "jobs", "", "", 4)
 		time.Sleep(lossInterval + time.Second)
 		synctest.Wait()
 		q := &workQueue{name: "orders", embedded: true}
 		h.settled(q, &worker.Settled{Outcome: queue.Failed}, "orders-dead")
-		h.lost.add(deadText, "jobs", "jobs-dead", "HTTP 500", 3)
+		h.lost.addLoss(deadText, "jobs", "jobs-dead", "HTTP 500", 3)
 		h.lost.flush()
 		want := map[string]int{"dead-letter: messages dead-lettered queue=jobs messages=2000": 1,
 			"dead-letter: messages dead-lettered queue=mails messages=1":                      1,

@@ -23,7 +23,7 @@ type knownInstances struct {
 // After recordsTimeout, the other instances are omitted.
 const recordsTimeout = 3 * time.Second
 
-func (k *knownInstances) list() api.Instances {
+func (k *knownInstances) describe() api.Instances {
 	if !k.scale.life.running() || k.scale.opts.QueuesOnly {
 		self := api.KnownInstance{Name: leader.ProcessName(), This: true, Source: "process", State: k.scale.life.state(),
 			Version: k.scale.opts.Version, StartedAt: k.self.began, Console: k.self.public}
@@ -55,7 +55,7 @@ func (k *knownInstances) list() api.Instances {
 }
 
 func (k *knownInstances) thisInstance() api.KnownInstance {
-	record := k.members.record()
+	record := k.members.ownRecord()
 	record.Load = k.members.load(k.members.gauge)
 	self := knownByRecord(&record)
 	self.ID = k.members.ID()

@@ -32,7 +32,7 @@ type lossGroup struct {
 	timer      *time.Timer
 }
 
-func (l *losses) add(text, from, to, reason string, n int) {
+func (l *losses) addLoss(text, from, to, reason string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := lossKey{text, from}
@@ -41,14 +41,14 @@ func (l *losses) add(text, from, to, reason string, n int) {
 		if l.waiting == nil {
 			l.waiting = map[lossKey]*lossGroup{}
 		}
-		g = &lossGroup{timer: time.AfterFunc(lossInterval, func() { l.end(key) })}
+		g = &lossGroup{timer: time.AfterFunc(lossInterval, func() { l.reportGroup(key) })}
 		l.waiting[key] = g
 	}
 	g.to, g.reason = to, cmp.Or(reason, g.reason)
 	g.messages += n
 }
 
-func (l *losses) end(key lossKey) {
+func (l *losses) reportGroup(key lossKey) {
 	l.mu.Lock()
 	g := l.waiting[key]
 	delete(l.waiting, key)
@@ -75,6 +75,6 @@ func (l *losses) flush() {
 	}
 	l.mu.Unlock()
 	for _, key := range keys {
-		l.end(key)
+		l.reportGroup(key)
 	}
 }

@@ -73,7 +73,7 @@ func (m *members) run(ctx context.Context) error {
 
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { m.join(ctx, &running) })
+	running.Go(func() { m.joinRegistry(ctx, &running) })
 	running.Go(func() { m.lost.watch(ctx, m) })
 	m.life.steps.push("the record of this instance", func(ctx context.Context) error {
 		stop()
@@ -93,7 +93,7 @@ func (m *members) run(ctx context.Context) error {
 	return nil
 }
 
-func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
+func (m *members) joinRegistry(ctx context.Context, running *sync.WaitGroup) {
 	select {
 	case <-m.life.announced:
 	case <-ctx.Done():
@@ -104,7 +104,7 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 		leases, decided, err := m.cron.election.Leases(ctx)
 		if leases != nil || err == nil && decided {
 			m.missing.Store(nil)
-			m.lost.seek(false)
+			m.lost.setMissing(false)
 		}
 		switch {
 		case err != nil && !logged:
@@ -119,7 +119,7 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 
 		why := cmp.Or(err, errNoQueueServer).Error()
 		m.missing.Store(&why)
-		m.lost.seek(true)
+		m.lost.setMissing(true)
 		select {
 		case <-time.After(registrySeek):
 		case <-m.life.draining: // the periodic tasks close the registry
@@ -136,14 +136,14 @@ func (m *members) keepRecord(ctx context.Context, leases instances.Store, runnin
 	opts := instances.Options{Store: leases, Environment: m.cron.election.Name(), Log: log,
 		Key: instances.FleetKey(m.settings.now().FleetKey)}
 	gauge := m.scale.gauge(false)
-	joined := &membership{self: instances.NewMember(opts, m.record, func() instances.Load { return m.load(gauge) }),
+	joined := &membership{self: instances.NewMember(opts, m.ownRecord, func() instances.Load { return m.load(gauge) }),
 		others: instances.NewWatcher(opts)}
 	joined.peers = peers.New(peers.Options{Environment: opts.Environment, ID: joined.self.ID(), Host: peers.Host(),
 		Key: opts.Key, List: m.others, Log: log})
 	m.joined.Store(joined)
 
 	running.Go(func() { joined.others.Run(ctx, m.leads) })
-	fleet := &instances.Fleet{Store: leases, ID: joined.self.ID(), Self: m.record, Others: joined.others, Leads: m.leads,
+	fleet := &instances.Fleet{Store: leases, ID: joined.self.ID(), Self: m.ownRecord, Others: joined.others, Leads: m.leads,
 		Healthy: completesBatch}
 	running.Go(func() { m.desired.follow(ctx, fleet) })
 	running.Go(func() { m.rollouts.run(ctx, fleet) })
@@ -189,7 +189,7 @@ func (m *members) environment() *health.Environment {
 }
 
 func (m *members) leaderRecord(joined *membership) (r instances.Record, err error) {
-	if own := m.record(); own.Environment != nil {
+	if own := m.ownRecord(); own.Environment != nil {
 		return own, nil
 	}
 	switch leader := m.cron.election.Status(); {
@@ -269,7 +269,7 @@ func environmentHealth(joined *membership, own *instances.Record) health.Environ
 	return e
 }
 
-func (m *members) record() instances.Record {
+func (m *members) ownRecord() instances.Record {
 	r := instances.Record{Name: leader.ProcessName(), Version: m.opts.Version, StartedAt: m.instance.began.UTC(), State: m.life.state()}
 	r.Console, r.Certificate = m.instance.reachable()
 	if m.settings.now().FleetKey != "" {

@@ -93,7 +93,7 @@ func (o *observer) publicHealth(host *health.Host) telemetry.Health {
 	h := telemetry.Health{Green: r.Color == health.Green, Code: r.Status.Code(), HasCode: true,
 		Periodic: o.cron.any(), Leads: o.cron.leads(), CPU: cpu.Value, HasCPU: cpu.Known}
 	if o.members.mayShare() {
-		environment := o.members.record().Environment
+		environment := o.members.ownRecord().Environment
 		h.HasCode = environment != nil
 		if h.HasCode {
 			h.Code = environment.Status.Code()
@@ -173,35 +173,39 @@ func (o *observer) workerEvents(l *pipeline) *worker.Events {
 	w := l.queue
 	return worker.JoinEvents(o.opts.Logger.Worker(w.name, l.target.name), o.telemetry.Worker(w.name, l.target.name),
 		&worker.Events{
-			Received: func(worker.Received) { o.monitor.PollAnswered(w.name) },
-			Settled:  func(s worker.Settled) { o.settled(l, &s) },
-			DeadLettered: func(d worker.DeadLettered) {
-				to := o.work.deadLetterQueue(w)
-				o.opts.Logger.DeadLettered(w.name, to, d)
-				if d.Err != nil {
-					return
-				}
-				o.programs.forget(d.ID)
-				if w.embedded { // on Amazon SQS, the last attempt recorded the loss
-					o.history.lost.add(deadText, w.name, to, d.Reason, 1)
-				}
-			},
+			Received:     func(worker.Received) { o.monitor.PollAnswered(w.name) },
+			Settled:      func(s worker.Settled) { o.settled(l, &s) },
+			DeadLettered: func(d worker.DeadLettered) { o.deadLettered(w, d) },
 			GateChanged: func(g worker.GateChanged) {
-				o.work.settle(l, g)
+				o.work.recordReceiving(l, g)
 				o.monitor.JudgeSoon()
 			},
 			PollFailed: func(p worker.PollFailed) { o.monitor.PollFailed(w.name, p.Err, p.Permanent) },
-			Expired: func(x worker.Expired) {
-				o.monitor.Expired(w.name, 1)
-				o.history.lost.add(expiredText, w.name, "", "", 1)
-				if !w.embedded {
-					o.history.messageEnded(eventlog.Ending{MessageID: x.ID, Queue: w.name, Outcome: api.MessageExpired, Receives: x.ReceiveCount})
-				}
-			},
+			Expired:    func(x worker.Expired) { o.expired(w, x) },
 			Filtered: func(x worker.Filtered) {
 				o.history.messageEnded(eventlog.Ending{MessageID: x.ID, Queue: w.name, Outcome: eventlog.Filtered, Receives: x.ReceiveCount})
 			},
 		})
+}
+
+func (o *observer) deadLettered(w *workQueue, d worker.DeadLettered) {
+	to := o.work.deadLetterQueue(w)
+	o.opts.Logger.DeadLettered(w.name, to, d)
+	if d.Err != nil {
+		return
+	}
+	o.programs.forget(d.ID)
+	if w.embedded { // on Amazon SQS, the last attempt recorded the loss
+		o.history.lost.addLoss(deadText, w.name, to, d.Reason, 1)
+	}
+}
+
+func (o *observer) expired(w *workQueue, x worker.Expired) {
+	o.monitor.Expired(w.name, 1)
+	o.history.lost.addLoss(expiredText, w.name, "", "", 1)
+	if !w.embedded {
+		o.history.messageEnded(eventlog.Ending{MessageID: x.ID, Queue: w.name, Outcome: api.MessageExpired, Receives: x.ReceiveCount})
+	}
 }
 
 func (o *observer) settled(l *pipeline, s *worker.Settled) {
@@ -235,20 +239,20 @@ func (o *observer) settled(l *pipeline, s *worker.Settled) {
 func (o *observer) brokerEvents() *broker.Events {
 	counts, logged := o.telemetry.Broker(), o.opts.Logger.Broker()
 	return &broker.Events{
-		Removed: o.history.removed,
+		Removed: o.history.recordRemovals,
 		DeadLettered: func(from, to string, ids []string) {
 			counts.DeadLettered(from, to, ids)
 			for _, id := range ids {
 				o.programs.forget(id)
 			}
 			logged.DeadLettered(from, to, ids)
-			o.history.lost.add(deadText, from, to, "", len(ids))
+			o.history.lost.addLoss(deadText, from, to, "", len(ids))
 		},
 		Expired: func(name string, n int) {
 			counts.Expired(name, n)
 			o.monitor.Expired(name, int64(n))
 			logged.Expired(name, n)
-			o.history.lost.add(expiredText, name, "", "", n)
+			o.history.lost.addLoss(expiredText, name, "", "", n)
 		},
 	}
 }

@@ -70,8 +70,8 @@ func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	}
 }
 
-// tune applies changed settings. With newReplicas, the current replicas keep theirs.
-func (p *pipelines) tune(c config.Change, newReplicas bool) {
+// applySettings applies changed settings. With newReplicas, the current replicas keep theirs.
+func (p *pipelines) applySettings(c config.Change, newReplicas bool) {
 	log := p.opts.Logger.With("component", "config")
 	p.settings.change(&c)
 	if len(c.Later) > 0 {
@@ -116,8 +116,8 @@ func (p *pipelines) gate(open bool, reason string) {
 	}
 }
 
-// settle records that a queue receives, or would without a pause. Startup succeeds once all queues do.
-func (p *pipelines) settle(l *pipeline, g worker.GateChanged) {
+// recordReceiving records that a queue receives, or would without a pause. Startup succeeds once all queues do.
+func (p *pipelines) recordReceiving(l *pipeline, g worker.GateChanged) {
 	isBlocked := slices.ContainsFunc(g.Reasons, func(r worker.Reason) bool { return r.Block != worker.Paused })
 	if isBlocked || l.settled.Swap(true) {
 		return

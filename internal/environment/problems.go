@@ -39,7 +39,7 @@ type problems struct {
 func (p *problems) watch(ctx context.Context) {
 	tick := time.Tick(problemInterval)
 	for {
-		p.look()
+		p.refresh()
 		select {
 		case <-ctx.Done():
 			return
@@ -48,11 +48,11 @@ func (p *problems) watch(ctx context.Context) {
 	}
 }
 
-func (p *problems) look() {
+func (p *problems) refresh() {
 	p.looking.Lock()
 	defer p.looking.Unlock()
 	found := map[string]problem{}
-	for _, one := range append(p.here(), p.leftElsewhere()...) {
+	for _, one := range append(p.findHere(), p.leftElsewhere()...) {
 		found[one.text] = one
 	}
 	p.mu.Lock()
@@ -84,7 +84,7 @@ func (p *problems) list() (all []health.StoredProblem) {
 	return all
 }
 
-func (p *problems) here() (all []problem) {
+func (p *problems) findHere() (all []problem) {
 	for _, l := range p.work.all {
 		r, _ := p.work.depths.onSQS(l.queue.name, time.Now())
 		q := api.Queue{DeadLetterQueue: r.deadLetterQueue, DeadLetterQueueMissing: r.deadLetterQueueMissing}

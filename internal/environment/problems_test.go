@@ -21,7 +21,7 @@ func TestProblemsWithStoredMessagesAreReported(t *testing.T) {
 	flags := map[string]string{"data-dir": dir, "queue": "first", "target": app.URL}
 	says := func(r *running, text string, want bool) {
 		t.Helper()
-		r.observe.problems.look()
+		r.observe.problems.refresh()
 		eventually(t, "an end of the start", func() bool { return r.observe.monitor.Report().Status != health.Pending })
 		if all := fmt.Sprint(r.observe.problems.list()); strings.Contains(all, text) != want {
 			t.Errorf("%q is among the problems: %v, want %v; there are %q", text, !want, want, all)
@@ -99,7 +99,7 @@ func TestEmbeddedMessagesLeftAfterAMoveToSQSAreReported(t *testing.T) {
 	}
 	r := run(t, map[string]string{"target": "http://127.0.0.1:1/", "data-dir": dir,
 		"queue-url": served.queues.endpoint + "/000000000000/jobs"}, nil)
-	r.observe.problems.look()
+	r.observe.problems.refresh()
 	want := "2 messages of the embedded queue jobs-dead in " + filepath.Clean(dir)
 	if all := fmt.Sprint(r.observe.problems.list()); !strings.Contains(all, want) {
 		t.Errorf("the problems are %q, want %q", all, want)

@@ -42,7 +42,7 @@ func (p *programs) build(c *changes, cron *schedule) {
 		Log: p.opts.Logger.With("component", "app"), Output: p.output, Counters: counters,
 		Hurry: p.life.urgent, Draining: p.life.draining, Ready: p.life.ready, Changing: c.changing, Gate: p.work.gate,
 		Failed:       func(err error) { p.life.fail(fmt.Errorf("%w: %w", ErrAppFailed, err)) },
-		DrainTimeout: p.work.drainLimit, Check: c.checkVersion, Change: c.change, Apply: p.work.tune, Facts: p.facts,
+		DrainTimeout: p.work.drainLimit, Check: c.checkVersion, Change: c.change, Apply: p.work.applySettings, Facts: p.facts,
 		AdoptTasks: cron.adopt, ClaimCommands: cron.claimCommands,
 	})
 }

@@ -20,7 +20,7 @@ type registryLoss struct {
 	reason  string    // reason receiving is stopped; "" while receiving
 }
 
-func (r *registryLoss) seek(missing bool) {
+func (r *registryLoss) setMissing(missing bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {

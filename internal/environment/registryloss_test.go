@@ -38,13 +38,13 @@ func TestReceivingStopsWhileTheRegistryIsLost(t *testing.T) {
 			t.Errorf("the desired state was read %d times, want 2", reads)
 		}
 
-		r.seek(true)
+		r.setMissing(true)
 		time.Sleep(59 * time.Second)
-		r.seek(true)
+		r.setMissing(true)
 		step("not found for 59 s", 0, time.Minute, false, false)
 		time.Sleep(time.Second)
 		step("not found for a minute", 0, time.Minute, true, true)
-		r.seek(false)
+		r.setMissing(false)
 		step("found", 0, time.Minute, true, false)
 
 		step("stopped again", time.Minute, time.Minute, true, true)

@@ -148,7 +148,7 @@ func (r *rollouts) adopt(ctx context.Context) error {
 	now, _ := r.desired.state.Current()
 	if now.App == nil {
 		var err error
-		if now, err = r.seed(ctx); err != nil {
+		if now, err = r.setFirstVersion(ctx); err != nil {
 			r.log().Warn("current version of the app not known", "err", err)
 			r.control.Unknown()
 			return nil
@@ -168,7 +168,7 @@ func (r *rollouts) adopt(ctx context.Context) error {
 	return &DesiredVersion{shared(&wanted), path}
 }
 
-func (r *rollouts) seed(ctx context.Context) (instances.Desired, error) {
+func (r *rollouts) setFirstVersion(ctx context.Context) (instances.Desired, error) {
 	leases, err := r.leases(ctx)
 	if err != nil {
 		return instances.Desired{}, err
@@ -475,7 +475,7 @@ func (r *rollouts) currentVersion(ctx context.Context, leases instances.Store) (
 		own.Hint = "give them this version, the same --fleet-key-file and the same options"
 	}
 	if err == nil && now.App == nil {
-		now, err = r.seed(ctx)
+		now, err = r.setFirstVersion(ctx)
 	}
 	if err != nil {
 		return nil, err

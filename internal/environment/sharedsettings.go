@@ -78,7 +78,7 @@ func (d *desired) set(ctx context.Context, plan *settingsPlan, base string) (rev
 	if err != nil {
 		return 0, d.unchanged(err)
 	}
-	all := append(others, instances.Instance{Record: d.members.record()})
+	all := append(others, instances.Instance{Record: d.members.ownRecord()})
 	part := instances.PartSettings
 	if plan.ofQueue {
 		part = instances.PartQueueSettings
@@ -135,7 +135,7 @@ func (d *desired) adoptSettings() error {
 		return &NewSettings{cfg, file}
 	}
 	d.changes.registry.Store(file)
-	d.work.tune(change, false)
+	d.work.applySettings(change, false)
 	return nil
 }
 

@@ -125,7 +125,7 @@ func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 		if current := field(entry, 2); u.UID != "" && u.UID != current {
 			return unchanged, fmt.Errorf("user %s exists with the uid %s, not %s", u.Name, current, u.UID)
 		}
-		return a.join(ctx, u)
+		return a.joinGroups(ctx, u)
 	}
 
 	argv := []string{"useradd", "-M", "-r", "--shell", a.noLogin()}
@@ -139,7 +139,7 @@ func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	return Changed, a.run(ctx, append(argv, u.Name)...)
 }
 
-func (a *Applier) join(ctx context.Context, u *bundle.User) (Outcome, error) {
+func (a *Applier) joinGroups(ctx context.Context, u *bundle.User) (Outcome, error) {
 	in, _ := a.query(ctx, "id", "-Gn", u.Name)
 	missing := slices.DeleteFunc(slices.Clone(u.Groups), func(group string) bool {
 		return slices.Contains(strings.Fields(in), group)

@@ -170,21 +170,21 @@ func (u *unpacking) unpack(archive *os.File) error {
 
 	switch {
 	case bytes.HasPrefix(begin, []byte("PK\x03\x04")), bytes.HasPrefix(begin, []byte("PK\x05\x06")):
-		return u.zip(archive)
+		return u.unpackZip(archive)
 	case bytes.HasPrefix(begin, []byte("\x1f\x8b")):
 		unzipped, err := gzip.NewReader(archive)
 		if err != nil {
 			return err
 		}
-		return u.tar(unzipped)
+		return u.unpackTar(unzipped)
 	case bytes.HasPrefix(begin, []byte("BZh")):
-		return u.tar(bzip2.NewReader(archive))
+		return u.unpackTar(bzip2.NewReader(archive))
 	}
 
-	return u.tar(archive)
+	return u.unpackTar(archive)
 }
 
-func (u *unpacking) tar(from io.Reader) error {
+func (u *unpacking) unpackTar(from io.Reader) error {
 	r := tar.NewReader(from)
 	for {
 		h, err := r.Next()
@@ -204,7 +204,7 @@ func (u *unpacking) tar(from io.Reader) error {
 			continue // skip comments, devices and hard links
 		}
 
-		if err := u.entry(h.Name, info.Mode(), h.Linkname, func() (io.ReadCloser, error) {
+		if err := u.unpackEntry(h.Name, info.Mode(), h.Linkname, func() (io.ReadCloser, error) {
 			return io.NopCloser(r), nil
 		}); err != nil {
 			return err
@@ -212,7 +212,7 @@ func (u *unpacking) tar(from io.Reader) error {
 	}
 }
 
-func (u *unpacking) zip(archive *os.File) error {
+func (u *unpacking) unpackZip(archive *os.File) error {
 	info, err := archive.Stat()
 	if err != nil {
 		return err
@@ -227,7 +227,7 @@ func (u *unpacking) zip(archive *os.File) error {
 		if err != nil {
 			return err
 		}
-		if err := u.entry(f.Name, f.Mode(), target, f.Open); err != nil {
+		if err := u.unpackEntry(f.Name, f.Mode(), target, f.Open); err != nil {
 			return err
 		}
 	}
@@ -248,7 +248,7 @@ func linkTarget(f *zip.File) (string, error) {
 	return string(text), errors.Join(err, content.Close())
 }
 
-func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func() (io.ReadCloser, error)) error {
+func (u *unpacking) unpackEntry(name string, mode fs.FileMode, to string, content func() (io.ReadCloser, error)) error {
 	u.entries++
 	if u.entries > maxEntries {
 		return fmt.Errorf("it has more than %d entries", maxEntries)
@@ -268,7 +268,7 @@ func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func
 		return err
 	}
 	if mode.Type() == fs.ModeSymlink {
-		return u.link(name, to)
+		return u.writeLink(name, to)
 	}
 
 	from, err := content()
@@ -276,10 +276,10 @@ func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func
 		return err
 	}
 
-	return errors.Join(u.file(name, mode.Perm()|0o400, from), from.Close())
+	return errors.Join(u.writeFile(name, mode.Perm()|0o400, from), from.Close())
 }
 
-func (u *unpacking) link(name, to string) error {
+func (u *unpacking) writeLink(name, to string) error {
 	if filepath.IsAbs(to) || !filepath.IsLocal(path.Join(path.Dir(name), to)) {
 		return fmt.Errorf("the link %q points outside the folder", name)
 	}
@@ -293,8 +293,8 @@ func (u *unpacking) link(name, to string) error {
 	return u.root.Symlink(to, name)
 }
 
-// file leaves an identical file unchanged, and otherwise replaces it as a whole.
-func (u *unpacking) file(name string, mode fs.FileMode, from io.Reader) (err error) {
+// writeFile leaves an identical file unchanged, and otherwise replaces it as a whole.
+func (u *unpacking) writeFile(name string, mode fs.FileMode, from io.Reader) (err error) {
 	staged := path.Join(path.Dir(name), "."+path.Base(name)+".unpacking")
 	to, err := u.root.OpenFile(staged, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
