@@ -251,3 +251,12 @@ func TestDescriptionBeforeAndAfterTheStartOnSQS(t *testing.T) {
 		}
 	}
 }
+
+func TestDescribeNamesTheLeaderOfAFleetWithoutPeriodicTasks(t *testing.T) {
+	_, url := standInForSQS(t, "jobs", "jobs-dead")
+	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "scale-target": "auto"}, nil)
+	d := r.Describe(t.Context())
+	if d.Tasks != nil || d.Election == "" || d.Leader == nil || !d.Leader.Leading {
+		t.Errorf("tasks %+v, election %q, leader %+v", d.Tasks, d.Election, d.Leader)
+	}
+}

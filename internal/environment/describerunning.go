@@ -63,10 +63,12 @@ func (e *Environment) describeTasks(d *api.Description, status *api.TasksStatus)
 		d.Tasks.Tasks = withoutSecrets(status.Tasks)
 		d.Election = electionText(e.settings.now())
 	}
-	if d.Election != "" && d.Tasks.Off == "" && e.cron.election != nil { // tasks elect the leader
-		leader := e.cron.election.Status()
-		d.Leader = &leader
+	hasNoElection := d.Election == "" || status != nil && status.Off != ""
+	if hasNoElection || e.cron.election == nil {
+		return
 	}
+	leader := e.cron.election.Status()
+	d.Leader = &leader
 }
 
 func pendingChanges(c *config.Change) (all []api.OptionChange) {
