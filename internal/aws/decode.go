@@ -252,7 +252,7 @@ func readSuccess(r *sqswire.Reader, results []entryResult) {
 
 func readFailure(r *sqswire.Reader, results []entryResult) {
 	var id, code, message string
-	theirs := true
+	var senderFault bool
 	r.Object(func(name string) {
 		switch name {
 		case "Id":
@@ -262,13 +262,13 @@ func readFailure(r *sqswire.Reader, results []entryResult) {
 		case "Message":
 			message = r.OwnText()
 		case "SenderFault":
-			theirs = !readFlag(r)
+			senderFault = readFlag(r)
 		default:
 			r.Skip()
 		}
 	})
 
-	storeResult(r, results, id, entryResult{answered: true, err: entryError(code, message, theirs)})
+	storeResult(r, results, id, entryResult{answered: true, err: entryError(code, message, senderFault)})
 }
 
 // readFlag also accepts strings, because some servers encode booleans as strings.

@@ -236,9 +236,12 @@ func splitFunction(s string) (functionReference, error) {
 
 func splitFunctionARN(s string) (functionReference, error) {
 	a, err := arn.Parse(s)
+	if err != nil {
+		return functionReference{}, err
+	}
+
 	name, isFunction := strings.CutPrefix(a.Resource, "function:")
 	switch {
-	case err != nil:
 	case a.Service != "lambda":
 		err = fmt.Errorf("its service is %q, not lambda", a.Service)
 	case a.Region == "" || a.AccountID == "":

@@ -115,15 +115,13 @@ func knownCode(code string) (string, bool) {
 	return "", false
 }
 
-// theirs means that the service is at fault.
-func entryError(code, message string, theirs bool) error {
+func entryError(code, message string, senderFault bool) error {
 	known, ok := knownCode(code)
-	switch {
-	case ok:
-	case theirs || code == "":
-		known = queue.CodeUnreachable
-	default:
+	if !ok {
 		known = code
+		if !senderFault || code == "" {
+			known = queue.CodeUnreachable
+		}
 	}
 	return &queue.Error{Code: known, Message: cmp.Or(message, code)}
 }

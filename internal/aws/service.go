@@ -167,7 +167,7 @@ func (s *service) explain(ctx context.Context, doing string, err error,
 	}
 
 	code, message := advise(refused)
-	if refused.foreign() && !(s.terse && message != "") {
+	if refused.foreign() && (!s.terse || message == "") {
 		message = refused.foreignAnswer(s.host, s.name, s.variable)
 	}
 	return &queue.Error{Code: code, Message: doing + ": " + message, Err: refused}

@@ -200,12 +200,12 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	return d, e.unknownMessage(found, ended.since)
 }
 
-// unknownMessage returns the error for a message without a stored delivery. ended is the start of the recorded endings;
-// zero if they were not searched.
-func (e *environmentRoutes) unknownMessage(found foundID, ended time.Time) error {
+// unknownMessage returns the error for a message without a stored delivery. endingsSince is the start of the recorded
+// endings; zero if they were not searched.
+func (e *environmentRoutes) unknownMessage(found foundID, endingsSince time.Time) error {
 	since := cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)
-	if !ended.IsZero() && ended.Before(since) {
-		since = ended
+	if !endingsSince.IsZero() && endingsSince.Before(since) {
+		since = endingsSince
 	}
 
 	hint := "it left its queue before " + since.UTC().Format("2006-01-02 15:04:05 UTC") + ", where the history starts, or its ID is wrong"

@@ -86,16 +86,20 @@ func putGrant(m map[digest]grant, most int, secret string, g grant) map[digest]g
 		m = map[digest]grant{}
 	}
 	if len(m) >= most {
-		var first digest
-		for key, other := range m {
-			if was, ok := m[first]; !ok || other.until.Before(was.until) {
-				first = key
-			}
-		}
-		delete(m, first)
+		delete(m, firstToExpire(m))
 	}
 	m[sha256.Sum256([]byte(secret))] = g
 	return m
+}
+
+func firstToExpire(m map[digest]grant) (first digest) {
+	var until time.Time
+	for key, g := range m {
+		if until.IsZero() || g.until.Before(until) {
+			first, until = key, g.until
+		}
+	}
+	return first
 }
 
 func (s *sessions) findAndRenew(secret string) (grant, bool) {
