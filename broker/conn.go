@@ -142,14 +142,20 @@ func (c *conn) prepare(text string, args []any) (driver.Stmt, error) {
 	return s, nil
 }
 
-func isFull(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
-}
+func isFull(err error) bool { return resultCode(err) == sqlite3.SQLITE_FULL }
 
 func isCorrupt(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
+	code := resultCode(err)
+	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+}
+
+// resultCode returns SQLite's primary result code, or 0 for other errors.
+func resultCode(err error) int {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return 0
+	}
+	return e.Code() & 0xff
 }
 
 // check runs the pragma quick_check, or integrity_check, which also compares the indexes with the tables.

@@ -202,12 +202,12 @@ func (w *writer) commit(group []pendingRequest) {
 	if isFull(err) {
 		group, err = w.retryFull(group)
 	}
-	switch {
-	case isFull(err):
-		finishAll(group, errFull)
-		return
-	case err != nil:
-		w.fail(group, err)
+	if err != nil {
+		if isFull(err) {
+			finishAll(group, errFull)
+		} else {
+			w.fail(group, err)
+		}
 		return
 	}
 
