@@ -285,7 +285,7 @@ func (b *Broker) loadMoves(c *conn) error {
 		t := missing[row.text(0)]
 		if t == nil {
 			var err error
-			t, err = b.newMoveTask(sources[source], row)
+			t, err = b.moveTaskOf(sources[source], row)
 			damaged = cmp.Or(err, damaged)
 		}
 		delete(missing, t.id)
@@ -302,8 +302,8 @@ func (b *Broker) loadMoves(c *conn) error {
 	return cmp.Or(err, damaged)
 }
 
-// newMoveTask reads a row of loadMoves. It returns a task even if the row has an invalid filter.
-func (b *Broker) newMoveTask(source *liveQueue, row row) (*moveTask, error) {
+// moveTaskOf reads a row of loadMoves. It returns a task even if the row has an invalid filter.
+func (b *Broker) moveTaskOf(source *liveQueue, row row) (*moveTask, error) {
 	t := &moveTask{source: source, id: row.text(0), high: row.int(4), ended: make(chan struct{})}
 	t.MoveTask = MoveTask{Status: MoveRunning, ToMove: row.int(9), StartedAt: date(row.int(5)),
 		MoveRequest: MoveRequest{Source: source.arn, Destination: b.opts.own(row.text(2)), Rate: int(row.int(3)),

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -107,9 +106,10 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 		return "", errNoResource("SourceArn")
 	}
 
-	toMove, exact := int64(0), false
+	matching := int64(0)
+	exact := false
 	if !req.Filter.IsZero() {
-		if toMove, exact, err = b.Queue(from.name).Count(ctx, req.Filter, countTimeout); err != nil {
+		if matching, exact, err = b.Queue(from.name).Count(ctx, req.Filter, countTimeout); err != nil {
 			return "", err
 		}
 	}
@@ -118,13 +118,9 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 		if err := b.checkMoveTask(q, &req); err != nil {
 			return err
 		}
-		t := &moveTask{source: q, id: uuid.NewString(), ended: make(chan struct{})}
-		q.lockAndExpire()
-		t.high = lastMatch(req.Filter.Through, q.index.number, makeKey(q.index.number, q.index.counters.next-1))
-		t.MoveTask = MoveTask{MoveRequest: req, Status: MoveRunning, ToMove: q.index.ledger().Visible, StartedAt: date(stamp())}
-		q.mu.Unlock()
+		t := q.newMoveTask(req)
 		if exact {
-			t.ToMove = toMove
+			t.ToMove = matching
 		}
 		handle = t.handle()
 		return b.writer.change(func(x *tx) error { return x.insertMoveTask(t) }, func() {
@@ -133,6 +129,16 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 		})
 	})
 	return handle, err
+}
+
+func (q *liveQueue) newMoveTask(req MoveRequest) *moveTask {
+	t := &moveTask{source: q, id: uuid.NewString(), ended: make(chan struct{})}
+	q.lockAndExpire()
+	defer q.mu.Unlock()
+	t.high = lastMatch(req.Filter.Through, q.index.number, makeKey(q.index.number, q.index.counters.next-1))
+	t.MoveTask = MoveTask{MoveRequest: req, Status: MoveRunning, ToMove: q.index.ledger().Visible,
+		StartedAt: date(stamp())}
+	return t
 }
 
 func (b *Broker) checkMoveTask(q *liveQueue, req *MoveRequest) error {
@@ -179,8 +185,12 @@ func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64
 	if t == nil || t.id != h.TaskID {
 		return 0, errNoTask
 	}
-	if cancelled, err := b.endMove(t, MoveCancelled, ""); err != nil || !cancelled {
-		return 0, cmp.Or(err, error(errNoTask))
+	cancelled, err := b.endMove(t, MoveCancelled, "")
+	if err != nil {
+		return 0, err
+	}
+	if !cancelled {
+		return 0, errNoTask
 	}
 	return b.moves.snapshot(t).Moved, nil
 }
@@ -191,7 +201,6 @@ func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 	if limit == 0 {
 		limit = 1
 	}
-
 	if limit < 1 || limit > maxMoveTasks {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
 			"Value for parameter MaxResults is invalid. Reason: You must enter a value between 1 and %d.", maxMoveTasks)
@@ -209,7 +218,8 @@ func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 		if task.Status == MoveRunning {
 			task.Handle = t.handle()
 		}
-		if list = append(list, task); len(list) == limit {
+		list = append(list, task)
+		if len(list) == limit {
 			break
 		}
 	}
@@ -262,7 +272,8 @@ func (l *moveTasks) forget(source int64) {
 // The caller must hold the lock of moveTasks.
 func (t *moveTask) end(status MoveStatus, reason string) {
 	if t.Status == MoveRunning {
-		t.Status, t.FailureReason = status, reason
+		t.Status = status
+		t.FailureReason = reason
 		close(t.ended)
 	}
 }

@@ -55,10 +55,7 @@ func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts
 		if policy.index(label) >= 0 {
 			return errParameter("Label", label, "Already exists.")
 		}
-		s := policyStatement{Sid: label, Effect: "Allow", Resource: q.arn}
-		s.Principal.AWS = oneOrList(accounts, func(a string) string { return "arn:aws:iam::" + a + ":root" })
-		s.Action = oneOrList(actions, func(a string) string { return policyActionsPrefix + a })
-		policy.Statement = append(policy.Statement, rawJSON(s))
+		policy.Statement = append(policy.Statement, rawJSON(newStatement(q.arn, label, accounts, actions)))
 		value := string(rawJSON(policy))
 		if len(value) > maxPolicy {
 			return queue.Errorf(queue.CodeOverLimit,
@@ -66,6 +63,13 @@ func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts
 		}
 		return b.setAttributes(q, map[string]string{"Policy": value})
 	})
+}
+
+func newStatement(arn, label string, accounts, actions []string) policyStatement {
+	s := policyStatement{Sid: label, Effect: "Allow", Resource: arn}
+	s.Principal.AWS = oneOrList(accounts, func(a string) string { return "arn:aws:iam::" + a + ":root" })
+	s.Action = oneOrList(actions, func(a string) string { return policyActionsPrefix + a })
+	return s
 }
 
 // RemovePermission removes a statement from a queue's Policy, or the whole attribute if no other statement remains. If
@@ -80,8 +84,9 @@ func (b *Broker) RemovePermission(ctx context.Context, name, label string) error
 		if at < 0 {
 			return errParameter("Label", label, "can't find label.")
 		}
+		policy.Statement = slices.Delete(policy.Statement, at, at+1)
 		value := ""
-		if policy.Statement = slices.Delete(policy.Statement, at, at+1); len(policy.Statement) > 0 {
+		if len(policy.Statement) > 0 {
 			value = string(rawJSON(policy))
 		}
 		return b.setAttributes(q, map[string]string{"Policy": value})

@@ -174,11 +174,10 @@ func mergeAttributes(old, change map[string]string) map[string]string {
 		merged = map[string]string{}
 	}
 
+	// A queue has one type of encryption.
 	if change["KmsMasterKeyId"] != "" {
 		merged["SqsManagedSseEnabled"] = "false"
-	}
-
-	if change["SqsManagedSseEnabled"] == "true" && change["KmsMasterKeyId"] == "" {
+	} else if change["SqsManagedSseEnabled"] == "true" {
 		delete(merged, "KmsMasterKeyId")
 	}
 
@@ -205,6 +204,7 @@ func effectiveAttributes(fifo bool, given map[string]string) map[string]string {
 	return all
 }
 
+// differing returns the name of a wanted attribute that the current ones lack, or "".
 func differing(current, wanted map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !sameValue(current[name], wanted[name]) {
@@ -266,13 +266,14 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 		return refuse("Redrive policy does not contain mandatory attribute: deadLetterTargetArn.")
 	}
 
-	most := defaultMaxReceives
-	if text := strings.Trim(string(p.Max), `"`); len(p.Max) > 0 {
-		var err error
-		if most, err = strconv.Atoi(text); err != nil || most < 1 || most > maxReceivesLimit {
-			return refuse(fmt.Sprintf("Invalid value for maxReceiveCount: %s, valid values are from 1 to %d both inclusive.",
-				clip(text), maxReceivesLimit))
-		}
+	if len(p.Max) == 0 {
+		return &redrivePolicy{target: p.Target, max: defaultMaxReceives}, nil
+	}
+	text := strings.Trim(string(p.Max), `"`)
+	most, err := strconv.Atoi(text)
+	if err != nil || most < 1 || most > maxReceivesLimit {
+		return refuse(fmt.Sprintf("Invalid value for maxReceiveCount: %s, valid values are from 1 to %d both inclusive.",
+			clip(text), maxReceivesLimit))
 	}
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
 }

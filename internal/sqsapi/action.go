@@ -121,8 +121,9 @@ func (r *queueRequest) queueName() (string, error) {
 		return "", missing("QueueUrl")
 	}
 	path, _, _ := strings.Cut(r.QueueURL, "?")
-	if _, rest, ok := strings.Cut(path, "://"); ok {
-		if _, path, _ = strings.Cut(rest, "/"); path == "" {
+	if _, hostAndPath, isURL := strings.Cut(path, "://"); isURL {
+		_, path, _ = strings.Cut(hostAndPath, "/")
+		if path == "" {
 			return "", queue.ErrNoQueue
 		}
 	} else if !strings.Contains(path, "/") {

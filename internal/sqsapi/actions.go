@@ -133,34 +133,39 @@ func (r *pageRequest) page(names []string) ([]string, string, error) {
 		limit = *r.MaxResults
 		if limit < 1 || limit > maxListed {
 			return nil, "", queue.Errorf(queue.CodeInvalidParameterValue,
-				"Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and %d.", maxListed)
+				"Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and %d.",
+				maxListed)
 		}
 	}
 
-	if r.NextToken != "" {
-		last, err := base64.URLEncoding.DecodeString(r.NextToken)
-		if err != nil {
-			return nil, "", queue.Errorf(queue.CodeInvalidParameterValue, "Invalid or expired next token.")
-		}
-		if r.MaxResults == nil {
-			return nil, "", queue.Errorf(queue.CodeInvalidParameterValue,
-				"MaxResults is a mandatory parameter when you provide a value for NextToken.")
-		}
-		at, found := slices.BinarySearch(names, string(last))
-		if found {
-			at++
-		}
-		names = names[at:]
-	}
-
-	if len(names) <= limit {
-		return names, "", nil
+	names, err := r.afterToken(names)
+	if err != nil || len(names) <= limit {
+		return names, "", err
 	}
 	names = names[:limit]
 	if r.MaxResults == nil {
 		return names, "", nil
 	}
 	return names, base64.URLEncoding.EncodeToString([]byte(names[limit-1])), nil
+}
+
+func (r *pageRequest) afterToken(names []string) ([]string, error) {
+	if r.NextToken == "" {
+		return names, nil
+	}
+	last, err := base64.URLEncoding.DecodeString(r.NextToken)
+	if err != nil {
+		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "Invalid or expired next token.")
+	}
+	if r.MaxResults == nil {
+		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
+			"MaxResults is a mandatory parameter when you provide a value for NextToken.")
+	}
+	at, found := slices.BinarySearch(names, string(last))
+	if found {
+		at++
+	}
+	return names[at:], nil
 }
 
 type listQueueTagsResponse struct {

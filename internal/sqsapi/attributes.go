@@ -122,10 +122,11 @@ func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attr
 
 	var selected []queue.Attribute
 	for _, a := range attributes {
-		if slices.ContainsFunc(names, func(pattern string) bool {
-			prefix, ok := strings.CutSuffix(pattern, ".*")
-			return a.Name == pattern || ok && strings.HasPrefix(a.Name, prefix)
-		}) {
+		isNamed := func(pattern string) bool {
+			prefix, isPrefix := strings.CutSuffix(pattern, ".*")
+			return a.Name == pattern || isPrefix && strings.HasPrefix(a.Name, prefix)
+		}
+		if slices.ContainsFunc(names, isNamed) {
 			selected = append(selected, a)
 		}
 	}

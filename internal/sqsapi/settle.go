@@ -211,10 +211,15 @@ func failed(id string, err error) failure {
 // wholeCall returns an error if every entry failed for a common reason, such as a missing queue or a storage failure.
 func wholeCall(errs []error) ([]error, error) {
 	for _, err := range errs {
-		refusal := asQueueError(err)
-		if err == nil || refusal != nil && refusal.Code != queue.CodeQueueDoesNotExist && faultOf(refusal.Code).sender() {
+		if err == nil || isOfEntry(err) {
 			return errs, nil
 		}
 	}
 	return errs, cmp.Or(errs...)
+}
+
+// isOfEntry reports whether an error is caused by its entry alone.
+func isOfEntry(err error) bool {
+	refusal := asQueueError(err)
+	return refusal != nil && refusal.Code != queue.CodeQueueDoesNotExist && faultOf(refusal.Code).sender()
 }
