@@ -195,9 +195,9 @@ func (l *lane) claimedByOthers() (claimed, reserved int) {
 	return claimed, reserved
 }
 
-// permittedByLimiter returns how many messages the next receive may request under the limiter: the queue's share of the room, or
-// its reserved slots if they need more. Empty queues get equal shares, because messages may arrive in all of them at
-// once. In strict order, a queue gets only its reserved slots while a higher one waits for the limiter.
+// permittedByLimiter returns how many messages the next receive may request under the limiter: the queue's share of the
+// room, or its reserved slots if they need more. Empty queues get equal shares, because messages may arrive in all of
+// them at once. In strict order, a queue gets only its reserved slots while a higher one waits for the limiter.
 func (l *lane) permittedByLimiter(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	claimed, reserved := 0, 0

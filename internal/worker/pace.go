@@ -34,10 +34,10 @@ func (p *pace) recordDelivery(d time.Duration, now time.Time) {
 	p.finished = now
 }
 
-// recordReceive records a receive that did not wait. If plenty, the previous one did not either, so d is exactly one round
-// trip.
-func (p *pace) recordReceive(d time.Duration, plenty bool, now time.Time) {
-	if plenty {
+// recordReceive records a receive that did not wait. isRoundTrip means that the previous one did not either, so d is
+// exactly one round trip.
+func (p *pace) recordReceive(d time.Duration, isRoundTrip bool, now time.Time) {
+	if isRoundTrip {
 		p.roundTrip = average(p.roundTrip, min(d, 10*time.Second))
 	}
 	p.calls.add(d, now)
@@ -92,8 +92,8 @@ func (p *pace) isFast(now time.Time) bool {
 	return p.service > 0 && p.service < slowApp && now.Sub(p.finished) < slowApp
 }
 
-// prefetchAtRate is prefetch for a rate per second. A few fast responses prove little, so it is at most twice the number of
-// completed messages.
+// prefetchAtRate is prefetch for a rate per second. A few fast responses prove little, so it is at most twice the
+// number of completed messages.
 func (p *pace) prefetchAtRate(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)

@@ -238,8 +238,8 @@ const (
 	mostReserved  = 1 << 20 // the largest message
 )
 
-// roomInMemory returns how many messages fit in HeldBytes; at least one if nothing is held. For remote queues, which have
-// many slow receives open, it assumes the typical message size.
+// roomInMemory returns how many messages fit in HeldBytes; at least one if nothing is held. For remote queues, which
+// have many slow receives open, it assumes the typical message size.
 func (p *poller) roomInMemory() int {
 	each := mostReserved
 	if remote := !p.core.opts.UncountedReturns; remote && p.pace.body > 0 {
@@ -331,8 +331,8 @@ func (p *poller) reportReceived(msgs []queue.Message, took time.Duration, now ti
 	notify(p.core, p.core.events.Received, event)
 }
 
-// waitedOnEmptyQueue reports whether the receive seems to have waited on an empty queue: each message was sent after its start or,
-// in a slow response, had been received before.
+// waitedOnEmptyQueue reports whether the receive seems to have waited on an empty queue: each message was sent after
+// its start or, in a slow response, had been received before.
 func (p *poller) waitedOnEmptyQueue(o *openReceive, msgs []queue.Message, now time.Time) bool {
 	start, end := o.start.Round(0), now.Round(0)
 	isSlow := now.Sub(o.start) > p.usualResponseTime(now)
@@ -358,8 +358,8 @@ const (
 	usualResponseFirst = 300 * time.Millisecond
 )
 
-// usualResponseTime returns how long a queue with messages usually takes to respond, if necessary as estimated from other
-// queues.
+// usualResponseTime returns how long a queue with messages usually takes to respond, if necessary as estimated from
+// other queues.
 func (p *poller) usualResponseTime(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
 	if trip == 0 && p.lane != nil {
@@ -381,8 +381,8 @@ func (p *poller) leastTrip(now time.Time) time.Duration {
 	return p.lane.leastTrip(own, now)
 }
 
-// safeToCancelAfter returns the age from which an open receive is assumed to be waiting. Canceling it earlier could lose messages
-// in transit, which stay invisible.
+// safeToCancelAfter returns the age from which an open receive is assumed to be waiting. Canceling it earlier could
+// lose messages in transit, which stay invisible.
 func (p *poller) safeToCancelAfter() time.Duration {
 	if p.pace.roundTrip == 0 {
 		return 300 * time.Millisecond

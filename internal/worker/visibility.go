@@ -162,9 +162,9 @@ func (v *visibilityChanger) delayRetry(h *held, at, now time.Time) {
 	v.queueChange(p, v.core.lingerUntil(now, h.hiddenUntil))
 }
 
-// leaveToTimeout drops a message that becomes visible when its timeout expires, and returns the messages behind it in its FIFO
-// group. If it failed on its last receive, they are kept: they have been received as often, and another receive might
-// dead-letter them unposted.
+// leaveToTimeout drops a message that becomes visible when its timeout expires, and returns the messages behind it in
+// its FIFO group. If it failed on its last receive, they are kept: they have been received as often, and another
+// receive might dead-letter them unposted.
 func (v *visibilityChanger) leaveToTimeout(h *held, now time.Time) {
 	if h.failedLastReceive {
 		v.messages.leaveGroup(h, now)
