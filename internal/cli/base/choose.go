@@ -54,9 +54,14 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	}
 
 	// Environments with a data directory elsewhere must be named.
-	running := slices.DeleteFunc(api.Running(api.DataDirectories(state)), func(f api.Found) bool {
-		return !Within(f.DataDir, state)
-	})
+	var running, elsewhere []api.Found
+	for _, f := range api.Running(api.DataDirectories(state)) {
+		if Within(f.DataDir, state) {
+			running = append(running, f)
+		} else {
+			elsewhere = append(elsewhere, f)
+		}
+	}
 	if len(running) == 0 && !cfg.IsSet("name") {
 		cfg = c.settingsOfWorkingFolder(cmd, cfg)
 	}
@@ -65,7 +70,7 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	if err != nil {
 		here = ""
 	}
-	return chooseRunning(cfg, here, running)
+	return chooseRunning(cfg, here, running, elsewhere)
 }
 
 // settingsOfWorkingFolder returns the settings with those of the app in the working directory, or cfg if there is none.
@@ -110,8 +115,9 @@ func chooseNamed(name string, dirs []string) (string, error) {
 }
 
 // chooseRunning prefers the environment named in the settings, then the one running from here or the closest parent
-// folder, then the only running one. If none is running, it returns the settings' data directory.
-func chooseRunning(cfg *config.Config, here string, running []api.Found) (string, error) {
+// folder, then the only running one. If none is running, it returns the settings' data directory. An
+// environment with a data directory elsewhere is never chosen, but in its folder no other is either.
+func chooseRunning(cfg *config.Config, here string, running, elsewhere []api.Found) (string, error) {
 	if cfg.IsSet("name") {
 		if i := slices.IndexFunc(running, func(f api.Found) bool { return f.Environment == cfg.Name }); i >= 0 {
 			return running[i].DataDir, nil
@@ -123,7 +129,12 @@ func chooseRunning(cfg *config.Config, here string, running []api.Found) (string
 		return cfg.DataDir, nil
 	}
 
-	switch containing := deepestContaining(here, running); {
+	containing := deepestContaining(here, running)
+	others := deepestContaining(here, elsewhere)
+	switch {
+	case len(others) > 0 && (len(containing) == 0 || len(others[0].Folder) > len(containing[0].Folder)):
+		return "", Usagef("environment %q is running in this folder, with its own data directory",
+			others[0].Environment).Hint("name it with --data-dir " + others[0].DataDir)
 	case len(containing) == 1:
 		return containing[0].DataDir, nil
 	case len(containing) > 1:
@@ -139,6 +150,7 @@ func chooseRunning(cfg *config.Config, here string, running []api.Found) (string
 		return running[0].DataDir, nil
 	}
 
+	running = append(running, elsewhere...)
 	var names []string
 	for _, f := range running {
 		names = append(names, fmt.Sprintf("%s (%s)", f.Environment, cmp.Or(f.Folder, f.DataDir)))

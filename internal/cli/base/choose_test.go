@@ -16,10 +16,12 @@ func TestChooseRunning(t *testing.T) {
 	apps, orders := found("apps", "/srv/apps"), found("orders", "/srv/apps/orders")
 	second := found("second", "/srv/apps/orders")
 	reports := found("reports", "/srv/reports")
+	deep := found("deep", "/srv/apps/deep")
 	for name, tt := range map[string]struct {
 		flags   map[string]string
 		here    string
 		running []api.Found
+		others  []api.Found
 		want    string
 		refused string
 	}{
@@ -32,6 +34,12 @@ func TestChooseRunning(t *testing.T) {
 		"a named one that does not run":   {flags: map[string]string{"name": "gone"}, here: "/srv/apps", running: []api.Found{apps}, want: "/data/settings"},
 		"several elsewhere":               {here: "/tmp", running: []api.Found{apps, reports}, refused: "2 environments are running, none of them in this folder: apps (/srv/apps), reports"},
 		"several in one folder":           {here: "/srv/apps/orders/deep", running: []api.Found{apps, orders, second, reports}, refused: "2 environments are running in /srv/apps/orders: orders, second"},
+		"another data directory":          {here: "/tmp", running: []api.Found{apps}, others: []api.Found{deep}, want: "/data/apps"},
+		"another one listed":              {here: "/tmp", running: []api.Found{apps, reports}, others: []api.Found{deep}, refused: "3 environments are running, none of them in this folder: apps (/srv/apps), reports (/srv/reports), deep (/srv/apps/deep)"},
+		"another one here":                {here: "/srv/apps/deep", running: []api.Found{reports}, others: []api.Found{deep}, refused: `environment "deep" is running in this folder, with its own data directory`},
+		"another one closer":              {here: "/srv/apps/deep", running: []api.Found{apps}, others: []api.Found{deep}, refused: `environment "deep" is running in this folder, with its own data directory`},
+		"another one below":               {here: "/srv/apps", running: []api.Found{reports}, others: []api.Found{deep}, want: "/data/reports"},
+		"another one in the same folder":  {here: "/srv/apps/orders", running: []api.Found{orders}, others: []api.Found{second}, want: "/data/orders"},
 		"several below do not matter":     {here: "/srv/apps", running: []api.Found{apps, orders, second}, want: "/data/apps"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +52,7 @@ func TestChooseRunning(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := chooseRunning(cfg, tt.here, tt.running)
+			got, err := chooseRunning(cfg, tt.here, tt.running, tt.others)
 			if got != tt.want || (err == nil) != (tt.refused == "") {
 				t.Fatalf("chose %q, %v; want %q, error %q", got, err, tt.want, tt.refused)
 			}
