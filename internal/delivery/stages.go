@@ -31,6 +31,9 @@ type Options struct {
 	Deadline func() time.Duration
 	// Postponed is called if a payload or the registry is unavailable; may be nil.
 	Postponed func(m *queue.Message, retryIn time.Duration, err error)
+	// Paused reports whether nothing may be sent any more, for example because the app's version was rolled back; may be
+	// nil. It is called after each wait for the registry or a payload.
+	Paused func() bool
 	// Begun is called before a message is sent, with the path of a scheduled run or ""; may be nil.
 	Begun func(path string)
 	// Posting is called with the receipt handle just before a message is sent; may be nil.
@@ -198,6 +201,9 @@ func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 		m.result = failedLookup(ctx, m, opts, err, time.Since(start))
 		return false
 	}
+	if opts.pausedMeanwhile(m) {
+		return false
+	}
 	if !known {
 		m.Message = withoutRun(m.Message)
 	}
@@ -211,6 +217,15 @@ func withoutRun(m *queue.Message) *queue.Message {
 		return strings.HasPrefix(strings.ToLower(a.Name), queue.RunPrefix)
 	})
 	return &ordinary
+}
+
+// pausedMeanwhile postpones m if nothing may be sent any more.
+func (o *Options) pausedMeanwhile(m *message) bool {
+	if o.Paused == nil || !o.Paused() {
+		return false
+	}
+	m.result = queue.Result{Outcome: queue.Postponed, Reason: "its queue was paused before it was sent", RetryAfter: undecidedPause}
+	return true
 }
 
 // failedLookup postpones the message, because an outage of the registry must not use up receives.

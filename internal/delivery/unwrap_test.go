@@ -244,6 +244,28 @@ func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	}
 }
 
+func TestNothingIsSentIfTheQueueWasPausedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, m := range map[string]*queue.Message{"fetched payload": letter("->k"), "scheduled run": runMessage("m", "/audit")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			paused := false
+			opts, d := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) {
+				paused = true
+				return []byte("had"), nil
+			}))
+			opts.Known = func(context.Context, string, string) (bool, error) {
+				paused = true
+				return true, nil
+			}
+			opts.Paused = func() bool { return paused }
+			if r := ForWorker(opts).Deliver(t.Context(), m); r.Outcome != queue.Postponed || len(d.bodies) > 0 {
+				t.Errorf("%+v, sent %v", r, d.bodies)
+			}
+		})
+	}
+}
+
 func TestFetchIsPostponedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cut := context.WithCancel(t.Context())

@@ -43,7 +43,9 @@ func (p *pipeline) setPause(by pauseSource, pause instances.Pause) (changed bool
 	defer p.pausing.Unlock()
 	changed = p.pauses[by] != pause
 	p.pauses[by] = pause
-	if effective := cmp.Or(p.pauses[:]...); effective != (instances.Pause{}) {
+	effective := cmp.Or(p.pauses[:]...)
+	p.target.paused.Store(effective != instances.Pause{})
+	if effective != (instances.Pause{}) {
 		p.worker.Pause(cmp.Or(effective.Reason, pausedText))
 	} else {
 		p.worker.Resume()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"tendril/api"
@@ -34,6 +35,7 @@ type target struct {
 	probe      func(context.Context) error
 	checked    bool // a probe sends a health check instead of only connecting
 	close      func()
+	paused     atomic.Bool // set by the pipeline
 }
 
 func (t *target) current() string {
@@ -109,6 +111,7 @@ func (t *targetOpener) open(ctx context.Context, q *workQueue) (*target, error) 
 	}
 
 	opened := &target{queue: q}
+	opts.Paused = opened.paused.Load
 	var err error
 	switch set := q.settings(); {
 	case set.Function != "":

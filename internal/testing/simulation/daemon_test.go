@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -119,7 +120,7 @@ func (d *daemon) start() {
 	l.killed, l.kill = context.WithCancel(context.Background())
 	way := &link{w: d.w, daemon: d.index, life: l}
 	name := d.w.queueName(workQueue)
-	deliverer := delivery.ForWorker(&delivery.Options{Target: target{l}, FIFO: d.w.plan.FIFO, Known: way.Known})
+	deliverer := delivery.ForWorker(&delivery.Options{Target: target{l}, FIFO: d.w.plan.FIFO, Known: way.Known, Paused: l.isPaused})
 	var q worker.Queue = way
 	if d.w.plan.Embedded {
 		q = &embeddedLink{way}
@@ -160,10 +161,17 @@ func (l *life) startTasks(ctx context.Context, way *link, name string) {
 	l.elector = elector
 	l.scheduler = periodic.New(l.w.file(), elector, way, periodic.Options{Queue: name, Wall: wall,
 		Events: periodic.Events{Skipped: l.w.oracle.skipped}})
-	l.parts.Go(func() { _ = elector.Run(ctx) })
-	l.parts.Go(func() { _ = l.scheduler.Run(ctx) })
+	start := func(run func()) {
+		l.parts.Go(func() {
+			if l.fleet.isAdopted(ctx) {
+				run()
+			}
+		})
+	}
+	start(func() { _ = elector.Run(ctx) })
+	start(func() { _ = l.scheduler.Run(ctx) })
 	if l.fleet != nil {
-		l.parts.Go(func() { l.fleet.follow(ctx) })
+		start(func() { l.fleet.follow(ctx) })
 	}
 }
 
@@ -260,6 +268,10 @@ func (d *daemon) reload(n int) bool {
 		l.scheduler.Reload(d.w.file())
 	}
 	return true
+}
+
+func (l *life) isPaused() bool {
+	return slices.ContainsFunc(l.worker.Status().Reasons, func(r worker.Reason) bool { return r.Block == worker.Paused })
 }
 
 type target struct{ *life }

@@ -117,12 +117,20 @@ func (f *follower) adopt(ctx context.Context) {
 	f.apply()
 }
 
-func (f *follower) follow(ctx context.Context) {
+// isAdopted waits for the start: until then, a daemon neither leads nor enqueues.
+func (f *follower) isAdopted(ctx context.Context) bool {
+	if f == nil {
+		return true
+	}
 	select {
 	case <-f.adopted:
+		return ctx.Err() == nil
 	case <-ctx.Done():
-		return
+		return false
 	}
+}
+
+func (f *follower) follow(ctx context.Context) {
 	leads := func() bool { _, leads := f.elector.Term(); return leads }
 	healthy := func(r *instances.Record) bool { return r.Health == "Ok" || f.w.bug == bugBlindLeader }
 	var parts sync.WaitGroup

@@ -217,14 +217,31 @@ func (w *world) awaitSettled() {
 		}
 		return ""
 	})
-	for _, d := range w.daemons {
-		if l := d.running(); l != nil {
-			now, _ := l.fleet.state.Current()
-			w.oracle.isGood(now.App)
-			if strings.HasPrefix(now.Settings.Text, string(setUnhealthy)) {
-				w.oracle.violated("the settings %q are the current ones", now.Settings.Text)
-			}
+	for _, f := range w.started() {
+		now, _ := f.state.Current()
+		w.oracle.isGood(now.App)
+		if strings.HasPrefix(now.Settings.Text, string(setUnhealthy)) {
+			w.oracle.violated("the settings %q are the current ones", now.Settings.Text)
 		}
+	}
+}
+
+// started omits daemons that do not start, because of their settings or the network.
+func (w *world) started() (all []*follower) {
+	for _, d := range w.daemons {
+		if l := d.running(); l != nil && isClosed(l.fleet.adopted) {
+			all = append(all, l.fleet)
+		}
+	}
+	return all
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -232,17 +249,9 @@ func (w *world) awaitSettled() {
 func (w *world) await(limit time.Duration, lacks func(*follower) string) time.Duration {
 	for began := time.Now(); ; sleep(context.Background(), 100*time.Millisecond) {
 		missing := ""
-		for _, d := range w.daemons {
-			l := d.running()
-			if l == nil {
-				continue
-			}
-			select {
-			case <-l.fleet.adopted:
-				if text := lacks(l.fleet); text != "" {
-					missing = fmt.Sprintf("daemon %d %s", d.index, text)
-				}
-			default: // the daemon does not start, because of its settings or the network
+		for _, f := range w.started() {
+			if text := lacks(f); text != "" {
+				missing = fmt.Sprintf("daemon %d %s", f.index, text)
 			}
 		}
 		took := time.Since(began)
