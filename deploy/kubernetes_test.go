@@ -280,7 +280,7 @@ func TestTheSidecarDrainsBeforeTheAppEnds(t *testing.T) {
 	}
 	// The hook needs a number, because the port's name belongs to a different container.
 	if hook.HTTPGet.Port != uint64(sidecar.Ports[0].ContainerPort) {
-		t.Errorf("the hook asks port %v, and the console is %v", hook.HTTPGet.Port, sidecar.Ports)
+		t.Errorf("the hook requests port %v, but the ports of the console are %v", hook.HTTPGet.Port, sidecar.Ports)
 	}
 	asked, err := url.Parse(hook.HTTPGet.Path)
 	if err != nil {

@@ -163,7 +163,7 @@ func analyze(t *testing.T, unit string, args ...string) (string, error) {
 	return string(out), err
 }
 
-func TestSystemdTakesTheService(t *testing.T) {
+func TestSystemdAnalyzeAcceptsTheService(t *testing.T) {
 	t.Parallel()
 	testpeer.Program(t, "systemd-analyze")
 	for _, s := range services {

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-func TestBundlesAreWhole(t *testing.T) {
+func TestExampleBundlesAreComplete(t *testing.T) {
 	t.Parallel()
 	for dir, want := range map[string]string{
 		"thumbnails": "prebuild build predeploy start postdeploy",

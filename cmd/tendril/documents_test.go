@@ -391,7 +391,7 @@ func (r *reader) direct(s *pageStep) {
 			r.fatalf(s, "%v", err)
 		}
 	case "set":
-		r.env = append(r.env, r.here(rest))
+		r.env = append(r.env, r.withOwnAddresses(rest))
 	case "sh":
 		r.run(&pageStep{line: s.line, command: rest}, 0)
 	case "up":
@@ -445,8 +445,8 @@ func (r *reader) changesShell(command string) bool {
 
 var ownPort = regexp.MustCompile(`--(listen|console) 127\.0\.0\.1:\d+`)
 
-// here replaces the page's addresses and IDs with this run's.
-func (r *reader) here(text string) string {
+// withOwnAddresses replaces the page's addresses and IDs with this run's.
+func (r *reader) withOwnAddresses(text string) string {
 	text = ownPort.ReplaceAllString(text, "--$1 127.0.0.1:0")
 	pairs := []string{"go run ./cmd/tendril", "tendril"}
 	if r.lastID != "" {
@@ -463,7 +463,7 @@ func (r *reader) command(typed string) *exec.Cmd {
 	if into, rest, ok := strings.Cut(typed, " && "); ok && strings.HasPrefix(into, "cd ") {
 		folder, typed = filepath.Join(folder, strings.TrimPrefix(into, "cd ")), rest
 	}
-	cmd := exec.Command("sh", "-c", r.here(typed))
+	cmd := exec.Command("sh", "-c", r.withOwnAddresses(typed))
 	cmd.Dir, cmd.Env = folder, r.env
 	if r.meansAmazon(typed) {
 		cmd.Env = append(slices.Clone(r.cloud), r.env...)
@@ -510,7 +510,7 @@ func (r *reader) run(s *pageStep, status int) {
 		if ids := messageID.FindAllString(out, -1); len(ids) > 0 {
 			r.lastID = ids[0]
 		}
-		return r.compare(s.want, out)
+		return r.requireLines(s.want, out)
 	}
 	if reads.MatchString(s.command) {
 		r.until(s, try)
@@ -526,8 +526,8 @@ func (r *reader) until(s *pageStep, try func() error) {
 	}
 }
 
-// compare treats "..." in want as omitted lines.
-func (r *reader) compare(want []string, got string) error {
+// requireLines treats "..." in want as omitted lines.
+func (r *reader) requireLines(want []string, got string) error {
 	if want == nil {
 		return nil
 	}
@@ -602,7 +602,7 @@ func (r *reader) start(s *pageStep) {
 		if s.want == nil {
 			return nil
 		}
-		return r.compare(append(slices.Clone(s.want), "..."), string(text))
+		return r.requireLines(append(slices.Clone(s.want), "..."), string(text))
 	})
 	if follows {
 		r.running = r.running[:len(r.running)-1]
@@ -751,7 +751,7 @@ func (r *reader) serve() (endpoint string) {
 func (r *reader) sample(s *pageStep) {
 	r.t.Run("python", func(t *testing.T) {
 		python := testpeer.Python(t, "boto3", "boto3")
-		cmd := exec.Command(python, "-c", r.here(s.python))
+		cmd := exec.Command(python, "-c", r.withOwnAddresses(s.python))
 		cmd.Dir, cmd.Env = r.folder, r.env
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("line %d: %v\n%s", s.line, err, out)

@@ -248,10 +248,10 @@ var misused = regexp.MustCompile(`^tendril: [^\n]+\n(hint: [^\n]+\n)+$`)
 func scriptMisuse(ts *testscript.TestScript, neg bool, args []string) {
 	scriptExits(ts, neg, args)
 	if said := ts.ReadFile("stderr"); !misused.MatchString(said) {
-		ts.Fatalf("this is not one line and its hints:\n%s", said)
+		ts.Fatalf("standard error is not one problem with hints:\n%s", said)
 	}
 	if out := ts.ReadFile("stdout"); strings.Contains(out, "Usage:") {
-		ts.Fatalf("standard output has the usage:\n%s", out)
+		ts.Fatalf("standard output contains the usage text:\n%s", out)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestCloudWatchIsAmazons(t *testing.T) {
+func TestMetricsAreOnByDefaultOnlyForQueuesOnAWS(t *testing.T) {
 	t.Parallel()
 	const (
 		arn      = "arn:aws:sqs:us-east-1:123456789012:jobs"

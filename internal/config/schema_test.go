@@ -74,12 +74,12 @@ func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 		case err == nil && !cfg.DaemonFile():
 			valid++
 			if err := validate(t, schema, data); err != nil {
-				t.Errorf("%s is loaded and not valid: %v", path, err)
+				t.Errorf("%s: Load accepts the file, but the schema rejects it: %v", path, err)
 			}
 		case slices.Contains(seen, name):
 			refused++
 			if err := validate(t, schema, data); err == nil {
-				t.Errorf("%s is refused, and the schema takes it", path)
+				t.Errorf("%s: Load rejects the file, but the schema accepts it", path)
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	}
 }
 
-func TestSchemaKnowsDurations(t *testing.T) {
+func TestSchemaAcceptsTheDurationsOfParseDuration(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)
 	for _, value := range []string{"30", "30s", `"30"`, "1h30m", "0.5h", "2d", "90.5", "1h0.5s", "10 minutes", "5 m", "m", "1w",
@@ -96,7 +96,7 @@ func TestSchemaKnowsDurations(t *testing.T) {
 		line := "inactivity_timeout: " + value + "\n"
 		_, err := ParseDuration(strings.Trim(value, `"`))
 		if valid := validate(t, schema, []byte(line)) == nil; valid != (err == nil) {
-			t.Errorf("%q is valid: %t, and read with %v", value, valid, err)
+			t.Errorf("%q: the schema accepts it: %t; ParseDuration: %v", value, valid, err)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func assignments(text string) (lines []string) {
 }
 
 // Names, times and the command may differ.
-func TestTheUnitIsThatOfDeploy(t *testing.T) {
+func TestSystemdUnitMatchesTheOneInDeploy(t *testing.T) {
 	t.Parallel()
 	p := plans()["beside"]
 	made := assignments(Systemd(&p, false)[0].Text)
