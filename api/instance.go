@@ -183,27 +183,32 @@ func Announce(stateFolder, dataDir string) (forget func(), err error) {
 	if err != nil || stateFolder == "" || filepath.Dir(dataDir) == filepath.Clean(folder) || dataDir == filepath.Clean(stateFolder) {
 		return func() {}, err
 	}
+	removeBrokenLinks(folder)
+
+	sum := sha256.Sum256([]byte(dataDir))
+	link := filepath.Join(folder, elsewhere+hex.EncodeToString(sum[:8]))
+	forget = func() {
+		if _, err := ReadInstance(dataDir); err != nil {
+			_ = os.Remove(link)
+		}
+	}
+	err = os.MkdirAll(folder, 0o700)
+	if err == nil {
+		err = os.Symlink(dataDir, link)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return forget, nil
+	}
+	return forget, err
+}
+
+func removeBrokenLinks(folder string) {
 	links, _ := filepath.Glob(filepath.Join(folder, elsewhere+"*"))
 	for _, link := range links {
 		if _, err := os.Stat(link); errors.Is(err, fs.ErrNotExist) {
 			_ = os.Remove(link)
 		}
 	}
-
-	sum := sha256.Sum256([]byte(dataDir))
-	link := filepath.Join(folder, elsewhere+hex.EncodeToString(sum[:8]))
-	err = os.MkdirAll(folder, 0o700)
-	if err == nil {
-		err = os.Symlink(dataDir, link)
-	}
-	if errors.Is(err, fs.ErrExist) {
-		err = nil
-	}
-	return func() {
-		if _, err := ReadInstance(dataDir); err != nil {
-			_ = os.Remove(link)
-		}
-	}, err
 }
 
 // Found is an environment running on this machine, and its data directory.
@@ -259,16 +264,10 @@ func Claim(dataDir string) (release func() error, err error) {
 
 	err = lockExclusive(f)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = fmt.Errorf("%w on %s", ErrClaimed, dataDir)
-		// During startup the owner has not written the file yet.
-		if i, readErr := ReadInstance(dataDir); readErr == nil {
-			err = fmt.Errorf("%w: %q, process %d", err, i.Environment, i.PID)
-		}
-	} else if err != nil {
-		err = fmt.Errorf("locking %s: %w; use another folder with --data-dir", f.Name(), err)
+		return nil, errors.Join(claimedBy(dataDir), f.Close())
 	}
-
 	if err != nil {
+		err = fmt.Errorf("locking %s: %w; use another folder with --data-dir", f.Name(), err)
 		return nil, errors.Join(err, f.Close())
 	}
 
@@ -279,6 +278,15 @@ func Claim(dataDir string) (release func() error, err error) {
 const claimTries = 100
 
 // lockExclusive retries while [isClaimed] briefly shares the lock.
+// claimedBy names the owner of the directory. During startup the owner has not written its file yet.
+func claimedBy(dataDir string) error {
+	i, err := ReadInstance(dataDir)
+	if err != nil {
+		return fmt.Errorf("%w on %s", ErrClaimed, dataDir)
+	}
+	return fmt.Errorf("%w on %s: %q, process %d", ErrClaimed, dataDir, i.Environment, i.PID)
+}
+
 func lockExclusive(f *os.File) (err error) {
 	for range claimTries {
 		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
@@ -301,7 +309,7 @@ func isClaimed(dataDir string) (claimed bool, err error) {
 		return false, err
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	if claimed = errors.Is(err, syscall.EWOULDBLOCK); claimed {
+	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return true, f.Close()
 	}
 	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // see [Claim]

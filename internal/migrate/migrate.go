@@ -93,15 +93,16 @@ type run struct {
 	result  *Result
 	began   time.Time
 	gaveUp  bool // messages are left, although the run waited for them
-	// earlierAccepted reports whether the destination has accepted the uncertain messages of earlier runs; nil means
-	// unknown.
-	earlierAccepted *bool
+	earlier answer
 
 	mu      sync.Mutex
 	skipped map[string]Reason
 	// blocked are groups of a FIFO queue with a rejected message, waiting those with a message in flight.
 	blocked, waiting map[string]bool
 }
+
+// answer says whether the destination has accepted the uncertain messages of earlier runs.
+type answer struct{ known, accepted bool }
 
 // Run moves all messages from the source. It returns when only skipped messages are left, when it has received no
 // message for Options.Wait, after a permanent error, or when ctx ends. The result is valid even if there is an error.
@@ -186,9 +187,10 @@ func (r *run) loop(ctx context.Context) error {
 func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	var accepted, fresh []Item
 	for _, it := range items {
-		if r.journal.Accepted(it.ID) {
+		switch {
+		case r.journal.Accepted(it.ID):
 			accepted = append(accepted, it)
-		} else if !r.keepBack(&it) {
+		case !r.mustStay(&it):
 			fresh = append(fresh, it)
 		}
 	}
@@ -206,9 +208,9 @@ func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	return len(accepted)+len(fresh) > 0, nil
 }
 
-// keepBack reports whether a message must stay. It records messages that stay permanently in skipped, and groups that
+// mustStay reports whether a message must stay. It records messages that stay permanently in skipped, and groups that
 // stay until the next Rewind in waiting.
-func (r *run) keepBack(it *Item) bool {
+func (r *run) mustStay(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true
 	}
@@ -307,10 +309,12 @@ func (r *run) remove(ctx context.Context, items []Item) error {
 		batch := items[:min(perCall, len(items))]
 		items = items[len(batch):]
 		errs := r.from.Delete(ctx, batch)
-		failed, cause := 0, error(nil)
+		failed := 0
+		var cause error
 		for _, err := range errs {
 			if err != nil {
-				failed, cause = failed+1, err
+				failed++
+				cause = err
 			}
 		}
 		if err := r.journal.recordDeleted(len(batch) - failed); err != nil {

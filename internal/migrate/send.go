@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 const retries = 6
 
 func (r *run) sendBatch(ctx context.Context, items []Item) error {
-	items, err := r.settleUncertain(ctx, items)
+	items, err := r.withoutUncertain(ctx, items)
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,8 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 		}
 		if r.options.FIFO {
 			// The deduplication interval may have passed by now.
-			if again, err = r.settleUncertain(ctx, again); err != nil {
+			again, err = r.withoutUncertain(ctx, again)
+			if err != nil {
 				return err
 			}
 		}
@@ -46,12 +48,14 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// attempt returns the messages to send again.
+// attempt sends messages once. It returns those to send again, with a reason; err is an error of the journal or of
+// deleting.
 func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, err error) {
 	out := make([]queue.Outgoing, len(items))
 	ids := make([]string, len(items))
 	for i := range items {
-		out[i], ids[i] = r.outgoing(&items[i]), items[i].ID
+		out[i] = r.outgoing(&items[i])
+		ids[i] = items[i].ID
 	}
 
 	if err := r.journal.Intend(ids, r.options.FIFO); err != nil {
@@ -62,17 +66,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	switch {
 	case errors.Is(err, &queue.Error{Code: queue.CodeBatchRequestTooLong}) && len(items) > 1:
 		r.journal.forget(ids...)
-		for half := range slices.Chunk(items, (len(items)+1)/2) {
-			more, cause2, err := r.attempt(ctx, half)
-			again = append(again, more...)
-			if err != nil {
-				return nil, nil, err
-			}
-			if cause2 != nil {
-				cause = cause2
-			}
-		}
-		return again, cause, nil
+		return r.attemptHalves(ctx, items)
 	case err != nil && refusal(err) && len(items) == 1:
 		sent = []queue.Sent{{Err: err}}
 	case err != nil:
@@ -87,13 +81,26 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 		case refusal(err):
 			r.refuse(&items[i], err)
 		default:
-			again, cause = append(again, items[i]), err
+			again = append(again, items[i])
+			cause = err
 			if !errors.Is(err, &queue.Error{Code: queue.CodeUnreachable}) {
 				r.journal.forget(items[i].ID)
 			}
 		}
 	}
 	return again, cause, r.accept(ctx, accepted)
+}
+
+func (r *run) attemptHalves(ctx context.Context, items []Item) (again []Item, cause, err error) {
+	for half := range slices.Chunk(items, (len(items)+1)/2) {
+		more, why, err := r.attempt(ctx, half)
+		if err != nil {
+			return nil, nil, err
+		}
+		again = append(again, more...)
+		cause = cmp.Or(why, cause)
+	}
+	return again, cause, nil
 }
 
 // refuse skips a rejected message. On a FIFO queue, later messages of its group stay, too.
@@ -152,8 +159,9 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	return out
 }
 
-// settleUncertain decides about messages whose deduplication interval has passed. It returns the messages to send.
-func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error) {
+// withoutUncertain decides about messages whose deduplication interval has passed. It returns the messages to send, and
+// deletes those that the destination has accepted.
+func (r *run) withoutUncertain(ctx context.Context, items []Item) ([]Item, error) {
 	if !r.options.FIFO {
 		return items, nil
 	}
@@ -187,18 +195,21 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 // uncertainAccepted reports whether the destination has accepted the uncertain messages, either all or none. It keeps
 // the result for messages of earlier runs, because the count changes with each send.
 func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool, error) {
-	if fromEarlierRun && r.earlierAccepted != nil {
-		return *r.earlierAccepted, nil
+	if fromEarlierRun && r.earlier.known {
+		return r.earlier.accepted, nil
 	}
-	accepted, err := r.decide(ctx)
-	if err == nil && fromEarlierRun {
-		r.earlierAccepted = &accepted
+	accepted, err := r.decideUncertain(ctx)
+	if err != nil {
+		return false, err
 	}
-	return accepted, err
+	if fromEarlierRun {
+		r.earlier = answer{known: true, accepted: accepted}
+	}
+	return accepted, nil
 }
 
-// decide assumes that nothing else uses the destination.
-func (r *run) decide(ctx context.Context) (accepted bool, err error) {
+// decideUncertain assumes that nothing else uses the destination.
+func (r *run) decideUncertain(ctx context.Context) (accepted bool, err error) {
 	switch r.options.Uncertain {
 	case Resend:
 		return false, nil

@@ -2,7 +2,6 @@ package messages
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -72,22 +71,17 @@ func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target
 // findInQueue also accepts the start of an ID, if the worker remembers an outcome of the message.
 func findInQueue(ctx context.Context, p *target.Queue, id string) (api.Message, error) {
 	m, err := p.Client.Message(ctx, p.Name, id)
-	if !hasStatus(err, http.StatusNotFound) {
+	if !api.HasStatus(err, http.StatusNotFound) {
 		return m, err
 	}
 	outcome, ambiguous := p.Client.LastOutcome(ctx, id)
 	switch {
 	case ambiguous == nil && outcome.MessageID != id:
 		return p.Client.Message(ctx, p.Name, outcome.MessageID)
-	case hasStatus(ambiguous, http.StatusConflict):
+	case api.HasStatus(ambiguous, http.StatusConflict):
 		return m, ambiguous
 	}
 	return m, err
-}
-
-func hasStatus(err error, status int) bool {
-	var apiError *api.Error
-	return errors.As(err, &apiError) && apiError.Status == status
 }
 
 func newMessageShow(c *base.CLI) *cobra.Command {

@@ -178,41 +178,84 @@ func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, err
 func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batchSender, timeout time.Duration) error {
 	var failed, running, unknown int
 	for _, id := range o.sent {
-		d, last, known, err := o.outcome(ctx, watch, id, timeout)
+		first, err := o.awaitOutcome(ctx, watch, id, timeout)
 		if err != nil {
 			return err
 		}
-		switch {
-		case !known:
-			unknown++
-			d = api.Delivery{MessageID: id, Outcome: "unknown", Reason: "no attempt within " + timeout.String()}
+		switch d := &first.delivery; {
 		case d.Outcome == api.InWork:
 			running++
-		case !d.Tried():
+		case !first.known || !d.Tried():
 			unknown++
 		case !d.Done():
 			failed++
 		}
-		var x *api.Exchange
-		if o.verbose && known && d.Tried() {
-			if x, err = exchangeOf(ctx, watch, id); err != nil {
-				return err
-			}
-			if x == nil {
-				c.PrintErrf("no request recorded for message %s: a function has none\n", id)
-			}
-		}
-		if err := printOutcome(c, d, x, o.format); err != nil {
+		if err := o.printFirstOutcome(ctx, c, watch, first); err != nil {
 			return err
-		}
-		if o.format == base.AsTable && last.Answer != d.Answer {
-			if err := PrintAnswer(c, last.Answer); err != nil {
-				return err
-			}
 		}
 	}
 
 	return attemptsError(failed, running, unknown)
+}
+
+// firstOutcome is the outcome of a message's first attempt. answer is the full answer of the app, if it is stored.
+type firstOutcome struct {
+	delivery api.Delivery
+	answer   string
+	known    bool
+}
+
+func (o *batchSender) awaitOutcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
+	firstOutcome, error) {
+	d, known, err := watch.Outcome(ctx, id, timeout)
+	if err != nil || d.Done() || d.Outcome == api.InWork {
+		return firstOutcome{delivery: d, known: known}, err
+	}
+
+	last := o.lastStoredAttempt(ctx, watch, id)
+	switch {
+	case !known && last.Outcome != "":
+		d = api.Delivery{MessageID: id, Queue: o.embedded[0], Outcome: last.Outcome, Status: last.Status,
+			Reason: last.Reason, ReceiveCount: last.ReceiveCount, DurationMS: last.DurationMS, At: last.At,
+			RetryAt: last.RetryAt}
+		known = true
+	case !known:
+		d = api.Delivery{MessageID: id, Outcome: "unknown", Reason: "no attempt within " + timeout.String()}
+	}
+	return firstOutcome{d, last.Answer, known}, nil
+}
+
+func (o *batchSender) lastStoredAttempt(ctx context.Context, watch *api.Client, id string) (last api.Attempt) {
+	for _, name := range o.embedded {
+		m, err := watch.Message(ctx, name, id)
+		if n := len(m.Attempts); err == nil && n > 0 {
+			last = m.Attempts[n-1]
+		}
+	}
+	return last
+}
+
+func (o *batchSender) printFirstOutcome(ctx context.Context, c *base.CLI, watch *api.Client, first firstOutcome) error {
+	d := first.delivery
+	var x *api.Exchange
+	if o.verbose && first.known && d.Tried() {
+		recorded, err := exchangeOf(ctx, watch, d.MessageID)
+		if err != nil {
+			return err
+		}
+		if recorded == nil {
+			c.PrintErrf("no request recorded for message %s: a function has none\n", d.MessageID)
+		}
+		x = recorded
+	}
+
+	if err := printOutcome(c, d, x, o.format); err != nil {
+		return err
+	}
+	if o.format == base.AsTable && first.answer != d.Answer {
+		return PrintAnswer(c, first.answer)
+	}
+	return nil
 }
 
 func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
@@ -228,26 +271,6 @@ func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
 }
 
 // outcome also returns the last failure that an embedded queue stores with the message, which survives restarts.
-func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
-	d api.Delivery, last api.Attempt, known bool, err error,
-) {
-	d, known, err = watch.Outcome(ctx, id, timeout)
-	if err != nil || d.Done() || d.Outcome == api.InWork {
-		return d, last, known, err
-	}
-	for _, name := range o.embedded {
-		m, err := watch.Message(ctx, name, id)
-		if n := len(m.Attempts); err == nil && n > 0 {
-			last = m.Attempts[n-1]
-		}
-	}
-	if !known && last.Outcome != "" {
-		known, d = true, api.Delivery{MessageID: id, Queue: o.embedded[0], Outcome: last.Outcome, Status: last.Status,
-			Reason: last.Reason, ReceiveCount: last.ReceiveCount, DurationMS: last.DurationMS, At: last.At,
-			RetryAt: last.RetryAt}
-	}
-	return d, last, known, nil
-}
 
 func exchangeOf(ctx context.Context, watch *api.Client, id string) (*api.Exchange, error) {
 	x, err := watch.Exchange(ctx, id)

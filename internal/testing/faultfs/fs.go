@@ -85,15 +85,13 @@ func (f *FS) shadow(path string) *shadow {
 func (f *FS) opening(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	content, err := []byte(nil), error(nil)
-	if f.disk[path] == nil {
-		content, err = os.ReadFile(path)
-	} else {
-		_, err = os.Stat(path)
+	if f.disk[path] != nil {
+		if _, err := os.Stat(path); err != nil {
+			delete(f.disk, path)
+		}
+		return
 	}
-	if err != nil {
-		delete(f.disk, path)
-	} else if f.disk[path] == nil {
+	if content, err := os.ReadFile(path); err == nil {
 		f.disk[path] = &shadow{durable: content}
 	}
 }
