@@ -46,7 +46,7 @@ func ExampleError() {
 	if errors.As(err, &refusal) {
 		fmt.Println(refusal.Status, refusal.Message)
 	}
-	// Output: 409 this environment uses Amazon SQS: the console has no queues of its own
+	// Output: 409 this environment has no embedded queues
 }
 
 // startEnvironment serves a console and writes the files that Dial needs, like 'tendril up'.

@@ -149,7 +149,8 @@ func retrieve(ctx context.Context, provider sdk.CredentialsProvider) (sdk.Creden
 func noCredentials(cause error) error {
 	return &queue.Error{Code: queue.CodeAccessDenied, Err: cause, Message: fmt.Sprintf("no AWS credentials: %s. "+
 		"Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile of ~/.aws in AWS_PROFILE (after \"aws "+
-		"configure\" or \"aws sso login\"), or run where a role is attached (EC2, ECS, EKS, Lambda)",
+		"configure\" or \"aws sso login\"), or run where a role is attached (EC2, ECS, EKS, Lambda). 'tendril serve' without "+
+		"--credentials accepts any two keys",
 		firstLine(cause.Error()))}
 }
 
@@ -182,11 +183,22 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 		return known
 	case ctx.Err() != nil:
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"%s: %s did not answer in time; check the network, the region and %s", doing, s.host, s.variable)}
+			"%s: %s did not answer in time; %s", doing, s.host, checksFor(s.host, "the network, the region and "+s.variable))}
 	}
-	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-		"%s: %s did not answer: %s; check the network, the region, the credentials and %s", doing, s.host,
-		firstLine(unwrapSDK(err).Error()), s.variable)}
+	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf("%s: %s did not answer: %s; %s", doing, s.host,
+		firstLine(unwrapSDK(err).Error()), checksFor(s.host, "the network, the region, the credentials and "+s.variable))}
+}
+
+// checksFor returns what to check if host does not respond; distant is for a host that is not this machine.
+func checksFor(host, distant string) string {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	if name == "localhost" || net.ParseIP(name).IsLoopback() {
+		return "start the server on this machine, such as 'tendril serve', or correct its address"
+	}
+	return "check " + distant
 }
 
 // newTransport uses HTTP/1.1, with enough idle connections for the frequent calls.

@@ -307,7 +307,7 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 
 	if refused == nil {
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, unwrapSDK(err))}
+			"%s did not answer: %v; %s", host, unwrapSDK(err), checksFor(host, "the network, the region and AWS_ENDPOINT_URL_SQS"))}
 	}
 
 	return &queue.Error{Code: refused.queueCode(), Message: refusalMessage(refused, queueName, host), Err: refused}

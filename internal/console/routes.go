@@ -185,8 +185,8 @@ func routes(opts *Options, closed context.Context) []route {
 }
 
 func queueTable(q *queueRoutes) []route {
-	return needs(isSet(q.broker != nil), "this environment uses Amazon SQS: the console has no queues of its own",
-		"use the queue's URL, as in 'tendril peek URL', or the Amazon SQS console",
+	return needs(isSet(q.broker != nil), "this environment has no embedded queues",
+		"use the queue's URL, as in 'tendril peek URL', the console of 'tendril serve', or the one of Amazon SQS",
 		noBody(open, api.GetQueues, q.list),
 		noBody(open, api.GetQueue, q.get),
 		noBody(bodies, api.CountMessages, q.count),

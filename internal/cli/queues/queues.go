@@ -67,8 +67,8 @@ func listQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.
 	}
 
 	if !client.Instance.Embedded() {
-		return nil, base.Usagef("environment %q uses Amazon SQS and has no queues of its own",
-			client.Instance.Environment).Hint("add --backend sqs to list the queues of the account")
+		return nil, base.Usagef("environment %q has no embedded queues",
+			client.Instance.Environment).Hint("add --backend sqs to list the queues of its account or queue server")
 	}
 
 	all, err := client.Queues(ctx)

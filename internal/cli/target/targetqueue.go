@@ -234,7 +234,7 @@ func ownQueue(ctx context.Context, client *api.Client, name string) (*Queue, err
 	case instance.Embedded():
 		return &Queue{Name: name, Client: client}, nil
 	}
-	return nil, base.NotFoundf("environment %q uses Amazon SQS and has no queue %s of its own",
+	return nil, base.NotFoundf("environment %q has no embedded queues, and does not receive from %s",
 		instance.Environment, name).Hint("use the queue's URL or ARN, or add --backend sqs")
 }
 
