@@ -730,8 +730,9 @@ func (r *reader) amazon() {
 // serve starts a queue that is separate from the page's environments.
 func (r *reader) serve() (endpoint string) {
 	port := testpeer.FreePort(r.t)
-	typed := "exec tendril serve --listen localhost:" + port + " --console off --data-dir " + r.t.TempDir() + "/amazon"
+	typed := "exec tendril serve --listen localhost:" + port + " --console off --data-dir amazon"
 	p := &environmentProcess{cmd: r.command(typed), typed: typed, output: os.DevNull}
+	p.cmd.Dir = r.t.TempDir() // in the page's folder, its commands would mean this environment
 	if err := p.begin(); err != nil {
 		r.t.Fatal(err)
 	}

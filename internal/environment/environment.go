@@ -234,6 +234,9 @@ func (e *Environment) Stop(ctx context.Context) error {
 // Hangup handles SIGHUP: it applies changed settings and files without restarting unaffected processes. It returns an
 // error if nothing changed.
 func (e *Environment) Hangup() error {
+	if e.opts.QueuesOnly {
+		return errors.New("tendril serve reads changed certificates and credentials by itself, and other settings at its start")
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), api.MaxDeploy)
 	defer cancel()
 	if err := e.changes.awaitStart(ctx); err != nil {
