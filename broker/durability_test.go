@@ -360,7 +360,7 @@ func TestFullDisk(t *testing.T) {
 	for i := range 30 {
 		send(t, q, body(fmt.Sprint(i))...)
 	}
-	// The disk allows overwriting the existing log, but no file can grow.
+	// Every write fails as on a full disk; opening, truncating and syncing still succeed.
 	full := func(op, _ string, _ int) int32 {
 		if op == "write" {
 			return sqlite3.SQLITE_FULL

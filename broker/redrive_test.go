@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// The message keeps its receive count, but its attempts count from one again.
+// A redriven message keeps its receive count, but its attempt count restarts at 1.
 func TestRedrivenMessageStartsAfresh(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ type standardOrder struct {
 	noisy          []*tenant
 	turns          indexed[*tenant] // noisy tenants with messages, by their number in flight
 	parkedFresh    int              // fresh messages of noisy tenants
-	given          []*tenant        // tenants with messages in the current take
+	given          []*tenant        // noisy tenants whose messages the current take has returned
 	quietInRow     int              // messages of quiet tenants since the last message of a noisy one
 	busy           recentTime
 	nextQuietCheck int64 // stamp

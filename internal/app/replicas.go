@@ -42,7 +42,7 @@ type replicaSet struct {
 	opts     replicaOptions
 	changes  *changeLock
 	retiring sync.WaitGroup
-	// hurried is done once hurry is done or the time limit of [replicaSet.stop] has expired.
+	// hurried is done once opts.hurry or the context of [replicaSet.stop] is done. Stopping processes are then killed.
 	hurried context.Context
 	hurry   context.CancelFunc
 

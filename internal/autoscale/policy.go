@@ -50,9 +50,9 @@ type Policy struct {
 	// TargetBacklog is the number of messages that may wait per process or instance; 0 means as many as one finishes
 	// within DrainWithin.
 	TargetBacklog float64
-	// Tracking scales out when all readings of ScaleOutAfter, at least two, request a larger size; 0 means 20 s.
+	// Tracking scales out when all readings within ScaleOutAfter, at least two, request a larger size; 0 means 20 s.
 	ScaleOutAfter time.Duration
-	// Tracking scales in when all readings of ScaleInAfter request a smaller size; 0 means 5 min.
+	// Tracking scales in when all readings within ScaleInAfter request a smaller size; 0 means 5 min.
 	ScaleInAfter time.Duration
 }
 

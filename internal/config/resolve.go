@@ -158,31 +158,40 @@ func splitOwnTarget(l *loader) {
 // placeQueue resolves the backend auto: SQS for a URL, an ARN or a function on AWS, otherwise embedded.
 func placeQueue(l *loader) {
 	q, s := &l.s.Queues[0], l.s
-	own, chosen := l.own["backend"], l.all.origin("backend")
 	setBackend := func(backend, why string) {
 		s.Backend = backend
-		if own == (Origin{}) {
-			own = Origin{Default, why}
+		if l.own["backend"] == (Origin{}) {
+			l.own["backend"] = Origin{Default, why}
 		}
-		l.own["backend"] = own
 	}
-	switch queues := l.all.origin("queues"); {
-	case q.URL != "" && s.Backend != BackendEmbedded:
-		setBackend(BackendSQS, "it has a URL or an ARN")
-	case q.URL != "" && own.Layer != Default:
-		l.refuseAt(own.Where, "backend", "delete one of them",
-			"the queue is set to embedded but has the URL %s", shown(q.URL))
-	case q.URL != "" && chosen.Layer <= queues.Layer:
-		l.refuseAt(chosen.Where, "backend", "use only its name there, or delete the backend",
-			"the queue %s is set to embedded but has the URL of %s", q.Name, queues)
+
+	switch {
+	case q.URL != "" && s.Backend == BackendEmbedded:
+		resolveUnusedURL(l, q)
 	case q.URL != "":
-		l.warnAt(queues.Where, "queues", "",
-			"the URL of %s is not used: %s selects an embedded queue", q.Name, chosen)
-		q.URL = ""
+		setBackend(BackendSQS, "it has a URL or an ARN")
 	case s.Backend == backendAuto && s.Function != "":
 		setBackend(BackendSQS, "its messages go to a function on AWS")
 	case s.Backend == backendAuto:
 		setBackend(BackendEmbedded, "it is a name")
+	}
+}
+
+// resolveUnusedURL ignores the URL of an embedded queue if the backend was set at a higher layer than the queue, and
+// otherwise refuses the contradiction.
+func resolveUnusedURL(l *loader, q *QueueSettings) {
+	own, chosen, queues := l.own["backend"], l.all.origin("backend"), l.all.origin("queues")
+	switch {
+	case own.Layer != Default:
+		l.refuseAt(own.Where, "backend", "delete one of them",
+			"the queue is set to embedded but has the URL %s", shown(q.URL))
+	case chosen.Layer <= queues.Layer:
+		l.refuseAt(chosen.Where, "backend", "use only its name there, or delete the backend",
+			"the queue %s is set to embedded but has the URL of %s", q.Name, queues)
+	default:
+		l.warnAt(queues.Where, "queues", "",
+			"the URL of %s is not used: %s selects an embedded queue", q.Name, chosen)
+		q.URL = ""
 	}
 }
 

@@ -387,7 +387,7 @@ func signingKey(text string) (string, error) {
 // newSigningKey returns 24 bytes, 160 bits of which are random.
 func newSigningKey() string { return "whsec_" + (rand.Text() + rand.Text())[:32] }
 
-// secret suggests a new value each time, because users copy it from the message.
+// secret makes v's suggested value random in each error message, because users copy it from there.
 func secret(v value, sample func() string) value {
 	v.sample = sample
 	return v

@@ -185,12 +185,7 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done ap
 		return done, app.Refused(err)
 	}
 
-	dir := ""
-	if c.programs.app != nil {
-		dir = c.programs.app.SourceFolder()
-	} else if b != nil {
-		dir = b.Dir
-	}
+	dir := c.sourceFolder(b)
 	if err := c.cron.tasks.Refresh(ctx, dir); err != nil && !errors.Is(err, tasks.ErrNotScheduled) {
 		return done, err
 	}
@@ -202,8 +197,19 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done ap
 		done.Unchanged = cmp.Or(dir, "the settings")
 	}
 
-	c.adopt(change, b)
+	c.adopt(change, b) // last: rejected tasks leave the settings as they are
 	return done, nil
+}
+
+// sourceFolder returns the folder of the app's files; "" if there is none.
+func (c *changes) sourceFolder(b *bundle.Bundle) string {
+	switch {
+	case c.programs.app != nil:
+		return c.programs.app.SourceFolder()
+	case b != nil:
+		return b.Dir
+	}
+	return ""
 }
 
 func (c *changes) adopt(change config.Change, b *bundle.Bundle) {

@@ -189,7 +189,7 @@ func compareHeads(x, y string) int {
 	return strings.Compare(x, y)
 }
 
-// listNumber returns ok = false if s is not an element number.
+// listNumber parses s as the number of a list element, up to nine digits.
 func listNumber(s string) (n int, ok bool) {
 	if s == "" || len(s) > 9 {
 		return 0, false

@@ -168,7 +168,8 @@ type failure struct {
 	Message     string `json:",omitempty"`
 }
 
-// checkBatch checks the number and IDs of entries. kind is an entry's name in the SQS model.
+// checkBatch checks the number of entries and their IDs. kind is the entry type's name in the SQS model, such as
+// SendMessageBatchRequestEntry.
 func checkBatch[Entry any, E entry[Entry]](entries []Entry, kind string) error {
 	if err := queue.CheckEntries(len(entries), kind); err != nil {
 		return err

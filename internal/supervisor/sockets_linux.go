@@ -44,8 +44,8 @@ func holderOf(sockets map[string]bool) string {
 	return ""
 }
 
-// foreignListenerOn reports whether a process outside k is certain to listen on port at a loopback address. holder is
-// "" if not visible.
+// foreignListenerOn reports whether a process outside k definitely accepts loopback connections on port. holder is "" if
+// that process cannot be identified.
 func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	sockets := listeningSockets(port)
 	if hidden := removeHeld(sockets, k.members()); len(sockets) == 0 || len(hidden) > 0 {

@@ -268,7 +268,7 @@ func (s *slots) startable(now time.Time) bool {
 }
 
 // gatherBatch returns the next batch, valid until the next call: ready messages in order, each followed by those
-// waiting in its FIFO group. A postponed message forms its own batch, because the app may handle it differently.
+// waiting in its FIFO group. A postponed message forms a batch of its own.
 func (s *slots) gatherBatch(now time.Time) []*held {
 	s.gathered, s.gatheredBytes = s.gathered[:0], 0
 	ready := &s.messages.ready

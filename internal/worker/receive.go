@@ -264,7 +264,8 @@ func (p *poller) permittedByLimiter(now time.Time) int {
 	return roomForFullBatch(room, p.messages.ready.len()+p.asked)
 }
 
-// roomForFullBatch returns the unused room, or 0 if it is too small for a full batch of ten.
+// roomForFullBatch returns the unused room. It returns 0 if part of the room is used and the rest is too small for a
+// full batch of ten, or of room if that is less.
 func roomForFullBatch(room, used int) int {
 	unused := room - used
 	if used > 0 && unused < min(queue.MaxBatch, room) {

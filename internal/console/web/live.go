@@ -69,8 +69,7 @@ func (s *Site) sendUpdate(out *stream, sc *screen, at *http.Request) error {
 	return out.send(part.Bytes())
 }
 
-// screenAt returns the screen at a path, and a request for it with the caller's headers. The screen is nil if there is
-// none.
+// screenAt returns the screen at path and a GET request for it with r's headers. Both are nil if path has no screen.
 func (s *Site) screenAt(r *http.Request, path string) (*http.Request, *screen) {
 	u, err := url.Parse(ownPath(path))
 	if err != nil {

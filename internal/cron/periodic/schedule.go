@@ -138,7 +138,8 @@ func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 
 func (s Schedule) hourly() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
 
-// nextHourly relies on local time being uniform between clock changes.
+// nextHourly is Next for schedules that run in every hour. It searches each span of constant UTC offset in turn, so it
+// also finds runs in a repeated hour.
 func (s Schedule) nextHourly(after time.Time) time.Time {
 	after = after.In(s.zone)
 	for limit := after.AddDate(searchYears, 0, 0); after.Before(limit); {

@@ -21,7 +21,8 @@ type Facts struct {
 	Disk         Disk
 	OpenFiles    OpenFiles
 	Zones        Zones
-	// OpenEndpoint is an endpoint at which all local users can use the queues, or "". OtherUsers can log in.
+	// OpenEndpoint is an endpoint whose queues every local user can use, or "". OtherUsers are the other users who can
+	// log in to the machine.
 	OpenEndpoint string
 	OtherUsers   []string
 }

@@ -113,7 +113,8 @@ func (s smoother) ended(found []finding, now time.Time) (ended []finding) {
 	return ended
 }
 
-// smoothed returns a finding's cause, which is not displayed if the rank of its starts is Ok.
+// smoothed returns a finding's cause with its smoothed status, and when the cause reached each rank. Callers omit a
+// cause whose rank is Ok.
 func (s smoother) smoothed(f *finding, now time.Time) (Cause, starts) {
 	ranks, first := s.ranksOf(f.id(), now)
 	start := s.starts[f.id()]

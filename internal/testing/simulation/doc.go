@@ -1,25 +1,25 @@
 // Package simulation runs whole environments in virtual time, with faults derived from a seed.
 //
-// It consists of tests only. They run the real broker, worker, deliverer, elector, scheduler and the loops of an
+// It contains only tests, which run the real broker, worker, deliverer, elector, scheduler and the loops of an
 // instance of a fleet in a modeled world:
 //
 //	producer ---link--+                                  app (modeled)
 //	                  v                                    ^
 //	              broker <---link--- worker ------- delivery stages
-//	                |   <---link--- elector, scheduler     one to four daemons, each with its clock
+//	                |   <---link--- elector, scheduler     one to four daemons, each with its own clock
 //	                |   <---link--- instances: desired state, records, rollouts, settings
 //	                v
 //	              SQLite on a file system that loses unsynced writes
 //
 //	plan (from a seed): sizes, settings, messages, faults, operations  -->  world  -->  oracle: broken promises
 //
-// After five to twenty-five minutes of faults, everything works and the queue must drain within a time derived from the
-// settings. The oracle continuously compares events with docs/contract.md.
+// After five to twenty-five minutes, all faults end, and the queue must drain within a time derived from the settings.
+// The oracle continuously compares events with docs/contract.md.
 //
 // # Limits
 //
 //   - The link does not include the wire protocol of package sqsapi. An embedded queue has no link faults.
-//   - HTTP is not simulated; package deliver tests it.
+//   - HTTP is not simulated: package deliver has its own tests.
 //   - During a pause, a daemon's timers continue, because a process cannot be stopped inside another one.
 //   - A daemon's wall clock jumps by up to three minutes; its monotonic clock is correct.
 //
@@ -30,10 +30,10 @@
 //
 // # The oracle
 //
-// The oracle knows the possible effects of each fault on each message. A killed daemon allows one more POST of each
-// message it held, a power failure one more of each message deleted since the last sync, a lost answer one more
-// receive. Anything else breaks a promise. TestTheOracleFindsBugs breaks each promise and checks that the oracle
-// reports it.
+// For each fault, the oracle knows which messages it can affect, and allows each one more POST or one more receive. For
+// example, a killed daemon allows one more POST of each message it held; a power failure, of each message deleted since
+// the last sync; a lost response to a receive, of each message in it. Any other repetition breaks a promise.
+// TestTheOracleFindsBugs injects a bug for each promise and checks that the oracle reports it.
 //
 // # Reproducibility
 //

@@ -341,7 +341,8 @@ func (o *oracle) checkOrder(m *message) {
 	}
 }
 
-// usedUp reports whether the message has failed at its last receive or is in the dead-letter queue.
+// usedUp reports whether the message failed at its last allowed receive or is in the dead-letter queue. It also returns
+// true while the queue is down or the message has no ID yet.
 func (o *oracle) usedUp(m *message) bool {
 	if m.failed != nil && m.failed.receives >= o.w.plan.MaxReceives {
 		return true

@@ -312,7 +312,7 @@ func (w *world) startQueue() {
 	}
 }
 
-// Like Amazon SQS, a standard queue may make messages in flight visible.
+// redeliver makes messages in flight visible, because a standard queue on Amazon SQS may deliver a message twice.
 func (w *world) redeliver(i int) (any bool) {
 	b, _ := w.server.current()
 	if b == nil {
