@@ -268,6 +268,8 @@ func (r functionReference) withName(s, prefix string) (functionReference, error)
 	if qualified && (len(qualifier) > 128 || !functionQualifier.MatchString(qualifier)) {
 		return r, fmt.Errorf("%q is not an alias or version", qualifier)
 	}
-	r.Name, r.Qualifier, r.called = name, qualifier, prefix+name
+	r.Name = name
+	r.Qualifier = qualifier
+	r.called = prefix + name
 	return r, nil
 }

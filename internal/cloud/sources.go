@@ -121,7 +121,9 @@ func (s *queues) read(ctx context.Context, kind, reference string) (*Resource, e
 		return nil, err
 	}
 	messages := countMessages(attributes)
-	r.ARN, r.Attributes, r.Messages = attributes["QueueArn"], attributes, &messages
+	r.ARN = attributes["QueueArn"]
+	r.Attributes = attributes
+	r.Messages = &messages
 
 	tags, err := q.Tags(ctx)
 	if errors.Is(err, queue.ErrDenied) {

@@ -180,7 +180,9 @@ func placeQueue(l *loader) {
 // resolveUnusedURL ignores the URL of an embedded queue if the backend was set at a higher layer than the queue, and
 // otherwise refuses the contradiction.
 func resolveUnusedURL(l *loader, q *QueueSettings) {
-	own, chosen, queues := l.own["backend"], l.all.origin("backend"), l.all.origin("queues")
+	own := l.own["backend"]
+	chosen := l.all.origin("backend")
+	queues := l.all.origin("queues")
 	switch {
 	case own.Layer != Default:
 		l.refuseAt(own.Where, "backend", "delete one of them",

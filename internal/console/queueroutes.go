@@ -89,7 +89,9 @@ func (q *queueRoutes) messages(c *call) (api.MessagePage, error) {
 	}
 
 	page := api.MessagePage{Messages: []api.Message{}, Next: req.After}
-	limit, start, size := req.Limit, time.Now(), 0
+	limit := req.Limit
+	start := time.Now()
+	size := 0
 	for chunk := firstChunk; size < pageBytes && len(page.Messages) < limit; chunk = nextChunk {
 		req.After = page.Next
 		req.Limit = min(limit-len(page.Messages), chunk)
