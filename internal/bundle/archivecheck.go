@@ -239,7 +239,7 @@ func (u *unpacking) refuseOverlap() {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
 	for i := 1; i < len(spans); i++ {
 		if spans[i].begin < spans[i-1].end {
-			u.refuse("this archive looks malicious; create it again with zip", "%s shares bytes with %s", spans[i].e.shown(),
+			u.refuse("this archive looks malicious; create it again with zip", "%s overlaps %s", spans[i].e.shown(),
 				spans[i-1].e.shown())
 			return
 		}

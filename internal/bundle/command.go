@@ -86,7 +86,7 @@ func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 	case n.Kind == yamlfile.Null:
 		return nil
 	case n.Kind != yamlfile.Mapping:
-		d.refuseKey(section, `write "name:" and below it, further to the right, "key: value"`,
+		d.refuseKey(section, `write "name:" and, indented below it, "key: value"`,
 			"%s is not a map of names", section.Key)
 		return nil
 	case len(n.Pairs) > maxCommands:

@@ -43,7 +43,7 @@ func (m *manifestReader) readKey(p yamlfile.Pair) {
 		m.tier(p)
 	case "OptionSettings":
 		if p.Value.Kind == yamlfile.Sequence {
-			m.document.refuseKey(p, `write "namespace:" and below it, further to the right, "option: value"`,
+			m.document.refuseKey(p, `write "namespace:" and, indented below it, "option: value"`,
 				"OptionSettings is a list")
 			return
 		}

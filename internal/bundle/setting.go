@@ -80,7 +80,7 @@ func (b *Bundle) Named(option string) (found []Setting) {
 	return found
 }
 
-const settingForm = `write "namespace:" and below it, further to the right, "option: value"; or a list of "- namespace: ..., option_name: ..., value: ..."`
+const settingForm = `write "namespace:" and, indented below it, "option: value"; or a list of "- namespace: ..., option_name: ..., value: ..."`
 
 func (d *document) readSettings(key yamlfile.Pair) {
 	switch n := key.Value; n.Kind {

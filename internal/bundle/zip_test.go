@@ -296,7 +296,7 @@ func TestUnpackRefuses(t *testing.T) {
 		"bomb":                {bomb(t, 17<<20), nil, "the files have more than 100 times the bytes of the archive"},
 		"archive too large": {archive(t, item{name: "a", data: strings.Repeat("x", 100)}), &limits{archive: 50},
 			"bytes, more than 50"},
-		"entries that overlap": {overlapping(t), nil, `shares bytes with the entry "a"`},
+		"entries that overlap": {overlapping(t), nil, `overlaps the entry "a"`},
 		"no archive":           {[]byte("hello"), nil, "this is not a zip archive, or it is incomplete"},
 		"empty file":           {nil, nil, "this is not a zip archive"},
 		"cut off":              {archive(t, many(30)...)[:500], nil, "this is not a zip archive, or it is incomplete"},

@@ -137,7 +137,7 @@ func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	return fmt.Errorf("%s %s is of an unknown kind", r.Kind, r.Name)
 }
 
-const tagsDenied = "tags may not be read: "
+const tagsDenied = "cannot read tags: "
 
 func (r *Resource) setOwner(environment string, tags map[string]string) {
 	switch owner := aws.OwnerOf(tags); owner {

@@ -114,7 +114,7 @@ func (s *queues) read(ctx context.Context, kind, reference string) (*Resource, e
 	r := &Resource{Kind: kind, Name: q.Name(), URL: q.URL()}
 	attributes, err := q.Attributes(ctx)
 	if errors.Is(err, queue.ErrDenied) {
-		r.Note = "attributes may not be read: " + err.Error()
+		r.Note = "cannot read attributes: " + err.Error()
 		return r, nil
 	}
 	if err != nil {

@@ -118,7 +118,7 @@ func variablesOf(addOn map[string]any) map[string]any {
 
 func unknown(command, name string, members map[string]any) error {
 	if len(members) == 0 {
-		return fmt.Errorf("%s: unknown name %q: no names exist here", command, name)
+		return fmt.Errorf("%s: unknown name %q: there are no names at this level", command, name)
 	}
 	return fmt.Errorf("%s: unknown name %q: use one of %s", command, name,
 		strings.Join(slices.Sorted(maps.Keys(members)), ", "))

@@ -24,7 +24,7 @@ func TestAnswersHaveTheFormsOfElasticBeanstalk(t *testing.T) {
 		{Environment, []string{"GREETING"}, `a<b & "c"`},
 		{Environment, []string{"EMPTY"}, ""},
 		{Environment, []string{"greeting"}, `environment: unknown name "greeting": use one of EMPTY, GREETING, RDS_PORT`},
-		{Environment, []string{"GREETING", "more"}, `environment: unknown name "more": no names exist here`},
+		{Environment, []string{"GREETING", "more"}, `environment: unknown name "more": there are no names at this level`},
 		{OptionSettings, []string{"", ""}, `{"aws:elasticbeanstalk:sqsd":{"HttpPath":"/","MaxRetries":"10"}}`},
 		{OptionSettings, []string{"aws:elasticbeanstalk:sqsd", ""}, `{"HttpPath":"/","MaxRetries":"10"}`},
 		{OptionSettings, []string{"aws:elasticbeanstalk:sqsd", "HttpPath"}, "/"},

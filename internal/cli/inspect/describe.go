@@ -81,7 +81,7 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 	defer client.Close()
 
 	if given := givenArguments(cmd, args); given != "" {
-		c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("environment %q, process %d, was not queried, because %s was given: %s",
+		c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("environment %q (process %d) was not queried because %s was given: %s",
 			client.Instance.Environment, client.Instance.PID, given, insteadOfRunning)})
 		return nil, nil
 	}

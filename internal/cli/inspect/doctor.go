@@ -153,7 +153,7 @@ func dialUnlessGiven(c *base.CLI, cmd *cobra.Command, args []string) (*api.Clien
 		return nil, err
 	}
 	if given := givenArguments(cmd, args); given != "" {
-		c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("environment %q, process %d, was not queried, because %s was given",
+		c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("environment %q (process %d) was not queried because %s was given",
 			client.Instance.Environment, client.Instance.PID, given)})
 		client.Close()
 		return nil, nil

@@ -117,7 +117,7 @@ func parse(path string, data []byte, queues []string) (*File, error) {
 	return r.file, nil
 }
 
-const skeleton = `write "alarms:" and below it, further to the right, "queue-age: {threshold: 600}"`
+const skeleton = `write "alarms:" and, indented below it, "queue-age: {threshold: 600}"`
 
 type fileReader struct {
 	path     string

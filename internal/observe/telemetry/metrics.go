@@ -20,7 +20,7 @@ func countedMetrics() []metricInfo {
 		{"tendril_queue_polls_total", "counter", labels{"queue", "result"},
 			"Receives by result: messages, empty or failed."},
 		{"tendril_visibility_extensions_total", "counter", labels{"queue", "result"},
-			"Extensions of the visibility timeout of messages in flight: ok or failed."},
+			"Visibility timeout extensions of messages in flight by result: ok or failed."},
 		{"tendril_deletes_total", "counter", labels{"queue", "result"},
 			"Deletes by result: ok, failed (and retried), or lost; then the message may be delivered again."},
 		{"tendril_duplicates_total", "counter", labels{"queue"},
