@@ -65,6 +65,8 @@ func stored[T any](field *T, kind, allowed string, parse func(string) (T, error)
 	}
 }
 
+// bounded refuses values outside of low to high, and suggests the nearest allowed one. parse may return a usable value
+// together with errRange.
 func bounded[T cmp.Ordered](field *T, kind string, low, high T, parse func(string) (T, error), format func(T) string) value {
 	v := stored(field, kind, format(low)+" to "+format(high), func(text string) (T, error) {
 		n, err := parse(text)

@@ -180,7 +180,7 @@ func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	return one, nil
 }
 
-// forgetIdle closes the idle connections to other instances. The caller must hold mu.
+// forgetIdle forgets peers that were neither used nor failing within the last minute. The caller must hold mu.
 func (p *Peers) forgetIdle(except string) {
 	for id, one := range p.known {
 		if id != except && time.Since(one.availableAt) > time.Minute {

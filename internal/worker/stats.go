@@ -122,13 +122,16 @@ func (c *Counts) count(e *Settled) {
 	}
 }
 
+// rateWindow is the time constant of the moving average, in seconds.
+const rateWindow = 10
+
 // measureRate updates the moving average perSecond.
 func (t *statistics) measureRate(now time.Time) {
 	settled := t.counts.Done + t.counts.Failed + t.counts.Unreached + t.counts.Throttled
 	seconds := now.Sub(t.measuredAt).Seconds()
 	if !t.measuredAt.IsZero() && seconds > 0 {
 		rate := float64(settled-t.settledWhenMeasured) / seconds
-		t.perSecond += (rate - t.perSecond) * (1 - math.Exp(-seconds/10))
+		t.perSecond += (rate - t.perSecond) * (1 - math.Exp(-seconds/rateWindow))
 	}
 	t.measuredAt, t.settledWhenMeasured = now, settled
 }

@@ -29,7 +29,7 @@ const (
 
 // memoryBudget returns the memory budget; 0 means no limit. goLimit is GOMEMLIMIT, which takes precedence, and group
 // the limit of the control group. Each is [math.MaxInt64] if unset. An app in the same group gets three quarters of the
-// limit, unless that leaves less than tendril's minimum.
+// limit, unless that leaves less than nine tenths of leastMemory.
 func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	if group < leastMemory {
 		return 0, fmt.Errorf("the memory limit of this container or control group is %d MiB, but tendril needs at "+

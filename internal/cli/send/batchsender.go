@@ -270,8 +270,6 @@ func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
 	return names
 }
 
-// outcome also returns the last failure that an embedded queue stores with the message, which survives restarts.
-
 func exchangeOf(ctx context.Context, watch *api.Client, id string) (*api.Exchange, error) {
 	x, err := watch.Exchange(ctx, id)
 	if api.HasStatus(err, http.StatusNotFound) {
@@ -326,7 +324,9 @@ func deliveryText(d api.Delivery) string {
 		return fmt.Sprintf("%s: attempt %d has been running for %d ms", text, d.Attempt, d.DurationMS)
 	}
 
-	text += ": " + d.Reason
+	if d.Reason != "" {
+		text += ": " + d.Reason
+	}
 	if d.Answer != "" {
 		text += ` "` + d.Answer + `"`
 	}

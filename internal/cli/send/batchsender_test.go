@@ -72,6 +72,7 @@ func TestDeliveryTexts(t *testing.T) {
 		deliveryText(api.Delivery{MessageID: "m1", Outcome: "unreached", Reason: "connection refused",
 			RetryAt: time.Unix(0, 0)}): "m1 unreached: connection refused, next attempt at " +
 			time.Unix(0, 0).Format("15:04:05"),
+		deliveryText(api.Delivery{MessageID: "m1", Outcome: "filtered"}): "m1 filtered",
 		deliveryText(api.Delivery{MessageID: "m1", Outcome: api.InWork, Attempt: 2,
 			DurationMS: 900}): "m1 in work: attempt 2 has been running for 900 ms",
 		deliveryText(api.Delivery{MessageID: "m1", Outcome: "failed", Reason: "HTTP 500", Answer: "oops",
