@@ -235,7 +235,7 @@ func (e *Environment) Stop(ctx context.Context) error {
 // error if nothing changed.
 func (e *Environment) Hangup() error {
 	if e.opts.QueuesOnly {
-		return errors.New("tendril serve reads changed certificates and credentials by itself, and other settings at its start")
+		return errors.New("nothing to reload: this process only serves queues")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), api.MaxDeploy)
 	defer cancel()

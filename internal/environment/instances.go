@@ -163,6 +163,9 @@ func addMembers(out *api.Instances, group *fleet.Members) {
 }
 
 func (k *knownInstances) soleInstanceNotes() []string {
+	if k.scale.opts.QueuesOnly {
+		return []string{"This process only serves queues. An instance that uses them lists all instances."}
+	}
 	if k.scale.settings.now().AnyOnSQS() {
 		return nil
 	}
