@@ -220,7 +220,7 @@ func TestWithoutItsPartsARouteSaysSo(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken})
 	for want, requests := range map[string][]*http.Request{
-		"Amazon SQS": {
+		"no embedded queues": {
 			get("/api/v1/queues"), get("/api/v1/queues/jobs"),
 			with(get("/api/v1/queues/jobs/messages"), "Authorization", "Bearer "+testToken),
 			with(get("/api/v1/queues/jobs/messages/m1"), "Authorization", "Bearer "+testToken),
