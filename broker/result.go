@@ -77,6 +77,7 @@ func (r *receive) undo(list []receivedMessage) {
 	defer q.mu.Unlock()
 	for _, g := range list {
 		if m := g.m; int(m.count) == int(g.receipt.serial) && !m.leaving && !m.gone {
+			q.uncount(m) // nobody has received it
 			q.index.endFlight(m)
 		}
 	}
