@@ -114,6 +114,7 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 
 type receiveResult struct {
 	messages []receivedMessage
+	repeated bool       // the messages are of an earlier receive with the same attempt ID
 	taken    int64      // bytes of attributes and bodies, excluding repeated receives
 	usedUp   []*message // to be dead-lettered
 	filling  *fill
@@ -189,6 +190,7 @@ func (r *receive) look() error {
 	}
 	r.result = receiveResult{messages: r.repeat()}
 	if r.result.messages != nil {
+		r.result.repeated = true
 		return nil
 	}
 

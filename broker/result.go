@@ -10,7 +10,9 @@ import (
 
 func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 	if err := r.readContents(list); err != nil {
-		r.undo(list)
+		if !r.result.repeated {
+			r.undo(list)
+		}
 		return nil, err
 	}
 
@@ -71,17 +73,17 @@ func (q *liveQueue) message(work *block, r *record) queue.Message {
 	return m
 }
 
+// undo makes messages visible again whose contents could not be read. Their receives do not count.
 func (r *receive) undo(list []receivedMessage) {
 	q := r.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, g := range list {
 		if m := g.m; int(m.count) == int(g.receipt.serial) && !m.leaving && !m.gone {
-			q.uncount(m) // nobody has received it
-			q.index.endFlight(m)
+			q.uncount(m)
+			q.changeVisibility(m, q.broker.clock.now(), 0)
 		}
 	}
-	q.waiters.wake(len(list))
 }
 
 func (r *receive) forget(m *message) {

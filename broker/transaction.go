@@ -161,7 +161,7 @@ func (t *tx) flushInserts() error {
 	return nil
 }
 
-// insert inserts up to [queue.MaxBatch] rows, all or none of which are plain.
+// insert inserts up to [queue.MaxBatch] rows. Either all rows are plain or none is.
 func (t *tx) insert(rows []*record) error {
 	plain := rows[0].plain()
 	t.args = t.args[:0]

@@ -101,7 +101,7 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 	}
 }
 
-// call records in sent what was sent.
+// call invokes the function, and records the progress of the request in sent.
 func (l *Lambda) call(ctx context.Context, kind types.InvocationType, sent *sending) (queue.Invocation, error) {
 	if err := checkCredentials(ctx, l.api.get().Options().Credentials); err != nil {
 		return queue.Invocation{}, err

@@ -28,10 +28,16 @@ func TestQueuesAreResolved(t *testing.T) {
 		},
 	}
 	payments, reports, mails, shared := all, all, all, all
-	payments.Name, payments.Weight, payments.Max, payments.Concurrency, payments.HTTPPath = "payments", 3, 10, 10, "/pay"
+	payments.Name = "payments"
+	payments.Weight = 3
+	payments.Max = 10
+	payments.Concurrency = 10
+	payments.HTTPPath = "/pay"
 	payments.MimeType = "text/plain"
-	payments.InactivityTimeout, payments.Deadline, payments.RetentionPeriod, payments.MaxWait = time.Minute,
-		2*time.Minute, 24*time.Hour, 30*time.Second
+	payments.InactivityTimeout = time.Minute
+	payments.Deadline = 2 * time.Minute
+	payments.RetentionPeriod = 24 * time.Hour
+	payments.MaxWait = 30 * time.Second
 	payments.ErrorVisibilityTimeout = nil
 	reports.Name, reports.URL, reports.Backend, reports.Region, reports.Weight = "reports",
 		"arn:aws:sqs:eu-west-1:123456789012:reports", BackendSQS, "eu-west-1", 2

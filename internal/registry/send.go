@@ -171,7 +171,7 @@ func certainlyNotSent(err error) bool {
 	return errors.As(err, &refusal) && refusal.Code != queue.CodeUnreachable && refusal.Code != queue.CodeClosed
 }
 
-// settleSent is not fenced: the message was sent, whoever leads now.
+// settleSent is not fenced: the message was sent, regardless of the current leader.
 func (r *Runs) settleSent(ctx context.Context, run *Run, p *pendingRun) (err error) {
 	for range settleTries {
 		err = r.settle(ctx, Fence{}, run, p.record, p.sent.ID)

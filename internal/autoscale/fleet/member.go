@@ -241,7 +241,9 @@ func (m *member) leave(ctx context.Context) {
 
 func (m *member) countInstances(ctx context.Context) (int, error) {
 	m.mu.Lock()
-	group, settled, why := m.group, m.settled, m.why
+	group := m.group
+	settled := m.settled
+	why := m.why
 	m.mu.Unlock()
 
 	if group == nil && settled {

@@ -73,7 +73,7 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	return chooseRunning(cfg, here, running, elsewhere)
 }
 
-// settingsOfWorkingFolder returns the settings with those of the app in the working directory, or cfg if there is none.
+// settingsOfWorkingFolder returns cfg with the settings of the app in the working directory, if there is one.
 func (c *CLI) settingsOfWorkingFolder(cmd *cobra.Command, cfg *config.Config) *config.Config {
 	if !bundle.MarksFolder(".") {
 		return cfg

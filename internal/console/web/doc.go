@@ -4,7 +4,7 @@
 //	            Host, cookie,      │                         (in process, with the browser's own cookie:
 //	            cross-origin       └─> templates/NAME.html    the API checks permissions)
 //
-// Pages read and change everything through [api.Client], so permissions, auditing and errors are those of the API. Each
+// Pages read and change everything through [api.Client], so permissions, auditing and errors are the same as in the API. Each
 // screen is one file with a table of [screen] and [act] values, and a template of the same name. GET /live renders a
 // page once a second and sends it if it has changed; the script morphs the page into it.
 //

@@ -39,7 +39,7 @@ func (c contained) Run() (code int) {
 }
 
 func contain(dir string, variables []string) error {
-	// The mode is that of /tmp. When run as root, some tests start processes of other users, which write here.
+	// The mode is the same as for /tmp. When run as root, some tests start processes of other users, which write here.
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 		return err
 	}
