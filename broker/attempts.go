@@ -28,7 +28,7 @@ type Attempt struct {
 
 const (
 	keptAttempts = 10
-	// keptAnswer limits the stored response, keptText every other text, in bytes.
+	// keptAnswer is the maximum size in bytes of a stored response; keptText, of any other text.
 	keptAnswer         = 1 << 10
 	keptText           = 512
 	attemptBatch       = 256
@@ -100,14 +100,13 @@ type pendingAttempt struct {
 }
 
 type attemptLog struct {
-	mu        sync.Mutex
-	pending   []pendingAttempt
-	submitted int // attempts that the writer has not finished
-	alarm     alarm
-	dropped   int // attempts dropped since droppedLogged
-	// droppedLogged is the time of the last log line about dropped attempts.
+	mu            sync.Mutex
+	pending       []pendingAttempt
+	submitted     int // attempts that the writer has not finished
+	alarm         alarm
+	dropped       int // attempts dropped since droppedLogged
 	droppedLogged time.Time
-	latest        struct { // most attempts fail like the previous one
+	latest        struct { // caches a reason, because most attempts fail like the previous one
 		attempt Attempt
 		reason  string
 	}
@@ -183,7 +182,7 @@ func (l *attemptLog) sync(ctx context.Context, b *Broker) {
 	unfinished := l.submitted
 	l.mu.Unlock()
 	if unfinished > 0 {
-		// Failed writes are dropped, and the read that follows reports storage failures.
+		// A failed write only drops attempts; the read that follows reports the storage failure.
 		_ = b.writer.do(ctx, &change{run: func(*tx) error { return nil }}, needs{})
 	}
 }
@@ -205,7 +204,7 @@ func (s *attemptStore) onCommit(err error) error {
 }
 
 func (s *attemptStore) apply(t *tx) error {
-	// Flush deletes first, so that no attempts are added to deleted messages.
+	// Otherwise, attempts could be added to messages that this transaction has deleted.
 	err := t.flushRows()
 	for i := 0; i < len(s.items) && err == nil; i++ {
 		err = t.writeAttempt(&s.items[i])
@@ -221,19 +220,20 @@ func (t *tx) writeAttempt(it *pendingAttempt) error {
 	return t.writeInAnyQueue(it)
 }
 
-// maxAppended is in bytes. Longer histories are trimmed.
+// maxAppended is the size in bytes up to which attempts are appended to a history. A longer one is rewritten and
+// trimmed.
 const maxAppended = 4 << 10
 
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 	SELECT id, ?2, ?3, ?4 FROM messages WHERE id = ?1 AND origin IS NULL`
 
-// appendAttempt applies only to an attempt with the same reason and hour as the previous one, because it changes
-// neither the index nor the counts.
+// appendAttempt applies only if the previous attempt has the same reason and hour, because it does not update the
+// counts.
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeInOriginalQueue is the fast path: it writes without reading the message, if possible, and reports whether it
-// did.
+// writeInOriginalQueue writes an attempt without reading the message, which is faster. It reports whether that was
+// possible.
 func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) {
 	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
 		return false, nil
@@ -298,7 +298,7 @@ func (t *tx) writeInAnyQueue(it *pendingAttempt) error {
 	}
 	if !m.moved && !m.received {
 		if it.originalQueue == nil {
-			return nil // its receive is unknown
+			return nil // the data of its receipts row is unknown
 		}
 		err = t.writeReceipt(it)
 	}

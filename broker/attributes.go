@@ -106,8 +106,8 @@ func (q *liveQueue) publishSettings(attributes map[string]string, old *settings,
 	}
 }
 
-// restartRetention makes messages deliverable that expired under the previous retention period but may be within the
-// new one. The caller must hold the lock.
+// restartRetention makes expired messages deliverable again, because they may be within the new retention period. The
+// caller must hold the lock.
 func (q *liveQueue) restartRetention() {
 	q.index.cutoff = 0
 	q.index.resetWindow()

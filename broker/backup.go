@@ -27,7 +27,8 @@ const (
 	ReplacedLogFile = ReplacedFile + "-wal"
 )
 
-// Inspect returns the queues in a data directory, sorted by name. The directory may be in use.
+// Inspect returns the queues in a data directory, sorted by name, or nil without a database. The directory may be in
+// use.
 func Inspect(dir string) (queues []StoredQueue, err error) {
 	path := filepath.Join(dir, databaseName)
 	if sizeOf(path) <= 0 {
@@ -41,7 +42,7 @@ func Inspect(dir string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, c.close())
 }
 
-// Backup writes a verified snapshot of the database in dir, which may be in use, to a new file.
+// Backup writes a verified snapshot of the database in dir to file, which must not exist. dir may be in use.
 func Backup(dir, file string) ([]StoredQueue, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err

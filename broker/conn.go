@@ -34,8 +34,8 @@ func openConn(path, vfs string) (*conn, error) {
 	return &conn{raw: raw, stmts: map[string]driver.Stmt{}}, nil
 }
 
-// close closes the statements first: open ones keep the connection open, and SQLite removes its write-ahead log only
-// when the last connection closes.
+// close closes the statements first, because open ones keep the connection open. SQLite removes its write-ahead log
+// only when the last connection closes.
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {
@@ -62,7 +62,7 @@ func (c *conn) exec(text string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// run does nothing if *err is already set.
+// run executes a statement, unless *err is already set.
 func (c *conn) run(err *error, text string, args ...any) {
 	if *err == nil {
 		_, *err = c.exec(text, args...)

@@ -134,7 +134,7 @@ func (t *transfer) onCommit(err error) error {
 	return err
 }
 
-// publish updates both queues in memory. Messages that did not move become available again.
+// publish updates the queues in memory. Messages that were not moved become available again.
 func (t *transfer) publish(err error) {
 	q := t.from
 	q.broker.queues.moving.Lock()
@@ -173,8 +173,8 @@ func (it *transferItem) publish() {
 	q.watchRetention(it.record.sent)
 }
 
-// TakesDeadLetters reports whether [Queue.DeadLetter] can move messages: the queue must have a dead-letter queue. It
-// returns false for a message's last receive, after which the redrive policy applies.
+// TakesDeadLetters reports whether [Queue.DeadLetter] can move a message. It returns false if the queue has no
+// dead-letter queue, or if last is set: after a message's last receive, the redrive policy applies.
 func (q *Queue) TakesDeadLetters(last bool) bool {
 	live, err := q.b.queues.get(q.name)
 	return !last && err == nil && q.b.deadLetterQueue(live) != nil
@@ -215,7 +215,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	return entryErrors(errs, err)
 }
 
-// reserve marks the messages as leaving and adds them to t. Each gets an item or an entry in errs.
+// reserve marks the messages as leaving. Each letter gets an item in t or an error in errs.
 func (t *transfer) reserve(letters []queue.DeadLetter, to *liveQueue, errs []error) ([]*transferItem, error) {
 	q := t.from
 	q.lockAndExpire()
@@ -243,8 +243,8 @@ func (t *transfer) reserve(letters []queue.DeadLetter, to *liveQueue, errs []err
 	return items, nil
 }
 
-// deadLetter moves messages in sending order, because a receive may find them in any order. If it fails, they stay
-// and become visible.
+// deadLetter moves messages to the dead-letter queue in sending order, although receives find them in any order. If it
+// fails, they become visible.
 func (q *liveQueue) deadLetter(list []*message) error {
 	slices.SortFunc(list, func(a, b *message) int { return cmp.Compare(a.key, b.key) })
 	to := q.broker.deadLetterQueue(q)

@@ -39,7 +39,8 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 	return entryErrors(errs, err)
 }
 
-// reserve marks the messages as leaving and adds them to r. For unheld ones, the caller checks whether they exist.
+// reserve marks the messages as leaving and adds them to r. It returns the FIFO messages that are not in memory; the
+// caller checks whether they exist.
 func (r *removal) reserve(receipts []string, errs []error) (unheld []unheldReceipt, err error) {
 	q := r.q
 	work := new(block)
@@ -83,8 +84,8 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 	return r, err
 }
 
-// mayExist reports whether a message that is not in memory may still be visible in the store: its receive predates the
-// latest opening of the store and was not stored. The caller must hold the lock.
+// mayExist reports whether a message that is not in memory may still be visible in the store, because its receive
+// predates the latest opening of the store and was not stored. The caller must hold the lock.
 func (x *index) mayExist(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 
 type unheldReceipt struct {
@@ -198,7 +199,7 @@ func (r *removal) removeHeld(t *tx, m *message) {
 	r.counted++
 }
 
-// note keeps the removal for the event.
+// note records a removal for [Events].Removed.
 func (r *removal) note(origin int64, receives int) {
 	b := r.q.broker
 	if b.events.Removed == nil {

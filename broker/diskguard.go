@@ -112,7 +112,7 @@ func (r *diskGuard) refusal() (err error, justLow bool) {
 	return err, r.isLow && !before
 }
 
-// grown measures the free space if the log, now of this size, exceeds the reserve.
+// grown measures the free space if the log, which has the given size, exceeds the reserve file.
 func (r *diskGuard) grown(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +121,7 @@ func (r *diskGuard) grown(bytes int64) {
 	}
 }
 
-// logShrunk shrinks the reserve file with the log.
+// logShrunk shrinks the reserve file after the log has shrunk.
 func (r *diskGuard) logShrunk() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,8 +152,8 @@ func (r *diskGuard) tight() bool {
 	return r.isLow
 }
 
-// measure also grows the reserve file with the log. Unknown free space counts as sufficient. The caller must hold the
-// lock.
+// measure measures the free space, and grows the reserve file with the log. If the free space is unknown, it counts as
+// sufficient. The caller must hold the lock.
 func (r *diskGuard) measure() {
 	r.checked = time.Now()
 	if r.refreshLost() != nil {

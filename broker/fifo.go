@@ -17,7 +17,7 @@ type fifoOrder struct {
 	waiting indexed[*group] // by the end of the first message's delay
 	fresh   int
 	newest  int64
-	given   int64 // number of deliveries so far, over all groups
+	given   int64 // number of takes from a group so far
 	partial bool  // some messages have not been reread since a reset
 }
 
@@ -29,9 +29,9 @@ type group struct {
 	index    int
 
 	// The group's turn comes after groups whose first message has a key up to behind; given breaks ties. Before the
-	// first delivery, given is 0 and the key of the first message applies.
+	// first take, given is 0 and the key of the group's first message applies.
 	behind, given int64
-	lastGiven     int64 // value of given at the last delivery; 0 once the next turn is known
+	lastGiven     int64 // value of fifoOrder.given at the latest take; 0 once the next turn is known
 }
 
 func (g *group) turnBefore(other *group) bool {
@@ -189,7 +189,7 @@ func (f *fifoOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-// takeFrom stops at a message that must be dead-lettered, because the messages behind it wait until it has moved.
+// takeFrom stops at a message that must be dead-lettered, because later messages wait until it has moved.
 func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*message {
 	firstOut := int64(math.MaxInt64)
 	if len(g.out) > 0 {

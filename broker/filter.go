@@ -28,7 +28,7 @@ type condition struct {
 	reason           string
 }
 
-// condition translates f to SQL, except reason, which keyRange uses.
+// condition translates f to SQL, except for the reason, which keyRange adds.
 func (b *Broker) condition(f *Filter) condition {
 	var c condition
 	if f.IDs != nil {

@@ -18,7 +18,7 @@ type index struct {
 	inFlight indexed[*message] // by visibility deadline
 	delays   delays
 	window   window
-	work     block // for open, while the queue is locked
+	work     block // scratch buffer for open; guarded by the queue's lock
 }
 
 // low and high bound the keys of the queue's messages: low < key <= high.
@@ -144,7 +144,7 @@ func (x *index) unreserve(m *message) {
 	}
 }
 
-// claim reserves a message that is not in memory, by adding a placeholder, until unreserve is called.
+// claim reserves a message that is not in memory by adding a placeholder; unreserve releases it.
 func (x *index) claim(key int64) *message {
 	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m

@@ -87,7 +87,8 @@ func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	return left, err
 }
 
-// put replaces the message's mark, if one is free. The caller must hold the queue's lock.
+// put writes a new mark for the message and clears its previous one. Without a free slot, it does nothing. The caller
+// must hold the queue's lock.
 func (k *receiveMarks) put(m *message) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

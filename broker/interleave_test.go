@@ -40,7 +40,7 @@ func TestConcurrentRemovalsCountOnce(t *testing.T) {
 		"purge":  func(t *testing.T, s stage) { s.b.PurgeQueue(t.Context(), s.q.Name()) },
 		"drop":   func(t *testing.T, s stage) { s.b.DeleteQueue(t.Context(), s.q.Name()) },
 		"expire": nil, // messages expire only as time passes
-		"show": func(t *testing.T, s stage) { // makes the message visible again with its maximum receive count reached
+		"show": func(t *testing.T, s stage) { // makes the message visible, with its maximum receive count reached
 			s.b.SetAttributes(t.Context(), s.q.Name(),
 				map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + s.b.ARN("other"+suffixOf(s.q)) +
 					`","maxReceiveCount":1}`})

@@ -118,8 +118,8 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 		if key, since, err = c.oldestUnscheduled(from, high); err != nil {
 			return err
 		}
-		// Other delayed messages found here do not change the result: they became visible after they were sent, and
-		// after an older message was.
+		// This also finds messages sent with a delay. They do not change the result, because each was sent before it
+		// was due, and the first query found it or an older message.
 		due, err = c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due <= ? AND id > ?
 			ORDER BY due LIMIT 1`, q.index.number, q.broker.clock.nowMilli(), low)
 		return err

@@ -155,7 +155,8 @@ func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, err error) {
 	return false, err
 }
 
-// untilDedupExpires returns the time until the next deduplication ID expires, or 0 without any.
+// untilDedupExpires returns the time until the next deduplication ID expires, at least tidySoon, or 0 if there are
+// none.
 func (m *maintenance) untilDedupExpires(c *conn) (time.Duration, error) {
 	first, err := c.integer(`SELECT min(expires) FROM dedup`)
 	if err != nil || first == 0 {

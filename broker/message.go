@@ -98,7 +98,7 @@ func (r *ring) pop() *message {
 }
 
 type deliveryOrder interface {
-	// add appends a fresh message. Keys increase between resets, except for delayed messages of a standard queue.
+	// add appends a fresh message.
 	add(m *message)
 	requeue(m *message)
 	forget(m *message)
@@ -118,7 +118,7 @@ type takeRequest struct {
 	now    int64
 	decide func(m *message) decision
 	full   func() bool
-	// oldOnly restricts take to messages received before, which limits memory.
+	// oldOnly makes a standard queue prefer messages received before, because fresh ones need additional memory.
 	oldOnly bool
 	// complete reports that memory holds all visible messages of the queue.
 	complete bool

@@ -53,7 +53,7 @@ func checkMove(q, to *liveQueue) error {
 	return nil
 }
 
-// reserve marks the messages as leaving. It skips missing ones and those that are already leaving.
+// reserve marks the messages as leaving. It skips messages that are missing or already leaving.
 func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*message, err error) {
 	var keys []int64
 	for part := range slices.Chunk(ids, browseChunk) {

@@ -21,7 +21,7 @@ type mover struct {
 	task   *moveTask
 	sel    condition
 	cursor int64
-	// blockedGroups are the FIFO groups with a message that stays. Their later messages stay too.
+	// blockedGroups are the FIFO groups with a message that stays, so that their later messages stay too.
 	blockedGroups map[string]bool
 	leftNoSource  bool // messages stayed because they have no source queue
 }
@@ -50,7 +50,7 @@ func (m *mover) durationOf(n int) time.Duration {
 	return time.Duration(n) * time.Second / time.Duration(m.task.Rate)
 }
 
-// pause returns false if the task or the broker ends.
+// pause waits. It returns false if the task or the broker ends first.
 func (m *mover) pause(wait time.Duration) bool {
 	timer := time.NewTimer(max(0, wait))
 	defer timer.Stop()
@@ -233,7 +233,7 @@ func (s *moveStep) onCommit(err error) error {
 	return nil
 }
 
-// endMove returns ended = false if the task had already ended.
+// endMove ends a task. ended is false if it had ended before.
 func (b *Broker) endMove(t *moveTask, status MoveStatus, reason string) (ended bool, err error) {
 	write := func(x *tx) error {
 		n, err := x.c.exec(`UPDATE moves SET status = ?, reason = ? WHERE id = ? AND status = ?`, string(status), reason,

@@ -223,7 +223,7 @@ func (q *liveQueue) fill(f *fill) {
 	}
 	q.waiters.wake(q.index.merge(f))
 	if f.without != nil {
-		q.fillIfLow() // reading ahead may find nothing many times in a row
+		q.fillIfLow() // this fill skipped noisy tenants, so it may have added no messages
 	}
 }
 

@@ -71,7 +71,7 @@ func (c *catalog) deletedRecently(name string) bool {
 	return deleted && stamp()-at < deletedWait.Milliseconds()
 }
 
-// begin starts an administrative call, which end must end. Such calls run one at a time.
+// begin starts an administrative call; the caller must call end. Such calls run one at a time.
 func (b *Broker) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -327,7 +327,7 @@ func (b *Broker) SentTo(id string) (name string, known bool) {
 }
 
 func (t *tx) purge(q *liveQueue, now int64) error {
-	err := t.flushRows() // earlier deletes do not count as purged
+	err := t.flushRows() // so that earlier deletes do not count as purged
 	k := t.counters(q)
 	low := makeKey(q.index.number, k.floor)
 	k.purged += k.live()

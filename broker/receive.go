@@ -180,7 +180,7 @@ func (r *receive) lookWithinRoom(ctx context.Context) error {
 	return err
 }
 
-// look takes messages. If there are none, it sets what wait waits for.
+// look takes messages. If it finds none, it sets the fill or waiter that wait waits for.
 func (r *receive) look() error {
 	q := r.q
 	q.lockAndExpire()
@@ -249,7 +249,7 @@ func (r *receive) take() error {
 	return nil
 }
 
-// decide says what happens to the next message in the delivery order, and adds it to the result.
+// decide returns the decision about the next message in the delivery order, and updates the result.
 func (r *receive) decide(m *message, wall int64) decision {
 	q := r.q
 	set := q.settings()

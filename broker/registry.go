@@ -127,7 +127,8 @@ func (w *recordWrite) apply(t *tx) (err error) {
 	return w.writeNext(t.c)
 }
 
-// readStored reads the records. It is a conflict if one is neither the old nor already the next record.
+// readStored reads the stored records. It sets conflict if one of them differs from both the change's old record and
+// its next one.
 func (w *recordWrite) readStored(c *conn) (err error) {
 	for i, change := range w.changes {
 		if w.stored[i], err = readRecord(c, change.Old.Kind, change.Old.Key); err != nil {

@@ -98,7 +98,7 @@ func (s *sweep) restart() {
 
 // findOwn finds expired messages that were sent to this queue without a schedule. Their keys are in order of sent time.
 func (s *sweep) findOwn(c *conn, from int64) error {
-	skipped := from // up to this key, no message is left to this function
+	skipped := from // later sweeps start after this key
 	ended := false
 	seen := 0
 	err := c.query(func(row row) {

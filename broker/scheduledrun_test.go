@@ -285,7 +285,7 @@ func TestRegistryIsSynced(t *testing.T) {
 			"swap":  func() error { holdLease(t, b, fmt.Sprint("v", i), 1, false); return nil },
 			"pause": func() error { return runs.SetPaused(t.Context(), "report", "", i%2 == 0) },
 		} {
-			for _, m := range take(t, q, 10) { // makes the latest commit one without a sync
+			for _, m := range take(t, q, 10) { // so that the latest commit has no sync
 				remove(t, q, m.ReceiptHandle)
 			}
 			before := fs.Syncs(walName)

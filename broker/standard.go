@@ -6,14 +6,14 @@ type standardOrder struct {
 	main ring // fresh, in key order
 	late ring // fresh, out of key order: formerly delayed or of a noisy tenant
 	back ring
-	turn bool // the previous message came from back
+	turn bool // the previous message of a quiet tenant came from back
 
 	byID           map[string]*tenant
 	noisy          []*tenant
-	turns          indexed[*tenant] // noisy tenants with messages, by their number in flight
+	turns          indexed[*tenant] // noisy tenants with messages, fewest in flight first
 	parkedFresh    int              // fresh messages of noisy tenants
 	given          []*tenant        // noisy tenants whose messages the current take has returned
-	quietInRow     int              // messages of quiet tenants since the last message of a noisy one
+	quietInRow     int              // messages of quiet tenants since the last one of a noisy tenant
 	busy           recentTime
 	nextQuietCheck int64 // stamp
 	rescan         bool  // messages of formerly noisy tenants must be read again

@@ -15,14 +15,14 @@ const (
 	// more than noisyShare of the recent processing time.
 	noisyFlights = 30
 	noisyShare   = 0.1
-	// leastBusy is the minimum processing time counted per message.
+	// leastBusy is the minimum processing time counted per message. It counts half after busyHalfLife.
 	busyHalfLife = time.Minute
 	leastBusy    = time.Millisecond
 	// A noisy tenant becomes quiet once it has no visible messages or has sent none for quietAfter.
 	quietAfter = 5 * time.Minute
 	// After quietShare messages of quiet tenants in a row, a noisy one gets a turn, so that it never starves.
 	quietShare = 9
-	// Up to fewTenants, inactive ones stay in memory.
+	// fewTenants is the number of tenants up to which inactive ones stay in memory.
 	fewTenants = 4096
 )
 
@@ -37,7 +37,7 @@ type tenant struct {
 type noisyTenant struct {
 	fresh, back ring
 	turn        bool // the previous message came from back
-	given       int  // number of messages in the current take
+	given       int  // number of messages taken by the current take
 	index       int
 }
 
@@ -54,7 +54,7 @@ func (s *standardOrder) tenantOf(r *record) *tenant {
 	return t
 }
 
-// noteSent updates the tenant of a message that was just sent, if it is known, and reports whether it is noisy.
+// noteSent records a send of r's tenant, if the tenant is in memory, and reports whether it is noisy.
 func (s *standardOrder) noteSent(r *record) (noisy bool) {
 	t := s.byID[r.group]
 	if t == nil {
@@ -74,8 +74,8 @@ func (s *standardOrder) noisyIDs() []string {
 	return ids
 }
 
-// flightStarted updates a tenant. A resumed message does not make it noisy, because all, the number of messages in
-// flight, is incomplete while messages resume.
+// flightStarted counts a message in flight. all is the number of messages in flight in the queue; it is incomplete
+// while messages resume, so a resumed one does not make its tenant noisy.
 func (s *standardOrder) flightStarted(t *tenant, all int, resumed bool) {
 	t.inFlight++
 	s.updateTurn(t)
@@ -102,8 +102,8 @@ func (s *standardOrder) flightEnded(m *message, after, now int64) {
 	}
 }
 
-// quietIdleTenants makes tenants quiet that have sent nothing for quietAfter or, if memory is complete, have no visible
-// messages.
+// quietIdleTenants makes a tenant quiet if it has sent nothing for quietAfter. If complete, which means that memory
+// holds all visible messages, it also does so for tenants without visible messages.
 func (s *standardOrder) quietIdleTenants(complete bool) {
 	if len(s.noisy) == 0 {
 		return

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// tx batches rows so that few statements are needed.
+// tx is a transaction. It batches rows so that few statements are needed.
 type tx struct {
 	c        *conn
 	inserts  []*record
@@ -85,7 +85,7 @@ func (t *tx) removeMoved(key int64) {
 	t.received = append(t.received, key)
 }
 
-// flushRows runs before the commit, and before a request that reads the rows.
+// flushRows must run before the commit, and before any statement that reads the rows.
 func (t *tx) flushRows() error {
 	defer t.forgetRows()
 	if err := t.flushInserts(); err != nil {

@@ -50,8 +50,8 @@ func (q *liveQueue) changeAll(changes []queue.VisibilityChange, errs []error) (u
 
 const notAvailable = "Message does not exist or is not available for visibility timeout change."
 
-// change returns a key if the message may be in the store but is not in memory. Such a message has no timeout to change
-// (see mayExist); the caller checks whether it exists. The caller must hold the lock.
+// change applies c. It returns the key of a message that is not in memory but may be in the store. Such a message has
+// no timeout to change (see mayExist), so the caller only checks whether it exists. The caller must hold the lock.
 func (q *liveQueue) change(c queue.VisibilityChange, now int64) (unheldKey int64, err error) {
 	r, err := q.index.open(new(block), c.ReceiptHandle)
 	if err != nil {

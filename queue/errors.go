@@ -36,7 +36,7 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code
 }
 
-// Error codes of the SQS JSON protocol. The last two are not in the SQS model; in the Query protocol they are
+// Error codes of the SQS JSON protocol. The last two are not in the SQS model; the Query protocol returns them as
 // InvalidParameterValue and MissingParameter.
 const (
 	CodeQueueDoesNotExist            = "QueueDoesNotExist"
@@ -99,7 +99,8 @@ const MaxBatch = 10
 // types and values of attributes.
 const MaxMessageSize = 1 << 20
 
-// CheckEntries returns an error if a batch is empty or too large. kind is an entry's name in the SQS model.
+// CheckEntries returns an error unless a batch has 1 to [MaxBatch] entries. kind is the entry type's name in the SQS
+// model, such as SendMessageBatchRequestEntry.
 func CheckEntries(n int, kind string) error {
 	if n == 0 {
 		return Errorf(CodeEmptyBatchRequest, "There should be at least one %s in the request.", kind)
@@ -111,7 +112,7 @@ func CheckEntries(n int, kind string) error {
 	return nil
 }
 
-// CheckBatchSize returns an error if the total size of a batch is too large.
+// CheckBatchSize returns an error if the total size of a batch exceeds [MaxMessageSize].
 func CheckBatchSize(bytes int) error {
 	if bytes > MaxMessageSize {
 		return Errorf(CodeBatchRequestTooLong, "Batch requests cannot be longer than %d bytes. You have sent %d bytes.",

@@ -22,8 +22,8 @@ type Message struct {
 	ReceiptHandle string
 	// ReceiveCount includes this receive.
 	ReceiveCount int
-	// Attempt is ReceiveCount without the receives before the message was moved to this queue; 0 if unknown. Before a
-	// delivery, the worker also subtracts receives that never reached the app.
+	// Attempt is ReceiveCount without the receives before the message was moved to this queue, or 0 if unknown. Before
+	// a delivery, the worker also subtracts receives after which the app was not called.
 	Attempt int
 	// SentAt and FirstReceivedAt have millisecond precision.
 	SentAt, FirstReceivedAt time.Time
@@ -35,7 +35,7 @@ type Message struct {
 	TraceHeader string
 	// DeadLetterSource is the ARN of the queue from which the message was dead-lettered, or "".
 	DeadLetterSource string
-	// Run is the result of [ParseRun], set before the delivery; nil unless the message represents a scheduled run.
+	// Run is the scheduled run that the message represents, or nil. It is set before the delivery.
 	Run *Run
 }
 
@@ -169,7 +169,7 @@ const AttributeNotBefore = "tendril.not_before"
 type Run struct {
 	// Path is the URL path to post to. Any sender can write it.
 	Path string
-	// Time is the time the run was due; ID is only set for a manually requested run. Each may be "".
+	// Time is the time the run was due. ID is set only for a manually requested run. Each may be "".
 	Task, Time, ID string
 	// ScheduledAt is Time, in whole seconds; zero if Time is not in [RunTimeLayout].
 	ScheduledAt time.Time

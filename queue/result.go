@@ -62,7 +62,7 @@ type Result struct {
 	Answer string
 	// Excerpt is up to 1 KiB of that response, unchanged, if it is text and longer than Answer.
 	Excerpt string
-	// Process names the app process that was called, if tendril runs the app.
+	// Process names the app process that was called, if tendril started it; otherwise "".
 	Process    string
 	Err        error         // error behind Reason, for logs; nil if the app responded
 	Duration   time.Duration // from dialing to the end of the response

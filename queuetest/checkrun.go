@@ -62,7 +62,7 @@ type fatalFailure struct{}
 // tooLate is the panic value of a check that was too slow to observe a state.
 type tooLate struct{}
 
-// execute returns inTime = false if the check must run again because the machine was too slow.
+// execute runs a check once. It returns inTime = false if the check must run again because the machine was too slow.
 func (e *checkRun) execute(c check) (inTime bool) {
 	defer func() {
 		switch r := recover().(type) {
@@ -78,8 +78,8 @@ func (e *checkRun) execute(c check) (inTime bool) {
 	return true
 }
 
-// validFor announces that the observed state, such as invisibility, lasts only for d. A failure after that repeats the
-// check.
+// validFor announces that the observed state, such as invisibility, lasts only for d. If the check fails later than
+// that, it is repeated.
 func (e *checkRun) validFor(d time.Duration) { e.validUntil = time.Now().Add(d) }
 
 func (e *checkRun) endValidity() { e.validUntil = time.Time{} }
@@ -182,8 +182,8 @@ func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	return sent
 }
 
-// wantRefused requires that all messages are rejected, individually or as a call, with one of the codes or, without
-// codes, with any.
+// wantRefused requires that each message is rejected, by an error of the entry or of the call. With codes, the error
+// must have one of them.
 func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, codes ...string) {
 	sent, err := q.Send(e.ctx, msgs)
 	if err != nil {
@@ -214,7 +214,7 @@ func (e *checkRun) wantCode(what string, err error, codes ...string) {
 // short is the shortest visibility timeout of SQS other than 0.
 const short = time.Second
 
-// soon returns the maximum wait of SQS, because a busy server may be slow, or less if the check is expected to fail.
+// soon returns the maximum wait of SQS, because a server may be slow. It returns less if the check is expected to fail.
 func (e *checkRun) soon() time.Duration {
 	if e.expectsFailure {
 		return 5 * time.Second

@@ -100,7 +100,7 @@ func pollChecks() []check {
 	}
 }
 
-// within calls do with a limit that only detects endless waiting.
+// within calls do with a time limit, and reports an error if it is exceeded.
 func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
@@ -110,7 +110,7 @@ func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	}
 }
 
-// later calls do in another goroutine after d. The check must wait for its effect.
+// later calls do in another goroutine after d.
 func (e *checkRun) later(d time.Duration, do func()) {
 	time.AfterFunc(d, do)
 }
@@ -122,8 +122,8 @@ func (e *checkRun) sendLater(q Queue, body string) {
 	}
 }
 
-// checkManyPolls has several receivers wait for more messages than one call can return. Every message must be received,
-// and only once unless the suite sets Repeats.
+// checkManyPolls lets several receivers wait for more messages than one call can return. Every message must be
+// received, and only once unless the suite sets Repeats.
 func checkManyPolls(e *checkRun) {
 	const receivers, messages = 4, 60
 	q := e.create(nil)

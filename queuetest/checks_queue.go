@@ -219,6 +219,6 @@ func checkRetention(e *checkRun) {
 	e.wantCounts(q, "after 59 s", "1", "1", "0")
 	e.wait(3 * time.Second)
 	e.wantEmpty("its retention is over", q)
-	_ = e.change(q, m.ReceiptHandle, 0) // cleans up; an error does not matter
+	_ = e.change(q, m.ReceiptHandle, 0) // cleanup, so an error does not matter
 	e.wantEmpty("retention ends in flight too", q)
 }

@@ -40,8 +40,8 @@ type Fake struct {
 	open     int // number of receives in progress
 	stale    int // number of visibility changes
 
-	// waiting contains a channel for each long poll, the longest first; closing it wakes the poll. alarm wakes all
-	// polls at alarmAt, when a message becomes visible. alarmAt is zero while alarm is not set.
+	// waiting contains a channel for each long poll, oldest first; closing it wakes the poll. alarm wakes all polls at
+	// alarmAt, when a message becomes visible. alarmAt is zero if alarm is not set.
 	waiting []chan struct{}
 	alarm   *time.Timer
 	alarmAt time.Time
@@ -99,7 +99,7 @@ func (f *Fake) Log() []FakeCall {
 	return slices.Clone(f.log)
 }
 
-// addOpen changes the number of receives in progress by n, and returns the previous one.
+// addOpen adds n to the number of receives in progress, and returns the previous number.
 func (f *Fake) addOpen(n int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -293,8 +293,8 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 	return queue.Sent{ID: m.ID, SequenceNumber: m.SequenceNumber}
 }
 
-// Receive returns visible messages, oldest first. If its fault has Apply set, it hides the messages but returns only
-// the error.
+// Receive returns visible messages, oldest first. If the call's fault has Apply set, it hides the messages but returns
+// only the error.
 func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	others := f.addOpen(1)
 	defer f.addOpen(-1)
@@ -419,7 +419,7 @@ func (f *Fake) ChangeVisibility(ctx context.Context, changes []queue.VisibilityC
 	return f.batch(ctx, call, func(i int, now time.Time) error { return f.change(changes[i], now) })
 }
 
-// batch makes a call with entries. apply is called for each entry that takes effect.
+// batch makes a batch call. It calls apply for each entry that takes effect.
 func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now time.Time) error) []error {
 	n := call.Entries
 	if n < 1 || n > queue.MaxBatch {
