@@ -48,10 +48,11 @@ type Caller struct {
 	// Who is "owner", "session" and a number, "token" and a name, "local user" if no token is needed, or "" if unknown.
 	Who    string   `json:"who,omitempty"`
 	Scopes []string `json:"scopes"`
-	// ReadOnly callers cannot use actions. BodiesHidden means that bodies are included only on request.
+	// ReadOnly means that the caller cannot use actions. BodiesHidden means that responses include message bodies only
+	// on request.
 	ReadOnly     bool `json:"read_only"`
 	BodiesHidden bool `json:"bodies_hidden"`
 }
 
-// May reports whether the caller can use actions that need the scope.
+// May reports whether the caller can use actions that require the scope.
 func (c *Caller) May(scope string) bool { return !c.ReadOnly && slices.Contains(c.Scopes, scope) }

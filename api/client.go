@@ -35,11 +35,11 @@ type Client struct {
 	transport Transport
 	dataDir   string // "" after [NewClient]
 	onlyReads bool
-	instance  string // instance to read from; "" for the answering one
+	instance  string // ID of the instance to read from; "" for the one at the other end
 }
 
-// Dial returns a client for the environment running on dataDir. It only reads files. The error wraps [ErrNotRunning] or
-// [ErrOff]. Without a readable token, the client can still read health and counts.
+// Dial returns a client for the environment running on dataDir. It makes no connection. The error wraps [ErrNotRunning]
+// or [ErrOff]. If the token is not readable, the client can still read health and counts.
 func Dial(dataDir string) (*Client, error) {
 	instance, err := ReadInstance(dataDir)
 	if err != nil {
@@ -64,8 +64,8 @@ func NewClient(instance Instance, transport Transport) *Client {
 
 // Transport sends the requests of a [Client].
 type Transport interface {
-	// Answer decodes the answer into into, a pointer to the route's answer type. The error for a refused request is an
-	// [*Error].
+	// Answer sends r and decodes the response into into, a pointer to the route's answer type. If the console refuses
+	// the request, the error is an [*Error].
 	Answer(ctx context.Context, r *Request, into any) error
 }
 
@@ -111,7 +111,7 @@ func (r Route[Body, Answer]) send(ctx context.Context, c *Client, body Body, nam
 var ErrOnlyReads = errors.New("this client only reads")
 
 // On returns a client that reads from the instance with the given [KnownInstance].ID, through the same console. ""
-// means the answering instance.
+// means the console's own instance.
 func (c *Client) On(id string) *Client {
 	on := *c
 	on.instance, on.onlyReads = id, c.onlyReads || id != ""
@@ -139,7 +139,7 @@ func (c *Client) answer(ctx context.Context, r *Request, into any) error {
 	return c.transport.Answer(ctx, c.of(r), into)
 }
 
-// Filter selects messages to list. The zero value selects all.
+// Filter selects messages to list. The zero value selects the first 100.
 type Filter struct {
 	Selection
 	State string
@@ -156,7 +156,7 @@ func (c *Client) withBodies(query url.Values) url.Values {
 
 func limitQuery(limit int) url.Values { return url.Values{"limit": {strconv.Itoa(cmp.Or(limit, 100))}} }
 
-// OnlyRead makes later calls that would change something fail with [ErrOnlyReads].
+// OnlyRead makes all later calls that would change something fail with [ErrOnlyReads].
 func (c *Client) OnlyRead() { c.onlyReads = true }
 
 // Close closes idle connections.
@@ -175,12 +175,12 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return st, err
 }
 
-// Describe returns the environment's components and settings.
+// Describe returns a description of the environment's components and settings.
 func (c *Client) Describe(ctx context.Context) (Description, error) {
 	return GetEnvironment.get(ctx, c, nil)
 }
 
-// Examine diagnoses the environment, its machine and the services it depends on.
+// Examine returns the problems of the environment, its machine and the services it depends on.
 func (c *Client) Examine(ctx context.Context) (doctor.Examination, error) {
 	return GetExamination.get(ctx, c, nil)
 }
@@ -190,7 +190,7 @@ func (c *Client) Health(ctx context.Context) (health.Report, error) {
 	return GetHealth.get(ctx, c, nil)
 }
 
-// Series returns the curves of one of [series.Ranges]; "" means the shortest.
+// Series returns the curves of the named range, one of [series.Ranges]; "" means the shortest.
 func (c *Client) Series(ctx context.Context, name string) (series.Curves, error) {
 	return GetSeries.get(ctx, c, url.Values{"range": {name}})
 }
@@ -238,7 +238,7 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 // it, the error describes its last outcome.
 func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	queues, err := c.Queues(ctx)
-	if err != nil && !HasStatus(err, http.StatusConflict) { // all queues are on Amazon SQS
+	if err != nil && !HasStatus(err, http.StatusConflict) { // the status means that all queues are on Amazon SQS
 		return Message{}, err
 	}
 	for {
@@ -258,8 +258,8 @@ func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	}
 }
 
-// LastOutcome returns the latest outcome of a message on any instance, by its ID or a prefix. Messages that were neither
-// delivered nor removed are found only in embedded queues, and only by a prefix.
+// LastOutcome returns the latest outcome of a message on any instance, by the message's ID or a prefix. A message that
+// was neither delivered nor removed is found only in an embedded queue, and only by a prefix.
 func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	ask := func(ctx context.Context, on *Client) (Delivery, error) { return GetOutcome.get(ctx, on, nil, id) }
 	d, err := ask(ctx, c)
@@ -323,8 +323,8 @@ var goneHints = map[string]string{
 	MessageDeadLettered: "'tendril dead list' shows dead letters, which have another id on Amazon SQS",
 }
 
-// Outcome returns a message's latest delivery, if any. It waits up to wait for a delivery to finish, then returns the
-// one in progress.
+// Outcome returns a message's latest delivery; false means that it has none. If a delivery is in progress, Outcome
+// waits up to wait for its end.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {
 	until := time.Now().Add(wait)
 	for {
@@ -341,7 +341,7 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 	}
 }
 
-// Pause stops receiving from a queue, or from all queues if name is "".
+// Pause stops receiving from the named queue, or from all queues if name is "".
 func (c *Client) Pause(ctx context.Context, name string, why Reason) (Paused, error) {
 	if name == "" {
 		return PauseAll.send(ctx, c, why)
@@ -349,7 +349,7 @@ func (c *Client) Pause(ctx context.Context, name string, why Reason) (Paused, er
 	return PauseQueue.send(ctx, c, why, name)
 }
 
-// Resume undoes Pause.
+// Resume undoes Pause for the named queue, or for all queues if name is "".
 func (c *Client) Resume(ctx context.Context, name string, where Reason) (Paused, error) {
 	if name == "" {
 		return ResumeAll.send(ctx, c, where)
@@ -364,7 +364,7 @@ func (c *Client) Purge(ctx context.Context, name, confirm string, through int64)
 	return n["purged"], err
 }
 
-// CreateQueue creates an embedded queue and returns its ARN. If a queue with the same attributes exists, it succeeds.
+// CreateQueue creates an embedded queue and returns its ARN. It succeeds if a queue with the same attributes exists.
 func (c *Client) CreateQueue(ctx context.Context, name string, attributes map[string]string) (arn string, err error) {
 	answer, err := CreateQueue.send(ctx, c, Creation{name, attributes})
 	return answer.ARN, err
@@ -429,13 +429,14 @@ func (c *Client) Deploy(ctx context.Context, path string) (DeployResult, error) 
 	return Deploy.send(ctx, c, DeployRequest{path})
 }
 
-// Reload applies changed files, like SIGHUP. The error has a [Detail] for each problem in the task file; its status is
-// as for Deploy.
+// Reload applies changed files, like SIGHUP. The error has a [Detail] for each problem in the file with the periodic
+// tasks, and a status as for Deploy.
 func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 	return Reload.send(ctx, c, NoBody{})
 }
 
-// Count counts the selected messages of an embedded queue for at most within; 0 means the server's limit.
+// Count counts the selected messages of an embedded queue. It counts for at most the time within; 0 means the server's
+// limit.
 func (c *Client) Count(ctx context.Context, name string, sel Selection, within time.Duration) (Total, error) {
 	query := selectionQuery(&sel)
 	if within > 0 {
@@ -454,7 +455,7 @@ func (c *Client) Delay(ctx context.Context, name, id string, delay time.Duration
 	return DelayMessage.send(ctx, c, DelayRequest{int((delay + time.Second - 1) / time.Second)}, name, id)
 }
 
-// Edit atomically replaces the message id with msg, as in [EditRequest], and returns the new ID.
+// Edit atomically replaces the message with the given ID by msg, as in [EditRequest], and returns the new message's ID.
 func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (string, error) {
 	answer, err := EditMessage.send(ctx, c, EditRequest{msg, to},
 		name, id)
@@ -474,7 +475,8 @@ func (c *Client) Move(ctx context.Context, from, to string, ids []string) (int, 
 	return n["moved"], err
 }
 
-// Delete deletes up to 1000 messages and returns their number. To delete more than one, confirm must be that number.
+// Delete deletes up to 1000 messages and returns their number. If there is more than one ID, confirm must be the number
+// of IDs.
 func (c *Client) Delete(ctx context.Context, name string, ids []string, confirm int64) (int, error) {
 	answer, err := DeleteMessages.send(ctx, c, Deletion{IDs: ids, Confirm: confirm}, name)
 	return answer.Deleted, err
@@ -505,8 +507,8 @@ func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]Tas
 	return list.Runs, err
 }
 
-// RunTask enqueues one run of a task immediately, even if the task is paused. The run may be enqueued even if the error
-// has status 503.
+// RunTask enqueues one run of a task immediately, even if the task is paused. If the error has status 503, the run may
+// nevertheless be enqueued.
 func (c *Client) RunTask(ctx context.Context, name string) (TaskRun, error) {
 	return RunTask.send(ctx, c, NoBody{}, name)
 }
@@ -523,7 +525,7 @@ func (c *Client) ResumeTask(ctx context.Context, name string) error {
 	return err
 }
 
-// Receive receives messages from an embedded queue like any consumer.
+// Receive receives messages from an embedded queue like a consumer on SQS.
 func (c *Client) Receive(ctx context.Context, name string, req ReceiveRequest) ([]ReceivedMessage, error) {
 	list, err := ReceiveMessages.send(ctx, c, req, name)
 	return list.Messages, err
@@ -551,7 +553,7 @@ func (c *Client) CancelRedrive(ctx context.Context, name string) (MoveTask, erro
 	return CancelRedrive.get(ctx, c, nil, name)
 }
 
-// RecordExchanges records requests to the app and its answers for span, at most [MaxRecording].
+// RecordExchanges records requests to the app and its responses for the duration span, at most [MaxRecording].
 func (c *Client) RecordExchanges(ctx context.Context, span time.Duration) error {
 	_, err := RecordExchanges.send(ctx, c, RecordRequest{min(span, MaxRecording).String()})
 	return err
@@ -572,39 +574,39 @@ func (c *Client) PreviewChange(ctx context.Context, change SettingsChange) (Sett
 	return PreviewSettings.send(ctx, c, change)
 }
 
-// ChangeSettings writes a change and applies it where no restart is needed. The error has status 409 if the base is
-// outdated.
+// ChangeSettings writes a change and applies the settings that need no restart. If the base is outdated, the error has
+// status 409.
 func (c *Client) ChangeSettings(ctx context.Context, change SettingsChange) (SettingsPreview, error) {
 	return ChangeSettings.send(ctx, c, change)
 }
 
-// Versions returns the deployed versions of the app, newest first. In a fleet, the list may be some seconds old.
+// Versions returns the deployed versions of the app, newest first. In a fleet, the list may be a few seconds old.
 func (c *Client) Versions(ctx context.Context) ([]AppVersion, error) {
 	list, err := GetVersions.get(ctx, c, nil)
 	return list.Versions, err
 }
 
-// LatestVersions is like Versions, but reads a fleet's registry first, as Rollback does.
+// LatestVersions is like Versions, but in a fleet it reads the registry first.
 func (c *Client) LatestVersions(ctx context.Context) ([]AppVersion, error) {
 	list, err := GetVersions.get(ctx, c, url.Values{"latest": {"true"}})
 	return list.Versions, err
 }
 
-// Rollback redeploys an earlier version; 0 means the previous one. Errors are as for Deploy, with status 404 for an
-// unknown version.
+// Rollback redeploys the version with the given number; 0 means the previous one. Errors are as for Deploy, and have
+// status 404 for an unknown version.
 func (c *Client) Rollback(ctx context.Context, number int) (DeployResult, error) {
 	return Rollback.send(ctx, c, RollbackRequest{number})
 }
 
-// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 if there is
-// none or the new version is already serving.
+// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 if no
+// deployment is in progress or the new version is already serving.
 func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
 	return AbortDeploy.send(ctx, c, NoBody{})
 }
 
-// RestartProcess restarts a process of the app and returns the name of its replacement. A replica is restarted without
-// interrupting service, a helper after it has exited. "web-2" means the second replica if no process has that name.
-// Errors are as for Deploy, with status 404 for an unknown process and 409 for a draining replica.
+// RestartProcess restarts a process of the app and returns the name of its replacement. A replica is replaced without
+// interrupting service; a helper is restarted after it has exited. "web-2" means the second replica if no process has
+// that name. Errors are as for Deploy, with status 404 for an unknown process and 409 for a draining replica.
 func (c *Client) RestartProcess(ctx context.Context, name string) (now string, err error) {
 	done, err := RestartProcess.send(ctx, c, NoBody{}, name)
 	return done.Process, err

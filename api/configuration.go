@@ -2,26 +2,27 @@ package api
 
 import "time"
 
-// Effect constants tell when a change takes effect.
+// Effect constants are the values of [ConfigOption].Effect.
 const (
-	EffectReload  = "reload" // when the change is saved
-	EffectApp     = "app"    // after a restart of the app's processes
-	EffectRestart = "restart"
+	EffectReload  = "reload"  // takes effect when the change is saved
+	EffectApp     = "app"     // takes effect after a restart of the app's processes
+	EffectRestart = "restart" // takes effect after a restart of the environment
 )
 
 // Configuration holds all options of an environment.
 type Configuration struct {
-	// Shared is nil without a fleet key; changes then edit the settings file.
+	// Shared is nil without a fleet key. Changes are then made to the settings file.
 	Shared *SharedSettings `json:"shared,omitempty"`
 	File   string          `json:"file"`
 	Exists bool            `json:"exists"`
 	Hash   string          `json:"hash"`
-	// Blocks are the sections of Elastic Beanstalk's configuration page, Topics the groups of all options.
+	// Blocks are the sections of Elastic Beanstalk's configuration page. Topics are the groups of all options.
 	Blocks  []string       `json:"blocks"`
 	Topics  []string       `json:"topics"`
 	Options []ConfigOption `json:"options"`
 	Queues  []ConfigQueue  `json:"queues"`
-	// Changes are not yet in force. Problem is set if they cannot be read.
+	// Changes are the options whose configured values are not yet in force. Problem is the reason they cannot be read,
+	// or "".
 	Changes []OptionChange `json:"changes,omitempty"`
 	Problem string         `json:"problem,omitempty"`
 }
@@ -44,24 +45,24 @@ type ConfigOption struct {
 	Block string `json:"block,omitempty"`
 	Topic string `json:"topic"`
 	Label string `json:"label"`
-	// Key is the name in the settings file; "" if it is not allowed there.
+	// Key is the option's name in the settings file; "" if it is not allowed there.
 	Key    string `json:"key,omitempty"`
 	Help   string `json:"help"`
 	Detail string `json:"detail,omitempty"`
-	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit applies to a number without a
-	// suffix.
+	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit is the unit of a number without
+	// a suffix.
 	Type string `json:"type"`
 	Unit string `json:"unit,omitempty"`
-	// Default may be a description.
+	// Default is the default value or a description of it.
 	Default string   `json:"default"`
 	Allowed string   `json:"allowed"`
 	Choices []string `json:"choices,omitempty"`
 	// Hidden means that at least part of the value is redacted.
 	Hidden bool `json:"hidden,omitempty"`
-	// Scope is required to change the option. Locked is the reason if the settings file cannot
-	// change it.
+	// Scope is the scope required to change the option.
 	Scope  string `json:"scope"`
 	Effect string `json:"effect"`
+	// Locked is the reason the option cannot be changed in the settings file, or "".
 	Locked string `json:"locked,omitempty"`
 	// Overridden is the variable or flag that overrides the shared settings on this instance, or "".
 	Overridden string `json:"overridden,omitempty"`
@@ -70,7 +71,7 @@ type ConfigOption struct {
 // ConfigQueue holds the settings of one queue.
 type ConfigQueue struct {
 	Name string `json:"name"`
-	// Settings are named as in a change, such as "http-path of payments".
+	// Settings have names such as "http-path of payments", as in a [SettingsChange].
 	Settings []ConfigOption `json:"settings"`
 }
 
@@ -91,12 +92,14 @@ func (c *Configuration) Option(name string) *ConfigOption {
 	return nil
 }
 
-// SettingsChange changes the shared settings, or the settings file if there are none or This is set.
+// SettingsChange is a change of the shared settings, or of the settings file if there are no shared settings or This is
+// set.
 type SettingsChange struct {
 	This bool `json:"this,omitempty"`
-	// Set maps option names to new values; nil removes an option. "http-path of payments" is a setting of one queue.
+	// Set maps option names to new values; nil removes an option from the settings. "http-path of payments" is a
+	// setting of one queue.
 	Set map[string]*string `json:"set"`
-	// Base is the [Configuration].Hash that the change is based on. A preview does not need it.
+	// Base is the [Configuration].Hash on which the change is based. A preview does not need it.
 	Base string `json:"base,omitempty"`
 }
 
@@ -105,17 +108,18 @@ type SettingsPreview struct {
 	// File is the settings file, or the revision of the shared settings.
 	File     string `json:"file"`
 	Revision int64  `json:"revision,omitempty"`
-	// Base and Hash are from before and after the change.
+	// Base and Hash are the hashes of the settings before and after the change.
 	Base  string     `json:"base"`
 	Hash  string     `json:"hash"`
 	Scope string     `json:"scope"`
 	Lines []FileLine `json:"lines"`
-	// Changes are the options whose effective value changes. After a change, those without Restart are in force.
+	// Changes are the options whose effective value changes. After the change has been made, those without Restart are
+	// in force.
 	Changes  []OptionChange `json:"changes"`
 	Warnings []Detail       `json:"warnings,omitempty"`
 }
 
-// Changed returns the names of options whose new values are in force, and of those that change at the next start.
+// Changed returns the names of options whose new values are in force, and of those that take effect at the next start.
 func (p *SettingsPreview) Changed() (now, later []string) {
 	for _, o := range p.Changes {
 		if o.Restart {
@@ -129,7 +133,7 @@ func (p *SettingsPreview) Changed() (now, later []string) {
 
 // FileLine is a line added to or removed from the settings file.
 type FileLine struct {
-	// Line counts from 1, in the new file if Added, otherwise in the previous one.
+	// Line counts from 1, in the new file if Added is set, otherwise in the previous one.
 	Line  int    `json:"line"`
 	Added bool   `json:"added"`
 	Text  string `json:"text"`

@@ -21,7 +21,7 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// maxAnswer is in bytes, far more than a page of messages needs.
+// maxAnswer is the maximum size in bytes of a response, far more than a page of messages needs.
 const maxAnswer = 256 << 20
 
 type connection struct {
@@ -34,7 +34,8 @@ type connection struct {
 // Peer is a read-only connection to the console of another instance.
 type Peer struct{ *connection }
 
-// PeerPatience limits how long a [Peer] waits for an answer to start. Instances must answer each other well within it.
+// PeerPatience is how long a [Peer] waits for the start of a response. Instances must respond to each other well within
+// it.
 const PeerPatience = 2 * time.Second
 
 const maxPeerAnswer = 8 << 20
@@ -49,7 +50,7 @@ func NewPeer(instance Instance, secret string) *Peer {
 }
 
 // Unproved reports whether err means that the server failed to prove its identity. Such a server has received only a
-// challenge.
+// challenge, not the request.
 func Unproved(err error) bool {
 	var unproved *proof.Error
 	return errors.Is(err, errCertificate) || errors.As(err, &unproved)
@@ -57,7 +58,8 @@ func Unproved(err error) bool {
 
 var errCertificate = errors.New("unexpected certificate")
 
-// newConnection follows no redirects.
+// newConnection returns a connection that authenticates the server by its certificate or, over plain HTTP, by the
+// token.
 func newConnection(instance Instance, dataDir, token string) *connection {
 	c := &connection{instance: instance, dataDir: dataDir, token: token, most: maxAnswer}
 	secret := ""
@@ -69,7 +71,7 @@ func newConnection(instance Instance, dataDir, token string) *connection {
 	return c
 }
 
-// client requires servers to prove that they know the secret, unless it is "".
+// client returns a client that follows no redirects. Unless secret is "", servers must prove that they know it.
 func (c *connection) client(patience time.Duration, secret string) *http.Client {
 	transport := &http.Transport{
 		// VerifyConnection compares the whole certificate, so its name and issuer do not matter.
@@ -85,7 +87,7 @@ func (c *connection) client(patience time.Duration, secret string) *http.Client 
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// checkCertificate rereads the instance file, because the certificate may have changed since Dial.
+// checkCertificate also accepts the certificate in the current instance file, which may have changed since Dial.
 func (c *connection) checkCertificate(s tls.ConnectionState) error {
 	shown := CertificateFingerprint(s.PeerCertificates[0].Raw)
 	if shown == c.instance.ConsoleCertificate {
@@ -117,7 +119,7 @@ func (c *connection) Answer(ctx context.Context, r *Request, into any) error {
 }
 
 func (c *connection) send(ctx context.Context, r *Request, accept string) (*http.Response, error) {
-	if r.Body != nil && c.token == "" { // without a token, the server's identity is not verified
+	if r.Body != nil && c.token == "" { // without a token, the server is not authenticated
 		return nil, c.unauthorized(NewError(http.StatusUnauthorized, "this needs the console's token", ""))
 	}
 	var payload io.Reader

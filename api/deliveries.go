@@ -15,29 +15,30 @@ type Delivery struct {
 	Queue     string `json:"queue"`
 	// Outcome is "done", "failed", "unreached", or one of the constants below.
 	Outcome string `json:"outcome"`
-	Status  int    `json:"status,omitempty"` // 0 without an answer
+	Status  int    `json:"status,omitempty"` // 0 without a response
 	Reason  string `json:"reason,omitempty"`
-	Answer  string `json:"answer,omitempty"` // start of an unsuccessful answer
-	// Attempt counts deliveries by this process, ReceiveCount receives from the queue.
+	Answer  string `json:"answer,omitempty"` // start of an unsuccessful response
+	// Attempt counts the deliveries by this process; ReceiveCount, the receives from the queue.
 	Attempt      int `json:"attempt,omitempty"`
 	ReceiveCount int `json:"receive_count,omitempty"`
-	// DurationMS is the app's response time, WaitMS the time from sending to this attempt.
+	// DurationMS is the app's response time. WaitMS is the time from sending the message to this attempt.
 	DurationMS int64     `json:"duration_ms"`
 	WaitMS     int64     `json:"wait_ms"`
 	At         time.Time `json:"at"`
-	// RetryAt is the time the message becomes visible again, if known. DeadLetterQueue is set after the last attempt.
+	// RetryAt is the time at which the message becomes visible again, or zero if unknown. DeadLetterQueue is set after
+	// the last attempt.
 	RetryAt         time.Time `json:"retry_at,omitzero"`
 	DeadLetterQueue string    `json:"dead_letter_queue,omitempty"`
 }
 
-// DeliveryList is the answer to GET /api/v1/deliveries.
+// DeliveryList is the response to GET /api/v1/deliveries.
 type DeliveryList struct {
 	Deliveries []Delivery `json:"deliveries"`
-	Since      time.Time  `json:"since,omitzero"` // earlier deliveries are no longer known
+	Since      time.Time  `json:"since,omitzero"` // deliveries before this time are no longer known
 }
 
-// Outcomes without a finished delivery. For [InWork], DurationMS is the time since the start. [MessageStored] means
-// that a message found by a prefix of its ID is in a queue.
+// Outcomes without a finished delivery. For [InWork], DurationMS is the time since the start of the delivery.
+// [MessageStored] means that a message found by a prefix of its ID is in a queue.
 const (
 	InWork              = "in work"
 	MessageDeleted      = "deleted"
@@ -47,7 +48,8 @@ const (
 	MessageStored       = "stored"
 )
 
-// Tried reports whether the message was sent to the app, which must be ready for that.
+// Tried reports whether the delivery was an attempt, rather than the return of a message to the queue because the app
+// was not ready.
 func (d *Delivery) Tried() bool {
 	return d.Outcome != queue.Unreached.String() || !d.RetryAt.IsZero()
 }

@@ -10,7 +10,7 @@ import (
 type Description struct {
 	Environment string `json:"environment"`
 	Running     bool   `json:"running"`
-	// Version is tendril's, AppVersion the app's; "" if tendril runs no app.
+	// Version is tendril's version. AppVersion is the app's, or "" if tendril runs no app.
 	Version    string `json:"version"`
 	AppVersion string `json:"app_version,omitempty"`
 	// PID, StartedAt and State are zero if no process runs.
@@ -19,10 +19,10 @@ type Description struct {
 	State     string           `json:"state,omitempty"`
 	Region    string           `json:"region"` // of the queues on Amazon SQS, or in the ARNs of embedded queues
 	Queues    []DescribedQueue `json:"queues"`
-	// Processes are the app's processes, or a local Lambda function.
+	// Processes are the app's processes, or a single one for a local Lambda function.
 	Processes []DescribedProcess `json:"processes,omitempty"`
 	Tasks     *TasksStatus       `json:"tasks,omitempty"` // nil without periodic tasks
-	// Election is "" if no leader is needed. Leader is nil if no process runs.
+	// Election describes how the leader is elected; "" if no leader is needed. Leader is nil if no process runs.
 	Election string  `json:"election,omitempty"`
 	Leader   *Leader `json:"leader,omitempty"`
 	// Scaling is nil if the size is fixed. If no process runs, only its target and bounds are set.
@@ -77,7 +77,7 @@ type Resource struct {
 	ARN    string `json:"arn,omitempty"`
 	URL    string `json:"url,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Owned means that 'tendril terminate' deletes the resource. Note is the reason if not.
+	// Owned means that 'tendril terminate' deletes the resource. Otherwise, Note is the reason it does not.
 	Owned bool   `json:"owned"`
 	Note  string `json:"note,omitempty"`
 }
@@ -85,9 +85,9 @@ type Resource struct {
 // OptionValue is a value and its origin.
 type OptionValue struct {
 	Value string `json:"value"`
-	// Layer is "default", "bundle", "file", "environment" or "flag". Where is for example "tendril.yaml:3"; "" for a
-	// default.
+	// Layer is "default", "bundle", "file", "environment" or "flag".
 	Layer string `json:"layer"`
+	// Where is the place of the value, such as "tendril.yaml:3"; "" for a default.
 	Where string `json:"where,omitempty"`
 }
 
@@ -101,10 +101,10 @@ type DescribedOption struct {
 
 // OptionChange is an option whose configured value differs from the value in force.
 type OptionChange struct {
-	// Name ends in " of " and the queue for a setting of one queue.
+	// Name is the option's name; for a setting of one queue, it ends with " of " and the queue's name.
 	Name string `json:"name"`
 	OptionValue
-	// Restart means that a reload or deployment does not apply the change.
+	// Restart means that the change takes effect only after a restart of the environment.
 	Restart     bool `json:"restart"`
 	RestartsApp bool `json:"restarts_app,omitempty"`
 }

@@ -11,11 +11,11 @@ import (
 )
 
 type (
-	// EventList is the answer to GET /api/v1/events.
+	// EventList is the response to GET /api/v1/events.
 	EventList struct {
 		Events []eventlog.Event `json:"events"`
 	}
-	// LineList is the answer to GET /api/v1/logs.
+	// LineList is the response to GET /api/v1/logs.
 	LineList struct {
 		Lines []eventlog.Line `json:"lines"`
 	}
@@ -23,8 +23,7 @@ type (
 
 // EventFilter selects events. The zero value selects the newest 100.
 type EventFilter struct {
-	// After selects events with a higher ID, oldest first; otherwise the newest come first. Before selects events with
-	// a lower ID. 0 means no bound.
+	// After selects events with a higher ID, oldest first. Without it, the newest events come first.
 	After, Before int64
 	Limit         int // 1 to 1000; 0 means 100
 	Kinds         []string

@@ -49,7 +49,7 @@ func ExampleError() {
 	// Output: 409 this environment has no embedded queues
 }
 
-// startEnvironment serves a console and writes the files that Dial needs, like 'tendril up'.
+// startEnvironment serves a console and writes the files that Dial reads, like 'tendril up'.
 func startEnvironment() (dataDir string, stop func()) {
 	dataDir, err := os.MkdirTemp("", "shop")
 	if err != nil {

@@ -17,14 +17,14 @@ const (
 	parallelAsked = 16
 )
 
-// FromInstance is an instance's answer, or the error of the query.
+// FromInstance is an instance's answer to a query, or the error.
 type FromInstance[T any] struct {
 	Instance *KnownInstance
 	Answer   T
 	Err      error
 }
 
-// FromEach queries up to 50 instances through the console of c. The others get an error.
+// FromEach queries up to 50 instances through the console of c. Each further instance gets an error.
 func FromEach[T any](ctx context.Context, c *Client, all []KnownInstance, ask func(context.Context, *Client) (T, error)) []FromInstance[T] {
 	answers := make([]FromInstance[T], len(all))
 	var asking errgroup.Group
@@ -48,7 +48,7 @@ func FromEach[T any](ctx context.Context, c *Client, all []KnownInstance, ask fu
 	return answers
 }
 
-// Readable returns the instances with a record, whose IDs [Client.On] accepts.
+// Readable returns the instances that have a record in the registry; [Client.On] accepts their IDs.
 func (all *Instances) Readable() []KnownInstance {
 	return slices.DeleteFunc(slices.Clone(all.Instances), func(one KnownInstance) bool { return one.ID == "" })
 }

@@ -33,7 +33,8 @@ type Instance struct {
 	// Program is zero if an older version wrote the file.
 	Program     Program `json:"program,omitzero"`
 	Environment string  `json:"environment"`
-	// Console is the local host:port, "" if the console is off. ConsoleCertificate is a fingerprint, "" for plain HTTP.
+	// Console is the console's local host:port, or "" if it is off. ConsoleCertificate is the fingerprint of its
+	// certificate, or "" for plain HTTP.
 	Console            string `json:"console"`
 	ConsoleCertificate string `json:"console_certificate,omitempty"`
 	// Endpoint is the URL of the embedded SQS endpoint; "" for Amazon SQS.
@@ -51,7 +52,7 @@ type Instance struct {
 	AppliesMachine bool `json:"applies_machine,omitempty"`
 }
 
-// Program identifies a process's executable, which others may be unable to read in /proc.
+// Program identifies the executable of a process. It is recorded because other users may be unable to read /proc.
 type Program struct {
 	Path string `json:"path"`
 	// ID changes when the file is replaced.
@@ -122,8 +123,8 @@ func remove(path string) error {
 	return nil
 }
 
-// ReadInstance returns the environment running on dataDir. The error wraps [ErrNotRunning] if there is no file, or if
-// the process that wrote it no longer holds the claim. A process ID is no proof, because it may have been reused.
+// ReadInstance returns the environment running on dataDir. The error wraps [ErrNotRunning] if there is no instance
+// file, or if its process no longer holds the claim. The process ID alone is no proof, because it may have been reused.
 func ReadInstance(dataDir string) (*Instance, error) {
 	path := filepath.Join(dataDir, InstanceFile)
 	data, err := os.ReadFile(path)
@@ -176,7 +177,7 @@ func DataDirectories(stateFolder string) (dirs []string) {
 const elsewhere = "elsewhere-"
 
 // Announce creates a symbolic link by which [DataDirectories] finds a data directory outside the state folder, and
-// removes stale links. forget removes the link unless an environment is running there.
+// removes broken links. forget removes the new link unless an environment is running on the data directory.
 func Announce(stateFolder, dataDir string) (forget func(), err error) {
 	folder := datadir.Of(stateFolder, "")
 	dataDir, err = filepath.Abs(dataDir)
@@ -217,7 +218,8 @@ type Found struct {
 	Instance
 }
 
-// Running returns the environments running on dirs, sorted by name. It omits unreadable ones, such as other users'.
+// Running returns the environments running on dirs, sorted by name. It omits directories that are not readable, such as
+// those of other users.
 func Running(dirs []string) (all []Found) {
 	for _, dir := range dirs {
 		if i, err := ReadInstance(dir); err == nil {
@@ -240,7 +242,7 @@ func foreign(path string) error {
 		Hint: "run this as the user that runs the environment", cause: fs.ErrPermission}
 }
 
-// ProcessAlive reports whether a process with that ID exists, under any user.
+// ProcessAlive reports whether a process with the given ID exists, under any user.
 func ProcessAlive(pid int) bool {
 	if pid <= 0 {
 		return false
@@ -277,8 +279,7 @@ func Claim(dataDir string) (release func() error, err error) {
 
 const claimTries = 100
 
-// lockExclusive retries while [isClaimed] briefly shares the lock.
-// claimedBy names the owner of the directory. During startup the owner has not written its file yet.
+// claimedBy returns an error that names the owner of the directory, unless its instance file is not written yet.
 func claimedBy(dataDir string) error {
 	i, err := ReadInstance(dataDir)
 	if err != nil {
@@ -287,6 +288,7 @@ func claimedBy(dataDir string) error {
 	return fmt.Errorf("%w on %s: %q, process %d", ErrClaimed, dataDir, i.Environment, i.PID)
 }
 
+// lockExclusive retries, because [isClaimed] briefly shares the lock.
 func lockExclusive(f *os.File) (err error) {
 	for range claimTries {
 		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {

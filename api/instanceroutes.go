@@ -11,17 +11,17 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// RestartedProcess is the answer to a restart, with the name of the replacement.
+// RestartedProcess is the response to [Client.RestartProcess], with the name of the replacement.
 type RestartedProcess struct {
 	Process string `json:"process"`
 }
 
-// VersionList is the answer to GET /api/v1/versions.
+// VersionList is the response to GET /api/v1/versions.
 type VersionList struct {
 	Versions []AppVersion `json:"versions"`
 }
 
-// RollbackRequest names a version; 0 means the previous one.
+// RollbackRequest is the request body of [Client.Rollback]. Version 0 means the previous one.
 type RollbackRequest struct {
 	Version int `json:"version"`
 }
@@ -32,7 +32,7 @@ type ScaleDecisions struct {
 	Decisions []ScaleDecision `json:"decisions"`
 }
 
-// ScaleInputs are the inputs of a decision. Unknown values are omitted.
+// ScaleInputs are the inputs of a scaling decision. Unknown values are omitted.
 type ScaleInputs struct {
 	Ready         int      `json:"ready"`
 	Backlog       *float64 `json:"backlog,omitempty"`
@@ -42,10 +42,10 @@ type ScaleInputs struct {
 	Hold          string   `json:"hold,omitempty"`         // the reason if the size must not change
 }
 
-// Instances holds the known instances of the environment, starting with the answering one.
+// Instances holds the known instances of the environment, starting with the one that the console belongs to.
 type Instances struct {
 	Instances []KnownInstance `json:"instances"`
-	// Election is "" if no leader is needed.
+	// Election describes how the leader is elected; "" if no leader is needed.
 	Election string `json:"election,omitempty"`
 	// Revision is the latest known revision of the desired state; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
@@ -58,7 +58,7 @@ type Instances struct {
 // SourceRegistry is the Source of an instance with a record in the registry.
 const SourceRegistry = "registry"
 
-// Applied counts the instances for which has returns true, and names the others.
+// Applied returns the number of instances for which has returns true, and the names of the others.
 func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, unreachable []string) {
 	for i := range all.Instances {
 		switch one := &all.Instances[i]; {
@@ -118,16 +118,17 @@ func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 type KnownInstance struct {
 	// ID is new at each start; "" without a record in a registry. See [Client.On].
 	ID string `json:"id,omitempty"`
-	// NoDetails is the reason if the answering instance cannot read from this one.
+	// NoDetails is the reason the console cannot read from this instance, or "".
 	NoDetails string `json:"no_details,omitempty"`
 	// Name is the host and process ID, the ID in the Auto Scaling group, or both.
 	Name   string `json:"name"`
 	Member string `json:"member,omitempty"` // the ID in the Auto Scaling group; "" if unknown
-	// This marks the answering instance. Source is "process", "registry", "lease", or "asg:" and the name of a group.
+	// This marks the console's own instance. Source is "process", "registry", "lease", or "asg:" and the name of an
+	// Auto Scaling group.
 	This   bool   `json:"this,omitempty"`
 	Source string `json:"source"`
 	State  string `json:"state,omitempty"`
-	// Leads marks the leader of Term. LeaseAgeSeconds is the time since the answering instance last saw the lease
+	// Leads marks the leader of Term. LeaseAgeSeconds is the time since the console's instance last saw the lease
 	// renewed.
 	Leads           bool           `json:"leads,omitempty"`
 	Term            int64          `json:"term,omitempty"`
@@ -138,7 +139,8 @@ type KnownInstance struct {
 	Console         string         `json:"console,omitempty"` // host:port, reported by the instance
 	Health          string         `json:"health,omitempty"`
 	Causes          []health.Cause `json:"causes,omitempty"`
-	// InFlight counts running deliveries, of at most Slots. LongestSeconds is the age of the oldest.
+	// InFlight is the number of running deliveries, and Slots its maximum. LongestSeconds is the age of the oldest
+	// delivery.
 	InFlight       *int     `json:"in_flight,omitempty"`
 	Slots          int      `json:"slots,omitempty"`
 	LongestSeconds int      `json:"longest_seconds,omitempty"`
@@ -150,21 +152,21 @@ type KnownInstance struct {
 	// SettingsRevision is the applied revision of the shared settings or, if Rejected is set, the rejected one.
 	SettingsRevision int64  `json:"settings_revision,omitempty"`
 	Rejected         string `json:"rejected,omitempty"`
-	// TakesVersions means that the instance runs the app version set for all instances. AppNumber is 0 for a version of
-	// this instance only.
+	// TakesVersions means that the instance runs the app version that is set for all instances.
 	TakesVersions bool `json:"takes_versions,omitempty"`
-	AppNumber     int  `json:"app_number,omitempty"`
+	// AppNumber is the number of that version; 0 for a version of this instance only.
+	AppNumber int `json:"app_number,omitempty"`
 	// Unreachable means that the instance's record has not changed for 90 s. RecordAgeSeconds is the time since the
-	// answering instance last saw it change; 0 without a record, or after the first read.
+	// console's instance last saw it change; 0 without a record, or after the first read.
 	Unreachable      bool    `json:"unreachable,omitempty"`
 	RecordAgeSeconds float64 `json:"record_age_seconds,omitempty"`
-	// NotAuthenticated means that this instance has a fleet key and the record is not signed with it, belongs
+	// NotAuthenticated means that the console's instance has a fleet key, but the record is not signed with it, belongs
 	// elsewhere, or is outdated. The other fields may then be false and are not used in decisions.
 	NotAuthenticated bool `json:"not_authenticated,omitempty"`
-	// Unhealthy is the group's view. Protected is the scale-in protection, nil if unknown.
+	// Unhealthy is the health status in the Auto Scaling group. Protected is the scale-in protection; nil if unknown.
 	Unhealthy bool  `json:"unhealthy,omitempty"`
 	Protected *bool `json:"protected,omitempty"`
-	// SeenAt is the time of the group's report; zero for this instance's own information.
+	// SeenAt is the time of the group's report; zero for the console's own instance.
 	SeenAt time.Time `json:"seen_at,omitzero"`
 }
 

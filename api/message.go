@@ -17,29 +17,29 @@ const (
 	MessageDamaged  = "damaged"
 )
 
-// Message is a message in a queue. An exported line is a Message and can be sent again.
+// Message is a message in a queue. A line of an export is a Message, which can be sent again.
 type Message struct {
 	ID    string `json:"id,omitempty"`
 	Queue string `json:"queue,omitempty"`
 	// State is "" for a received message.
 	State string `json:"state,omitempty"`
 	Body  string `json:"body"`
-	// Body, Attributes and answers are omitted, because bodies are shown only on request
+	// BodyHidden means that Body, Attributes and responses are omitted, because they were not requested.
 	BodyHidden   bool       `json:"body_hidden,omitempty"`
 	Attributes   Attributes `json:"attributes,omitempty"`
 	ReceiveCount int        `json:"receive_count,omitempty"` // in all queues
-	// Times are zero if unknown or not applicable. VisibleAt is set for delayed and in-flight messages.
+	// VisibleAt is set for delayed and in-flight messages. Each time is zero if unknown or not applicable.
 	SentAt          time.Time `json:"sent_at,omitzero"`
 	FirstReceivedAt time.Time `json:"first_received_at,omitzero"`
 	VisibleAt       time.Time `json:"visible_at,omitzero"`
 	DeadAt          time.Time `json:"dead_at,omitzero"`
-	// ARN of the queue that the message was dead-lettered from
+	// DeadLetterSource is the ARN of the queue from which the message was dead-lettered, or "".
 	DeadLetterSource string `json:"dead_letter_source,omitempty"`
-	// DedupID and SequenceNumber are set in FIFO queues only, GroupID in standard queues too.
+	// DedupID and SequenceNumber are set only in FIFO queues; GroupID, in standard queues too.
 	GroupID        string `json:"group_id,omitempty"`
 	DedupID        string `json:"dedup_id,omitempty"`
 	SequenceNumber string `json:"sequence_number,omitempty"`
-	// SenderID is an account or principal.
+	// SenderID is an account or principal ID.
 	SenderID    string `json:"sender_id,omitempty"`
 	TraceHeader string `json:"trace_header,omitempty"`
 	// Attempts are the last failed deliveries, oldest first. Only embedded queues store them.
@@ -51,18 +51,18 @@ type Attempt struct {
 	At           time.Time `json:"at"`
 	Instance     string    `json:"instance,omitempty"`
 	Outcome      string    `json:"outcome"`          // as in [Delivery]
-	Status       int       `json:"status,omitempty"` // 0 without an answer
+	Status       int       `json:"status,omitempty"` // 0 without a response
 	Reason       string    `json:"reason,omitempty"`
-	Answer       string    `json:"answer,omitempty"` // start of the app's answer
+	Answer       string    `json:"answer,omitempty"` // start of the app's response
 	DurationMS   int64     `json:"duration_ms"`
 	ReceiveCount int       `json:"receive_count,omitempty"`
-	RetryAt      time.Time `json:"retry_at,omitzero"` // when it became visible again, if known
+	RetryAt      time.Time `json:"retry_at,omitzero"` // when the message became visible again; zero if unknown
 }
 
 // ReasonGroup groups messages of a queue by the reason of their last failure.
 type ReasonGroup = queue.ReasonGroup
 
-// ReasonList is the answer to GET /api/v1/queues/{name}/reasons.
+// ReasonList is the response to GET /api/v1/queues/{name}/reasons.
 type ReasonList struct {
 	Reasons []ReasonGroup `json:"reasons"`
 }
@@ -77,7 +77,7 @@ type attributeJSON struct {
 	Base64 *string `json:"base64,omitempty"`
 }
 
-// MarshalJSON sorts the object by name.
+// MarshalJSON encodes the attributes as a JSON object, sorted by name.
 func (as Attributes) MarshalJSON() ([]byte, error) {
 	byName := make(map[string]any, len(as))
 	for _, a := range as {
@@ -94,7 +94,7 @@ func (as Attributes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(byName)
 }
 
-// UnmarshalJSON also decodes a bare JSON number as a Number. It sorts the result by name. Errors name the attribute.
+// UnmarshalJSON also decodes a bare JSON number as an attribute of type Number. It sorts the attributes by name.
 func (as *Attributes) UnmarshalJSON(data []byte) error {
 	var byName map[string]json.RawMessage
 	if err := json.Unmarshal(data, &byName); err != nil {
@@ -166,7 +166,7 @@ type Outgoing struct {
 	Body         string     `json:"body"`
 	Attributes   Attributes `json:"attributes,omitempty"`
 	DelaySeconds *int       `json:"delay_seconds,omitempty"` // 0 to 900; nil means the queue's default
-	// NotBefore hides the message until then, however far away. FIFO queues reject it.
+	// NotBefore hides the message until that time, even beyond 15 minutes. FIFO queues reject it.
 	NotBefore   time.Time `json:"not_before,omitzero"`
 	GroupID     string    `json:"group_id,omitempty"`
 	DedupID     string    `json:"dedup_id,omitempty"`
@@ -196,15 +196,15 @@ func fromQueue(o *queue.Outgoing) Outgoing {
 }
 
 type (
-	// SendRequest is the body of a send.
+	// SendRequest is the request body of [Client.Send].
 	SendRequest struct {
 		Messages []Outgoing `json:"messages"`
 	}
-	// SendAnswer has one result per message, in order.
+	// SendAnswer is the response to a [SendRequest]. It has one result for each message, in order.
 	SendAnswer struct {
 		Results []SendResult `json:"results"`
 	}
-	// SendResult is the result for one message.
+	// SendResult is the result of sending one message.
 	SendResult struct {
 		ID             string `json:"id,omitempty"`
 		SequenceNumber string `json:"sequence_number,omitempty"`
@@ -216,6 +216,6 @@ type (
 // MessagePage is one page of a queue's messages.
 type MessagePage struct {
 	Messages []Message `json:"messages"`
-	// Next is the after parameter of the next page, or "".
+	// Next is the cursor of the next page, or "".
 	Next string `json:"next,omitempty"`
 }

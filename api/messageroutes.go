@@ -40,21 +40,21 @@ func selectionQuery(s *Selection) url.Values {
 	return query
 }
 
-// Total is the number of selected messages.
+// Total is the number of messages that a [Selection] selects.
 type Total struct {
 	N     int64 `json:"n"`
 	Exact bool  `json:"exact"` // false if counting ended early and there may be more than N
 }
 
-// DelayRequest is the body of a delay.
+// DelayRequest is the request body of [Client.Delay].
 type DelayRequest struct {
 	Seconds int `json:"seconds"` // from now, 0 to 43200
 }
 
-// MessageTaken is the state of a message that became visible and was delivered before the request was answered.
+// MessageTaken is the state of a message that was delivered between the change and its response.
 const MessageTaken = "taken"
 
-// Placed is the new state of a message.
+// Placed is the state of a message after it was retried or delayed.
 type Placed struct {
 	ID    string `json:"id"`
 	State string `json:"state"` // as in [Message], or [MessageTaken]
@@ -62,7 +62,7 @@ type Placed struct {
 	VisibleAt time.Time `json:"visible_at,omitzero"`
 }
 
-// EditRequest is the body of an edit.
+// EditRequest is the request body of [Client.Edit].
 type EditRequest struct {
 	Message Outgoing `json:"message"`
 	To      string   `json:"to,omitempty"` // "" means the queue that the message was dead-lettered from

@@ -12,28 +12,30 @@ import (
 // States of a queue with a worker.
 const (
 	QueueRunning = "Running"
-	QueueWaiting = "Waiting" // nothing is delivered, see Why
+	QueueWaiting = "Waiting" // nothing is delivered; see [Progress].Why
 	QueuePaused  = "Paused"
-	QueueFailing = "Failing" // the queue is unreachable
+	QueueFailing = "Failing" // the queue cannot be reached
 )
 
-// Progress describes whether a queue's messages are being delivered, and why not. It is zero without a worker.
+// Progress describes whether a queue's messages are being delivered, and why not. It is the zero value without a
+// worker.
 type Progress struct {
-	// Why is the reason for the state, or why messages wait although others are delivered.
+	// State is one of the states above. Why is the reason for it, or the reason messages wait although others are
+	// delivered.
 	State       string    `json:"state,omitempty"`
 	Why         string    `json:"why,omitempty"`
-	Paused      bool      `json:"paused"` // by a person, hook or signal; PausedBy may be unknown
+	Paused      bool      `json:"paused"` // by a person, a hook or a signal
 	PauseReason string    `json:"pause_reason,omitempty"`
 	PausedBy    string    `json:"paused_by,omitempty"`
 	PausedAt    time.Time `json:"paused_at,omitzero"`
-	// DrainSeconds is the time to deliver the waiting messages at the rate of the last minute; 0 if unknown, or if the
-	// backlog is not shrinking.
+	// DrainSeconds is the estimated time to deliver the waiting messages, at the rate of the last minute; 0 if unknown,
+	// or if the backlog is not shrinking.
 	DrainSeconds           float64 `json:"drain_seconds,omitempty"`
 	LongestDeliverySeconds float64 `json:"longest_delivery_seconds,omitempty"`
 	LongestMessageID       string  `json:"longest_message_id,omitempty"`
 }
 
-// Explain sets State and Why of all workers, which share slots and limits.
+// Explain sets State and Why of all workers. It needs all of them, because they share slots and limits.
 func Explain(workers []Worker, limits []Limit) {
 	for i := range workers {
 		w := &workers[i]
@@ -147,7 +149,7 @@ func (w *Worker) slotHolders(all []Worker) string {
 	return fmt.Sprintf("%s of %d", text, w.Slots)
 }
 
-// groupText omits message groups in flight for less than a second.
+// groupText names the message group that blocks others, unless it has been in flight for less than a second.
 func (w *Worker) groupText() string {
 	switch {
 	case w.LongestGroup != "" && w.LongestDeliverySeconds >= 1:

@@ -31,11 +31,11 @@ func (q *ReceiveRequest) ToQueue() queue.ReceiveRequest {
 }
 
 type (
-	// ReceivedList is the answer to a receive.
+	// ReceivedList is the response to a [ReceiveRequest].
 	ReceivedList struct {
 		Messages []ReceivedMessage `json:"messages"`
 	}
-	// Receipts is the body of a deletion by receipt handle.
+	// Receipts is the request body of [Client.Acknowledge].
 	Receipts struct {
 		Receipts []string `json:"receipts"`
 	}

@@ -4,42 +4,42 @@ import (
 	"time"
 )
 
-// MaxWait limits how long a request waits, except for hooks and deployments.
+// MaxWait is the maximum time a request waits, except for hooks and deployments.
 const MaxWait = 25 * time.Second
 
-// MaxBody is in bytes: ten messages of 1 MiB in total, with every byte escaped.
+// MaxBody is the maximum size in bytes of a request body: ten messages of 1 MiB in total, with every byte escaped.
 const MaxBody = 8 << 20
 
-// Confirmation is the body of an irreversible action.
+// Confirmation is the request body of an irreversible action.
 type Confirmation struct {
 	Confirm string `json:"confirm,omitempty"`
-	// Through is a position as in [Queue].Newest; newer messages stay. 0 means no limit.
+	// Through is a position as in [Queue].Newest. Messages after it are not affected; 0 means no limit.
 	Through int64 `json:"through,omitempty"`
 }
 
-// Reason is the body of a pause. It is limited to 200 bytes.
+// Reason is the request body of a pause. Its text is limited to 200 bytes.
 type Reason struct {
 	Reason string `json:"reason"`
 	This   bool   `json:"this,omitempty"` // pause on the answering instance only, even if a fleet key is set
 }
 
-// MoveRequest is the body of a move.
+// MoveRequest is the request body of [Client.Move].
 type MoveRequest struct {
 	IDs []string `json:"ids"`
 	To  string   `json:"to,omitempty"` // "" means the queue that each message was dead-lettered from
 }
 
-// Deletion is the body of a deletion, with either IDs or Filter.
+// Deletion is the request body of a deletion, with either IDs or Filter.
 type Deletion struct {
 	IDs []string `json:"ids,omitempty"`
 	// Filter starts a task that deletes the selected dead letters; {} selects all.
 	Filter *Selection `json:"filter,omitempty"`
 	Rate   int        `json:"rate,omitempty"` // 1 to 500 per second; 0 means no limit
-	// Confirm is the number of messages as typed by a person, required for more than one.
+	// Confirm is the number of messages, typed by a person. It is required for more than one message.
 	Confirm int64 `json:"confirm,omitempty"`
 }
 
-// Deleted is the answer to a deletion.
+// Deleted is the response to a [Deletion].
 type Deleted struct {
 	Deleted int       `json:"deleted"`
 	Task    *MoveTask `json:"task,omitempty"`
@@ -49,43 +49,43 @@ type (
 	// Count maps "purged", "moved" or "deleted" to a number of messages.
 	Count map[string]int
 
-	// QueueList is the answer to GET /api/v1/queues.
+	// QueueList is the response to GET /api/v1/queues.
 	QueueList struct {
 		Queues []Queue `json:"queues"`
 	}
 
-	// Creation is the body of a queue's creation.
+	// Creation is the request body of [Client.CreateQueue].
 	Creation struct {
 		Name       string            `json:"name"`
 		Attributes map[string]string `json:"attributes,omitempty"`
 	}
-	// Created is the answer to a queue's creation.
+	// Created is the response to a [Creation].
 	Created struct {
 		Name string `json:"name"`
 		ARN  string `json:"arn"`
 	}
 
-	// Paused is the answer when queues are paused or resumed.
+	// Paused is the response when queues are paused or resumed.
 	Paused struct {
 		Paused   bool  `json:"paused"`
 		Revision int64 `json:"revision,omitempty"` // of the desired state; 0 if only this instance changed
 	}
-	// TaskPaused is the answer when a task is paused or resumed.
+	// TaskPaused is the response when a task is paused or resumed.
 	TaskPaused struct {
 		Task   string `json:"task"`
 		Paused bool   `json:"paused"`
 	}
 
-	// DrainRequest is the body of a drain.
+	// DrainRequest is the request body of a drain. Wait is the maximum time until the response, such as "20s".
 	DrainRequest struct {
 		Wait string `json:"wait"`
 	}
-	// Drained is the answer to a drain.
+	// Drained is the response to a [DrainRequest].
 	Drained struct {
 		Drained bool `json:"drained"` // all messages are settled and the process is about to exit
 	}
 
-	// DeployRequest is the body of a deployment.
+	// DeployRequest is the request body of [Client.Deploy].
 	DeployRequest struct {
 		// Path names a folder or an archive; "" means the current version.
 		Path string `json:"path"`

@@ -9,13 +9,14 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// Route describes a request and its answer. The server, [Client] and the OpenAPI document share it.
+// Route describes a request and its response. The server, [Client] and the OpenAPI document share it.
 type Route[Body, Answer any] struct {
 	Pattern string // method and path, with names in braces
-	// Summary is a sentence for the OpenAPI document. Query lists the query parameters, separated by spaces.
+	// Summary is a sentence for the OpenAPI document. Query lists the names of the query parameters, separated by
+	// spaces.
 	Summary, Query string
-	// Act is the logged action, such as "queue paused". If its first word is "message", "task" or "process", the path
-	// names one; otherwise, a queue.
+	// Act is the action as logged, such as "queue paused". If its first word is "message", "task" or "process", the
+	// name in the path is of one; otherwise, of a queue.
 	Act   string
 	Limit time.Duration // set if a request may take longer than [MaxWait]
 }

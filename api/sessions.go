@@ -1,7 +1,7 @@
 package api
 
-// SessionKeyHeader carries a session's key, which every action requires in addition to the cookie: browsers send
-// cookies to every port of a host, where other servers can read them, but store keys per port.
+// SessionKeyHeader carries a session's key, which every action requires in addition to the cookie. Browsers send a
+// cookie to all ports of a host, so other servers can read it, but store the key per port.
 const SessionKeyHeader = "X-Tendril-Session-Key"
 
 // CodeSessionKey is the [Error].Code if a session requests an action without its key.
@@ -13,7 +13,7 @@ type (
 		// Scopes may be empty, which means all.
 		Scopes []string `json:"scopes,omitempty"`
 	}
-	// LoginLink is the answer to a [LoginRequest].
+	// LoginLink is the response to a [LoginRequest].
 	LoginLink struct {
 		Path string `json:"path"`
 	}

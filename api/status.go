@@ -27,10 +27,11 @@ type Status struct {
 	Environment string `json:"environment"`
 	Version     string `json:"version"`
 	PID         int    `json:"pid"`
-	// State may be "" if unknown.
+	// State is "" if unknown.
 	State   string `json:"state,omitempty"`
 	Backend string `json:"backend"`
-	// QueueServer is the host of another SQS-compatible server that has the queues.
+	// QueueServer is the host of the SQS-compatible server that has the queues, if it is neither Amazon SQS nor
+	// embedded.
 	QueueServer string         `json:"queue_server,omitempty"`
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	Ready       bool           `json:"ready"`
@@ -48,7 +49,7 @@ type Status struct {
 	Scaling        *Scaling        `json:"scaling,omitempty"`
 	Health         *health.Report  `json:"health,omitempty"`
 	Tasks          *TasksStatus    `json:"tasks,omitempty"` // nil without periodic tasks
-	// Problems groups the remembered failed deliveries by queue and reason, most recent first.
+	// Problems groups the latest failed deliveries by queue and reason, most recent first.
 	Problems []Problem `json:"problems,omitempty"`
 }
 
@@ -59,14 +60,14 @@ type Account struct {
 	Sent         int64 `json:"sent"`
 	Done         int64 `json:"done"`
 	DeadLettered int64 `json:"dead_lettered"` // now in a dead-letter queue
-	// Expired counts messages past their retention period, Purged those removed by an operator.
+	// Expired counts messages past their retention period.
 	Expired int64 `json:"expired"`
 	Purged  int64 `json:"purged"`
 	// Live counts visible, delayed and in-flight messages, without dead letters.
 	Live int64 `json:"live"`
 }
 
-// Off returns the account's imbalance, which is 0 unless there is a bug.
+// Off returns the account's imbalance: 0 unless there is a bug.
 func (a Account) Off() int64 {
 	return a.Sent - a.Done - a.DeadLettered - a.Expired - a.Purged - a.Live
 }
@@ -80,19 +81,19 @@ type Queue struct {
 	ARN           string  `json:"arn,omitempty"`
 	URL           string  `json:"url,omitempty"` // on Amazon SQS only
 	FIFO          bool    `json:"fifo"`
-	Ledger        Ledger  `json:"ledger"`         // only counts of live messages on Amazon SQS
-	OldestSeconds float64 `json:"oldest_seconds"` // of the oldest live message; 0 if empty or unknown
+	Ledger        Ledger  `json:"ledger"`         // on Amazon SQS, only the counts of live messages
+	OldestSeconds float64 `json:"oldest_seconds"` // age of the oldest live message; 0 if the queue is empty or unknown
 	// Newest is the position of the newest message in an embedded queue, from 1; see [Confirmation].Through.
 	Newest          int64  `json:"newest,omitempty"`
-	DeadLetterQueue string `json:"dead_letter_queue,omitempty"` // from the redrive policy; "" and 0 without one
+	DeadLetterQueue string `json:"dead_letter_queue,omitempty"` // from the redrive policy, like MaxReceives; "" without one
 	MaxReceives     int    `json:"max_receives,omitempty"`
-	// DeadLetterQueueMissing means that messages are retried without limit.
+	// DeadLetterQueueMissing means that the dead-letter queue does not exist, so messages are retried without limit.
 	DeadLetterQueueMissing bool `json:"dead_letter_queue_missing,omitempty"`
-	// DeadLetterSources use this queue as their dead-letter queue. Lists omit them and Attributes.
+	// DeadLetterSources are the queues whose redrive policy targets this queue. Lists of queues omit them.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
 	// Progress describes this environment's worker.
 	Progress
-	Attributes map[string]string `json:"attributes,omitempty"`
+	Attributes map[string]string `json:"attributes,omitempty"` // lists of queues omit them
 }
 
 // DeadLetterQueues returns the names of the dead-letter queues used by the given queues.
@@ -106,7 +107,7 @@ func DeadLetterQueues(queues []Queue) map[string]bool {
 	return names
 }
 
-// Problem describes problems of the queue itself, or returns "".
+// Problem describes problems of the queue itself, such as damaged messages, or returns "".
 func (q *Queue) Problem() string {
 	var problems []string
 	if q.DeadLetterQueueMissing {
@@ -124,18 +125,19 @@ type Worker struct {
 	FIFO   bool   `json:"fifo,omitempty"`
 	Target string `json:"target,omitempty"`
 	Progress
-	// Concurrency is the queue's maximum messages in flight, Limit a lower maximum while the worker resumes after an
-	// outage. Slots is the maximum of all queues; 0 for a single queue.
+	// Concurrency is the queue's maximum number of messages in flight. Limit is a lower maximum while the worker
+	// resumes after an outage, otherwise 0. Slots is the maximum of all queues together; 0 for a single queue.
 	Concurrency int `json:"concurrency"`
 	Limit       int `json:"limit,omitempty"`
 	Slots       int `json:"slots,omitempty"`
-	// InWork counts running deliveries. Waiting counts messages waiting for delivery, except delayed ones; Prefetched
-	// of them have been received. InFlight counts messages hidden from receives, including failed ones whose retry is
-	// not due.
-	InWork     int   `json:"in_work"`
+	// InWork counts running deliveries.
+	InWork int `json:"in_work"`
+	// Waiting counts messages waiting for delivery, without delayed ones. Prefetched counts those among them that the
+	// worker has received.
 	Waiting    int64 `json:"waiting"`
 	Prefetched int   `json:"prefetched"`
-	InFlight   int64 `json:"in_flight"`
+	// InFlight counts messages that are hidden from receives, including failed ones whose retry is not due.
+	InFlight int64 `json:"in_flight"`
 	// LongestGroup is the message group of the longest running delivery on a FIFO queue.
 	LongestGroup string `json:"longest_group,omitempty"`
 	// Receiving is false while a gate is closed, the worker is paused or the breaker is open.
@@ -144,9 +146,9 @@ type Worker struct {
 	WorkerCounts
 	RecentDeliveries int64 `json:"recent_deliveries"` // in the last five minutes
 	RecentFailed     int64 `json:"recent_failed"`
-	// OldestSeconds is the age of the oldest unfinished message, LongestWaitSeconds the longest time from send to
-	// delivery in the last minute.
-	OldestSeconds      float64 `json:"oldest_seconds"`
+	// OldestSeconds is the age of the oldest unfinished message.
+	OldestSeconds float64 `json:"oldest_seconds"`
+	// LongestWaitSeconds is the longest time from send to delivery in the last minute.
 	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
 	// TurnShare is this queue's share, 0 to 1, of the deliveries started in the last minute.
 	TurnShare float64 `json:"turn_share"`
@@ -155,44 +157,44 @@ type Worker struct {
 	LastError string  `json:"last_error,omitempty"` // from the latest queue call; "" if it succeeded
 }
 
-// WorkerCounts counts messages since startup. Done, Failed and Unreached are delivery outcomes. Returned messages were
-// released without delivery. Expired (past retention) and Filtered (not matching the filter) messages were deleted
-// without delivery. Throttled messages were refused by the target before it ran them.
+// WorkerCounts counts messages since startup. Done, Failed and Unreached are outcomes of deliveries.
 type WorkerCounts struct {
 	Received  int64 `json:"received"`
 	Done      int64 `json:"done"`
 	Failed    int64 `json:"failed"`
 	Unreached int64 `json:"unreached"`
-	Returned  int64 `json:"given_back"`
-	Expired   int64 `json:"expired"`
-	Filtered  int64 `json:"filtered"`
+	// Returned messages were made visible again without a delivery.
+	Returned int64 `json:"given_back"`
+	// Expired messages exceeded their retention period or deadline. Filtered messages do not match the filter. Both
+	// were deleted without a delivery.
+	Expired  int64 `json:"expired"`
+	Filtered int64 `json:"filtered"`
+	// Throttled messages were rejected by the target because of its rate limit.
 	Throttled int64 `json:"throttled"`
 }
 
 // Roles of a [Process].
 const (
-	// RoleRetired replicas get no new messages; they finish their deliveries and stop.
-	RoleRetired = "retired"
-	// RoleQuarantine replicas get only quarantined messages.
-	RoleQuarantine = "quarantine"
+	RoleRetired    = "retired"    // gets no new messages, finishes its deliveries and stops
+	RoleQuarantine = "quarantine" // gets only quarantined messages
 )
 
 // Process is a process of the app.
 type Process struct {
-	// Name is from the Procfile, or "web" for a single command. PID is 0 if the process is not running.
+	// Name is from the Procfile, or "web" for a single command.
 	Name  string `json:"name"`
 	State string `json:"state"`
 	Role  string `json:"role,omitempty"` // "" for helpers and for replicas that get new messages
-	PID   int    `json:"pid,omitempty"`
+	PID   int    `json:"pid,omitempty"`  // 0 if the process is not running
 	Port  int    `json:"port,omitempty"`
-	// Ready is true for a process without a port once it runs.
+	// Ready means that the process accepts messages. A process without a port is ready as soon as it runs.
 	Ready    bool      `json:"ready"`
 	Since    time.Time `json:"since,omitzero"`
 	Restarts int       `json:"restarts"` // automatic restarts
 	LastExit string    `json:"last_exit,omitempty"`
 	NotReady string    `json:"not_ready,omitempty"`
-	// Memory is resident memory in bytes, CPUPercent recent use of one processor. Both include child processes; 0 if
-	// unknown.
+	// Memory is the resident memory in bytes, and CPUPercent the recent use of one processor, both including child
+	// processes; 0 if unknown.
 	Memory     int64   `json:"memory,omitempty"`
 	CPUPercent float64 `json:"cpu_percent,omitempty"`
 }
@@ -208,7 +210,7 @@ type Scaling struct {
 	Target  string `json:"target"`
 	MinSize int    `json:"min_size"`
 	MaxSize int    `json:"max_size"`
-	// Desired is 0 before the first decision. Ready counts the processes or instances that can work.
+	// Desired is 0 before the first decision. Ready is the number of processes or instances that can work.
 	Desired  int  `json:"desired"`
 	Ready    int  `json:"ready"`
 	IsLeader bool `json:"in_charge"` // this instance scales or publishes; always true for processes
@@ -261,9 +263,8 @@ func (d *Deployment) Over() bool {
 
 // PoisonMessages counts messages that crash the app.
 type PoisonMessages struct {
-	// Quarantined messages are delivered one at a time. Poison messages crashed the app.
-	Quarantined int  `json:"suspects"`
-	Poison      int  `json:"killers"`
+	Quarantined int  `json:"suspects"` // suspected of crashing the app, so they are delivered one at a time
+	Poison      int  `json:"killers"`  // known to crash the app
 	Broken      bool `json:"broken,omitempty"`
 }
 
@@ -271,11 +272,11 @@ type PoisonMessages struct {
 type Limit struct {
 	Target      string  `json:"target"`                // as in [Worker]
 	Rate        float64 `json:"rate,omitempty"`        // messages per second; 0 means no limit
-	InWork      int     `json:"in_work"`               // deliveries; a batch counts as one
+	InWork      int     `json:"in_work"`               // deliveries in progress; a batch counts as one
 	Concurrency int     `json:"concurrency,omitempty"` // the current adaptive or slow-start limit; 0 means no limit
-	// Breaker is "closed", "open", "half-open", or "" without a breaker. TrialAt is the next trial of an open breaker.
+	// Breaker is "closed", "open" or "half-open", or "" without a breaker.
 	Breaker string    `json:"breaker,omitempty"`
-	TrialAt time.Time `json:"trial_at,omitzero"`
+	TrialAt time.Time `json:"trial_at,omitzero"` // time of the next trial delivery of an open breaker
 	Failing float64   `json:"failing,omitempty"` // recent share of failed deliveries, 0 to 1
 	Refused int64     `json:"refused"`
 }
@@ -294,9 +295,9 @@ const (
 type AppVersion struct {
 	Number int    `json:"number"`
 	State  string `json:"state"`
-	// Source is the archive, folder or command as given. Folder is tendril's copy, or the given folder if InPlace; ""
-	// for a failed version or a command.
-	Source  string `json:"source"`
+	// Source is the archive, folder or command as given.
+	Source string `json:"source"`
+	// Folder is tendril's copy, or the given folder if InPlace; "" for a failed version or a command.
 	Folder  string `json:"folder,omitempty"`
 	InPlace bool   `json:"in_place,omitempty"`
 	// Digest is the SHA-256 of the archive of a version deployed to all instances; "" if it cannot be restored.
@@ -304,7 +305,7 @@ type AppVersion struct {
 	Of         int       `json:"of,omitempty"`       // the version that a rollback restored; 0 for a deployment
 	Replaced   []int     `json:"replaced,omitempty"` // the versions previously in Folder, newest last
 	DeployedAt time.Time `json:"deployed_at"`
-	By         string    `json:"by"` // as in [Caller], "start" or "signal"
+	By         string    `json:"by"` // [Caller].Who, "start" or "signal"
 	// Size is in bytes, measured when the version started to serve.
 	Size  int64  `json:"size,omitempty"`
 	Error string `json:"error,omitempty"`
@@ -312,25 +313,25 @@ type AppVersion struct {
 
 // DeployResult is a successful deployment.
 type DeployResult struct {
-	// From and To are display names. DurationMS includes stopping the previous version.
+	// From and To are display names of versions.
 	From       string   `json:"from,omitempty"`
 	To         string   `json:"to"`
-	DurationMS int64    `json:"duration_ms"`
+	DurationMS int64    `json:"duration_ms"`       // includes stopping the previous version
 	Of         int      `json:"of,omitempty"`      // the version restored by a rollback; 0 for a deployment
-	Later      []string `json:"later,omitempty"`   // changed settings that take effect at the next start
+	Later      []string `json:"later,omitempty"`   // names of changed settings that take effect at the next start
 	Rollout    int      `json:"rollout,omitempty"` // the version still being deployed to all instances, or 0
 }
 
 // DeployError is the failure of a started deployment.
 type DeployError struct {
-	// Switched means that the new version is serving although a later step failed. Otherwise the previous one still is,
-	// unless Stopped.
+	// Switched means that the new version is serving although a later step failed. Otherwise, the previous version
+	// still is, unless Stopped is set.
 	Switched bool
 	Stopped  bool // the environment stopped during the deployment, so no version is serving
 	Aborted  bool
-	// Step is the failed hook, build command or process, or "". Output is its last lines.
+	// Step is the failed hook, build command or process, or "".
 	Step   string
-	Output []string
+	Output []string // last lines of the output of Step
 	Err    error
 }
 
@@ -340,12 +341,12 @@ func (e *DeployError) Unwrap() error { return e.Err }
 
 // ReloadResult is the effect of a reload. The zero value means that nothing changed.
 type ReloadResult struct {
-	// File is the task file. NotScheduled is the reason if its tasks are not in force.
+	// File is the file with the periodic tasks. NotScheduled is the reason its tasks are not scheduled, or "".
 	File         string        `json:"file,omitempty"`
 	Tasks        int           `json:"tasks"`
 	NotScheduled string        `json:"notScheduled,omitempty"`
 	Deployed     *DeployResult `json:"deployed,omitempty"` // set if files of the app changed and it was redeployed
-	// Settings names the changed settings now in force. Later names those that need a restart.
+	// Settings are the names of changed settings now in force; Later, of those that take effect at the next start.
 	Settings  []string `json:"settings,omitempty"`
 	Later     []string `json:"later,omitempty"`
 	Unchanged string   `json:"unchanged,omitempty"` // the folder that was checked if there was nothing to reload

@@ -7,34 +7,34 @@ import (
 // TasksStatus describes the periodic tasks of an environment.
 type TasksStatus struct {
 	File   string `json:"file"`
-	Off    string `json:"off,omitempty"` // the reason if no task is scheduled
+	Off    string `json:"off,omitempty"` // the reason no task is scheduled, or ""
 	Leader Leader `json:"leader"`
 	Tasks  []Task `json:"tasks"`
 }
 
-// Leader identifies the instance that enqueues the periodic tasks, if known.
+// Leader identifies the instance that enqueues the runs of periodic tasks, if known.
 type Leader struct {
 	Leading bool `json:"leading"`
-	// Term counts leader changes. Holder is the current leader, seen AgeSeconds ago.
+	// Term counts changes of the leader. Holder is the current leader, last seen AgeSeconds ago.
 	Term       int64   `json:"term,omitempty"`
 	Holder     string  `json:"holder,omitempty"`
 	AgeSeconds float64 `json:"age_seconds,omitempty"`
-	// Console is the host:port of the holder's console, as reported; "" if off or unknown.
+	// Console is the host:port of the leader's console, as reported by the leader; "" if off or unknown.
 	Console string `json:"console,omitempty"`
 	Error   string `json:"error,omitempty"` // from the latest registry call; "" if it succeeded
-	Local   bool   `json:"local,omitempty"` // this instance is configured as the only one, so there is no election
+	Local   bool   `json:"local,omitempty"` // this instance is configured as the only one, so no leader is elected
 }
 
 // Task is a periodic task and its state.
 type Task struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
-	// Words describes the Schedule in English. Zone is its time zone.
+	// Words describes Schedule in English. Zone is the time zone of Schedule.
 	Schedule string      `json:"schedule"`
 	Words    string      `json:"words"`
 	Zone     string      `json:"zone"`
 	Next     []time.Time `json:"next,omitempty"` // the next five due times, in the task's zone, without jitter
-	// PausedBy and PausedAt are zero if unknown.
+	// PausedBy is "" and PausedAt is zero if unknown.
 	Paused      bool      `json:"paused"`
 	PauseReason string    `json:"pause_reason,omitempty"`
 	PausedBy    string    `json:"paused_by,omitempty"`
@@ -43,11 +43,11 @@ type Task struct {
 	Missed      string    `json:"missed"`          // "one", "all" or "skip"
 	Queue       string    `json:"queue,omitempty"` // "" for the environment's first queue
 	Last        *TaskRun  `json:"last,omitempty"`
-	Failing     int       `json:"failing,omitempty"` // consecutive failures to enqueue
-	// FailedRuns counts consecutive failed runs delivered by this instance; LastFailure is the latest reason.
+	Failing     int       `json:"failing,omitempty"` // consecutive failures to enqueue a run
+	// FailedRuns counts consecutive failed runs delivered by this instance. LastFailure is the reason of the latest.
 	FailedRuns  int    `json:"failed_runs,omitempty"`
 	LastFailure string `json:"last_failure,omitempty"`
-	Problem     string `json:"problem,omitempty"` // the reason if the task or its own queue does not work
+	Problem     string `json:"problem,omitempty"` // the reason the task or its own queue does not work, or ""
 }
 
 // TaskRun is one run of a task, as known to this instance.
@@ -57,15 +57,16 @@ type TaskRun struct {
 	RunID       string    `json:"fire_id,omitempty"`
 	Manual      bool      `json:"manual,omitempty"` // requested by a person
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
-	// EnqueuedAt and LatenessMS are zero unless this instance enqueued the run.
+	// EnqueuedAt is zero unless this instance enqueued the run.
 	EnqueuedAt time.Time `json:"enqueued_at,omitzero"`
-	// LatenessMS is in milliseconds from the due time to enqueueing, including jitter.
+	// LatenessMS is the time in milliseconds from the due time to enqueueing, including jitter; 0 if another instance
+	// enqueued the run.
 	LatenessMS int64  `json:"lateness_ms"`
-	Skipped    string `json:"skipped,omitempty"` // the reason if the run was skipped
+	Skipped    string `json:"skipped,omitempty"` // the reason the run was skipped, or ""
 	MessageID  string `json:"message_id,omitempty"`
-	Resent     bool   `json:"resent,omitempty"` // may have been enqueued twice
-	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS describe the last one, as in
-	// [Delivery].
+	Resent     bool   `json:"resent,omitempty"` // the run may have been enqueued twice
+	// Attempts counts the deliveries by this instance. Outcome, Status, Reason and DurationMS are of the last one, as
+	// in [Delivery].
 	Attempts   int       `json:"attempts"`
 	Outcome    string    `json:"outcome,omitempty"`
 	Status     int       `json:"status,omitempty"`
@@ -74,7 +75,7 @@ type TaskRun struct {
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 }
 
-// RunList is the answer to GET /api/v1/history and /api/v1/tasks/{name}/history.
+// RunList is the response to GET /api/v1/history and /api/v1/tasks/{name}/history.
 type RunList struct {
 	Runs []TaskRun `json:"runs"`
 }
