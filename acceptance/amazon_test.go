@@ -20,7 +20,8 @@ import (
 
 const amazonTable = "tendril-registry"
 
-// Calls are serialized, because moto, unlike AWS, does not lock between evaluating a condition and writing.
+// amazonPlace uses moto. Calls are serialized, because moto, unlike AWS, does not lock between evaluating a condition
+// and writing.
 func amazonPlace(t *testing.T, name string) *place {
 	endpoint := oneAtATime(t, testpeer.Moto(t, "sqs", "dynamodb"))
 	setCredentials()

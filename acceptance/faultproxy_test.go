@@ -36,7 +36,7 @@ type faultPlan struct {
 	share float64
 	only  string // part of the names of the affected SQS, DynamoDB or registry actions
 	pause time.Duration
-	// then is called when a request (with a nil answer) or a response is about to be lost. It may prevent that.
+	// then reports whether to lose a request (with a nil answer) or a response; nil means always.
 	then func(answer []byte) bool
 }
 
@@ -99,8 +99,8 @@ func (p *faultProxy) draw(action string) (plan faultPlan, changed <-chan struct{
 	return p.plan, p.changed
 }
 
-// duringWait returns the plan for a request in progress, such as a long poll. Only plans that wait for a particular
-// moment apply to such requests.
+// duringWait returns the current plan, for a request that started under an earlier one, such as a long poll. It returns
+// only plans with a then function.
 func (p *faultProxy) duringWait(action string) faultPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +163,7 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer)
 }
 
-// If the server does not respond, neither does the proxy.
+// pass forwards a request. If the server does not respond, neither does the proxy.
 func (p *faultProxy) pass(r *http.Request, body []byte) (*http.Response, []byte) {
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, p.to+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {

@@ -255,8 +255,8 @@ func (f *fleet) add() {
 	f.nodes[n.name] = n
 }
 
-// leader waits until a live instance other than not holds the lease, or until the fault has ended and not has renewed
-// its lease.
+// leader waits until a live instance other than not holds the lease, or until not has renewed the lease after the
+// fault.
 func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease) {
 	f.t.Helper()
 	deadline := time.After(2 * time.Minute)
@@ -280,7 +280,7 @@ func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease)
 	}
 }
 
-// The returned channel is closed when the fault ends; it is nil for a permanent fault.
+// fault injects a fault. The returned channel is closed when the fault ends; it is nil for a permanent fault.
 func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	n, healed := f.nodes[name], make(chan struct{})
 	switch kind {

@@ -60,8 +60,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// program reads the state of all source files, because go test caches results by the files that a test opens, and does
-// not know that TestMain builds the program.
+// program returns a command that runs the built program. It also reads the state of all source files: go test caches
+// results by the files that a test opens, and does not know that TestMain builds the program.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if err := lookAtSources(); err != nil {
@@ -237,7 +237,7 @@ func (p *process) await(t *testing.T, what string, wanted func(event) bool) even
 	}
 }
 
-// waitsFor is shorter for mutants, because they may prevent the event.
+// waitsFor returns the time to wait for an event. It is shorter for mutants, because they may prevent the event.
 func waitsFor() time.Duration {
 	if os.Getenv("TENDRIL_MUTANT") != "" {
 		return 6 * time.Second

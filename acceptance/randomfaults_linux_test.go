@@ -35,7 +35,7 @@ const (
 
 type faultKind struct {
 	row, name string
-	// Messages in flight at a harmless fault must not be processed again.
+	// harmless means that messages in flight during the fault must not be processed again.
 	harmless bool
 	// begin returns a function that performs the fault, or nil if all targets have a fault already.
 	begin func(w *faultyWorld, k *faultKind, lasts time.Duration) func()
@@ -451,7 +451,7 @@ func (w *faultyWorld) numberInFlight(ctx context.Context) (int, error) {
 	return strconv.Atoi(out.Attributes[inFlight])
 }
 
-// end must be called once the fault can have no further effects.
+// open records the start of a fault. end must be called once the fault can have no further effects.
 func (w *faultyWorld) open(k *faultKind) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The reader of tendril's output exits or stalls: Ctrl-C also ends the other programs of a pipeline, and a pager or log
-// driver may stop reading.
+// In these tests, the reader of tendril's output exits or stalls. For example, Ctrl-C also ends the other programs of a
+// pipeline, and a pager or log driver may stop reading.
 
 type piped struct {
 	cmd           *exec.Cmd

@@ -59,7 +59,8 @@ func survivors(mark string) (pids []string) {
 	return pids
 }
 
-// A process being killed loses its environment, which survivors reads, before its files.
+// portFree waits until the app's port is free, because a process being killed loses its environment, which survivors
+// reads, before its files.
 func portFree(t *testing.T, port string) {
 	t.Helper()
 	eventually(t, "the app's port is free", func() bool {

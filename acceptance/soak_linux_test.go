@@ -178,7 +178,7 @@ func (s *soak) sample(ctx context.Context, every time.Duration) {
 	}
 }
 
-// Of a thousand messages, ten fail once and one always fails.
+// produce sends rate messages per second. Of a thousand messages, ten fail once and one always fails.
 func (s *soak) produce(ctx context.Context, rate int) {
 	const batch = 10
 	c := client(s.started.Endpoint)
@@ -227,7 +227,8 @@ func (s *soak) warmUp() {
 	time.Sleep(2 * time.Second) // lets idle connections close
 }
 
-// If ctx is the test's context, emptyDeadLetters stops once the queue is empty.
+// emptyDeadLetters receives and deletes dead letters until ctx is done. If ctx is the test's context, it stops once the
+// queue is empty.
 func (s *soak) emptyDeadLetters(ctx context.Context) {
 	c, url := client(s.started.Endpoint), s.started.QueueURL+"-dead"
 	for ctx.Err() == nil {

@@ -13,7 +13,7 @@ type consumer struct {
 	command func(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, error)
 }
 
-// Each program has its own way of limiting concurrency.
+// Each program limits its concurrency in its own way.
 var consumers = []consumer{
 	{"tendril", tendrilUp},
 	{"go-sdk-loop", goLoop},
@@ -66,7 +66,7 @@ func camelRoute(b *testing.B, _, sqs, app string, connections int) (*exec.Cmd, e
 		"-Dcamel.main.routes-include-pattern=file:"+inTestdata(b, "camel.xml"), "org.apache.camel.main.Main"), nil
 }
 
-// Programs in TENDRIL_BENCH_PEERS are installed by `go run ./bench/report -install`.
+// installed returns the folder of a program in TENDRIL_BENCH_PEERS, where `go run ./bench/report -install` installs it.
 func installed(name string) (string, error) {
 	folder := os.Getenv("TENDRIL_BENCH_PEERS")
 	path := filepath.Join(folder, name)

@@ -93,7 +93,8 @@ func (d *daemon) stopped(b *testing.B) {
 	}
 }
 
-// stop sends SIGTERM, and returns the peak memory in bytes and the time until exit. tendril must exit with status 0.
+// stop sends SIGTERM, and returns the CPU time, the peak memory in bytes and the time until exit. tendril must exit
+// with status 0.
 func (d *daemon) stop(b *testing.B) (cpu time.Duration, rss int64, took time.Duration) {
 	b.Helper()
 	begin := time.Now()

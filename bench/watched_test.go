@@ -45,7 +45,7 @@ func BenchmarkWatched(b *testing.B) {
 	}
 }
 
-// used is the daemon's CPU time; updates is per second.
+// drainWatched returns the messages per second, the daemon's CPU time, and the page updates per second.
 func drainWatched(b *testing.B, bin, app string, n, pages int) (perSecond float64, used time.Duration,
 	updates float64) {
 	b.Helper()

@@ -160,7 +160,7 @@ type (
 	}
 )
 
-// deployed returns the pod and the token that can only drain.
+// deployed returns the pod in a manifest, and the token that permits only draining.
 func deployed(t *testing.T, file string) (p pod, drainToken string) {
 	t.Helper()
 	for _, text := range strings.Split(read(t, file), "\n---\n") {
@@ -235,14 +235,14 @@ func (c *container) mustWork(t *testing.T, grace time.Duration) {
 	}
 }
 
-// ask imitates a probe of the pod, with all parts of the console.
+// ask sends a request like a probe of the pod, and returns the response of a console with all its parts.
 func ask(path, drainToken string, headers func(name string) string) (status int, body string) {
 	server := console.New(&console.Options{
 		Token:  "4f1b0c2a9d8e7f60",
 		Access: console.Access{DrainToken: drainToken},
 		Drain:  func(context.Context) error { return nil },
 		Views:  console.Views{Scale: func() autoscale.Scale { return autoscale.Scale{Desired: 3} }},
-		// Replace the console's own answer for missing parts.
+		// Without a handler, the console itself would respond.
 		Handlers: console.Handlers{Metrics: http.NotFoundHandler()},
 	})
 	defer server.Close()

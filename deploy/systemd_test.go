@@ -128,7 +128,7 @@ func mustFit(t *testing.T, u unit, cfg *config.Config) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	// A drop-in may add folders; the first contains the data.
+	// A drop-in may add folders; the first one contains the data.
 	if first := strings.Fields(strings.Join(u["Service.StateDirectory"], " "))[0]; "/var/lib/"+first != cfg.DataDir {
 		t.Errorf("the state directory is %s, and data lies in %s", first, cfg.DataDir)
 	}

@@ -48,7 +48,7 @@ func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	return json.MarshalEncode(to, object)
 }
 
-// toQueue checks only which fields are set, because the result does not show that. The broker validates the rest.
+// toQueue checks only which fields are set, because the result no longer shows that. The broker validates the rest.
 func (l attributeList) toQueue() ([]queue.Attribute, error) {
 	if len(l) == 0 {
 		return nil, nil
@@ -133,7 +133,7 @@ func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attr
 	return selected
 }
 
-// appendBodyMD5 appends a digest that detects corruption, not attacks.
+// appendBodyMD5 appends the hexadecimal digest of a body.
 func appendBodyMD5(dst []byte, body string) []byte {
 	sum := sqswire.BodyMD5(body)
 	return hex.AppendEncode(dst, sum[:])
@@ -171,7 +171,8 @@ var systemAttributes = [...]struct {
 
 type systemSet uint16
 
-// systemSetOf combines the names in the deprecated and the current parameter. As in SQS, unknown names are ignored.
+// systemSetOf combines the names in the deprecated parameter and in the current one. As in SQS, unknown names are
+// ignored.
 func systemSetOf(lists ...[]string) (set systemSet) {
 	for _, name := range slices.Concat(lists...) {
 		for i := range systemAttributes {

@@ -30,7 +30,7 @@ func (s *stalled) Read(p []byte) (int, error) {
 
 func (s *stalled) Close() error { return nil }
 
-// A buffer of the announced length must be allocated only once memory is available.
+// The server must allocate a buffer of the announced length only once memory is available.
 func TestBodiesWaitingForMemoryCostLittle(t *testing.T) {
 	const length, many = 6 << 20, 50
 	h := newHandler(t, nil)

@@ -40,7 +40,8 @@ func (g guard) check(r *http.Request) error {
 			"the endpoint from a program that does not send it.", quote(header))
 }
 
-// isLoopback accepts any port, because ports may be forwarded.
+// isLoopback reports whether the host is a loopback name or address. It accepts any port, because ports may be
+// forwarded.
 func isLoopback(hostport string) bool {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {

@@ -141,7 +141,7 @@ func (p parameters) decode(values []formValue, request any) error {
 	v := reflect.ValueOf(request).Elem()
 	err := p.fill(v, values)
 	if errors.Is(err, errScattered) {
-		// Clients usually write lists in order, so sort only otherwise.
+		// Lists are usually in order, so they are sorted only after this error.
 		v.SetZero()
 		sortValues(values)
 		for i := range values {

@@ -174,7 +174,7 @@ func compareNames(a, b formValue) int {
 	return cmp.Compare(len(a.name)-a.at, len(b.name)-b.at)
 }
 
-// compareHeads orders numbers by value and before other name parts.
+// compareHeads orders numbers by value, and before other name parts.
 func compareHeads(x, y string) int {
 	i, xNumber := listNumber(x)
 	j, yNumber := listNumber(y)

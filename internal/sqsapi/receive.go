@@ -52,7 +52,7 @@ func receiveMessage(x *actionCall, in *receiveMessageRequest) (*receiveMessageRe
 	return in.response(messages), err
 }
 
-// Memory is the limited memory for receives. Acquire waits until enough is available.
+// Memory is limited memory for receives. Acquire waits until enough is available.
 type Memory interface {
 	Acquire(ctx context.Context, bytes int64) error
 	Release(bytes int64)

@@ -23,10 +23,9 @@ import (
 	"tendril/queue"
 )
 
-// RegistryClient accesses the registry of a broker in another process. If the registry refuses a call, the error is
-// the registry's own [*queue.Error]. If the endpoint does not respond, its code is [queue.CodeUnreachable]; if the
-// endpoint is not a registry, [queue.CodeUnsupportedOperation]. After other errors, a write may have taken effect and
-// can be repeated.
+// RegistryClient accesses the registry of a broker in another process. If the registry refuses a call, the error is the
+// registry's [*queue.Error]. If the endpoint does not respond, the code is [queue.CodeUnreachable]; if it is not a
+// registry, [queue.CodeUnsupportedOperation]. After any other error, a write may have taken effect; it can be repeated.
 //
 // Calls are not retried. All methods are safe for concurrent use.
 type RegistryClient struct {

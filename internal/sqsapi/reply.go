@@ -91,8 +91,8 @@ func (xmlQuery) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
 
 func (jsonQuery) contentType() string { return "application/json" }
 
-// As in Amazon's gateways to SQS, success writes absent members as null, and two lists have other names than in AWS
-// JSON 1.0.
+// success writes absent members as null, and names two lists differently than AWS JSON 1.0, like Amazon's gateways to
+// SQS.
 func (jsonQuery) success(dst []byte, x *exchange, act *action, response any) ([]byte, error) {
 	members := map[string]any{"ResponseMetadata": requestMetadata{x.id}}
 	if response != nil {

@@ -112,8 +112,9 @@ type batchResponse[Answer any] struct {
 	Failed     []failure `json:",omitempty" query:"BatchResultErrorEntry"`
 }
 
-// runBatch validates each entry with prepare, which returns a job and the answer in case of success, and makes one call
-// for all valid jobs. call returns one error per job (nil if all succeeded), or an error for the whole call.
+// runBatch validates each entry with prepare, which returns a job and the answer to send if the job succeeds. It then
+// passes all valid jobs to call, which returns one error per job (nil if all succeeded), or an error for the whole
+// request.
 func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []Entry,
 	prepare func(E) (Job, Answer, error), call func([]Job, []Answer) ([]error, error)) (*batchResponse[Answer], error) {
 	response := &batchResponse[Answer]{}
@@ -195,7 +196,8 @@ func notInEntryID(c rune) bool {
 	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
 }
 
-// inBatch turns a missing parameter into an invalid value, with the same text.
+// inBatch converts an error for a single message to the error for a batch entry, which reports a missing parameter as
+// an invalid value.
 func inBatch(refusal *queue.Error) *queue.Error {
 	if refusal.Code == queue.CodeMissingRequiredParameter {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "%s", refusal.Message)
@@ -210,6 +212,7 @@ func failed(id string, err error) failure {
 }
 
 // wholeCall returns an error if every entry failed for a common reason, such as a missing queue or a storage failure.
+// Otherwise, it returns errs.
 func wholeCall(errs []error) ([]error, error) {
 	for _, err := range errs {
 		if err == nil || isOfEntry(err) {

@@ -23,7 +23,7 @@ var switchSource string
 type edit struct {
 	offset, length int
 	text           string
-	closes         bool // follows an expression; edits of inner expressions come first
+	closes         bool // follows an expression, so edits of inner expressions come first
 }
 
 var ordered = map[token.Token]string{token.LSS: "mutantLess", token.LEQ: "mutantLessEqual",
@@ -105,7 +105,8 @@ func (f *finder) after(pos token.Pos, text string) {
 	f.edit(edit{offset: f.offset(pos), text: text, closes: true})
 }
 
-// Edits of outer expressions were added before edits of inner ones.
+// rewritten applies the edits. At the same offset, it nests them: edits of outer expressions were added before those of
+// inner ones.
 func (s source) rewritten() []byte {
 	type numbered struct {
 		edit

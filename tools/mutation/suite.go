@@ -44,7 +44,7 @@ const (
 	unexecuted outcome = "not executed"
 )
 
-// Each test runs once to record the mutants that it executes.
+// build compiles the tests and runs each one once to record the mutants that it executes.
 func build(ctx context.Context, p *program, c core, dir string) (*suite, error) {
 	overlay, err := p.overlay(dir)
 	if err != nil {
@@ -60,7 +60,7 @@ func build(ctx context.Context, p *program, c core, dir string) (*suite, error) 
 	if err != nil {
 		return nil, err
 	}
-	if uses { // uses the same cases each time, without shrinking and without writing failure files
+	if uses { // use the same cases each time, without shrinking and without writing failure files
 		s.flags = append(s.flags, "-rapid.seed=1", "-rapid.shrinktime=1ns", "-rapid.nofailfile")
 	}
 	return s, s.record(ctx, dir, c)
@@ -83,7 +83,7 @@ func usesRapid(dir string) (bool, error) {
 	return false, nil
 }
 
-// Failing tests cannot judge mutants, so they are excluded and reported.
+// record runs each test. Failing tests cannot judge mutants, so they are excluded and reported.
 func (s *suite) record(ctx context.Context, dir string, c core) error {
 	list, err := exec.CommandContext(ctx, s.binary, "-test.list", "^(Test|Fuzz|Example)").Output()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A folder's name ends with a slash.
+// entry is a file, a link or, if its name ends with a slash, a folder.
 type entry struct {
 	name string
 	mode int64
@@ -24,7 +24,6 @@ type entry struct {
 	link string
 }
 
-// All entries get the same modification time.
 func writeTar(w io.Writer, entries []entry, at time.Time) error {
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	archive := tar.NewWriter(w)

@@ -16,7 +16,7 @@ import (
 
 var tagged = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)$`)
 
-// A snapshot needs no tag; its version contains the commit.
+// versionOf returns the version and time of the commit. A snapshot needs no tag; its version contains the commit.
 func versionOf(ctx context.Context, root string, snapshot bool) (version string, at time.Time, err error) {
 	seconds, err := output(ctx, root, nil, "git", "log", "-1", "--format=%ct %h")
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // nobody is numeric, so that Kubernetes can check runAsNonRoot.
 const nobody = 65532
 
-// The layout is a single tar file that docker load, podman load and registry tools can read.
+// writeImage writes a single tar file that docker load, podman load and registry tools can read.
 func (r *release) writeImage(context.Context) error {
 	if len(r.linux()) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (r *release) packLayout(folder string) error {
 	return os.WriteFile(filepath.Join(r.out, "tendril_"+r.version+"_oci.tar"), archive.Bytes(), 0o644)
 }
 
-// The image has a single layer, which is equivalent to deploy/docker/Dockerfile.
+// image returns an image with a single layer, equivalent to deploy/docker/Dockerfile.
 func (r *release) image(t target) (v1.Image, error) {
 	binary, err := os.ReadFile(r.binary[t])
 	if err != nil {

@@ -118,7 +118,8 @@ func (r *release) packagedUnit() (string, error) {
 	return path, os.WriteFile(path, []byte("# tendril as a service\n"+rest), 0o644)
 }
 
-// An upgrade restarts a running service, which drains first.
+// packageScripts returns the installation scripts. After an upgrade, they restart a running service, which drains
+// first.
 func (r *release) packageScripts() (nfpm.Scripts, error) {
 	scripts := map[string]string{
 		"postinstall": `#!/bin/sh
