@@ -23,7 +23,8 @@ type (
 
 // EventFilter selects events. The zero value selects the newest 100.
 type EventFilter struct {
-	// After selects events with a higher ID, oldest first. Without it, the newest events come first.
+	// After selects events with a higher ID, oldest first; without it, the newest events come first. Before selects
+	// events with a lower ID. In both, 0 means no bound.
 	After, Before int64
 	Limit         int // 1 to 1000; 0 means 100
 	Kinds         []string

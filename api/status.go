@@ -62,7 +62,8 @@ type Account struct {
 	DeadLettered int64 `json:"dead_lettered"` // now in a dead-letter queue
 	// Expired counts messages past their retention period.
 	Expired int64 `json:"expired"`
-	Purged  int64 `json:"purged"`
+	// Purged counts messages removed by an operator.
+	Purged int64 `json:"purged"`
 	// Live counts visible, delayed and in-flight messages, without dead letters.
 	Live int64 `json:"live"`
 }

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// began is the start of the visibility timeouts.
+// accept adds received messages to the inventory. began is the start of their visibility timeouts.
 func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.Duration, began, now time.Time) {
 	for i := range msgs {
 		if m := &msgs[i]; s.messages.held[m.ID] != nil {
@@ -33,14 +33,14 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Dur
 		return
 	}
 	if h.attempt > 1 {
-		s.messages.groupFailed(h, now) // The earlier attempt may have been on another worker.
+		s.messages.groupFailed(h, now) // the earlier attempt may have been on another worker
 	}
 	if s.messages.joinGroup(h) {
 		s.messages.makeReady(h, now)
 	}
 }
 
-// mustDeliver counts and reports messages that need no delivery.
+// mustDeliver reports whether a message needs a delivery. If not, it counts and reports the message.
 func (s *settler) mustDeliver(h *held, m *queue.Message, filtered bool, now time.Time) bool {
 	switch _, isDone := s.messages.done.values[m.ID]; {
 	case isDone:

@@ -7,7 +7,8 @@ import (
 	"tendril/queue"
 )
 
-// throttleFirst and throttleLimit bound the back-off; throttleLongest bounds the pause that a target may request.
+// throttleFirst and throttleLimit are the bounds of the back-off. throttleLongest is the longest pause that a target
+// can request.
 const (
 	throttleFirst   = 2 * time.Second
 	throttleLimit   = 30 * time.Second
@@ -32,7 +33,7 @@ type appMonitor struct {
 	readinessSet bool // Worker.Gate was called
 	stopProbe    context.CancelFunc
 	outages      int
-	// Deliveries started before reachableSince cannot report an outage. aliveAt is the time of the last response or
+	// A delivery started before reachableSince cannot report an outage. aliveAt is the time of the last response or
 	// successful probe.
 	reachableSince, aliveAt time.Time
 	pauses                  throttle
@@ -45,8 +46,8 @@ type throttle struct {
 	count       int // pauses since the target last accepted a message
 }
 
-// nextPause returns fresh false if the delivery started before the latest pause ended, and must not lengthen the
-// back-off.
+// nextPause returns how long to pause for a throttled delivery. fresh is false if the delivery started before the
+// latest pause ended; it then must not lengthen the back-off.
 func (t *throttle) nextPause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if !t.from.IsZero() && started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false
@@ -57,7 +58,8 @@ func (t *throttle) nextPause(asked time.Duration, started, now time.Time, random
 	return retryWait(t.count+1, throttleFirst, throttleLimit, random), true
 }
 
-// pauseReceiving closes the gate, unless the worker is stopping, and returns the wait before the next attempt.
+// pauseReceiving returns the wait before the next attempt, and closes the gate for that time unless the worker is
+// stopping.
 func (a *appMonitor) pauseReceiving(res *queue.Result, started, now time.Time) time.Duration {
 	pause, fresh := a.pauses.nextPause(res.RetryAfter, started, now, a.core.opts.Random())
 	if a.core.phase != running {
@@ -78,7 +80,7 @@ func (a *appMonitor) pauseReceiving(res *queue.Result, started, now time.Time) t
 	return pause
 }
 
-// recordResult reports whether the app responded.
+// recordResult updates the state of the app, and reports whether the app responded.
 func (a *appMonitor) recordResult(startedAt time.Time, res *queue.Result, now time.Time) (responded bool) {
 	switch {
 	case res.Outcome == queue.Throttled, res.Outcome == queue.Postponed, res.Unsent:
@@ -101,7 +103,8 @@ func (a *appMonitor) recordResult(startedAt time.Time, res *queue.Result, now ti
 	return true
 }
 
-// recordUnreached waits longer after each outage, because an app may pass probes but accept no deliveries.
+// recordUnreached closes the gate and starts probing. It waits longer after each outage, because an app may pass probes
+// but accept no deliveries.
 func (a *appMonitor) recordUnreached(reason string, started, now time.Time) {
 	if started.Before(a.reachableSince) || a.core.phase != running {
 		return
@@ -114,7 +117,8 @@ func (a *appMonitor) recordUnreached(reason string, started, now time.Time) {
 }
 
 // returnable reports whether a message that did not reach the app is returned immediately. If returns count as
-// receives, only the first outage qualifies: an app that accepts only probes would use up all receives within seconds.
+// receives, only messages of the first outage are: an app that accepts only probes would otherwise use up all receives
+// within seconds.
 func (a *appMonitor) returnable() bool {
 	outages := a.outages
 	if !a.gate.has(AppDown) {
@@ -130,7 +134,7 @@ func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 		return
 	}
 	if a.gate.has(NotReady) && !a.reachableSince.IsZero() {
-		a.core.limit = 1 // The app has restarted.
+		a.core.limit = 1 // the app has restarted
 	}
 	a.setReachable(now)
 	a.gate.lift(NotReady)
@@ -207,7 +211,8 @@ func (p *probe) run(ctx context.Context, app prober) {
 	p.err = app.Probe(ctx)
 }
 
-// probeEnded returns how long to wait before the next probe, if another is necessary.
+// probeEnded evaluates a probe. again is false if no further probe is necessary; otherwise, wait is the time until the
+// next one.
 func (a *appMonitor) probeEnded(ctx context.Context, p *probe) (wait time.Duration, again bool) {
 	now := time.Now()
 	a.core.mu.Lock()

@@ -9,7 +9,7 @@ import (
 
 type batcher struct {
 	entries   []pending
-	due       time.Time // deadline of an incomplete batch
+	due       time.Time // when an incomplete batch is sent
 	holdUntil time.Time // earliest next call after a failure
 	fails     int       // in a row
 	calls     int
@@ -17,7 +17,8 @@ type batcher struct {
 	reusable  []pending
 }
 
-// With partCalls calls in flight, only full batches are sent, so that entries share calls even without lingering.
+// partCalls is the number of calls in flight from which only full batches are sent, so that entries share calls even
+// without lingering.
 const (
 	maxCalls  = 64
 	partCalls = 4
@@ -48,7 +49,7 @@ func (b *batcher) nextBatch(now time.Time) []pending {
 	return batch
 }
 
-// callEnded reuses batch. failed means that no entry received a final result.
+// callEnded records the end of a call, and reuses batch. failed means that no entry received a final result.
 func (b *batcher) callEnded(batch []pending, now time.Time, failed bool, random float64) {
 	clear(batch[:cap(batch)])
 	b.reusable = batch[:0]
@@ -93,7 +94,7 @@ type errorClass uint8
 
 const (
 	applied   errorClass = iota
-	uncertain            // no response or a server error: may have been applied
+	uncertain            // no response or a server error: the change may have been applied
 	tryLater
 	refused        // permanent until an operator acts
 	invalidReceipt // invalid or outdated

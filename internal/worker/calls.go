@@ -38,8 +38,8 @@ func (w *Worker) flush(now time.Time) {
 	w.core.wakeAt(changes.next())
 }
 
-// sendable gives up deletes that are too late, and separates those of expired messages. While the queue rejects
-// deletes, it keeps outdated ones, because the gate opens once one is accepted.
+// sendable gives up deletes that are too late, and separates the deletes of expired messages. While the queue rejects
+// deletes, it keeps late ones, because the gate opens once one is accepted.
 func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
 	keepAll := d.gate.has(DeleteRefused) && d.core.phase == running
 	done = batch[:0]
@@ -58,7 +58,7 @@ func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pend
 	return done, expired
 }
 
-// sendable ends changes that are no longer wanted or too late, and completes the others.
+// sendable drops changes that are too late or no longer wanted, and completes the others.
 func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	kept := batch[:0]
 	for _, p := range batch {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// callbackMutex calls event listeners after unlocking. The workers of a pool share one, so that any of them can use a
-// freed slot immediately.
+// callbackMutex is a lock whose Unlock calls the deferred event listeners. The workers of a pool share one, so that any
+// of them can use a freed slot immediately.
 type callbackMutex struct {
 	sync.Mutex
 	deferred []func()
@@ -66,7 +66,8 @@ func newCore(o Options) *core {
 	return c
 }
 
-// setVisibility never slows down the maintenance loop, because held messages keep the timeout of their receive.
+// setVisibility applies a new visibility timeout. It never slows down the maintenance loop, because held messages keep
+// the timeout of their receive.
 func (c *core) setVisibility(timeout time.Duration) {
 	c.opts.VisibilityTimeout = timeout
 	c.opts.Batch.Window = min(c.opts.Batch.Window, timeout*3/8)
@@ -74,7 +75,7 @@ func (c *core) setVisibility(timeout time.Duration) {
 	c.clock.interval = min(c.clock.interval, max(timeout/16, 50*time.Millisecond))
 }
 
-// setConcurrency keeps the current limit if that is lower for a while after an outage or a pause.
+// setConcurrency applies a new concurrency. After an outage or a pause, it keeps a current limit that is lower.
 func (c *core) setConcurrency(n int) {
 	if c.limit == c.opts.Concurrency || c.limit > n {
 		c.limit = n
@@ -121,7 +122,8 @@ func later(s, t time.Time) time.Time {
 	return s
 }
 
-// notify calls listener after the lock is released. The copy avoids an allocation if listener is nil.
+// notify calls listener with event after the lock is released. The copy of event avoids an allocation if listener is
+// nil.
 func notify[E any](c *core, listener func(E), event E) {
 	if listener != nil {
 		e := event
@@ -145,7 +147,7 @@ type clock struct {
 
 type stall struct {
 	from, until time.Time
-	// The monotonic clock missed this part of the stall.
+	// hidden is the part of the stall that the monotonic clock missed.
 	hidden time.Duration
 }
 
@@ -154,7 +156,7 @@ const slack = time.Second
 
 func (s stall) length() time.Duration { return s.until.Sub(s.from) + s.hidden }
 
-// tick returns the stall since the previous tick, or a zero one.
+// tick returns the stall since the previous tick, or the zero value.
 func (c *clock) tick(now time.Time) stall {
 	if c.last.IsZero() {
 		c.last = now
@@ -163,10 +165,10 @@ func (c *clock) tick(now time.Time) stall {
 	return c.advance(now, now.Sub(c.last), now.Round(0).Sub(c.last.Round(0)))
 }
 
-// advance is tick with the time since the previous tick according to both clocks.
+// advance is like tick, with the time since the previous tick according to the monotonic and the wall clock.
 func (c *clock) advance(now time.Time, mono, wall time.Duration) stall {
 	if mono < 0 {
-		return stall{} // earlier than the previous tick
+		return stall{} // now is before the previous tick
 	}
 	s := stall{from: c.last, until: now}
 	c.last = now
@@ -181,8 +183,8 @@ func (c *clock) advance(now time.Time, mono, wall time.Duration) stall {
 	return s
 }
 
-// earliestHidden returns the earliest time at which the visibility timeouts can have started. The response may have
-// waited unread during a stall.
+// earliestHidden returns the earliest time at which the visibility timeouts of a receive can have started. Its response
+// may have waited unread during a stall.
 func (c *clock) earliestHidden(start, now time.Time, travel time.Duration) time.Time {
 	t := now.Add(-min(now.Sub(start), travel))
 	if s := c.stall; start.Before(s.until) && !now.Before(s.until) {

@@ -6,11 +6,12 @@ import (
 	"tendril/queue"
 )
 
-// Beyond maxUnsentLetters, failed messages are left to the redrive policy.
+// maxUnsentLetters limits the messages waiting for the dead-letter queue. Further failed messages are left to the
+// redrive policy.
 const maxUnsentLetters = 1000
 
-// deadLetters sends messages to the dead-letter queue, then deletes them. Rejected messages are retried, or
-// dead-lettered by the redrive policy without a reason.
+// deadLetters sends messages to the dead-letter queue, then deletes them. If the queue rejects a message, it is
+// retried, or dead-lettered by the redrive policy without a reason.
 type deadLetters struct {
 	core       *core
 	to         DeadLetterer // nil if not supported

@@ -26,7 +26,7 @@ type action struct {
 type endedDelivery struct {
 	result  queue.Result
 	attempt int // from 1
-	// SQS keeps a message invisible for at most 12 hours after receivedAt.
+	// receivedAt is the start of the 12 hours for which SQS can keep the message invisible.
 	receivedAt time.Time
 	// due is the end of the visibility timeout set by the receive.
 	due        time.Time
@@ -39,8 +39,9 @@ type endedDelivery struct {
 	random     float64 // in [0,1)
 }
 
-// decide returns what to do with a message after its delivery. After the visibility timeout, another worker may hold
-// the message, so its visibility is not changed. It is deleted if done, since the receipt handle may still be valid.
+// decide returns what to do with a message after its delivery. After the visibility timeout, it leaves the visibility
+// unchanged, because another worker may hold the message. It deletes a done message even then, because the receipt
+// handle may still be valid.
 func decide(o *Options, d *endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}
@@ -73,7 +74,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	return action{verb: retry, after: max(min(after, longest), 0)}
 }
 
-// retryDelay returns false if the visibility timeout of the receive applies.
+// retryDelay returns the delay before the next attempt, or false if the visibility timeout of the receive applies.
 func retryDelay(o *Options, d *endedDelivery) (time.Duration, bool) {
 	switch {
 	case d.result.Outcome == queue.Throttled:
@@ -95,8 +96,9 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 		now.Round(0).Sub(m.FirstReceivedAt) > o.Retention
 }
 
-// failAfterUnfinished marks successes in a FIFO batch as failed if an earlier message of their group is unfinished and
-// would be processed after them. behind has that message's index for each message, or -1.
+// failAfterUnfinished marks successes in a FIFO batch as failed if an earlier message of their group is unfinished,
+// because that would be processed after them. behind contains the index of the unfinished message for each message, or
+// -1.
 func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	unfinished := map[string]int{} // index of the first, by group
 	behind = make([]int, len(msgs))
@@ -121,13 +123,13 @@ func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	return behind
 }
 
-// earlierMessages is what happens to the earlier messages of a batch that are in the same FIFO group.
+// earlierMessages is the outcome of the earlier messages of a batch in the same FIFO group.
 type earlierMessages uint8
 
 const (
 	noEarlier         earlierMessages = iota
-	earlierKept                       // or deleted
-	earlierUnfinished                 // at least one
+	earlierKept                       // all kept or deleted
+	earlierUnfinished                 // at least one is neither
 )
 
 func earlierInGroup(batch []*held, actions []action, i int) earlierMessages {

@@ -15,7 +15,7 @@ type deleter struct {
 func (d *deleter) remove(h *held, now time.Time) {
 	h.stage = deleting
 	d.messages.unconfirmed++
-	if g := h.group; g != nil { // the next message will need a slot soon
+	if g := h.group; g != nil { // the next message of the group will need a slot soon
 		g.deleting++
 		d.messages.markTurning(g)
 	}
@@ -70,14 +70,14 @@ func (d *deleter) callEnded(batch []pending, errs []error, start, now time.Time)
 	}
 }
 
-// stopReceiving also delays the next delete.
+// stopReceiving closes the gate, and delays the next delete.
 func (d *deleter) stopReceiving(refusal error, now time.Time) {
 	d.pending.holdUntil = now.Add(retryWait(d.pending.fails, refusedFirst, refusedLimit, d.core.opts.Random()))
 	d.gate.close(DeleteRefused, "the queue rejects deletes, so messages would run again and again: "+refusal.Error(), now)
 }
 
-// confirm remembers messages deleted after their visibility timeout as done: a standard queue confirms deletes with
-// outdated receipt handles without deleting anything.
+// confirm removes a deleted message. If it was deleted after its visibility timeout, confirm remembers it as done: a
+// standard queue confirms deletes with outdated receipt handles without deleting anything.
 func (d *deleter) confirm(h *held, sent, now time.Time) {
 	m := d.messages
 	m.unconfirmed--
@@ -96,7 +96,8 @@ func (d *deleter) confirm(h *held, sent, now time.Time) {
 	}
 }
 
-// retryDelete gives up if the worker is stopping and the queue rejects deletes, or calls have ended.
+// retryDelete retries a delete. It gives up once calls have ended, or if the worker is stopping and the queue rejects
+// deletes.
 func (d *deleter) retryDelete(p pending, err error, class errorClass, now time.Time) {
 	p.tries++
 	if (class == refused && d.core.phase != running) || d.core.callCtx.Err() != nil {
@@ -107,8 +108,8 @@ func (d *deleter) retryDelete(p pending, err error, class errorClass, now time.T
 	d.pending.put(p, p.nextTry(now, d.core.opts.Random()))
 }
 
-// giveUp gives up a delete. A message received again is deleted unposted, unless its visibility timeout had expired
-// before the success.
+// giveUp gives up a delete. If the message was processed within its visibility timeout, it is deleted without being
+// posted when it is received again.
 func (d *deleter) giveUp(p pending, err error, now time.Time) {
 	if !p.isWanted() {
 		return

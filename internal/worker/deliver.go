@@ -19,7 +19,7 @@ type slots struct {
 	starts   history
 
 	parked []*slot // last in, first out
-	// The result of gatherBatch is reused.
+	// reused by the next call of gatherBatch
 	gathered      []*held
 	gatheredBytes int
 }
@@ -31,8 +31,8 @@ type slot struct {
 	settled []Settled
 }
 
-// startDeliveries starts deliveries of all workers in the pool. This worker's first one is returned if free is not nil,
-// to run on that slot.
+// startDeliveries starts deliveries of all workers in the pool. If free is not nil, it returns this worker's first
+// batch instead, to run on that slot.
 func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	for {
 		of, batch := w.beginNext(now)
@@ -77,7 +77,7 @@ func (w *Worker) runSlot(own *slot, batch []*held) {
 	}
 }
 
-// deliver returns the slot's next delivery, or nil if the slot is now parked.
+// deliver delivers a batch, and returns the slot's next one, or nil if the slot is now parked.
 func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 	results := w.callApp(own, batch)
 
@@ -112,8 +112,8 @@ func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 	return next
 }
 
-// callApp fails all messages of a batch if the delivery panics. Deliveries share one context, because creating one each
-// would cost more than all other processing.
+// callApp delivers a batch. If the delivery panics, all messages fail. All deliveries share one context, because
+// creating one for each would cost more than all other processing.
 func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -128,7 +128,7 @@ func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	return w.deliverBatch(batch)
 }
 
-// deliverBatch supplies missing results.
+// deliverBatch delivers a batch. Messages without a result fail.
 func (w *Worker) deliverBatch(batch []*held) []queue.Result {
 	msgs := make([]*queue.Message, len(batch))
 	for i, h := range batch {
@@ -179,7 +179,7 @@ func (s *slots) beginBatch(now time.Time) []*held {
 	return batch
 }
 
-// beginMessage requires that h is the next ready message, or the next one of its group.
+// beginMessage marks h, which must be the next ready message or the next one of its group, as being delivered.
 func (s *slots) beginMessage(h *held, now time.Time) {
 	if h.stage == ready {
 		s.messages.ready.pop()
@@ -194,7 +194,7 @@ func (s *slots) beginMessage(h *held, now time.Time) {
 	h.waited = now.Round(0).Sub(h.msg.SentAt)
 
 	s.core.stats.counts.Posted++
-	if h.postponedAt.IsZero() { // a postponed message is counted at its first start
+	if h.postponedAt.IsZero() { // a postponed message counts only once
 		s.starts.add(h.waited, now)
 		if s.lane != nil {
 			s.lane.pool.starts.add(h.waited, now)
@@ -202,7 +202,8 @@ func (s *slots) beginMessage(h *held, now time.Time) {
 	}
 }
 
-// returnStale returns ready messages that waited too long for a slot; postponed ones are postponed again.
+// returnStale returns ready messages that have waited too long for a slot. It postpones them again if they were
+// postponed before.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		isVisible := !now.Before(h.hiddenUntil)
@@ -267,7 +268,7 @@ func (s *slots) startable(now time.Time) bool {
 	return s.messages.ready.len() > 0 && (s.core.opts.Batch.Window == 0 || !now.Before(s.batchDue(now)))
 }
 
-// gatherBatch returns the next batch, valid until the next call: ready messages in order, each followed by those
+// gatherBatch returns the next batch, valid until the next call: ready messages in order, each followed by the messages
 // waiting in its FIFO group. A postponed message forms a batch of its own.
 func (s *slots) gatherBatch(now time.Time) []*held {
 	s.gathered, s.gatheredBytes = s.gathered[:0], 0
@@ -287,8 +288,8 @@ func (s *slots) gatherBatch(now time.Time) []*held {
 	return s.gathered
 }
 
-// gatherBehind adds the messages waiting behind h in its group. A retried message, or one on its last receive, is the
-// group's last in the batch: if it fails, attempts of later messages are in vain.
+// gatherBehind adds the messages waiting behind h in its group. It adds none behind a retried message or one on its
+// last receive: if that message failed, their attempts would be in vain.
 func (s *slots) gatherBehind(h *held, now time.Time) {
 	for _, next := range h.group.waiting {
 		if h.attempt > 1 || s.messages.lastReceive(h) || next.lapsed || next.isHalfway(now) || !s.gather(next) {
@@ -298,7 +299,7 @@ func (s *slots) gatherBehind(h *held, now time.Time) {
 	}
 }
 
-// gather returns false if the batch is full.
+// gather adds h to the batch, or returns false if the batch is full.
 func (s *slots) gather(h *held) bool {
 	o := &s.core.opts.Batch
 	s.gatheredBytes += h.size()

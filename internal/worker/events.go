@@ -60,12 +60,12 @@ type Settled struct {
 	ID, GroupID  string
 	Task         string // of a scheduled run, or ""
 	ReceiveCount int
-	// Attempt is ReceiveCount minus receives before a redrive and, if known, receives whose messages did not reach the
-	// app.
+	// Attempt is ReceiveCount without the receives before a redrive and, if known, without receives whose messages did
+	// not reach the app.
 	Attempt int
 	// ReceivesHere is the number of receives in this queue, which the redrive policy counts; 0 if unknown.
 	ReceivesHere int
-	// The fields up to Instruction, and Unsent, come from the [queue.Result].
+	// Outcome to Instruction, and Unsent, come from the [queue.Result].
 	Outcome          queue.Outcome
 	Answer           string
 	Status           int
@@ -74,9 +74,10 @@ type Settled struct {
 	Excerpt, Process string
 	Instruction      queue.Instruction
 	Batch            int // messages in the delivery
-	// Wait is from sending to the start of the delivery; Held is the wait for a slot.
+	// Wait is the time from sending to the start of the delivery. Held is the time the message waited for a slot.
 	Duration, Wait, Held time.Duration
-	// NextRetry is when the message should become visible; zero if deleted, dead-lettered or returned immediately.
+	// NextRetry is when the message should become visible. It is zero if the message was deleted, dead-lettered or
+	// returned immediately.
 	NextRetry time.Time
 	// Late means that the visibility timeout had expired; another worker may hold the message.
 	Late          bool
@@ -94,10 +95,10 @@ type DeadLettered struct {
 	Err         error
 }
 
-// Postponed is a delivery that made no attempt, or one that the target throttled.
+// Postponed is a delivery that made no attempt or that the target throttled.
 type Postponed struct {
 	Kept bool // false if returned to the queue
-	// Throttled means that the target throttled; Status is its HTTP status, if it responded.
+	// Throttled means that the target throttled the delivery. Status is the HTTP status of its response, or 0.
 	Throttled bool
 	Status    int
 	Duration  time.Duration
@@ -116,7 +117,7 @@ type DeleteFailed struct {
 	Err  error
 	// Final means that the delete is not retried.
 	Final bool
-	// DeadLetter means that the message is already in the dead-letter queue, where it may arrive twice.
+	// DeadLetter means that the message is already in the dead-letter queue. It may arrive there twice.
 	DeadLetter bool
 }
 
@@ -141,7 +142,7 @@ type Returned struct{ Messages int }
 type VisibilityExpired struct {
 	ID   string
 	Task string
-	// InWork means that the message was being delivered. Otherwise it is dropped without being posted.
+	// InWork means that the message was being delivered. Otherwise, it is dropped without being posted.
 	InWork bool
 }
 
@@ -173,7 +174,7 @@ type Throttled struct {
 	Consecutive int // pauses since the target last accepted a message
 }
 
-// Limited is the start or end of a period of refusals by a [Limiter], less than a second apart.
+// Limited is the start or end of a period of refusals by a [Limiter].
 type Limited struct {
 	Reason string
 	Over   bool
@@ -182,7 +183,7 @@ type Limited struct {
 
 // Stalled is a period in which the process was stopped, suspended or starved of CPU time.
 type Stalled struct {
-	For time.Duration // by the monotonic or the wall clock, whichever shows more
+	For time.Duration // according to the monotonic or the wall clock, whichever shows more
 }
 
 // JoinEvents returns Events that call the listeners of all arguments in order.
@@ -225,7 +226,7 @@ func both[E any](f, g func(E)) func(E) {
 // Block identifies why a worker is not receiving.
 type Block string
 
-// A worker may have several blocks at the same time.
+// The blocks of a worker, which can have several at the same time.
 const (
 	// Paused is set by [Worker.Pause].
 	Paused Block = "paused"
@@ -236,11 +237,12 @@ const (
 	// DeleteRefused means that the queue permanently rejects deletes, so that messages would be processed again and
 	// again.
 	DeleteRefused Block = "delete refused"
-	// Throttling lasts for the pause caused by a throttling target.
+	// Throttling means that a target throttled. It lasts for the pause.
 	Throttling Block = "throttled"
 	// Draining means that the worker is stopping.
 	Draining Block = "draining"
-	// BreakerOpen comes from the limiter's circuit breaker. The gate stays open, and the worker keeps its messages.
+	// BreakerOpen means that the limiter's circuit breaker is open. The gate stays open, and the worker keeps its
+	// messages.
 	BreakerOpen Block = "breaker"
 )
 

@@ -14,11 +14,11 @@ type inventory struct {
 	deferred deferredHeap
 
 	bytes       int
-	turning     int // FIFO groups about to start their next message
+	turning     int // FIFO groups with turning set
 	unconfirmed int
 
-	done     memory[struct{}] // processed, but the delete is not confirmed
-	unposted memory[int]      // receives that were never posted, by keyInQueue
+	done     memory[struct{}] // messages that were processed, but whose delete is not confirmed
+	unposted memory[int]      // numbers of counted receives that were never posted, by keyInQueue
 }
 
 func newInventory(c *core) *inventory {
@@ -34,7 +34,7 @@ func (m *inventory) makeReady(h *held, now time.Time) {
 	}
 }
 
-// windowEnd leaves enough of the visibility timeout to deliver h.
+// windowEnd returns the end of the batch window. It leaves enough of the visibility timeout to deliver h.
 func (m *inventory) windowEnd(h *held) time.Time {
 	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(h.visibility*7/16))
 }
@@ -63,7 +63,8 @@ func (m *inventory) expireVisibility(h *held) {
 	notify(m.core, m.core.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, Task: h.task(), InWork: h.stage == posting})
 }
 
-// countUnposted records a receive whose message did not reach the app. counted means that the queue counted it.
+// countUnposted records that the message of a receive did not reach the app. counted means that the queue counted the
+// receive.
 func (m *inventory) countUnposted(h *held, counted bool) {
 	id := keyInQueue(h.msg.ID, h.receives, h.receivesHere)
 	n := m.unposted.values[id]
@@ -75,15 +76,15 @@ func (m *inventory) countUnposted(h *held, counted bool) {
 
 type failingGroup struct {
 	until time.Time
-	// urgent means that the failed message has used half of its receives, as may those behind it.
+	// urgent means that the failed message has used at least half of its receives.
 	urgent bool
 }
 
-// Failing groups are remembered for this many visibility timeouts, because another worker may receive them meanwhile.
+// rememberFailing is the number of visibility timeouts for which failing groups are remembered, because another worker
+// may receive their messages meanwhile.
 const rememberFailing = 4
 
-// groupFailed remembers the group if returns count as receives, so that later messages are not received with the failed
-// one.
+// groupFailed remembers a failing group, unless returns do not count as receives.
 func (m *inventory) groupFailed(h *held, again time.Time) {
 	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
 		m.failing[h.msg.GroupID] = failingGroup{
@@ -95,8 +96,8 @@ func (m *inventory) groupFailed(h *held, again time.Time) {
 
 func (m *inventory) groupRecovered(group string) { delete(m.failing, group) }
 
-// oneAtATime reports whether to receive single messages, so that a failing one is not received together with those
-// behind it. With a large backlog, only urgent groups justify the additional calls.
+// oneAtATime reports whether to receive messages one at a time, so that the messages behind a failing one are not
+// received with it. With a large backlog, only urgent groups justify the additional calls.
 func (m *inventory) oneAtATime(now time.Time, largeBacklog bool) bool {
 	isWorthwhile := false
 	for group, f := range m.failing {
@@ -117,7 +118,6 @@ type readyList struct {
 
 func (l *readyList) len() int { return len(l.list) - l.head }
 
-// push reuses the space of removed messages.
 func (l *readyList) push(h *held) {
 	if l.head > 64 && l.head*2 > len(l.list) {
 		n := copy(l.list, l.list[l.head:])
@@ -173,7 +173,7 @@ func (m *memory[V]) remember(name string, v V) {
 	}
 }
 
-// joinGroup returns false if h must wait behind other messages of its group.
+// joinGroup adds h to its group. It returns false if h must wait behind other messages of the group.
 func (m *inventory) joinGroup(h *held) bool {
 	if !m.core.opts.FIFO || h.msg.GroupID == "" {
 		return true
@@ -198,7 +198,7 @@ func (m *inventory) markTurning(g *group) {
 	}
 }
 
-// leaveGroup removes a finished message. If it was the last active one, the next becomes ready.
+// leaveGroup removes a finished message from its group. If it was the last active message, the next one becomes ready.
 func (m *inventory) leaveGroup(h *held, now time.Time) {
 	g := h.group
 	if g == nil {
@@ -224,7 +224,8 @@ func (m *inventory) leaveGroup(h *held, now time.Time) {
 	m.makeReady(next, now)
 }
 
-// disband removes an unfinished message and all waiting ones from their group. The caller returns the waiting ones.
+// disband removes an unfinished message and all waiting messages from their group. The caller must return the waiting
+// ones to the queue.
 func (m *inventory) disband(h *held) (waiting []*held) {
 	g := h.group
 	if g == nil {
@@ -258,7 +259,7 @@ func (m *inventory) endTurn(g *group) {
 	}
 }
 
-// putBackInGroup makes an active message wait behind earlier ones of its batch.
+// putBackInGroup makes an active message wait behind the earlier messages of its batch.
 func (m *inventory) putBackInGroup(h *held) {
 	g := h.group
 	g.active--
@@ -267,7 +268,8 @@ func (m *inventory) putBackInGroup(h *held) {
 	m.markTurning(g)
 }
 
-// lastReceive is false for redriven messages, whose count may include receives in other queues.
+// lastReceive reports whether this is h's last receive. It returns false for redriven messages, because their count may
+// include receives in other queues.
 func (m *inventory) lastReceive(h *held) bool {
 	return m.core.opts.FIFO && m.core.opts.MaxReceives > 0 && h.receives == m.core.opts.MaxReceives && h.msg.DeadLetterSource == ""
 }
@@ -278,8 +280,8 @@ const (
 	postponeLongest  = time.Minute
 )
 
-// Beyond maxPostponed messages, or bodies of postponedPerBytes times PrefetchBytes, the message postponed last is
-// returned, but stays invisible for surplusPause, so that it is not received again immediately.
+// If more than maxPostponed messages are postponed, or their bodies exceed postponedPerBytes times PrefetchBytes, the
+// one postponed last is returned. It stays invisible for surplusPause, so that it is not received again immediately.
 const (
 	maxPostponed      = 1000
 	postponedPerBytes = 8
@@ -291,7 +293,6 @@ type deferredHeap struct {
 	bytes int
 }
 
-// The methods of [heap.Interface] also maintain each message's heap index.
 func (d *deferredHeap) Len() int { return len(d.list) }
 func (d *deferredHeap) Less(i, j int) bool {
 	return d.list[i].postponedUntil.Before(d.list[j].postponedUntil)
@@ -325,7 +326,7 @@ func (d *deferredHeap) next() time.Time {
 	return d.list[0].postponedUntil
 }
 
-// exceeds allows one message of any size.
+// exceeds reports whether the list is over its limits. A single message may have any size.
 func (d *deferredHeap) exceeds(bytes int) bool {
 	return len(d.list) > maxPostponed || len(d.list) > 1 && d.bytes > bytes
 }

@@ -21,7 +21,7 @@ type lane struct {
 	pace     *pace
 
 	weight    int     // at least 1
-	credit    float64 // in turns, see takeTurn
+	credit    float64 // in turns; see takeTurn
 	wantsTurn bool
 	granted   int // slots reserved for messages being received
 	nextCheck time.Time
@@ -73,7 +73,7 @@ func (l *lane) heldOrExpected(now time.Time) int {
 	return n
 }
 
-// usableSlots returns how many slots the queue can use, including those reserved for it.
+// usableSlots returns how many slots the queue can use, including the slots reserved for it.
 func (l *lane) usableSlots(now time.Time) int {
 	free := l.freeSlots(now)
 	if free == 0 {
@@ -101,7 +101,7 @@ func (l *lane) hasWork(now time.Time) bool {
 	return !l.limiter.refusing(now) && l.limiterRoom(now) > 0 && l.wantsSlots(now)
 }
 
-// wantsSlots ignores the limiter.
+// wantsSlots reports whether the queue has or expects messages for another slot. It ignores the limiter.
 func (l *lane) wantsSlots(now time.Time) bool {
 	reachedOwnLimit := l.core.limit < l.pool.concurrency && l.core.limit-l.core.inWork <= l.granted
 	if !l.isOpen() || reachedOwnLimit {
@@ -138,8 +138,8 @@ func (l *lane) overdue(now time.Time) time.Duration {
 	return 0
 }
 
-// nextWaited returns how long the next message has waited. Without a held message, it is an estimate, which only one
-// receive at a time may check unless the queue has plenty.
+// nextWaited returns how long the next message has waited. If no message is held, it returns an estimate for one
+// receive at a time, or for all receives if the queue has plenty.
 func (l *lane) nextWaited(now time.Time) time.Duration {
 	if h := l.messages.ready.first(); h != nil {
 		return now.Round(0).Sub(h.msg.SentAt)
@@ -180,8 +180,8 @@ func (l *lane) limiterIsTight(now time.Time) bool {
 	return l.limiter.room(now) < queues
 }
 
-// claimedByOthers counts messages of other queues with the same limiter. reserved covers their reserved slots, with one
-// message each or up to a batch; claimed covers all messages held or expected.
+// claimedByOthers returns the room of a shared limiter that other queues need: for all messages held or expected
+// (claimed), and for their reserved slots alone (reserved).
 func (l *lane) claimedByOthers() (claimed, reserved int) {
 	for _, m := range l.pool.lanes {
 		if m == l || !m.limiter.shares(l.limiter) {
@@ -196,8 +196,9 @@ func (l *lane) claimedByOthers() (claimed, reserved int) {
 }
 
 // permittedByLimiter returns how many messages the next receive may request under the limiter: the queue's share of the
-// room, or its reserved slots if they need more. Empty queues get equal shares, because messages may arrive in all of
-// them at once. In strict order, a queue gets only its reserved slots while a higher one waits for the limiter.
+// room, or as many as its reserved slots need if that is more. Empty queues get equal shares, because messages may
+// arrive in all of them at once. In strict order, a queue gets only what its reserved slots need while a higher one
+// waits for the limiter.
 func (l *lane) permittedByLimiter(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	claimed, reserved := 0, 0
@@ -236,7 +237,7 @@ func (l *lane) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// prefetch is like the method of pace, for the queue's share of the pool.
+// prefetch returns how many messages the queue may hold beyond its slots, at its share of the pool's rate.
 func (l *lane) prefetch(now time.Time) int {
 	p := l.pool
 	if l.core.limit < l.core.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.core.opts.PrefetchBytes {
@@ -254,7 +255,7 @@ func (l *lane) prefetch(now time.Time) int {
 
 type backlog struct {
 	// known means that a receive has returned. plenty means that the last response did not wait and contained more than
-	// half of the requested messages. A known queue without plenty is a trickle.
+	// half of the requested messages. A known queue without plenty has a trickle of messages.
 	known, plenty, empty bool
 	emptyAt              time.Time
 	// receivedAt is the time of the last response with messages. presumedEmptyAt and presumedEmptyBefore are the last
@@ -265,7 +266,8 @@ type backlog struct {
 	pollsEmpty   bool
 }
 
-// presumeEmpty returns false for a trickle, which is expected to be empty now and then.
+// presumeEmpty records that the queue seems empty. It returns false if the queue has a trickle, because that is empty
+// now and then.
 func (b *backlog) presumeEmpty(now time.Time) (mayHavePlenty bool) {
 	b.empty, b.emptyAt = true, now
 	if b.known && !b.plenty {
@@ -326,15 +328,15 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	return min(most, max(now.Sub(l.backlog.presumedEmptyAt)/20, usual))
 }
 
-// firstTimeout applies before the first call has returned: three times the slowest call of any queue, and at least a
-// second. While no queue has responded, no other can use the slots, so it is an entire long poll, except in strict
-// order or with a tight limiter, where it would block other queues.
+// firstTimeout is the timeout before the first call has returned: three times the slowest call of any queue, and at
+// least a second. While no queue has responded, it is an entire long poll, because no other queue can use the slots. In
+// strict order or with a tight limiter, that would block other queues.
 func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	if l.limiterIsTight(now) {
 		return max(usualResponseFirst, usual)
 	}
 	var slowest time.Duration
-	responded := false // also true for responses that waited, which measure no call
+	responded := false // also true for responses that waited, which do not measure a call
 	for _, m := range l.pool.lanes {
 		slowest = max(slowest, m.pace.calls.sum(now).most)
 		responded = responded || slowest > 0 || m.backlog.known
@@ -345,8 +347,8 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	return max(firstTimeoutLeast, 3*slowest)
 }
 
-// leastTrip returns the shortest recent round trip of all queues that are about as fast. They probably share a server,
-// and a queue that starts later would measure only the loaded server.
+// leastTrip returns the shortest recent round trip of all queues that are about as fast as this one. They probably
+// share a server, and a queue that starts later would measure only the loaded server.
 func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	least := own
 	for _, m := range l.pool.lanes {
@@ -361,7 +363,7 @@ func (l *lane) emptyNow(now time.Time) bool {
 	return l.backlog.empty && (len(l.poller.open) > 0 || now.Sub(l.backlog.emptyAt) < emptyFor)
 }
 
-// likelyReceived returns how many of n requested messages a receive is likely to return; one for a trickle.
+// likelyReceived returns how many of n requested messages a receive is likely to return; for a trickle, one.
 func (l *lane) likelyReceived(n int, now time.Time) int {
 	switch {
 	case l.emptyNow(now):
@@ -372,7 +374,7 @@ func (l *lane) likelyReceived(n int, now time.Time) int {
 	return 1
 }
 
-// setExpectation sets the wait time of a receive and how many messages to expect.
+// setExpectation sets the wait time of a receive and the number of messages expected from it.
 func (l *lane) setExpectation(o *openReceive) {
 	o.wait = l.pool.waitTime(l, o.start)
 	o.expected = l.likelyReceived(o.asked, o.start)
@@ -391,7 +393,7 @@ func (l *lane) expectedUntil(o *openReceive, timeout time.Duration) time.Time {
 	return later(o.start, l.backlog.receivedAt).Add(timeout)
 }
 
-// expireExpected gives up expecting messages of receives that have taken too long.
+// expireExpected stops expecting messages from receives that have taken too long.
 func (l *lane) expireExpected(now time.Time) {
 	if l.poller.expected == 0 || now.Before(l.nextCheck) {
 		return
@@ -414,7 +416,7 @@ func (l *lane) expireExpected(now time.Time) {
 	}
 }
 
-// nextExpiry returns when to call expireExpected again; zero if no other queue waits for the slots.
+// nextExpiry returns when to call expireExpected again, or zero if no other queue waits for the slots.
 func (l *lane) nextExpiry() time.Time {
 	p := l.pool
 	if l.poller.expected == 0 || (p.granted == 0 && !(p.strict && p.inWork < p.concurrency)) {
@@ -441,7 +443,7 @@ func (l *lane) updateBacklog(o *openReceive, msgs []queue.Message, now time.Time
 
 func (l *lane) messagesReceived(o *openReceive, n int, lastSent, now time.Time) {
 	if o.waited && o.expected > 0 {
-		l.backlog.presumeEmpty(now) // slots were reserved for an empty queue
+		l.backlog.presumeEmpty(now) // slots were reserved although the queue was empty
 	}
 	l.backlog.recordMessages(lastSent, 2*n > o.asked && !o.waited, now)
 	if o.presumedEmpty && !o.waited {

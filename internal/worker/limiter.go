@@ -8,7 +8,8 @@ import (
 
 const (
 	askLimiterAgain = 100 * time.Millisecond
-	// A limited period ends limitedCalm after its last refusal, so that not every refusal of a rate limit is reported.
+	// limitedCalm is the time without a refusal after which a limited period ends, so that not every refusal of a rate
+	// limit is reported.
 	limitedCalm   = time.Second
 	breakerReason = "breaker"
 )
@@ -49,7 +50,7 @@ func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.shared.askAt.IsZero() && now.Before(l.shared.askAt)
 }
 
-// acquire reduces n to what the limiter has room for. It returns 0 if the limiter refuses.
+// acquire requests a permit for up to n messages, and returns how many it allows. 0 means that the limiter refuses.
 func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages int) {
 	if l.refusing(now) {
 		return 0, 0
@@ -102,7 +103,7 @@ func (l *limiterState) breakerOpen(now time.Time) bool {
 	return l != nil && l.room(now) == 0 && l.roomReason == breakerReason
 }
 
-// recordRefusal prolongs the limited period, or starts another one for another reason.
+// recordRefusal prolongs the limited period. If the reason has changed, it starts another one.
 func (l *limiterState) recordRefusal(now time.Time, wait time.Duration, reason string) {
 	l.until = now.Add(wait)
 	l.calmAt = l.until.Add(limitedCalm)
@@ -120,7 +121,7 @@ func (l *limiterState) recordRefusal(now time.Time, wait time.Duration, reason s
 	notify(l.core, l.core.events.Limited, Limited{Reason: reason})
 }
 
-// askAgainLater is necessary because the limiter does not report that it has room.
+// askAgainLater schedules another call of the limiter, because the limiter does not report that it has room again.
 func (l *limiterState) askAgainLater(now time.Time) {
 	if !now.Before(l.lookAt) {
 		l.lookAt = now.Add(askLimiterAgain)

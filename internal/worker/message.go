@@ -32,8 +32,8 @@ type held struct {
 
 	receipt    string
 	visibility time.Duration
-	// receivedAt and arrivedAt bound the time of the receive. The current visibility timeout runs from hiddenFrom to
-	// hiddenUntil.
+	// receivedAt and arrivedAt are the earliest and latest possible time of the receive. The current visibility timeout
+	// runs from hiddenFrom to hiddenUntil.
 	receivedAt, arrivedAt, hiddenFrom, hiddenUntil time.Time
 	nextExtend                                     time.Time
 	nextChange                                     *pending
@@ -43,12 +43,12 @@ type held struct {
 	extended  bool
 	isExpired bool
 
-	// Receive counts: in total, and in this queue (0 if unknown).
+	// receives is the receive count; receivesHere, the count in this queue, or 0 if unknown.
 	receives, receivesHere int
 	// attempt excludes receives whose messages did not reach the app.
 	attempt int
 	readyAt time.Time
-	// postponedUntil is when a postponed message becomes ready.
+	// postponedUntil is when a postponed message becomes ready again.
 	postponedAt, postponedUntil time.Time
 	heapIndex                   int
 
@@ -64,7 +64,8 @@ type held struct {
 
 func (h *held) task() string { return h.msg.Attribute(queue.AttributeTask) }
 
-// received records a receive. receivesHere is unknown for redriven messages if the queue does not report Attempt.
+// received records a receive, whose visibility timeout began at the given time. receivesHere is unknown for redriven
+// messages if the queue does not report Attempt.
 func (h *held) received(m *queue.Message, began, now time.Time, visibility time.Duration) {
 	h.receipt = m.ReceiptHandle
 	h.receivedAt = began
@@ -85,7 +86,7 @@ func (h *held) hide(t time.Time, d time.Duration) {
 	h.hiddenFrom, h.hiddenUntil = t, t.Add(d)
 }
 
-// moveBack moves the times back, because the queue's clock kept running during the hidden part of a suspend.
+// moveBack moves all times back, because the queue's clock kept running during the hidden part of a stall.
 func (h *held) moveBack(hidden time.Duration) {
 	for _, t := range [...]*time.Time{&h.receivedAt, &h.arrivedAt, &h.hiddenFrom, &h.hiddenUntil} {
 		*t = t.Add(-hidden)
@@ -97,7 +98,7 @@ func (h *held) longestTimeout(now time.Time) time.Duration {
 	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second
 }
 
-// tooOldToExtend reports whether no extension can leave half a visibility timeout, as a delivery requires.
+// tooOldToExtend reports whether no extension can leave half of a visibility timeout, which a delivery requires.
 func (h *held) tooOldToExtend(now time.Time) bool {
 	return h.longestTimeout(now) < h.visibility/2 && h.hiddenUntil.Sub(now) <= h.visibility/2
 }
@@ -114,8 +115,8 @@ func (h *held) extension(now time.Time) time.Duration {
 	return timeout
 }
 
-// extendAfter returns the age of the visibility timeout at which to extend it. Waiting messages are extended earlier,
-// so that more than half is left when their turn comes.
+// extendAfter returns the age of the visibility timeout at which to extend it. The timeouts of waiting messages are
+// extended earlier, so that more than half is left when their turn comes.
 func (h *held) extendAfter() time.Duration {
 	switch h.stage {
 	case posting, deadLettering:
@@ -143,7 +144,8 @@ func (h *held) size() int {
 	return n
 }
 
-// keyInQueue returns a key for a message in its current queue: a redrive resets the receive count, but keeps the ID.
+// keyInQueue returns a key for a message in its current queue, because a redrive resets the receive count but keeps the
+// ID.
 func keyInQueue(id string, receives, here int) string {
 	if here == 0 || here == receives {
 		return id
@@ -151,10 +153,11 @@ func keyInQueue(id string, receives, here int) string {
 	return id + " " + strconv.Itoa(receives-here)
 }
 
-// group holds the messages of one FIFO message group, all from one receive: a queue does not deliver a group in flight.
+// group holds the messages of one FIFO message group. All are from one receive, because a queue does not return more
+// messages of a group in flight.
 type group struct {
 	id       string
-	active   int // neither waiting nor settled: one message or one batch
+	active   int // messages being delivered or deleted: one message or one batch
 	deleting int
 	waiting  []*held
 	// turning means that all active messages are being deleted and others wait.
@@ -180,7 +183,7 @@ type pending struct {
 	tries      int32
 	visibility time.Duration // for extensions; otherwise set when sent
 	at         time.Time     // when the message becomes visible; zero means now
-	until      time.Time     // no effect after this time
+	until      time.Time     // the change has no effect after this time
 }
 
 func (p *pending) isWanted() bool { return p.h.stage == deleting && p.receipt == p.h.receipt }

@@ -24,7 +24,7 @@ const (
 
 // Options configure a [Worker]. The zero value and nil are valid; values out of range are clamped.
 type Options struct {
-	Name string // for [Status]; usually the queue's
+	Name string // shown in [Status]; usually the queue's name
 	// Concurrency is the maximum number of deliveries in flight, 1 to 1000; 0 means 50.
 	Concurrency int
 	// VisibilityTimeout is set by receives and extensions, 1 s to 12 h; 0 means 300 s, negative values 1 s.
@@ -36,7 +36,8 @@ type Options struct {
 	Backoff Backoff
 	// RespectRetryAfter gives the app's Retry-After precedence over Backoff and ErrorVisibilityTimeout.
 	RespectRetryAfter bool
-	// Retention is the maximum age since the first receive; older messages are deleted. 0 means 345600 s (4 days).
+	// Retention is the maximum age of a message since its first receive. Older messages are deleted. 0 means 345600 s
+	// (4 days).
 	Retention time.Duration
 	// WaitTime is the wait of a long poll, 1 to 20 s; 0 means 20 s.
 	WaitTime time.Duration
@@ -52,8 +53,8 @@ type Options struct {
 	MaxReceives int
 	// ProbeIdle is how long an app may be idle before it is probed; 0 disables these probes.
 	ProbeIdle time.Duration
-	// DeleteLinger is how long deletes and visibility changes wait to share a call; 0 means 100 ms, negative values
-	// none.
+	// DeleteLinger is how long deletes and visibility changes wait to share a call with others; 0 means 100 ms, and
+	// negative values no wait.
 	DeleteLinger time.Duration
 	// PrefetchBytes limits the bodies of messages waiting for a slot or postponed; 0 means 16 MiB.
 	PrefetchBytes int
@@ -64,18 +65,18 @@ type Options struct {
 	// Random returns numbers in [0,1) for jitter and must be safe for concurrent use; nil means math/rand/v2.
 	Random func() float64
 
-	// Pool shares a concurrency limit with other workers; may be nil. Concurrency is then this queue's own limit, by
-	// default the pool's.
+	// Pool shares a concurrency limit with other workers; may be nil. With a pool, Concurrency is this queue's own
+	// limit; 0 means the pool's.
 	Pool *Pool
 	// Weight is this queue's relative share of the pool's slots, up to 1000000; 0 counts as 1. If no worker sets one,
 	// the queues are served in strict order of the calls of [New].
 	Weight int
-	// MaxWait is how long a message may wait before its queue gets a turn out of order, at most every second turn; 0
-	// disables it.
+	// MaxWait is how long a message may wait before its queue gets a turn out of order, but at most every second turn;
+	// 0 disables such turns.
 	MaxWait time.Duration
 }
 
-// Batch configures deliveries of several messages at once. The zero value means one per delivery.
+// Batch configures deliveries of several messages at once. The zero value means one message per delivery.
 type Batch struct {
 	// Size is the maximum number of messages per delivery, 1 to 10; 0 means 1. Larger sizes require a [BatchDeliverer].
 	Size int
@@ -90,8 +91,8 @@ const maxBatchWindow = 300 * time.Second
 
 const maxHidden = queue.MaxVisibility
 
-// Backoff is a delay that doubles Doublings times from Min, then grows by a constant step, up to Max. With Min 10 s,
-// Max 300 s and 3 Doublings, the delays are 10, 20, 40, 80, 160, 240, 300 and 300 s.
+// Backoff is a delay that doubles Doublings times, starting from Min, then grows by a constant step up to Max. With Min
+// 10 s, Max 300 s and 3 Doublings, the delays are 10, 20, 40, 80, 160, 240, 300 and 300 s.
 type Backoff struct {
 	Min       time.Duration // 0 disables the back-off
 	Max       time.Duration // 0 means 12 h
@@ -159,8 +160,8 @@ func clamp[T int | float64 | time.Duration](v, low, high T) T {
 type Queue interface {
 	// Receive waits up to req.Wait for the first message. It must not retry, because each receive counts.
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
-	// Delete takes up to [queue.MaxBatch] receipt handles. It returns nil if all messages were deleted, otherwise one
-	// error per handle.
+	// Delete deletes messages by up to [queue.MaxBatch] receipt handles. It returns nil if all were deleted, otherwise
+	// one error per handle.
 	Delete(ctx context.Context, receipts []string) []error
 	// Expire deletes messages past their retention, which do not count as processed.
 	Expire(ctx context.Context, receipts []string) []error
@@ -171,7 +172,7 @@ type Queue interface {
 // DeadLetterer is a [Queue] that can dead-letter messages before its redrive policy does.
 type DeadLetterer interface {
 	// TakesDeadLetters reports whether DeadLetter may be called for messages on their last receive or, if last is
-	// false, for those that the app wants dead-lettered. It must be quick, because a lock is held.
+	// false, for messages that the app wants dead-lettered. It must be quick, because the worker holds a lock.
 	TakesDeadLetters(last bool) bool
 	// DeadLetter moves or copies up to [queue.MaxBatch] messages, and returns errors like Delete. The worker then
 	// deletes the accepted ones.
@@ -197,14 +198,15 @@ type BatchDeliverer interface {
 }
 
 // Limiter decides when the app may receive another message. It must be comparable, safe for concurrent use, and quick,
-// because a lock is held.
+// because the worker holds a lock.
 type Limiter interface {
-	// Acquire requests a permit for a delivery of n messages. Permit 0 means refused: wait is the time until the next
-	// request, or 0 to request again after the next release; reason is one word ("rate", "concurrency", "breaker").
+	// Acquire requests a permit for a delivery of n messages. Permit 0 means that the limiter refuses. wait is then the
+	// time until the next request, or 0 to request again after the next release; reason is one word ("rate",
+	// "concurrency", "breaker").
 	Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string)
 	// Release is called once per permit, with the results of its delivery.
 	Release(permit uint64, now time.Time, results ...queue.Result)
-	// Room estimates how many deliveries can start within d. If n is 0, the worker stops receiving; reason is one of
-	// Acquire's.
+	// Room estimates how many deliveries can start within d. If n is 0, the worker stops receiving for the given
+	// reason, a word as in Acquire.
 	Room(now time.Time, d time.Duration) (n int, reason string)
 }

@@ -27,15 +27,16 @@ const slowApp = time.Second
 
 const averaged = 16
 
-// recordDelivery averages the first samples equally, because the fastest of several concurrent deliveries end first.
+// recordDelivery records the time of a delivery. It averages the first samples equally, because the fastest of several
+// concurrent deliveries end first.
 func (p *pace) recordDelivery(d time.Duration, now time.Time) {
 	p.completed++
 	p.service = max(p.service+(d-p.service)/time.Duration(min(p.completed, averaged)), 1)
 	p.finished = now
 }
 
-// recordReceive records a receive that did not wait. isRoundTrip means that the previous one did not either, so d is
-// exactly one round trip.
+// recordReceive records a receive that did not wait. isRoundTrip means that the previous one did not wait either, so d
+// is exactly one round trip.
 func (p *pace) recordReceive(d time.Duration, isRoundTrip bool, now time.Time) {
 	if isRoundTrip {
 		p.roundTrip = average(p.roundTrip, min(d, 10*time.Second))
@@ -80,7 +81,7 @@ func (p *pace) rate(limit int) float64 {
 }
 
 // prefetch returns how many messages to hold beyond those in flight: enough for one and a half round trips, and up to
-// ten more to request full batches. It is 0 if the app is slow or its speed is unknown.
+// ten more to request full batches. It returns 0 if the app is slow or its speed is unknown.
 func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	if !p.isFast(now) {
 		return 0
@@ -92,8 +93,8 @@ func (p *pace) isFast(now time.Time) bool {
 	return p.service > 0 && p.service < slowApp && now.Sub(p.finished) < slowApp
 }
 
-// prefetchAtRate is prefetch for a rate per second. A few fast responses prove little, so it is at most twice the
-// number of completed messages.
+// prefetchAtRate is like prefetch, for the given rate per second. A few fast responses prove little, so it returns at
+// most twice the number of completed messages.
 func (p *pace) prefetchAtRate(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)

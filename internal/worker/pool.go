@@ -12,7 +12,7 @@ import (
 type PoolOptions struct {
 	// Concurrency is the maximum number of deliveries in flight, 1 to 1000; 0 means 50.
 	Concurrency int
-	// Sleep is the pause after an entire long poll found every queue empty; 0 disables it.
+	// Sleep is the pause after all queues were empty for an entire long poll; 0 disables it.
 	Sleep time.Duration
 }
 
@@ -28,8 +28,8 @@ type Pool struct {
 	strict       bool
 	inWork       int
 	granted      int
-	lastPromoted bool  // the last turn was due to MaxWait
-	keptTurn     *lane // drawn for the next turn, which it cannot use yet; may be nil
+	lastPromoted bool  // the last turn went to a queue because of MaxWait
+	keptTurn     *lane // has the next turn, but cannot use it yet; may be nil
 	pace         *pace
 	starts       history
 
@@ -46,7 +46,7 @@ func NewPool(opts *PoolOptions) *Pool {
 		concurrency: clamp(cmp.Or(o.Concurrency, defaultConcurrency), 1, maxConcurrency)}
 }
 
-// join lets workers with the same limiter share its state.
+// join adds a queue. Workers with the same limiter share its state.
 func (p *Pool) join(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *Pool) beginNext(now time.Time) (*Worker, []*held) {
 		return of, batch
 	}
 
-	for _, l := range p.lanes { // wake the workers when receives have taken too long
+	for _, l := range p.lanes { // A receive may have taken too long.
 		l.expireExpected(now)
 		l.core.wakeAt(l.nextExpiry())
 	}
@@ -119,7 +119,8 @@ func (p *Pool) beginReserved(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// beginInTurn gives free slots to queues in turn, until one begins a delivery. The others' slots are reserved.
+// beginInTurn gives free slots to queues in turn, until one of them begins a delivery. Slots of queues without a held
+// message are reserved.
 func (p *Pool) beginInTurn(now time.Time) (*Worker, []*held) {
 	for p.granted < p.concurrency-p.inWork {
 		l := p.drawLane(now)
@@ -144,8 +145,8 @@ func (p *Pool) beginInTurn(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// reservable limits the queue's reserved slots. At the limit, its turn and all later ones wait; otherwise, held
-// messages of other queues would overtake slow receives.
+// reservable returns the maximum number of slots reserved for a queue. At the maximum, the queue's turn and all later
+// turns wait; otherwise, held messages of other queues would overtake its slow receives.
 func (p *Pool) reservable(l *lane, now time.Time) int {
 	return int(math.Ceil(p.shareOf(l, now)*float64(p.concurrency))) + 1
 }
@@ -157,7 +158,7 @@ func (p *Pool) keepTurn(l *lane) {
 	}
 }
 
-// drawLane returns the queue that has the next turn, or nil if none has demand.
+// drawLane returns the queue that has the next turn, or nil if no queue has demand.
 func (p *Pool) drawLane(now time.Time) *lane {
 	if l := p.takeKeptTurn(now); l != nil {
 		return l
@@ -178,7 +179,7 @@ func (p *Pool) drawLane(now time.Time) *lane {
 	return next
 }
 
-// takeKeptTurn returns nil if the queue still cannot use its turn, or no longer needs it.
+// takeKeptTurn returns the queue whose turn was kept, or nil if it still cannot use the turn or no longer needs it.
 func (p *Pool) takeKeptTurn(now time.Time) *lane {
 	l := p.keptTurn
 	switch {
@@ -219,7 +220,7 @@ func (p *Pool) higherHasWork(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool { return m.hasWork(now) })
 }
 
-// higherWaits is like higherHasWork, but for queues that share the limiter, even while it refuses.
+// higherWaits reports whether a higher queue with the same limiter wants slots, even while the limiter refuses.
 func (p *Pool) higherWaits(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool {
 		return m.limiter.shares(l.limiter) && m.wantsSlots(now)
@@ -234,7 +235,8 @@ func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	return p.weightShare(l, func(m *lane) bool { return !m.emptyNow(now) })
 }
 
-// shareOfLimiter is shareOf among the queues that share l's limiter. For an empty queue, other empty ones count too.
+// shareOfLimiter returns the queue's expected share of the turns among the queues that share its limiter. For an empty
+// queue, other empty queues count too.
 func (p *Pool) shareOfLimiter(l *lane, now time.Time) float64 {
 	empty := l.emptyNow(now)
 	if p.strict && !empty {
@@ -253,7 +255,7 @@ func (p *Pool) weightShare(l *lane, counts func(*lane) bool) float64 {
 	return float64(l.weight) / float64(total)
 }
 
-// restIfEmpty makes the pool sleep after every queue was empty for an entire long poll.
+// restIfEmpty makes the pool sleep if all queues were empty for an entire long poll.
 func (p *Pool) restIfEmpty(now time.Time) {
 	if p.sleep == 0 || slices.ContainsFunc(p.lanes, (*lane).preventsRest) {
 		return
@@ -265,7 +267,7 @@ func (p *Pool) restIfEmpty(now time.Time) {
 	}
 }
 
-// timeLeftInRound returns how long the receives of other queues may still wait.
+// timeLeftInRound returns how long the open receives of other queues may still wait.
 func (p *Pool) timeLeftInRound(l *lane, now time.Time) (left time.Duration) {
 	for _, m := range p.lanes {
 		if m == l {
@@ -278,8 +280,7 @@ func (p *Pool) timeLeftInRound(l *lane, now time.Time) (left time.Duration) {
 	return left
 }
 
-// waitTime returns the wait time of a receive. The receives of empty queues end with the last one of the round, so that
-// the whole pool can sleep.
+// waitTime returns the wait time of a receive. Receives of empty queues end together, so that the whole pool can sleep.
 func (p *Pool) waitTime(l *lane, now time.Time) time.Duration {
 	if p.sleep == 0 || !l.backlog.pollsEmpty {
 		return l.core.opts.WaitTime

@@ -33,8 +33,8 @@ type poller struct {
 	open     map[*openReceive]struct{}
 	asked    int // messages requested by open receives
 	expected int // messages expected from them; used in pools
-	// want limits open receives. Full responses double it, or halve it if slow, at most once per round trip. Partial
-	// ones halve it, and empty ones reset it to one.
+	// want is the maximum number of open receives. A full response doubles it, or halves it if the response was slow,
+	// at most once per round trip. A partial response halves it, and an empty one resets it to one.
 	want          int
 	wantChangedAt time.Time
 	lastFull      bool
@@ -49,7 +49,7 @@ type openReceive struct {
 	cancel        context.CancelFunc
 	asked         int
 	expected      int
-	presumedEmpty bool // no more messages are expected
+	presumedEmpty bool // its messages are no longer expected
 	waited        bool
 	wait          time.Duration
 	visibility    time.Duration
@@ -57,7 +57,8 @@ type openReceive struct {
 	canceled      bool
 }
 
-// adaptWant returns whether the receive took exactly one round trip: it was full, and so was the one before.
+// adaptWant updates want. It reports whether the receive took exactly one round trip, because it and the previous one
+// were full.
 func (p *poller) adaptWant(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
 	wasFull := p.lastFull
 	p.lastFull = n >= o.asked
@@ -86,7 +87,7 @@ func (p *poller) delayIfEmpty(o *openReceive, n int, now time.Time) {
 	p.notBefore = now.Add(retryWait(p.emptyStreak, failedReceiveFirst, quickReceiveLimit, 0))
 }
 
-// backOff returns the wait before the next receive. Concurrent failures count as one.
+// backOff records a failure, and returns the wait before the next receive. Concurrent failures count as one.
 func (p *poller) backOff(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
 	p.want, p.lastFull = 1, false
 	if o.start.Before(p.failedAt) && now.Before(p.notBefore) {
@@ -103,7 +104,7 @@ func (p *poller) backOff(o *openReceive, class errorClass, now time.Time, random
 	return wait
 }
 
-// startReceives also starts receives of other workers in the pool, and completes a drain.
+// startReceives starts the receives of all workers in the pool, and completes a drain.
 func (w *Worker) startReceives(now time.Time) {
 	if w.lane == nil {
 		w.startOwnReceives(now)
@@ -146,7 +147,8 @@ func (w *Worker) receive(o *openReceive) {
 	}
 }
 
-// filterMessages is called without the lock, because the filter may be slow.
+// filterMessages reports which messages do not match the filter. It is called without the lock, because the filter may
+// be slow.
 func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	match := p.filter.Load()
 	if match == nil || *match == nil || len(msgs) == 0 {
@@ -179,7 +181,7 @@ func (p *poller) beginReceive(now time.Time) *openReceive {
 	return o
 }
 
-// requestSize returns how many messages the next receive requests; 0 or less for none.
+// requestSize returns how many messages the next receive requests. 0 or less means that it must not start.
 func (p *poller) requestSize(now time.Time) int {
 	n := p.room(now)
 	if n > 0 && p.limiter != nil {
@@ -207,8 +209,8 @@ func (p *poller) mayReceive(now time.Time) bool {
 	return p.messages.unconfirmed < p.maxUnconfirmed()
 }
 
-// maxUnconfirmed is the concurrency plus two round trips, because messages with unconfirmed deletes are delivered again
-// if the process dies.
+// maxUnconfirmed returns the maximum number of unconfirmed deletes: the concurrency plus two round trips. If the
+// process dies, these messages are delivered again.
 func (p *poller) maxUnconfirmed() int {
 	twoTrips := 2 * p.pace.rate(p.core.limit) * p.pace.roundTrip.Seconds()
 	return p.core.opts.Concurrency*p.core.opts.Batch.Size + int(clamp(twoTrips, 320, maxCalls*queue.MaxBatch))
@@ -227,7 +229,7 @@ func (p *poller) room(now time.Time) int {
 	active := p.core.inWork*size + p.messages.ready.len() + p.messages.turning + p.asked
 	room := limit + prefetch - active
 	if active >= limit && room < min(queue.MaxBatch, prefetch) {
-		return 0 // the slots are provided for: prefetch full batches
+		return 0 // all slots are provided for, so prefetch only full batches
 	}
 	return clamp(room, 0, queue.MaxBatch)
 }
@@ -238,8 +240,8 @@ const (
 	mostReserved  = 1 << 20 // the largest message
 )
 
-// roomInMemory returns how many messages fit in HeldBytes; at least one if nothing is held. For remote queues, which
-// have many slow receives open, it assumes the typical message size.
+// roomInMemory returns how many more messages fit in HeldBytes, but at least one if no message is held. For remote
+// queues, which have many slow receives open, it assumes a typical message size.
 func (p *poller) roomInMemory() int {
 	each := mostReserved
 	if remote := !p.core.opts.UncountedReturns; remote && p.pace.body > 0 {
@@ -251,7 +253,8 @@ func (p *poller) roomInMemory() int {
 	return (p.core.opts.HeldBytes-p.messages.bytes)/each - p.asked
 }
 
-// permittedByLimiter records a refusal if the limiter has no room.
+// permittedByLimiter returns how many messages the limiter allows to receive. If there is no room, it records a
+// refusal.
 func (p *poller) permittedByLimiter(now time.Time) int {
 	room := p.limiter.room(now)
 	if room == 0 {
@@ -274,7 +277,8 @@ func roomForFullBatch(room, used int) int {
 	return unused
 }
 
-// hiddenSince is zero if the receive failed. Failures after a cancellation do not count.
+// receiveEnded records the result of a receive, and returns when the visibility timeouts began; zero if the receive
+// failed. Failures after a cancellation do not count.
 func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, now time.Time) (hiddenSince time.Time) {
 	delete(p.open, o)
 	p.asked -= o.asked
@@ -347,7 +351,7 @@ func (p *poller) waitedOnEmptyQueue(o *openReceive, msgs []queue.Message, now ti
 	return true
 }
 
-// receivedBefore includes receives that the queue did not count.
+// receivedBefore reports whether the message was received before, including receives that the queue did not count.
 func (p *poller) receivedBefore(m *queue.Message) bool {
 	_, isBack := p.messages.unposted.values[keyInQueue(m.ID, m.ReceiveCount, m.Attempt)]
 	return isBack || m.ReceiveCount > 1
@@ -359,8 +363,8 @@ const (
 	usualResponseFirst = 300 * time.Millisecond
 )
 
-// usualResponseTime returns how long a queue with messages usually takes to respond, if necessary as estimated from
-// other queues.
+// usualResponseTime returns how long a queue with messages usually takes to respond. Before the first response, it is
+// estimated from other queues.
 func (p *poller) usualResponseTime(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
 	if trip == 0 && p.lane != nil {
@@ -391,7 +395,8 @@ func (p *poller) safeToCancelAfter() time.Duration {
 	return clamp(3*p.pace.roundTrip, 100*time.Millisecond, time.Second)
 }
 
-// cancelWaiting cancels waiting receives if the gate or the breaker stops receiving. It returns when to call it again.
+// cancelWaiting cancels waiting receives if the gate or the breaker stops receiving. It returns when to call it again,
+// or zero.
 func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	if p.gate.open() && !p.limiter.breakerOpen(now) {
 		return time.Time{}
@@ -416,12 +421,12 @@ func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 type load uint8
 
 const (
-	light   load = iota // more messages
-	heavy               // only slower responses
-	crowded             // already too many
+	light   load = iota // allows more receives
+	heavy               // only slows down responses
+	crowded             // there are too many receives
 )
 
-// Delays up to loadSlack may have other causes.
+// loadSlack is the delay of a response that may have other causes than load.
 const loadSlack = 250 * time.Millisecond
 
 func loadOf(took, least time.Duration) load {

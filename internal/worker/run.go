@@ -22,10 +22,11 @@ func (e *stopError) Error() string {
 
 const abortGrace = 2 * time.Second
 
-// Run serves the queue until one of the contexts is done; it can be called only once. When receive is done, the worker
-// lets deliveries finish, confirms their deletes and returns unposted messages. When work is done, it cancels
-// deliveries and leaves their messages to their visibility timeouts. Run returns an error that counts unfinished
-// messages, if any. All goroutines have exited when it returns.
+// Run serves the queue until one of the contexts is done. It can be called only once.
+//
+// When receive is done, the worker lets deliveries finish, confirms their deletes and returns unposted messages. When
+// work is done, it cancels deliveries and leaves their messages to their visibility timeouts. If any messages are
+// unfinished, Run returns an error with their number. When it returns, all goroutines have exited.
 func (w *Worker) Run(receive, work context.Context) error {
 	now := time.Now()
 	w.core.mu.Lock()
@@ -71,7 +72,7 @@ func (w *Worker) maintain() {
 	}
 }
 
-// round does everything that is due, and returns the time of the next round.
+// round does all work that is due, and returns the time of the next round.
 func (w *Worker) round(now time.Time) time.Time {
 	w.checkClock(now)
 	if !now.Before(w.nextCheck) {
@@ -92,7 +93,6 @@ func (w *Worker) round(now time.Time) time.Time {
 	return w.core.sleepUntil
 }
 
-// checkAll examines all messages, at regular intervals.
 func (w *Worker) checkAll(now time.Time) {
 	w.visibility.checkHeld(now)
 	w.settler.returnStale(now)
@@ -102,7 +102,7 @@ func (w *Worker) checkAll(now time.Time) {
 	}
 }
 
-// nextDue returns the first time after now at which a part has something to do.
+// nextDue returns the first time after now at which a part of the worker has work to do.
 func (w *Worker) nextDue(cancelNext, now time.Time) time.Time {
 	due := []time.Time{cancelNext, w.letters.pending.next(), w.deletes.pending.next(), w.visibility.pending.next(),
 		w.poller.notBefore, w.messages.deferred.next(), w.app.pauses.until, w.slots.batchDue(now)}

@@ -19,8 +19,8 @@ type settler struct {
 	pace       *pace
 }
 
-// settle carries out the decision about each message of a batch, and appends the attempts to settled. responded means
-// that the app did.
+// settle carries out the decision about each message of a batch, and appends the attempts to settled. responded reports
+// whether the app responded.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
 	_ []Settled, responded bool,
 ) {
@@ -56,7 +56,7 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 	return settled, responded
 }
 
-// decisive returns the result that says most about the state of the app.
+// decisive returns the result that reveals most about the state of the app.
 func decisive(results []queue.Result) *queue.Result {
 	worst := &results[0]
 	for i := range results {
@@ -74,7 +74,7 @@ func decisive(results []queue.Result) *queue.Result {
 	return worst
 }
 
-// decide changes a throttled result to Postponed if the message is kept.
+// decide returns what to do with h. If a throttled message is kept, decide changes its result to Postponed.
 func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time) action {
 	if !now.Before(h.hiddenUntil) {
 		s.messages.expireVisibility(h)
@@ -98,8 +98,8 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 	return decide(&s.core.opts, &d, now)
 }
 
-// pauseForTarget stops receiving and delivering until the returned time has passed. If possible, it keeps h: returning
-// it would use up a receive, and could lead to the dead-letter queue.
+// pauseForTarget stops receiving and delivering for the returned time. It keeps h if possible, because a return would
+// use up a receive, which could dead-letter the message.
 func (s *settler) pauseForTarget(h *held, res *queue.Result, now time.Time) time.Duration {
 	pause := s.app.pauseReceiving(res, h.startedAt, now)
 	if s.core.phase == running {
@@ -116,7 +116,7 @@ func (s *settler) pauseForTarget(h *held, res *queue.Result, now time.Time) time
 	return pause
 }
 
-// mayKeep reports whether a message that was not attempted may wait for another delivery.
+// mayKeep reports whether a message that was not attempted may be kept for another delivery.
 func (s *settler) mayKeep(h *held, now time.Time) bool {
 	return s.gate.keepsMessages() && s.core.workCtx.Err() == nil && !h.tooOldToExtend(now)
 }
@@ -152,13 +152,14 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 
 	if act.verb == remove {
 		s.messages.groupRecovered(e.GroupID)
-	} else { // also after the last receive: the next message may fail the same way
+	} else { // also after the last receive, because the next message may fail in the same way
 		s.messages.groupFailed(h, later(e.NextRetry, now))
 	}
 	s.core.stats.recordSettled(e, now)
 }
 
-// keepOrReturn handles messages that were not attempted, backward to preserve the order of FIFO groups.
+// keepOrReturn keeps or returns the messages that were not attempted. It works backward to preserve the order of FIFO
+// groups.
 func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []action, now time.Time) {
 	for i, h := range slices.Backward(batch) {
 		act := actions[i]
@@ -197,7 +198,7 @@ func (s *settler) returnUnposted(now time.Time) {
 	}
 }
 
-// postpone makes room by returning the messages that were postponed last.
+// postpone keeps h until the time has passed. If too many messages are postponed, it returns the latest ones.
 func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	if h.postponedAt.IsZero() {
 		h.postponedAt = now
@@ -218,7 +219,7 @@ func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	s.core.wakeAt(s.visibility.pending.next())
 }
 
-// readyPostponed makes postponed messages ready once their time has come.
+// readyPostponed makes postponed messages ready again once they are due.
 func (s *settler) readyPostponed(now time.Time) {
 	d := &s.messages.deferred
 	for t := d.next(); !t.IsZero() && !now.Before(t); t = d.next() {

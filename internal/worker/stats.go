@@ -16,10 +16,11 @@ type Status struct {
 	Receiving bool
 	Reasons   []Reason
 
-	// Limit is lower than the configured Concurrency for a while after an outage or a pause.
+	// Limit is lower than Concurrency for a while after an outage or a pause.
 	Concurrency, Limit int
-	// InWork counts deliveries, Polls open receives, and the others messages: Prefetched wait for a slot, Waiting for
-	// earlier messages of their FIFO group, Postponed for another delivery, Unconfirmed for their delete.
+	// InWork is the number of deliveries in flight, and Polls the number of open receives. The others count messages:
+	// Prefetched ones wait for a slot, Waiting ones for earlier messages of their FIFO group, Postponed ones for
+	// another delivery, and Unconfirmed ones for the confirmation of their delete.
 	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
 
 	Counts      Counts  // since the start of Run
@@ -29,13 +30,13 @@ type Status struct {
 	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending to delivery in the
 	// last minute.
 	Oldest, LongestWait time.Duration
-	// LongestDelivery is the age of the oldest delivery, LongestID and LongestGroup its message. LongestGroup is set
-	// only on FIFO queues.
+	// LongestDelivery is the age of the oldest delivery in flight. LongestID is its message, and LongestGroup the
+	// message's FIFO group.
 	LongestDelivery         time.Duration
 	LongestID, LongestGroup string
-	// Recent covers the last five minutes.
+	// Recent and RecentFailed count the deliveries of the last five minutes.
 	Recent, RecentFailed int64
-	// Turns counts messages started in the last minute; TurnShare is their fraction of the pool's, 0 to 1.
+	// Turns is the number of messages started in the last minute. TurnShare is its share of the pool's, 0 to 1.
 	Turns     int64
 	TurnShare float64
 	LimitedBy string     // "" outside of limited periods
@@ -52,16 +53,16 @@ type LastError struct {
 type Counts struct {
 	// Received includes Duplicates.
 	Received, Duplicates int64
-	// Posted counts started deliveries; Done to Postponed count results. Aborted deliveries were canceled by the end of
-	// Run; Late ones ended after their visibility timeout.
+	// Posted counts started deliveries. Done to Postponed count their results. Aborted deliveries were canceled by the
+	// end of Run. Late ones ended after their visibility timeout.
 	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
-	// DeletesLost counts deletes given up.
+	// DeletesLost counts deletes that were given up.
 	Deleted, DeletesLost, Expired, Filtered int64
 	// VisibilityExpired counts timeouts that expired while the message was held.
 	Extended, Returned, VisibilityExpired int64
 	Polls, DeleteCalls, ChangeCalls       int64
 	Promoted                              int64 // turns out of order because of MaxWait
-	Limited                               int64 // periods
+	Limited                               int64 // periods of refusals by the limiter
 }
 
 type statistics struct {
@@ -77,7 +78,7 @@ type statistics struct {
 
 type outcomes struct{ settled, failed int64 }
 
-// The window must match the environment's health.
+// Together, these must match the window in package health.
 const (
 	outcomeStep  = 10 * time.Second
 	outcomeSteps = 30

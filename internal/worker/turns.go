@@ -4,18 +4,18 @@ type demand uint8
 
 const (
 	noDemand demand = iota
-	// openDemand means that open receives may still bring messages for the slot. In strict order, lower queues wait for
-	// them.
+	// openDemand means that open receives may still return messages for the slot. In strict order, lower queues wait
+	// for them.
 	openDemand
 	hasDemand
 )
 
-// Credits that differ by less than sameCredit are equal.
+// sameCredit is the difference below which two credits count as equal.
 const sameCredit = 1e-9
 
-// takeTurn picks one of the queues that want the turn, or nil, by smooth weighted round robin: they gain credit in
-// proportion to their weights, and the one with the most pays for the turn. random breaks ties, so that queues of equal
-// weight have equal chances on each instance.
+// takeTurn picks one of the queues that want the turn by smooth weighted round robin, or returns nil. All of them gain
+// credit in proportion to their weights, and the one with the most pays for the turn. random breaks ties, so that
+// queues of equal weight have equal chances on each instance.
 func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (taker *lane) {
 	total, tied := 0, 0
 	for _, l := range lanes {

@@ -13,7 +13,7 @@ type visibilityChanger struct {
 	returning []pending
 }
 
-// checkHeld extends visibility timeouts, and drops or returns messages for which that is no longer possible.
+// checkHeld extends visibility timeouts. It drops or returns messages whose timeout can no longer be extended.
 func (v *visibilityChanger) checkHeld(now time.Time) {
 	for _, h := range v.messages.held {
 		if h.stage == ready || h.stage == deleting {
@@ -134,8 +134,8 @@ func (v *visibilityChanger) extensionFailed(p pending, err error, class errorCla
 	}
 }
 
-// retryChange retries a failed change. One that may have been applied is retried only while the message is invisible
-// either way, because another worker may receive it after that.
+// retryChange retries a failed change. If the change may have been applied, it is retried only while the message is
+// invisible in either case, because another worker may receive it later.
 func (v *visibilityChanger) retryChange(p pending, err error, class errorClass, start, now time.Time) {
 	v.reportFailure(p, err)
 	p.tries++
@@ -162,9 +162,9 @@ func (v *visibilityChanger) delayRetry(h *held, at, now time.Time) {
 	v.queueChange(p, v.core.lingerUntil(now, h.hiddenUntil))
 }
 
-// leaveToTimeout drops a message that becomes visible when its timeout expires, and returns the messages behind it in
-// its FIFO group. If it failed on its last receive, they are kept: they have been received as often, and another
-// receive might dead-letter them unposted.
+// leaveToTimeout drops a message, which becomes visible when its timeout ends, and returns the messages behind it in
+// its FIFO group. If the message failed on its last receive, it keeps them: they have been received as often, and
+// another receive might dead-letter them unposted.
 func (v *visibilityChanger) leaveToTimeout(h *held, now time.Time) {
 	if h.failedLastReceive {
 		v.messages.leaveGroup(h, now)
@@ -179,14 +179,14 @@ func (v *visibilityChanger) returnWithGroup(h *held, now time.Time) {
 	v.returnMessage(h, 0, now)
 }
 
-// returnAll works backward to preserve the order of the group.
+// returnAll returns the messages of a group. It works backward to preserve their order.
 func (v *visibilityChanger) returnAll(group []*held, now time.Time) {
 	for _, h := range slices.Backward(group) {
 		v.returnMessage(h, 0, now)
 	}
 }
 
-// returnMessage makes h visible after the pause, unless its visibility timeout has expired.
+// returnMessage makes h visible after the pause. If its visibility timeout has expired, it only drops h.
 func (v *visibilityChanger) returnMessage(h *held, pause time.Duration, now time.Time) {
 	isVisible := !now.Before(h.hiddenUntil)
 	v.messages.forget(h)

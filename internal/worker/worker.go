@@ -79,7 +79,7 @@ func (w *Worker) proceed(now time.Time) {
 	w.startReceives(now)
 }
 
-// applyGate, while the gate is closed, cancels waiting receives and returns unposted messages, unless they are kept.
+// applyGate cancels waiting receives while the gate is closed, and returns unposted messages unless they are kept.
 func (w *Worker) applyGate(now time.Time) {
 	if w.gate.open() {
 		return
@@ -97,7 +97,7 @@ func (w *Worker) checkClock(now time.Time) {
 	}
 }
 
-// recordStall corrects all times, because the queue's clock kept running while the monotonic one stood still.
+// recordStall corrects all times, because the queue's clock kept running while the monotonic clock stood still.
 func (w *Worker) recordStall(s stall) {
 	for _, h := range w.messages.held {
 		h.moveBack(s.hidden)
@@ -143,8 +143,8 @@ func (w *Worker) SetMaxReceives(n int) {
 	w.core.opts.MaxReceives = n
 }
 
-// SetFilter applies to later receives: messages that do not match are deleted unposted. A nil match delivers all. match
-// must be safe for concurrent use.
+// SetFilter sets the filter of later receives: messages that do not match are deleted without being posted. A nil match
+// delivers all. match must be safe for concurrent use.
 func (w *Worker) SetFilter(match func(*queue.Message) bool) { w.poller.filter.Store(&match) }
 
 // Tuning contains the [Options] that can change while a worker runs.
@@ -157,8 +157,8 @@ type Tuning struct {
 	Retention              time.Duration
 }
 
-// Tune applies to attempts that end from now on. Deliveries in flight finish even if concurrency decreases. Messages
-// keep the visibility timeout of their receive. A worker of a pool ignores Concurrency.
+// Tune applies to all attempts that end later. Deliveries in flight finish even if concurrency decreases. Messages keep
+// the visibility timeout of their receive. A worker of a pool ignores Concurrency.
 func (w *Worker) Tune(t *Tuning) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -210,7 +210,7 @@ func (w *Worker) Status() Status {
 	return s
 }
 
-// InWork describes the attempt of a message that is being delivered.
+// InWork returns the attempt number and start time of a message that is being delivered.
 func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
