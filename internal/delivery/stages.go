@@ -23,18 +23,18 @@ type Options struct {
 	OneByOne bool
 	Tracker  *Tracker // may be nil
 	Known    Registry // nil trusts every message that claims to be a scheduled run
-	// Account and its result may be nil.
+	// Account returns the account of scheduled runs. Both may be nil.
 	Account  func() RunAccount
 	SNS      bool
 	Payloads *envelope.Opener // nil if no bucket is allowed
-	// Deadline returns the limit of an entire delivery; 0 and a nil Deadline mean no limit.
+	// Deadline returns the limit for an entire delivery; 0 and a nil Deadline mean no limit.
 	Deadline func() time.Duration
-	// Postponed is called if a payload or the registry is unavailable; may be nil.
+	// Postponed is called if the registry or a payload is temporarily unavailable; may be nil.
 	Postponed func(m *queue.Message, retryIn time.Duration, err error)
 	// Paused reports whether nothing may be sent any more, for example because the app's version was rolled back; may be
 	// nil. It is called after each wait for the registry or a payload.
 	Paused func() bool
-	// Begun is called before a message is sent, with the path of a scheduled run or ""; may be nil.
+	// Begun is called before a message is sent, with the path if it is a scheduled run, otherwise ""; may be nil.
 	Begun func(path string)
 	// Posting is called with the receipt handle just before a message is sent; may be nil.
 	Posting func(receipt string)
@@ -136,7 +136,7 @@ type RunAccount interface {
 	Ended(outcome periodic.Outcome)
 }
 
-// recordRuns uses the same account for the start and end of a run.
+// recordRuns uses the same account for the start and the end of a run.
 func recordRuns(next stage, account func() RunAccount) stage {
 	return func(ctx context.Context, batch []*message) {
 		to := account()
@@ -160,7 +160,8 @@ func recordRuns(next stage, account func() RunAccount) stage {
 	}
 }
 
-// Registry reports whether a run with this ID was scheduled for this path, or returns [periodic.ErrUndecided].
+// Registry reports whether a run with this ID was scheduled for this path. If that is not known yet, the error is
+// [periodic.ErrUndecided].
 type Registry func(ctx context.Context, id, path string) (bool, error)
 
 const undecidedPause = time.Second
@@ -183,7 +184,7 @@ func recognizeRuns(next stage, opts *Options) stage {
 	}
 }
 
-// convertUnknownRun turns unregistered runs, and copies of runs with a different path, into ordinary messages. It
+// convertUnknownRun turns a run into an ordinary message if it is not registered or is a copy with a different path. It
 // returns false if the lookup fails.
 func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
@@ -228,7 +229,8 @@ func (o *Options) pausedMeanwhile(m *message) bool {
 	return true
 }
 
-// failedLookup postpones the message, because an outage of the registry must not use up receives.
+// failedLookup returns the result of a message whose lookup failed. It is usually postponed, because an outage of the
+// registry must not use up receives.
 func failedLookup(ctx context.Context, m *message, opts *Options, err error, took time.Duration) queue.Result {
 	switch {
 	case errors.Is(err, periodic.ErrUndecided):
@@ -245,7 +247,8 @@ func failedLookup(ctx context.Context, m *message, opts *Options, err error, too
 		RetryAfter: retryIn}
 }
 
-// keepReady returns the messages for which ready returns true. The others hold back their FIFO groups.
+// keepReady returns the messages for which ready returns true. On a FIFO queue, any other message holds back the later
+// ones of its group.
 func keepReady(batch []*message, fifo bool, ready func(*message) bool) []*message {
 	kept := make([]*message, 0, len(batch))
 	heldBack := map[string]queue.Result{} // by group

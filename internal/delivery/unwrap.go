@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// fetchTimeout is enough for the largest payload at 5 Mbit/s.
+	// fetchTimeout is long enough for the largest payload at 5 Mbit/s.
 	fetchTimeout = 30 * time.Second
 	fetchPause   = 5 * time.Second
 )
@@ -66,7 +66,7 @@ func fetchPayload(ctx context.Context, m *message, deadline time.Time, opts *Opt
 		return false
 	}
 
-	// While S3 is not responding, most slots should be free for other messages.
+	// The pause is longer than the fetch, so that most slots are free for other messages while S3 is not responding.
 	retryIn := max(fetchPause, 2*time.Since(start))
 	if ctx.Err() == nil && opts.Postponed != nil {
 		opts.Postponed(m.Message, retryIn, err)

@@ -25,7 +25,7 @@ func (h *requestHead) appendBatchHead(b []byte, p *content, trace *TraceContext)
 	return append(b, "\r\n"...)
 }
 
-// batchID returns the ID with which a batch is signed, the same for the same messages.
+// batchID returns the ID with which a batch is signed. It depends only on the messages.
 func batchID(batch []*queue.Message) string {
 	sum := sha256.New()
 	for _, m := range batch {
@@ -34,7 +34,7 @@ func batchID(batch []*queue.Message) string {
 	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// readFailures ignores a body without failures, because many apps just return "OK".
+// readFailures sets p.failed from the response. It ignores a body without failures, because many apps just return "OK".
 func (p *content) readFailures(res *response) (problem string) {
 	if !res.bodyComplete {
 		return "answer to a batch longer than 64 KiB"
@@ -57,8 +57,8 @@ func messageIDs(ms []*queue.Message) []string {
 
 const behindReason = "an earlier message of its group is not done"
 
-// InParts delivers messages in order: those for which alone returns true one by one, the others together. If deliver
-// returns fewer results than messages, it is called again with the rest.
+// InParts delivers messages in order. A message for which alone returns true is delivered by itself, the others
+// together. If deliver returns fewer results than messages, it is called again with the rest.
 //
 // On a FIFO queue, a message that is not done holds back later messages of its group. If a part is throttled or does
 // not reach the target, the remaining messages are not sent.
@@ -93,7 +93,7 @@ type parts struct {
 	fifo     bool
 	alone    func(*queue.Message) bool
 	results  []queue.Result
-	heldBack map[string]queue.Result // for messages behind an unfinished one, by group
+	heldBack map[string]queue.Result // results for messages behind an unfinished one, by group
 }
 
 // nextPart returns the indexes of the messages to deliver next, and the first index after the part. It sets the results
@@ -131,7 +131,7 @@ func (p *parts) record(index int, r queue.Result) {
 	}
 }
 
-// endWith gives the messages from index next the result of one that did not reach the target.
+// endWith sets the result r, of a message that did not reach the target, for the messages from index next.
 func (p *parts) endWith(r queue.Result, next int) {
 	r.Duration = 0
 	for ; next < len(p.ms); next++ {

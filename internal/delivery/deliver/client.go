@@ -72,8 +72,8 @@ func NewClient(opts *Options) (*Client, error) {
 	}, nil
 }
 
-// Deliver posts m to the app at most once. It retries on a new connection only if a kept one accepted no bytes. It
-// returns soon after ctx is done, with Failed if the app may be processing the message.
+// Deliver posts m to the app at most once. If a kept connection accepts no bytes, it tries again on a new one. It
+// returns soon after ctx is done; the outcome is Failed if the app may be processing the message.
 func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	run, err := runOf(m)
 	if err != nil {
@@ -189,7 +189,7 @@ func (c *Client) writeHead(ctx context.Context, r *request, p *content) (dropped
 	return dropped
 }
 
-// recorder returns nil if the exchange is not recorded.
+// recorder returns the function that records the exchange, or nil if it is not recorded.
 func (c *Client) recorder(p *content) func(*Exchange) {
 	switch {
 	case c.events.Record == nil:
@@ -214,8 +214,8 @@ func (c *Client) recorder(p *content) func(*Exchange) {
 	}
 }
 
-// Probe returns nil if the app accepts connections. It completes the TLS handshake, because servers log incomplete
-// ones.
+// Probe returns nil if the app accepts connections. With TLS, it completes the handshake, because servers log
+// incomplete ones.
 func (c *Client) Probe(ctx context.Context) error {
 	if err := c.transport.probe(ctx); err != nil {
 		return &queue.Error{Message: connectReason(err, min(c.reasons.connectTimeout, probeWait)), Err: err}
@@ -223,7 +223,7 @@ func (c *Client) Probe(ctx context.Context) error {
 	return nil
 }
 
-// TLSConfig returns the current configuration, which must not be modified; nil without TLS.
+// TLSConfig returns the current TLS configuration, which must not be modified, or nil without TLS.
 func (c *Client) TLSConfig() *tls.Config { return c.transport.dialer.config() }
 
 // Close closes unused connections immediately and the others when their deliveries end.

@@ -19,18 +19,19 @@ import (
 
 const (
 	writeGrace = 50 * time.Millisecond
-	// Longer requests are written in a separate goroutine, so that the app can respond early.
+	// writeChunk is the size in bytes from which a request is written in a separate goroutine, so that the app can
+	// respond early.
 	writeChunk      = 32 << 10
 	maxResponseHead = 64 << 10
 	readBuffer      = 4 << 10
-	// After a longer response body, the connection is closed.
+	// maxResponseBody is the length in bytes of a response body above which the connection is closed.
 	maxResponseBody = 64 << 10
 	failureRead     = 2 << 10
 	// drainTime limits reading the body of an unsuccessful response, which may be needed for an excerpt.
 	drainTime = time.Second
 )
 
-// The parser's errors would quote the response.
+// These replace the parser's errors, which would quote the response.
 var (
 	errHeadTooLong = errors.New("the answer's headers are longer than 64 KiB")
 	errGarbled     = errors.New("the answer is not HTTP")
@@ -68,11 +69,11 @@ type conn struct {
 	written        int64     // bytes passed to the kernel
 	read           int64
 	limit          int64 // bytes that may still be read
-	restartTimeout bool  // the next read restarts the idle timeout
+	restartTimeout bool  // the next read must restart the idle timeout
 	readErr        error
 	stopped        atomic.Bool // reads and writes fail from now on
 	closing        atomic.Bool // the response has arrived, so writing must end
-	watch          *watch      // of the latest exchange's context; nil if that cannot end
+	watch          *watch      // watches the context of the latest exchange; nil if that context cannot end
 
 	extended bool
 	problem  string // why an instruction was ignored, or ""
@@ -97,7 +98,7 @@ func (c *conn) resetForExchange(idle time.Duration, end time.Time) {
 	c.extend()
 }
 
-// extend restarts the idle timeout, within the deadline.
+// extend restarts the idle timeout, up to the deadline of the exchange.
 func (c *conn) extend() {
 	now := time.Now()
 	deadline := now.Add(c.idle)
@@ -165,8 +166,8 @@ func (c *conn) Close() error {
 	return c.raw.Close()
 }
 
-// watch aborts a connection's exchanges when their context is done. It is kept between exchanges: deliveries share a
-// context, and registering with it each time would contend for its lock.
+// watch aborts a connection's exchanges when their context is done. It is kept between exchanges, because deliveries
+// share a context, and registering with it each time would contend for its lock.
 type watch struct {
 	conn       *conn
 	done       <-chan struct{}
@@ -176,7 +177,7 @@ type watch struct {
 	exchanging bool
 }
 
-// startWatch returns nil if the context cannot end.
+// startWatch returns the watch for the context, or nil if the context cannot end.
 func (c *conn) startWatch(ctx context.Context) *watch {
 	done := ctx.Done()
 	if c.watch == nil || c.watch.done != done {
@@ -204,7 +205,7 @@ func (w *watch) set(exchanging bool) {
 	}
 }
 
-// abort stops an exchange in progress; otherwise, the connection stays usable.
+// abort stops the exchange in progress. Between exchanges, the connection stays usable.
 func (w *watch) abort() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,7 +242,7 @@ func (c *conn) exchange(ctx context.Context, r *request) response {
 	return res
 }
 
-// exchangeShort may receive a response even if the app did not read the whole request.
+// exchangeShort writes the whole request before it reads. The app may respond even if it has not read all of it.
 func (c *conn) exchangeShort(body string, p *protocol) response {
 	err := c.send(body)
 	if err != nil && c.written == 0 {
@@ -283,7 +284,8 @@ func (w *writer) run(body string) {
 	close(w.done)
 }
 
-// finish reports whether the whole request was written, for which it waits up to writeGrace. w may be nil.
+// finish waits up to writeGrace for the end of the write, and reports whether the whole request was written. w may be
+// nil.
 func (w *writer) finish() bool {
 	if w == nil {
 		return true
@@ -295,7 +297,7 @@ func (w *writer) finish() bool {
 	return w.err == nil
 }
 
-// abort also makes reads fail. w may be nil.
+// abort ends the write by stopping the connection. w may be nil.
 func (w *writer) abort() {
 	if w != nil {
 		w.conn.stop()

@@ -15,12 +15,13 @@ type Exchange struct {
 	// Head contains the request line and the headers, without line breaks.
 	Head []string
 	Body string
-	// Answer contains the status line and sorted headers, if any. AnswerBody is truncated to 16 KiB.
+	// Answer contains the status line and sorted headers of the response, or is nil without one. AnswerBody is
+	// truncated to 16 KiB.
 	Answer     []string
 	AnswerBody string
 	Began      time.Time
 	Duration   time.Duration
-	// Err is why the response is missing or, if it is a success, incomplete.
+	// Err is the reason the response is missing or, if it is a success, incomplete.
 	Err error
 }
 

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// TLSFiles are paths of PEM files, which are checked for changes before each connection.
+// TLSFiles are the paths of PEM files. They are checked for changes before each connection.
 type TLSFiles struct {
 	// CA contains the trusted certificate authorities; "" means the system's.
 	CA string
-	// Cert contains the client certificate with its chain, Key its private key. Set both or neither.
+	// Cert contains the client certificate with its chain, and Key its private key. Set both or neither.
 	Cert, Key string
 }
 
@@ -52,7 +52,8 @@ func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead))
 	return i, nil
 }
 
-// currentConfig keeps the previous configuration while the files are unreadable or invalid.
+// currentConfig returns the current configuration. While the files are unreadable or invalid, it keeps the previous
+// one.
 func (i *identity) currentConfig(now time.Time) *tls.Config {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -111,7 +112,7 @@ func readRegular(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// parseFiles also returns when the first certificate expires.
+// parseFiles returns the configuration, and when the first certificate expires.
 func (i *identity) parseFiles() (*tls.Config, time.Time, error) {
 	c := i.base.Clone()
 	c.MinVersion = tls.VersionTLS12

@@ -13,7 +13,7 @@ import (
 
 const (
 	attributePrefix = "X-Aws-Sqsd-Attr-"
-	// The header X-Aws-Sqsd-Attr-Dropped counts dropped attributes.
+	// droppedName is the name of the attribute whose header counts dropped attributes.
 	droppedName = "Dropped"
 )
 
@@ -41,7 +41,7 @@ func newRequestHead(t *target, opts *Options, signer *webhook.Signer) *requestHe
 
 func field(name, value string) string { return name + ": " + value + "\r\n" }
 
-// append counts attributes that were dropped or trimmed.
+// append appends the head of a request, and returns the number of attributes that were dropped or trimmed.
 func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body string, trace *TraceContext) (
 	out []byte, dropped int,
 ) {
@@ -69,7 +69,7 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body
 	return append(b, "\r\n"...), dropped
 }
 
-// appendRunStart appends what differs for a scheduled run: the path and its description.
+// appendRunStart appends the start of the head for a scheduled run, which differs in its path and description.
 func (h *requestHead) appendRunStart(b []byte, run *scheduledRun) []byte {
 	b = append(b, "POST "...)
 	b = append(b, run.target...)
@@ -84,8 +84,8 @@ func (h *requestHead) appendRunStart(b []byte, run *scheduledRun) []byte {
 	return b
 }
 
-// appendAttributes sends text attributes that are valid, unique and fit into room. It counts those that were dropped or
-// trimmed.
+// appendAttributes sends text attributes that are valid, unique and fit into room. It returns the number of attributes
+// that were dropped or trimmed.
 func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
 	for i := range attributes {
 		a := &attributes[i]
@@ -125,7 +125,7 @@ func isForwarded(a *queue.Attribute) bool {
 	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))
 }
 
-// isRepeated ignores case, like header names.
+// isRepeated reports whether an earlier attribute has the same header name, which ignores case.
 func isRepeated(earlier []queue.Attribute, name string) bool {
 	for i := range earlier {
 		if len(earlier[i].Name) == len(name) && strings.EqualFold(earlier[i].Name, name) && isForwarded(&earlier[i]) {
@@ -151,7 +151,7 @@ func appendCanonical(b []byte, token string) []byte {
 	return b
 }
 
-// appendField escapes invalid bytes and truncates long values.
+// appendField appends a header. It escapes invalid bytes and truncates a long value.
 func appendField(b []byte, name, value string) []byte {
 	b = appendName(b, name)
 	b = append(b, fieldValue(value)...)
@@ -198,7 +198,7 @@ func appendTime(b []byte, name string, at time.Time) []byte {
 	return append(b, "\r\n"...)
 }
 
-// scheduledAt passes on unknown formats unchanged, because the app may understand them.
+// scheduledAt converts a time to RFC 3339. It returns unknown formats unchanged, because the app may understand them.
 func scheduledAt(value string) string {
 	value = strings.TrimSpace(value)
 	for _, layout := range []string{queue.RunTimeLayout, "2006-01-02 15:04:05 -0700", time.RFC3339} {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxEvent is Lambda's limit for synchronous invocations: less than 6 MiB.
+	// maxEvent is Lambda's limit for the payload of a synchronous invocation in bytes: less than 6 MiB.
 	maxEvent  = 6<<20 - 1
 	probeTime = 10 * time.Second
 )
@@ -33,7 +33,8 @@ type Lambda struct {
 	maxEvent int // bytes
 }
 
-// NewLambda makes no calls. queueARN is the event source. If it ends in .fifo, message groups keep their order.
+// NewLambda returns a Lambda without calling the function. queueARN is the event source. If it ends in .fifo, message
+// groups keep their order.
 func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
 	from, err := recordEnd(queueARN)
 	if err != nil {
@@ -47,9 +48,9 @@ func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return l.DeliverBatch(ctx, []*queue.Message{m})[0]
 }
 
-// DeliverBatch delivers ms in order, in as few events as possible. No message is in two events that run: an event
-// rejected as too large does not run and is split. On a FIFO queue, a message that is not done prevents later messages
-// of its group from being done.
+// DeliverBatch delivers ms in order, in as few events as possible. No message is in two events that run, because an
+// event that is rejected as too large does not run before it is split. On a FIFO queue, a message that is not done
+// prevents later messages of its group from being done.
 func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	perEvent := len(ms)
 	neverAlone := func(*queue.Message) bool { return false }
@@ -58,7 +59,7 @@ func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// invoke delivers up to perEvent messages, which it reduces if the service rejects the event as too large.
+// invoke delivers up to *perEvent messages. If the service rejects the event as too large, it reduces *perEvent.
 func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, perEvent *int) []queue.Result {
 	event, n := renderEvent(part[:min(len(part), *perEvent)], l.source, l.maxEvent)
 	if n == 0 {
@@ -88,7 +89,7 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, perEvent *in
 	return results
 }
 
-// failBehind replaces successes behind an unsuccessful message of their group.
+// failBehind replaces successes behind an unfinished message of their group.
 func failBehind(part []*queue.Message, results []queue.Result) {
 	unfinished := map[string]queue.Result{} // the first one's, by group
 	for i := range results {

@@ -33,8 +33,8 @@ func recordEnd(arn string) (string, error) {
 	return string(append(b, '}')), nil
 }
 
-// renderEvent returns an event with the first n messages, as many as fit. Without any, the event shows the size of the
-// first message's.
+// renderEvent returns an event with as many messages as fit, and their number. If n is 0, the event contains only the
+// first message, which is too large.
 func renderEvent(part []*queue.Message, end string, maxBytes int) (event []byte, n int) {
 	size := len(eventStart) + len(eventEnd)
 	for _, m := range part {
@@ -117,7 +117,7 @@ func appendMillis(b []byte, name string, at time.Time) []byte {
 	return append(b, '"')
 }
 
-// SQS does not use the two list values, so they are empty.
+// appendMessageAttributes leaves the two list values empty, because SQS does not use them.
 func appendMessageAttributes(b []byte, attributes []queue.Attribute) []byte {
 	b = append(b, `,"messageAttributes":{`...)
 	for i := range attributes {

@@ -78,7 +78,7 @@ func callFailed(ctx context.Context, err error) queue.Result {
 	return r
 }
 
-// unsentReason is the Invoker's, if it explains the error.
+// unsentReason returns the Invoker's reason, if it explains the error.
 func unsentReason(ctx context.Context, err error) string {
 	var explained *queue.Error
 	switch {
@@ -95,7 +95,7 @@ func tooLarge(a *queue.Invocation) bool {
 		a.Code == "SerializedRequestEntityTooLargeException"
 }
 
-// callRefused returns the result of a response that is not the function's.
+// callRefused returns the result of a response that came from the service, not from the function.
 func callRefused(a *queue.Invocation) queue.Result {
 	outcome, advice := advise(a)
 	r := queue.Result{Outcome: outcome, Status: a.Status, Reason: "HTTP " + strconv.Itoa(a.Status)}
@@ -126,7 +126,8 @@ const (
 	cannotRun   = "the service cannot run the function for now"
 )
 
-// advise returns Failed after a gateway timeout, because the function may have run. advice may be "".
+// advise returns the outcome of such a response, and advice for the user, or "". After a gateway timeout, the outcome
+// is Failed, because the function may have run.
 func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	if tooLarge(a) {
 		return queue.Failed, "the event is too large for the function (store large bodies elsewhere and send a reference)"
@@ -169,7 +170,7 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	return queue.Failed, ""
 }
 
-// functionError shows only the type of a function error, because its message may contain anything.
+// functionError returns only the type of a function error, because its message may contain anything.
 func functionError(a *queue.Invocation) string {
 	var body struct {
 		Type    string `json:"errorType"`

@@ -17,7 +17,7 @@ const (
 
 type reply struct {
 	failed  map[string]bool // reported IDs
-	problem string          // the whole batch fails, because the report is unreliable
+	problem string          // the report is unreliable, so the whole batch fails
 	note    string          // failures are reported where Lambda ignores them, so all messages are done
 }
 
@@ -68,7 +68,7 @@ func readObject(object []byte, ids []string) reply {
 	return reply{failed: failed, problem: problem}
 }
 
-// reportsInBody looks for failures in the body of an API Gateway response: text, base64 or an object.
+// reportsInBody reports whether the body of an API Gateway response, as text, base64 or an object, contains failures.
 func reportsInBody(object []byte, ids []string) bool {
 	var gateway struct {
 		Body     json.RawMessage `json:"body"`
@@ -122,7 +122,7 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 	return failed, ""
 }
 
-// findReport returns nil if there is none.
+// findReport returns the list of failures in a reply, or nil if it has none.
 func findReport(object []byte) (list json.RawMessage, err error) {
 	err = eachMember(object, func(name string, value json.RawMessage) error {
 		switch {
@@ -180,7 +180,7 @@ func eachMember(object []byte, visit func(name string, value json.RawMessage) er
 	return nil
 }
 
-// looksLikeFailures accepts other spellings, such as snake case.
+// looksLikeFailures reports whether name is another spelling of batchItemFailures, such as snake case.
 func looksLikeFailures(name string) bool {
 	return strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), failuresMember)
 }

@@ -16,36 +16,36 @@ type Options struct {
 	// Target is an http or https URL, or a Unix socket written as unix:///run/app.sock, http+unix:///run/app.sock or
 	// http+unix://%2Frun%2Fapp.sock/path. A path in the URL replaces Path.
 	Target string
-	// Path is the path of ordinary messages, optionally with a query; default "/".
+	// Path is the path of ordinary messages, optionally with a query; "" means "/".
 	Path string
-	// MimeType is the Content-Type, except of batches; default application/json.
+	// MimeType is the Content-Type of single messages; "" means application/json.
 	MimeType string
 	// QueueName is sent in X-Aws-Sqsd-Queue.
 	QueueName string
 	// QueueARN is included in each record of a batch; "" disables batches.
 	QueueARN string
-	// ConnectTimeout includes name resolution and the TLS handshake; default 5 s.
+	// ConnectTimeout includes name resolution and the TLS handshake; 0 means 5 s.
 	ConnectTimeout time.Duration
-	// InactivityTimeout is the longest time without activity; default 180 s. Every byte from the app and every accepted
+	// InactivityTimeout is the longest time without activity; 0 means 180 s. Every byte from the app and every accepted
 	// chunk of a long message is activity.
 	InactivityTimeout time.Duration
 	// Deadline limits an entire delivery, including connecting; 0 means no limit.
 	Deadline time.Duration
-	// KeepAlive is how long to keep an unused connection; default 1 s, below common servers' default. A negative value
-	// disables reuse.
+	// KeepAlive is how long an unused connection is kept; 0 means 1 s, which is below the default of common servers. A
+	// negative value disables reuse.
 	KeepAlive time.Duration
-	// SuccessCodes are the status codes that mean success; default {200}.
+	// SuccessCodes are the status codes that mean success; the zero value means 200 only.
 	SuccessCodes StatusSet
 	// TerminalCodes are status codes after which a message is not retried. SuccessCodes take precedence.
 	TerminalCodes StatusSet
-	// HeaderBudget limits attribute and trace headers in bytes; default 8 KiB, the limit of common servers.
+	// HeaderBudget limits attribute and trace headers in bytes; 0 means 8 KiB, the limit of common servers.
 	HeaderBudget int
 	TLS          TLSFiles
-	// SigningKeys sign every request, see package webhook.
+	// SigningKeys sign every request; see package webhook.
 	SigningKeys []string
 	// Trace returns the trace context of a request; may be nil.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
-	// Version ends the User-Agent "aws-sqsd/3.0 tendril/VERSION".
+	// Version is the last part of the User-Agent "aws-sqsd/3.0 tendril/VERSION".
 	Version string
 	Events  Events
 
@@ -68,9 +68,9 @@ type Events struct {
 	CertificateRead   func(CertificateRead)
 	// Record returns the function to call with the exchange of m, or nil.
 	Record func(m *queue.Message) func(*Exchange)
-	// OutcomeIgnored is called for an invalid Tendril-Outcome header, which problem does not quote.
+	// OutcomeIgnored is called for an invalid Tendril-Outcome header. problem does not quote it.
 	OutcomeIgnored func(problem string)
-	// Reconnected is called when a kept connection accepted no bytes and is replaced.
+	// Reconnected is called when a kept connection is replaced because it accepted no bytes.
 	Reconnected func()
 }
 
@@ -83,15 +83,15 @@ type Connected struct {
 
 // CertificateRead reports that certificate files have changed or a certificate expires soon.
 type CertificateRead struct {
-	// Changed means that changed files are in use. Otherwise, Err is why they are not.
+	// Changed means that changed files are in use. Otherwise, Err is the reason they are not.
 	Changed bool
 	Err     error
-	// Expires is the earliest expiry. Soon is set once a day if it is near or past.
+	// Expires is the earliest expiry of the certificates. Soon is set once a day if it is near or past.
 	Expires time.Time
 	Soon    bool
 }
 
-// AttributesDropped counts a message's attributes that were dropped or trimmed.
+// AttributesDropped reports how many attributes of a message were dropped or trimmed.
 type AttributesDropped struct {
 	MessageID string
 	Count     int

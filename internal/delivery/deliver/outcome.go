@@ -88,7 +88,7 @@ func (r *reasons) judgeIncomplete(ctx context.Context, res *response, end time.T
 	return queue.Result{Reason: r.noResponseReason(ctx, res, end), Err: res.err}
 }
 
-// limitReached returns "" if neither the context nor the deadline has ended the exchange.
+// limitReached returns the limit that has ended the exchange, or "" if neither its context nor its deadline has.
 func (r *reasons) limitReached(ctx context.Context, end time.Time) string {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -203,7 +203,7 @@ func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	}
 }
 
-// redirectedTo omits the parts of a redirect's target that may be secret.
+// redirectedTo returns the target of a redirect, without the parts that may be secret.
 func redirectedTo(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -222,7 +222,7 @@ func redirectedTo(location string) string {
 	return " to " + to
 }
 
-// retryAfter parses seconds or a date. It returns at most [queue.MaxVisibility], and 0 if the value is invalid.
+// retryAfter parses seconds or a date, up to [queue.MaxVisibility]. It returns 0 if the value is invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	const most = queue.MaxVisibility
@@ -236,7 +236,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), most)
 }
 
-// shownCharacters limits a displayed line; excerptBytes limits an excerpt.
+// shownCharacters is the maximum length of a displayed line, and excerptBytes the maximum size of an excerpt.
 const (
 	shownCharacters = 160
 	excerptBytes    = 1 << 10
@@ -269,7 +269,8 @@ func summarize(header http.Header, body []byte) (line, excerpt string) {
 	return line, excerptBelow(line, text)
 }
 
-// excerptBelow returns the start of text, preceded by line if necessary, or "" if it adds nothing to line.
+// excerptBelow returns the start of text, preceded by line if necessary. It returns "" if that would add nothing to
+// line.
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
 	start := strings.TrimSpace(firstBytes(text))

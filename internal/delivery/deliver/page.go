@@ -12,7 +12,7 @@ import (
 )
 
 // pageText returns the message of an HTML or XML page: the title or, if that only names the status, the first <pre>,
-// the first <h1> or the whole text. text does not include the title.
+// the first <h1> or the whole text. text is the text of the page without its title.
 func pageText(source []byte) (line, text string) {
 	p := page{parts: map[atom.Atom]*strings.Builder{atom.Title: {}, atom.Pre: {}, atom.H1: {}}}
 	tokens := html.NewTokenizer(bytes.NewReader(source))
@@ -67,7 +67,7 @@ func (p *page) separateWords(tag atom.Atom) {
 	switch {
 	case inline[tag]:
 	case tag == atom.Td || tag == atom.Th:
-		if !strings.HasSuffix(p.text.String(), "\n") { // otherwise, the space would indent the line
+		if !strings.HasSuffix(p.text.String(), "\n") {
 			p.text.WriteByte(' ')
 		}
 	default:
@@ -91,7 +91,7 @@ func (p *page) message() string {
 	return cmp.Or(candidates...)
 }
 
-// inline elements do not separate words.
+// inline elements do not separate words. Read-only.
 var inline = map[atom.Atom]bool{atom.A: true, atom.Abbr: true, atom.B: true, atom.Code: true, atom.Em: true, atom.Font: true,
 	atom.I: true, atom.Kbd: true, atom.Mark: true, atom.Samp: true, atom.Small: true, atom.Span: true, atom.Strong: true,
 	atom.Tt: true, atom.U: true, atom.Var: true}

@@ -70,7 +70,7 @@ func (c *conn) readResponse(p *protocol, w *writer) response {
 	return res
 }
 
-// readWholeBody reports whether the whole request was written.
+// readWholeBody reads the body, and reports whether the whole request was written.
 func (c *conn) readWholeBody(res *response, p *protocol, w *writer) (written bool) {
 	res.bodyComplete, res.err = c.readBody(res.head.Body, p.maxBody, p.keepBytes)
 	res.bodyStart = c.bodyStart
@@ -82,7 +82,8 @@ func (c *conn) readWholeBody(res *response, p *protocol, w *writer) (written boo
 	return w.finish()
 }
 
-// drainBody reads the body of an unsuccessful response within drainTime, if the whole request was written.
+// drainBody reads the body of an unsuccessful response for up to drainTime, unless the request was not completely
+// written. It reports whether it was.
 func (c *conn) drainBody(res *response, p *protocol, w *writer) (written bool) {
 	if !w.finish() {
 		return false
@@ -96,7 +97,7 @@ func (c *conn) drainBody(res *response, p *protocol, w *writer) (written bool) {
 	return true
 }
 
-// readHead returns the final response. Informational ones count as activity and may carry instructions.
+// readHead returns the final response. Informational responses count as activity and may carry instructions.
 func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	for {
 		c.limit = maxResponseHead
@@ -123,12 +124,13 @@ func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	}
 }
 
-// isInformational is false for a change of protocol, which is final.
+// isInformational reports whether the response is followed by a final one. A change of protocol is final itself.
 func isInformational(status int) bool {
 	return status >= 100 && status < 200 && status != http.StatusSwitchingProtocols
 }
 
-// readBody keeps the first keep bytes. It returns an error if the body is cut off, and false if it exceeds maxBody.
+// readBody reads up to maxBody bytes, and keeps the first keep bytes in bodyStart. complete is false if the body is
+// longer. If the body is cut off, readBody returns an error.
 func (c *conn) readBody(body io.Reader, maxBody, keep int) (complete bool, err error) {
 	c.bodyStart = c.bodyStart[:0]
 	if body == http.NoBody {
@@ -153,7 +155,7 @@ func (c *conn) readBody(body io.Reader, maxBody, keep int) (complete bool, err e
 	return false, nil
 }
 
-// readPlainHead parses most success responses faster than net/http, or returns nil.
+// readPlainHead parses most success responses, faster than net/http. It returns nil for any other.
 func (c *conn) readPlainHead(p *protocol) *http.Response {
 	if p.needHeaders {
 		return nil
@@ -182,7 +184,7 @@ type plainHead struct {
 	size   int   // of the head
 }
 
-// parsePlainHead accepts only headers that are known to be irrelevant.
+// parsePlainHead parses a head whose headers are all known to be irrelevant.
 func parsePlainHead(text []byte) (head plainHead, ok bool) {
 	line, rest, found := bytes.Cut(text, crlf)
 	if !found {

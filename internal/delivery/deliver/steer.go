@@ -36,7 +36,7 @@ type instruction struct {
 	reason string        // printable, truncated
 }
 
-// Problems do not quote the header, so that there are only a few.
+// Problems do not quote the header, so that there are only a few different ones.
 const (
 	problemTwice       = "given more than once"
 	problemWord        = "does not start with retry, drop, dead-letter or extend"
@@ -49,7 +49,7 @@ const (
 	maxInstructionTime = queue.MaxVisibility
 )
 
-// parseInstruction parses the header, which must be ignored if there is a problem.
+// parseInstruction parses the header. If there is a problem, the instruction must be ignored.
 func parseInstruction(values []string) (s instruction, problem string) {
 	if len(values) != 1 {
 		return instruction{}, problemTwice
@@ -83,7 +83,7 @@ func parseInstruction(values []string) (s instruction, problem string) {
 	return s, ""
 }
 
-// parseVerb also returns the names of the verb's parameters.
+// parseVerb returns the verb and the names of its parameters.
 func parseVerb(word string) (verb, []string) {
 	switch word {
 	case "retry":
@@ -115,7 +115,7 @@ type parameter struct {
 	more        bool
 }
 
-// cutParameter returns false if the text does not start with a parameter.
+// cutParameter returns the first parameter in text, or false if text does not start with one.
 func cutParameter(text string) (p parameter, ok bool) {
 	name, text, found := strings.Cut(strings.TrimLeft(text, " \t"), "=")
 	if !found || name != "after" && name != "reason" && name != "for" {
@@ -135,7 +135,7 @@ func cutParameter(text string) (p parameter, ok bool) {
 	return p, closed && (p.more || after == "")
 }
 
-// cutQuoted returns false if the quoted string at the start of text has no end.
+// cutQuoted returns the value of the quoted string at the start of text, or false if the string has no end.
 func cutQuoted(text string) (value, after string, closed bool) {
 	var b strings.Builder
 	for i := 1; i < len(text); i++ {
@@ -172,7 +172,7 @@ const (
 	inTrailer
 )
 
-// applyOutcome carries out extend, and returns any other instruction.
+// applyOutcome carries out an extend instruction, and returns any other instruction.
 func (c *conn) applyOutcome(values []string, place headerPlace) instruction {
 	s, problem := parseInstruction(values)
 	switch {
@@ -196,7 +196,7 @@ func (c *conn) applyOutcome(values []string, place headerPlace) instruction {
 	return s
 }
 
-// result carries out the instruction on the result of a response.
+// result applies the instruction to the result of a response.
 func (s *instruction) result(status string, result queue.Result) queue.Result {
 	if s.reason != "" {
 		result.Answer, result.Excerpt = s.reason, ""

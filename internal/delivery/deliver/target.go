@@ -67,7 +67,7 @@ func socketTarget(raw, rest string) (*target, error) {
 	return &target{network: "unix", dials: []string{socket}, host: "localhost", path: path}, nil
 }
 
-// splitSocketPath accepts an absolute path, or an escaped one that the path of the requests may follow.
+// splitSocketPath accepts an absolute path, or an escaped one that may be followed by the path of the requests.
 func splitSocketPath(text string) (socket, path string, err error) {
 	if strings.HasPrefix(text, "/") {
 		return text, "", nil
@@ -88,7 +88,7 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 		t.name, standardPort = host, "443"
 	}
 	port := cmp.Or(u.Port(), standardPort)
-	address, _ := netip.ParseAddr(host) // not valid for a name
+	address, _ := netip.ParseAddr(host) // invalid if host is a name
 	if err := checkHost(host, address, port); err != nil {
 		return nil, fmt.Errorf("target %q: %w", raw, err)
 	}

@@ -30,14 +30,15 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-// transport sends requests to one server, and never twice; see doc.go.
+// transport sends requests to one server, each of them at most once; see doc.go.
 type transport struct {
 	dialer      *dialer
 	pool        connpool.Pool[*conn]
 	reconnected func() // may be nil
 }
 
-// exchange returns an error if nothing was sent. The caller must release the response.
+// exchange sends a request and reads the response. It returns an error only if ctx is done or it cannot connect;
+// nothing was sent then. The caller must release the response.
 func (t *transport) exchange(ctx context.Context, r *request) (response, error) {
 	if err := ctx.Err(); err != nil {
 		return response{}, err

@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// The app receives these attributes as X-Aws-Sqsd-Attr-Sns-Topic-Arn and so on. Publishers cannot set them.
+// The app receives these attributes in headers, such as X-Aws-Sqsd-Attr-Sns-Topic-Arn. Publishers cannot set them.
 const (
 	topicAttribute     = "sns-topic-arn"
 	messageIDAttribute = "sns-message-id" // the same for every subscriber and delivery
@@ -26,13 +26,14 @@ type Kind int
 const (
 	plain Kind = iota // includes raw message delivery
 	wrapped
-	// Confirmation asks to confirm a subscription by visiting a URL, which this package never does.
+	// Confirmation requests the confirmation of a subscription by visiting a URL, which this package never does.
 	Confirmation
 )
 
-// SNS returns the message inside a notification, or m itself for other kinds. It has the attributes of m, the three set
-// by this package and, up to ten in total, the notification's in order of name. It lacks those whose name is in use
-// (ignoring case), invalid in SQS or reserved for scheduled runs, or whose value cannot be decoded.
+// SNS returns the message inside a notification, or m itself for other kinds. The message inside has the attributes of
+// m, the three set by this package and, up to ten in total, the attributes of the notification in order of name. It
+// lacks attributes whose name is in use (ignoring case), invalid in SQS or reserved for scheduled runs, or whose value
+// cannot be decoded.
 func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	n, kind := parseNotification(m.Body)
 	if kind != wrapped {
@@ -52,7 +53,7 @@ type snsEnvelope struct {
 
 type snsAttribute struct{ Type, Value string }
 
-// parseNotification accepts only an exact SNS envelope; anything else may be an ordinary message.
+// parseNotification accepts only an exact SNS envelope, because anything else may be an ordinary message.
 func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"TopicArn"`) {
@@ -106,7 +107,7 @@ func (n *snsEnvelope) merge(outer []queue.Attribute) []queue.Attribute {
 	return merged
 }
 
-// translate returns false for attributes that are invalid in SQS, reserved or cannot be decoded.
+// translate returns the attribute in SQS's form, or false if it is invalid in SQS, reserved or cannot be decoded.
 func (a snsAttribute) translate(name string) (queue.Attribute, bool) {
 	if !validName(name) || strings.HasPrefix(strings.ToLower(name), queue.RunPrefix) {
 		return queue.Attribute{}, false
@@ -128,7 +129,7 @@ func isSourceAttribute(name string) bool {
 	return slices.Contains([]string{topicAttribute, messageIDAttribute, subjectAttribute}, strings.ToLower(name))
 }
 
-// has ignores case, like HTTP headers.
+// has reports whether an attribute has the name. It ignores case, because attributes become HTTP headers.
 func has(attributes []queue.Attribute, name string) bool {
 	return slices.ContainsFunc(attributes, func(a queue.Attribute) bool { return strings.EqualFold(a.Name, name) })
 }

@@ -119,7 +119,7 @@ func (p *parser) object(n node) (*object, *patternError) {
 	return o, nil
 }
 
-// or rejects operators, because they would be taken for field names.
+// or parses the alternatives of $or. It rejects operators, because they would be taken for field names.
 func (p *parser) or(n node) ([]*object, *patternError) {
 	if len(n.array) < 2 {
 		return nil, p.fail(n.offset, "$or has one alternative: use two or more")
@@ -163,7 +163,7 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 	return f, nil
 }
 
-// Operators that Lambda does not support for SQS come last.
+// operators are the operators of EventBridge. Lambda does not support the last two for SQS. Read-only.
 var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
 	"cidr"}
 

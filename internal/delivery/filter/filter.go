@@ -16,7 +16,7 @@ const (
 	attributesKey = "messageAttributes"
 )
 
-// Filter matches messages against patterns; one match is enough. It is safe for concurrent use.
+// Filter matches messages against patterns. One matching pattern is enough. It is safe for concurrent use.
 type Filter struct{ patterns []*object }
 
 // Parse compiles a pattern, or the FilterCriteria of an event source mapping: {"Filters": [{"Pattern": "..."}]}. Errors
@@ -76,7 +76,8 @@ func (p *parser) message(root node) (*object, *patternError) {
 	return p.object(root)
 }
 
-// checkKeys rejects unknown top-level keys: a pattern with one would match nothing, and all messages would be deleted.
+// checkKeys rejects unknown top-level keys, because a pattern with one would match nothing, and all messages would be
+// deleted.
 func (p *parser) checkKeys(n node) *patternError {
 	for _, m := range n.object {
 		switch {

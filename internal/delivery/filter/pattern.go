@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxPattern is in bytes.
+// maxPattern is the maximum size of a pattern in bytes.
 const (
 	maxPattern = 64 << 10
 	maxDepth   = 32
@@ -20,7 +20,7 @@ const (
 const jsonBlanks = " \t\r\n"
 
 type patternError struct {
-	// Line and Column count from 1; Column is in bytes.
+	// Line and Column count from 1. Column is in bytes.
 	Line, Column int
 	Text         string
 }
@@ -32,7 +32,7 @@ type node struct {
 	kind   jsontext.Kind
 	object []member
 	array  []node
-	text   string // unquoted string, or JSON text of another token
+	text   string // unquoted string, or JSON text of another kind
 	source string
 }
 
@@ -105,7 +105,7 @@ func (p *parser) checkSyntax() *patternError {
 	return p.fail(int(d.InputOffset())-1, "invalid JSON") // the text contains a second value
 }
 
-// value ignores errors of the decoder, because checkSyntax has validated the text.
+// value reads the next value. It ignores errors of the decoder, because checkSyntax has validated the text.
 func (p *parser) value(depth int) (node, *patternError) {
 	n := node{offset: p.next()}
 	if depth > maxDepth {

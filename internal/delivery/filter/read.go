@@ -10,7 +10,7 @@ import (
 
 // The functions in this file expect valid JSON without surrounding white space.
 
-// matchesJSON matches an object, or an array if an object in it matches. Other values match like an object without
+// matchesJSON matches an object, or an array if an object in it matches. Any other value matches like an object without
 // fields.
 func (o *object) matchesJSON(value []byte) bool {
 	switch {
@@ -31,7 +31,7 @@ func (o *object) matchesJSON(value []byte) bool {
 	return o.match((*field).matchesAbsence)
 }
 
-// value is nil if the field is missing.
+// matchesJSON matches the value of a field; nil means that the field is missing.
 func (f *field) matchesJSON(value []byte) bool {
 	if f.nested != nil {
 		return f.nested.matchesJSON(value)
@@ -40,7 +40,7 @@ func (f *field) matchesJSON(value []byte) bool {
 	return matched || !found && f.absent
 }
 
-// found means that there is a leaf.
+// matchesLeaves matches the values in value that are neither objects nor arrays. found means that it has one.
 func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	switch {
 	case len(value) == 0 || value[0] == '{':
@@ -69,7 +69,7 @@ func leafOf(value jsontext.Value) leaf {
 	}
 }
 
-// unquote decodes a JSON string, replacing invalid UTF-8 with U+FFFD. The result may alias quoted.
+// unquote decodes a JSON string, and replaces invalid UTF-8 by U+FFFD. The result may share the memory of quoted.
 func unquote(quoted []byte) []byte {
 	if plain := quoted[1 : len(quoted)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
 		return plain
@@ -78,8 +78,8 @@ func unquote(quoted []byte) []byte {
 	return text
 }
 
-// lookUp returns the value of a field, or nil if it is missing. The last of repeated names counts, as in most JSON
-// parsers.
+// lookUp returns the value of a field, or nil if it is missing. If the name is repeated, the last value counts, as in
+// most JSON parsers.
 func lookUp(object []byte, name string) (found []byte) {
 	eachChild(object, func(quoted, value []byte) {
 		if string(unquote(quoted)) == name {

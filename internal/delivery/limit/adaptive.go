@@ -9,7 +9,8 @@ import (
 
 const (
 	initialLimit = 10
-	// After a peak in concurrent deliveries, the limit does not fall for lack of load during stabilizationWindow.
+	// stabilizationWindow is the time after a peak in concurrent deliveries during which the limit does not fall for
+	// lack of load.
 	stabilizationWindow = time.Minute
 	// baselineWindows is the number of library windows (1 s or 50 deliveries, whichever is longer) that define the
 	// normal speed. With the default of 10, the limit rises to three times the app's capacity under overload. With many
@@ -33,7 +34,7 @@ const averageOver = 32
 type estimate struct {
 	// duration is the mean of successful deliveries in nanoseconds; 0 before the first.
 	duration float64
-	// batch is the size of the largest batch. A mean would keep shrinking, because room limits batches.
+	// batch is the size of the largest batch so far. A mean would keep shrinking, because room limits batches.
 	batch int
 }
 
@@ -46,7 +47,8 @@ func (e *estimate) recordDuration(took time.Duration) {
 	e.duration += (t - e.duration) / averageOver
 }
 
-// showsSpeed is false for failures faster than a success: an app that rejects requests immediately would appear fast.
+// showsSpeed reports whether the duration of a failure shows the app's speed. It does not if it is shorter than a
+// success, because an app that rejects requests immediately would appear fast.
 func (e *estimate) showsSpeed(took time.Duration) bool {
 	return e.duration > 0 && float64(took) >= e.duration
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 )
 
-// [Status].Breaker shows these states.
+// These states are shown in [Status].Breaker.
 const (
 	stateClosed   = "closed"
 	stateOpen     = "open"
@@ -15,7 +15,7 @@ const (
 
 const (
 	minDeliveries = 10
-	// maxDelay applies unless [Breaker.Delay] is longer.
+	// maxDelay is the longest delay, unless [Breaker.Delay] is longer.
 	maxDelay = time.Minute
 )
 
@@ -31,14 +31,14 @@ type breaker struct {
 	inWork         int
 	trialRunning   bool
 	slowStartLimit int
-	// openings counts how often the breaker has opened since the app was last at full concurrency.
+	// openings counts the openings of the breaker since the app was last at full concurrency.
 	openings          int
 	openedAt, trialAt time.Time
-	// now is the time of the current call, for onStateChanged.
+	// now is the time of the current call, which onStateChanged needs.
 	now time.Time
 }
 
-// newBreaker returns nil, which allows everything, unless a breaker is configured.
+// newBreaker returns a breaker. If none is configured, it returns nil, which allows everything.
 func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	if opts.Breaker == nil {
 		return nil
@@ -104,11 +104,11 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 		}
 		b.lib.RecordFailure()
 	default:
-		b.trialRunning = false // inconclusive: another delivery becomes the trial
+		b.trialRunning = false // inconclusive, so another delivery becomes the trial
 	}
 }
 
-// The library calls onStateChanged during acquire and release.
+// onStateChanged is called by the library, during acquire and release.
 func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 	b.generation++
 	b.inWork = 0

@@ -45,7 +45,8 @@ func classify(res *queue.Result) resultClass {
 	}
 }
 
-// classifyAll returns resultOK if any result is, or else resultFailed if any failed.
+// classifyAll returns resultOK if any result is OK, or else resultFailed if any failed. done reports whether any
+// message is done.
 func classifyAll(results []queue.Result) (class resultClass, done bool) {
 	for i := range results {
 		done = done || results[i].Outcome == queue.Done

@@ -13,7 +13,7 @@ type Events struct {
 
 // Opened reports that the breaker opened.
 type Opened struct {
-	// Failures and Deliveries are counted in the window or, if TrialFailed, among the trials.
+	// Failures and Deliveries are counted in the window or, if TrialFailed is set, among the trials.
 	Failures, Deliveries int
 	TrialFailed          bool
 	Delay                time.Duration // until the next trial

@@ -14,7 +14,7 @@ type Limiter struct {
 	opts Options
 
 	mu sync.Mutex
-	// last is the latest time of a call, and replaces earlier times.
+	// last is the latest time passed to a call. It replaces earlier times.
 	last     time.Time
 	rate     *rateLimiter
 	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil without an adaptive limit
@@ -45,8 +45,9 @@ func New(opts *Options) *Limiter {
 	return l
 }
 
-// Acquire requests a permit to deliver n messages in one request. Permit 0 means refused, at no cost: wait is the time
-// until the next request, or 0 to request again after the next release; reason is "breaker", "concurrency" or "rate".
+// Acquire requests a permit to deliver n messages in one request. Permit 0 means that the limiter refuses, which uses
+// up nothing. wait is then the time until the next request, or 0 to request again after the next release; reason is
+// "breaker", "concurrency" or "rate".
 func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -75,8 +76,8 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 	return l.permits, 0, ""
 }
 
-// Release ends a delivery with the results of its messages. A second release has no effect. Results of canceled
-// deliveries must wrap [context.Canceled] in Err, so that they do not count as failures.
+// Release ends a delivery with the results of its messages. A second release of a permit has no effect. The result of a
+// canceled delivery must wrap [context.Canceled] in Err, so that it does not count as a failure.
 func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -104,7 +105,7 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 	l.breaker.release(now, d.generation, class)
 }
 
-// Room estimates how many messages can start until now + d, in batches of the maximum size. If it returns 0, the worker
+// Room estimates how many messages can start until now + d, in batches of the maximum size. If n is 0, the worker
 // should not receive. reason is the strictest limit, or "" without limits.
 func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	l.mu.Lock()

@@ -39,7 +39,7 @@ type Breaker struct {
 	// tenth.
 	Window time.Duration
 	// Delay is how long the breaker stays open before a trial; 0 means 5 s. It doubles with each failure until the app
-	// is back at full concurrency, up to 60 s or Delay, whichever is longer.
+	// is back at full concurrency, up to 60 s or the configured delay, whichever is longer.
 	Delay time.Duration
 }
 

@@ -9,10 +9,11 @@ import (
 
 const epsilon = 1e-9
 
-// A rateLimiter's time must not go backward, because the library would grant the same capacity twice.
+// rateLimiter limits messages per second. Its time must not go backward, because the library would grant the same
+// capacity twice.
 type rateLimiter struct{ *rate.Limiter }
 
-// newRateLimiter returns nil, which allows everything, if there is no rate.
+// newRateLimiter returns a rate limiter. If perSecond is 0, it returns nil, which allows everything.
 func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	if perSecond == 0 {
 		return nil
@@ -20,12 +21,14 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch))}
 }
 
-// burstOf is small, because it adds to the rate after a pause, but allows for late timers and batches.
+// burstOf returns the number of messages that may start at once. It is small, because a burst adds to the rate after a
+// pause, but large enough for late timers and batches.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }
 
-// acquire returns how long to wait, or 0. A batch larger than the burst uses future capacity.
+// acquire takes capacity for n messages, or returns how long to wait for it. A batch larger than the burst uses future
+// capacity.
 func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	if r == nil {
 		return 0

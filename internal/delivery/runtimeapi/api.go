@@ -15,9 +15,10 @@ import (
 
 const (
 	headerPatience = 10 * time.Second
-	// A function needs one or two connections. Without a limit, any local program could exhaust the file descriptors.
+	// maxConnections is generous, because a function needs one or two. Without a limit, any local program could exhaust
+	// the file descriptors.
 	maxConnections = 16
-	// drainLimit is how much of an oversized response is read, so that the function receives the rejection.
+	// drainLimit is how many bytes of an oversized response are read, so that the function receives the rejection.
 	drainLimit = 64 << 20
 )
 
@@ -36,7 +37,7 @@ func newAPI(inst *instance, address string) *api {
 	return a
 }
 
-// ServeHTTP rejects other clients: any local program and any page in a local browser can reach the port.
+// ServeHTTP serves only the function, because any local program and any page in a local browser can reach the port.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.sentBy(r) {
 		w.Header().Set("Connection", "close")
@@ -71,7 +72,7 @@ func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// write ignores errors: the process then exits, or the invocation times out.
+// write sends an invocation. It ignores errors, because the process then exits or the invocation times out.
 func (a *api) write(w http.ResponseWriter, inv *invocation) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -111,7 +112,7 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// responseOf checks the trailer, which may report a failure while the response was being written.
+// responseOf returns the response in a request. A trailer may report that writing the response failed.
 func responseOf(r *http.Request, body []byte) queue.Invocation {
 	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
 	if kind == "" {
@@ -138,7 +139,7 @@ func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 	a.complete(w, id, response)
 }
 
-// complete records the response first, because the function may exit as soon as it is confirmed.
+// complete accepts a response. It records the response first, because the function may exit as soon as it is confirmed.
 func (a *api) complete(w http.ResponseWriter, id string, response queue.Invocation) {
 	if !a.inst.pool.recordResponse(a.inst, id, response) {
 		refuseID(w)
@@ -174,7 +175,7 @@ func readError(r *http.Request) (queue.Invocation, error) {
 
 var errBodyTooLarge = errors.New("the body is too large")
 
-// readBody discards a body of more than maxResponse bytes.
+// readBody returns the body, or errBodyTooLarge if it exceeds maxResponse.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
 	if err != nil {

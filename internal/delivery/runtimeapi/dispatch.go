@@ -10,7 +10,8 @@ import (
 
 // Unless they lock the pool's mutex, the functions in this file require the caller to hold it.
 
-// lingering is how long to wait for a process that has responded, before starting another one.
+// lingering is how long to wait until a process that has responded requests another invocation, before starting another
+// process.
 const lingering = 50 * time.Millisecond
 
 func (p *Pool) dispatch() {
@@ -28,7 +29,7 @@ func (p *Pool) dispatch() {
 	}
 }
 
-// grow starts as many processes as waiting invocations need, and at least one.
+// grow starts as many processes as waiting invocations need, but at least one if none is alive.
 func (p *Pool) grow() {
 	alive, coming := 0, 0
 	for _, inst := range p.slots {
@@ -58,11 +59,11 @@ func (p *Pool) grow() {
 
 // nextRequest is a request for the next invocation.
 type nextRequest struct {
-	offer    <-chan *invocation // stays empty if the process is to exit
+	offer    <-chan *invocation // stays empty if the process is about to be ended
 	endsInit bool
 }
 
-// poll returns false while the process owes a response.
+// poll records a request for the next invocation. It returns false while the process owes a response.
 func (p *Pool) poll(inst *instance) (r nextRequest, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +105,7 @@ func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.markAway(inst)
 }
 
-// reclaim takes back an invocation that was not sent yet, if any.
+// reclaim takes back an invocation that was offered but not sent, if there is one.
 func (p *Pool) reclaim(inst *instance, offer <-chan *invocation) {
 	select {
 	case inv := <-offer:
@@ -151,7 +152,8 @@ func (p *Pool) owesResponse(inst *instance, id string) bool {
 	return inst.owesResponse(id)
 }
 
-// initReported gives a process some time to exit. It returns false if the process has initialized or is being ended.
+// initReported records an initialization error, and gives the process some time to exit. It returns false if the
+// process has already initialized or is being ended.
 func (p *Pool) initReported(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +165,8 @@ func (p *Pool) initReported(inst *instance, a queue.Invocation) bool {
 	return true
 }
 
-// recordResponse returns false if the process does not owe a response to this invocation.
+// recordResponse ends an invocation with its response. It returns false if the process does not owe a response to this
+// invocation.
 func (p *Pool) recordResponse(inst *instance, id string, response queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,7 +190,7 @@ func (p *Pool) recordResponse(inst *instance, id string, response queue.Invocati
 	return true
 }
 
-// recordFailure starts a pause. It returns false during a pause, so that processes that fail together count once.
+// recordFailure starts a pause. During a pause, it returns false, so that processes that fail together count once.
 func (p *Pool) recordFailure() (first bool) {
 	if p.pause != nil || p.stopping {
 		return false

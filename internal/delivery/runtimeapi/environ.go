@@ -48,7 +48,7 @@ func reserved(ours []string, name string) bool {
 		slices.ContainsFunc(ours, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }
 
-// traceHeader is not sampled. Functions expect one.
+// traceHeader returns a new trace header that is not sampled, because functions expect one.
 func traceHeader(now time.Time) string {
 	return "Root=1-" + strconv.FormatInt(now.Unix(), 16) + "-" + randomHex(12) + ";Parent=" + randomHex(8) + ";Sampled=0"
 }

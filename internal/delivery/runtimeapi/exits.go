@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// cleanUp removes a process that has exited, and reports that.
+// cleanUp removes a process that has exited, and reports its exit.
 func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	report := p.remove(inst, exit)
 
@@ -26,7 +26,7 @@ func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	}
 }
 
-// report may be nil.
+// remove removes a process that has exited. report, if not nil, reports what that ended.
 func (p *Pool) remove(inst *instance, exit supervisor.Exit) (report func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +42,8 @@ func (p *Pool) remove(inst *instance, exit supervisor.Exit) (report func()) {
 	return report
 }
 
-// report may be nil. The caller must hold the mutex.
+// handleExit ends the invocation or initialization of a process that has exited. report may be nil. The caller must
+// hold the mutex.
 func (p *Pool) handleExit(inst *instance, was phase, exit supervisor.Exit) (report func()) {
 	switch {
 	case was == busy:
@@ -75,7 +76,8 @@ func (p *Pool) endInvocation(inst *instance, exit supervisor.Exit) (report func(
 	return nil
 }
 
-// initFailed ends the oldest waiting invocation with the error if it starts a pause.
+// initFailed records the failure of an initialization. If that starts a pause, the oldest waiting invocation ends with
+// the error.
 func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {
@@ -112,7 +114,7 @@ func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (res
 	}
 }
 
-// exitMessage uses Lambda's wording.
+// exitMessage describes an exit in Lambda's wording.
 func exitMessage(e supervisor.Exit) string {
 	switch {
 	case e.Err != nil:

@@ -11,9 +11,9 @@ import (
 
 type host struct {
 	listen func() (net.Listener, error)
-	// client returns "" if the program has exited.
+	// client describes the program at the other end of a connection, or returns "" if it has exited.
 	client func(net.Conn) string
-	// start makes the command the leader of a new process group.
+	// start starts the command as the leader of a new process group.
 	start func(instance int, env []string) (process, error)
 	// close must be called after all processes have been reaped.
 	close func()

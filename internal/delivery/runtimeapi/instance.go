@@ -12,13 +12,14 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// initTimeout limits the time until the first request for an invocation. Lambda allows 10 s and then tries again.
+// initTimeout is the time within which a process must request its first invocation. Lambda allows 10 s and then tries
+// again.
 const initTimeout = time.Minute
 
-// initErrorPatience is the time to exit after posting an initialization error.
+// initErrorPatience is the time within which a process must exit after it has posted an initialization error.
 const initErrorPatience = time.Second
 
-// launch must be called with the pool's mutex held.
+// launch starts a process. The caller must hold the pool's mutex.
 func (p *Pool) launch(number int) *instance {
 	inst := &instance{
 		pool: p, number: number, since: time.Now(),
@@ -28,7 +29,7 @@ func (p *Pool) launch(number int) *instance {
 	return inst
 }
 
-// run returns when the process has exited.
+// run starts the process and waits until it has exited.
 func (inst *instance) run() supervisor.Exit {
 	p := inst.pool
 	listener, err := p.host.listen()

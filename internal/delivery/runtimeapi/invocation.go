@@ -59,10 +59,11 @@ func failure(kind, id, text string) queue.Invocation {
 	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: payload, Reason: kind}
 }
 
-// seconds rounds up, so that a short limit is not shown as 0.
+// seconds rounds d up to a hundredth of a second, so that a short limit is not shown as 0.
 func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 }
 
-// kind is from the header or trailer and may be "". An errorType in the body takes precedence.
+// posted returns the function error in a request. kind is from the header or trailer and may be ""; an errorType in the
+// body takes precedence.
 func posted(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`

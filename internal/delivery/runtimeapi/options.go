@@ -23,7 +23,7 @@ type Options struct {
 	// Env is the entire environment as NAME=value, except for Lambda's reserved variables.
 	Env []string
 
-	// User and Limits apply to each process, see [supervisor.Process].
+	// User and Limits apply to each process; see [supervisor.Process].
 	User   string
 	Limits map[string]string
 
@@ -33,12 +33,13 @@ type Options struct {
 	Timeout time.Duration
 	// Grace is the time between SIGTERM and SIGKILL; 0 means 2 s. A timeout sends SIGKILL immediately, as in Lambda.
 	Grace time.Duration
-	// Hurry, when done, ends the grace periods of [Pool.Stop]; may be nil.
+	// Hurry ends the grace periods of [Pool.Stop] when it is done; may be nil.
 	Hurry context.Context
 
-	// Name has 1 to 64 letters, digits, hyphens and underscores; default "function".
+	// Name has 1 to 64 letters, digits, hyphens and underscores; "" means "function".
 	Name string
-	// Region defaults to AWS_REGION or AWS_DEFAULT_REGION in Env, or else us-east-1; AccountID to 000000000000.
+	// Region defaults to AWS_REGION or AWS_DEFAULT_REGION in Env, or else to us-east-1. AccountID defaults to
+	// 000000000000.
 	Region, AccountID string
 
 	// Output receives every line of output, without the line ending and with control characters escaped. instance
@@ -53,7 +54,7 @@ type Options struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// withDefaults leaves the checks of Command, User and Limits to package supervisor.
+// withDefaults returns o with defaults. Package supervisor checks Command, User and Limits.
 func (o Options) withDefaults() (Options, error) {
 	for _, d := range []struct {
 		name  string
@@ -115,7 +116,7 @@ type InitFailed struct {
 	// Type is an error type, such as "Runtime.ImportModuleError".
 	Type   string
 	Reason string
-	// Failures counts failures since the last response. No process starts during Pause.
+	// Failures counts failures since the last response. No process starts during Pause, which begins with this failure.
 	Failures int
 	Pause    time.Duration
 }
@@ -132,7 +133,8 @@ type Exited struct {
 	// PID is 0 if the process could not be started.
 	Instance, PID int
 	Exit          supervisor.Exit
-	// Asked is why the pool ended the process, such as "stopped" or "time limit"; "" if it did not.
+	// Asked is the reason the pool ended the process, such as "stopped" or "time limit"; "" if the process exited by
+	// itself.
 	Asked string
 }
 
@@ -141,6 +143,6 @@ type Refused struct {
 	Instance int
 	// Client describes the program, such as "curl (pid 123) of user 1000".
 	Client string
-	// Total counts the pool's rejected requests.
+	// Total counts the requests that the pool has rejected so far.
 	Total int
 }

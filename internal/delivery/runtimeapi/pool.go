@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// Only processes that hang in the kernel survive SIGKILL for killPatience.
+// killPatience is how long to wait after SIGKILL, which only processes that hang in the kernel survive.
 const killPatience = 5 * time.Second
 
 // New returns a pool that is not started.
@@ -41,8 +41,8 @@ func (p *Pool) Start() {
 }
 
 // Invoke passes payload to a process and returns its response, which may report a failure. Callers are served in order.
-// errNotInvoked means that the function received nothing. If ctx ends while the function runs, its process is
-// terminated.
+// An error that wraps errNotInvoked means that the function received nothing. If ctx ends while the function runs, its
+// process is terminated.
 func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
 	if len(payload) > maxRequest {
 		return tooLarge(len(payload)), nil
@@ -71,7 +71,7 @@ func (p *Pool) enqueue(inv *invocation) {
 	p.dispatch()
 }
 
-// abandon returns the outcome if it has arrived in the meantime.
+// abandon gives up an invocation and ends its process, unless its outcome has arrived in the meantime.
 func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,9 +89,9 @@ func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	return queue.Invocation{}, fmt.Errorf("invocation %s was abandoned and its process killed: %w", inv.id, cause)
 }
 
-// Stop ends all processes and waits for them; the error lists those that did not exit. Waiting and later invocations
-// fail with errNotInvoked. Idle processes receive SIGTERM, and SIGKILL after the grace period; busy ones may finish
-// until ctx is done. Later calls wait for the first.
+// Stop ends all processes and waits for them; the error lists processes that did not exit. Waiting and later
+// invocations fail with errNotInvoked. Idle processes receive SIGTERM, and SIGKILL after the grace period. Busy ones
+// may finish until ctx is done. Later calls wait for the first.
 func (p *Pool) Stop(ctx context.Context) error {
 	if !p.beginStop() {
 		<-p.stopped

@@ -20,10 +20,10 @@ type Pool struct {
 	mu                sync.Mutex
 	started, stopping bool
 	slots             []*instance
-	// idle ends with the process used last; waiting starts with the oldest invocation.
+	// idle is in the order of use, most recent last. waiting is in the order of arrival.
 	idle    []*instance
 	waiting []*invocation
-	// failures counts failures since the last response. No process starts before pauseEnd while pause is not nil.
+	// failures counts failures since the last response. While pause is not nil, no process starts before pauseEnd.
 	failures int
 	pause    *time.Timer
 	pauseEnd time.Time
@@ -57,12 +57,12 @@ const (
 	byAbsence   asked = "did not request another invocation"
 )
 
-// The pool's mutex guards instance.
+// instance is one process. The pool's mutex guards it.
 type instance struct {
 	pool   *Pool
 	number int
 	since  time.Time
-	// announced is closed when the process can be terminated, gone when it has exited.
+	// announced is closed when the process can be terminated; gone, when it has exited.
 	announced, gone chan struct{}
 
 	phase       phase
@@ -70,12 +70,12 @@ type instance struct {
 	asked       asked
 	// lingers means that the process responded a while ago, but has not requested another invocation.
 	lingers bool
-	// initError was posted to init/error; may be nil.
+	// initError is the error posted to init/error, or nil.
 	initError *queue.Invocation
 	offer     chan *invocation
 	current   *invocation
 	limit     *time.Timer
-	// proc is nil unless the process is running. pid keeps its value.
+	// proc is nil unless the process is running. pid keeps its value after that.
 	proc process
 	pid  int
 
@@ -87,7 +87,7 @@ type outcome struct {
 	err error
 }
 
-// The pool's mutex guards invocation.
+// invocation is a call of the function. The pool's mutex guards it.
 type invocation struct {
 	id       string
 	payload  []byte
@@ -97,7 +97,7 @@ type invocation struct {
 	limit    time.Duration
 }
 
-// end has no effect after the first call.
+// end sets the outcome. Only the first call has an effect.
 func (inv *invocation) end(o outcome) {
 	o.RequestID = inv.id
 	if o.Status != http.StatusOK {
@@ -127,7 +127,7 @@ func (p *Pool) endPause() {
 
 type refusals struct {
 	mu          sync.Mutex
-	total, next int // next is the next total to report
+	total, next int // next is the total of the next report
 }
 
 func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string, report func(Refused)) {
@@ -168,7 +168,7 @@ func (inst *instance) assign(inv *invocation) {
 	inst.offer <- inv
 }
 
-// arm kills the process after d, instead of any earlier arm.
+// arm kills the process after d. It replaces an earlier arm.
 func (inst *instance) arm(d time.Duration, why asked) {
 	inst.disarm()
 	var timer *time.Timer

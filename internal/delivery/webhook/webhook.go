@@ -17,13 +17,13 @@ import (
 const (
 	sharedPrefix  = "whsec_" // shared secret
 	privatePrefix = "whsk_"  // ed25519 private key
-	// Sizes of a shared secret in bytes, from Standard Webhooks 1.0.0.
+	// shortestSecret and longestSecret are the sizes of a shared secret in bytes, from Standard Webhooks 1.0.0.
 	shortestSecret = 24
 	longestSecret  = 64
 	largestKept    = 64 << 10
 )
 
-// CheckKey returns nil if the key is valid. The error does not contain the key.
+// CheckKey returns an error if the key is invalid. The error does not contain the key.
 func CheckKey(text string) error {
 	_, err := parseKey(text)
 	return err
@@ -106,8 +106,8 @@ func NewSigner(keys []string) (*Signer, error) {
 	return s, nil
 }
 
-// AppendHeaders appends the three header lines for an attempt at the given time. id must be the message ID that is
-// sent.
+// AppendHeaders appends the three header lines for an attempt at the given time. id must be the message ID that is sent
+// in the request.
 func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
 	w := s.work.Get().(*workspace)
 	w.content = append(w.content[:0], id...)
