@@ -455,7 +455,8 @@ func (c *Client) Delay(ctx context.Context, name, id string, delay time.Duration
 	return DelayMessage.send(ctx, c, DelayRequest{int((delay + time.Second - 1) / time.Second)}, name, id)
 }
 
-// Edit atomically replaces the message with the given ID by msg, as in [EditRequest], and returns the new message's ID.
+// Edit atomically replaces the message that has the given ID with msg, as in [EditRequest]. It returns the new
+// message's ID.
 func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (string, error) {
 	answer, err := EditMessage.send(ctx, c, EditRequest{msg, to},
 		name, id)

@@ -30,35 +30,36 @@ type Options struct {
 	// Output receives each line written by a process or a deployment step.
 	Output   func(process, stream string, line []byte)
 	Counters supervisor.Events
-	Hurry    context.Context // if done, every stop is immediate
+	Hurry    context.Context // when it is done, every stop is immediate
 	Draining <-chan struct{} // closed when shutdown begins
 	Ready    chan struct{}   // closed when the app first becomes ready
-	// Changing holds one token. Only its holder may change versions, settings and tasks.
+	// Changing holds one token. Only the holder of the token may change versions, settings and tasks.
 	Changing chan struct{}
 	Gate     func(open bool, reason string)
 	Failed   func(error)
 	// DrainTimeout limits how long a retired replica may take to finish its deliveries.
 	DrainTimeout func() time.Duration
 	Check        func(*bundle.Bundle) error
-	// Change compares a new version's settings with the current ones. Apply applies the change; if newReplicas is
-	// true, only to new replicas.
+	// Change compares a new version's settings with the current ones. Apply applies the change; if newReplicas is true,
+	// it applies it only to new replicas.
 	Change func(*bundle.Bundle) (config.Change, error)
 	Apply  func(c config.Change, newReplicas bool)
 	Facts  Facts
-	// ClaimCommands blocks while another instance runs the version's leader_only commands. It returns nil if they
-	// have already run. version must be the same on all instances.
+	// ClaimCommands waits while another instance runs the version's leader_only commands. It returns nil if they have
+	// already run. version must be the same on all instances.
 	ClaimCommands func(ctx context.Context, version string) (CommandClaim, error)
 	AdoptTasks    func(context.Context, *bundle.Bundle)
 }
 
 // Facts stores the values that get-config prints, by version number. Only Environ is safe for concurrent use.
 type Facts interface {
-	// Publish uses the current settings if s is nil.
+	// Publish stores the values of a version. If s is nil, it uses the current settings.
 	Publish(version int, b *bundle.Bundle, s *config.Settings) error
 	// Serve selects the version whose values get-config prints outside of steps and processes.
 	Serve(version int) error
 	Remove(version int) error
-	// Environ adds the variables that select a version's values. asApp is true for processes of the app's user.
+	// Environ returns env with the variables that select a version's values. asApp is true for processes of the app's
+	// user.
 	Environ(env []string, version int, asApp bool) []string
 }
 
@@ -147,12 +148,13 @@ func (a *App) afterSwitch() {
 
 func (a *App) updatePIDOwner() { a.pid.setOwner(a.replicas.now.Load().replicas[0]) }
 
-// Route returns the deliverer for one queue. open connects to an address; fifo keeps messages of a group in order.
+// Route returns the deliverer for one queue. open returns a client for an address. fifo means that messages of a group
+// stay in order.
 func (a *App) Route(open func(address string) (*deliver.Client, error), name string, fifo bool) *Route {
 	return &Route{a.balancer, a.detector, a.quarantine, open, name, fifo}
 }
 
-// Start starts the first version without waiting for readiness. Stop must be called even after an error.
+// Start starts the first version, and does not wait until it is ready. Stop must be called even after an error.
 func (a *App) Start(ctx context.Context, replicas int) error {
 	a.versions.open()
 	v := version{number: a.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command, origin: firstOrigin(a.opts),
@@ -200,7 +202,7 @@ func (a *App) Stop(context.Context) error {
 	return err
 }
 
-// blockChanges waits until no steps run, and takes the Changing token for good. It returns early if Hurry is done.
+// blockChanges waits until no steps run, and takes the Changing token forever. It returns early if Hurry is done.
 func (a *App) blockChanges() {
 	backgroundEnded := make(chan struct{})
 	go func() {
@@ -216,7 +218,8 @@ func (a *App) blockChanges() {
 	}
 }
 
-// watchReadiness applies to startup only: an app that becomes unready later only closes the gates.
+// watchReadiness ends the environment if the app is not ready in time. It applies only to startup: if the app becomes
+// unready later, only the gates close.
 func (a *App) watchReadiness() {
 	select {
 	case <-a.gate.ready:
@@ -242,7 +245,7 @@ func (a *App) afterFirstReady(v version) {
 		a.recordServing(v)
 	}
 
-	select { // deployments must not run hooks concurrently
+	select { // deployments must not run hooks at the same time
 	case <-a.opts.Changing:
 		defer func() { a.opts.Changing <- struct{}{} }()
 	case <-a.run.Done():
@@ -256,8 +259,8 @@ func (a *App) afterFirstReady(v version) {
 	}
 }
 
-// gaveUp ends the environment if the app was never ready; otherwise receiving pauses, or the deployment is rolled
-// back.
+// gaveUp handles an app that has failed too often. If the app was never ready, the environment ends; otherwise,
+// receiving pauses or the deployment is rolled back.
 func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	isBeingDeployed := r != nil && r.version.number > max(a.replicas.current().number, a.first)
 	endsEnvironment := !a.gate.wasReady() && !isBeingDeployed
@@ -299,7 +302,8 @@ func (a *App) Poison() PoisonStatus { return a.detector.poison() }
 // StartHooks returns a channel that is closed once the first version's postdeploy hooks have run or been skipped.
 func (a *App) StartHooks() <-chan struct{} { return a.startHooks }
 
-// NotReady returns the first unready replica's reason, and when any replica was last ready, if known.
+// NotReady returns the reason of the first unready replica, and when any replica was last ready; each is zero if
+// unknown.
 func (a *App) NotReady() (reason string, lastReady time.Time) {
 	replicas, _ := a.replicas.status()
 	for _, p := range replicas {
@@ -313,7 +317,7 @@ func (a *App) NotReady() (reason string, lastReady time.Time) {
 	return reason, lastReady
 }
 
-// Serving describes the serving version's replicas, then its helpers.
+// Serving returns the statuses of the serving version's replicas, then of its helpers.
 func (a *App) Serving() []supervisor.Status {
 	replicas, helpers := a.replicas.status()
 	return append(replicas, helpers...)
@@ -322,7 +326,8 @@ func (a *App) Serving() []supervisor.Status {
 // Draining processes finish their deliveries and get no new ones.
 const Draining supervisor.State = "draining"
 
-// Processes describes all processes, including draining replicas and the replica for quarantined messages.
+// Processes returns the statuses of all processes, including draining replicas and the replica for quarantined
+// messages.
 func (a *App) Processes() []supervisor.Status {
 	replicas, helpers := a.replicas.status()
 	for _, r := range a.replicas.draining() {
@@ -339,7 +344,7 @@ func (a *App) Processes() []supervisor.Status {
 	return append(replicas, helpers...)
 }
 
-// Role returns [api.RoleRetired], [api.RoleQuarantine] or "".
+// Role returns the role of a process: [api.RoleRetired], [api.RoleQuarantine] or "".
 func (a *App) Role(process string) string {
 	isNamed := func(r *replica) bool { return r.name() == process }
 	if slices.ContainsFunc(a.replicas.draining(), isNamed) {
@@ -361,7 +366,7 @@ func (a *App) ReadyReplicas() (n int) {
 	return n
 }
 
-// Scaler returns a scaler that makes no changes once run is done.
+// Scaler returns a scaler for the replicas. Once run is done, it makes no changes.
 func (a *App) Scaler(run context.Context) *Scaler {
 	return &Scaler{size: a.replicas.size, ready: a.ReadyReplicas, scale: a.replicas.scale, log: a.opts.Log, run: run}
 }

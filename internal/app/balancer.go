@@ -73,7 +73,7 @@ func (r *replica) isReady() (ready bool, reason string) {
 	return r.ready, r.reason
 }
 
-// replace admits and retires replicas in one step, so that deliveries are always possible.
+// replace admits and retires replicas in one step, so that deliveries remain possible.
 func (b *balancer) replace(retired, admitted []*replica) {
 	b.change(func() {
 		for _, r := range admitted {
@@ -125,8 +125,8 @@ func (b *balancer) remove(r *replica) {
 	})
 }
 
-// acquire returns the ready replica with the fewest deliveries; the caller must release it. If none is ready within
-// limit, acquire returns [errNoReplica].
+// acquire returns the ready replica with the fewest deliveries. The caller must release it. If no replica is ready
+// within limit, the error is [errNoReplica].
 func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, error) {
 	var timeout <-chan time.Time
 	for {

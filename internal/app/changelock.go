@@ -46,8 +46,8 @@ const (
 )
 
 // begin starts a change; the caller must call end. A deployment waits for a start, and cancels a change of size or a
-// restart; other concurrent changes get [ErrBusy]. The cause of the returned context is [ErrStopped] if the app
-// stops, and [ErrBusy] if a deployment cancels the change.
+// restart. For any other concurrent change, the error is [ErrBusy]. The cause of the returned context is [ErrStopped]
+// if the app stops, and [ErrBusy] if a deployment cancels the change.
 func (l *changeLock) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(l.stopping, func() { cancel(ErrStopped) })

@@ -18,7 +18,8 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Deploy replaces the serving version with the one in a folder or archive, or redeploys it if path is "".
+// Deploy replaces the serving version with the one in a folder or archive. If path is "", it redeploys the serving
+// version.
 func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
@@ -58,8 +59,8 @@ func (a *App) openAgain(old version) (v version, err error) {
 	return v, err
 }
 
-// Reload applies changes in the serving version's folder. If only settings changed, the processes keep running. It
-// returns nil if nothing has changed.
+// Reload deploys the changed files in the serving version's folder. If only settings changed, the processes keep
+// running. It returns nil if no file has changed.
 func (a *App) Reload(ctx context.Context) (*api.ReloadResult, error) {
 	v := a.replicas.current()
 	files := v.changedFiles()
@@ -82,7 +83,7 @@ func (a *App) Reload(ctx context.Context) (*api.ReloadResult, error) {
 	return &api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, err
 }
 
-// openChanged opens a version whose files have changed. If only settings changed, it sets configOnly.
+// openChanged opens the version whose files have changed. If only settings changed, it sets configOnly.
 func (a *App) openChanged(v version, files []string) (version, error) {
 	if v.copied == nil {
 		next, err := a.open(v.bundle.Dir, "")
@@ -136,7 +137,7 @@ func replaceFiles(dir, from string, names []string) error {
 	return nil
 }
 
-// importVersion unpacks an archive or copies a folder. change, if not nil, then modifies the files.
+// importVersion unpacks an archive or copies a folder. If change is not nil, it then modifies the files.
 func (a *App) importVersion(source string, change func(dir string) error) (version, error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
@@ -224,7 +225,7 @@ func (a *App) open(path, archive string) (v version, err error) {
 	return v, nil
 }
 
-// Share gives the app's user access to a version's folder. fresh means that tendril has just unpacked it.
+// Share gives the app's user access to a version's folder. fresh means that tendril has just created the folder.
 func Share(s *config.Settings, dir string, fresh bool) error {
 	if os.Geteuid() != 0 || s.AppUser == "" {
 		return nil
@@ -255,7 +256,7 @@ func (a *App) prune(v version) {
 	}
 }
 
-// Refused returns the console's error for an invalid version.
+// Refused returns the console's error for a version that is invalid because of err.
 func Refused(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -271,7 +272,7 @@ func Refused(err error) error {
 	return refusal
 }
 
-// deploy keeps the previous version serving if anything fails before the switch.
+// deploy deploys v. If anything fails before the switch, the previous version keeps serving.
 func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, error) {
 	ctx, cancel := a.untilStop(ctx)
 	defer cancel(nil)
@@ -313,7 +314,7 @@ func (a *App) logDeploymentStarted(old, v version) {
 	event.Deploy.Log(a.opts.Log, slog.LevelInfo, "deployment started", attrs...)
 }
 
-// prepare does everything that must succeed before a version's processes start.
+// prepare does everything that must succeed before the processes of a version start.
 func (a *App) prepare(ctx context.Context, v *version) error {
 	if err := a.publish(v); err != nil {
 		return err
@@ -400,7 +401,7 @@ func (a *App) endFailed(ctx context.Context, state string, err error) error {
 }
 
 // Abort cancels the deployment in progress, or its remaining hooks if the new version is already serving, and waits
-// until it ends. It returns an [*api.Error] if there is no deployment or the version is already serving.
+// until it ends. It returns an [*api.Error] if no deployment is in progress or the version is already serving.
 func (a *App) Abort(ctx context.Context) (api.Deployment, error) {
 	return a.deployments.abortCurrent(ctx)
 }

@@ -12,20 +12,20 @@ import (
 	"tendril/internal/supervisor/notify"
 )
 
-// The embedded queue accepts any credentials on loopback.
+// localCredential is used for the embedded queue, which accepts any credentials on loopback.
 const localCredential = "tendril"
 
-// Queue describes the queue that the app's environment variables refer to.
+// Queue is the queue to which the app's environment variables refer.
 type Queue struct {
-	// Endpoint is "" on Amazon SQS, where the app's SDK determines region and credentials.
+	// Endpoint is "" on Amazon SQS, where the app's SDK determines the region and credentials.
 	Endpoint, Region string
 	Name, URL        string // of the worker's queue
-	// Credentials for the embedded queue; "" if it accepts any.
+	// AccessKeyID and SecretAccessKey are credentials for the embedded queue; "" if it accepts any.
 	AccessKeyID, SecretAccessKey string
 }
 
-// Environ returns an app process's environment: base without tendril's settings, plus the bundle's properties and
-// links that base lacks, the port and the queue. It activates the bundle's Python virtual environment unless one is
+// Environ returns the environment of an app process: base without tendril's settings, with the port, the queue, and the
+// bundle's properties and links that base lacks. It activates the bundle's Python virtual environment unless one is
 // active. b may be nil. linked returns the URL of a link's queue, or "". Credentials in base remain, because the app
 // may need them.
 func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, port int, q Queue) []string {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// gate stays open while a previously ready app is briefly unready.
+// gate passes on whether deliveries are possible. It stays open while an app that was ready is briefly unready.
 type gate struct {
 	pass   func(open bool, reason string)
 	isOpen func() (open bool, reason string)
@@ -39,7 +39,7 @@ func (g *gate) change(open bool, reason string) {
 func (g *gate) closeLater() {
 	var timer *time.Timer
 	timer = time.AfterFunc(notReadyWait, func() {
-		g.mu.Lock() // the gate must not open between check and closing
+		g.mu.Lock() // so that the gate does not open between the check and the closing
 		defer g.mu.Unlock()
 		if open, reason := g.isOpen(); !open && g.timer == timer {
 			g.pass(false, reason)

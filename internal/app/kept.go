@@ -19,10 +19,10 @@ import (
 // VersionsFile lists the deployed versions in the data directory.
 const VersionsFile = "app-versions.json"
 
-// maxVersions limits the list; package bundle keeps fewer archives.
+// maxVersions is the maximum length of the list. Package bundle keeps fewer archives.
 const maxVersions = 20
 
-// keptVersions lists each folder once, with the last version deployed from it.
+// keptVersions is the list of deployed versions. It contains each folder once, with the last version deployed from it.
 type keptVersions struct {
 	path string
 	log  *slog.Logger
@@ -35,7 +35,7 @@ type storedVersions struct {
 	Versions []api.AppVersion `json:"versions"`
 }
 
-// open ignores an unreadable file, which the next deployment replaces.
+// open reads the list. It ignores an unreadable file, which the next deployment replaces.
 func (k *keptVersions) open() {
 	if k.path == "" {
 		return
@@ -54,8 +54,8 @@ func (k *keptVersions) open() {
 	k.all = stored.Versions
 }
 
-// folderPath resolves a stored path. Paths in the data directory are relative, so that it can be moved; older files
-// contain absolute paths.
+// folderPath resolves a stored path. Paths in the data directory are stored as relative paths, so that it can be moved;
+// earlier versions stored absolute paths.
 func (k *keptVersions) folderPath(folder string) string {
 	dir := k.dir()
 	if folder != "" && !filepath.IsAbs(folder) {
@@ -193,7 +193,7 @@ func firstOrigin(o *Options) origin {
 	return from
 }
 
-// RollBack replaces the serving version with an earlier one; 0 selects the previous version.
+// RollBack replaces the serving version with an earlier one; number 0 selects the previous version.
 func (a *App) RollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped

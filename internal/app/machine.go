@@ -70,7 +70,7 @@ type machineSystem struct {
 	runner  *stepRunner
 	version int
 	environ []string
-	// The fields below belong to the current step. detached lets it start services that outlive tendril.
+	// The fields below belong to the current step. detached lets the step start services that outlive tendril.
 	kept     *lastLines
 	detached bool
 }

@@ -13,7 +13,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// pidFile writes a replica's PID to a file. Tendril never signals that PID, because it may have been reused.
+// pidFile writes the PID of a replica to a file. Tendril never sends signals to the PID in the file, because it may
+// have been reused.
 type pidFile struct {
 	path string
 	log  *slog.Logger
@@ -65,7 +66,7 @@ func (p *pidFile) update() {
 	p.written = pid
 }
 
-// remove keeps a file that contains another PID. It does not block if the file is a FIFO.
+// remove removes the file, unless it contains another PID. It does not block if the file is a FIFO.
 func (p *pidFile) remove() {
 	file, err := os.OpenFile(p.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

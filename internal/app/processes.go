@@ -35,7 +35,7 @@ type supervised struct {
 	opts     *Options
 	detector *detector
 	pid      *pidFile
-	// gaveUp gets a nil replica for a helper.
+	// gaveUp is called with the replica, or with nil for a helper.
 	gaveUp func(*replica, *supervisor.FailedError)
 }
 
@@ -163,7 +163,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 }
 
 func (s *supervised) started(r *replica, e supervisor.Started) {
-	level := slog.LevelInfo // helpers have no readiness
+	level := slog.LevelInfo // for helpers, which have no readiness
 	if r != nil {
 		s.pid.started(r, e.PID)
 		level = slog.LevelDebug
@@ -201,7 +201,7 @@ func (s *supervised) logExit(r *replica, e supervisor.Exited) {
 
 func (s *supervised) logRestart(e supervisor.Restarting) {
 	switch {
-	case e.OnTrial: // already logged when restarts ended
+	case e.OnTrial: // logged when restarts ended
 	case e.Excused:
 		s.opts.Log.Info("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds())
 	default:

@@ -42,7 +42,7 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 	q.mu.Lock()
 	q.used = time.Now()
 	q.mu.Unlock()
-	if result.Outcome == queue.Unreached { // does not affect the serving replicas
+	if result.Outcome == queue.Unreached { // not passed on, because it says nothing about the serving replicas
 		result.Outcome, result.RetryAfter = queue.Postponed, quarantinePause
 	}
 
@@ -61,7 +61,8 @@ func (q *quarantine) readyReplica(ctx context.Context) (*replica, error) {
 	return r, err
 }
 
-// currentReplica starts a replica of the serving version unless one is running.
+// currentReplica returns the replica for quarantined messages. It starts one of the serving version unless one is
+// running.
 func (q *quarantine) currentReplica(ctx context.Context) (*replica, error) {
 	v := q.replicas.current()
 	if r := q.running(); r != nil && r.version.number == v.number {
@@ -86,7 +87,7 @@ func (q *quarantine) running() *replica {
 	return q.replica
 }
 
-// stop ignores errors, because the supervisor reports processes that survive SIGKILL.
+// stop stops the replica. It ignores errors, because the supervisor reports processes that survive SIGKILL.
 func (q *quarantine) stop() {
 	q.mu.Lock()
 	r := q.replica
@@ -97,7 +98,7 @@ func (q *quarantine) stop() {
 	}
 }
 
-// stopUnused ignores a replica in use; the next delivery replaces an outdated one.
+// stopUnused stops the replica unless it is in use. In that case, the next delivery replaces it if it is outdated.
 func (q *quarantine) stopUnused() {
 	if q.using.TryLock() {
 		q.stop()
@@ -105,7 +106,7 @@ func (q *quarantine) stopUnused() {
 	}
 }
 
-// During a delivery, restart returns an error, because the exit would look like a crash.
+// restart restarts the named replica. During a delivery, it returns an error, because the exit would look like a crash.
 func (q *quarantine) restart(name string) (found bool, err error) {
 	if r := q.running(); r == nil || r.name() != name {
 		return false, nil

@@ -17,7 +17,7 @@ import (
 var errRolledBack = errors.New("the deployment was rolled back")
 
 type launcher interface {
-	// ctx limits only the start.
+	// launch starts a replica. ctx limits only the start.
 	launch(ctx context.Context, v version, r *replica) (processes, error)
 	// helpers starts the processes that receive no deliveries. It may return nil.
 	helpers(ctx context.Context, v version) (processes, error)
@@ -29,8 +29,8 @@ type replicaOptions struct {
 	stopTimeout  func() time.Duration
 	hurry        context.Context
 	log          *slog.Logger
-	// The functions below report a deployment's progress. They are not called concurrently and must not change the
-	// set.
+	// The functions below are called with the progress of a deployment. They are not called concurrently and must not
+	// change the set.
 	starting, switching, switched func()
 	restarted                     func() // called instead of switched after a restart
 	retired                       func(version)
@@ -63,7 +63,7 @@ func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
 	return s
 }
 
-// start does not wait for readiness. After an error, no replica is running.
+// start starts n replicas of v, and does not wait until they are ready. After an error, no replica is running.
 func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	ctx, end, err := s.changes.begin(ctx, toStart)
 	if err != nil {
@@ -133,8 +133,8 @@ func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error)
 	return r, nil
 }
 
-// deploy starts as many replicas of v and switches deliveries to them once all are ready; the previous ones drain in
-// the background. If the new version fails, the error wraps [errRolledBack]. Until the switch, ctx cancels the
+// deploy starts as many replicas of v, and switches deliveries to them once all are ready. The previous replicas drain
+// in the background. If the new version fails, the error wraps [errRolledBack]. Until the switch, ctx can cancel the
 // deployment.
 func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	ctx, end, err := s.changes.begin(ctx, toDeploy)
@@ -254,7 +254,8 @@ func (u *unreadyReplica) failedStep(problem string) error {
 	return u.replica.failedStep(fmt.Errorf("%s %s: %s", u.replica.name(), problem, u.reason))
 }
 
-// firstUnready returns nil if all replicas are ready, and an error if any of them has given up.
+// firstUnready returns the first unready replica, or nil if all are ready. It returns an error if any of them has given
+// up.
 func firstUnready(replicas []*replica) (first *unreadyReplica, err error) {
 	for _, r := range replicas {
 		if err := r.err(); err != nil {
@@ -316,7 +317,7 @@ func (s *replicaSet) scaleIn(n int) {
 	s.retiring.Go(func() { s.retireAll(retired, s.opts.drainTimeout()) })
 }
 
-// launchReady waits until the new replicas are ready. After an error, none of them is running.
+// launchReady starts n replicas and waits until they are ready. After an error, none of them is running.
 func (s *replicaSet) launchReady(ctx context.Context, v version, n int) ([]*replica, error) {
 	replicas, err := s.launchAll(ctx, v, n)
 	if err == nil {
@@ -329,7 +330,8 @@ func (s *replicaSet) launchReady(ctx context.Context, v version, n int) ([]*repl
 	return replicas, nil
 }
 
-// stop cancels a change in progress, and kills processes once ctx is done. All deliveries must have ended.
+// stop cancels a change in progress and stops all replicas, whose deliveries must have ended. Once ctx is done, it
+// kills their processes.
 func (s *replicaSet) stop(ctx context.Context) error {
 	unregisterHurry := context.AfterFunc(ctx, s.hurry)
 	defer unregisterHurry()

@@ -20,7 +20,7 @@ import (
 
 func namesOf(s *replicaSet) []string { return replicaNames(s.now.Load().replicas) }
 
-// "web" also selects a replica that an earlier restart renamed.
+// "web" also selects a replica that has another name after an earlier restart.
 func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newFakeLauncher(t, nil)

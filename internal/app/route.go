@@ -10,16 +10,16 @@ import (
 	"tendril/queue"
 )
 
-// A failed delivery waits up to exitWait for a process exit that would explain it.
+// exitWait is how long a failed delivery waits for a process exit that would explain it.
 const exitWait = 250 * time.Millisecond
 
-// Messages wait up to notReadyWait for an unready app. Returning them would use up receives, and an app that a
-// message crashed is usually ready again shortly.
+// notReadyWait is how long messages wait for an unready app. Returning them would use up receives, and an app that was
+// crashed by a message is usually ready again soon.
 const notReadyWait = 3 * time.Second
 
 const badAddress = "invalid address of the app"
 
-// Route delivers one queue's messages, quarantined ones to a separate replica.
+// Route delivers one queue's messages. Quarantined messages go to a separate replica.
 type Route struct {
 	balancer   *balancer
 	detector   *detector
@@ -99,7 +99,7 @@ func (t *Route) recordOutcomes(ctx context.Context, r *replica, ms []*queue.Mess
 	for i := range results {
 		result := &results[i]
 		if result.Unsent {
-			continue // reveals nothing about the app
+			continue // says nothing about the app
 		}
 
 		result.Process = r.name()
@@ -107,7 +107,7 @@ func (t *Route) recordOutcomes(ctx context.Context, r *replica, ms []*queue.Mess
 		switch {
 		case noResponse && replicaExits():
 			if alone {
-				t.quarantine.stop() // the next message must not wait for the restart delay
+				t.quarantine.stop() // so that the next message does not wait for the restart delay
 			}
 			result.Reason = "the app exited while processing this message: " + result.Reason
 		case result.Outcome != queue.Unreached:
@@ -125,7 +125,7 @@ func exitsSoon(exited <-chan struct{}) bool {
 	}
 }
 
-// Close closes all connections. Later deliveries open new ones.
+// Close closes all connections. A later delivery opens a new one.
 func (t *Route) Close() {
 	t.balancer.mu.Lock()
 	replicas := slices.Clone(t.balancer.replicas)

@@ -14,7 +14,8 @@ const (
 	lastGrowthPause  = 10 * time.Minute
 )
 
-// Scaler changes the number of replicas for package autoscale, in the background, because new replicas take time.
+// Scaler changes the number of replicas for package autoscale. It works in the background, because new replicas take
+// time.
 type Scaler struct {
 	size, ready func() int
 	scale       func(ctx context.Context, n int) error
@@ -24,7 +25,7 @@ type Scaler struct {
 	mu sync.Mutex
 	// wanted is 0 if no change is in progress.
 	wanted int
-	// Scale-out is blocked until notBefore, which is pause after the last failure.
+	// No scale-out starts before notBefore, which is pause after the last failure.
 	pause     time.Duration
 	notBefore time.Time
 	changes   sync.WaitGroup
@@ -84,7 +85,8 @@ func (s *Scaler) scaleToWanted() {
 	s.wanted = 0
 }
 
-// blockScaleOut does nothing if a deployment or the stop canceled the change. The caller must hold the lock.
+// blockScaleOut rejects scale-outs for a while after a failure, unless the cause is a deployment or the stop. The
+// caller must hold the lock.
 func (s *Scaler) blockScaleOut(n int, cause error) {
 	if s.run.Err() != nil || errors.Is(cause, ErrBusy) || errors.Is(cause, ErrStopped) {
 		return

@@ -29,7 +29,7 @@ func (a *App) DeployShared(ctx context.Context, archive string, shared SharedVer
 	return a.deploy(ctx, a.replicas.current(), v)
 }
 
-// Examine reports why a folder or archive cannot be deployed, without running anything in it.
+// Examine returns the reason a folder or archive cannot be deployed, or nil. It runs no code in it.
 func (a *App) Examine(path string) error {
 	v, err := a.importVersion(path, nil)
 	if err == nil {
@@ -38,8 +38,8 @@ func (a *App) Examine(path string) error {
 	return err
 }
 
-// SharedNumber returns the number of the serving version or, before the start, of the first one; 0 if that version is
-// not deployed to all instances.
+// SharedNumber returns the number of the serving version or, before the start, of the first version. It returns 0 if
+// that version is not deployed to all instances.
 func (a *App) SharedNumber() int {
 	v := a.replicas.current()
 	if v.number == 0 {

@@ -16,9 +16,9 @@ import (
 
 const (
 	stepLimit = time.Hour
-	// outputWait limits how long processes left behind by a step may hold its output open.
+	// outputWait is how long processes left behind by a step may keep its output open.
 	outputWait = 5 * time.Second
-	// stepLines is per second, and too high to have an effect.
+	// stepLines is the limit of lines per second, which is too high to have an effect.
 	stepLines = 1_000_000
 )
 
@@ -152,7 +152,7 @@ func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.S
 	return s.runStep(ctx, version, p, output)
 }
 
-// shellOf prefers bash, because sh is bash on Elastic Beanstalk's platforms.
+// shellOf returns the command for a shell line. It prefers bash, because sh is bash on Elastic Beanstalk's platforms.
 func shellOf(text string) []string {
 	const bash = "/bin/bash"
 	if info, err := os.Stat(bash); err == nil && info.Mode().IsRegular() {
@@ -169,8 +169,8 @@ func withVariables(env, own []string) []string {
 	return env
 }
 
-// When ctx is done, runStep sends SIGTERM to the command's process group, and SIGKILL after the grace period.
-// Processes left behind run until [stepRunner.endLeftBehind].
+// runStep runs a command. When ctx is done, it sends SIGTERM to the command's process group, and SIGKILL after the
+// grace period. Processes that the command leaves behind run until [stepRunner.endLeftBehind].
 func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {

@@ -61,7 +61,7 @@ func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveRespon
 	return &startMoveResponse{handle}, err
 }
 
-// given replaces an explicit 0 by an invalid value, because the broker treats 0 as absent.
+// given replaces an explicit 0 with an invalid value, because the broker treats 0 as absent.
 func given(n *int) int {
 	switch {
 	case n == nil:

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// Some kernels cannot kill a group as a whole, so it is frozen first, for at most freezeWait.
+	// freezeWait is how long to wait until a group is frozen. On kernels that cannot kill a group as a whole, it is
+	// frozen before its processes are killed.
 	freezeWait = 200 * time.Millisecond
-	// Processes may still be exiting when their group is removed.
+	// removeTries is the number of attempts to remove a group, because its processes may still be exiting.
 	removeTries = 20
 )
 
@@ -37,7 +38,7 @@ func findCgroups() cgroupFolder {
 	return cgroupAt(root, point, cgroupPath(string(own)))
 }
 
-// cgroupAt rejects names that need quotes in a shell.
+// cgroupAt returns the directory of a control group. It rejects names that need quotes in a shell.
 func cgroupAt(root, point, path string) cgroupFolder {
 	inside, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if point == "" || path == "" || !ok || strings.Contains(path, "/..") {
@@ -64,7 +65,7 @@ func cgroupMount(mountinfo string) (root, point string) {
 	return "", ""
 }
 
-// cgroupPath returns the path in the version 2 hierarchy, which has number 0.
+// cgroupPath returns the path in the version 2 hierarchy, whose number is 0.
 func cgroupPath(text string) string {
 	for line := range strings.Lines(text) {
 		if path, ok := strings.CutPrefix(line, "0::"); ok {
@@ -120,7 +121,7 @@ func (c *cgroup) holds(pid int) bool {
 	return err == nil && (path == c.folder.path || strings.HasPrefix(path, c.folder.path+"/"))
 }
 
-// empty ignores zombies, which the kernel does not count.
+// empty reports whether the group has no processes. The kernel does not count zombies.
 func (c *cgroup) empty() bool {
 	text, err := os.ReadFile(filepath.Join(c.folder.folder, "cgroup.events"))
 	if err != nil {
@@ -134,7 +135,8 @@ func (c *cgroup) empty() bool {
 	return false
 }
 
-// kill returns false on kernels before 5.14, after freezing the group. The caller must then kill each process.
+// kill kills all processes of the group. On kernels before 5.14, it freezes the group and returns false; the caller
+// must then kill each process.
 func (c *cgroup) kill() bool {
 	if c.write("cgroup.kill", "1") == nil {
 		return true

@@ -22,14 +22,14 @@ const checkTimeout = 5 * time.Second
 
 // Check is a readiness check. The zero value means no check.
 type Check struct {
-	// Host defaults to this machine: 127.0.0.1, or ::1 if that refuses the connection.
+	// Host is the host to connect to. "" means this machine: 127.0.0.1, or ::1 if that refuses the connection.
 	Host string
 	// TLS selects HTTPS and requires a Path.
 	TLS       bool
 	TLSConfig *tls.Config
 	Port      int
-	// A GET of Path must return a status of 200 to 299 without redirects. If Path is "", the check only opens a TCP
-	// connection.
+	// Path is requested with GET, which must return a status of 200 to 299 without redirects. If Path is "", the check
+	// only opens a TCP connection.
 	Path string
 }
 

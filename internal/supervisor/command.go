@@ -21,8 +21,8 @@ func commandOf(p *Process) (path string, argv []string, err error) {
 	return path, p.Argv, err
 }
 
-// lookPath ignores relative entries of PATH, unlike execvp, so that the program does not depend on the working
-// directory.
+// lookPath finds a program. Unlike execvp, it ignores relative entries of PATH, so that the program does not depend on
+// the working directory.
 func lookPath(file, dir string, env []string) (string, error) {
 	if strings.Contains(file, "/") {
 		path := file
@@ -47,7 +47,7 @@ func lookPath(file, dir string, env []string) (string, error) {
 	return "", fmt.Errorf("program %q not found in PATH %q: %s", file, search, hint)
 }
 
-// SearchPath returns the PATH of an environment; the default is execvp's.
+// SearchPath returns the PATH of an environment, or execvp's default.
 func SearchPath(env []string) string {
 	search := "/usr/local/bin:/usr/bin:/bin"
 	for _, entry := range env {
@@ -76,8 +76,8 @@ func execLine(line string) string {
 	return line
 }
 
-// isSimpleCommand reports whether line is certain to be one program with arguments and redirections. A wrong false
-// only costs a shell process.
+// isSimpleCommand reports whether line is definitely one program with arguments and redirections. If it wrongly returns
+// false, this only costs a shell process.
 func isSimpleCommand(line string) bool {
 	first, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
 	first, _, _ = strings.Cut(first, "\t")
@@ -144,13 +144,12 @@ func isShellWord(word string) bool {
 	return strings.HasPrefix(word, "#")
 }
 
-// earlyExit limits the time after the start in which an exit is attributed to a missing program or file.
+// earlyExit is the time after the start within which an exit is attributed to a missing program or file.
 const earlyExit = 10 * time.Second
 
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)
 
-// missingFile returns the problem with a program or file that does not exist, given the exit status of a short run; ""
-// if unknown.
+// missingFile returns a text about a program or file that does not exist, given the exit status of a short run, or "".
 func (p *Process) missingFile(code int) string {
 	words := p.Argv
 	if p.Shell != "" {

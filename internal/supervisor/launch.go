@@ -75,8 +75,8 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 	}, nil
 }
 
-// launch falls back to a mark in the environment if it cannot create a control group. A detached process gets
-// neither, so that its descendants can outlive tendril.
+// launch starts a run in a control group or, if it cannot create one, with a mark in the environment. A detached
+// process gets neither, so that its descendants can outlive tendril.
 func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
 	if o.process.Detached {
 		return h.begin(o, &processTree{seen: map[processID]bool{}})
@@ -118,7 +118,7 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 		return nil, nil, err
 	}
 
-	h.guard.Watch() // before the start, to shorten the unguarded time
+	h.guard.Watch() // before the start, because a process is unguarded until Add
 	h.thread.Do(func() { err = g.Cmd.Start() })
 	barrier.started()
 	if err != nil {

@@ -47,8 +47,8 @@ func setLimit(pid int, l rlimit, user *identity) error {
 	return nil
 }
 
-// withRealUser calls f while the thread has the user's real IDs. In a container, root often lacks CAP_SYS_RESOURCE,
-// which setting other users' limits requires, but a user may lower its own.
+// withRealUser calls f while the thread has the user's real IDs. To set the limits of another user, root needs
+// CAP_SYS_RESOURCE, which it often lacks in a container, but a user may lower its own limits.
 func withRealUser(user *identity, f func() error) error {
 	runtime.LockOSThread()
 	ownUser, ownGroup := unix.Getuid(), unix.Getgid()
@@ -63,7 +63,7 @@ func withRealUser(user *identity, f func() error) error {
 	return err
 }
 
-// setRealIDs changes only this thread. The functions in package unix would change all threads.
+// setRealIDs changes only the IDs of this thread. The functions in package unix would change those of all threads.
 func setRealIDs(user, group int) error {
 	const same = ^uintptr(0)
 	if _, _, failed := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(group), same, same); failed != 0 {

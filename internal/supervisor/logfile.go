@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// maxLogFile is in bytes. A larger single write is dropped.
+	// maxLogFile is the size in bytes at which a file is rotated. A single write above that size is dropped.
 	maxLogFile = 10 << 20
 	// keptLogFiles is the number of rotated files; the newest is PATH.1.
 	keptLogFiles = 5
 	rotateRetry  = time.Second
 )
 
-// logFile counts failed writes. It is safe for concurrent use.
+// logFile is a log file that is rotated. It counts the lines it could not write. It is safe for concurrent use.
 type logFile struct {
 	path     string
 	maxBytes int64
@@ -36,7 +36,7 @@ type logFile struct {
 	retryAt time.Time
 }
 
-// open rejects links, which another user could have created, and does not block on a named pipe.
+// open opens the file. It rejects links, which another user could have created, and does not block on a named pipe.
 func (l *logFile) open() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {

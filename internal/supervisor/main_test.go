@@ -309,7 +309,7 @@ func (g *reportingChild) answers() {
 	}
 }
 
-// The kernel closes the connection of a process that has exited.
+// awaitGone waits until the process has exited: the kernel then closes its connection.
 func (g *reportingChild) awaitGone() {
 	g.t.Helper()
 	if err := g.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Options configure a [Supervisor]. The zero value, like nil, uses the defaults.
+// Options configure a [Supervisor]. The zero value and nil mean the defaults.
 type Options struct {
 	// Grace is the time between SIGTERM and SIGKILL; 0 means 10 s.
 	Grace time.Duration
-	// Hurry, once done, makes every stop send SIGKILL immediately; may be nil.
+	// Hurry makes every stop send SIGKILL immediately once it is done; may be nil.
 	Hurry context.Context
 
-	// RestartMin and RestartMax limit the delay before a restart, which doubles after each failure; 0 means 500 ms
-	// and 30 s.
+	// RestartMin and RestartMax limit the delay before a restart, which doubles after each failure; 0 means 500 ms and
+	// 30 s.
 	RestartMin, RestartMax time.Duration
 	// RestartLimit is the maximum number of restarts in RestartWindow. 0 means 10; a negative value disables
 	// restarts.
@@ -23,10 +23,10 @@ type Options struct {
 	// RestartWindow is the period in which failures are counted; 0 means 300 s.
 	RestartWindow time.Duration
 	// Excused reports whether an exit had another cause, such as a message that crashes its consumers. The exit then
-	// does not count, and the restart follows after RestartMin. Excused must return quickly; may be nil.
+	// does not count, and the process is restarted after RestartMin. Excused must return quickly; may be nil.
 	Excused func(process string, e Exit) bool
-	// RetryAfter is the interval between attempts to revive a failed process, which has recovered after running for
-	// RestartWindow; 0 means no attempts.
+	// RetryAfter is the interval between attempts to revive a failed process; 0 means no attempts. The process has
+	// recovered once it has run for RestartWindow.
 	RetryAfter time.Duration
 
 	// ReadyInterval is the interval between checks of a process that is not ready; 0 means 100 ms. From ten seconds
@@ -35,14 +35,15 @@ type Options struct {
 	// HealthInterval is the interval between checks of a ready process; 0 means 5 s. Two failed checks in a row, 1 s
 	// apart, make it unready.
 	HealthInterval time.Duration
-	// ReadyLateAfter is the time before the first [Events.ReadyLate]; it doubles after each report. 0 means 30 s.
+	// ReadyLateAfter is the time before the first [Events.ReadyLate]. It doubles after each report. 0 means 30 s.
 	ReadyLateAfter time.Duration
 
 	// Output receives each line of output, without its line break and with control characters escaped; stream is
 	// "stdout" or "stderr". Calls are serialized, and Output must not retain line. While Output blocks, lines are
 	// dropped and counted. If it is nil, all output is discarded.
 	Output func(process, stream string, line []byte)
-	// MaxLine is in bytes; 0 means 16 KiB. The rest of a longer line is replaced with its length.
+	// MaxLine is the maximum length of a line in bytes; 0 means 16 KiB. The rest of a longer line is replaced with its
+	// length.
 	MaxLine int
 	// LinesPerSecond limits each process's lines, averaged over five seconds; 0 means 1000. Excess lines are dropped
 	// and counted.
@@ -106,12 +107,12 @@ type Events struct {
 	Ended      func(Ended)
 	Exited     func(Exited)
 	Restarting func(Restarting)
-	// GaveUp is not called again until the process has recovered.
+	// GaveUp is called once, and again only after the process has recovered.
 	GaveUp func(GaveUp)
 	Killed func(Killed)
 	// LinesDropped is called at most once per second for each process.
 	LinesDropped func(LinesDropped)
-	// Gate is called when the app becomes able or unable to take work; initially it is unable. Calls are serialized
+	// Gate is called when the app becomes able or unable to take work. Initially, it is unable. Calls are serialized
 	// across all processes.
 	Gate func(Gate)
 }
@@ -125,7 +126,7 @@ type Started struct {
 // Ready reports that a process has passed its check.
 type Ready struct {
 	Process string
-	// After is the time since the process was started or was last ready.
+	// After is the time since the process was started or, if later, since it was last ready.
 	After time.Duration
 }
 
@@ -161,8 +162,8 @@ type Restarting struct {
 	Delay   time.Duration
 	// Failures counts the failures in the restart window, including this one. Limit is the maximum number of restarts.
 	Failures, Limit int
-	// Excused exits do not count as failures; see [Options.Excused]. OnTrial marks an attempt to revive the process;
-	// see [Options.RetryAfter].
+	// Excused means that the exit does not count as a failure; see [Options.Excused]. OnTrial means that the restart is
+	// an attempt to revive the process; see [Options.RetryAfter].
 	Excused, OnTrial bool
 }
 
@@ -186,9 +187,9 @@ type LinesDropped struct {
 	Lines, Total int64
 }
 
-// Gate reports whether the app can take work: every process with a check is ready.
+// Gate reports whether the app can take work, because every process with a check is ready.
 type Gate struct {
 	Open bool
-	// Reason is for example "web exited: exit status 1"; "" if the gate is open.
+	// Reason is text such as "web exited: exit status 1"; "" if the gate is open.
 	Reason string
 }

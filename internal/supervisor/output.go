@@ -16,16 +16,18 @@ import (
 )
 
 const (
-	// lines
+	// in lines
 	outputBuffer = 256
-	// A full buffer blocks the process for at most stallPatience before lines are dropped.
+	// stallPatience is how long a full buffer blocks the process before lines are dropped.
 	stallPatience = 500 * time.Millisecond
-	// burstSeconds allows bursts, because a long stack trace is not excess output.
+	// burstSeconds is how many seconds' worth of lines may be written at once, because a long stack trace is not excess
+	// output.
 	burstSeconds       = 5
 	dropReportInterval = time.Second
 )
 
-// output passes the lines of one process to sink. If sink blocks, lines are dropped, but the process is not blocked.
+// output passes the lines of one process to sink. If sink blocks, lines are dropped, so that the process is not
+// blocked.
 type output struct {
 	process string
 	sink    func(stream string, line []byte)
@@ -64,7 +66,7 @@ func newOutput(process string, sink func(string, []byte), o *Options) *output {
 	return out
 }
 
-// Closing the result passes on an incomplete last line.
+// stream returns a writer for a stream. Closing it passes on an incomplete last line.
 func (o *output) stream(name string) io.WriteCloser {
 	return &lineWriter{name: name, max: o.maxLine, emit: o.put}
 }
@@ -109,7 +111,7 @@ func (o *output) offer(l outputLine) bool {
 func (o *output) drain() {
 	defer close(o.drained)
 	for l := range o.lines {
-		text := terminal.Plain(string(l.text), true) // true: lines contain no line breaks
+		text := terminal.Plain(string(l.text), true) // true, because the text contains no line breaks
 		if l.cut > 0 {
 			text += fmt.Sprintf(" ... (%d bytes cut)", l.cut)
 		}

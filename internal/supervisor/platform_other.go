@@ -58,8 +58,8 @@ func setLimit(int, rlimit, *identity) error { return errors.New("limits are only
 
 func (m *Meter) refresh(_ []int, now time.Time) { m.at, m.current = now, map[int]Usage{} }
 
-// wildcardTaken connects to the port, because some systems allow binding 127.0.0.1 while another program listens on
-// all addresses.
+// wildcardTaken connects to the port, because some systems allow a program to bind 127.0.0.1 while another one listens
+// on all addresses.
 func wildcardTaken(port int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

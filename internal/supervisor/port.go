@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// A port's holder may be stopping, so awaitPort waits this long.
+	// portPatience is how long awaitPort waits, because the holder of the port may be stopping.
 	portPatience = 2 * time.Second
 	portInterval = 100 * time.Millisecond
 )
 
-// These ports lie between well-known and ephemeral ones, so that no outgoing connection takes a port before the app
-// does.
+// firstFreePort and lastFreePort are between the well-known and the ephemeral ports, so that no outgoing connection
+// takes a port before the app does.
 const firstFreePort, lastFreePort = 20_000, 29_999
 
 // FreePort returns a port from 20000 to 29999 that is currently free.
@@ -36,7 +36,7 @@ func FreePort() (int, error) {
 type PortError struct {
 	Process string
 	Port    int
-	// Holder is for example "nginx (pid 123)"; may be "".
+	// Holder is text such as "nginx (pid 123)"; may be "".
 	Holder string
 }
 
@@ -59,7 +59,7 @@ func CheckPort(process string, port int) error {
 	return nil
 }
 
-// PortTaken reports whether a program uses the port, by briefly binding it.
+// PortTaken reports whether a program uses the port. It binds the port for a moment to find out.
 func PortTaken(port int) bool {
 	for _, at := range []struct{ network, address string }{{"tcp4", "127.0.0.1"}, {"tcp6", "::1"}} {
 		ln, err := net.Listen(at.network, net.JoinHostPort(at.address, strconv.Itoa(port)))
@@ -70,12 +70,13 @@ func PortTaken(port int) bool {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return true
 		}
-		// The address does not exist, or only the app may bind the port; then the app reports its own errors.
+		// The address does not exist, or only the app may bind the port. In the second case, the app reports its own
+		// errors.
 	}
 	return wildcardTaken(port)
 }
 
-// awaitPort returns a *PortError if the port is not free within portPatience.
+// awaitPort waits until the port is free. After portPatience, it returns a *PortError.
 func awaitPort(ctx context.Context, p *Process, taken func(int) bool) error {
 	if p.Port == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 type process struct {
 	pid, ppid, pgrp int
 	state           byte
-	// start is in clock ticks since boot. It distinguishes processes with the same PID.
+	// start is in clock ticks since boot. It distinguishes processes that have the same PID.
 	start uint64
 	// ticks is the CPU time in clock ticks, and memory the resident memory in bytes.
 	ticks  uint64
@@ -21,10 +21,10 @@ type process struct {
 
 func (p process) id() processID { return processID{p.pid, p.start} }
 
-// alive excludes zombies, because their parent may never reap them.
+// alive returns false for zombies, because their parent may never reap them.
 func (p process) alive() bool { return p.state != 'Z' && p.state != 'X' }
 
-// parseStat sets missing fields to 0. The name in parentheses may contain any character.
+// parseStat parses /proc/PID/stat. The name in parentheses may contain any character. Missing fields are 0.
 func parseStat(text []byte) (p process, ok bool) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 0 || end < open {
@@ -92,7 +92,7 @@ func seesItself() bool {
 	return err == nil && self == strconv.Itoa(os.Getpid())
 }
 
-// descendants returns the leader, its group, the marked processes and the descendants of all of them.
+// descendants returns the leader, its group, the marked processes, and the descendants of all of them.
 func descendants(all []process, leader int, isMarked func(process) bool) (found []process) {
 	included := map[int]bool{leader: true}
 	for _, p := range all {
@@ -119,16 +119,16 @@ func descendants(all []process, leader int, isMarked func(process) bool) (found 
 	return found
 }
 
-// environAsOwner is for containers, where even root may lack permission to read the environment of another user's
-// process.
+// environAsOwner reads the environment of a process as its owner. In a container, even root may lack permission to read
+// that of another user's process.
 func environAsOwner(pid int) []byte {
 	var env []byte
 	asOwner(pid, func(proc string) { env, _ = os.ReadFile(proc + "/environ") })
 	return env
 }
 
-// asOwner calls look with the /proc directory of another user's process, while this thread accesses files as that
-// user. It does nothing for root's processes or without permission to switch.
+// asOwner calls look with the /proc directory of another user's process, while this thread accesses files as that user.
+// It does nothing for root's processes, or if tendril may not switch.
 func asOwner(pid int, look func(proc string)) {
 	proc := "/proc/" + strconv.Itoa(pid)
 	var owner unix.Stat_t

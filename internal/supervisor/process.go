@@ -9,9 +9,10 @@ import (
 
 // Process is a program to run. Exactly one of Shell and Argv must be set.
 type Process struct {
-	// Name is unique and consists of 1 to 64 of A-Z a-z 0-9 _ and -.
+	// Name is unique. It has 1 to 64 letters (A to Z, a to z), digits, hyphens and underscores.
 	Name string
-	// Shell is a command line for /bin/sh -c. A simple command replaces the shell, so that signals reach the program.
+	// Shell is a command line for /bin/sh -c. A simple command replaces the shell process, so that signals reach the
+	// program.
 	Shell string
 	// Argv is run without a shell. A program name without a slash is looked up in the PATH of Env; other relative
 	// paths are relative to Dir.
@@ -24,24 +25,24 @@ type Process struct {
 	Detached bool
 	// MayFinish means that an exit with status 0 needs no restart.
 	MayFinish bool
-	// Port is a server's port, which must be free before each start; 0 for other processes.
+	// Port is the port of a server, which must be free before each start; 0 for other processes.
 	Port int
 	// AnyListener allows a different program to listen on Port, such as a container engine's proxy. Without it, such
 	// a listener makes the process unready.
 	AnyListener bool
-	// User is a name or ID, optionally followed by a colon and a group ("nobody", "1000:1000"). The user's
-	// supplementary groups apply unless a group is given. HOME, USER and LOGNAME override Env. "" means tendril's own
-	// user; other users require root.
+	// User is a name or ID, optionally followed by a colon and a group ("nobody", "1000:1000"). Without a group, the
+	// user's supplementary groups apply. HOME, USER and LOGNAME override Env. "" means tendril's own user; other users
+	// require root.
 	User string
-	// Limits have the names of /etc/security/limits.conf ("nofile", "core", ...). A value is a number in the
-	// resource's unit, "unlimited", or two of these as "soft:hard". They require Linux and /bin/sh.
+	// Limits have the names of /etc/security/limits.conf ("nofile", "core", ...). A value is a number in the resource's
+	// unit, "unlimited", or two of these as "soft:hard". Limits require Linux and /bin/sh.
 	Limits map[string]string
 	// OneOutput merges stderr into stdout, in the order written.
 	OneOutput bool
 	// OutputWait is how long descendants may keep the output open after the process has exited; 0 means 500 ms.
 	OutputWait time.Duration
-	// Check determines when the process is ready. The zero value checks for a TCP connection to Port; if Port is 0
-	// too, the process is ready immediately.
+	// Check determines when the process is ready. The zero value means a TCP connection to Port or, if Port is 0 too,
+	// that the process is ready immediately.
 	Check Check
 }
 
@@ -86,7 +87,7 @@ func (p *Process) validateConfinement() error {
 	return validateUser(p.User)
 }
 
-// validateEnv omits values from errors, because they may be secret.
+// validateEnv checks the environment. Errors contain no values, because they may be secret.
 func (p *Process) validateEnv() error {
 	for i, entry := range p.Env {
 		name, _, ok := strings.Cut(entry, "=")

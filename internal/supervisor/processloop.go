@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// processLoop keeps a process running, with a second goroutine for readiness checks.
+// processLoop keeps one process running. A second goroutine makes its readiness checks.
 type processLoop struct {
 	proc *Process
 	opts *Options
-	// Supervisor.Start sets sys and out; out may be nil.
+	// sys and out are set by Supervisor.Start. out may be nil.
 	sys *system
 	out *output
-	// When stop is done, the process gets SIGTERM; when kill is done, SIGKILL.
+	// When stop is done, the process receives SIGTERM; when kill is done, SIGKILL.
 	stop, kill      context.Context
 	firstStart      chan error
 	restartRequests chan chan<- error
@@ -83,7 +83,7 @@ func (l *processLoop) reportExit(pid int, exit Exit) {
 	call(l.opts.Events.Exited, Exited{Process: l.proc.Name, PID: pid, Exit: exit, Restart: l.restart != nil})
 }
 
-// answerRestart returns the result of a requested restart to its caller, and forgets earlier failures.
+// answerRestart sends the result of a requested restart to its caller, and discards earlier failures.
 func (l *processLoop) answerRestart(err error) {
 	if l.restart != nil {
 		l.restart <- err
@@ -129,7 +129,7 @@ func (l *processLoop) start(life int) (*child, error) {
 	return c, nil
 }
 
-// watch returns once the process and its descendants have ended.
+// watch waits until the process and its descendants have ended.
 func (l *processLoop) watch(c *child) Exit {
 	began := time.Now()
 	stopProbing := l.beginProbing(c)
@@ -174,11 +174,12 @@ func (l *processLoop) watch(c *child) Exit {
 
 const (
 	survivorInterval = 50 * time.Millisecond
-	// killWait is the wait after SIGKILL: the kernel needs a moment, and cannot end a process while a disk hangs.
+	// killWait is the wait after SIGKILL. The kernel needs a moment, and cannot end a process while a disk hangs.
 	killWait = 5 * time.Second
 )
 
-// terminate also sends SIGCONT, so that a suspended process handles SIGTERM. killAt fires when the grace period ends.
+// terminate sends SIGTERM. It also sends SIGCONT, so that a suspended process handles SIGTERM. killAt fires when the
+// grace period ends.
 func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Time) {
 	l.enter(Ending, func(s *Status) { s.Reason = cmp.Or(reason, s.Reason) })
 	c.group.signal(syscall.SIGTERM)
@@ -199,7 +200,7 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 	return true
 }
 
-// stopDescendants sends SIGTERM unless killAt is set: then the descendants have already received it.
+// stopDescendants ends the descendants. killAt is set if they have already received SIGTERM.
 func (l *processLoop) stopDescendants(c *child, killAt <-chan time.Time) {
 	if !c.group.empty() && killAt == nil {
 		killAt = l.terminate(c, "processes that it started are still running")
@@ -231,7 +232,8 @@ func awaitEmpty(g emptier) {
 	}
 }
 
-// awaitNextRun decides what follows an exit, and returns once the process is to be started again; false if it stops.
+// awaitNextRun decides what to do after an exit, and waits until the process must be started again. It returns false if
+// the process stops.
 func (l *processLoop) awaitNextRun(exit Exit, life int) bool {
 	event := Restarting{Process: l.proc.Name, Delay: l.opts.RestartMin, Failures: len(l.failures),
 		Limit: l.opts.RestartLimit}
@@ -263,7 +265,7 @@ func (l *processLoop) awaitNextRun(exit Exit, life int) bool {
 	return l.awaitRestart(time.After(event.Delay))
 }
 
-// giveUp reports only the first of a series of failed attempts to revive the process.
+// giveUp enters the state Failed. It reports only the first of a series of failed attempts to revive the process.
 func (l *processLoop) giveUp(exit Exit) {
 	err := &FailedError{Process: l.proc.Name, Failures: len(l.failures), Window: l.opts.RestartWindow, Last: exit,
 		RetryAfter: l.opts.RetryAfter}
@@ -274,8 +276,8 @@ func (l *processLoop) giveUp(exit Exit) {
 	l.onTrial = true
 }
 
-// afterFailure decides what follows a failure, given the previous ones, oldest first, and a random number in [0, 1).
-// It returns the failures to keep and the delay before the restart, or giveUp.
+// afterFailure decides what to do after a failure, given the earlier failures, oldest first, and a random number in [0,
+// 1). It returns the failures to keep and the delay before the restart, or giveUp.
 func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float64) (
 	failures []time.Time, delay time.Duration, giveUp bool,
 ) {
@@ -302,7 +304,7 @@ func (l *processLoop) awaitDelay(event Restarting) bool {
 	return l.awaitRestart(time.After(event.Delay))
 }
 
-// awaitRestart returns true at start or if a restart is requested, and false if the process stops. start may be nil.
+// awaitRestart waits for start, which may be nil, or for a requested restart. It returns false if the process stops.
 func (l *processLoop) awaitRestart(start <-chan time.Time) bool {
 	select {
 	case <-start:

@@ -16,7 +16,7 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// Descendants may keep the output open for waitDelay after the process has exited.
+// waitDelay is how long descendants may keep the output open after the process has exited.
 const waitDelay = 500 * time.Millisecond
 
 // child is a started process and its descendants.
@@ -25,15 +25,15 @@ type child struct {
 	// exited is closed once the process has exited; descendants may still run.
 	exited <-chan struct{}
 	group  group
-	// foreignListener reports whether a different program is certain to listen on the port. holder is "" if unknown.
-	// It may be nil.
+	// foreignListener reports whether a different program definitely listens on the port. holder is "" if unknown.
+	// foreignListener may be nil.
 	foreignListener func(port int) (holder string, is bool)
 	// ports returns the ports on which this run listens, in ascending order. It may be nil.
 	ports func() []int
 	owns  func(net.Conn) bool
 }
 
-// An emptier is empty if no process except the leader is alive.
+// emptier is empty if no process except the leader is alive.
 type emptier interface{ empty() bool }
 
 // group is a process and its descendants. The leader remains a zombie until reap is called, so that its process ID is
@@ -62,7 +62,7 @@ func newHost() *host {
 	return h
 }
 
-// keepInheritedFiles marks inherited files as close-on-exec, because Go marks only files that it opens itself.
+// keepInheritedFiles marks inherited files as close-on-exec, because Go does so only for files that it opens itself.
 func keepInheritedFiles() {
 	files, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -105,25 +105,25 @@ func (g *osGroup) reap() Exit {
 	return exitOf(g.Cmd.ProcessState, err)
 }
 
-// processTree finds all descendants of a run by a control group or by a mark in their environment. With neither, it
+// processTree finds all descendants of a run, by a control group or by a mark in their environment. With neither, it
 // knows only the process group.
 type processTree struct {
-	// pid is 0 before the start, and noLeader if descendants remain after the leader was reaped.
+	// pid is 0 before the start, and noLeader if descendants remain after the leader has been reaped.
 	pid atomic.Int64
 	// At most one of cgroup and mark is set.
 	cgroup *cgroup
 	mark   string
 	killed atomic.Bool
 
-	// seen contains the processes found alive by the last search, in case they erase their environment.
+	// seen contains the processes that the last search found alive. It is needed if they erase their environment.
 	mu   sync.Mutex
 	seen map[processID]bool
 }
 
-// processID remains unique when a PID is reused.
+// processID identifies a process even if its PID is reused.
 type processID struct {
 	pid int
-	// in clock ticks since boot
+	// start is in clock ticks since boot.
 	start uint64
 }
 

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// Exits within reapDelay share a scan.
+	// Exits within reapDelay are handled by one scan.
 	reapDelay = 20 * time.Millisecond
 	reapAgain = time.Second
 )
 
-// reaper reaps orphans, which the system assigns to process 1. It never reaps a child that this program waits for,
-// because Go holds a pidfd of such children. A nil reaper does nothing.
+// reaper reaps orphans, which the kernel assigns to process 1. It never reaps a child that this program waits for: Go
+// holds a pidfd of each such child. A nil reaper does nothing.
 type reaper struct {
 	signals chan os.Signal
 	stop    chan struct{}

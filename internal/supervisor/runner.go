@@ -33,7 +33,7 @@ func NewRunner(opts *Options) (*Runner, error) {
 	return &Runner{host: newHost(), opts: set}, nil
 }
 
-// Validate checks the process, and that its program and directory exist.
+// Validate checks p, and whether its program and directory exist.
 func (p *Process) Validate() error {
 	if err := p.validate(); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (r *Run) Exited() <-chan struct{} { return r.child.exited }
 func (r *Run) Signal(sig syscall.Signal) { r.child.group.signal(sig) }
 
 // Owns reports whether the process or a descendant is the peer of conn, a local IPv4 connection. If their open files
-// are hidden, Owns compares users; if nothing is visible, it returns true.
+// cannot be read, it compares users. If connections are not visible at all, it returns true.
 func (r *Run) Owns(conn net.Conn) bool { return r.child.owns(conn) }
 
 // End sends SIGTERM to the process and its descendants, and SIGKILL after grace or when hurry is done. It returns
@@ -165,7 +165,7 @@ func (r *Run) Reap() Exit {
 	return r.reap()
 }
 
-// Release is like Reap, but descendants keep running, assigned to owner, until [Runner.EndLeftBehind].
+// Release is like Reap, but descendants keep running until [Runner.EndLeftBehind]. owner identifies them there.
 func (r *Run) Release(owner int) Exit {
 	r.runner.keep(r.child.group, owner)
 	return r.reap()

@@ -19,7 +19,7 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// wildcardTaken is false, because Linux does not allow binding 127.0.0.1 while another program listens on all
+// wildcardTaken returns false, because Linux does not allow binding 127.0.0.1 while another program listens on all
 // addresses.
 func wildcardTaken(int) bool { return false }
 
@@ -82,7 +82,7 @@ func listeningPorts(k *processTree) []int {
 	return slices.Compact(slices.Sorted(maps.Values(portOf)))
 }
 
-// removeHeld removes the sockets that the processes hold. hidden contains the processes whose files cannot be read.
+// removeHeld removes the sockets held by the processes. It returns the processes whose open files cannot be read.
 func removeHeld(sockets map[string]bool, processes []process) (hidden []process) {
 	for _, p := range processes {
 		if len(sockets) == 0 {
@@ -145,7 +145,7 @@ type tcpSocket struct {
 	client               client
 }
 
-// tcpSockets returns known=false if the system does not list sockets.
+// tcpSockets returns the entries that contain part. known is false if the system does not list sockets.
 func tcpSockets(part string) (found []tcpSocket, known bool) {
 	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		if text, err := os.ReadFile(name); err == nil {
@@ -172,7 +172,7 @@ type client struct{ inode, uid string }
 
 func (c client) sockets() map[string]bool { return map[string]bool{"socket:[" + c.inode + "]": true} }
 
-// clientOf returns known=false if the system does not list connections.
+// clientOf returns the client of a connection. known is false if the system does not list connections.
 func clientOf(conn net.Conn) (c client, known bool) {
 	here, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	there, err2 := netip.ParseAddrPort(conn.RemoteAddr().String())
@@ -196,8 +196,8 @@ func findClient(all []tcpSocket, from, to netip.AddrPort) client {
 	return client{}
 }
 
-// askKernel uses sock_diag(7), which takes microseconds. Reading /proc/net/tcp takes milliseconds, but works on all
-// kernels and in all containers.
+// askKernel finds the client with sock_diag(7), which takes microseconds. Reading /proc/net/tcp takes milliseconds, but
+// works on all kernels and in all containers.
 func askKernel(from, to netip.AddrPort) (client, bool) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -249,7 +249,8 @@ func parseDiag(m []byte) (client, bool) {
 	return client{inode: number(inode), uid: number(uid)}, true
 }
 
-// procAddresses includes the tcp6 form, which dual-stack sockets have.
+// procAddresses returns the forms of an address in /proc/net: for tcp, and for tcp6, where dual-stack sockets are
+// listed.
 func procAddresses(a netip.AddrPort) []string {
 	ip := a.Addr().Unmap().As4()
 	short := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), a.Port())
@@ -273,7 +274,7 @@ func (t *processTree) owns(conn net.Conn) bool {
 	sockets := c.sockets()
 	leader := process{pid: int(t.pid.Load())}
 	removeHeld(sockets, []process{leader})
-	if len(sockets) == 0 { // usually the leader holds it
+	if len(sockets) == 0 { // usually, the leader holds the socket
 		return true
 	}
 
@@ -294,8 +295,8 @@ func runsAs(p process, uid string) bool {
 	return false
 }
 
-// Client returns the program at the other end of conn, such as "curl (pid 123) of user 1000"; "" if unknown. It
-// searches all processes.
+// Client returns text about the program at the other end of conn, such as "curl (pid 123) of user 1000"; "" if unknown.
+// It searches all processes.
 func Client(conn net.Conn) string {
 	c, _ := clientOf(conn)
 	if c.inode == "" || c.inode == "0" {

@@ -14,19 +14,19 @@ type State string
 
 // The states of a process.
 const (
-	// Starting processes may wait for their port.
+	// A process in state Starting may be waiting for its port.
 	Starting State = "starting"
-	// Running processes may not have passed their check yet; see [Status.Ready].
+	// A process in state Running may not have passed its check yet; see [Status.Ready].
 	Running State = "running"
-	// Waiting means that the process failed and its restart is delayed.
+	// Waiting means that the process failed and that its restart is delayed.
 	Waiting State = "waiting"
-	// Ending processes are being stopped, or have exited while descendants still run.
+	// Ending means that the process is being stopped, or has exited while its descendants still run.
 	Ending State = "stopping"
-	// Stopped processes were not started, or were stopped by the supervisor.
+	// Stopped means that the process was not started or that the supervisor stopped it.
 	Stopped State = "stopped"
 	// Finished means that the process exited with status 0 and [Process.MayFinish] is set.
 	Finished State = "finished"
-	// Failed processes failed too often and are down until the next attempt to revive them, if any.
+	// Failed means that the process failed too often. It is down until the next attempt to revive it, if any.
 	Failed State = "failed"
 )
 
@@ -36,16 +36,16 @@ type Status struct {
 	State State
 	Port  int
 	PID   int
-	// Since is when the process entered State; may be zero.
+	// Since is the time at which the process entered State; may be zero.
 	Since time.Time
-	// Restarts excludes requested ones.
+	// Restarts is the number of automatic restarts.
 	Restarts int
-	// Reason explains why the process is not Ready; may be "".
+	// Ready means that the process has passed its check. Otherwise, Reason explains why not; may be "".
 	Ready  bool
 	Reason string
-	// LastReady is when the process was last ready; may be zero.
+	// LastReady is the time at which the process was last ready; may be zero.
 	LastReady time.Time
-	// LastExit may be nil.
+	// LastExit describes the last exit; may be nil.
 	LastExit *Exit
 }
 
@@ -53,7 +53,7 @@ type Status struct {
 type Exit struct {
 	Code   int
 	Signal string
-	// Missing is a program or file in the command that does not exist; may be "".
+	// Missing is the program or file in the command that does not exist; may be "".
 	Missing string
 	// Daemonized means that the process exited with status 0 soon after its start while its descendants kept running.
 	Daemonized bool
@@ -62,7 +62,7 @@ type Exit struct {
 	Ran        time.Duration
 }
 
-// String returns for example "exit status 1" or "killed by SIGSEGV".
+// String returns text such as "exit status 1" or "killed by SIGSEGV".
 func (e Exit) String() string {
 	switch {
 	case e.Err != nil:
@@ -84,12 +84,14 @@ func (e Exit) String() string {
 
 func (e Exit) succeeded() bool { return e.Code == 0 && e.Signal == "" && e.Err == nil }
 
-// notRunnable includes a shell's exit statuses: 126 for a command that it cannot execute, and 127 for a missing one.
+// notRunnable reports whether the command could not be run. A shell exits with 126 for a command that it cannot
+// execute, and with 127 for a missing one.
 func (e Exit) notRunnable() bool {
 	return e.Code == 126 || e.Code == 127 || e.Missing != ""
 }
 
-// exitOf ignores err if state is set: the process has exited, but another program may have kept the output open.
+// exitOf describes an exit. It ignores err if state is set: the process has exited, but another program may have kept
+// the output open.
 func exitOf(state *os.ProcessState, err error) Exit {
 	e := Exit{Code: -1}
 	if state == nil {
@@ -131,5 +133,5 @@ func (e *FailedError) Error() string {
 		e.Process, e.Failures, e.Window, prospect, e.Last, e.Last.Ran.Round(time.Millisecond))
 }
 
-// Unwrap returns the error of the last start; may be nil.
+// Unwrap returns the error of the last start, or nil.
 func (e *FailedError) Unwrap() error { return e.Last.Err }

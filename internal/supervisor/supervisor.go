@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A stop waits up to sinkPatience while the output callback blocks.
+// sinkPatience is how long a stop waits while the output callback blocks.
 const sinkPatience = time.Second
 
 // Supervisor keeps a set of processes running. It can be started once and stopped once. It is safe for concurrent
@@ -22,7 +22,7 @@ type Supervisor struct {
 	sinkMu    sync.Mutex
 	newSystem func() *system
 
-	// When stop is done, processes get SIGTERM; when kill is done, SIGKILL.
+	// When stop is done, processes receive SIGTERM; when kill is done, SIGKILL.
 	stop, kill     context.Context
 	endAll, endNow context.CancelFunc
 	done           chan struct{}
@@ -34,7 +34,7 @@ type Supervisor struct {
 	open   bool
 }
 
-// New returns a supervisor for procs. opts may be nil. The error names the invalid process or option.
+// New returns a supervisor for procs. opts may be nil. The error names the process or option that is invalid.
 func New(procs []Process, opts *Options) (*Supervisor, error) {
 	set, err := opts.withDefaults()
 	if err != nil {
@@ -64,8 +64,8 @@ func systemOn(h *host) *system {
 	}
 }
 
-// Start starts all processes and returns once they run; they need not be ready. If one cannot be started, the others
-// are stopped. The error is a [*PortError] if a port is taken. ctx limits the startup only.
+// Start starts all processes. It returns once they run, even if they are not ready. If one cannot be started, the
+// others are stopped. The error is a [*PortError] if a port is taken. ctx limits the startup only.
 func (s *Supervisor) Start(ctx context.Context) error {
 	s.mu.Lock()
 	again := s.started || s.stop.Err() != nil
@@ -159,8 +159,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 var errStopped = errors.New("the processes are being stopped")
 
 // Restart stops a process and starts it again immediately, even if it was waiting for a restart or had failed. It
-// returns the result of the start; a failed start is retried as usual. A requested restart does not count as a
-// failure.
+// returns the result of the start. A failed start is retried as usual. A requested restart does not count as a failure.
 func (s *Supervisor) Restart(ctx context.Context, process string) error {
 	for _, l := range s.loops {
 		if l.proc.Name == process {
@@ -191,7 +190,7 @@ func (s *Supervisor) gateNow() (open bool, reason string) {
 	return true, ""
 }
 
-// updateGate holds the lock during the call, so that calls are in order.
+// updateGate reports a change of the gate. It holds the lock during the call, so that calls are in order.
 func (s *Supervisor) updateGate() {
 	s.gateMu.Lock()
 	defer s.gateMu.Unlock()

@@ -16,7 +16,7 @@ type Usage struct {
 
 const usageInterval = 2 * time.Second
 
-// Meter measures usage. The zero value is ready to use. It is safe for concurrent use.
+// Meter measures the resource usage of processes. The zero value is ready to use. It is safe for concurrent use.
 type Meter struct {
 	mu      sync.Mutex
 	at      time.Time
@@ -25,7 +25,8 @@ type Meter struct {
 	current map[int]Usage
 }
 
-// Read returns the known usage of the processes in pids. Results are cached for two seconds.
+// Read returns the usage of the processes in pids, without those whose usage is unknown. Results are cached for two
+// seconds.
 func (m *Meter) Read(pids []int, now time.Time) map[int]Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()

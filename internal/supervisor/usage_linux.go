@@ -14,7 +14,8 @@ func (m *Meter) refresh(pids []int, now time.Time) {
 // ticksPerSecond is the same on all architectures that Go supports.
 const ticksPerSecond = 100
 
-// before contains the CPU times of the previous reading. For a new process, all of its CPU time counts.
+// measure returns the usage of the processes in pids and of their descendants. before contains the CPU times of the
+// previous reading. For a new process, all of its CPU time counts.
 func measure(all []process, pids []int, before map[processID]uint64, since time.Duration) (map[int]Usage,
 	map[processID]uint64) {
 	usage, ticks := map[int]Usage{}, map[processID]uint64{}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// identity is a user to switch to; nil is tendril's own user.
+// identity is a user to switch to; nil means tendril's own user.
 type identity struct {
 	uid, gid uint32
 	groups   []uint32
@@ -20,7 +20,7 @@ type identity struct {
 	own        bool
 }
 
-// identityOf parses "name", "uid", "name:group" or "uid:gid".
+// identityOf parses "name", "uid", "name:group" or "uid:gid". It returns nil for "".
 func identityOf(text string) (*identity, error) {
 	if text == "" {
 		return nil, nil
@@ -55,7 +55,7 @@ func identityOf(text string) (*identity, error) {
 	return id, nil
 }
 
-// IDsOf returns the user ID and primary group ID of a [Process.User]; for "", tendril's own.
+// IDsOf returns the user ID and primary group ID of a [Process.User]; for "", of tendril's own user.
 func IDsOf(user string) (uid, gid int, err error) {
 	id, err := identityOf(user)
 	if err != nil || id == nil {
@@ -127,7 +127,7 @@ func (id *identity) environment() []string {
 	return []string{"HOME=" + cmp.Or(id.home, "/"), "USER=" + name, "LOGNAME=" + name}
 }
 
-// validateUser checks the syntax. Whether tendril may switch to the user is only known at startup.
+// validateUser checks the syntax. Only the start of a process shows whether tendril may switch to the user.
 func validateUser(text string) error {
 	if strings.ContainsAny(text, "\x00\n") {
 		return errors.New("a user name cannot contain a NUL byte or a line break")

@@ -69,7 +69,7 @@ func leafOf(value jsontext.Value) leaf {
 	}
 }
 
-// unquote decodes a JSON string, and replaces invalid UTF-8 by U+FFFD. The result may share the memory of quoted.
+// unquote decodes a JSON string, and replaces invalid UTF-8 with U+FFFD. The result may share the memory of quoted.
 func unquote(quoted []byte) []byte {
 	if plain := quoted[1 : len(quoted)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
 		return plain

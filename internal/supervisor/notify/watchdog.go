@@ -11,8 +11,8 @@ import (
 // returned true. It returns immediately if the unit has no watchdog or watches another process.
 //
 // alive should check only problems that a restart can fix, such as a stuck main loop. It runs on this goroutine, so a
-// check that hangs prevents notifications. After false it is called again soon, so that a short stall does not cause
-// a restart. Cancel ctx after the drain.
+// check that hangs prevents notifications. If it returns false, it is soon called again, so that a short stall does not
+// cause a restart. Cancel ctx after the drain.
 func (s *Systemd) Watchdog(ctx context.Context, alive func() bool) {
 	within, err := s.watchdogTimeout()
 	if err != nil {
