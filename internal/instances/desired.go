@@ -44,7 +44,7 @@ func (d Desired) MarshalJSON() ([]byte, error) {
 	return encodeKeeping(plain(d), d.unknown)
 }
 
-// Pause records why a queue is paused, by whom and since when.
+// Pause describes why, by whom and since when a queue is paused.
 type Pause struct {
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by,omitempty"`
@@ -53,7 +53,7 @@ type Pause struct {
 	unknown unknownFields
 }
 
-// UnmarshalJSON also accepts a string, the reason, as stored by earlier versions.
+// UnmarshalJSON also accepts a string, which earlier versions stored as the reason.
 func (p *Pause) UnmarshalJSON(text []byte) (err error) {
 	if json.Unmarshal(text, &p.Reason) == nil {
 		return nil
@@ -71,14 +71,14 @@ func (p Pause) MarshalJSON() ([]byte, error) {
 
 // Settings are options for all instances.
 type Settings struct {
-	// Revision is the desired state's revision that set the options.
+	// Revision is the revision of the desired state that set the options.
 	Revision int64     `json:"revision"`
 	By       string    `json:"by,omitempty"`
 	At       time.Time `json:"at"`
-	// Text has the format of a settings file. A rollback restores Previous.
+	// Text has the format of a settings file. Previous is the text that a rollback restores.
 	Text     string `json:"text,omitempty"`
 	Previous string `json:"previous,omitempty"`
-	// RolledBack is the reason for a rollback, or "".
+	// RolledBack is the reason for the rollback that set these options, or "".
 	RolledBack string `json:"rolled_back,omitempty"`
 	// Rollout is nil unless a rollout in batches is in progress. It is replaced, never modified.
 	Rollout *SettingsRollout `json:"rollout,omitempty"`
@@ -102,7 +102,7 @@ func (s Settings) MarshalJSON() ([]byte, error) {
 // SettingsRollout is a rollout of settings in batches.
 type SettingsRollout struct {
 	How Rollout `json:"how"`
-	// Instances with IDs up to Until use the settings, the others use Kept.
+	// Instances with IDs up to Until use the new settings; the others use Kept.
 	Until string   `json:"until,omitempty"`
 	Kept  Settings `json:"kept"`
 
@@ -122,7 +122,7 @@ func (r SettingsRollout) MarshalJSON() ([]byte, error) {
 	return encodeKeeping(plain(r), r.unknown)
 }
 
-// For returns the settings of an instance. id is "" before it has joined.
+// For returns the settings for an instance. id is "" before the instance has joined.
 func (s *Settings) For(id string) Settings {
 	if s.Rollout != nil && (id == "" || id > s.Rollout.Until) {
 		return s.Rollout.Kept
@@ -131,7 +131,7 @@ func (s *Settings) For(id string) Settings {
 }
 
 // SetSettings replaces the settings during a [DesiredState.Change]. settled means that all instances have applied the
-// current settings, so that a rollback may restore them.
+// current settings, so that a rollback can restore them.
 func (d *Desired) SetSettings(text, by string, settled bool) {
 	previous := d.Settings.Previous
 	if settled {
@@ -141,8 +141,8 @@ func (d *Desired) SetSettings(text, by string, settled bool) {
 		Previous: previous}
 }
 
-// RollOutSettings is like SetSettings, but in batches. Until its batch starts, an instance uses the settings of new
-// instances.
+// RollOutSettings is like SetSettings, but in batches. An instance uses the settings for new instances until its batch
+// starts.
 func (d *Desired) RollOutSettings(text, by string, settled bool, how Rollout) {
 	kept := d.Settings.For("")
 	kept.Previous = ""
@@ -158,20 +158,20 @@ func (s *Settings) AppliedBy(all []Instance) bool {
 	})
 }
 
-// RollBackSettings undoes the latest change of the settings, which failed for the reason why.
+// RollBackSettings undoes the latest change of the settings. why is the reason the settings failed.
 func (d *Desired) RollBackSettings(why, by string) {
 	d.SetSettings(d.Settings.Previous, by, false)
 	d.Settings.RolledBack = why
 }
 
-// SettingsProgress records an instance's applied or rejected settings.
+// SettingsProgress describes the settings that an instance has applied or rejected.
 type SettingsProgress struct {
-	// Applied and Rejected are revisions. Reason belongs to Rejected.
+	// Applied and Rejected are revisions of settings. Reason is the reason for Rejected.
 	Applied, Rejected int64
 	Reason            string
 }
 
-// SettingsStep is an instance's next action on the settings.
+// SettingsStep is the next action of an instance on the settings.
 type SettingsStep int
 
 // Results of [SettingsProgress.Next].
@@ -196,7 +196,7 @@ func (p SettingsProgress) Next(s *Settings) SettingsStep {
 
 // Reasons to reject a stored state or record.
 var (
-	// ErrForged means that no fleet key of this instance made the signature.
+	// ErrForged means that the signature was not made with a fleet key of this instance.
 	ErrForged = errors.New("it was not signed with this instance's fleet key: give all instances the same key")
 	// ErrReplayed means that this instance has seen a later revision or version.
 	ErrReplayed = errors.New("it is older than the one this instance has seen")
@@ -212,11 +212,11 @@ type signed struct {
 	Signature string          `json:"signature"`
 }
 
-// FleetKey has one or more parts, separated by commas. The first one signs. Signatures of all parts are valid, so that
-// a key can be replaced while instances still use the previous one.
+// FleetKey has one or more parts, separated by commas. The first part signs; signatures of all parts are valid. So a
+// key can be replaced while instances still use the previous one.
 type FleetKey string
 
-// A signature of one kind is not valid for another.
+// Kinds of signatures. A signature of one kind is not valid as another.
 const (
 	desiredState   = "desired state"
 	instanceRecord = "instance record"
@@ -237,8 +237,8 @@ func (k FleetKey) verify(kind, text, by string) bool {
 	return false
 }
 
-// PeerSecrets returns the secrets that prove possession of a fleet key to the instance with this ID. Send the first,
-// and accept all.
+// PeerSecrets returns the secrets that prove possession of a fleet key to the instance with this ID. Clients send the
+// first one; servers accept all.
 func (k FleetKey) PeerSecrets(environment, id string) (secrets []string) {
 	for key := range strings.SplitSeq(string(k), ",") {
 		if key != "" {
@@ -279,7 +279,7 @@ func (k FleetKey) open(text, environment string) (Desired, error) {
 type DesiredState struct {
 	environment string
 	key         FleetKey
-	keep        func(text string) error // nil keeps it in memory
+	keep        func(text string) error // nil means that the state is kept only in memory
 
 	mu     sync.Mutex
 	latest Desired
@@ -287,9 +287,9 @@ type DesiredState struct {
 	err    error
 }
 
-// NewDesired starts with kept, the text last passed to keep, or "". keep, which may be nil, stores each new state
-// before it takes effect, so that a restart cannot return to an older one. If kept is not genuine, NewDesired returns
-// an error and the zero state.
+// NewDesired returns a desired state that starts with kept, the text last passed to keep, or "". keep stores each new
+// state before it takes effect, so that a restart cannot return to an older one; it may be nil. If kept is not genuine,
+// NewDesired returns an error and the zero state.
 func NewDesired(environment string, key FleetKey, kept string, keep func(text string) error) (*DesiredState, error) {
 	d := &DesiredState{environment: environment, key: key, keep: keep, latest: Desired{Environment: environment}}
 	if kept == "" {
@@ -305,14 +305,14 @@ func NewDesired(environment string, key FleetKey, kept string, keep func(text st
 
 func (d *DesiredState) leaseName() string { return d.environment + "/desired" }
 
-// Current returns this instance's state and the error of the last read.
+// Current returns this instance's copy of the state, and the error of the last read.
 func (d *DesiredState) Current() (Desired, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.latest, d.err
 }
 
-// Refresh reads the stored state. If it is missing, older or not genuine, the latest genuine one stays in effect.
+// Refresh reads the stored state. If it is missing, older or not genuine, the latest genuine state stays in effect.
 func (d *DesiredState) Refresh(ctx context.Context, store Store) (Desired, error) {
 	_, err := d.refresh(ctx, store)
 	d.mu.Lock()
@@ -331,7 +331,7 @@ func (d *DesiredState) refresh(ctx context.Context, store Store) (queue.Lease, e
 	return stored, d.accept(stored)
 }
 
-// accept makes a stored state the latest one, unless it is older or not genuine.
+// accept makes a stored state the latest one. It rejects a state that is older or not genuine.
 func (d *DesiredState) accept(stored queue.Lease) error {
 	next := Desired{Environment: d.environment}
 	if stored.Version != "" {
@@ -363,9 +363,9 @@ func (d *DesiredState) accept(stored queue.Lease) error {
 }
 
 const (
-	// The leader reads the registry, and other instances the leader's lease.
+	// followInterval is how often the leader reads the registry, and other instances the leader's lease.
 	followInterval = 2 * time.Second
-	// Other instances also read the registry, less often.
+	// rereadAfter is how often other instances also read the registry.
 	rereadAfter = 5 * time.Minute
 	retryAfter  = 10 * time.Second
 )
@@ -402,7 +402,7 @@ func (d *DesiredState) Follow(ctx context.Context, f Following) {
 				f.Failed(err)
 			}
 		}
-		if known.Revision != applied { // perhaps read by another caller of Refresh
+		if known.Revision != applied { // another caller of Refresh may have read it
 			applied = known.Revision
 			f.Apply()
 		}
@@ -417,8 +417,8 @@ func (f *Following) due(age time.Duration, revision int64, lastErr error) bool {
 }
 
 // Change alters the stored state and returns the new one. It replaces a stored state that is older than the latest
-// known one, or diverges from it. A forged state is an error. alter may be called several times, with the new revision
-// set; if it returns an error, nothing changes.
+// known one or diverges from it. If the stored state is forged, it returns an error. alter may be called several times,
+// with the new revision set. If it returns an error, nothing changes.
 func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desired) error) (Desired, error) {
 	for ctx.Err() == nil {
 		stored, err := d.refresh(ctx, store)

@@ -17,7 +17,7 @@ import (
 const (
 	pollInterval   = 5 * time.Second
 	statusInterval = 10 * time.Second
-	// The random wait after failures doubles each time.
+	// retryInterval is the first random wait after a failure. It doubles each time, up to maxRetryInterval.
 	retryInterval    = 2 * time.Second
 	maxRetryInterval = time.Minute
 	callTimeout      = 5 * time.Second
@@ -29,7 +29,7 @@ var errContended = errors.New("another instance changed the list at the same tim
 type Options struct {
 	Store       Store
 	Environment string
-	// Without a Key, records are neither signed nor authenticated.
+	// Key signs and authenticates records; "" means neither.
 	Key FleetKey
 	Log *slog.Logger
 	// ID must be new each time tendril starts; "" means a random ID.
@@ -58,7 +58,8 @@ type Member struct {
 	announcement atomic.Pointer[string]
 }
 
-// NewMember returns a member. report returns the record without ID, Load and WrittenAt. load is called once per write.
+// NewMember returns a member. report returns the record without ID, Load and WrittenAt. load is called once for each
+// write.
 func NewMember(opts Options, report func() Record, load func() Load) *Member {
 	m := &Member{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, report: report, load: load,
 		id: cmp.Or(opts.ID, rand.Text()[:12]), random: opts.Random, slot: -1}
@@ -80,7 +81,7 @@ func (m *Member) Announcement() string {
 	return ""
 }
 
-// Run joins and reports until ctx ends, retrying failed calls.
+// Run joins and reports until ctx ends. It retries failed calls.
 func (m *Member) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := pollInterval
@@ -96,8 +97,8 @@ func (m *Member) Run(ctx context.Context) {
 	}
 }
 
-// backoff returns a random wait, so that instances that start together do not contend indefinitely. It logs the first
-// failure.
+// backoff returns the wait after a failure. It is random, so that instances that start together do not contend
+// indefinitely. It logs the first failure.
 func (m *Member) backoff(err error) time.Duration {
 	if m.retries == 0 && !errors.Is(err, errContended) {
 		m.log.Warn("instance record not written", "err", err)
@@ -137,7 +138,7 @@ func (m *Member) step(ctx context.Context) error {
 	return nil
 }
 
-// join takes a slot.
+// join takes a slot, which may still contain the record of another instance.
 func (m *Member) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -165,7 +166,7 @@ func (m *Member) join(ctx context.Context) error {
 	return nil
 }
 
-// write gives up the slot if another instance owns it; the next step joins again.
+// write writes the record. If another instance owns the slot, it gives up the slot, and the next step joins again.
 func (m *Member) write(ctx context.Context, r Record) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -187,7 +188,7 @@ func (m *Member) write(ctx context.Context, r Record) error {
 	return errContended
 }
 
-// Leave marks the record as stopped and frees the slot. If it fails, the leader frees the slot later.
+// Leave marks the record as stopped and frees the slot. If Leave fails, the leader frees the slot later.
 func (m *Member) Leave(ctx context.Context) error {
 	if m.slot < 0 || m.version == "" {
 		return nil

@@ -25,7 +25,7 @@ const (
 	ForgetAfter = 10 * time.Minute
 )
 
-// A record stays within 16 KiB, and usually within one write unit of DynamoDB.
+// These limits keep a record below 16 KiB, and usually within one write unit of DynamoDB.
 const (
 	maxCauses      = 5
 	maxCause       = 300
@@ -37,21 +37,21 @@ const (
 
 // Record describes an instance. Readers ignore unknown fields.
 type Record struct {
-	// ID is new each time tendril starts. Name is the host and process ID. Member is the ID in the Auto Scaling group,
-	// or "".
+	// ID is new each time tendril starts. Name consists of the host and the process ID. Member is the ID in the Auto
+	// Scaling group, or "".
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Member string `json:"member,omitempty"`
-	// Console is host:port, as reachable from other machines; "" if off.
+	// Console is the host:port of the console, as reachable from other machines; "" if the console is off.
 	Console string `json:"console,omitempty"`
-	// Certificate is the console certificate's fingerprint; "" for plain HTTP. Host identifies the machine and its
-	// loopback address; "" if the instance does not answer others.
+	// Certificate is the fingerprint of the console's certificate; "" for plain HTTP. Host identifies the machine and
+	// its loopback address; "" if the instance does not answer other instances.
 	Certificate string    `json:"certificate,omitempty"`
 	Host        string    `json:"host,omitempty"`
 	Version     string    `json:"version"`
 	AppVersion  string    `json:"app_version,omitempty"`
 	StartedAt   time.Time `json:"started_at"`
-	// State is a state constant of package api. Causes from earlier versions have only texts.
+	// State is a state constant of package api. Causes written by earlier versions have only texts.
 	State        string         `json:"state"`
 	Health       health.Status  `json:"health,omitempty"`
 	Causes       []health.Cause `json:"details,omitempty"`
@@ -62,17 +62,19 @@ type Record struct {
 	Revision int64 `json:"revision,omitempty"`
 	// Applies lists the supported parts of the desired state, such as [PartSettings]. All instances support pauses.
 	Applies []string `json:"applies,omitempty"`
-	// SettingsRevision was applied, or rejected for the reason Rejected.
+	// SettingsRevision is the revision of the settings that were applied or, if Rejected is set, rejected for that
+	// reason.
 	SettingsRevision int64     `json:"settings_revision,omitempty"`
 	Rejected         string    `json:"rejected,omitempty"`
 	App              AppReport `json:"app,omitzero"`
 
-	// Only the leader sets the health of all instances, and the IDs of those it cannot reach.
+	// Environment is the health of all instances, and Unreachable the IDs of the unreachable ones. Only the leader sets
+	// them.
 	Environment *health.Environment `json:"environment,omitempty"`
 	Unreachable []string            `json:"unreachable,omitempty"`
 
 	Load Load `json:"load"`
-	// WrittenAt is from the writer's clock, which may be wrong.
+	// WrittenAt is the time on the writer's clock, which may be wrong.
 	WrittenAt time.Time `json:"written_at"`
 }
 
@@ -81,12 +83,12 @@ const (
 	PartSettings = "settings"
 	// PartBatches means that the instance waits for its batch of a rollout.
 	PartBatches = "settings-batches"
-	// PartQueueSettings means that the instance applies options of individual queues.
+	// PartQueueSettings means that the instance applies options of single queues.
 	PartQueueSettings = "queue-settings"
 	PartApp           = "app"
 )
 
-// Load changes constantly. It is updated with each write, but does not cause one.
+// Load changes constantly. Each write updates it, but a change of Load does not cause a write.
 type Load struct {
 	autoscale.Sample
 	OldestDelivery int `json:"oldest_delivery_seconds,omitempty"`
@@ -119,7 +121,8 @@ func clipText(s string, most int) string {
 	return s[:most]
 }
 
-// sameStatus ignores the texts of causes, which contain changing numbers. Neither record has its load yet.
+// sameStatus reports whether two records differ only in the texts of causes, which contain changing numbers. The load
+// must not be set in either.
 func (r Record) sameStatus(other Record) bool {
 	status := func(r Record) string {
 		r.Causes, r.Environment = nil, nil
@@ -129,10 +132,11 @@ func (r Record) sameStatus(other Record) bool {
 	return status(r) == status(other) && r.Environment.Same(other.Environment)
 }
 
-// The signature is a field, so that earlier versions and instances without a key can read the record.
+// signatureMark starts the signature, which is a field, so that earlier versions and instances without a key can read
+// the record.
 const signatureMark = `,"signature":"`
 
-// lease signs the record with the slot's name, which includes the environment, and the version.
+// lease signs the record together with the version and the name of the slot, which includes the environment.
 func (r Record) lease(slot, version string, key FleetKey) queue.Lease {
 	data, _ := json.Marshal(r)
 	text := string(data)
@@ -160,7 +164,7 @@ func (k FleetKey) authenticate(slot string, l queue.Lease) error {
 	return nil
 }
 
-// HealthStatus returns the health for [health.EnvironmentOf].
+// HealthStatus returns the instance's health for [health.EnvironmentOf].
 func (r *Record) HealthStatus() health.InstanceHealth {
 	return health.InstanceHealth{Name: r.Name, Status: r.Health, Causes: r.Causes}
 }

@@ -37,16 +37,17 @@ func (a App) MarshalJSON() ([]byte, error) {
 
 // AppVersion is a deployed version of the app.
 type AppVersion struct {
-	// Of is the Number of the version that a rollback restores; 0 for a deployment.
+	// Number counts from 1. Of is the number of the version that a rollback restores; 0 for a deployment.
 	Number int `json:"number"`
 	Of     int `json:"of,omitempty"`
-	// Digest is the archive's SHA-256 in hexadecimal, Size its size in bytes, and Name its file name.
+	// Digest is the SHA-256 of the archive in hexadecimal. Size is its size in bytes, and Name its file name.
 	Digest string    `json:"digest"`
 	Size   int64     `json:"size"`
 	Name   string    `json:"name,omitempty"`
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"`
-	// Instances must not start deliveries on a Withdrawn version. Error is the reason that the rollout failed.
+	// Withdrawn means that no instance may start deliveries on the version. Error is the reason the rollout failed, or
+	// "".
 	Withdrawn bool   `json:"withdrawn,omitempty"`
 	Error     string `json:"error,omitempty"`
 
@@ -70,10 +71,11 @@ func (v AppVersion) String() string { return fmt.Sprintf("version %d (%s)", v.Nu
 
 // Rollout describes how a version or settings are rolled out.
 type Rollout struct {
-	// A batch is a percentage or number of instances, or all instances if both are 0.
+	// BatchPercent or BatchSize is the size of a batch. If both are 0, all instances change at once.
 	BatchPercent int `json:"batch_percent,omitempty"`
 	BatchSize    int `json:"batch_size,omitempty"`
-	// Within Timeout, all instances of a batch must apply the change and, without IgnoreHealth, be healthy.
+	// Timeout is the time within which all instances of a batch must apply the change and, without IgnoreHealth, be
+	// healthy.
 	Timeout      time.Duration `json:"timeout"`
 	IgnoreHealth bool          `json:"ignore_health,omitempty"`
 
@@ -96,15 +98,15 @@ func (r Rollout) MarshalJSON() ([]byte, error) {
 const (
 	// KeptVersions is the number of earlier versions kept for a rollback.
 	KeptVersions = 5
-	// The desired state must stay below the registry's limit, 16 KiB.
+	// These limits keep the desired state below the registry's limit of 16 KiB.
 	listedVersions   = 10
 	maxVersionText   = 120
 	maxVersionReason = 300
-	// A batch must stay healthy for settleTime, which covers two reports.
+	// settleTime is how long a batch must stay healthy. It covers two reports.
 	settleTime = 20 * time.Second
 )
 
-// Wanted returns the version of an instance. id is "" before it has joined.
+// Wanted returns the desired version for an instance. id is "" before the instance has joined.
 func (a *App) Wanted(id string) AppVersion {
 	if a.Next != nil && (id != "" && id <= a.Until || a.Current.Withdrawn) {
 		return *a.Next
@@ -112,8 +114,8 @@ func (a *App) Wanted(id string) AppVersion {
 	return a.Current
 }
 
-// Withdrawn reports whether no delivery may start on a version. Only long disconnected instances run unlisted versions,
-// which count as withdrawn.
+// Withdrawn reports whether no delivery may start on a version. A version that is not listed counts as withdrawn,
+// because only instances that were disconnected for long run it.
 func (a *App) Withdrawn(number int) bool {
 	switch {
 	case number == 0 || a.Next != nil && number == a.Next.Number:
@@ -135,8 +137,8 @@ func (a *App) Restorable() (kept []AppVersion) {
 	return kept
 }
 
-// begin starts the rollout of v, or makes it the current version if there is none. A rollback withdraws the current
-// version.
+// begin starts the rollout of v. If there is no current version, v becomes the current one. A rollback withdraws the
+// current version.
 func (a App) begin(v AppVersion, how Rollout) App {
 	v.Name = clipText(v.Name, maxVersionText)
 	v.By = clipText(v.By, maxVersionText)
@@ -162,7 +164,7 @@ func (a App) finish() App {
 	return a
 }
 
-// endRollout lists a version that no instance runs anymore.
+// endRollout adds a version that no instance runs anymore to the earlier ones.
 func (a *App) endRollout(former AppVersion) {
 	all := append([]AppVersion{former}, a.Earlier...)
 	a.Earlier = all[:min(len(all), listedVersions)]
@@ -171,7 +173,7 @@ func (a *App) endRollout(former AppVersion) {
 	a.Rollout = Rollout{}
 }
 
-// fail returns all instances to the current version.
+// fail ends the rollout, and returns all instances to the current version.
 func (a App) fail(reason string) App {
 	failed := *a.Next
 	failed.Withdrawn = true
@@ -187,8 +189,8 @@ var (
 	ErrNoRollout         = errors.New("no deployment is in progress")
 )
 
-// BeginRollout starts the rollout of a version during a [DesiredState.Change], and returns it with its number. With
-// ErrRolloutInProgress, it returns the version in progress.
+// BeginRollout starts the rollout of a version, and returns it with its number. It must be called during a
+// [DesiredState.Change]. If the error is ErrRolloutInProgress, it returns the version in progress.
 func (d *Desired) BeginRollout(v AppVersion, how Rollout) (AppVersion, error) {
 	app := App{}
 	if d.App != nil {
@@ -216,10 +218,10 @@ func (d *Desired) AbortRollout(reason string) error {
 	return nil
 }
 
-// AppReport is a record's part about the app.
+// AppReport is the part of a record about the app.
 type AppReport struct {
-	// Takes means that the instance takes part in rollouts. Number is the running version; 0 if it was deployed on this
-	// instance only.
+	// Takes means that the instance takes part in rollouts. Number is the number of the running version, or 0 if it was
+	// deployed on this instance only.
 	Takes  bool `json:"takes,omitempty"`
 	Number int  `json:"number,omitempty"`
 	// Failed is the version that did not start here, or 0.
@@ -227,8 +229,8 @@ type AppReport struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// Conductor advances a rollout on the leader. Everything but times is in the desired state and the records, so that the
-// next leader can continue.
+// Conductor advances a rollout on the leader. Everything except its times is in the desired state and the records, so
+// that the next leader can continue.
 type Conductor struct {
 	number  int
 	until   string
@@ -236,7 +238,7 @@ type Conductor struct {
 	healthy time.Time
 }
 
-// Next returns the next state of a rollout, and whether it has changed.
+// Next returns the next state of a rollout, and whether the state has changed.
 func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*Record) bool) (next App, changed bool) {
 	if app.Next == nil {
 		return app, false
@@ -276,7 +278,7 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 	return app, true
 }
 
-// waitingFor returns the reasons that the instances are not ready for the next batch.
+// waitingFor returns the reasons the instances are not ready for the next batch.
 func (a *App) waitingFor(switched []Instance, healthy func(*Record) bool) (reasons []string) {
 	for i := range switched {
 		one := &switched[i]
@@ -294,7 +296,7 @@ func (a *App) waitingFor(switched []Instance, healthy func(*Record) bool) (reaso
 	return reasons
 }
 
-// NextSettings is like Next for settings. failed is the reason to roll them back, or "".
+// NextSettings is like Next for settings. failed is the reason the settings must be rolled back, or "".
 func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, healthy func(*Record) bool) (next Settings, failed string,
 	changed bool) {
 	if s.Rollout == nil {
@@ -331,8 +333,8 @@ func reportSettingsAsApp(all []Instance) []Instance {
 	return all
 }
 
-// rolloutMembers returns the reachable instances with genuine records that take part in a rollout. switched contains IDs
-// up to until; rest is ordered by ID.
+// rolloutMembers returns the reachable instances with authenticated records that take part in a rollout. switched
+// contains the instances with IDs up to until; rest contains the others, ordered by ID.
 func rolloutMembers(until string, all []Instance) (switched, rest []Instance) {
 	for i := range all {
 		one := &all[i]
@@ -348,7 +350,7 @@ func rolloutMembers(until string, all []Instance) (switched, rest []Instance) {
 	return switched, rest
 }
 
-// InBatches reports whether instances switch in batches instead of all at once.
+// InBatches reports whether instances switch in batches, rather than all at once.
 func (r Rollout) InBatches() bool { return r.BatchSize > 0 || r.BatchPercent > 0 }
 
 func (r Rollout) batchSize(all int) int {

@@ -41,7 +41,7 @@ func (f *followers) deploy(of int, how Rollout) {
 	f.app = f.app.begin(AppVersion{Of: of}, how)
 }
 
-// step lets the leader decide and reachable instances follow. It returns the IDs on each version.
+// step lets the leader decide and reachable instances follow. It returns the IDs of the instances on each version.
 func (f *followers) step(after time.Duration) string {
 	f.now = f.now.Add(after)
 	f.app, _ = f.conductor.Next(f.app, f.all, f.now, func(r *Record) bool { return r.Health == "Ok" })
@@ -295,7 +295,7 @@ func TestOneRolloutAtATime(t *testing.T) {
 	}
 }
 
-// The state must fit into one lease.
+// The state must fit into one lease, so the list of versions must be bounded.
 func TestListOfVersionsIsBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1000)
@@ -316,7 +316,7 @@ func TestListOfVersionsIsBounded(t *testing.T) {
 	}
 }
 
-// deployee's deployments take five seconds.
+// deployee is an instance whose deployments take five seconds.
 type deployee struct {
 	*process
 	state    *DesiredState

@@ -12,12 +12,12 @@ import (
 
 const (
 	rolloutTick = 2 * time.Second
-	// The leader uses records of up to this age.
+	// rolloutRecords is the maximum age of the records that the leader uses.
 	rolloutRecords = 5 * time.Second
 	rolloutRetry   = 30 * time.Second
 )
 
-// A version does not count as failed after these errors of [RolloutApp.Deploy].
+// After these errors of [RolloutApp.Deploy], the version does not count as failed.
 var (
 	// ErrDeployAborted means that the deployment was aborted, or that the instance is stopping.
 	ErrDeployAborted = errors.New("the deployment was aborted")
@@ -27,11 +27,11 @@ var (
 
 // RolloutApp is the app of an instance.
 type RolloutApp interface {
-	// Running returns the number of the running version; 0 if it was deployed on this instance only.
+	// Running returns the number of the running version, or 0 if it was deployed on this instance only.
 	Running() int
-	// Deploy works without downtime. If it fails, the previous version keeps running.
+	// Deploy deploys a version without downtime. If it fails, the previous version keeps running.
 	Deploy(ctx context.Context, v *AppVersion) error
-	// Abort has no effect if it is too late.
+	// Abort aborts the deployment in progress. It has no effect if it is too late.
 	Abort(ctx context.Context)
 	// Hold stops new deliveries for a reason; "" resumes them.
 	Hold(reason string)
@@ -46,12 +46,12 @@ type Rollouts struct {
 	wake      chan struct{}
 	deploys   sync.WaitGroup
 
-	holding sync.Mutex // until a decision is applied, so that an older one never overrides a newer one
+	holding sync.Mutex // held until a decision is applied, so that an older decision never overrides a newer one
 
 	mu        sync.Mutex
 	unknown   bool // the current version has not been read yet
-	switching int  // being deployed here, or 0
-	failed    int  // last deployment failed here, or 0
+	switching int  // version being deployed here, or 0
+	failed    int  // version whose last deployment failed here, or 0
 	reason    string
 	failedAt  time.Time
 }
@@ -61,7 +61,7 @@ func NewRollouts(state *DesiredState, app RolloutApp) *Rollouts {
 	return &Rollouts{state: state, app: app, wake: make(chan struct{}, 1)}
 }
 
-// Fleet gives the leader access to all records. All fields are required.
+// Fleet gives the leader access to the records of all instances. All fields are required.
 type Fleet struct {
 	Store   Store
 	ID      string
@@ -83,7 +83,8 @@ func (f *Fleet) records(ctx context.Context) ([]Instance, error) {
 type RolloutOptions struct {
 	*Fleet
 	Active func() bool
-	// Changed is called after this instance has changed the desired state, and Finished if that ended a rollout.
+	// Changed is called after this instance has changed the desired state. Finished is called if the change ended a
+	// rollout.
 	Changed  func()
 	Finished func(ctx context.Context, now *App, v *AppVersion)
 	Tried    func(v *AppVersion, err error)
@@ -145,7 +146,7 @@ func (r *Rollouts) advance(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// Unknown holds deliveries until the registry answers and this instance runs the desired version.
+// Unknown holds deliveries until the registry has answered and this instance runs the desired version.
 func (r *Rollouts) Unknown() {
 	r.mu.Lock()
 	r.unknown = true
@@ -153,7 +154,7 @@ func (r *Rollouts) Unknown() {
 	r.applyHold()
 }
 
-// Apply reacts to a changed state, by stopping deliveries on a withdrawn version at once.
+// Apply reacts to a change of the desired state. It stops deliveries on a withdrawn version at once.
 func (r *Rollouts) Apply() {
 	r.applyHold()
 	r.notify()
@@ -166,7 +167,6 @@ func (r *Rollouts) notify() {
 	}
 }
 
-// applyHold stops or resumes deliveries.
 func (r *Rollouts) applyHold() {
 	r.holding.Lock()
 	defer r.holding.Unlock()
@@ -185,7 +185,7 @@ func (r *Rollouts) holdReason() string {
 	if now.App == nil {
 		return ""
 	}
-	for _, number := range []int{r.app.Running(), switching} { // it may be too late to abort a deployment
+	for _, number := range []int{r.app.Running(), switching} { // both, because it may be too late to abort a deployment
 		if now.App.Withdrawn(number) {
 			return fmt.Sprintf("version %d of the app was rolled back", number)
 		}
@@ -193,7 +193,8 @@ func (r *Rollouts) holdReason() string {
 	return ""
 }
 
-// followDesired starts the deployment of the desired version, and aborts one that is no longer desired.
+// followDesired starts the deployment of the desired version, and aborts the deployment of a version that is no longer
+// desired.
 func (r *Rollouts) followDesired(ctx context.Context, o *RolloutOptions) {
 	r.resolveUnknown(ctx, o)
 	r.applyHold()
@@ -217,7 +218,7 @@ func (r *Rollouts) followDesired(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// resolveUnknown reads the current version, if that is unknown.
+// resolveUnknown reads the current version if it is unknown.
 func (r *Rollouts) resolveUnknown(ctx context.Context, o *RolloutOptions) {
 	r.mu.Lock()
 	unknown := r.unknown
@@ -263,7 +264,7 @@ func (r *Rollouts) deploy(ctx context.Context, v *AppVersion, o *RolloutOptions)
 	r.notify()
 }
 
-// Report returns the app's part of this instance's record.
+// Report returns the part of this instance's record about the app.
 func (r *Rollouts) Report() AppReport {
 	r.mu.Lock()
 	defer r.mu.Unlock()

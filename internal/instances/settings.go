@@ -14,14 +14,15 @@ const settingsRetry = 10 * time.Second
 // ErrNotApplied means that settings were neither applied nor rejected.
 var ErrNotApplied = errors.New("not applied")
 
-// SettingsFollower applies settings and rolls back those that it rejects. On the leader, it advances their rollout. All
-// fields are required.
+// SettingsFollower applies settings, and rolls back settings that it rejects. On the leader, it advances their rollout.
+// All fields are required.
 type SettingsFollower struct {
 	State *DesiredState
 	Name  string
-	// If Apply fails, the previous settings stay in effect.
+	// Apply applies settings. If it fails, the previous settings stay in effect.
 	Apply func(context.Context, *Settings) error
-	// Changed is called after each attempt to change the desired state. If it failed, Failed is called first.
+	// Changed is called after each attempt to change the desired state. If the attempt failed, Failed is called before
+	// it.
 	Changed func()
 	Failed  func(error)
 	// Due receives a value when the settings may have changed. Its capacity is 1.
@@ -30,7 +31,7 @@ type SettingsFollower struct {
 	progress atomic.Pointer[SettingsProgress]
 }
 
-// Progress returns the applied or rejected settings.
+// Progress returns which settings this instance has applied or rejected.
 func (f *SettingsFollower) Progress() SettingsProgress {
 	if p := f.progress.Load(); p != nil {
 		return *p
@@ -91,7 +92,7 @@ func (f *SettingsFollower) apply(ctx context.Context, s *Settings) {
 	f.progress.Store(&progress)
 }
 
-// rollBack does nothing if the settings have changed since.
+// rollBack rolls back the rejected settings, unless they have changed since.
 func (f *SettingsFollower) rollBack(ctx context.Context, store Store, rejected int64) {
 	why := fmt.Sprintf("%s rejected revision %d: %s", f.Name, rejected, f.Progress().Reason)
 	f.change(ctx, store, func(now *Desired) error {
@@ -103,7 +104,7 @@ func (f *SettingsFollower) rollBack(ctx context.Context, store Store, rejected i
 	})
 }
 
-// change does not call Failed for ErrNotApplied.
+// change changes the desired state. It does not call Failed for ErrNotApplied.
 func (f *SettingsFollower) change(ctx context.Context, store Store, alter func(*Desired) error) {
 	_, err := f.State.Change(ctx, store, alter)
 	if err != nil && !errors.Is(err, ErrNotApplied) && ctx.Err() == nil {
@@ -146,7 +147,7 @@ func (f *SettingsFollower) advanceRollout(ctx context.Context, fleet *Fleet, con
 		latest := &now.Settings
 		switch {
 		case latest.Revision != s.Revision || latest.Rollout == nil || latest.Rollout.Until != s.Rollout.Until:
-			return ErrNotApplied // the settings have changed, perhaps by another leader
+			return ErrNotApplied // the settings have changed, perhaps because of another leader
 		case failed != "":
 			now.RollBackSettings(fmt.Sprintf("revision %d: %s", s.Revision, failed), f.Name)
 		default:

@@ -21,7 +21,7 @@ import (
 
 const (
 	parallelReads = 16
-	// Health checks wait for the leader's record.
+	// announcedTimeout is short, because health checks wait for the leader's record.
 	announcedTimeout = time.Second
 )
 
@@ -30,14 +30,14 @@ type Instance struct {
 	Record
 	// Age is the time since this reader last saw the record change.
 	Age time.Duration
-	// Refused is the error from authenticating the record. Refused records are not used for decisions.
+	// Refused is the reason the record could not be authenticated, or nil. A refused record is not used for decisions.
 	Refused error
 }
 
 // Counts reports whether the record may be used for decisions.
 func (i *Instance) Counts() bool { return i.Refused == nil && i.Reachable() }
 
-// HealthStatus returns the health for [health.EnvironmentOf].
+// HealthStatus returns the instance's health for [health.EnvironmentOf].
 func (i *Instance) HealthStatus() health.InstanceHealth {
 	if !i.Reachable() {
 		return health.Unreachable(i.Name, i.Age)
@@ -53,7 +53,7 @@ type Watcher struct {
 	directory
 	log *slog.Logger
 
-	reading chan struct{} // full during Read, because a slower concurrent Read would mistake its result for a replay
+	reading chan struct{} // full during Read, because a concurrent Read could mistake its result for a replay
 
 	mu      sync.Mutex
 	seen    map[int]observation
@@ -74,7 +74,7 @@ type announced struct {
 	at     time.Time
 }
 
-// observation is a slot's content, first seen at since.
+// observation is the content of a slot. since is the time at which it was first seen.
 type observation struct {
 	stored  queue.Lease
 	since   time.Time
@@ -89,7 +89,7 @@ func NewWatcher(opts Options) *Watcher {
 		seen: map[int]observation{}, highest: map[string]int{}, err: errUnread}
 }
 
-// Run reads the records and frees the slots of lost instances while this instance leads.
+// Run reads the records and frees the slots of lost instances, while this instance is the leader.
 func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	ticks := time.Tick(followInterval)
 	var last time.Time
@@ -107,7 +107,7 @@ func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	}
 }
 
-// update reads the records and frees lost slots, if this instance leads.
+// update reads the records and, on the leader, frees lost slots.
 func (w *Watcher) update(ctx context.Context, leads bool) {
 	w.mu.Lock()
 	switch {
@@ -131,7 +131,7 @@ func (w *Watcher) update(ctx context.Context, leads bool) {
 	}
 }
 
-// Leading returns how long this instance has been reading as the leader, or 0.
+// Leading returns how long this instance has been reading the records as the leader, or 0.
 func (w *Watcher) Leading() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +141,7 @@ func (w *Watcher) Leading() time.Duration {
 	return time.Since(w.leading)
 }
 
-// Recent returns the last read's instances, with their current ages, and its error.
+// Recent returns the instances of the last read, with their current ages, and the error of that read.
 func (w *Watcher) Recent() ([]Instance, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +152,7 @@ func (w *Watcher) Recent() ([]Instance, error) {
 	return all, w.err
 }
 
-// ReadOnce returns the last successful read if it is younger than maxAge, or else calls Read.
+// ReadOnce returns the result of the last read if it succeeded and is younger than maxAge. Otherwise, it calls Read.
 func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instance, error) {
 	w.mu.Lock()
 	recent := !w.readAt.IsZero() && time.Since(w.readAt) < maxAge && w.err == nil
@@ -163,7 +163,7 @@ func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instanc
 	return w.Read(ctx)
 }
 
-// Read returns all instances that have not stopped, ordered by slot. A new one has the age 0.
+// Read returns all instances that have not stopped, ordered by slot. The age of a new instance is 0.
 func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	select {
 	case w.reading <- struct{}{}:
@@ -203,7 +203,7 @@ func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	return slices.Clone(w.all), nil
 }
 
-// observe compares a slot with the previous observation. The caller must hold mu.
+// observe returns the observation of a slot, given the previous one. The caller must hold mu.
 func (w *Watcher) observe(slot int, stored queue.Lease) observation {
 	o := observation{stored: stored, since: w.readAt}
 	before, known := w.seen[slot]
@@ -219,8 +219,8 @@ func (w *Watcher) observe(slot int, stored queue.Lease) observation {
 // isInUse reports whether a slot contains the record of an instance that has not stopped.
 func isInUse(stored queue.Lease) bool { return stored.Version != "" && !stored.Released }
 
-// authenticate rejects forged and replayed records. Instances number their versions, so that a replay is recognized even in a
-// slot that another instance has used since.
+// authenticate rejects forged and replayed records. Instances number their versions, so a replay is recognized even in
+// a slot that another instance has used since.
 func (w *Watcher) authenticate(slot int, before observation, stored queue.Lease) error {
 	if w.key == "" {
 		return nil
@@ -245,8 +245,8 @@ func parseVersion(version string) (id string, number int) {
 	return id, number
 }
 
-// Announced returns the record with the leader's [Member.Announcement]. It calls the store only for a new announcement,
-// or some time after an error.
+// Announced returns the record to which the leader's [Member.Announcement] refers. It calls the store only for a new
+// announcement, or some time after an error.
 func (w *Watcher) Announced(ctx context.Context, announcement string) (Record, error) {
 	l := &w.leader
 	l.Lock()
@@ -273,7 +273,7 @@ func (w *Watcher) readAnnounced(ctx context.Context, announcement string) (Recor
 	return r, nil
 }
 
-// readRecord fails for a record with an earlier number.
+// readRecord reads the record in a slot. It fails if the record's number is lower than number.
 func (w *Watcher) readRecord(ctx context.Context, slot, number int) (Record, error) {
 	stored, err := w.store.Read(ctx, w.slotName(slot))
 	if err != nil {
@@ -352,7 +352,8 @@ func (w *Watcher) freeLostSlots(ctx context.Context) error {
 	return err // after a conflict, the next read frees the slots
 }
 
-// markStopped makes a returning instance join again. It returns false if the instance has reported since.
+// markStopped marks a record as stopped, so that its instance joins again if it returns. stopped is false if the
+// instance has reported since.
 func (w *Watcher) markStopped(ctx context.Context, slot int, stored queue.Lease) (stopped bool, err error) {
 	if !isInUse(stored) {
 		return true, nil

@@ -24,9 +24,9 @@ const (
 
 // Options configure [Peers]. All fields but Key are required.
 type Options struct {
-	// Environment is the name in the registry. ID and Host belong to this instance.
+	// Environment is the name in the registry. ID and Host are this instance's.
 	Environment, ID, Host string
-	// Key authenticates instances to each other; "" contacts none.
+	// Key authenticates instances to each other. Without it, no instance is contacted.
 	Key  instances.FleetKey
 	List func(context.Context) ([]instances.Instance, error)
 	Log  *slog.Logger
@@ -43,7 +43,8 @@ type Peers struct {
 type peer struct {
 	conn     *api.Peer
 	instance api.Instance
-	// err is the last failure. The instance is contacted again at availableAt, after a success the time of that.
+	// err is the last failure. availableAt is the time at which the instance is contacted again; after a success, it is
+	// the time of that.
 	err         error
 	availableAt time.Time
 }
@@ -54,7 +55,7 @@ func New(opts Options) *Peers { return &Peers{opts: opts, known: map[string]*pee
 // ID returns this instance's ID.
 func (p *Peers) ID() string { return p.opts.ID }
 
-// Secrets returns the secrets that other instances prove to this one.
+// Secrets returns the secrets with which other instances prove themselves to this one.
 func (p *Peers) Secrets() []string { return p.opts.Key.PeerSecrets(p.opts.Environment, p.opts.ID) }
 
 // Close closes idle connections.
@@ -66,8 +67,8 @@ func (p *Peers) Close() {
 	}
 }
 
-// Answer sends a request to an instance and decodes the response into result. Errors are an [*api.Error], unless ctx
-// ends.
+// Answer sends a request to an instance and decodes the response into result. Unless ctx ends, errors are of type
+// [*api.Error].
 func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, result any) error {
 	return p.request(ctx, id, func(conn *api.Peer) error {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -76,10 +77,10 @@ func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, result an
 	})
 }
 
-// Follow calls each for every line of a stream from an instance, until ctx ends or each returns an error. Other errors
-// are as for [Peers.Answer].
+// Follow calls each for every line of a stream from an instance, until ctx ends or each returns an error, which Follow
+// returns. Other errors are as for [Peers.Answer].
 func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error {
-	var stopped error // the error of each, which is no failure of the instance
+	var stopped error // the error of each, which is not a failure of the instance
 	err := p.request(ctx, id, func(conn *api.Peer) error {
 		err := conn.Follow(ctx, r, func(line []byte) error {
 			stopped = each(line)
@@ -113,7 +114,7 @@ func (p *Peers) request(ctx context.Context, id string, send func(*api.Peer) err
 	return p.recordResult(to, record, err)
 }
 
-// isRefusal reports whether the instance answered with an error, other than one about the secret.
+// isRefusal reports whether the instance responded with an error other than one about the secret.
 func isRefusal(err error) bool {
 	var answer *api.Error
 	return errors.As(err, &answer) && answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden
@@ -132,7 +133,7 @@ func (p *Peers) find(ctx context.Context, id string) (*instances.Instance, error
 	return &all[i], nil
 }
 
-// NoDetails returns the reason that an instance cannot be contacted, or "".
+// NoDetails returns the reason an instance cannot be contacted, or "".
 func (p *Peers) NoDetails(i *instances.Instance) string {
 	switch {
 	case p.opts.Key == "":
@@ -162,7 +163,7 @@ func (p *Peers) NoDetails(i *instances.Instance) string {
 	return ""
 }
 
-// connect returns the peer for an instance, or the error of a recent failure.
+// connect returns the peer for an instance, or the error of a recent failure to contact it.
 func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +181,7 @@ func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	return one, nil
 }
 
-// forgetIdle forgets peers that were neither used nor failing within the last minute. The caller must hold mu.
+// forgetIdle removes peers that were neither used nor failing within the last minute. The caller must hold mu.
 func (p *Peers) forgetIdle(except string) {
 	for id, one := range p.known {
 		if id != except && time.Since(one.availableAt) > time.Minute {
@@ -190,7 +191,7 @@ func (p *Peers) forgetIdle(except string) {
 	}
 }
 
-// recordResult logs only the first of several failures. A nil err records a success.
+// recordResult records the result of a request; a nil err means success. It logs only the first of several failures.
 func (p *Peers) recordResult(to *peer, i *instances.Instance, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,7 +223,7 @@ func (p *Peers) logFailure(i *instances.Instance, cause error) {
 	}
 }
 
-// causeOf removes the URL, which the caller's message names.
+// causeOf returns the cause of err without the URL, which the caller's message already names.
 func causeOf(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

@@ -26,8 +26,9 @@ func (l *Leases) Read(ctx context.Context, name string) (queue.Lease, error) {
 	return leaseOf(records[0])
 }
 
-// Swap stores next if the stored Version is old.Version, where "" means no lease. won is also true if next was already
-// stored, so that callers can repeat a call that got no response. Duration is stored in whole milliseconds.
+// Swap stores next if the stored Version is old.Version, where "" means that no lease is stored. won is also true if
+// next was already stored, so that callers can repeat a call that received no response. Duration is stored in whole
+// milliseconds.
 func (l *Leases) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error) {
 	if err := checkLease(name, next); err != nil {
 		return false, queue.Lease{}, err
@@ -51,7 +52,8 @@ func leaseRecord(name string, l queue.Lease) Record {
 		"duration_ms": l.Duration.Milliseconds(), "released": l.Released, "data": l.Data}}
 }
 
-// leaseOf rejects other records: treating one as a free lease could result in two leaders.
+// leaseOf returns the lease in a record. It rejects a record of another kind, because treating it as a free lease could
+// result in two leaders.
 func leaseOf(r Record) (queue.Lease, error) {
 	if r.Fields == nil {
 		return queue.Lease{}, nil

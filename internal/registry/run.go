@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// runRetention exceeds the period searched for missed runs.
+// runRetention is longer than the period in which missed runs are searched for.
 const runRetention = 30 * 24 * time.Hour
 
 // Run is a scheduled run of a task.
@@ -21,7 +21,7 @@ type Run struct {
 	DueAt       time.Time
 	// ID is the same on all instances and in all tries, such as "task@2026-11-20T13:00:00Z".
 	ID string
-	// Manual runs need no leader and do not advance the schedule.
+	// Manual means that a person requested the run. It needs no leader and does not advance the schedule.
 	Manual  bool
 	Queue   string // name, URL or ARN
 	Message queue.Outgoing
@@ -43,7 +43,7 @@ func (r *Run) check(scope Scope) error {
 	return checkName("task", r.Task)
 }
 
-// Start is when a new task or a changed schedule starts.
+// Start is the start of a new task or of a changed schedule.
 type Start struct {
 	At time.Time
 	// Schedule identifies the schedule and the time zone. It may be "".
@@ -54,34 +54,35 @@ type Start struct {
 type EnqueueResult struct {
 	Sent    queue.Sent // ID may be "" if Already is set
 	Already bool       // enqueued by an earlier call
-	// Resent means that there may be two messages, because an earlier try's outcome is unknown. It is never set for
-	// embedded and FIFO queues.
+	// Resent means that there may be two messages, because the outcome of an earlier try is unknown. It is never set
+	// for embedded and FIFO queues.
 	Resent bool
 }
 
 // RunRecord is the stored state of a run.
 type RunRecord struct {
-	// Tries counts announced tries. Term is the last one's.
+	// Tries is the number of announced tries. Term is the term of the last one.
 	Tries int
 	Term  int64
-	// A Settled run was sent as the message MessageID, or skipped if that is "".
+	// Settled means that the run was sent as the message MessageID or, if that is "", skipped.
 	Settled   bool
 	MessageID string
 }
 
-// Leadership returns this instance's term. ok is false if it may not be the leader.
+// Leadership returns this instance's term. ok is false if this instance may not be the leader.
 type Leadership interface {
 	Term() (term int64, ok bool)
 }
 
 // Sender sends messages.
 type Sender interface {
-	// Send sends m to a queue's name, URL or ARN. The message was not accepted if the error is a [queue.Error] with a
-	// code other than Unreachable and Closed, or wraps [ErrNotSent]. After any other error, the outcome is unknown.
+	// Send sends m to the queue with the given name, URL or ARN. If the error is a [queue.Error] with a code other than
+	// Unreachable and Closed, or wraps [ErrNotSent], the message was not accepted. After any other error, the outcome
+	// is unknown.
 	Send(ctx context.Context, queueName string, m queue.Outgoing) (queue.Sent, error)
 }
 
-// ErrUncertain means that a run may have been enqueued, and another try could duplicate its message.
+// ErrUncertain means that a run may have been enqueued, so that another try could duplicate its message.
 var ErrUncertain = errors.New("the run may have been enqueued, and a retry could enqueue it twice")
 
 // ErrNotSent is wrapped by a [Sender]'s error if nothing can have reached the queue, so that the send can be repeated.

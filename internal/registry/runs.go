@@ -14,14 +14,14 @@ import (
 )
 
 // Runs manages an environment's tasks, scheduled runs and pauses. Calls with an outdated term return
-// [queue.ErrStaleTerm]; term 0 is for manual requests. Runs is safe for concurrent use, with at most one call per task
-// at a time.
+// [queue.ErrStaleTerm]; term 0 is for manual requests. Runs is safe for concurrent use, but only one call at a time may
+// be made for a task.
 type Runs struct {
 	store Store
 	scope Scope
 
-	// queues is the store if it can enqueue in a transaction. Otherwise, sender sends after checking lead, because the
-	// queue does not check terms.
+	// queues is the store, if it can enqueue in a transaction. Otherwise, messages are sent with sender, after a check
+	// with lead, because the queue does not check terms.
 	queues QueueStore
 	sender Sender
 	lead   Leadership
@@ -40,8 +40,9 @@ func NewSentRuns(store Store, scope Scope, sender Sender, lead Leadership) *Runs
 	return &Runs{store: store, scope: scope, sender: sender, lead: lead, pending: map[string]*pendingRun{}}
 }
 
-// Since returns the times of each task, and records new tasks with their start. Times before the start of a changed
-// schedule count as accounted for. An earlier start, from a clock that was set back, is recorded.
+// Since returns the times of each task, and records new tasks with their start. If the schedule has changed, times
+// before its start count as accounted for. If a start is earlier than the recorded one, because a clock was set back,
+// it is recorded.
 func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error) {
 	tasks := slices.Sorted(maps.Keys(starts))
 	keys := make([]string, len(tasks))
@@ -68,7 +69,7 @@ func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (
 	return times, nil
 }
 
-// withStart returns a task's record with the start, if that changes its times.
+// withStart returns a task's record, with the start if that changes the times.
 func withStart(row Record, start Start) Record {
 	at, times := start.At.UnixMilli(), TimesOf(row)
 	schedule := row.Fields.text("schedule")
@@ -99,8 +100,8 @@ func TimesOf(row Record) (times queue.TaskTimes) {
 	return times
 }
 
-// update replaces each record, also in the slice, with the result of change. It retries after a conflict, and checks
-// the fence even if nothing changes.
+// update replaces each record, both in the store and in the slice, with the result of change. It retries after a
+// conflict. It checks the fence even if nothing changes.
 func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change func(i int, stored Record) Record) error {
 	for first := true; ; first = false {
 		var changes []Change
@@ -133,7 +134,7 @@ func (r *Runs) readTask(ctx context.Context, run *Run) (Record, error) {
 	return rows[0], nil
 }
 
-// accountedFor returns a task's record with the run accounted for.
+// accountedFor returns a task's record in which the run is accounted for.
 func accountedFor(row Record, run *Run) Record {
 	if len(row.Fields) > 0 && !TimesOf(row).UpTo.Before(run.ScheduledAt) {
 		return row
@@ -149,7 +150,7 @@ func (r *Runs) account(ctx context.Context, fence Fence, run *Run) error {
 	return r.update(ctx, fence, []Record{row}, func(_ int, row Record) Record { return accountedFor(row, run) })
 }
 
-// Enqueue sends a run unless it was already sent and, unless it is manual, accounts for it. After an error other than
+// Enqueue sends a run, unless it was already sent, and accounts for it, unless it is manual. After an error other than
 // [ErrUncertain], it can be called again with the same run.
 func (r *Runs) Enqueue(ctx context.Context, term int64, run Run) (EnqueueResult, error) {
 	if err := run.check(r.scope); err != nil {
@@ -197,7 +198,7 @@ func AdviseQueue(err error, name string) error {
 
 func (r *Runs) absentRecord(id string) Record { return Record{Kind: KindRun, Key: r.scope.Key(id)} }
 
-// triedRecord returns a run's record with the announced try.
+// triedRecord returns a run's record with another announced try.
 func (r *Runs) triedRecord(before Record, term int64, run *Run, number int) Record {
 	fields := Fields{"task": run.Task, "at_ms": run.ScheduledAt.UnixMilli(), "term": term, "tries": int64(number),
 		"settled": false}
@@ -216,8 +217,8 @@ func runRecordOf(r Record) RunRecord {
 	return RunRecord{Tries: int(tries), Term: term, Settled: settled, MessageID: r.Fields.text("message")}
 }
 
-// Skip accounts for at most 1000 runs of one task, in order, without sending them. It returns the records of those
-// already sent or announced, by ID.
+// Skip accounts for at most 1000 runs of one task, in order, without sending them. It returns the records of the runs
+// that were already sent or announced, by ID.
 func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]RunRecord, error) {
 	last := &runs[len(runs)-1]
 	if err := last.check(r.scope); err != nil {

@@ -32,11 +32,11 @@ func (f Fields) text(name string) string {
 type Record struct {
 	Kind Kind
 	Key  string
-	// Version changes with each write, or is "" for kinds whose records are compared by all fields.
+	// Version changes with each write. It is "" for kinds whose records are compared by all fields.
 	Version string
 	// Fields is nil if the record does not exist. It must not be modified.
 	Fields Fields
-	// Expires is when the store may delete the record; zero means never.
+	// Expires is the time after which the store may delete the record; zero means never.
 	Expires time.Time
 }
 
@@ -56,7 +56,8 @@ func (r Record) Without(field string) Record {
 	return others
 }
 
-// Same reports whether records with the same key have the same version or, without versions, the same fields.
+// Same reports whether two records with the same key have the same version or, for kinds without versions, the same
+// fields.
 func Same(a, b Record) bool {
 	if a.Version != "" || b.Version != "" {
 		return a.Version == b.Version
@@ -73,7 +74,7 @@ type Fence struct {
 	Term  int64
 }
 
-// Check rejects a fence with only one of lease and term, or a negative term.
+// Check rejects a fence that has a lease without a term, a term without a lease, or a negative term.
 func (f Fence) Check() error {
 	if (f.Lease == "") != (f.Term == 0) || f.Term < 0 {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -82,7 +83,8 @@ func (f Fence) Check() error {
 	return nil
 }
 
-// Refuse returns an error if the fence's term has ended. stored is the lease's record.
+// Refuse returns an error if the fence's term has ended. stored is the record of the lease, and change names the change
+// in the error.
 func (f Fence) Refuse(stored Record, change string) error {
 	term, _ := stored.Fields["term"].(int64)
 	released, _ := stored.Fields["released"].(bool)
@@ -96,20 +98,21 @@ func (f Fence) Refuse(stored Record, change string) error {
 // use. After an error, a change may have been applied or may still be applied. Package registrytest contains a test
 // suite.
 type Store interface {
-	// Missing records have no Fields.
+	// Read returns one record for each key. A missing record has no Fields.
 	Read(ctx context.Context, kind Kind, keys ...string) ([]Record, error)
-	// Swap makes each change whose Old is stored, and returns the records stored afterwards. A change whose Next is
-	// already stored has no effect, so that callers can repeat a call that got no response. Whether a conflict prevents
-	// the other changes depends on the store. If the fence's term has ended, even without changes, the error is
-	// [queue.ErrStaleTerm] and nothing is written.
+	// Swap makes each change whose Old is stored, and returns the records that are stored afterwards. A change whose
+	// Next is already stored has no effect, so that callers can repeat a call that received no response. It depends on
+	// the store whether a conflict prevents the other changes. If the fence's term has ended, the error is
+	// [queue.ErrStaleTerm] and nothing is written; this also holds without changes.
 	Swap(ctx context.Context, fence Fence, changes ...Change) ([]Record, error)
 }
 
 // QueueStore is a store in the same database as its queues.
 type QueueStore interface {
 	Store
-	// Enqueue sends m and makes the changes in one transaction, fenced as in Swap. The first change is the run's; its
-	// fields message and sequence are set. On a conflict, nothing changes and the stored records are returned.
+	// Enqueue sends m and makes the changes in one transaction, fenced as in Swap. The first change is for the run's
+	// record; Enqueue sets its fields message and sequence. On a conflict, nothing changes and the stored records are
+	// returned.
 	Enqueue(ctx context.Context, fence Fence, queueName string, m queue.Outgoing, changes ...Change) (sent queue.Sent,
 		conflict []Record, err error)
 }
@@ -130,7 +133,7 @@ func (s Scope) Key(name string) string {
 	return s.Name + "/" + name
 }
 
-// Fence returns the fence of a term, or none for term 0, which is for manual requests.
+// Fence returns the fence of a term. Term 0, for manual requests, and a scope without a lease have none.
 func (s Scope) Fence(term int64) Fence {
 	if s.Lease == "" || term == 0 {
 		return Fence{}

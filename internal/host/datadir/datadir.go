@@ -12,7 +12,7 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// ErrUnsafe means that another user controls the contents of the data directory or could change them.
+// ErrUnsafe means that another user owns the data directory or can write to it.
 var ErrUnsafe = errors.New("unsafe data directory")
 
 const environments = "environments"
@@ -49,8 +49,8 @@ func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
 	return nil
 }
 
-// OpenFile opens or creates a file in the data directory, with mode 0600. It rejects symbolic links and other
-// irregular files.
+// OpenFile opens or creates a file in the data directory, with mode 0600. It rejects symbolic links and other irregular
+// files.
 func OpenFile(path string) (*os.File, error) {
 	// O_NONBLOCK keeps the open from blocking on a FIFO.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
@@ -86,8 +86,8 @@ func Replace(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// ReadJSON decodes a file into the value that to points at; a missing file leaves it unchanged. ReadJSON rejects the
-// same files as [CheckFile].
+// ReadJSON decodes a file into the value that to points at. If the file is missing, the value stays unchanged. ReadJSON
+// rejects the same files as [CheckFile].
 func ReadJSON(path string, to any) error {
 	if err := CheckFile(path); err != nil {
 		return err
@@ -111,7 +111,7 @@ func ReplaceJSON(path string, value any) error {
 	return Replace(path, append(text, '\n'), 0o600)
 }
 
-// CheckFile rejects symbolic links and other irregular files. It accepts a missing file.
+// CheckFile rejects symbolic links and other irregular files. A missing file is not an error.
 func CheckFile(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -131,8 +131,8 @@ func irregular(path, what string) error {
 	return fmt.Errorf("%s is %s; remove it, or use another data directory with --data-dir", path, what)
 }
 
-// AllowsOnlyTraversal reports whether other users can at most traverse a folder with this mode. An administrator chose any
-// other mode.
+// AllowsOnlyTraversal reports whether other users can at most traverse a folder with this mode. If they can do more, an
+// administrator has chosen the mode.
 func AllowsOnlyTraversal(mode fs.FileMode) bool { return mode.Perm()&^0o711 == 0 }
 
 // AllowGroupTraversal changes a folder's group and lets its members traverse but not list the folder.
@@ -143,8 +143,8 @@ func AllowGroupTraversal(folder string, gid int) error {
 	return os.Chmod(folder, 0o710)
 }
 
-// AllowTraversal lets a group traverse the data directory. If an administrator chose the directory's mode, AllowTraversal
-// lets all users traverse it and keeps its group.
+// AllowTraversal lets a group traverse the data directory. If an administrator has chosen the directory's mode,
+// AllowTraversal lets all users traverse it and keeps its group.
 func AllowTraversal(dir string, gid int) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -156,7 +156,7 @@ func AllowTraversal(dir string, gid int) error {
 	return os.Chmod(dir, info.Mode().Perm()|0o001)
 }
 
-// Identity identifies files, to detect later whether they have been replaced.
+// Identity identifies files, so that a replaced file can be detected later.
 type Identity []identified
 
 type identified struct {
@@ -174,7 +174,7 @@ func Identify(paths ...string) (all Identity) {
 	return all
 }
 
-// Changed returns an error that names the first path with a different file, or nil.
+// Changed returns nil, or an error that names the first path at which the file has changed.
 func (all Identity) Changed() error {
 	for _, one := range all {
 		info, err := os.Stat(one.path)

@@ -16,8 +16,8 @@ const (
 	maxWait   = 10 * time.Second // maximum time a body waits for memory
 	usualBody = 1 << 20          // bytes; ordinary messages are at most this large
 
-	// While others wait for memory, a body that holds some must arrive at leastRate bytes per second, or it loses the
-	// memory. uploadGrace is extra time for distant clients.
+	// leastRate is the rate in bytes per second at which a body that holds memory must arrive while others wait for
+	// memory. Otherwise, it loses its memory. uploadGrace is additional time for distant clients.
 	leastRate   = 256 << 10
 	uploadGrace = 500 * time.Millisecond
 	recheckRate = 100 * time.Millisecond
@@ -32,16 +32,17 @@ type Bodies struct {
 	waiting []*reservation // in the order in which they get memory
 }
 
-// reservation is a request for memory. A body precedes larger ones that have not waited much longer, so that neither
-// large nor small bodies starve. Responses precede all later requests, because their own requests have already been
-// checked.
+// reservation is a request for memory. The reservation of a body precedes those of larger bodies that have not waited
+// much longer, so that neither large nor small bodies starve. Responses precede all later requests, because the
+// requests that caused them have already been checked.
 type reservation struct {
 	bytes   int64
 	due     time.Time
 	granted chan struct{}
 }
 
-// NewBodies returns a limit of total bytes. most is the maximum body size and must not exceed total.
+// NewBodies returns a limit of total bytes for all bodies. most is the maximum size of a body and must not exceed
+// total.
 func NewBodies(total, most int64) *Bodies {
 	return &Bodies{free: total, most: most}
 }
@@ -57,7 +58,7 @@ type handler struct {
 	bodies *Bodies
 }
 
-// ServeHTTP is separate from serveLarge so that waiting requests need little stack.
+// ServeHTTP is separate from serveLarge, so that waiting requests need little stack.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength >= 0 && r.ContentLength <= smallBody {
 		h.Handler.ServeHTTP(w, r)
@@ -81,7 +82,7 @@ type body struct {
 	bodies  *Bodies
 	request *http.Request
 	conn    *http.ResponseController
-	claimed int64 // the maximum the body can need; 0 while it is small
+	claimed int64 // the maximum memory that the body can need; 0 while it is small
 
 	mu       sync.Mutex
 	read     int64
@@ -90,8 +91,7 @@ type body struct {
 	cut      bool
 }
 
-// Read reserves all the memory at once. Otherwise, two bodies that each held half of the memory would block each
-// other.
+// Read reserves all of the memory at once, because two bodies that each held half of the memory would block each other.
 func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.claimed > 0:
@@ -158,7 +158,7 @@ func (b *Bodies) isShort() bool {
 	return len(b.waiting) > 0
 }
 
-// Acquire waits for memory. If the wait takes too long, it returns a [*queue.Error].
+// Acquire waits until memory is available. If that takes too long, it returns a [*queue.Error].
 func (b *Bodies) Acquire(ctx context.Context, bytes int64) error {
 	return b.reserve(ctx, bytes, time.Now())
 }
@@ -188,7 +188,7 @@ func (b *Bodies) reserve(ctx context.Context, bytes int64, due time.Time) error 
 		"Too many large messages are in memory at once. Send or receive fewer at once, or try again.")
 }
 
-// enqueue returns a reservation that is already granted if there is enough free memory.
+// enqueue adds a reservation. If there is enough free memory, it is granted at once.
 func (b *Bodies) enqueue(bytes int64, due time.Time) *reservation {
 	r := &reservation{bytes, due, make(chan struct{})}
 	b.mu.Lock()
@@ -211,7 +211,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// grant must be called with the lock held.
+// grant gives the free memory to waiting reservations. The caller must hold the lock.
 func (b *Bodies) grant() {
 	for len(b.waiting) > 0 && b.waiting[0].bytes <= b.free {
 		b.free -= b.waiting[0].bytes
@@ -220,7 +220,7 @@ func (b *Bodies) grant() {
 	}
 }
 
-// Release returns memory that Acquire reserved.
+// Release releases memory that Acquire has reserved.
 func (b *Bodies) Release(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// longestLine exceeds the length of a Content-Length line.
+// longestLine is more than the length of any valid Content-Length line.
 const longestLine = 64
 
 // framing reads request headers to find lengths that proxies may read differently (RFC 9112, section 6.1), because
-// net/http does not show them to handlers. It stops at the first request with folded lines or Transfer-Encoding,
-// which must be the connection's last.
+// net/http does not show them to handlers. It stops at the first request with folded lines or Transfer-Encoding, which
+// must be the last one on the connection.
 type framing struct {
-	last atomic.Int64 // number of the request at which it stopped, from 1
+	last atomic.Int64 // number of the request at which framing stopped, from 1
 
 	requests int64
 	body     uint64

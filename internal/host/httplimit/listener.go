@@ -15,19 +15,19 @@ import (
 	"time"
 )
 
-// An idle connection is kept for at least grace, because it may be about to send a request.
+// grace is the minimum time that an idle connection is kept, because it may be about to send a request.
 const grace = 100 * time.Millisecond
 
 // Limits are the limits of an HTTP server.
 type Limits struct {
-	// A single remote address may use half of the connections.
+	// Connections is the maximum number of connections. A single remote address may use half of them.
 	Connections int
 	// Bodies limits the memory of request bodies; nil if the server limits them itself.
 	Bodies *Bodies
 	// Anonymous reports whether a request lacks valid credentials; nil if credentials are not required.
 	Anonymous func(*http.Request) bool
-	// Probe reports whether a request is a probe. If set, other requests leave a quarter of the connections free, and
-	// the limit on anonymous requests does not cover probes.
+	// Probe reports whether a request is a probe. If it is set, requests other than probes leave a quarter of the
+	// connections free, and the limit on anonymous requests does not apply to probes.
 	Probe func(*http.Request) bool
 	// Full is called when a new connection exceeds the limit. It may be nil.
 	Full func()
@@ -76,7 +76,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// handshake does what net/http does for a *tls.Conn.
+// handshake makes the TLS handshake, with the same responses as net/http.
 func (c *connection) handshake(encrypted *tls.Conn) error {
 	if err := encrypted.Handshake(); err != nil {
 		if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil {
@@ -116,7 +116,7 @@ func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 		limited.requests = limits.Bodies.Handler(server.Handler)
 	}
 	server.Handler = limited
-	server.DisableGeneralOptionsHandler = true // count "OPTIONS *" requests too
+	server.DisableGeneralOptionsHandler = true // so that "OPTIONS *" requests count too
 
 	inner := server.ConnContext
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
@@ -130,7 +130,7 @@ func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 	return limited
 }
 
-// Accept waits until the next connection may be served. It closes connections from an address that has used up its
+// Accept waits until the next connection can be served. It closes connections from an address that has used up its
 // share.
 func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.acceptWithinShare()
@@ -155,8 +155,8 @@ func (l *listener) acceptWithinShare() (net.Conn, error) {
 	}
 }
 
-// awaitRoom retries makeRoom after wait or when a connection changes. Meanwhile, responses ask clients to close their
-// connections, so that no connection is closed with a request in transit. ok is false if the listener is closed.
+// awaitRoom calls makeRoom again after wait, or when a connection changes. Meanwhile, responses ask clients to close
+// their connections, so that no connection is closed with a request in transit. ok is false if the listener is closed.
 func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	l.limits.Full()
 	l.waiting.Store(true)
@@ -176,7 +176,8 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	return true
 }
 
-// wait is the time until the longest idle connection may be closed.
+// makeRoom makes room for a connection, if necessary by closing the longest idle one. If that is not possible yet, wait
+// is the time until it may be.
 func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	l.mu.Lock()
 	if len(l.conns) < l.limits.Connections {
@@ -232,7 +233,7 @@ func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	return true
 }
 
-// giveUp must be called with the lock held. The caller closes the connection.
+// giveUp removes an idle connection, which the caller must close. The caller must hold the lock.
 func (l *listener) giveUp(idle *list.Element) net.Conn {
 	c := l.idle.Remove(idle).(*connection)
 	c.givenUp.Store(true)
@@ -252,7 +253,7 @@ func closeAtOnce(conn net.Conn) {
 	conn.Close()
 }
 
-// addToPeer must be called with the lock held.
+// addToPeer adds to the number of connections of a remote address. The caller must hold the lock.
 func (l *listener) addToPeer(conn net.Conn, connections int) {
 	peer, isRemote := peerOf(conn)
 	if !isRemote {
@@ -282,7 +283,8 @@ func (l *listener) add(c *connection) {
 	c.element = l.idle.PushBack(c)
 }
 
-// The server calls track before the handler, so a connection that reaches the handler is either in use or given up.
+// track updates the state of a connection. The server calls it before the handler, so a connection that reaches the
+// handler is either in use or given up.
 func (l *listener) track(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

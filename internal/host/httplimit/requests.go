@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// discardTime is for clients that send the whole body before they read the response.
+// discardTime is how long to read the body of a rejected request, for clients that send the whole body before they read
+// the response.
 const discardTime = time.Second
 
-// ServeHTTP drops requests on connections that were given up; clients resend them.
+// ServeHTTP drops requests on connections that were given up. Clients send these requests again.
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := r.Context().Value(connectionKey{}).(*connection)
 	if c.givenUp.Load() {
@@ -46,7 +47,8 @@ func refuse(w http.ResponseWriter, why string) {
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-// serveAnonymous leaves connections for known callers. It ignores bodies.
+// serveAnonymous limits requests without credentials, so that connections remain for callers with credentials. The
+// handler gets no body.
 func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	rc := http.NewResponseController(w)
@@ -57,10 +59,10 @@ func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 			refuse(w, "too many requests without valid credentials at once; send credentials, or try again")
 			return
 		}
-		defer func() { _ = rc.Flush() }() // the request counts toward the limit until the client has read the response
+		defer func() { _ = rc.Flush() }() // the request counts until the client has read the response
 	}
 
-	bodiless := r.WithContext(r.Context()) // the server discards the original request's body
+	bodiless := r.WithContext(r.Context()) // a copy, because the server discards the body of the original request
 	bodiless.Body, bodiless.ContentLength = http.NoBody, 0
 	l.requests.ServeHTTP(w, bodiless)
 }

@@ -15,7 +15,7 @@ import (
 // ErrInUse means that another process is listening at the address.
 var ErrInUse = errors.New("is in use")
 
-// ErrReachable means that other machines can reach an address meant to be local.
+// ErrReachable means that other machines can reach an address that is meant to be local.
 var ErrReachable = errors.New("not a local address")
 
 // TCP listens on an address. With localOnly, it returns [ErrReachable] if other machines can reach it.
@@ -53,7 +53,8 @@ func Local(l net.Listener) string {
 }
 
 // Public returns an address at which other machines can reach a TCP listener, if possible. For a listener on all
-// addresses, it is the source address of packets to other networks, or else the machine's first public address.
+// addresses, it is the source address of packets to other networks or, without a route to them, the machine's first
+// public address.
 func Public(l net.Listener) string {
 	bound := Address(l)
 	if !bound.Addr().IsUnspecified() {
@@ -83,7 +84,8 @@ func sourceAddress() netip.Addr {
 	return netip.Addr{}
 }
 
-// firstPublic is for networks without a default route, whose machines can still reach each other.
+// firstPublic returns the first public address, or the zero value. It is for networks without a default route, whose
+// machines can still reach each other.
 func firstPublic(addresses []net.Addr) netip.Addr {
 	for _, address := range addresses {
 		if prefix, err := netip.ParsePrefix(address.String()); err == nil && prefix.Addr().Unmap().IsGlobalUnicast() {
@@ -93,8 +95,8 @@ func firstPublic(addresses []net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// Unix creates a socket for its owner and its folder's group. It replaces a stale socket, and returns [ErrInUse] if a
-// process serves it.
+// Unix creates a socket for its owner and the group of its folder. It replaces a stale socket. If a process serves the
+// socket, it returns [ErrInUse].
 func Unix(path string) (net.Listener, error) {
 	err := checkSocketPath(path)
 	var l net.Listener
@@ -108,7 +110,7 @@ func Unix(path string) (net.Listener, error) {
 }
 
 func checkSocketPath(path string) error {
-	// The temporary name is shorter, so creating a socket with a path too long for clients would succeed.
+	// The socket is created under a shorter, temporary name, which succeeds even if the path is too long for clients.
 	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
 		return fmt.Errorf("the path has %d bytes, but a socket path at most %d; use a shorter one", len(path), most)
 	}
@@ -166,7 +168,7 @@ func CloseAll(listeners []net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// Merge returns a listener that accepts connections from all listeners and has the address of the first.
+// Merge returns a listener that accepts the connections of all listeners. Its address is the first one's.
 func Merge(listeners []net.Listener) net.Listener {
 	if len(listeners) == 1 {
 		return listeners[0]

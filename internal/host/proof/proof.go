@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// header contains NONCE.PROOF in the request, and the server's proof in the response.
+// header contains NONCE.PROOF in a challenge, and the server's proof in its response.
 const header = "X-Tendril-Challenge"
 
 const refused = "refused"
@@ -27,7 +27,7 @@ const patience = 10 * time.Second
 // Error means that a server did not prove that it knows the secret. The server has received only the challenge.
 type Error struct {
 	Address string
-	// Other means that the server has a different secret. Otherwise it is an older version or a different program.
+	// Other means that the server has a different secret. Otherwise, it is an older version or a different program.
 	Other bool
 	cause error
 }
@@ -43,7 +43,7 @@ func (e *Error) Error() string {
 	return "the server at " + e.Address + " does not prove that it knows the token"
 }
 
-// Unwrap returns the reason the challenge got no response, or nil.
+// Unwrap returns the reason the challenge received no response, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Require returns a copy of t that uses a connection only after the server has proved that it knows the secret.
@@ -119,7 +119,7 @@ func challenge(ctx context.Context, conn net.Conn, secret string) error {
 	return nil
 }
 
-// exchange returns "" if the server does not support challenges.
+// exchange sends the challenge and returns the proof in the response, or "" if the server does not support challenges.
 func exchange(conn net.Conn, request *http.Request) (string, error) {
 	if err := request.Write(conn); err != nil {
 		return "", err
@@ -150,12 +150,12 @@ func Answer(w http.ResponseWriter, r *http.Request, secret string) bool {
 	}
 	nonce, _, _ := strings.Cut(given, ".")
 	w.Header().Set(header, mac(secret, "server", nonce, binding(r)))
-	w.Header().Del("Connection") // the actual request follows on this connection even if the server is full
+	w.Header().Del("Connection") // even if the server is full, the actual request follows on this connection
 	w.WriteHeader(http.StatusNoContent)
 	return true
 }
 
-// Knows reports whether a request is a challenge from a client that knows the secret.
+// Knows reports whether a request is a challenge from a client that knows the secret. The secret must not be "".
 func Knows(r *http.Request, secret string) bool {
 	nonce, given, _ := strings.Cut(r.Header.Get(header), ".")
 	return nonce != "" && secret != "" && hmac.Equal([]byte(given), []byte(mac(secret, "client", nonce, binding(r))))
@@ -167,8 +167,8 @@ func mac(secret, who, nonce, bound string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// channel exports keying material that both ends of a TLS connection share, but a proxy between them lacks (RFC
-// 9266). Without any, the result is random, so that no proof is valid.
+// channel exports keying material that both ends of a TLS connection share, but not a proxy between them (RFC 9266). If
+// there is none, the result is random, so that no proof is valid.
 func channel(state *tls.ConnectionState) string {
 	material, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, sha256.Size)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Plain escapes unprintable characters. It keeps newlines and tabs if lines is true.
+// Plain escapes unprintable characters. If lines is true, it keeps newlines and tabs.
 func Plain(text string, lines bool) string {
 	if isPlain(text, lines) {
 		return text
@@ -49,11 +49,11 @@ func appendRune(b *strings.Builder, r rune, raw string, lines bool) {
 // Writer escapes unprintable characters except newlines and tabs. Each Write must contain complete characters.
 type Writer struct {
 	To io.Writer
-	// Colors keeps escape sequences that set a color or brightness but cannot hide text.
+	// Colors keeps escape sequences that set a color or brightness and cannot hide text.
 	Colors bool
 }
 
-// Write returns len(p), or the underlying writer's error.
+// Write writes the escaped text. It returns len(p), or the underlying writer's error.
 func (w *Writer) Write(p []byte) (int, error) {
 	text := p
 	if !isPlain(string(p), true) {
@@ -83,7 +83,7 @@ func (w *Writer) escape(p []byte) []byte {
 // safeColors excludes black and backgrounds, which can make text unreadable.
 var safeColors = strings.Split(",0,1,2,22,31,32,33,34,35,36,39,91,92,93,94,95,96", ",")
 
-// colorLength returns 0 if p does not start with a safe color sequence.
+// colorLength returns the length of the safe color sequence at the start of p, or 0.
 func colorLength(p []byte) int {
 	rest, ok := bytes.CutPrefix(p, []byte("\x1b["))
 	end := bytes.IndexByte(rest[:min(len(rest), 16)], 'm')

@@ -81,7 +81,7 @@ func (f *FS) shadow(path string) *shadow {
 	return s
 }
 
-// The content of an existing file counts as synced.
+// opening records an open. The content of an existing file counts as synced.
 func (f *FS) opening(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +108,7 @@ func (f *FS) synced(path string) {
 }
 
 // PowerFailure copies a directory to its state after a power failure. Each unsynced write survives with probability
-// keep, one in eight of the large ones only partially. Only existing files that SQLite opened are copied.
+// keep; one in eight of the large ones survives only partially. Only existing files that SQLite has opened are copied.
 func (f *FS) PowerFailure(t testing.TB, from, to string, keep float64, r *rand.Rand) {
 	t.Helper()
 	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) {
@@ -128,8 +128,8 @@ func (f *FS) Kill(t testing.TB, from, to string) {
 	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) { return w, true })
 }
 
-// crash keeps the pending writes that left returns. Files are processed in the order of their names, so that a seed
-// gives reproducible results.
+// crash copies a directory. It keeps the pending writes that left returns. Files are processed in the order of their
+// names, so that a seed gives reproducible results.
 func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendingWrite, bool)) {
 	t.Helper()
 	f.mu.Lock()
@@ -156,7 +156,7 @@ func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendi
 	}
 }
 
-// Forget drops the state of the files in a directory. No file may be open.
+// Forget discards the state of the files in a directory. No file in it may be open.
 func (f *FS) Forget(dir string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,9 +173,9 @@ func (f *FS) Syncs(name string) int {
 // Name returns the name under which the file system is registered with SQLite.
 func (f *FS) Name() string { return f.name }
 
-// SetFail sets the function that returns SQLite's result code for each further call that changes a file; 0 means
-// success. op is "open", "write", "truncate" or "sync", and n counts the calls from 1. The calls of fail are
-// serialized, and may block. nil turns failures off.
+// SetFail sets the function that returns SQLite's result code for each later call that changes a file; 0 means success.
+// op is "open", "write", "truncate" or "sync", and n counts the calls from 1. Calls of fail are serialized, and fail
+// may block. nil turns failures off.
 func (f *FS) SetFail(fail func(op, path string, n int) int32) {
 	f.deciding.Lock()
 	defer f.deciding.Unlock()
@@ -191,7 +191,7 @@ var registered struct {
 	sync.Mutex
 	systems map[uintptr]system
 	files   map[uintptr]*faultFile
-	methods map[uintptr]uintptr // original method table to its replacement
+	methods map[uintptr]uintptr // from the original method table to its replacement
 }
 
 // open is the function of the underlying file system.

@@ -8,7 +8,7 @@ import (
 	"tendril/internal/testing/faultfs"
 )
 
-// A bug is a deliberate defect of the simulated world, which the oracle must detect.
+// bug is a deliberate defect of the simulated world, which the oracle must detect.
 type bug string
 
 const (

@@ -73,7 +73,7 @@ func (d *daemon) wall() time.Time {
 	return time.Now().Add(d.offset).Round(0)
 }
 
-// latest returns the latest time the clock has shown within a second, because decisions may be that old.
+// latest returns the latest time that the clock has shown within the last second, because decisions may be that old.
 func (d *daemon) latest() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()

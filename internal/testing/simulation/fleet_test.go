@@ -85,8 +85,8 @@ func (f *follower) keep(text string) error {
 	return nil
 }
 
-// adopt applies the stored state if the registry does not answer in time. The first daemon to start stores its app as
-// the first version. A daemon whose settings are contradictory does not start.
+// adopt waits for the desired state, and applies the stored one if the registry does not answer in time. The first
+// daemon to start stores its app as the first version. A daemon whose settings are contradictory does not start.
 func (f *follower) adopt(ctx context.Context) {
 	defer close(f.adopted)
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -117,7 +117,7 @@ func (f *follower) adopt(ctx context.Context) {
 	f.apply()
 }
 
-// isAdopted waits for the start: until then, a daemon neither leads nor enqueues.
+// isAdopted waits for the start, because a daemon neither leads nor enqueues before it.
 func (f *follower) isAdopted(ctx context.Context) bool {
 	if f == nil {
 		return true
@@ -237,7 +237,7 @@ func (f *follower) setPause(source int, reason string) {
 	case f.pausedAt.Load() == nil:
 		at := time.Now()
 		f.pausedAt.Store(&at)
-		f.w.oracle.chargeHeld(f.life) // the worker releases what it has not posted
+		f.w.oracle.chargeHeld(f.life) // the worker releases the messages that it has not posted
 	}
 	if f.w.bug != bugIgnorePause {
 		f.worker.Pause(effective)
@@ -256,11 +256,11 @@ func (f *follower) rejects(settings string) bool {
 	return strings.HasSuffix(settings, fmt.Sprintf("not on %d", f.index))
 }
 
-// keeps reports whether the daemon ignores the settings of a rollback, because it rejects them. That is possible if it
+// keeps reports whether the daemon ignores the settings of a rollback because it rejects them. That is possible if it
 // was away when they were last in force (decision 0154).
 func (f *follower) keeps(s *instances.Settings) bool { return s.RolledBack != "" && f.rejects(s.Text) }
 
-// Settings take up to three seconds to apply. In a batch, restarting the app takes up to ten more.
+// applySettings takes up to three seconds and, in a batch, up to ten more for restarting the app.
 func (f *follower) applySettings(ctx context.Context, s *instances.Settings) error {
 	if s.Rollout != nil {
 		f.w.oracle.switching(f, settingsName(s.Revision), true)

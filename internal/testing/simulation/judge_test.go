@@ -88,7 +88,7 @@ func (o *oracle) judgeRuns(healedAt time.Time) {
 	}
 }
 
-// The grace exceeds the length of any plan, so no run may be missed.
+// file returns the periodic tasks. Their grace exceeds the length of any plan, so no run may be missed.
 func (w *world) file() *periodic.File {
 	return &periodic.File{Tasks: []periodic.Task{
 		{Name: "minutely", URL: "/minutely", Schedule: periodic.Every(time.Minute), Missed: periodic.MissedAll,

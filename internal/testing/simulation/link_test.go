@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// A link loses calls and responses. The oracle observes all calls.
+// link is a network connection that loses calls and responses. The oracle observes all calls.
 type link struct {
 	w      *world
 	daemon int // index of the daemon; for the producer, the number of daemons
@@ -24,7 +24,7 @@ type link struct {
 
 	mu   sync.Mutex
 	at   time.Duration
-	same map[string]int // number of calls at the same time, by action
+	same map[string]int // number of calls made at the current time, by action
 }
 
 var (
@@ -96,7 +96,7 @@ func (l *link) draw(action string, ofRegistry bool) (t trouble) {
 	return t
 }
 
-// applied reports whether the call reached the broker, even if an error is returned.
+// call makes a call. applied means that it reached the broker, even if an error is returned.
 func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	do func(context.Context, *broker.Broker) error) (applied, slow bool, err error) {
 	ctx, cancel := l.whileAlive(ctx)
@@ -150,7 +150,8 @@ func (l *link) ended(ctx context.Context) error {
 	return &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
 }
 
-// waited means that the link was paused. The error is errKilled if the daemon was killed meanwhile.
+// frozen waits while the link is paused. waited means that it was. The error is errKilled if the daemon was killed
+// meanwhile.
 func (l *link) frozen() (waited bool, err error) {
 	if l.life == nil {
 		return false, nil
@@ -299,7 +300,7 @@ func (l *link) Swap(ctx context.Context, name string, old, next queue.Lease) (wo
 	return won && err == nil, now, err
 }
 
-// With bugLeadTwice, each daemon has its own lease, so there can be two leaders.
+// leaseName returns the name of a lease. With bugLeadTwice, each daemon has its own lease, so there can be two leaders.
 func (l *link) leaseName(name string) string {
 	if l.w.bug == bugLeadTwice {
 		return fmt.Sprint(name, l.daemon)
@@ -376,7 +377,7 @@ func (l *link) Send(ctx context.Context, out []queue.Outgoing) (sent []queue.Sen
 	return sent, err
 }
 
-// sleep returns false if ctx ends.
+// sleep waits for d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -38,7 +38,8 @@ const (
 	abortDeployment   operationKind = "abort"
 )
 
-// Kinds that need a finished or a running deployment occur more than once.
+// operationKinds contains some kinds more than once, because they need a finished or a running deployment and are
+// otherwise rare.
 var operationKinds = []operationKind{pauseQueue, resumeQueue, setSettings, setRejected, setRejected, setUnhealthy, deployGood,
 	deployGood, deployGood, deployGood, deployBroken, deployBrokenOnOne, deployUnhealthy, rollBack, rollBack, rollBack, abortDeployment,
 	abortDeployment}
@@ -46,7 +47,7 @@ var operationKinds = []operationKind{pauseQueue, resumeQueue, setSettings, setRe
 const (
 	// followWithin is the maximum delay of a change without faults, according to docs/fleet.md.
 	followWithin = 30 * time.Second
-	// rolloutTimeout limits each batch, settleWithin a whole rollout with its rollback.
+	// rolloutTimeout limits each batch; settleWithin, a whole rollout including its rollback.
 	rolloutTimeout = 2 * time.Minute
 	settleWithin   = 20 * time.Minute
 	joinWithin     = 25 * time.Second
@@ -63,7 +64,7 @@ func drawOperations(r *rand.Rand, p *plan, n int) (all []operation) {
 				op.Kind = setSettings // the operator's own daemon checks the settings first
 			}
 			if op.Kind == setUnhealthy {
-				op.Batch = max(op.Batch, 1) // the health is not examined otherwise
+				op.Batch = max(op.Batch, 1) // otherwise, the health would not be examined
 			}
 			all = append(all, op)
 			at += time.Duration(r.Int64N(int64(near))).Truncate(time.Millisecond)
@@ -73,7 +74,8 @@ func drawOperations(r *rand.Rand, p *plan, n int) (all []operation) {
 	return all
 }
 
-// Without faults, operate checks that each change takes effect unless another one follows within a minute.
+// operate performs the operations. Without faults, it checks that each change takes effect unless another one follows
+// within a minute.
 func (w *world) operate() {
 	for i := range w.plan.Operations {
 		op := &w.plan.Operations[i]
@@ -226,7 +228,8 @@ func (w *world) awaitSettled() {
 	}
 }
 
-// started omits daemons that do not start, because of their settings or the network.
+// started returns the followers of all daemons except those that do not start, because of their settings or the
+// network.
 func (w *world) started() (all []*follower) {
 	for _, d := range w.daemons {
 		if l := d.running(); l != nil && isClosed(l.fleet.adopted) {
@@ -245,7 +248,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// lacks returns "" once a daemon meets the condition.
+// await waits until lacks returns "" for every daemon, and returns how long that took.
 func (w *world) await(limit time.Duration, lacks func(*follower) string) time.Duration {
 	for began := time.Now(); ; sleep(context.Background(), 100*time.Millisecond) {
 		missing := ""
@@ -286,7 +289,7 @@ func (w *world) finished(_ context.Context, now *instances.App, v *instances.App
 	}
 }
 
-// A fault may hide a daemon's reports.
+// disturbed reports whether a fault since the given time may hide a daemon's reports.
 func (w *world) disturbed(since time.Time) bool {
 	for i := range w.plan.Faults {
 		f := &w.plan.Faults[i]
@@ -315,7 +318,7 @@ func (o *oracle) revision() int64 {
 	return o.desired
 }
 
-// No daemon may return to an older state, not even after a restart.
+// applied checks that no daemon returns to an older state, not even after a restart.
 func (o *oracle) applied(f *follower, revision int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -347,8 +350,8 @@ func (o *oracle) began(what string, batch int) {
 	o.rollouts[what] = &rollout{began: time.Now(), batch: batch, switching: map[*follower]bool{}}
 }
 
-// At most one batch may switch at once. Daemons that started during the rollout do not belong to a batch, and a leader
-// does not wait for an unreachable daemon. isRollout is false for a return to the previous state.
+// switching checks that at most one batch switches at once. Daemons that started during the rollout do not belong to a
+// batch, and a leader does not wait for an unreachable daemon. isRollout is false for a return to the previous state.
 func (o *oracle) switching(f *follower, what string, isRollout bool) {
 	o.w.note("daemon %d switches to %s", f.index, what)
 	o.mu.Lock()

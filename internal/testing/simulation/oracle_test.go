@@ -22,7 +22,7 @@ type oracle struct {
 	receipts   map[string]*message
 	groups     map[string][]*message
 	since      map[string]time.Time // from which each task's runs count
-	leaders    map[int64]*life      // by term; the life whose enqueues were accepted
+	leaders    map[int64]*life      // lives whose enqueues were accepted, by term
 	desired    int64                // last confirmed revision of the desired state
 	followed   map[*daemon]int64    // last applied revision
 	operations map[operationKind]int
@@ -156,7 +156,7 @@ func (o *oracle) charge(key, why string) {
 	o.get(key).charges++
 }
 
-// chargeHeld charges all messages that the daemon holds, because it may release them.
+// chargeHeld charges all messages that the daemon of l holds, because it may release them.
 func (o *oracle) chargeHeld(l *life) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -177,10 +177,10 @@ func (o *oracle) left(l *life, why string) {
 	}
 }
 
-// A killed broker forgets receives up to this age: a fifth of a second, plus the time of the commit.
+// forgetful is the age up to which a killed broker forgets receives: a fifth of a second, plus the time of the commit.
 const forgetful = 500 * time.Millisecond
 
-// The queue's file may lack receives after since.
+// forgetReceives grants messages that were received after since, because the queue's file may lack these receives.
 func (o *oracle) forgetReceives(since time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -191,7 +191,7 @@ func (o *oracle) forgetReceives(since time.Time) {
 	}
 }
 
-// A power failure may lose all receives, and the deletes since the last sync.
+// powerFailed grants messages after a power failure, which may lose all receives, and the deletes since the last sync.
 func (o *oracle) powerFailed(syncs int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -238,7 +238,7 @@ func (o *oracle) changed(c queue.VisibilityChange) {
 	}
 }
 
-// A daemon may delete a message only after it has read the app's success.
+// deleting checks that a daemon deletes a message only after it has read the app's success.
 func (o *oracle) deleting(l *life, receipts []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

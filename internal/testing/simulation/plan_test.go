@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A plan is derived from a seed, which also determines later random numbers. Failing plans are stored as JSON.
+// plan describes a simulation. It is derived from a seed, which also determines later random numbers. Failing plans are
+// stored as JSON.
 type plan struct {
 	Seed uint64 `json:"seed"`
 	// Embedded means that the queue is in the process of the only daemon. Otherwise, the daemons share a server.
@@ -23,7 +24,7 @@ type plan struct {
 	MaxReceives int `json:"max_receives"`
 
 	Visibility time.Duration `json:"visibility"`
-	// ErrorVisibility is unset if negative.
+	// A negative ErrorVisibility means that it is not set.
 	ErrorVisibility time.Duration `json:"error_visibility"`
 	Inactivity      time.Duration `json:"inactivity"`
 	Shutdown        time.Duration `json:"shutdown"`
@@ -38,7 +39,7 @@ type plan struct {
 	Delayed float64 `json:"delayed"`
 
 	Tasks bool `json:"tasks"`
-	// Operations require Tasks, because the tasks' leader announces changes, and a shared queue.
+	// Operations require a shared queue, and Tasks, because the tasks' leader announces changes.
 	Operations []operation `json:"operations,omitempty"`
 
 	Faults []fault `json:"faults"`
@@ -94,7 +95,7 @@ var (
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// One plan in eight has no faults, so no message may be repeated.
+// newPlan derives a plan from a seed. One plan in eight has no faults, so no message may be repeated.
 func newPlan(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 72))
 	between := func(low, high int) int { return low + r.IntN(high-low+1) }

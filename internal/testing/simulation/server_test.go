@@ -63,7 +63,7 @@ func (s *server) alive(life int) bool {
 	return s.life == life
 }
 
-// Like a service manager, run retries while the disk fails.
+// run starts the broker. It retries while the disk fails, like a service manager.
 func (s *server) run() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,8 +131,8 @@ func (s *server) stop() error {
 	return nil
 }
 
-// After a kill, all writes survive. After a power failure, all synced writes and the share keep of the others survive.
-// crash reports whether the broker was running.
+// crash replaces the disk by its state after a crash. After a kill, all writes survive; after a power failure, all
+// synced writes and the share keep of the others. crash reports whether the broker was running.
 func (s *server) crash(isPower bool, keep float64) bool {
 	b := s.take()
 	if b == nil {
@@ -197,7 +197,8 @@ func (s *server) setDisk(how kind, fault int) {
 	}
 }
 
-// After a disk failure, the broker needs up to five seconds to reopen its file, and another second to retry receives.
+// recovers is the time within which the broker works again after a disk failure: up to five seconds to reopen its file,
+// and another to retry receives.
 const recovers = 7 * time.Second
 
 // diskFailing returns the time since which the broker may be unable to write receives, or zero.

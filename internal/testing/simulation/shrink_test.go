@@ -9,7 +9,8 @@ import (
 
 const shrinkRuns = 150
 
-// shrink removes faults and operations, then reduces all sizes. It returns a nil plan if the plan does not fail.
+// shrink returns a shorter plan that still fails, or nil if p does not fail. It removes faults and operations, then
+// reduces all sizes.
 func shrink(t *testing.T, fs *faultfs.FS, p *plan) (*plan, outcome) {
 	s := &shrinker{left: shrinkRuns, run: func(p *plan) outcome { return run(t, fs, p, "") }}
 	short := s.shrink(p)

@@ -172,7 +172,7 @@ func (s *summary) String() string {
 		s.seeds, s.quiet, s.virtual.Hours(), s.planned, strings.Join(faults, ", "), s.operations, s.figures)
 }
 
-// Faults of every kind must have an effect; otherwise, the oracle was not tested.
+// checkEffects checks that faults of every kind had an effect. Otherwise, the oracle was not tested.
 func (s *summary) checkEffects(t *testing.T) {
 	for _, k := range kinds {
 		if s.faults[k] == 0 {

@@ -142,7 +142,7 @@ func (w *world) live() {
 	}
 }
 
-// Messages are spread over the length of the plan. Messages of a group are sent one at a time.
+// produce sends messages over the length of the plan, and messages of a group one at a time.
 func (w *world) produce(producing *sync.WaitGroup) {
 	p := w.plan
 	for g := range p.Groups {
@@ -377,7 +377,7 @@ func (w *world) drain() bool {
 		}
 		longest += time.Duration(bad) * longest
 	}
-	if b, _ := w.server.current(); b != nil { // twice the time for all messages to time out
+	if b, _ := w.server.current(); b != nil { // twice the time in which all messages time out
 		l, _ := b.Ledger(w.queueName(workQueue))
 		longest += 2 * time.Duration(l.Live) * p.Inactivity / time.Duration(p.Connections*p.Daemons)
 	}
@@ -411,7 +411,8 @@ func (w *world) stuck(b *broker.Broker) string {
 	return strings.Join(text, "; ")
 }
 
-// Lines with the same time are sorted, because goroutines that wake together run in any order.
+// digest returns a hash of the history. Lines with the same time are sorted, because goroutines that wake together run
+// in any order.
 func digest(history []string) uint64 {
 	h := fnv.New64a()
 	for _, line := range slices.Sorted(slices.Values(history)) {

@@ -31,7 +31,7 @@ func Program(t testing.TB, name string) (path string) {
 	return path
 }
 
-// MountNamespace skips or fails a test, as [Missing] does, if unshare cannot create a mount namespace.
+// MountNamespace skips or fails the test, as [Missing] does, if unshare cannot create a mount namespace.
 func MountNamespace(t testing.TB) {
 	t.Helper()
 	unshare := Program(t, "unshare")
@@ -46,8 +46,8 @@ func Python(t testing.TB, install string, modules ...string) (path string) {
 	return python(t, "TENDRIL_PYTHON", "python3", install, modules)
 }
 
-// PythonProgram returns the path of a program from a Python package, found next to the interpreter or in PATH. A
-// package may be installed without its program.
+// PythonProgram returns the path of a program from a Python package, which it looks for next to the interpreter and in
+// PATH. If it is missing, the test is skipped or fails as in [Missing].
 func PythonProgram(t testing.TB, install, name string) (path string) {
 	t.Helper()
 	path = filepath.Join(filepath.Dir(Python(t, install)), name)
@@ -90,7 +90,7 @@ func python(t testing.TB, variable, fallback, install string, modules []string) 
 	return path
 }
 
-// pythonRuns caches script runs, because importing an AWS emulator takes half a second.
+// pythonRuns caches the output of scripts, because importing an AWS emulator takes half a second.
 var pythonRuns sync.Map
 
 func runPython(path, script string) (out string, err error) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The ports of [FreePort] are below the ephemeral ports and do not overlap with package supervisor's. Browsers refuse
-// some ports below 11000, such as 10080.
+// firstPort and lastPort are below the ephemeral ports and outside the range of package supervisor. Ports below 11000
+// include some that browsers refuse, such as 10080.
 const (
 	firstPort = 11_000
 	lastPort  = 19_999
