@@ -13,7 +13,6 @@ type consumer struct {
 	command func(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, error)
 }
 
-// Each program limits its concurrency in its own way.
 var consumers = []consumer{
 	{"tendril", tendrilUp},
 	{"go-sdk-loop", goLoop},

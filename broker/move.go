@@ -154,7 +154,6 @@ func (b *Broker) sourceARNs(messages []*message) (map[int64]string, error) {
 	return sources, err
 }
 
-// deadLetterTargets returns the ARNs of all dead-letter queues.
 func (b *Broker) deadLetterTargets() map[string]bool {
 	targets := map[string]bool{}
 	for _, q := range b.queues.all() {

@@ -178,7 +178,6 @@ func (q *liveQueue) lockAndExpire() {
 	}
 }
 
-// setAlarm sets the alarm to the next end of a visibility timeout or delay.
 func (q *liveQueue) setAlarm() {
 	var at int64
 	if m := q.index.inFlight.first(); m != nil {

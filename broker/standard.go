@@ -154,7 +154,7 @@ func (s *standardOrder) nextNoisy(oldOnly bool) *message {
 	return m
 }
 
-// park adds a message of a noisy tenant.
+// park queues a message of a noisy tenant behind the messages of quiet tenants.
 func (s *standardOrder) park(m *message) {
 	n := m.tenant.noisy
 	if m.fresh() {

@@ -138,7 +138,7 @@ func (s *standardOrder) endTake() {
 	s.given = s.given[:0]
 }
 
-// updateTurn updates the turn of a noisy tenant after its messages or its number in flight changed.
+// updateTurn must be called after the messages or the number in flight of a tenant have changed.
 func (s *standardOrder) updateTurn(t *tenant) {
 	n := t.noisy
 	if n == nil {

@@ -133,7 +133,7 @@ func (e *checkRun) fifo(more attrs, msgs ...queue.Outgoing) Queue {
 	return e.create(a, msgs...)
 }
 
-// most is the maxReceiveCount.
+// withDeadLetterQueue creates a queue with a dead-letter queue. most is the maxReceiveCount.
 func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Outgoing) (q, dead Queue) {
 	dead = e.create(more)
 	a := attrs{"RedrivePolicy": e.policy(dead, most)}
@@ -141,7 +141,7 @@ func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Ou
 	return e.create(a, msgs...), dead
 }
 
-// policy inserts most unchanged, so it can be invalid.
+// policy returns a redrive policy. It inserts most unchanged, so that the policy can be invalid.
 func (e *checkRun) policy(dead Queue, most string) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%s}`, e.attribute(dead, "QueueArn"), most)
 }
@@ -162,7 +162,7 @@ func grouped(group, dedup, body string) queue.Outgoing {
 	return queue.Outgoing{Body: body, GroupID: group, DedupID: dedup}
 }
 
-// inGroup uses each body as the deduplication ID.
+// inGroup returns messages of one group. Each body is also the deduplication ID.
 func inGroup(bodies ...string) (msgs []queue.Outgoing) {
 	for _, body := range bodies {
 		msgs = append(msgs, grouped("g", body, body))

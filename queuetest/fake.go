@@ -392,7 +392,6 @@ func (f *Fake) receive(m *fakeMessage, req queue.ReceiveRequest, now time.Time) 
 	return m.Message
 }
 
-// compact removes settled messages from the list.
 func (f *Fake) compact() {
 	for len(f.messages) > 0 && (f.messages[0].deleted || f.messages[0].dead) {
 		f.messages = f.messages[1:]

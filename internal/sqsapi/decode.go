@@ -151,7 +151,7 @@ func jsonRefusal(err *sqswire.Error, body []byte) *queue.Error {
 	return malformed("it is not valid JSON from byte " + strconv.Itoa(min(err.At+1, len(body))) + " on")
 }
 
-// notBase64 follows the name of a Query parameter.
+// notBase64 is appended to the name of a Query parameter.
 const notBase64 = " must be base64"
 
 func malformed(why string) *queue.Error {

@@ -33,7 +33,7 @@ type child struct {
 	owns  func(net.Conn) bool
 }
 
-// emptier is empty if no process except the leader is alive.
+// emptier reports whether no process except the leader is alive.
 type emptier interface{ empty() bool }
 
 // group is a process and its descendants. The leader remains a zombie until reap is called, so that its process ID is

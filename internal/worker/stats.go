@@ -126,7 +126,6 @@ func (c *Counts) count(e *Settled) {
 // rateWindow is the time constant of the moving average, in seconds.
 const rateWindow = 10
 
-// measureRate updates the moving average perSecond.
 func (t *statistics) measureRate(now time.Time) {
 	settled := t.counts.Done + t.counts.Failed + t.counts.Unreached + t.counts.Throttled
 	seconds := now.Sub(t.measuredAt).Seconds()

@@ -11,7 +11,7 @@ type core struct {
 	skip  string
 }
 
-// cores decide about messages, tasks and instances.
+// cores are the packages and files that decide about messages, tasks and instances.
 var cores = []core{
 	{pkg: "internal/delivery/webhook"},
 	{pkg: "internal/delivery/envelope"},

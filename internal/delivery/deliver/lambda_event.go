@@ -117,7 +117,7 @@ func appendMillis(b []byte, name string, at time.Time) []byte {
 	return append(b, '"')
 }
 
-// appendMessageAttributes leaves the two list values empty, because SQS does not use them.
+// The lists stringListValues and binaryListValues are empty, because SQS does not use them.
 func appendMessageAttributes(b []byte, attributes []queue.Attribute) []byte {
 	b = append(b, `,"messageAttributes":{`...)
 	for i := range attributes {

@@ -126,8 +126,8 @@ const (
 	cannotRun   = "the service cannot run the function for now"
 )
 
-// advise returns the outcome of such a response, and advice for the user, or "". After a gateway timeout, the outcome
-// is Failed, because the function may have run.
+// advise returns the outcome of a response from the service itself, and advice for the user, or "". After a gateway
+// timeout, the outcome is Failed, because the function may have run.
 func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	if tooLarge(a) {
 		return queue.Failed, "the event is too large for the function (store large bodies elsewhere and send a reference)"

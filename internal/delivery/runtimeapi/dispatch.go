@@ -57,7 +57,6 @@ func (p *Pool) grow() {
 	}
 }
 
-// nextRequest is a request for the next invocation.
 type nextRequest struct {
 	offer    <-chan *invocation // stays empty if the process is about to be ended
 	endsInit bool

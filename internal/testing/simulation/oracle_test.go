@@ -180,7 +180,8 @@ func (o *oracle) left(l *life, why string) {
 // forgetful is the age up to which a killed broker forgets receives: a fifth of a second, plus the time of the commit.
 const forgetful = 500 * time.Millisecond
 
-// forgetReceives grants messages that were received after since, because the queue's file may lack these receives.
+// forgetReceives grants an excuse to messages that were received after since, because the queue's file may lack these
+// receives.
 func (o *oracle) forgetReceives(since time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -191,7 +192,8 @@ func (o *oracle) forgetReceives(since time.Time) {
 	}
 }
 
-// powerFailed grants messages after a power failure, which may lose all receives, and the deletes since the last sync.
+// powerFailed grants an excuse to the messages that a power failure may affect. It may lose all receives, and the
+// deletes since the last sync.
 func (o *oracle) powerFailed(syncs int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -131,8 +131,8 @@ func (s *server) stop() error {
 	return nil
 }
 
-// crash replaces the disk by its state after a crash. After a kill, all writes survive; after a power failure, all
-// synced writes and the share keep of the others. crash reports whether the broker was running.
+// crash replaces the disk with its state after a crash. After a kill, all writes survive. After a power failure, all
+// synced writes and the share keep of the others survive. crash reports whether the broker was running.
 func (s *server) crash(isPower bool, keep float64) bool {
 	b := s.take()
 	if b == nil {
