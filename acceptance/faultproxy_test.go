@@ -30,7 +30,7 @@ const (
 	wrongByte networkFault = "wrong byte"
 )
 
-// faultPlan determines which requests are affected. The zero value affects none.
+// faultPlan selects the requests to disturb, and how. The zero value selects none.
 type faultPlan struct {
 	fault networkFault
 	share float64

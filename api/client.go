@@ -35,7 +35,7 @@ type Client struct {
 	transport Transport
 	dataDir   string // "" after [NewClient]
 	onlyReads bool
-	instance  string // ID of the instance to read from; "" for the one at the other end
+	instance  string // ID of the instance to read from; "" for the console's own instance
 }
 
 // Dial returns a client for the environment running on dataDir. It makes no connection. The error wraps [ErrNotRunning]
@@ -206,8 +206,8 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 	return GetQueue.get(ctx, c, nil, name)
 }
 
-// Messages returns a page of messages, oldest first, and the cursor of the next page, or "". Pages may be shorter than
-// the limit.
+// Messages returns a page of messages, oldest first. next is the cursor of the next page, or "" on the last page. Pages
+// may be shorter than the limit.
 func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Message, next string, err error) {
 	query := selectionQuery(&f.Selection)
 	query.Set("state", f.State)

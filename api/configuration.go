@@ -21,8 +21,8 @@ type Configuration struct {
 	Topics  []string       `json:"topics"`
 	Options []ConfigOption `json:"options"`
 	Queues  []ConfigQueue  `json:"queues"`
-	// Changes are the options whose configured values are not yet in force. Problem is the reason they cannot be read,
-	// or "".
+	// Changes are the options whose configured values are not yet in force. Problem is the reason the configured values
+	// cannot be read, or "".
 	Changes []OptionChange `json:"changes,omitempty"`
 	Problem string         `json:"problem,omitempty"`
 }
@@ -41,7 +41,7 @@ type SharedSettings struct {
 // ConfigOption is an option with its value, documentation and editing rules.
 type ConfigOption struct {
 	DescribedOption
-	// Block is one of [Configuration].Blocks, or "". Topic is one of its Topics.
+	// Block is one of [Configuration].Blocks, or "". Topic is one of [Configuration].Topics.
 	Block string `json:"block,omitempty"`
 	Topic string `json:"topic"`
 	Label string `json:"label"`
@@ -119,7 +119,8 @@ type SettingsPreview struct {
 	Warnings []Detail       `json:"warnings,omitempty"`
 }
 
-// Changed returns the names of options whose new values are in force, and of those that take effect at the next start.
+// Changed returns the names of the changed options: those whose new values are in force, and those that take effect at
+// the next start.
 func (p *SettingsPreview) Changed() (now, later []string) {
 	for _, o := range p.Changes {
 		if o.Restart {

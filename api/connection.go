@@ -34,8 +34,8 @@ type connection struct {
 // Peer is a read-only connection to the console of another instance.
 type Peer struct{ *connection }
 
-// PeerPatience is how long a [Peer] waits for the start of a response. Instances must respond to each other well within
-// it.
+// PeerPatience is how long a [Peer] waits for the start of a response. Handlers that wait must respond well within this
+// time.
 const PeerPatience = 2 * time.Second
 
 const maxPeerAnswer = 8 << 20

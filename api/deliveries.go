@@ -18,7 +18,7 @@ type Delivery struct {
 	Status  int    `json:"status,omitempty"` // 0 without a response
 	Reason  string `json:"reason,omitempty"`
 	Answer  string `json:"answer,omitempty"` // start of an unsuccessful response
-	// Attempt counts the deliveries by this process; ReceiveCount, the receives from the queue.
+	// Attempt counts the deliveries by this process, and ReceiveCount the receives from the queue.
 	Attempt      int `json:"attempt,omitempty"`
 	ReceiveCount int `json:"receive_count,omitempty"`
 	// DurationMS is the app's response time. WaitMS is the time from sending the message to this attempt.

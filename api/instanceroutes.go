@@ -139,8 +139,8 @@ type KnownInstance struct {
 	Console         string         `json:"console,omitempty"` // host:port, reported by the instance
 	Health          string         `json:"health,omitempty"`
 	Causes          []health.Cause `json:"causes,omitempty"`
-	// InFlight is the number of running deliveries, and Slots its maximum. LongestSeconds is the age of the oldest
-	// delivery.
+	// InFlight is the number of running deliveries, and Slots the maximum number. LongestSeconds is the age of the
+	// oldest delivery.
 	InFlight       *int     `json:"in_flight,omitempty"`
 	Slots          int      `json:"slots,omitempty"`
 	LongestSeconds int      `json:"longest_seconds,omitempty"`

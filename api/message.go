@@ -35,7 +35,7 @@ type Message struct {
 	DeadAt          time.Time `json:"dead_at,omitzero"`
 	// DeadLetterSource is the ARN of the queue from which the message was dead-lettered, or "".
 	DeadLetterSource string `json:"dead_letter_source,omitempty"`
-	// DedupID and SequenceNumber are set only in FIFO queues; GroupID, in standard queues too.
+	// DedupID and SequenceNumber are set only in FIFO queues. GroupID is also set in standard queues.
 	GroupID        string `json:"group_id,omitempty"`
 	DedupID        string `json:"dedup_id,omitempty"`
 	SequenceNumber string `json:"sequence_number,omitempty"`

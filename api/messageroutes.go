@@ -51,7 +51,7 @@ type DelayRequest struct {
 	Seconds int `json:"seconds"` // from now, 0 to 43200
 }
 
-// MessageTaken is the state of a message that was delivered between the change and its response.
+// MessageTaken is the state of a message that was received between the change and its response.
 const MessageTaken = "taken"
 
 // Placed is the state of a message after it was retried or delayed.

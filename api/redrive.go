@@ -8,10 +8,10 @@ import (
 type MoveTask struct {
 	// Status is RUNNING, COMPLETED, CANCELLED or FAILED, as in the SQS API.
 	Status string `json:"status"`
-	// Deletes means that messages are deleted, not moved. Filtered means that only selected messages are.
+	// Deletes means that messages are deleted, not moved. Filtered means that the task affects only selected messages.
 	Deletes  bool `json:"deletes,omitempty"`
 	Filtered bool `json:"filtered,omitempty"`
-	// Moved is the number of messages processed so far; ToMove, of messages selected at the start.
+	// Moved is the number of messages processed so far, and ToMove the number selected at the start.
 	Moved  int64 `json:"moved"`
 	ToMove int64 `json:"to_move"`
 	Rate   int   `json:"rate"` // per second; 0 means no limit

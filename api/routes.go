@@ -15,8 +15,8 @@ type Route[Body, Answer any] struct {
 	// Summary is a sentence for the OpenAPI document. Query lists the names of the query parameters, separated by
 	// spaces.
 	Summary, Query string
-	// Act is the action as logged, such as "queue paused". If its first word is "message", "task" or "process", the
-	// name in the path is of one; otherwise, of a queue.
+	// Act is the action as logged, such as "queue paused". Its first word tells what the name in the path names: a
+	// message, a task or a process; otherwise, a queue.
 	Act   string
 	Limit time.Duration // set if a request may take longer than [MaxWait]
 }

@@ -133,8 +133,8 @@ type Worker struct {
 	Slots       int `json:"slots,omitempty"`
 	// InWork counts running deliveries.
 	InWork int `json:"in_work"`
-	// Waiting counts messages waiting for delivery, without delayed ones. Prefetched counts those among them that the
-	// worker has received.
+	// Waiting counts messages waiting for delivery, without delayed ones. Prefetched counts the waiting messages that
+	// the worker has already received.
 	Waiting    int64 `json:"waiting"`
 	Prefetched int   `json:"prefetched"`
 	// InFlight counts messages that are hidden from receives, including failed ones whose retry is not due.
@@ -347,10 +347,11 @@ type ReloadResult struct {
 	Tasks        int           `json:"tasks"`
 	NotScheduled string        `json:"notScheduled,omitempty"`
 	Deployed     *DeployResult `json:"deployed,omitempty"` // set if files of the app changed and it was redeployed
-	// Settings are the names of changed settings now in force; Later, of those that take effect at the next start.
+	// Settings are the names of the changed settings that are in force. Later are the names of those that take effect
+	// at the next start.
 	Settings  []string `json:"settings,omitempty"`
 	Later     []string `json:"later,omitempty"`
-	Unchanged string   `json:"unchanged,omitempty"` // the folder that was checked if there was nothing to reload
+	Unchanged string   `json:"unchanged,omitempty"` // the checked folder, if there was nothing to reload
 }
 
 // QueuesAt returns where the queues are, for example "Amazon SQS".

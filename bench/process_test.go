@@ -43,7 +43,8 @@ func role(b *testing.B, name string, settings ...string) string {
 	return "http://" + strings.TrimSpace(line)
 }
 
-// buildTendril compiles the command as for a release, once per run. TENDRIL_BENCH_BINARY replaces it.
+// buildTendril compiles the command as for a release, once per run, and returns its path. TENDRIL_BENCH_BINARY is the
+// path of a command to use instead.
 func buildTendril(b *testing.B) string {
 	b.Helper()
 	if bin := os.Getenv("TENDRIL_BENCH_BINARY"); bin != "" {

@@ -232,8 +232,8 @@ const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeInOriginalQueue writes an attempt without reading the message, which is faster. It reports whether that was
-// possible.
+// writeInOriginalQueue writes an attempt without reading the message. It returns false if the message may have left its
+// original queue, or if only a read can tell how to store the attempt.
 func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) {
 	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
 		return false, nil

@@ -72,7 +72,6 @@ func (t *transfer) move(x *tx, it *transferItem, old *record) error {
 	return nil
 }
 
-// departures returns the counter of the source queue for messages that leave by t.
 func (t *transfer) departures(k *counters) *int64 {
 	if t.dead {
 		return &k.deadLettered

@@ -93,7 +93,7 @@ type unheldReceipt struct {
 	key   int64
 }
 
-// checkUnheld calls answer for each receipt of a message that was not in memory.
+// checkUnheld calls answer for each of the receipts. found reports whether its message is still stored.
 func (b *Broker) checkUnheld(unheld []unheldReceipt, answer func(entry int, found bool)) error {
 	if len(unheld) == 0 {
 		return nil

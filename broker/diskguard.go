@@ -95,7 +95,8 @@ func freeSpace(dir string) (free, total int64, err error) {
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil
 }
 
-// refusal returns the reason sends are refused, or nil. justLow means that free space fell below the reserve just now.
+// refusal returns the reason sends are refused, or nil. justLow means that the free space has fallen below the reserve
+// since the previous call.
 func (r *diskGuard) refusal() (err error, justLow bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +113,7 @@ func (r *diskGuard) refusal() (err error, justLow bool) {
 	return err, r.isLow && !before
 }
 
-// grown measures the free space if the log, which has the given size, exceeds the reserve file.
+// grown measures the free space if the log, now of the given size, exceeds the reserve file.
 func (r *diskGuard) grown(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +122,6 @@ func (r *diskGuard) grown(bytes int64) {
 	}
 }
 
-// logShrunk shrinks the reserve file after the log has shrunk.
 func (r *diskGuard) logShrunk() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

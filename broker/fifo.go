@@ -224,7 +224,7 @@ func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*messa
 	return taken
 }
 
-// promote makes groups ready whose first message's delay has ended.
+// promote moves groups from waiting to ready once the delay of their first message has ended.
 func (f *fifoOrder) promote(now int64) {
 	for g := f.waiting.first(); g != nil && g.messages[0].due <= now; g = f.waiting.first() {
 		g.messages[0].due = 0

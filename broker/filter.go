@@ -79,7 +79,7 @@ func (c *condition) and(text string, arg any) {
 
 func encodedText(s string) []byte { return append(binary.AppendUvarint(nil, uint64(len(s))), s...) }
 
-// keyRange is the SQL for up to rows keys after < key <= high, with the condition's reason if it has one.
+// keyRange returns SQL that selects up to rows keys after < key <= high, with the condition's reason if it has one.
 func (c *condition) keyRange(after, high int64, rows int) (where string, args []any) {
 	if c.reason == "" {
 		return `id > ? AND id <= ?`, []any{after, high}

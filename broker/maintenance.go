@@ -83,7 +83,7 @@ func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	return m.untilDedupExpires(s.write)
 }
 
-// removeGarbage removes rows of purged messages. more means that some may be left.
+// removeGarbage removes rows of purged messages. more is true if some rows may remain.
 func removeGarbage(c *conn) (more bool, err error) {
 	var low, high int64
 	err = c.query(func(row row) {
@@ -109,8 +109,8 @@ func removeGarbage(c *conn) (more bool, err error) {
 	return true, err
 }
 
-// vacuum removes free pages. While the writer is busy, it does so only if they are most of the file. The file shrinks
-// at the next checkpoint.
+// vacuum removes free pages, but while the writer is busy only if they make up most of the file. The file shrinks at
+// the next checkpoint.
 func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {
@@ -143,7 +143,7 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	return false, nil
 }
 
-// forgetDedups deletes expired deduplication IDs. more means that some may be left.
+// forgetDedups deletes expired deduplication IDs. more is true if some may remain.
 func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, err error) {
 	now := m.b.clock.milli(m.b.clock.now())
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
@@ -155,8 +155,8 @@ func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, err error) {
 	return false, err
 }
 
-// untilDedupExpires returns the time until the next deduplication ID expires, at least tidySoon, or 0 if there are
-// none.
+// untilDedupExpires returns the time until the next deduplication ID expires, at least tidySoon. It returns 0 without
+// deduplication IDs.
 func (m *maintenance) untilDedupExpires(c *conn) (time.Duration, error) {
 	first, err := c.integer(`SELECT min(expires) FROM dedup`)
 	if err != nil || first == 0 {

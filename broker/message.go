@@ -11,8 +11,8 @@ type message struct {
 	index  int
 
 	content *record
-	group   *group  // FIFO
-	tenant  *tenant // standard; may be nil
+	group   *group  // nil on a standard queue
+	tenant  *tenant // nil on a FIFO queue, and for a message without a tenant
 	size    int32   // attributes and body in bytes
 
 	arrived    int32 // receive count on arrival in this queue
@@ -33,7 +33,7 @@ type message struct {
 	dirty    bool   // in the list of receives to store
 	damaged  bool   // fails its checksum; see withhold
 	claimed  bool   // placeholder for a message not in memory
-	unposted bool   // if the process is killed, the receive counts only if it was posted
+	unposted bool   // received with CountAtPost and not posted yet
 	mark     uint32 // slot in receiveMarks, or 0
 }
 

@@ -100,7 +100,7 @@ func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	return reserved
 }
 
-// newMove prepares a move to target or, if that is nil, to each message's source queue. It releases messages with an
+// newMove prepares a move to target or, if target is nil, to each message's source queue. It releases messages with an
 // unknown source.
 func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved []*message) (*transfer, error) {
 	reserved, err := from.withholdDamaged(reserved)

@@ -94,7 +94,7 @@ func (m *mover) step() (n int, err error) {
 	movable := m.movable(rows)
 	if i := slices.IndexFunc(movable, m.lacksSource); i == 0 {
 		return 0, m.end(MoveFailed, reasonNoQueue)
-	} else if i > 0 { // move the messages before it first
+	} else if i > 0 { // move only the messages before it; the next step ends the task
 		last = movable[i].key - 1
 		movable = movable[:i]
 	}
@@ -233,7 +233,7 @@ func (s *moveStep) onCommit(err error) error {
 	return nil
 }
 
-// endMove ends a task. ended is false if it had ended before.
+// endMove ends a task. ended is false if the task had already ended.
 func (b *Broker) endMove(t *moveTask, status MoveStatus, reason string) (ended bool, err error) {
 	write := func(x *tx) error {
 		n, err := x.c.exec(`UPDATE moves SET status = ?, reason = ? WHERE id = ? AND status = ?`, string(status), reason,

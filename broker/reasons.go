@@ -48,7 +48,7 @@ func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGr
 
 type reasonGroups map[string]*ReasonGroup
 
-// addWithoutReason counts the rest of live messages as messages without a reason.
+// addWithoutReason adds the group of messages without a reason. live is the number of all messages in the queue.
 func (groups reasonGroups) addWithoutReason(live int) {
 	rest := live
 	for reason, g := range groups {

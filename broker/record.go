@@ -16,7 +16,7 @@ type record struct {
 	size int64 // attributes and body in bytes
 	due  int64 // Unix milliseconds on the broker's clock; 0 for no delay
 
-	// origin to source are set on messages that came from another queue.
+	// The fields from origin to source are set only on messages that came from another queue.
 	origin   int64
 	received int64 // receive count on arrival in this queue
 	first    int64 // stamp of the first receive in an earlier queue
@@ -67,7 +67,7 @@ func (r *record) contentSum() uint32 {
 
 func (r *record) isDamaged() bool { return checksum(r.contentSum(), r.originKey()) != r.sum }
 
-// errAttributes is for rows with a correct checksum.
+// errAttributes means that attributes cannot be decoded, although the checksum is correct.
 var errAttributes = errors.New("invalid attributes of a stored message")
 
 // encodeAttributes sorts attributes by name. Each name, type and value follows its length.

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// restore reopens the store, which replaces the failed one only if it accepts a write.
+// restore reopens the store. The new store replaces the failed one only if it accepts a write.
 func (b *Broker) restore() error {
 	if err := b.disk.closing(); err != nil {
 		return err // opening would create an empty store at the path
@@ -83,8 +83,8 @@ func (b *Broker) reconcile(c *conn) error {
 	return b.loadMoves(c)
 }
 
-// reconcile updates the queue's memory from the database, as read into stored. The failed transaction may or may not
-// have been committed.
+// reconcile updates the queue's memory to stored, its state in the database. The failed transaction may or may not have
+// been committed.
 func (q *liveQueue) reconcile(c *conn, stored *liveQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

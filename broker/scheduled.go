@@ -15,8 +15,8 @@ func scheduled(sent, due int64) bool { return due != 0 && due == sent }
 // maxAhead limits how far ahead a message can be scheduled.
 const maxAhead = 100 * 365 * 24 * time.Hour
 
-// notBefore returns Unix milliseconds, or 0 if not scheduled. The NotBefore field takes precedence over the
-// attribute.
+// notBefore returns the scheduled time in Unix milliseconds, or 0 for a message that is not scheduled. The NotBefore
+// field takes precedence over the attribute.
 func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 	if at := m.NotBefore; !at.IsZero() {
 		return s.checkNotBefore(at, at.UTC().Format(time.RFC3339))
@@ -63,8 +63,8 @@ func (s *settings) checkNotBefore(at time.Time, text string) (int64, error) {
 // memory.
 const longGrid = 1000
 
-// visibleAt returns Unix milliseconds on the broker's clock, whose reading is now. If that clock agrees with the wall
-// clock, whole seconds stay whole.
+// visibleAt converts notBefore to Unix milliseconds on the broker's clock, whose reading is now. If that clock agrees
+// with the wall clock, whole seconds stay whole.
 func (s *sending) visibleAt(notBefore, now int64) int64 {
 	ahead := now - s.at
 	if -delayGrid <= ahead && ahead <= delayGrid {

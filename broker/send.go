@@ -52,7 +52,7 @@ type sendingItem struct {
 	first      int64 // key of the message, or of the original for a duplicate
 }
 
-// fresh is false for duplicates.
+// fresh reports whether the message was inserted, not recognized as a duplicate.
 func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.record.key }
 
 // newSending validates the messages. An error is for the whole call.

@@ -311,7 +311,7 @@ func canonicalRedrive(value string) string {
 	}{policy.target, policy.max}))
 }
 
-// knownMembers removes members from a stored policy that earlier versions accepted.
+// knownMembers removes from a stored policy the unknown members that earlier versions accepted.
 func knownMembers(value string, members []string) string {
 	var stored map[string]json.RawMessage
 	if json.Unmarshal([]byte(value), &stored) != nil {

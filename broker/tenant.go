@@ -15,7 +15,7 @@ const (
 	// more than noisyShare of the recent processing time.
 	noisyFlights = 30
 	noisyShare   = 0.1
-	// leastBusy is the minimum processing time counted per message. It counts half after busyHalfLife.
+	// leastBusy is the minimum processing time counted per message. Processing time counts half after busyHalfLife.
 	busyHalfLife = time.Minute
 	leastBusy    = time.Millisecond
 	// A noisy tenant becomes quiet once it has no visible messages or has sent none for quietAfter.
@@ -74,8 +74,8 @@ func (s *standardOrder) noisyIDs() []string {
 	return ids
 }
 
-// flightStarted counts a message in flight. all is the number of messages in flight in the queue; it is incomplete
-// while messages resume, so a resumed one does not make its tenant noisy.
+// flightStarted counts a message in flight. all is the number of messages in flight in the queue. A resumed message
+// does not make its tenant noisy, because all is still incomplete.
 func (s *standardOrder) flightStarted(t *tenant, all int, resumed bool) {
 	t.inFlight++
 	s.updateTurn(t)
@@ -102,8 +102,8 @@ func (s *standardOrder) flightEnded(m *message, after, now int64) {
 	}
 }
 
-// quietIdleTenants makes a tenant quiet if it has sent nothing for quietAfter. If complete, which means that memory
-// holds all visible messages, it also does so for tenants without visible messages.
+// quietIdleTenants makes quiet the tenants that have sent nothing for quietAfter. If complete, which means that memory
+// holds all visible messages, it also makes quiet the tenants without visible messages.
 func (s *standardOrder) quietIdleTenants(complete bool) {
 	if len(s.noisy) == 0 {
 		return

@@ -19,7 +19,7 @@ func newClock() clock {
 
 func (c clock) now() int64 { return int64(time.Since(c.start)) }
 
-// milli rounds up, so that stored deadlines are not early.
+// milli converts a clock reading to Unix milliseconds. It rounds up, so that stored deadlines are not early.
 func (c clock) milli(at int64) int64 {
 	return c.anchor + (at+int64(time.Millisecond)-1)/int64(time.Millisecond)
 }

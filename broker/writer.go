@@ -234,7 +234,8 @@ func (w *writer) refuseIfLow(group []pendingRequest) []pendingRequest {
 	return refuseGrowing(group, refusal)
 }
 
-// retryFull commits the requests that need no space. It returns them and the result of the commit.
+// retryFull refuses the requests that need space, because the disk is full, and commits the others. It returns the
+// committed requests and the result.
 func (w *writer) retryFull(group []pendingRequest) ([]pendingRequest, error) {
 	group = refuseGrowing(group, errFull)
 	w.b.disk.giveUpReserve()

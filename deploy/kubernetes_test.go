@@ -235,7 +235,7 @@ func (c *container) mustWork(t *testing.T, grace time.Duration) {
 	}
 }
 
-// ask sends a request like a probe of the pod, and returns the response of a console with all its parts.
+// ask sends a request like a probe of the pod to a console with all its parts, and returns the response.
 func ask(path, drainToken string, headers func(name string) string) (status int, body string) {
 	server := console.New(&console.Options{
 		Token:  "4f1b0c2a9d8e7f60",

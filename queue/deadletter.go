@@ -112,7 +112,7 @@ func sanitize(text string, n int) string {
 	return text
 }
 
-// CutReason returns the attributes without [AttributeReason], and the failure in it, or nil if it is missing or
+// CutReason returns the attributes without [AttributeReason], and the failure in this attribute; nil if missing or
 // invalid. Any sender can write the attribute, so do not trust its content.
 func CutReason(attributes []Attribute) (others []Attribute, f *Failure) {
 	i := slices.IndexFunc(attributes, func(a Attribute) bool { return a.Name == AttributeReason })

@@ -90,7 +90,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// escapeQuery escapes only bytes that are invalid in a request line, because only the app can interpret its query.
+// escapeQuery escapes only bytes that are invalid in a request line. Only the app knows what the rest of a query means.
 func escapeQuery(query string) string {
 	var b []byte
 	for _, c := range []byte(query) {

@@ -60,7 +60,7 @@ type Result struct {
 	// Answer is the start of an unsuccessful response, or a function's error message: one line of printable text; may
 	// be "". It can contain anything, so only operators see it.
 	Answer string
-	// Excerpt is up to 1 KiB of that response, unchanged, if it is text and longer than Answer.
+	// Excerpt is up to 1 KiB of the unsuccessful response, unchanged, if the response is text and longer than Answer.
 	Excerpt string
 	// Process names the app process that was called, if tendril started it; otherwise "".
 	Process    string

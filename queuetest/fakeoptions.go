@@ -56,7 +56,7 @@ type FakeCall struct {
 	At     time.Time
 	// Entries is the number of entries of a batch, or the maximum number of messages of a receive.
 	Entries int
-	// Receipts are the arguments of a delete; Changes, of a visibility change.
+	// Receipts are set for a delete, and Changes for a visibility change.
 	Receipts []string
 	Changes  []queue.VisibilityChange
 	// OpenReceives is the number of other receives in progress when the call arrived.

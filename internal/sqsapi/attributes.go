@@ -48,7 +48,8 @@ func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	return json.MarshalEncode(to, object)
 }
 
-// toQueue checks only which fields are set, because the result no longer shows that. The broker validates the rest.
+// toQueue checks only which fields are set, because a [queue.Attribute] no longer shows that. The broker validates the
+// rest.
 func (l attributeList) toQueue() ([]queue.Attribute, error) {
 	if len(l) == 0 {
 		return nil, nil

@@ -10,8 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// guard rejects calls from web pages. Browsers add headers that SDKs do not send; with DNS rebinding, the Host header
-// is wrong.
+// guard rejects calls from web pages. It recognizes them by headers that only browsers add and, with DNS rebinding, by
+// the Host header.
 type guard struct {
 	signed bool // requests must be signed, which a page cannot do
 }

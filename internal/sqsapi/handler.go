@@ -143,7 +143,7 @@ func Server(h *Handler) *http.Server {
 		ReadTimeout:       30 * time.Second,
 		// From the end of the header: 30 s for the body, 20 s for the longest poll, and the rest for the reply.
 		WriteTimeout: 80 * time.Second,
-		// Exceed the 90 s of Go's HTTP client, so that the client closes idle connections first and never uses a
+		// Longer than the 90 s of Go's HTTP client, so that the client closes idle connections first and never uses a
 		// connection that the server is closing.
 		IdleTimeout:    120 * time.Second,
 		MaxHeaderBytes: 64 << 10, // a signed request has about 1 KiB
