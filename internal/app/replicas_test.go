@@ -50,7 +50,7 @@ type fakeLauncher struct {
 	mu      sync.Mutex
 	running map[*replica]*fakeProcesses
 	helping int
-	// A start takes the time pause; a stop, the time grace.
+	// A start takes pause, and a stop takes grace.
 	pause, grace time.Duration
 	// hurry limits how long a replica whose start is canceled may take to stop.
 	hurry context.Context

@@ -41,7 +41,7 @@ func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error))
 	return function, nil
 }
 
-// newName returns a name without the arguments, which may be secret, because names are visible without the console's
+// newName returns a name without the arguments. Arguments may be secret, and names are visible without the console's
 // token.
 func (f *Functions) newName(command string) string {
 	program := programName(command)

@@ -50,7 +50,7 @@ type swapLeaseResponse struct {
 	Current leaseWire
 }
 
-// maxLease prevents overflow.
+// maxLease limits the duration of a lease, to prevent an overflow.
 const maxLease = 366 * 24 * time.Hour
 
 type runWire struct {

@@ -47,7 +47,7 @@ type throttle struct {
 }
 
 // nextPause returns how long to pause for a throttled delivery. fresh is false if the delivery started before the
-// latest pause ended; it then must not lengthen the back-off.
+// latest pause ended. Such a delivery must not lengthen the back-off.
 func (t *throttle) nextPause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if !t.from.IsZero() && started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false
@@ -134,7 +134,7 @@ func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 		return
 	}
 	if a.gate.has(NotReady) && !a.reachableSince.IsZero() {
-		a.core.limit = 1 // the app has restarted
+		a.core.limit = 1 // the app has probably restarted
 	}
 	a.setReachable(now)
 	a.gate.lift(NotReady)

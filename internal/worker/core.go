@@ -156,7 +156,7 @@ const slack = time.Second
 
 func (s stall) length() time.Duration { return s.until.Sub(s.from) + s.hidden }
 
-// tick returns the stall since the previous tick, or the zero value.
+// tick returns the stall since the previous tick; the zero value means that the clock did not stall.
 func (c *clock) tick(now time.Time) stall {
 	if c.last.IsZero() {
 		c.last = now

@@ -97,8 +97,8 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 }
 
 // failAfterUnfinished marks successes in a FIFO batch as failed if an earlier message of their group is unfinished,
-// because that would be processed after them. behind contains the index of the unfinished message for each message, or
-// -1.
+// because the earlier message would then be processed after them. behind contains the index of the unfinished message
+// for each message, or -1.
 func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	unfinished := map[string]int{} // index of the first, by group
 	behind = make([]int, len(msgs))

@@ -32,7 +32,7 @@ type slot struct {
 }
 
 // startDeliveries starts deliveries of all workers in the pool. If free is not nil, it returns this worker's first
-// batch instead, to run on that slot.
+// batch, to run on free, instead of starting it.
 func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	for {
 		of, batch := w.beginNext(now)
@@ -202,8 +202,8 @@ func (s *slots) beginMessage(h *held, now time.Time) {
 	}
 }
 
-// returnStale returns ready messages that have waited too long for a slot. It postpones them again if they were
-// postponed before.
+// returnStale returns ready messages to the queue that have waited too long for a slot. Messages that were postponed
+// before are postponed again instead.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		isVisible := !now.Before(h.hiddenUntil)

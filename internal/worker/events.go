@@ -237,7 +237,7 @@ const (
 	// DeleteRefused means that the queue permanently rejects deletes, so that messages would be processed again and
 	// again.
 	DeleteRefused Block = "delete refused"
-	// Throttling means that a target throttled. It lasts for the pause.
+	// Throttling means that a target throttled deliveries. The gate stays closed until the pause ends.
 	Throttling Block = "throttled"
 	// Draining means that the worker is stopping.
 	Draining Block = "draining"

@@ -138,8 +138,8 @@ func (l *lane) overdue(now time.Time) time.Duration {
 	return 0
 }
 
-// nextWaited returns how long the next message has waited. If no message is held, it returns an estimate for one
-// receive at a time, or for all receives if the queue has plenty.
+// nextWaited returns how long the next message has waited. If no message is ready, it returns the longest possible
+// wait, or 0 while a receive is checking a queue without plenty.
 func (l *lane) nextWaited(now time.Time) time.Duration {
 	if h := l.messages.ready.first(); h != nil {
 		return now.Round(0).Sub(h.msg.SentAt)
@@ -266,8 +266,8 @@ type backlog struct {
 	pollsEmpty   bool
 }
 
-// presumeEmpty records that the queue seems empty. It returns false if the queue has a trickle, because that is empty
-// now and then.
+// presumeEmpty records that the queue seems empty. It returns false if the queue has a trickle, because such a queue is
+// empty now and then.
 func (b *backlog) presumeEmpty(now time.Time) (mayHavePlenty bool) {
 	b.empty, b.emptyAt = true, now
 	if b.known && !b.plenty {
@@ -330,7 +330,7 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 
 // firstTimeout is the timeout before the first call has returned: three times the slowest call of any queue, and at
 // least a second. While no queue has responded, it is an entire long poll, because no other queue can use the slots. In
-// strict order or with a tight limiter, that would block other queues.
+// strict order or with a tight limiter, it stays short, because a long wait would block other queues.
 func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	if l.limiterIsTight(now) {
 		return max(usualResponseFirst, usual)

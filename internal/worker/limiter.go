@@ -14,7 +14,8 @@ const (
 	breakerReason = "breaker"
 )
 
-// sharedLimiter is shared by the workers of a pool, so that the pool's order decides which worker proceeds.
+// sharedLimiter is the state of a limiter that the workers of a pool share, so that the pool's order decides which
+// worker proceeds.
 type sharedLimiter struct {
 	limiter Limiter
 	// After a refusal, no delivery starts before askAt or, with onRelease, before another delivery ends.
@@ -85,7 +86,8 @@ func (l *limiterState) release(now time.Time, permit uint64, results []queue.Res
 	}
 }
 
-// limiterAhead is enough to receive full batches of ten at 40 messages per second.
+// limiterAhead is how far ahead messages are received under a limiter. It is enough for full batches of ten at 40
+// messages per second.
 const limiterAhead = 250 * time.Millisecond
 
 func (l *limiterState) room(now time.Time) int {

@@ -43,7 +43,7 @@ type held struct {
 	extended  bool
 	isExpired bool
 
-	// receives is the receive count; receivesHere, the count in this queue, or 0 if unknown.
+	// receives is the receive count, and receivesHere the count in this queue, or 0 if unknown.
 	receives, receivesHere int
 	// attempt excludes receives whose messages did not reach the app.
 	attempt int

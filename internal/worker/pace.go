@@ -72,7 +72,7 @@ func (p *pace) longestTransit(visibility time.Duration) time.Duration {
 	return min(usual, visibility/4)
 }
 
-// rate returns messages per second; 0 if unknown.
+// rate returns how many messages per second the app processes with limit concurrent deliveries; 0 if unknown.
 func (p *pace) rate(limit int) float64 {
 	if p.service == 0 {
 		return 0

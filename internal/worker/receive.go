@@ -32,7 +32,7 @@ type poller struct {
 
 	open     map[*openReceive]struct{}
 	asked    int // messages requested by open receives
-	expected int // messages expected from them; used in pools
+	expected int // messages expected from open receives; used in pools
 	// want is the maximum number of open receives. A full response doubles it, or halves it if the response was slow,
 	// at most once per round trip. A partial response halves it, and an empty one resets it to one.
 	want          int
@@ -181,7 +181,7 @@ func (p *poller) beginReceive(now time.Time) *openReceive {
 	return o
 }
 
-// requestSize returns how many messages the next receive requests. 0 or less means that it must not start.
+// requestSize returns how many messages the next receive requests. If it is 0 or less, no receive may start.
 func (p *poller) requestSize(now time.Time) int {
 	n := p.room(now)
 	if n > 0 && p.limiter != nil {
@@ -234,7 +234,7 @@ func (p *poller) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// Memory reserved for each requested message.
+// The memory reserved for each requested message, in bytes.
 const (
 	leastReserved = 64 << 10
 	mostReserved  = 1 << 20 // the largest message
@@ -277,7 +277,7 @@ func roomForFullBatch(room, used int) int {
 	return unused
 }
 
-// receiveEnded records the result of a receive, and returns when the visibility timeouts began; zero if the receive
+// receiveEnded records the result of a receive. It returns when the visibility timeouts began, or zero if the receive
 // failed. Failures after a cancellation do not count.
 func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, now time.Time) (hiddenSince time.Time) {
 	delete(p.open, o)

@@ -198,7 +198,7 @@ func (s *settler) returnUnposted(now time.Time) {
 	}
 }
 
-// postpone keeps h until the time has passed. If too many messages are postponed, it returns the latest ones.
+// postpone keeps h for the given time. If too many messages are postponed, it returns the latest ones.
 func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	if h.postponedAt.IsZero() {
 		h.postponedAt = now

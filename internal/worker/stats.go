@@ -18,9 +18,9 @@ type Status struct {
 
 	// Limit is lower than Concurrency for a while after an outage or a pause.
 	Concurrency, Limit int
-	// InWork is the number of deliveries in flight, and Polls the number of open receives. The others count messages:
-	// Prefetched ones wait for a slot, Waiting ones for earlier messages of their FIFO group, Postponed ones for
-	// another delivery, and Unconfirmed ones for the confirmation of their delete.
+	// InWork is the number of deliveries in flight, and Polls the number of open receives. The other fields count
+	// messages: Prefetched messages wait for a slot, Waiting ones for earlier messages of their FIFO group, Postponed
+	// ones for their next delivery, and Unconfirmed ones for the confirmation of their delete.
 	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
 
 	Counts      Counts  // since the start of Run
@@ -78,7 +78,7 @@ type statistics struct {
 
 type outcomes struct{ settled, failed int64 }
 
-// Together, these must match the window in package health.
+// The product of these constants must equal the window in package health.
 const (
 	outcomeStep  = 10 * time.Second
 	outcomeSteps = 30

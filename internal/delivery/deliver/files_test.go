@@ -37,7 +37,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue returns a certificate for name. The first is the authority's own.
+// issue returns a certificate for name. The first certificate is the authority's own.
 func (a *authority) issue(t testing.TB, name string, until time.Time) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -96,7 +96,7 @@ func outcomes(results []queue.Result) string {
 	return b
 }
 
-// wantDelivery also checks the events.
+// wantDelivery checks the results and the events that the function received.
 func wantDelivery(t *testing.T, f *function, results []queue.Result, want string, calls ...string) {
 	t.Helper()
 	var got []string

@@ -86,7 +86,7 @@ type CertificateRead struct {
 	// Changed means that changed files are in use. Otherwise, Err is the reason they are not.
 	Changed bool
 	Err     error
-	// Expires is the earliest expiry of the certificates. Soon is set once a day if it is near or past.
+	// Expires is the earliest expiry of the certificates. Soon is set once a day if Expires is near or past.
 	Expires time.Time
 	Soon    bool
 }

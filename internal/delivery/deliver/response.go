@@ -82,8 +82,8 @@ func (c *conn) readWholeBody(res *response, p *protocol, w *writer) (written boo
 	return w.finish()
 }
 
-// drainBody reads the body of an unsuccessful response for up to drainTime, unless the request was not completely
-// written. It reports whether it was.
+// drainBody reads the body of an unsuccessful response for up to drainTime. If the request was not completely written,
+// it reads nothing and returns false.
 func (c *conn) drainBody(res *response, p *protocol, w *writer) (written bool) {
 	if !w.finish() {
 		return false
@@ -155,7 +155,7 @@ func (c *conn) readBody(body io.Reader, maxBody, keep int) (complete bool, err e
 	return false, nil
 }
 
-// readPlainHead parses most success responses, faster than net/http. It returns nil for any other.
+// readPlainHead parses most success responses, faster than net/http. It returns nil for any other response.
 func (c *conn) readPlainHead(p *protocol) *http.Response {
 	if p.needHeaders {
 		return nil

@@ -47,8 +47,8 @@ func (e *estimate) recordDuration(took time.Duration) {
 	e.duration += (t - e.duration) / averageOver
 }
 
-// showsSpeed reports whether the duration of a failure shows the app's speed. It does not if it is shorter than a
-// success, because an app that rejects requests immediately would appear fast.
+// showsSpeed reports whether the duration of a failure shows the app's speed. A failure that is shorter than a success
+// does not, because an app that rejects requests immediately would appear fast.
 func (e *estimate) showsSpeed(took time.Duration) bool {
 	return e.duration > 0 && float64(took) >= e.duration
 }

@@ -14,7 +14,7 @@ type Limiter struct {
 	opts Options
 
 	mu sync.Mutex
-	// last is the latest time passed to a call. It replaces earlier times.
+	// last is the latest time passed to a call. A call with an earlier time uses last instead.
 	last     time.Time
 	rate     *rateLimiter
 	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil without an adaptive limit

@@ -32,8 +32,8 @@
 //   - An invocation is assigned at most once, and a process handles one at a time.
 //   - An answer counts as soon as it is posted. The process is free when it requests the next invocation.
 //   - When a process dies, the rest of its process group is killed before its invocation is answered.
-//   - Only the function receives invocations. On Linux, programs outside the process group and its children are
-//     rejected. On all systems, requests with a different Host header or from a browser are.
+//   - Only the function receives invocations. Requests with a different Host header or from a browser are rejected. On
+//     Linux, requests from programs outside the process group and its children are rejected too.
 //
 // Errors posted by the function, the death of its process, timeouts, and oversized or streamed responses are answered
 // with the FunctionError "Unhandled". If a process exits before it requests its first invocation, the oldest waiting

@@ -26,7 +26,8 @@ func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	}
 }
 
-// remove removes a process that has exited. report, if not nil, reports what that ended.
+// remove removes a process that has exited. report, if not nil, reports the invocation or initialization that the exit
+// ended.
 func (p *Pool) remove(inst *instance, exit supervisor.Exit) (report func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,8 +77,8 @@ func (p *Pool) endInvocation(inst *instance, exit supervisor.Exit) (report func(
 	return nil
 }
 
-// initFailed records the failure of an initialization. If that starts a pause, the oldest waiting invocation ends with
-// the error.
+// initFailed records the failure of an initialization. If the failure starts a pause, the oldest waiting invocation
+// ends with the error.
 func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {

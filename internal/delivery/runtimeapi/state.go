@@ -62,7 +62,7 @@ type instance struct {
 	pool   *Pool
 	number int
 	since  time.Time
-	// announced is closed when the process can be terminated; gone, when it has exited.
+	// announced is closed when the process can be terminated, and gone when the process has exited.
 	announced, gone chan struct{}
 
 	phase       phase
@@ -75,7 +75,7 @@ type instance struct {
 	offer     chan *invocation
 	current   *invocation
 	limit     *time.Timer
-	// proc is nil unless the process is running. pid keeps its value after that.
+	// proc is nil unless the process is running. pid keeps its value after the process has exited.
 	proc process
 	pid  int
 
@@ -168,7 +168,7 @@ func (inst *instance) assign(inv *invocation) {
 	inst.offer <- inv
 }
 
-// arm kills the process after d. It replaces an earlier arm.
+// arm makes the pool kill the process after d. It replaces the previous timer.
 func (inst *instance) arm(d time.Duration, why asked) {
 	inst.disarm()
 	var timer *time.Timer
