@@ -136,7 +136,8 @@ func (r Record) sameStatus(other Record) bool {
 // the record.
 const signatureMark = `,"signature":"`
 
-// lease signs the record together with the version and the name of the slot, which includes the environment.
+// lease returns the signed record as a lease. The signature also covers the version and the name of the slot, which
+// includes the environment.
 func (r Record) lease(slot, version string, key FleetKey) queue.Lease {
 	data, _ := json.Marshal(r)
 	text := string(data)

@@ -43,8 +43,8 @@ type Peers struct {
 type peer struct {
 	conn     *api.Peer
 	instance api.Instance
-	// err is the last failure. availableAt is the time at which the instance is contacted again; after a success, it is
-	// the time of that.
+	// err is the last failure. After a failure, availableAt is the time at which the instance may be contacted again.
+	// After a success, it is the time of the success.
 	err         error
 	availableAt time.Time
 }

@@ -31,7 +31,7 @@ func checkText(what, text string) error {
 	return nil
 }
 
-// checkLease checks a lease. It accepts term 0, the term before the first holder's.
+// checkLease checks a lease. It accepts term 0, the term before the first holder.
 func checkLease(name string, l queue.Lease) error {
 	if err := checkName("lease", name); err != nil {
 		return err

@@ -41,8 +41,8 @@ func NewSentRuns(store Store, scope Scope, sender Sender, lead Leadership) *Runs
 }
 
 // Since returns the times of each task, and records new tasks with their start. If the schedule has changed, times
-// before its start count as accounted for. If a start is earlier than the recorded one, because a clock was set back,
-// it is recorded.
+// before its start count as accounted for. A start that is earlier than the recorded one, because a clock was set back,
+// replaces it.
 func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error) {
 	tasks := slices.Sorted(maps.Keys(starts))
 	keys := make([]string, len(tasks))
@@ -69,7 +69,7 @@ func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (
 	return times, nil
 }
 
-// withStart returns a task's record, with the start if that changes the times.
+// withStart returns a task's record, with the start if it changes the task's times.
 func withStart(row Record, start Start) Record {
 	at, times := start.At.UnixMilli(), TimesOf(row)
 	schedule := row.Fields.text("schedule")

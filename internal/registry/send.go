@@ -203,7 +203,8 @@ func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record,
 	return r.account(ctx, Fence{}, run)
 }
 
-// skipRuns settles the last run, and the runs that this process sent but could not settle. It adds the latter to found.
+// skipRuns settles the last run as skipped, and the runs that this process sent but could not settle before. It adds
+// the sent runs to found.
 func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Record, found map[string]RunRecord) error {
 	for i := range runs {
 		run := &runs[i]

@@ -21,7 +21,7 @@ const (
 )
 
 type cgroupFolder struct {
-	// folder is the group's directory; path is its name in /proc/PID/cgroup.
+	// folder is the group's directory, and path its name in /proc/PID/cgroup.
 	folder, path string
 }
 

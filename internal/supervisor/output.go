@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// in lines
+	// outputBuffer is the number of lines that wait for the sink.
 	outputBuffer = 256
 	// stallPatience is how long a full buffer blocks the process before lines are dropped.
 	stallPatience = 500 * time.Millisecond

@@ -304,7 +304,8 @@ func (l *processLoop) awaitDelay(event Restarting) bool {
 	return l.awaitRestart(time.After(event.Delay))
 }
 
-// awaitRestart waits for start, which may be nil, or for a requested restart. It returns false if the process stops.
+// awaitRestart waits until start fires or a restart is requested. start may be nil. It returns false if the process
+// stops.
 func (l *processLoop) awaitRestart(start <-chan time.Time) bool {
 	select {
 	case <-start:

@@ -115,7 +115,7 @@ type processTree struct {
 	mark   string
 	killed atomic.Bool
 
-	// seen contains the processes that the last search found alive. It is needed if they erase their environment.
+	// seen contains the processes that the last search found alive, because they may erase their environment later.
 	mu   sync.Mutex
 	seen map[processID]bool
 }

@@ -167,7 +167,7 @@ func parseSockets(text, part string) (found []tcpSocket) {
 	return found
 }
 
-// client is usually the peer of a connection. Its inode is 0 if its program has closed it.
+// client identifies a socket, usually the peer of a connection. inode is "0" if its program has closed the socket.
 type client struct{ inode, uid string }
 
 func (c client) sockets() map[string]bool { return map[string]bool{"socket:[" + c.inode + "]": true} }

@@ -55,7 +55,7 @@ func identityOf(text string) (*identity, error) {
 	return id, nil
 }
 
-// IDsOf returns the user ID and primary group ID of a [Process.User]; for "", of tendril's own user.
+// IDsOf returns the user ID and primary group ID of a [Process.User]. "" means tendril's own user.
 func IDsOf(user string) (uid, gid int, err error) {
 	id, err := identityOf(user)
 	if err != nil || id == nil {

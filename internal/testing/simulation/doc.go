@@ -30,10 +30,10 @@
 //
 // # The oracle
 //
-// For each fault, the oracle knows which messages it can affect, and allows each one more POST or one more receive. For
-// example, a killed daemon allows one more POST of each message it held; a power failure, of each message deleted since
-// the last sync; a lost response to a receive, of each message in it. Any other repetition breaks a promise.
-// TestTheOracleFindsBugs injects a bug for each promise and checks that the oracle reports it.
+// For each fault, the oracle knows which messages the fault can affect, and allows each of them one more POST or one
+// more receive: the messages that a killed daemon held, the messages deleted between the last sync and a power failure,
+// and the messages in a lost response to a receive. Any other repetition breaks a promise. TestTheOracleFindsBugs
+// injects a bug for each promise and checks that the oracle reports it.
 //
 // # Reproducibility
 //

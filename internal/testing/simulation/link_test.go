@@ -150,8 +150,8 @@ func (l *link) ended(ctx context.Context) error {
 	return &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
 }
 
-// frozen waits while the link is paused. waited means that it was. The error is errKilled if the daemon was killed
-// meanwhile.
+// frozen waits while the link is paused, and reports whether it was paused. The error is errKilled if the daemon was
+// killed meanwhile.
 func (l *link) frozen() (waited bool, err error) {
 	if l.life == nil {
 		return false, nil

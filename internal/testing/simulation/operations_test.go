@@ -47,7 +47,7 @@ var operationKinds = []operationKind{pauseQueue, resumeQueue, setSettings, setRe
 const (
 	// followWithin is the maximum delay of a change without faults, according to docs/fleet.md.
 	followWithin = 30 * time.Second
-	// rolloutTimeout limits each batch; settleWithin, a whole rollout including its rollback.
+	// rolloutTimeout limits each batch, and settleWithin a whole rollout including its rollback.
 	rolloutTimeout = 2 * time.Minute
 	settleWithin   = 20 * time.Minute
 	joinWithin     = 25 * time.Second
