@@ -20,8 +20,8 @@ import (
 
 const amazonTable = "tendril-registry"
 
-// amazonPlace uses moto. Calls are serialized, because moto, unlike AWS, does not lock between evaluating a condition
-// and writing.
+// amazonPlace returns queues and a registry on moto. Calls are serialized, because moto, unlike AWS, does not lock
+// between evaluating a condition and writing.
 func amazonPlace(t *testing.T, name string) *place {
 	endpoint := oneAtATime(t, testpeer.Moto(t, "sqs", "dynamodb"))
 	setCredentials()

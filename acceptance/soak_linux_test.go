@@ -148,7 +148,7 @@ func (s *soak) measure() (u usage) {
 	u[0] /= 2 // because the next collection starts only once the heap has doubled
 	err = filepath.WalkDir(s.data, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // deleted since
+			return nil // a folder, or deleted in the meantime
 		}
 		if info, err := d.Info(); err == nil {
 			u[4] += float64(info.Size())

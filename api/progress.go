@@ -149,7 +149,7 @@ func (w *Worker) slotHolders(all []Worker) string {
 	return fmt.Sprintf("%s of %d", text, w.Slots)
 }
 
-// groupText names the message group that blocks others, unless it has been in flight for less than a second.
+// groupText explains that a message group blocks others, or returns "". It ignores a delivery of less than a second.
 func (w *Worker) groupText() string {
 	switch {
 	case w.LongestGroup != "" && w.LongestDeliverySeconds >= 1:

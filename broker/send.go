@@ -211,7 +211,6 @@ func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first
 	return first, err
 }
 
-// remember stores the message's deduplication ID.
 func (t *tx) remember(q *liveQueue, r *record, set *settings, now int64) error {
 	_, err := t.c.exec(`INSERT OR REPLACE INTO dedup (queue, dedup_id, group_id, message, expires) VALUES (?,?,?,?,?)`,
 		q.index.number, r.dedup, set.dedupScope(r), r.key, now+dedupWindow.Milliseconds())

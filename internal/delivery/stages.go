@@ -31,8 +31,8 @@ type Options struct {
 	Deadline func() time.Duration
 	// Postponed is called if the registry or a payload is temporarily unavailable; may be nil.
 	Postponed func(m *queue.Message, retryIn time.Duration, err error)
-	// Paused reports whether nothing may be sent any more, for example because the app's version was rolled back; may be
-	// nil. It is called after each wait for the registry or a payload.
+	// Paused reports whether sending must stop, for example because the app's version was rolled back; may be nil. It
+	// is called after each wait for the registry or a payload.
 	Paused func() bool
 	// Begun is called before a message is sent, with the path if it is a scheduled run, otherwise ""; may be nil.
 	Begun func(path string)
@@ -229,8 +229,8 @@ func (o *Options) pausedMeanwhile(m *message) bool {
 	return true
 }
 
-// failedLookup returns the result of a message whose lookup failed. It is usually postponed, because an outage of the
-// registry must not use up receives.
+// failedLookup returns the result of a message whose lookup failed. The message is usually postponed, because an outage
+// of the registry must not use up receives.
 func failedLookup(ctx context.Context, m *message, opts *Options, err error, took time.Duration) queue.Result {
 	switch {
 	case errors.Is(err, periodic.ErrUndecided):

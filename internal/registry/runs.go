@@ -183,7 +183,7 @@ func (r *Runs) enqueueInStore(ctx context.Context, term int64, run *Run) (Enqueu
 			sent := queue.Sent{ID: earlier.text("message"), SequenceNumber: earlier.text("sequence")}
 			return EnqueueResult{Sent: sent, Already: true}, nil
 		}
-		// The task's record has changed.
+		// Only the task's record has changed, so try again.
 	}
 }
 

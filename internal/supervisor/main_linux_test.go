@@ -16,8 +16,8 @@ import (
 
 func selfPath() string { return os.Args[0] }
 
-// reapMany acts as process 1. Its process leaves ORPHANS orphans behind. It prints the number of remaining zombies
-// and of wrong exit statuses.
+// reapMany acts as process 1 for a process that leaves ORPHANS orphans behind. It prints the number of remaining
+// zombies and of wrong exit statuses.
 func reapMany() int {
 	n := os.Getenv("ORPHANS")
 	s, err := New([]Process{{

@@ -127,7 +127,6 @@ func (h *held) extendAfter() time.Duration {
 	return math.MaxInt64
 }
 
-// isHalfway reports whether half of the visibility timeout has passed.
 func (h *held) isHalfway(now time.Time) bool { return now.Sub(h.hiddenFrom) >= h.visibility/2 }
 
 // stale reports whether h has waited too long to start with more than half of its visibility timeout left.

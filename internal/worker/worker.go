@@ -157,8 +157,9 @@ type Tuning struct {
 	Retention              time.Duration
 }
 
-// Tune applies to all attempts that end later. Deliveries in flight finish even if concurrency decreases. Messages keep
-// the visibility timeout of their receive. A worker of a pool ignores Concurrency.
+// Tune changes settings while the worker runs. They apply to all attempts that end later. Deliveries in flight finish
+// even if concurrency decreases. Messages keep the visibility timeout of their receive. A worker of a pool ignores
+// Concurrency.
 func (w *Worker) Tune(t *Tuning) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()

@@ -60,7 +60,6 @@ func renderEvent(part []*queue.Message, end string, maxBytes int) (event []byte,
 	return append(event, eventEnd...), len(part)
 }
 
-// recordSize estimates the size of a record.
 func recordSize(m *queue.Message) int {
 	size := 900 + len(m.Body) + len(m.Body)/16 + len(m.ReceiptHandle)
 	for i := range m.Attributes {

@@ -149,7 +149,6 @@ func connectReason(err error, within time.Duration) string {
 	}
 }
 
-// noResponseReason explains why the response is missing or incomplete.
 func (r *reasons) noResponseReason(ctx context.Context, res *response, end time.Time) string {
 	switch limit := r.limitReached(ctx, end); {
 	case limit == "stopped":

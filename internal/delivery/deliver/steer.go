@@ -83,7 +83,6 @@ func parseInstruction(values []string) (s instruction, problem string) {
 	return s, ""
 }
 
-// parseVerb returns the verb and the names of its parameters.
 func parseVerb(word string) (verb, []string) {
 	switch word {
 	case "retry":

@@ -167,7 +167,6 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
 	"cidr"}
 
-// addItem adds a value or an operator to the tests of a field.
 func (p *parser) addItem(f *field, n node) *patternError {
 	switch n.kind {
 	case isArray:

@@ -44,7 +44,6 @@ func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	return 0
 }
 
-// timeUntil returns how long it takes until n messages are allowed.
 func (r *rateLimiter) timeUntil(now time.Time, n int) time.Duration {
 	seconds := (float64(n) - r.TokensAt(now)) / float64(r.Limit())
 	nanoseconds := seconds * float64(time.Second)

@@ -29,7 +29,6 @@ func (p *Pool) launch(number int) *instance {
 	return inst
 }
 
-// run starts the process and waits until it has exited.
 func (inst *instance) run() supervisor.Exit {
 	p := inst.pool
 	listener, err := p.host.listen()
@@ -52,7 +51,6 @@ func (inst *instance) run() supervisor.Exit {
 	return exit
 }
 
-// serve serves the Runtime API until stop is called.
 func (inst *instance) serve(listener net.Listener, address string) (stop func()) {
 	server := &http.Server{
 		Handler: newAPI(inst, address), ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: headerPatience,
