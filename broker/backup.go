@@ -101,7 +101,7 @@ func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	return queues, recordCreation(dir)
 }
 
-// setAside renames the database of dir to ReplacedFile.
+// setAside renames the database in dir to ReplacedFile, and its log to ReplacedLogFile.
 func setAside(dir string) error {
 	path := filepath.Join(dir, databaseName)
 	for _, suffix := range []string{"", "-wal"} {

@@ -107,7 +107,7 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 	}
 }
 
-// parseCursor returns the position of the last message of the previous page.
+// parseCursor returns the position of the last message of the previous page; "" is the start.
 func parseCursor(cursor string) (int64, error) {
 	if cursor == "" {
 		return 0, nil

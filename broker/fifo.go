@@ -189,7 +189,8 @@ func (f *fifoOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-// takeFrom stops at a message that must be dead-lettered, because later messages wait until it has moved.
+// takeFrom takes messages of the group in order. It stops at a message that must be dead-lettered, because later
+// messages wait until it has moved.
 func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*message {
 	firstOut := int64(math.MaxInt64)
 	if len(g.out) > 0 {

@@ -98,7 +98,8 @@ func (c *condition) admits(r *record) bool {
 	})
 }
 
-// scanMatching examines at most browseChunk rows. last is the last key examined, or 0 at the end of the queue.
+// scanMatching returns up to limit matching rows. It examines at most browseChunk rows. last is the last key examined,
+// or 0 at the end of the queue.
 func (c *conn) scanMatching(columns string, after, high int64, sel condition, limit int) (rows []*record, last int64,
 	err error) {
 	if sel.text == "" {
@@ -201,7 +202,7 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 	}
 }
 
-// countMatching is like countChunk, but also counts messages by attribute.
+// countMatching is like countChunk, but also supports a condition on a message attribute.
 func (c *conn) countMatching(after, high int64, sel condition) (n, last int64, err error) {
 	if sel.attribute == "" {
 		return c.countChunk(after, high, sel, browseChunk)

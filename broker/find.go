@@ -71,7 +71,8 @@ type keyRange struct {
 	low, last, high int64
 }
 
-// smallestFirst sorts the queues by the size of their key range, which approximates the number of messages.
+// smallestFirst returns the key ranges of all queues, smallest first. The size of a range approximates the number of
+// messages.
 func (b *Broker) smallestFirst() (all []keyRange) {
 	for _, q := range b.queues.all() {
 		q.mu.Lock()

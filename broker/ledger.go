@@ -144,7 +144,8 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	return max(0, time.Duration(stamp()-since)*time.Millisecond), nil
 }
 
-// oldestUnscheduled returns the key and stamp of the first message that is not scheduled, or 0.
+// oldestUnscheduled returns the key and stamp of the first message that is not scheduled. Both are 0 without such a
+// message.
 func (c *conn) oldestUnscheduled(from, high int64) (key, since int64, err error) {
 	err = c.query(func(row row) {
 		key = row.int(0)

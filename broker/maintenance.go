@@ -12,11 +12,12 @@ const (
 	tidyRowsBusy = 500 // 5,000 rows per second, more than any queue adds deduplication IDs
 	// slackPages is the number of free pages that stay in the file while the writer is idle.
 	slackPages = 512
-	// slackPagesBusy applies while the writer is busy: the next large bodies will soon need more.
+	// slackPagesBusy replaces slackPages while the writer is busy, because large bodies will soon need free pages
+	// again.
 	slackPagesBusy = 4_096
 )
 
-// maintenance runs in the writer's goroutine.
+// maintenance cleans up the database and checkpoints its log. It runs in the writer's goroutine.
 type maintenance struct {
 	b *Broker
 
@@ -143,7 +144,8 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	return false, nil
 }
 
-// forgetDedups deletes expired deduplication IDs. more is true if some may remain.
+// forgetDedups deletes expired deduplication IDs, then the names of queues deleted long ago. more is true if some IDs
+// may remain.
 func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, err error) {
 	now := m.b.clock.milli(m.b.clock.now())
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN

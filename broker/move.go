@@ -100,8 +100,8 @@ func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	return reserved
 }
 
-// newMove prepares a move to target or, if target is nil, to each message's source queue. It releases messages with an
-// unknown source.
+// newMove prepares a move to target or, if target is nil, to each message's source queue. It releases the messages with
+// an unknown source or, after an error, all messages.
 func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved []*message) (*transfer, error) {
 	reserved, err := from.withholdDamaged(reserved)
 	if err != nil {
@@ -136,7 +136,7 @@ func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved 
 	return t, nil
 }
 
-// sourceARNs returns the queues that messages were dead-lettered from, by key.
+// sourceARNs returns the queues that messages were dead-lettered from, by message key.
 func (b *Broker) sourceARNs(messages []*message) (map[int64]string, error) {
 	sources := map[int64]string{}
 	err := b.read(func(c *conn) error {

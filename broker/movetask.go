@@ -92,9 +92,9 @@ var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: Er
 	Message: "There is already a task running. Only one active task is allowed for a source queue arn at a given time."}
 
 // StartMoveTask starts moving or deleting the visible messages of a dead-letter queue, as [Broker.Move] does, and
-// returns the task's handle. The task resumes after a restart. If a queue is missing, the error is ResourceNotFound;
-// for other invalid requests, InvalidParameterValue. If the source already has a running task, it wraps
-// [ErrMoveRunning].
+// returns the task's handle. The task resumes after a restart. If a queue is missing, the error is ResourceNotFound. If
+// the source already has a running task, the error wraps [ErrMoveRunning]. For other invalid requests, it is
+// InvalidParameterValue.
 func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle string, err error) {
 	if req.Rate < 0 || req.Rate > maxMoveRate {
 		return "", queue.Errorf(queue.CodeInvalidParameterValue,

@@ -245,7 +245,7 @@ func (q *liveQueue) clear() {
 	clear(q.repeats)
 }
 
-// delete empties the queue's memory and returns its counters.
+// delete marks the queue as deleted, empties its memory and returns its last counters.
 func (q *liveQueue) delete() counters {
 	q.mu.Lock()
 	defer q.mu.Unlock()

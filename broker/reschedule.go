@@ -48,7 +48,8 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 	return nil
 }
 
-// findIntact returns a message's key, or 0 if it is missing. It withholds a damaged message and returns an error.
+// findIntact returns a message's key, or 0 if it is missing. If the message is damaged, findIntact withholds it and
+// returns an error.
 func (q *liveQueue) findIntact(id string) (key int64, err error) {
 	var rows []*record
 	err = q.broker.read(func(c *conn) (err error) {

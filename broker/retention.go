@@ -41,8 +41,8 @@ func (q *liveQueue) sweepNow() {
 	q.retention.sweeping = q.broker.writer.submit(&sweep{q: q}, needs{}, nil) == nil
 }
 
-// sweep removes messages past their retention period, anywhere in the queue. Receives skip fresh messages sent before
-// the cutoff, and the sweep marks the others as leaving.
+// sweep removes messages past their retention period, anywhere in the queue. It marks messages that were received
+// before as leaving. Receives skip the fresh ones, which were sent before the cutoff.
 type sweep struct {
 	q          *liveQueue
 	cutoff     int64
@@ -84,7 +84,7 @@ func (s *sweep) apply(t *tx) error {
 	return nil
 }
 
-// restart discards the result of an attempt that was rolled back, and moves the cutoff.
+// restart discards the result of an attempt that was rolled back, and advances the cutoff.
 func (s *sweep) restart() {
 	q := s.q
 	q.mu.Lock()
@@ -156,7 +156,8 @@ func (s *sweep) noteKept(sent int64) {
 	}
 }
 
-// findScheduled may schedule the next sweep too early, because it considers all delayed messages.
+// findScheduled finds expired scheduled messages. It may schedule the next sweep too early, because it considers all
+// delayed messages.
 func (s *sweep) findScheduled(c *conn, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
@@ -179,7 +180,8 @@ func (s *sweep) findScheduled(c *conn, low int64) error {
 	return err
 }
 
-// reserveRows marks the messages in memory as leaving, and drops the rows of those that are already leaving.
+// reserveRows marks the messages that are in memory as leaving, and drops the rows of messages that were already
+// leaving.
 func (s *sweep) reserveRows() {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()

@@ -204,7 +204,7 @@ func effectiveAttributes(fifo bool, given map[string]string) map[string]string {
 	return all
 }
 
-// differing returns the name of a wanted attribute that the current ones lack, or "".
+// differing returns the name of a wanted attribute whose current value is different, or "".
 func differing(current, wanted map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !sameValue(current[name], wanted[name]) {
@@ -311,7 +311,7 @@ func canonicalRedrive(value string) string {
 	}{policy.target, policy.max}))
 }
 
-// knownMembers removes from a stored policy the unknown members that earlier versions accepted.
+// knownMembers removes from a stored policy the unknown and null members that earlier versions accepted.
 func knownMembers(value string, members []string) string {
 	var stored map[string]json.RawMessage
 	if json.Unmarshal([]byte(value), &stored) != nil {

@@ -166,7 +166,7 @@ func (s *standardOrder) park(m *message) {
 	s.updateTurn(m.tenant)
 }
 
-// makeNoisy ignores tenants that have not sent for quietAfter.
+// makeNoisy makes a tenant noisy and parks its messages, unless the tenant has not sent for quietAfter.
 func (s *standardOrder) makeNoisy(t *tenant) {
 	if t.noisy != nil || t.sentNothing(stamp()) {
 		return

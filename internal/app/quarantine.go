@@ -61,8 +61,7 @@ func (q *quarantine) readyReplica(ctx context.Context) (*replica, error) {
 	return r, err
 }
 
-// currentReplica returns the replica for quarantined messages. It starts one of the serving version unless one is
-// running.
+// currentReplica returns the replica for quarantined messages. If none runs the serving version, it starts one.
 func (q *quarantine) currentReplica(ctx context.Context) (*replica, error) {
 	v := q.replicas.current()
 	if r := q.running(); r != nil && r.version.number == v.number {

@@ -49,7 +49,8 @@ func (b *batcher) nextBatch(now time.Time) []pending {
 	return batch
 }
 
-// callEnded records the end of a call, and reuses batch. failed means that no entry received a final result.
+// callEnded records the end of a call, and keeps the memory of batch for the next one. failed means that no entry
+// received a final result.
 func (b *batcher) callEnded(batch []pending, now time.Time, failed bool, random float64) {
 	clear(batch[:cap(batch)])
 	b.reusable = batch[:0]

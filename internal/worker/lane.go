@@ -416,7 +416,8 @@ func (l *lane) expireExpected(now time.Time) {
 	}
 }
 
-// nextExpiry returns when to call expireExpected again, or zero if no other queue waits for the slots.
+// nextExpiry returns when to call expireExpected again, or zero if no slots are reserved or withheld for expected
+// messages.
 func (l *lane) nextExpiry() time.Time {
 	p := l.pool
 	if l.poller.expected == 0 || (p.granted == 0 && !(p.strict && p.inWork < p.concurrency)) {

@@ -38,7 +38,7 @@
 //
 // # Functions
 //
-// [Lambda] delivers to a function like Lambda's event source mapping for SQS, through an [Invoker].
+// [Lambda] delivers to a function through an [Invoker], as Lambda's event source mapping for SQS does.
 //
 //		messages                                                    results
 //		   |                                                           ^

@@ -25,7 +25,7 @@ type Invoker interface {
 	Invoke(ctx context.Context, payload []byte) (queue.Invocation, error)
 }
 
-// Lambda delivers messages to a function like Lambda's event source mapping for SQS. It is safe for concurrent use.
+// Lambda delivers messages to a function, as Lambda's event source mapping for SQS does. It is safe for concurrent use.
 type Lambda struct {
 	invoker  Invoker
 	source   string

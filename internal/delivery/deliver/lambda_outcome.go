@@ -78,7 +78,6 @@ func callFailed(ctx context.Context, err error) queue.Result {
 	return r
 }
 
-// unsentReason returns the Invoker's reason, if it explains the error.
 func unsentReason(ctx context.Context, err error) string {
 	var explained *queue.Error
 	switch {

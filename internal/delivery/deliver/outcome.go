@@ -202,7 +202,8 @@ func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	}
 }
 
-// redirectedTo returns the target of a redirect, without the parts that may be secret.
+// redirectedTo returns text such as " to https://example.com/login" for the target of a redirect, without the parts
+// that may be secret. It returns "" if the target is invalid.
 func redirectedTo(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {

@@ -206,7 +206,7 @@ func (r *runsTest) onlyCurrentTermWrites() {
 	r.enqueue(manual)
 }
 
-// checkTerm makes each call with new runs.
+// checkTerm checks the calls that take a term, with new runs. stale means that the term has ended.
 func (r *runsTest) checkTerm(what string, term int64, stale bool) {
 	r.Helper()
 	r.checkedTerms++
