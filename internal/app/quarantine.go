@@ -105,7 +105,8 @@ func (q *quarantine) stopUnused() {
 	}
 }
 
-// restart restarts the named replica. During a delivery, it returns an error, because the exit would look like a crash.
+// restart stops the named replica; the next delivery starts a new one. During a delivery, restart returns an error,
+// because the exit would look like a crash.
 func (q *quarantine) restart(name string) (found bool, err error) {
 	if r := q.running(); r == nil || r.name() != name {
 		return false, nil

@@ -7,7 +7,8 @@ import (
 	"tendril/queue"
 )
 
-// accept adds received messages to the inventory. began is the start of their visibility timeouts.
+// accept adds received messages to the inventory, or updates the ones that are already held. began is the start of
+// their visibility timeouts.
 func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.Duration, began, now time.Time) {
 	for i := range msgs {
 		if m := &msgs[i]; s.messages.held[m.ID] != nil {
@@ -40,7 +41,8 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Dur
 	}
 }
 
-// mustDeliver reports whether a message needs a delivery. If not, it counts and reports the message.
+// mustDeliver reports whether a message needs a delivery. If it can be deleted at once, because it is done, filtered or
+// expired, mustDeliver counts and reports it.
 func (s *settler) mustDeliver(h *held, m *queue.Message, filtered bool, now time.Time) bool {
 	switch _, isDone := s.messages.done.values[m.ID]; {
 	case isDone:

@@ -117,8 +117,8 @@ func (a *appMonitor) recordUnreached(reason string, started, now time.Time) {
 }
 
 // returnable reports whether a message that did not reach the app is returned immediately. If returns count as
-// receives, only messages of the first outage are: an app that accepts only probes would otherwise use up all receives
-// within seconds.
+// receives, it returns true only during the first outage, because an app that accepts only probes would otherwise use
+// up all receives within seconds.
 func (a *appMonitor) returnable() bool {
 	outages := a.outages
 	if !a.gate.has(AppDown) {

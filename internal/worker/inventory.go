@@ -84,7 +84,7 @@ type failingGroup struct {
 // may receive their messages meanwhile.
 const rememberFailing = 4
 
-// groupFailed remembers a failing group, unless returns do not count as receives.
+// groupFailed remembers a failing group of a FIFO queue, if returns count as receives.
 func (m *inventory) groupFailed(h *held, again time.Time) {
 	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
 		m.failing[h.msg.GroupID] = failingGroup{
@@ -268,8 +268,8 @@ func (m *inventory) putBackInGroup(h *held) {
 	m.markTurning(g)
 }
 
-// lastReceive reports whether this is h's last receive. It returns false for redriven messages, because their count may
-// include receives in other queues.
+// lastReceive reports whether h has reached the maximum receive count of a FIFO queue. It returns false for redriven
+// messages, because their count may include receives in other queues.
 func (m *inventory) lastReceive(h *held) bool {
 	return m.core.opts.FIFO && m.core.opts.MaxReceives > 0 && h.receives == m.core.opts.MaxReceives && h.msg.DeadLetterSource == ""
 }

@@ -363,7 +363,8 @@ func (l *lane) emptyNow(now time.Time) bool {
 	return l.backlog.empty && (len(l.poller.open) > 0 || now.Sub(l.backlog.emptyAt) < emptyFor)
 }
 
-// likelyReceived returns how many of n requested messages a receive is likely to return; for a trickle, one.
+// likelyReceived returns how many of n requested messages a receive is likely to return: none from an empty queue, one
+// from a trickle, all otherwise.
 func (l *lane) likelyReceived(n int, now time.Time) int {
 	switch {
 	case l.emptyNow(now):

@@ -115,8 +115,8 @@ func (h *held) extension(now time.Time) time.Duration {
 	return timeout
 }
 
-// extendAfter returns the age of the visibility timeout at which to extend it. The timeouts of waiting messages are
-// extended earlier, so that more than half is left when their turn comes.
+// extendAfter returns the age of the visibility timeout at which to extend it. Waiting and postponed messages are
+// extended earlier, so that more than half of the timeout is left when their turn comes.
 func (h *held) extendAfter() time.Duration {
 	switch h.stage {
 	case posting, deadLettering:

@@ -193,7 +193,7 @@ func (w *Worker) checkDrained() {
 	}
 }
 
-// close ends the parked slots and the maintenance loop.
+// close ends the parked slots and the maintenance loop, and leaves the pool.
 func (w *Worker) close() {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()

@@ -37,7 +37,8 @@ func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
 	}
 }
 
-// queueChange queues a visibility change. Each message has at most one, because two could arrive in the wrong order.
+// queueChange queues a visibility change. If the message already has one, the new change waits for its end, because two
+// changes could arrive in the wrong order.
 func (v *visibilityChanger) queueChange(p pending, due time.Time) {
 	if p.h.changing {
 		p.h.nextChange = &p
