@@ -38,7 +38,8 @@ func findCgroups() cgroupFolder {
 	return cgroupAt(root, point, cgroupPath(string(own)))
 }
 
-// cgroupAt returns the directory of a control group. It rejects names that need quotes in a shell.
+// cgroupAt returns the directory of a control group, or the zero value if it is unknown or if its name needs quotes in
+// a shell.
 func cgroupAt(root, point, path string) cgroupFolder {
 	inside, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if point == "" || path == "" || !ok || strings.Contains(path, "/..") {

@@ -149,7 +149,7 @@ const earlyExit = 10 * time.Second
 
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)
 
-// missingFile returns a text about a program or file that does not exist, given the exit status of a short run, or "".
+// missingFile returns text about a missing program or file that explains the exit status of a short run, or "".
 func (p *Process) missingFile(code int) string {
 	words := p.Argv
 	if p.Shell != "" {

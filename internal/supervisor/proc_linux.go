@@ -120,7 +120,7 @@ func descendants(all []process, leader int, isMarked func(process) bool) (found 
 }
 
 // environAsOwner reads the environment of a process as its owner. In a container, even root may lack permission to read
-// that of another user's process.
+// the environment of another user's process.
 func environAsOwner(pid int) []byte {
 	var env []byte
 	asOwner(pid, func(proc string) { env, _ = os.ReadFile(proc + "/environ") })

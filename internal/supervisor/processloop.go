@@ -129,7 +129,8 @@ func (l *processLoop) start(life int) (*child, error) {
 	return c, nil
 }
 
-// watch waits until the process and its descendants have ended.
+// watch waits until the process and its descendants have ended. It ends them if the loop stops or a restart is
+// requested.
 func (l *processLoop) watch(c *child) Exit {
 	began := time.Now()
 	stopProbing := l.beginProbing(c)

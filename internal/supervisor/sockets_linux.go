@@ -172,7 +172,8 @@ type client struct{ inode, uid string }
 
 func (c client) sockets() map[string]bool { return map[string]bool{"socket:[" + c.inode + "]": true} }
 
-// clientOf returns the client of a connection. known is false if the system does not list connections.
+// clientOf returns the client of an IPv4 connection. known is false for other connections, or if the system does not
+// list connections.
 func clientOf(conn net.Conn) (c client, known bool) {
 	here, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	there, err2 := netip.ParseAddrPort(conn.RemoteAddr().String())

@@ -35,6 +35,7 @@ func batchID(batch []*queue.Message) string {
 }
 
 // readFailures sets p.failed from the response. It ignores a body without failures, because many apps just return "OK".
+// problem, if not "", means that the report is unreliable.
 func (p *content) readFailures(res *response) (problem string) {
 	if !res.bodyComplete {
 		return "answer to a batch longer than 64 KiB"

@@ -84,8 +84,8 @@ func (h *requestHead) appendRunStart(b []byte, run *scheduledRun) []byte {
 	return b
 }
 
-// appendAttributes sends text attributes that are valid, unique and fit into room. It returns the number of attributes
-// that were dropped or trimmed.
+// appendAttributes appends the text attributes that are valid, unique and fit into room. It returns the number of
+// attributes that were dropped or trimmed.
 func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
 	for i := range attributes {
 		a := &attributes[i]

@@ -89,7 +89,7 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, perEvent *in
 	return results
 }
 
-// failBehind replaces successes behind an unfinished message of their group.
+// failBehind replaces successes behind an unfinished message of their group with the outcome of that message.
 func failBehind(part []*queue.Message, results []queue.Result) {
 	unfinished := map[string]queue.Result{} // the first one's, by group
 	for i := range results {

@@ -97,7 +97,7 @@ func parseVerb(word string) (verb, []string) {
 	return verbNone, nil
 }
 
-// set returns false if the parameter is an invalid time.
+// set sets the parameter, or returns false if it is an invalid time.
 func (s *instruction) set(p parameter) (ok bool) {
 	if p.name == "reason" {
 		s.reason = printable(p.value)
@@ -171,7 +171,8 @@ const (
 	inTrailer
 )
 
-// applyOutcome carries out an extend instruction, and returns any other instruction.
+// applyOutcome carries out an extend instruction, and returns any other instruction. If the header must be ignored, it
+// records the problem.
 func (c *conn) applyOutcome(values []string, place headerPlace) instruction {
 	s, problem := parseInstruction(values)
 	switch {

@@ -40,7 +40,8 @@ func (f *field) matchesJSON(value []byte) bool {
 	return matched || !found && f.absent
 }
 
-// matchesLeaves matches the values in value that are neither objects nor arrays. found means that it has one.
+// matchesLeaves matches the values in value that are neither objects nor arrays. found means that there is such a
+// value.
 func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	switch {
 	case len(value) == 0 || value[0] == '{':

@@ -189,7 +189,8 @@ func (p *Pool) recordResponse(inst *instance, id string, response queue.Invocati
 	return true
 }
 
-// recordFailure starts a pause. During a pause, it returns false, so that processes that fail together count once.
+// recordFailure counts a failure and starts a pause. During a pause or a stop, it only returns false, so that processes
+// that fail together count once.
 func (p *Pool) recordFailure() (first bool) {
 	if p.pause != nil || p.stopping {
 		return false

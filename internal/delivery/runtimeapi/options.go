@@ -54,7 +54,7 @@ type Options struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// withDefaults returns o with defaults. Package supervisor checks Command, User and Limits.
+// withDefaults validates o and sets defaults. Package supervisor checks Command, User and Limits.
 func (o Options) withDefaults() (Options, error) {
 	for _, d := range []struct {
 		name  string
