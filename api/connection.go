@@ -87,7 +87,8 @@ func (c *connection) client(patience time.Duration, secret string) *http.Client 
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// checkCertificate also accepts the certificate in the current instance file, which may have changed since Dial.
+// checkCertificate accepts the instance's certificate or, because it may have changed since Dial, the certificate in
+// the current instance file.
 func (c *connection) checkCertificate(s tls.ConnectionState) error {
 	shown := CertificateFingerprint(s.PeerCertificates[0].Raw)
 	if shown == c.instance.ConsoleCertificate {

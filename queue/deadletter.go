@@ -70,7 +70,7 @@ func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	return out, true
 }
 
-// text returns f as JSON of at most room bytes.
+// text returns f as JSON, truncated to room bytes. fits is false if that is not possible.
 func (f Failure) text(room int) (text string, fits bool) {
 	f.Reason = sanitize(f.Reason, maxReason)
 	f.Answer = sanitize(f.Answer, maxAnswer)

@@ -189,6 +189,7 @@ func checkHidden(e *checkRun) {
 }
 
 // If the suite sets UncountsUnread, each receive must be uncounted only once, and receipt handles must stay valid.
+// Otherwise, the receive must count.
 func checkUnread(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("3", attrs{"FifoQueue": "true"}, grouped("g", "1", "b"))
 	if !e.uncountsUnread {

@@ -62,7 +62,8 @@ func (r *runner) wants(s step) bool { return s.scale == r.o.scale && r.o.only.Ma
 
 var errStopped = errors.New("stopped: run the same command to go on")
 
-// started creates the file of results. If the file exists and has the same commit, it returns the runs in the file.
+// started creates the file of results, or returns the runs in an existing file of the same commit. Without resume, it
+// replaces the file.
 func started(o *options, commit string) ([]run, error) {
 	data, err := os.ReadFile(o.results)
 	if errors.Is(err, os.ErrNotExist) || !o.resume {

@@ -164,7 +164,7 @@ func (a App) finish() App {
 	return a
 }
 
-// endRollout adds a version that no instance runs anymore to the earlier ones.
+// endRollout ends the rollout, and adds former, a version that no instance runs anymore, to the earlier versions.
 func (a *App) endRollout(former AppVersion) {
 	all := append([]AppVersion{former}, a.Earlier...)
 	a.Earlier = all[:min(len(all), listedVersions)]

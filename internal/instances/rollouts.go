@@ -218,7 +218,8 @@ func (r *Rollouts) followDesired(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// resolveUnknown reads the current version if it is unknown.
+// resolveUnknown reads the desired state if the current version is unknown. The version stays unknown until this
+// instance runs the desired one.
 func (r *Rollouts) resolveUnknown(ctx context.Context, o *RolloutOptions) {
 	r.mu.Lock()
 	unknown := r.unknown

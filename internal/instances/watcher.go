@@ -107,7 +107,7 @@ func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	}
 }
 
-// update reads the records and, on the leader, frees lost slots.
+// update records whether this instance leads. On the leader, it reads the records and frees lost slots.
 func (w *Watcher) update(ctx context.Context, leads bool) {
 	w.mu.Lock()
 	switch {

@@ -332,7 +332,8 @@ func (r *Reader) unescape(s string, offset int) string {
 	}
 }
 
-// codePoint decodes the one or two \uXXXX at the start of s, and returns their size. It returns -1 if they are invalid.
+// codePoint decodes the one or two \uXXXX at the start of s, and returns their size. Invalid input becomes -1; with
+// Lenient, an unpaired surrogate becomes U+FFFD.
 func (r *Reader) codePoint(s string) (c rune, size int) {
 	const unitSize = 6
 	c = codeUnit(s)

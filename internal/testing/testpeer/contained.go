@@ -67,7 +67,7 @@ func contain(dir string, variables []string) error {
 	return os.Mkdir(set["HOME"], 0o700)
 }
 
-// homesOfTools keeps Go tools out of the user's home directory.
+// homesOfTools returns variables by which the go command and pyenv find the user's folders, although HOME is different.
 func homesOfTools() map[string]string {
 	set := map[string]string{}
 	if out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOENV", "GOMODCACHE", "GOPATH").Output(); err == nil {
