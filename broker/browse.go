@@ -161,7 +161,7 @@ func timeOf(at, now int64) time.Time {
 	return time.Now().Add(time.Duration(at - now))
 }
 
-// Message returns a stored message. If it is not in the queue, the error wraps [queue.CodeResourceNotFound].
+// Message returns a stored message. If it is not in the queue, the error has the code [queue.CodeResourceNotFound].
 func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	q, err := b.queues.get(name)
 	if err != nil {

@@ -121,7 +121,8 @@ func (c *conn) identity() (secret []byte, epoch int64, err error) {
 	return secret, epoch, err
 }
 
-// Close ends waiting receives, which return [queue.ErrClosed], commits pending requests and closes the files.
+// Close ends waiting receives, which return [queue.ErrClosed], commits pending requests and closes the files. Later
+// calls return [queue.ErrClosed].
 func (b *Broker) Close() error {
 	if !b.background.close() {
 		return queue.ErrClosed

@@ -349,7 +349,8 @@ func (b *Broker) Newest(name string) (int64, error) {
 	return keySeq(q.index.last()), nil
 }
 
-// PurgeThrough deletes the messages up to a position from [Broker.Newest] and returns their number; 0 means all.
+// PurgeThrough deletes the messages up to the position through, from [Broker.Newest], and returns their number. If
+// through is 0, it deletes all messages.
 func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (n int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // Reschedule makes a message in any state visible after a delay of 0 to 12 hours. For an in-flight message, the limit
 // includes the time since its receive. On a FIFO queue, a delay invalidates earlier receipt handles of a visible
-// message. If the message is missing, the error wraps [queue.CodeResourceNotFound].
+// message. If the message is missing, the error has the code [queue.CodeResourceNotFound].
 func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) error {
 	if delay < 0 || delay > queue.MaxVisibility {
 		return errParameter("DelaySeconds", secondsText(delay), "Must be between 0 and 43200, if provided.")

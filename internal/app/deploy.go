@@ -256,7 +256,8 @@ func (a *App) prune(v version) {
 	}
 }
 
-// Refused returns the console's error for a version that is invalid because of err.
+// Refused returns the console's error for a version that is invalid because of err. If a file is missing, it returns
+// err unchanged.
 func Refused(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return err

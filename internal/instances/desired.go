@@ -417,8 +417,8 @@ func (f *Following) due(age time.Duration, revision int64, lastErr error) bool {
 }
 
 // Change alters the stored state and returns the new one. It replaces a stored state that is older than the latest
-// known one or diverges from it. If the stored state is forged, it returns an error. alter may be called several times,
-// with the new revision set. If it returns an error, nothing changes.
+// known one or diverges from it. If the stored state is forged, Change returns an error. alter may be called several
+// times, with the new revision set. If alter returns an error, nothing changes.
 func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desired) error) (Desired, error) {
 	for ctx.Err() == nil {
 		stored, err := d.refresh(ctx, store)

@@ -208,7 +208,8 @@ func (d *Desired) BeginRollout(v AppVersion, how Rollout) (AppVersion, error) {
 	return *app.Next, nil
 }
 
-// AbortRollout ends the rollout and returns all instances to the current version.
+// AbortRollout ends the rollout and returns all instances to the current version. If no rollout is in progress, it
+// returns [ErrNoRollout].
 func (d *Desired) AbortRollout(reason string) error {
 	if d.App == nil || d.App.Next == nil {
 		return ErrNoRollout

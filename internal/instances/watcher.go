@@ -45,7 +45,7 @@ func (i *Instance) HealthStatus() health.InstanceHealth {
 	return i.Record.HealthStatus()
 }
 
-// Reachable reports whether the instance has reported recently.
+// Reachable reports whether the record has changed within the last [FreshFor].
 func (i *Instance) Reachable() bool { return i.Age < FreshFor }
 
 // Watcher reads the records of all instances and determines their ages. It is safe for concurrent use.

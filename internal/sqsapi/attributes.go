@@ -39,7 +39,7 @@ func (l *attributeList) sort() {
 	*l = distinct
 }
 
-// MarshalJSONTo is used by the registry's client.
+// MarshalJSONTo encodes the list as an object. Only the registry's client needs it.
 func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	object := make(map[string]*messageAttribute, len(l))
 	for i := range l {

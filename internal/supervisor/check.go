@@ -56,7 +56,7 @@ func ParseCheck(s string) (Check, error) {
 	return c, nil
 }
 
-// String returns the check in the format of [ParseCheck].
+// String returns the check in the format of [ParseCheck], or "" for the zero value.
 func (c Check) String() string {
 	switch {
 	case c.IsZero():
