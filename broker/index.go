@@ -227,7 +227,7 @@ type window struct {
 	dueRead       int // value of dueSeen up to which messages whose delay has ended were read
 	generation    int // incremented by each reset, so that fills of earlier generations are discarded
 	filling       *fill
-	stale         bool // set by a reset: fresh messages must wait for those received before
+	stale         bool // set by a reset: receives wait for the next fill
 	size          int  // number of fresh messages last added to memory.fresh
 }
 

@@ -83,8 +83,8 @@ func (b *Broker) reconcile(c *conn) error {
 	return b.loadMoves(c)
 }
 
-// reconcile updates the queue's memory to stored, its state in the database. The failed transaction may or may not have
-// been committed.
+// reconcile updates the queue's memory from stored, the queue's state in the database. The failed transaction may or
+// may not have been committed.
 func (q *liveQueue) reconcile(c *conn, stored *liveQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

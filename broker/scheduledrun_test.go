@@ -321,8 +321,8 @@ func TestEnqueueIsAtomic(t *testing.T) {
 	}
 }
 
-// enqueueOnce enqueues a run while the n-th file operation after opening fails. reached is false if there were fewer
-// operations; refused reports whether a run failed.
+// enqueueOnce enqueues three runs while the n-th file operation after opening fails, and then repeats them. reached is
+// false if there were fewer operations. refused means that a run failed the first time.
 func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (reached, refused bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

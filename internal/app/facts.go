@@ -10,8 +10,8 @@ func (a *App) publish(v *version) error {
 	return a.opts.Facts.Publish(v.facts, v.bundle, v.change.Settings)
 }
 
-// RefreshFacts updates the values that get-config prints after settings changed. The caller must hold the Changing
-// token.
+// RefreshFacts updates the values that get-config prints, for use after a change of settings. The caller must hold the
+// Changing token.
 func (a *App) RefreshFacts() {
 	v := a.replicas.current()
 	if a.opts.Facts == nil {

@@ -237,7 +237,7 @@ func (k FleetKey) verify(kind, text, by string) bool {
 	return false
 }
 
-// PeerSecrets returns the secrets that prove possession of a fleet key to the instance with this ID. Clients send the
+// PeerSecrets returns the secrets that prove possession of a fleet key to the instance with this ID. Clients use the
 // first one; servers accept all.
 func (k FleetKey) PeerSecrets(environment, id string) (secrets []string) {
 	for key := range strings.SplitSeq(string(k), ",") {

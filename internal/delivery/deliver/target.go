@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// maxSocketPath is the longest socket path that works on all systems.
+// maxSocketPath is the maximum length in bytes of a socket path, for all systems.
 const maxSocketPath = 103
 
 type target struct {
