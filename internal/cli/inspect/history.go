@@ -22,9 +22,138 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
+// history is a command that prints the events or log lines of instances, oldest first.
+type history[E any] struct {
+	cli       *base.CLI
+	from      entrySource[E]
+	follow    bool
+	limit     *int
+	instances *base.Instances
+	format    *base.Format
+}
+
+// entrySource reads entries of one kind.
+type entrySource[E any] interface {
+	// prepare validates the arguments and flags.
+	prepare(args []string) error
+	// read returns an instance's entries, newest first.
+	read(ctx context.Context, on *api.Client) ([]E, error)
+	merge(answers []api.FromInstance[[]E]) []E
+	// stored returns the entries of the stopped environment. It returns notRunning if none are kept.
+	stored(cmd *cobra.Command, notRunning error) ([]E, error)
+	// explainNone returns an error if there are no entries because of a mistake. Client is nil if no environment is
+	// running.
+	explainNone(ctx context.Context, cmd *cobra.Command, client *api.Client) error
+	// followInstance calls each for entries after the ones that the instance has returned.
+	followInstance(ctx context.Context, on *api.Client, a *api.FromInstance[[]E], each func(E) error) error
+	// name returns "" if the name was printed before.
+	name(*E) string
+	text(*E) string
+}
+
+func addHistory[E any](c *base.CLI, cmd *cobra.Command, entries string, from entrySource[E], match *string,
+	limit *int) *cobra.Command {
+	h := &history[E]{cli: c, from: from, limit: limit}
+	flags := cmd.Flags()
+	flags.BoolVarP(&h.follow, "follow", "f", false, "Follow new "+entries+" until interrupted.")
+	flags.StringVar(match, "match", "", "Show only "+entries+" that contain this text, case-insensitive.")
+	flags.IntVarP(limit, "limit", "n", *limit, "Maximum "+entries+" to show (1-1000).")
+	base.AddDataDir(cmd)
+	h.instances = base.AddInstances(cmd)
+	h.format = base.AddOutput(cmd)
+	cmd.RunE = base.Verb(h.run)
+	return cmd
+}
+
+func (h *history[E]) run(ctx context.Context, cmd *cobra.Command, args []string) error {
+	if err := cmp.Or(base.CheckShown(*h.limit), h.from.prepare(args)); err != nil {
+		return err
+	}
+
+	client, err := h.cli.Dial(cmd)
+	var answers []api.FromInstance[[]E]
+	if err == nil {
+		answers, err = h.readInstances(ctx, client)
+	}
+	entries := h.from.merge(answers)
+	stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff)
+	if stopped && !h.follow && !h.instances.Any() {
+		client = nil
+		entries, err = h.from.stored(cmd, err)
+	}
+	if err != nil {
+		return err
+	}
+
+	if len(entries) == 0 && !h.instances.Any() {
+		if err := h.from.explainNone(ctx, cmd, client); err != nil {
+			return err
+		}
+	}
+	if !h.follow {
+		return base.PrintValue(h.cli, *h.format, append([]E{}, entries...), base.ViewOf(h.printTexts, base.Named(h.from.name)))
+	}
+	for _, e := range entries {
+		if err := h.print(e); err != nil {
+			return err
+		}
+	}
+	return h.followEach(ctx, client, answers)
+}
+
+func (h *history[E]) readInstances(ctx context.Context, client *api.Client) ([]api.FromInstance[[]E], error) {
+	chosen, err := h.instances.Choose(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	answers := api.FromEach(ctx, client, chosen, h.from.read)
+	return answers, base.PrintUnanswered(h.cli, answers)
+}
+
+func (h *history[E]) printTexts(entries []E) error {
+	for i := range entries {
+		if _, err := h.cli.Println(h.from.text(&entries[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *history[E]) print(e E) error {
+	return h.format.PrintEach(h.cli, e, h.from.name(&e), h.from.text(&e))
+}
+
+// followEach prints one entry at a time.
+func (h *history[E]) followEach(ctx context.Context, client *api.Client, answers []api.FromInstance[[]E]) error {
+	following, ctx := errgroup.WithContext(ctx)
+	var printing sync.Mutex
+	each := func(e E) error {
+		printing.Lock()
+		defer printing.Unlock()
+		return h.print(e)
+	}
+	for i := range answers {
+		a := &answers[i]
+		if a.Err != nil {
+			continue
+		}
+		following.Go(func() error {
+			err := h.from.followInstance(ctx, client.On(a.Instance.ID), a, each)
+			if len(answers) == 1 || ctx.Err() != nil {
+				return err
+			}
+			printing.Lock()
+			defer printing.Unlock()
+			h.cli.PrintErrf("%s: the stream has ended\n", base.Plain(a.Instance.Name))
+			return nil
+		})
+	}
+	return streamEnd(h.cli, following.Wait())
+}
+
 // NewEvents returns the command 'tendril events'.
 func NewEvents(c *base.CLI) *cobra.Command {
-	v := &eventsCommand{cli: c, filter: api.EventFilter{Limit: 100}}
+	s := &eventSource{cli: c, filter: api.EventFilter{Limit: 100}}
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "Show past events: starts, deployments, pauses, breakers, user actions",
@@ -36,187 +165,98 @@ events are kept in the data directory and can be read when no environment is run
 	}
 
 	flags := cmd.Flags()
-	flags.BoolVarP(&v.follow, "follow", "f", false, "Follow new events until interrupted.")
-	flags.StringSliceVar(&v.filter.Kinds, "kind", nil, "Kinds to show, by default all but read: "+strings.Join(event.Kinds(), ", ")+".")
-	flags.DurationVar(&v.since, "since", 0, "Show only events of this period, such as 90m.")
-	flags.StringVar(&v.filter.Match, "match", "", "Show only events that contain this text, case-insensitive.")
-	flags.IntVarP(&v.filter.Limit, "limit", "n", v.filter.Limit, "Maximum events to show (1-1000).")
+	flags.StringSliceVar(&s.filter.Kinds, "kind", nil, "Kinds to show, by default all but read: "+strings.Join(event.Kinds(), ", ")+".")
+	flags.DurationVar(&s.since, "since", 0, "Show only events of this period, such as 90m.")
 	base.Complete(cmd, "kind", event.Kinds()...)
-	base.AddDataDir(cmd)
-	v.instances = base.AddInstances(cmd)
-	v.format = base.AddOutput(cmd)
-	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		if err := v.completeFilter(); err != nil {
-			return err
-		}
-
-		err := v.print(ctx, cmd)
-		stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff)
-		if stopped && !v.follow && !v.instances.Any() {
-			return storedEvents(c, cmd, v.filter, *v.format, err)
-		}
-		return err
-	})
-	return cmd
+	return addHistory(c, cmd, "events", s, &s.filter.Match, &s.filter.Limit)
 }
 
-type eventsCommand struct {
-	cli       *base.CLI
-	filter    api.EventFilter
-	since     time.Duration
-	follow    bool
-	instances *base.Instances
-	format    *base.Format
-	last      eventlog.Event
+type eventSource struct {
+	cli    *base.CLI
+	filter api.EventFilter
+	since  time.Duration
 }
 
-// completeFilter validates the flags, and sets the filter's kinds and start.
-func (v *eventsCommand) completeFilter() error {
-	for _, kind := range v.filter.Kinds {
+func (s *eventSource) prepare([]string) error {
+	for _, kind := range s.filter.Kinds {
 		if !slices.Contains(event.Kinds(), kind) {
 			return base.Usagef("unknown event kind %q", kind).
 				Hint("use one or more of " + strings.Join(event.Kinds(), ","))
 		}
 	}
-	if len(v.filter.Kinds) == 0 {
-		v.filter.Kinds = event.DefaultKinds()
+	if len(s.filter.Kinds) == 0 {
+		s.filter.Kinds = event.DefaultKinds()
 	}
 
-	if err := base.CheckShown(v.filter.Limit); err != nil {
-		return err
+	if s.since < 0 {
+		return base.Usagef("--since %s is out of range", s.since).Hint("use a duration such as 90m")
 	}
-
-	if v.since < 0 {
-		return base.Usagef("--since %s is out of range", v.since).Hint("use a duration such as 90m")
-	}
-	if v.since > 0 {
-		v.filter.Since = time.Now().Add(-v.since)
+	if s.since > 0 {
+		s.filter.Since = time.Now().Add(-s.since)
 	}
 	return nil
 }
 
-func (v *eventsCommand) print(ctx context.Context, cmd *cobra.Command) error {
-	client, err := v.cli.Dial(cmd)
+func (s *eventSource) read(ctx context.Context, on *api.Client) ([]eventlog.Event, error) {
+	return on.Events(ctx, s.filter)
+}
+
+func (s *eventSource) merge(answers []api.FromInstance[[]eventlog.Event]) []eventlog.Event {
+	return oldestFirst(api.NewestEvents(answers, s.filter.Limit))
+}
+
+func oldestFirst(events []eventlog.Event) []eventlog.Event {
+	events = eventlog.OnePerAction(events)
+	slices.Reverse(events)
+	return events
+}
+
+func (s *eventSource) stored(cmd *cobra.Command, notRunning error) ([]eventlog.Event, error) {
+	dir, err := s.cli.DataDir(cmd)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	chosen, err := v.instances.Choose(ctx, client)
-	if err != nil {
-		return err
-	}
-	answers := api.FromEach(ctx, client, chosen, func(ctx context.Context, on *api.Client) ([]eventlog.Event, error) {
-		return on.Events(ctx, v.filter)
-	})
-	if err := base.PrintUnanswered(v.cli, answers); err != nil {
-		return err
-	}
-
-	events := api.NewestEvents(answers, v.filter.Limit)
-	if !v.follow {
-		return printEvents(v.cli, events, *v.format)
-	}
-	for _, e := range slices.Backward(eventlog.OnePerAction(events)) {
-		if err := v.printNew(e); err != nil {
-			return err
-		}
-	}
-	return followEach(ctx, v.cli, client, answers, v.printNew, v.followInstance)
-}
-
-// printNew skips an action that caused the last event.
-func (v *eventsCommand) printNew(e eventlog.Event) error {
-	if len(eventlog.OnePerAction([]eventlog.Event{e, v.last})) == 1 {
-		return nil
-	}
-	v.last = e
-	return v.format.PrintEach(v.cli, e, eventID(&e), eventText(&e))
-}
-
-func (v *eventsCommand) followInstance(ctx context.Context, on *api.Client, a *api.FromInstance[[]eventlog.Event],
-	print func(eventlog.Event) error) error {
-	f := v.filter
-	if len(a.Answer) > 0 {
-		f.After = a.Answer[0].ID
-	}
-	return on.FollowEvents(ctx, f, func(e eventlog.Event) error {
-		e.Instance = a.Instance.Name
-		return print(e)
-	})
-}
-
-// followEach calls print for one entry at a time.
-func followEach[E any](ctx context.Context, c *base.CLI, client *api.Client, answers []api.FromInstance[[]E], print func(E) error,
-	follow func(context.Context, *api.Client, *api.FromInstance[[]E], func(E) error) error) error {
-	following, ctx := errgroup.WithContext(ctx)
-	var printing sync.Mutex
-	each := func(e E) error {
-		printing.Lock()
-		defer printing.Unlock()
-		return print(e)
-	}
-	for i := range answers {
-		a := &answers[i]
-		if a.Err != nil {
-			continue
-		}
-		following.Go(func() error {
-			err := follow(ctx, client.On(a.Instance.ID), a, each)
-			if len(answers) == 1 || ctx.Err() != nil {
-				return err
-			}
-			printing.Lock()
-			defer printing.Unlock()
-			c.PrintErrf("%s: the stream has ended\n", base.Plain(a.Instance.Name))
-			return nil
-		})
-	}
-	return streamEnd(c, following.Wait())
-}
-
-// storedEvents prints the events of the stopped environment. If there aren't any, it returns notRunning.
-func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format base.Format,
-	notRunning error) error {
-	dir, err := c.DataDir(cmd)
-	if err != nil {
-		return err
-	}
+	f := &s.filter
 	events, err := eventlog.Read(dir, eventlog.Query{Range: eventlog.Range{Newest: true, Limit: f.Limit}, Kinds: f.Kinds,
 		Since: f.Since, Match: f.Match})
 	if err != nil {
-		return fmt.Errorf("reading the events of %s: %w", dir, err)
+		return nil, fmt.Errorf("reading the events of %s: %w", dir, err)
 	}
-	if stored, err := eventlog.Read(dir, eventlog.Query{Range: eventlog.Range{Limit: 1}}); err == nil && len(stored) == 0 {
-		return notRunning
+	if all, err := eventlog.Read(dir, eventlog.Query{Range: eventlog.Range{Limit: 1}}); err == nil && len(all) == 0 {
+		return nil, notRunning
 	}
-	return printEvents(c, events, format)
+	return oldestFirst(events), nil
 }
 
-// printEvents prints events, which must be sorted newest first, in reverse order.
-func printEvents(c *base.CLI, events []eventlog.Event, format base.Format) error {
-	events = append([]eventlog.Event{}, eventlog.OnePerAction(events)...)
-	slices.Reverse(events)
-	return base.PrintValue(c, format, events,
-		base.ViewOf(texts(c, eventText), base.Named(eventID)))
-}
+func (s *eventSource) explainNone(context.Context, *cobra.Command, *api.Client) error { return nil }
 
-func eventID(e *eventlog.Event) string { return strconv.FormatInt(e.ID, 10) }
-
-func texts[E any](c *base.CLI, text func(*E) string) func([]E) error {
-	return func(all []E) error {
-		for i := range all {
-			if _, err := c.Println(text(&all[i])); err != nil {
-				return err
-			}
+// followInstance skips an action that caused the event before it.
+func (s *eventSource) followInstance(ctx context.Context, on *api.Client, a *api.FromInstance[[]eventlog.Event],
+	each func(eventlog.Event) error) error {
+	f := s.filter
+	var last eventlog.Event
+	if len(a.Answer) > 0 {
+		last = a.Answer[0]
+		f.After = last.ID
+	}
+	return on.FollowEvents(ctx, f, func(e eventlog.Event) error {
+		repeated := len(eventlog.OnePerAction([]eventlog.Event{e, last})) == 1
+		last = e
+		if repeated {
+			return nil
 		}
-		return nil
-	}
+		e.Instance = a.Instance.Name
+		return each(e)
+	})
 }
+
+func (s *eventSource) name(e *eventlog.Event) string { return strconv.FormatInt(e.ID, 10) }
+
+func (s *eventSource) text(e *eventlog.Event) string { return eventText(e) }
 
 // NewLogs returns the command 'tendril logs'.
 func NewLogs(c *base.CLI) *cobra.Command {
-	filter := api.LineFilter{Limit: 200}
-	var follow bool
-	level := slog.LevelInfo
+	s := &lineSource{cli: c, filter: api.LineFilter{Limit: 200}, named: map[string]bool{}}
 	cmd := &cobra.Command{
 		Use:   "logs [PROCESS]",
 		Short: "Show the last log lines of tendril and the app",
@@ -227,93 +267,44 @@ lines. If none is running, the files in --app-log-dir are read.`,
 		Args:    cobra.MaximumNArgs(1),
 	}
 
-	flags := cmd.Flags()
-	flags.BoolVarP(&follow, "follow", "f", false, "Follow new lines until interrupted.")
-	flags.StringVar(&filter.Match, "match", "", "Show only lines that contain this text, case-insensitive.")
-	flags.TextVar(&level, "level", level, "Lowest level: debug, info, warn or error.")
-	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum lines to show (1-1000).")
+	cmd.Flags().TextVar(&s.filter.Level, "level", slog.LevelInfo, "Lowest level: debug, info, warn or error.")
 	base.Complete(cmd, "level", "debug", "info", "warn", "error")
-	base.AddDataDir(cmd)
 	base.AddSettings(cmd, "app-log-dir")
-	instances := base.AddInstances(cmd)
-	format := base.AddOutput(cmd)
-	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		if err := base.CheckShown(filter.Limit); err != nil {
-			return err
-		}
-
-		filter.Process = base.Argument(args)
-		filter.Level = level
-		client, err := c.Dial(cmd)
-		var lines []eventlog.Line
-		var answers []api.FromInstance[[]eventlog.Line]
-		if err == nil {
-			answers, err = readLines(ctx, c, client, instances, filter)
-			lines = api.NewestLines(answers, filter.Limit)
-			slices.Reverse(lines)
-		}
-
-		stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff)
-		if stopped && !follow && !instances.Any() {
-			client = nil
-			lines, err = storedLines(c, cmd, &filter, err)
-		}
-		if err != nil {
-			return err
-		}
-
-		if len(lines) == 0 && !instances.Any() {
-			if err := checkProcess(ctx, c, cmd, client, filter.Process); err != nil {
-				return err
-			}
-		}
-
-		process := processNames()
-		if !follow {
-			return base.PrintValue(c, *format, append([]eventlog.Line{}, lines...),
-				base.ViewOf(texts(c, lineText), base.Named(process)))
-		}
-
-		print := func(l eventlog.Line) error { return format.PrintEach(c, l, process(&l), lineText(&l)) }
-		for _, l := range lines {
-			if err := print(l); err != nil {
-				return err
-			}
-		}
-		return followEach(ctx, c, client, answers, print, func(ctx context.Context, on *api.Client, a *api.FromInstance[[]eventlog.Line], each func(eventlog.Line) error) error {
-			f := filter
-			if len(a.Answer) > 0 {
-				f.After = a.Answer[0].ID
-			}
-			return on.FollowLogs(ctx, f, func(l eventlog.Line) error {
-				l.Instance = a.Instance.Name
-				return each(l)
-			})
-		})
-	})
-
-	return cmd
+	return addHistory(c, cmd, "lines", s, &s.filter.Match, &s.filter.Limit)
 }
 
-func readLines(ctx context.Context, c *base.CLI, client *api.Client, of *base.Instances, filter api.LineFilter) (
-	[]api.FromInstance[[]eventlog.Line], error) {
-	chosen, err := of.Choose(ctx, client)
-	if err != nil {
-		return nil, err
-	}
-	answers := api.FromEach(ctx, client, chosen, func(ctx context.Context, on *api.Client) ([]eventlog.Line, error) {
-		return on.Logs(ctx, filter)
-	})
-	return answers, base.PrintUnanswered(c, answers)
+type lineSource struct {
+	cli    *base.CLI
+	filter api.LineFilter
+	named  map[string]bool // processes whose name was printed
 }
 
-// checkProcess accepts a nil client, which means that no environment is running.
-func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client,
-	name string) error {
-	names, err := processesWithLines(ctx, c, cmd, client)
+func (s *lineSource) prepare(args []string) error {
+	s.filter.Process = base.Argument(args)
+	return nil
+}
+
+func (s *lineSource) read(ctx context.Context, on *api.Client) ([]eventlog.Line, error) {
+	return on.Logs(ctx, s.filter)
+}
+
+func (s *lineSource) merge(answers []api.FromInstance[[]eventlog.Line]) []eventlog.Line {
+	lines := api.NewestLines(answers, s.filter.Limit)
+	slices.Reverse(lines)
+	return lines
+}
+
+func (s *lineSource) stored(cmd *cobra.Command, notRunning error) ([]eventlog.Line, error) {
+	return storedLines(s.cli, cmd, &s.filter, notRunning)
+}
+
+// explainNone returns an error if the process is unknown.
+func (s *lineSource) explainNone(ctx context.Context, cmd *cobra.Command, client *api.Client) error {
+	names, err := processesWithLines(ctx, s.cli, cmd, client)
 	if err != nil {
 		return err
 	}
+	name := s.filter.Process
 	known := func(process string) bool { return eventlog.IsOf(process, name) }
 	if name == "" || slices.ContainsFunc(names, known) {
 		return nil
@@ -340,17 +331,28 @@ func processesWithLines(ctx context.Context, c *base.CLI, cmd *cobra.Command, cl
 	return names, err
 }
 
-// processNames returns a function that returns a line's process the first time it occurs, and "" afterwards.
-func processNames() func(*eventlog.Line) string {
-	seen := map[string]bool{}
-	return func(l *eventlog.Line) string {
-		if seen[l.Process] {
-			return ""
-		}
-		seen[l.Process] = true
-		return l.Process
+func (s *lineSource) followInstance(ctx context.Context, on *api.Client, a *api.FromInstance[[]eventlog.Line],
+	each func(eventlog.Line) error) error {
+	f := s.filter
+	if len(a.Answer) > 0 {
+		f.After = a.Answer[0].ID
 	}
+	return on.FollowLogs(ctx, f, func(l eventlog.Line) error {
+		l.Instance = a.Instance.Name
+		return each(l)
+	})
 }
+
+// name returns a line's process.
+func (s *lineSource) name(l *eventlog.Line) string {
+	if s.named[l.Process] {
+		return ""
+	}
+	s.named[l.Process] = true
+	return l.Process
+}
+
+func (s *lineSource) text(l *eventlog.Line) string { return lineText(l) }
 
 func streamEnd(c *base.CLI, err error) error {
 	if err == nil || errors.Is(err, api.ErrNotRunning) {
