@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 
 	"tendril/api"
 	"tendril/internal/cli/base"
-	"tendril/internal/config"
 )
 
 const (
@@ -110,18 +108,14 @@ func completeQueues(ctx context.Context, _ *cobra.Command, client *api.Client) (
 		return names, nil
 	}
 	queues, err := client.Queues(ctx)
-	for i := range queues {
-		names = append(names, base.Described(queues[i].Name, base.Plural(int(queues[i].Ledger.Visible), "visible message")))
-	}
-	return names, err
+	return base.Named(func(q *api.Queue) string {
+		return base.Described(q.Name, base.Plural(int(q.Ledger.Visible), "visible message"))
+	})(queues), err
 }
 
-func completeTasks(ctx context.Context, _ *cobra.Command, client *api.Client) (names []string, err error) {
-	tasks, err := client.Tasks(ctx)
-	for i := range tasks.Tasks {
-		names = append(names, base.Described(tasks.Tasks[i].Name, tasks.Tasks[i].Words))
-	}
-	return names, err
+func completeTasks(ctx context.Context, _ *cobra.Command, client *api.Client) ([]string, error) {
+	st, err := client.Tasks(ctx)
+	return base.Named(func(t *api.Task) string { return base.Described(t.Name, t.Words) })(st.Tasks), err
 }
 
 func completeProcesses(ctx context.Context, cmd *cobra.Command, client *api.Client) (names []string, err error) {
@@ -129,50 +123,42 @@ func completeProcesses(ctx context.Context, cmd *cobra.Command, client *api.Clie
 	if cmd.Name() == "logs" {
 		names = append(names, base.Described("tendril", "tendril's own log"))
 	}
-	for i := range st.App {
-		names = append(names, base.Described(st.App[i].Name, st.App[i].State))
-	}
-	return names, err
+	replicas := base.Named(func(p *api.Process) string { return base.Described(p.Name, p.State) })
+	return append(names, replicas(st.App)...), err
 }
 
-func completeVersions(ctx context.Context, _ *cobra.Command, client *api.Client) (numbers []string, err error) {
+func completeVersions(ctx context.Context, _ *cobra.Command, client *api.Client) ([]string, error) {
 	versions, err := client.Versions(ctx)
-	for i := range versions {
-		numbers = append(numbers, base.Described(strconv.Itoa(versions[i].Number), versions[i].State+", "+versions[i].Source))
-	}
-	return numbers, err
+	return base.Named(func(v *api.AppVersion) string {
+		return base.Described(strconv.Itoa(v.Number), v.State+", "+v.Source)
+	})(versions), err
 }
 
 func completeMessages(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error) {
-	if f := cmd.Flags().Lookup("queue"); f != nil && f.Changed {
-		return idsIn(ctx, client, f.Value.String())
-	}
 	queues, err := client.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(queues))
-	for i := range queues {
-		names[i] = queues[i].Name
-	}
-	return idsIn(ctx, client, names...)
+	return idsIn(ctx, cmd, client, queues)
 }
 
 func completeDeadLetters(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error) {
-	if f := cmd.Flags().Lookup("queue"); f != nil && f.Changed {
-		return idsIn(ctx, client, f.Value.String())
-	}
-	var names []string
+	var dead []api.Queue
 	for _, q := range client.Instance.Queues {
 		if q.DeadLetterQueue != "" && q.Embedded {
-			names = append(names, q.DeadLetterQueue)
+			dead = append(dead, api.Queue{Name: q.DeadLetterQueue})
 		}
 	}
-	return idsIn(ctx, client, names...)
+	return idsIn(ctx, cmd, client, dead)
 }
 
-func idsIn(ctx context.Context, client *api.Client, queues ...string) (ids []string, err error) {
-	for _, name := range queues {
+// idsIn returns the IDs of messages in the queue given with --queue, or otherwise in queues.
+func idsIn(ctx context.Context, cmd *cobra.Command, client *api.Client, queues []api.Queue) (ids []string, err error) {
+	if f := cmd.Flags().Lookup("queue"); f != nil && f.Changed {
+		queues = []api.Queue{{Name: f.Value.String()}}
+	}
+	for _, q := range queues {
+		name := q.Name
 		page, _, err := client.Messages(ctx, name, api.Filter{Limit: completedMessages})
 		if err != nil {
 			return ids, err
@@ -188,8 +174,7 @@ func idsIn(ctx context.Context, client *api.Client, queues ...string) (ids []str
 
 func environmentNames(c *base.CLI) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
-		state := config.StateFolder(c.Environ, os.Geteuid() == 0)
-		for _, found := range api.Running(api.DataDirectories(state)) {
+		for _, found := range api.Running(api.DataDirectories(c.StateFolder())) {
 			names = append(names, base.Described(found.Environment, found.Folder))
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp

@@ -41,7 +41,7 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 		return "", err
 	}
 
-	state := config.StateFolder(c.Environ, os.Geteuid() == 0)
+	state := c.StateFolder()
 	name := c.Env(environmentVariable)
 	if f := cmd.Flags().Lookup("environment"); f != nil && f.Changed {
 		name = f.Value.String()
@@ -72,6 +72,9 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	}
 	return chooseRunning(cfg, here, running, elsewhere)
 }
+
+// StateFolder returns the folder with this user's environments.
+func (c *CLI) StateFolder() string { return config.StateFolder(c.Environ, os.Geteuid() == 0) }
 
 // settingsOfWorkingFolder returns cfg with the settings of the app in the working directory, if there is one.
 func (c *CLI) settingsOfWorkingFolder(cmd *cobra.Command, cfg *config.Config) *config.Config {

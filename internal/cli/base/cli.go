@@ -76,14 +76,14 @@ func (c *CLI) LookUp(name string) (value string, found bool) {
 	return "", false
 }
 
-// Confirm permits an irreversible action if yes is true or a person at the terminal types word. Otherwise it returns a
-// usage error.
-func (c *CLI) Confirm(act, word string, yes bool) error {
+// Confirm permits an irreversible action if yes is true or a person at the terminal types word. Without a terminal, it
+// returns a usage error that names the flags to add instead.
+func (c *CLI) Confirm(act, word, flags string, yes bool) error {
 	if yes {
 		return nil
 	}
 	if !c.TtyIn {
-		return Usagef("this would %s, which cannot be undone", act).Hint("add --yes to confirm")
+		return Usagef("this would %s, which cannot be undone", act).Hint("add " + flags + " to confirm")
 	}
 	c.PrintErrf("This will %s. It cannot be undone.\nType %s to confirm: ", act, word)
 	if c.readAnswer() != word {

@@ -19,7 +19,7 @@ func TestConfirm(t *testing.T) {
 	} {
 		var talk bytes.Buffer
 		world := &CLI{In: strings.NewReader(c.typed), Err: &talk, TtyIn: c.tty}
-		if got := ExitCode(world.Confirm("remove all messages of jobs", "jobs", c.yes)); got != c.want {
+		if got := ExitCode(world.Confirm("remove all messages of jobs", "jobs", "--yes", c.yes)); got != c.want {
 			t.Errorf("%+v: exit %d\n%s", c, got, &talk)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"tendril/api"
 )
 
 const (
@@ -46,6 +48,19 @@ func Changes(c *CLI, cmd *cobra.Command,
 		return formatOf(cmd).printSteps(c, steps)
 	})
 	return cmd
+}
+
+// ChangesRunning implements a command that changes the running environment. find is like that of [Changes].
+func ChangesRunning(c *CLI, cmd *cobra.Command,
+	find func(ctx context.Context, client *api.Client, args []string) (*Plan, error)) *cobra.Command {
+	AddDataDir(cmd)
+	return Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*Plan, error) {
+		client, err := c.Dial(cmd)
+		if err != nil {
+			return nil, err
+		}
+		return find(ctx, client, args)
+	})
 }
 
 // AddDryRun adds the flag --dry-run to a command that prints its own preview.

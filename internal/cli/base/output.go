@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -177,22 +176,6 @@ func (t *Table) Add(name, value string) {
 	if value != "" {
 		*t = append(*t, []string{name, value})
 	}
-}
-
-// PrintTable prints rows in columns.
-func (c *CLI) PrintTable(rows [][]string) error {
-	if w := styled(c); w != nil {
-		return printStyled(w, rows)
-	}
-	w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = Plain(cell)
-		}
-		fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
-	}
-	return w.Flush()
 }
 
 // Plain makes text safe for a single line on a terminal by escaping unprintable characters.

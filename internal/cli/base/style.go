@@ -13,43 +13,47 @@ import (
 	"tendril/internal/observe/health"
 )
 
-func styled(c *CLI) io.Writer {
+func styledOut(c *CLI) (w io.Writer, color bool) {
 	// Other writers, such as renaming, escape control sequences.
 	if w, ok := c.Out.(*terminal.Writer); ok && c.Color() {
-		return &terminal.Writer{To: w.To, Colors: true}
+		return &terminal.Writer{To: w.To, Colors: true}, true
 	}
-	return nil
+	return c.Out, false
 }
 
 // PrintCells prints cells as one line.
 func PrintCells(c *CLI, l Cells) error {
-	w, color := io.Writer(c.Out), false
-	if s := styled(c); s != nil {
-		w, color = s, true
-	}
+	w, color := styledOut(c)
 	_, err := fmt.Fprintln(w, l.Render(math.MaxInt, color))
 	return err
 }
 
-func printStyled(w io.Writer, rows [][]string) error {
-	widths := columnWidths(rows)
+// PrintTable prints rows in columns.
+func (c *CLI) PrintTable(rows [][]string) error {
+	w, color := styledOut(c)
+	return printRows(w, rows, color)
+}
+
+func printRows(w io.Writer, rows [][]string, color bool) error {
+	widths := ColumnWidths(rows)
 	for n, row := range rows {
 		var l Cells
 		for i, text := range row {
-			l = append(l, Cell{text, cellStyle(rows, n, i)})
+			l = append(l, CellStyle(rows, n, i).Text(text))
 			if i < len(row)-1 {
 				gap := widths[i] - uniseg.StringWidth(Plain(text)) + 2
-				l = append(l, Cell{strings.Repeat(" ", gap), PlainText})
+				l = append(l, PlainText.Text(strings.Repeat(" ", gap)))
 			}
 		}
-		if _, err := fmt.Fprintln(w, strings.TrimRight(l.Render(math.MaxInt, true), " ")); err != nil {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(l.Render(math.MaxInt, color), " ")); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func columnWidths(rows [][]string) []int {
+// ColumnWidths returns the widths of a table's columns on a terminal.
+func ColumnWidths(rows [][]string) []int {
 	var widths []int
 	for _, row := range rows {
 		for i, text := range row {
@@ -62,8 +66,8 @@ func columnWidths(rows [][]string) []int {
 	return widths
 }
 
-// cellStyle dims a table's heading, or the first column of a table without one.
-func cellStyle(rows [][]string, row, column int) Style {
+// CellStyle returns the style of a table's cell. It dims the heading, or the first column of a table without one.
+func CellStyle(rows [][]string, row, column int) Style {
 	heading := rows[0]
 	switch {
 	case !isHeading(heading) && column == 0, isHeading(heading) && row == 0:
@@ -81,6 +85,10 @@ func isHeading(row []string) bool {
 // stateStyle colors only columns with states, because others may contain external text.
 func stateStyle(column, text string) Style {
 	switch column {
+	case "WHY":
+		return Faint
+	case "FAILED":
+		return Red
 	case "STATE", "HEALTH", "READY", "OUTCOME", "NOTE", "STATUS":
 	default:
 		return PlainText
@@ -88,11 +96,11 @@ func stateStyle(column, text string) Style {
 
 	first, _, _ := strings.Cut(strings.TrimRight(text, ":,;"), " ")
 	switch strings.TrimRight(first, ":,;") {
-	case "running", "ready", "live", "done", "yes":
+	case "running", "ready", "live", "done", "yes", api.QueueRunning, api.TaskScheduled:
 		return Green
-	case "PAUSED", "draining", "starting", "stopping", "restarting":
+	case "PAUSED", "draining", "starting", "stopping", "restarting", "not", "Dead", api.QueuePaused, api.QueueWaiting:
 		return Yellow
-	case "failed", "NOT", "ENQUEUEING", "unreached":
+	case "failed", "NOT", "ENQUEUEING", "unreached", api.QueueFailing:
 		return Red
 	case "no":
 		if text == "no answer" || column == "READY" {
@@ -194,12 +202,3 @@ func HealthStyle(s health.Status) Style {
 
 // Text returns a cell in this style.
 func (s Style) Text(text string) Cell { return Cell{text, s} }
-
-// Heading returns a line with the names of columns.
-func Heading(names ...string) Cells {
-	var line Cells
-	for _, name := range names {
-		line = append(line, Faint.Text(name))
-	}
-	return line
-}

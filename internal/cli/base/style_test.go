@@ -17,11 +17,15 @@ func TestStyledTable(t *testing.T) {
 			"\x1b[2mQUEUE\x1b[0m  \x1b[2mSTATE\x1b[0m       \x1b[2mBODY\x1b[0m\n" +
 				"日本   \x1b[31mfailed now\x1b[0m  failed\\x1b[2J\n" +
 				"jobs   \x1b[32mrunning\x1b[0m\n"},
+		{[][]string{{"QUEUE", "STATE", "WHY"}, {"jobs", "Failing", "no answer"}, {"dead", "not ready", ""}},
+			"\x1b[2mQUEUE\x1b[0m  \x1b[2mSTATE\x1b[0m      \x1b[2mWHY\x1b[0m\n" +
+				"jobs   \x1b[31mFailing\x1b[0m    \x1b[2mno answer\x1b[0m\n" +
+				"dead   \x1b[33mnot ready\x1b[0m\n"},
 		{[][]string{{"queue", "jobs"}, {"state", "failed"}},
 			"\x1b[2mqueue\x1b[0m  jobs\n\x1b[2mstate\x1b[0m  failed\n"},
 	} {
 		var out strings.Builder
-		if err := printStyled(&out, c.rows); err != nil || out.String() != c.want {
+		if err := printRows(&out, c.rows, true); err != nil || out.String() != c.want {
 			t.Errorf("%v\ngot  %q\nwant %q", err, out.String(), c.want)
 		}
 	}

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/term"
 )
@@ -28,21 +31,21 @@ const (
 	frameEnd    = "\x1b[?2026l"
 )
 
-// OpenScreen switches to full-screen mode. The caller must call Restore.
-func OpenScreen(in, out *os.File) (*ScreenTerminal, error) {
+// openScreen switches to full-screen mode. The caller must call restore.
+func openScreen(in, out *os.File) (*ScreenTerminal, error) {
 	state, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return nil, err
 	}
 	s := &ScreenTerminal{in: in, Out: out, state: state}
 	if _, err := io.WriteString(out, enterScreen); err != nil {
-		return nil, errors.Join(err, s.Restore())
+		return nil, errors.Join(err, s.restore())
 	}
 	return s, nil
 }
 
-// Restore restores the terminal. Further calls have no effect.
-func (s *ScreenTerminal) Restore() (err error) {
+// restore restores the terminal. Further calls have no effect.
+func (s *ScreenTerminal) restore() (err error) {
 	s.once.Do(func() {
 		_, written := io.WriteString(s.Out, LeaveScreen)
 		err = errors.Join(written, term.Restore(int(s.in.Fd()), s.state))
@@ -59,8 +62,8 @@ func (s *ScreenTerminal) Size() (width, height int) {
 	return width, height
 }
 
-// Draw displays lines, which must not contain line breaks.
-func (s *ScreenTerminal) Draw(lines []string) error {
+// draw displays lines, which must not contain line breaks.
+func (s *ScreenTerminal) draw(lines []string) error {
 	var frame strings.Builder
 	frame.WriteString(frameBegin)
 	for i, l := range lines {
@@ -72,6 +75,62 @@ func (s *ScreenTerminal) Draw(lines []string) error {
 	frame.WriteString(frameEnd)
 	_, err := io.WriteString(s.Out, frame.String())
 	return err
+}
+
+// Screen is the content of a full-screen command.
+type Screen interface {
+	// Lines returns the lines to display in a window.
+	Lines(width, height int) []string
+	// Press handles a key.
+	Press(key string, height int) (quit bool)
+}
+
+// CanDraw reports whether both in and out are a terminal that can be drawn on.
+func (c *CLI) CanDraw() (in, out *os.File, can bool) {
+	in, _ = c.In.(*os.File)
+	out, _ = Unescaped(c.Out).(*os.File)
+	return in, out, in != nil && out != nil && c.Tty && c.TtyIn && c.Env("TERM") != "dumb"
+}
+
+// ShowScreen displays s until a key or a signal quits or ctx is done. It passes updates to update, and displays s again
+// after each, and after each key.
+func ShowScreen[T any](ctx context.Context, in, out *os.File, s Screen, updates <-chan T, update func(T)) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hangUp := make(chan os.Signal, 1)
+	signal.Notify(hangUp, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(hangUp)
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	defer signal.Stop(resized)
+
+	screen, err := openScreen(in, out)
+	if err != nil {
+		return fmt.Errorf("preparing the terminal: %w", err)
+	}
+	defer func() { err = errors.Join(err, screen.restore()) }()
+
+	keys := make(chan string)
+	go readKeys(ctx, in, keys)
+	for {
+		width, height := screen.Size()
+		if err := screen.draw(s.Lines(width, height)); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangUp:
+			return nil
+		case <-resized:
+		case u := <-updates:
+			update(u)
+		case key, open := <-keys:
+			if !open || s.Press(key, height) {
+				return nil
+			}
+		}
+	}
 }
 
 // Names of special keys. Any other key is the character typed.
@@ -126,9 +185,9 @@ func firstKey(sent []byte) (key string, n int) {
 	return "", min(end+1, len(sent))
 }
 
-// ReadKeys sends typed keys to a channel, and closes it at the end of the input. Reading cannot be interrupted, so once
+// readKeys sends typed keys to a channel, and closes it at the end of the input. Reading cannot be interrupted, so once
 // ctx is done, it returns only after the next key.
-func ReadKeys(ctx context.Context, in io.Reader, keys chan<- string) {
+func readKeys(ctx context.Context, in io.Reader, keys chan<- string) {
 	defer close(keys)
 	sent := make([]byte, 256)
 	for {

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -90,6 +91,11 @@ func Family(use, short, long string, commands ...*cobra.Command) *cobra.Command 
 	return cmd
 }
 
+// ListCommand returns the command list of a family.
+func ListCommand(short string) *cobra.Command {
+	return &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: short, Args: cobra.NoArgs}
+}
+
 // Argument returns a command's only argument, or "".
 func Argument(args []string) string { return strings.Join(args, "") }
 
@@ -97,6 +103,19 @@ func Argument(args []string) string { return strings.Join(args, "") }
 func CheckLimit(limit int) error {
 	if limit < 1 {
 		return Usagef("--limit %d is out of range", limit).Hint("use 1 or more")
+	}
+	return nil
+}
+
+// AddYes adds the flag --yes.
+func AddYes(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("yes", false, "Do not ask for confirmation.")
+}
+
+// CheckWait validates a --wait without a maximum.
+func CheckWait(wait time.Duration) error {
+	if wait < 0 {
+		return Usagef("--wait %s is out of range", wait).Hint("use 0s or more")
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package base
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -39,9 +38,7 @@ func AddWatch(c *CLI, cmd *cobra.Command) {
 		w.runOnce = func() error { return once(cmd, args) }
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 		defer stop()
-		in, _ := c.In.(*os.File)
-		out, _ := Unescaped(c.Out).(*os.File)
-		if in != nil && out != nil && c.Tty && c.TtyIn && c.Env("TERM") != "dumb" {
+		if in, out, can := c.CanDraw(); can {
 			return w.draw(ctx, in, out)
 		}
 		return w.print(ctx)
@@ -104,53 +101,25 @@ func (w *watch) captureLines() ([]string, error) {
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n"), err
 }
 
-// draw keeps the last output on the screen if an error follows.
-func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
+func (w *watch) draw(ctx context.Context, in, out *os.File) error {
 	lines, err := w.captureLines()
 	if err != nil {
 		return err
 	}
-
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	resized := make(chan os.Signal, 1)
-	signal.Notify(resized, syscall.SIGWINCH)
-	defer signal.Stop(resized)
-
-	screen, err := OpenScreen(in, out)
-	if err != nil {
-		return fmt.Errorf("preparing the terminal: %w", err)
-	}
-	defer func() { err = errors.Join(err, screen.Restore()) }()
-
-	keys := make(chan string)
-	go ReadKeys(ctx, in, keys)
+	frame := &watchFrame{lines: lines, at: time.Now()}
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
-	frame := watchFrame{lines: lines, at: time.Now()}
-	for {
-		width, height := screen.Size()
-		frame.limitScroll(height)
-		if err := screen.Draw(frame.render(width, height)); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-resized:
-		case <-tick.C:
-			if lines, err := w.captureLines(); err != nil {
-				frame.lost = err.Error()
-			} else {
-				frame = watchFrame{lines: lines, at: time.Now(), scroll: frame.scroll}
-			}
-		case key, open := <-keys:
-			if key == "q" || key == "Q" || key == KeyInterrupt || !open {
-				return nil
-			}
-			frame.scroll = Scrolled(frame.scroll, key, max(height-2, 1))
-		}
+	return ShowScreen(ctx, in, out, frame, tick.C, func(time.Time) { w.refresh(frame) })
+}
+
+// refresh keeps the last output if an error follows.
+func (w *watch) refresh(frame *watchFrame) {
+	lines, err := w.captureLines()
+	if err != nil {
+		frame.lost = err.Error()
+		return
 	}
+	*frame = watchFrame{lines: lines, at: time.Now(), scroll: frame.scroll}
 }
 
 type watchFrame struct {
@@ -160,12 +129,10 @@ type watchFrame struct {
 	scroll int
 }
 
-func (f *watchFrame) limitScroll(height int) {
-	f.scroll = max(min(f.scroll, len(f.lines)-max(height-1, 0)), 0)
-}
-
-func (f *watchFrame) render(width, height int) []string {
+// Lines implements [Screen].
+func (f *watchFrame) Lines(width, height int) []string {
 	room := max(height-1, 0)
+	f.scroll = max(min(f.scroll, len(f.lines)-room), 0)
 	shown := append([]string{}, f.lines[f.scroll:min(f.scroll+room, len(f.lines))]...)
 	for len(shown) < room {
 		shown = append(shown, "")
@@ -179,6 +146,12 @@ func (f *watchFrame) render(width, height int) []string {
 		footer += fmt.Sprintf("   %d more ↓", below)
 	}
 	return append(shown, CutWidth(Plain(footer), width))
+}
+
+// Press implements [Screen].
+func (f *watchFrame) Press(key string, height int) (quit bool) {
+	f.scroll = Scrolled(f.scroll, key, max(height-2, 1))
+	return key == "q" || key == "Q" || key == KeyInterrupt
 }
 
 // Scrolled returns the scroll position after a key. The caller must limit it to the text's length.

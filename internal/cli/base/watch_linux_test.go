@@ -67,8 +67,7 @@ func TestWatchFrame(t *testing.T) {
 		{3, 99, []string{"c", "d"}}, {1, 0, []string{}},
 	} {
 		f := watchFrame{lines: lines, scroll: c.scroll}
-		f.limitScroll(c.height)
-		got := f.render(80, c.height)
+		got := f.Lines(80, c.height)
 		if footer := got[len(got)-1]; strings.Contains(footer, "more ↓") != (c.height < 5 && c.scroll < 2) {
 			t.Errorf("%+v: the last line is %q", c, footer)
 		}
@@ -77,7 +76,7 @@ func TestWatchFrame(t *testing.T) {
 		}
 	}
 	f := watchFrame{lines: lines, lost: "\x1b[31mred"}
-	if got := f.render(40, 3); !strings.HasPrefix(got[2], "0001-01-01 00:00:00Z   No answer") ||
+	if got := f.Lines(40, 3); !strings.HasPrefix(got[2], "0001-01-01 00:00:00Z   No answer") ||
 		strings.Contains(got[2], "\x1b") {
 		t.Errorf("the last line is %q", got[2])
 	}

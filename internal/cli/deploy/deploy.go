@@ -42,31 +42,30 @@ environment, according to --rollout-policy, and --abort returns all of them to t
 		Args:    cobra.MaximumNArgs(1),
 	}
 
-	base.AddDataDir(cmd)
 	cmd.Flags().BoolVar(&abort, "abort", false, "Abort the deployment in progress.")
 	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
+	cmd.PreRunE = func(_ *cobra.Command, args []string) error {
 		if abort && len(args) > 0 {
-			return nil, base.Usagef("--abort takes no folder or archive").Hint("it aborts the deployment in progress")
+			return base.Usagef("--abort takes no folder or archive").Hint("it aborts the deployment in progress")
 		}
-
-		client, err := c.Dial(cmd)
-		if err != nil {
-			return nil, err
-		}
-
+		return nil
+	}
+	return base.ChangesRunning(c, cmd, func(ctx context.Context, client *api.Client, args []string) (*base.Plan, error) {
 		if abort {
 			return planAbort(ctx, c, client, *f), nil
 		}
 
 		path := base.Argument(args)
-		if len(args) == 0 {
-			if path, err = ownFolder(c, cmd, client.Instance.Folder); err != nil {
+		if path == "" {
+			own, err := ownFolder(c, cmd, client.Instance.Folder)
+			if err != nil {
 				return nil, err
 			}
+			path = own
 		}
 
-		if path, err = checkCandidate(c, path, client.Instance.AppliesMachine); err != nil {
+		path, err := checkCandidate(c, path, client.Instance.AppliesMachine)
+		if err != nil {
 			return nil, err
 		}
 
@@ -313,12 +312,8 @@ rejected and changes nothing (exit status 2).`,
 		Args: cobra.NoArgs,
 	}
 
-	base.AddDataDir(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
-		client, err := c.Dial(cmd)
-		return base.PlanOf(func() ([]string, error) {
-			return reloadSteps(ctx, client)
-		}, func() error {
+	return base.ChangesRunning(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (*base.Plan, error) {
+		return base.PlanOf(func() ([]string, error) { return reloadSteps(ctx, client) }, func() error {
 			done, err := client.Reload(ctx)
 			if err != nil {
 				printFailedStep(c, err)
@@ -326,7 +321,7 @@ rejected and changes nothing (exit status 2).`,
 			}
 			c.PrintErrln(reloadText(client.Instance.Environment, &done))
 			return nil
-		}), err
+		}), nil
 	})
 }
 
@@ -398,15 +393,11 @@ or if work was returned to its queue after --shutdown-timeout.`,
 		Args: cobra.NoArgs,
 	}
 
-	base.AddDataDir(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", wait, "Maximum wait for the stop; 0 does not wait.")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
-		if wait < 0 {
-			return nil, base.Usagef("--wait %s is out of range", wait).Hint("use 0s or more")
-		}
-		client, err := c.Dial(cmd)
+	cmd.PreRunE = func(*cobra.Command, []string) error { return base.CheckWait(wait) }
+	return base.ChangesRunning(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (*base.Plan, error) {
 		return base.PlanOf(func() ([]string, error) { return drainSteps(ctx, client) },
-			func() error { return drainEnvironment(ctx, c, client, wait) }), err
+			func() error { return drainEnvironment(ctx, c, client, wait) }), nil
 	})
 }
 

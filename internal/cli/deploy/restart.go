@@ -29,10 +29,8 @@ the exit status is 1. A process that takes no messages stops first. The other pr
 		Args:    cobra.ExactArgs(1),
 	}
 
-	base.AddDataDir(cmd)
 	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		client, err := c.Dial(cmd)
+	return base.ChangesRunning(c, cmd, func(ctx context.Context, client *api.Client, args []string) (*base.Plan, error) {
 		name := args[0]
 		return base.PlanOf(func() ([]string, error) {
 			st, err := client.Status(ctx)
@@ -47,16 +45,15 @@ the exit status is 1. A process that takes no messages stops first. The other pr
 				printFailedStep(c, err)
 				return err
 			}
-			done := api.RestartedProcess{Process: newName}
-			return f.Print(c, done, []string{done.Process}, func() error {
+			return f.Print(c, api.RestartedProcess{Process: newName}, []string{newName}, func() error {
 				text := base.Plain(name) + " was restarted"
-				if done.Process != name {
-					text += " as " + base.Plain(done.Process)
+				if newName != name {
+					text += " as " + base.Plain(newName)
 				}
 				_, err := c.PrintErrln(text)
 				return err
 			})
-		}), err
+		}), nil
 	})
 }
 

@@ -66,26 +66,16 @@ a command or flags of 'tendril up', it shows the environment that 'tendril up' w
 // AskRunning returns the running environment's description, or nil if no environment is running, it is unreachable, or
 // the command line describes a different one.
 func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*api.Description, error) {
-	dir, err := c.DataDir(cmd)
-	if err != nil {
+	if _, err := c.DataDir(cmd); err != nil {
 		return nil, err
 	}
-
-	client, err := api.Dial(dir)
-	if errors.Is(err, api.ErrNotRunning) {
-		return nil, nil
-	}
+	client, err := dialUnlessGiven(c, cmd, args)
 	if err != nil {
 		return nil, warnOfUnreachable(ctx, c, err)
 	}
-	defer client.Close()
-
-	if given := givenArguments(cmd, args); given != "" {
-		c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("environment %q (process %d) was not queried because %s was given: %s",
-			client.Instance.Environment, client.Instance.PID, given, insteadOfRunning)})
+	if client == nil {
 		return nil, nil
 	}
-
 	d, err := client.Describe(ctx)
 	if err != nil {
 		return nil, warnOfUnreachable(ctx, c, err)
@@ -93,7 +83,22 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 	return &d, nil
 }
 
-const insteadOfRunning = "this is what 'tendril up' would run with the same arguments"
+// dialUnlessGiven returns nil if no environment is running, or if the command line describes a different one.
+func dialUnlessGiven(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, error) {
+	client, err := c.Dial(cmd)
+	if errors.Is(err, api.ErrNotRunning) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if given := givenArguments(cmd, args); given != "" {
+		c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("environment %q (process %d) was not queried because %s was given",
+			client.Instance.Environment, client.Instance.PID, given)})
+		return nil, nil
+	}
+	return client, nil
+}
 
 // warnOfUnreachable prints a warning, or returns the reason if the command was interrupted.
 func warnOfUnreachable(ctx context.Context, c *base.CLI, err error) error {
@@ -105,8 +110,8 @@ func warnOfUnreachable(ctx context.Context, c *base.CLI, err error) error {
 	if errors.As(err, &apiError) {
 		hint = apiError.Hint
 	}
-	c.PrintWarnings(yamlfile.Problem{Text: "cannot query the running environment: " + err.Error() + "; " +
-		insteadOfRunning, Hint: hint})
+	c.PrintWarnings(yamlfile.Problem{Text: "cannot query the running environment: " + err.Error() +
+		"; this is what 'tendril up' would run with the same arguments", Hint: hint})
 	return nil
 }
 
@@ -181,7 +186,7 @@ func describedFacts(d *api.Description) [][]string {
 	}
 
 	if d.Scaling != nil && d.Running {
-		rows.Add("scaling", strings.ReplaceAll(scalingText(d.Scaling), "\n        ", "; "))
+		rows.Add("scaling", strings.ReplaceAll(scalingText(d.Scaling), indented, "; "))
 	} else if d.Scaling != nil {
 		rows.Add("scaling", fmt.Sprintf("%s, %d to %d", d.Scaling.Target, d.Scaling.MinSize, d.Scaling.MaxSize))
 	}
@@ -288,29 +293,35 @@ func TakesEffect(o api.OptionChange) string {
 	return "'tendril reload'"
 }
 
-// ExplanationOf explains an option, based on the running process's description.
-func ExplanationOf(o config.Option, d *api.Description) *config.Explanation {
-	option, _ := d.Option(o.Name)
-	e := &config.Explanation{Option: o, Value: option.Value, From: base.OriginOf(option.OptionValue)}
-	for _, set := range option.SetBy {
-		e.Chain = append(e.Chain, config.Setting{Origin: base.OriginOf(set), Value: set.Value})
-	}
-
-	if len(e.Chain) == 0 {
-		e.Chain = []config.Setting{{Origin: e.From, Value: e.Value}}
-	}
-
-	if o.Name != "queues" {
-		return e
-	}
-
-	for _, q := range d.Queues {
-		of := config.QueueExplanation{Name: q.Name}
-		for _, s := range q.Settings {
-			of.Settings = append(of.Settings, config.QueueSetting{Key: s.Name, Value: s.Value, From: base.OriginOf(s.OptionValue)})
+// ExplanationsOf explains the options in a running process's description.
+func ExplanationsOf(d *api.Description) (all []config.Explanation) {
+	for _, option := range d.Options {
+		e := config.Explanation{Value: option.Value, From: base.OriginOf(option.OptionValue)}
+		e.Option.Name = option.Name // without help if the process is a different version of tendril
+		if o, found := config.Lookup(option.Name); found {
+			e.Option = o
 		}
-		e.Queues = append(e.Queues, of)
+		for _, set := range option.SetBy {
+			e.Chain = append(e.Chain, config.Setting{Origin: base.OriginOf(set), Value: set.Value})
+		}
+		if len(e.Chain) == 0 {
+			e.Chain = []config.Setting{{Origin: e.From, Value: e.Value}}
+		}
+		if option.Name == "queues" {
+			e.Queues = explainedQueues(d.Queues)
+		}
+		all = append(all, e)
 	}
+	return all
+}
 
-	return e
+func explainedQueues(queues []api.DescribedQueue) (all []config.QueueExplanation) {
+	for _, q := range queues {
+		e := config.QueueExplanation{Name: q.Name}
+		for _, s := range q.Settings {
+			e.Settings = append(e.Settings, config.QueueSetting{Key: s.Name, Value: s.Value, From: base.OriginOf(s.OptionValue)})
+		}
+		all = append(all, e)
+	}
+	return all
 }

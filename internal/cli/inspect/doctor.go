@@ -3,14 +3,12 @@ package inspect
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tendril/api"
 	"tendril/internal/cli/base"
-	"tendril/internal/config/yamlfile"
 	"tendril/internal/observe/doctor"
 )
 
@@ -70,7 +68,6 @@ func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string
 	}
 
 	if client != nil {
-		defer client.Close()
 		return examineRunning(ctx, c, client)
 	}
 
@@ -141,22 +138,4 @@ func printFindings(c *base.CLI, e *doctor.Examination) {
 
 	c.Printf("%s, %s, %d ok\n", base.Plural(count(e.Findings, doctor.Error), "error"),
 		base.Plural(count(e.Findings, doctor.Warning), "warning"), count(e.Findings, doctor.OK))
-}
-
-// dialUnlessGiven returns nil if no environment is running, or if the command line describes a different one.
-func dialUnlessGiven(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, error) {
-	client, err := c.Dial(cmd)
-	if errors.Is(err, api.ErrNotRunning) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if given := givenArguments(cmd, args); given != "" {
-		c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("environment %q (process %d) was not queried because %s was given",
-			client.Instance.Environment, client.Instance.PID, given)})
-		client.Close()
-		return nil, nil
-	}
-	return client, nil
 }

@@ -133,33 +133,15 @@ var instanceList = base.List[api.KnownInstance]{
 }
 
 func instanceState(one *api.KnownInstance) string {
-	var words []string
-	if one.State != "" {
-		words = append(words, one.State)
-	}
-	if one.Unreachable {
-		words = append(words, "unreachable")
-	}
-	if one.NotAuthenticated {
-		words = append(words, "not authenticated")
-	}
-	if one.Deploying {
-		words = append(words, "deploying")
-	}
-	if len(one.PausedQueues) > 0 {
-		words = append(words, "paused: "+strings.Join(one.PausedQueues, " "))
-	}
-	if one.Unhealthy {
-		words = append(words, "unhealthy")
-	}
-	if one.Protected != nil && *one.Protected {
-		words = append(words, "protected")
-	}
-	if len(words) == 0 {
-		return "-"
-	}
-
-	return strings.Join(words, ", ")
+	var words base.Words
+	words.Add(one.State)
+	words.AddIf(one.Unreachable, "unreachable")
+	words.AddIf(one.NotAuthenticated, "not authenticated")
+	words.AddIf(one.Deploying, "deploying")
+	words.AddIf(len(one.PausedQueues) > 0, "paused: "+strings.Join(one.PausedQueues, " "))
+	words.AddIf(one.Unhealthy, "unhealthy")
+	words.AddIf(one.Protected != nil && *one.Protected, "protected")
+	return cmp.Or(words.Join(", "), "-")
 }
 
 func leadsText(one *api.KnownInstance) string {
@@ -187,10 +169,7 @@ func cpuText(one *api.KnownInstance) string {
 }
 
 func longestText(one *api.KnownInstance) string {
-	if one.LongestSeconds == 0 {
-		return "-"
-	}
-	return base.Seconds(float64(one.LongestSeconds))
+	return base.KnownSeconds(float64(one.LongestSeconds))
 }
 
 func sourceText(one *api.KnownInstance) string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	"tendril/api"
 	"tendril/internal/cli/base"
-	"tendril/internal/config"
 )
 
 type runningEnvironment struct {
@@ -66,7 +64,7 @@ ports. Other commands use the environment of the working folder, else the only o
 }
 
 func knownDirectories(c *base.CLI) []string {
-	dirs := api.DataDirectories(config.StateFolder(c.Environ, os.Geteuid() == 0))
+	dirs := api.DataDirectories(c.StateFolder())
 	if own := c.Env("TENDRIL_DATA_DIR"); own != "" {
 		dirs = append(dirs, own)
 	}

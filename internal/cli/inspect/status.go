@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,8 +63,11 @@ func printStatus(c *base.CLI, st *api.Status) error {
 			return err
 		}
 	}
-	for _, line := range stateLines(st) {
-		c.Println(line)
+	if st.Deployment != nil {
+		c.Printf("deployment: %s\n", deploymentText(st.Deployment))
+	}
+	if st.PoisonMessages != nil {
+		c.Println(poisonText(*st.PoisonMessages))
 	}
 
 	if len(st.Queues) > 0 {
@@ -106,29 +110,18 @@ func printStatus(c *base.CLI, st *api.Status) error {
 }
 
 func healthText(st *api.Status) string {
-	var words []string
-	if st.State != "" {
-		words = append(words, st.State)
-	}
-
-	ready := "NOT READY"
-	if st.Ready {
-		ready = "ready"
-	}
-
-	words = append(words, ready)
+	var words base.Words
+	words.Add(st.State)
+	words.AddIf(st.Ready, "ready")
+	words.AddIf(!st.Ready, "NOT READY")
 	for _, w := range st.Workers {
-		if !w.Paused {
-			continue
-		}
 		text := base.QueueText(&w.Progress)
 		if len(st.Workers) > 1 {
 			text += " (" + w.Queue + ")"
 		}
-		words = append(words, text)
+		words.AddIf(w.Paused, text)
 	}
-
-	return strings.Join(words, ", ")
+	return words.Join(", ")
 }
 
 func accountText(a api.Account) string {
@@ -140,40 +133,29 @@ func accountText(a api.Account) string {
 	return text
 }
 
+// indented separates the lines of a text in the status.
+const indented = "\n        "
+
 func workerText(w *api.Worker) string {
 	state := "receiving from " + w.Queue
 	if !w.Receiving {
 		state = "NOT " + state
 	}
-
 	if len(w.GateReasons) > 0 {
 		state += ": " + base.Plain(strings.Join(w.GateReasons, "; "))
 	}
 
-	text := fmt.Sprintf("%s\n        %d of %d in flight, %d waiting for a slot\n        received %d, done %d, failed "+
-		"%d, unreached %d, returned %d, expired %d",
-		state, w.InWork, w.Concurrency, w.Prefetched, w.Received, w.Done, w.Failed, w.Unreached, w.Returned, w.Expired)
-	if w.Filtered > 0 {
-		text += fmt.Sprintf(", filtered out %d", w.Filtered)
-	}
+	counts := base.Words{fmt.Sprintf("received %d, done %d, failed %d, unreached %d, returned %d, expired %d", w.Received,
+		w.Done, w.Failed, w.Unreached, w.Returned, w.Expired)}
+	counts.AddIf(w.Filtered > 0, fmt.Sprintf("filtered out %d", w.Filtered))
+	counts.AddIf(w.Throttled > 0, fmt.Sprintf("throttled %d", w.Throttled))
+	counts.AddIf(w.PerSecond > 0, fmt.Sprintf("%.1f/s", w.PerSecond))
 
-	if w.Throttled > 0 {
-		text += fmt.Sprintf(", throttled %d", w.Throttled)
-	}
-
-	if w.PerSecond > 0 {
-		text += fmt.Sprintf(", %.1f/s", w.PerSecond)
-	}
-
-	if pace := paceText(w); pace != "" {
-		text += "\n        " + pace
-	}
-
-	if w.LastError != "" {
-		text += "\n        last error: " + base.Plain(w.LastError)
-	}
-
-	return text
+	lines := base.Words{state, fmt.Sprintf("%d of %d in flight, %d waiting for a slot", w.InWork, w.Concurrency, w.Prefetched),
+		counts.Join(", ")}
+	lines.Add(paceText(w))
+	lines.AddIf(w.LastError != "", "last error: "+base.Plain(w.LastError))
+	return lines.Join(indented)
 }
 
 func appTable(app []api.Process) [][]string {
@@ -198,16 +180,6 @@ func problemTable(problems []api.Problem) [][]string {
 		rows = append(rows, []string{fmt.Sprint(p.Count), p.Queue, base.Since(p.Last) + " ago", base.Plain(p.Reason), p.LastMessageID})
 	}
 	return rows
-}
-
-func stateLines(st *api.Status) (lines []string) {
-	if st.Deployment != nil {
-		lines = append(lines, "deployment: "+deploymentText(st.Deployment))
-	}
-	if st.PoisonMessages != nil {
-		lines = append(lines, poisonText(*st.PoisonMessages))
-	}
-	return lines
 }
 
 func breakerLines(st *api.Status) (lines []string) {
@@ -272,53 +244,28 @@ func poisonText(i api.PoisonMessages) string {
 }
 
 func paceText(w *api.Worker) string {
-	var words []string
-	if w.Why != "" && w.Receiving && w.State != api.QueueFailing {
-		words = append(words, base.Plain(w.Why))
-	}
-	if w.DrainSeconds > 0 {
-		words = append(words, "drains in "+base.Seconds(w.DrainSeconds))
-	}
-	if w.LongestDeliverySeconds >= 1 {
-		words = append(words, "longest delivery "+base.Seconds(w.LongestDeliverySeconds))
-	}
-	if w.TurnShare > 0 && w.TurnShare < 1 {
-		words = append(words, fmt.Sprintf("%.0f%% of the deliveries in the last minute", 100*w.TurnShare))
-	}
-	if w.LongestWaitSeconds >= 1 {
-		words = append(words, "waited up to "+base.Seconds(w.LongestWaitSeconds)+" in the last minute")
-	}
-
-	return strings.Join(words, ", ")
+	var words base.Words
+	words.AddIf(w.Why != "" && w.Receiving && w.State != api.QueueFailing, base.Plain(w.Why))
+	words.AddIf(w.DrainSeconds > 0, "drains in "+base.Seconds(w.DrainSeconds))
+	words.AddIf(w.LongestDeliverySeconds >= 1, "longest delivery "+base.Seconds(w.LongestDeliverySeconds))
+	words.AddIf(w.TurnShare > 0 && w.TurnShare < 1, fmt.Sprintf("%.0f%% of the deliveries in the last minute", 100*w.TurnShare))
+	words.AddIf(w.LongestWaitSeconds >= 1, "waited up to "+base.Seconds(w.LongestWaitSeconds)+" in the last minute")
+	return words.Join(", ")
 }
 
 func limitText(l *api.Limit) string {
-	words := []string{fmt.Sprintf("%d in flight", l.InWork)}
+	words := base.Words{fmt.Sprintf("%d in flight", l.InWork)}
 	if l.Concurrency > 0 {
 		words[0] = fmt.Sprintf("%d of %d in flight", l.InWork, l.Concurrency)
 	}
-
-	if l.Rate > 0 {
-		words = append(words, fmt.Sprintf("at most %g/s", l.Rate))
+	words.AddIf(l.Rate > 0, fmt.Sprintf("at most %g/s", l.Rate))
+	words.AddIf(l.Breaker != "", "breaker "+l.Breaker)
+	if left := time.Until(l.TrialAt); l.Breaker != "" && left > 0 {
+		words.Add("next trial in " + base.Age(left+time.Second))
 	}
-
-	if l.Breaker != "" {
-		breaker := "breaker " + l.Breaker
-		if left := time.Until(l.TrialAt); !l.TrialAt.IsZero() && left > 0 {
-			breaker += ", next trial in " + base.Age(left+time.Second)
-		}
-		words = append(words, breaker)
-	}
-
-	if l.Failing > 0 {
-		words = append(words, fmt.Sprintf("%.0f%% failing", 100*l.Failing))
-	}
-
-	if l.Refused > 0 {
-		words = append(words, fmt.Sprintf("held back %d times", l.Refused))
-	}
-
-	return base.Plain(l.Target) + "\n        " + strings.Join(words, ", ")
+	words.AddIf(l.Failing > 0, fmt.Sprintf("%.0f%% failing", 100*l.Failing))
+	words.AddIf(l.Refused > 0, fmt.Sprintf("held back %d times", l.Refused))
+	return base.Plain(l.Target) + indented + words.Join(", ")
 }
 
 func scalingText(s *api.Scaling) string {
@@ -335,17 +282,15 @@ func scalingText(s *api.Scaling) string {
 		text += ", another instance is the leader"
 	}
 
-	for _, d := range s.Decisions {
-		if d.From != d.Desired && d.Applied {
-			text += fmt.Sprintf("\n        last change %s ago, from %d to %d: %s", base.Since(d.At), d.From, d.Desired, base.Plain(d.Why))
-			break
-		}
+	i := slices.IndexFunc(s.Decisions, func(d api.ScaleDecision) bool { return d.From != d.Desired && d.Applied })
+	if i >= 0 {
+		d := &s.Decisions[i]
+		text += fmt.Sprintf("%slast change %s ago, from %d to %d: %s", indented, base.Since(d.At), d.From, d.Desired,
+			base.Plain(d.Why))
 	}
-
 	if s.Problem != "" {
-		text += "\n        PROBLEM: " + base.Plain(s.Problem)
+		text += indented + "PROBLEM: " + base.Plain(s.Problem)
 	}
-
 	return text
 }
 

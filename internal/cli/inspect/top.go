@@ -1,13 +1,11 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,9 +45,8 @@ Keys: q quits, p pauses or resumes every queue after a confirmation, the arrows 
 		if once {
 			return printTop(ctx, c, client)
 		}
-		in, _ := c.In.(*os.File)
-		out, _ := base.Unescaped(c.Out).(*os.File)
-		if in == nil || out == nil || !c.Tty || !c.TtyIn || c.Env("TERM") == "dumb" {
+		in, out, can := c.CanDraw()
+		if !can {
 			return base.Usagef("the terminal cannot be drawn on").Hint("add --once to print one frame")
 		}
 		w := &topWatch{interval: interval, client: client, frame: topFrame{color: c.Color()},
@@ -66,24 +63,26 @@ func printTop(ctx context.Context, c *base.CLI, client *api.Client) error {
 		return look.err
 	}
 
-	width := 80
-	if columns, err := strconv.Atoi(c.Env("COLUMNS")); err == nil && columns > 0 {
-		width = columns
-	}
-
-	if file, ok := base.Unescaped(c.Out).(*os.File); ok && c.Tty {
-		width, _ = (&base.ScreenTerminal{Out: file}).Size()
-	}
-
 	out := &terminal.Writer{To: base.Unescaped(c.Out), Colors: c.Color()}
 	f := topFrame{now: time.Now(), status: look.status, curves: look.curves, color: c.Color()}
-	for _, l := range f.lines(width, 0) {
+	for _, l := range f.lines(frameWidth(c), 0) {
 		if _, err := fmt.Fprintln(out, l); err != nil {
 			return err
 		}
 	}
-
 	return nil
+}
+
+// frameWidth returns the terminal's width. Without a terminal, COLUMNS decides.
+func frameWidth(c *base.CLI) int {
+	if file, ok := base.Unescaped(c.Out).(*os.File); ok && c.Tty {
+		width, _ := (&base.ScreenTerminal{Out: file}).Size()
+		return width
+	}
+	if columns, err := strconv.Atoi(c.Env("COLUMNS")); err == nil && columns > 0 {
+		return columns
+	}
+	return 80
 }
 
 type topLook struct {
@@ -111,20 +110,12 @@ type topWatch struct {
 	dial     func() (*api.Client, error)
 	frame    topFrame
 	asks     topAct
+	start    func(topAct)
 }
 
 type topAct func(context.Context, *api.Client) string
 
-func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	hangUp := make(chan os.Signal, 1)
-	signal.Notify(hangUp, syscall.SIGHUP, syscall.SIGQUIT)
-	defer signal.Stop(hangUp)
-	resized := make(chan os.Signal, 1)
-	signal.Notify(resized, syscall.SIGWINCH)
-	defer signal.Stop(resized)
-
+func (w *topWatch) run(ctx context.Context, in, out *os.File) error {
 	look := lookAt(ctx, w.client)
 	if look.err != nil {
 		return look.err
@@ -132,52 +123,45 @@ func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
 	look.client = w.client
 	w.update(look)
 
-	screen, err := base.OpenScreen(in, out)
-	if err != nil {
-		return fmt.Errorf("preparing the terminal: %w", err)
-	}
-	defer func() { err = errors.Join(err, screen.Restore()) }()
-
-	keys := make(chan string)
-	looks := make(chan topLook)
-	results := make(chan string, 1)
-	go base.ReadKeys(ctx, in, keys)
-	go w.sendLooks(ctx, looks)
-	for {
-		if err := w.draw(screen); err != nil {
-			return err
-		}
+	showing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	updates := make(chan func())
+	send := func(update func()) {
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-hangUp:
-			return nil
-		case <-resized:
-		case look := <-looks:
-			w.update(look)
-		case w.frame.footer = <-results:
-		case key, open := <-keys:
-			_, height := screen.Size()
-			act, quit := w.handleKey(key, height)
-			if quit || !open {
-				return nil
-			}
-			if act != nil {
-				w.frame.footer = "…"
-				client := w.client
-				go func() { results <- act(ctx, client) }()
-			}
+		case updates <- update:
+		case <-showing.Done():
 		}
 	}
+	w.start = func(act topAct) {
+		client := w.client
+		go func() {
+			result := act(showing, client)
+			send(func() { w.frame.footer = result })
+		}()
+	}
+	go w.sendLooks(showing, send)
+	err := base.ShowScreen(ctx, in, out, w, updates, func(update func()) { update() })
+	return cmp.Or(err, ctx.Err())
 }
 
-func (w *topWatch) draw(screen *base.ScreenTerminal) error {
+// Lines implements [base.Screen].
+func (w *topWatch) Lines(width, height int) []string {
 	w.frame.now = time.Now()
-	return screen.Draw(w.frame.lines(screen.Size()))
+	return w.frame.lines(width, height)
+}
+
+// Press implements [base.Screen].
+func (w *topWatch) Press(key string, height int) (quit bool) {
+	act, quit := w.handleKey(key, height)
+	if act != nil {
+		w.frame.footer = "…"
+		w.start(act)
+	}
+	return quit
 }
 
 // sendLooks reconnects if the environment does not answer, because it may have restarted.
-func (w *topWatch) sendLooks(ctx context.Context, looks chan<- topLook) {
+func (w *topWatch) sendLooks(ctx context.Context, send func(update func())) {
 	client := w.client
 	defer func() { client.Close() }()
 	tick := time.NewTicker(w.interval)
@@ -192,11 +176,7 @@ func (w *topWatch) sendLooks(ctx context.Context, looks chan<- topLook) {
 			}
 		}
 		look.client = client
-		select {
-		case looks <- look:
-		case <-ctx.Done():
-			return
-		}
+		send(func() { w.update(look) })
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -214,13 +214,6 @@ func sparkline(values series.Values, columns int) string {
 }
 
 func (f *topFrame) middle(width int) (lines []base.Cells) {
-	section := func(rows topTable) {
-		if len(lines) > 0 {
-			lines = append(lines, nil)
-		}
-		lines = append(lines, rows.lines(width)...)
-	}
-
 	if e := f.environment(); e != nil {
 		lines = append(lines, base.Cells{base.Faint.Text("environment: " + e.Counts())})
 		for i := range e.Causes {
@@ -237,22 +230,15 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 		}
 	}
 
-	if len(f.status.Queues) > 0 {
-		section(f.queues(width))
+	for _, rows := range [][][]string{f.queues(width), f.processes(), f.tasks(f.status.Tasks.First(5)), f.problems()} {
+		if len(rows) == 1 {
+			continue
+		}
+		if len(lines) > 0 {
+			lines = append(lines, nil)
+		}
+		lines = append(lines, tableLines(rows, width)...)
 	}
-
-	if len(f.status.App) > 0 {
-		section(f.processes())
-	}
-
-	if tasks := f.status.Tasks.First(5); len(tasks) > 0 {
-		section(f.tasks(tasks))
-	}
-
-	if len(f.status.Problems) > 0 {
-		section(f.problems())
-	}
-
 	return lines
 }
 
@@ -276,8 +262,8 @@ func (f *topFrame) cause(c *health.Cause, text string, width int) (lines []base.
 }
 
 // queues omits DRAINS IN and LONGEST in a narrow window, in favor of the last column.
-func (f *topFrame) queues(width int) topTable {
-	rows := topTable{base.Heading("QUEUE", "STATE", "WAITING", "DRAINS IN", "IN FLIGHT", "LONGEST", "IN/S", "OUT/S", "FAILING", "WHY")}
+func (f *topFrame) queues(width int) [][]string {
+	rows := [][]string{{"QUEUE", "STATE", "WAITING", "DRAINS IN", "IN FLIGHT", "LONGEST", "IN/S", "OUT/S", "FAILING", "WHY"}}
 	workers := map[string]*api.Worker{}
 	for i := range f.status.Workers {
 		workers[f.status.Workers[i].Queue] = &f.status.Workers[i]
@@ -301,37 +287,30 @@ func (f *topFrame) queues(width int) topTable {
 	}
 
 	if width < wideTop {
-		for i := range rows {
-			rows[i] = slices.Delete(rows[i], 5, 6)
-			rows[i] = slices.Delete(rows[i], 3, 4)
-		}
+		rows = base.WithoutColumn(base.WithoutColumn(rows, 5), 3)
 	}
 	return rows
 }
 
 // queueRow accepts a nil worker, for a queue that the environment does not receive from.
-func (f *topFrame) queueRow(q *api.Queue, w *api.Worker, dead bool) base.Cells {
-	state := base.PlainText.Text("-")
-	failing := "-"
+func (f *topFrame) queueRow(q *api.Queue, w *api.Worker, dead bool) []string {
+	state, failing := "-", "-"
 	why := ""
 	switch {
 	case w != nil:
-		tones := map[string]base.Style{api.QueueRunning: base.Green, api.QueueFailing: base.Red}
-		state = cmp.Or(tones[w.State], base.Yellow).Text(w.State)
+		state = w.State
 		failing = fmt.Sprintf("%.0f%%", 100*w.FailingShare())
 		why = w.Why
 	case dead && q.Ledger.Live > 0:
-		state = base.Yellow.Text("Dead")
+		state = "Dead"
 	case dead:
-		state = base.PlainText.Text("Dead")
+		state = "Empty"
 	}
 
 	traffic := f.curves.Queues[q.Name]
-	return base.Cells{base.PlainText.Text(q.Name), state, base.PlainText.Text(fmt.Sprint(q.Ledger.Visible)),
-		base.PlainText.Text(base.KnownSeconds(q.DrainSeconds)), base.PlainText.Text(fmt.Sprint(q.Ledger.InFlight)),
-		base.PlainText.Text(base.KnownSeconds(q.LongestDeliverySeconds)),
-		base.PlainText.Text(perSecond(traffic.In.Newest())), base.PlainText.Text(perSecond(traffic.Out.Newest())),
-		base.PlainText.Text(failing), base.Faint.Text(why)}
+	return []string{q.Name, state, fmt.Sprint(q.Ledger.Visible), base.KnownSeconds(q.DrainSeconds),
+		fmt.Sprint(q.Ledger.InFlight), base.KnownSeconds(q.LongestDeliverySeconds), perSecond(traffic.In.Newest()),
+		perSecond(traffic.Out.Newest()), failing, why}
 }
 
 // wideTop is the minimum width for sparklines and all columns.
@@ -339,14 +318,13 @@ const wideTop = 110
 
 func perSecond(v float32, known bool) string { return strings.TrimSuffix(rateText(v, known), "/s") }
 
-func (f *topFrame) processes() topTable {
-	rows := topTable{base.Heading("PROCESS", "STATE", "PID", "FOR", "RESTARTS", "LAST EXIT")}
+func (f *topFrame) processes() [][]string {
+	rows := [][]string{{"PROCESS", "STATE", "PID", "FOR", "RESTARTS", "LAST EXIT"}}
 	for _, p := range f.status.App {
-		tone := base.Yellow
-		pid := "-"
-		lasts := "-"
-		if p.Ready {
-			tone = base.Green
+		state := p.State
+		pid, lasts := "-", "-"
+		if state == "running" && !p.Ready {
+			state = "not ready"
 		}
 		if p.PID > 0 {
 			pid = fmt.Sprint(p.PID)
@@ -354,15 +332,13 @@ func (f *topFrame) processes() topTable {
 		if !p.Since.IsZero() {
 			lasts = base.Age(f.now.Sub(p.Since))
 		}
-		rows = append(rows, base.Cells{base.PlainText.Text(p.Name), tone.Text(p.State), base.PlainText.Text(pid), base.PlainText.Text(lasts),
-			base.PlainText.Text(fmt.Sprint(p.Restarts)), base.PlainText.Text(p.LastExit)})
+		rows = append(rows, []string{p.Name, state, pid, lasts, fmt.Sprint(p.Restarts), p.LastExit})
 	}
-
 	return rows
 }
 
-func (f *topFrame) tasks(tasks []api.Task) topTable {
-	rows := topTable{base.Heading("TASK", "STATE", "LAST RUN", "NEXT IN", "WHY")}
+func (f *topFrame) tasks(tasks []api.Task) [][]string {
+	rows := [][]string{{"TASK", "STATE", "LAST RUN", "NEXT IN", "WHY"}}
 	for i := range tasks {
 		t := &tasks[i]
 		last, next := "-", "-"
@@ -372,29 +348,25 @@ func (f *topFrame) tasks(tasks []api.Task) topTable {
 		if len(t.Next) > 0 && !t.Paused {
 			next = base.Age(t.Next[0].Sub(f.now))
 		}
-		tone := map[string]base.Style{api.TaskScheduled: base.Green, api.TaskFailing: base.Red}[t.State()]
-		rows = append(rows, base.Cells{base.PlainText.Text(t.Name), cmp.Or(tone, base.Yellow).Text(t.State()), base.PlainText.Text(last),
-			base.PlainText.Text(next), base.Faint.Text(cmp.Or(t.Why(), t.Words))})
+		rows = append(rows, []string{t.Name, t.State(), last, next, cmp.Or(t.Why(), t.Words)})
 	}
 	return rows
 }
 
-func (f *topFrame) problems() topTable {
-	rows := topTable{base.Heading("FAILED IN", "COUNT", "LAST", "REASON")}
+func (f *topFrame) problems() [][]string {
+	rows := [][]string{{"QUEUE", "FAILED", "LAST", "REASON"}}
 	for _, p := range f.status.Problems[:min(len(f.status.Problems), 10)] {
-		rows = append(rows, base.Cells{base.PlainText.Text(p.Queue), base.Red.Text(fmt.Sprint(p.Count)), base.PlainText.Text(base.Age(f.now.Sub(p.Last))),
-			base.PlainText.Text(p.Reason)})
+		rows = append(rows, []string{p.Queue, fmt.Sprint(p.Count), base.Age(f.now.Sub(p.Last)), p.Reason})
 	}
 	return rows
 }
-
-type topTable []base.Cells
 
 const topGap = 2
 
-// lines truncates the first column, which contains names, if space is short. The last column takes the remaining space.
-func (t topTable) lines(width int) []base.Cells {
-	widths := t.columnWidths()
+// tableLines truncates the first column, which contains names, if space is short. The last column takes the remaining
+// space.
+func tableLines(rows [][]string, width int) []base.Cells {
+	widths := base.ColumnWidths(rows)
 	last := len(widths) - 1
 	rest := width
 	for _, w := range widths[1:last] {
@@ -402,33 +374,23 @@ func (t topTable) lines(width int) []base.Cells {
 	}
 	widths[0] = max(min(widths[0], rest-topGap, 40), 8)
 
-	all := make([]base.Cells, len(t))
-	for i := range widths {
-		figures := t.hasFigures(i)
-		for j, row := range t {
-			text := base.Plain(row[i].Text)
-			if i < last {
-				text = pad(text, widths[i], figures) + strings.Repeat(" ", topGap)
+	lines := make([]base.Cells, len(rows))
+	for column := range widths {
+		figures := hasFigures(rows, column)
+		for i, row := range rows {
+			text := base.Plain(row[column])
+			if column < last {
+				text = pad(text, widths[column], figures) + strings.Repeat(" ", topGap)
 			}
-			all[j] = append(all[j], row[i].Style.Text(text))
+			lines[i] = append(lines[i], base.CellStyle(rows, i, column).Text(text))
 		}
 	}
-	return all
+	return lines
 }
 
-func (t topTable) columnWidths() []int {
-	widths := make([]int, len(t[0]))
-	for _, row := range t {
-		for i, c := range row {
-			widths[i] = max(widths[i], uniseg.StringWidth(base.Plain(c.Text)))
-		}
-	}
-	return widths
-}
-
-func (t topTable) hasFigures(column int) bool {
-	isText := func(row base.Cells) bool { return !isFigure(row[column].Text) }
-	return column > 0 && !slices.ContainsFunc(t[1:], isText)
+func hasFigures(rows [][]string, column int) bool {
+	isText := func(row []string) bool { return !isFigure(row[column]) }
+	return column > 0 && !slices.ContainsFunc(rows[1:], isText)
 }
 
 // pad also truncates text.

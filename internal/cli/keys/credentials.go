@@ -53,7 +53,6 @@ type createdPair struct {
 func newCredentialsCreate(c *base.CLI) *cobra.Command {
 	var sendOnly bool
 	var queues []string
-	var lifetime time.Duration
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Add a key pair and print it once, as environment variables",
@@ -65,8 +64,7 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 
 	cmd.Flags().BoolVar(&sendOnly, "send-only", false, "Allow sending messages only.")
 	cmd.Flags().StringSliceVar(&queues, "queue", nil, "Queues that the pair may use, comma-separated (default all).")
-	cmd.Flags().DurationVar(&lifetime, "expires", 0,
-		"Lifetime, such as 12h; the pair then has a session token (default unlimited).")
+	expires := addExpires(cmd, "Lifetime, such as 12h or 30d; the pair then has a session token (default unlimited).")
 	addCredentialsFile(cmd)
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
@@ -75,20 +73,14 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 			return nil, err
 		}
 
-		if lifetime < 0 {
-			return nil, base.Usagef("--expires %s is not positive", lifetime).Hint("use a duration such as 12h")
-		}
-
 		now := time.Now()
 		pair := access.KeyPair{Name: args[0], Allow: access.AllowAll, Queues: queues}
 		if sendOnly {
 			pair.Allow = access.AllowSend
 		}
-
-		if lifetime > 0 {
-			pair.Expires = now.Add(lifetime).UTC().Truncate(time.Second)
+		if pair.Expires, err = expires.end(now); err != nil {
+			return nil, err
 		}
-
 		if err := access.CanCreate(path, pair); err != nil {
 			return nil, base.Fail(base.ExitUsage, err)
 		}
@@ -124,8 +116,7 @@ type listedPair struct {
 }
 
 func newCredentialsList(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the key pairs, without their secrets",
-		Args: cobra.NoArgs}
+	cmd := base.ListCommand("List the key pairs, without their secrets")
 	addCredentialsFile(cmd)
 	base.Prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]listedPair, error) {
 		path, err := credentialsFile(c, cmd)
@@ -134,7 +125,7 @@ func newCredentialsList(c *base.CLI) *cobra.Command {
 		}
 		pairs, err := access.ReadFile(path)
 		if err != nil {
-			return nil, readFailure(err)
+			return nil, fileFailure(err)
 		}
 		listed := make([]listedPair, len(pairs))
 		for i, p := range pairs {
@@ -156,29 +147,19 @@ var pairList = base.List[listedPair]{
 }
 
 func newCredentialsRevoke(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a key pair, by its name or access key",
-		Args: cobra.ExactArgs(1)}
+	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a key pair, by its name or access key"}
 	addCredentialsFile(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		path, err := credentialsFile(c, cmd)
-		if err != nil {
-			return nil, err
-		}
-		if err := access.CanRevoke(path, args[0]); err != nil {
-			return nil, readFailure(err)
-		}
-		return base.PlanOf(base.Step("revoke the key pair %s in %s", args[0], path), func() error {
-			if err := access.Revoke(path, args[0]); err != nil {
-				return readFailure(err)
-			}
-			c.PrintErrf("revoked %s\n", args[0])
-			return nil
-		}), nil
-	})
+	return revokes(c, cmd, "key pair", func(cmd *cobra.Command) (string, error) { return credentialsFile(c, cmd) },
+		func(path, name string) error { return fileFailure(access.CanRevoke(path, name)) },
+		func(path, name string) error { return fileFailure(access.Revoke(path, name)) })
 }
 
-func readFailure(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+// fileFailure adds an exit status to an error about the credentials file.
+func fileFailure(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
 		return base.Fail(base.ExitNotFound, err, "'tendril credentials create NAME' creates the file")
 	}
 	return base.Fail(base.ExitUsage, err)

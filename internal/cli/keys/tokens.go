@@ -9,7 +9,6 @@ import (
 
 	"tendril/api"
 	"tendril/internal/cli/base"
-	"tendril/internal/config"
 	"tendril/internal/console/tokens"
 )
 
@@ -36,7 +35,6 @@ type createdToken struct {
 
 func newTokensCreate(c *base.CLI) *cobra.Command {
 	var scopes []string
-	var lifetime string
 	cmd := &cobra.Command{
 		Use:   "create NAME --scope SCOPES",
 		Short: "Create a token and print it once",
@@ -47,7 +45,7 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "Scopes of the token, comma-separated: read, act, deploy.")
 	base.Complete(cmd, "scope", api.ScopeRead, api.ScopeAct, api.ScopeDeploy)
-	cmd.Flags().StringVar(&lifetime, "expires", "", "Lifetime, such as 12h or 30d (default unlimited).")
+	expires := addExpires(cmd, "Lifetime, such as 12h or 30d (default unlimited).")
 	base.AddDataDir(cmd)
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
@@ -56,16 +54,11 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 			return nil, err
 		}
 
-		now, token := time.Now(), tokens.Token{Name: args[0], Scopes: scopes}
-		if lifetime != "" {
-			lasts, err := config.ParseDuration(lifetime)
-			if err != nil || lasts <= 0 {
-				return nil, base.Usagef("invalid --expires %q", lifetime).
-					Hint("use a duration such as 12h or 30d")
-			}
-			token.Expires = now.Add(lasts).UTC().Truncate(time.Second)
+		now := time.Now()
+		token := tokens.Token{Name: args[0], Scopes: scopes}
+		if token.Expires, err = expires.end(now); err != nil {
+			return nil, err
 		}
-
 		if err := tokens.CanCreate(dir, token); err != nil {
 			return nil, err
 		}
@@ -86,8 +79,7 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 }
 
 func newTokensList(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the tokens, without their secrets",
-		Args: cobra.NoArgs}
+	cmd := base.ListCommand("List the tokens, without their secrets")
 	base.AddDataDir(cmd)
 	base.Prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]tokens.Token, error) {
 		dir, err := c.DataDir(cmd)
@@ -108,30 +100,8 @@ var tokenList = base.List[tokens.Token]{
 	},
 }
 
-func timeOrNever(at time.Time) string {
-	if at.IsZero() {
-		return "never"
-	}
-	return at.Format(time.RFC3339)
-}
-
 func newTokensRevoke(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a token", Args: cobra.ExactArgs(1)}
+	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a token"}
 	base.AddDataDir(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		dir, err := c.DataDir(cmd)
-		if err != nil {
-			return nil, err
-		}
-		if err := tokens.CanRevoke(dir, args[0]); err != nil {
-			return nil, err
-		}
-		return base.PlanOf(base.Step("revoke the token %s in %s", args[0], dir), func() error {
-			if err := tokens.Revoke(dir, args[0]); err != nil {
-				return err
-			}
-			c.PrintErrf("revoked %s\n", args[0])
-			return nil
-		}), nil
-	})
+	return revokes(c, cmd, "token", c.DataDir, tokens.CanRevoke, tokens.Revoke)
 }

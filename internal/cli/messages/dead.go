@@ -117,11 +117,32 @@ func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *ta
 	return queues, nil
 }
 
+// deadOf returns p's dead-letter queue, or p if it is one itself.
 func deadOf(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
-	if p.Remote != nil {
-		return remoteDead(ctx, p)
+	q, err := p.Describe(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return embeddedDead(ctx, p)
+
+	if q.DeadLetterQueue == "" {
+		sources, err := p.DeadLetterSources(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(sources) == 0 {
+			return nil, noDeadLetterQueue(p.Name)
+		}
+		return &deadLetterQueue{queue: p, count: int(q.Ledger.Live), newest: q.Newest}, nil
+	}
+
+	dead, err := p.DeadLetterQueue(ctx, q.DeadLetterQueue)
+	if err != nil {
+		return nil, err
+	}
+	if q, err = dead.Describe(ctx); err != nil {
+		return nil, err
+	}
+	return &deadLetterQueue{queue: dead, source: p.Name, count: int(q.Ledger.Live), newest: q.Newest}, nil
 }
 
 func (d deadLetterQueues) names() string {
@@ -172,56 +193,6 @@ func (d deadLetterQueues) refuseLimit(cmd *cobra.Command, which *selector) error
 		d.names()).Hint(fmt.Sprintf("name one: %s --queue %s", cmd.CommandPath(), d[0].queue.Name))
 }
 
-func embeddedDead(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
-	q, err := p.Client.Queue(ctx, p.Name)
-	if err != nil {
-		return nil, err
-	}
-	if q.DeadLetterQueue == "" && len(q.DeadLetterSources) == 0 {
-		return nil, noDeadLetterQueue(p.Name)
-	}
-	source := ""
-	if q.DeadLetterQueue != "" {
-		source = p.Name
-		if q, err = p.Client.Queue(ctx, q.DeadLetterQueue); err != nil {
-			return nil, err
-		}
-	}
-	return &deadLetterQueue{queue: &target.Queue{Name: q.Name, Client: p.Client}, source: source,
-		count: int(q.Ledger.Live), newest: q.Newest}, nil
-}
-
-func remoteDead(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
-	attributes, err := p.Remote.Attributes(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	name, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
-	if name == "" {
-		sources, err := p.Remote.DeadLetterSources(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if len(sources) == 0 {
-			return nil, noDeadLetterQueue(p.Name)
-		}
-		return &deadLetterQueue{queue: p, count: target.Counted(attributes)}, nil
-	}
-
-	dead, err := p.Sqs.Queue(ctx, target.SiblingURL(p.Remote.URL(), name))
-	if err != nil {
-		return nil, fmt.Errorf("finding the dead-letter queue of %s: %w", p.Name, err)
-	}
-
-	if attributes, err = dead.Attributes(ctx); err != nil {
-		return nil, err
-	}
-
-	return &deadLetterQueue{queue: &target.Queue{Name: dead.Name(), Sqs: p.Sqs, Remote: dead}, source: p.Name,
-		count: target.Counted(attributes)}, nil
-}
-
 func noDeadLetterQueue(name string) error {
 	return base.NotFoundf("queue %s has no dead-letter queue", name).
 		Hint("create a queue with one: tendril queues create NAME")
@@ -231,28 +202,16 @@ func (g *deadLetterQueue) contents(which *selector) messageSource {
 	p := sourceOf(g.queue, which)
 	if remote, ok := p.(*sqsSource); ok {
 		remote.source = g.source
-		remote.sources = g.sources
+		remote.sources = g.queue.DeadLetterSources
 		remote.failures = g.recentFailures
 	}
 	return p
 }
 
-func (g *deadLetterQueue) sources(ctx context.Context) (names []string, err error) {
-	urls, err := g.queue.Remote.DeadLetterSources(ctx)
-	for _, url := range urls {
-		names = append(names, url[strings.LastIndexByte(url, '/')+1:])
-	}
-	return names, err
-}
-
 func newDeadList(c *base.CLI) *cobra.Command {
 	which := &selector{all: true}
-	cmd := &cobra.Command{
-		Use:     "list [QUEUE]",
-		Aliases: []string{"ls"},
-		Short:   "List dead letters, oldest first",
-	}
-
+	cmd := base.ListCommand("List dead letters, oldest first")
+	cmd.Use = "list [QUEUE]"
 	w := target.AddQueueArgument(cmd, target.AllDeadLetters)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "Maximum dead letters to list.")
 	cmd.Flags().StringVar(&which.match, "match", "", "List only dead letters whose body contains this text.")
@@ -303,7 +262,7 @@ func deadRow(m *api.Message) []string {
 	sent, died := m.SentAt, m.DeadAt
 	source := m.DeadLetterSource
 	receives := m.ReceiveCount
-	if _, f := queue.CutReason(m.Attributes); f != nil && source == "" {
+	if f := recordedFailure(m); f != nil {
 		sent, died = f.SentAt, f.FailedAt
 		source = f.Source
 		receives += f.Receives

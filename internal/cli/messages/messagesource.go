@@ -21,16 +21,25 @@ type held struct {
 	receipt string // "" for embedded queues
 }
 
+// recordedFailure returns the failure in tendril's attribute, or nil if the queue itself has dead-lettered the message.
+func recordedFailure(m *api.Message) *queue.Failure {
+	if m.DeadLetterSource != "" {
+		return nil
+	}
+	_, failure := queue.CutReason(m.Attributes)
+	return failure
+}
+
 // source returns the ARN recorded by the dead-letter queue or in tendril's attribute.
 func (m *held) source() string {
-	if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
+	if f := recordedFailure(&m.Message); f != nil {
 		return f.Source
 	}
 	return m.DeadLetterSource
 }
 
 func lastAttempt(m *api.Message) *api.Attempt {
-	if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
+	if f := recordedFailure(m); f != nil {
 		return &api.Attempt{At: f.FailedAt, Instance: f.Instance, Status: f.Status, Reason: f.Reason, Answer: f.Answer}
 	}
 	if len(m.Attempts) == 0 {

@@ -120,7 +120,7 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 
 	if total.N > 1 {
 		err := c.Confirm(fmt.Sprintf("delete %s from %s: %s", which.text(), g.queue.Name, base.Plural(int(total.N), "message")),
-			strconv.FormatInt(total.N, 10), yes)
+			strconv.FormatInt(total.N, 10), "--yes", yes)
 		if err != nil {
 			return 0, err
 		}
@@ -142,14 +142,8 @@ func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 		error)) *cobra.Command {
 	w := target.AddQueue(cmd, target.AllDeadLetters)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		if err := which.selectIDs(args); err != nil {
-			return nil, err
-		}
-		dead, err := findDead(ctx, c, cmd, w, which)
+		dead, err := selectDead(ctx, c, cmd, w, which, args)
 		if err != nil {
-			return nil, err
-		}
-		if err := dead.refuseLimit(cmd, which); err != nil {
 			return nil, err
 		}
 		return base.PlanOf(func() ([]string, error) {
@@ -161,6 +155,19 @@ func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 			return c.Summary(done, n, err)
 		}), nil
 	})
+}
+
+// selectDead returns the dead-letter queues in which which selects messages, after adding the IDs given as arguments.
+func selectDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, which *selector, args []string) (
+	deadLetterQueues, error) {
+	if err := which.selectIDs(args); err != nil {
+		return nil, err
+	}
+	dead, err := findDead(ctx, c, cmd, w, which)
+	if err != nil {
+		return nil, err
+	}
+	return dead, dead.refuseLimit(cmd, which)
 }
 
 func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func(*deadLetterQueue) string) (
@@ -219,7 +226,6 @@ func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (s
 }
 
 func newDeadDelete(c *base.CLI) *cobra.Command {
-	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete {ID... | --all | --match TEXT | --limit N | FILTER}",
 		Short: "Delete dead letters permanently",
@@ -232,15 +238,15 @@ func newDeadDelete(c *base.CLI) *cobra.Command {
 	which := addSelector(cmd)
 	addDeadFilter(cmd, which)
 	pace := addRate(cmd, "deleted")
-	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
+	yes := base.AddYes(cmd)
 	return changesDead(c, cmd, which, "deleted", func(g *deadLetterQueue) string {
 		return "delete " + which.text() + " from " + g.queue.Name
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
 		if perSecond, supported := taskRate(pace.limit); supported && g.queue.Remote == nil && which.fitsTask() {
-			return deleteTask(ctx, c, g, which, perSecond, yes)
+			return deleteTask(ctx, c, g, which, perSecond, *yes)
 		}
 		if len(which.ids) == 0 {
-			if err := c.Confirm("delete "+which.text()+" from "+g.queue.Name, g.queue.Name, yes); err != nil {
+			if err := c.Confirm("delete "+which.text()+" from "+g.queue.Name, g.queue.Name, "--yes", *yes); err != nil {
 				return 0, err
 			}
 		}
@@ -268,14 +274,8 @@ without the attempts. Without IDs, --match, --reason or --limit, all are exporte
 		"File to write, readable only by its owner (default: standard output).")
 	w := target.AddQueue(cmd, target.AllDeadLetters)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		if err := which.selectIDs(args); err != nil {
-			return err
-		}
-		dead, err := findDead(ctx, c, cmd, w, which)
+		dead, err := selectDead(ctx, c, cmd, w, which, args)
 		if err != nil {
-			return err
-		}
-		if err := dead.refuseLimit(cmd, which); err != nil {
 			return err
 		}
 		n, err := exportDead(ctx, c, dead, which, path)

@@ -1,8 +1,6 @@
 package messages
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -90,27 +88,18 @@ func (p *replay) loadFrom(cmd *cobra.Command, in io.Reader) ([]api.Message, erro
 }
 
 func readMessages(r io.Reader) (messages []api.Message, err error) {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 0, 64<<10), send.MaxLine)
-	for number := 1; lines.Scan(); number++ {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
-		}
-		m, _, err := send.ParseMessage(lines.Bytes())
+	for m, err := range send.ReadLines(r, func(_ int, text []byte) (api.Message, error) {
+		m, _, err := send.ParseMessage(text)
+		return m, err
+	}) {
 		if err != nil {
-			return nil, base.Fail(base.ExitUsage, fmt.Errorf("line %d: %w", number, err), base.HintsOf(err)...)
+			return nil, err
 		}
 		messages = append(messages, m)
 	}
-
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("reading messages: %w", err)
-	}
-
 	if len(messages) == 0 {
 		return nil, base.Usagef("no message to post").Hint("give one message per line")
 	}
-
 	return messages, nil
 }
 

@@ -79,20 +79,12 @@ func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes s
 
 	would := base.Step("delete the listed resources of environment %s with all messages", cfg.Name)
 	return base.PlanOf(would, func() error {
-		if err := c.Confirm("delete the listed resources with all messages", cfg.Name, yes != ""); err != nil {
-			return hintYes(err, cfg.Name)
+		const act = "delete the listed resources with all messages"
+		if err := c.Confirm(act, cfg.Name, "--yes "+cfg.Name, yes != ""); err != nil {
+			return err
 		}
 		return t.delete(ctx)
 	}), nil
-}
-
-// hintYes replaces the hint, because this command must be confirmed with the environment's name.
-func hintYes(err error, name string) error {
-	var refused *base.ExitError
-	if errors.As(err, &refused) && refused.Code == base.ExitUsage {
-		refused.Hints = []string{"add --yes " + name + " to confirm"}
-	}
-	return err
 }
 
 type termination struct {

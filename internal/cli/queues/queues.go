@@ -15,32 +15,20 @@ import (
 	"tendril/internal/aws"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/target"
-	"tendril/queue"
 )
 
 // NewQueues returns the command 'tendril queues'.
 func NewQueues(c *base.CLI) *cobra.Command {
-	cmd := base.Family("queues", "List, create, show, purge, delete, pause and resume queues",
-		"Lists the queues with their messages, like 'tendril queues list'.", newQueuesList(c), newQueuesShow(c),
+	list := base.ListCommand("List the queues with their messages")
+	list.Example = "  tendril queues list\n  tendril queues list --backend sqs --prefix orders"
+	family := base.Family("queues", "List, create, show, purge, delete, pause and resume queues",
+		"Lists the queues with their messages, like 'tendril queues list'.", listsQueues(c, list), newQueuesShow(c),
 		newQueuesCreate(c), newQueuesPurge(c), newQueuesDelete(c), newQueuesPause(c), newQueuesResume(c))
-	cmd.Example = "  tendril queues --watch\n  tendril queues show orders"
-	listsQueues(c, cmd)
-	return cmd
+	family.Example = "  tendril queues --watch\n  tendril queues show orders"
+	return listsQueues(c, family)
 }
 
-func newQueuesList(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "list",
-		Aliases: []string{"ls"},
-		Short:   "List the queues with their messages",
-		Example: "  tendril queues list\n  tendril queues list --backend sqs --prefix orders",
-		Args:    cobra.NoArgs,
-	}
-	listsQueues(c, cmd)
-	return cmd
-}
-
-func listsQueues(c *base.CLI, cmd *cobra.Command) {
+func listsQueues(c *base.CLI, cmd *cobra.Command) *cobra.Command {
 	var prefix string
 	w := target.AddWhere(cmd)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues with this name prefix.")
@@ -48,6 +36,7 @@ func listsQueues(c *base.CLI, cmd *cobra.Command) {
 		return listQueues(ctx, c, cmd, w, prefix)
 	}, List.View(c))
 	base.AddWatch(c, cmd)
+	return cmd
 }
 
 func listQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags,
@@ -56,9 +45,8 @@ func listQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.
 		return nil, err
 	}
 
-	queues := []api.Queue{}
 	if w.Backend == target.BackendSQS {
-		return listOnSQS(ctx, queues, prefix)
+		return listOnSQS(ctx, prefix)
 	}
 
 	client, err := c.Dial(cmd)
@@ -71,17 +59,11 @@ func listQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.
 			client.Instance.Environment).Hint("add --backend sqs to list the queues of its account or queue server")
 	}
 
-	all, err := client.Queues(ctx)
-	for _, q := range all {
-		if strings.HasPrefix(q.Name, prefix) {
-			queues = append(queues, q)
-		}
-	}
-
-	return queues, err
+	queues, err := client.Queues(ctx)
+	return slices.DeleteFunc(queues, func(q api.Queue) bool { return !strings.HasPrefix(q.Name, prefix) }), err
 }
 
-func listOnSQS(ctx context.Context, queues []api.Queue, prefix string) ([]api.Queue, error) {
+func listOnSQS(ctx context.Context, prefix string) ([]api.Queue, error) {
 	sqs, err := aws.OpenSQS(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -90,24 +72,14 @@ func listOnSQS(ctx context.Context, queues []api.Queue, prefix string) ([]api.Qu
 	if err != nil {
 		return nil, err
 	}
-	for _, q := range found {
-		attributes, err := q.Attributes(ctx)
-		if err != nil {
+	queues := make([]api.Queue, len(found))
+	for i, remote := range found {
+		if queues[i], err = target.OnSQS(sqs, remote).Describe(ctx); err != nil {
 			return nil, err
 		}
-		queues = append(queues, remoteQueue(q, attributes))
+		queues[i].Attributes = nil
 	}
 	return queues, nil
-}
-
-func remoteQueue(q *aws.Queue, attributes map[string]string) api.Queue {
-	out := api.Queue{Name: q.Name(), URL: q.URL(), ARN: attributes["QueueArn"], FIFO: q.FIFO()}
-	out.Ledger.Visible = int64(target.Number(attributes, target.VisibleCount))
-	out.Ledger.Delayed = int64(target.Number(attributes, target.DelayedCount))
-	out.Ledger.InFlight = int64(target.Number(attributes, target.InFlightCount))
-	out.Ledger.Live = int64(target.Counted(attributes))
-	out.DeadLetterQueue, out.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
-	return out
 }
 
 // List describes how queues are listed.
@@ -137,18 +109,12 @@ func newQueuesShow(c *base.CLI) *cobra.Command {
 	}
 
 	w := target.AddQueueArgument(cmd, target.OnlyQueue)
-	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (q api.Queue, err error) {
+	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (api.Queue, error) {
 		p, err := target.Find(ctx, c, cmd, w)
-		switch {
-		case err != nil:
-			return q, err
-		case p.Remote == nil:
-			return p.Client.Queue(ctx, p.Name)
+		if err != nil {
+			return api.Queue{}, err
 		}
-		attributes, err := p.Remote.Attributes(ctx)
-		q = remoteQueue(p.Remote, attributes)
-		q.Attributes = attributes
-		return q, err
+		return p.Describe(ctx)
 	}, base.ViewOf(func(q api.Queue) error { return printQueue(c, q) },
 		func(q api.Queue) []string { return []string{q.Name} }))
 	return cmd
@@ -192,39 +158,38 @@ func ledgerText(q api.Queue) string {
 }
 
 func newQueuesPurge(c *base.CLI) *cobra.Command {
-	var yes bool
 	cmd := &cobra.Command{
 		Use:   "purge QUEUE",
 		Short: "Remove all messages of a queue permanently",
 	}
 	w := target.AddQueueArgument(cmd, "")
-	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
+	yes := base.AddYes(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
 		p, err := target.Find(ctx, c, cmd, w)
 		return base.PlanOf(func() ([]string, error) {
 			text, err := p.CountText(ctx)
 			return []string{"remove all messages of queue " + p.Name + ": " + text}, err
-		}, func() error { return purgeQueue(ctx, c, p, yes) }), err
+		}, func() error { return purgeQueue(ctx, c, p, *yes) }), err
 	})
 }
 
 func purgeQueue(ctx context.Context, c *base.CLI, p *target.Queue, yes bool) error {
-	if err := c.Confirm("remove all messages of "+p.Name, p.Name, yes); err != nil {
+	if err := c.Confirm("remove all messages of "+p.Name, p.Name, "--yes", yes); err != nil {
 		return err
 	}
-	if p.Remote != nil {
-		if err := p.Remote.Purge(ctx); err != nil {
-			return err
-		}
-		c.PrintErrf("%s is being purged; Amazon SQS takes up to a minute\n", p.Name)
-		return nil
+	if p.Remote == nil {
+		n, err := p.Client.Purge(ctx, p.Name, p.Name, 0)
+		return c.Summary("purged", n, err)
 	}
-	n, err := p.Client.Purge(ctx, p.Name, p.Name, 0)
-	return c.Summary("purged", n, err)
+
+	if err := p.Remote.Purge(ctx); err != nil {
+		return err
+	}
+	c.PrintErrf("%s is being purged; Amazon SQS takes up to a minute\n", p.Name)
+	return nil
 }
 
 func newQueuesPause(c *base.CLI) *cobra.Command {
-	var why api.Reason
 	cmd := &cobra.Command{
 		Use:   "pause [QUEUE]",
 		Short: "Stop receiving from a queue, or from all; messages in flight will finish",
@@ -233,89 +198,87 @@ func newQueuesPause(c *base.CLI) *cobra.Command {
 With a fleet key (--fleet-key-file of 'tendril up') it applies to all instances of the environment, also to those that
 start later, and the command waits until they have applied it.`,
 	}
-	cmd.Flags().StringVar(&why.Reason, "reason", "", "Reason, shown in the status.")
-	return actsOnReceiving(c, cmd, &why, "pause receiving from", func(ctx context.Context, client *api.Client,
-		name string) (string, api.Paused, error) {
-		answer, err := client.Pause(ctx, name, why)
-		return "environment %q paused %s; resume with '" + strings.TrimSpace("tendril queues resume "+name) + "'\n", answer, err
+
+	request := &api.Reason{}
+	cmd.Flags().StringVar(&request.Reason, "reason", "", "Reason, shown in the status.")
+	return changesReceiving(c, cmd, request, "pause", (*api.Client).Pause, func(environment, queues, name string) string {
+		resume := strings.TrimSpace("tendril queues resume " + name)
+		return fmt.Sprintf("environment %q paused %s; resume with '%s'", environment, queues, resume)
 	})
 }
 
 func newQueuesResume(c *base.CLI) *cobra.Command {
-	var where api.Reason
 	cmd := &cobra.Command{
 		Use:   "resume [QUEUE]",
 		Short: "Resume receiving from a queue, or from all",
 		Long: `Undoes 'tendril queues pause'. With a fleet key it applies to all instances; those paused with --this stay
 paused, except the one that answers.`,
 	}
-	return actsOnReceiving(c, cmd, &where, "resume receiving from", func(ctx context.Context, client *api.Client,
-		name string) (string, api.Paused, error) {
-		answer, err := client.Resume(ctx, name, where)
-		return "environment %q is receiving from %s\n", answer, err
+	return changesReceiving(c, cmd, &api.Reason{}, "resume", (*api.Client).Resume, func(environment, queues, _ string) string {
+		return fmt.Sprintf("environment %q is receiving from %s", environment, queues)
 	})
 }
 
-// actsOnReceiving adds a change to cmd that affects the named queue, or all queues without a name. act returns a format
-// string for the environment's name and the queues.
-func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would string, act func(context.Context,
-	*api.Client, string) (string, api.Paused, error)) *cobra.Command {
+// changesReceiving makes cmd pause or resume the named queue, or all queues without a name. doneText describes the
+// result.
+func changesReceiving(c *base.CLI, cmd *cobra.Command, request *api.Reason, verb string,
+	do func(client *api.Client, ctx context.Context, name string, request api.Reason) (api.Paused, error),
+	doneText func(environment, queues, name string) string) *cobra.Command {
 	var all bool
-	cmd.Flags().BoolVar(&where.This, "this", false, "Change one instance only, even with a fleet key.")
+	cmd.Flags().BoolVar(&request.This, "this", false, "Change one instance only, even with a fleet key.")
 	cmd.Flags().BoolVar(&all, "all", false, "All queues (the default).")
 	w := target.AddReceivedQueue(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
+	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if all && w.Queue != "" {
-			return nil, base.Usagef("--all and queue %s exclude each other", w.Queue).Hint("use one of them")
+			return base.Usagef("--all and queue %s exclude each other", w.Queue).Hint("use one of them")
 		}
-		client, name, err := workedQueue(c, cmd, w)
+		return nil
+	}
+
+	return base.ChangesRunning(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (*base.Plan, error) {
+		i := &client.Instance
+		name, err := receivedQueue(i, w)
+		if err != nil {
+			return nil, err
+		}
+		queues := target.QueueNames(i, name)
 		return base.PlanOf(func() ([]string, error) {
-			i := &client.Instance
 			if name != "" && i.Queue(name).Name != name {
 				return nil, base.NotFoundf("this environment does not receive from %s", name).
 					Hint("it receives from " + target.QueueNames(i, ""))
 			}
-			return []string{would + " " + target.QueueNames(i, name)}, nil
+			return []string{verb + " receiving from " + queues}, nil
 		}, func() error {
-			format, answer, err := act(ctx, client, name)
+			done, err := do(client, ctx, name, *request)
 			if err != nil {
 				return err
 			}
-			c.PrintErrf(format, client.Instance.Environment, target.QueueNames(&client.Instance, name))
-			if answer.Revision == 0 {
+			c.PrintErrln(doneText(i.Environment, queues, name))
+			if done.Revision == 0 {
 				return nil
 			}
-			return base.AwaitRevision(ctx, c, client, answer.Revision, time.Minute, func(all *api.Instances, one *api.KnownInstance) (int64, error) {
-				return one.Revision, nil
-			})
-		}), err
+			return base.AwaitRevision(ctx, c, client, done.Revision, time.Minute, appliedRevision)
+		}), nil
 	})
 }
 
-// workedQueue returns the given queue, or the environment's only queue; "" if the environment has several.
-func workedQueue(c *base.CLI, cmd *cobra.Command, w *target.Flags) (*api.Client, string, error) {
-	client, err := c.Dial(cmd)
-	if err != nil {
-		return nil, "", err
-	}
+func appliedRevision(_ *api.Instances, one *api.KnownInstance) (int64, error) {
+	return one.Revision, nil
+}
 
-	name := ""
-	if len(client.Instance.Queues) == 1 {
-		name = client.Instance.Queues[0].Name
-	}
-
-	if w.Queue != "" {
-		ref, err := target.ParseQueue(w.Queue)
-		if err != nil {
-			return nil, "", err
-		}
-		name = ref.Name
-	}
-
-	if len(client.Instance.Queues) == 0 {
-		return nil, "", base.Conflictf("this process has no worker and only serves queues").
+// receivedQueue returns the given queue, or the environment's only queue; "" if the environment has several.
+func receivedQueue(i *api.Instance, w *target.Flags) (string, error) {
+	if len(i.Queues) == 0 {
+		return "", base.Conflictf("this process has no worker and only serves queues").
 			Hint("pause the environment that receives from the queue, on its 'tendril up' machine")
 	}
 
-	return client, name, nil
+	switch {
+	case w.Queue != "":
+		ref, err := target.ParseQueue(w.Queue)
+		return ref.Name, err
+	case len(i.Queues) == 1:
+		return i.Queues[0].Name, nil
+	}
+	return "", nil
 }

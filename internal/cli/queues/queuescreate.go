@@ -64,8 +64,11 @@ period, 14 days. An existing queue keeps its redrive policy, unless you give --d
 			return nil, err
 		}
 		m, err := openMaker(ctx, c, cmd, w)
+		if err != nil {
+			return nil, err
+		}
 		return base.PlanOf(func() ([]string, error) { return m.wouldCreate(ctx, n) },
-			func() error { return createQueue(ctx, c, &m, n) }), err
+			func() error { return createQueue(ctx, c, m, n) }), nil
 	})
 }
 
@@ -124,120 +127,127 @@ func (n *newQueue) deadLetterAttributes() map[string]string {
 }
 
 func createQueue(ctx context.Context, c *base.CLI, m *queueMaker, n *newQueue) error {
-	made, err := m.createWithDeadLetterQueue(ctx, n)
+	keeps, err := n.keepsPolicy(ctx, m)
 	if err != nil {
 		return err
 	}
-	if n.deadLetter == "" && n.byDefault {
+
+	var made string
+	if keeps || n.deadLetter == "" {
+		made, err = m.create(ctx, n.name, n.attributes)
+	} else {
+		made, err = m.createWithDeadLetterQueue(ctx, n)
+	}
+	if err != nil {
+		return err
+	}
+
+	if keeps {
 		c.PrintErrf("%s keeps its redrive policy\n", n.name)
 	}
 	_, err = c.Println(made)
 	return err
 }
 
+// keepsPolicy reports whether the queue exists, and would only get the default dead-letter queue.
+func (n *newQueue) keepsPolicy(ctx context.Context, m *queueMaker) (bool, error) {
+	if !n.byDefault || n.deadLetter == "" {
+		return false, nil
+	}
+	_, exists, err := m.find(ctx, n.name)
+	return exists, err
+}
+
+// queueMaker creates queues in the running environment, or on Amazon SQS. Exactly one field is set.
 type queueMaker struct {
 	client *api.Client
 	sqs    *aws.SQS
 }
 
-func openMaker(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags) (m queueMaker, err error) {
-	switch err = w.Check(); {
-	case err != nil:
-	case w.Backend == target.BackendSQS:
-		m.sqs, err = aws.OpenSQS(ctx, nil)
-	default:
-		m.client, err = c.Dial(cmd)
+func openMaker(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags) (*queueMaker, error) {
+	if err := w.Check(); err != nil {
+		return nil, err
 	}
-	return m, err
+	if w.Backend == target.BackendSQS {
+		sqs, err := aws.OpenSQS(ctx, nil)
+		return &queueMaker{sqs: sqs}, err
+	}
+	client, err := c.Dial(cmd)
+	return &queueMaker{client: client}, err
 }
 
-// createWithDeadLetterQueue removes a default dead-letter queue from n if the queue itself exists.
+// createWithDeadLetterQueue also creates the dead-letter queue if it is missing.
 func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue) (string, error) {
-	if n.deadLetter == "" {
-		n.byDefault = false
-		return m.create(ctx, n.name, n.attributes)
+	dead, existed, err := m.find(ctx, n.deadLetter)
+	if err == nil && !existed {
+		dead, err = m.createDeadLetterQueue(ctx, n)
 	}
-
-	if n.byDefault {
-		_, err := m.arn(ctx, n.name)
-		if err == nil {
-			n.deadLetter = ""
-			return m.create(ctx, n.name, n.attributes)
-		} else if !errors.Is(err, queue.ErrNoQueue) {
-			return "", err
-		}
-	}
-
-	arn, err := m.arn(ctx, n.deadLetter)
-	fresh := errors.Is(err, queue.ErrNoQueue)
-	if fresh {
-		var dead string
-		if dead, err = m.create(ctx, n.deadLetter, n.deadLetterAttributes()); err == nil {
-			arn, err = m.arn(ctx, dead)
-		}
-	}
-
 	if err != nil {
 		return "", fmt.Errorf("dead-letter queue %s: %w", n.deadLetter, err)
 	}
 
-	n.attributes["RedrivePolicy"] = redrivePolicy(arn, n.maxReceives)
+	n.attributes["RedrivePolicy"] = redrivePolicy(dead.ARN, n.maxReceives)
 	made, err := m.create(ctx, n.name, n.attributes)
-	if err != nil && fresh {
+	if err != nil && !existed {
 		err = fmt.Errorf("%w (its dead-letter queue %s was created)", err, n.deadLetter)
 	}
-
 	return made, err
 }
 
+func (m *queueMaker) createDeadLetterQueue(ctx context.Context, n *newQueue) (api.Queue, error) {
+	made, err := m.create(ctx, n.deadLetter, n.deadLetterAttributes())
+	if err != nil {
+		return api.Queue{}, err
+	}
+	return m.describe(ctx, made)
+}
+
 func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []string, err error) {
-	current, err := m.attributes(ctx, n.name)
-	if err == nil {
+	current, exists, err := m.find(ctx, n.name)
+	if err != nil {
+		return nil, err
+	}
+	if exists {
 		for name, value := range n.attributes {
-			if now, known := current[name]; known && now != value {
+			if now, known := current.Attributes[name]; known && now != value {
 				return nil, base.Conflictf("queue %s exists with %s=%s", n.name, name, now)
 			}
 		}
 		return []string{"keep queue " + n.name + " unchanged: it exists"}, nil
 	}
 
-	if !errors.Is(err, queue.ErrNoQueue) {
-		return nil, err
+	if n.deadLetter == "" {
+		return []string{"create queue " + n.name}, nil
 	}
-
-	text := "create queue " + n.name
-	if n.deadLetter != "" {
-		switch _, err := m.attributes(ctx, n.deadLetter); {
-		case errors.Is(err, queue.ErrNoQueue):
-			steps = append(steps, "create dead-letter queue "+n.deadLetter)
-		case err != nil:
-			return nil, fmt.Errorf("dead-letter queue %s: %w", n.deadLetter, err)
-		}
-		text += fmt.Sprintf(" with dead-letter queue %s after %s", n.deadLetter, base.Plural(n.maxReceives, "receive"))
+	_, exists, err = m.find(ctx, n.deadLetter)
+	if err != nil {
+		return nil, fmt.Errorf("dead-letter queue %s: %w", n.deadLetter, err)
 	}
-
-	return append(steps, text), nil
+	if !exists {
+		steps = append(steps, "create dead-letter queue "+n.deadLetter)
+	}
+	return append(steps, fmt.Sprintf("create queue %s with dead-letter queue %s after %s", n.name, n.deadLetter,
+		base.Plural(n.maxReceives, "receive"))), nil
 }
 
-func (m *queueMaker) attributes(ctx context.Context, reference string) (map[string]string, error) {
+// find returns the queue, if it exists.
+func (m *queueMaker) find(ctx context.Context, reference string) (q api.Queue, exists bool, err error) {
+	q, err = m.describe(ctx, reference)
+	if errors.Is(err, queue.ErrNoQueue) {
+		return q, false, nil
+	}
+	return q, err == nil, err
+}
+
+func (m *queueMaker) describe(ctx context.Context, reference string) (api.Queue, error) {
 	if m.sqs == nil {
-		q, err := m.client.Queue(ctx, reference)
-		return q.Attributes, err
+		return m.client.Queue(ctx, reference)
 	}
 	q, err := m.sqs.Queue(ctx, reference)
 	if err != nil {
-		return nil, err
+		return api.Queue{}, err
 	}
-	return q.Attributes(ctx)
-}
-
-func (m *queueMaker) arn(ctx context.Context, reference string) (string, error) {
-	if m.sqs == nil {
-		q, err := m.client.Queue(ctx, reference)
-		return q.ARN, err
-	}
-	attributes, err := m.attributes(ctx, reference)
-	return attributes["QueueArn"], err
+	return target.OnSQS(m.sqs, q).Describe(ctx)
 }
 
 // create returns the queue's name, or on Amazon SQS its URL.

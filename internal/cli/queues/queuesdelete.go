@@ -3,7 +3,6 @@ package queues
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -16,7 +15,7 @@ import (
 )
 
 func newQueuesDelete(c *base.CLI) *cobra.Command {
-	var yes, untagged bool
+	var untagged bool
 	cmd := &cobra.Command{
 		Use:   "delete QUEUE",
 		Short: "Delete a queue with all its messages permanently",
@@ -31,32 +30,21 @@ and --yes alone is not enough.`,
 	}
 
 	w := target.AddQueueArgument(cmd, "")
-	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
+	yes := base.AddYes(cmd)
 	cmd.Flags().BoolVar(&untagged, "untagged", false,
 		"With --yes: also delete a queue on Amazon SQS without an environment tag.")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
 		p, err := target.Find(ctx, c, cmd, w)
-		if err == nil {
-			err = refuseNeeded(ctx, c, cmd, p)
+		if err != nil {
+			return nil, err
 		}
-
+		if err := refuseNeeded(ctx, c, cmd, p); err != nil {
+			return nil, err
+		}
 		return base.PlanOf(func() ([]string, error) {
 			text, err := p.CountText(ctx)
 			return []string{"delete queue " + p.Name + " with " + text}, err
-		}, func() error {
-			if p.Remote != nil {
-				return deleteRemote(ctx, c, p, yes, untagged)
-			}
-			q, err := p.Client.Queue(ctx, p.Name)
-			if err != nil {
-				return err
-			}
-			if err := confirmDeletion(c, p.Name, int(q.Ledger.Live), yes); err != nil {
-				return err
-			}
-			n, err := p.Client.DeleteQueue(ctx, p.Name, p.Name)
-			return queueDeleted(c, p.Name, n, err)
-		}), err
+		}, func() error { return deleteQueue(ctx, c, p, *yes, untagged) }), nil
 	})
 }
 
@@ -76,45 +64,47 @@ func refuseNeeded(ctx context.Context, c *base.CLI, cmd *cobra.Command, p *targe
 	return err
 }
 
-func confirmDeletion(c *base.CLI, name string, messages int, yes bool) error {
-	return c.Confirm(fmt.Sprintf("delete queue %s with %s", name, base.Plural(messages, "message")), strconv.Itoa(messages),
-		yes)
-}
-
-func queueDeleted(c *base.CLI, name string, messages int, err error) error {
-	if err == nil {
-		c.PrintErrf("queue %s deleted with %s\n", name, base.Plural(messages, "message"))
+func deleteQueue(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagged bool) error {
+	q, err := p.Describe(ctx)
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-// deleteRemote requires an additional confirmation unless a tag shows that tendril created the queue.
-func deleteRemote(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagged bool) error {
-	attributes, err := p.Remote.Attributes(ctx)
+	byTendril, err := createdByTendril(ctx, p)
 	if err != nil {
 		return err
 	}
 
-	tags, err := p.Remote.Tags(ctx)
-	if err != nil && !errors.Is(err, queue.ErrDenied) {
+	messages := int(q.Ledger.Live)
+	text := base.Plural(messages, "message")
+	if byTendril || yes && untagged {
+		err = c.Confirm("delete queue "+p.Name+" with "+text, strconv.Itoa(messages), "--yes", yes)
+	} else {
+		err = c.Confirm("delete queue "+p.Name+", which tendril did not create, with about "+text, p.Name,
+			"--yes --untagged", false)
+	}
+	if err != nil {
 		return err
 	}
 
-	messages := target.Counted(attributes)
-	if aws.OwnerOf(tags) != "" || yes && untagged {
-		err = confirmDeletion(c, p.Name, messages, yes)
-	} else {
-		err = c.Confirm(fmt.Sprintf("delete queue %s, which tendril did not create, with about %s", p.Name,
-			base.Plural(messages, "message")), p.Name, false)
-		var refused *base.ExitError
-		if errors.As(err, &refused) && refused.Code == base.ExitUsage {
-			refused.Hints = []string{"add --yes --untagged to confirm"}
-		}
-	}
-
-	if err == nil {
+	if p.Remote != nil {
 		err = p.Remote.DeleteQueue(ctx)
+	} else {
+		messages, err = p.Client.DeleteQueue(ctx, p.Name, p.Name)
 	}
+	if err == nil {
+		c.PrintErrf("queue %s deleted with %s\n", p.Name, base.Plural(messages, "message"))
+	}
+	return err
+}
 
-	return queueDeleted(c, p.Name, messages, err)
+// createdByTendril returns true for a queue on Amazon SQS only if it has an environment tag.
+func createdByTendril(ctx context.Context, p *target.Queue) (bool, error) {
+	if p.Remote == nil {
+		return true, nil
+	}
+	tags, err := p.Remote.Tags(ctx)
+	if errors.Is(err, queue.ErrDenied) {
+		return false, nil
+	}
+	return aws.OwnerOf(tags) != "", err
 }

@@ -27,10 +27,21 @@ type line struct {
 	msg    queue.Outgoing
 }
 
-// readLines skips empty lines. If raw is true, each line is a body. An error ends the iteration and contains the line
-// number.
+// readLines parses lines of JSON, or if raw is true uses each as a body.
 func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
-	return func(yield func(line, error) bool) {
+	return ReadLines(r, func(number int, text []byte) (line, error) {
+		if raw {
+			return line{number, queue.Outgoing{Body: string(text)}}, nil
+		}
+		msg, err := parseLine(text)
+		return line{number, msg}, err
+	})
+}
+
+// ReadLines parses lines, except empty ones. An error ends the iteration and contains the line number.
+func ReadLines[T any](r io.Reader, parse func(number int, text []byte) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
 		lines := bufio.NewScanner(r)
 		lines.Buffer(make([]byte, 0, 64<<10), MaxLine)
 		number := 0
@@ -40,24 +51,21 @@ func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 			if len(bytes.TrimSpace(text)) == 0 {
 				continue
 			}
-			msg, err := queue.Outgoing{Body: string(text)}, error(nil)
-			if !raw {
-				msg, err = parseLine(text)
-			}
+			parsed, err := parse(number, text)
 			if err != nil {
-				yield(line{number: number}, base.Fail(base.ExitUsage, fmt.Errorf("line %d: %w", number, err), base.HintsOf(err)...))
+				yield(none, base.Fail(base.ExitUsage, fmt.Errorf("line %d: %w", number, err), base.HintsOf(err)...))
 				return
 			}
-			if !yield(line{number, msg}, nil) {
+			if !yield(parsed, nil) {
 				return
 			}
 		}
 
 		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-			yield(line{number: number + 1},
+			yield(none,
 				base.Usagef("line %d is longer than %s", number+1, base.Size(MaxLine)).Hint("SQS accepts messages up to 1 MiB"))
 		} else if err != nil {
-			yield(line{}, fmt.Errorf("reading messages: %w", err))
+			yield(none, fmt.Errorf("reading messages: %w", err))
 		}
 	}
 }

@@ -230,10 +230,10 @@ sources or the defaults. Shows the changed lines and asks for confirmation.`,
 // changesSettings adds a change of settings to cmd. parse adds an argument to the options to set; nil removes one.
 func changesSettings(c *base.CLI, cmd *cobra.Command,
 	parse func(arg string, set map[string]*string) error) *cobra.Command {
-	var yes, this bool
+	var this bool
 	base.AddDataDir(cmd)
 	cmd.Flags().BoolVar(&this, "this", false, "Change the settings file of one instance, even with a fleet key.")
-	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
+	yes := base.AddYes(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		change := api.SettingsChange{Set: map[string]*string{}, This: this}
 		for _, arg := range args {
@@ -257,7 +257,7 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 			return base.PlanOf(func() ([]string, error) { return nil, nil }, func() error { return nil }), nil
 		}
 		return base.PlanOf(base.Step("write %s", preview.File), func() error {
-			if err := c.Agree("Change "+preview.File+"?", yes); err != nil {
+			if err := c.Agree("Change "+preview.File+"?", *yes); err != nil {
 				return err
 			}
 			change.Base = preview.Base

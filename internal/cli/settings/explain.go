@@ -46,34 +46,17 @@ up', it reads the settings like 'tendril up'.`,
 		if err != nil {
 			return err
 		}
-		return f.Print(c, e.value(), base.Named(func(o *explainedOption) string { return o.Name })(e.options), e.show)
+		return f.Print(c, e.value, e.names, e.show)
 	})
 
 	return cmd
 }
 
-func explain(ctx context.Context, c *base.CLI, cmd *cobra.Command, dir string, args []string) (explanations, error) {
-	running, err := inspect.AskRunning(ctx, c, cmd, nil)
-	switch {
-	case err != nil:
-		return explanations{}, err
-	case running != nil:
-		return explainRunning(c, running, args)
-	}
-	return explainSettings(c, cmd, dir, args)
-}
-
-type explanations struct {
-	options []explainedOption
-	one     bool
-	show    func() error
-}
-
-func (e *explanations) value() any {
-	if e.one && len(e.options) == 1 {
-		return e.options[0]
-	}
-	return append([]explainedOption{}, e.options...)
+// explanation is the answer in each format.
+type explanation struct {
+	value any
+	names []string
+	show  func() error
 }
 
 type explainedOption struct {
@@ -84,54 +67,124 @@ type explainedOption struct {
 	Changes []api.OptionChange `json:"changes,omitempty"`
 }
 
-func explainedOptionOf(e *config.Explanation, changes []api.OptionChange) explainedOption {
-	value := func(from config.Origin, value string) api.OptionValue {
-		return api.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
-	}
-	o := explainedOption{DescribedOption: api.DescribedOption{Name: e.Option.Name,
-		OptionValue: value(e.From, e.Value)}, Help: e.Option.Help,
-		Default: e.Option.DefaultText(), Allowed: e.Option.Allowed(), Changes: changes}
-	for _, set := range e.Chain {
-		o.SetBy = append(o.SetBy, value(set.Origin, set.Value))
-	}
-	return o
+// settings are the options of the running environment, or of the one that 'tendril up' would run.
+type settings struct {
+	options []config.Explanation
+	running api.Description // zero if no environment is running
+	bundle  *bundle.Bundle  // nil without one
 }
 
-// explainRunning explains all options that are set if there are no arguments.
-func explainRunning(c *base.CLI, d *api.Description, args []string) (explanations, error) {
-	b := runningBundle(c, d)
+func explain(ctx context.Context, c *base.CLI, cmd *cobra.Command, dir string, args []string) (*explanation, error) {
+	s, err := readSettings(ctx, c, cmd, dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 0 {
+		return s.list(c), nil
+	}
+	o, _ := config.Lookup(args[0])
+	i := slices.IndexFunc(s.options, func(e config.Explanation) bool { return e.Option.Name == o.Name })
+	if i < 0 {
+		return explainOther(c, s.bundle, args[0])
+	}
+	return s.explain(c, &s.options[i]), nil
+}
+
+func readSettings(ctx context.Context, c *base.CLI, cmd *cobra.Command, dir string) (*settings, error) {
+	d, err := inspect.AskRunning(ctx, c, cmd, nil)
+	if err != nil {
+		return nil, err
+	}
+	if d == nil {
+		return configuredSettings(c, cmd, dir)
+	}
+
+	s := &settings{options: inspect.ExplanationsOf(d), running: *d, bundle: runningBundle(c, d)}
 	c.PrintErrf("queried environment %q, process %d, up %s\n", d.Environment, d.PID, base.Since(d.StartedAt))
 	for _, note := range d.Notes {
 		c.PrintWarnings(yamlfile.Problem{Text: note})
 	}
+	return s, nil
+}
 
-	if len(args) == 0 {
-		var options []explainedOption
-		for _, o := range d.Options {
-			if o.Layer != config.Default.String() {
-				_, changes := d.Option(o.Name)
-				options = append(options, explainedOption{DescribedOption: o, Changes: changes})
-			}
+func configuredSettings(c *base.CLI, cmd *cobra.Command, dir string) (*settings, error) {
+	if dir == "" {
+		here, err := base.CurrentFolder(c, cmd, nil)
+		if err != nil {
+			return nil, err
 		}
-		rows := inspect.DescribedOptions(d.Options, false)
-		return listedSettings(c, options, append(rows, otherSettings(c, b)...), d.Changes), nil
+		dir = base.Argument(here)
 	}
 
-	o, found := config.Lookup(args[0])
-	if !found {
-		return explainOther(c, b, args[0])
+	s := &settings{}
+	if dir != "" {
+		b, err := c.OpenForInspection(dir)
+		if err != nil {
+			return nil, err
+		}
+		s.bundle = b
 	}
 
-	about := inspect.ExplanationOf(o, d)
-	_, changes := d.Option(o.Name)
-	return explanations{options: []explainedOption{explainedOptionOf(about, changes)}, one: true, show: func() error {
-		c.Println(about)
-		for _, change := range changes {
+	cfg, err := c.LoadSettings(cmd, s.bundle)
+	if err != nil {
+		return nil, err
+	}
+	s.options = cfg.ExplainAll()
+	return s, nil
+}
+
+func (s *settings) explain(c *base.CLI, e *config.Explanation) *explanation {
+	option := s.optionOf(e)
+	return &explanation{option, []string{option.Name}, func() error {
+		_, err := c.Println(e)
+		for _, change := range option.Changes {
 			c.Printf("\n  changed since: %s is now %s (%s); in force after %s\n", change.Name,
 				cmp.Or(base.Plain(change.Value), "none"), base.OriginOf(change.OptionValue), inspect.TakesEffect(change))
 		}
+		return err
+	}}
+}
+
+// list explains all settings that are not the default.
+func (s *settings) list(c *base.CLI) *explanation {
+	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
+	all := []explainedOption{}
+	for i := range s.options {
+		if e := &s.options[i]; e.From.Layer != config.Default {
+			rows = append(rows, []string{e.Option.Name, e.Value, e.From.String()})
+			all = append(all, s.optionOf(e))
+		}
+	}
+	for _, other := range otherSettings(c, s.bundle) {
+		rows = append(rows, []string{other.Name, other.Value, other.Where})
+		all = append(all, other)
+	}
+
+	names := base.Named(func(o *explainedOption) string { return o.Name })
+	return &explanation{all, names(all), func() error {
+		if len(rows) == 1 {
+			c.PrintErrln("no options set; all have default values")
+		} else if err := c.PrintTable(rows); err != nil {
+			return err
+		}
+		if changes := s.running.Changes; len(changes) > 0 {
+			return c.PrintSection(inspect.DescribedChanges(changes))
+		}
 		return nil
-	}}, nil
+	}}
+}
+
+func (s *settings) optionOf(e *config.Explanation) explainedOption {
+	value := func(from config.Origin, value string) api.OptionValue {
+		return api.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
+	}
+	_, changes := s.running.Option(e.Option.Name)
+	o := explainedOption{DescribedOption: api.DescribedOption{Name: e.Option.Name, OptionValue: value(e.From, e.Value)},
+		Help: e.Option.Help, Default: e.Option.DefaultText(), Allowed: e.Option.Allowed(), Changes: changes}
+	for _, set := range e.Chain {
+		o.SetBy = append(o.SetBy, value(set.Origin, set.Value))
+	}
+	return o
 }
 
 // runningBundle returns nil if the running environment has no bundle, or if it cannot be read.
@@ -147,121 +200,30 @@ func runningBundle(c *base.CLI, d *api.Description) *bundle.Bundle {
 	return b
 }
 
-func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string) (e explanations, err error) {
-	if dir == "" {
-		here, err := base.CurrentFolder(c, cmd, nil)
-		if err != nil {
-			return e, err
-		}
-		dir = base.Argument(here)
-	}
-
-	var b *bundle.Bundle
-	if dir != "" {
-		opened, err := c.OpenForInspection(dir)
-		if err != nil {
-			return e, err
-		}
-		b = opened
-	}
-
-	cfg, err := c.LoadSettings(cmd, b)
-	if err != nil {
-		return e, err
-	}
-
-	if len(args) == 0 {
-		return listSettings(c, cfg, b)
-	}
-
-	about, err := cfg.Explain(args[0])
-	if err != nil {
-		return explainOther(c, b, args[0])
-	}
-
-	return explanations{options: []explainedOption{explainedOptionOf(about, nil)}, one: true, show: func() error {
-		_, err := c.Println(about)
-		return err
-	}}, nil
-}
-
-func explainOther(c *base.CLI, b *bundle.Bundle, name string) (explanations, error) {
+func explainOther(c *base.CLI, b *bundle.Bundle, name string) (*explanation, error) {
 	if b == nil || len(b.Named(name)) == 0 {
-		return explanations{}, base.Fail(base.ExitNotFound, config.UnknownOption(name))
+		return nil, base.Fail(base.ExitNotFound, config.UnknownOption(name))
 	}
 	settings := b.Named(name)
 	last := settings[len(settings)-1]
-	value, from := settingInForce(c, last)
-	set := api.OptionValue{Value: value, Layer: config.FromBundle.String(), Where: from}
-	o := explainedOption{DescribedOption: api.DescribedOption{Name: last.Option, OptionValue: set},
-		Help: bundledMeaning(last)}
-	return explanations{options: []explainedOption{o}, one: true, show: func() error {
+	o := explainedOption{DescribedOption: inForce(c, last), Help: bundledMeaning(last)}
+	return &explanation{o, []string{o.Name}, func() error {
 		explainBundled(c, settings)
 		return nil
 	}}, nil
 }
 
-func listSettings(c *base.CLI, cfg *config.Config, b *bundle.Bundle) (explanations, error) {
-	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
-	var options []explainedOption
-	for _, o := range config.Options() {
-		e, err := cfg.Explain(o.Name)
-		if err != nil {
-			return explanations{}, err
-		}
-		if len(e.Chain) > 1 {
-			rows = append(rows, []string{o.Name, base.Plain(e.Value), e.From.String()})
-			options = append(options, explainedOptionOf(e, nil))
-		}
-	}
-	return listedSettings(c, options, append(rows, otherSettings(c, b)...), nil), nil
-}
-
-func otherSettings(c *base.CLI, b *bundle.Bundle) (rows [][]string) {
+// otherSettings returns the settings of the bundle that are not options.
+func otherSettings(c *base.CLI, b *bundle.Bundle) (others []explainedOption) {
 	if b == nil {
 		return nil
 	}
-	known := func(s bundle.Setting) bool {
-		o, found := config.Lookup(s.Option)
-		return found && o.Namespace == s.Namespace
-	}
 	for _, s := range b.InForce() {
-		if !known(s) {
-			value, from := settingInForce(c, s)
-			rows = append(rows, []string{s.Option, value, from})
+		if o, found := config.Lookup(s.Option); !found || o.Namespace != s.Namespace {
+			others = append(others, explainedOption{DescribedOption: inForce(c, s)})
 		}
 	}
-	return rows
-}
-
-func listedSettings(c *base.CLI, options []explainedOption, rows [][]string, changes []api.OptionChange) explanations {
-	show := func() error {
-		if len(rows) == 1 {
-			c.PrintErrln("no options set; all have default values")
-		} else if err := c.PrintTable(rows); err != nil {
-			return err
-		}
-		if len(changes) > 0 {
-			return c.PrintSection(inspect.DescribedChanges(changes))
-		}
-		return nil
-	}
-	return explanations{options: withBundleSettings(options, rows[1:]), show: show}
-}
-
-// withBundleSettings adds rows of bundle settings that are not options.
-func withBundleSettings(options []explainedOption, rows [][]string) []explainedOption {
-	known := map[string]bool{}
-	for _, o := range options {
-		known[o.Name] = true
-	}
-	for _, row := range rows {
-		if name := row[0]; !known[name] {
-			options = append(options, explainedOption{DescribedOption: api.DescribedOption{Name: name,
-				OptionValue: api.OptionValue{Value: row[1], Layer: config.FromBundle.String(), Where: row[2]}}})
-		}
-	}
-	return options
+	return others
 }
 
 func explainBundled(c *base.CLI, settings []bundle.Setting) {
@@ -287,6 +249,12 @@ func bundledMeaning(s bundle.Setting) string {
 		return "An environment variable of the app."
 	}
 	return "A setting of the bundle; 'tendril check' shows its effect."
+}
+
+func inForce(c *base.CLI, s bundle.Setting) api.DescribedOption {
+	value, from := settingInForce(c, s)
+	return api.DescribedOption{Name: s.Option,
+		OptionValue: api.OptionValue{Value: value, Layer: config.FromBundle.String(), Where: from}}
 }
 
 // settingInForce redacts probable secrets. A variable in tendril's own environment overrides a property.

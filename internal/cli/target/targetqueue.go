@@ -69,11 +69,11 @@ func AddQueueArgument(cmd *cobra.Command, unnamed string) *Flags {
 	return w
 }
 
-// AddReceivedQueue adds --queue and an argument for a queue that the running environment receives from.
+// AddReceivedQueue adds --queue and an argument for a queue that the running environment receives from, but not the
+// flags that choose the environment.
 func AddReceivedQueue(cmd *cobra.Command) *Flags {
 	w := &Flags{}
-	base.AddDataDir(cmd)
-	w.addQueue(cmd, "all queues")
+	w.addQueue(cmd, AllQueues)
 	w.takeArgument(cmd, false)
 	return w
 }
@@ -115,10 +115,7 @@ func FindAll(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) ([]
 			return nil, err
 		}
 		if all := client.Instance.Queues; len(all) > 0 {
-			names = nil
-			for _, q := range all {
-				names = append(names, q.Name)
-			}
+			names = queueNames(all)
 		}
 	}
 
@@ -136,11 +133,8 @@ func FindAll(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) ([]
 
 // QueueList returns the names of queues, separated by commas.
 func QueueList(queues []*Queue) string {
-	names := make([]string, len(queues))
-	for i, p := range queues {
-		names[i] = p.Name
-	}
-	return strings.Join(names, ", ")
+	names := base.Named(func(p **Queue) string { return (*p).Name })
+	return strings.Join(names(queues), ", ")
 }
 
 // Find finds a queue by name in the running environment, or by URL or ARN on Amazon SQS. The default is the only queue
@@ -247,8 +241,11 @@ func findOnSQS(ctx context.Context, reference string) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Queue{Name: q.Name(), Sqs: sqs, Remote: q}, nil
+	return OnSQS(sqs, q), nil
 }
+
+// OnSQS returns a queue on Amazon SQS.
+func OnSQS(sqs *aws.SQS, q *aws.Queue) *Queue { return &Queue{Name: q.Name(), Sqs: sqs, Remote: q} }
 
 // Address returns the queue's name if it is embedded, otherwise its URL.
 func (p *Queue) Address() string {
@@ -278,31 +275,68 @@ func SiblingURL(queueURL, name string) string {
 	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }
 
+// DeadLetterQueue opens this queue's dead-letter queue, which has the given name.
+func (p *Queue) DeadLetterQueue(ctx context.Context, name string) (*Queue, error) {
+	if p.Remote == nil {
+		return &Queue{Name: name, Client: p.Client}, nil
+	}
+	dead, err := p.OpenRemote(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("finding the dead-letter queue of %s: %w", p.Name, err)
+	}
+	return OnSQS(p.Sqs, dead), nil
+}
+
+// DeadLetterSources returns the names of the queues that use this one as their dead-letter queue.
+func (p *Queue) DeadLetterSources(ctx context.Context) (names []string, err error) {
+	if p.Remote == nil {
+		q, err := p.Client.Queue(ctx, p.Name)
+		return q.DeadLetterSources, err
+	}
+	urls, err := p.Remote.DeadLetterSources(ctx)
+	for _, url := range urls {
+		names = append(names, url[strings.LastIndexByte(url, '/')+1:])
+	}
+	return names, err
+}
+
 // QueueNames returns name or, if it is "", the names of all queues of the environment.
 func QueueNames(i *api.Instance, name string) string {
 	if name != "" {
 		return name
 	}
-	names := make([]string, len(i.Queues))
-	for n, q := range i.Queues {
-		names[n] = q.Name
+	return strings.Join(queueNames(i.Queues), ", ")
+}
+
+var queueNames = base.Named(func(q *api.InstanceQueue) string { return q.Name })
+
+// Describe returns the queue's counts and attributes. On Amazon SQS, counts are approximate, and DeadLetterSources is
+// empty.
+func (p *Queue) Describe(ctx context.Context) (api.Queue, error) {
+	if p.Remote == nil {
+		return p.Client.Queue(ctx, p.Name)
 	}
-	return strings.Join(names, ", ")
+
+	attributes, err := p.Remote.Attributes(ctx)
+	q := api.Queue{Name: p.Name, URL: p.Remote.URL(), ARN: attributes["QueueArn"], FIFO: p.Remote.FIFO(),
+		Attributes: attributes}
+	counts := &q.Ledger
+	counts.Visible = int64(Number(attributes, VisibleCount))
+	counts.Delayed = int64(Number(attributes, DelayedCount))
+	counts.InFlight = int64(Number(attributes, InFlightCount))
+	counts.Live = counts.Visible + counts.Delayed + counts.InFlight
+	q.DeadLetterQueue, q.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
+	return q, err
 }
 
 // CountText describes the number of messages in the queue.
 func (p *Queue) CountText(ctx context.Context) (string, error) {
+	q, err := p.Describe(ctx)
+	text := base.Plural(int(q.Ledger.Live), "message")
 	if p.Remote != nil {
-		attributes, err := p.Remote.Attributes(ctx)
-		return "about " + base.Plural(Counted(attributes), "message"), err
+		text = "about " + text
 	}
-	q, err := p.Client.Queue(ctx, p.Name)
-	return base.Plural(int(q.Ledger.Live), "message"), err
-}
-
-// Counted returns the number of messages in a queue according to its SQS attributes.
-func Counted(attributes map[string]string) int {
-	return Number(attributes, VisibleCount) + Number(attributes, DelayedCount) + Number(attributes, InFlightCount)
+	return text, err
 }
 
 // SQS attributes that count messages.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,31 +16,16 @@ import (
 
 // NewTasks returns the command 'tendril tasks'.
 func NewTasks(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "tasks",
-		Short: "List, run, pause and resume periodic tasks; show their history",
-		Long: `Lists the periodic tasks of the running environment and the instance that enqueues them. Each
+	list := base.ListCommand("List the tasks: schedule, next and last run, and leader")
+	family := base.Family("tasks", "List, run, pause and resume periodic tasks; show their history",
+		`Lists the periodic tasks of the running environment and the instance that enqueues them. Each
 subcommand works on any instance, not only on the leader.`,
-		Example: "  tendril tasks\n  tendril tasks run backup-job\n  tendril tasks history backup-job -n 5",
-		Args:    cobra.NoArgs,
-	}
-	listsTasks(c, cmd)
-	cmd.AddCommand(newTasksList(c), newTasksRun(c), newTasksPause(c), newTasksResume(c), newTasksHistory(c))
-	return cmd
+		listsTasks(c, list), newTasksRun(c), newTasksPause(c), newTasksResume(c), newTasksHistory(c))
+	family.Example = "  tendril tasks\n  tendril tasks run backup-job\n  tendril tasks history backup-job -n 5"
+	return listsTasks(c, family)
 }
 
-func newTasksList(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "list",
-		Aliases: []string{"ls"},
-		Short:   "List the tasks: schedule, next and last run, and leader",
-		Args:    cobra.NoArgs,
-	}
-	listsTasks(c, cmd)
-	return cmd
-}
-
-func listsTasks(c *base.CLI, cmd *cobra.Command) {
+func listsTasks(c *base.CLI, cmd *cobra.Command) *cobra.Command {
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.TasksStatus, error) {
 		return client.Tasks(ctx)
 	}, base.ViewOf(func(st api.TasksStatus) error {
@@ -52,6 +36,7 @@ func listsTasks(c *base.CLI, cmd *cobra.Command) {
 		return nil
 	}, func(st api.TasksStatus) []string { return base.Named(List.Name)(st.Tasks) }))
 	base.AddWatch(c, cmd)
+	return cmd
 }
 
 func newTasksRun(c *base.CLI) *cobra.Command {
@@ -74,35 +59,20 @@ func newTasksRun(c *base.CLI) *cobra.Command {
 	})
 }
 
-func changesTask(c *base.CLI, cmd *cobra.Command, would string,
-	act func(context.Context, *api.Client, string, base.Format) error) *cobra.Command {
-	base.AddDataDir(cmd)
-	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		client, err := c.Dial(cmd)
-		name := args[0]
-		return base.PlanOf(func() ([]string, error) {
-			st, err := client.Tasks(ctx)
-			if err == nil && !slices.ContainsFunc(st.Tasks, func(t api.Task) bool { return t.Name == name }) {
-				err = base.NotFoundf("task %q not found", name).Hint("'tendril tasks' lists the tasks")
-			}
-			return []string{fmt.Sprintf(would, name)}, err
-		}, func() error { return act(ctx, client, name, *f) }), err
-	})
-}
-
 func newTasksPause(c *base.CLI) *cobra.Command {
-	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause NAME",
 		Short: "Pause a task: its runs are skipped until it is resumed",
 		Args:  cobra.ExactArgs(1),
 	}
+	var reason string
 	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
 	return changesTask(c, cmd, "pause task %s", func(ctx context.Context, client *api.Client, name string,
 		f base.Format) error {
-		err := client.PauseTask(ctx, name, reason)
-		return printPaused(c, f, api.TaskPaused{Task: name, Paused: true}, err)
+		if err := client.PauseTask(ctx, name, reason); err != nil {
+			return err
+		}
+		return printTask(c, f, api.TaskPaused{Task: name, Paused: true}, "paused; 'tendril tasks resume' resumes it")
 	})
 }
 
@@ -114,21 +84,32 @@ func newTasksResume(c *base.CLI) *cobra.Command {
 	}
 	return changesTask(c, cmd, "resume task %s", func(ctx context.Context, client *api.Client, name string,
 		f base.Format) error {
-		err := client.ResumeTask(ctx, name)
-		return printPaused(c, f, api.TaskPaused{Task: name}, err)
+		if err := client.ResumeTask(ctx, name); err != nil {
+			return err
+		}
+		return printTask(c, f, api.TaskPaused{Task: name}, "scheduled")
 	})
 }
 
-func printPaused(c *base.CLI, f base.Format, task api.TaskPaused, failed error) error {
-	if failed != nil {
-		return failed
-	}
+// changesTask makes cmd change the task given as an argument. would is a format string for the task's name.
+func changesTask(c *base.CLI, cmd *cobra.Command, would string,
+	do func(context.Context, *api.Client, string, base.Format) error) *cobra.Command {
+	f := base.AddOutput(cmd)
+	return base.ChangesRunning(c, cmd, func(ctx context.Context, client *api.Client, args []string) (*base.Plan, error) {
+		name := args[0]
+		return base.PlanOf(func() ([]string, error) {
+			st, err := client.Tasks(ctx)
+			if err == nil && !slices.ContainsFunc(st.Tasks, func(t api.Task) bool { return t.Name == name }) {
+				err = base.NotFoundf("task %q not found", name).Hint("'tendril tasks' lists the tasks")
+			}
+			return []string{fmt.Sprintf(would, name)}, err
+		}, func() error { return do(ctx, client, name, *f) }), nil
+	})
+}
+
+func printTask(c *base.CLI, f base.Format, task api.TaskPaused, state string) error {
 	return f.Print(c, task, []string{task.Task}, func() error {
-		text := "task %s is scheduled\n"
-		if task.Paused {
-			text = "task %s is paused; 'tendril tasks resume' resumes it\n"
-		}
-		_, err := c.PrintErrf(text, base.Plain(task.Task))
+		_, err := c.PrintErrf("task %s is %s\n", base.Plain(task.Task), state)
 		return err
 	})
 }
@@ -155,56 +136,45 @@ var List = base.List[api.Task]{
 	Heading: []string{"TASK", "SCHEDULE", "NEXT", "LAST RUN", "OUTCOME", "NOTE"},
 	Name:    func(t *api.Task) string { return t.Name },
 	Row: func(t *api.Task) []string {
-		next := "-"
-		last := "-"
-		outcome := "-"
+		row := []string{base.Plain(t.Name), t.Words, "-", "-", "-", noteText(t)}
 		if len(t.Next) > 0 {
-			next = base.Clock(t.Next[0], t.Zone)
+			row[2] = base.Clock(t.Next[0], t.Zone)
 		}
 		if t.Last != nil {
-			last, outcome = base.Clock(t.Last.ScheduledAt, t.Zone), runText(t.Last)
+			row[3], row[4] = base.Clock(t.Last.ScheduledAt, t.Zone), runText(t.Last)
 		}
-		return []string{base.Plain(t.Name), t.Words, next, last, outcome, noteText(t)}
+		return row
 	},
 }
 
 func noteText(t *api.Task) string {
-	var notes []string
-	if t.Paused {
-		notes = append(notes, base.PausedText(true, t.PauseText()))
-	}
-	if t.Failing > 0 {
-		notes = append(notes, fmt.Sprintf("ENQUEUEING FAILS, %s in a row", base.Plural(t.Failing, "time")))
-	}
-	if t.FailedRuns > 1 {
-		notes = append(notes, fmt.Sprintf("FAILING, %s in a row", base.Plural(t.FailedRuns, "run")))
-	}
-	if t.Problem != "" {
-		notes = append(notes, base.Plain(t.Problem))
-	}
-	return strings.Join(notes, "; ")
+	var notes base.Words
+	notes.Add(base.PausedText(t.Paused, t.PauseText()))
+	notes.AddIf(t.Failing > 0, "ENQUEUEING FAILS, "+base.Plural(t.Failing, "time")+" in a row")
+	notes.AddIf(t.FailedRuns > 1, "FAILING, "+base.Plural(t.FailedRuns, "run")+" in a row")
+	notes.Add(base.Plain(t.Problem))
+	return notes.Join("; ")
 }
 
 func runText(r *api.TaskRun) string {
-	text := r.Outcome
 	switch {
 	case r.Skipped != "":
 		return "skipped: " + base.Plain(r.Skipped)
 	case r.Outcome == "" && r.Attempts == 0:
 		return "not delivered here yet"
-	case r.Status != 0:
-		text += " " + strconv.Itoa(r.Status)
 	}
 
+	text := r.Outcome
+	if r.Status != 0 {
+		text += " " + strconv.Itoa(r.Status)
+	}
 	if r.Reason != "" {
 		text += ": " + base.Plain(r.Reason)
 	}
-
 	text += " in " + (time.Duration(r.DurationMS) * time.Millisecond).String()
 	if r.Attempts > 1 {
 		text += fmt.Sprintf(" (attempt %d)", r.Attempts)
 	}
-
 	return text
 }
 
@@ -223,27 +193,24 @@ var runList = base.List[api.TaskRun]{
 }
 
 func originText(r *api.TaskRun) string {
-	var notes []string
-	if r.Manual {
-		notes = append(notes, "run by hand")
-	}
-	if r.Resent {
-		notes = append(notes, "possibly sent twice")
-	}
-	if r.RunID == "" && r.Skipped == "" {
-		notes = append(notes, "enqueued elsewhere")
-	}
-	return strings.Join(notes, ", ")
+	var notes base.Words
+	notes.AddIf(r.Manual, "run by hand")
+	notes.AddIf(r.Resent, "possibly sent twice")
+	notes.AddIf(r.RunID == "" && r.Skipped == "", "enqueued elsewhere")
+	return notes.Join(", ")
 }
 
 func leaderText(st *api.TasksStatus) string {
 	l := &st.Leader
-	text := "no leader known"
 	switch {
 	case st.Off != "":
 		return "NOT SCHEDULED: " + base.Plain(st.Off)
 	case l.Local:
 		return "led by this instance, declared the only one (--leader local)"
+	}
+
+	text := "no leader known"
+	switch {
 	case l.Leading:
 		text = fmt.Sprintf("led by this instance (term %d)", l.Term)
 	case l.Holder != "":
@@ -262,32 +229,35 @@ func Summary(st *api.TasksStatus) string {
 		return text
 	}
 
-	var first *api.Task
-	paused, failing := 0, 0
-	for i := range st.Tasks {
-		t := &st.Tasks[i]
-		if t.State() == api.TaskFailing {
-			failing++
-		}
-		switch {
-		case t.Paused:
-			paused++
-		case len(t.Next) > 0 && (first == nil || t.Next[0].Before(first.Next[0])):
-			first = t
-		}
-	}
-
-	if first != nil {
+	if first := nextTask(st.Tasks); first != nil {
 		text += fmt.Sprintf("; next %s, %s", base.Plain(first.Name), base.Clock(first.Next[0], first.Zone))
 	}
 
+	paused, failing := 0, 0
+	for i := range st.Tasks {
+		if st.Tasks[i].Paused {
+			paused++
+		}
+		if st.Tasks[i].State() == api.TaskFailing {
+			failing++
+		}
+	}
 	if failing > 0 {
 		text += fmt.Sprintf("; %d FAILING", failing)
 	}
-
 	if paused > 0 {
 		text += fmt.Sprintf("; %d PAUSED", paused)
 	}
-
 	return text
+}
+
+// nextTask returns the task with the earliest run, ignoring paused ones, or nil.
+func nextTask(all []api.Task) (first *api.Task) {
+	for i := range all {
+		t := &all[i]
+		if !t.Paused && len(t.Next) > 0 && (first == nil || t.Next[0].Before(first.Next[0])) {
+			first = t
+		}
+	}
+	return first
 }
