@@ -21,7 +21,8 @@ var ballast []byte
 const ballastSize = 8 << 20
 
 const (
-	leastMemory    = 48 << 20 // the smallest control group limit with which tendril starts; see docs/deploy.md
+	// leastMemory is the smallest control group limit with which tendril starts; see docs/deploy.md.
+	leastMemory    = 48 << 20
 	roomForBallast = 256 << 20
 	// outsideGo is the memory of SQLite and the kernel.
 	outsideGo = 8 << 20
@@ -29,7 +30,7 @@ const (
 
 // memoryBudget returns the memory budget; 0 means no limit. goLimit is GOMEMLIMIT, which takes precedence, and group
 // the limit of the control group. Each is [math.MaxInt64] if unset. An app in the same group gets three quarters of the
-// limit, unless that leaves less than nine tenths of leastMemory.
+// limit, unless that leaves less than a control group of leastMemory would.
 func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	if group < leastMemory {
 		return 0, fmt.Errorf("the memory limit of this container or control group is %d MiB, but tendril needs at "+
@@ -41,10 +42,13 @@ func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	case group == math.MaxInt64:
 		return 0, nil
 	case hasApp:
-		return max(group/4, leastMemory*9/10), nil
+		return max(group/4, withReserve(leastMemory)), nil
 	}
-	return group / 10 * 9, nil
+	return withReserve(group), nil
 }
+
+// withReserve leaves a tenth of a limit for the kernel, which counts its own memory and the page cache towards it.
+func withReserve(limit int64) int64 { return limit / 10 * 9 }
 
 func limitMemory(hasApp bool) (budget int64, err error) {
 	goLimit := debug.SetMemoryLimit(-1)

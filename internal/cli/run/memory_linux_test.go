@@ -96,7 +96,7 @@ func TestMemoryBudget(t *testing.T) {
 		"no limit":                       {none, none, true, 0},
 		"queues only":                    {none, 1000 << 20, false, 900 << 20},
 		"with an app":                    {none, 1000 << 20, true, 250 << 20},
-		"with an app, little memory":     {none, 64 << 20, true, leastMemory * 9 / 10},
+		"with an app, little memory":     {none, 64 << 20, true, leastMemory / 10 * 9},
 		"GOMEMLIMIT decides":             {100 << 20, 1000 << 20, true, 100 << 20},
 		"GOMEMLIMIT below what it needs": {1 << 20, none, true, leastMemory},
 		"the least":                      {none, leastMemory, false, leastMemory / 10 * 9},

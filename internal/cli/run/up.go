@@ -55,6 +55,29 @@ func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
 }
 
 func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environment.DesiredVersion) error {
+	opts, err := prepareVersion(c, cmd, args, desired)
+	if err != nil {
+		return err
+	}
+	if opts.Announced != nil {
+		defer opts.Announced() // lets others choose ports if the environment ends before it announces itself
+	}
+
+	for {
+		err := runEnvironment(c, opts)
+		var changed *environment.NewSettings
+		if !errors.As(err, &changed) {
+			return err
+		}
+		opts.Config = changed.Config
+		opts.Registry = changed.Registry
+		opts.Again = true
+	}
+}
+
+// prepareVersion opens the desired version or, if it is nil, the app given as an argument.
+func prepareVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environment.DesiredVersion) (
+	environment.Options, error) {
 	c.Free = nil // set by another version's start; TakeFreePorts chooses again
 	opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
 		if desired == nil {
@@ -66,86 +89,77 @@ func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environ
 		}
 		return base.OpenApp(c, cmd, desired.Archive, bundle.ArchiveName(given)) // the environment keeps its name
 	})
-	if err == nil {
-		err = base.TakeFreePorts(c, cmd, &opts)
-	}
 	if err != nil {
-		return err
+		return opts, err
 	}
-	if opts.Announced != nil {
-		defer opts.Announced() // lets others choose ports if the environment ends before it announces itself
-	}
+
 	if desired != nil {
 		opts.Shared, opts.Again = desired.SharedVersion, true
 	}
 	opts.Load = func(src config.Sources) (*config.Config, error) { return c.ReadSettings(cmd, src) }
-	err = runEnvironment(c, opts.Config, opts)
-	for found := (*environment.NewSettings)(nil); errors.As(err, &found); {
-		opts.Config = found.Config
-		opts.Registry = found.Registry
-		opts.Again = true
-		err = runEnvironment(c, opts.Config, opts)
-	}
-	return err
+	return opts, base.TakeFreePorts(c, cmd, &opts)
 }
 
 // runEnvironment starts a drain on a first SIGTERM or SIGINT, and stops immediately on a second one.
-func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) error {
-	var err error
-	if opts.Memory, err = limitMemory(opts.HasApp() || slices.ContainsFunc(cfg.Queues,
-		func(q config.QueueSettings) bool { return q.Lambda != "" })); err != nil {
+func runEnvironment(c *base.CLI, opts environment.Options) (err error) {
+	cfg := opts.Config
+	runsApp := opts.HasApp() || slices.ContainsFunc(cfg.Queues, func(q config.QueueSettings) bool { return q.Lambda != "" })
+	if opts.Memory, err = limitMemory(runsApp); err != nil {
 		return base.Fail(base.ExitUsage, err, "raise the limit, for example to the 64 MiB of the shipped sidecar")
 	}
 
-	text := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.Tty
-	c.Buffer(text)
-	log := newLogger(c, cfg, text)
-	opts.Config = cfg
-	opts.AppEnv = c.Environ
-	opts.Version = c.Version
-	opts.Terminal = c.Tty
-	ofBundle := append(base.BundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...)
-	if text {
-		c.PrintWarnings(c.NewWarnings(cfg.Warnings)...)
-		c.PrintWarnings(c.NewWarnings(ofBundle)...)
-	} else {
-		for _, w := range c.NewWarnings(cfg.Warnings) {
-			log.Warn("settings warning", attributesOf("config", w.String(), w.Hint)...)
-		}
-		for _, w := range c.NewWarnings(ofBundle) {
-			log.Warn("bundle warning", attributesOf("bundle", w.String(), w.Hint)...)
-		}
-	}
+	asText := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.Tty
+	c.Buffer(asText)
+	log := newLogger(c, cfg, asText)
+	reportWarnings(c, log, asText, "config", "settings warning", cfg.Warnings)
+	reportWarnings(c, log, asText, "bundle", "bundle warning",
+		append(base.BundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...))
 
-	opts.Logger = log
-	stop, stopNow := context.WithCancel(context.Background())
-	now, cancelNow := context.WithCancel(context.Background())
-	defer stopNow()
-	defer cancelNow()
+	forget, err := api.Announce(c.StateFolder(), cfg.DataDir)
+	if err != nil {
+		log.Warn("environment not listed by 'tendril ps'", "component", "environment", "err", err)
+	}
+	defer forget()
+
+	draining, drain := context.WithCancel(context.Background())
+	defer drain()
+	stopping, stop := context.WithCancel(context.Background())
+	defer stop()
+
 	announced := opts.Announced
 	opts.Announced = func() {
 		if announced != nil {
 			announced()
 		}
 		go releaseProgram() // release the pages of startup before messages need memory
-		time.AfterFunc(startEnds, func() { releaseMemory(stop) })
+		time.AfterFunc(startEnds, func() { releaseMemory(draining) })
 	}
-
-	forget, err := api.Announce(config.StateFolder(c.Environ, os.Geteuid() == 0), cfg.DataDir)
-	if err != nil {
-		log.Warn("environment not listed by 'tendril ps'", "component", "environment", "err", err)
-	}
-	defer forget()
+	opts.Logger = log
+	opts.AppEnv = c.Environ
+	opts.Version = c.Version
+	opts.Terminal = c.Tty
 	env := environment.New(opts)
-	killed, unwatch := watchSignals(env, stopNow, cancelNow, log)
+	signals := &signalHandler{env: env, log: log, drain: drain, stop: stop, second: make(chan syscall.Signal, 1)}
+	unwatch := signals.watch()
 	defer unwatch()
-	err = env.Run(stop, now)
+	err = env.Run(draining, stopping)
 	select {
-	case sig := <-killed:
+	case sig := <-signals.second:
 		return base.Fail(base.ExitSignal+int(sig), errors.Join(fmt.Errorf("stopped immediately by a second signal "+
 			"(%s)", sig), err))
 	default:
 		return err
+	}
+}
+
+func reportWarnings(c *base.CLI, log *logging.Logger, asText bool, component, message string, warnings []bundle.Problem) {
+	warnings = c.NewWarnings(warnings)
+	if asText {
+		c.PrintWarnings(warnings...)
+		return
+	}
+	for _, w := range warnings {
+		log.Warn(message, attributesOf(component, w.String(), w.Hint)...)
 	}
 }
 
@@ -193,12 +207,12 @@ func NewServe(c *base.CLI) *cobra.Command {
 		cfg.Backend = config.BackendEmbedded
 		opts := environment.Options{Config: cfg, QueuesOnly: true, Folder: base.FolderOf(nil), AppEnv: c.Environ}
 		if c.Free, opts.Announced = opts.FreePorts(); len(c.Free) > 0 {
-			if cfg, err = c.LoadSettings(cmd, nil); err != nil {
+			if opts.Config, err = c.LoadSettings(cmd, nil); err != nil {
 				return err
 			}
-			cfg.Backend = config.BackendEmbedded
+			opts.Config.Backend = config.BackendEmbedded
 		}
-		return runEnvironment(c, cfg, opts)
+		return runEnvironment(c, opts)
 	}
 
 	return cmd
@@ -207,51 +221,63 @@ func NewServe(c *base.CLI) *cobra.Command {
 // sameSignal is the interval in which a repeated signal is ignored.
 const sameSignal = 250 * time.Millisecond
 
-// watchSignals handles signals. The first SIGTERM or SIGINT starts a drain; the second one stops immediately and is
-// sent to the returned channel. SIGHUP reloads the app's folder, and does not stop the process, so that no work is lost
-// when a terminal is closed. SIGUSR2 logs the state.
-func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
-	log *logging.Logger) (second <-chan syscall.Signal, unwatch func()) {
+// signalHandler handles signals. The first SIGTERM or SIGINT starts a drain, the second one stops immediately. SIGHUP
+// reloads the app's folder, and does not stop the process, so that no work is lost when a terminal is closed. SIGUSR2
+// logs the state.
+type signalHandler struct {
+	env         *environment.Environment
+	log         *logging.Logger
+	drain, stop context.CancelFunc
+	drainedAt   time.Time           // zero until drain was called
+	second      chan syscall.Signal // receives the second SIGTERM or SIGINT
+}
+
+// quietSignals pause and resume all queues. A terminal sends SIGTSTP for Ctrl-Z, and other daemons use it to pause, too.
+var quietSignals = map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
+
+func (h *signalHandler) watch() (unwatch func()) {
 	signals := make(chan os.Signal, 4)
-	// A terminal sends SIGTSTP for Ctrl-Z, and other daemons use it to pause, too.
-	quiet := map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
-	signal.Notify(signals, append(slices.Collect(maps.Keys(quiet)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
+	signal.Notify(signals, append(slices.Collect(maps.Keys(quietSignals)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
 		syscall.SIGUSR2)...)
-	killed := make(chan syscall.Signal, 1)
 	go func() {
-		var draining time.Time
 		for s := range signals {
-			sig := s.(syscall.Signal)
-			switch {
-			case quiet[sig] != "":
-				setQuiet(env, quiet[sig], log)
-			case sig == syscall.SIGHUP:
-				go func() { // the reload may take minutes
-					if err := env.Hangup(); err != nil {
-						event.Deploy.Log(log.Logger, slog.LevelWarn, "reload rejected", "component", "environment", "err", err)
-					}
-				}()
-			case sig == syscall.SIGUSR2:
-				go environment.LogState(env) // it may block if the environment hangs
-			case draining.IsZero():
-				draining = time.Now()
-				drain() // before logging, which could delay it
-				event.Stop.Log(log.Logger, slog.LevelInfo, "draining, a second signal stops immediately", "component", "environment", "reason", sig.String())
-			case time.Since(draining) < sameSignal:
-				// The parent process and the process group both forwarded the signal.
-			default:
-				select {
-				case killed <- sig:
-				default:
-				}
-				stop()
-			}
+			h.handle(s.(syscall.Signal))
 		}
 	}()
 
-	return killed, func() {
+	return func() {
 		signal.Stop(signals)
 		close(signals)
+	}
+}
+
+func (h *signalHandler) handle(sig syscall.Signal) {
+	switch {
+	case quietSignals[sig] != "":
+		setQuiet(h.env, quietSignals[sig], h.log)
+	case sig == syscall.SIGHUP:
+		go h.reload() // it may take minutes
+	case sig == syscall.SIGUSR2:
+		go environment.LogState(h.env) // it may block if the environment hangs
+	case h.drainedAt.IsZero():
+		h.drainedAt = time.Now()
+		h.drain() // before logging, which could delay it
+		event.Stop.Log(h.log.Logger, slog.LevelInfo, "draining, a second signal stops immediately", "component", "environment",
+			"reason", sig.String())
+	case time.Since(h.drainedAt) < sameSignal:
+		// The parent process and the process group both forwarded the signal.
+	default:
+		select {
+		case h.second <- sig:
+		default:
+		}
+		h.stop()
+	}
+}
+
+func (h *signalHandler) reload() {
+	if err := h.env.Hangup(); err != nil {
+		event.Deploy.Log(h.log.Logger, slog.LevelWarn, "reload rejected", "component", "environment", "err", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,6 @@ import (
 	"tendril/internal/aws"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/target"
-	"tendril/internal/config"
 	"tendril/internal/migrate"
 	"tendril/queue"
 )
@@ -85,13 +85,11 @@ func (f *migrateFlags) check(args []string) error {
 		return base.Usagef("queue names cannot be combined with --all").Hint("use only one of them")
 	case f.uncertain != "" && f.uncertain != string(migrate.Resend) && f.uncertain != string(migrate.Drop):
 		return base.Usagef("invalid --uncertain %q", f.uncertain).Hint("use send or drop")
-	case f.wait < 0:
-		return base.Usagef("--wait %s is out of range", f.wait).Hint("use 0s or more")
 	}
-	return nil
+	return base.CheckWait(f.wait)
 }
 
-func migrateQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *migrateFlags) error {
+func migrateQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *migrateFlags) (err error) {
 	if err := f.check(args); err != nil {
 		return err
 	}
@@ -101,26 +99,23 @@ func migrateQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []
 		return err
 	}
 
-	defer func() { _ = b.Close() }() // after an error; otherwise, the broker is closed below
+	defer func() { err = errors.Join(err, b.Close()) }()
 	sqs, err := aws.OpenSQS(ctx, &aws.Options{Region: f.region})
 	if err != nil {
 		return err
 	}
-
 	defer sqs.Close()
+
 	p := &migration{c: c, f: f, b: b, sqs: sqs, dir: dir, toSQS: f.to == target.BackendSQS}
 	if err := p.plan(ctx, args); err != nil {
 		return err
 	}
-
-	if base.IsDryRun(cmd) {
-		err := p.show()
-		c.PrintErrln(base.Unchanged)
-		return err
+	if !base.IsDryRun(cmd) {
+		return p.run(ctx)
 	}
-
-	err = p.run(ctx)
-	return errors.Join(err, b.Close())
+	err = base.PrintValue(c, *f.format, p.all, plannedList.View(c, p.printNotes))
+	c.PrintErrln(base.Unchanged)
+	return err
 }
 
 func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broker, string, error) {
@@ -163,7 +158,6 @@ type planned struct {
 	Notes      []string          `json:"notes,omitempty"`
 
 	maxReceives int
-	isDead      bool
 	from, to    queueEnd
 	tags        map[string]string
 }
@@ -189,43 +183,34 @@ func (p *migration) plan(ctx context.Context, names []string) error {
 		return err
 	}
 
-	known := map[string]*planned{}
+	known := map[string]bool{}
 	for len(names) > 0 {
 		name := names[0]
 		names = names[1:]
-		if known[afterSlash(name)] != nil {
+		if known[nameOf(name)] {
 			continue
 		}
-		q, err := p.look(ctx, name)
+		q, err := p.planQueue(ctx, name)
 		if err != nil {
 			return err
 		}
-		known[q.Queue] = q
+		known[q.Queue] = true
 		p.all = append(p.all, q)
 		if q.DeadLetter != "" {
 			names = append(names, q.DeadLetter)
 		}
 	}
 
+	rank := map[string]int{}
 	for _, q := range p.all {
-		if dead := known[q.DeadLetter]; dead != nil {
-			dead.isDead = true
-		}
+		rank[q.DeadLetter] = 1
 	}
-
-	slices.SortStableFunc(p.all, func(a, b *planned) int {
-		if a.isDead == b.isDead {
-			return 0
-		}
-		if a.isDead {
-			return 1
-		}
-		return -1
-	})
-	return p.notServed()
+	slices.SortStableFunc(p.all, func(a, b *planned) int { return cmp.Compare(rank[a.Queue], rank[b.Queue]) })
+	return p.checkUnused()
 }
 
-func afterSlash(reference string) string {
+// nameOf returns the name of a queue given by name, URL or ARN.
+func nameOf(reference string) string {
 	return queue.NameInARN(reference[strings.LastIndexByte(reference, '/')+1:])
 }
 
@@ -246,32 +231,56 @@ func (p *migration) names(ctx context.Context, names []string) ([]string, error)
 	return names, err
 }
 
-func (p *migration) look(ctx context.Context, name string) (*planned, error) {
-	q := &planned{Queue: afterSlash(name)}
-	embedded := &embeddedEnd{b: p.b, name: q.Queue, arnOf: p.arnOf}
-	var remote *sqsEnd
-	found, err := p.sqs.Queue(ctx, name)
-	if p.toSQS {
-		found, err = p.sqs.Queue(ctx, q.Queue)
-	}
-
-	if err == nil {
-		remote = &sqsEnd{found}
-	} else if !p.toSQS || !errors.Is(err, queue.ErrNoQueue) {
-		return nil, err
-	}
-
-	q.Target = "Amazon SQS"
-	q.from = queueEnd(embedded)
-	if !p.toSQS {
-		q.from, q.Target = remote, embedded.address()
-	}
-
-	has, err := q.from.attributes(ctx)
+// planQueue plans to move the queue given by name, URL or ARN.
+func (p *migration) planQueue(ctx context.Context, reference string) (*planned, error) {
+	q := &planned{Queue: nameOf(reference), Target: "Amazon SQS"}
+	remote, err := p.findRemote(ctx, q.Queue, reference)
 	if err != nil {
 		return nil, err
 	}
+	embedded := &embeddedEnd{b: p.b, name: q.Queue, arnOf: p.arnOf}
+	switch {
+	case !p.toSQS:
+		q.from, q.to = remote, embedded
+	case remote != nil:
+		q.from, q.to = embedded, remote
+	default:
+		q.from = embedded
+	}
+	if q.to != nil {
+		q.Target = q.to.address()
+	}
 
+	if err := q.readSource(ctx); err != nil {
+		return nil, err
+	}
+	if q.tags, err = p.tags(ctx, q.Queue, remote); err != nil {
+		return nil, err
+	}
+	return q, p.compare(ctx, q)
+}
+
+// findRemote returns the queue on Amazon SQS. It returns nil if the destination does not have the queue yet.
+func (p *migration) findRemote(ctx context.Context, name, reference string) (*sqsEnd, error) {
+	if p.toSQS {
+		reference = name
+	}
+	found, err := p.sqs.Queue(ctx, reference)
+	switch {
+	case p.toSQS && errors.Is(err, queue.ErrNoQueue):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &sqsEnd{found}, nil
+}
+
+// readSource sets the attributes and counts of the source, and notes about them.
+func (q *planned) readSource(ctx context.Context) error {
+	has, err := q.from.attributes(ctx)
+	if err != nil {
+		return err
+	}
 	q.DeadLetter, q.maxReceives = queue.ParseRedrivePolicy(has["RedrivePolicy"])
 	var missing []string
 	q.Attributes, missing = migrate.Attributes(has)
@@ -279,26 +288,11 @@ func (p *migration) look(ctx context.Context, name string) (*planned, error) {
 		q.Notes = append(q.Notes, name+" is not carried over")
 	}
 
-	if q.Count, err = q.from.Count(ctx); err != nil {
-		return nil, err
-	}
-
+	q.Count, err = q.from.Count(ctx)
 	if q.Count.InFlight > 0 {
 		q.Notes = append(q.Notes, base.Plural(q.Count.InFlight, "message")+" in flight")
 	}
-
-	if q.tags, err = p.tags(ctx, q.Queue, remote); err != nil {
-		return nil, err
-	}
-
-	switch {
-	case !p.toSQS:
-		q.to = embedded
-	case remote != nil:
-		q.to, q.Target = remote, remote.address()
-	}
-
-	return q, p.compare(ctx, q)
+	return err
 }
 
 func (p *migration) tags(ctx context.Context, name string, remote *sqsEnd) (map[string]string, error) {
@@ -335,9 +329,9 @@ func (p *migration) compare(ctx context.Context, q *planned) error {
 
 func (p *migration) arnOf(name string) string { return p.arns + name }
 
-func (p *migration) notServed() error {
-	dirs := api.DataDirectories(config.StateFolder(p.c.Environ, os.Geteuid() == 0))
-	for _, running := range api.Running(dirs) {
+// checkUnused returns an error if an environment on this machine uses a queue on Amazon SQS that would be moved.
+func (p *migration) checkUnused() error {
+	for _, running := range api.Running(api.DataDirectories(p.c.StateFolder())) {
 		for _, q := range running.Queues {
 			if slices.ContainsFunc(p.all, func(m *planned) bool { return !q.Embedded && q.URL == m.from.address() }) {
 				return base.Conflictf("environment %q uses %s", running.Environment, q.Name).
@@ -348,31 +342,26 @@ func (p *migration) notServed() error {
 	return nil
 }
 
-func (p *migration) show() error {
-	return p.f.format.Print(p.c, p.all, base.Named(func(q **planned) string { return (*q).Queue })(p.all), p.showTable)
-}
-
-func (p *migration) showTable() error {
-	rows := [][]string{{"QUEUE", "TO", "ACTION", "VISIBLE", "DELAYED", "IN FLIGHT"}}
-	for _, q := range p.all {
+var plannedList = base.List[*planned]{
+	Heading: []string{"QUEUE", "TO", "ACTION", "VISIBLE", "DELAYED", "IN FLIGHT"},
+	Name:    func(q **planned) string { return (*q).Queue },
+	Row: func(at **planned) []string {
+		q := *at
 		action := "create"
 		if q.Exists {
 			action = "add to"
 		}
-		rows = append(rows, []string{q.Queue, q.Target, action, fmt.Sprint(q.Count.Visible), fmt.Sprint(q.Count.Delayed),
-			fmt.Sprint(q.Count.InFlight)})
-	}
+		return []string{q.Queue, q.Target, action, fmt.Sprint(q.Count.Visible), fmt.Sprint(q.Count.Delayed),
+			fmt.Sprint(q.Count.InFlight)}
+	},
+}
 
-	if err := p.c.PrintTable(rows); err != nil {
-		return err
-	}
-
-	for _, q := range p.all {
+func (p *migration) printNotes(all []*planned) error {
+	for _, q := range all {
 		for _, note := range q.Notes {
 			p.c.PrintErrf("%s: %s\n", q.Queue, base.Plain(note))
 		}
 	}
-
 	p.c.PrintErrln(notCarried)
 	return nil
 }
@@ -385,24 +374,12 @@ func (p *migration) run(ctx context.Context) error {
 		}
 	}
 
-	var results []*migrate.Result
-	var failed error
-	for _, q := range p.all {
-		result, err := p.move(ctx, q)
-		if result != nil {
-			results = append(results, result)
-		}
-		failed = err
-		if err != nil {
-			break
-		}
-	}
-
-	if err := p.print(results); err != nil {
+	results, failed := p.moveAll(ctx)
+	if err := base.PrintValue(p.c, *p.f.format, results, resultList.View(p.c, p.printDetails)); err != nil {
 		return err
 	}
 
-	again := "run the same command again to continue"
+	const again = "run the same command again to continue"
 	switch {
 	case failed != nil && ctx.Err() != nil:
 		return base.Fail(base.ExitSignal+int(syscall.SIGINT), errors.New("interrupted"), again)
@@ -411,16 +388,25 @@ func (p *migration) run(ctx context.Context) error {
 			"add --uncertain send if duplicates are better than losses, else --uncertain drop")
 	case failed != nil:
 		return base.Fail(base.ExitFailed, failed, again)
+	case slices.ContainsFunc(results, func(r *migrate.Result) bool { return !r.Balanced() }):
+		return base.Failedf("the counts do not balance").Hint("the journal of sent messages stays in " +
+			filepath.Join(p.dir, "migrate") + "; the same command continues with it and counts again")
 	}
+	return nil
+}
 
-	for _, r := range results {
-		if !r.Balanced() {
-			return base.Failedf("the counts do not balance").Hint("the journal of sent messages stays in " +
-				filepath.Join(p.dir, "migrate") + "; the same command continues with it and counts again")
+// moveAll stops after an error. It returns the results up to then.
+func (p *migration) moveAll(ctx context.Context) (results []*migrate.Result, err error) {
+	for _, q := range p.all {
+		result, err := p.move(ctx, q)
+		if result != nil {
+			results = append(results, result)
+		}
+		if err != nil {
+			return results, err
 		}
 	}
-
-	return nil
+	return results, nil
 }
 
 func (p *migration) create(ctx context.Context, q *planned) error {
@@ -490,32 +476,25 @@ func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, erro
 	return result, errors.Join(err, journal.Close())
 }
 
-func (p *migration) print(results []*migrate.Result) error {
-	names := base.Named(func(r **migrate.Result) string { return (*r).Queue })(results)
-	return p.f.format.Print(p.c, results, names, func() error { return p.printTable(results) })
-}
-
-func (p *migration) printTable(results []*migrate.Result) error {
-	rows := [][]string{{"QUEUE", "SOURCE", "SENT", "DELETED", "SKIPPED", "LEFT", "DESTINATION", "BALANCED"}}
-	for _, r := range results {
+var resultList = base.List[*migrate.Result]{
+	Heading: []string{"QUEUE", "SOURCE", "SENT", "DELETED", "SKIPPED", "LEFT", "DESTINATION", "BALANCED"},
+	Name:    func(r **migrate.Result) string { return (*r).Queue },
+	Row: func(at **migrate.Result) []string {
+		r := *at
 		balanced := "yes"
 		if !r.Balanced() {
 			balanced = "NO"
 		}
-		rows = append(rows, []string{r.Queue, fmt.Sprint(r.SourceCount), fmt.Sprint(r.Sent), fmt.Sprint(r.Deleted),
-			fmt.Sprint(r.Skipped), fmt.Sprint(r.Left),
-			fmt.Sprintf("%d -> %d", r.DestinationBefore, r.DestinationCount), balanced})
-	}
+		return []string{r.Queue, fmt.Sprint(r.SourceCount), fmt.Sprint(r.Sent), fmt.Sprint(r.Deleted), fmt.Sprint(r.Skipped),
+			fmt.Sprint(r.Left), fmt.Sprintf("%d -> %d", r.DestinationBefore, r.DestinationCount), balanced}
+	},
+}
 
-	if err := p.c.PrintTable(rows); err != nil {
-		return err
-	}
-
+func (p *migration) printDetails(results []*migrate.Result) error {
 	for _, r := range results {
 		for _, line := range r.Lines() {
 			p.c.PrintErrf("%s: %s\n", r.Queue, base.Plain(line))
 		}
 	}
-
 	return nil
 }
