@@ -17,13 +17,11 @@ func TestReferencesSurviveAChangeOfAccountAndRegion(t *testing.T) {
 		b := openDir(t, dir, quiet())
 		create(t, b, "dead", nil)
 		create(t, b, "work", map[string]string{"VisibilityTimeout": "0",
-			"RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`})
+			"RedrivePolicy": policy(b, "dead", 1)})
 		send(t, b.Queue("work"), body("before")...)
 		take(t, b.Queue("work"), 1)
 		take(t, b.Queue("work"), 1)
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
+		closeBroker(t, b)
 
 		b = openDir(t, dir, &Options{NoWaits: true, Region: "eu-west-1", AccountID: "123456789012"})
 		q := b.Queue("work")

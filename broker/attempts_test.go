@@ -2,10 +2,8 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +41,7 @@ func withDeadLetters(t testing.TB, b *Broker) *Queue {
 	t.Helper()
 	create(t, b, "dead", nil)
 	return create(t, b, "work", map[string]string{"VisibilityTimeout": "0",
-		"RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`})
+		"RedrivePolicy": policy(b, "dead", 1)})
 }
 
 // checkAttempts checks that no row outlives its message, that messages with attempts that never moved have a row in
@@ -89,8 +87,7 @@ func checkAttempts(t interface{ Errorf(string, ...any) }, b *Broker) {
 
 func TestAttemptsStayWithTheirMessage(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	b := openDir(t, dir, quiet())
+	b := openTest(t, quiet())
 	q := withDeadLetters(t, b)
 	send(t, q, body("a", "b")...)
 	m := take(t, q, 2)[0]
@@ -110,10 +107,7 @@ func TestAttemptsStayWithTheirMessage(t *testing.T) {
 		}
 	}
 	see("at once", "work")
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b = openDir(t, dir, quiet())
+	b = reopen(t, b)
 	see("after a restart", "work")
 	if got := take(t, b.Queue("work"), 2); len(got) != 0 {
 		t.Fatalf("received %v", got)
@@ -147,10 +141,15 @@ func ids(t testing.TB, b *Broker, name string) (list []string) {
 	return list
 }
 
-func rows(t testing.TB, b *Broker, table string) (n int64) {
+func rows(t testing.TB, b *Broker, table string) int64 {
+	t.Helper()
+	return integerOf(t, b, `SELECT count(*) FROM `+table)
+}
+
+func integerOf(t testing.TB, b *Broker, query string, args ...any) (n int64) {
 	t.Helper()
 	err := b.read(func(c *conn) (err error) {
-		n, err = c.integer(`SELECT count(*) FROM ` + table)
+		n, err = c.integer(query, args...)
 		return err
 	})
 	if err != nil {
@@ -181,10 +180,8 @@ func TestLastAttemptsAreKept(t *testing.T) {
 
 func TestAttemptsAreAppended(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, dir, quiet())
-		defer func() { b.Close() }()
+		b := openTest(t, quiet())
 		q := create(t, b, "work", map[string]string{"VisibilityTimeout": "43200"})
 		send(t, q, body("x")...)
 		id := one(t, q).ID
@@ -212,28 +209,13 @@ func TestAttemptsAreAppended(t *testing.T) {
 		fail(422, 2)
 		time.Sleep(time.Hour)
 		fail(422, 2)
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
-		b = openDir(t, dir, quiet())
+		b = reopen(t, b)
 		fail(422, 1)
 		fail(422, 200)
-		if n := historyBytes(t, b); n > maxAppended+keptAnswer {
+		if n := integerOf(t, b, `SELECT octet_length(history) FROM attempts`); n > maxAppended+keptAnswer {
 			t.Errorf("%d bytes of attempts stay in the file", n)
 		}
 	})
-}
-
-func historyBytes(t *testing.T, b *Broker) (n int64) {
-	t.Helper()
-	err := b.read(func(c *conn) (err error) {
-		n, err = c.integer(`SELECT octet_length(history) FROM attempts`)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // The messages were deleted, were never received or are from another store.
@@ -277,10 +259,8 @@ func TestAttemptFollowsAMovedMessage(t *testing.T) {
 
 func TestAttemptBeforeAPurgeIsNotKept(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, dir, quiet())
-		defer b.Close()
+		b := openTest(t, quiet())
 		q := create(t, b, "work", map[string]string{"VisibilityTimeout": "30"})
 		send(t, q, body("x")...)
 		b.RecordAttempt("work", one(t, q).ID, failing(500, "x"))
@@ -296,10 +276,8 @@ func TestAttemptBeforeAPurgeIsNotKept(t *testing.T) {
 
 func TestPurgeAndExpiryRemoveAttempts(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, dir, quiet())
-		defer b.Close()
+		b := openTest(t, quiet())
 		q := withDeadLetters(t, b)
 		if err := b.SetAttributes(t.Context(), "dead", map[string]string{"MessageRetentionPeriod": "60"}); err != nil {
 			t.Fatal(err)
@@ -353,10 +331,8 @@ func TestPurgeAndExpiryRemoveAttempts(t *testing.T) {
 
 func TestReasonsGroupDeadLetters(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, dir, quiet())
-		defer b.Close()
+		b := openTest(t, quiet())
 		q := withDeadLetters(t, b)
 		began := time.Now().Truncate(time.Hour).Add(time.Hour)
 		time.Sleep(time.Until(began))
@@ -444,17 +420,9 @@ func TestFormat5IsReadAndBroughtUpToDate(t *testing.T) {
 	send(t, q, body("waiting")...)
 	before := storedMessage(t, b, "dead", ids(t, b, "dead")[0])
 	ledger := b.TotalLedger()
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c, err := openConn(filepath.Join(dir, databaseName), "")
-	if err == nil {
-		err = errors.Join(c.script(`DROP TABLE attempts; DROP TABLE reasons; ALTER TABLE moves DROP COLUMN deletes;
-			ALTER TABLE moves DROP COLUMN filter; PRAGMA user_version = 5`), c.close())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	closeBroker(t, b)
+	alterDatabase(t, dir, `DROP TABLE attempts; DROP TABLE reasons; ALTER TABLE moves DROP COLUMN deletes;
+		ALTER TABLE moves DROP COLUMN filter; PRAGMA user_version = 5`)
 	for range 2 {
 		b = openDir(t, dir, quiet())
 		if got := b.TotalLedger(); got != ledger {
@@ -469,18 +437,14 @@ func TestFormat5IsReadAndBroughtUpToDate(t *testing.T) {
 		if err != nil || len(groups) != 1 || groups[0].Count != 1 || !groups[0].First.Equal(before.DeadAt) {
 			t.Errorf("groups %+v, %v", groups, err)
 		}
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
+		closeBroker(t, b)
 	}
 }
 
 func TestKillKeepsAttempts(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, dir, quiet())
-		defer b.Close()
+		b := openTest(t, quiet())
 		q := create(t, b, "work", map[string]string{"VisibilityTimeout": "30"})
 		send(t, q, body("x", "y")...)
 		list := take(t, q, 2)
@@ -489,10 +453,7 @@ func TestKillKeepsAttempts(t *testing.T) {
 		time.Sleep(2 * attemptLinger)
 		synctest.Wait()
 		b.RecordAttempt("work", list[1].ID, failing(500, "new"))
-		killed := filepath.Join(dir, "killed")
-		copyDir(t, dir, killed)
-		after := openDir(t, killed, quiet())
-		defer after.Close()
+		after := killed(t, b)
 		if got := answersOf(storedMessage(t, after, "work", list[0].ID)); !slices.Equal(got, []string{"old"}) {
 			t.Errorf("attempts %q", got)
 		}

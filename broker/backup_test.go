@@ -99,16 +99,11 @@ func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 		t.Error("a backup was replaced")
 	}
 	after := send(t, q, body("c")...)[0].ID
-	var receipts []string
-	for _, m := range take(t, q, 10) {
-		receipts = append(receipts, m.ReceiptHandle)
-	}
+	received := receipts(take(t, q, 10))
 	if _, err := Restore(file, dir, true); !errors.Is(err, ErrInUse) {
 		t.Errorf("restored below a broker: %v", err)
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeBroker(t, b)
 
 	if _, err := Restore(file, dir, false); !errors.Is(err, ErrUsed) {
 		t.Errorf("a used directory was overwritten: %v", err)
@@ -130,7 +125,7 @@ func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 	for _, place := range []string{dir, fresh} {
 		b := openDir(t, place, quiet())
 		q := b.Queue("work")
-		for i, err := range q.Delete(t.Context(), receipts) {
+		for i, err := range q.Delete(t.Context(), received) {
 			if i == 2 && err == nil {
 				t.Error("a receipt of after the backup deleted a message")
 			}
@@ -194,9 +189,7 @@ func TestBackupReportsDamagedMessages(t *testing.T) {
 	dir := t.TempDir()
 	b := openDir(t, dir, quiet())
 	send(t, create(t, b, "work", nil), body("a", "b")...)
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeBroker(t, b)
 	spoil(t, dir, "a")
 	queues, err := Backup(dir, filepath.Join(t.TempDir(), "backup.db"))
 	if err != nil || len(queues) != 1 || queues[0] != (StoredQueue{"work", 2, 1}) {

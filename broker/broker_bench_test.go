@@ -105,6 +105,13 @@ var payload = strings.Repeat("x", 200)
 
 func quiet() *Options { return &Options{NoWaits: true, Logger: slog.New(slog.DiscardHandler)} }
 
+func limited(change func(l *memoryLimits)) *Options {
+	opts := quiet()
+	opts.limits = defaultLimits()
+	change(opts.limits)
+	return opts
+}
+
 func openBench(b *testing.B) *Broker {
 	b.Helper()
 	br, err := Open(benchDir(b), quiet())

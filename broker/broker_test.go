@@ -1,14 +1,13 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"tendril/queue"
 )
@@ -41,6 +40,55 @@ func openDir(t testing.TB, dir string, opts *Options) *Broker {
 	return b
 }
 
+// fifoAttributes are the attributes of a FIFO queue that needs no deduplication IDs. Read-only.
+var fifoAttributes = map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+
+func closeBroker(t testing.TB, b *Broker) {
+	t.Helper()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func reopen(t testing.TB, b *Broker) *Broker {
+	t.Helper()
+	closeBroker(t, b)
+	return openDir(t, b.dir, nil)
+}
+
+// alterDatabase runs a script on the database of a closed broker.
+func alterDatabase(t testing.TB, dir, script string) {
+	t.Helper()
+	c, err := openConn(filepath.Join(dir, databaseName), "")
+	if err == nil {
+		err = errors.Join(c.script(script), c.close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func liveOf(t testing.TB, q *Queue) *liveQueue {
+	t.Helper()
+	live, err := q.b.queues.get(q.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live
+}
+
+// storeReceives stores recent receives now.
+func storeReceives(t testing.TB, q *Queue) {
+	t.Helper()
+	live := liveOf(t, q)
+	live.mu.Lock()
+	err := live.submitReceives(q.b.clock.now())
+	live.mu.Unlock()
+	if err := cmp.Or(err, q.b.writer.change(func(*tx) error { return nil }, nil)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func checkLedgers(t testing.TB, b *Broker) {
 	t.Helper()
 	for _, name := range b.ListQueues("") {
@@ -53,18 +101,8 @@ func checkLedgers(t testing.TB, b *Broker) {
 			t.Errorf("%s: the ledger does not balance: %+v", name, l)
 		}
 		q, _ := b.queues.get(name)
-		q.mu.Lock()
-		low, high := q.index.low(), q.index.high()
-		q.mu.Unlock()
-		var n int64
-		err = b.read(func(c *conn) (err error) {
-			n, err = c.integer(`SELECT count(*) FROM messages WHERE id > ? AND id <= ?`, low, high)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n != l.Live {
+		keys := q.keys()
+		if n := integerOf(t, b, `SELECT count(*) FROM messages WHERE id > ? AND id <= ?`, keys.low, keys.high); n != l.Live {
 			t.Errorf("%s: %d messages on disk, %d in the ledger", name, n, l.Live)
 		}
 	}
@@ -161,90 +199,6 @@ func copyDir(t interface{ Fatal(...any) }, from, to string) {
 }
 
 func ptr[T any](v T) *T { return &v }
-
-func TestStandardQueue(t *testing.T) {
-	t.Parallel()
-	b := openTest(t, nil)
-	q := create(t, b, "work", nil)
-	send(t, q, body("a", "b", "c")...)
-	msgs := take(t, q, 10)
-	if texts(msgs) != "a b c" {
-		t.Fatalf("got %q", texts(msgs))
-	}
-	for _, m := range msgs {
-		if m.ReceiveCount != 1 || m.SentAt.IsZero() || m.FirstReceivedAt.IsZero() || m.SenderID != "000000000000" {
-			t.Errorf("%+v", m)
-		}
-	}
-	remove(t, q, msgs[0].ReceiptHandle, msgs[1].ReceiptHandle)
-	l, _ := b.Ledger("work")
-	if l.Sent != 3 || l.Done != 2 || l.InFlight != 1 || l.Live != 1 {
-		t.Errorf("%+v", l)
-	}
-}
-
-func TestFIFOQueue(t *testing.T) {
-	t.Parallel()
-	b := openTest(t, nil)
-	q := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
-	for i := range 6 {
-		send(t, q, queue.Outgoing{Body: fmt.Sprint(i), GroupID: fmt.Sprint("g", i%2)})
-	}
-	first := take(t, q, 2)
-	if texts(first) != "0 2" {
-		t.Fatalf("got %q", texts(first))
-	}
-	if got := texts(take(t, q, 10)); got != "1 3 5" {
-		t.Fatalf("got %q", got)
-	}
-	if got := take(t, q, 10); len(got) != 0 {
-		t.Fatalf("both groups are locked, got %q", texts(got))
-	}
-	remove(t, q, first[0].ReceiptHandle, first[1].ReceiptHandle)
-	if got := texts(take(t, q, 10)); got != "4" {
-		t.Fatalf("got %q", got)
-	}
-}
-
-func TestReopen(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	b := openDir(t, dir, nil)
-	q := create(t, b, "work", nil)
-	send(t, q, body("a", "b", "c")...)
-	m := one(t, q)
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b = openDir(t, dir, nil)
-	q = b.Queue("work")
-	if got := texts(take(t, q, 10)); got != "b c" {
-		t.Errorf("got %q", got)
-	}
-	remove(t, q, m.ReceiptHandle)
-	l, _ := b.Ledger("work")
-	if l.Done != 1 || l.Live != 2 || l.InFlight != 2 {
-		t.Errorf("%+v", l)
-	}
-}
-
-func TestLongPollWakes(t *testing.T) {
-	t.Parallel()
-	b := openTest(t, nil)
-	q := create(t, b, "work", nil)
-	got := make(chan string)
-	go func() {
-		msgs, err := q.Receive(context.Background(), queue.ReceiveRequest{Max: 1, Wait: ptr(20 * time.Second)})
-		if err != nil {
-			got <- err.Error()
-		}
-		got <- texts(msgs)
-	}()
-	send(t, q, body("a")...)
-	if s := <-got; s != "a" {
-		t.Errorf("got %q", s)
-	}
-}
 
 func changes(handles ...string) (out []queue.VisibilityChange) {
 	for _, h := range handles {

@@ -73,10 +73,9 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 		return nil, "", err
 	}
 
-	q.mu.Lock()
-	at := max(q.index.low(), makeKey(q.index.number, after))
-	high := lastMatch(req.Through, q.index.number, q.index.high())
-	q.mu.Unlock()
+	keys := q.keys()
+	at := max(keys.low, makeKey(q.index.number, after))
+	high := lastMatch(req.Through, q.index.number, keys.high)
 	b.attempts.sync(ctx, b)
 	sel := b.condition(&req.Filter)
 	for start := time.Now(); ; {

@@ -165,9 +165,7 @@ func TestStoredPoliciesLoseOtherMembers(t *testing.T) {
 	dir := t.TempDir()
 	b := openDir(t, dir, quiet())
 	create(t, b, "dead", nil)
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeBroker(t, b)
 	target := `{"deadLetterTargetArn":"` + b.ARN("dead") + `"`
 	c, err := openOther(filepath.Join(dir, databaseName))
 	if err != nil {

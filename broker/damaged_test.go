@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,7 +33,7 @@ func TestDamagedMessageIsWithheldAndSaysSo(t *testing.T) {
 	t.Parallel()
 	for name, attributes := range map[string]map[string]string{
 		"dead":      nil,
-		"dead.fifo": {"FifoQueue": "true", "ContentBasedDeduplication": "true"},
+		"dead.fifo": fifoAttributes,
 	} {
 		for _, found := range []string{"received", "listed", "retried", "moved", "moved by a task"} {
 			t.Run(name+" "+found, func(t *testing.T) {
@@ -52,18 +53,14 @@ func meetDamaged(t *testing.T, dir, name, found string, attributes map[string]st
 	}
 	home := strings.Replace(name, "dead", "work", 1)
 	q := create(t, b, name, attributes)
-	policy := map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN(name) + `","maxReceiveCount":3}`}
-	for key, value := range attributes {
-		policy[key] = value
-	}
-	create(t, b, home, policy)
+	withPolicy := map[string]string{"RedrivePolicy": policy(b, name, 3)}
+	maps.Copy(withPolicy, attributes)
+	create(t, b, home, withPolicy)
 	var ids []string
 	for _, body := range []string{"a", "b", "c"} {
 		ids = append(ids, send(t, q, queue.Outgoing{Body: body, GroupID: group})[0].ID)
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeBroker(t, b)
 	spoil(t, dir, "a")
 	b = openDir(t, dir, quiet())
 	defer b.Close()
@@ -130,10 +127,8 @@ func TestDamagedFileIsNotSaidToBeInOrder(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, databaseName)
 	b := openDir(t, dir, quiet())
-	create(t, b, "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	create(t, b, "work.fifo", fifoAttributes)
+	closeBroker(t, b)
 	c, err := openOther(path)
 	if err != nil {
 		t.Fatal(err)
@@ -163,9 +158,7 @@ func TestDamagedFileIsNotSaidToBeInOrder(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
+		closeBroker(t, b)
 		if text := log.String(); strings.Contains(text, "queue database reopened") || !strings.Contains(text, "tendril restore BACKUP") {
 			t.Errorf("it logged %s", text)
 		}

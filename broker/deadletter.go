@@ -201,29 +201,32 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	}
 
 	t := &transfer{ctx: ctx, from: live, dead: true}
-	errs := make([]error, len(letters))
-	items, err := t.reserve(letters, to, errs)
+	items, errs, err := t.reserve(letters, to)
 	if err == nil && len(t.items) > 0 {
 		err = q.b.writer.do(context.Background(), t, needs{durable: true})
+	}
+	if err != nil {
+		return sameError(err, len(letters))
 	}
 	for i, it := range items {
 		if it != nil && !it.moved {
 			errs[i] = errReceipt(letters[i].Message.ReceiptHandle, receiptExpired)
 		}
 	}
-	return entryErrors(errs, err)
+	return entryErrors(errs)
 }
 
-// reserve marks the messages as leaving. Each letter gets an item in t or an error in errs.
-func (t *transfer) reserve(letters []queue.DeadLetter, to *liveQueue, errs []error) ([]*transferItem, error) {
+// reserve marks the messages as leaving and adds them to t. It returns an item or an error for each.
+func (t *transfer) reserve(letters []queue.DeadLetter, to *liveQueue) (items []*transferItem, errs []error, err error) {
 	q := t.from
 	q.lockAndExpire()
 	defer q.mu.Unlock()
 	if err := q.ready(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	items := make([]*transferItem, len(letters))
+	items = make([]*transferItem, len(letters))
+	errs = make([]error, len(letters))
 	for i := range letters {
 		handle := letters[i].Message.ReceiptHandle
 		r, err := q.index.open(new(block), handle)
@@ -239,7 +242,7 @@ func (t *transfer) reserve(letters []queue.DeadLetter, to *liveQueue, errs []err
 			t.items = append(t.items, items[i])
 		}
 	}
-	return items, nil
+	return items, errs, nil
 }
 
 // deadLetter moves messages to the dead-letter queue in sending order, although receives find them in any order. If it

@@ -18,8 +18,7 @@ func TestDeadLetterByReceipt(t *testing.T) {
 			attrs["FifoQueue"], attrs["ContentBasedDeduplication"], suffix = "true", "true", ".fifo"
 		}
 		var moved []string
-		dir := t.TempDir()
-		b := openDir(t, dir, &Options{Events: &Events{DeadLettered: func(_, _ string, ids []string) {
+		b := openTest(t, &Options{Events: &Events{DeadLettered: func(_, _ string, ids []string) {
 			moved = append(moved, ids...)
 		}}})
 		dead := create(t, b, "dead"+suffix, attrs)
@@ -46,10 +45,7 @@ func TestDeadLetterByReceipt(t *testing.T) {
 		if len(again) != 2 || again[0] == nil || again[1] != nil {
 			t.Errorf("once more, and another: %v", again)
 		}
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
-		b = openDir(t, dir, nil)
+		b = reopen(t, b)
 		ledger, err := b.Ledger(q.Name())
 		if err != nil || ledger.DeadLettered != 2 || ledger.Live != 0 || ledger.Done != 0 || len(moved) != 0 {
 			t.Errorf("ledger %+v, %v; events of %q", ledger, err, moved)
@@ -98,7 +94,7 @@ func TestDeadLetterRequiresTheNewestReceipt(t *testing.T) {
 func TestDeadLettersKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, t.TempDir(), nil)
+		b := openTest(t, nil)
 		dead := create(t, b, "dead", nil)
 		q := create(t, b, "work", map[string]string{"RedrivePolicy": policy(b, dead.Name(), 1)})
 		var want []string

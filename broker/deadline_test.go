@@ -32,7 +32,7 @@ func newDeadlineWorld(t *testing.T, name string, delayed bool) *deadlineWorld {
 		dead, attributes["FifoQueue"] = "dead.fifo", "true"
 		message.GroupID, message.DedupID = "g", "d"
 	}
-	attributes["RedrivePolicy"] = `{"maxReceiveCount":9,"deadLetterTargetArn":"` + b.ARN(dead) + `"}`
+	attributes["RedrivePolicy"] = policy(b, dead, 9)
 	if delayed {
 		attributes["DelaySeconds"] = "2"
 	}
@@ -41,10 +41,7 @@ func newDeadlineWorld(t *testing.T, name string, delayed bool) *deadlineWorld {
 	if !delayed {
 		w.receipt = one(t, w.q).ReceiptHandle
 	}
-	live, err := b.queues.get(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := liveOf(t, w.q)
 	live.mu.Lock()
 	live.alarm.timer.Stop()
 	live.mu.Unlock()
@@ -131,7 +128,7 @@ func TestG13DeadlinesDecideAndNotTheirTimers(t *testing.T) {
 		{"receive of a delayed FIFO message", "work.fifo", true, (*deadlineWorld).receives, `""`, `"a"`},
 		{"move task of messages in flight", "work", false, func(w *deadlineWorld) string {
 			create(w.t, w.b, "source", map[string]string{
-				"RedrivePolicy": `{"maxReceiveCount":9,"deadLetterTargetArn":"` + w.b.ARN("work") + `"}`})
+				"RedrivePolicy": policy(w.b, "work", 9)})
 			startMove(w.t, w.b, w.b.ARN("work"), w.b.ARN("dead"), 0)
 			synctest.Wait()
 			task := lastMove(w.t, w.b, "work")

@@ -29,14 +29,10 @@ func sendMany(t testing.TB, q *Queue, n, groups int) {
 func TestDeepStandard(t *testing.T) {
 	t.Parallel()
 	const n = 12_000
-	dir := t.TempDir()
-	b := openDir(t, dir, nil)
+	b := openTest(t, nil)
 	q := create(t, b, "work", nil)
 	sendMany(t, q, n, 0)
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b = openDir(t, dir, nil)
+	b = reopen(t, b)
 	q = b.Queue("work")
 	var mu sync.Mutex
 	seen := map[string]int{}
@@ -48,14 +44,12 @@ func TestDeepStandard(t *testing.T) {
 				if err != nil || len(msgs) == 0 {
 					return
 				}
-				var receipts []string
 				mu.Lock()
 				for _, m := range msgs {
 					seen[m.Body]++
-					receipts = append(receipts, m.ReceiptHandle)
 				}
 				mu.Unlock()
-				if errs := q.Delete(context.Background(), receipts); errs != nil {
+				if errs := q.Delete(context.Background(), receipts(msgs)); errs != nil {
 					t.Error(errs)
 				}
 			}
@@ -81,11 +75,7 @@ func TestDeepStandard(t *testing.T) {
 func TestDeepFIFO(t *testing.T) {
 	t.Parallel()
 	const n, groups = 6_000, 7
-	opts := quiet()
-	small := defaultLimits()
-	small.fifo = 1000
-	opts.limits = small
-	b := openTest(t, opts)
+	b := openTest(t, limited(func(l *memoryLimits) { l.fifo = 1000 }))
 	q := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})
 	sendMany(t, q, n, groups)
 	next := map[string]int{}
@@ -94,7 +84,6 @@ func TestDeepFIFO(t *testing.T) {
 		if len(msgs) == 0 {
 			t.Fatalf("nothing after %d messages", got)
 		}
-		var receipts []string
 		for _, m := range msgs {
 			var i int
 			fmt.Sscan(m.Body, &i)
@@ -102,10 +91,9 @@ func TestDeepFIFO(t *testing.T) {
 				t.Fatalf("group %s: got %d, want %d", m.GroupID, i, want)
 			}
 			next[m.GroupID]++
-			receipts = append(receipts, m.ReceiptHandle)
 		}
 		got += len(msgs)
-		remove(t, q, receipts...)
+		remove(t, q, receipts(msgs)...)
 	}
 	if n := b.memory.fresh.Load(); n != 0 {
 		t.Errorf("%d messages are counted in the window, and there are none", n)
@@ -115,11 +103,7 @@ func TestDeepFIFO(t *testing.T) {
 // Once a group is unlocked, its messages beyond the window must be received.
 func TestReceiveLooksPastLockedGroups(t *testing.T) {
 	t.Parallel()
-	opts := quiet()
-	small := defaultLimits()
-	small.fifo = 20
-	opts.limits = small
-	b := openTest(t, opts)
+	b := openTest(t, limited(func(l *memoryLimits) { l.fifo = 20 }))
 	q := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})
 	sendMany(t, q, 30, 1)
 	send(t, q, queue.Outgoing{Body: "other", GroupID: "h", DedupID: "other"})
@@ -166,9 +150,9 @@ func TestConcurrentUse(t *testing.T) {
 	b := openTest(t, nil)
 	create(t, b, "dead", nil)
 	q := create(t, b, "work", map[string]string{
-		"VisibilityTimeout": "0", "RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":2}`,
+		"VisibilityTimeout": "0", "RedrivePolicy": policy(b, "dead", 2),
 	})
-	f := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
+	f := create(t, b, "work.fifo", fifoAttributes)
 	ctx := context.Background()
 	var group sync.WaitGroup
 	for c := range 4 {
@@ -216,11 +200,7 @@ func TestConcurrentUse(t *testing.T) {
 // At the limit, a receive must fail on a standard queue and return no messages on a FIFO queue.
 func TestE11InFlightLimit(t *testing.T) {
 	t.Parallel()
-	opts := quiet()
-	small := defaultLimits()
-	small.inFlight = 15
-	opts.limits = small
-	b := openTest(t, opts)
+	b := openTest(t, limited(func(l *memoryLimits) { l.inFlight = 15 }))
 	q := create(t, b, "work", nil)
 	f := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})
 	sendMany(t, q, 30, 0)

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"slices"
 )
 
@@ -24,32 +25,29 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 	}
 
 	r := &removal{ctx: ctx, q: live, cause: cause, messages: make([]*message, 0, len(receipts))}
-	errs := make([]error, len(receipts))
-	unheld, err := r.reserve(receipts, errs)
+	errs, unheld, err := r.reserve(receipts)
 	if err == nil {
 		err = q.b.writer.do(context.Background(), r, needs{})
 	}
-	if err == nil {
-		err = live.broker.checkUnheld(unheld, func(i int, found bool) {
-			if found {
-				errs[i] = errReceipt(receipts[i], receiptExpired)
-			}
-		})
+	if err != nil {
+		return sameError(err, len(receipts))
 	}
-	return entryErrors(errs, err)
+	live.checkUnheld(unheld, errs, "")
+	return entryErrors(errs)
 }
 
-// reserve marks the messages as leaving and adds them to r. It returns the FIFO messages that are not in memory; the
-// caller checks whether they exist.
-func (r *removal) reserve(receipts []string, errs []error) (unheld []unheldReceipt, err error) {
+// reserve marks the messages as leaving and adds them to r. It returns an error for each receipt handle. The caller must
+// call checkUnheld after the messages were removed.
+func (r *removal) reserve(receipts []string) (errs []error, unheld []unheldReceipt, err error) {
 	q := r.q
 	work := new(block)
 	q.lockAndExpire()
 	defer q.mu.Unlock()
 	if err := q.ready(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
+	errs = make([]error, len(receipts))
 	for i, handle := range receipts {
 		of, err := q.index.open(work, handle)
 		if err != nil {
@@ -61,7 +59,7 @@ func (r *removal) reserve(receipts []string, errs []error) (unheld []unheldRecei
 		case m == nil && !q.index.mayExist(of), m != nil && m.leaving:
 			// The request that is removing the message commits before this one.
 		case m == nil && q.index.fifo:
-			unheld = append(unheld, unheldReceipt{i, of.key})
+			unheld = append(unheld, unheldReceipt{i, handle, of.key})
 		case m == nil:
 			r.messages = append(r.messages, q.index.claim(of.key))
 		case q.index.fifo && (!m.newest(of) || !m.inFlight):
@@ -71,7 +69,7 @@ func (r *removal) reserve(receipts []string, errs []error) (unheld []unheldRecei
 			r.messages = append(r.messages, m)
 		}
 	}
-	return unheld, nil
+	return errs, unheld, nil
 }
 
 const receiptExpired = "The receipt handle has expired."
@@ -89,32 +87,34 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 func (x *index) mayExist(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 
 type unheldReceipt struct {
-	entry int
-	key   int64
+	entry  int
+	handle string
+	key    int64
 }
 
-// checkUnheld calls answer for each of the receipts. found reports whether its message is still stored.
-func (b *Broker) checkUnheld(unheld []unheldReceipt, answer func(entry int, found bool)) error {
-	if len(unheld) == 0 {
-		return nil
-	}
-	return b.read(func(c *conn) error {
-		for _, r := range unheld {
-			found, err := c.exists(r.key)
-			if err != nil {
-				return err
-			}
-			answer(r.entry, found)
+// checkUnheld sets the errors of receipts whose message was not in memory. If the message is missing, ifMissing is the
+// reason, or "" if that is no error. A receipt of a stored message has expired, which matters on a FIFO queue.
+func (q *liveQueue) checkUnheld(unheld []unheldReceipt, errs []error, ifMissing string) {
+	for _, u := range unheld {
+		found := false
+		err := q.broker.read(func(c *conn) (err error) {
+			found, err = c.exists(u.key)
+			return err
+		})
+		switch {
+		case err != nil:
+			errs[u.entry] = err
+		case !found && ifMissing != "":
+			errs[u.entry] = errReceipt(u.handle, ifMissing)
+		case found && q.index.fifo:
+			errs[u.entry] = errReceipt(u.handle, receiptExpired)
 		}
-		return nil
-	})
+	}
 }
 
-func entryErrors(errs []error, whole error) []error {
-	if whole != nil {
-		return sameError(whole, len(errs))
-	}
-	if slices.IndexFunc(errs, func(err error) bool { return err != nil }) < 0 {
+// entryErrors returns nil if all entries succeeded.
+func entryErrors(errs []error) []error {
+	if errors.Join(errs...) == nil {
 		return nil
 	}
 	return errs
@@ -133,8 +133,14 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 	if err != nil || len(reserved) == 0 {
 		return 0, err
 	}
+	return q.removeReserved(ctx, reserved)
+}
+
+// removeReserved removes messages for an operator and returns their number. It does not count messages that are gone.
+func (q *liveQueue) removeReserved(ctx context.Context, reserved []*message) (int, error) {
 	r := &removal{ctx: ctx, q: q, messages: reserved, cause: CauseDeleted}
-	if err := b.writer.do(context.Background(), r, needs{}); err != nil {
+	err := q.broker.writer.do(context.Background(), r, needs{})
+	if err != nil {
 		return 0, err
 	}
 	return r.counted, nil

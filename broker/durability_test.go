@@ -29,7 +29,7 @@ func TestASingleSendIsSynced(t *testing.T) {
 	fs := faultfs.New(t)
 	b := openTest(t, &Options{vfs: fs.Name()})
 	q := create(t, b, "work", nil)
-	f := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
+	f := create(t, b, "work.fifo", fifoAttributes)
 	for i := range 50 {
 		before := fs.Syncs(walName)
 		if i%2 == 0 {
@@ -61,7 +61,7 @@ func TestMovesAndActsAreSynced(t *testing.T) {
 	synced("create", func() { create(t, b, "dead", nil) })
 	q := create(t, b, "work",
 		map[string]string{"VisibilityTimeout": "0",
-			"RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`})
+			"RedrivePolicy": policy(b, "dead", 1)})
 	send(t, q, body("a", "b")...)
 	take(t, q, 10)
 	synced("dead-letter move", func() { take(t, q, 10) })
@@ -157,9 +157,7 @@ func failOnce(t *testing.T, fs *faultfs.FS, from string, p *producer, keep float
 	}
 	checkIntegrity(t, b)
 	checkLedgers(t, b)
-	if err := b.Close(); err != nil {
-		t.Error(err)
-	}
+	closeBroker(t, b)
 }
 
 func checkIntegrity(t testing.TB, b *Broker) {
@@ -232,16 +230,47 @@ func TestReceivesAreStoredAfterAFailedWrite(t *testing.T) {
 				time.Sleep(20 * time.Second)
 				fs.SetFail(nil)
 				time.Sleep(10 * time.Second)
-				if err := b.Close(); err != nil {
-					t.Fatal(err)
-				}
-				q = openDir(t, dir, nil).Queue("work")
+				q = reopen(t, b).Queue("work")
 				if msgs := take(t, q, 1); len(msgs) > 0 {
 					t.Error("the message is visible at once after the restart")
 				}
 				time.Sleep(31 * time.Second)
 				if m := one(t, q); m.ReceiveCount != 2 {
 					t.Errorf("receive %d, want 2", m.ReceiveCount)
+				}
+			})
+		})
+	}
+}
+
+// The store is read for receipts of an earlier process whose message is not in memory.
+func TestFailedReadIsAnErrorOnlyOfEntriesThatNeedIt(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[string]func(q *Queue, receipts ...string) []error{
+		"delete": func(q *Queue, receipts ...string) []error { return q.Delete(t.Context(), receipts) },
+		"change of visibility": func(q *Queue, receipts ...string) []error {
+			return q.ChangeVisibility(t.Context(), changes(receipts...))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := openTest(t, nil)
+				q := create(t, b, "work.fifo", fifoAttributes)
+				sent := send(t, q, queue.Outgoing{Body: "a", GroupID: "a"}, queue.Outgoing{Body: "b", GroupID: "b"})
+				received := one(t, q)
+				other, _ := b.seal.origin(sent[1].ID)
+				earlier := b.seal.handle(new(block), receipt{other, 1, b.epoch - 1})
+				synctest.Wait()
+				open := b.store.Load().reads
+				b.store.Load().reads = make(chan *conn)
+				close(b.store.Load().reads)
+				errs := act(q, received.ReceiptHandle, earlier)
+				b.store.Load().reads = open
+				if len(errs) != 2 || errs[0] != nil || !errors.Is(errs[1], &queue.Error{Code: queue.CodeStorageFailed}) {
+					t.Errorf("errors %v, want only one of the second entry", errs)
+				}
+				if l, _ := b.Ledger("work.fifo"); l.InFlight != 0 {
+					t.Errorf("the first entry had no effect: %+v", l)
 				}
 			})
 		})
@@ -270,9 +299,6 @@ func TestCloseWhileTheDiskFails(t *testing.T) {
 		fs.SetFail(nil)
 		b = openDir(t, dir, nil)
 		checkNothingLost(t, b, &p.log)
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -300,21 +326,15 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 			t.Errorf("not at work again: %v", err)
 		}
 		checkNothingLost(t, b, &p.log)
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-		b = openDir(t, dir, nil)
+		b = reopen(t, b)
 		checkNothingLost(t, b, &p.log)
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	return reached
 }
 
 func history(b *Broker, p *producer) {
 	ctx := context.Background()
-	dead := `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`
+	dead := policy(b, "dead", 1)
 	for _, name := range []string{"dead", "work"} {
 		for range 5 {
 			err := b.CreateQueue(ctx, name, nil, nil)
@@ -401,9 +421,7 @@ func TestDamagedFile(t *testing.T) {
 		text := fmt.Sprint(i, strings.Repeat("x", i*7))
 		sent[send(t, q, queue.Outgoing{Body: text, Attributes: attrs("n", "Number", fmt.Sprint(i))})[0].ID] = text
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeBroker(t, b)
 	file, err := os.ReadFile(filepath.Join(dir, databaseName))
 	if err != nil {
 		t.Fatal(err)
@@ -460,9 +478,7 @@ func TestRestoredBackup(t *testing.T) {
 	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup")
 	b := openDir(t, dir, nil)
 	send(t, create(t, b, "work", nil), body("a", "b", "c")...)
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeBroker(t, b)
 	if err := os.CopyFS(backup, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
@@ -470,9 +486,7 @@ func TestRestoredBackup(t *testing.T) {
 	q := b.Queue("work")
 	remove(t, q, one(t, q).ReceiptHandle)
 	send(t, q, body("d")...)
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeBroker(t, b)
 
 	b = openDir(t, backup, nil)
 	q = b.Queue("work")

@@ -4,8 +4,7 @@ import "testing"
 
 func TestExpiredMessagesAreNotBookedAsDone(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	b := openDir(t, dir, nil)
+	b := openTest(t, nil)
 	q := create(t, b, "work", map[string]string{"VisibilityTimeout": "0"})
 	send(t, q, body("a", "b", "c", "d")...)
 	msgs := take(t, q, 4)
@@ -18,10 +17,7 @@ func TestExpiredMessagesAreNotBookedAsDone(t *testing.T) {
 	if l, _ := b.Ledger("work"); l != want {
 		t.Errorf("got %+v, want %+v", l, want)
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b = openDir(t, dir, nil)
+	b = reopen(t, b)
 	q = b.Queue("work")
 	if errs := q.Expire(t.Context(), []string{msgs[2].ReceiptHandle}); errs != nil {
 		t.Fatal(errs)

@@ -165,15 +165,12 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 		return 0, false, err
 	}
 
-	live.mu.Lock()
-	at := live.index.low()
-	last := live.index.last()
-	all := live.index.counters.live()
-	live.mu.Unlock()
-	high := lastMatch(f.Through, live.index.number, last)
+	keys := live.keys()
+	at := keys.low
+	high := lastMatch(f.Through, live.index.number, keys.last)
 	f.Through = 0
-	if high == last && f.IsZero() {
-		return all, true, nil
+	if high == keys.last && f.IsZero() {
+		return keys.live, true, nil
 	}
 
 	q.b.attempts.sync(ctx, q.b)

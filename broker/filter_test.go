@@ -163,8 +163,7 @@ func TestMoveTaskWithAFilterLeavesTheOthers(t *testing.T) {
 
 func TestFilteredTaskResumesAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		b := openDir(t, dir, nil)
+		b := openTest(t, nil)
 		deadLetters(t, b, 40)
 		_, err := b.StartMoveTask(t.Context(), MoveRequest{Source: b.ARN("dead"), Delete: true, Rate: 10,
 			Filter: Filter{Match: "1"}}) // matches 1, 10 to 19, 21 and 31
@@ -175,10 +174,7 @@ func TestFilteredTaskResumesAfterARestart(t *testing.T) {
 		if task := lastMove(t, b, "dead"); task.Status != MoveRunning || task.Moved == 0 || task.Moved >= 13 {
 			t.Errorf("task %+v", task)
 		}
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
-		b = openDir(t, dir, nil)
+		b = reopen(t, b)
 		time.Sleep(3 * time.Second)
 		if task := lastMove(t, b, "dead"); task.Status != MoveCompleted || task.Moved != 13 || task.ToMove != 13 {
 			t.Errorf("after the restart: %+v", task)
@@ -198,7 +194,7 @@ func BenchmarkFilteredDeadLetters(b *testing.B) {
 			br := openTest(b, nil)
 			dead := create(b, br, "dead", nil)
 			create(b, br, "work", map[string]string{
-				"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":1}`, br.ARN("dead"))})
+				"RedrivePolicy": policy(br, "dead", 1)})
 			attributes := []queue.Attribute{{Name: "tenant", Type: "String", Value: "a"}}
 			for range n / queue.MaxBatch {
 				send(b, dead, slices.Repeat([]queue.Outgoing{{Body: payload, Attributes: attributes}}, queue.MaxBatch)...)

@@ -66,18 +66,23 @@ func (b *Broker) existing(ctx context.Context, name string, ids []string, most i
 	return found, nil
 }
 
+// keyRange bounds the keys of a queue's messages: low < key <= last, or high for messages to come.
 type keyRange struct {
-	queue           string
-	low, last, high int64
+	queue                 string
+	low, last, high, live int64 // live is the number of messages
+}
+
+func (q *liveQueue) keys() keyRange {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return keyRange{q.name, q.index.low(), q.index.last(), q.index.high(), q.index.counters.live()}
 }
 
 // smallestFirst returns the key ranges of all queues, smallest first. The size of a range approximates the number of
 // messages.
 func (b *Broker) smallestFirst() (all []keyRange) {
 	for _, q := range b.queues.all() {
-		q.mu.Lock()
-		all = append(all, keyRange{q.name, q.index.low(), q.index.last(), q.index.high()})
-		q.mu.Unlock()
+		all = append(all, q.keys())
 	}
 	slices.SortFunc(all, func(a, b keyRange) int {
 		return cmp.Or(cmp.Compare(a.last-a.low, b.last-b.low), strings.Compare(a.queue, b.queue))

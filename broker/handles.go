@@ -142,8 +142,7 @@ func errHandle(handle string) error {
 }
 
 func errReceipt(handle, reason string) error {
-	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter ReceiptHandle is invalid. Reason: %s",
-		clip(handle), reason)
+	return errParameter("ReceiptHandle", handle, reason)
 }
 
 func clip(s string) string {

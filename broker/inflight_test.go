@@ -30,7 +30,7 @@ func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		name, attributes := "work", map[string]string{}
 		if fifo {
-			name, attributes = "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+			name, attributes = "work.fifo", fifoAttributes
 		}
 		out := func(text string) queue.Outgoing {
 			m := queue.Outgoing{Body: text}
@@ -98,12 +98,12 @@ func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 			b := openTest(t, nil)
 			attributes := map[string]string{}
 			if suffix != "" {
-				attributes = map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+				attributes = fifoAttributes
 			}
 			create(t, b, "dead"+suffix, attributes)
-			policy := `{"maxReceiveCount":3,"deadLetterTargetArn":"` + b.ARN("dead"+suffix) + `"}`
 			create(t, b, "work"+suffix, attributes)
-			if err := b.SetAttributes(t.Context(), "work"+suffix, map[string]string{"RedrivePolicy": policy}); err != nil {
+			redrive := map[string]string{"RedrivePolicy": policy(b, "dead"+suffix, 3)}
+			if err := b.SetAttributes(t.Context(), "work"+suffix, redrive); err != nil {
 				t.Fatal(err)
 			}
 			out := queue.Outgoing{Body: "poison"}
@@ -140,21 +140,11 @@ func TestUnpostedMessagesAreNeverDeadLetteredByKills(t *testing.T) {
 		if got := receiveToPost(t, b.Queue("work")); got.ReceiveCount != 1 {
 			t.Fatalf("received %d times", got.ReceiveCount)
 		}
-		if i%2 == 0 { // store the receive
-			live, err := b.queues.get("work")
-			if err != nil {
-				t.Fatal(err)
-			}
-			live.mu.Lock()
-			err = live.submitReceives(live.broker.clock.now())
-			live.mu.Unlock()
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.writer.change(func(*tx) error { return nil }, nil)
+		if i%2 == 0 {
+			storeReceives(t, b.Queue("work"))
 		}
 		b = killed(t, b)
-		live, _ := b.queues.get("work")
+		live := liveOf(t, b.Queue("work"))
 		live.mu.Lock()
 		for _, m := range live.index.held { // expire the visibility timeout
 			live.changeVisibility(m, live.broker.clock.now(), 0)
@@ -182,16 +172,9 @@ func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
 		if n := marked(); n != 2 {
 			t.Errorf("%d marks after two of four were deleted", n)
 		}
-		live, err := b.queues.get("work")
-		if err != nil {
-			t.Fatal(err)
-		}
-		live.mu.Lock()
-		err = live.submitReceives(live.broker.clock.now())
-		live.mu.Unlock()
-		b.writer.change(func(*tx) error { return nil }, nil)
-		if n := marked(); n != 0 || err != nil {
-			t.Errorf("%d marks after the receives were stored: %v", n, err)
+		storeReceives(t, q)
+		if n := marked(); n != 0 {
+			t.Errorf("%d marks after the receives were stored", n)
 		}
 		take(t, q, 2)
 		if _, err := b.PurgeQueue(t.Context(), "work"); err != nil {

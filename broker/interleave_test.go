@@ -42,8 +42,7 @@ func TestConcurrentRemovalsCountOnce(t *testing.T) {
 		"expire": nil, // messages expire only as time passes
 		"show": func(t *testing.T, s stage) { // makes the message visible, with its maximum receive count reached
 			s.b.SetAttributes(t.Context(), s.q.Name(),
-				map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + s.b.ARN("other"+suffixOf(s.q)) +
-					`","maxReceiveCount":1}`})
+				map[string]string{"RedrivePolicy": policy(s.b, "other"+suffixOf(s.q), 1)})
 			s.q.ChangeVisibility(t.Context(), changes(s.handle))
 			s.q.Receive(t.Context(), queue.ReceiveRequest{Max: 1})
 		},
@@ -84,10 +83,6 @@ func TestConcurrentRemovalsCountOnce(t *testing.T) {
 						if ends := total.Done + total.Expired + total.Purged + total.Live; ends != 1 {
 							t.Errorf("one message, and %d ends of it: %+v", ends, total)
 						}
-						checkLedgers(t, b)
-						if err := b.Close(); err != nil {
-							t.Error(err)
-						}
 					})
 				})
 			}
@@ -126,15 +121,10 @@ func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 
 func TestUnpublishedRowsAreInvisible(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, dir, quiet())
-		defer b.Close()
+		b := openTest(t, quiet())
 		q := create(t, b, "work", nil)
-		live, err := b.queues.get("work")
-		if err != nil {
-			t.Fatal(err)
-		}
+		live := liveOf(t, q)
 		id := live.broker.seal.messageID(new(block), makeKey(live.index.number, 1))
 		holdPublication(t, b, func() {
 			if page, _, err := b.Browse(t.Context(), "work", BrowseRequest{}); len(page) != 0 || err != nil {
@@ -159,10 +149,8 @@ func TestUnpublishedRowsAreInvisible(t *testing.T) {
 // The message is sent while the delay of its FIFO queue changes.
 func TestADelayIsCountedOnceWhileSettingsChange(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, dir, quiet())
-		defer b.Close()
+		b := openTest(t, quiet())
 		q := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true",
 			"DelaySeconds": "10"})
 		holdPublication(t, b, func() {},
@@ -179,20 +167,13 @@ func TestADelayIsCountedOnceWhileSettingsChange(t *testing.T) {
 
 func TestDeletedDuringFill(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	b := openDir(t, dir, nil)
+	b := openTest(t, nil)
 	q := create(t, b, "work", nil)
 	send(t, q, body("a", "b")...)
 	m := one(t, q)
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b = openDir(t, dir, nil)
+	b = reopen(t, b)
 	q = b.Queue("work")
-	live, err := b.queues.get("work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := liveOf(t, q)
 	live.mu.Lock()
 	w := &live.index.window
 	f := &fill{done: make(chan struct{}), generation: w.generation, limit: 10, low: w.cursor, high: w.tail}
@@ -213,10 +194,8 @@ func TestDeletedDuringFill(t *testing.T) {
 
 func TestDeleteLeavesNothing(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, dir, nil)
-		defer b.Close()
+		b := openTest(t, nil)
 		q := create(t, b, "work", nil)
 		send(t, q, body("a", "b", "c")...)
 		msgs := take(t, q, 10)
@@ -226,15 +205,8 @@ func TestDeleteLeavesNothing(t *testing.T) {
 			t.Error(n, err)
 		}
 		for _, table := range []string{"messages", "receipts"} {
-			err := b.read(func(c *conn) error {
-				n, err := c.integer(`SELECT count(*) FROM ` + table)
-				if n != 0 {
-					t.Errorf("%d rows in %s", n, table)
-				}
-				return err
-			})
-			if err != nil {
-				t.Error(err)
+			if n := rows(t, b, table); n != 0 {
+				t.Errorf("%d rows in %s", n, table)
 			}
 		}
 	})

@@ -141,9 +141,7 @@ func TestLostDataDirectoryRefusesSends(t *testing.T) {
 			if lost := b.Lost(); lost != nil || !strings.Contains(log.String(), "data directory restored, sends are accepted") {
 				t.Errorf("back, but %v:\n%s", lost, log.String())
 			}
-			if err := b.Close(); err != nil {
-				t.Fatal(err)
-			}
+			closeBroker(t, b)
 			if l, err := openDir(t, dir, nil).Ledger("work"); err != nil || l.Sent != 4 || l.Done != 1 {
 				t.Errorf("after a restart: %+v, %v", l, err)
 			}

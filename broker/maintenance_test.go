@@ -18,9 +18,8 @@ func TestTidy(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		b := openDir(t, dir, quiet())
-		defer b.Close()
 		q := create(t, b, "work", nil)
-		f := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
+		f := create(t, b, "work.fifo", fifoAttributes)
 		for range 250 {
 			var batch []queue.Outgoing
 			for range queue.MaxBatch {
@@ -48,26 +47,17 @@ func TestTidy(t *testing.T) {
 		if after := size(); after > slackPages*4096+1<<20 || after > before/2 {
 			t.Errorf("%d bytes before, %d after", before, after)
 		}
-		count := func(table string) (n int64) {
-			err := b.read(func(c *conn) (err error) {
-				n, err = c.integer(`SELECT count(*) FROM ` + table)
-				return err
-			})
-			if err != nil {
-				t.Error(err)
+		for table, want := range map[string]int64{"messages": 1, "receipts": 0, "garbage": 0} {
+			if n := rows(t, b, table); n != want {
+				t.Errorf("%d rows in %s, want %d", n, table, want)
 			}
-			return n
 		}
-		if messages, receipts, garbage := count("messages"), count("receipts"), count("garbage"); messages != 1 ||
-			receipts != 0 || garbage != 0 {
-			t.Errorf("%d messages, %d receipts, %d ranges of garbage", messages, receipts, garbage)
-		}
-		if count("dedup") != 1 {
+		if rows(t, b, "dedup") != 1 {
 			t.Error("the deduplication id is gone too early")
 		}
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if count("dedup") != 0 {
+		if rows(t, b, "dedup") != 0 {
 			t.Error("an expired deduplication id is still there")
 		}
 		if b.writer.upkeep.armed {
@@ -78,22 +68,10 @@ func TestTidy(t *testing.T) {
 
 func TestTidyWhileBusy(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, dir, quiet())
-		defer b.Close()
+		b := openTest(t, quiet())
 		q := create(t, b, "work", nil)
 		f := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})
-		integer := func(query string) (n int64) {
-			err := b.read(func(c *conn) (err error) {
-				n, err = c.integer(query)
-				return err
-			})
-			if err != nil {
-				t.Error(err)
-			}
-			return n
-		}
 		n := 0
 		busy := func(length time.Duration) {
 			for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(tidySoon / 2) {
@@ -105,21 +83,17 @@ func TestTidyWhileBusy(t *testing.T) {
 		for range 150 {
 			send(t, q, slices.Repeat([]queue.Outgoing{{Body: strings.Repeat("x", 30_000)}}, queue.MaxBatch)...)
 		}
-		backlog := integer(`PRAGMA page_count`)
+		backlog := integerOf(t, b, `PRAGMA page_count`)
 		for range 150 {
-			var receipts []string
-			for _, m := range take(t, q, queue.MaxBatch) {
-				receipts = append(receipts, m.ReceiptHandle)
-			}
-			remove(t, q, receipts...)
+			remove(t, q, receipts(take(t, q, queue.MaxBatch))...)
 			busy(time.Millisecond)
 		}
 		busy(11 * time.Minute)
-		if pages := integer(`PRAGMA page_count`); pages > slackPagesBusy+512 || pages > backlog/2 {
+		if pages := integerOf(t, b, `PRAGMA page_count`); pages > slackPagesBusy+512 || pages > backlog/2 {
 			t.Errorf("the file has %d pages, and had %d with the backlog", pages, backlog)
 		}
 		// Two IDs per second are sent for five minutes, plus the IDs sent until the next cleanup step.
-		if ids := integer(`SELECT count(*) FROM dedup`); ids < 600 || ids > 610 {
+		if ids := rows(t, b, "dedup"); ids < 600 || ids > 610 {
 			t.Errorf("%d deduplication ids are remembered, of %d", ids, n)
 		}
 	})

@@ -124,8 +124,7 @@ func newModel(t *rapid.T, dir string, fifo, tiny bool) *model {
 	}
 	m.must(m.b.CreateQueue(context.Background(), modelDead+m.suffix, attrs, nil))
 	m.must(m.b.CreateQueue(context.Background(), modelOther+m.suffix, attrs, nil))
-	attrs["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, m.b.ARN(modelDead+m.suffix),
-		modelMax)
+	attrs["RedrivePolicy"] = policy(m.b, modelDead+m.suffix, modelMax)
 	m.must(m.b.CreateQueue(context.Background(), modelWork+m.suffix, attrs, nil))
 	return m
 }

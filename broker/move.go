@@ -75,29 +75,29 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 		}
 	}
 
+	return q.reserveKeys(keys)
+}
+
+func (q *liveQueue) reserveKeys(keys []int64) (reserved []*message, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.deleted {
 		return nil, errNoQueue()
 	}
-	return q.index.reserveKeys(keys), nil
-}
 
-// The caller must hold the lock.
-func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	for _, key := range keys {
-		if !x.published(key) {
+		if !q.index.published(key) {
 			continue
 		}
-		switch m := x.held[key]; {
+		switch m := q.index.held[key]; {
 		case m == nil:
-			reserved = append(reserved, x.claim(key))
+			reserved = append(reserved, q.index.claim(key))
 		case !m.leaving:
 			m.leaving = true
 			reserved = append(reserved, m)
 		}
 	}
-	return reserved
+	return reserved, nil
 }
 
 // newMove prepares a move to target or, if target is nil, to each message's source queue. It releases the messages with

@@ -108,10 +108,7 @@ func (m *mover) step() (n int, err error) {
 
 // nextRows returns the next matching rows. last is as in scanMatching.
 func (m *mover) nextRows() (rows []*record, last int64, err error) {
-	source := m.task.source
-	source.mu.Lock()
-	m.cursor = max(m.cursor, source.index.low()) // purged rows may still be stored
-	source.mu.Unlock()
+	m.cursor = max(m.cursor, m.task.source.keys().low) // purged rows may still be stored
 	err = m.b.read(func(c *conn) (err error) {
 		rows, last, err = c.scanMatching(m.sel.columns(), m.cursor, m.task.high, m.sel, m.limit())
 		return err
@@ -180,9 +177,10 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	}
 
 	q := m.task.source
-	q.mu.Lock()
-	reserved := q.index.reserveKeys(keys)
-	q.mu.Unlock()
+	reserved, err := q.reserveKeys(keys)
+	if err != nil {
+		return 0, err
+	}
 
 	s := &moveStep{b: m.b, task: m.task}
 	if m.task.Delete {

@@ -97,9 +97,7 @@ var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: Er
 // InvalidParameterValue.
 func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle string, err error) {
 	if req.Rate < 0 || req.Rate > maxMoveRate {
-		return "", queue.Errorf(queue.CodeInvalidParameterValue,
-			"Value for parameter MaxNumberOfMessagesPerSecond is invalid. Reason: You must enter a value between 1 and %d.",
-			maxMoveRate)
+		return "", errRange("MaxNumberOfMessagesPerSecond", maxMoveRate)
 	}
 	from := b.byARN(req.Source)
 	if from == nil {
@@ -202,8 +200,7 @@ func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 		limit = 1
 	}
 	if limit < 1 || limit > maxMoveTasks {
-		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
-			"Value for parameter MaxResults is invalid. Reason: You must enter a value between 1 and %d.", maxMoveTasks)
+		return nil, errRange("MaxResults", maxMoveTasks)
 	}
 	q := b.byARN(source)
 	if q == nil {
@@ -224,6 +221,11 @@ func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 		}
 	}
 	return list, nil
+}
+
+func errRange(parameter string, most int) error {
+	return queue.Errorf(queue.CodeInvalidParameterValue,
+		"Value for parameter %s is invalid. Reason: You must enter a value between 1 and %d.", parameter, most)
 }
 
 var errNoTask = queue.Errorf(queue.CodeResourceNotFound, "Task does not exist.")

@@ -18,7 +18,7 @@ func deadLetters(t *testing.T, b *Broker, n int) (work, dead *Queue) {
 	t.Helper()
 	dead = create(t, b, "dead", nil)
 	work = create(t, b, "work", map[string]string{
-		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":1}`, b.ARN("dead"))})
+		"RedrivePolicy": policy(b, "dead", 1)})
 	for i := range n {
 		send(t, work, body(fmt.Sprint(i))...)
 	}
@@ -152,28 +152,19 @@ func TestG7MoveTaskIsPacedAndCancelled(t *testing.T) {
 
 func TestG7MoveTaskGoesOnAfterARestartAndAKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		b := openDir(t, dir, nil)
+		b := openTest(t, nil)
 		deadLetters(t, b, 60)
 		startMove(t, b, b.ARN("dead"), "", 10)
 		time.Sleep(2 * time.Second)
 		before := lastMove(t, b, "dead")
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
-		b = openDir(t, dir, nil)
+		b = reopen(t, b)
 		if task := lastMove(t, b, "dead"); task.Moved < before.Moved || task.Status != MoveRunning ||
 			task.Handle != before.Handle {
 			t.Errorf("after the restart %+v, before %+v", task, before)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		killed := dir + "-killed"
-		copyDir(t, dir, killed)
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
-		b = openDir(t, killed, nil)
+		b = killed(t, b)
 		time.Sleep(time.Minute)
 		if task := lastMove(t, b, "dead"); task.Moved != 60 || task.Status != MoveCompleted {
 			t.Errorf("at the end %+v", task)

@@ -47,22 +47,30 @@ func newBroker(dir string, opts *Options) *Broker {
 }
 
 func (b *Broker) open() error {
-	s, err := openStore(b.dir, b.opts.vfs, b.memory.limits.pages)
-	if err != nil {
-		return err
+	if err := b.openStore(b.start); err != nil {
+		return errors.Join(err, b.marks.close())
 	}
 
-	b.store.Store(s)
-	if err := b.start(s); err != nil {
-		return errors.Join(explain(filepath.Join(b.dir, databaseName), err), b.marks.close(), s.close())
-	}
-
-	b.disk.opened()
 	b.background.start(func() { b.disk.watch(b.background.stopped) })
 	b.writer = newWriter(b, b.restore)
 	go b.writer.run()
 	b.resumeQueues()
 	b.resumeMoves()
+	return nil
+}
+
+// openStore opens the store, which the broker uses once begin has succeeded.
+func (b *Broker) openStore(begin func(s *store) error) error {
+	s, err := openStore(b.dir, b.opts.vfs, b.memory.limits.pages)
+	if err != nil {
+		return err
+	}
+	if err := begin(s); err != nil {
+		_ = s.close() // the first error is more useful
+		return explain(filepath.Join(b.dir, databaseName), err)
+	}
+	b.store.Store(s)
+	b.disk.opened()
 	return nil
 }
 
@@ -165,18 +173,7 @@ func (b *Broker) ARN(name string) string { return b.opts.arn(name) }
 // load reads only counters, received messages and pending delays, so its duration does not depend on the number of
 // messages.
 func (b *Broker) load(c *conn) error {
-	found, deleted, err := b.readQueues(c)
-	if err != nil {
-		return err
-	}
-	b.queues.deleted.index.counters, b.queues.deleted.disk = deleted, deleted
-	for _, q := range found {
-		if err := q.load(c); err != nil {
-			return fmt.Errorf("queue %s: %w", q.name, err)
-		}
-		b.queues.byName[q.name] = q
-	}
-	if err := b.loadMoves(c); err != nil {
+	if err := b.reconcile(c); err != nil {
 		return err
 	}
 	return c.query(func(row row) { b.queues.deletedAt[row.text(0)] = row.int(1) }, `SELECT name, at FROM departed`)

@@ -142,9 +142,7 @@ func TestG9BoundsOfTagsPolicyAndKey(t *testing.T) {
 
 func TestQueueCountIsBounded(t *testing.T) {
 	t.Parallel()
-	limits := defaultLimits()
-	limits.queues = 2
-	b := openTest(t, &Options{limits: limits, NoWaits: true})
+	b := openTest(t, limited(func(l *memoryLimits) { l.queues = 2 }))
 	create(t, b, "a", nil)
 	create(t, b, "b", nil)
 	wantError(t, b.CreateQueue(t.Context(), "c", nil, nil), queue.CodeOverLimit,

@@ -53,9 +53,7 @@ func TestMissingDatabaseIsRefused(t *testing.T) {
 			if c.used {
 				b := openDir(t, dir, quiet())
 				send(t, create(t, b, "work", nil), queue.Outgoing{Body: "x"})
-				if err := b.Close(); err != nil {
-					t.Fatal(err)
-				}
+				closeBroker(t, b)
 			}
 			if err := c.change(dir); err != nil {
 				t.Fatal(err)

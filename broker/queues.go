@@ -344,9 +344,7 @@ func (b *Broker) Newest(name string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return keySeq(q.index.last()), nil
+	return keySeq(q.keys().last), nil
 }
 
 // PurgeThrough deletes the messages up to the position through, from [Broker.Newest], and returns their number. If
@@ -357,31 +355,32 @@ func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (
 		return 0, err
 	}
 
-	q.mu.Lock()
-	at, last := q.index.low(), q.index.last()
-	q.mu.Unlock()
-	high := lastMatch(through, q.index.number, last)
-	if high == last {
+	keys := q.keys()
+	at := keys.low
+	high := lastMatch(through, q.index.number, keys.last)
+	if high == keys.last {
 		return b.PurgeQueue(ctx, name)
 	}
 
 	for ctx.Err() == nil {
-		var keys []int64
+		var page []int64
 		err := q.broker.read(func(c *conn) error {
-			return c.query(func(r row) { keys = append(keys, r.int(0)) },
+			return c.query(func(r row) { page = append(page, r.int(0)) },
 				`SELECT id FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`, at, high, int64(moveRows))
 		})
-		if err != nil || len(keys) == 0 {
+		if err != nil || len(page) == 0 {
 			return n, err
 		}
-		at = keys[len(keys)-1]
-		q.mu.Lock()
-		r := &removal{ctx: ctx, q: q, messages: q.index.reserveKeys(keys), cause: CauseDeleted}
-		q.mu.Unlock()
-		if err := b.writer.do(context.Background(), r, needs{}); err != nil {
+		at = page[len(page)-1]
+		reserved, err := q.reserveKeys(page)
+		if err != nil {
 			return n, err
 		}
-		n += r.counted
+		removed, err := q.removeReserved(ctx, reserved)
+		if err != nil {
+			return n, err
+		}
+		n += removed
 	}
 	return n, ctx.Err()
 }

@@ -28,22 +28,18 @@ func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGr
 
 	groups := reasonGroups{}
 	hour := stamp() / hourMillis
-	low := int64(0)
-	live := 0
+	var keys keyRange
 	err = b.read(func(c *conn) error {
-		q.mu.Lock()
-		low = q.index.low()
-		live = int(q.index.counters.live())
-		q.mu.Unlock()
+		keys = q.keys()
 		return groups.read(c, q.index.number, hour)
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	groups.addWithoutReason(live)
+	groups.addWithoutReason(int(keys.live))
 	list := groups.largest(maxReasons)
-	return list, b.read(func(c *conn) error { return dateReasons(c, low, list) })
+	return list, b.read(func(c *conn) error { return dateReasons(c, keys.low, list) })
 }
 
 type reasonGroups map[string]*ReasonGroup

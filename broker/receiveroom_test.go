@@ -66,9 +66,7 @@ func TestReceiveStopsAtItsMemoryLimit(t *testing.T) {
 					}
 					unread(t, q, m)
 				}
-				if err := b.Close(); err != nil {
-					t.Fatal(err)
-				}
+				closeBroker(t, b)
 			}
 		})
 	}

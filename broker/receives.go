@@ -37,6 +37,7 @@ func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Dura
 		q.waiters.wake(1)
 	} else {
 		heap.Fix(&q.index.inFlight, m.index)
+		q.setAlarm()
 	}
 	q.storeReceive(m)
 }

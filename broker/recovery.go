@@ -2,7 +2,6 @@ package broker
 
 import (
 	"fmt"
-	"path/filepath"
 
 	"tendril/queue"
 )
@@ -12,19 +11,7 @@ func (b *Broker) restore() error {
 	if err := b.disk.closing(); err != nil {
 		return err // opening would create an empty store at the path
 	}
-	s, err := openStore(b.dir, b.opts.vfs, b.memory.limits.pages)
-	if err != nil {
-		return err
-	}
-
-	if err := b.resume(s); err != nil {
-		_ = s.close() // the first error is more useful
-		return explain(filepath.Join(b.dir, databaseName), err)
-	}
-
-	b.store.Store(s)
-	b.disk.opened()
-	return nil
+	return b.openStore(b.resume)
 }
 
 func (b *Broker) resume(s *store) error {
@@ -48,6 +35,7 @@ func (s *store) probe() error {
 	return err
 }
 
+// reconcile updates memory from the database. At first, memory has no queues.
 func (b *Broker) reconcile(c *conn) error {
 	found, deleted, err := b.readQueues(c)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 // A redriven message keeps its receive count, but its attempt count restarts at 1.
 func TestRedrivenMessageStartsAfresh(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	b := openDir(t, dir, nil)
+	b := openTest(t, nil)
 	create(t, b, "dead", nil)
 	create(t, b, "older", map[string]string{"RedrivePolicy": policy(b, "dead", 1)})
 	q := create(t, b, "work", map[string]string{"VisibilityTimeout": "0", "RedrivePolicy": policy(b, "dead", 2)})
@@ -55,10 +54,7 @@ func TestRedrivenMessageStartsAfresh(t *testing.T) {
 			t.Errorf("moved to %s: %+v, %v", to, m, err)
 		}
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b = openDir(t, dir, nil)
+	b = reopen(t, b)
 	q = b.Queue("work")
 	if m := receive(4, 1); time.Since(m.FirstReceivedAt) > time.Minute || m.DeadLetterSource != b.ARN("work") {
 		t.Errorf("after the redrive: %+v", m)

@@ -18,7 +18,7 @@ func TestRemovedMessagesAreReportedWithTheirCause(t *testing.T) {
 		type callerKey struct{}
 		var mu sync.Mutex
 		var got []Removal
-		b := openDir(t, t.TempDir(), &Options{NoWaits: true, Events: &Events{Removed: func(ctx context.Context, removed []Removal) {
+		b := openTest(t, &Options{NoWaits: true, Events: &Events{Removed: func(ctx context.Context, removed []Removal) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, r := range removed {
@@ -76,9 +76,6 @@ func TestRemovedMessagesAreReportedWithTheirCause(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("got %v\nwant %v", got, want)
 		}
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
 	})
 }
 
@@ -87,7 +84,7 @@ func TestDeadLettersAreReportedAsRemovedFromTheirQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var got []Removal
-		b := openDir(t, t.TempDir(), &Options{Events: &Events{Removed: func(_ context.Context, removed []Removal) {
+		b := openTest(t, &Options{Events: &Events{Removed: func(_ context.Context, removed []Removal) {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, removed...)
@@ -106,9 +103,6 @@ func TestDeadLettersAreReportedAsRemovedFromTheirQueue(t *testing.T) {
 		defer mu.Unlock()
 		if !slices.Equal(got, want) {
 			t.Errorf("got %v\nwant %v", got, want)
-		}
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
 		}
 	})
 }

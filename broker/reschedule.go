@@ -92,10 +92,9 @@ func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 		m.until = now + int64(delay)
 		q.index.startFlight(m, true)
 		q.index.order.resume(m)
+		q.setAlarm()
 		q.storeReceive(m)
 	}
-
-	q.setAlarm()
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -10,13 +9,13 @@ import (
 	"tendril/queue"
 )
 
-func onEachType(t *testing.T, do func(t *testing.T, dir, name string, attributes map[string]string)) {
+func onEachType(t *testing.T, do func(t *testing.T, name string, attributes map[string]string)) {
 	t.Run("standard", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { do(t, t.TempDir(), "work", nil) })
+		synctest.Test(t, func(t *testing.T) { do(t, "work", nil) })
 	})
 	t.Run("FIFO", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			do(t, t.TempDir(), "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
+			do(t, "work.fifo", fifoAttributes)
 		})
 	})
 }
@@ -28,18 +27,9 @@ func outgoing(texts ...string) (out []queue.Outgoing) {
 	return out
 }
 
-func stateOf(t *testing.T, b *Broker, name, id string) Stored {
-	t.Helper()
-	s, err := b.Message(context.Background(), name, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func TestRescheduleMakesAMessageInFlightVisible(t *testing.T) {
-	onEachType(t, func(t *testing.T, dir, name string, attributes map[string]string) {
-		b := openDir(t, dir, nil)
+	onEachType(t, func(t *testing.T, name string, attributes map[string]string) {
+		b := openTest(t, nil)
 		q := create(t, b, name, attributes)
 		send(t, q, outgoing("a")...)
 		first := one(t, q)
@@ -68,26 +58,26 @@ func TestRescheduleMakesAMessageInFlightVisible(t *testing.T) {
 }
 
 func TestRescheduleDelaysAVisibleMessage(t *testing.T) {
-	onEachType(t, func(t *testing.T, dir, name string, attributes map[string]string) {
-		b := openDir(t, dir, nil)
+	onEachType(t, func(t *testing.T, name string, attributes map[string]string) {
+		b := openTest(t, nil)
 		q := create(t, b, name, attributes)
 		sent := send(t, q, outgoing("a", "b")...)
 		if err := b.Queue(name).Reschedule(t.Context(), sent[0].ID, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		if s := stateOf(t, b, name, sent[0].ID); s.State != Delayed || time.Until(s.Until).Round(time.Second) != time.Hour {
+		if s := storedMessage(t, b, name, sent[0].ID); s.State != Delayed || time.Until(s.Until).Round(time.Second) != time.Hour {
 			t.Errorf("the message is %s until %s", s.State, s.Until)
 		}
 		if l, _ := b.Ledger(name); l.Delayed != 1 || l.Visible != 1 {
 			t.Errorf("ledger %+v", l)
 		}
-		b = reopen(t, b, dir)
+		b = reopen(t, b)
 		q = b.Queue(name)
 		if err := b.Queue(name).Reschedule(t.Context(), sent[0].ID, 2*time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour + time.Minute)
-		if s := stateOf(t, b, name, sent[0].ID); s.State != Delayed {
+		if s := storedMessage(t, b, name, sent[0].ID); s.State != Delayed {
 			t.Errorf("the message is %s", s.State)
 		}
 		if err := b.Queue(name).Reschedule(t.Context(), sent[0].ID, 0); err != nil {
@@ -103,8 +93,8 @@ func TestRescheduleDelaysAVisibleMessage(t *testing.T) {
 }
 
 func TestRescheduleHidesAMessageReceivedBefore(t *testing.T) {
-	onEachType(t, func(t *testing.T, dir, name string, attributes map[string]string) {
-		b := openDir(t, dir, nil)
+	onEachType(t, func(t *testing.T, name string, attributes map[string]string) {
+		b := openTest(t, nil)
 		q := create(t, b, name, attributes)
 		sent := send(t, q, outgoing("a", "b")...)
 		got := take(t, q, 1)
@@ -115,7 +105,7 @@ func TestRescheduleHidesAMessageReceivedBefore(t *testing.T) {
 		if err := b.Queue(name).Reschedule(t.Context(), sent[0].ID, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		if s := stateOf(t, b, name, sent[0].ID); s.State != InFlight || s.ReceiveCount != 1 {
+		if s := storedMessage(t, b, name, sent[0].ID); s.State != InFlight || s.ReceiveCount != 1 {
 			t.Errorf("the message is %s, received %d times", s.State, s.ReceiveCount)
 		}
 		errs := q.ChangeVisibility(t.Context(), []queue.VisibilityChange{{ReceiptHandle: got[0].ReceiptHandle}})
@@ -128,7 +118,7 @@ func TestRescheduleHidesAMessageReceivedBefore(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		b = reopen(t, b, dir)
+		b = reopen(t, b)
 		q = b.Queue(name)
 		want := 1 // the other message, unless it waits behind the hidden one of its FIFO group
 		if attributes != nil {
@@ -149,8 +139,8 @@ func TestRescheduleHidesAMessageReceivedBefore(t *testing.T) {
 }
 
 func TestRescheduledMessageIsNotReceived(t *testing.T) {
-	onEachType(t, func(t *testing.T, dir, name string, attributes map[string]string) {
-		q := create(t, openDir(t, dir, nil), name, attributes)
+	onEachType(t, func(t *testing.T, name string, attributes map[string]string) {
+		q := create(t, openTest(t, nil), name, attributes)
 		send(t, q, outgoing("a")...)
 		id := one(t, q).ID
 		time.Sleep(time.Minute)
@@ -236,12 +226,4 @@ func TestReplaceByADuplicateKeepsTheMessage(t *testing.T) {
 			t.Errorf("received %s", texts(got))
 		}
 	})
-}
-
-func reopen(t *testing.T, b *Broker, dir string) *Broker {
-	t.Helper()
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return openDir(t, dir, nil)
 }

@@ -123,8 +123,6 @@ func (r *receive) repeat() []receivedMessage {
 	for _, g := range a.messages {
 		q.changeVisibility(g.m, now, r.visibility)
 	}
-
-	q.setAlarm()
 	return slices.Clone(a.messages)
 }
 

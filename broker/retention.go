@@ -68,11 +68,10 @@ func (s *sweep) apply(t *tx) error {
 	if err := s.findOwn(t.c, max(low, q.retention.sweptTo)); err != nil {
 		return err
 	}
-	if err := s.findMoved(t.c, low); err != nil {
-		return err
-	}
-	if err := s.findScheduled(t.c, low); err != nil {
-		return err
+	for _, kind := range unordered {
+		if err := s.findUnordered(t.c, kind, low); err != nil {
+			return err
+		}
 	}
 
 	s.reserveRows()
@@ -109,7 +108,7 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 		isMoved := row.int(3) != 0
 		switch {
 		case ended:
-		case isMoved || scheduled(sent, due): // left to findMoved or findScheduled
+		case isMoved || scheduled(sent, due): // left to findUnordered
 			if len(s.rows) == 0 {
 				skipped = key
 			}
@@ -132,39 +131,34 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 	return err
 }
 
-func (s *sweep) findMoved(c *conn, low int64) error {
-	found := 0
-	err := c.query(func(row row) {
-		sent := row.int(1)
-		if sent >= s.cutoff {
-			s.noteKept(sent)
-			return
-		}
-		s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(2), origin: row.int(3)})
-		found++
-	}, `SELECT id, sent, due, origin FROM messages WHERE id >> 40 = ? AND origin IS NOT NULL AND id > ?
-		ORDER BY sent LIMIT ?`, s.q.index.number, low, int64(sweepRows))
-	if found == sweepRows {
-		s.more = true
-	}
-	return err
+// unorderedMessages are the queries for messages whose keys are not in order of sent time: those sent before a cutoff,
+// and the earliest sent time of the others.
+type unorderedMessages struct{ expired, next string }
+
+// unordered lists messages from another queue and scheduled messages. The next sweep for scheduled messages may be too
+// early, because next considers all delayed messages.
+var unordered = [...]unorderedMessages{
+	{
+		expired: `SELECT id, due, origin FROM messages WHERE id >> 40 = ?1 AND id > ?2 AND origin IS NOT NULL AND sent < ?3
+			ORDER BY sent LIMIT ?4`,
+		next: `SELECT sent FROM messages WHERE id >> 40 = ?1 AND id > ?2 AND origin IS NOT NULL AND sent >= ?3
+			ORDER BY sent LIMIT 1`,
+	},
+	{
+		expired: `SELECT id, due, origin FROM messages WHERE id >> 40 = ?1 AND id > ?2 AND due IS NOT NULL AND due < ?3
+			AND due = sent ORDER BY due LIMIT ?4`,
+		next: `SELECT due FROM messages WHERE id >> 40 = ?1 AND id > ?2 AND due IS NOT NULL AND due >= ?3
+			ORDER BY due LIMIT 1`,
+	},
 }
 
-func (s *sweep) noteKept(sent int64) {
-	if s.oldestKept == 0 || sent < s.oldestKept {
-		s.oldestKept = sent
-	}
-}
-
-// findScheduled finds expired scheduled messages. It may schedule the next sweep too early, because it considers all
-// delayed messages.
-func (s *sweep) findScheduled(c *conn, low int64) error {
+// findUnordered finds expired messages of a kind, oldest first.
+func (s *sweep) findUnordered(c *conn, kind unorderedMessages, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
-		s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(1)})
+		s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(1), origin: row.int(2)})
 		found++
-	}, `SELECT id, due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due < ? AND due = sent AND id > ?
-		ORDER BY due LIMIT ?`, s.q.index.number, s.cutoff, low, int64(sweepRows))
+	}, kind.expired, s.q.index.number, low, s.cutoff, int64(sweepRows))
 	if err != nil {
 		return err
 	}
@@ -172,10 +166,9 @@ func (s *sweep) findScheduled(c *conn, low int64) error {
 		s.more = true
 	}
 
-	next, err := c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due >= ? AND id > ?
-		ORDER BY due LIMIT 1`, s.q.index.number, s.cutoff, low)
-	if next != 0 {
-		s.noteKept(next)
+	next, err := c.integer(kind.next, s.q.index.number, low, s.cutoff)
+	if next != 0 && (s.oldestKept == 0 || next < s.oldestKept) {
+		s.oldestKept = next
 	}
 	return err
 }

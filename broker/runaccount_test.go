@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"errors"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -26,18 +24,9 @@ func TestTasksOfAnEarlierVersionHaveNoStart(t *testing.T) {
 	}
 	b := openDir(t, dir, nil)
 	ask(b, 0, "0 5 * * *")
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c, err := openConn(filepath.Join(dir, databaseName), "")
-	if err == nil {
-		err = errors.Join(c.script(`DROP TABLE task_starts`), c.close())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	closeBroker(t, b)
+	alterDatabase(t, dir, `DROP TABLE task_starts`)
 	b = openDir(t, dir, nil)
-	defer b.Close()
 	if got, want := ask(b, -1, "0 5 * * *"), (queue.TaskTimes{UpTo: at}); got != want {
 		t.Errorf("a task of an earlier version: %v, want %v", got, want)
 	}

@@ -13,8 +13,7 @@ import (
 
 func TestScheduledMessageOutlastsARestartAndItsRetentionBeginsWhenItIsVisible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		b := openDir(t, dir, nil)
+		b := openTest(t, nil)
 		q := create(t, b, "work", map[string]string{"MessageRetentionPeriod": "3600", "VisibilityTimeout": "0"})
 		at := time.Now().Add(30 * 24 * time.Hour).Add(300 * time.Millisecond)
 		sent := send(t, q, queue.Outgoing{Body: "later", NotBefore: at}, queue.Outgoing{Body: "now"})
@@ -23,12 +22,9 @@ func TestScheduledMessageOutlastsARestartAndItsRetentionBeginsWhenItIsVisible(t 
 		if l, err := b.Ledger("work"); err != nil || l.Expired != 1 || l.Delayed != 1 || l.Live != 1 {
 			t.Fatalf("ledger %+v, %v: what was sent behind it should have expired", l, err)
 		}
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
-		b = openDir(t, dir, nil)
+		b = reopen(t, b)
 		q = b.Queue("work")
-		s := stateOf(t, b, "work", sent[0].ID)
+		s := storedMessage(t, b, "work", sent[0].ID)
 		due := at.Truncate(time.Second).Add(time.Second) // rounded up to whole seconds
 		if s.State != Delayed || !s.Until.Equal(due) || !s.SentAt.Equal(due) {
 			t.Errorf("after a restart %s until %s, sent %s; want delayed until %s", s.State, s.Until, s.SentAt, due)
@@ -57,7 +53,7 @@ func TestScheduledMessageOutlastsARestartAndItsRetentionBeginsWhenItIsVisible(t 
 
 func TestAttributeSchedulesAMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, t.TempDir(), nil)
+		b := openTest(t, nil)
 		q := create(t, b, "work", map[string]string{"DelaySeconds": "30"})
 		f := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})
 		at := func(kind, value string) queue.Outgoing {
@@ -76,7 +72,7 @@ func TestAttributeSchedulesAMessage(t *testing.T) {
 			{at("Number", fmt.Sprint(time.Now().Unix()+10)), 30 * time.Second},
 			{at("Number", fmt.Sprint(time.Now().Unix()+40)), 40 * time.Second},
 		} {
-			s := stateOf(t, b, "work", send(t, q, c.out)[0].ID)
+			s := storedMessage(t, b, "work", send(t, q, c.out)[0].ID)
 			if got := time.Until(s.Until); got != c.wait {
 				t.Errorf("%+v: visible in %s, want %s", c.out.Attributes, got, c.wait)
 			}
@@ -104,7 +100,7 @@ func TestAttributeSchedulesAMessage(t *testing.T) {
 
 func TestMessageNotBeforeNowIsSentNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := create(t, openDir(t, t.TempDir(), nil), "work", nil)
+		q := create(t, openTest(t, nil), "work", nil)
 		time.Sleep(303 * time.Millisecond) // between two points of the delay grid
 		now := time.Now()
 		send(t, q, queue.Outgoing{Body: "a", NotBefore: now})
@@ -116,7 +112,7 @@ func TestMessageNotBeforeNowIsSentNow(t *testing.T) {
 
 func TestRescheduleOfAScheduledMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, t.TempDir(), nil)
+		b := openTest(t, nil)
 		q := create(t, b, "work", map[string]string{"MessageRetentionPeriod": "3600"})
 		later := queue.Outgoing{Body: "later", NotBefore: time.Now().Add(48 * time.Hour)}
 		sent := send(t, q, later, later)
@@ -148,7 +144,7 @@ func TestRescheduleOfAScheduledMessage(t *testing.T) {
 
 func TestOldestAgePassesOverScheduledMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, t.TempDir(), nil)
+		b := openTest(t, nil)
 		q := create(t, b, "work", nil)
 		want := func(d time.Duration) {
 			t.Helper()
@@ -174,7 +170,7 @@ func TestOldestAgePassesOverScheduledMessages(t *testing.T) {
 // The expired message is behind more scheduled messages than one sweep reads.
 func TestSweepPassesOverScheduledMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, t.TempDir(), nil)
+		b := openTest(t, nil)
 		q := create(t, b, "work", map[string]string{"MessageRetentionPeriod": "60"})
 		at := time.Now().Add(time.Hour)
 		for range (sweepWalk + 100) / queue.MaxBatch {

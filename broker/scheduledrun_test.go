@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -249,11 +248,7 @@ func TestConcurrentEnqueuesOfARunSendOneMessage(t *testing.T) {
 func TestEnqueueIntoADeletedQueue(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
-	create(t, b, "work", nil)
-	q, err := b.queues.get("work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := liveOf(t, create(t, b, "work", nil))
 	next := registry.Record{Kind: registry.KindRun, Key: "report@1"}
 	sending, err := newSending(q, body("x"))
 	if err != nil {
@@ -324,9 +319,8 @@ func TestEnqueueIsAtomic(t *testing.T) {
 // enqueueOnce enqueues three runs while the n-th file operation after opening fails, and then repeats them. reached is
 // false if there were fewer operations. refused means that a run failed the first time.
 func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (reached, refused bool) {
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
+		b := openTest(t, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
 		create(t, b, "work", nil)
 		holdLease(t, b, "a", 1, false)
 		fs.SetFail(func(op, _ string, at int) int32 {
@@ -357,9 +351,6 @@ func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (re
 		if l, _ := b.Ledger("work"); l.Sent != 3 {
 			t.Errorf("%d messages sent, want 3", l.Sent)
 		}
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	return reached, refused
 }
@@ -386,9 +377,8 @@ func compareRuns(t *testing.T, b *Broker) {
 // Each new run must also delete a few expired ones.
 func TestExpiredRunsAreDeleted(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, dir, nil)
+		b := openTest(t, nil)
 		create(t, b, "work", nil)
 		run := func(n int) {
 			t.Helper()
@@ -413,9 +403,6 @@ func TestExpiredRunsAreDeleted(t *testing.T) {
 		}
 		if lastRun(t, b, "report").IsZero() {
 			t.Error("the last run is forgotten")
-		}
-		if err := b.Close(); err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -453,13 +440,7 @@ func TestFilesOfOtherFormatsAreRefused(t *testing.T) {
 		if err := openDir(t, dir, nil).Close(); err != nil {
 			t.Fatal(err)
 		}
-		c, err := openConn(filepath.Join(dir, databaseName), "")
-		if err == nil {
-			err = errors.Join(c.script(fmt.Sprintf(`PRAGMA user_version = %d`, version)), c.close())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		alterDatabase(t, dir, fmt.Sprintf(`PRAGMA user_version = %d`, version))
 		for range 2 {
 			_, err := Open(dir, nil)
 			want := fmt.Sprintf("format %d, but this program reads formats %d and %d", version, oldestReadable, schemaVersion)

@@ -13,11 +13,8 @@ import (
 // Send accepts up to [queue.MaxBatch] messages and returns one [queue.Sent] for each, in order, once they are on disk.
 // Entries can fail individually; the error is for the whole call. Once the messages are submitted, ctx has no effect.
 func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
-	live, err := q.b.queues.get(q.name)
+	live, err := q.live(ctx, 0)
 	if err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	s, err := newSending(live, msgs)

@@ -13,24 +13,16 @@ func TestSizeCountsBodyAndAttributes(t *testing.T) {
 	q := create(t, b, "work", nil)
 	attributes := []queue.Attribute{{Name: "a", Type: "String", Value: "some text"}}
 	send(t, q, queue.Outgoing{Body: "four", Attributes: attributes})
-	var size int64
-	err := b.read(func(c *conn) (err error) {
-		size, err = c.integer(`SELECT size FROM messages`)
-		return err
-	})
-	if want := int64(len("four") + len(encodeAttributes(attributes))); err != nil || size != want {
-		t.Errorf("the size is %d, %v; want %d", size, err, want)
+	size, want := integerOf(t, b, `SELECT size FROM messages`), int64(len("four")+len(encodeAttributes(attributes)))
+	if size != want {
+		t.Errorf("the size is %d, want %d", size, want)
 	}
 }
 
 func TestDuplicatesWithinTheWindow(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
-	create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})
-	q, err := b.queues.get("work.fifo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := liveOf(t, create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"}))
 	const sentAt = 1_000_000
 	r := &record{key: makeKey(q.index.number, 7), dedup: "d", group: "g"}
 	for _, c := range []struct {
@@ -50,7 +42,8 @@ func TestDuplicatesWithinTheWindow(t *testing.T) {
 		err := b.writer.change(func(t *tx) error {
 			defer func(floor int64) { q.disk.floor = floor }(q.disk.floor)
 			q.disk.floor = c.floor
-			if err := t.remember(q, r, q.settings(), sentAt); err != nil {
+			err := t.remember(q, r, q.settings(), sentAt)
+			if err != nil {
 				return err
 			}
 			first, err = t.duplicate(q, r, q.settings(), sentAt+c.after.Milliseconds())

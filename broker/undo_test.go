@@ -22,15 +22,11 @@ func TestReceiveWithoutContentsDoesNotCount(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			b := openDir(t, dir, nil)
+			b := openTest(t, nil)
 			q, request := queueWithMessage(t, b, tt.fifo, tt.visibility)
 			receiveFromClosedStore(t, q, request, tt.stored)
 			if tt.stored {
-				if err := b.Close(); err != nil {
-					t.Fatal(err)
-				}
-				q = openDir(t, dir, nil).Queue("work")
+				q = reopen(t, b).Queue("work")
 			}
 			got, err := q.Receive(t.Context(), request)
 			if len(got) != 1 || got[0].ReceiveCount != 1 {
@@ -85,18 +81,11 @@ func receiveFromClosedStore(t *testing.T, q *Queue, request queue.ReceiveRequest
 	}
 	r.result.messages[0].content = nil
 	if stored {
-		r.q.mu.Lock()
-		err := r.q.submitReceives(q.b.clock.now())
-		r.q.mu.Unlock()
-		if err != nil {
-			t.Fatal(err)
-		}
+		storeReceives(t, q)
 	}
 
 	closed := openTest(t, nil)
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeBroker(t, closed)
 	open := q.b.store.Load()
 	q.b.store.Store(closed.store.Load())
 	_, err = r.deliver(r.result.messages)

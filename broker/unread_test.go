@@ -18,8 +18,7 @@ func unread(t testing.TB, q *Queue, m queue.Message) {
 // Later receipt handles must stay valid, although their serial numbers exceed the receive count.
 func TestUnreadSurvivesARestart(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	b := openDir(t, dir, nil)
+	b := openTest(t, nil)
 	q := create(t, b, "work.fifo",
 		map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true", "VisibilityTimeout": "600"})
 	send(t, q, queue.Outgoing{Body: "a", GroupID: "a"}, queue.Outgoing{Body: "b", GroupID: "b"})
@@ -32,10 +31,7 @@ func TestUnreadSurvivesARestart(t *testing.T) {
 	if flying.ReceiveCount != 1 {
 		t.Errorf("received %d times, want 1", flying.ReceiveCount)
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b = openDir(t, dir, nil)
+	b = reopen(t, b)
 	q = b.Queue("work.fifo")
 	stored, err := b.Message(t.Context(), "work.fifo", flying.ID)
 	if err != nil || stored.ReceiveCount != 1 || stored.State != InFlight {

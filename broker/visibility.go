@@ -15,43 +15,38 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 		return sameError(err, len(changes))
 	}
 
-	errs := make([]error, len(changes))
-	unheld, err := live.changeAll(changes, errs)
-	if err == nil {
-		err = live.broker.checkUnheld(unheld, func(i int, found bool) {
-			if handle := changes[i].ReceiptHandle; !found {
-				errs[i] = errReceipt(handle, notAvailable)
-			} else if live.index.fifo {
-				errs[i] = errReceipt(handle, receiptExpired)
-			}
-		})
+	errs, unheld, err := live.changeAll(changes)
+	if err != nil {
+		return sameError(err, len(changes))
 	}
-	return entryErrors(errs, err)
+	live.checkUnheld(unheld, errs, notAvailable)
+	return entryErrors(errs)
 }
 
-func (q *liveQueue) changeAll(changes []queue.VisibilityChange, errs []error) (unheld []unheldReceipt, err error) {
+// changeAll returns an error for each change. The caller must call checkUnheld.
+func (q *liveQueue) changeAll(changes []queue.VisibilityChange) (errs []error, unheld []unheldReceipt, err error) {
 	q.lockAndExpire()
 	defer q.mu.Unlock()
 	if err := q.ready(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	now := q.broker.clock.now()
+	errs = make([]error, len(changes))
 	for i, c := range changes {
 		unheldKey, err := q.change(c, now)
 		errs[i] = err
 		if unheldKey != 0 {
-			unheld = append(unheld, unheldReceipt{i, unheldKey})
+			unheld = append(unheld, unheldReceipt{i, c.ReceiptHandle, unheldKey})
 		}
 	}
-	q.setAlarm()
-	return unheld, nil
+	return errs, unheld, nil
 }
 
 const notAvailable = "Message does not exist or is not available for visibility timeout change."
 
 // change applies c. It returns the key of a message that is not in memory but may be in the store. Such a message has
-// no timeout to change (see mayExist), so the caller only checks whether it exists. The caller must hold the lock.
+// no timeout to change (see mayExist). The caller must hold the lock.
 func (q *liveQueue) change(c queue.VisibilityChange, now int64) (unheldKey int64, err error) {
 	r, err := q.index.open(new(block), c.ReceiptHandle)
 	if err != nil {

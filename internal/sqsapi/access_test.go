@@ -40,6 +40,25 @@ func signedClient(t testing.TB, url string, p access.KeyPair) *sqs.Client {
 	})
 }
 
+// keyring creates key pairs, and returns them by name with their keyring.
+func keyring(t testing.TB, pairs ...access.KeyPair) (map[string]access.KeyPair, *access.Keyring) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "credentials.json")
+	created := map[string]access.KeyPair{}
+	for _, p := range pairs {
+		pair, err := access.Create(path, p, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		created[p.Name] = pair
+	}
+	keys, err := access.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created, keys
+}
+
 func code(err error) string {
 	var e smithy.APIError
 	if errors.As(err, &e) {
@@ -50,21 +69,11 @@ func code(err error) string {
 
 func TestSignedRequests(t *testing.T) {
 	t.Parallel()
-	ctx, path := context.Background(), filepath.Join(t.TempDir(), "credentials.json")
-	create := func(p access.KeyPair) access.KeyPair {
-		p, err := access.Create(path, p, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	ops := create(access.KeyPair{Name: "ops", Allow: access.AllowAll, Expires: time.Now().Add(time.Hour)})
-	web := create(access.KeyPair{Name: "web", Allow: access.AllowSend})
-	job := create(access.KeyPair{Name: "job", Allow: access.AllowAll, Queues: []string{"jobs"}})
-	keys, err := access.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx := context.Background()
+	pairs, keys := keyring(t, access.KeyPair{Name: "ops", Allow: access.AllowAll, Expires: time.Now().Add(time.Hour)},
+		access.KeyPair{Name: "web", Allow: access.AllowSend},
+		access.KeyPair{Name: "job", Allow: access.AllowAll, Queues: []string{"jobs"}})
+	ops, web, job := pairs["ops"], pairs["web"], pairs["job"]
 	h := newHandler(t, &Options{Keys: keys})
 	server := newServer(t, h)
 	admin := signedClient(t, server, ops)
@@ -99,7 +108,7 @@ func TestSignedRequests(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, c.got, c.want)
 		}
 	}
-	_, err = signedClient(t, server, job).ListQueues(ctx, &sqs.ListQueuesInput{})
+	_, err := signedClient(t, server, job).ListQueues(ctx, &sqs.ListQueuesInput{})
 	if code(err) != denied {
 		t.Errorf("job lists queues: %v", err)
 	}
@@ -146,20 +155,9 @@ func TestSignedRequests(t *testing.T) {
 // Setting a redrive policy must require permission for its target queue.
 func TestConfinedKeyPairCannotMoveMessagesToOtherQueues(t *testing.T) {
 	t.Parallel()
-	ctx, path := context.Background(), filepath.Join(t.TempDir(), "credentials.json")
-	pairs := map[string]access.KeyPair{}
-	for _, p := range []access.KeyPair{{Name: "ops", Allow: access.AllowAll},
-		{Name: "job", Allow: access.AllowAll, Queues: []string{"jobs", "new", "dead"}}} {
-		pair, err := access.Create(path, p, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		pairs[p.Name] = pair
-	}
-	keys, err := access.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx := context.Background()
+	pairs, keys := keyring(t, access.KeyPair{Name: "ops", Allow: access.AllowAll},
+		access.KeyPair{Name: "job", Allow: access.AllowAll, Queues: []string{"jobs", "new", "dead"}})
 	server := newServer(t, newHandler(t, &Options{Keys: keys}))
 	admin, job := signedClient(t, server, pairs["ops"]), signedClient(t, server, pairs["job"])
 	url := newQueue(t, admin, "jobs", nil)
@@ -233,27 +231,17 @@ func TestSocketsAnswerToAnyHost(t *testing.T) {
 
 func TestSignedQueryRequests(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "credentials.json")
-	pair, err := access.Create(path, access.KeyPair{Name: "web", Allow: access.AllowAll}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := access.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pairs, keys := keyring(t, access.KeyPair{Name: "web", Allow: access.AllowAll})
 	h := newHandler(t, &Options{Keys: keys})
-	signer, as := v4.NewSigner(), aws.Credentials{AccessKeyID: pair.AccessKeyID,
-		SecretAccessKey: string(pair.SecretAccessKey)}
+	signer, as := v4.NewSigner(), aws.Credentials{AccessKeyID: pairs["web"].AccessKeyID,
+		SecretAccessKey: string(pairs["web"].SecretAccessKey)}
 	digest := func(body string) string {
 		sum := sha256.Sum256([]byte(body))
 		return hex.EncodeToString(sum[:])
 	}
 	status := func(r *http.Request) int {
 		r.RequestURI = ""
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w.Code
+		return serve(h, r).Code
 	}
 	form := func(signed, sent string) *http.Request {
 		r, _ := http.NewRequest(http.MethodPost, "http://queue.internal:9324/", strings.NewReader(sent))
@@ -318,21 +306,9 @@ func TestRegistryAsksForItsToken(t *testing.T) {
 // A key pair with all permissions must replace the token.
 func TestRegistryOfSignedRequests(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "credentials.json")
 	found := map[string]error{}
-	for name, allow := range map[string]string{"ops": access.AllowAll, "web": access.AllowSend} {
-		if _, err := access.Create(path, access.KeyPair{Name: name, Allow: allow}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	keys, err := access.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pairs, err := access.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pairs, keys := keyring(t, access.KeyPair{Name: "ops", Allow: access.AllowAll},
+		access.KeyPair{Name: "web", Allow: access.AllowSend})
 	url := newServer(t, newHandler(t, &Options{Keys: keys, RegistryToken: "0123456789abcdef"}))
 	for _, p := range pairs {
 		sign := func(r *http.Request, body []byte) error {

@@ -164,8 +164,7 @@ func TestA1A5A8Envelope(t *testing.T) {
 				r.Header.Set("X-Amz-Target", test.target)
 			}
 			r.Header.Set("Content-Type", test.contentType)
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, r)
+			w := serve(h, r)
 			if w.Code != test.status || w.Header().Get("Content-Type") != test.wantType ||
 				!strings.Contains(w.Body.String(), test.want) {
 				t.Errorf("answer %d %s %s", w.Code, w.Header().Get("Content-Type"), w.Body)
@@ -188,8 +187,7 @@ func TestLargeBodiesAreNotRead(t *testing.T) {
 		r := newRequest(t.Context(), "SendMessage", "")
 		endless := &spaces{}
 		r.Body, r.ContentLength = io.NopCloser(endless), announced
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
+		w := serve(h, r)
 		if w.Code != http.StatusRequestEntityTooLarge || endless.read > most {
 			t.Errorf("length %d: status %d, read %d bytes", announced, w.Code, endless.read)
 		}
@@ -239,8 +237,7 @@ func TestEncodedBodiesAreRefused(t *testing.T) {
 			if c.encoding != "" {
 				r.Header.Set("Content-Encoding", c.encoding)
 			}
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, r)
+			w := serve(h, r)
 			if w.Code != c.status {
 				t.Errorf("status %d, want %d: %s", w.Code, c.status, w.Body)
 			}
@@ -254,16 +251,14 @@ func TestA6QueueURLCarriesTheHostThatWasCalled(t *testing.T) {
 	for _, host := range []string{"localhost:9324", "127.0.0.1:1234", "[::1]:9324", "localhost"} {
 		r := newRequest(t.Context(), "CreateQueue", `{"QueueName":"jobs"}`)
 		r.Host = host
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
+		w := serve(h, r)
 		if want := `{"QueueUrl":"http://` + host + `/123456789012/jobs"}`; w.Body.String() != want {
 			t.Errorf("got %s, want %s", w.Body, want)
 		}
 	}
 	r := newRequest(t.Context(), "GetQueueUrl", `{"QueueName":"jobs"}`)
 	r.TLS = &tls.ConnectionState{}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
+	w := serve(h, r)
 	if want := `{"QueueUrl":"https://localhost:9324/123456789012/jobs"}`; w.Body.String() != want {
 		t.Errorf("over TLS got %s, want %s", w.Body, want)
 	}
@@ -286,10 +281,7 @@ func FuzzServe(f *testing.F) {
 		f.Add(action, `{"QueueName":"jobs","QueueUrl":"jobs","AttributeNames":["All"],"Attributes":{"DelaySeconds":"1"},"Tags":{"a":"b"},"TagKeys":["a"]}`)
 	}
 	f.Fuzz(func(t *testing.T, action, body string) {
-		r := newRequest(t.Context(), "x", body)
-		r.Header["X-Amz-Target"] = []string{sqsPrefix + action}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
+		w := call(h, action, body)
 		if w.Code >= 500 {
 			t.Errorf("%s %s: status %d %s", action, body, w.Code, w.Body)
 		}

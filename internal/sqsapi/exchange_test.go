@@ -92,12 +92,11 @@ func exchanged(t *testing.T, file string) string {
 		s.replace(mustCall(t, h, action, s.fill(body, verbatim)))
 		synctest.Wait()
 	}
-	w := httptest.NewRecorder()
 	escape := verbatim
 	if strings.Contains(request, "Content-Type: "+formType) {
 		escape = url.QueryEscape
 	}
-	h.ServeHTTP(w, rawRequest(t, s.fill(request, escape)))
+	w := serve(h, rawRequest(t, s.fill(request, escape)))
 	reply := fmt.Sprintf("%d\n", w.Code)
 	for _, name := range slices.Sorted(maps.Keys(w.Header())) {
 		reply += name + ": " + strings.Join(w.Header()[name], ", ") + "\n"

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -110,8 +109,7 @@ func (p *player) answer(t *testing.T) {
 		name, value, _ := strings.Cut(header, ": ")
 		r.Header.Set(name, value)
 	}
-	w := httptest.NewRecorder()
-	p.h.ServeHTTP(w, r)
+	w := serve(p.h, r)
 	fmt.Fprintf(&p.out, "< %d", w.Code)
 	if code := w.Header().Get("X-Amzn-Query-Error"); code != "" {
 		p.out.WriteString(" " + code)

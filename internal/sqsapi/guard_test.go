@@ -137,8 +137,7 @@ func TestBrowserAttacksAreRefused(t *testing.T) {
 				if sdk != "" {
 					r.Header.Set("X-Amz-Target", sdk)
 				}
-				w := httptest.NewRecorder()
-				h.ServeHTTP(w, r)
+				w := serve(h, r)
 				checkRefusal(t, w, sdk != "")
 			})
 		}

@@ -51,8 +51,12 @@ func call(h http.Handler, action, body string) *httptest.ResponseRecorder {
 }
 
 func callContext(ctx context.Context, h http.Handler, action, body string) *httptest.ResponseRecorder {
+	return serve(h, newRequest(ctx, action, body))
+}
+
+func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, newRequest(ctx, action, body))
+	h.ServeHTTP(w, r)
 	return w
 }
 

@@ -36,13 +36,17 @@ func removePermission(x *actionCall, in *removePermissionRequest) (*nothing, err
 	return nil, x.broker.RemovePermission(x.ctx, x.queue, in.Label)
 }
 
+type sourceRequest struct {
+	SourceARN string `json:"SourceArn"`
+}
+
+func (r *sourceRequest) about() string { return queue.NameInARN(r.SourceARN) }
+
 type startMoveRequest struct {
-	SourceARN                    string `json:"SourceArn"`
+	sourceRequest
 	DestinationARN               string `json:"DestinationArn"`
 	MaxNumberOfMessagesPerSecond *int
 }
-
-func (r *startMoveRequest) about() string { return queue.NameInARN(r.SourceARN) }
 
 type startMoveResponse struct {
 	TaskHandle string
@@ -87,11 +91,9 @@ func cancelMessageMoveTask(x *actionCall, in *cancelMoveRequest) (*cancelMoveRes
 }
 
 type listMovesRequest struct {
-	SourceARN  string `json:"SourceArn"`
+	sourceRequest
 	MaxResults *int
 }
-
-func (r *listMovesRequest) about() string { return queue.NameInARN(r.SourceARN) }
 
 type listMovesResponse struct {
 	Results []moveResult `json:",omitempty" query:"*ResultEntry"`

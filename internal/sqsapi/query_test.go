@@ -28,9 +28,7 @@ func query(t testing.TB, h http.Handler, target, form string) *httptest.Response
 	if form != "" {
 		r.Header.Set("Content-Type", formType)
 	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
+	return serve(h, r)
 }
 
 func parametersFor(name string) (action, parameters) {

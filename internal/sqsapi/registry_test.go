@@ -12,9 +12,7 @@ func callRegistry(t testing.TB, h http.Handler, action, body string) *httptest.R
 	t.Helper()
 	r := newRequest(t.Context(), "x", body)
 	r.Header.Set("X-Amz-Target", registryPrefix+action)
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
+	return serve(h, r)
 }
 
 // Processes of different versions share a server, so no byte of the protocol may change.
@@ -103,8 +101,7 @@ func TestRegistryIsGuarded(t *testing.T) {
 		r := newRequest(t.Context(), "x", `{"Task":"a","Paused":true}`)
 		r.Header.Set("X-Amz-Target", registryPrefix+"SetPaused")
 		c.change(r)
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
+		w := serve(h, r)
 		if w.Code != c.status {
 			t.Errorf("%s: status %d %s, want %d", name, w.Code, w.Body, c.status)
 		}
@@ -120,10 +117,7 @@ func FuzzRegistry(f *testing.F) {
 		f.Add(action, `{"Name":"l","OldVersion":"","Next":{"Version":"v","Term":1,"DurationMilliseconds":-1},"Tasks":["a"],"Paused":true}`)
 	}
 	f.Fuzz(func(t *testing.T, action, body string) {
-		r := newRequest(t.Context(), "x", body)
-		r.Header["X-Amz-Target"] = []string{registryPrefix + action}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
+		w := callRegistry(t, h, action, body)
 		if w.Code >= 500 || !json.Valid(w.Body.Bytes()) {
 			t.Errorf("%s %s: status %d %s", action, body, w.Code, w.Body)
 		}

@@ -1,7 +1,6 @@
 package sqsapi
 
 import (
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -24,10 +23,7 @@ func TestTagsOfCreateQueueOverQueryHaveEitherName(t *testing.T) {
 	for _, name := range []string{"Tag", "Tags"} {
 		t.Run(name, func(t *testing.T) {
 			form := "Action=CreateQueue&QueueName=" + name + "&" + name + ".1.Key=team&" + name + ".1.Value=a"
-			r := httptest.NewRequest("POST", "/", strings.NewReader(form))
-			r.Host = "localhost"
-			r.Header.Set("Content-Type", formType)
-			h.ServeHTTP(httptest.NewRecorder(), r)
+			query(t, h, "/", form)
 			if got := mustCall(t, h, "ListQueueTags", `{"QueueUrl":"`+name+`"}`); !strings.Contains(got, `"team":"a"`) {
 				t.Errorf("tags %s", got)
 			}
