@@ -278,8 +278,12 @@ func (x *index) arrive(r *record) {
 		x.delays.add(r.due, 1)
 	}
 
+	s, isStandard := x.order.(*standardOrder)
+	if isStandard {
+		s.noteSent(r)
+	}
 	switch {
-	case r.due != 0 && !x.fifo:
+	case r.due != 0 && isStandard:
 		if complete {
 			w.cursor = r.key
 		}
@@ -293,27 +297,26 @@ func (x *index) arrive(r *record) {
 		w.cursor = r.key
 		x.order.add(x.newMessage(r))
 		x.countFresh()
-	case last <= max(w.ahead, w.cursor):
-		x.arriveAhead(r)
+	case isStandard && len(s.noisy) > 0 && last <= max(w.ahead, w.cursor):
+		x.arriveAhead(s, r)
 	}
 }
 
-// arriveAhead adds a message of a quiet tenant although earlier messages are not in memory.
-func (x *index) arriveAhead(r *record) {
-	s, ok := x.order.(*standardOrder)
-	if !ok || len(s.noisy) == 0 {
+// arriveAhead adds a message of a quiet tenant although earlier messages are not in memory. It passes over a message of
+// a noisy tenant, which a fill from cursor will read.
+func (x *index) arriveAhead(s *standardOrder, r *record) {
+	w := &x.window
+	if s.isNoisy(r.group) {
+		w.ahead = r.key
 		return
 	}
-	noisy := s.noteSent(r)
-	if !noisy && x.capacityAhead(s) == 0 {
+	if x.capacityAhead(s) == 0 {
 		return
 	}
-	x.window.ahead = r.key
-	if !noisy {
-		x.window.recordEarly(r.key)
-		s.add(x.newMessage(r))
-		x.countFresh()
-	}
+	w.ahead = r.key
+	w.recordEarly(r.key)
+	s.add(x.newMessage(r))
+	x.countFresh()
 }
 
 func (w *window) recordEarly(key int64) {

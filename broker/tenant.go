@@ -54,14 +54,17 @@ func (s *standardOrder) tenantOf(r *record) *tenant {
 	return t
 }
 
-// noteSent records a send of r's tenant, if the tenant is in memory, and reports whether it is noisy.
-func (s *standardOrder) noteSent(r *record) (noisy bool) {
-	t := s.byID[r.group]
-	if t == nil {
-		return false
+// noteSent records a send of r's tenant, if the tenant is in memory. The sent time of a scheduled message is in the
+// future.
+func (s *standardOrder) noteSent(r *record) {
+	if t := s.byID[r.group]; t != nil {
+		t.lastSent = max(t.lastSent, min(r.sent, stamp()))
 	}
-	t.lastSent = max(t.lastSent, r.sent)
-	return t.noisy != nil
+}
+
+func (s *standardOrder) isNoisy(tenant string) bool {
+	t := s.byID[tenant]
+	return t != nil && t.noisy != nil
 }
 
 func (s *standardOrder) noisyIDs() []string {

@@ -63,15 +63,24 @@ func TestFairQueueFewOfATenantDoNotWaitForManyOfAnother(t *testing.T) {
 	}
 }
 
+// deepBacklog returns options under which most messages are not in memory.
+func deepBacklog() *Options {
+	return limited(func(l *memoryLimits) { l.standard, l.fill, l.least = 40, 16, 4 })
+}
+
+// readAhead makes the broker look for messages of quiet tenants. It receives one message.
+func readAhead(t *testing.T, q *Queue) {
+	t.Helper()
+	synctest.Wait() // until no other messages are being read
+	take(t, q, 1)
+	synctest.Wait()
+}
+
 // The noisy tenant has more messages than fit in memory.
 func TestFairQueueLooksBehindADeepBacklog(t *testing.T) {
 	t.Parallel()
-	limits := defaultLimits()
-	limits.standard, limits.fill, limits.least = 40, 16, 4
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet()
-		opts.limits = limits
-		b := openTest(t, opts)
+		b := openTest(t, deepBacklog())
 		q := create(t, b, "work", nil)
 		sendFor(t, q, "many", 1000)
 		sendFor(t, q, "few", 5)
@@ -89,19 +98,79 @@ func TestFairQueueLooksBehindADeepBacklog(t *testing.T) {
 		if got := take(t, q, 10); of(got, "other") != 3 || of(got, "") != 1 {
 			t.Errorf("received %s, want those that arrived last", texts(got))
 		}
-		if n := b.memory.fresh.Load(); n > int64(2*limits.standard) {
-			t.Errorf("%d messages in memory, at most %d are allowed", n, 2*limits.standard)
+		if n, most := int(b.memory.fresh.Load()), 2*b.memory.limits.standard; n > most {
+			t.Errorf("%d messages in memory, at most %d are allowed", n, most)
+		}
+	})
+}
+
+// The backlog is too old to show that the tenant still sends.
+func TestFairQueueTenantThatKeepsSendingBecomesNoisyBehindAnOldBacklog(t *testing.T) {
+	t.Parallel()
+	for name, message := range map[string]queue.Outgoing{
+		"visible":   {},
+		"delayed":   {Delay: ptr(time.Second)},
+		"scheduled": {NotBefore: time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := create(t, openTest(t, deepBacklog()), "work", nil)
+				sendFor(t, q, "many", 1000)
+				time.Sleep(2 * quietAfter)
+				message.Body, message.GroupID = "new", "many"
+				send(t, q, message)
+				sendFor(t, q, "few", 5)
+				remove(t, q, receipts(take(t, q, 10))...)
+				readAhead(t, q)
+				if got := take(t, q, 5); of(got, "few") != 5 {
+					t.Errorf("received %s, want those of the quiet tenant", texts(got))
+				}
+			})
+		})
+	}
+}
+
+// More messages of the quiet tenant have arrived than fit in memory.
+func TestFairQueueNoisyTenantStaysNoisyWhileItSends(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := openTest(t, deepBacklog())
+		q := create(t, b, "work", nil)
+		sendFor(t, q, "many", 1000)
+		remove(t, q, receipts(take(t, q, 10))...)
+		readAhead(t, q)
+		sendFor(t, q, "few", 3*b.memory.limits.standard)
+		for range 2 {
+			time.Sleep(quietAfter - time.Minute)
+			sendFor(t, q, "many", 1)
+		}
+		if got := take(t, q, quietShare); of(got, "few") != quietShare {
+			t.Errorf("received %s, want those of the quiet tenant", texts(got))
+		}
+	})
+}
+
+// A message that is scheduled for the distant future does not mean that its tenant sends until then.
+func TestFairQueueTenantOfAScheduledMessageIsQuietAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := create(t, openTest(t, nil), "work", map[string]string{"VisibilityTimeout": "43200"})
+		sendFor(t, q, "a", 100)
+		send(t, q, queue.Outgoing{Body: "later", GroupID: "a", NotBefore: time.Now().Add(24 * time.Hour)})
+		for range 4 {
+			take(t, q, 10)
+		}
+		time.Sleep(quietAfter + time.Minute)
+		sendFor(t, q, "b", 1)
+		if got := take(t, q, 1); of(got, "a") != 1 {
+			t.Errorf("received %s: a has sent nothing for 5 minutes, and its messages are older", texts(got))
 		}
 	})
 }
 
 func TestFairQueueLosesNothing(t *testing.T) {
 	t.Parallel()
-	limits := defaultLimits()
-	limits.standard, limits.fill, limits.least = 40, 16, 4
-	opts := quiet()
-	opts.limits = limits
-	b := openTest(t, opts)
+	b := openTest(t, deepBacklog())
 	q := create(t, b, "work", nil)
 	seen, want := map[string]int{}, 0
 	for round := range 12 {
@@ -190,7 +259,7 @@ func TestFairQueueNoisyTenantIsQuietAgain(t *testing.T) {
 			}
 			remove(t, q, receipts(got)...)
 		}
-		live, _ := b.queues.get("work")
+		live := liveOf(t, q)
 		live.mu.Lock()
 		defer live.mu.Unlock()
 		if s := live.index.order.(*standardOrder); len(s.byID) != 2 {
@@ -240,7 +309,7 @@ func TestFairQueueForgetsTenants(t *testing.T) {
 		}
 		remove(t, q, receipts(got)...)
 	}
-	live, _ := b.queues.get("work")
+	live := liveOf(t, q)
 	live.mu.Lock()
 	defer live.mu.Unlock()
 	if n := len(live.index.order.(*standardOrder).byID); n > fewTenants {
