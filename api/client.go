@@ -450,7 +450,7 @@ func (c *Client) Retry(ctx context.Context, name, id string) (Placed, error) {
 	return RetryMessage.send(ctx, c, NoBody{}, name, id)
 }
 
-// Delay hides a message for up to 12 hours, rounded up to whole seconds.
+// Delay hides a message for the given time, which is rounded up to whole seconds and limited to 12 hours.
 func (c *Client) Delay(ctx context.Context, name, id string, delay time.Duration) (Placed, error) {
 	return DelayMessage.send(ctx, c, DelayRequest{int((delay + time.Second - 1) / time.Second)}, name, id)
 }

@@ -78,7 +78,6 @@ func (x *index) cacheContent(m *message, r *record) {
 	m.content = r
 }
 
-// drop removes a message's content from the cache.
 func (x *index) drop(m *message) {
 	if m.content != nil {
 		x.broker.memory.content.Add(-m.content.footprint())

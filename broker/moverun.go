@@ -42,7 +42,6 @@ func (b *Broker) runMove(t *moveTask) {
 	}
 }
 
-// durationOf returns the time that n messages take at the task's rate.
 func (m *mover) durationOf(n int) time.Duration {
 	if m.task.Rate == 0 {
 		return 0

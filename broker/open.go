@@ -171,7 +171,7 @@ func (b *Broker) Lost() error {
 func (b *Broker) ARN(name string) string { return b.opts.arn(name) }
 
 // load reads only counters, received messages and pending delays, so its duration does not depend on the number of
-// messages.
+// other messages.
 func (b *Broker) load(c *conn) error {
 	if err := b.reconcile(c); err != nil {
 		return err

@@ -58,7 +58,7 @@ func (q *liveQueue) storeReceives() {
 	}
 }
 
-// submitReceives submits the receives up to the clock reading last, to be stored. Receives that the writer rejects stay
+// submitReceives submits to the writer the receives up to the clock reading last. Receives that the writer rejects stay
 // in the list. The caller must hold the lock.
 func (q *liveQueue) submitReceives(last int64) error {
 	s := &receiptStore{q: q}

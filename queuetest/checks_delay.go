@@ -110,7 +110,6 @@ func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	}
 }
 
-// later calls do in another goroutine after d.
 func (e *checkRun) later(d time.Duration, do func()) {
 	time.AfterFunc(d, do)
 }

@@ -38,7 +38,7 @@ type Fake struct {
 	calls    map[FakeAction]int
 	log      []FakeCall
 	open     int // number of receives in progress
-	stale    int // number of visibility changes
+	stale    int // number of stale visibility changes
 
 	// waiting contains a channel for each long poll, oldest first; closing it wakes the poll. alarm wakes all polls at
 	// alarmAt, when a message becomes visible. alarmAt is zero if alarm is not set.

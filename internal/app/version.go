@@ -23,7 +23,7 @@ type version struct {
 	bundle  *bundle.Bundle
 	command []string
 	origin  origin
-	// files is the state of the folder after the steps ran, and read its state when the version was read.
+	// files is the state of the folder after the steps ran. read is its state when the version was read.
 	files, read map[string]string
 	// copied is the state of the source folder when it was copied, or nil.
 	copied map[string]string

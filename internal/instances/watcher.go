@@ -288,7 +288,6 @@ func (w *Watcher) readRecord(ctx context.Context, slot, number int) (Record, err
 	return recordOf(slot, stored)
 }
 
-// readSlots returns the contents of the used slots.
 func (w *Watcher) readSlots(ctx context.Context) (map[int]queue.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadInterval)
 	defer cancel()

@@ -134,7 +134,6 @@ func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attr
 	return selected
 }
 
-// appendBodyMD5 appends the hexadecimal digest of a body.
 func appendBodyMD5(dst []byte, body string) []byte {
 	sum := sqswire.BodyMD5(body)
 	return hex.AppendEncode(dst, sum[:])

@@ -196,7 +196,6 @@ func advance(values []formValue, head string) {
 	}
 }
 
-// sameHead returns how many values in a row start with head.
 func sameHead(values []formValue, head string) int {
 	n := 1
 	for n < len(values) && values[n].head() == head {

@@ -178,7 +178,6 @@ func (a *appMonitor) stopProbing() {
 	}
 }
 
-// probe is the latest probe of a series.
 type probe struct {
 	number           int // from 1
 	firstAt, startAt time.Time

@@ -9,7 +9,6 @@ import (
 
 const callTimeout = 20 * time.Second
 
-// flush starts the calls that are due.
 func (w *Worker) flush(now time.Time) {
 	letters := &w.letters.pending
 	for batch := letters.nextBatch(now); batch != nil; batch = letters.nextBatch(now) {

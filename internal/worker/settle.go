@@ -219,7 +219,6 @@ func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	s.core.wakeAt(s.visibility.pending.next())
 }
 
-// readyPostponed makes postponed messages ready again once they are due.
 func (s *settler) readyPostponed(now time.Time) {
 	d := &s.messages.deferred
 	for t := d.next(); !t.IsZero() && !now.Before(t); t = d.next() {

@@ -30,8 +30,8 @@ type Status struct {
 	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending to delivery in the
 	// last minute.
 	Oldest, LongestWait time.Duration
-	// LongestDelivery is the age of the oldest delivery in flight. LongestID is its message, and LongestGroup the
-	// message's FIFO group.
+	// LongestDelivery is the age of the oldest delivery in flight. LongestID is the ID of its message, and LongestGroup
+	// the message's FIFO group.
 	LongestDelivery         time.Duration
 	LongestID, LongestGroup string
 	// Recent and RecentFailed count the deliveries of the last five minutes.

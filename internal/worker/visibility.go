@@ -48,7 +48,6 @@ func (v *visibilityChanger) queueChange(p pending, due time.Time) {
 	v.pending.put(p, due)
 }
 
-// changeEnded queues the next change of the message, if any.
 func (v *visibilityChanger) changeEnded(h *held, now time.Time) {
 	h.changing = false
 	if next := h.nextChange; next != nil {

@@ -173,7 +173,6 @@ func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
 	return result
 }
 
-// writeHead sets the protocol and the headers of a request.
 func (c *Client) writeHead(ctx context.Context, r *request, p *content) (dropped int) {
 	var trace TraceContext
 	if c.trace != nil {

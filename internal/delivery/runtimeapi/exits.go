@@ -11,7 +11,6 @@ import (
 	"tendril/queue"
 )
 
-// cleanUp removes a process that has exited, and reports its exit.
 func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	report := p.remove(inst, exit)
 

@@ -133,7 +133,6 @@ func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
 	return append(b, "\r\n"...)
 }
 
-// append appends the signature of w.content.
 func (k *key) append(b []byte, w *workspace, index int) []byte {
 	if k.private != nil {
 		return base64.StdEncoding.AppendEncode(append(b, "v1a,"...), ed25519.Sign(k.private, w.content))
