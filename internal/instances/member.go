@@ -98,7 +98,7 @@ func (m *Member) Run(ctx context.Context) {
 }
 
 // backoff returns the wait after a failure. It is random, so that instances that start together do not contend
-// indefinitely. It logs the first failure.
+// indefinitely. A first failure is logged, unless it is only contention.
 func (m *Member) backoff(err error) time.Duration {
 	if m.retries == 0 && !errors.Is(err, errContended) {
 		m.log.Warn("instance record not written", "err", err)

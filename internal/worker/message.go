@@ -45,7 +45,7 @@ type held struct {
 
 	// receives is the receive count, and receivesHere the count in this queue, or 0 if unknown.
 	receives, receivesHere int
-	// attempt excludes receives whose messages did not reach the app.
+	// attempt is the value of [Settled].Attempt.
 	attempt int
 	readyAt time.Time
 	// postponedUntil is when a postponed message becomes ready again.

@@ -119,8 +119,8 @@ func (p *Pool) beginReserved(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// beginInTurn gives free slots to queues in turn, until one of them begins a delivery. Slots of queues without a held
-// message are reserved.
+// beginInTurn gives free slots to queues in turn, until one of them begins a delivery. For queues without a message
+// that can start, it reserves slots.
 func (p *Pool) beginInTurn(now time.Time) (*Worker, []*held) {
 	for p.granted < p.concurrency-p.inWork {
 		l := p.drawLane(now)

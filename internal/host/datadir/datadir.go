@@ -132,7 +132,7 @@ func irregular(path, what string) error {
 }
 
 // AllowsOnlyTraversal reports whether other users can at most traverse a folder with this mode. If they can do more, an
-// administrator has chosen the mode.
+// administrator has probably chosen the mode.
 func AllowsOnlyTraversal(mode fs.FileMode) bool { return mode.Perm()&^0o711 == 0 }
 
 // AllowGroupTraversal changes a folder's group and lets its members traverse but not list the folder.
