@@ -119,7 +119,7 @@ func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 				b.Queue("work" + suffix).Posting(m.ReceiptHandle)
 				b = killed(t, b)
 			}
-			for range 5 { // messages that are only fetched must not be dead-lettered
+			for range 5 {
 				if got := take(t, b.Queue("work"+suffix), 1); len(got) != 0 {
 					t.Fatalf("received a fourth time: %+v", got)
 				}
