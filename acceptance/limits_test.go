@@ -23,7 +23,7 @@ import (
 	"tendril/internal/access"
 )
 
-// Clients do not retry.
+// The clients do not retry, so every stored message must belong to an acknowledged send.
 func TestFewDescriptorsAnswerEverySendTheyAccept(t *testing.T) {
 	t.Parallel()
 	const clients, sends = 30, 15

@@ -106,7 +106,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 	}
 }
 
-// Another sender wrote the content.
+// A reason attribute in another format must be removed and ignored.
 func TestCutReasonOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, a := range []Attribute{

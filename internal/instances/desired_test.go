@@ -399,7 +399,7 @@ func TestNextStepWithSettings(t *testing.T) {
 	}
 }
 
-// A second rollback would restore the same text.
+// After a rollback, Previous must equal Text, so that a second rollback changes nothing.
 func TestRolledBackSettings(t *testing.T) {
 	t.Parallel()
 	d := Desired{Revision: 4}

@@ -137,7 +137,8 @@ func TestAnotherServiceAtTheAddressGetsNothing(t *testing.T) {
 	}
 }
 
-// Other records are not trustworthy, or their addresses may lead elsewhere.
+// A record that is forged, unsigned or old, or whose address may lead to another host or service, must not cause a
+// connection.
 func TestOnlyAddressesOfTheRecordAreContacted(t *testing.T) {
 	t.Parallel()
 	s := serve(t, true, true, answerStatus)

@@ -56,7 +56,7 @@ func (f following) Term() (int64, bool) {
 	return l.Term, err == nil && !l.Released
 }
 
-// The previous process had another term.
+// A restarted process has a new term and does not know whether the run was sent.
 func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 	t.Parallel()
 	s := &sender{lose: 1, err: errors.New("connection reset by the test")}
@@ -108,7 +108,7 @@ func TestAFailedDialIsRepeatedWithinOneTry(t *testing.T) {
 	}
 }
 
-// Another leader announced the tries.
+// Skip must find a try that another leader announced, even if its result was lost.
 func TestSkipFindsAnnouncedTries(t *testing.T) {
 	t.Parallel()
 	store := registry.NewMemory()

@@ -603,7 +603,7 @@ func TestAttemptsExcludeUnpostedReceives(t *testing.T) {
 	})
 }
 
-// The queue may not count returned receives.
+// A message that was received and returned before must be recognized even if the queue did not count the receive.
 func TestWaitedKnowsReturnedMessages(t *testing.T) {
 	t.Parallel()
 	w, now := New(queuetest.NewFake(nil), &testApp{}, nil), time.Now()

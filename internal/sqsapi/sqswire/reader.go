@@ -214,7 +214,7 @@ func (r *Reader) more(n int, bracket byte) bool {
 	return false
 }
 
-// Object calls member with the name of each member. member must consume the value.
+// Object calls member with the name of each member. member must consume the member's value.
 func (r *Reader) Object(member func(name string)) {
 	if !r.open('{', "object") {
 		return
