@@ -36,7 +36,7 @@ type Status struct {
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	Ready       bool           `json:"ready"`
 	Checks      []health.Check `json:"checks,omitempty"`
-	// Queues are the embedded queues sorted by name, or the queues in use on Amazon SQS.
+	// Queues are the embedded queues sorted by name, followed by the queues in use on Amazon SQS.
 	Queues []Queue  `json:"queues"`
 	Ledger *Account `json:"ledger,omitempty"`
 	// Workers is empty if the environment only serves queues.

@@ -60,7 +60,7 @@ func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 			return api.Status{}, err
 		}
 		if err == nil {
-			st.Queues = queues
+			st.Queues = append(queues, st.Queues...)
 			st.Ledger = newAccount(b.TotalLedger(), queues)
 		}
 	}

@@ -2,7 +2,6 @@ package web
 
 import (
 	"html"
-	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -120,27 +119,25 @@ func TestPurgeLeavesLaterMessages(t *testing.T) {
 	s.wantLive("jobs", 1)
 }
 
-func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
+func TestQueuesOnAmazonSQSAreShownBesideEmbeddedOnes(t *testing.T) {
+	const address = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
 	s := newSite(t)
-	v := &visit{site: New(Options{}), r: &http.Request{URL: &url.URL{Path: "/"}}, screen: &overviewScreens[0]}
-	v.status = api.Status{Backend: api.BackendSQS, Queues: []api.Queue{{Name: "jobs", DeadLetterQueue: "jobs-dead"},
-		{Name: "jobs-dead", Ledger: api.Ledger{Live: 76}}}}
-	v.Data = &overview{Attention: []attention{{Cause: health.Cause{Kind: health.KindDeadLetters, Name: "jobs-dead", Text: "About 76 messages in jobs-dead."}}}}
-	page, err := v.site.execute(view("overview"), v, "page")
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantText(t, page.String(), "About 76 messages in jobs-dead")
-	if strings.Contains(page.String(), "/redrive") {
+	s.dead("a", "no", "one")
+	s.status.Queues = []api.Queue{{Name: "mails", URL: address + "mails", DeadLetterQueue: "mails-dead"},
+		{Name: "mails-dead", URL: address + "mails-dead", Ledger: api.Ledger{Live: 76}}}
+	s.health.Details = []health.Cause{{Kind: health.KindDeadLetters, Name: "mails-dead", Text: "About 76 messages in mails-dead."}}
+	wantText(t, s.get("/queues"), `href="/queues/jobs"`, `href="/queues/mails"`)
+	wantText(t, s.get("/queues/mails"), "tendril peek "+address+"mails")
+	wantText(t, s.get("/dead?queue=mails-dead"), "About 76 dead letters", "tendril dead list "+address+"mails-dead")
+	wantText(t, s.get("/queues/jobs"), `action="/queues/jobs/purge"`)
+	overview := s.get("/")
+	wantText(t, overview, "About 76 messages in mails-dead", `href="/queues/jobs"`, `href="/queues/mails"`)
+	if strings.Contains(overview, "/redrive") {
 		t.Error("messages on Amazon SQS can be redriven from the overview")
 	}
-	if v.Data, err = loadDeadLetters(v); err != nil {
-		t.Fatal(err)
+	if dead := s.get("/dead?queue=jobs-dead"); strings.Contains(dead, "<option>mails") || !strings.Contains(dead, "<option>jobs") {
+		t.Error("the destinations of embedded dead letters are not the embedded queues")
 	}
-	if page, err = v.site.execute(view("dead"), v, "page"); err != nil {
-		s.Fatal(err)
-	}
-	wantText(t, page.String(), "About 76 dead letters are on Amazon SQS")
 }
 
 // actsAtOnce lists the forms that act on a single click, and why each is safe.

@@ -44,7 +44,7 @@ type deadPage struct {
 	Show     string
 	First    string
 	Next     string
-	OnSQS    bool
+	URL      string // of a queue on Amazon SQS
 }
 
 type reasonGroup struct {
@@ -119,10 +119,9 @@ func (f deadFilter) query(queue string) string {
 }
 
 func loadDeadLetters(v *visit) (any, error) {
-	page := &deadPage{Queue: v.query("queue"), Filter: readDeadFilter(v.r.URL.Query()),
-		OnSQS: v.status.Backend == api.BackendSQS}
+	page := &deadPage{Queue: v.query("queue"), Filter: readDeadFilter(v.r.URL.Query())}
 	page.addQueues(v.status.Queues)
-	if page.Queue == "" || page.OnSQS {
+	if page.Queue == "" || page.URL != "" {
 		return page, nil // reading messages on Amazon SQS would be a receive
 	}
 
@@ -161,7 +160,9 @@ func (p *deadPage) addQueues(queues []api.Queue) {
 	dead := api.DeadLetterQueues(queues)
 	for _, q := range queues {
 		if !dead[q.Name] {
-			p.Targets = append(p.Targets, q.Name)
+			if q.URL == "" {
+				p.Targets = append(p.Targets, q.Name)
+			}
 			continue
 		}
 		p.Queues = append(p.Queues, choice{Label: q.Name, Path: "/dead?" + deadFilter{}.query(q.Name), N: q.Ledger.Live})
@@ -173,7 +174,8 @@ func (p *deadPage) addQueues(queues []api.Queue) {
 	for i := range p.Queues {
 		p.Queues[i].Chosen = p.Queues[i].Label == p.Queue
 	}
-	p.Through = queueNamed(queues, p.Queue).Newest
+	chosen := queueNamed(queues, p.Queue)
+	p.Through, p.URL = chosen.Newest, chosen.URL
 }
 
 func queueNamed(queues []api.Queue, name string) api.Queue {
@@ -409,7 +411,7 @@ func loadEdit(v *visit) (any, error) {
 	page.FIFO = queueNamed(v.status.Queues, m.Queue).FIFO
 	dead := api.DeadLetterQueues(v.status.Queues)
 	for _, q := range v.status.Queues {
-		if !dead[q.Name] && q.FIFO == page.FIFO {
+		if !dead[q.Name] && q.URL == "" && q.FIFO == page.FIFO {
 			page.Targets = append(page.Targets, q.Name)
 		}
 	}

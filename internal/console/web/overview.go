@@ -41,7 +41,8 @@ type overview struct {
 // Most is the most frequent reason of dead letters; nil if unknown or hidden.
 type attention struct {
 	health.Cause
-	Most *api.ReasonGroup
+	Most     *api.ReasonGroup
+	Redrives bool
 }
 
 type queueRow struct {
@@ -95,6 +96,7 @@ func (v *visit) attention(h *health.Report) (all []attention) {
 	for _, cause := range h.Each() {
 		row := attention{Cause: cause}
 		if cause.Kind == health.KindDeadLetters {
+			row.Redrives = v.caller.May(api.ScopeAct) && queueNamed(v.status.Queues, cause.Name).URL == ""
 			groups, err := v.api.Reasons(v.ctx, cause.Name)
 			if err == nil && len(groups) > 0 && groups[0].Reason != "" {
 				row.Most = &groups[0]

@@ -69,10 +69,10 @@ func (v *visit) loadQueue() (any, error) {
 		}
 	}
 
-	if v.status.Backend == api.BackendSQS {
-		if page.Queue.Name == "" {
-			return nil, noQueue(name)
-		}
+	switch {
+	case page.Queue.Name == "":
+		return nil, noQueue(name)
+	case page.Queue.URL != "":
 		return page, nil // reading messages on Amazon SQS would be a receive
 	}
 
