@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
@@ -242,13 +243,18 @@ func foreign(path string) error {
 		Hint: "run this as the user that runs the environment", cause: fs.ErrPermission}
 }
 
-// ProcessAlive reports whether a process with the given ID exists, under any user.
+// ProcessAlive reports whether a process with that ID is running, under any user. On Linux, a process that has exited
+// but was not reaped by its parent is not running.
 func ProcessAlive(pid int) bool {
 	if pid <= 0 {
 		return false
 	}
-	err := syscall.Kill(pid, 0)
-	return err == nil || errors.Is(err, syscall.EPERM)
+	if err := syscall.Kill(pid, 0); err != nil && !errors.Is(err, syscall.EPERM) {
+		return false
+	}
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	state := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return !bytes.HasPrefix(state, []byte("Z"))
 }
 
 const claimFile = "instance.lock"

@@ -3,7 +3,9 @@ package api
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -137,4 +139,34 @@ func claim(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = release() })
+}
+
+func TestProcessThatWasNotReapedIsNotAlive(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("read from /proc")
+	}
+	cmd := exec.Command("cat")
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	if !ProcessAlive(cmd.Process.Pid) {
+		t.Error("a running process is not alive")
+	}
+	if err := input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	end := time.After(30 * time.Second)
+	for ProcessAlive(cmd.Process.Pid) {
+		select {
+		case <-end:
+			t.Fatal("a process that has exited is alive")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }

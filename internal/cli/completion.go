@@ -100,17 +100,11 @@ func completes(c *base.CLI, source completionSource, several bool) cobra.Complet
 	}
 }
 
-func completeQueues(ctx context.Context, _ *cobra.Command, client *api.Client) (names []string, err error) {
-	if !client.Instance.Embedded() {
-		for _, q := range client.Instance.Queues {
-			names = append(names, q.Name)
-		}
-		return names, nil
-	}
-	queues, err := client.Queues(ctx)
+func completeQueues(ctx context.Context, _ *cobra.Command, client *api.Client) ([]string, error) {
+	st, err := client.Status(ctx)
 	return base.Named(func(q *api.Queue) string {
 		return base.Described(q.Name, base.Plural(int(q.Ledger.Visible), "visible message"))
-	})(queues), err
+	})(st.Queues), err
 }
 
 func completeTasks(ctx context.Context, _ *cobra.Command, client *api.Client) ([]string, error) {

@@ -114,10 +114,14 @@ var (
 	reloadHook = api.Route[api.NoBody, api.ReloadResult]{Pattern: "POST /-/reload", Act: "settings reloaded", Limit: api.MaxDeploy}
 )
 
+const (
+	askUp  = "use the process of 'tendril up'"
+	askAny = "use the process of 'tendril up' or 'tendril serve'"
+)
+
 func routes(opts *Options, closed context.Context) []route {
 	e := &environmentRoutes{opts, closed}
 	h := &opts.History
-	const askUp, askAny = "use the process of 'tendril up'", "use the process of 'tendril up' or 'tendril serve'"
 	const noScale = "this process does not scale: it receives from no queue"
 	return slices.Concat([]route{
 		noBody(open, getLive, probe(opts.Probes.Live, false)),
@@ -152,7 +156,7 @@ func routes(opts *Options, closed context.Context) []route {
 		noBody(private, api.GetConfiguration, e.configuration),
 		withBody(produce, api.PreviewSettings, e.previewChange),
 		withBody(act, api.ChangeSettings, e.changeSettings),
-	), needs(isSet(opts.Views.Health != nil), "this process has no health monitor: it only serves queues", "ask /readyz",
+	), needs(isSet(opts.Views.Health != nil), "this process has no health monitor: it only serves queues", "'tendril doctor' shows problems, and GET /readyz whether the queues are served",
 		perInstance(noBody(open, api.GetHealth, e.getHealth))...,
 	), needs(isSet(opts.Views.Scale != nil), noScale, askUp,
 		perInstance(noBody(open, api.GetScale, e.getScale))...,
@@ -212,7 +216,11 @@ func queueTable(q *queueRoutes) []route {
 }
 
 func taskTable(t *taskRoutes) []route {
-	return needs(t.present, "this environment has no periodic tasks", "write cron.yaml, or add --cron FILE",
+	message, hint := "this environment has no periodic tasks", "write cron.yaml, or add --cron FILE"
+	if t.tasks == nil {
+		message, hint = "this process runs no periodic tasks: it only serves queues", askUp
+	}
+	return needs(t.present, message, hint,
 		noBody(open, api.GetTasks, t.list),
 		noBody(open, api.GetTaskHistory, t.history),
 		noBody(open, api.GetHistory, t.history),

@@ -104,8 +104,9 @@ func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *ta
 	if err != nil {
 		return nil, err
 	}
+	dead := api.DeadLetterQueues(all)
 	for _, q := range all {
-		if len(q.DeadLetterSources) > 0 {
+		if dead[q.Name] {
 			queues = append(queues, &target.Queue{Name: q.Name, Client: client})
 		}
 	}

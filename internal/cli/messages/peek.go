@@ -186,7 +186,9 @@ func failureRows(f *queue.Failure) (t base.Table) {
 }
 
 func printMessage(c *base.CLI, m *api.Message, more ...[]string) error {
-	t := base.Table{{"ID", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", base.Moment(m.SentAt)}}
+	t := base.Table{{"ID", m.ID}, {"queue", m.Queue}}
+	t.Add("state", m.State)
+	t.Add("sent", base.Moment(m.SentAt))
 	t.Add("receives", fmt.Sprint(m.ReceiveCount))
 	t.Add("first received", base.Moment(m.FirstReceivedAt))
 	t.Add("visible from", base.Moment(m.VisibleAt))

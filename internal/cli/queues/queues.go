@@ -54,13 +54,8 @@ func listQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.
 		return nil, err
 	}
 
-	if !client.Instance.Embedded() {
-		return nil, base.Usagef("environment %q has no embedded queues",
-			client.Instance.Environment).Hint("add --backend sqs to list the queues of its account or queue server")
-	}
-
-	queues, err := client.Queues(ctx)
-	return slices.DeleteFunc(queues, func(q api.Queue) bool { return !strings.HasPrefix(q.Name, prefix) }), err
+	st, err := client.Status(ctx)
+	return slices.DeleteFunc(st.Queues, func(q api.Queue) bool { return !strings.HasPrefix(q.Name, prefix) }), err
 }
 
 func listOnSQS(ctx context.Context, prefix string) ([]api.Queue, error) {
@@ -270,7 +265,7 @@ func appliedRevision(_ *api.Instances, one *api.KnownInstance) (int64, error) {
 func receivedQueue(i *api.Instance, w *target.Flags) (string, error) {
 	if len(i.Queues) == 0 {
 		return "", base.Conflictf("this process has no worker and only serves queues").
-			Hint("pause the environment that receives from the queue, on its 'tendril up' machine")
+			Hint("use the environment that receives from the queue, on its 'tendril up' machine")
 	}
 
 	switch {

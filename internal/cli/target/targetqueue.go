@@ -225,7 +225,18 @@ func ownQueue(ctx context.Context, client *api.Client, name string) (*Queue, err
 			Hint("name a queue; 'tendril queues list' lists the queues")
 	case own.URL != "" && !own.Embedded:
 		return findOnSQS(ctx, own.URL)
-	case instance.Embedded():
+	case own.Name == "" && slices.ContainsFunc(instance.Queues, func(q api.InstanceQueue) bool { return !q.Embedded }):
+		st, err := client.Status(ctx) // it may be the dead-letter queue of a queue on Amazon SQS
+		if err != nil {
+			return nil, err
+		}
+		for _, q := range st.Queues {
+			if q.Name == name && q.URL != "" {
+				return findOnSQS(ctx, q.URL)
+			}
+		}
+	}
+	if instance.Embedded() {
 		return &Queue{Name: name, Client: client}, nil
 	}
 	return nil, base.NotFoundf("environment %q has no embedded queues, and does not receive from %s",

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +32,9 @@ queues, tokens and versions of the app are not included: see docs/backup.md.`,
 
 	base.AddDataDir(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
+		if folder, err := os.Stat(filepath.Dir(args[0])); err != nil || !folder.IsDir() {
+			return nil, base.Usagef("cannot write %s: its folder does not exist", args[0]).Hint("create the folder, or use another one")
+		}
 		dir, err := c.DataDir(cmd)
 		would := base.Step("write the embedded queues in %s to %s", dir, args[0])
 		return base.PlanOf(would, func() error {
