@@ -285,7 +285,6 @@ func Claim(dataDir string) (release func() error, err error) {
 
 const claimTries = 100
 
-// claimedBy returns an error that names the owner of the directory, unless its instance file is not written yet.
 func claimedBy(dataDir string) error {
 	i, err := ReadInstance(dataDir)
 	if err != nil {

@@ -58,7 +58,6 @@ func (w *Worker) explain(all []Worker, limits []Limit) (state, why string) {
 	return QueueRunning, cmp.Or(why, w.hiddenText())
 }
 
-// hiddenText explains messages in flight that this worker is not delivering.
 func (w *Worker) hiddenText() string {
 	switch {
 	case w.InWork > 0 || w.Waiting > 0 || w.InFlight == 0:

@@ -74,7 +74,6 @@ func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set 
 // delayChanged reports whether existing messages get a new delay.
 func delayChanged(old, set *settings) bool { return set.fifo && old.delay != set.delay }
 
-// changeDelays delays existing messages by delay, counted from their sent time.
 func (t *tx) changeDelays(q *liveQueue, delay time.Duration) error {
 	if err := t.flushRows(); err != nil {
 		return err

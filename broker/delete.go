@@ -112,7 +112,6 @@ func (q *liveQueue) checkUnheld(unheld []unheldReceipt, errs []error, ifMissing 
 	}
 }
 
-// entryErrors returns nil if all entries succeeded.
 func entryErrors(errs []error) []error {
 	if errors.Join(errs...) == nil {
 		return nil
@@ -181,7 +180,6 @@ func (r *removal) apply(t *tx) error {
 	return nil
 }
 
-// removeStored removes a message that is not in memory, if its row still exists.
 func (r *removal) removeStored(t *tx, key int64) error {
 	row, err := t.row(r.q, key)
 	if err != nil || row == nil {
@@ -205,7 +203,6 @@ func (r *removal) removeHeld(t *tx, m *message) {
 	r.counted++
 }
 
-// note records a removal for [Events].Removed.
 func (r *removal) note(origin int64, receives int) {
 	b := r.q.broker
 	if b.events.Removed == nil {

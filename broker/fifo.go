@@ -39,7 +39,6 @@ func (g *group) turnBefore(other *group) bool {
 	return at < otherAt || at == otherAt && g.given < other.given
 }
 
-// turnAfter returns the key after which it is the group's turn.
 func (g *group) turnAfter() int64 {
 	if g.given == 0 {
 		return g.messages[0].key
@@ -225,7 +224,6 @@ func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*messa
 	return taken
 }
 
-// promote moves groups from waiting to ready once the delay of their first message has ended.
 func (f *fifoOrder) promote(now int64) {
 	for g := f.waiting.first(); g != nil && g.messages[0].due <= now; g = f.waiting.first() {
 		g.messages[0].due = 0

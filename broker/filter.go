@@ -199,7 +199,6 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 	}
 }
 
-// countMatching is like countChunk, but also supports a condition on a message attribute.
 func (c *conn) countMatching(after, high int64, sel condition) (n, last int64, err error) {
 	if sel.attribute == "" {
 		return c.countChunk(after, high, sel, browseChunk)

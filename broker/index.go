@@ -129,7 +129,6 @@ func (x *index) remove(m *message) {
 	x.order.forget(m)
 }
 
-// unreserve makes a leaving message available again.
 func (x *index) unreserve(m *message) {
 	m.leaving = false
 	switch {
@@ -259,7 +258,6 @@ func (x *index) capacity() int {
 	return max(0, most-size)
 }
 
-// countFresh updates the total of fresh messages of all queues.
 func (x *index) countFresh() {
 	n := x.order.size()
 	x.broker.memory.fresh.Add(int64(n - x.window.size))
@@ -463,7 +461,6 @@ func (f *fill) readMain(c *conn) ([]*record, error) {
 	return c.scan(f.low, f.high, f.delayed, f.limit)
 }
 
-// merge adds the messages of a completed fill and returns their number.
 func (x *index) merge(f *fill) (added int) {
 	w := &x.window
 	w.stale = false

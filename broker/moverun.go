@@ -130,7 +130,6 @@ func (m *mover) end(status MoveStatus, reason string) error {
 // toSources reports whether each message moves to the queue that it was dead-lettered from.
 func (m *mover) toSources() bool { return m.task.Destination == "" && !m.task.Delete }
 
-// lacksSource reports whether the row's source queue is required but does not exist.
 func (m *mover) lacksSource(r *record) bool {
 	return m.toSources() && r.source != "" && m.b.byARN(m.b.opts.own(r.source)) == nil
 }

@@ -245,7 +245,6 @@ func (q *liveQueue) clear() {
 	clear(q.repeats)
 }
 
-// delete marks the queue as deleted, empties its memory and returns its last counters.
 func (q *liveQueue) delete() counters {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -232,7 +232,6 @@ func checkName(name string, attrs map[string]string) (fifo bool, err error) {
 	return wanted, nil
 }
 
-// compare returns an error if the queue's attributes differ from the wanted ones.
 func (q *liveQueue) compare(wanted map[string]string) error {
 	d := q.description()
 	if name := differing(effectiveAttributes(d.set.fifo, d.attributes), wanted); name != "" {

@@ -150,7 +150,6 @@ func (s *sending) setTimes(it *sendingItem, now int64) {
 	}
 }
 
-// answer sets the results of the committed messages.
 func (s *sending) answer() {
 	work := new(block)
 	for i := range s.items {

@@ -200,7 +200,6 @@ func checkPresence(dir string) error {
 	return nil
 }
 
-// sizeOf returns -1 for a missing file.
 func sizeOf(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {

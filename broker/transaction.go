@@ -215,7 +215,6 @@ func deletionOf(table, returning string) deletion {
 	}
 }
 
-// deleteRows also updates the counts of reasons.
 func (t *tx) deleteRows(table, text string, keys ...any) error {
 	if table != "attempts" {
 		_, err := t.c.exec(text, keys...)
@@ -255,7 +254,6 @@ func (t *tx) flushDeletes(table string, keys []int64) error {
 	return nil
 }
 
-// consecutive returns how many keys follow each other at the start of keys, which are sorted.
 func consecutive(keys []int64) int {
 	n := 1
 	for n < len(keys) && keys[n] == keys[n-1]+1 {

@@ -247,7 +247,6 @@ func (w *writer) retryFull(group []pendingRequest) ([]pendingRequest, error) {
 	return group, w.tx.commit(w.b.store.Load(), group)
 }
 
-// refuseGrowing finishes the requests that need space with refusal, and returns the others.
 func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest) {
 	for i, r := range group {
 		if r.needs.space {

@@ -162,7 +162,6 @@ func grouped(group, dedup, body string) queue.Outgoing {
 	return queue.Outgoing{Body: body, GroupID: group, DedupID: dedup}
 }
 
-// inGroup returns messages of one group. Each body is also the deduplication ID.
 func inGroup(bodies ...string) (msgs []queue.Outgoing) {
 	for _, body := range bodies {
 		msgs = append(msgs, grouped("g", body, body))
@@ -231,7 +230,6 @@ func (e *checkRun) receive(q Queue, most int, wait time.Duration, visibility *ti
 	return messages
 }
 
-// receiveAll receives exactly n messages.
 func (e *checkRun) receiveAll(q Queue, n int, visibility time.Duration) []queue.Message {
 	var got []queue.Message
 	for len(got) < n {
@@ -266,7 +264,6 @@ func receiptsOf(messages []queue.Message) (receipts []string) {
 	return receipts
 }
 
-// hideFor changes the visibility timeout to d; 0 makes the message visible.
 func (e *checkRun) hideFor(q Queue, m queue.Message, d time.Duration) {
 	e.must("changing the visibility to "+d.String(), e.change(q, m.ReceiptHandle, d))
 }

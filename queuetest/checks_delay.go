@@ -100,7 +100,6 @@ func pollChecks() []check {
 	}
 }
 
-// within calls do with a time limit, and reports an error if it is exceeded.
 func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()

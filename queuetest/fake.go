@@ -99,7 +99,6 @@ func (f *Fake) Log() []FakeCall {
 	return slices.Clone(f.log)
 }
 
-// addOpen adds n to the number of receives in progress, and returns the previous number.
 func (f *Fake) addOpen(n int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -121,8 +121,6 @@ func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
 	return kept[max(len(kept)-maxVersions, 0):]
 }
 
-// isSameVersion reports whether two versions that have not failed were deployed from the same folder or, without
-// folders, the same source.
 func isSameVersion(v, other api.AppVersion) bool {
 	if v.State == api.VersionFailed || other.State == api.VersionFailed {
 		return false

@@ -220,7 +220,6 @@ func withoutRun(m *queue.Message) *queue.Message {
 	return &ordinary
 }
 
-// pausedMeanwhile postpones m if nothing may be sent any more.
 func (o *Options) pausedMeanwhile(m *message) bool {
 	if o.Paused == nil || !o.Paused() {
 		return false

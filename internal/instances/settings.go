@@ -92,7 +92,6 @@ func (f *SettingsFollower) apply(ctx context.Context, s *Settings) {
 	f.progress.Store(&progress)
 }
 
-// rollBack rolls back the rejected settings, unless they have changed since.
 func (f *SettingsFollower) rollBack(ctx context.Context, store Store, rejected int64) {
 	why := fmt.Sprintf("%s rejected revision %d: %s", f.Name, rejected, f.Progress().Reason)
 	f.change(ctx, store, func(now *Desired) error {
@@ -104,7 +103,6 @@ func (f *SettingsFollower) rollBack(ctx context.Context, store Store, rejected i
 	})
 }
 
-// change changes the desired state. It does not call Failed for ErrNotApplied.
 func (f *SettingsFollower) change(ctx context.Context, store Store, alter func(*Desired) error) {
 	_, err := f.State.Change(ctx, store, alter)
 	if err != nil && !errors.Is(err, ErrNotApplied) && ctx.Err() == nil {

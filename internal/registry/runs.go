@@ -134,7 +134,6 @@ func (r *Runs) readTask(ctx context.Context, run *Run) (Record, error) {
 	return rows[0], nil
 }
 
-// accountedFor returns a task's record in which the run is accounted for.
 func accountedFor(row Record, run *Run) Record {
 	if len(row.Fields) > 0 && !TimesOf(row).UpTo.Before(run.ScheduledAt) {
 		return row

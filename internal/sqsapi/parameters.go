@@ -189,7 +189,6 @@ func (p parameters) fill(v reflect.Value, values []formValue) error {
 	return nil
 }
 
-// advance moves the values past their head.
 func advance(values []formValue, head string) {
 	for i := range values {
 		values[i].at += len(head) + 1

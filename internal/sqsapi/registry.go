@@ -61,7 +61,6 @@ type runWire struct {
 	Term           int64
 }
 
-// run converts w. A run without a task was requested manually.
 func (w *runWire) run(x *actionCall) (registry.Run, *registry.Runs, error) {
 	if w.AtMilliseconds == nil {
 		return registry.Run{}, nil, missing("AtMilliseconds")

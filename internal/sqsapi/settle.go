@@ -222,7 +222,6 @@ func wholeCall(errs []error) ([]error, error) {
 	return errs, cmp.Or(errs...)
 }
 
-// isOfEntry reports whether an error is caused by its entry alone.
 func isOfEntry(err error) bool {
 	refusal := asQueueError(err)
 	return refusal != nil && refusal.Code != queue.CodeQueueDoesNotExist && faultOf(refusal.Code).sender()

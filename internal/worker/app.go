@@ -184,7 +184,6 @@ type probe struct {
 	err              error
 }
 
-// runProbes probes the app until it is reachable or ctx is done.
 func (a *appMonitor) runProbes(ctx context.Context, wait time.Duration) {
 	var p probe
 	for again := true; again; {

@@ -70,7 +70,6 @@ func (d *deleter) callEnded(batch []pending, errs []error, start, now time.Time)
 	}
 }
 
-// stopReceiving closes the gate, and delays the next delete.
 func (d *deleter) stopReceiving(refusal error, now time.Time) {
 	d.pending.holdUntil = now.Add(retryWait(d.pending.fails, refusedFirst, refusedLimit, d.core.opts.Random()))
 	d.gate.close(DeleteRefused, "the queue rejects deletes, so messages would run again and again: "+refusal.Error(), now)
@@ -96,8 +95,6 @@ func (d *deleter) confirm(h *held, sent, now time.Time) {
 	}
 }
 
-// retryDelete retries a delete. It gives up once calls have ended, or if the worker is stopping and the queue rejects
-// deletes.
 func (d *deleter) retryDelete(p pending, err error, class errorClass, now time.Time) {
 	p.tries++
 	if (class == refused && d.core.phase != running) || d.core.callCtx.Err() != nil {

@@ -58,7 +58,6 @@ func (w *Worker) beginNext(now time.Time) (of *Worker, batch []*held) {
 	return w, w.slots.beginBatch(now)
 }
 
-// dispatch passes a batch to a parked slot or a new one.
 func (w *Worker) dispatch(batch []*held) {
 	if last := len(w.slots.parked) - 1; last >= 0 {
 		w.slots.parked[last].work <- batch
@@ -128,7 +127,6 @@ func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	return w.deliverBatch(batch)
 }
 
-// deliverBatch delivers a batch. Messages without a result fail.
 func (w *Worker) deliverBatch(batch []*held) []queue.Result {
 	msgs := make([]*queue.Message, len(batch))
 	for i, h := range batch {
@@ -299,7 +297,6 @@ func (s *slots) gatherBehind(h *held, now time.Time) {
 	}
 }
 
-// gather adds h to the batch, or returns false if the batch is full.
 func (s *slots) gather(h *held) bool {
 	o := &s.core.opts.Batch
 	s.gatheredBytes += h.size()

@@ -326,7 +326,6 @@ func (d *deferredHeap) next() time.Time {
 	return d.list[0].postponedUntil
 }
 
-// exceeds reports whether the list is over its limits. A single message may have any size.
 func (d *deferredHeap) exceeds(bytes int) bool {
 	return len(d.list) > maxPostponed || len(d.list) > 1 && d.bytes > bytes
 }

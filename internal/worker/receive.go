@@ -77,7 +77,6 @@ func (p *poller) adaptWant(o *openReceive, n int, l load, now time.Time) (roundT
 	return wasFull && p.lastFull
 }
 
-// delayIfEmpty delays the next receive after an empty response that did not wait.
 func (p *poller) delayIfEmpty(o *openReceive, n int, now time.Time) {
 	if n > 0 || o.canceled || now.Sub(o.start) >= o.wait/2 {
 		p.emptyStreak = 0

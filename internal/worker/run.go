@@ -178,7 +178,6 @@ func (w *Worker) batchers() []*batcher {
 	return []*batcher{&w.letters.pending, &w.deletes.pending, &w.visibility.pending}
 }
 
-// checkDrained closes drained once nothing is in progress.
 func (w *Worker) checkDrained() {
 	isBusy := func(b *batcher) bool { return !b.idle() }
 	if w.core.inWork > 0 || len(w.poller.open) > 0 || len(w.visibility.returning) > 0 ||
@@ -193,7 +192,6 @@ func (w *Worker) checkDrained() {
 	}
 }
 
-// close ends the parked slots and the maintenance loop, and leaves the pool.
 func (w *Worker) close() {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()

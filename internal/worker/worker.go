@@ -79,7 +79,6 @@ func (w *Worker) proceed(now time.Time) {
 	w.startReceives(now)
 }
 
-// applyGate cancels waiting receives while the gate is closed, and returns unposted messages unless they are kept.
 func (w *Worker) applyGate(now time.Time) {
 	if w.gate.open() {
 		return

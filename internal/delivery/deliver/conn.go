@@ -297,7 +297,6 @@ func (w *writer) finish() bool {
 	return w.err == nil
 }
 
-// abort ends the write by stopping the connection. w may be nil.
 func (w *writer) abort() {
 	if w != nil {
 		w.conn.stop()

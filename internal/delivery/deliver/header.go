@@ -151,7 +151,6 @@ func appendCanonical(b []byte, token string) []byte {
 	return b
 }
 
-// appendField appends a header. It escapes invalid bytes and truncates a long value.
 func appendField(b []byte, name, value string) []byte {
 	b = appendName(b, name)
 	b = append(b, fieldValue(value)...)

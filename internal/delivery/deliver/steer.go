@@ -97,7 +97,6 @@ func parseVerb(word string) (verb, []string) {
 	return verbNone, nil
 }
 
-// set sets the parameter, or returns false if it is an invalid time.
 func (s *instruction) set(p parameter) (ok bool) {
 	if p.name == "reason" {
 		s.reason = printable(p.value)

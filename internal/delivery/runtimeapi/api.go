@@ -175,7 +175,6 @@ func readError(r *http.Request) (queue.Invocation, error) {
 
 var errBodyTooLarge = errors.New("the body is too large")
 
-// readBody returns the body, or errBodyTooLarge if it exceeds maxResponse.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
 	if err != nil {

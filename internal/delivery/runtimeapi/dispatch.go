@@ -104,7 +104,6 @@ func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.markAway(inst)
 }
 
-// reclaim takes back an invocation that was offered but not sent, if there is one.
 func (p *Pool) reclaim(inst *instance, offer <-chan *invocation) {
 	select {
 	case inv := <-offer:

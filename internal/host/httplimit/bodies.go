@@ -188,7 +188,6 @@ func (b *Bodies) reserve(ctx context.Context, bytes int64, due time.Time) error 
 		"Too many large messages are in memory at once. Send or receive fewer at once, or try again.")
 }
 
-// enqueue adds a reservation. If there is enough free memory, it is granted at once.
 func (b *Bodies) enqueue(bytes int64, due time.Time) *reservation {
 	r := &reservation{bytes, due, make(chan struct{})}
 	b.mu.Lock()
