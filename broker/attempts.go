@@ -204,7 +204,7 @@ func (s *attemptStore) onCommit(err error) error {
 }
 
 func (s *attemptStore) apply(t *tx) error {
-	// Otherwise, attempts could be added to messages that this transaction has deleted.
+	// Flush first, because attempts could otherwise be added to messages that this transaction has deleted.
 	err := t.flushRows()
 	for i := 0; i < len(s.items) && err == nil; i++ {
 		err = t.writeAttempt(&s.items[i])

@@ -36,8 +36,8 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 	return entryErrors(errs)
 }
 
-// reserve marks the messages as leaving and adds them to r. It returns an error for each receipt handle. The caller must
-// call checkUnheld after the messages were removed.
+// reserve marks the messages as leaving and adds them to r. It returns an error for each receipt handle. Once the
+// messages are removed, the caller must call checkUnheld.
 func (r *removal) reserve(receipts []string) (errs []error, unheld []unheldReceipt, err error) {
 	q := r.q
 	work := new(block)

@@ -106,7 +106,7 @@ func isNumber(text string) bool {
 func number(text string) uint32 {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		// The user and group databases contain only numbers.
+		// This cannot happen, because the user and group databases contain only numbers.
 		return 65534
 	}
 	return uint32(n)

@@ -77,7 +77,6 @@ func (p *Pool) grant(l *lane, n int) {
 	p.granted += n
 }
 
-// beginNext begins the next delivery of any worker, or returns nil.
 func (p *Pool) beginNext(now time.Time) (*Worker, []*held) {
 	if p.inWork >= p.concurrency {
 		return nil, nil
