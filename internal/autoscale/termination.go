@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Hook is the lifecycle hook that delays the instance's termination.
+// Hook is the group's lifecycle hooks that delay the instance's termination.
 type Hook interface {
 	Heartbeat(ctx context.Context) error
 	// Complete lets the group terminate the instance.
@@ -72,7 +72,7 @@ func (d *Termination) drainWithHeartbeats(ctx context.Context) error {
 	return err
 }
 
-// sendHeartbeats waits first, because the hook's timeout has just started.
+// sendHeartbeats waits first, because the hooks' timeouts have just started.
 func (d *Termination) sendHeartbeats(ctx context.Context) {
 	calls := newCaller(0, d.Events.Failed)
 	first := true

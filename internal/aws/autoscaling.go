@@ -2,6 +2,7 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -172,15 +173,16 @@ func (g *Group) SetSize(ctx context.Context, n int) error {
 	return g.explain(ctx, "SetDesiredCapacity", err)
 }
 
-// Member returns an instance of the group. hook is the lifecycle hook that delays its termination, or "".
-func (g *Group) Member(instance, hook string) *Member {
-	return &Member{group: g, id: instance, hook: hook}
+// Member returns an instance of the group.
+func (g *Group) Member(instance string, hooks TerminationHooks) *Member {
+	return &Member{group: g, id: instance, hooks: hooks}
 }
 
 // Member is an instance of a group.
 type Member struct {
-	group    *Group
-	id, hook string
+	group *Group
+	id    string
+	hooks TerminationHooks
 }
 
 // Protect enables or disables the instance's scale-in protection.
@@ -191,36 +193,69 @@ func (m *Member) Protect(ctx context.Context, on bool) error {
 	return m.group.explain(ctx, "SetInstanceProtection", err)
 }
 
-// Heartbeat restarts the lifecycle hook's timeout.
+// Heartbeat restarts the timeouts of all hooks.
 func (m *Member) Heartbeat(ctx context.Context) error {
-	in := &autoscaling.RecordLifecycleActionHeartbeatInput{AutoScalingGroupName: &m.group.name, InstanceId: &m.id,
-		LifecycleHookName: &m.hook}
-	_, err := m.group.scaling.api.get().RecordLifecycleActionHeartbeat(ctx, in)
-	return m.group.explain(ctx, "RecordLifecycleActionHeartbeat", err)
-}
-
-// Complete completes the lifecycle action; the group then terminates the instance.
-func (m *Member) Complete(ctx context.Context) error {
-	_, err := m.group.scaling.api.get().CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
-		AutoScalingGroupName: &m.group.name, InstanceId: &m.id, LifecycleHookName: &m.hook,
-		LifecycleActionResult: sdk.String("CONTINUE"),
+	return m.forEach(ctx, m.hooks.All, "RecordLifecycleActionHeartbeat", func(hook string) error {
+		_, err := m.group.scaling.api.get().RecordLifecycleActionHeartbeat(ctx, &autoscaling.RecordLifecycleActionHeartbeatInput{
+			AutoScalingGroupName: &m.group.name, InstanceId: &m.id, LifecycleHookName: &hook,
+		})
+		return err
 	})
-	return m.group.explain(ctx, "CompleteLifecycleAction", err)
 }
 
-// TerminationHook returns the name of the group's termination lifecycle hook, or "".
-func (g *Group) TerminationHook(ctx context.Context) (string, error) {
+// Complete completes the lifecycle actions; the group then terminates the instance.
+func (m *Member) Complete(ctx context.Context) error {
+	return m.forEach(ctx, m.hooks.Own, "CompleteLifecycleAction", func(hook string) error {
+		_, err := m.group.scaling.api.get().CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
+			AutoScalingGroupName: &m.group.name, InstanceId: &m.id, LifecycleHookName: &hook,
+			LifecycleActionResult: sdk.String("CONTINUE"),
+		})
+		return err
+	})
+}
+
+// forEach calls all hooks, and ignores those without a lifecycle action: it was completed, or timed out.
+func (m *Member) forEach(ctx context.Context, hooks []string, action string, call func(hook string) error) error {
+	var failed error
+	for _, hook := range hooks {
+		err := m.group.explain(ctx, action, call(hook))
+		if !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// TerminationHooks are the names of lifecycle hooks that delay the termination of a group's instances.
+type TerminationHooks struct {
+	// All must be extended while the instance needs time, because a timeout with the default result ABANDON ends the
+	// other hooks as well.
+	All []string
+	// Own must be completed. The others notify a queue or topic, whose consumer completes them.
+	Own []string
+}
+
+// TerminationHooks returns the group's hooks. If all of them send notifications, they are its own.
+func (g *Group) TerminationHooks(ctx context.Context) (TerminationHooks, error) {
 	out, err := g.scaling.api.get().DescribeLifecycleHooks(ctx,
 		&autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &g.name})
 	if err != nil {
-		return "", g.explain(ctx, "DescribeLifecycleHooks", err)
+		return TerminationHooks{}, g.explain(ctx, "DescribeLifecycleHooks", err)
 	}
+	var hooks TerminationHooks
 	for _, h := range out.LifecycleHooks {
-		if sdk.ToString(h.LifecycleTransition) == "autoscaling:EC2_INSTANCE_TERMINATING" {
-			return sdk.ToString(h.LifecycleHookName), nil
+		if sdk.ToString(h.LifecycleTransition) != "autoscaling:EC2_INSTANCE_TERMINATING" {
+			continue
+		}
+		hooks.All = append(hooks.All, sdk.ToString(h.LifecycleHookName))
+		if sdk.ToString(h.NotificationTargetARN) == "" {
+			hooks.Own = append(hooks.Own, sdk.ToString(h.LifecycleHookName))
 		}
 	}
-	return "", nil
+	if len(hooks.Own) == 0 {
+		hooks.Own = hooks.All
+	}
+	return hooks, nil
 }
 
 func (g *Group) explain(ctx context.Context, action string, err error) error {

@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -46,7 +47,7 @@ func TestAgainstAForeignAutoScaling(t *testing.T) {
 		t.Errorf("instance %s is in %q, %v", id, name, err)
 	}
 	for _, on := range []bool{true, false} {
-		if err := g.Member(id, "").Protect(ctx, on); err != nil {
+		if err := g.Member(id, TerminationHooks{}).Protect(ctx, on); err != nil {
 			t.Fatal(err)
 		}
 		for _, i := range describe(t, g).Instances {
@@ -56,8 +57,8 @@ func TestAgainstAForeignAutoScaling(t *testing.T) {
 		}
 	}
 
-	if name, err := g.TerminationHook(ctx); name != "" || err != nil {
-		t.Errorf("no hook is %q, %v", name, err)
+	if hooks, err := g.TerminationHooks(ctx); len(hooks.All) > 0 || err != nil {
+		t.Errorf("no hook is %q, %v", hooks, err)
 	}
 	if _, err := a.api.get().PutLifecycleHook(ctx, &autoscaling.PutLifecycleHookInput{
 		AutoScalingGroupName: sdk.String("workers"), LifecycleHookName: sdk.String("drain"),
@@ -65,8 +66,8 @@ func TestAgainstAForeignAutoScaling(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if name, err := g.TerminationHook(ctx); name != "drain" || err != nil {
-		t.Errorf("the hook is %q, %v", name, err)
+	if hooks, err := g.TerminationHooks(ctx); !slices.Equal(hooks.All, []string{"drain"}) || err != nil {
+		t.Errorf("the hook is %q, %v", hooks, err)
 	}
 
 	_, missing := a.Group("others").Describe(ctx)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -71,14 +72,16 @@ func TestScalingCalls(t *testing.T) {
 	}{
 		{"SetDesiredCapacity", func(ctx context.Context, g *Group) error { return g.SetSize(ctx, 7) },
 			"AutoScalingGroupName=workers DesiredCapacity=7 HonorCooldown=false"},
-		{"SetInstanceProtection", func(ctx context.Context, g *Group) error { return g.Member("i-1", "").Protect(ctx, true) },
+		{"SetInstanceProtection", func(ctx context.Context, g *Group) error {
+			return g.Member("i-1", TerminationHooks{}).Protect(ctx, true)
+		},
 			"AutoScalingGroupName=workers InstanceIds.member.1=i-1 ProtectedFromScaleIn=true"},
 		{"RecordLifecycleActionHeartbeat", func(ctx context.Context, g *Group) error {
-			return g.Member("i-1", "drain").Heartbeat(ctx)
+			return g.Member("i-1", TerminationHooks{All: []string{"drain"}}).Heartbeat(ctx)
 		},
 			"AutoScalingGroupName=workers InstanceId=i-1 LifecycleHookName=drain"},
 		{"CompleteLifecycleAction", func(ctx context.Context, g *Group) error {
-			return g.Member("i-1", "drain").Complete(ctx)
+			return g.Member("i-1", TerminationHooks{Own: []string{"drain"}}).Complete(ctx)
 		},
 			"AutoScalingGroupName=workers InstanceId=i-1 LifecycleHookName=drain LifecycleActionResult=CONTINUE"},
 	} {
@@ -105,6 +108,59 @@ func TestScalingCalls(t *testing.T) {
 				t.Errorf("there is more in %v", got)
 			}
 		})
+	}
+}
+
+func hookAnswer(hooks ...string) string {
+	members := ""
+	for _, h := range hooks {
+		name, target, _ := strings.Cut(h, " ")
+		members += "<member><LifecycleHookName>" + name + "</LifecycleHookName><NotificationTargetARN>" + target +
+			"</NotificationTargetARN><LifecycleTransition>autoscaling:EC2_INSTANCE_TERMINATING</LifecycleTransition></member>"
+	}
+	members += "<member><LifecycleHookName>boot</LifecycleHookName>" +
+		"<LifecycleTransition>autoscaling:EC2_INSTANCE_LAUNCHING</LifecycleTransition></member>"
+	return strings.Replace(scalingAnswer("DescribeLifecycleHooks"), "<DescribeLifecycleHooksResult>",
+		"<DescribeLifecycleHooksResult><LifecycleHooks>"+members+"</LifecycleHooks>", 1)
+}
+
+func TestAllTerminationHooksAreExtendedAndThoseWithoutAConsumerCompleted(t *testing.T) {
+	t.Parallel()
+	const topic = " arn:aws:sns:eu-west-1:123456789012:leaving"
+	for _, c := range []struct{ hooks, extended, completed []string }{
+		{hooks: nil},
+		{[]string{"drain"}, []string{"drain"}, []string{"drain"}},
+		{[]string{"drain", "flush"}, []string{"drain", "flush"}, []string{"drain", "flush"}},
+		{[]string{"logs" + topic, "drain"}, []string{"logs", "drain"}, []string{"drain"}},
+		{[]string{"drain" + topic}, []string{"drain"}, []string{"drain"}},
+	} {
+		s := &scalingStandIn{status: 200, body: hookAnswer(c.hooks...)}
+		g := openStandIn(t, s).Group("workers")
+		hooks, err := g.TerminationHooks(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		called := func(call func(context.Context) error) (names []string) {
+			s.asked = nil
+			if err := call(t.Context()); err != nil {
+				t.Errorf("%v: %v", c.hooks, err)
+			}
+			for _, asked := range s.asked {
+				names = append(names, asked.Get("LifecycleHookName"))
+			}
+			return names
+		}
+		m := g.Member("i-1", hooks)
+		if extended, completed := called(m.Heartbeat), called(m.Complete); !slices.Equal(extended, c.extended) ||
+			!slices.Equal(completed, c.completed) {
+			t.Errorf("of %q, %q were extended and %q completed", c.hooks, extended, completed)
+		}
+		s.status, s.body = 400, scalingRefusal("ValidationError", "No active Lifecycle Action found with instance ID i-1")
+		called(m.Complete)
+		s.status, s.body = 403, scalingRefusal("AccessDenied", "User is not authorized")
+		if err := m.Complete(t.Context()); (err == nil) != (len(c.hooks) == 0) {
+			t.Errorf("%v without permission: %v", c.hooks, err)
+		}
 	}
 }
 

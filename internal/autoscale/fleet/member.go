@@ -112,7 +112,7 @@ type identity struct {
 	machine *aws.Instance
 	id      string
 	group   *aws.Group
-	hook    string
+	hooks   aws.TerminationHooks
 }
 
 type notAMember struct{ error }
@@ -152,8 +152,8 @@ func (m *member) find(ctx context.Context, try int) (identity, error) {
 		return identity{}, notAMember{fmt.Errorf("instance %s is not in the group %s", id, group.Name())}
 	}
 
-	hook, err := group.TerminationHook(ctx)
-	return identity{machine, id, group, hook}, err
+	hooks, err := group.TerminationHooks(ctx)
+	return identity{machine, id, group, hooks}, err
 }
 
 func final(err error) error {
@@ -192,7 +192,7 @@ func (m *member) logNotFound(err error, settled bool) {
 }
 
 func (m *member) protectAndDrain(self identity) {
-	one := self.group.Member(self.id, self.hook)
+	one := self.group.Member(self.id, self.hooks)
 	timing := m.opts.Timing
 	events := autoscale.LogEvents(m.opts.Log, "instances")
 	if !m.opts.Unprotected {
@@ -204,7 +204,7 @@ func (m *member) protectAndDrain(self identity) {
 		m.all.Go(func() { protector.Run(m.run) })
 	}
 
-	if self.hook == "" {
+	if len(self.hooks.All) == 0 {
 		m.opts.Log.Warn("group has no lifecycle hook for autoscaling:EC2_INSTANCE_TERMINATING", "group", self.group.Name(),
 			"hint", "without it, a terminated instance has no time beyond its shutdown to finish its work")
 		return
