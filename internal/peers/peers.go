@@ -43,10 +43,9 @@ type Peers struct {
 type peer struct {
 	conn     *api.Peer
 	instance api.Instance
-	// err is the last failure. After a failure, availableAt is the time at which the instance may be contacted again.
-	// After a success, it is the time of the success.
-	err         error
-	availableAt time.Time
+	// err is the failure of the last request; nil if it succeeded. After a failure, the next request is sent at retryAt.
+	err     error
+	retryAt time.Time
 }
 
 // New returns a Peers. It does not contact any instance.
@@ -95,14 +94,18 @@ func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func
 }
 
 func (p *Peers) request(ctx context.Context, id string, send func(*api.Peer) error) error {
-	record, err := p.find(ctx, id)
+	all, err := p.opts.List(ctx)
+	if err != nil {
+		return api.NewError(http.StatusBadGateway, "reading the records of other instances failed: "+err.Error(), "")
+	}
+	record, err := find(all, id)
 	if err != nil {
 		return err
 	}
 	if why := p.NoDetails(record); why != "" {
 		return api.NewError(http.StatusConflict, "no details of this instance: "+why, "")
 	}
-	to, err := p.connect(record)
+	to, err := p.connect(record, all)
 	if err != nil {
 		return err
 	}
@@ -120,11 +123,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &answer) && answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden
 }
 
-func (p *Peers) find(ctx context.Context, id string) (*instances.Instance, error) {
-	all, err := p.opts.List(ctx)
-	if err != nil {
-		return nil, api.NewError(http.StatusBadGateway, "reading the records of other instances failed: "+err.Error(), "")
-	}
+func find(all []instances.Instance, id string) (*instances.Instance, error) {
 	i := slices.IndexFunc(all, func(one instances.Instance) bool { return one.ID == id })
 	if i < 0 {
 		return nil, api.NewError(http.StatusNotFound, fmt.Sprintf("instance %q not found: it may have stopped or restarted", id),
@@ -163,28 +162,28 @@ func (p *Peers) NoDetails(i *instances.Instance) string {
 	return ""
 }
 
-// connect returns the peer for an instance, or the error of a recent failure to contact it.
-func (p *Peers) connect(i *instances.Instance) (*peer, error) {
+// connect returns the peer for i, or the error of a recent failure. Stopped instances are not current.
+func (p *Peers) connect(i *instances.Instance, current []instances.Instance) (*peer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.forgetIdle(i.ID)
 	one := p.known[i.ID]
 	if one == nil || one.instance.Console != i.Console || one.instance.ConsoleCertificate != i.Certificate {
 		instance := api.Instance{Environment: p.opts.Environment, Console: i.Console, ConsoleCertificate: i.Certificate}
 		secret := p.opts.Key.PeerSecrets(p.opts.Environment, i.ID)[0]
-		one = &peer{conn: api.NewPeer(instance, secret), instance: instance, availableAt: time.Now()}
+		one = &peer{conn: api.NewPeer(instance, secret), instance: instance}
+		p.forgetStopped(current)
 		p.known[i.ID] = one
 	}
-	if one.err != nil && time.Now().Before(one.availableAt) {
+	if one.err != nil && time.Now().Before(one.retryAt) {
 		return nil, one.err
 	}
 	return one, nil
 }
 
-// forgetIdle removes peers that were neither used nor failing within the last minute. The caller must hold mu.
-func (p *Peers) forgetIdle(except string) {
+// forgetStopped forgets instances other than current ones. The caller must hold mu.
+func (p *Peers) forgetStopped(current []instances.Instance) {
 	for id, one := range p.known {
-		if id != except && time.Since(one.availableAt) > time.Minute {
+		if !slices.ContainsFunc(current, func(i instances.Instance) bool { return i.ID == id }) {
 			one.conn.Close()
 			delete(p.known, id)
 		}
@@ -197,7 +196,6 @@ func (p *Peers) recordResult(to *peer, i *instances.Instance, err error) error {
 	defer p.mu.Unlock()
 	if err == nil {
 		to.err = nil
-		to.availableAt = time.Now()
 		return nil
 	}
 
@@ -210,7 +208,7 @@ func (p *Peers) recordResult(to *peer, i *instances.Instance, err error) error {
 		p.logFailure(i, cause)
 	}
 	to.err = api.NewError(http.StatusBadGateway, fmt.Sprintf("the instance %s (%s): %v", problem, i.Console, cause), "")
-	to.availableAt = time.Now().Add(retryAfter)
+	to.retryAt = time.Now().Add(retryAfter)
 	return to.err
 }
 

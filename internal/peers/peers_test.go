@@ -60,12 +60,12 @@ func (s *service) record() instances.Instance {
 	return instances.Instance{Record: r}
 }
 
-// newPeers returns the peers of "a", which know one record.
-func newPeers(t *testing.T, record instances.Instance) (*Peers, *strings.Builder) {
+// newPeers returns the peers of "a".
+func newPeers(t *testing.T, records ...instances.Instance) (*Peers, *strings.Builder) {
 	t.Helper()
 	log := &strings.Builder{}
 	p := New(Options{Environment: "shop", ID: "a", Host: "here", Key: key,
-		List: func(context.Context) ([]instances.Instance, error) { return []instances.Instance{record}, nil },
+		List: func(context.Context) ([]instances.Instance, error) { return records, nil },
 		Log:  slog.New(slog.NewTextHandler(log, nil))})
 	t.Cleanup(p.Close)
 	return p, log
@@ -209,10 +209,78 @@ func TestSlowPeerIsNotAwaitedEachTime(t *testing.T) {
 	if n := s.requests.Load(); n != 1 || strings.Count(log.String(), "instance does not answer") != 1 {
 		t.Errorf("%d requests; the log is %s", n, log)
 	}
-	p.known["b"].availableAt = time.Now()
+	p.known["b"].retryAt = time.Now()
 	p.status(t)
 	if n := s.requests.Load(); n != 2 {
 		t.Errorf("after a while, %d requests were made, want 2", n)
+	}
+}
+
+// askAnother contacts instance "c", a long time after the last contact of "b".
+func askAnother(t *testing.T, p *Peers) {
+	t.Helper()
+	p.known["b"].retryAt = time.Now().Add(-time.Hour)
+	p.Answer(t.Context(), "c", &api.Request{Pattern: api.GetStatus.Pattern}, new(api.Status))
+	if p.known["c"] == nil {
+		t.Error("the other instance was not contacted")
+	}
+}
+
+func TestFailuresOfASeldomAskedInstanceAreLoggedOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, true, true, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	b, c := s.record(), s.record()
+	c.ID, c.Name = "c", "worker-3"
+	p, log := newPeers(t, b, c)
+	for range 2 {
+		if _, err := p.status(t); err == nil {
+			t.Error("the instance answered")
+		}
+		askAnother(t, p)
+	}
+	if n := strings.Count(log.String(), "instance=worker-2"); n != 1 || s.requests.Load() != 2 {
+		t.Errorf("%d lines in the log after %d requests: %s", n, s.requests.Load(), log)
+	}
+}
+
+func TestInstanceIsNotAskedSoonAfterALongStreamOfItFailed(t *testing.T) {
+	t.Parallel()
+	failing := make(chan struct{})
+	s := serve(t, true, true, func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte("{}\n"))
+		w.(http.Flusher).Flush()
+		<-failing
+		panic(http.ErrAbortHandler)
+	})
+	b, c := s.record(), s.record()
+	c.ID = "c"
+	p, _ := newPeers(t, b, c)
+	err := p.Follow(t.Context(), "b", &api.Request{Pattern: api.GetStatus.Pattern}, func([]byte) error {
+		askAnother(t, p)
+		close(failing)
+		return nil
+	})
+	if err == nil {
+		t.Error("the stream did not fail")
+	}
+	if _, err := p.status(t); err == nil || s.requests.Load() != 1 {
+		t.Errorf("%v after %d requests: another one was sent at once", err, s.requests.Load())
+	}
+}
+
+func TestStoppedInstancesAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := serve(t, true, true, answerStatus)
+	b, c := s.record(), s.record()
+	c.ID = "c"
+	p, _ := newPeers(t, b, c)
+	if _, err := p.status(t); err != nil {
+		t.Fatal(err)
+	}
+	p.opts.List = func(context.Context) ([]instances.Instance, error) { return []instances.Instance{c}, nil }
+	askAnother(t, p)
+	if p.known["b"] != nil || len(p.known) != 1 {
+		t.Errorf("the known instances are %v", p.known)
 	}
 }
 
