@@ -133,19 +133,7 @@ func (l *processLoop) start(life int) (*child, error) {
 // requested.
 func (l *processLoop) watch(c *child) Exit {
 	began := time.Now()
-	stopProbing := l.beginProbing(c)
-	why, isRequested := " exited", false
-	select {
-	case <-c.exited:
-	case <-l.stop.Done():
-		why, isRequested = " is being stopped", true
-	case l.restart = <-l.restartRequests:
-		why, isRequested = " is being restarted", true
-	}
-
-	stopProbing()
-	l.setReady(false, l.proc.Name+why, 0)
-
+	isRequested := l.awaitExitOrRequest(c)
 	var killAt <-chan time.Time
 	killed := false
 	if isRequested {
@@ -156,10 +144,13 @@ func (l *processLoop) watch(c *child) Exit {
 	at := time.Now()
 	leftDescendants := !isRequested && !c.group.empty()
 	call(l.opts.Events.Ended, Ended{Process: l.proc.Name, PID: c.pid})
+	if leftDescendants {
+		killAt = l.terminate(c, "processes that it started are still running")
+	}
 	if killed {
 		awaitEmpty(c.group)
 	} else {
-		l.stopDescendants(c, killAt)
+		l.awaitDescendants(c, killAt)
 	}
 
 	exit := c.group.reap()
@@ -171,6 +162,22 @@ func (l *processLoop) watch(c *child) Exit {
 	}
 	exit.Daemonized = endedEarly && leftDescendants && exit.succeeded()
 	return exit
+}
+
+// awaitExitOrRequest probes the process until it has exited, or until a stop or restart is requested.
+func (l *processLoop) awaitExitOrRequest(c *child) (isRequested bool) {
+	stopProbing := l.beginProbing(c)
+	reason := l.proc.Name + " exited"
+	select {
+	case <-c.exited:
+	case <-l.stop.Done():
+		reason, isRequested = l.proc.Name+" is being stopped", true
+	case l.restart = <-l.restartRequests:
+		reason, isRequested = l.proc.Name+" is being restarted", true
+	}
+	stopProbing()
+	l.setReady(false, reason, 0)
+	return isRequested
 }
 
 const (
@@ -201,12 +208,8 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 	return true
 }
 
-// stopDescendants ends the descendants. killAt is set if they have already received SIGTERM.
-func (l *processLoop) stopDescendants(c *child, killAt <-chan time.Time) {
-	if !c.group.empty() && killAt == nil {
-		killAt = l.terminate(c, "processes that it started are still running")
-	}
-
+// awaitDescendants waits until terminated descendants have ended, and kills them at killAt.
+func (l *processLoop) awaitDescendants(c *child, killAt <-chan time.Time) {
 	for !c.group.empty() {
 		select {
 		case <-time.After(survivorInterval):

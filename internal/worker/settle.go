@@ -58,20 +58,26 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 
 // decisive returns the result that reveals most about the state of the app.
 func decisive(results []queue.Result) *queue.Result {
-	worst := &results[0]
+	found := &results[0]
 	for i := range results {
-		r := &results[i]
-		switch {
-		case r.Unsent:
-		case r.Outcome == queue.Done, r.Outcome == queue.Failed:
-			return r
-		case r.Outcome == queue.Throttled:
-			worst = r
-		case r.Outcome == queue.Unreached && (worst.Outcome == queue.Postponed || worst.Unsent):
-			worst = r
+		if r := &results[i]; evidence(r) > evidence(found) {
+			found = r
 		}
 	}
-	return worst
+	return found
+}
+
+// evidence ranks how much a result says about the state of the app.
+func evidence(r *queue.Result) int {
+	switch {
+	case r.Unsent || r.Outcome == queue.Postponed:
+		return 0
+	case r.Outcome == queue.Unreached:
+		return 1
+	case r.Outcome == queue.Throttled:
+		return 2
+	}
+	return 3 // the app processed the message
 }
 
 // decide returns what to do with h. If a throttled message is kept, decide changes its result to Postponed.

@@ -123,9 +123,10 @@ func (c *Counts) count(e *Settled) {
 	}
 }
 
-// rateWindow is the time constant of the moving average, in seconds.
+// rateWindow is the time constant of perSecond, in seconds.
 const rateWindow = 10
 
+// measureRate updates perSecond, an exponential moving average over rateWindow.
 func (t *statistics) measureRate(now time.Time) {
 	settled := t.counts.Done + t.counts.Failed + t.counts.Unreached + t.counts.Throttled
 	seconds := now.Sub(t.measuredAt).Seconds()

@@ -15,7 +15,8 @@ var errXRay = errors.New("invalid X-Ray trace header")
 //
 //	Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1
 //
-// Fields may be in any order; unknown ones are ignored. Root must occur exactly once. Parent is optional.
+// Fields may be in any order; unknown ones are ignored. Root must occur exactly once. Parent is optional, and ignored if
+// invalid.
 func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 	if len(header) > maxXRay {
 		return sc, errXRay
@@ -25,7 +26,9 @@ func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 		name, value, found := strings.Cut(strings.TrimSpace(field), "=")
 		switch {
 		case name == "" && !found:
-		case name == "" || !found, name == "Root" && sc.TraceID.IsValid():
+		case name == "" || !found:
+			return sc, errXRay
+		case name == "Root" && sc.TraceID.IsValid(): // the second one
 			return sc, errXRay
 		case name == "Root":
 			// version, 8 digits of time, 24 random digits
@@ -36,7 +39,7 @@ func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 				return sc, errXRay
 			}
 		case name == "Parent":
-			sc.SpanID, _ = trace.SpanIDFromHex(value)
+			sc.SpanID, _ = trace.SpanIDFromHex(strings.ToLower(value))
 		case name == "Sampled":
 			sc.TraceFlags = sc.TraceFlags.WithSampled(value == "1")
 		}

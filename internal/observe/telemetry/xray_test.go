@@ -19,6 +19,7 @@ func TestParseXRay(t *testing.T) {
 		"Sampled=1; Parent=53995c3f42cd8ad8; Root=1-5759e988-bd862e3fe1be46a994272793":                    "sampled",
 		"Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=a:0;Self=1-x": "sampled",
 		"Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1":                                              "",
+		"Root=1-5759E988-BD862E3FE1BE46A994272793;Parent=53995C3F42CD8AD8;Sampled=1":                      "sampled",
 		"Root=2-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8":                                "",
 		"Root=1-5759e988bbd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8":                                "",
 		"Root=1-5759e988-bd862e3fe1be46a99427279;Parent=53995c3f42cd8ad8":                                 "",
