@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"tendril/internal/aws"
-	"tendril/internal/cron/periodic"
 	"tendril/internal/registry"
 	"tendril/internal/testing/testpeer"
 	"tendril/queue"
@@ -44,7 +43,7 @@ func amazonPlace(t *testing.T, name string) *place {
 	lease := func(ctx context.Context) (queue.Lease, error) { return registry.NewLeases(table).Read(ctx, leaseName) }
 	runs := func(t *testing.T) []run { return receivedRuns(t, q) }
 	return &place{endpoint: endpoint, queue: name, role: "amazon scheduler", term: 4 * time.Second, lease: lease,
-		since: registry.NewSentRuns(table, scope, nil, nil).Since, runs: runs, twice: !periodic.FIFO(name)}
+		since: registry.NewSentRuns(table, scope, nil, nil).Since, runs: runs, twice: !queue.IsFIFO(name)}
 }
 
 func setCredentials() {

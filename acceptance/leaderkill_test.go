@@ -116,7 +116,7 @@ func storedRuns(t *testing.T, dir, name string) (runs []run) {
 }
 
 func fifoAttributes(name string) map[string]string {
-	if periodic.FIFO(name) {
+	if queue.IsFIFO(name) {
 		return map[string]string{"FifoQueue": "true"}
 	}
 	return map[string]string{}

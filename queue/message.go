@@ -149,6 +149,21 @@ func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int)
 // NameInARN returns the name of the queue with the given ARN. Text without a colon is returned unchanged.
 func NameInARN(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
+// FIFOSuffix ends the name of every FIFO queue.
+const FIFOSuffix = ".fifo"
+
+// IsFIFO reports whether a name, URL or ARN belongs to a FIFO queue.
+func IsFIFO(name string) bool { return strings.HasSuffix(name, FIFOSuffix) }
+
+// DeadLetterName returns the default name or ARN of a queue's dead-letter queue.
+func DeadLetterName(name string) string {
+	base, isFIFO := strings.CutSuffix(name, FIFOSuffix)
+	if isFIFO {
+		return base + "-dead" + FIFOSuffix
+	}
+	return base + "-dead"
+}
+
 // Message attributes of a scheduled run of a periodic task, compatible with Elastic Beanstalk's daemon.
 const (
 	// RunPrefix marks attributes that are never sent to apps.

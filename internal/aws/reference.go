@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
+
+	"tendril/queue"
 )
 
 // Reference is a queue's name, URL or ARN.
@@ -23,7 +25,7 @@ type Reference struct {
 func (r Reference) Remote() bool { return r.URL != "" || r.Region != "" }
 
 // FIFO reports whether the queue is a FIFO queue.
-func (r Reference) FIFO() bool { return strings.HasSuffix(r.Name, ".fifo") }
+func (r Reference) FIFO() bool { return queue.IsFIFO(r.Name) }
 
 // ParseReference parses a queue's name, URL or ARN.
 func ParseReference(s string) (Reference, error) {

@@ -8,6 +8,7 @@ import (
 
 	"tendril/internal/aws"
 	"tendril/internal/config"
+	"tendril/queue"
 )
 
 // Policy is an IAM policy document.
@@ -105,7 +106,7 @@ func (p *policyMaker) allowDelivering(q *config.QueueSettings) {
 		}
 	}
 	if q.Managed {
-		p.allow(aws.CreateQueues, p.queue(q, q.Name), p.queue(q, DeadLetterName(q.Name)))
+		p.allow(aws.CreateQueues, p.queue(q, q.Name), p.queue(q, queue.DeadLetterName(q.Name)))
 	}
 	if q.Function != "" {
 		p.allow(aws.InvokeFunctions, p.function(q.Function))
@@ -204,7 +205,7 @@ func (p *policyMaker) allowOperating() {
 		p.allow(aws.ManageDeadLetters, p.queue(q, q.Name), p.queue(q, deadLetterQueue(q)))
 		p.allow(aws.ListQueues, "*")
 		if q.Managed {
-			p.allow(aws.TerminateQueues, p.queue(q, q.Name), p.queue(q, DeadLetterName(q.Name)))
+			p.allow(aws.TerminateQueues, p.queue(q, q.Name), p.queue(q, queue.DeadLetterName(q.Name)))
 		}
 	}
 
@@ -215,7 +216,7 @@ func (p *policyMaker) allowOperating() {
 
 func deadLetterQueue(q *config.QueueSettings) string {
 	if q.Managed {
-		return DeadLetterName(q.Name)
+		return queue.DeadLetterName(q.Name)
 	}
 	return UnknownDeadLetterQueue + q.Name
 }

@@ -18,10 +18,6 @@ var ErrNotOwned = errors.New("not created for this environment")
 // deadLetterRetention is the maximum that SQS allows.
 const deadLetterRetention = 14 * 24 * time.Hour
 
-// DeadLetterName returns the name of a queue's dead-letter queue. It stays within SQS's limit of 80 characters, because
-// environment names have at most 64.
-func DeadLetterName(queueName string) string { return queueName + "-dead" }
-
 // EnsureQueue creates the environment's queue and dead-letter queue with the attributes that Elastic Beanstalk uses, or
 // updates existing ones. If either has a different owner, the error is [ErrNotOwned] and nothing changes.
 func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *config.QueueSettings,
@@ -33,12 +29,12 @@ func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *con
 	if err != nil {
 		return err
 	}
-	dead, err := e.find(ctx, DeadLetterName(set.Name))
+	dead, err := e.find(ctx, queue.DeadLetterName(set.Name))
 	if err != nil {
 		return err
 	}
 
-	dead, err = e.ensure(ctx, dead, DeadLetterName(set.Name),
+	dead, err = e.ensure(ctx, dead, queue.DeadLetterName(set.Name),
 		map[string]string{"MessageRetentionPeriod": seconds(deadLetterRetention)})
 	if err != nil {
 		return err

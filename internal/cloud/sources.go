@@ -29,7 +29,7 @@ func (s *queues) list(ctx context.Context) ([]Resource, error) {
 		return all, err
 	}
 
-	own, dead := s.settings.Name, DeadLetterName(s.settings.Name)
+	own, dead := s.settings.Name, queue.DeadLetterName(s.settings.Name)
 	onlyOwned := !s.settings.Queues[0].Managed
 	if onlyOwned {
 		if len(all) == 0 {

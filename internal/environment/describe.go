@@ -13,6 +13,7 @@ import (
 	"tendril/internal/cloud"
 	"tendril/internal/config"
 	"tendril/internal/cron/tasks"
+	"tendril/queue"
 )
 
 // UseBundle is the Use of the app's folder in a description.
@@ -81,13 +82,13 @@ func (o *Options) plannedQueue(set *config.QueueSettings) api.DescribedQueue {
 		Target: withoutSecret(o.targetText(set))}
 	if set.Backend != config.BackendEmbedded {
 		if set.Managed {
-			q.DeadLetterQueue = &api.DescribedQueue{Name: cloud.DeadLetterName(set.Name), Backend: set.Backend}
+			q.DeadLetterQueue = &api.DescribedQueue{Name: queue.DeadLetterName(set.Name), Backend: set.Backend}
 		}
 		return q
 	}
 
 	created, own := ownAttributes(s, set)
-	dead := deadName(set.Name)
+	dead := queue.DeadLetterName(set.Name)
 	q.ARN = embeddedARN(s, set.Name)
 	q.DeadLetterQueue = &api.DescribedQueue{Name: dead, Backend: set.Backend, ARN: embeddedARN(s, dead),
 		FIFO: set.FIFO(), Attributes: created}

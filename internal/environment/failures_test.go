@@ -31,7 +31,7 @@ func standInForSQS(t *testing.T, name, dead string) (*broker.Broker, string) {
 	server := httptest.NewServer(h)
 	t.Cleanup(func() { h.Stop(); server.Close() })
 	attributes := map[string]string{}
-	if strings.HasSuffix(name, fifoSuffix) {
+	if queue.IsFIFO(name) {
 		attributes["FifoQueue"] = "true"
 	}
 	for _, q := range []string{dead, name} {

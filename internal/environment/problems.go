@@ -13,6 +13,7 @@ import (
 	"tendril/broker"
 	"tendril/internal/config"
 	"tendril/internal/observe/health"
+	"tendril/queue"
 )
 
 const (
@@ -126,7 +127,7 @@ func (p *problems) ofEmbedded(name string, ledger broker.Ledger) (all []problem)
 
 func (p *problems) isLeft(name string) bool {
 	dead, _, err := p.queues.broker.Redrive(name)
-	return err == nil && !p.opts.QueuesOnly && p.queues.named(name) == nil && dead == deadName(name) && !p.queues.broker.Received(name)
+	return err == nil && !p.opts.QueuesOnly && p.queues.named(name) == nil && dead == queue.DeadLetterName(name) && !p.queues.broker.Received(name)
 }
 
 // leftElsewhere finds messages in embedded queues from before a move to Amazon SQS, and in the data directory that
@@ -163,7 +164,7 @@ func (p *problems) findElsewhere() (all []problem) {
 	defer func() { _ = release() }()
 	return p.leftIn(state, "run an environment on them with 'tendril up --data-dir "+state+"' until they are done", func(name string) bool {
 		return slices.ContainsFunc(s.Queues, func(set config.QueueSettings) bool {
-			return name == set.Name || name == deadName(set.Name)
+			return name == set.Name || name == queue.DeadLetterName(set.Name)
 		})
 	})
 }

@@ -24,8 +24,6 @@ import (
 // queueRetention is the maximum of Amazon SQS, so that no message expires in a long outage.
 const queueRetention = 14 * 24 * time.Hour
 
-const fifoSuffix = ".fifo"
-
 type queues struct {
 	opts     *Options
 	life     *lifecycle
@@ -174,7 +172,7 @@ func (q *queues) createOnSQS(ctx context.Context, set *config.QueueSettings) err
 
 func (q *queues) createOwn(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	created, own := ownAttributes(q.settings.now(), set)
-	dead := deadName(set.Name)
+	dead := queue.DeadLetterName(set.Name)
 	for _, name := range []string{dead, set.Name} {
 		if err := q.broker.EnsureQueue(ctx, name, created); err != nil {
 			return nil, fmt.Errorf("creating queue %s: %w", name, err)
@@ -215,14 +213,6 @@ func (q *queues) urlOf(name string) string {
 	return q.endpoint + "/" + q.settings.now().AccountID + "/" + name
 }
 
-func deadName(name string) string {
-	base, fifo := strings.CutSuffix(name, fifoSuffix)
-	if fifo {
-		return base + "-dead" + fifoSuffix
-	}
-	return base + "-dead"
-}
-
 func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own map[string]string) {
 	created = map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
 	if set.FIFO() {
@@ -230,7 +220,7 @@ func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own 
 	}
 	return created, map[string]string{
 		"VisibilityTimeout": seconds(set.VisibilityTimeout),
-		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, embeddedARN(s, deadName(set.Name)),
+		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, embeddedARN(s, queue.DeadLetterName(set.Name)),
 			s.MaxRetries),
 	}
 }

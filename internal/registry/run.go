@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"tendril/queue"
@@ -26,8 +25,6 @@ type Run struct {
 	Queue   string // name, URL or ARN
 	Message queue.Outgoing
 }
-
-func (r *Run) fifo() bool { return strings.HasSuffix(r.Queue, ".fifo") }
 
 func (r *Run) check(scope Scope) error {
 	if err := checkName("run", scope.Key(r.ID)); err != nil {

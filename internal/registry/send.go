@@ -55,7 +55,7 @@ func (r *Runs) send(ctx context.Context, term int64, run *Run) (EnqueueResult, e
 		return EnqueueResult{}, err
 	}
 	r.forget(run.ID)
-	return EnqueueResult{Sent: p.sent, Resent: p.resent && !run.fifo()}, nil
+	return EnqueueResult{Sent: p.sent, Resent: p.resent && !queue.IsFIFO(run.Queue)}, nil
 }
 
 func (r *Runs) pendingOf(run *Run) *pendingRun {
@@ -123,9 +123,9 @@ func checkTries(run *Run, p *pendingRun, number int, sameTerm bool) error {
 	switch {
 	case number == 1:
 		return nil
-	case !run.fifo() && number > 2 && sameTerm:
+	case !queue.IsFIFO(run.Queue) && number > 2 && sameTerm:
 		return fmt.Errorf("the run %s was tried twice without an answer: %w", run.ID, ErrUncertain)
-	case run.fifo() && p.age(run) > dedupWindow:
+	case queue.IsFIFO(run.Queue) && p.age(run) > dedupWindow:
 		return fmt.Errorf("the run %s was tried before, longer ago than its queue's deduplication "+
 			"interval: %w", run.ID, ErrUncertain)
 	}

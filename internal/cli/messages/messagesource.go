@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"tendril/api"
@@ -314,7 +313,7 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 
 	var accepted []held
 	for len(messages) > 0 {
-		copies := copies(messages, strings.HasSuffix(target, ".fifo"))
+		copies := copies(messages, queue.IsFIFO(target))
 		sent, err := to.Send(ctx, copies)
 		if err != nil {
 			return accepted, err

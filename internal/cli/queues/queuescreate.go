@@ -12,7 +12,6 @@ import (
 	"tendril/internal/aws"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/target"
-	"tendril/internal/cloud"
 	"tendril/queue"
 )
 
@@ -78,14 +77,14 @@ func (n *newQueue) complete(name string, fifo, noDeadLetter bool, attributes []s
 	}
 
 	n.name = withSuffix(name, fifo)
-	stem, isFIFO := strings.CutSuffix(n.name, target.FifoSuffix)
+	isFIFO := queue.IsFIFO(n.name)
 	if isFIFO {
 		n.attributes["FifoQueue"] = "true"
 	}
 
 	_, hasPolicy := n.attributes["RedrivePolicy"]
 	if n.deadLetter == "" && !noDeadLetter && !hasPolicy {
-		n.deadLetter = cloud.DeadLetterName(stem)
+		n.deadLetter = queue.DeadLetterName(n.name)
 	}
 	if n.deadLetter == "" {
 		return nil
@@ -112,15 +111,15 @@ func parseAttributes(texts []string) (map[string]string, error) {
 }
 
 func withSuffix(name string, fifo bool) string {
-	if fifo && !strings.HasSuffix(name, target.FifoSuffix) {
-		return name + target.FifoSuffix
+	if fifo && !queue.IsFIFO(name) {
+		return name + queue.FIFOSuffix
 	}
 	return name
 }
 
 func (n *newQueue) deadLetterAttributes() map[string]string {
 	attributes := map[string]string{"MessageRetentionPeriod": "1209600"} // 14 days, the maximum
-	if strings.HasSuffix(n.deadLetter, target.FifoSuffix) {
+	if queue.IsFIFO(n.deadLetter) {
 		attributes["FifoQueue"] = "true"
 	}
 	return attributes

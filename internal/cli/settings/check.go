@@ -14,11 +14,11 @@ import (
 	"tendril/internal/bundle/machine"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/provision"
-	"tendril/internal/cloud"
 	"tendril/internal/config"
 	"tendril/internal/config/yamlfile"
 	"tendril/internal/cron/tasks"
 	"tendril/internal/environment"
+	"tendril/queue"
 )
 
 // NewCheck returns the command 'tendril check'.
@@ -180,7 +180,7 @@ func queueText(q *config.QueueSettings) string {
 	}
 
 	if q.Managed {
-		text = fmt.Sprintf("%s (%s, created with %s if missing)", q.Name, q.Backend, cloud.DeadLetterName(q.Name))
+		text = fmt.Sprintf("%s (%s, created with %s if missing)", q.Name, q.Backend, queue.DeadLetterName(q.Name))
 	}
 
 	if q.Weight > 0 {

@@ -363,9 +363,6 @@ func Number(attributes map[string]string, name string) int {
 	return n
 }
 
-// FifoSuffix is the suffix of every FIFO queue's name.
-const FifoSuffix = ".fifo"
-
 // Receive receives messages from the queue.
 func (p *Queue) Receive(ctx context.Context, req api.ReceiveRequest) ([]api.ReceivedMessage, error) {
 	if p.Remote == nil {

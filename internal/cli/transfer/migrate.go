@@ -454,7 +454,7 @@ func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, erro
 		return nil, err
 	}
 
-	o := migrate.Options{FIFO: strings.HasSuffix(q.Queue, target.FifoSuffix), SourceExact: p.toSQS, DestinationExact: !p.toSQS,
+	o := migrate.Options{FIFO: queue.IsFIFO(q.Queue), SourceExact: p.toSQS, DestinationExact: !p.toSQS,
 		CutDelays: p.f.cutDelays, Wait: p.f.wait, Uncertain: migrate.Decision(p.f.uncertain), Concurrency: migrateConcurrency}
 	if p.toSQS {
 		o.MaxDelay = target.MaxDelay

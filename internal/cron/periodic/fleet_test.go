@@ -192,7 +192,7 @@ func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (se
 	run := queue.ParseRun(&queue.Message{Attributes: m.Attributes})
 	task, at := run.Task, run.ScheduledAt
 	err = n.do(ctx, func() error {
-		if seen, ok := n.dedup[m.DedupID]; ok && FIFO(queueName) && time.Since(seen.at) < 5*time.Minute {
+		if seen, ok := n.dedup[m.DedupID]; ok && queue.IsFIFO(queueName) && time.Since(seen.at) < 5*time.Minute {
 			sent = queue.Sent{ID: seen.id}
 			return nil
 		}

@@ -28,7 +28,7 @@ func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) registr
 	if manual {
 		m.Attributes = append(m.Attributes, text(queue.AttributeRun, id))
 	}
-	if FIFO(queueName) {
+	if queue.IsFIFO(queueName) {
 		m.GroupID, m.DedupID = groupID(t.Name), digest(id)
 	}
 
@@ -52,9 +52,6 @@ func IDOf(run *queue.Run) string {
 	}
 	return ""
 }
-
-// FIFO reports whether a queue's name, URL or ARN belongs to a FIFO queue.
-func FIFO(queueName string) bool { return strings.HasSuffix(queueName, ".fifo") }
 
 // groupID returns a message group ID, which SQS limits to 128 ASCII characters.
 func groupID(task string) string {

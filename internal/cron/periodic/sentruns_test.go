@@ -85,7 +85,7 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 	got := len(w.queues[queueName])
 	// Only a lost response, or a death between sending and settling, causes a duplicate.
 	most := 1
-	if !FIFO(queueName) && (n == 2 && applied || n == 3 && dies && !applied) {
+	if !queue.IsFIFO(queueName) && (n == 2 && applied || n == 3 && dies && !applied) {
 		most = 2
 	}
 	if got != most || !again.Already && !dies {

@@ -137,7 +137,7 @@ func (q *queueExamination) checkRedrivePolicy() {
 		create := ""
 		if q.queue.OnSQS {
 			create = fmt.Sprintf("tendril queues create %s --backend sqs --no-dead-letter-queue -a "+
-				"MessageRetentionPeriod=1209600, then ", deadLetterName(q.queue.Name))
+				"MessageRetentionPeriod=1209600, then ", queue.DeadLetterName(q.queue.Name))
 		}
 		q.add(Warning, "no-dead-letter-queue", what,
 			"a message that always fails is retried until its retention period ends, and is then lost",
@@ -161,20 +161,12 @@ func (q *queueExamination) redriveRemedy(receives int) string {
 		return "restart the environment: 'tendril up' sets it"
 	}
 	arn := defaulted(q.queue.Attributes["QueueArn"], "ARN-OF-"+q.queue.Name)
-	target := deadLetterName(arn)
+	target := queue.DeadLetterName(arn)
 	if dead, _ := queue.ParseRedrivePolicy(strings.TrimSpace(q.queue.Attributes["RedrivePolicy"])); dead != "" {
 		target = arn[:strings.LastIndexByte(arn, ':')+1] + dead
 	}
 	return fmt.Sprintf(`aws sqs set-queue-attributes --queue-url %s --attributes `+
 		`'{"RedrivePolicy": "{\"deadLetterTargetArn\": \"%s\", \"maxReceiveCount\": \"%d\"}"}'`, q.queue.URL, target, receives)
-}
-
-func deadLetterName(name string) string {
-	base, fifo := strings.CutSuffix(name, ".fifo")
-	if fifo {
-		return base + "-dead.fifo"
-	}
-	return name + "-dead"
 }
 
 func (q *queueExamination) checkDeadLetterQueue() {
