@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -57,6 +58,9 @@ func (q *quarantine) readyReplica(ctx context.Context) (*replica, error) {
 	err = awaitReady(ctx, []*replica{r}, q.replicas.opts.readyTimeout())
 	if r.err() != nil {
 		q.stop()
+	}
+	if err == nil && r.version.number != q.replicas.current().number {
+		err = errors.New("another version was deployed while it started")
 	}
 	return r, err
 }

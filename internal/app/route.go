@@ -98,7 +98,7 @@ func (t *Route) recordOutcomes(ctx context.Context, r *replica, ms []*queue.Mess
 	replicaExits := sync.OnceValue(func() bool { return exitsSoon(exited) })
 	for i := range results {
 		result := &results[i]
-		if result.Unsent {
+		if result.Unsent || result.Outcome == queue.Postponed {
 			continue // says nothing about the app
 		}
 

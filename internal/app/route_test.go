@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,66 @@ func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 		}, false)[0]
 		if !result.Unsent || result.Outcome != queue.Failed || time.Since(start) > 0 {
 			t.Errorf("after %v: %+v", time.Since(start), result)
+		}
+	})
+}
+
+func TestMessageThatWaitedForAReplicaIsNotSentIfItsQueueWasPausedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, quarantined := range map[string]bool{"serving replica": false, "replica for quarantined messages": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				_, m := newFakeLauncher(t, nil)
+				if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
+					t.Fatal(err)
+				}
+				var paused atomic.Bool
+				route := &Route{balancer: m.balancer, detector: newDetector(slog.New(slog.DiscardHandler)),
+					quarantine: &quarantine{replicas: m}, open: func(address string) (*deliver.Client, error) {
+						return deliver.NewClient(&deliver.Options{Target: address, Paused: paused.Load})
+					}}
+				message := &queue.Message{ID: "m"}
+				if quarantined {
+					route.detector.crashed(from("jobs", message.ID, "other"), time.Now())
+				}
+				time.AfterFunc(time.Millisecond, func() { paused.Store(true) })
+				start := time.Now()
+				if r := route.Deliver(t.Context(), message); r.Reason != deliver.Paused().Reason || time.Since(start) == 0 {
+					t.Errorf("after %s: %+v", time.Since(start), r)
+				}
+				if route.detector.isQuarantined(message.ID) != quarantined {
+					t.Error("a message that was not sent left the quarantine")
+				}
+				route.quarantine.stop()
+				if err := m.stop(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// While the replica for quarantined messages starts, its version may be withdrawn and replaced.
+func TestQuarantinedMessageIsNotSentToAReplacedVersion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, m := newFakeLauncher(t, nil)
+		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
+			t.Fatal(err)
+		}
+		q := &quarantine{replicas: m}
+		time.AfterFunc(time.Millisecond, func() { m.setVersion(versionOf(2, good)) })
+		r := q.deliver(t.Context(), func(*replica) queue.Result {
+			t.Error("the replaced version received the message")
+			return queue.Result{}
+		})
+		if r.Outcome != queue.Postponed {
+			t.Errorf("%+v", r)
+		}
+		q.stop()
+		if err := m.stop(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -20,6 +20,8 @@ import (
 	"tendril/queue"
 )
 
+var errPaused = errors.New("the queue was paused before the function was invoked")
+
 // longestFunction is the maximum run time of a function, plus some overhead.
 const longestFunction = 905 * time.Second
 
@@ -80,13 +82,13 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 }
 
 // Invoke runs the function once with a JSON payload and waits for its result. It repeats the call only if a reused
-// connection failed before a byte was sent. The caller must not change payload afterwards, because an abandoned
-// connection may still read it.
-func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
+// connection failed before a byte was sent. It invokes nothing if paused returns true just before; paused may be nil.
+// The caller must not change payload afterwards, because an abandoned connection may still read it.
+func (l *Lambda) Invoke(ctx context.Context, payload []byte, paused func() bool) (queue.Invocation, error) {
 	limited, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	for {
-		sent := sending{payload: payload}
+		sent := sending{payload: payload, paused: paused}
 		answered, err := l.call(limited, types.InvocationTypeRequestResponse, &sent)
 		if err == nil {
 			return answered, nil
@@ -105,6 +107,9 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 func (l *Lambda) call(ctx context.Context, kind types.InvocationType, sent *sending) (queue.Invocation, error) {
 	if err := checkCredentials(ctx, l.api.get().Options().Credentials); err != nil {
 		return queue.Invocation{}, err
+	}
+	if sent.paused != nil && sent.paused() {
+		return queue.Invocation{}, errPaused
 	}
 
 	out, err := l.api.get().Invoke(context.WithValue(ctx, sendingKey{}, sent), &lambda.InvokeInput{

@@ -34,6 +34,7 @@ func (e *invokeError) Unsent() bool { return !e.Sent }
 type sending struct {
 	// payload is sent instead of the SDK's body, for the reason given at [wholeBodies].
 	payload []byte
+	paused  func() bool // may be nil
 	// left means that a byte may have been sent.
 	left bool
 	// stale means that nothing was sent because the reused connection was dead.

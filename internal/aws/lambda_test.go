@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"tendril/queue"
@@ -100,7 +101,7 @@ func TestInvoke(t *testing.T) {
 			w.Header().Set("X-Amz-Function-Error", "Handled")
 			io.WriteString(w, "{}")
 		})
-	got, err := l.Invoke(t.Context(), []byte(`{"a":1}`))
+	got, err := l.Invoke(t.Context(), []byte(`{"a":1}`), nil)
 	if err != nil || got.Status != 200 || got.FunctionError != "Handled" || string(got.Payload) != "{}" ||
 		got.RequestID != "id-1" {
 		t.Errorf("got %+v, %v", got, err)
@@ -116,7 +117,7 @@ func TestRefusedInvocations(t *testing.T) {
 		w.WriteHeader(429)
 		io.WriteString(w, `{"Type":"User","message":"Rate Exceeded.","Reason":"ReservedFunctionConcurrentInvocationLimitExceeded"}`)
 	})
-	got, err := l.Invoke(t.Context(), nil)
+	got, err := l.Invoke(t.Context(), nil, nil)
 	want := queue.Invocation{Status: 429, Code: "TooManyRequestsException",
 		Reason: "ReservedFunctionConcurrentInvocationLimitExceeded", Message: "Rate Exceeded.", RetryAfter: 9 * time.Second,
 		RequestID: "id-2"}
@@ -245,7 +246,7 @@ func TestLambdaSettings(t *testing.T) {
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
-	_, err = openLambda(t, &LambdaOptions{Function: "resize"}).Invoke(t.Context(), nil)
+	_, err = openLambda(t, &LambdaOptions{Function: "resize"}).Invoke(t.Context(), nil, nil)
 	wantCode(t, err, queue.CodeAccessDenied, "no AWS credentials")
 	wantUnsent(t, err, true)
 }
@@ -268,17 +269,31 @@ func TestInvokeEndsWithItsContext(t *testing.T) {
 		<-r.Context().Done()
 		close(ended)
 	})
-	_, err := l.Invoke(ctx, []byte("{}"))
+	_, err := l.Invoke(ctx, []byte("{}"), nil)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	wantUnsent(t, err, false)
 	<-ended
-	_, err = l.Invoke(ctx, []byte("{}"))
+	_, err = l.Invoke(ctx, []byte("{}"), nil)
 	wantUnsent(t, err, true)
 	if err := l.Check(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestNothingIsInvokedIfTheQueueWasPausedMeanwhile(t *testing.T) {
+	t.Parallel()
+	l := lambdaServer(t, "resize", func(http.ResponseWriter, *http.Request) { t.Error("the function was invoked") })
+	paused := false
+	l.api = newClient(lambda.New(l.api.get().Options(), func(o *lambda.Options) {
+		o.Credentials = sdk.CredentialsProviderFunc(func(context.Context) (sdk.Credentials, error) {
+			paused = true
+			return sdk.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, nil
+		})
+	}))
+	_, err := l.Invoke(t.Context(), []byte("{}"), func() bool { return paused })
+	wantUnsent(t, err, true)
 }
 
 type memoryConn struct{ net.Conn }
@@ -389,12 +404,12 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 		}
 		return reply(200, "null"), nil
 	})))
-	_, err := l.Invoke(t.Context(), []byte("{}"))
+	_, err := l.Invoke(t.Context(), []byte("{}"), nil)
 	wantUnsent(t, err, true)
 	if calls != 3 {
 		t.Errorf("%d calls", calls)
 	}
-	if got, err := l.Invoke(t.Context(), []byte("{}")); err != nil || string(got.Payload) != "null" || calls != 4 {
+	if got, err := l.Invoke(t.Context(), []byte("{}"), nil); err != nil || string(got.Payload) != "null" || calls != 4 {
 		t.Errorf("got %+v, %v after %d calls", got, err, calls)
 	}
 }
@@ -429,7 +444,7 @@ func TestLargePayloads(t *testing.T) {
 		}
 		io.WriteString(w, "null")
 	})
-	if _, err := l.Invoke(t.Context(), payload); err != nil {
+	if _, err := l.Invoke(t.Context(), payload, nil); err != nil {
 		t.Error(err)
 	}
 }

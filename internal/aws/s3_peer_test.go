@@ -51,7 +51,7 @@ func TestAgainstAForeignS3(t *testing.T) {
 	wantCode(t, l.Check(ctx), queue.CodeResourceNotFound, "Lambda function missing does not exist")
 	_, err = l.FunctionTimeout(ctx)
 	wantCode(t, err, queue.CodeResourceNotFound, "Lambda function missing does not exist")
-	if got, err := l.Invoke(ctx, []byte("{}")); err != nil || got.Status != 404 ||
+	if got, err := l.Invoke(ctx, []byte("{}"), nil); err != nil || got.Status != 404 ||
 		got.Code != "ResourceNotFoundException" {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -18,6 +18,9 @@ func stages(opts *Options) stage {
 	if opts.Account != nil { // inside unwrap, so that only runs that are sent are recorded
 		d = recordRuns(d, opts.Account)
 	}
+	if opts.Paused != nil { // the outer stages may wait
+		d = unlessPaused(d, opts.Paused)
+	}
 	if opts.SNS || opts.Payloads != nil { // inside recognizeRuns, so that scheduled runs are not unwrapped
 		d = unwrap(d, opts)
 	}

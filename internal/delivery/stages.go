@@ -11,6 +11,7 @@ import (
 
 	"tendril/internal/autoscale"
 	"tendril/internal/cron/periodic"
+	"tendril/internal/delivery/deliver"
 	"tendril/internal/delivery/envelope"
 	"tendril/internal/observe/telemetry"
 	"tendril/queue"
@@ -32,7 +33,7 @@ type Options struct {
 	// Postponed is called if the registry or a payload is temporarily unavailable; may be nil.
 	Postponed func(m *queue.Message, retryIn time.Duration, err error)
 	// Paused reports whether sending must stop, for example because the app's version was rolled back; may be nil. It
-	// is called after each wait for the registry or a payload.
+	// is called after the waits for the registry and a payload. A Target that waits must call it as well.
 	Paused func() bool
 	// Begun is called before a message is sent, with the path if it is a scheduled run, otherwise ""; may be nil.
 	Begun func(path string)
@@ -114,6 +115,18 @@ func trace(next stage, tracer *telemetry.Tracer) stage {
 			results[i] = m.result
 		}
 		end(results)
+	}
+}
+
+func unlessPaused(next stage, paused func() bool) stage {
+	return func(ctx context.Context, batch []*message) {
+		if !paused() {
+			next(ctx, batch)
+			return
+		}
+		for _, m := range batch {
+			m.result = deliver.Paused()
+		}
 	}
 }
 
@@ -202,9 +215,6 @@ func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 		m.result = failedLookup(ctx, m, opts, err, time.Since(start))
 		return false
 	}
-	if opts.pausedMeanwhile(m) {
-		return false
-	}
 	if !known {
 		m.Message = withoutRun(m.Message)
 	}
@@ -218,14 +228,6 @@ func withoutRun(m *queue.Message) *queue.Message {
 		return strings.HasPrefix(strings.ToLower(a.Name), queue.RunPrefix)
 	})
 	return &ordinary
-}
-
-func (o *Options) pausedMeanwhile(m *message) bool {
-	if o.Paused == nil || !o.Paused() {
-		return false
-	}
-	m.result = queue.Result{Outcome: queue.Postponed, Reason: "its queue was paused before it was sent", RetryAfter: undecidedPause}
-	return true
 }
 
 // failedLookup returns the result of a message whose lookup failed. The message is usually postponed, because an outage

@@ -59,7 +59,7 @@ func fetchPayload(ctx context.Context, m *message, deadline time.Time, opts *Opt
 	opened, _, err := opts.Payloads.Open(fetching, m.Message)
 	if err == nil {
 		m.Message = &opened
-		return !opts.pausedMeanwhile(m)
+		return true
 	}
 	if ctx.Err() == nil && !isTemporary(err) {
 		m.result = queue.Result{Reason: "its payload in S3 is not available", Err: err, Unsent: true}

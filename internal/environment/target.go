@@ -200,6 +200,7 @@ func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored fun
 	}
 	opts.Target = address
 	opts.Version = t.opts.Version
+	opts.Paused = to.paused.Load
 	if q.settings().BatchSize > 1 {
 		opts.QueueARN = q.arn
 	}
@@ -340,7 +341,7 @@ func (t *targetOpener) openLocalFunction(to *target, opts *delivery.Options) err
 }
 
 func (t *targetOpener) invokeBy(to *target, opts *delivery.Options, invoker deliver.Invoker) error {
-	function, err := deliver.NewLambda(invoker, to.queue.arn)
+	function, err := deliver.NewLambda(invoker, to.queue.arn, to.paused.Load)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,9 +11,11 @@ import (
 	"time"
 
 	"tendril/internal/config"
+	"tendril/internal/delivery"
 	"tendril/internal/observe/telemetry"
 	"tendril/internal/testing/testpeer"
 	"tendril/internal/worker"
+	"tendril/queue"
 )
 
 // openDelivery opens the first queue's target. change may modify the queue's settings.
@@ -82,6 +85,39 @@ func TestIdleProbes(t *testing.T) {
 	defer to.close()
 	if got := q.probeIdle(to.checked); got != checkIdle {
 		t.Errorf("the target of the settings is probed after %v", got)
+	}
+}
+
+type uncalledFunction struct{ t *testing.T }
+
+func (f uncalledFunction) Invoke(context.Context, []byte, func() bool) (queue.Invocation, error) {
+	f.t.Error("the function was invoked")
+	return queue.Invocation{}, nil
+}
+
+// A delivery asks again after its waits, so the target must know about the pause.
+func TestPausedQueueSendsNothingToItsTarget(t *testing.T) {
+	t.Parallel()
+	e := unstarted(t, map[string]string{"target": "http://127.0.0.1:" + testpeer.FreePort(t)})
+	if err := e.openTargets(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	to := &target{queue: queueWith(*e.settings.now(), e.settings.now().Queues...)}
+	to.queue.arn = "arn:aws:sqs:us-east-2:123456789012:jobs"
+	to.paused.Store(true)
+	app, err := e.work.targets.openHTTP(to, e.settings.now().Target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(app.Close)
+	var function delivery.Options
+	if err := e.work.targets.invokeBy(to, &function, uncalledFunction{t}); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]delivery.Target{"app": app, "function": function.Target} {
+		if r := target.Deliver(t.Context(), &queue.Message{ID: "m"}); r.Outcome != queue.Postponed {
+			t.Errorf("%s: %+v", name, r)
+		}
 	}
 }
 

@@ -3,10 +3,10 @@ package deliver
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"tendril/internal/delivery/webhook"
@@ -58,12 +58,12 @@ func NewClient(opts *Options) (*Client, error) {
 	batches.keepBytes = o.maxBody
 	return &Client{
 		head: newRequestHead(t, o, signer),
-		transport: &transport{dialer: dialer, reconnected: o.Events.Reconnected,
+		transport: &transport{dialer: dialer, paused: o.Paused, reconnected: o.Events.Reconnected,
 			pool: connpool.Pool[*conn]{Keep: o.KeepAlive}},
 		single:   single,
 		batches:  batches,
 		record:   record,
-		fifo:     strings.HasSuffix(o.QueueARN, ".fifo"),
+		fifo:     queue.IsFIFO(o.QueueARN),
 		deadline: o.Deadline,
 		trace:    o.Trace,
 		terminal: o.TerminalCodes,
@@ -151,6 +151,9 @@ func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
 		r.protocol = &recorded
 	}
 	res, err := c.transport.exchange(ctx, r)
+	if errors.Is(err, errPaused) {
+		return Paused()
+	}
 	if err != nil {
 		return queue.Result{Outcome: queue.Unreached, Reason: c.reasons.unconnectedReason(ctx, err, end), Err: err,
 			Duration: time.Since(start)}

@@ -3,7 +3,7 @@ package deliver
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"tendril/queue"
@@ -18,11 +18,12 @@ const (
 // Invoker invokes a function. Its optional method Check(ctx) error checks whether the function can be invoked.
 type Invoker interface {
 	// Invoke invokes the function at most once, with its own timeout and response limit. It must return soon after ctx
-	// is done, but may keep reading the payload, and must be safe for concurrent use.
+	// is done, but may keep reading the payload, and must be safe for concurrent use. If paused returns true after a
+	// wait, Invoke should return an error without invoking the function; paused returns at once.
 	//
 	// An error means that there is no complete response. The function may have run, unless a wrapped error has a method
 	// Unsent() bool that returns true.
-	Invoke(ctx context.Context, payload []byte) (queue.Invocation, error)
+	Invoke(ctx context.Context, payload []byte, paused func() bool) (queue.Invocation, error)
 }
 
 // Lambda delivers messages to a function, as Lambda's event source mapping for SQS does. It is safe for concurrent use.
@@ -31,16 +32,18 @@ type Lambda struct {
 	source   string
 	fifo     bool
 	maxEvent int // bytes
+	paused   func() bool
 }
 
 // NewLambda returns a Lambda without calling the function. queueARN is the event source. If it ends in .fifo, message
-// groups keep their order.
-func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
+// groups keep their order. paused is as in [Options].
+func NewLambda(invoker Invoker, queueARN string, paused func() bool) (*Lambda, error) {
 	from, err := recordEnd(queueARN)
 	if err != nil {
 		return nil, err
 	}
-	return &Lambda{invoker: invoker, source: from, fifo: strings.HasSuffix(queueARN, ".fifo"), maxEvent: maxEvent}, nil
+	return &Lambda{invoker: invoker, source: from, fifo: queue.IsFIFO(queueARN), maxEvent: maxEvent,
+		paused: orNever(paused)}, nil
 }
 
 // Deliver invokes the function with one message.
@@ -70,13 +73,19 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, perEvent *in
 	if err := ctx.Err(); err != nil {
 		return []queue.Result{{Outcome: queue.Unreached, Reason: "stopped before anything was sent", Err: err}}
 	}
+	if l.paused() {
+		return slices.Repeat([]queue.Result{Paused()}, len(part))
+	}
 
 	start := time.Now()
-	response, err := l.invoker.Invoke(ctx, event)
+	response, err := l.invoker.Invoke(ctx, event, l.paused)
 	took := time.Since(start)
 	if err == nil && tooLarge(&response) && n > 1 {
 		*perEvent = n / 2
 		return l.invoke(ctx, part, perEvent)
+	}
+	if isUnsent(err) && l.paused() {
+		return slices.Repeat([]queue.Result{Paused()}, len(part))
 	}
 
 	results := judgeCall(ctx, &response, err, messageIDs(part[:n]))

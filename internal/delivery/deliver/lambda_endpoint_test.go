@@ -78,7 +78,7 @@ func newFunction(t testing.TB, opts *aws.LambdaOptions) *Lambda {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	l, err := NewLambda(client, jobsARN)
+	l, err := NewLambda(client, jobsARN, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ const jobsARN = "arn:aws:sqs:us-east-2:123456789012:jobs"
 
 func render(t testing.TB, ms ...*queue.Message) []byte {
 	t.Helper()
-	l, err := NewLambda(&function{}, jobsARN)
+	l, err := NewLambda(&function{}, jobsARN, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestQueueARNs(t *testing.T) {
 		"arn:aws:sqs:us-east-2:123456789012:jobs:x": false, "arn:aws:sqs:us-east-2:123456789012:": false,
 		"arn:aws:sqs:us\n:1:jobs": false,
 	} {
-		if _, err := NewLambda(&function{}, arn); (err == nil) != valid {
+		if _, err := NewLambda(&function{}, arn, nil); (err == nil) != valid {
 			t.Errorf("%q: %v", arn, err)
 		}
 	}

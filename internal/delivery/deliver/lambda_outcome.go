@@ -57,10 +57,14 @@ func failedReply(a *queue.Invocation, reason string) queue.Result {
 	return r
 }
 
+func isUnsent(err error) bool {
+	var unsent interface{ Unsent() bool }
+	return errors.As(err, &unsent) && unsent.Unsent()
+}
+
 // callFailed returns the result of a call without a complete response.
 func callFailed(ctx context.Context, err error) queue.Result {
-	var unsent interface{ Unsent() bool }
-	if errors.As(err, &unsent) && unsent.Unsent() {
+	if isUnsent(err) {
 		return queue.Result{Outcome: queue.Unreached, Reason: unsentReason(ctx, err), Err: err}
 	}
 

@@ -29,7 +29,7 @@ type function struct {
 	calls [][]string
 }
 
-func (f *function) Invoke(_ context.Context, payload []byte) (Invocation, error) {
+func (f *function) Invoke(_ context.Context, payload []byte, _ func() bool) (Invocation, error) {
 	var event events.SQSEvent
 	if err := json.Unmarshal(payload, &event); err != nil {
 		return Invocation{}, fmt.Errorf("an event that is not JSON: %w", err)
@@ -52,7 +52,7 @@ func (f *function) Check(context.Context) error { return f.check }
 
 func newLambda(t testing.TB, f *function, change ...func(*Lambda)) *Lambda {
 	t.Helper()
-	l, err := NewLambda(f, jobsARN)
+	l, err := NewLambda(f, jobsARN, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func outcomes(results []queue.Result) string {
 	b := ""
 	for _, r := range results {
 		b += map[queue.Outcome]string{queue.Done: "D", queue.Failed: "F", queue.Unreached: "U",
-			queue.Throttled: "T"}[r.Outcome]
+			queue.Throttled: "T", queue.Postponed: "P"}[r.Outcome]
 	}
 	return b
 }
@@ -326,7 +326,7 @@ func TestLambdaProbe(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	plain := struct{ Invoker }{f}
-	l, err := NewLambda(plain, jobsARN)
+	l, err := NewLambda(plain, jobsARN, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,8 @@ type Options struct {
 	TLS          TLSFiles
 	// SigningKeys sign every request; see package webhook.
 	SigningKeys []string
+	// Paused reports whether nothing may be sent any more; may be nil. It is called just before a message is sent.
+	Paused func() bool
 	// Trace returns the trace context of a request; may be nil.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
 	// Version is the last part of the User-Agent "aws-sqsd/3.0 tendril/VERSION".
@@ -111,6 +113,7 @@ func (o Options) withDefaults() (*Options, *target, error) {
 	o.KeepAlive = cmp.Or(o.KeepAlive, time.Second)
 	o.HeaderBudget = cmp.Or(o.HeaderBudget, 8<<10)
 	o.maxBody = cmp.Or(o.maxBody, maxResponseBody)
+	o.Paused = orNever(o.Paused)
 	o.MimeType = cmp.Or(o.MimeType, "application/json")
 	if o.SuccessCodes == (StatusSet{}) {
 		o.SuccessCodes[200] = true

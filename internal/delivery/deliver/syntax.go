@@ -14,23 +14,16 @@ func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-func isHostName(host string) bool {
-	for i := range len(host) {
-		c := host[i] | 0x20
-		if (c < 'a' || c > 'z') && (host[i] < '0' || host[i] > '9') && strings.IndexByte(".-_", host[i]) < 0 {
-			return false
-		}
-	}
-	return true
-}
+func isHostName(host string) bool { return hasOnlyLettersAnd(host, "0123456789.-_") }
 
 // isPlainName reports whether s looks like a type name or error code, which is safe to display.
 func isPlainName(s string) bool {
-	for i := range len(s) {
-		c := s[i] | 0x20
-		if (c < 'a' || c > 'z') && (s[i] < '0' || s[i] > '9') && strings.IndexByte("._:$-", s[i]) < 0 {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 100
+	return s != "" && len(s) <= 100 && hasOnlyLettersAnd(s, "0123456789._:$-")
+}
+
+// hasOnlyLettersAnd checks for letters in ASCII and the others.
+func hasOnlyLettersAnd(s, others string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool {
+		return (c|0x20 < 'a' || c|0x20 > 'z') && !strings.ContainsRune(others, c)
+	})
 }

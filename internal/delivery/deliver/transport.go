@@ -34,6 +34,7 @@ func (r *request) release() {
 type transport struct {
 	dialer      *dialer
 	pool        connpool.Pool[*conn]
+	paused      func() bool
 	reconnected func() // may be nil
 }
 
@@ -42,6 +43,9 @@ type transport struct {
 func (t *transport) exchange(ctx context.Context, r *request) (response, error) {
 	if err := ctx.Err(); err != nil {
 		return response{}, err
+	}
+	if t.paused() {
+		return response{}, errPaused
 	}
 
 	r.began = time.Now()
@@ -62,6 +66,10 @@ func (t *transport) exchange(ctx context.Context, r *request) (response, error) 
 		return response{}, err
 	}
 	r.began = time.Now()
+	if t.paused() {
+		t.pool.Put(c, r.began)
+		return response{}, errPaused
+	}
 	res := c.exchange(ctx, r)
 	res.conn, res.pool = c, &t.pool
 	return res, nil

@@ -169,7 +169,7 @@ func TestPayloadTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, h := newFakePool(t, Options{}, echo)
 		defer stop(t, p, h)
-		a, err := p.Invoke(context.Background(), make([]byte, maxRequest+1))
+		a, err := p.Invoke(context.Background(), make([]byte, maxRequest+1), nil)
 		if err != nil || a.Status != 413 || a.Code != "RequestTooLargeException" ||
 			!strings.Contains(a.Message, "6291457 bytes") {
 			t.Errorf("%+v, %v", a, err)
@@ -397,7 +397,7 @@ func chaos(t *testing.T, seed uint64) {
 			time.Sleep(time.Duration(draw(30_000)) * time.Millisecond)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+draw(20))*time.Second)
 			defer cancel()
-			a, err := p.Invoke(ctx, []byte(fmt.Sprint(i)))
+			a, err := p.Invoke(ctx, []byte(fmt.Sprint(i)), nil)
 			if err == nil && a.Status == 200 && a.FunctionError == "" && string(a.Payload) != fmt.Sprint(i) {
 				t.Errorf("seed %d: invocation %d got the answer %s", seed, i, a.Payload)
 			}

@@ -14,7 +14,7 @@ func BenchmarkInvoke(b *testing.B) {
 	p.Start()
 	defer p.Stop(context.Background())
 	for b.Loop() {
-		if a, err := p.Invoke(context.Background(), []byte("x")); err != nil || a.FunctionError != "" {
+		if a, err := p.Invoke(context.Background(), []byte("x"), nil); err != nil || a.FunctionError != "" {
 			b.Fatal(a, err)
 		}
 	}

@@ -16,8 +16,14 @@ const lingering = 50 * time.Millisecond
 
 func (p *Pool) dispatch() {
 	for len(p.waiting) > 0 && len(p.idle) > 0 {
-		inst, inv := p.idle[len(p.idle)-1], p.waiting[0]
-		p.idle, p.waiting = p.idle[:len(p.idle)-1], p.waiting[1:]
+		inv := p.waiting[0]
+		p.waiting = p.waiting[1:]
+		if inv.paused != nil && inv.paused() {
+			inv.end(outcome{err: fmt.Errorf("%w: its queue was paused", errNotInvoked)})
+			continue
+		}
+		inst := p.idle[len(p.idle)-1]
+		p.idle = p.idle[:len(p.idle)-1]
 		inst.assign(inv)
 	}
 	switch {

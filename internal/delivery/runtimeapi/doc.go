@@ -6,7 +6,7 @@
 //	p, err := runtimeapi.New(runtimeapi.Options{Command: []string{"./bootstrap"}, Instances: 4})
 //	...
 //	p.Start()
-//	answer, err := p.Invoke(ctx, event)  // answer.FunctionError == "" is a success
+//	answer, err := p.Invoke(ctx, event, nil) // answer.FunctionError == "" is a success
 //	...
 //	err = p.Stop(ctx)
 //

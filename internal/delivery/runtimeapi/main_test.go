@@ -133,7 +133,7 @@ func playPool() int {
 		return 1
 	}
 	p.Start()
-	if _, err := p.Invoke(context.Background(), []byte("family")); err != nil {
+	if _, err := p.Invoke(context.Background(), []byte("family"), nil); err != nil {
 		return 2
 	}
 	fmt.Println("running")

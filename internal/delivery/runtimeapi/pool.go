@@ -42,12 +42,13 @@ func (p *Pool) Start() {
 
 // Invoke passes payload to a process and returns its response, which may report a failure. Callers are served in order.
 // An error that wraps errNotInvoked means that the function received nothing. If ctx ends while the function runs, its
-// process is terminated.
-func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
+// process is terminated. paused is called, with a lock held, before a process receives the invocation; it may be nil.
+func (p *Pool) Invoke(ctx context.Context, payload []byte, paused func() bool) (queue.Invocation, error) {
 	if len(payload) > maxRequest {
 		return tooLarge(len(payload)), nil
 	}
-	inv := &invocation{id: uuid.NewString(), payload: payload, outcome: make(chan outcome, 1), limit: p.set.Timeout}
+	inv := &invocation{id: uuid.NewString(), payload: payload, outcome: make(chan outcome, 1), limit: p.set.Timeout,
+		paused: paused}
 	if deadline, ok := ctx.Deadline(); ok {
 		inv.deadline = deadline
 	}

@@ -30,7 +30,7 @@ func stop(t *testing.T, p *Pool, h *fakeHost) {
 
 func invoke(t *testing.T, p *Pool, payload string) queue.Invocation {
 	t.Helper()
-	answer, err := p.Invoke(context.Background(), []byte(payload))
+	answer, err := p.Invoke(context.Background(), []byte(payload), nil)
 	if err != nil {
 		t.Error(err)
 	}
@@ -90,7 +90,7 @@ func TestDeadlineOfTheCaller(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		want := fmt.Sprint(time.Now().Add(10 * time.Second).UnixMilli())
-		if a, err := p.Invoke(ctx, nil); err != nil || string(a.Payload) != want {
+		if a, err := p.Invoke(ctx, nil, nil); err != nil || string(a.Payload) != want {
 			t.Errorf("%s, %v, want %s", a.Payload, err, want)
 		}
 	})
@@ -450,6 +450,27 @@ func TestLingering(t *testing.T) {
 	})
 }
 
+func TestInvocationThatWaitedForAProcessIsNotRunIfItsQueueWasPaused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var received atomic.Int64
+		p, h := newFakePool(t, Options{}, func(f *function) Exit {
+			f.sleep(10 * time.Second) // initialization
+			return f.serve(func(event) string { received.Add(1); return "null" })
+		})
+		defer stop(t, p, h)
+		var paused atomic.Bool
+		time.AfterFunc(5*time.Second, func() { paused.Store(true) })
+		if _, err := p.Invoke(context.Background(), nil, paused.Load); !errors.Is(err, errNotInvoked) || received.Load() > 0 {
+			t.Errorf("%v, %d invocations", err, received.Load())
+		}
+		paused.Store(false)
+		if _, err := p.Invoke(context.Background(), nil, paused.Load); err != nil || received.Load() != 1 {
+			t.Errorf("after the pause: %v, %d invocations", err, received.Load())
+		}
+	})
+}
+
 func TestPauseAfter(t *testing.T) {
 	t.Parallel()
 	for failures, want := range map[int]time.Duration{
@@ -475,14 +496,14 @@ func TestCallerGivesUp(t *testing.T) {
 		defer cancel2()
 		var calls sync.WaitGroup
 		calls.Go(func() {
-			_, err := p.Invoke(running, nil)
+			_, err := p.Invoke(running, nil, nil)
 			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errNotInvoked) {
 				t.Errorf("the one at work: %v", err)
 			}
 		})
 		synctest.Wait()
 		calls.Go(func() {
-			_, err := p.Invoke(waiting, nil)
+			_, err := p.Invoke(waiting, nil, nil)
 			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNotInvoked) {
 				t.Errorf("the one that waited: %v", err)
 			}
@@ -552,7 +573,7 @@ func TestStop(t *testing.T) {
 				var calls sync.WaitGroup
 				if c.invoked {
 					calls.Go(func() {
-						a, err := p.Invoke(context.Background(), nil)
+						a, err := p.Invoke(context.Background(), nil, nil)
 						if (err == nil) != (c.answer != "") || string(a.Payload) != c.answer || errors.Is(err, errNotInvoked) {
 							t.Errorf("answer %+v, %v", a, err)
 						}
@@ -574,7 +595,7 @@ func TestStop(t *testing.T) {
 				}
 				calls.Wait()
 				stop(t, p, h)
-				if _, err := p.Invoke(context.Background(), nil); !errors.Is(err, errNotInvoked) {
+				if _, err := p.Invoke(context.Background(), nil, nil); !errors.Is(err, errNotInvoked) {
 					t.Errorf("after the stop: %v", err)
 				}
 			})
@@ -589,7 +610,7 @@ func TestStopRefusesWaitingInvocations(t *testing.T) {
 		var calls sync.WaitGroup
 		began := time.Now()
 		calls.Go(func() {
-			if _, err := p.Invoke(context.Background(), nil); !errors.Is(err, errNotInvoked) || time.Since(began) != 0 {
+			if _, err := p.Invoke(context.Background(), nil, nil); !errors.Is(err, errNotInvoked) || time.Since(began) != 0 {
 				t.Errorf("it got %v after %s", err, time.Since(began))
 			}
 		})
@@ -605,7 +626,7 @@ func TestStopWithoutStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Invoke(context.Background(), nil); !errors.Is(err, errNotInvoked) {
+	if _, err := p.Invoke(context.Background(), nil, nil); !errors.Is(err, errNotInvoked) {
 		t.Errorf("before the start: %v", err)
 	}
 	if err := p.Stop(context.Background()); err != nil {

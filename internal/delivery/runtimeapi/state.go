@@ -95,6 +95,7 @@ type invocation struct {
 	outcome  chan outcome // buffer of one
 	at       *instance    // nil while waiting
 	limit    time.Duration
+	paused   func() bool // may be nil
 }
 
 // end sets the outcome. Only the first call has an effect.
