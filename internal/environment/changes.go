@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,7 +67,7 @@ func (c *changes) versions(ctx context.Context, latest bool) ([]api.AppVersion, 
 			_, err = c.desired.state.Refresh(ctx, leases)
 		}
 		if err != nil {
-			return nil, &api.Error{Status: http.StatusServiceUnavailable, Message: "versions not read: " + err.Error(), Hint: registryHint}
+			return nil, registryError("versions not read: ", err, registryHint)
 		}
 	}
 	return c.rollouts.versions(), nil

@@ -2,7 +2,6 @@ package environment
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
@@ -35,11 +34,6 @@ func newCurves(o *observer) *curves {
 		return c.count(now)
 	})
 	return c
-}
-
-func (c *curves) start(context.Context) error {
-	c.life.steps.background("the curves", c.recorder.Run)
-	return nil
 }
 
 func (c *curves) read(name string) (series.Curves, bool) { return c.recorder.Curves(name, time.Now()) }

@@ -197,22 +197,26 @@ func (d *desired) changeAll(ctx context.Context, follows func(*instances.Instanc
 		err = d.allFollow(ctx, follows)
 	}
 	if err != nil {
-		return 0, d.unchanged(err)
+		return 0, unchanged(err)
 	}
 	now, err := d.state.Change(ctx, leases, alter)
 	if err != nil {
-		return 0, d.unchanged(err)
+		return 0, unchanged(err)
 	}
 	d.apply()
 	return now.Revision, nil
 }
 
-func (d *desired) unchanged(err error) error {
+func unchanged(err error) error {
+	return registryError("nothing was changed: the shared registry: ", err, "change this instance only: add --this")
+}
+
+// registryError explains err unless it is an [*api.Error].
+func registryError(message string, err error, hint string) error {
 	if own := (*api.Error)(nil); errors.As(err, &own) {
 		return err
 	}
-	return &api.Error{Status: http.StatusServiceUnavailable, Message: "nothing was changed: the shared registry: " + err.Error(),
-		Hint: "change this instance only: add --this"}
+	return &api.Error{Status: http.StatusServiceUnavailable, Message: message + err.Error(), Hint: hint}
 }
 
 func (d *desired) allFollow(ctx context.Context, follows func(*instances.Instance) bool) error {

@@ -166,6 +166,9 @@ func (e *Environment) Start(ctx context.Context) error {
 }
 
 func (e *Environment) startOrder() []func(context.Context) error {
+	runHealth := e.life.background("the health", e.observe.monitor.Run)
+	watchProblems := e.life.background("the check of stored messages", e.observe.problems.watch)
+	recordCurves := e.life.background("the curves", e.observe.curves.recorder.Run)
 	if e.opts.QueuesOnly {
 		return []func(context.Context) error{
 			e.observe.openTelemetry,
@@ -178,9 +181,9 @@ func (e *Environment) startOrder() []func(context.Context) error {
 			e.instance.claimFiles,
 			e.queues.serveBroker,
 			e.work.buildDepths,
-			e.observe.curves.start,  // stops before the parts it reads
-			e.observe.watchProblems, // needs all queues
-			e.announce,              // clients and other commands can connect now
+			recordCurves,  // stops before the parts it reads
+			watchProblems, // needs all queues
+			e.announce,    // clients and other commands can connect now
 		}
 	}
 	return []func(context.Context) error{
@@ -194,7 +197,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.observe.history.open,         // needs the claimed data directory; stops late and records the totals
 		e.openPauses,                   // before the schedule reads paused tasks
 		e.programs.shareBundle,         // lets the app's user read files unpacked as root
-		e.observe.startHealth,          // before the console that displays it
+		runHealth,                      // before the console that displays it; stops late, after it
 		e.startConsole,                 // displays the rest of the startup and the whole shutdown
 		e.instance.claimFiles,          // removes the files after everything below has stopped
 		e.queues.serveBroker,           // queue URLs contain the listener's address
@@ -210,8 +213,8 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.members.run,            // shows the drain to other instances, and leaves after everything below has stopped
 		e.scale.closeFleet,       // leaves its group after everything below has stopped
 		e.scale.protectTask,      // removes the protection after everything below has stopped
-		e.observe.watchProblems,  // needs all queues with workers
-		e.observe.curves.start,   // charts show the drain; stops before the parts it reads
+		watchProblems,            // needs all queues with workers
+		recordCurves,             // charts show the drain; stops before the parts it reads
 		e.announce,               // other commands can now follow the app's startup
 		e.startApp,               // stops after the workers, since deliveries need it
 		e.work.runWorkers,        // stops after all senders of messages; slow queries come later

@@ -96,6 +96,11 @@ func (l *lifecycle) running() bool { return isClosed(l.started) }
 
 func (l *lifecycle) stopping() bool { return isClosed(l.draining) }
 
+// background returns a start step that runs a part until its turn to stop.
+func (l *lifecycle) background(name string, run func(context.Context)) func(context.Context) error {
+	return func(context.Context) error { l.steps.background(name, run); return nil }
+}
+
 func isClosed(state <-chan struct{}) bool {
 	select {
 	case <-state:

@@ -133,17 +133,6 @@ func (o *observer) newMonitor(host *health.Host) *health.Monitor {
 	})
 }
 
-func (o *observer) watchProblems(context.Context) error {
-	o.life.steps.background("the check of stored messages", o.problems.watch)
-	return nil
-}
-
-// startHealth runs the monitor until late in the shutdown, because the console shows its report.
-func (o *observer) startHealth(context.Context) error {
-	o.life.steps.background("the health", o.monitor.Run)
-	return nil
-}
-
 func (o *observer) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, error) {
 	s := o.settings.now()
 	if s.CloudWatch != config.On || o.opts.QueuesOnly {

@@ -491,13 +491,7 @@ func inProgress(v *instances.AppVersion) error {
 
 const registryHint = "'tendril instances' shows whether the registry can be read"
 
-func notDeployed(err error) error {
-	if own := (*api.Error)(nil); errors.As(err, &own) {
-		return err
-	}
-	return &api.Error{Status: http.StatusServiceUnavailable, Message: "nothing was deployed: " + err.Error(),
-		Hint: registryHint}
-}
+func notDeployed(err error) error { return registryError("nothing was deployed: ", err, registryHint) }
 
 func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
 	leases, err := r.leases(ctx)

@@ -76,7 +76,7 @@ func (d *desired) set(ctx context.Context, plan *settingsPlan, base string) (rev
 	}
 	others, err := d.members.others(ctx)
 	if err != nil {
-		return 0, d.unchanged(err)
+		return 0, unchanged(err)
 	}
 	all := append(others, instances.Instance{Record: d.members.ownRecord()})
 	part := instances.PartSettings
