@@ -246,11 +246,17 @@ func TestFailuresOfASeldomAskedInstanceAreLoggedOnce(t *testing.T) {
 func TestInstanceIsNotAskedSoonAfterALongStreamOfItFailed(t *testing.T) {
 	t.Parallel()
 	failing := make(chan struct{})
-	s := serve(t, true, true, func(w http.ResponseWriter, _ *http.Request) {
+	s := serve(t, false, true, func(w http.ResponseWriter, _ *http.Request) {
 		w.Write([]byte("{}\n"))
 		w.(http.Flusher).Flush()
 		<-failing
-		panic(http.ErrAbortHandler)
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			err = errors.Join(conn.(*net.TCPConn).SetLinger(0), conn.Close()) // resets the connection
+		}
+		if err != nil {
+			t.Error(err)
+		}
 	})
 	b, c := s.record(), s.record()
 	c.ID = "c"
