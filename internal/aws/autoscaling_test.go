@@ -140,8 +140,8 @@ func TestAllTerminationHooksAreExtendedAndThoseWithoutAConsumerCompleted(t *test
 		if err != nil {
 			t.Fatal(err)
 		}
-		called := func(call func(context.Context) error) (names []string) {
-			s.asked = nil
+		called := func(action string, call func(context.Context) error) (names []string) {
+			s.asked, s.body = nil, scalingAnswer(action)
 			if err := call(t.Context()); err != nil {
 				t.Errorf("%v: %v", c.hooks, err)
 			}
@@ -151,12 +151,15 @@ func TestAllTerminationHooksAreExtendedAndThoseWithoutAConsumerCompleted(t *test
 			return names
 		}
 		m := g.Member("i-1", hooks)
-		if extended, completed := called(m.Heartbeat), called(m.Complete); !slices.Equal(extended, c.extended) ||
-			!slices.Equal(completed, c.completed) {
+		extended := called("RecordLifecycleActionHeartbeat", m.Heartbeat)
+		completed := called("CompleteLifecycleAction", m.Complete)
+		if !slices.Equal(extended, c.extended) || !slices.Equal(completed, c.completed) {
 			t.Errorf("of %q, %q were extended and %q completed", c.hooks, extended, completed)
 		}
 		s.status, s.body = 400, scalingRefusal("ValidationError", "No active Lifecycle Action found with instance ID i-1")
-		called(m.Complete)
+		if err := m.Complete(t.Context()); err != nil {
+			t.Errorf("%v, which another program has completed: %v", c.hooks, err)
+		}
 		s.status, s.body = 403, scalingRefusal("AccessDenied", "User is not authorized")
 		if err := m.Complete(t.Context()); (err == nil) != (len(c.hooks) == 0) {
 			t.Errorf("%v without permission: %v", c.hooks, err)
