@@ -34,8 +34,8 @@ func TestNothingIsPostedIfTheQueueWasPausedWhileConnecting(t *testing.T) {
 			if r := deliver(h, message()); r.Outcome != queue.Postponed || r.RetryAfter == 0 || a.posts.Load() > 0 {
 				t.Errorf("%+v after %d POSTs", r, a.posts.Load())
 			}
-			if r := deliver(h, message()); r.Outcome != queue.Postponed || a.connections.Load() != 1 {
-				t.Errorf("while paused: %+v over %d connections", r, a.connections.Load())
+			if r := deliver(h, message()); r.Outcome != queue.Postponed {
+				t.Errorf("while paused: %+v", r)
 			}
 			paused = false
 			want(t, deliver(h, message()), queue.Done, 200, "")
