@@ -103,12 +103,19 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 		return nil
 	}
 
-	where := step.File
-	if step.Line > 0 {
-		where = fmt.Sprintf("%s:%d", step.File, step.Line)
-	}
-	return &stepError{step.Name, kept.lines, fmt.Errorf("%s: the %s step %s failed after %s: %w", where, step.Phase,
+	return &stepError{step.Name, kept.lines, fmt.Errorf("%sthe %s step %s failed after %s: %w", placeOf(step), step.Phase,
 		step.Name, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
+}
+
+// placeOf returns the prefix of an error, or "" for a hook, whose name is its file.
+func placeOf(step *bundle.Step) string {
+	switch {
+	case step.Line > 0:
+		return fmt.Sprintf("%s:%d: ", step.File, step.Line)
+	case step.File == step.Name:
+		return ""
+	}
+	return step.File + ": "
 }
 
 func (s *stepRunner) logStarted(phase, name, file string) {

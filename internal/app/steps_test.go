@@ -119,6 +119,28 @@ func TestStepsRunInTwoParts(t *testing.T) {
 	}
 }
 
+// The name of a hook is its file.
+func TestAFailedStepNamesItsFileOnce(t *testing.T) {
+	t.Parallel()
+	s := newSteps(t.Context(), time.Second)
+	s.opts.Log = slog.New(slog.DiscardHandler)
+	s.opts.Environ = func(*bundle.Bundle, int) []string { return os.Environ() }
+	s.opts.Output = func(string, string, []byte) {}
+	defer s.stop()
+	const hook = ".platform/hooks/predeploy/a.sh"
+	for want, step := range map[string]bundle.Step{
+		"the predeploy step " + hook + " failed after ":  {Phase: "predeploy", Name: hook, File: hook},
+		"Buildfile:2: the build step make failed after ": {Phase: "build", Name: "make", File: "Buildfile", Line: 2},
+		"Buildfile: the build step make failed after ":   {Phase: "build", Name: "make", File: "Buildfile"},
+	} {
+		step.Shell = "exit 7"
+		err := s.runOne(t.Context(), version{}, &step)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), ": exit status 7") {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}
+
 // The command does not wait for processes left behind to close its output.
 func TestGroupMayLeaveSomethingBehind(t *testing.T) {
 	t.Parallel()

@@ -164,7 +164,7 @@ func deploymentRule(in *inputs) []finding {
 }
 
 var (
-	failedStep    = regexp.MustCompile(`: the (\w+) step `)
+	failedStep    = regexp.MustCompile(`(?:^|: )the (\w+) step `)
 	replicaNumber = regexp.MustCompile(`-\d+$`)
 )
 

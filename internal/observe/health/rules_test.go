@@ -66,7 +66,7 @@ func TestRules(t *testing.T) {
 		}, Warning, "Web exited 3 times before it was ready: exit status 1. (tendril logs web)"},
 		{"a step in a reason", func(in *inputs) {
 			in.Deployment = Deployment{Version: "v2", Ended: noon,
-				Failed: "hooks/10.sh: the predeploy step hooks/10.sh failed after 4ms: exit status 7"}
+				Failed: "the predeploy step hooks/10.sh failed after 4ms: exit status 7"}
 		}, Warning, "failed after 4ms: exit status 7. (tendril logs predeploy)"},
 		{"a disk of which sends are refused", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 1<<30, known(50<<20)
