@@ -224,6 +224,31 @@ func TestServersRefuseInvalidChunks(t *testing.T) {
 	}
 }
 
+func TestServersRefuseChunksWithoutTheirPredecessor(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f, ctx := ServedFolder(dir), t.Context()
+	refused := &queue.Error{Code: queue.CodeInvalidParameterValue}
+	if err := f.WriteArchive(ctx, "x", "up", 1, 2, []byte("x")); !errors.Is(err, refused) {
+		t.Errorf("an upload that starts in the middle: %v", err)
+	}
+	if err := f.WriteArchive(ctx, "x", "up", 0, 3, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.WriteArchive(ctx, "x", "up", 2, 3, []byte("z")); !errors.Is(err, refused) {
+		t.Errorf("a chunk after a gap: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("the folder contains %v: %v", left, err)
+	}
+	if err := f.WriteArchive(ctx, "x", "up", 1, 3, []byte("yz")); err != nil {
+		t.Error(err)
+	}
+	if data, size, err := f.ReadArchive(ctx, "x", 0); err != nil || size != 3 || string(data) != "xyz" {
+		t.Errorf("the archive is %q, %d bytes, %v", data, size, err)
+	}
+}
+
 func TestServersDeleteAbandonedUploadsAndLimitArchives(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

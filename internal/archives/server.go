@@ -102,13 +102,15 @@ func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offse
 		return queue.Errorf(queue.CodeInvalidParameterValue, "The chunk of the archive is invalid: an archive has at most %d "+
 			"bytes, a chunk at most %d.", MaxSize, chunkSize)
 	}
+	part := filepath.Join(string(f), partPrefix+upload)
 	if offset == 0 {
 		if err := f.admitUpload(); err != nil {
 			return err
 		}
+	} else if info, err := os.Stat(part); err != nil || info.Size() < offset {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "The chunk of the archive does not follow the previous one.")
 	}
 
-	part := filepath.Join(string(f), partPrefix+upload)
 	complete := end == size
 	if err := writeChunk(part, data, offset, complete); err != nil || !complete {
 		return err
