@@ -252,7 +252,7 @@ func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 			return Message{}, err
 		}
 		if d.MessageID == id {
-			return Message{}, gone(&d)
+			return Message{}, errNotStored(&d)
 		}
 		id = d.MessageID
 	}
@@ -290,31 +290,39 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	return d, nil
 }
 
-func gone(d *Delivery) *Error {
+// errNotStored says what is last known about a message that no embedded queue stores.
+func errNotStored(d *Delivery) *Error {
 	clock := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
-	e, at := &Error{Status: http.StatusNotFound, Message: "message " + d.MessageID + " not found in any queue: "}, clock(d.At)
+	at := clock(d.At)
+	notFound := func(last, hint string) *Error {
+		return NewError(http.StatusNotFound, "message "+d.MessageID+" not found in any queue: "+last, hint)
+	}
+	onSQS := func(state string) *Error {
+		return NewError(http.StatusNotFound, "message "+d.MessageID+" "+state, "messages on Amazon SQS cannot be looked up by ID")
+	}
+	because := ""
+	if d.Reason != "" {
+		because = ": " + d.Reason
+	}
+
 	switch {
 	case d.Done():
-		e.Message += fmt.Sprintf("completed by %s at %s", d.Queue, at)
+		last := fmt.Sprintf("completed by %s at %s", d.Queue, at)
 		if d.Attempt > 0 {
-			e.Message += fmt.Sprintf(", attempt %d", d.Attempt)
+			last += fmt.Sprintf(", attempt %d", d.Attempt)
 		}
-		e.Hint = "completed messages are not kept"
+		return notFound(last, "completed messages are not kept")
 	case d.Outcome == InWork:
-		e.Message = fmt.Sprintf("message %s is being delivered from %s, attempt %d", d.MessageID, d.Queue, d.Attempt)
-		e.Hint = "messages on Amazon SQS cannot be looked up by ID"
-	case d.Tried() && d.RetryAt.After(time.Now()):
-		e.Message = fmt.Sprintf("message %s waits in %s for its next attempt at %s: attempt %d ended %s: %s", d.MessageID, d.Queue,
-			clock(d.RetryAt), d.Attempt, d.Outcome, d.Reason)
-		e.Hint = "messages on Amazon SQS cannot be looked up by ID"
+		return onSQS(fmt.Sprintf("is being delivered from %s, attempt %d", d.Queue, d.Attempt))
+	case d.RetryAt.After(time.Now()):
+		return onSQS(fmt.Sprintf("waits in %s for its next attempt at %s: attempt %d ended %s%s", d.Queue, clock(d.RetryAt),
+			d.Attempt, d.Outcome, because))
 	case d.Outcome == queue.Failed.String() || d.Outcome == queue.Unreached.String():
-		e.Message += fmt.Sprintf("its last attempt in %s ended %s at %s: %s", d.Queue, d.Outcome, at, d.Reason)
-		e.Hint = "it was deleted or has expired since; on Amazon SQS it may wait again or be in the dead-letter queue"
-	default:
-		e.Message += strings.TrimSuffix(fmt.Sprintf("%s from %s at %s %s", d.Outcome, d.Queue, at, d.Reason), " ")
-		e.Hint = goneHints[d.Outcome]
+		return notFound(fmt.Sprintf("its last attempt in %s ended %s at %s%s", d.Queue, d.Outcome, at, because),
+			"it was deleted or has expired since; on Amazon SQS it may wait again or be in the dead-letter queue")
 	}
-	return e
+	return notFound(strings.TrimSuffix(fmt.Sprintf("%s from %s at %s %s", d.Outcome, d.Queue, at, d.Reason), " "),
+		goneHints[d.Outcome])
 }
 
 var goneHints = map[string]string{

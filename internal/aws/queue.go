@@ -289,26 +289,28 @@ func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	}
 
 	var queues []*Queue
-	all := &Queue{sqs: s, site: where}
+	prefixed := &Queue{sqs: s, site: where}
 	in := &sqs.ListQueuesInput{MaxResults: sdk.Int32(1000)}
 	if prefix != "" {
 		in.QueueNamePrefix = &prefix
 	}
 
-	for more := true; more; more = sdk.ToString(in.NextToken) != "" {
-		page, err := callSDK(ctx, all, s.api.ListQueues, in)
+	for {
+		page, err := callSDK(ctx, prefixed, s.api.ListQueues, in)
 		if err != nil {
-			return queues, err
+			return nil, err
 		}
 		for _, url := range page.QueueUrls {
 			if ref, err := ParseReference(url); err == nil {
-				where.queue = ref.Name
-				queues = append(queues, &Queue{sqs: s, site: where, url: url})
+				own := where
+				own.queue = ref.Name
+				queues = append(queues, &Queue{sqs: s, site: own, url: url})
 			}
 		}
-		in.NextToken = page.NextToken
+		if in.NextToken = page.NextToken; sdk.ToString(in.NextToken) == "" {
+			return queues, nil
+		}
 	}
-	return queues, nil
 }
 
 // Attributes returns all attributes of the queue, keyed by their SQS names. Message counts are approximate.

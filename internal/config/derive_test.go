@@ -82,6 +82,17 @@ func TestLayersDecide(t *testing.T) {
 	}
 }
 
+func TestEmbeddedQueueWithAURLIsRefusedWithoutAWarning(t *testing.T) {
+	t.Parallel()
+	l := newLoader(Sources{Environ: home(), Flags: map[string]string{"backend": "embedded",
+		"queue-url": "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"}})
+	readFlags(l)
+	derive(l)
+	if len(l.refused.Problems) != 1 || len(l.cfg.Warnings) != 0 {
+		t.Errorf("refused %v, warnings %v", l.refused.Problems, l.cfg.Warnings)
+	}
+}
+
 func TestDataDir(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

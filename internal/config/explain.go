@@ -81,15 +81,29 @@ func (o *Option) WithoutQuery(value string) string {
 
 func (c *Config) explainQueue(i int) QueueExplanation {
 	q := c.Queues[i]
+	perQueue := table(&Settings{PerQueue: q.PerQueue})
 	e := QueueExplanation{Name: q.Name}
-	for _, o := range queueTable(&q, table(&Settings{PerQueue: q.PerQueue})) {
-		absent := o.Key == "url" && q.URL == "" || o.Key == "weight" && q.Weight == 0
-		if absent || o.Key == "name" || o.Key == "arn" {
-			continue
+	for _, o := range queueTable(&q, perQueue) {
+		if q.hasKey(o.Key) {
+			e.Settings = append(e.Settings, QueueSetting{o.Key, o.shown(o.value.get()), c.QueueOrigin(i, o.Key)})
 		}
-		e.Settings = append(e.Settings, QueueSetting{o.Key, o.shown(o.value.get()), c.QueueOrigin(i, o.Key)})
 	}
 	return e
+}
+
+// hasKey reports whether an explanation of the queue lists a key of tendril.yaml.
+func (q *QueueSettings) hasKey(key string) bool {
+	switch key {
+	case "name": // the explanation's heading
+		return false
+	case "arn": // listed as the URL
+		return false
+	case "url":
+		return q.URL != ""
+	case "weight":
+		return q.Weight != 0
+	}
+	return true
 }
 
 // Option returns the setting's row in the option table.

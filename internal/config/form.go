@@ -87,7 +87,7 @@ func (o *Option) PerInstance() string {
 	case strings.HasPrefix(o.Name, "rollout-"), o.Name == "registry-lost-after":
 	case o.Key == "max":
 		return ""
-	case o.Group == "Periodic tasks", slices.Contains([]string{queuesKey, "queue", "queue-url", "backend", "region",
+	case o.Group == "Periodic tasks", o.Group == "Fleet", slices.Contains([]string{queuesKey, "queue", "queue-url", "backend", "region",
 		"endpoint-url", "account-id", "name", "environment-name"}, o.Name):
 		return "it determines the instance's queue, name or registry"
 	case slices.Contains([]string{"config", "data-dir", "port", "target-ca", "target-cert", "target-key", "pid-file",

@@ -9,7 +9,7 @@ import (
 // Groups returns the groups in page order.
 func Groups() []string {
 	return []string{"Queue", "Delivery", "Functions", "Timeouts", "Retries", "Limits", "App", "Scaling", "Embedded queue",
-		"Periodic tasks", "Console", "Metrics", "Output", "Stop"}
+		"Periodic tasks", "Fleet", "Console", "Metrics", "Output", "Stop"}
 }
 
 func Reference() string {

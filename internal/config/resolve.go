@@ -269,16 +269,16 @@ func namedOnPurpose(l *loader) bool {
 	return from.Layer > FromBundle || from.Layer == FromBundle && (l.src.Bundle == nil || from.Where != l.src.Bundle.Dir)
 }
 
-// dropQueueURL drops the queue URL if a stronger source selects the embedded backend, so that a production settings
-// file can be tested locally.
+// dropQueueURL drops the queue URL, with a warning if a stronger source selects the embedded backend, so that a
+// production settings file can be tested locally. Otherwise it refuses the contradiction.
 func dropQueueURL(l *loader) {
+	l.cfg.QueueURL = ""
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
 		l.refuseOption("backend", "delete one of them", "the queue is set to embedded, but queue-url of %s is set", queue)
 		return
 	}
 	l.warnAt(queue.Where, "queue-url", "", "this queue is not used: %s selects an embedded queue", backend)
-	l.cfg.QueueURL = ""
 	l.record("queue-url", backend)
 }
 

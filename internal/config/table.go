@@ -338,8 +338,8 @@ func table(s *Settings) []*Option {
 		{"Queue", queueOptions(s)}, {"Delivery", deliveryOptions(s)}, {"Functions", functionOptions(s)},
 		{"Timeouts", timeoutOptions(s)}, {"Retries", retryOptions(s)}, {"Limits", limitOptions(s)},
 		{"App", slices.Concat(appOptions(s), ownAppOptions(s))}, {"Scaling", scalingOptions(s)},
-		{"Embedded queue", embeddedOptions(s)}, {"Periodic tasks", periodicOptions(s)}, {"Console", consoleOptions(s)},
-		{"Metrics", metricsOptions(s)}, {"Output", outputOptions(s)}, {"Stop", stopOptions(s)},
+		{"Embedded queue", embeddedOptions(s)}, {"Periodic tasks", periodicOptions(s)}, {"Fleet", fleetOptions(s)},
+		{"Console", consoleOptions(s)}, {"Metrics", metricsOptions(s)}, {"Output", outputOptions(s)}, {"Stop", stopOptions(s)},
 	} {
 		for i := range group.options {
 			o := &group.options[i]

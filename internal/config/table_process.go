@@ -135,6 +135,24 @@ func periodicOptions(s *Settings) []Option {
 		Help:        "File of periodic tasks.",
 		value:       file(&s.Cron),
 	}, {
+		Name: "leader", Default: leaderElect,
+		Help:  "Instance that enqueues periodic tasks: the elected leader, or only this one.",
+		value: choice(&s.Leader, leaderElect, LeaderLocal),
+	}, {
+		Name: "periodic-trust", Default: trustAll,
+		Help:  "Messages treated as periodic tasks: all with task attributes, or only registered runs.",
+		value: choice(&s.PeriodicTrust, trustAll, TrustRegistry),
+	}}
+}
+
+func fleetOptions(s *Settings) []Option {
+	return []Option{{
+		Name: "fleet-key", secretFile: &s.FleetKeyFile, DefaultNote: "none",
+		Help: "Key that signs changes for all instances of the environment, such as pauses.",
+		Detail: "Give every instance the same key. To replace it, see docs/fleet.md. Without a key, changes apply to one " +
+			"instance.",
+		value: sharedSecret(&s.FleetKey, fleetKey),
+	}, {
 		Name: "registry-table", Example: "jobs-registry", DaemonKey: "registry_table",
 		DefaultNote: "none: the registry is embedded",
 		Help:        "DynamoDB table for electing the leader of periodic tasks.",
@@ -151,23 +169,28 @@ func periodicOptions(s *Settings) []Option {
 		Detail:      "Environments of one user on one machine find it. Do not use a flag: other users can see it.",
 		value:       sharedSecret(&s.RegistryToken, token),
 	}, {
-		Name: "fleet-key", secretFile: &s.FleetKeyFile, DefaultNote: "none",
-		Help: "Key that signs changes for all instances of the environment, such as pauses.",
-		Detail: "Give every instance the same key. To replace it, see docs/fleet.md. Without a key, changes apply to one " +
-			"instance.",
-		value: sharedSecret(&s.FleetKey, fleetKey),
+		Name: "registry-insecure", Default: "false",
+		Help: "Send the registry token to a server that cannot prove that it knows it.",
+		Detail: "Any program that takes over the port of a stopped server then gets the token. Needed for older " +
+			"servers, and for forwarded ports with another number.",
+		value: onOff(&s.RegistryInsecure),
 	}, {
-		Name: "versions", Example: "s3://my-archives/orders", DefaultNote: "the tendril that serves the queue",
-		Help: "Shared location of archives deployed to all instances: a folder or s3://BUCKET/PREFIX.",
-		Detail: "Only with a fleet key. With --registry-table and without this, deployments apply to one instance. Archives " +
-			"that can no longer be restored are deleted.",
-		value: checked(&s.Versions, "a folder path, or s3://BUCKET/PREFIX", archiveLocation),
+		Name: "lease", Default: "15s",
+		Help:   "Time without a sign of the leader before another instance is elected.",
+		Detail: "It must be the same on all instances.",
+		value:  duration(&s.Lease, 5*time.Second, 300*time.Second),
 	}, {
 		Name: "registry-lost-after", Live: true, Default: "0s", DefaultNote: "off",
 		Help: "Stop receiving after the shared registry has not answered for this long; 0 never stops.",
 		Detail: "Receiving resumes once the registry answers and its pauses and version are known. Without this, the last known " +
 			"ones apply.",
 		value: duration(&s.RegistryLostAfter, 0, twelveHours),
+	}, {
+		Name: "versions", Example: "s3://my-archives/orders", DefaultNote: "the tendril that serves the queue",
+		Help: "Shared location of archives deployed to all instances: a folder or s3://BUCKET/PREFIX.",
+		Detail: "Only with a fleet key. With --registry-table and without this, deployments apply to one instance. Archives " +
+			"that can no longer be restored are deleted.",
+		value: checked(&s.Versions, "a folder path, or s3://BUCKET/PREFIX", archiveLocation),
 	}, {
 		Name: "rollout-policy", Live: true, Namespace: bundle.NamespaceCommand, Beanstalk: "DeploymentPolicy", Default: RolloutAllAtOnce,
 		Help: "How a deployment reaches all instances: AllAtOnce, or Rolling in batches.",
@@ -191,25 +214,6 @@ func periodicOptions(s *Settings) []Option {
 		Name: "rollout-ignore-health", Live: true, Namespace: bundle.NamespaceCommand, Beanstalk: "IgnoreHealthCheck", Default: "false",
 		Help:  "Continue a rolling deployment although instances of a batch are unhealthy.",
 		value: onOff(&s.RolloutIgnoreHealth),
-	}, {
-		Name: "registry-insecure", Default: "false",
-		Help: "Send the registry token to a server that cannot prove that it knows it.",
-		Detail: "Any program that takes over the port of a stopped server then gets the token. Needed for older " +
-			"servers, and for forwarded ports with another number.",
-		value: onOff(&s.RegistryInsecure),
-	}, {
-		Name: "leader", Default: leaderElect,
-		Help:  "Instance that enqueues periodic tasks: the elected leader, or only this one.",
-		value: choice(&s.Leader, leaderElect, LeaderLocal),
-	}, {
-		Name: "lease", Default: "15s",
-		Help:   "Time without a sign of the leader before another instance is elected.",
-		Detail: "It must be the same on all instances.",
-		value:  duration(&s.Lease, 5*time.Second, 300*time.Second),
-	}, {
-		Name: "periodic-trust", Default: trustAll,
-		Help:  "Messages treated as periodic tasks: all with task attributes, or only registered runs.",
-		value: choice(&s.PeriodicTrust, trustAll, TrustRegistry),
 	}}
 }
 
