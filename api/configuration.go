@@ -64,7 +64,8 @@ type ConfigOption struct {
 	Effect string `json:"effect"`
 	// Locked is the reason the option cannot be changed in the settings file, or "".
 	Locked string `json:"locked,omitempty"`
-	// Overridden is the variable or flag that overrides the shared settings on this instance, or "".
+	// Overridden is the variable or flag that overrides the shared settings on this instance, or "". Options that cannot
+	// be shared have none.
 	Overridden string `json:"overridden,omitempty"`
 }
 

@@ -99,7 +99,9 @@ func (c *changes) configuration() api.Configuration {
 
 // describeShared completes an option of the settings for all instances.
 func (c *changes) describeShared(o *api.ConfigOption, e *config.Explanation) {
-	o.Overridden = e.From.Overrides(config.FromRegistry)
+	if e.Option.PerInstance() == "" {
+		o.Overridden = e.From.Overrides(config.FromRegistry)
+	}
 	if e.Option.AppRestart && c.programs.app != nil {
 		o.Effect = api.EffectApp
 	}

@@ -219,6 +219,23 @@ func TestOptionsOfQueuesAreSetForAllInstances(t *testing.T) {
 	}
 }
 
+func TestOnlySharedOptionsAreOverriddenOnAnInstance(t *testing.T) {
+	t.Parallel()
+	r, _ := configured(t, "", map[string]string{"account-id": "123456789012", "http-path": "/own"})
+	state, err := instances.NewDesired("jobs", instances.FleetKey("0123456789abcdef0123456789abcdef"), "", func(string) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.changes.desired.state = state
+	shown := r.changes.configuration()
+	if o := shown.Option("account-id"); o.Value != "123456789012" || o.Locked == "" || o.Overridden != "" {
+		t.Errorf("an option that only its instance sets: %+v", o)
+	}
+	if o := shown.Option("http-path"); o.Value != "/own" || o.Locked != "" || o.Overridden != "the flag --http-path" {
+		t.Errorf("a shared option: %+v", o)
+	}
+}
+
 // Options that are not live must not take effect until the next start.
 func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	t.Parallel()
