@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -22,6 +23,11 @@ type found struct{ screen *screen }
 // ServeHTTP writes nothing, because only the multiplexer's path values are of interest.
 func (found) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
+type livePage struct {
+	screen *screen
+	at     *http.Request
+}
+
 // live streams one page: GET /live?at=/queues/jobs. Each event is the part of the page between header and footer.
 func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	at, sc := s.screenAt(r, r.URL.Query().Get("at"))
@@ -40,25 +46,38 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	out := stream{w: w, rc: http.NewResponseController(w)}
-	tick := time.NewTicker(liveEvery)
-	defer tick.Stop()
+	page := livePage{sc, at}
 	for {
-		if err := s.sendUpdate(&out, sc, at); err != nil {
+		began := time.Now()
+		if err := s.sendUpdate(&out, &page); err != nil {
 			return
 		}
+		next := time.NewTimer(liveWait(time.Since(began)))
 		select {
 		case <-r.Context().Done():
+			next.Stop()
 			return
-		case <-tick.C:
+		case <-next.C:
 		}
 	}
 }
 
-// sendUpdate returns an error if the stream must end.
-func (s *Site) sendUpdate(out *stream, sc *screen, at *http.Request) error {
-	v := newVisit(s, sc, at)
+// liveWait returns the time between an update that took that long and the next one. A page with an expensive search
+// spends at most a tenth of its time in searches, or more if it would be silent for longer than aliveEvery.
+func liveWait(took time.Duration) time.Duration {
+	return min(max(liveEvery, 9*took), aliveEvery)
+}
+
+// sendUpdate returns an error if the stream must end. It follows a page that has moved, so that its updates do not
+// repeat the search for the new address.
+func (s *Site) sendUpdate(out *stream, page *livePage) error {
+	v := newVisit(s, page.screen, page.at)
 	v.streamed = true
 	part, err := s.render(v, "live")
+	if moved := (*movedError)(nil); errors.As(err, &moved) {
+		page.at, page.screen = s.screenAt(page.at, moved.to)
+		return s.sendUpdate(out, page)
+	}
 	if err != nil {
 		if problemOf(err).Status == http.StatusUnauthorized {
 			return err // the session has ended, which the page shows after a reload

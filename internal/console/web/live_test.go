@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 var liveAddress = regexp.MustCompile(`hx-sse:connect="([^"]*)"`)
@@ -85,6 +86,22 @@ func TestLiveUpdatesKeepFilters(t *testing.T) {
 		part := s.stream(html.UnescapeString(match[1]))
 		if got := strings.Count(part, `<tr id="m-`); got != rows {
 			t.Errorf("the update of %s has %d rows, want %d", address, got, rows)
+		}
+	}
+}
+
+func TestLiveUpdatesOfAnAbbreviatedMessageContinueWithItsID(t *testing.T) {
+	s := newSite(t)
+	s.queue("jobs", nil)
+	id := s.send("jobs", "one")
+	wantText(t, s.stream("/live?at=/messages/"+id[:8]), `value="/messages/`+id+`"`)
+}
+
+func TestExpensiveLiveUpdatesAreRarer(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{0: time.Second, 100 * time.Millisecond: time.Second,
+		500 * time.Millisecond: 4500 * time.Millisecond, 3 * time.Second: aliveEvery} {
+		if got := liveWait(took); got != want {
+			t.Errorf("after an update of %s the next one follows %s later, want %s", took, got, want)
 		}
 	}
 }
