@@ -216,6 +216,9 @@ func removeBrokenLinks(folder string) {
 // Found is an environment running on this machine, and its data directory.
 type Found struct {
 	DataDir string
+	// Name is the environment's name or, if several with this name are running, NAME@END with the end of the data
+	// directory's path.
+	Name string
 	Instance
 }
 
@@ -224,13 +227,37 @@ type Found struct {
 func Running(dirs []string) (all []Found) {
 	for _, dir := range dirs {
 		if i, err := ReadInstance(dir); err == nil {
-			all = append(all, Found{dir, *i})
+			all = append(all, Found{DataDir: dir, Instance: *i})
 		}
 	}
 	slices.SortFunc(all, func(a, b Found) int {
 		return cmp.Or(cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.DataDir, b.DataDir))
 	})
-	return slices.CompactFunc(all, func(a, b Found) bool { return a.DataDir == b.DataDir })
+	all = slices.CompactFunc(all, func(a, b Found) bool { return a.DataDir == b.DataDir })
+	for i := range all {
+		all[i].Name = uniqueName(&all[i], all)
+	}
+	return all
+}
+
+func uniqueName(f *Found, all []Found) string {
+	var others []string
+	for i := range all {
+		if all[i].Environment == f.Environment && all[i].DataDir != f.DataDir {
+			others = append(others, all[i].DataDir)
+		}
+	}
+	if len(others) == 0 {
+		return f.Environment
+	}
+
+	dir := f.DataDir
+	for at := strings.LastIndexByte(dir, '/'); at > 0; at = strings.LastIndexByte(dir[:at], '/') {
+		if !slices.ContainsFunc(others, func(other string) bool { return strings.HasSuffix(other, dir[at:]) }) {
+			return f.Environment + "@" + dir[at+1:]
+		}
+	}
+	return f.Environment + "@" + dir
 }
 
 func notRunning(dataDir string) error {

@@ -98,6 +98,39 @@ func TestReadInstanceSaysWhatToDo(t *testing.T) {
 	}
 }
 
+func TestEnvironmentsWithTheSameNameHaveUniqueNames(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	var dirs []string
+	for _, c := range []struct{ dir, environment string }{{"a/data", "shop"}, {"b/data", "shop"}, {"c", "shop"},
+		{"d", "letters"}} {
+		dir := filepath.Join(parent, c.dir)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		claim(t, dir)
+		i := sampleInstance()
+		i.Environment = c.environment
+		if err := i.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		dirs = append(dirs, dir)
+	}
+	names := func(dirs ...string) string {
+		var names []string
+		for _, f := range Running(dirs) {
+			names = append(names, f.Name)
+		}
+		return strings.Join(names, " ")
+	}
+	if got, want := names(dirs...), "letters shop@a/data shop@b/data shop@c"; got != want {
+		t.Errorf("the names are %s, want %s", got, want)
+	}
+	if got := names(dirs[1:2]...); got != "shop" {
+		t.Errorf("the name of the only environment is %s", got)
+	}
+}
+
 func TestTokenIsPrivate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

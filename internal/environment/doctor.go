@@ -264,7 +264,7 @@ func holderOf(port int, running []api.Found) string {
 	for i := range running {
 		found := &running[i]
 		if found.AppPort == port || strings.HasSuffix(found.Console, suffix) || strings.HasSuffix(found.Endpoint, suffix) {
-			return "environment " + strconv.Quote(found.Environment)
+			return "environment " + strconv.Quote(found.Name)
 		}
 	}
 

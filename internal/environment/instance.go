@@ -20,6 +20,7 @@ import (
 	"tendril/internal/console"
 	"tendril/internal/host/datadir"
 	"tendril/internal/host/listen"
+	"tendril/internal/host/terminal"
 	"tendril/internal/observe/health"
 )
 
@@ -300,8 +301,11 @@ func (i *instance) nextCommand() string {
 	if len(i.work.all) > 1 {
 		queue = " -q " + i.work.all[0].queue.name
 	}
-	if state := i.opts.stateFolder(); len(api.Running(api.DataDirectories(state))) > 1 {
-		flags = " -e " + i.settings.now().Name
+	running := api.Running(api.DataDirectories(i.opts.stateFolder()))
+	dir, _ := filepath.Abs(i.settings.now().DataDir)
+	own := slices.IndexFunc(running, func(f api.Found) bool { return f.DataDir == dir })
+	if own >= 0 && len(running) > 1 {
+		flags = " -e " + terminal.ShellWord(running[own].Name)
 	}
 
 	switch {

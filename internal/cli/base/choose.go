@@ -13,6 +13,7 @@ import (
 	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
+	"tendril/internal/host/terminal"
 )
 
 const environmentVariable = "TENDRIL_ENVIRONMENT"
@@ -93,19 +94,29 @@ func (c *CLI) settingsOfWorkingFolder(cmd *cobra.Command, cfg *config.Config) *c
 }
 
 func chooseNamed(name string, dirs []string) (string, error) {
-	var names []string
+	var names, runningDirs []string
+	var sameName []api.Found
 	for _, found := range api.Running(dirs) {
-		if found.Environment == name {
+		if found.Name == name {
 			return found.DataDir, nil
 		}
-		names = append(names, found.Environment)
+		if found.Environment == name {
+			sameName = append(sameName, found)
+		}
+		names = append(names, found.Name)
+		runningDirs = append(runningDirs, found.DataDir)
+	}
+	if len(sameName) > 0 {
+		return "", severalNamed(sameName)
 	}
 
 	for _, dir := range dirs[:max(len(dirs)-1, 0)] { // the last one is the state folder itself
 		if filepath.Base(dir) == name {
 			return dir, nil
 		}
-		names = append(names, filepath.Base(dir))
+		if !slices.Contains(runningDirs, dir) {
+			names = append(names, filepath.Base(dir))
+		}
 	}
 
 	slices.Sort(names)
@@ -117,53 +128,69 @@ func chooseNamed(name string, dirs []string) (string, error) {
 	return "", NotFoundf("environment %q not found", name).Hint(hint)
 }
 
+func severalNamed(all []api.Found) error {
+	return Usagef("%d environments named %q are running: %s", len(all), all[0].Environment, nameList(all)).
+		Hint(chooseHint(all))
+}
+
+func nameList(all []api.Found) string {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	return strings.Join(names, ", ")
+}
+
 // chooseRunning prefers the environment named in the settings, then the one running from here or the closest parent
 // folder, then the only running one. If none is running, it returns the settings' data directory. An
 // environment with a data directory elsewhere is never chosen, but in its folder no other is either.
 func chooseRunning(cfg *config.Config, here string, running, elsewhere []api.Found) (string, error) {
-	if cfg.IsSet("name") {
-		if i := slices.IndexFunc(running, func(f api.Found) bool { return f.Environment == cfg.Name }); i >= 0 {
-			return running[i].DataDir, nil
+	if cfg.Origin("name").Layer > config.FromBundle { // a bundle's name may be that of its folder
+		named := slices.DeleteFunc(slices.Clone(running), func(f api.Found) bool { return f.Environment != cfg.Name })
+		switch len(named) {
+		case 0:
+			return cfg.DataDir, nil
+		case 1:
+			return named[0].DataDir, nil
 		}
-		return cfg.DataDir, nil
-	}
-
-	if len(running) == 0 {
-		return cfg.DataDir, nil
+		return "", severalNamed(named)
 	}
 
 	containing := deepestContaining(here, running)
 	others := deepestContaining(here, elsewhere)
+	isElsewhere := len(others) > 0 && (len(containing) == 0 || len(others[0].Folder) > len(containing[0].Folder))
 	switch {
-	case len(others) > 0 && (len(containing) == 0 || len(others[0].Folder) > len(containing[0].Folder)):
+	case isElsewhere && len(others) > 1:
+		return "", Usagef("%d environments are running in this folder, with their own data directories: %s", len(others),
+			nameList(others)).Hint(chooseHint(others))
+	case isElsewhere:
 		return "", Usagef("environment %q is running in this folder, with its own data directory",
-			others[0].Environment).Hint("name it with --data-dir " + others[0].DataDir)
+			others[0].Name).Hint("name it with --data-dir " + others[0].DataDir)
 	case len(containing) == 1:
 		return containing[0].DataDir, nil
 	case len(containing) > 1:
-		var names []string
-		for _, f := range containing {
-			names = append(names, f.Environment)
-		}
 		return "", Usagef("%d environments are running in %s: %s", len(containing), containing[0].Folder,
-			strings.Join(names, ", ")).Hint(chooseHint(containing))
+			nameList(containing)).Hint(chooseHint(containing))
 	}
 
-	if len(running) == 1 {
+	switch len(running) {
+	case 0:
+		return cfg.DataDir, nil
+	case 1:
 		return running[0].DataDir, nil
 	}
 
 	running = append(running, elsewhere...)
 	var names []string
 	for _, f := range running {
-		names = append(names, fmt.Sprintf("%s (%s)", f.Environment, cmp.Or(f.Folder, f.DataDir)))
+		names = append(names, fmt.Sprintf("%s (%s)", f.Name, cmp.Or(f.Folder, f.DataDir)))
 	}
 	return "", Usagef("%d environments are running, none of them in this folder: %s", len(running),
 		strings.Join(names, ", ")).Hint(chooseHint(running))
 }
 
 func chooseHint(choices []api.Found) string {
-	return "name one with -e, such as -e " + choices[0].Environment
+	return "name one with -e, such as -e " + terminal.ShellWord(choices[0].Name)
 }
 
 // deepestContaining may return several environments, because one folder can run several under different names.

@@ -11,8 +11,11 @@ import (
 func TestChooseRunning(t *testing.T) {
 	t.Parallel()
 	found := func(name, folder string) api.Found {
-		return api.Found{DataDir: "/data/" + name, Instance: api.Instance{Environment: name, Folder: folder}}
+		return api.Found{DataDir: "/data/" + name, Name: name, Instance: api.Instance{Environment: name, Folder: folder}}
 	}
+	shopA, shopB := found("shop@a", "/srv/shop"), found("shop@b", "/srv/shop")
+	shopA.Environment = "shop"
+	shopB.Environment = "shop"
 	apps, orders := found("apps", "/srv/apps"), found("orders", "/srv/apps/orders")
 	second := found("second", "/srv/apps/orders")
 	reports := found("reports", "/srv/reports")
@@ -40,6 +43,11 @@ func TestChooseRunning(t *testing.T) {
 		"another one closer":              {here: "/srv/apps/deep", running: []api.Found{apps}, others: []api.Found{deep}, refused: `environment "deep" is running in this folder, with its own data directory`},
 		"another one below":               {here: "/srv/apps", running: []api.Found{reports}, others: []api.Found{deep}, want: "/data/reports"},
 		"another one in the same folder":  {here: "/srv/apps/orders", running: []api.Found{orders}, others: []api.Found{second}, want: "/data/orders"},
+		"several of one name":             {flags: map[string]string{"name": "shop"}, here: "/srv/apps", running: []api.Found{apps, shopA, shopB}, refused: `2 environments named "shop" are running: shop@a, shop@b`},
+		"several of one name, here":       {here: "/srv/shop", running: []api.Found{apps, shopA, shopB}, refused: "2 environments are running in /srv/shop: shop@a, shop@b"},
+		"only others here":                {here: "/srv/shop", others: []api.Found{shopA, shopB}, refused: "2 environments are running in this folder, with their own data directories: shop@a, shop@b"},
+		"others elsewhere":                {here: "/tmp", others: []api.Found{shopA, shopB}, want: "/data/settings"},
+		"several others here":             {here: "/srv/shop", running: []api.Found{apps}, others: []api.Found{shopA, shopB}, refused: "2 environments are running in this folder, with their own data directories: shop@a, shop@b"},
 		"several below do not matter":     {here: "/srv/apps", running: []api.Found{apps, orders, second}, want: "/data/apps"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,17 +14,19 @@ import (
 )
 
 type runningEnvironment struct {
-	Name     string    `json:"name"`
-	Folder   string    `json:"folder,omitempty"`
-	DataDir  string    `json:"data_dir"`
-	PID      int       `json:"pid"`
-	State    string    `json:"state,omitempty"`
-	Health   string    `json:"health,omitempty"`
-	Problem  string    `json:"problem,omitempty"`
-	Queues   []string  `json:"queues"`
-	Endpoint string    `json:"endpoint,omitempty"`
-	Console  string    `json:"console,omitempty"`
-	Started  time.Time `json:"started_at"`
+	// Name is unique on this machine; Environment may not be.
+	Name        string    `json:"name"`
+	Environment string    `json:"environment"`
+	Folder      string    `json:"folder,omitempty"`
+	DataDir     string    `json:"data_dir"`
+	PID         int       `json:"pid"`
+	State       string    `json:"state,omitempty"`
+	Health      string    `json:"health,omitempty"`
+	Problem     string    `json:"problem,omitempty"`
+	Queues      []string  `json:"queues"`
+	Endpoint    string    `json:"endpoint,omitempty"`
+	Console     string    `json:"console,omitempty"`
+	Started     time.Time `json:"started_at"`
 }
 
 const psPatience = 2 * time.Second
@@ -35,7 +37,8 @@ func NewPS(c *base.CLI) *cobra.Command {
 		Use:   "ps",
 		Short: "List the environments running on this machine",
 		Long: `Lists the environments of this user that are running on this machine, with their folders, health, queues and
-ports. Other commands use the environment of the working folder, else the only one running; -e NAME selects one.`,
+ports. Other commands use the environment of the working folder, else the only one running; -e NAME selects one.
+Environments with the same name are listed as NAME@FOLDER, with the end of their data directory's path.`,
 		Args: cobra.NoArgs,
 	}
 
@@ -44,7 +47,7 @@ ports. Other commands use the environment of the working folder, else the only o
 	base.Prints(c, cmd, func(ctx context.Context, _ *cobra.Command, _ []string) ([]runningEnvironment, error) {
 		all := []runningEnvironment{}
 		for _, found := range api.Running(knownDirectories(c)) {
-			if name == "" || name == found.Environment {
+			if name == "" || name == found.Name || name == found.Environment {
 				all = append(all, describeEnvironment(ctx, &found))
 			}
 		}
@@ -72,8 +75,8 @@ func knownDirectories(c *base.CLI) []string {
 }
 
 func describeEnvironment(ctx context.Context, found *api.Found) runningEnvironment {
-	e := runningEnvironment{Name: found.Environment, Folder: found.Folder, DataDir: found.DataDir, PID: found.PID,
-		Queues: []string{}, Endpoint: found.Endpoint, Console: found.ConsoleURL(), Started: found.StartedAt}
+	e := runningEnvironment{Name: found.Name, Environment: found.Environment, Folder: found.Folder, DataDir: found.DataDir,
+		PID: found.PID, Queues: []string{}, Endpoint: found.Endpoint, Console: found.ConsoleURL(), Started: found.StartedAt}
 	for _, q := range found.Queues {
 		e.Queues = append(e.Queues, q.Name)
 	}
