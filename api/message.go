@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"tendril/queue"
@@ -28,7 +29,8 @@ type Message struct {
 	BodyHidden   bool       `json:"body_hidden,omitempty"`
 	Attributes   Attributes `json:"attributes,omitempty"`
 	ReceiveCount int        `json:"receive_count,omitempty"` // in all queues
-	// VisibleAt is set for delayed and in-flight messages. Each time is zero if unknown or not applicable.
+	// VisibleAt is set for delayed and in-flight messages. SentAt of a scheduled message is the time when it becomes
+	// visible. Each time is zero if unknown or not applicable.
 	SentAt          time.Time `json:"sent_at,omitzero"`
 	FirstReceivedAt time.Time `json:"first_received_at,omitzero"`
 	VisibleAt       time.Time `json:"visible_at,omitzero"`
@@ -44,6 +46,19 @@ type Message struct {
 	TraceHeader string `json:"trace_header,omitempty"`
 	// Attempts are the last failed deliveries, oldest first. Only embedded queues store them.
 	Attempts []Attempt `json:"attempts,omitempty"`
+}
+
+// StateText returns the words for the state of a message, such as "in flight".
+func StateText(state string) string {
+	if state == MessageVisible {
+		return "waiting"
+	}
+	return strings.ReplaceAll(state, "_", " ")
+}
+
+// Scheduled reports whether the message counts as sent only when it becomes visible; see [Outgoing].NotBefore.
+func (m *Message) Scheduled() bool {
+	return m.State == MessageDelayed && m.SentAt.After(time.Now())
 }
 
 // Attempt is a failed delivery, stored with the message.

@@ -269,7 +269,7 @@ func TestPeekShowsAndChangesNothing(t *testing.T) {
 	}
 	out = s.must("peek", "--full", "-n", "1")
 	for _, want := range []string{`apple \u009b31m`, "attribute raw", "2 bytes (Binary)", "3 (Number)", "receives",
-		"visible"} {
+		"waiting"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("peek --full lacks %q:\n%s", want, out)
 		}
@@ -280,7 +280,7 @@ func TestPeekShowsAndChangesNothing(t *testing.T) {
 		t.Errorf("peek -o json: %+v, %v", got, err)
 	}
 	if _, talk, code := s.tendril("", "peek", "--state", "dead"); code != base.ExitUsage ||
-		!strings.Contains(talk, "in_flight") {
+		!strings.Contains(talk, "visible (waiting)") {
 		t.Errorf("an unknown state: exit %d, %s", code, talk)
 	}
 	if _, talk, code := s.tendril("", "peek", "-n", "0"); code != base.ExitUsage || !strings.Contains(talk, "out of range") {

@@ -103,7 +103,7 @@ func completes(c *base.CLI, source completionSource, several bool) cobra.Complet
 func completeQueues(ctx context.Context, _ *cobra.Command, client *api.Client) ([]string, error) {
 	st, err := client.Status(ctx)
 	return base.Named(func(q *api.Queue) string {
-		return base.Described(q.Name, base.Plural(int(q.Ledger.Visible), "visible message"))
+		return base.Described(q.Name, base.Plural(int(q.Ledger.Visible), "waiting message"))
 	})(st.Queues), err
 }
 
@@ -159,17 +159,24 @@ func idsIn(ctx context.Context, cmd *cobra.Command, client *api.Client, queues [
 		}
 		for i := range page {
 			if len(ids) < completedMessages {
-				ids = append(ids, base.Described(page[i].ID, name+", "+page[i].State+", sent "+base.Since(page[i].SentAt)+" ago"))
+				ids = append(ids, base.Described(page[i].ID, name+", "+api.StateText(page[i].State)+", "+sinceWhen(&page[i])))
 			}
 		}
 	}
 	return ids, nil
 }
 
+func sinceWhen(m *api.Message) string {
+	if m.Scheduled() {
+		return "visible in " + base.Age(time.Until(m.VisibleAt))
+	}
+	return "sent " + base.Since(m.SentAt) + " ago"
+}
+
 func environmentNames(c *base.CLI) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
 		for _, found := range api.Running(api.DataDirectories(c.StateFolder())) {
-			names = append(names, base.Described(found.Environment, found.Folder))
+			names = append(names, base.Described(found.Name, found.Folder))
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}

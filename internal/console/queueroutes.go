@@ -135,7 +135,7 @@ func browseRequest(c *call) (req broker.BrowseRequest, err error) {
 	case api.MessageInFlight:
 		req.State = broker.InFlight
 	default:
-		return req, api.BadRequest("unknown state "+strconv.Quote(state), "use visible, delayed, in_flight or damaged")
+		return req, api.BadRequest("unknown state "+strconv.Quote(state), "use visible (waiting), delayed, in_flight or damaged")
 	}
 
 	req.Limit, err = limitOf(c, 1000, 100)

@@ -17,6 +17,7 @@ import (
 )
 
 type deadLetterQueue struct {
+	cli   *base.CLI
 	queue *target.Queue
 	// source is the queue given on the command line, or "" if that is the dead-letter queue itself. Messages whose
 	// source is unknown are moved there.
@@ -55,18 +56,29 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 		}
 		known[g.queue.Address()] = true
 
+		g.cli = c
 		g.worker = workerOf(c, cmd, p)
-		if g.queue.Remote != nil {
-			warnOfReceives(c, g.queue.Name)
-		}
 		dead = append(dead, g)
 	}
 
 	if len(dead) == 0 {
-		return nil, noDeadLetterQueue(target.QueueList(queues))
+		return nil, noDeadLetterQueue(target.NamesOf(queues)...)
+	}
+
+	if len(which.ids) > 0 { // looking them up in embedded queues first may save receives
+		slices.SortStableFunc(dead, func(a, b *deadLetterQueue) int {
+			return cmp.Compare(a.place(), b.place())
+		})
 	}
 
 	return dead, nil
+}
+
+func (g *deadLetterQueue) place() (rank int) {
+	if g.queue.Remote != nil {
+		return 1
+	}
+	return 0
 }
 
 // workerOf returns a client of the environment that receives from the queue, or nil.
@@ -146,13 +158,15 @@ func deadOf(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
 	return &deadLetterQueue{queue: dead, source: p.Name, count: int(q.Ledger.Live), newest: q.Newest}, nil
 }
 
-func (d deadLetterQueues) names() string {
+func (d deadLetterQueues) names() []string {
 	queues := make([]*target.Queue, len(d))
 	for i := range d {
 		queues[i] = d[i].queue
 	}
-	return target.QueueList(queues)
+	return target.NamesOf(queues)
 }
+
+func (d deadLetterQueues) nameList() string { return strings.Join(d.names(), ", ") }
 
 func (d deadLetterQueues) count() (n int) {
 	for _, g := range d {
@@ -191,17 +205,18 @@ func (d deadLetterQueues) refuseLimit(cmd *cobra.Command, which *selector) error
 		return nil
 	}
 	return base.Usagef("--limit works on one queue, but there are %d dead-letter queues: %s", len(d),
-		d.names()).Hint(fmt.Sprintf("name one: %s --queue %s", cmd.CommandPath(), d[0].queue.Name))
+		d.nameList()).Hint(fmt.Sprintf("name one: %s --queue %s", cmd.CommandPath(), d[0].queue.Name))
 }
 
-func noDeadLetterQueue(name string) error {
-	return base.NotFoundf("queue %s has no dead-letter queue", name).
+func noDeadLetterQueue(names ...string) error {
+	return base.NotFoundf("%s no dead-letter queue", queuesHave(names)).
 		Hint("create a queue with one: tendril queues create NAME")
 }
 
 func (g *deadLetterQueue) contents(which *selector) messageSource {
 	p := sourceOf(g.queue, which)
 	if remote, ok := p.(*sqsSource); ok {
+		remote.beforeRead = func() { warnOfReceives(g.cli, g.queue.Name) }
 		remote.source = g.source
 		remote.sources = g.queue.DeadLetterSources
 		remote.failures = g.recentFailures
@@ -239,7 +254,7 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 		if which.hasFilter() {
 			text = "no dead letter in %s matches the filter\n"
 		}
-		c.PrintErrf(text, dead.names())
+		c.PrintErrf(text, dead.nameList())
 		return nil
 	}
 
@@ -252,19 +267,31 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 		return err
 	}
 
-	if n := dead.count(); n > len(messages) {
+	switch n := dead.count(); {
+	case len(messages) < which.limit || n <= len(messages):
+	case which.hasFilter():
+		c.PrintErrf("the first %d that match; --limit shows more\n", len(messages))
+	default:
 		c.PrintErrf("%d of %s; --limit shows more\n", len(messages), base.Plural(n, "dead letter"))
 	}
 
 	return nil
 }
 
+// failedTimes returns when a dead letter was first sent and when it was dead-lettered, from the attribute with its
+// reason if its queue did not record that.
+func failedTimes(m *api.Message) (sent, died time.Time) {
+	if f := recordedFailure(m); f != nil {
+		return f.SentAt, f.FailedAt
+	}
+	return m.SentAt, m.DeadAt
+}
+
 func deadRow(m *api.Message) []string {
-	sent, died := m.SentAt, m.DeadAt
+	sent, died := failedTimes(m)
 	source := m.DeadLetterSource
 	receives := m.ReceiveCount
 	if f := recordedFailure(m); f != nil {
-		sent, died = f.SentAt, f.FailedAt
 		source = f.Source
 		receives += f.Receives
 	}
@@ -297,8 +324,11 @@ func lastFailure(m *api.Message) string {
 		return ""
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(last.Answer), "\n")
-	if line == "" {
+	switch "" {
+	case line:
 		return last.Reason
+	case last.Reason:
+		return line
 	}
 	return last.Reason + ": " + line
 }
@@ -354,7 +384,7 @@ func (g *deadLetterQueue) reasons(ctx context.Context) ([]api.ReasonGroup, error
 	}
 
 	everything := &selector{all: true}
-	messages, err := collect(ctx, g.contents(everything), everything)
+	messages, err := collect(ctx, g.contents(everything), everything.begin())
 	if err != nil {
 		return nil, err
 	}
@@ -396,17 +426,17 @@ func addTime(group *api.ReasonGroup, at, now time.Time) {
 
 func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) error {
 	if len(groups) == 0 {
-		c.PrintErrf("no dead letters in %s\n", dead.names())
+		c.PrintErrf("no dead letters in %s\n", dead.nameList())
 		return nil
 	}
 
-	rows := [][]string{{"COUNT", "LAST DAY", "OLDEST", "NEWEST", "QUEUE", "REASON"}}
+	rows := [][]string{{"COUNT", "24 HOURS", "FIRST", "LAST", "QUEUE", "REASON"}}
 	for _, g := range groups {
 		day := 0
 		for _, n := range g.Hours {
 			day += n
 		}
-		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), base.Since(g.First), base.Since(g.Last),
+		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), agoText(g.First), agoText(g.Last),
 			g.Queue, cmp.Or(g.Reason, "-")})
 	}
 
@@ -415,6 +445,13 @@ func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) erro
 	}
 
 	return c.PrintTable(rows)
+}
+
+func agoText(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return base.Since(t) + " ago"
 }
 
 func newDeadShow(c *base.CLI) *cobra.Command {
@@ -442,10 +479,10 @@ func newDeadShow(c *base.CLI) *cobra.Command {
 	return cmd
 }
 
-func checkAllFound(ids []string, messages []api.Message, queueName string) error {
+func checkAllFound(ids []string, messages []api.Message, queues []string) error {
 	p := (&selector{ids: ids}).begin()
 	for _, m := range messages {
 		delete(p.missing, m.ID)
 	}
-	return p.notFound(queueName)
+	return p.notFound(queues)
 }

@@ -153,6 +153,8 @@ type sqsSource struct {
 	// failures returns the attempts that the running environment remembers, by message ID.
 	failures func(ctx context.Context) map[string][]api.Attempt
 	sources  func(ctx context.Context) ([]string, error)
+	// beforeRead may be nil.
+	beforeRead func()
 
 	holding map[string]string
 	seen    map[string]bool // IDs of messages returned before, and of their copies
@@ -164,6 +166,9 @@ type sqsSource struct {
 func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	p.holding = map[string]string{}
 	p.seen = map[string]bool{}
+	if p.beforeRead != nil {
+		p.beforeRead()
+	}
 	if p.failures != nil {
 		p.history = p.failures(ctx)
 	}

@@ -95,7 +95,7 @@ func TestLookingAtSQSGivesEverythingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, fake, _ := newSource(t, 25, false)
 		begin := time.Now()
-		messages, err := collect(t.Context(), p, &selector{limit: 15})
+		messages, err := collect(t.Context(), p, (&selector{limit: 15}).begin())
 		if err != nil || len(messages) != 15 {
 			t.Fatalf("collected %d, %v", len(messages), err)
 		}
@@ -105,7 +105,7 @@ func TestLookingAtSQSGivesEverythingBack(t *testing.T) {
 		if got := fake.Calls(queuetest.FakeReceive); got != 2 {
 			t.Errorf("%d receives for 15 messages, want 2", got)
 		}
-		all, err := collect(t.Context(), p, &selector{all: true})
+		all, err := collect(t.Context(), p, (&selector{all: true}).begin())
 		if err != nil || len(all) != 25 || fake.Count(queuetest.FakeVisible) != 25 {
 			t.Errorf("collected %d of 25, %v; %d visible", len(all), err, fake.Count(queuetest.FakeVisible))
 		}
@@ -166,7 +166,7 @@ func TestRedriveByIDSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, fake, to := newSource(t, 12, false)
-		all, err := collect(t.Context(), p, &selector{all: true})
+		all, err := collect(t.Context(), p, (&selector{all: true}).begin())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func TestNothingIsDeletedBeforeItsCopyIsSafe(t *testing.T) {
 			to.refuse = func(string) error { return broken() }
 			_, _ = run(t, p, &selector{all: true}, rate.Inf, redriven(p, ""))
 			fake.SetFault(nil)
-			rest, err := collect(t.Context(), &sqsSource{from: fake}, &selector{all: true})
+			rest, err := collect(t.Context(), &sqsSource{from: fake}, (&selector{all: true}).begin())
 			if err != nil {
 				t.Fatal(err)
 			}

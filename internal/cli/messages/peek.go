@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,9 +40,9 @@ message from other consumers until the command exits, for at most 5 minutes.`,
 	w := target.AddQueueArgument(cmd, target.AllQueues)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 10, "Maximum messages to show, oldest first.")
 	cmd.Flags().StringVar(&which.match, "match", "", "Show only messages whose body contains this text.")
-	cmd.Flags().StringVar(&state, "state", "", "Show only visible, delayed, in_flight or damaged messages (embedded queue only).")
+	cmd.Flags().StringVar(&state, "state", "", "Show only waiting, delayed, in-flight or damaged messages (embedded queue only).")
 	cmd.Flags().BoolVar(&full, "full", false, "Show full bodies and attributes.")
-	base.Complete(cmd, "state", api.MessageVisible, api.MessageDelayed, api.MessageInFlight, api.MessageDamaged)
+	base.Complete(cmd, "state", "waiting", "delayed", "in-flight", "damaged")
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]api.Message, error) {
 		if err := base.CheckLimit(which.limit); err != nil {
 			return nil, err
@@ -78,7 +79,7 @@ func sourcesToPeek(c *base.CLI, queues []*target.Queue, which *selector, state s
 		source := sourceOf(p, which)
 		switch embedded, ok := source.(*embeddedSource); {
 		case ok:
-			embedded.filter.State = state
+			embedded.filter.State = apiState(state)
 		case state != "":
 			return nil, base.Usagef("--state works on the embedded queue only").
 				Hint("Amazon SQS shows visible messages only")
@@ -90,10 +91,27 @@ func sourcesToPeek(c *base.CLI, queues []*target.Queue, which *selector, state s
 	return sources, nil
 }
 
+// apiState also accepts the names of the API.
+func apiState(name string) string {
+	switch name {
+	case "waiting":
+		return api.MessageVisible
+	case "in-flight":
+		return api.MessageInFlight
+	}
+	return name
+}
+
 func collectAll(ctx context.Context, sources []messageSource, which *selector) (all []api.Message, err error) {
 	all = []api.Message{}
+	selection := which.begin()
 	for _, source := range sources {
-		messages, err := collect(ctx, source, which)
+		if len(which.ids) == 0 {
+			selection = which.begin() // each source may have the oldest messages
+		} else if selection.full() {
+			break
+		}
+		messages, err := collect(ctx, source, selection)
 		if err != nil {
 			return nil, err
 		}
@@ -101,9 +119,7 @@ func collectAll(ctx context.Context, sources []messageSource, which *selector) (
 	}
 
 	if len(sources) > 1 {
-		slices.SortStableFunc(all, func(a, b api.Message) int {
-			return cmp.Or(a.DeadAt.Compare(b.DeadAt), a.SentAt.Compare(b.SentAt))
-		})
+		slices.SortStableFunc(all, func(a, b api.Message) int { return orderTime(&a).Compare(orderTime(&b)) })
 		if which.limit > 0 {
 			all = all[:min(len(all), which.limit)]
 		}
@@ -112,13 +128,19 @@ func collectAll(ctx context.Context, sources []messageSource, which *selector) (
 	return all, nil
 }
 
+// orderTime returns when a message was dead-lettered or, if that is unknown, sent.
+func orderTime(m *api.Message) time.Time {
+	sent, died := failedTimes(m)
+	return cmp.Or(died, sent)
+}
+
 func warnOfReceives(c *base.CLI, name string) {
 	c.PrintWarnings(yamlfile.Problem{Text: name + " is on Amazon SQS: peeking counts as a receive and hides the " +
 		"message until this command exits"})
 }
 
 // collect reads the selected messages, and then releases all that it has read.
-func collect(ctx context.Context, from messageSource, which *selector) (messages []api.Message, err error) {
+func collect(ctx context.Context, from messageSource, selection *selection) (messages []api.Message, err error) {
 	defer func() {
 		if released := from.release(ctx); err == nil {
 			err = released
@@ -126,8 +148,7 @@ func collect(ctx context.Context, from messageSource, which *selector) (messages
 	}()
 
 	messages = []api.Message{}
-	selection := which.begin()
-	for portion, err := range from.read(ctx, which.batchSize()) {
+	for portion, err := range from.read(ctx, selection.selector.batchSize()) {
 		if err != nil {
 			return nil, err
 		}
@@ -155,19 +176,39 @@ func printMessages(c *base.CLI, messages []api.Message, full bool) error {
 		return nil
 	}
 
-	rows := [][]string{{"ID", "QUEUE", "STATE", "AGE", "RECEIVES", "BODY"}}
-	several := false
-	for _, m := range messages {
-		several = several || m.Queue != messages[0].Queue
-		rows = append(rows, []string{m.ID, m.Queue, cmp.Or(m.State, "-"), base.Since(m.SentAt), fmt.Sprint(m.ReceiveCount),
+	rows := [][]string{{"ID", "QUEUE", "STATE", "VISIBLE IN", "AGE", "RECEIVES", "BODY"}}
+	severalQueues, someHidden := false, false
+	for i := range messages {
+		m := &messages[i]
+		severalQueues = severalQueues || m.Queue != messages[0].Queue
+		someHidden = someHidden || !m.VisibleAt.IsZero()
+		rows = append(rows, []string{m.ID, m.Queue, cmp.Or(api.StateText(m.State), "-"), visibleIn(m), ageOf(m), fmt.Sprint(m.ReceiveCount),
 			base.Preview(m.Body, previewWidth)})
 	}
 
-	if !several {
+	if !someHidden {
+		rows = base.WithoutColumn(rows, 3)
+	}
+	if !severalQueues {
 		rows = base.WithoutColumn(rows, 1)
 	}
 
 	return c.PrintTable(rows)
+}
+
+func visibleIn(m *api.Message) string {
+	if m.VisibleAt.IsZero() {
+		return "-"
+	}
+	return base.Age(time.Until(m.VisibleAt))
+}
+
+// ageOf returns "-" for a message that does not yet count as sent.
+func ageOf(m *api.Message) string {
+	if m.Scheduled() {
+		return "-"
+	}
+	return base.Since(m.SentAt)
 }
 
 func failureRows(f *queue.Failure) (t base.Table) {
@@ -187,15 +228,20 @@ func failureRows(f *queue.Failure) (t base.Table) {
 
 func printMessage(c *base.CLI, m *api.Message, more ...[]string) error {
 	t := base.Table{{"ID", m.ID}, {"queue", m.Queue}}
-	t.Add("state", m.State)
-	t.Add("sent", base.Moment(m.SentAt))
+	t.Add("state", api.StateText(m.State))
+	if m.Scheduled() {
+		t.Add("sent", "counts as sent when it becomes visible")
+	} else {
+		t.Add("sent", base.Moment(m.SentAt))
+	}
 	t.Add("receives", fmt.Sprint(m.ReceiveCount))
 	t.Add("first received", base.Moment(m.FirstReceivedAt))
 	t.Add("visible from", base.Moment(m.VisibleAt))
-	t.Add("dead since", base.Moment(m.DeadAt))
+	t.Add("dead-lettered", base.Moment(m.DeadAt))
 	t.Add("dead-lettered from", m.DeadLetterSource)
 	t.Add("group", m.GroupID)
 	t.Add("deduplication ID", m.DedupID)
+	t.Add("sequence number", m.SequenceNumber)
 	t.Add("sender", m.SenderID)
 	t.Add("trace", m.TraceHeader)
 	attributes, failure := queue.CutReason(m.Attributes)
@@ -237,7 +283,7 @@ func printAttempts(c *base.CLI, attempts []api.Attempt) error {
 }
 
 func attemptText(a *api.Attempt) string {
-	text := fmt.Sprintf("%s  %s after %d ms", base.Moment(a.At), a.Reason, a.DurationMS)
+	text := fmt.Sprintf("%s  %s after %d ms", base.Moment(a.At), cmp.Or(a.Reason, a.Outcome), a.DurationMS)
 	if a.ReceiveCount > 0 {
 		text += fmt.Sprintf(" (receive %d)", a.ReceiveCount)
 	}

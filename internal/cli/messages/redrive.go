@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/time/rate"
 
-	"tendril/api"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/target"
 )
@@ -44,8 +43,12 @@ queue. A copy has no reason.`,
 	cmd.Flags().StringVar(&to, "to", "", "Destination queue: a name, or on Amazon SQS a URL or ARN (default: the "+
 		"source queue).")
 	pace := addRate(cmd, "moved")
-	return changesDead(c, cmd, which, "moved", func(g *deadLetterQueue) string {
-		return "move " + which.text() + " from " + g.queue.Name + " to " + cmp.Or(to, "their source queues")
+	return changesDead(c, cmd, which, "moved", func(g *deadLetterQueue, messages string) string {
+		sources := "their source queues"
+		if messages == "1 message" {
+			sources = "its source queue"
+		}
+		return "move " + messages + " from " + g.queue.Name + " to " + cmp.Or(to, sources)
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
 		perSecond, supported := taskRate(pace.limit)
 		if supported && g.queue.Remote == nil && which.fitsTask() {
@@ -136,9 +139,9 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 
 const countTime = 20 * time.Second
 
-// changesDead adds a change of dead letters to cmd. would describes it without the number of messages.
+// changesDead adds a change of dead letters to cmd. would describes the change of a queue's messages.
 func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
-	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue, *selection) (int,
+	would func(g *deadLetterQueue, messages string) string, do func(context.Context, *deadLetterQueue, *selection) (int,
 		error)) *cobra.Command {
 	w := target.AddQueue(cmd, target.AllDeadLetters)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
@@ -170,31 +173,42 @@ func selectDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.
 	return dead, dead.refuseLimit(cmd, which)
 }
 
-func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func(*deadLetterQueue) string) (
-	steps []string, err error) {
-	var found []api.Message
+func (d deadLetterQueues) steps(ctx context.Context, which *selector,
+	would func(g *deadLetterQueue, messages string) string) (steps []string, err error) {
+	if len(which.ids) > 0 {
+		return d.stepsOfIDs(ctx, which, would)
+	}
 	for _, g := range d {
-		if g.queue.Remote != nil || len(which.ids) == 0 {
-			count, err := g.countSelected(ctx, which)
-			if err != nil {
-				return nil, err
-			}
-			steps = append(steps, would(g)+": "+count)
-			continue
-		}
-
-		messages, err := collect(ctx, g.contents(which), which)
+		count, err := g.countSelected(ctx, which)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, messages...)
-		if len(messages) > 0 {
-			steps = append(steps, would(g)+": "+base.Plural(len(messages), "message"))
+		steps = append(steps, would(g, which.text())+": "+count)
+	}
+	return steps, nil
+}
+
+// stepsOfIDs looks messages up in embedded queues, which come first. The others may be on Amazon SQS, where looking
+// them up would be a receive.
+func (d deadLetterQueues) stepsOfIDs(ctx context.Context, which *selector,
+	would func(g *deadLetterQueue, messages string) string) (steps []string, err error) {
+	selection := which.begin()
+	for _, g := range d {
+		if g.queue.Remote == nil {
+			messages, err := collect(ctx, g.contents(which), selection)
+			if err != nil {
+				return nil, err
+			}
+			if len(messages) > 0 {
+				steps = append(steps, would(g, base.Plural(len(messages), "message")))
+			}
+		} else if n := len(selection.missing); n > 0 {
+			steps = append(steps, would(g, base.Plural(n, "message"))+", if found there: "+selection.missingIDs())
 		}
 	}
 
-	if d[0].queue.Remote == nil && len(which.ids) > 0 {
-		err = checkAllFound(which.ids, found, d.names())
+	if d[len(d)-1].queue.Remote == nil {
+		err = selection.notFound(d.names())
 	}
 	return steps, err
 }
@@ -239,8 +253,8 @@ func newDeadDelete(c *base.CLI) *cobra.Command {
 	addDeadFilter(cmd, which)
 	pace := addRate(cmd, "deleted")
 	yes := base.AddYes(cmd)
-	return changesDead(c, cmd, which, "deleted", func(g *deadLetterQueue) string {
-		return "delete " + which.text() + " from " + g.queue.Name
+	return changesDead(c, cmd, which, "deleted", func(g *deadLetterQueue, messages string) string {
+		return "delete " + messages + " from " + g.queue.Name
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
 		if perSecond, supported := taskRate(pace.limit); supported && g.queue.Remote == nil && which.fitsTask() {
 			return deleteTask(ctx, c, g, which, perSecond, *yes)

@@ -229,13 +229,28 @@ func (s *selection) full() bool {
 
 func (s *selection) done() bool { return s.full() || s.stale }
 
-func (s *selection) notFound(queueName string) error {
+func (s *selection) notFound(queues []string) error {
 	if len(s.missing) == 0 {
 		return nil
 	}
-	names := strings.Join(slices.Sorted(maps.Keys(s.missing)), ", ")
-	return base.NotFoundf("queue %s has no message %s", queueName, names).
-		Hint("'tendril dead list' lists its messages")
+	messages := "message"
+	if len(s.missing) > 1 {
+		messages = "messages"
+	}
+	return base.NotFoundf("%s no %s %s", queuesHave(queues), messages, s.missingIDs()).
+		Hint("'tendril dead list' lists the dead letters")
+}
+
+func (s *selection) missingIDs() string {
+	return strings.Join(slices.Sorted(maps.Keys(s.missing)), ", ")
+}
+
+// queuesHave starts a sentence about one or several queues.
+func queuesHave(names []string) string {
+	if len(names) == 1 {
+		return "queue " + names[0] + " has"
+	}
+	return "queues " + strings.Join(names, ", ") + " have"
 }
 
 func (p *selector) batchSize() int {

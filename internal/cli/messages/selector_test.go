@@ -51,7 +51,7 @@ func TestSelectionChooses(t *testing.T) {
 			if strings.Join(got, " ") != c.want || p.done() != c.done {
 				t.Errorf("took %v, done %v; want %q, %v", got, p.done(), c.want, c.done)
 			}
-			if lost := p.notFound("dead"); (lost != nil) != (len(p.missing) > 0) || lost != nil &&
+			if lost := p.notFound([]string{"dead"}); (lost != nil) != (len(p.missing) > 0) || lost != nil &&
 				(!strings.Contains(lost.Error(), "id-x") || base.ExitCode(lost) != base.ExitNotFound) {
 				t.Errorf("lost: %v", lost)
 			}
@@ -60,6 +60,22 @@ func TestSelectionChooses(t *testing.T) {
 }
 
 // If a message that fails again were selected again, the command might never end.
+func TestMissingMessagesAreNamedWithTheirQueues(t *testing.T) {
+	for _, c := range []struct {
+		ids, queues []string
+		want        string
+	}{
+		{[]string{"x"}, []string{"a-dead"}, "queue a-dead has no message x"},
+		{[]string{"y", "x"}, []string{"a-dead", "b-dead"}, "queues a-dead, b-dead have no messages x, y"},
+		{nil, []string{"a-dead"}, ""},
+	} {
+		err := (&selector{ids: c.ids}).begin().notFound(c.queues)
+		if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+			t.Errorf("%v in %v: %v, want %q", c.ids, c.queues, err, c.want)
+		}
+	}
+}
+
 func TestSelectorTakesNoMessageTwice(t *testing.T) {
 	t.Parallel()
 	p := (&selector{all: true}).begin()

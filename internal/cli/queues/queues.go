@@ -79,7 +79,7 @@ func listOnSQS(ctx context.Context, prefix string) ([]api.Queue, error) {
 
 // List describes how queues are listed.
 var List = base.List[api.Queue]{
-	Heading: []string{"QUEUE", "VISIBLE", "IN FLIGHT", "DELAYED", "OLDEST", "DRAINS IN", "LONGEST", "DEAD LETTERS TO",
+	Heading: []string{"QUEUE", "WAITING", "IN FLIGHT", "DELAYED", "OLDEST", "DRAINS IN", "LONGEST", "DEAD LETTERS TO",
 		"NOTE"},
 	Name: func(q *api.Queue) string { return q.Name },
 	Row: func(q *api.Queue) []string {
@@ -121,7 +121,7 @@ func printQueue(c *base.CLI, q api.Queue) error {
 	t.Add("arn", q.ARN)
 	t.Add("state", q.State)
 	t.Add("why", base.QueueText(&q.Progress))
-	t.Add("messages", fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Ledger.Visible, q.Ledger.InFlight,
+	t.Add("messages", fmt.Sprintf("%d waiting, %d in flight, %d delayed", q.Ledger.Visible, q.Ledger.InFlight,
 		q.Ledger.Delayed))
 	if q.DrainSeconds > 0 {
 		t.Add("drains in", base.Seconds(q.DrainSeconds))

@@ -131,10 +131,9 @@ func FindAll(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) ([]
 	return queues, nil
 }
 
-// QueueList returns the names of queues, separated by commas.
-func QueueList(queues []*Queue) string {
-	names := base.Named(func(p **Queue) string { return (*p).Name })
-	return strings.Join(names(queues), ", ")
+// NamesOf returns the names of queues.
+func NamesOf(queues []*Queue) []string {
+	return base.Named(func(p **Queue) string { return (*p).Name })(queues)
 }
 
 // Find finds a queue by name in the running environment, or by URL or ARN on Amazon SQS. The default is the only queue

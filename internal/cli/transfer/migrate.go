@@ -334,7 +334,7 @@ func (p *migration) checkUnused() error {
 	for _, running := range api.Running(api.DataDirectories(p.c.StateFolder())) {
 		for _, q := range running.Queues {
 			if slices.ContainsFunc(p.all, func(m *planned) bool { return !q.Embedded && q.URL == m.from.address() }) {
-				return base.Conflictf("environment %q uses %s", running.Environment, q.Name).
+				return base.Conflictf("environment %q uses %s", running.Name, q.Name).
 					Hint("stop it first, on every machine: nothing may receive from the queues during the migration")
 			}
 		}
@@ -343,7 +343,7 @@ func (p *migration) checkUnused() error {
 }
 
 var plannedList = base.List[*planned]{
-	Heading: []string{"QUEUE", "TO", "ACTION", "VISIBLE", "DELAYED", "IN FLIGHT"},
+	Heading: []string{"QUEUE", "TO", "ACTION", "WAITING", "DELAYED", "IN FLIGHT"},
 	Name:    func(q **planned) string { return (*q).Queue },
 	Row: func(at **planned) []string {
 		q := *at

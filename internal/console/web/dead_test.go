@@ -183,6 +183,20 @@ func TestEditedDeadLetterIsSentInstead(t *testing.T) {
 	}
 }
 
+func TestScheduledMessagesShowWhenTheyBecomeVisible(t *testing.T) {
+	s := newSite(t)
+	s.queue("jobs", nil)
+	at := time.Now().Add(time.Hour - time.Minute)
+	id := s.send("jobs", "later", queue.Attribute{Name: queue.AttributeNotBefore, Type: "String", Value: at.Format(time.RFC3339)})
+	page := s.get("/messages/" + id + "?queue=jobs")
+	wantText(t, page, "<dt>Sent</dt><dd>counts as sent when it becomes visible</dd>", "<dt>Visible</dt>", ">in 5")
+	if strings.Contains(page, "Next attempt") {
+		t.Error("a message without an attempt has a next one")
+	}
+	list := s.get("/queues/jobs")
+	wantText(t, list, "visible <time", `data-label="Age">–</td>`)
+}
+
 func TestMessagePageActs(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/host/terminal"
 	"tendril/internal/observe/health"
 	"tendril/queue"
@@ -22,7 +23,7 @@ var functions = template.FuncMap{
 	"exact": exact, "tone": tone, "lower": strings.ToLower, "list": list, "pair": pair,
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
 	"measured": measured, "sizes": scaledText, "protection": protectionText, "applied": appliedText, "coloured": coloured, "clock": clock,
-	"before": before, "words": words, "exactcount": exactCount, "queuename": queue.NameInARN,
+	"before": before, "words": api.StateText, "exactcount": exactCount, "queuename": queue.NameInARN,
 	"shell": terminal.ShellWord, "head": head, "lastattempt": lastAttempt, "shortid": shortID, "rowid": rowID, "linked": linked, "persecond": perSecond,
 }
 
@@ -255,13 +256,6 @@ func oneLine(text string) string {
 		}
 		return r
 	}, text)
-}
-
-func words(state string) string {
-	if state == "visible" {
-		return "waiting"
-	}
-	return strings.ReplaceAll(state, "_", " ")
 }
 
 func exactCount(n any) string {

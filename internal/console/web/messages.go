@@ -213,8 +213,10 @@ func (a attempt) Words() string {
 		return "The app rejected the message."
 	case a.Status >= 300:
 		return "The app answered with a redirect."
-	case a.Outcome == queue.Unreached.String():
+	case a.Outcome == queue.Unreached.String() && a.Reason != "":
 		return "The app was not reached: " + a.Reason
+	case a.Outcome == queue.Unreached.String():
+		return "The app was not reached."
 	case a.Reason != "":
 		return a.Reason
 	}
