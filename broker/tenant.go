@@ -54,12 +54,17 @@ func (s *standardOrder) tenantOf(r *record) *tenant {
 	return t
 }
 
-// noteSent records a send of r's tenant, if the tenant is in memory. The sent time of a scheduled message is in the
-// future.
+// noteSent records a send of r's tenant, if the tenant is in memory.
 func (s *standardOrder) noteSent(r *record) {
-	if t := s.byID[r.group]; t != nil {
-		t.lastSent = max(t.lastSent, min(r.sent, stamp()))
+	t := s.byID[r.group]
+	if t == nil {
+		return
 	}
+	sent := r.sent
+	if scheduled(r.sent, r.due) {
+		sent = stamp() // r.sent is in the future
+	}
+	t.lastSent = max(t.lastSent, sent)
 }
 
 func (s *standardOrder) isNoisy(tenant string) bool {
