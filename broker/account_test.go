@@ -38,9 +38,9 @@ func TestReferencesSurviveAChangeOfAccountAndRegion(t *testing.T) {
 		if sources, err := b.DeadLetterSources("dead"); err != nil || len(sources) != 1 {
 			t.Errorf("the dead letters are of %v, %v", sources, err)
 		}
-		page, _, err := b.Browse(t.Context(), "dead", BrowseRequest{})
-		if err != nil || len(page) != 2 {
-			t.Fatalf("dead letters: %v, %v", page, err)
+		page := browsed(t, b, "dead", BrowseRequest{})
+		if len(page) != 2 {
+			t.Fatalf("dead letters: %v", page)
 		}
 		for _, m := range page {
 			if m.DeadLetterSource != b.ARN("work") {

@@ -131,11 +131,7 @@ func TestAttemptsStayWithTheirMessage(t *testing.T) {
 
 func ids(t testing.TB, b *Broker, name string) (list []string) {
 	t.Helper()
-	page, _, err := b.Browse(context.Background(), name, BrowseRequest{Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range page {
+	for _, s := range browsed(t, b, name, BrowseRequest{}) {
 		list = append(list, s.ID)
 	}
 	return list
@@ -385,24 +381,14 @@ func TestReasonsGroupDeadLetters(t *testing.T) {
 
 func checkReasonPages(t *testing.T, b *Broker, g ReasonGroup, of map[string]string) {
 	t.Helper()
-	n := 0
-	for after := ""; ; {
-		page, next, err := b.Browse(t.Context(), "dead", BrowseRequest{Filter: Filter{Reason: &g.Reason}, After: after,
-			Limit: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range page {
-			if n++; of[s.ID] != g.Reason {
-				t.Errorf("a message of %q is shown with %q", of[s.ID], g.Reason)
-			}
-		}
-		if after = next; next == "" {
-			break
+	page := browsed(t, b, "dead", BrowseRequest{Filter: Filter{Reason: &g.Reason}, Limit: 2})
+	for _, s := range page {
+		if of[s.ID] != g.Reason {
+			t.Errorf("a message of %q is shown with %q", of[s.ID], g.Reason)
 		}
 	}
-	if n != g.Count {
-		t.Errorf("%d messages are shown with %q, want %d", n, g.Reason, g.Count)
+	if len(page) != g.Count {
+		t.Errorf("%d messages are shown with %q, want %d", len(page), g.Reason, g.Count)
 	}
 }
 

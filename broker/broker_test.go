@@ -180,7 +180,8 @@ func texts(msgs []queue.Message) string {
 }
 
 // copyDir copies a store as kill -9 would leave it.
-func copyDir(t interface{ Fatal(...any) }, from, to string) {
+func copyDir(t tester, from, to string) {
+	t.Helper()
 	if err := os.Mkdir(to, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -197,8 +198,6 @@ func copyDir(t interface{ Fatal(...any) }, from, to string) {
 		}
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func changes(handles ...string) (out []queue.VisibilityChange) {
 	for _, h := range handles {

@@ -184,16 +184,8 @@ func storedBodies(t testing.TB, b *Broker) map[string]int {
 	t.Helper()
 	stored := map[string]int{}
 	for _, name := range b.ListQueues("") {
-		for after, more := "", true; more; more = after != "" {
-			page, next, err := b.Browse(context.Background(), name, BrowseRequest{Limit: 1000, After: after})
-			if err != nil {
-				t.Error(err)
-				return stored
-			}
-			for _, m := range page {
-				stored[m.Body]++
-			}
-			after = next
+		for _, m := range browsed(t, b, name, BrowseRequest{}) {
+			stored[m.Body]++
 		}
 	}
 	return stored

@@ -158,7 +158,7 @@ func TestConcurrentUse(t *testing.T) {
 	for c := range 4 {
 		group.Go(func() {
 			for i := range 60 {
-				q.Send(ctx, []queue.Outgoing{{Body: fmt.Sprint(c, i)}, {Body: "delayed", Delay: ptr(time.Millisecond)}})
+				q.Send(ctx, []queue.Outgoing{{Body: fmt.Sprint(c, i)}, {Body: "delayed", Delay: new(time.Millisecond)}})
 				f.Send(ctx, []queue.Outgoing{{Body: fmt.Sprint(c, i), GroupID: fmt.Sprint(i % 5)}})
 			}
 		})

@@ -23,8 +23,7 @@ func TestMessagesOfAllStatesAreFoundByTheStartOfTheirID(t *testing.T) {
 	}
 	ids["in flight"] = send(t, jobs, body("in flight")...)[0].ID
 	one(t, jobs)
-	delay := 15 * time.Minute
-	ids["delayed"] = send(t, jobs, queue.Outgoing{Body: "delayed", Delay: &delay})[0].ID
+	ids["delayed"] = send(t, jobs, queue.Outgoing{Body: "delayed", Delay: new(15 * time.Minute)})[0].ID
 	ids["waiting"] = send(t, jobs, body("waiting")...)[0].ID
 	gone := send(t, dead, body("gone")...)[0].ID
 	if _, err := b.DeleteMessages(t.Context(), "dead", []string{gone}); err != nil {

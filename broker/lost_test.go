@@ -35,6 +35,13 @@ func lookAgain(b *Broker) {
 	b.disk.checked = b.disk.checked.Add(-measureEvery)
 }
 
+func removeAll(t *testing.T, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func rename(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Rename(from, to); err != nil {
@@ -45,56 +52,23 @@ func rename(t *testing.T, from, to string) {
 // Receives and deletes must still work. Once the files are back, all calls must.
 func TestLostDataDirectoryRefusesSends(t *testing.T) {
 	t.Parallel()
+	mkdir := func(path string) error { return os.Mkdir(path, 0o700) }
+	writeEmpty := func(path string) error { return os.WriteFile(path, nil, 0o600) }
 	tests := []struct {
-		name  string
-		lose  func(t *testing.T, dir string) (back func())
-		cause string
+		name    string
+		path    string                  // what is lost, relative to the data directory
+		gone    bool                    // removed; otherwise renamed and back
+		replace func(path string) error // creates another in its place; may be nil
+		cause   string
 	}{
-		{"removed", func(t *testing.T, dir string) func() {
-			if err := os.RemoveAll(dir); err != nil {
-				t.Fatal(err)
-			}
-			return nil
-		}, "DIR was removed or moved"},
-		{"renamed and back", func(t *testing.T, dir string) func() {
-			rename(t, dir, dir+"-moved")
-			return func() { rename(t, dir+"-moved", dir) }
-		}, "DIR was removed or moved"},
-		{"replaced by another and back", func(t *testing.T, dir string) func() {
-			rename(t, dir, dir+"-moved")
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			return func() { rename(t, dir, dir+"-other"); rename(t, dir+"-moved", dir) }
-		}, "DIR was replaced"},
-		{"a parent renamed and back", func(t *testing.T, dir string) func() {
-			parent := filepath.Dir(dir)
-			rename(t, parent, parent+"-moved")
-			return func() { rename(t, parent+"-moved", parent) }
-		}, "DIR was removed or moved"},
-		{"the queue database renamed and back", func(t *testing.T, dir string) func() {
-			rename(t, filepath.Join(dir, databaseName), filepath.Join(dir, "old"))
-			return func() { rename(t, filepath.Join(dir, "old"), filepath.Join(dir, databaseName)) }
-		}, "DIR/queues.db was removed or moved"},
-		{"the queue database replaced", func(t *testing.T, dir string) func() {
-			rename(t, filepath.Join(dir, databaseName), filepath.Join(dir, "old"))
-			if err := os.WriteFile(filepath.Join(dir, databaseName), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			return nil
-		}, "DIR/queues.db was replaced"},
-		{"the log removed", func(t *testing.T, dir string) func() {
-			if err := os.Remove(filepath.Join(dir, databaseName+"-wal")); err != nil {
-				t.Fatal(err)
-			}
-			return nil
-		}, "DIR/queues.db-wal was removed or moved"},
-		{"the index of the log removed", func(t *testing.T, dir string) func() {
-			if err := os.Remove(filepath.Join(dir, databaseName+"-shm")); err != nil {
-				t.Fatal(err)
-			}
-			return nil
-		}, "DIR/queues.db-shm was removed or moved"},
+		{"removed", "", true, nil, "DIR was removed or moved"},
+		{"renamed and back", "", false, nil, "DIR was removed or moved"},
+		{"replaced by another and back", "", false, mkdir, "DIR was replaced"},
+		{"a parent renamed and back", "..", false, nil, "DIR was removed or moved"},
+		{"the queue database renamed and back", databaseName, false, nil, "DIR/queues.db was removed or moved"},
+		{"the queue database replaced", databaseName, true, writeEmpty, "DIR/queues.db was replaced"},
+		{"the log removed", databaseName + "-wal", true, nil, "DIR/queues.db-wal was removed or moved"},
+		{"the index of the log removed", databaseName + "-shm", true, nil, "DIR/queues.db-shm was removed or moved"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -107,7 +81,17 @@ func TestLostDataDirectoryRefusesSends(t *testing.T) {
 			if lost := b.Lost(); lost != nil {
 				t.Fatal(lost)
 			}
-			back := test.lose(t, dir)
+			path := filepath.Join(dir, test.path)
+			if test.gone {
+				removeAll(t, path)
+			} else {
+				rename(t, path, path+"-moved")
+			}
+			if test.replace != nil {
+				if err := test.replace(path); err != nil {
+					t.Fatal(err)
+				}
+			}
 			lookAgain(b)
 			cause := strings.ReplaceAll(test.cause, "DIR", dir)
 			refused := func(what string, err error) {
@@ -129,13 +113,14 @@ func TestLostDataDirectoryRefusesSends(t *testing.T) {
 			if n := strings.Count(log.String(), "data directory lost, sends are rejected"); n != 1 {
 				t.Errorf("the log says it %d times, want once:\n%s", n, log.String())
 			}
-			if back == nil {
+			if test.gone {
 				if err := b.Close(); err == nil || !strings.Contains(err.Error(), cause) {
 					t.Errorf("closing: %v, want %s", err, cause)
 				}
 				return
 			}
-			back()
+			removeAll(t, path)
+			rename(t, path+"-moved", path)
 			lookAgain(b)
 			send(t, q, body("d")...)
 			if lost := b.Lost(); lost != nil || !strings.Contains(log.String(), "data directory restored, sends are accepted") {
@@ -181,9 +166,7 @@ func TestLostDataDirectoryIsLeftAlone(t *testing.T) {
 		dir := t.TempDir()
 		b := openDir(t, dir, nil)
 		send(t, create(t, b, "work", nil), body("a")...)
-		if err := os.Remove(filepath.Join(dir, databaseName+"-wal")); err != nil {
-			t.Fatal(err)
-		}
+		removeAll(t, filepath.Join(dir, databaseName+"-wal"))
 		if err := b.Close(); err == nil {
 			t.Error("the stop says nothing")
 		}

@@ -187,7 +187,7 @@ func (m *model) send(t *rapid.T) {
 		if m.fifo {
 			o.GroupID = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "group")
 		} else if o.GroupID = rapid.SampledFrom(modelGroups).Draw(t, "tenant"); rapid.Bool().Draw(t, "delayed") {
-			o.Delay = ptr(time.Duration(rapid.IntRange(1, 30).Draw(t, "delay")) * 500 * time.Millisecond)
+			o.Delay = new(time.Duration(rapid.IntRange(1, 30).Draw(t, "delay")) * 500 * time.Millisecond)
 		}
 		if ahead := rapid.SampledFrom([]int{0, 0, 0, -5, 5, 30, 90, 1000}).Draw(t, "ahead"); !m.fifo && ahead != 0 {
 			o.NotBefore = time.Now().Add(time.Duration(ahead) * time.Second)
@@ -303,20 +303,14 @@ func (m *model) expectStandard(t *rapid.T, place string, limit int, msgs []queue
 }
 
 func (m *model) newlyDead() (moved []*modelled) {
-	for after := ""; ; {
-		page, next, err := m.b.Browse(context.Background(), modelDead+m.suffix, BrowseRequest{Limit: 1000, After: after})
-		m.must(err)
-		for _, s := range page {
-			for _, x := range m.messages {
-				if x.place == modelWork && x.id == s.ID {
-					moved = append(moved, x)
-				}
+	for _, s := range browsed(m.t, m.b, modelDead+m.suffix, BrowseRequest{}) {
+		for _, x := range m.messages {
+			if x.place == modelWork && x.id == s.ID {
+				moved = append(moved, x)
 			}
 		}
-		if after = next; next == "" {
-			return moved
-		}
 	}
+	return moved
 }
 
 func (m *model) dead(x *modelled) {
@@ -705,16 +699,8 @@ func (m *model) check(t *rapid.T) {
 
 func (m *model) checkBrowse(t *rapid.T, place string, list []*modelled) {
 	var got, want []string
-	for after := ""; ; {
-		page, next, err := m.b.Browse(context.Background(), place+m.suffix,
-			BrowseRequest{Limit: max(3, len(list)/3), After: after})
-		m.must(err)
-		for _, s := range page {
-			got = append(got, fmt.Sprint(s.Body, s.ReceiveCount, !s.DeadAt.IsZero(), answersOf(s)))
-		}
-		if after = next; next == "" {
-			break
-		}
+	for _, s := range browsed(t, m.b, place+m.suffix, BrowseRequest{Limit: max(3, len(list)/3)}) {
+		got = append(got, fmt.Sprint(s.Body, s.ReceiveCount, !s.DeadAt.IsZero(), answersOf(s)))
 	}
 	for _, x := range list {
 		x.attempts = x.attempts[max(0, len(x.attempts)-keptAttempts):]

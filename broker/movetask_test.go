@@ -23,7 +23,7 @@ func deadLetters(t *testing.T, b *Broker, n int) (work, dead *Queue) {
 		send(t, work, body(fmt.Sprint(i))...)
 	}
 	for got := 0; got < n; {
-		msgs, err := work.Receive(context.Background(), queue.ReceiveRequest{Max: 10, Visibility: ptr(time.Duration(0))})
+		msgs, err := work.Receive(context.Background(), queue.ReceiveRequest{Max: 10, Visibility: new(time.Duration)})
 		if err != nil {
 			t.Fatal(err)
 		}

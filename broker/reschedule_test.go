@@ -181,10 +181,7 @@ func TestReplaceMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, nil)
 		work, dead := deadLetters(t, b, 2)
-		page, _, err := b.Browse(t.Context(), "dead", BrowseRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := browsed(t, b, "dead", BrowseRequest{})
 		sent, err := b.Queue("dead").Replace(t.Context(), page[0].ID, "work", queue.Outgoing{Body: "fixed"})
 		if err != nil || sent.ID == "" || sent.ID == page[0].ID {
 			t.Fatalf("sent %+v, %v", sent, err)

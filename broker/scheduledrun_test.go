@@ -121,94 +121,38 @@ func TestEnqueueOfAFIFODuplicate(t *testing.T) {
 	}
 }
 
-func TestEnqueueIsFenced(t *testing.T) {
+// Package registrytest checks which terms and names are refused.
+func TestRefusedRunsAreNotRecorded(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	create(t, b, "work", nil)
-	try := func(n int, term int64) error {
-		_, err := enqueueRun(t.Context(), b, term, runOf("work", "report", n))
-		return err
-	}
-	stale := func(what string, err error) {
-		t.Helper()
-		if !errors.Is(err, queue.ErrStaleTerm) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	stale("no lease was ever written", try(0, 1))
-	holdLease(t, b, "a", 1, false)
-	if err := try(1, 1); err != nil {
-		t.Errorf("the holder: %v", err)
-	}
-	stale("a term to come", try(2, 2))
-	holdLease(t, b, "b", 2, false)
-	stale("a term that is over", try(2, 1))
-	stale("a term that is over, a run that was made", try(1, 1))
-	if err := try(1, 2); err != nil {
-		t.Errorf("a run that was made, by the next holder: %v", err)
-	}
-	holdLease(t, b, "c", 2, true)
-	stale("a term that was given back", try(3, 2))
-	if _, err := enqueueRun(t.Context(), b, 0, runOf("work", "by hand", 0)); err != nil {
-		t.Errorf("without a fence: %v", err)
-	}
-	if l, _ := b.Ledger("work"); l.Sent != 2 {
-		t.Errorf("%d messages sent, want 2", l.Sent)
-	}
-	if last := lastRun(t, b, "report"); !last.Equal(runTime.Add(time.Hour)) {
-		t.Errorf("refused runs moved the last one: %v", last)
-	}
-}
-
-func TestLast(t *testing.T) {
-	t.Parallel()
-	b := openTest(t, nil)
-	create(t, b, "work", nil)
-	if last := lastRun(t, b, "report"); !last.IsZero() {
-		t.Errorf("last is %v before the first", last)
-	}
-	outside := runOf("work", "report", 9)
-	outside.Manual = true
-	for _, step := range []struct {
-		run  registry.Run
-		want int
-	}{{runOf("work", "report", 1), 1}, {runOf("work", "report", 3), 3}, {runOf("work", "report", 2), 3}, {outside, 3}} {
-		if _, err := enqueueRun(t.Context(), b, 0, step.run); err != nil {
-			t.Fatal(err)
-		}
-		last := lastRun(t, b, "report")
-		if want := runTime.Add(time.Duration(step.want) * time.Hour); !last.Equal(want) || last.Location() != time.UTC {
-			t.Errorf("last is %v, want %v", last, want)
-		}
-	}
-}
-
-func TestEnqueueRefusals(t *testing.T) {
-	t.Parallel()
-	b := openTest(t, nil)
-	create(t, b, "work", nil)
-	change := func(f func(r *registry.Run)) registry.Run {
-		run := runOf("work", "report", 0)
-		f(&run)
-		return run
+	holdLease(t, b, "a", 2, false)
+	if _, err := enqueueRun(t.Context(), b, 2, runOf("work", "report", 1)); err != nil {
+		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		run  registry.Run
-		code string
+		term   int64
+		change func(r *registry.Run)
+		code   string
 	}{
-		"no queue":      {change(func(r *registry.Run) { r.Queue = "other" }), queue.CodeQueueDoesNotExist},
-		"no id":         {change(func(r *registry.Run) { r.ID = "" }), queue.CodeInvalidParameterValue},
-		"bad task":      {change(func(r *registry.Run) { r.Task = "\x00" }), queue.CodeInvalidParameterValue},
-		"no time":       {change(func(r *registry.Run) { r.ScheduledAt = time.Time{} }), queue.CodeInvalidParameterValue},
-		"bad message":   {change(func(r *registry.Run) { r.Message.Body = "\x00" }), queue.CodeInvalidMessageContents},
-		"empty message": {change(func(r *registry.Run) { r.Message.Body = "" }), queue.CodeMissingRequiredParameter},
+		"stale":         {1, func(*registry.Run) {}, queue.CodeStaleTerm},
+		"no queue":      {2, func(r *registry.Run) { r.Queue = "other" }, queue.CodeQueueDoesNotExist},
+		"no id":         {2, func(r *registry.Run) { r.ID = "" }, queue.CodeInvalidParameterValue},
+		"bad task":      {2, func(r *registry.Run) { r.Task = "\x00" }, queue.CodeInvalidParameterValue},
+		"no time":       {2, func(r *registry.Run) { r.ScheduledAt = time.Time{} }, queue.CodeInvalidParameterValue},
+		"bad message":   {2, func(r *registry.Run) { r.Message.Body = "\x00" }, queue.CodeInvalidMessageContents},
+		"empty message": {2, func(r *registry.Run) { r.Message.Body = "" }, queue.CodeMissingRequiredParameter},
 	} {
-		if _, err := enqueueRun(t.Context(), b, 0, c.run); !errors.Is(err, &queue.Error{Code: c.code}) {
+		run := runOf("work", "report", 2)
+		c.change(&run)
+		if _, err := enqueueRun(t.Context(), b, c.term, run); !errors.Is(err, &queue.Error{Code: c.code}) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if rows := runRows(t, b); len(rows) != 0 {
-		t.Errorf("refused, and noted: %v", rows)
+	rows := runRows(t, b)
+	last := lastRun(t, b, "report")
+	if l, _ := b.Ledger("work"); l.Sent != 1 || len(rows) != 1 || !last.Equal(runTime.Add(time.Hour)) {
+		t.Errorf("%d messages sent, runs %v, the last at %v", l.Sent, rows, last)
 	}
 }
 
@@ -358,10 +302,7 @@ func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (re
 // compareRuns compares the recorded runs with the messages, whose bodies are the IDs of their runs.
 func compareRuns(t *testing.T, b *Broker) {
 	t.Helper()
-	page, _, err := b.Browse(context.Background(), "work", BrowseRequest{Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := browsed(t, b, "work", BrowseRequest{})
 	rows := runRows(t, b)
 	for _, m := range page {
 		if rows[m.Body] != m.ID {

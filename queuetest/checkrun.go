@@ -154,8 +154,6 @@ func (e *checkRun) attributes(q Queue) attrs {
 
 func (e *checkRun) attribute(q Queue, name string) string { return e.attributes(q)[name] }
 
-func ptr(d time.Duration) *time.Duration { return &d }
-
 func text(body string) queue.Outgoing { return queue.Outgoing{Body: body} }
 
 func grouped(group, dedup, body string) queue.Outgoing {

@@ -77,10 +77,9 @@ func pollChecks() []check {
 		}},
 		{name: "D4 poll: returns with the first message, does not wait to fill", run: func(e *checkRun) {
 			q := e.create(nil)
-			wait := 20 * time.Second
 			e.later(short, func() { e.sendLater(q, "b") })
 			e.within(10*time.Second, func(ctx context.Context) {
-				got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 10, Wait: &wait})
+				got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 10, Wait: new(20 * time.Second)})
 				if err != nil || len(got) != 1 {
 					e.errorf("received %s, %v; want the message that was sent meanwhile", bodies(got), err)
 				}

@@ -32,7 +32,7 @@ func fifoChecks() []check {
 			q := e.fifo(nil, inGroup("1", "2", "3")...)
 			got := e.receiveAll(q, 2, time.Minute)
 			e.hideFor(q, got[0], 0)
-			first := e.receive(q, 10, e.soon(), ptr(time.Minute))
+			first := e.receive(q, 10, e.soon(), new(time.Minute))
 			e.wantBodies("1 is before 2, which is in flight", first, "1")
 			e.remove(q, first...)
 			e.wantEmpty("3 is behind 2", q)
@@ -46,7 +46,7 @@ func fifoChecks() []check {
 			e.hideFor(q, got[1], time.Minute)
 			e.endValidity()
 			e.wait(3 * short)
-			e.wantBodies("2 was extended", e.receive(q, 10, e.soon(), ptr(time.Minute)), "1")
+			e.wantBodies("2 was extended", e.receive(q, 10, e.soon(), new(time.Minute)), "1")
 			e.wantEmpty("3 and 4 are behind 2", q)
 		}},
 		{name: "E4 fifo: a message that returns is first again", run: func(e *checkRun) {
@@ -110,7 +110,7 @@ func groupTurnChecks() []check {
 			e.wantBodies("at first", e.receiveAll(q, 2, short), "a1", "a2")
 			e.wantBodies("then", e.receiveAll(q, 1, short), "b1")
 			e.wait(2 * short)
-			got := e.receive(q, 10, e.soon(), ptr(time.Minute))
+			got := e.receive(q, 10, e.soon(), new(time.Minute))
 			if len(got) == 0 || got[0].Body != "c1" {
 				e.errorf("received %s; c was not given out before, so it comes first", bodies(got))
 			}
@@ -172,8 +172,7 @@ func checkSequence(e *checkRun) {
 
 func checkAttemptID(e *checkRun) {
 	q := e.fifo(nil, inGroup("1", "2")...)
-	visibility := time.Minute
-	req := queue.ReceiveRequest{Max: 10, Wait: new(time.Duration), Visibility: &visibility, AttemptID: "attempt-1"}
+	req := queue.ReceiveRequest{Max: 10, Wait: new(time.Duration), Visibility: new(time.Minute), AttemptID: "attempt-1"}
 	first, err := q.Receive(e.ctx, req)
 	if err != nil || len(first) != 2 {
 		e.fatalf("received %s, %v; want both", bodies(first), err)

@@ -166,8 +166,7 @@ func checkAttributeRanges(e *checkRun) {
 
 func checkCounts(e *checkRun) {
 	q := e.create(nil)
-	delay := 15 * time.Minute
-	e.send(q, text("1"), text("2"), text("3"), queue.Outgoing{Body: "4", Delay: &delay})
+	e.send(q, text("1"), text("2"), text("3"), queue.Outgoing{Body: "4", Delay: new(15 * time.Minute)})
 	e.wantCounts(q, "after the send", "3", "0", "1")
 	got := e.receiveAll(q, 2, time.Minute)
 	e.wantCounts(q, "with two in flight", "1", "2", "1")
@@ -188,8 +187,7 @@ func (e *checkRun) wantCounts(q Queue, when, visible, inFlight, delayed string) 
 
 func checkPurge(e *checkRun) {
 	q := e.create(nil)
-	delay := 2 * short
-	e.send(q, text("visible"), text("in flight"), queue.Outgoing{Body: "delayed", Delay: &delay})
+	e.send(q, text("visible"), text("in flight"), queue.Outgoing{Body: "delayed", Delay: new(2 * short)})
 	e.receiveOne(q, 2*short)
 	e.must("purging", q.Purge(e.ctx))
 	e.wantCode("a second purge", q.Purge(e.ctx), queue.CodePurgeQueueInProgress)

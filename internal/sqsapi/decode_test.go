@@ -21,8 +21,6 @@ import (
 
 func TestDecodeJSON(t *testing.T) {
 	t.Parallel()
-	ten := 10
-	text := "v"
 	tests := []struct {
 		name string
 		body string
@@ -36,10 +34,10 @@ func TestDecodeJSON(t *testing.T) {
 		{"every parameter", `{"QueueUrl":"q","MessageBody":"b","DelaySeconds":10,"MessageGroupId":"g","MessageDeduplicationId":"d",
 			"MessageAttributes":{"s":{"DataType":"String","StringValue":"v"},"b":{"DataType":"Binary","BinaryValue":"AP8="}}}`,
 			sendMessageRequest{queueRequest{"q"},
-				outgoing{MessageBody: "b", DelaySeconds: &ten, MessageGroupID: new("g"), MessageDeduplicationID: new("d"),
+				outgoing{MessageBody: "b", DelaySeconds: new(10), MessageGroupID: new("g"), MessageDeduplicationID: new("d"),
 					MessageAttributes: attributeList{
 						{name: "b", DataType: "Binary", BinaryValue: []byte{0, 255}},
-						{name: "s", DataType: "String", StringValue: &text},
+						{name: "s", DataType: "String", StringValue: new("v")},
 					}}}},
 		{"escapes", `{"MessageBody":"a\"\\\/\n\u00e9\ud83d\ude00\u0041 {[,]}"}`,
 			sendMessageRequest{outgoing: outgoing{MessageBody: "a\"\\/\né😀A {[,]}"}}},

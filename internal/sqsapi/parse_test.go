@@ -83,12 +83,11 @@ func TestPage(t *testing.T) {
 
 func TestPageContinuesAfterADeletedQueue(t *testing.T) {
 	t.Parallel()
-	one := 1
-	_, next, err := (&pageRequest{&one, ""}).page([]string{"a", "b", "c"})
+	_, next, err := (&pageRequest{new(1), ""}).page([]string{"a", "b", "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names, _, err := (&pageRequest{&one, next}).page([]string{"aa", "c"}); err != nil || !reflect.DeepEqual(names,
+	if names, _, err := (&pageRequest{new(1), next}).page([]string{"aa", "c"}); err != nil || !reflect.DeepEqual(names,
 		[]string{"aa"}) {
 		t.Errorf("page = %v, %v; want [aa]", names, err)
 	}
@@ -96,18 +95,17 @@ func TestPageContinuesAfterADeletedQueue(t *testing.T) {
 
 func TestPageRefuses(t *testing.T) {
 	t.Parallel()
-	zero, many, one := 0, maxListed+1, 1
 	tests := []struct {
 		name  string
 		most  *int
 		token string
 		want  string
 	}{
-		{"no results", &zero, "",
+		{"no results", new(0), "",
 			"Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and 1000."},
-		{"too many", &many, "",
+		{"too many", new(maxListed + 1), "",
 			"Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and 1000."},
-		{"forged token", &one, "!", "Invalid or expired next token."},
+		{"forged token", new(1), "!", "Invalid or expired next token."},
 		{"token alone", nil, "YQ==", "MaxResults is a mandatory parameter when you provide a value for NextToken."},
 	}
 	for _, test := range tests {
@@ -120,23 +118,22 @@ func TestPageRefuses(t *testing.T) {
 
 func TestReceiveParameters(t *testing.T) {
 	t.Parallel()
-	number := func(n int) *int { return &n }
 	tests := []struct {
 		name string
 		in   receiveMessageRequest
 		want string
 	}{
-		{"no messages", receiveMessageRequest{MaxNumberOfMessages: number(0)},
+		{"no messages", receiveMessageRequest{MaxNumberOfMessages: new(0)},
 			"Value 0 for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, if provided."},
-		{"eleven messages", receiveMessageRequest{MaxNumberOfMessages: number(11)},
+		{"eleven messages", receiveMessageRequest{MaxNumberOfMessages: new(11)},
 			"Value 11 for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, if provided."},
-		{"wait 21 s", receiveMessageRequest{WaitTimeSeconds: number(21)},
+		{"wait 21 s", receiveMessageRequest{WaitTimeSeconds: new(21)},
 			"Value 21 for parameter WaitTimeSeconds is invalid. Reason: Must be >= 0 and <= 20, if provided."},
-		{"wait -1 s", receiveMessageRequest{WaitTimeSeconds: number(-1)},
+		{"wait -1 s", receiveMessageRequest{WaitTimeSeconds: new(-1)},
 			"Value -1 for parameter WaitTimeSeconds is invalid. Reason: Must be >= 0 and <= 20, if provided."},
-		{"hidden too long", receiveMessageRequest{VisibilityTimeout: number(43201)},
+		{"hidden too long", receiveMessageRequest{VisibilityTimeout: new(43201)},
 			"Value 43201 for parameter VisibilityTimeout is invalid. Reason: Must be >= 0 and <= 43200, if provided."},
-		{"number that overflows a duration", receiveMessageRequest{VisibilityTimeout: number(1 << 62)},
+		{"number that overflows a duration", receiveMessageRequest{VisibilityTimeout: new(1 << 62)},
 			"Value 4611686018427387904 for parameter VisibilityTimeout is invalid. Reason: Must be >= 0 and <= 43200, if " +
 				"provided."},
 	}
@@ -145,8 +142,8 @@ func TestReceiveParameters(t *testing.T) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
 		}
 	}
-	got, err := (&receiveMessageRequest{MaxNumberOfMessages: number(10), WaitTimeSeconds: number(0),
-		VisibilityTimeout: number(43200), ReceiveRequestAttemptID: "a"}).prepare()
+	got, err := (&receiveMessageRequest{MaxNumberOfMessages: new(10), WaitTimeSeconds: new(0),
+		VisibilityTimeout: new(43200), ReceiveRequestAttemptID: "a"}).prepare()
 	wait, visibility := time.Duration(0), 12*time.Hour
 	if want := (queue.ReceiveRequest{Max: 10, Wait: &wait, Visibility: &visibility, AttemptID: "a"}); err != nil ||
 		!reflect.DeepEqual(got, want) {
@@ -286,8 +283,7 @@ func TestF6MessageAttributes(t *testing.T) {
 
 func TestF3F4TraceHeader(t *testing.T) {
 	t.Parallel()
-	value := func(s string) *string { return &s }
-	explicit := map[string]*messageAttribute{"AWSTraceHeader": {DataType: "String", StringValue: value("Root=1-explicit")}}
+	explicit := map[string]*messageAttribute{"AWSTraceHeader": {DataType: "String", StringValue: new("Root=1-explicit")}}
 	tests := []struct {
 		name       string
 		attributes map[string]*messageAttribute
@@ -301,14 +297,14 @@ func TestF3F4TraceHeader(t *testing.T) {
 		{"HTTP header", nil, "Root=1-header", "Root=1-header", false, false},
 		{"attribute over header", explicit, "Root=1-header", "Root=1-explicit", true, false},
 		{"header too long is left out", nil, strings.Repeat("x", maxTrace+1), "", false, false},
-		{"unknown name", map[string]*messageAttribute{"Other": {DataType: "String", StringValue: value("x")}}, "", "", false,
+		{"unknown name", map[string]*messageAttribute{"Other": {DataType: "String", StringValue: new("x")}}, "", "", false,
 			true},
-		{"number", map[string]*messageAttribute{"AWSTraceHeader": {DataType: "Number", StringValue: value("1")}}, "", "",
+		{"number", map[string]*messageAttribute{"AWSTraceHeader": {DataType: "Number", StringValue: new("1")}}, "", "",
 			false, true},
-		{"empty", map[string]*messageAttribute{"AWSTraceHeader": {DataType: "String", StringValue: value("")}}, "", "", false,
+		{"empty", map[string]*messageAttribute{"AWSTraceHeader": {DataType: "String", StringValue: new("")}}, "", "", false,
 			true},
 		{"too long", map[string]*messageAttribute{"AWSTraceHeader": {DataType: "String",
-			StringValue: value(strings.Repeat("x", maxTrace+1))}}, "", "", false, true},
+			StringValue: new(strings.Repeat("x", maxTrace+1))}}, "", "", false, true},
 	}
 	for _, test := range tests {
 		o := outgoing{MessageBody: "b", MessageSystemAttributes: attributesOf(test.attributes)}
@@ -366,13 +362,12 @@ func TestD6CheckBatch(t *testing.T) {
 
 func TestD6CheckBatchSize(t *testing.T) {
 	t.Parallel()
-	value := "val"
 	entry := func(body int) sendEntry {
 		return sendEntry{ID: "a", outgoing: outgoing{
 			MessageBody: strings.Repeat("x", body),
 			MessageAttributes: attributeList{{name: "b", DataType: "Binary", BinaryValue: []byte("1234")},
-				{name: "nm", DataType: "String", StringValue: &value}},
-			MessageSystemAttributes: attributeList{{name: "AWSTraceHeader", DataType: "String", StringValue: &value}},
+				{name: "nm", DataType: "String", StringValue: new("val")}},
+			MessageSystemAttributes: attributeList{{name: "AWSTraceHeader", DataType: "String", StringValue: new("val")}},
 		}}
 	}
 	const attributes = 2 + 6 + 3 + 1 + 6 + 4

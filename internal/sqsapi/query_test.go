@@ -50,9 +50,8 @@ func decodeForm(t *testing.T, name, form string) (any, error) {
 
 func TestA8DecodeQuery(t *testing.T) {
 	t.Parallel()
-	text := func(s string) *string { return &s }
 	attribute := "MessageAttribute.1.Name=n&MessageAttribute.1.Value.DataType=String&MessageAttribute.1.Value.StringValue=v"
-	want := attributeList{{name: "n", DataType: "String", StringValue: text("v")}}
+	want := attributeList{{name: "n", DataType: "String", StringValue: new("v")}}
 	tests := []struct {
 		name, action, form string
 		want               any

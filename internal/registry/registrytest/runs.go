@@ -198,6 +198,12 @@ func (r *runsTest) onlyCurrentTermWrites() {
 	r.writeLease(lease, 2, false)
 	r.checkTerm("the previous holder", 1, true)
 	r.checkTerm("the next holder", 2, false)
+	if _, err := r.registry.Enqueue(context.Background(), 1, Run("report", 2)); !errors.Is(err, queue.ErrStaleTerm) {
+		r.Errorf("the previous holder enqueued its run again: %v", err)
+	}
+	if again, err := r.registry.Enqueue(context.Background(), 2, Run("report", 2)); !again.Already || err != nil {
+		r.Errorf("the next holder enqueued a run again: %+v, %v", again, err)
+	}
 	r.writeLease(lease, 2, true)
 	r.checkTerm("a released lease", 2, true)
 
