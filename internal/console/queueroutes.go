@@ -230,13 +230,22 @@ func (q *queueRoutes) purge(c *call, sure api.Confirmation) (api.Count, error) {
 
 func (q *queueRoutes) move(c *call, sel api.MoveRequest) (api.Count, error) {
 	if sel.To != "" {
-		if _, err := q.broker.Ledger(sel.To); err != nil {
-			return nil, api.NewError(http.StatusNotFound, "queue "+strconv.Quote(sel.To)+" not found",
-				hints[queue.CodeQueueDoesNotExist])
+		if err := q.checkExists(sel.To); err != nil {
+			return nil, err
 		}
 	}
 	n, err := q.broker.Move(c.ctx, c.name, sel.To, sel.IDs)
 	return api.Count{"moved": n}, err
+}
+
+// checkExists returns an error with the queue's name, which the errors of Amazon SQS do not contain.
+func (q *queueRoutes) checkExists(name string) error {
+	_, err := q.broker.Ledger(name)
+	if errors.Is(err, queue.ErrNoQueue) {
+		return &api.Error{Status: http.StatusNotFound, Code: queue.CodeQueueDoesNotExist, Message: "queue " + strconv.Quote(name) + " not found",
+			Hint: hints[queue.CodeQueueDoesNotExist]}
+	}
+	return err
 }
 
 const confirmWait = 20 * time.Second

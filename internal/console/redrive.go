@@ -28,12 +28,18 @@ func (q *queueRoutes) redrive(c *call, body api.RedriveRequest) (api.MoveTask, e
 
 	to := ""
 	if body.To != "" {
+		if err := q.checkExists(body.To); err != nil {
+			return api.MoveTask{}, err
+		}
 		to = q.broker.ARN(body.To)
 	}
 	return q.startMove(c, broker.MoveRequest{Destination: to, Rate: body.Rate, Filter: body.Filter})
 }
 
 func (q *queueRoutes) startMove(c *call, task broker.MoveRequest) (api.MoveTask, error) {
+	if err := q.checkExists(c.name); err != nil {
+		return api.MoveTask{}, err
+	}
 	task.Source = q.broker.ARN(c.name)
 	_, err := q.broker.StartMoveTask(c.ctx, task)
 	if errors.Is(err, broker.ErrMoveRunning) {
@@ -64,6 +70,9 @@ func (q *queueRoutes) cancelRedrive(c *call) (api.MoveTask, error) {
 }
 
 func (q *queueRoutes) latestMove(name string) (broker.MoveTask, error) {
+	if err := q.checkExists(name); err != nil {
+		return broker.MoveTask{}, err
+	}
 	tasks, err := q.broker.MoveTasks(q.broker.ARN(name), 1)
 	if err != nil {
 		return broker.MoveTask{}, err

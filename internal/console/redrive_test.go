@@ -44,9 +44,18 @@ func TestRedriveIsATaskThatCanBeCancelled(t *testing.T) {
 		if err != nil || got.Status != "CANCELLED" || got.Moved < 9 || got.Moved > 12 {
 			t.Errorf("cancelled: %+v, %v", got, err)
 		}
-		if _, err := q.redrive(r, api.RedriveRequest{To: "none"}); !errors.Is(err,
-			&queue.Error{Code: queue.CodeResourceNotFound}) {
+		if _, err := q.redrive(r, api.RedriveRequest{To: "none"}); !errors.Is(err, queue.ErrNoQueue) || err.Error() != `queue "none" not found` {
 			t.Errorf("to a queue that does not exist: %v", err)
+		}
+		r.name = "nothing"
+		for name, redrive := range map[string]func() (api.MoveTask, error){
+			"start":  func() (api.MoveTask, error) { return q.redrive(r, api.RedriveRequest{}) },
+			"show":   func() (api.MoveTask, error) { return q.redriveTask(r) },
+			"cancel": func() (api.MoveTask, error) { return q.cancelRedrive(r) },
+		} {
+			if _, err := redrive(); !errors.Is(err, queue.ErrNoQueue) || err.Error() != `queue "nothing" not found` {
+				t.Errorf("%s from a queue that does not exist: %v", name, err)
+			}
 		}
 	})
 }

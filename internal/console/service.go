@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -96,7 +97,8 @@ func (s *service) handle(c *call) (any, error) {
 
 func (c *call) refusal(err error) *api.Error {
 	refusal := *asRefusal(err)
-	if refusal.Code == queue.CodeQueueDoesNotExist && c.name != "" && strings.Contains(c.route.pattern, "/queues/{name}") {
+	var own *api.Error
+	if !errors.As(err, &own) && refusal.Code == queue.CodeQueueDoesNotExist && c.name != "" && strings.Contains(c.route.pattern, "/queues/{name}") {
 		refusal.Message = "queue " + strconv.Quote(c.name) + " not found"
 	}
 	refusal.RequestID = c.caller.requestID

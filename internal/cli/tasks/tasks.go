@@ -72,7 +72,7 @@ func newTasksPause(c *base.CLI) *cobra.Command {
 		if err := client.PauseTask(ctx, name, reason); err != nil {
 			return err
 		}
-		return printTask(c, f, api.TaskPaused{Task: name, Paused: true}, "paused; 'tendril tasks resume' resumes it")
+		return printTask(c, f, api.TaskPaused{Task: name, Paused: true}, "paused; 'tendril tasks resume "+base.Plain(name)+"' resumes it")
 	})
 }
 
