@@ -138,10 +138,8 @@ func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error 
 	if err != nil {
 		return err
 	}
-	folder := opts.Folder
-	*opts, err = optionsFor(c, cfg, opts.Bundle, opts.Command)
-	opts.Folder = folder
-	opts.Announced = announced
+	again, err := optionsFor(c, cfg, opts.Bundle, opts.Command)
+	opts.Config, opts.Bundle = again.Config, again.Bundle
 	return err
 }
 

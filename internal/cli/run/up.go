@@ -89,6 +89,9 @@ func prepareVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *env
 		}
 		return base.OpenApp(c, cmd, desired.Archive, bundle.ArchiveName(given)) // the environment keeps its name
 	})
+	if err == nil {
+		err = base.TakeFreePorts(c, cmd, &opts)
+	}
 	if err != nil {
 		return opts, err
 	}
@@ -97,7 +100,7 @@ func prepareVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *env
 		opts.Shared, opts.Again = desired.SharedVersion, true
 	}
 	opts.Load = func(src config.Sources) (*config.Config, error) { return c.ReadSettings(cmd, src) }
-	return opts, base.TakeFreePorts(c, cmd, &opts)
+	return opts, nil
 }
 
 // runEnvironment starts a drain on a first SIGTERM or SIGINT, and stops immediately on a second one.
