@@ -22,7 +22,7 @@ const (
 // completionSource returns completions, each with an optional description after a tab.
 type completionSource func(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error)
 
-// sourcesOf returns completions by the word in a command's usage. In the family tasks, NAME is a task.
+// sourcesOf returns completions by the word in a command's usage.
 func sourcesOf(family string) map[string]completionSource {
 	sources := map[string]completionSource{
 		"QUEUE": completeQueues, "PROCESS": completeProcesses, "VERSION": completeVersions, "ID": completeMessages}
@@ -37,7 +37,6 @@ func sourcesOf(family string) map[string]completionSource {
 
 var argumentWord = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
 
-// completeArguments offers no file names for arguments without a source.
 func completeArguments(c *base.CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		completeArguments(c, sub)
@@ -146,7 +145,6 @@ func completeDeadLetters(ctx context.Context, cmd *cobra.Command, client *api.Cl
 	return idsIn(ctx, cmd, client, dead)
 }
 
-// idsIn returns the IDs of messages in the queue given with --queue, or otherwise in queues.
 func idsIn(ctx context.Context, cmd *cobra.Command, client *api.Client, queues []api.Queue) (ids []string, err error) {
 	if f := cmd.Flags().Lookup("queue"); f != nil && f.Changed {
 		queues = []api.Queue{{Name: f.Value.String()}}

@@ -24,7 +24,7 @@ type flagSection struct {
 	flags []*pflag.Flag
 }
 
-// flagSections lists a command's own flags first, then options by topic. If all is false, topics contain only the
+// flagSections lists a command's own flags first, then options by topic. Unless all is true, topics contain only the
 // essential options, and left is the number of others.
 func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left int) {
 	own := flagSection{title: "Flags"}
@@ -176,7 +176,6 @@ func printCommands(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// flagText returns a text such as "-n, --limit integer".
 func flagText(f *pflag.Flag) string {
 	text := "    --" + f.Name
 	if f.Shorthand != "" {
@@ -188,7 +187,6 @@ func flagText(f *pflag.Flag) string {
 	return text
 }
 
-// kindOf returns "" for a switch.
 func kindOf(f *pflag.Flag) string {
 	kind, _ := pflag.UnquoteUsage(f)
 	switch kind {

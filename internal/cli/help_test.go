@@ -105,6 +105,5 @@ func TestHelpGroupsOptionsByTopic(t *testing.T) {
 	if few, _ := sectionsOf(helpOf(t, "status", "--help")); !slices.Contains(few["Flags"], "data-dir") || len(few) != 1 {
 		t.Errorf("'status --help' shows %v", few)
 	}
-	// Like --help, --help-all works with any arguments.
 	helpOf(t, "check", "a", "b", "c", "--help-all")
 }

@@ -52,8 +52,7 @@ signal.`,
 		Version:       c.Version,
 		Args:          cobra.ArbitraryArgs,
 	}
-	// These flags belong to 'tendril up', which documents and completes them. Declaring them here keeps them from being
-	// read as commands.
+	// These flags belong to 'tendril up'. Declaring them here keeps them from being read as commands.
 	base.AddSettings(root)
 	root.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	root.RunE = func(cmd *cobra.Command, args []string) error {
@@ -89,7 +88,7 @@ signal.`,
 		inspect.NewInstances(c), inspect.NewEvents(c), inspect.NewLogs(c), tasks.NewTasks(c), deploy.NewReload(c), deploy.NewDrain(c), provision.NewTerminate(c))
 	add("settings", settings.NewCheck(c), inspect.NewDoctor(c), settings.NewExplain(c), provision.NewGenerate(c), settings.NewConfig(c), settings.NewGetConfig(c), newVersion(c))
 
-	// Singular and plural are aliases of each other. There are no other aliases; see docs/decisions/0052.
+	// Singular and plural are aliases of each other. See docs/decisions/0052.
 	for _, plural := range root.Commands() {
 		switch plural.Name() {
 		case "queues", "tasks", "logs", "events", "tokens", "instances":

@@ -28,7 +28,6 @@ func deriveMetrics(l *loader) {
 	}
 }
 
-// sendsMetricsByDefault requires a custom CloudWatch endpoint for queues on another SQS-compatible server.
 func sendsMetricsByDefault(l *loader) bool {
 	customCloudWatch := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	if customCloudWatch {
@@ -65,8 +64,7 @@ func amazonHost(name string) bool {
 	})
 }
 
-// refuseClearQueue rejects unencrypted queue URLs in a bundle, which would reveal messages and session tokens. Users
-// can still set one themselves.
+// refuseClearQueue rejects unencrypted queue URLs in a bundle, which would reveal messages and session tokens.
 func refuseClearQueue(l *loader) {
 	for i := range l.cfg.Queues {
 		q := &l.cfg.Queues[i]
@@ -105,7 +103,7 @@ func warnClear(l *loader) {
 	}
 }
 
-// leavesInClear is false for Amazon's own hosts, for which the AWS SDK always uses TLS.
+// The AWS SDK always uses TLS for Amazon's own hosts except VPC endpoints.
 func leavesInClear(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {

@@ -60,7 +60,6 @@ func TestMetricsAreOnByDefaultOnlyForQueuesOnAWS(t *testing.T) {
 	}
 }
 
-// Tendril does not change the redrive policy of an existing queue.
 func TestMaxRetriesIsUsedWhereTendrilCreatesAQueue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

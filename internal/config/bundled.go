@@ -58,7 +58,6 @@ func readBundleSetting(l *loader, s bundle.Setting) {
 	}
 }
 
-// assignBundled restores the default if the value is empty.
 func assignBundled(l *loader, o *Option, origin Origin, s bundle.Setting) {
 	a := assignment{option: o, origin: origin, name: s.Option, text: s.Value, unit: bareUnit(o, o.beanstalkMinutes)}
 	switch {
@@ -115,7 +114,7 @@ type healthRule struct {
 	Enabled *bool
 }
 
-// readHealthSetting only warns about most options, because they concern instances and load balancers.
+// Most of these options concern instances and load balancers, and only cause a warning.
 func readHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	switch s.Option {
 	case "ConfigDocument":

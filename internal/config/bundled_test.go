@@ -258,7 +258,6 @@ func TestBundleSettingsAreAppliedOrNamed(t *testing.T) {
 	}
 }
 
-// A worker that does not know its queue's URL must not use an empty queue of its own.
 func TestComputedQueueURLIsRefused(t *testing.T) {
 	t.Parallel()
 	computed := setting(bundle.NamespaceWorker, "WorkerQueueURL", "", 7)

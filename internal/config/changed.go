@@ -7,7 +7,6 @@ import (
 
 // Change is the result of [Changed].
 type Change struct {
-	// Settings are the settings in force, with the changes in Live applied.
 	Settings *Settings
 	// Live lists changes that take effect at run time, Later those that need a restart. A change to a single queue is
 	// listed as "NAME of QUEUE".
@@ -134,7 +133,6 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	return c
 }
 
-// compareOption applies a live change to now. It lists a change under name, unless that is "".
 func (c *Change) compareOption(now, loaded *Option, name string) (changed bool) {
 	value := loaded.value.get()
 	if now.Name == "config" || now.value.get() == value { // config is the file's path, not a setting
@@ -176,7 +174,6 @@ func compareQueue(inForce, loaded *QueueSettings) queueComparison {
 		loaded: table(&Settings{PerQueue: loaded.PerQueue})}
 }
 
-// compareConcurrency treats a queue without its own limit as having the limit for all queues.
 func (c *Change) compareConcurrency(loaded *Settings) {
 	for i := range c.Settings.Queues {
 		q := &c.Settings.Queues[i]

@@ -7,7 +7,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readDaemonFile reads the aws-sqsd format: "key: value" lines, which may include keys of tendril.yaml.
+// readDaemonFile reads the "key: value" lines of aws-sqsd, which may include keys of tendril.yaml.
 func readDaemonFile(l *loader, path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
 	for _, e := range entries {
@@ -29,7 +29,6 @@ type daemonReader struct {
 	lines  map[string]entry
 }
 
-// readEntry leaves the keys of target and verbose to later methods.
 func (d *daemonReader) readEntry(e entry) {
 	where := yamlfile.Place(d.path, e.line, 0)
 	switch {
@@ -56,7 +55,6 @@ func (d *daemonReader) byDaemonKey(e entry) *Option {
 	return byEntry(d.loader, e)
 }
 
-// value returns the entry of a key that has a value.
 func (d *daemonReader) value(key string) (e entry, found bool) {
 	e, found = d.lines[key]
 	return e, found && !e.null

@@ -9,7 +9,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Within one layer, contradicting options are an error.
 func TestLayersDecide(t *testing.T) {
 	t.Parallel()
 	const file, amazon = "queue_url: https://sqs.eu-west-1.amazonaws.com/123456789012/jobs\n",

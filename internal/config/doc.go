@@ -1,7 +1,7 @@
 // Package config loads the settings, tracks the origin of each, and rejects invalid ones with advice.
 //
-// Every option is one row of the table behind [Options]: its name in each notation, kind, default, range and help.
-// To add an option, add a field to [Settings] and a row whose value points at that field.
+// Every option is one row of the table behind [Options]. To add an option, add a field to [Settings] and a row whose
+// value points at that field.
 //
 // Sources, from weakest to strongest:
 //
@@ -13,14 +13,9 @@
 //	environment  TENDRIL_HTTP_PATH > TENDRIL_SQSD_HttpPath > WORKERLESS_..., AWS_REGION, PORT > SQSD_...
 //	flag         --http-path, --concurrency
 //
-// [Load] checks every value, even overridden ones, and reports all problems at once. It then derives the values that
-// follow from others, such as backend, queue and region.
-//
-// A queue's own setting beats the setting for all queues, whichever layer either comes from. If a stronger layer names
-// the queues, its list replaces the weaker one.
+// A queue's own setting beats the setting for all queues, whichever layer either comes from. A stronger layer's list of
+// queues replaces a weaker one.
 //
 // YAML values keep their spelling: 000000000012 and off are not converted. Messages never contain a password from a
-// URL. Settings of aws-sqsd or Workerless without effect here are reported, never silently ignored.
-//
-// The package opens no sockets, resolves no names and creates no folders.
+// URL. The package opens no sockets, resolves no names and creates no folders.
 package config

@@ -19,9 +19,9 @@ type Edited struct {
 	Lines []EditedLine
 }
 
-// EditFile changes options in a settings file, preserving comments, order and the formatting of other lines. The keys
-// of set are option names, or "NAME of QUEUE" for one queue's setting; nil removes the option. Values are not
-// validated; see [Sources.File]. The error is an [*Error].
+// EditFile changes options in a settings file, preserving comments, order and formatting. The keys of set are option
+// names, or "NAME of QUEUE"; nil removes the option. Values are not validated; see [Sources.File]. The error is an
+// [*Error].
 func EditFile(file File, set map[string]*string) (*Edited, error) {
 	e := fileEditor{file: file, options: table(&Settings{})}
 	e.root, _ = yamlfile.Read(file.Data, fileForm()) // Apply reports the errors
@@ -96,7 +96,6 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 	return []string{o.Key}, o, nil
 }
 
-// beanstalkKey returns the option's key in the file's sqsd section, or "" if absent.
 func (e *fileEditor) beanstalkKey(o *Option) string {
 	if e.root == nil {
 		return ""
@@ -165,7 +164,6 @@ func queueOf(item *yamlfile.Node) string {
 	return ""
 }
 
-// shownLine hides the value of a secret key, and other probable secrets.
 func shownLine(line, secretKey string) string {
 	key, _, found := strings.Cut(line, ":")
 	switch {

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// change parses "option=text", or "option" to remove it.
 func change(settings ...string) map[string]*string {
 	set := map[string]*string{}
 	for _, s := range settings {

@@ -9,7 +9,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Explanation describes an option, its value and the value's origin.
 type Explanation struct {
 	Option Option
 	Value  string
@@ -179,7 +178,6 @@ func orNone(s string) string {
 	return s
 }
 
-// readable adds words such as "that is 2 hours" to a long duration.
 func readable(kind, text string) string {
 	d, err := ParseDuration(text)
 	if kind != kindDuration || err != nil || d < 2*time.Minute || d%time.Minute != 0 {

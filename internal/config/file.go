@@ -214,7 +214,7 @@ func readOwnFile(l *loader, layer Layer, path string, entries []entry) {
 	}
 }
 
-// parseAssignment reports problems itself. lineOf holds the lines of the keys read before.
+// lineOf maps the keys read so far to their lines.
 func parseAssignment(l *loader, from Origin, o *Option, e entry, lineOf map[string]int) (assignment, bool) {
 	a := assignment{option: o, origin: from, name: e.key, text: e.text}
 	switch first := lineOf[o.Key]; {

@@ -2,7 +2,6 @@ package config
 
 import "testing"
 
-// Durations are numbers in the option's unit. Per-queue settings are from the first queue.
 func TestSettingsInTheFormOfElasticBeanstalk(t *testing.T) {
 	t.Parallel()
 	cfg, err := Load(Sources{Environ: []string{"HOME=/absent"}, Flags: map[string]string{

@@ -1,6 +1,6 @@
 package config
 
-// Load reads every source and returns the settings in force. The error is an [*Error] that lists every problem, even in
+// Load reads every source and returns the settings in force. The error is an [*Error] with every problem, even in
 // overridden values.
 func Load(src Sources) (*Config, error) {
 	l := newLoader(src)

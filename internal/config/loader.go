@@ -44,7 +44,8 @@ func (c *Config) IsSet(name string) bool { return c.Origin(name).Layer != Defaul
 // DaemonFile reports whether the settings file is an aws-sqsd file.
 func (c *Config) DaemonFile() bool { return c.daemon }
 
-// loader is the state of a call to [Load]. Each queue has its own loader; all is the one for all queues.
+// loader is the state of a call to [Load]. Each queue has its own loader, and all is the loader of the settings for all
+// queues.
 type loader struct {
 	src            Sources
 	vars           map[string]string
@@ -55,10 +56,9 @@ type loader struct {
 	queues         []*loader
 	computedQueue  Origin
 
-	all  *loader
-	s    *Settings
-	rows []*Option
-	// prefix starts warnings about a queue, for example "queue payments: ".
+	all    *loader
+	s      *Settings
+	rows   []*Option
 	prefix string
 	own    map[string]Origin
 }
@@ -103,7 +103,6 @@ func (l *loader) warnAt(where, option, hint, format string, args ...any) {
 		Problem{Where: where, Option: option, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// assign overrides earlier assignments: sources are read from weakest to strongest.
 func (l *loader) assign(a assignment) {
 	if a.option.Name == "config" {
 		return
@@ -142,7 +141,6 @@ func (l *loader) origin(name string) Origin {
 	return l.cfg.last(name).Origin
 }
 
-// recordDerived replaces the latest value of an option with the derived one. For a default, reason becomes the origin's Where.
 func (l *loader) recordDerived(name, reason string) {
 	from := l.cfg.last(name).Origin
 	if from.Layer == Default {
@@ -201,7 +199,7 @@ func (l *loader) cite(name string) string {
 	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
-// warnUnused warns about an option set without effect. why completes "NAME VALUE has no effect".
+// why completes the sentence "NAME VALUE has no effect".
 func (l *loader) warnUnused(name, why, hint string) {
 	if l.isSet(name) {
 		l.warnAbout(name, hint, "%s has no effect%s", l.named(name), why)

@@ -46,7 +46,6 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The help shows essential options first, so there should be about a dozen.
 func TestEssentialOptionsExist(t *testing.T) {
 	t.Parallel()
 	var first []string
@@ -78,7 +77,6 @@ func TestExamplesAreAccepted(t *testing.T) {
 	}
 }
 
-// Users copy suggestions, so each must be new.
 func TestSuggestedSecretsAreNotPublic(t *testing.T) {
 	t.Parallel()
 	for _, o := range Options() {
@@ -147,7 +145,6 @@ func TestEveryFieldHasItsOption(t *testing.T) {
 	}
 }
 
-// Names, defaults and ranges of aws:elasticbeanstalk:sqsd must stay compatible.
 func TestBeanstalkOptions(t *testing.T) {
 	t.Parallel()
 	want := map[string][3]string{
@@ -178,7 +175,6 @@ func TestBeanstalkOptions(t *testing.T) {
 	}
 }
 
-// The differences from Elastic Beanstalk are documented.
 func TestOptionsOfOtherNamespaces(t *testing.T) {
 	t.Parallel()
 	want := map[string][4]string{

@@ -33,7 +33,7 @@ func ParseLayer(text string) Layer { return Layer(max(slices.Index(layers(), tex
 type Origin struct {
 	Layer Layer
 	// Where is a position such as "tendril.yaml:3", a registry revision, a variable, a flag with its dashes, the
-	// bundle's folder, or a short reason for a default; may be "".
+	// bundle's folder, a short reason for a default, or "".
 	Where string
 }
 

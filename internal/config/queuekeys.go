@@ -65,14 +65,13 @@ func assignQueues(l *loader, file string, e entry) {
 	l.record("queues", origin)
 }
 
-// readQueue returns the queue with its own keys, such as name and weight, and the per-queue options to apply later.
 func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
 		return readShortQueue(l, where, item.text), nil
 	}
 
-	// The rows of the queue's own keys set q. The rows of per-queue options only validate.
+	// The rows of the queue's own keys, such as weight, set q. The rows of per-queue options only validate.
 	var q QueueSettings
 	var own []assignment
 	rows := queueTable(&q, table(&Settings{}))
@@ -123,7 +122,7 @@ func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows [
 	return a, true
 }
 
-// readSharedQueueKey reads a setting of one queue for all instances. It has no effect on instances without the queue.
+// readSharedQueueKey reads a setting that applies to one queue on all instances. Instances without the queue ignore it.
 func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
 	own := entry{key: key, text: e.text, null: e.null, line: e.line}
 	rows := queueTable(&QueueSettings{}, table(&Settings{}))
@@ -156,7 +155,6 @@ func checkQueueKeys(l *loader, where string, lineOf map[string]int, refused bool
 	refuseSecond(l, where, lineOf, "target", "function", "lambda")
 }
 
-// refuseSecond allows only one of the keys, and reports whether there is one.
 func refuseSecond(l *loader, where string, lineOf map[string]int, keys ...string) bool {
 	present := slices.DeleteFunc(keys, func(key string) bool { return lineOf[key] == 0 })
 	for _, key := range present[min(1, len(present)):] {

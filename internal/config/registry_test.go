@@ -113,7 +113,6 @@ func TestFleetOptionsAreSetForAllInstances(t *testing.T) {
 	}
 }
 
-// A queue's setting in the registry outranks its setting in the file, and both outrank the one for all queues.
 func TestRegistrySetsOptionsOfSingleQueues(t *testing.T) {
 	t.Parallel()
 	const both = "queues:\n- name: a\n  http_path: /file\n  max: 3\n- b\n"

@@ -140,7 +140,6 @@ func applyOwnSettings(l *loader, own []assignment) {
 	splitOwnTarget(l)
 }
 
-// splitOwnTarget moves the path of the queue's target to http_path.
 func splitOwnTarget(l *loader) {
 	base, path := splitTarget(l.s.Target)
 	l.s.Target = base
@@ -177,8 +176,8 @@ func placeQueue(l *loader) {
 	}
 }
 
-// resolveUnusedURL ignores the URL of an embedded queue if the backend was set at a higher layer than the queue, and
-// otherwise refuses the contradiction.
+// resolveUnusedURL ignores the URL of an embedded queue if a higher layer than the queue's sets the backend, and
+// otherwise reports the contradiction.
 func resolveUnusedURL(l *loader, q *QueueSettings) {
 	own := l.own["backend"]
 	chosen := l.all.origin("backend")
@@ -262,7 +261,7 @@ func deriveBackend(l *loader) {
 	}
 }
 
-// namedOnPurpose excludes names derived from a folder: two apps in folders with the same name must not share a queue on
+// namedOnPurpose excludes a folder's name, because two apps in folders with the same name must not share a queue on
 // Amazon SQS.
 func namedOnPurpose(l *loader) bool {
 	from := l.origin("name")
@@ -296,7 +295,6 @@ func deriveQueue(l *loader) {
 	}
 }
 
-// deriveRegion uses the first region in a queue's URL if none is configured.
 func deriveRegion(l *loader) {
 	queues := l.cfg.Queues
 	for i := range queues {
@@ -344,7 +342,6 @@ func regionOfHost(name string) string {
 	return ""
 }
 
-// splitTarget returns the path "" for "/" and for unix sockets.
 func splitTarget(target string) (base, path string) {
 	u, err := url.Parse(target)
 	if target == "" || err != nil || u.Scheme == "unix" {

@@ -1,6 +1,5 @@
 package config
 
-// set binds the option to s, because tests compare several Settings.
 func (o *Option) set(s *Settings, text string) error { return o.of(s).value.set(text) }
 
 func (o *Option) get(s *Settings) string { return o.of(s).value.get() }

@@ -105,7 +105,6 @@ func functionName(text string) (string, error) {
 			(!isWord(version) || len(version) > 2*maxFunctionName), "does not end with a version or alias"})
 }
 
-// functionNameParts returns the name and, if present, the version or alias.
 func functionNameParts(text string) ([]string, error) {
 	errNoARN := errors.New("is not an ARN of a function, such as arn:aws:lambda:eu-west-1:123456789012:function:resize-images")
 	parts := strings.Split(text, ":")
@@ -344,7 +343,6 @@ func isLoopback(address string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// listenAddress accepts HOST:PORT, or a port alone for 127.0.0.1.
 func listenAddress(text string) (string, error) {
 	if _, err := strconv.Atoi(text); err == nil {
 		text = "127.0.0.1:" + text
@@ -399,14 +397,12 @@ func sharedSecret(field *string, rule func(string) (string, error)) value {
 
 const exampleFilter = `{"body":{"kind":["order"]}}`
 
-// filterValue quotes the suggested example for shells and YAML.
 func filterValue(field *string) value {
 	v := checked(field, "a pattern such as "+exampleFilter+", the path of a pattern file, or off", filterPattern)
 	v.nearest = func(string) string { return "'" + exampleFilter + "'" }
 	return v
 }
 
-// filterPattern returns the pattern, or the content of a pattern file, on one line.
 func filterPattern(text string) (string, error) {
 	if text == Off {
 		return "", nil
@@ -591,7 +587,6 @@ func userName(text string) (string, error) {
 			!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")), "is not the name or number of a user"})
 }
 
-// resources returns the names used by ulimit and systemd.
 func resources() []string {
 	return []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
 }

@@ -44,7 +44,6 @@ func checkCPUSource(l *loader) {
 	}
 }
 
-// deriveLargest raises or lowers the unset bound if the maximum is below the minimum.
 func deriveLargest(l *loader, most, least string, high, low *int) {
 	switch {
 	case *high >= *low:

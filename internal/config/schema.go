@@ -43,7 +43,6 @@ func scalarSchema() object {
 	return object{"type": []string{"string", "number", "boolean"}}
 }
 
-// schema gives values that look like numbers the type number, as in YAML.
 func (o *Option) schema() object {
 	s := scalarSchema()
 	switch o.Kind() {

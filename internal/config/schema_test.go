@@ -51,7 +51,6 @@ func validate(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	return schema.Validate(doc)
 }
 
-// A schema cannot express some errors.
 func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)

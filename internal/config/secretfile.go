@@ -83,7 +83,6 @@ func readSecret(path string) (string, error) {
 	return text, nil
 }
 
-// secretProblem describes an error without revealing the file's content.
 func secretProblem(err error) string {
 	var reason *fs.PathError
 	var wrong *trust.Error

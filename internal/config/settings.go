@@ -72,8 +72,7 @@ const (
 	MachineApply  = "apply"
 )
 
-// PerQueue holds the options that individual queues can override. The table describes the option of each field of
-// PerQueue and [Settings].
+// PerQueue holds the options that individual queues can override.
 type PerQueue struct {
 	Backend string
 	MaxWait time.Duration // 0 disables it
@@ -109,8 +108,8 @@ type Settings struct {
 	PerQueue
 	Name   string
 	Queues []QueueSettings // 1 to 64, with unique names
-	// Strict means that a queue is served only while all queues before it are empty. Otherwise each queue's Weight is
-	// its share of free slots.
+	// Strict serves a queue only while all queues before it are empty. Otherwise, each queue's Weight is its share of
+	// free slots.
 	Strict   bool
 	QueueURL string // "" for an embedded queue or one known by its name only
 	Queue    string // FIFO if it ends in ".fifo"
@@ -161,7 +160,7 @@ type Settings struct {
 	AppLogRate      int // lines per second of each process
 	PIDFile         string
 
-	// ScaleTarget is a constant below; ScaleGroup and ScaleService are followed by a name.
+	// ScaleTarget is a Scale constant, followed by a name in the case of ScaleGroup and ScaleService.
 	ScaleTarget       string
 	ScaleDrainWithin  time.Duration // only without a ScaleMeasureName
 	ScaleTargetBusy   int           // percentage; only without a ScaleMeasureName
@@ -170,7 +169,7 @@ type Settings struct {
 	ScaleMaxSize      int
 	ScaleCooldown     time.Duration
 	// ScaleMeasureName is "CPUUtilization", "BacklogPerProcess", "OldestMessageAge" or "BusyShare". Without it, the
-	// following fields are unused.
+	// Scale fields below are unused.
 	ScaleMeasureName               string
 	ScaleCPUSource                 string
 	ScaleStatistic                 string
@@ -329,7 +328,7 @@ func (s *Settings) anyTLS() bool {
 
 // Values of ScaleTarget, which selects what is scaled.
 const (
-	ScaleNone      = "none"      // nothing is scaled
+	ScaleNone      = "none"
 	ScaleAuto      = "auto"      // this instance's group or ECS service, if any, otherwise the app's processes
 	ScaleProcesses = "processes" // the app's, on this machine
 	ScalePublish   = "publish"   // for another scaler, which gets the backlog

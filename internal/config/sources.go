@@ -14,7 +14,7 @@ const systemFile = "/etc/tendril/config.yaml"
 
 // Sources holds the inputs of [Load]. The zero value reads only a settings file.
 type Sources struct {
-	// Flags are keyed by name or alias without dashes. Flags that were not given must be omitted.
+	// Flags are keyed by name or alias without dashes, and contain only flags that the user gave.
 	Flags map[string]string
 	// Environ has the format of [os.Environ]. Empty values count as unset.
 	Environ    []string

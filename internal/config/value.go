@@ -65,8 +65,7 @@ func stored[T any](field *T, kind, allowed string, parse func(string) (T, error)
 	}
 }
 
-// bounded refuses values outside of low to high, and suggests the nearest allowed one. parse may return a usable value
-// together with errRange.
+// bounded suggests the nearest allowed value. parse may return errRange together with a value.
 func bounded[T cmp.Ordered](field *T, kind string, low, high T, parse func(string) (T, error), format func(T) string) value {
 	v := stored(field, kind, format(low)+" to "+format(high), func(text string) (T, error) {
 		n, err := parse(text)
@@ -312,7 +311,6 @@ var (
 	longUnits = []unit{{"d", 24 * 3600}, {"h", 3600}, {"m", 60}, {"s", 1}}
 )
 
-// cutUnit returns a number and the scale of its unit; 1 without a unit.
 func cutUnit(text string, units []unit) (number string, scale float64) {
 	for _, u := range units {
 		if number, found := strings.CutSuffix(text, u.suffix); found {

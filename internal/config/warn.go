@@ -104,7 +104,8 @@ func warnTimes(l *loader) {
 	warnBatch(l)
 }
 
-// concerns is false for a queue without values of its own: problems of the settings for all queues are reported once.
+// concerns is false for a queue without its own values, because problems of the settings for all queues are reported
+// once.
 func (l *loader) concerns(names ...string) bool {
 	return l.prefix == "" || slices.ContainsFunc(names, func(name string) bool {
 		return l.own[l.option(name).Key] != Origin{}
@@ -113,7 +114,6 @@ func (l *loader) concerns(names ...string) bool {
 
 func hasFunction(l *loader) bool { return l.s.Function != "" || l.s.Lambda != "" }
 
-// differsInFunction reports whether only this queue or only the settings for all queues deliver to a function.
 func differsInFunction(l *loader) bool {
 	return hasFunction(l) != (l.cfg.Function != "" || l.cfg.Lambda != "")
 }

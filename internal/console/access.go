@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// scopeDrain permits a platform's shutdown hooks. ScopeAct includes it.
+	// scopeDrain permits only a platform's shutdown hooks; ScopeAct includes it.
 	scopeDrain = "drain"
-	// scopeOwn, which only the owner's token has, permits granting access to others.
+	// scopeOwn permits granting access to others. Only the owner's token has it.
 	scopeOwn = "own"
 )
 
@@ -125,7 +125,7 @@ func (s *Server) Anonymous(r *http.Request) bool {
 	return s.authenticate(r).who == "" && !proof.Knows(r, s.opts.Token) && s.peerSecret(r) == ""
 }
 
-// IsProbe reports whether a request must be answered even under load. Login links count as probes.
+// IsProbe reports whether a request must be answered even under load: probes and login links.
 func IsProbe(r *http.Request) bool {
 	return slices.Contains([]string{"/livez", "/healthz", "/readyz", "/startupz", "/login"}, r.URL.Path)
 }
@@ -194,7 +194,6 @@ func isToken(given, token string) bool {
 
 func (c *call) searchesBodies() bool { return c.query.Has("match") || c.query.Has("attribute") }
 
-// withoutBodies returns false if the type of answer has no message content.
 func withoutBodies(answer any) (any, bool) {
 	switch a := answer.(type) {
 	case api.Message:
@@ -250,7 +249,6 @@ func (s *Server) isExposed(r *http.Request) bool {
 	return len(s.opts.Access.TrustedProxies) > 0 && !s.opts.Access.ClearText && !isLocal && !s.isSecure(r)
 }
 
-// senderOf trusts the address reported by a trusted proxy.
 func (s *Server) senderOf(r *http.Request) string {
 	if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 && s.byProxy(r) {
 		last := all[len(all)-1]

@@ -33,7 +33,6 @@ func TestReadOnlyRefusesEveryAct(t *testing.T) {
 	}
 }
 
-// The proxy terminates HTTPS, so the console serves HTTP.
 func TestClearTextNeedsATrustedProxy(t *testing.T) {
 	t.Parallel()
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}

@@ -57,8 +57,7 @@ func (c *Certificate) Fingerprint() string {
 	return api.CertificateFingerprint(c.current.Certificate[0])
 }
 
-// refresh reloads the certificate if its files have changed. While only one of them has been replaced, they do not
-// match; the current certificate stays until the next change.
+// While only one of the two files has been replaced, they do not match, and the current certificate stays in use.
 func (c *Certificate) refresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

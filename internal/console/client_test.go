@@ -28,7 +28,6 @@ import (
 
 func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// dial starts a listener and returns a client that finds it through a data directory, as commands do.
 func dial(t *testing.T, opts *Options) *api.Client {
 	t.Helper()
 	c, _ := dialServer(t, opts, func(*http.Server) {})

@@ -12,7 +12,7 @@ import (
 )
 
 // Deliveries records recent deliveries. It is safe for concurrent use. The zero value keeps [api.DefaultDeliveries] and
-// allocates nothing until the first delivery.
+// allocates at the first delivery.
 type Deliveries struct {
 	mu      sync.Mutex
 	size    int
@@ -26,7 +26,7 @@ type Deliveries struct {
 	exchanges exchanges
 }
 
-// Fields of failures are stored separately, because most of the thousands of recorded deliveries are successful.
+// A failure's fields are stored separately, because most of the thousands of recorded deliveries are successful.
 type remembered struct {
 	messageID, queue, outcome     string
 	at                            time.Time
@@ -91,14 +91,14 @@ func (ds *Deliveries) Record(d api.Delivery) {
 	}
 }
 
-// Wait waits until the message's latest delivery counts as an attempt, and returns it. When ctx is done, Wait returns a
-// delivery that does not count, or ctx's error if there was no delivery.
+// Wait waits until the message's latest delivery counts as an attempt. When ctx is done, it returns a delivery that
+// does not count, or ctx's error if there was no delivery.
 func (ds *Deliveries) Wait(ctx context.Context, id string) (api.Delivery, error) {
 	var latest *api.Delivery
 	looked := 0
 	for {
 		ds.mu.Lock()
-		// Check only new deliveries, because any delivery of any message wakes all waiters.
+		// Any delivery of any message wakes all waiters, so only new deliveries are checked.
 		latest = cmp.Or(ds.latestOf(id, ds.total-looked), latest)
 		looked = ds.total
 		arrived := ds.nextArrival()
@@ -118,7 +118,6 @@ func (ds *Deliveries) Wait(ctx context.Context, id string) (api.Delivery, error)
 	}
 }
 
-// latestOf searches the newest n deliveries. It returns nil if none is of the message.
 func (ds *Deliveries) latestOf(id string, n int) *api.Delivery {
 	for i := range min(n, len(ds.ring)) {
 		if r := ds.newest(i); r.messageID == id {
@@ -129,7 +128,6 @@ func (ds *Deliveries) latestOf(id string, n int) *api.Delivery {
 	return nil
 }
 
-// nextArrival returns a channel that is closed at the next delivery.
 func (ds *Deliveries) nextArrival() <-chan struct{} {
 	if ds.arrived == nil {
 		ds.arrived = make(chan struct{})
@@ -137,7 +135,6 @@ func (ds *Deliveries) nextArrival() <-chan struct{} {
 	return ds.arrived
 }
 
-// newest returns the delivery that is older than i others.
 func (ds *Deliveries) newest(i int) *remembered {
 	return &ds.ring[(ds.next-1-i+2*len(ds.ring))%len(ds.ring)]
 }

@@ -16,17 +16,11 @@
 // Guarantees:
 //
 //   - Browsing messages does not change them or their receive counts.
-//   - Changes, and reads of message bodies, require a scope. Health and counts are public, but text from an app, hook
-//     or other server needs the scope read.
+//   - Health and counts are public. Changes, message bodies, and text from an app, hook or other server require a scope.
 //   - Every action, even if refused, and every read of message bodies is audited.
-//   - Other instances of the environment can only read routes that describe one instance, after both sides have proved
-//     that they have the fleet key.
+//   - Other instances can only read routes that describe one instance, after both sides have proved that they have the fleet key.
 //   - Requests with a foreign Host, or from another site's page, are refused first.
-//   - No request waits longer than 25 s, except deployments, drain hooks and streams (at most 64). [Server.Close] ends
-//     all waits.
+//   - No request waits longer than 25 s, except deployments, drain hooks and streams (at most 64). [Server.Close] ends all waits.
 //   - Irreversible actions require confirmation: a purge the queue's name, deleting several messages their number.
-//   - Deployments, and actions on all matching messages, continue without the caller.
-//
-// Without a broker (on Amazon SQS), the queue routes return 409. Without a token in [Options], protected routes return
-// 401.
+//   - Deployments, and actions on all matching messages, continue if the caller disconnects.
 package console

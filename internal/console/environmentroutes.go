@@ -122,8 +122,8 @@ type probed struct {
 	failed bool
 }
 
-// probe returns 200 if all checks pass, otherwise 503. It lists the failed checks, or all of them with ?verbose. /livez
-// does not check the queue or the app, because a restart would not fix those.
+// probe returns 200 if all checks pass, otherwise 503. /livez does not check the queue or the app, because a restart
+// would not fix them.
 func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) {
 	return func(c *call) (probed, error) {
 		checks, passed := runChecks(ask)
@@ -141,7 +141,6 @@ func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) 
 	}
 }
 
-// runChecks returns true for a nil ask.
 func runChecks(ask func() []health.Check) (checks []health.Check, passed bool) {
 	if ask != nil {
 		checks = slices.Clone(ask())
@@ -158,7 +157,6 @@ func (e *environmentRoutes) getDeliveries(c *call) (api.DeliveryList, error) {
 		Since: cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)}, nil
 }
 
-// getOutcome waits up to ?wait for a delivery that counts as an attempt, or else returns a delivery in progress.
 // Without ?wait, callers with the scope read may abbreviate the ID, and also see how the message left its queue.
 func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	wait, err := waitTime(c.query.Get("wait"), api.MaxWait, 0)
@@ -200,8 +198,7 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	return d, e.unknownMessage(found, ended.since)
 }
 
-// unknownMessage returns the error for a message without a stored delivery. endingsSince is the start of the recorded
-// endings; zero if they were not searched.
+// endingsSince is the start of the recorded endings, or zero if they were not searched.
 func (e *environmentRoutes) unknownMessage(found foundID, endingsSince time.Time) error {
 	since := cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)
 	if !endingsSince.IsZero() && endingsSince.Before(since) {
@@ -238,7 +235,7 @@ type foundID struct {
 	hint  string
 }
 
-// fullID returns an error if the ID is ambiguous, or may be because not all messages were searched.
+// fullID returns an error if the ID is ambiguous, or might be because some messages were not searched.
 func (e *environmentRoutes) fullID(ctx context.Context, start string, within time.Duration) (foundID, error) {
 	switch {
 	case len(start) >= len("00000000-0000-0000-0000-000000000000"):
@@ -283,7 +280,7 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string, within tim
 
 const maxSuggestions = 5
 
-// findStored returns messages in queues whose IDs start with start. whole is false if not all messages were searched.
+// whole is false if not all messages were searched.
 func (e *environmentRoutes) findStored(ctx context.Context, start string, within time.Duration) (stored []broker.Stored,
 	whole bool, err error) {
 	if e.opts.Broker == nil {
@@ -292,7 +289,6 @@ func (e *environmentRoutes) findStored(ctx context.Context, start string, within
 	return e.opts.Broker.FindByID(ctx, start, maxSuggestions, within)
 }
 
-// recordedIDs returns the IDs of messages that have left their queues or were delivered recently.
 func (e *environmentRoutes) recordedIDs(start string) (ids []string, err error) {
 	if e.opts.History.Endings != nil {
 		if ids, err = e.opts.History.Endings.IDs(start, maxSuggestions); err != nil {

@@ -23,8 +23,8 @@ type exchanges struct {
 	bytes int
 }
 
-// RecordExchanges starts recording, for at most five minutes, and returns the end time. A new recording discards
-// previous exchanges; extending a recording keeps them.
+// RecordExchanges records for at most five minutes, and returns the end time. A new recording discards previous
+// exchanges.
 func (ds *Deliveries) RecordExchanges(span time.Duration) time.Time {
 	x := &ds.exchanges
 	x.mu.Lock()

@@ -33,9 +33,9 @@ type Options struct {
 	Versions  VersionOptions
 	Handlers  Handlers
 	Receiving Receiving
-	// Drain starts draining and stopping the environment unless already started, and waits until all work is settled or
-	// ctx is done. It returns nil when drained and ctx.Err() if the drain is still in progress. An [api.Error] with
-	// Late set reports that work was cut off. Drain must return before the environment stops the console.
+	// Drain starts draining and stopping the environment, and waits until all work is settled or ctx is done. It
+	// returns nil when drained and ctx.Err() if the drain is still in progress. An [api.Error] with Late set reports
+	// that work was cut off. Drain must return before the environment stops the console.
 	Drain func(ctx context.Context) error
 	// If Broker or Tasks is nil, its routes return 409.
 	Broker     *broker.Broker
@@ -64,8 +64,9 @@ type Peers interface {
 
 // Receiving pauses and resumes queues. Its errors are passed to the caller.
 type Receiving struct {
-	// Pause stops receiving from a queue, or from all queues for "". It stays in effect after a restart, until Resume.
-	// With a fleet key, both apply to all instances, unless this is true or why asks for one. by identifies the caller.
+	// Pause stops receiving from a queue, or from all queues for "", until Resume, even after a restart. With a fleet
+	// key, both apply to all instances, unless this is true or why requests a single instance. by identifies the
+	// caller.
 	Pause  func(ctx context.Context, queue string, why api.Reason, by string) (api.Paused, error)
 	Resume func(ctx context.Context, queue string, this bool) (api.Paused, error)
 	// Quiet stops receiving from all queues until Resume is called or the process exits. If Quiet is nil, Pause is
@@ -76,7 +77,7 @@ type Receiving struct {
 // Handlers serve requests outside the route table; each may be nil.
 type Handlers struct {
 	Metrics http.Handler // GET /metrics
-	// Pages handles every other GET, HEAD and POST request once its host and origin have been checked. It sets its own
+	// Pages handles every other GET, HEAD and POST request after the host and origin checks. It sets its own
 	// Content-Security-Policy and limits the bodies it reads.
 	Pages http.Handler
 }

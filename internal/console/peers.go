@@ -16,7 +16,6 @@ import (
 
 const instanceQuery = "instance"
 
-// perInstance marks routes that instances can read from each other.
 func perInstance(routes ...route) []route {
 	for i := range routes {
 		routes[i].perInstance = true
@@ -75,7 +74,7 @@ func markable(ctx context.Context, _ net.Conn) context.Context {
 }
 
 // answerProof answers the challenge of a client that knows the console's token, or of another instance, whose later
-// requests on this connection need no token. Without TLS, instances are answered on the loopback interface only.
+// requests on this connection need no token.
 func (s *Server) answerProof(w http.ResponseWriter, r *http.Request) bool {
 	secret := s.opts.Token
 	if known := s.peerSecret(r); known != "" {
@@ -87,7 +86,6 @@ func (s *Server) answerProof(w http.ResponseWriter, r *http.Request) bool {
 	return proof.Answer(w, r, secret)
 }
 
-// peerSecret returns "" if the request is not an instance's challenge.
 func (s *Server) peerSecret(r *http.Request) string {
 	if s.opts.Peers == nil || r.TLS == nil && !remoteOf(r).IsLoopback() {
 		return ""

@@ -80,7 +80,6 @@ func inState(state string) func() api.Status {
 	return func() api.Status { return api.Status{State: state} }
 }
 
-// Requests without an ID are answered by this instance.
 func TestConsoleReadsFromAnotherInstance(t *testing.T) {
 	t.Parallel()
 	for name, encrypted := range map[string]bool{"TLS": true, "loopback": false} {

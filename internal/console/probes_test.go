@@ -125,7 +125,6 @@ func hookCall(method, path string) *http.Request {
 	return with(httptest.NewRequest(method, path, nil), "Authorization", "Bearer "+testToken)
 }
 
-// Many platforms' hooks can send only a path and headers.
 func TestHooksNeedNoBody(t *testing.T) {
 	t.Parallel()
 	var said []string

@@ -10,8 +10,7 @@ import (
 
 const withheld = "hidden: sign in, or send the console's token"
 
-// public removes text from the app, a hook or another server, which may contain secrets or personal data. Callers
-// without the scope read get only states, counts and times.
+// public removes text from the app, a hook or another server, which may contain secrets or personal data.
 func public(answer any) any {
 	switch a := answer.(type) {
 	case api.Status:
@@ -103,7 +102,6 @@ func withholdError(p *api.Progress) {
 }
 
 // publicHealth keeps only the first sentence of each cause, because the rest may quote a hook, a command or a server.
-// It omits the names of instances.
 func publicHealth(r health.Report) health.Report {
 	r.Causes, r.Details = slices.Clone(r.Causes), slices.Clone(r.Details)
 	for i := range r.Causes {

@@ -29,7 +29,6 @@ type httpBody struct {
 	r *http.Request
 }
 
-// accept rejects actions that a web form could have sent, and extends the deadlines of slow routes.
 func (b httpBody) accept(rt *route) error {
 	r := b.r
 	if rt.kind.isHook() && r.Method == http.MethodHead {
@@ -52,7 +51,7 @@ func (b httpBody) accept(rt *route) error {
 	return nil
 }
 
-// extendDeadlines is for slow routes. Exceeding the read deadline would cancel the handler.
+// Exceeding the read deadline would cancel the handler.
 func (b httpBody) extendDeadlines(span time.Duration) {
 	until := time.Now().Add(span)
 	rc := http.NewResponseController(b.w)
@@ -61,7 +60,6 @@ func (b httpBody) extendDeadlines(span time.Duration) {
 	_ = rc.SetWriteDeadline(until)
 }
 
-// read treats an empty body as {}.
 func (b httpBody) read(into any) error { return readBody(b.r, into) }
 
 func checkBody(body any) error {

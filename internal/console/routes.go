@@ -85,7 +85,6 @@ func withBody[Body, Answer any](k kind, row api.Route[Body, Answer], handle func
 	})
 }
 
-// noBody returns a route without a request body. A POST request must send {}.
 func noBody[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*call) (Answer, error)) route {
 	if strings.HasPrefix(row.Pattern, http.MethodPost) {
 		return withBody(k, row, func(c *call, _ api.NoBody) (Answer, error) { return handle(c) })
@@ -93,7 +92,6 @@ func noBody[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*
 	return newRoute(k, row, func(c *call) (any, error) { return handle(c) })
 }
 
-// needs makes the routes return 409 while has returns false.
 func needs(has func() bool, message, hint string, routes ...route) []route {
 	for i := range routes {
 		routes[i].need = &need{has, message, hint}

@@ -96,7 +96,6 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// refuse also records refused actions.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, refusal *api.Error) {
 	c := s.newCall(r.Context(), r)
 	_, pattern := s.mux.Handler(r)
@@ -217,8 +216,7 @@ func isForeign(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// isOwnAddress reports whether the Host is the connection's own IP address, as in a cluster's probes. After DNS
-// rebinding, the Host is a name.
+// After DNS rebinding, the Host is a name; a cluster's probes use the connection's own IP address.
 func isOwnAddress(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {

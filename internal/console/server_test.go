@@ -183,7 +183,7 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 	}
 }
 
-// rebound returns a request as sent after DNS rebinding: Host and Origin match.
+// After DNS rebinding, Host and Origin match.
 func rebound(path string) *http.Request {
 	r := with(post(path, "{}"), "Origin", "http://evil.test:9325")
 	r.Host = "evil.test:9325"

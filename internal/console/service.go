@@ -32,7 +32,7 @@ type call struct {
 	method, path string
 	name, id     string
 	query        url.Values
-	// follows means that the caller wants a stream, which starts after lastEventID if set.
+	// follows means that the caller wants a stream. It starts after lastEventID if set.
 	follows     bool
 	lastEventID string
 }
@@ -42,7 +42,6 @@ type body interface {
 	read(into any) error
 }
 
-// answer returns a value of the route's answer type or a [*stream].
 func (s *service) answer(c *call) (any, *api.Error) {
 	answer, err := s.handle(c)
 	// Programs send too many messages to log them all.

@@ -54,7 +54,6 @@ func (s *sessions) newCode(scopes []string) string {
 	return code
 }
 
-// openWith opens a session with a login code, which can be used only once.
 func (s *sessions) openWith(code string) (opened openedSession, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +79,6 @@ type openedSession struct {
 	key    string // see [NewSessionKey]
 }
 
-// putGrant evicts the grant that expires first if the map is full.
 func putGrant(m map[digest]grant, most int, secret string, g grant) map[digest]grant {
 	if m == nil {
 		m = map[digest]grant{}

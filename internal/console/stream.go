@@ -67,7 +67,6 @@ func newStream(c *call, newest int64, changed func() <-chan struct{}, read func(
 
 type streams struct{ open atomic.Int64 }
 
-// send returns when the caller disconnects, the stream fails or closed ends.
 func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, closed context.Context) {
 	defer c.open.Add(-1)
 	if c.open.Add(1) > maxStreams {
@@ -107,7 +106,6 @@ func (s streamWriter) write(data []byte) error {
 	return s.rc.Flush()
 }
 
-// follow sends new entries until ctx ends or a write fails.
 func (s *stream) follow(ctx context.Context, out streamWriter) {
 	silence := time.NewTicker(streamSilence)
 	defer silence.Stop()

@@ -19,7 +19,7 @@ func (t *taskRoutes) present() bool { return t.tasks != nil && (t.tasks.Any == n
 
 func (t *taskRoutes) list(*call) (api.TasksStatus, error) {
 	st := t.tasks.Status()
-	st.Tasks = append([]api.Task{}, st.Tasks...) // encodes an empty list as []
+	st.Tasks = append([]api.Task{}, st.Tasks...) // an empty list must be [] in JSON, not null
 	return st, nil
 }
 
@@ -54,9 +54,8 @@ func (t *taskRoutes) resume(c *call) (api.TaskPaused, error) {
 	return api.TaskPaused{Task: name, Paused: false}, t.refusal(c, t.tasks.Resume(c.ctx, name))
 }
 
-// refusal returns 404 if the task does not exist, 503 if there was no answer in time (the action may have happened),
-// and 409 if the environment cannot perform the action. If something else is missing, such as the registry's table, it
-// returns 503, because the caller is not at fault.
+// refusal returns 404 for an unknown task, 503 if there was no answer in time (the action may have happened) or
+// something else is missing, and 409 if the environment cannot perform the action.
 func (t *taskRoutes) refusal(c *call, err error) error {
 	var refused *queue.Error
 	switch {

@@ -44,7 +44,6 @@ func TestTasksAddedAtRunTimeAreScheduled(t *testing.T) {
 	}
 }
 
-// An earlier instance may have enqueued some of the runs.
 func TestRunsBeforeATaskWasAddedAreNotCaughtUp(t *testing.T) {
 	t.Parallel()
 	var clock skewed

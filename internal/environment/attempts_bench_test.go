@@ -19,8 +19,8 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkFailing dead-letters messages after three failures, alternately with and without recorded attempts. It
-// reports medians and their ratio.
+// BenchmarkFailing dead-letters messages after three failures, with and without recorded attempts, and reports medians
+// and their ratio.
 func BenchmarkFailing(b *testing.B) {
 	answer := `{"error":"missing customer_id","detail":"` + strings.Repeat("x", 200) + `"}`
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -47,7 +47,7 @@ func BenchmarkFailing(b *testing.B) {
 	b.ReportMetric(100*median(processor[0])/median(processor[1]), "%-by-cpu")
 }
 
-// processorTime includes the app's CPU time. On a busy machine, CPU time is more reliable than elapsed time.
+// processorTime includes the app's CPU time, which is more reliable than elapsed time on a busy machine.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -200,7 +200,6 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done ap
 	return done, nil
 }
 
-// sourceFolder returns the folder of the app's files; "" if there is none.
 func (c *changes) sourceFolder(b *bundle.Bundle) string {
 	switch {
 	case c.programs.app != nil:
@@ -231,7 +230,6 @@ func (c *changes) change(b *bundle.Bundle) (config.Change, error) {
 	return c.changeTo(cfg), nil
 }
 
-// load returns nil if settings cannot be reread.
 func (c *changes) load(src config.Sources) (*config.Config, error) {
 	if c.opts.Load == nil {
 		return nil, nil
@@ -244,7 +242,6 @@ func (c *changes) load(src config.Sources) (*config.Config, error) {
 	return c.opts.Load(src)
 }
 
-// changeTo compares the current settings with cfg, which may be nil.
 func (c *changes) changeTo(cfg *config.Config) config.Change {
 	if cfg == nil {
 		return config.Change{}
@@ -288,8 +285,7 @@ func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 
 const connections = "http-connections"
 
-// keepConnections postpones a change of http-connections that sizes a shared pool, a function's processes or a
-// limiter.
+// keepConnections postpones changes of http-connections that resize a shared pool, a function's processes or a limiter.
 func (c *changes) keepConnections(change *config.Change) {
 	i := slices.Index(change.Live, connections)
 	if i < 0 || !c.sharesConnections() {
@@ -328,7 +324,7 @@ func (c *changes) checkVersion(b *bundle.Bundle) error {
 	return err
 }
 
-// refusal returns "" for a deployment that started, because that logs its own failure.
+// refusal returns "" for a deployment that failed after its start, because the deployment logs that itself.
 func refusal(err error) string {
 	if deployError := (*api.DeployError)(nil); err == nil || errors.As(err, &deployError) {
 		return ""

@@ -44,7 +44,6 @@ func (s *settingsFile) place() string {
 	return s.file.Path
 }
 
-// settingsFile reads the settings file in force or, without one, the first path that tendril searches. cfg may be nil.
 func (c *changes) settingsFile(cfg *config.Config) (f settingsFile, err error) {
 	path := c.settings.now().ConfigFile
 	if cfg != nil {
@@ -97,7 +96,6 @@ func (c *changes) configuration() api.Configuration {
 	return shown
 }
 
-// describeShared completes an option of the settings for all instances.
 func (c *changes) describeShared(o *api.ConfigOption, e *config.Explanation) {
 	if e.Option.PerInstance() == "" {
 		o.Overridden = e.From.Overrides(config.FromRegistry)
@@ -225,7 +223,6 @@ func (c *changes) loadPlanned(plan *settingsPlan) (*config.Config, error) {
 	return cfg, err
 }
 
-// plannedChanges omits changes that are already pending.
 func (c *changes) plannedChanges(cfg *config.Config, shared bool) []api.OptionChange {
 	after := c.changeTo(cfg)
 	var restarting []string
@@ -327,7 +324,7 @@ func (c *changes) refuseLocked(set map[string]*string, shared bool) error {
 	return &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: details}
 }
 
-// lockText returns "" if the setting is not locked. The settings file locks a queue's settings with the option queues.
+// The settings file locks a queue's settings with the option queues.
 func (c *changes) lockText(explained []config.Explanation, name string, shared bool) string {
 	option, _, ofQueue := strings.Cut(name, " of ")
 	if ofQueue && !shared {

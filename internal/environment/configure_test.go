@@ -181,7 +181,7 @@ func TestRejectedSettingsChangeNothing(t *testing.T) {
 	}
 }
 
-// Settings of single queues for all instances must not need a list of queues.
+// Setting an option of one queue for all instances must not need a list of queues.
 func TestOptionsOfQueuesAreSetForAllInstances(t *testing.T) {
 	t.Parallel()
 	r, _ := configured(t, "queues:\n- a\n- name: b\n  deadline: 5s\n", nil)

@@ -48,7 +48,6 @@ func (e *Environment) startConsole(context.Context) error {
 	return nil
 }
 
-// consoleOptions omits the handlers of parts that this environment lacks.
 func (e *Environment) consoleOptions() *console.Options {
 	s := e.settings.now()
 	opts := &console.Options{

@@ -86,7 +86,6 @@ func (c *curves) countEmbedded(r *series.Reading) {
 	}
 }
 
-// countOldest uses each count from Amazon SQS once.
 func (c *curves) countOldest(r *series.Reading, l *pipeline, now time.Time) {
 	found, known := c.work.depths.read(l.queue.name, now)
 	if !known || !found.hasAge || found.taken.Equal(c.counted[l.queue.name]) {

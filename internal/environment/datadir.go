@@ -45,7 +45,8 @@ type StoredQueue struct {
 	Messages int64
 }
 
-// OpenDataDirectory locks the data directory and reads its queues. The error wraps [ErrConflict] if it is in use.
+// OpenDataDirectory locks the data directory and reads its queues. The error wraps [ErrConflict] if the directory is in
+// use.
 func OpenDataDirectory(s *config.Settings) (*DataDirectory, error) {
 	d := &DataDirectory{}
 	entries, err := os.ReadDir(s.DataDir)
@@ -89,7 +90,7 @@ func storedQueues(dir string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, b.Close())
 }
 
-// isOwn reports whether tendril created a file. A file named ".NAME.123" is left from an interrupted write of NAME.
+// A file named ".NAME.123" is left from an interrupted write of NAME.
 func isOwn(entry fs.DirEntry) bool {
 	return slices.ContainsFunc(dataFiles, func(own string) bool {
 		return entry.Name() == own || strings.HasPrefix(entry.Name(), "."+own+".")

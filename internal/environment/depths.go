@@ -25,8 +25,8 @@ type depth struct {
 	// oldest is the age of the oldest waiting message, valid with hasAge.
 	oldest time.Duration
 	hasAge bool
-	// deadLettered counts the messages moved to the dead-letter queue so far; on Amazon SQS, it equals deadLetters.
-	// Both are valid with hasDeadLetters.
+	// deadLettered counts the messages dead-lettered so far; on Amazon SQS, it equals deadLetters. Both are valid with
+	// hasDeadLetters.
 	deadLetters, deadLettered int64
 	hasDeadLetters            bool
 	// The next four fields come from the redrive policy of a queue on Amazon SQS.
@@ -124,7 +124,7 @@ func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	return r.deadLetterQueue
 }
 
-// askedOnce returns a channel that is closed once every queue on Amazon SQS has been queried.
+// The channel is closed once every queue on Amazon SQS has been queried.
 func (c *depthCounter) askedOnce() <-chan struct{} { return c.asked }
 
 func (c *depthCounter) run(ctx context.Context) {

@@ -28,8 +28,8 @@ const (
 	kindMetrics  = "CloudWatch namespace"
 )
 
-// Describe describes the environment these options would create and its AWS resources, without creating anything. ctx
-// bounds queries to AWS; failed queries are noted.
+// Describe describes the environment that these options would create, and its AWS resources. ctx bounds queries to AWS;
+// failed queries are noted.
 func (o *Options) Describe(ctx context.Context) api.Description {
 	d := o.describeOffline()
 	o.addResources(ctx, &d)
@@ -247,7 +247,6 @@ func (o *Options) addResources(ctx context.Context, d *api.Description) {
 	d.Resources = append(d.Resources, sharedResources(&o.Config.Settings)...)
 }
 
-// completeQueue does nothing unless r is the queue.
 func completeQueue(q *api.DescribedQueue, r *cloud.Resource) {
 	isSame := q.Name == r.Name || q.URL != "" && q.URL == r.URL
 	if q.Backend != config.BackendSQS || !isSame {

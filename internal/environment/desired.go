@@ -143,8 +143,7 @@ func (d *desired) apply() {
 	d.rollouts.apply()
 }
 
-// pause pauses a queue, or all queues if name is "". If why.This is set, or without a desired state, it pauses only
-// on this instance.
+// An empty name means all queues. If why.This is set, or without a desired state, only this instance pauses.
 func (d *desired) pause(ctx context.Context, name string, why api.Reason, by string) (api.Paused, error) {
 	lines, err := d.work.chosen(name) // fails until startup has set the state: the console serves earlier
 	if err != nil {

@@ -4,15 +4,15 @@
 //	                                                                          |
 //	       Stop:  queues <─ console <─ workers <─ app <─ periodic tasks <─────'
 //
-// environment.go lists the steps in order, with reasons. Each started part pushes its shutdown onto a stack
-// (lifecycle.go), which a stop or a failed startup unwinds. A pipeline (pipeline.go) is a queue (workqueue.go) with
-// its worker and target (target.go): an app over HTTP, the replicas run by package app, or a Lambda function.
+// environment.go lists the steps with their reasons. Each started part pushes its shutdown onto a stack (lifecycle.go),
+// which a stop or a failed startup unwinds. A pipeline is a queue with its worker and target: an app over HTTP,
+// replicas of the app, or a Lambda function.
 //
 // [Environment] has one component per job:
 //
-//	queues    opens the queues, embedded and on Amazon SQS, and serves the embedded ones
+//	queues    opens the queues, and serves the embedded ones
 //	work      holds a pipeline per queue
-//	programs  runs the app and functions, and sets their variables
+//	programs  runs the app and functions
 //	changes   applies new versions and settings
 //	cron      runs the periodic tasks
 //	scale     follows the load, and protects this instance while it works
@@ -21,8 +21,7 @@
 //	desired   applies the state set for all instances
 //	rollouts  deploys versions to all instances
 //	systemd   notifies systemd
-//	instance  makes the environment discoverable for other commands, and opens its console
+//	instance  makes the environment discoverable for other commands
 //
-// Components share the options, the lifecycle and the current settings, an immutable revision (settings.go) that a
-// reload replaces as a whole.
+// Components share the current settings, an immutable revision that a reload replaces as a whole.
 package environment

@@ -33,8 +33,7 @@ const (
 	cloudTimeout  = 15 * time.Second
 )
 
-// Examine finds problems with the environment these options would create, without creating anything. ctx bounds
-// queries.
+// Examine finds problems with the environment that these options would create. ctx bounds queries.
 func (o *Options) Examine(ctx context.Context) doctor.Examination {
 	x := &examiner{opts: o, settings: &o.Config.Settings}
 	for i := range o.Config.Queues {
@@ -79,8 +78,8 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	return x.examine(ctx)
 }
 
-// addHealth adds the causes of the health status. An environment that only serves queues has no status, so its problems
-// with stored messages are added directly.
+// addHealth adds the causes of the health status. An environment that only serves queues has no status, so only its
+// problems with stored messages are added.
 func (e *examiner) addHealth(of *Environment) {
 	if of.opts.QueuesOnly {
 		of.observe.problems.refresh()
@@ -235,7 +234,7 @@ func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 	return t
 }
 
-// addPorts checks nothing if a running environment with this data directory holds the addresses.
+// A running environment with this data directory already holds the addresses.
 func (e *examiner) addPorts() {
 	if _, err := api.ReadInstance(e.settings.DataDir); err == nil {
 		return

@@ -178,7 +178,6 @@ func TestExamineServedQueuesReportsProblemsWithStoredMessages(t *testing.T) {
 	expect(t, &e, map[string][2]string{"messages": {"error", "tendril queues create jobs-dead --no-dead-letter-queue"}})
 }
 
-// fakeIAM simulates a policy that allows every action except denied.
 func fakeIAM(t *testing.T, denied string) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
@@ -208,7 +207,6 @@ func fakeIAM(t *testing.T, denied string) string {
 	return server.URL
 }
 
-// The queues are on moto, and the IAM service is a fake.
 func TestExamineOnSQS(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL_SQS": testpeer.Moto(t, "sqs", "s3"), "AWS_ACCESS_KEY_ID": "test",

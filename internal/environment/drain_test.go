@@ -7,7 +7,6 @@ import (
 	"tendril/internal/config"
 )
 
-// The limit is at least the shutdown timeout and at most the deployment limit.
 func TestDrainLimit(t *testing.T) {
 	t.Parallel()
 	const most = 14 * time.Minute

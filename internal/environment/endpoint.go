@@ -92,7 +92,6 @@ func (q *queues) openKeys() (*access.Keyring, error) {
 	return keys, nil
 }
 
-// listenEndpoint sets the addresses that clients and the app use.
 func (q *queues) listenEndpoint() (net.Listener, error) {
 	all, err := q.openListeners()
 	if err != nil {
@@ -101,8 +100,8 @@ func (q *queues) listenEndpoint() (net.Listener, error) {
 	return listen.Merge(all), nil
 }
 
-// openListeners gives the app a loopback address if it cannot use the addresses in --listen because of TLS, a socket
-// or a non-local address. After an error, it returns the listeners opened so far.
+// openListeners adds a loopback address for the app if it cannot use --listen because of TLS, a socket or a non-local
+// address. After an error, it returns the listeners opened so far.
 func (q *queues) openListeners() (all []net.Listener, err error) {
 	s := q.settings.now()
 	address, socket := s.ListenOn()

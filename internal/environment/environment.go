@@ -16,7 +16,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// Environment is one worker environment: queues, a worker for each, an app, and listeners.
+// Environment is one worker environment.
 type Environment struct {
 	opts     *Options
 	life     *lifecycle
@@ -91,7 +91,7 @@ func (e *Environment) newObserver() *observer {
 }
 
 // Run starts the environment and waits until stop is done or a part fails. It then shuts down within
-// Settings.ShutdownTimeout, or immediately once now is done. A stop abandons a startup in progress.
+// Settings.ShutdownTimeout, or immediately once now is done. A stop also interrupts the startup.
 func (e *Environment) Run(stop, now context.Context) error {
 	e.life.urgent = now
 	running, ended := context.WithCancel(context.Background())
@@ -126,7 +126,6 @@ func (e *Environment) Run(stop, now context.Context) error {
 	return errors.Join(err, e.Stop(ctx))
 }
 
-// awaitEnd returns the error of a part that failed, or nil.
 func (e *Environment) awaitEnd(stop, now context.Context) (reason string, err error) {
 	select {
 	case <-stop.Done():
@@ -140,8 +139,8 @@ func (e *Environment) awaitEnd(stop, now context.Context) (reason string, err er
 	}
 }
 
-// From here on, nothing reports the service as up. The cause of the returned context is [ErrLate] or, if hurry is
-// done first, [ErrCutShort].
+// From here on, nothing reports the service as up. The returned context's cause is [ErrLate] or, if hurry is done
+// first, [ErrCutShort].
 func (e *Environment) beginShutdown(hurry context.Context) (shutdown context.Context, over func()) {
 	s := e.settings.now()
 	e.life.beginDrain()
@@ -187,9 +186,9 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		}
 	}
 	return []func(context.Context) error{
-		e.cron.read,                    // an invalid setting or cron.yaml must not leave anything behind
+		e.cron.read,                    // invalid settings or an invalid cron.yaml must leave nothing behind
 		e.observe.openTelemetry,        // before anything counts events
-		e.buildApp,                     // an unwritable PID file must not leave anything behind
+		e.buildApp,                     // an unwritable PID file must leave nothing behind
 		e.queues.takeOver,              // before the data directory is opened
 		e.openBroker,                   // fails if another environment uses the data directory
 		e.instance.claim,               // keeps other environments out of the data directory
@@ -199,7 +198,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.programs.shareBundle,         // lets the app's user read files unpacked as root
 		runHealth,                      // before the console that displays it; stops late, after it
 		e.startConsole,                 // displays the rest of the startup and the whole shutdown
-		e.instance.claimFiles,          // removes the files after everything below has stopped
+		e.instance.claimFiles,          // removes the files after everything below
 		e.queues.serveBroker,           // queue URLs contain the listener's address
 		e.openQueues,                   // workers receive from them
 		e.programs.facts.open,          // needs the queues' names; processes started below read the files
@@ -210,23 +209,23 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.cron.build,             // needs the queues
 		e.desired.adopt,          // before anything is received; may end this start for another one
 		e.queues.warnOfConflicts, // with the settings that apply
-		e.members.run,            // shows the drain to other instances, and leaves after everything below has stopped
-		e.scale.closeFleet,       // leaves its group after everything below has stopped
-		e.scale.protectTask,      // removes the protection after everything below has stopped
+		e.members.run,            // leaves after everything below, so that other instances see the drain
+		e.scale.closeFleet,       // leaves its group after everything below
+		e.scale.protectTask,      // removes the protection after everything below
 		watchProblems,            // needs all queues with workers
 		recordCurves,             // charts show the drain; stops before the parts it reads
-		e.announce,               // other commands can now follow the app's startup
+		e.announce,               // other commands can now follow the startup
 		e.startApp,               // stops after the workers, since deliveries need it
-		e.work.runWorkers,        // stops after all senders of messages; slow queries come later
-		e.scale.chooseTarget,     // may query where this process runs, which can be slow
+		e.work.runWorkers,        // stops after all senders of messages
+		e.scale.chooseTarget,     // may query AWS, which can be slow
 		e.scale.openFleet,        // before the tasks, because their leader also leads the fleet
 		e.cron.run,               // needs a queue with a worker; waits briefly for the registry
 		e.scale.runScaling,       // starts last and stops first, so that nothing scales out during a drain
 	}
 }
 
-// Stop drains and stops everything in reverse start order. Once ctx is done, deliveries are canceled and the error
-// wraps the context's cause.
+// Stop stops everything in reverse start order. Once ctx is done, deliveries are canceled and the error wraps the
+// context's cause.
 func (e *Environment) Stop(ctx context.Context) error {
 	e.life.beginDrain()
 	err := e.life.steps.unwind(ctx, e.opts.Logger.Logger)
@@ -234,8 +233,7 @@ func (e *Environment) Stop(ctx context.Context) error {
 	return err
 }
 
-// Hangup handles SIGHUP: it applies changed settings and files without restarting unaffected processes. It returns an
-// error if nothing changed.
+// Hangup handles SIGHUP: it applies changed settings and files. It returns an error if nothing changed.
 func (e *Environment) Hangup() error {
 	if e.opts.QueuesOnly {
 		return errors.New("nothing to reload: this process only serves queues")

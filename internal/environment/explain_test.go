@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// The app of one queue hangs and holds all slots. The other queue's status must name that queue as the reason.
+// The app of one queue hangs and holds all slots.
 func TestStatusNamesTheQueueThatHoldsAllSlots(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})

@@ -51,7 +51,7 @@ func (f *facts) open(context.Context) error {
 	return f.Serve(startFacts)
 }
 
-// readerIDs returns the IDs of the app's user. An ID of -1 means that it is the one of this process.
+// readerIDs returns the IDs of the app's user; -1 means this process's ID.
 func readerIDs(s *config.Settings) (uid, gid int, err error) {
 	if os.Geteuid() != 0 || s.AppUser == "" {
 		return -1, -1, nil
@@ -97,7 +97,6 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 	}
 }
 
-// optionSettings returns the values in force by namespace and option.
 func (f *facts) optionSettings(b *bundle.Bundle, s *config.Settings, properties map[string]string) map[string]map[string]string {
 	options := map[string]map[string]string{}
 	set := func(namespace, option, value string) {

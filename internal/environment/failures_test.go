@@ -71,7 +71,6 @@ func deadLetters(t *testing.T, b *broker.Broker, name string, n int) (found []qu
 	return found
 }
 
-// The worker, not the queue, moves the message.
 func TestDeadLetterOnSQSContainsTheFailureReason(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
@@ -139,7 +138,7 @@ func TestStatusCountsDeadLettersOnSQS(t *testing.T) {
 	}
 }
 
-// The dead letters must keep their message groups. Their IDs are used for deduplication.
+// Dead letters must keep their message groups.
 func TestDeadLettersOfAFIFOQueueKeepTheirOrder(t *testing.T) {
 	b, url := standInForSQS(t, "jobs.fifo", "dead.fifo")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
@@ -163,7 +162,6 @@ func TestDeadLettersOfAFIFOQueueKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// A success after a failure must survive a restart, too.
 func TestLastFailuresOnSQSSurviveARestart(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	flags := map[string]string{"queue-url": url, "error-visibility-timeout": "0", "data-dir": t.TempDir()}

@@ -7,7 +7,6 @@ import (
 	"tendril/queue"
 )
 
-// The filter looks into SNS envelopes, and does not apply to scheduled runs.
 func TestFilterMatchesTheDeliveredBodyAndIgnoresScheduledRuns(t *testing.T) {
 	t.Parallel()
 	const envelope = `{"Type":"Notification","MessageId":"m","TopicArn":"arn:aws:sns:eu-west-1:1:t",` +

@@ -99,7 +99,7 @@ func testMember(t *testing.T, c *amazon) {
 	}
 }
 
-// One instance's load must not scale in a group of three. Status, decision, health causes and log must give the reason.
+// One instance's load must not scale in a group of three.
 func testIdleLeader(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	c.ask(t, "autoscaling", "SetDesiredCapacity", "AutoScalingGroupName", "workers", "DesiredCapacity", "3")
@@ -192,7 +192,7 @@ func testPublishing(t *testing.T, c *amazon) {
 		len(got) == 0 {
 		t.Fatalf("published: %s", c.metrics())
 	}
-	// Of 20 messages, one is in flight. There are 4 instances. SQS counts are approximate.
+	// One of the 20 messages is in flight, the group has 4 instances, and SQS counts are approximate.
 	if got[1] != "4.75" && got[1] != "5" {
 		t.Errorf("the backlog of each is %s, want 19 or 20 divided by 4", got[1])
 	}

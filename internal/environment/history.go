@@ -108,8 +108,7 @@ func (h *history) openFailures() {
 	h.life.steps.push("the failures", func(context.Context) error { return failed.Close() })
 }
 
-// logWrites returns a function that logs when writes to a file start to fail, with their error, and when they succeed
-// again.
+// The returned function logs when writes to the file start to fail, and when they succeed again.
 func (h *history) logWrites(file string) func(error) {
 	return func(err error) {
 		if err != nil {

@@ -220,7 +220,6 @@ func TestUnreadablePausesPauseEverything(t *testing.T) {
 	}
 }
 
-// If a registry stores the tasks' pauses, an unreadable file pauses no tasks.
 func TestAnUnreadablePauseFilePausesOnlyTheTasksItStores(t *testing.T) {
 	t.Parallel()
 	file := &periodic.File{Tasks: []periodic.Task{{Name: "tidy"}}}

@@ -175,7 +175,7 @@ func (i *instance) certificateChanged(fingerprint string) {
 	i.opts.Logger.Info("certificate replaced", "component", "console")
 }
 
-// describe must be called with the lock held.
+// The caller must hold i.mu.
 func (i *instance) describe() *api.Instance {
 	s := i.settings.now()
 	file := &api.Instance{

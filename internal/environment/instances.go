@@ -68,7 +68,6 @@ func (k *knownInstances) thisInstance() api.KnownInstance {
 	return self
 }
 
-// addOthers adds the instances with records, and returns a note for each record that is not used.
 func (k *knownInstances) addOthers(out *api.Instances) (refusals []string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), recordsTimeout)
 	defer cancel()

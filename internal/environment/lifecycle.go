@@ -75,7 +75,7 @@ func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 type lifecycle struct {
 	steps steps
 	// announced is closed once the workers exist, started once startup completes, ready once the app is ready, and
-	// receiving once every queue has received or been paused.
+	// receiving once every queue has received or is paused.
 	announced, started, ready, receiving chan struct{}
 	urgent                               context.Context
 	fatal                                chan error

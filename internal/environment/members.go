@@ -24,8 +24,7 @@ const (
 	// registryStart limits each wait for the registry at startup. registrySeek is the interval of later attempts.
 	registryStart = 5 * time.Second
 	registrySeek  = 15 * time.Second
-	// If the final write of the record exceeds leaveTimeout, the others drop the record a little later because of its
-	// age.
+	// If writing the final record takes longer, other instances drop the record when it is too old.
 	leaveTimeout = 3 * time.Second
 )
 
@@ -130,7 +129,7 @@ func (m *members) joinRegistry(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// keepRecord keeps this instance's record up to date until ctx is done, and follows the state set for all instances.
+// keepRecord keeps this instance's record up to date, and follows the state set for all instances, until ctx is done.
 func (m *members) keepRecord(ctx context.Context, leases instances.Store, running *sync.WaitGroup) {
 	log := m.opts.Logger.With("component", "instances")
 	opts := instances.Options{Store: leases, Environment: m.cron.election.Name(), Log: log,
@@ -205,8 +204,8 @@ func (m *members) leaderRecord(joined *membership) (r instances.Record, err erro
 	return r, err
 }
 
-// unreachable returns the IDs of instances that the leader cannot see. The leader has watched the records for longer
-// than a new reader.
+// unreachable returns the instances that the leader cannot reach. The leader has watched the records for longer than a
+// new reader.
 func (m *members) unreachable() []string {
 	if joined := m.joined.Load(); joined != nil {
 		report, _ := m.leaderRecord(joined)
@@ -215,7 +214,6 @@ func (m *members) unreachable() []string {
 	return nil
 }
 
-// judgeEnvironment adds the health of the environment to the leader's own record.
 func (m *members) judgeEnvironment(own *instances.Record) {
 	m.judging.Lock()
 	defer m.judging.Unlock()

@@ -127,7 +127,6 @@ func (o *Options) Withheld(p bundle.Setting) string {
 	return p.Option + " has no effect: the app gets another value from tendril, or none"
 }
 
-// passes reports whether the app gets a variable. The queue's own variables have placeholders here.
 func (o *Options) passes(variable string) bool {
 	q := app.Queue{Name: "-", URL: "-"}
 	if len(o.Config.Queues) > 0 && o.Config.Queues[0].Backend == config.BackendEmbedded {

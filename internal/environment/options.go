@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Config *config.Config
 	Bundle *bundle.Bundle
-	// Command is empty if the bundle's Procfile or Settings.Target defines the app.
+	// Command is empty if the app comes from the bundle's Procfile or is at Settings.Target.
 	Command []string
 	// Announced is called when other commands can find this environment; may be nil.
 	Announced func()
@@ -79,7 +79,6 @@ func (o *Options) aws() *aws.Options {
 	return opts
 }
 
-// openS3 uses the region in the queue's URL if no region is configured and the SDK finds none.
 func (o *Options) openS3(ctx context.Context, s *config.Settings) (*aws.S3, error) {
 	opts := o.aws()
 	s3, err := aws.OpenS3(ctx, opts)

@@ -86,7 +86,6 @@ func TestRootAndFoldersOfOthers(t *testing.T) {
 	}
 }
 
-// Without an app user, root must refuse code that other users can change.
 func TestRootRunsTheAppIfNobodyElseCanChangeIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		path    string // changed path below the folder "app", or ".." for its parent

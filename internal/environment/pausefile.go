@@ -37,7 +37,6 @@ type pauseFile struct {
 
 func (q *queues) ownsDataDir() bool { return q.settings.now().Console != config.Off || q.broker != nil }
 
-// openPauses does nothing unless this environment owns its data directory. file may be nil.
 func (p *pipelines) openPauses(file *periodic.File) error {
 	if !p.queues.ownsDataDir() {
 		return nil

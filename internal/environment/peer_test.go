@@ -63,7 +63,7 @@ type running struct {
 	done chan error
 }
 
-// run starts an environment. change may modify it before it starts; it may be nil.
+// change may be nil.
 func run(t *testing.T, flags map[string]string, change func(*Environment)) *running {
 	t.Helper()
 	given := map[string]string{"data-dir": t.TempDir(), "listen": "127.0.0.1:0", "console": "127.0.0.1:0"}
@@ -111,7 +111,7 @@ func (r *running) end() error {
 	return <-r.done
 }
 
-// amazon simulates AWS with moto. It records calls of the two lifecycle actions, which moto does not support.
+// amazon simulates AWS with moto, and records calls of the two lifecycle actions, which moto does not support.
 type amazon struct {
 	*httptest.Server
 	mu    sync.Mutex

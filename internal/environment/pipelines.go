@@ -70,7 +70,7 @@ func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	}
 }
 
-// applySettings applies changed settings. With newReplicas, the current replicas keep theirs.
+// With newReplicas, the current replicas keep the previous settings.
 func (p *pipelines) applySettings(c config.Change, newReplicas bool) {
 	log := p.opts.Logger.With("component", "config")
 	p.settings.change(&c)
@@ -95,8 +95,8 @@ func (p *pipelines) applySettings(c config.Change, newReplicas bool) {
 	event.Deploy.Log(log, slog.LevelInfo, "settings changed", "options", strings.Join(c.Live, ", "))
 }
 
-// drainLimit is the longest delivery deadline of the app's queues, capped so that a deployment stays within its
-// limit, but at least the shutdown timeout.
+// drainLimit is the longest delivery deadline of the app's queues, within the time limit of a deployment, but at least
+// the shutdown timeout.
 func (p *pipelines) drainLimit() time.Duration {
 	const most = api.MaxDeploy - time.Minute
 	longest := time.Duration(0)
@@ -116,7 +116,7 @@ func (p *pipelines) gate(open bool, reason string) {
 	}
 }
 
-// recordReceiving records that a queue receives, or would without a pause. Startup succeeds once all queues do.
+// Startup ends once every queue receives, or would without a pause.
 func (p *pipelines) recordReceiving(l *pipeline, g worker.GateChanged) {
 	isBlocked := slices.ContainsFunc(g.Reasons, func(r worker.Reason) bool { return r.Block != worker.Paused })
 	if isBlocked || l.settled.Swap(true) {
@@ -258,7 +258,7 @@ func (p *pipelines) buildDepths(context.Context) error {
 	return nil
 }
 
-// queuesOnSQS includes the dead-letter queues, with the counts read last. workers has an element for each pipeline.
+// workers has an element for each pipeline. Dead-letter queues have their latest counts.
 func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.Queue) {
 	var dead []api.Queue
 	for i, l := range p.all {
@@ -287,7 +287,6 @@ func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.
 	return all
 }
 
-// afterFailure returns the zero value for a message that will not be received again.
 func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) logging.Redelivery {
 	onRequest := s.DeadLettering && s.Instruction.DeadLetters()
 	if !onRequest {

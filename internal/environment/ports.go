@@ -78,8 +78,8 @@ func (o *Options) plannedPorts() (all []plannedPort) {
 	return all
 }
 
-// nextFree returns the first free port from first on that is not taken, and its address: only the port if host is "".
-// Without a free port, address is "".
+// nextFree returns a free port that is not taken, and its address: only the port if host is "". Without a free port,
+// address is "".
 func nextFree(host string, first int, taken map[int]bool) (port int, address string) {
 	for port := first; port < first+portTries; port++ {
 		switch {
@@ -104,8 +104,8 @@ func isFree(host string, port int) bool {
 	return !errors.Is(err, listen.ErrInUse)
 }
 
-// lockPorts gives up after a timeout. Without the lock, two environments may choose the same port, and one of them
-// cannot listen.
+// lockPorts gives up after a timeout; two environments might then choose the same port, and one of them could not
+// listen.
 func lockPorts(state string) (release func()) {
 	none := func() {}
 	if state == "" || datadir.Make(state) != nil {

@@ -83,8 +83,7 @@ func (q *queues) openSQS(ctx context.Context) error {
 	return nil
 }
 
-// openAll opens the configured queues and, if the first is embedded, those named only in the task file. file may be
-// nil.
+// openAll also opens queues named only in the task file if the first queue is embedded. file may be nil.
 func (q *queues) openAll(ctx context.Context, file *periodic.File) error {
 	if err := q.openSQS(ctx); err != nil {
 		return err
@@ -121,7 +120,7 @@ func (q *queues) add(ctx context.Context, index int, forTask bool) error {
 	return nil
 }
 
-// home returns the default queue of the periodic tasks and the app, or nil without workers.
+// home is the default queue of periodic tasks and the app, or nil without workers.
 func (q *queues) home() *workQueue {
 	if len(q.all) == 0 {
 		return nil

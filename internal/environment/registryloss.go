@@ -53,8 +53,8 @@ func (r *registryLoss) watch(ctx context.Context, m *members) {
 	}
 }
 
-// update reports whether the reason has changed. failing is the time since the registry last answered; it is ignored
-// during the search. Receiving resumes only after reread has read the desired state.
+// update reports whether the reason has changed. failing is the time since the registry last answered, ignored until
+// the registry is found. Receiving resumes only after reread succeeds.
 func (r *registryLoss) update(failing, limit time.Duration, reread func() error) (changed bool) {
 	before := r.text()
 	r.mu.Lock()

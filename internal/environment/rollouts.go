@@ -31,7 +31,7 @@ const (
 )
 
 // DesiredVersion is returned by [Environment.Run] if all instances should run another version of the app. The caller
-// must start the environment again with its archive.
+// must start the environment again with Archive.
 type DesiredVersion struct {
 	app.SharedVersion
 	Archive string
@@ -111,7 +111,6 @@ func (r *rollouts) archiveName(v *instances.AppVersion) string {
 	return archives.Name(r.cron.election.Name(), v.Digest)
 }
 
-// path returns the local path of a version's archive, which gives the version's folder its name.
 func (r *rollouts) path(v *instances.AppVersion) string {
 	return filepath.Join(r.settings.now().DataDir, archivesFolder, v.Digest, bundle.ArchiveName(v.Name)+".zip")
 }
@@ -193,7 +192,7 @@ func (r *rollouts) setFirstVersion(ctx context.Context) (instances.Desired, erro
 	})
 }
 
-// upload keeps a copy. name replaces a folder's name.
+// upload keeps a copy of the archive. name is the version's name if source is a folder.
 func (r *rollouts) upload(ctx context.Context, source, name string) (v instances.AppVersion, err error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {

@@ -22,8 +22,8 @@ func isMachineRoot() bool {
 	return os.Geteuid() == 0 && containerMark(read, os.Getenv) == ""
 }
 
-// refuseRoot returns an error if the user's code would run as root outside a container and other users can change it,
-// unless the settings name a user or allow it. A bundle whose commands every user can change is always rejected.
+// refuseRoot returns an error if code that other users can change would run as root outside a container, unless the
+// settings name a user or allow it. A bundle whose commands every user can change is always rejected.
 func refuseRoot(s *config.Settings, b *bundle.Bundle, what string, root bool) error {
 	if !root {
 		return nil

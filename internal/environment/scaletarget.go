@@ -9,11 +9,10 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// chooseTarget determines the scaling target if the settings do not. Message processing does not wait for it, because
-// the service it queries may not respond.
+// chooseTarget runs in the background, because the AWS service it queries may not respond.
 //
-// Sizes in a bundle apply to a group; for a standalone instance, they are the number of app processes. A group is
-// scaled only if nothing else scales it, because two scalers would undo each other's changes.
+// Sizes in a bundle apply to a group; for a standalone instance, they are the number of app processes. A group with
+// another scaler is not scaled, because the two would undo each other's changes.
 func (s *sizing) chooseTarget(ctx context.Context) error {
 	set := s.settings.now()
 	s.target = set.ScaleTarget

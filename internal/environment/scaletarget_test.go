@@ -33,14 +33,12 @@ func TestScaleTargetOfTheSizes(t *testing.T) {
 	}
 }
 
-// sized returns flags for a queue on Amazon SQS and a scale target of 2 to 3 instances.
 func sized(t *testing.T, c *amazon, messages int) map[string]string {
 	return map[string]string{"queue-url": makeQueue(t, c, messages), "target": "http://127.0.0.1:1/",
 		"scale-min-size": "2", "scale-max-size": "3", "registry-table": "registry", "registry-create": "true",
 		"scale-measure-name": "BusyShare", "scale-period": "1s"} // short, because the first readings precede the election
 }
 
-// wantLeft checks that scaling is off, and that the reason is displayed and logged.
 func wantLeft(t *testing.T, r *running, why string) {
 	t.Helper()
 	st := r.scale.scalingStatus()
@@ -152,7 +150,6 @@ func testPublishingElsewhere(t *testing.T, c *amazon) {
 	}
 }
 
-// publishedBacklog runs an environment that receives nothing from its queue of 20 messages.
 func publishedBacklog(t *testing.T, c *amazon) string {
 	t.Helper()
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 20), "target": "http://127.0.0.1:1/",
@@ -171,7 +168,6 @@ func publishedBacklog(t *testing.T, c *amazon) string {
 	return got[1]
 }
 
-// makeService also makes this process one of the service's tasks.
 func makeService(t *testing.T, c *amazon) {
 	t.Helper()
 	const ecs = "AmazonEC2ContainerServiceV20141113."

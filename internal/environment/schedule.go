@@ -74,9 +74,8 @@ func (s *schedule) build(ctx context.Context) error {
 	return s.tasks.Open(ctx, set.PeriodicTrust == config.TrustRegistry)
 }
 
-// watch returns the interval at which this instance reads another leader's lease; 0 means the default. Where reads
-// cost money, it is longer unless a new leader is urgent: for tasks, a group, a desired state or noticing a lost
-// registry.
+// watch returns the interval at which this instance reads another leader's lease; 0 means the default. A longer
+// interval saves money on DynamoDB where noticing a new leader is not urgent.
 func (s *schedule) watch() time.Duration {
 	set := s.settings.now()
 	if set.RegistryTable == "" || set.FleetKey != "" || isFleet(set) || s.tasks.Any() || set.RegistryLostAfter > 0 {
@@ -178,7 +177,6 @@ func (s *schedule) console() *console.TaskOptions {
 
 var errNoQueueServer = errors.New("the queue server does not answer")
 
-// leases fails if there is no shared registry.
 func (s *schedule) leases(ctx context.Context) (instances.Store, error) {
 	leases, _, err := s.election.Leases(ctx)
 	if err == nil && leases == nil {

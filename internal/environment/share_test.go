@@ -41,7 +41,6 @@ func zipped(t *testing.T, files map[string]string) string {
 	return path
 }
 
-// tendril runs as root, and the app as another user. An earlier release may have left the files accessible to others.
 func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

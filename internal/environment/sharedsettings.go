@@ -52,7 +52,8 @@ func (d *desired) shared() *api.SharedSettings {
 	return &api.SharedSettings{Revision: s.Revision, By: s.By, At: s.At, RolledBack: s.RolledBack, InBatches: s.Rollout != nil}
 }
 
-// warnings describes the scope of a change unless it is obvious. loaded has the settings after the change.
+// warnings reports that a change affects one instance only, or is overridden here. loaded has the settings after the
+// change.
 func (d *desired) warnings(change api.SettingsChange, loaded *config.Config) (all []api.Detail) {
 	switch {
 	case change.This:
@@ -167,8 +168,7 @@ func oneLine(err error) string {
 	return strings.Join(texts, "; ")
 }
 
-// applyRegistry applies changed settings at once, or by restarting the app's processes one after the other. If it
-// fails, the previous settings are in force, unless the error is ErrNotApplied or ctx is done.
+// If applyRegistry fails, the previous settings are in force, unless the error is ErrNotApplied or ctx is done.
 func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	end, err := c.begin(ctx)
 	if err != nil {

@@ -141,7 +141,7 @@ func (s *sizing) runScaling(context.Context) error {
 	return nil
 }
 
-// newLoop returns the scaling loop. Without a scaling target, it computes a recommendation for an external scaler.
+// newLoop returns a loop that, without a scaling target, computes a recommendation for an external scaler.
 func (s *sizing) newLoop(run context.Context) *autoscale.Loop {
 	log := s.opts.Logger.With("component", "scale")
 	group, isGroup := strings.CutPrefix(s.target, config.ScaleGroup)
@@ -206,7 +206,6 @@ func (s *sizing) recordDecisions(events *autoscale.Events) {
 	}
 }
 
-// maxReplicas is limited by http-connections, so that all replicas can have a delivery.
 func maxReplicas(s *config.Settings) int {
 	return max(min(s.ProcessesMax, s.HTTPConnections), s.ProcessesMin)
 }

@@ -39,8 +39,6 @@ func (s *serviceManager) extendForApp() {
 	s.systemd.Extend(cmp.Or(s.settings.now().AppReadyTimeout, extensionStep) + systemMargin)
 }
 
-// await returns false if the environment stops first. It requests more time from systemd once per interval, unless that
-// is 0.
 func (s *serviceManager) await(running context.Context, what <-chan struct{}, interval time.Duration) bool {
 	var again <-chan time.Time
 	if interval > 0 {

@@ -49,7 +49,7 @@ func (t *target) current() string {
 	return t.base + path
 }
 
-// await logs each new reason the target does not answer. It returns false if ctx is done first.
+// await returns false if ctx is done before the target answers. It logs each new reason for no answer.
 func (t *target) await(ctx context.Context, log *slog.Logger) bool {
 	logged := ""
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
@@ -328,7 +328,6 @@ func (t *targetOpener) checkFunction(ctx context.Context, function *aws.Lambda, 
 	return nil
 }
 
-// openLocalFunction shares a function's processes between queues with the same command.
 func (t *targetOpener) openLocalFunction(to *target, opts *delivery.Options) error {
 	command := to.queue.settings().Lambda
 	f, err := t.functions.Open(command, func() (*runtimeapi.Pool, error) { return t.programs.startFunction(command) })

@@ -18,7 +18,6 @@ import (
 	"tendril/queue"
 )
 
-// openDelivery opens the first queue's target. change may modify the queue's settings.
 func openDelivery(t *testing.T, e *Environment, change func(*config.QueueSettings)) worker.Deliverer {
 	t.Helper()
 	set := e.settings.now().Queues[0]

@@ -23,7 +23,6 @@ type skewed struct{ by atomic.Int64 }
 
 func (s *skewed) now() time.Time { return time.Now().Add(time.Duration(s.by.Load())) }
 
-// toNextMinute moves the clock to one second past the next full minute.
 func (s *skewed) toNextMinute() {
 	now := s.now()
 	s.by.Add(int64(now.Truncate(time.Minute).Add(61 * time.Second).Sub(now)))
@@ -196,7 +195,6 @@ cron:
 	}
 }
 
-// Scheduled runs may come from instances that have tasks.
 func TestTrustWithoutTasks(t *testing.T) {
 	localKeys(t)
 	seen := make(chan string, 1)
@@ -251,8 +249,8 @@ func TestOnlyInstanceWithATable(t *testing.T) {
 	cron := "version: 1\ncron:\n"
 	enqueued := regexp.MustCompile(`"run_id":"([^"]+)"`)
 	seen := map[string]int{}
-	// An earlier process recorded each task's runs up to three minutes ago. The second start continues from this
-	// record, which proves that it uses the table.
+	// The second start continues from an earlier process's record of the last three minutes, which proves that it uses
+	// the table.
 	for _, task := range []string{"audit", "mail"} {
 		if _, err := runs.Since(t.Context(), 0,
 			map[string]registry.Start{task: {At: time.Now().Add(-3 * time.Minute)}}); err != nil {

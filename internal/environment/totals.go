@@ -40,8 +40,8 @@ func (t *totals) begin(context.Context) error {
 	return nil
 }
 
-// count adds up the workers' counters and, for dead-lettered and queued messages, the embedded queues'. Without
-// workers, the queues also provide sent and done messages.
+// count sums up the counters of workers and, for dead-lettered and queued messages, of embedded queues. Without
+// workers, sent and done messages also come from the queues.
 func (t *totals) count() (all []total) {
 	var sum worker.Counts
 	if len(t.queues.all) > len(t.work.all) {

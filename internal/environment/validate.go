@@ -196,7 +196,6 @@ func checkCreatable(option, dir string) error {
 	return nil
 }
 
-// nearestExisting returns dir or its nearest existing parent. After an error, path could not be examined.
 func nearestExisting(dir string) (path string, info fs.FileInfo, err error) {
 	path = dir
 	info, err = os.Stat(path)

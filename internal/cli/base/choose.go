@@ -77,7 +77,6 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 // StateFolder returns the folder with this user's environments.
 func (c *CLI) StateFolder() string { return config.StateFolder(c.Environ, os.Geteuid() == 0) }
 
-// settingsOfWorkingFolder returns cfg with the settings of the app in the working directory, if there is one.
 func (c *CLI) settingsOfWorkingFolder(cmd *cobra.Command, cfg *config.Config) *config.Config {
 	if !bundle.MarksFolder(".") {
 		return cfg
@@ -141,9 +140,9 @@ func nameList(all []api.Found) string {
 	return strings.Join(names, ", ")
 }
 
-// chooseRunning prefers the environment named in the settings, then the one running from here or the closest parent
-// folder, then the only running one. If none is running, it returns the settings' data directory. An
-// environment with a data directory elsewhere is never chosen, but in its folder no other is either.
+// chooseRunning prefers the environment named in the settings, then the one started in here or the closest parent
+// folder, then the only running one. An environment with a data directory elsewhere is never chosen, but neither is
+// another one in its folder.
 func chooseRunning(cfg *config.Config, here string, running, elsewhere []api.Found) (string, error) {
 	if cfg.Origin("name").Layer > config.FromBundle { // a bundle's name may be that of its folder
 		named := slices.DeleteFunc(slices.Clone(running), func(f api.Found) bool { return f.Environment != cfg.Name })

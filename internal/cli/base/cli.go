@@ -92,7 +92,6 @@ func (c *CLI) Confirm(act, word, flags string, yes bool) error {
 	return nil
 }
 
-// readAnswer returns a line of input without surrounding space, or "" if it cannot be read.
 func (c *CLI) readAnswer() string {
 	line, _ := bufio.NewReader(c.In).ReadString('\n')
 	return strings.TrimSpace(line)

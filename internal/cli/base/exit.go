@@ -119,7 +119,7 @@ type Notice struct {
 	Hints []string `json:"hints,omitempty"`
 }
 
-// NoticeOf converts a problem. Advice in its text becomes a hint.
+// NoticeOf converts a problem. Advice at the end of its text becomes a hint.
 func NoticeOf(p yamlfile.Problem) (n Notice) {
 	text, advice := cutAdvice(p.String())
 	n.Text = text
@@ -170,7 +170,6 @@ func NoticesOf(err error) (all []Notice) {
 	return all
 }
 
-// appendLines adds each line of text as a notice. An indented line is a hint of the notice before it.
 func appendLines(all []Notice, text string) []Notice {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")

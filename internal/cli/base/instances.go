@@ -63,7 +63,6 @@ func (f *Instances) Choose(ctx context.Context, c *api.Client) ([]api.KnownInsta
 	return all, nil
 }
 
-// chooseInstance returns the instance with the given ID or name, or the only one whose name contains it.
 func chooseInstance(name string, all []api.KnownInstance) ([]api.KnownInstance, error) {
 	var names []string
 	var similar []api.KnownInstance

@@ -61,8 +61,8 @@ const (
 	lineBufferPatience = time.Second // limits the wait for readers at exit
 )
 
-// lineBuffer batches log lines to save system calls. Write never blocks: lines beyond lineBufferMost are dropped, and
-// their number is reported once the reader continues.
+// lineBuffer batches log lines to save system calls. Write never blocks: lines beyond lineBufferMost are dropped and
+// counted.
 type lineBuffer struct {
 	w      io.Writer
 	delay  time.Duration

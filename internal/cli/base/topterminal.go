@@ -31,7 +31,7 @@ const (
 	frameEnd    = "\x1b[?2026l"
 )
 
-// openScreen switches to full-screen mode. The caller must call restore.
+// The caller must call restore.
 func openScreen(in, out *os.File) (*ScreenTerminal, error) {
 	state, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
@@ -44,7 +44,6 @@ func openScreen(in, out *os.File) (*ScreenTerminal, error) {
 	return s, nil
 }
 
-// restore restores the terminal. Further calls have no effect.
 func (s *ScreenTerminal) restore() (err error) {
 	s.once.Do(func() {
 		_, written := io.WriteString(s.Out, LeaveScreen)
@@ -163,7 +162,6 @@ func KeysOf(sent []byte) (keys []string) {
 	return keys
 }
 
-// firstKey returns the first key and its length in bytes. The key is "" for an unknown sequence.
 func firstKey(sent []byte) (key string, n int) {
 	for _, known := range keySequences {
 		if bytes.HasPrefix(sent, []byte(known.sequence)) {

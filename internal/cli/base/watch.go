@@ -88,7 +88,6 @@ func (w *watch) print(ctx context.Context) error {
 	}
 }
 
-// captureLines runs the command once and returns its output and messages.
 func (w *watch) captureLines() ([]string, error) {
 	out, messages := w.cli.Out, w.cli.Err
 	defer func() { w.cli.Out, w.cli.Err = out, messages }()

@@ -80,7 +80,6 @@ environment, according to --rollout-policy, and --abort returns all of them to t
 	})
 }
 
-// readyToDeploy returns the versions, or an error if a deployment is in progress.
 func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, error) {
 	all, err := client.LatestVersions(ctx)
 	if err != nil {
@@ -116,8 +115,6 @@ func versionInState(all []api.AppVersion, state string) *api.AppVersion {
 	return nil
 }
 
-// ownFolder returns the working directory if the environment was started in it and it contains a runnable app,
-// otherwise "".
 func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) {
 	const here = "."
 	if folder, err := filepath.Abs(here); err != nil || folder != started || !bundle.MarksFolder(here) {
@@ -198,7 +195,7 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 	})
 }
 
-// checkCandidate prints warnings. It returns the absolute path of the folder or archive, or "" for the current version.
+// checkCandidate returns the absolute path, or "" for the current version.
 func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, error) {
 	if path == "" {
 		return "", nil
@@ -216,7 +213,6 @@ func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, erro
 	return filepath.Abs(path)
 }
 
-// printFailedStep prints the last output of the step that failed, if err has any.
 func printFailedStep(c *base.CLI, err error) {
 	var refused *api.Error
 	if !errors.As(err, &refused) || len(refused.Output) == 0 {
@@ -257,7 +253,7 @@ func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 		case <-tick.C:
 		}
 
-		// The deployment's result, and any error, arrives from begin.
+		// The status only adds progress texts: begin returns the deployment's result and any error.
 		now, err := client.Status(ctx)
 		if err != nil || now.Deployment == nil || now.Deployment.Over() || sameDeployment(now.Deployment, before.Deployment) {
 			continue
@@ -435,7 +431,6 @@ func drainEnvironment(ctx context.Context, c *base.CLI, client *api.Client, wait
 	return nil
 }
 
-// awaitExit reports whether the process exits in time.
 func awaitExit(ctx context.Context, pid int, until time.Time) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

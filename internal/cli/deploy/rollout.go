@@ -13,7 +13,6 @@ import (
 
 const rolloutTick = 2 * time.Second
 
-// awaitRollout waits until the version serves on all reachable instances. It returns an error if it was rolled back.
 func awaitRollout(ctx context.Context, c *base.CLI, client *api.Client, number int) error {
 	reported := ""
 	for {

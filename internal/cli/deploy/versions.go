@@ -67,7 +67,6 @@ func bytesText(n int64) string {
 	return base.Size(int(n))
 }
 
-// versionArgument returns 0 without an argument.
 func versionArgument(args []string) (int, error) {
 	if len(args) == 0 {
 		return 0, nil

@@ -1,8 +1,6 @@
 // Package generate writes deployment files: systemd units, a Dockerfile, and files for Docker Compose, Kubernetes and
 // KEDA.
 //
-// Each kind of file is a template in the folder templates, derived from the files in deploy.
-//
 // Files contain no secrets: a [Plan] lists the variables with secret values, and the files refer to them. Timeouts are
 // chosen so that the platform does not kill the process during a drain.
 package generate

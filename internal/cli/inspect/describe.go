@@ -83,7 +83,6 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 	return &d, nil
 }
 
-// dialUnlessGiven returns nil if no environment is running, or if the command line describes a different one.
 func dialUnlessGiven(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if errors.Is(err, api.ErrNotRunning) {
@@ -100,7 +99,6 @@ func dialUnlessGiven(c *base.CLI, cmd *cobra.Command, args []string) (*api.Clien
 	return client, nil
 }
 
-// warnOfUnreachable prints a warning, or returns the reason if the command was interrupted.
 func warnOfUnreachable(ctx context.Context, c *base.CLI, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -1,5 +1,5 @@
 // Package inspect reports the state and history of environments.
 //
-// If no environment is running, describe and doctor examine the one that 'tendril up' would start, and events and logs
-// read the files of the last one.
+// If no environment is running, describe and doctor examine the one that 'tendril up' would start; events and logs read
+// the last one's files.
 package inspect

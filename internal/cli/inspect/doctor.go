@@ -99,7 +99,6 @@ func examineRunning(ctx context.Context, c *base.CLI, client *api.Client) (*doct
 	return &e, nil
 }
 
-// otherProgram returns the environment's executable if it differs from this one.
 func otherProgram(theirs api.Program) string {
 	program := api.ThisProgram()
 	if program.ID == "" || program.ID == theirs.ID {

@@ -34,19 +34,18 @@ type history[E any] struct {
 
 // entrySource reads entries of one kind.
 type entrySource[E any] interface {
-	// prepare validates the arguments and flags.
 	prepare(args []string) error
 	// read returns an instance's entries, newest first.
 	read(ctx context.Context, on *api.Client) ([]E, error)
 	merge(answers []api.FromInstance[[]E]) []E
 	// stored returns the entries of the stopped environment. It returns notRunning if none are kept.
 	stored(cmd *cobra.Command, notRunning error) ([]E, error)
-	// explainNone returns an error if there are no entries because of a mistake. Client is nil if no environment is
+	// explainNone returns an error if a mistake is the reason for no entries. client is nil if no environment is
 	// running.
 	explainNone(ctx context.Context, cmd *cobra.Command, client *api.Client) error
 	// followInstance calls each for entries after the ones that the instance has returned.
 	followInstance(ctx context.Context, on *api.Client, a *api.FromInstance[[]E], each func(E) error) error
-	// name returns "" if the name was printed before.
+	// name returns the text of -o name, or "" if it was already printed.
 	name(*E) string
 	text(*E) string
 }
@@ -123,7 +122,6 @@ func (h *history[E]) print(e E) error {
 	return h.format.PrintEach(h.cli, e, h.from.name(&e), h.from.text(&e))
 }
 
-// followEach prints one entry at a time.
 func (h *history[E]) followEach(ctx context.Context, client *api.Client, answers []api.FromInstance[[]E]) error {
 	following, ctx := errgroup.WithContext(ctx)
 	var printing sync.Mutex
@@ -230,7 +228,7 @@ func (s *eventSource) stored(cmd *cobra.Command, notRunning error) ([]eventlog.E
 
 func (s *eventSource) explainNone(context.Context, *cobra.Command, *api.Client) error { return nil }
 
-// followInstance skips an action that caused the event before it.
+// followInstance skips an event of the same action as the previous event.
 func (s *eventSource) followInstance(ctx context.Context, on *api.Client, a *api.FromInstance[[]eventlog.Event],
 	each func(eventlog.Event) error) error {
 	f := s.filter
@@ -298,7 +296,6 @@ func (s *lineSource) stored(cmd *cobra.Command, notRunning error) ([]eventlog.Li
 	return storedLines(s.cli, cmd, &s.filter, notRunning)
 }
 
-// explainNone returns an error if the process is unknown.
 func (s *lineSource) explainNone(ctx context.Context, cmd *cobra.Command, client *api.Client) error {
 	names, err := processesWithLines(ctx, s.cli, cmd, client)
 	if err != nil {
@@ -343,7 +340,6 @@ func (s *lineSource) followInstance(ctx context.Context, on *api.Client, a *api.
 	})
 }
 
-// name returns a line's process.
 func (s *lineSource) name(l *eventlog.Line) string {
 	if s.named[l.Process] {
 		return ""
@@ -392,9 +388,6 @@ func instanceText(name string) string {
 	return fmt.Sprintf("%-20s  ", base.Plain(name))
 }
 
-// lineText returns a text such as
-//
-//	2026-01-02 03:04:05Z  web-2   | listening on port 8080
 func lineText(l *eventlog.Line) string {
 	at := ""
 	if !l.At.IsZero() {

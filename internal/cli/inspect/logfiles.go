@@ -21,7 +21,6 @@ const (
 	longestLine = 64 << 10
 )
 
-// storedLines returns the last lines of each log file. Without a log folder, it returns notRunning.
 func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning error) (
 	all []eventlog.Line, err error) {
 	cfg, err := c.LoadSettings(cmd, nil)
@@ -60,7 +59,6 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	return all, nil
 }
 
-// parseLogName returns "" as the stream of a file for both streams.
 func parseLogName(path string) (process, stream string) {
 	name := strings.TrimSuffix(filepath.Base(path), ".log")
 	for _, stream := range []string{"stdout", "stderr"} {
@@ -100,7 +98,6 @@ func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []
 	return lines, text.Err()
 }
 
-// openTail opens a file at its last limit bytes, and returns the number of bytes skipped.
 func openTail(path string, limit int64) (file *os.File, skipped int64, err error) {
 	file, err = os.Open(path)
 	if err != nil {

@@ -133,7 +133,6 @@ func accountText(a api.Account) string {
 	return text
 }
 
-// indented separates the lines of a text in the status.
 const indented = "\n        "
 
 func workerText(w *api.Worker) string {

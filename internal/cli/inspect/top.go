@@ -73,7 +73,6 @@ func printTop(ctx context.Context, c *base.CLI, client *api.Client) error {
 	return nil
 }
 
-// frameWidth returns the terminal's width. Without a terminal, COLUMNS decides.
 func frameWidth(c *base.CLI) int {
 	if file, ok := base.Unescaped(c.Out).(*os.File); ok && c.Tty {
 		width, _ := (&base.ScreenTerminal{Out: file}).Size()
@@ -196,7 +195,6 @@ func (w *topWatch) update(look topLook) {
 	w.frame.curves = look.curves
 }
 
-// handleKey returns the action to run if the key confirms one.
 func (w *topWatch) handleKey(key string, height int) (act topAct, quit bool) {
 	w.frame.footer = ""
 	if asked := w.asks; asked != nil {

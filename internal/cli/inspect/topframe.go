@@ -19,7 +19,7 @@ type topFrame struct {
 	now    time.Time
 	status api.Status
 	curves series.Curves
-	// lost is the reason if the values are outdated.
+	// lost is the reason the values are outdated, or "".
 	lost string
 	// footer is a question or a result; "" shows the keys.
 	footer string
@@ -74,7 +74,6 @@ func (f *topFrame) head(width int) []base.Cells {
 	return append(lines, nil)
 }
 
-// titleLine shows the health on the left, and the times on the right if there is space.
 func (f *topFrame) titleLine(width int) base.Cells {
 	left := f.healthCells()
 	used := 0
@@ -261,7 +260,6 @@ func (f *topFrame) cause(c *health.Cause, text string, width int) (lines []base.
 	return lines
 }
 
-// queues omits DRAINS IN and LONGEST in a narrow window, in favor of the last column.
 func (f *topFrame) queues(width int) [][]string {
 	rows := [][]string{{"QUEUE", "STATE", "WAITING", "DRAINS IN", "IN FLIGHT", "LONGEST", "IN/S", "OUT/S", "FAILING", "WHY"}}
 	workers := map[string]*api.Worker{}
@@ -292,7 +290,6 @@ func (f *topFrame) queues(width int) [][]string {
 	return rows
 }
 
-// queueRow accepts a nil worker, for a queue that the environment does not receive from.
 func (f *topFrame) queueRow(q *api.Queue, w *api.Worker, dead bool) []string {
 	state, failing := "-", "-"
 	why := ""
@@ -363,8 +360,6 @@ func (f *topFrame) problems() [][]string {
 
 const topGap = 2
 
-// tableLines truncates the first column, which contains names, if space is short. The last column takes the remaining
-// space.
 func tableLines(rows [][]string, width int) []base.Cells {
 	widths := base.ColumnWidths(rows)
 	last := len(widths) - 1
@@ -393,7 +388,6 @@ func hasFigures(rows [][]string, column int) bool {
 	return column > 0 && !slices.ContainsFunc(rows[1:], isText)
 }
 
-// pad also truncates text.
 func pad(text string, width int, alignRight bool) string {
 	text = base.CutWidth(text, width)
 	padding := strings.Repeat(" ", width-uniseg.StringWidth(text))

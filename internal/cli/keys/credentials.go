@@ -154,7 +154,6 @@ func newCredentialsRevoke(c *base.CLI) *cobra.Command {
 		func(path, name string) error { return fileFailure(access.Revoke(path, name)) })
 }
 
-// fileFailure adds an exit status to an error about the credentials file.
 func fileFailure(err error) error {
 	switch {
 	case err == nil:

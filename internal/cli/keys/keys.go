@@ -19,7 +19,6 @@ func addExpires(cmd *cobra.Command, help string) *lifetime {
 	return &l
 }
 
-// end returns the zero time without the flag.
 func (l lifetime) end(now time.Time) (time.Time, error) {
 	if l == "" {
 		return time.Time{}, nil
@@ -31,7 +30,7 @@ func (l lifetime) end(now time.Time) (time.Time, error) {
 	return now.Add(lasts).UTC().Truncate(time.Second), nil
 }
 
-// revokes makes cmd revoke the key with the name given as an argument. place returns the file or folder of the keys.
+// place returns the file or folder of the keys.
 func revokes(c *base.CLI, cmd *cobra.Command, noun string, place func(*cobra.Command) (string, error),
 	canRevoke, revoke func(place, name string) error) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)

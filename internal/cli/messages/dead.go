@@ -19,8 +19,8 @@ import (
 type deadLetterQueue struct {
 	cli   *base.CLI
 	queue *target.Queue
-	// source is the queue given on the command line, or "" if that is the dead-letter queue itself. Messages whose
-	// source is unknown are moved there.
+	// source is the queue given on the command line, or "" if that is the dead-letter queue itself. Messages with an
+	// unknown source are moved to it.
 	source string
 	count  int         // approximate on Amazon SQS
 	newest int64       // 0 on Amazon SQS
@@ -29,7 +29,7 @@ type deadLetterQueue struct {
 
 type deadLetterQueues []*deadLetterQueue
 
-// findDead returns the dead-letter queue of the named queue, or the named queue if it is a dead-letter queue. Without a
+// findDead returns the named queue's dead-letter queue, or the queue itself if it is a dead-letter queue. Without a
 // name, it returns all dead-letter queues of the environment.
 func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, which *selector) (
 	deadLetterQueues, error) {
@@ -81,7 +81,6 @@ func (g *deadLetterQueue) place() (rank int) {
 	return 0
 }
 
-// workerOf returns a client of the environment that receives from the queue, or nil.
 func workerOf(c *base.CLI, cmd *cobra.Command, p *target.Queue) *api.Client {
 	if p.Remote == nil {
 		return p.Client
@@ -93,8 +92,6 @@ func workerOf(c *base.CLI, cmd *cobra.Command, p *target.Queue) *api.Client {
 	return client
 }
 
-// Without a name, findDeadSources returns the environment's queues and, if they are embedded, every dead-letter queue
-// in its data directory.
 func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags) ([]*target.Queue, error) {
 	if w.IsNamed() {
 		return target.FindAll(ctx, c, cmd, w)
@@ -130,7 +127,6 @@ func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *ta
 	return queues, nil
 }
 
-// deadOf returns p's dead-letter queue, or p if it is one itself.
 func deadOf(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
 	q, err := p.Describe(ctx)
 	if err != nil {
@@ -362,7 +358,6 @@ or if this instance made them recently.`,
 	return cmd
 }
 
-// reasons returns the largest group first.
 func (d deadLetterQueues) reasons(ctx context.Context) ([]queueReason, error) {
 	all := []queueReason{}
 	for _, g := range d {

@@ -29,7 +29,6 @@ func recordedFailure(m *api.Message) *queue.Failure {
 	return failure
 }
 
-// source returns the ARN recorded by the dead-letter queue or in tendril's attribute.
 func (m *held) source() string {
 	if f := recordedFailure(&m.Message); f != nil {
 		return f.Source
@@ -186,8 +185,8 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	}
 }
 
-// receive returns no messages at the end of the queue, or if all received messages were returned before: their hold
-// time may have expired, or their copies may have failed again.
+// receive returns no messages at the end of the queue, or if it received only messages that it has already returned,
+// whose hold time has expired or whose copies have failed again.
 func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	wait, hold := lookTime, holdTime
 	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: &wait, Visibility: &hold})
@@ -270,7 +269,6 @@ func (p *sqsSource) sameDestination(messages []held, to string) int {
 
 func (p *sqsSource) origin(m *held) string { return cmp.Or(queue.NameInARN(m.source()), p.source) }
 
-// destination returns to or, if it is "", the message's source queue.
 func (p *sqsSource) destination(ctx context.Context, m *held, to string) (string, error) {
 	if to != "" {
 		return to, nil
@@ -291,8 +289,8 @@ func (p *sqsSource) destination(ctx context.Context, m *held, to string) (string
 	return origin, nil
 }
 
-// isTrusted reports whether a message's origin can be trusted. Senders can set any attribute, so tendril's source
-// attribute is only trusted if that queue uses this one as its dead-letter queue.
+// Senders can set any attribute, so tendril's source attribute is trusted only if that queue uses this one as its
+// dead-letter queue.
 func (p *sqsSource) isTrusted(ctx context.Context, m *held, origin string) (bool, error) {
 	if m.DeadLetterSource != "" || origin == p.source || p.sources == nil {
 		return true, nil
@@ -341,9 +339,9 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 	return accepted, nil
 }
 
-// copies returns as many messages as fit into one send, without tendril's reason. A FIFO copy needs a new deduplication
-// ID, because the queue would drop it as a duplicate. The ID is derived from the message ID, so that a repeated redrive
-// does not duplicate the message.
+// copies returns as many messages as fit into one send. A FIFO copy needs a new deduplication ID, because the queue
+// would drop it as a duplicate. The ID is derived from the message ID, so that a repeated redrive does not duplicate
+// the message.
 func copies(messages []held, fifo bool) []queue.Outgoing {
 	var out []queue.Outgoing
 	bytes := 0
@@ -362,7 +360,6 @@ func copies(messages []held, fifo bool) []queue.Outgoing {
 	return out
 }
 
-// senderTo opens each destination queue once.
 func (p *sqsSource) senderTo(ctx context.Context, reference string) (target.Sender, error) {
 	if q := p.opened[reference]; q != nil {
 		return q, nil

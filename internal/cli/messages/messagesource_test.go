@@ -50,7 +50,6 @@ func (o *sendingQueue) bodies() []string {
 	return bodies
 }
 
-// newSource returns a source with the bodies 0 to n-1, and the destination of redrives.
 func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *sendingQueue) {
 	t.Helper()
 	fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: fifo})

@@ -139,7 +139,6 @@ func warnOfReceives(c *base.CLI, name string) {
 		"message until this command exits"})
 }
 
-// collect reads the selected messages, and then releases all that it has read.
 func collect(ctx context.Context, from messageSource, selection *selection) (messages []api.Message, err error) {
 	defer func() {
 		if released := from.release(ctx); err == nil {

@@ -160,7 +160,6 @@ func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	})
 }
 
-// selectDead returns the dead-letter queues in which which selects messages, after adding the IDs given as arguments.
 func selectDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, which *selector, args []string) (
 	deadLetterQueues, error) {
 	if err := which.selectIDs(args); err != nil {
@@ -365,7 +364,6 @@ func processSelected(ctx context.Context, c *base.CLI, g *deadLetterQueue, from 
 	return n, nil
 }
 
-// parseRate parses a rate such as "50" or "50/s"; "" means no limit.
 func parseRate(text string) (rate.Limit, error) {
 	if text == "" {
 		return rate.Inf, nil

@@ -11,9 +11,9 @@ import (
 // errCopyRest means that a move task cannot move the remaining messages.
 var errCopyRest = errors.New("the remaining messages must be copied")
 
-// redriveOnSQS runs a move task. It returns errCopyRest if the endpoint has no move tasks, or if tendril itself sent a
-// message to the dead-letter queue, whose source SQS does not know. A task with a destination would keep tendril's
-// reasons in the messages.
+// redriveOnSQS returns errCopyRest if the endpoint has no move tasks, or if tendril itself sent a message to the
+// dead-letter queue, whose source SQS does not know. A task with a destination would keep tendril's reasons in the
+// messages.
 func redriveOnSQS(ctx context.Context, c *base.CLI, g *deadLetterQueue, perSecond int) (int, error) {
 	task, err := g.queue.Remote.StartMove(ctx, perSecond)
 	if errors.Is(err, aws.ErrNoMoveTasks) {

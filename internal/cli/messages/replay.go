@@ -58,8 +58,8 @@ are hidden.`,
 	})
 }
 
-// load returns the message with an ID, or those in a file or standard input. It connects to the running environment,
-// which is optional for a file if the user gave a URL.
+// load returns the message with an ID, or the messages in a file or standard input. For a file, the running environment
+// is optional if the user gave a URL.
 func (p *replay) load(ctx context.Context, cmd *cobra.Command, w *target.Flags, name string) ([]api.Message, error) {
 	if name == "-" {
 		return p.loadFrom(cmd, p.c.In)
@@ -295,8 +295,6 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 		Root: os.Geteuid() == 0})
 }
 
-// givenOptions returns the options of a queue's deliveries that are not the default. It prints a warning if a value is
-// hidden.
 func (p *replay) givenOptions(now *api.Configuration, queueName string) map[string]string {
 	given := map[string]string{}
 	for _, option := range postOptions {
@@ -361,7 +359,6 @@ func (p *replay) target(ctx context.Context, name string) (string, error) {
 	return u.String(), nil
 }
 
-// readyPort returns the port of a ready replica, or 0.
 func readyPort(replicas []api.Process) int {
 	for i := range replicas {
 		if replicas[i].Ready && replicas[i].Port != 0 {
@@ -391,7 +388,7 @@ func splitURL(text string) (address, path string, err error) {
 
 const noID = "00000000-0000-0000-0000-000000000000"
 
-// deliveredAs returns the message as a worker would deliver it. A copy regains the ID and counts of its original.
+// A copy regains the ID and counts of its original.
 func deliveredAs(m *api.Message) *queue.Message {
 	attributes, before := queue.CutReason(m.Attributes)
 	out := &queue.Message{ID: cmp.Or(m.ID, noID), Body: m.Body, Attributes: attributes,

@@ -78,7 +78,6 @@ func (p *selector) apiSelection() (api.Selection, error) {
 		DeadUntil: until}, nil
 }
 
-// timeBefore parses a duration before now, or a time. It returns the zero time for "".
 func timeBefore(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -121,7 +120,6 @@ func (p *selector) matchesAttribute(attributes []queue.Attribute) bool {
 	})
 }
 
-// selectIDs sets the IDs given as arguments, and validates the selector.
 func (p *selector) selectIDs(args []string) error {
 	p.ids = args
 	if _, err := p.apiSelection(); err != nil {

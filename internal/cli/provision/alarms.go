@@ -112,7 +112,6 @@ func alarmRegion(ctx context.Context, cfg *config.Config) (string, error) {
 	return "", err
 }
 
-// setRegion returns "" for the default of the AWS configuration.
 func setRegion(cfg *config.Config) string {
 	if cfg.IsSet("region") {
 		return cfg.Region
@@ -152,7 +151,6 @@ func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Option
 	return &set, nil
 }
 
-// readAlarmFile reads the given file, or the optional one of the bundle.
 func readAlarmFile(path string, b *bundle.Bundle, queues []alarms.Queue) (*alarms.File, error) {
 	optional := path == ""
 	if optional && b == nil {
@@ -203,7 +201,6 @@ func alarmQueues(ctx context.Context, cfg *config.Config) (all []alarms.Queue, e
 	return all, nil
 }
 
-// fillFromSQS sets the name, URL and ARN of a queue, and its dead-letter queue.
 func fillFromSQS(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.Queue) error {
 	found, err := sqs.Queue(ctx, reference)
 	if err != nil {

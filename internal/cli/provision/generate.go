@@ -98,7 +98,6 @@ func printFiles(c *base.CLI, made []generate.File) error {
 	return nil
 }
 
-// writeFile fails if the file exists, unless file.Beside is set.
 func writeFile(c *base.CLI, path string, file generate.File) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	exists := errors.Is(err, fs.ErrExist)
@@ -253,7 +252,6 @@ func accountOf(s *config.Settings) string {
 var ownOptions = []string{"config", "data-dir", "listen", "console", "console-insecure", "console-hosts", "pid-file",
 	"name"}
 
-// addArgs adds settings from outside the app's folder as flags, or as environment variables if they are secret.
 func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
 	cfg := opts.Config
 	fileInFolder := p.App && base.Within(filepath.Dir(absolute(cfg.ConfigFile)), opts.Folder)

@@ -120,7 +120,6 @@ func (t *termination) close() {
 // deletesData is false without embedded queues: the directory may then not belong to this environment.
 func (t *termination) deletesData() bool { return t.data.Path != "" && t.cfg.AnyEmbedded() }
 
-// printResources returns the number of resources to delete.
 func (t *termination) printResources() (doomed int, err error) {
 	rows := base.Table{{"ACTION", "WHAT", "NAME", "MESSAGES", "NOTE"}}
 	for i := range t.plan {

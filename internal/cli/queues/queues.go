@@ -214,8 +214,7 @@ paused, except the one that answers.`,
 	})
 }
 
-// changesReceiving makes cmd pause or resume the named queue, or all queues without a name. doneText describes the
-// result.
+// doneText describes the result.
 func changesReceiving(c *base.CLI, cmd *cobra.Command, request *api.Reason, verb string,
 	do func(client *api.Client, ctx context.Context, name string, request api.Reason) (api.Paused, error),
 	doneText func(environment, queues, name string) string) *cobra.Command {
@@ -261,7 +260,6 @@ func appliedRevision(_ *api.Instances, one *api.KnownInstance) (int64, error) {
 	return one.Revision, nil
 }
 
-// receivedQueue returns the given queue, or the environment's only queue; "" if the environment has several.
 func receivedQueue(i *api.Instance, w *target.Flags) (string, error) {
 	if len(i.Queues) == 0 {
 		return "", base.Conflictf("this process has no worker and only serves queues").

@@ -175,7 +175,6 @@ func openMaker(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.F
 	return &queueMaker{client: client}, err
 }
 
-// createWithDeadLetterQueue also creates the dead-letter queue if it is missing.
 func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue) (string, error) {
 	dead, existed, err := m.find(ctx, n.deadLetter)
 	if err == nil && !existed {
@@ -229,7 +228,6 @@ func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []stri
 		base.Plural(n.maxReceives, "receive"))), nil
 }
 
-// find returns the queue, if it exists.
 func (m *queueMaker) find(ctx context.Context, reference string) (q api.Queue, exists bool, err error) {
 	q, err = m.describe(ctx, reference)
 	if errors.Is(err, queue.ErrNoQueue) {

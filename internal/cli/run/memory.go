@@ -12,7 +12,7 @@ import (
 )
 
 // ballast is part of the heap but never touched, so it takes no physical memory. Go collects garbage whenever the heap
-// has doubled. Without ballast, that would happen hundreds of times per second, because an environment's heap is small.
+// has doubled, which without ballast would happen hundreds of times per second, because an environment's heap is small.
 //
 //lint:ignore U1000 it is held, and nobody reads it
 var ballast []byte
@@ -28,9 +28,9 @@ const (
 	outsideGo = 8 << 20
 )
 
-// memoryBudget returns the memory budget; 0 means no limit. goLimit is GOMEMLIMIT, which takes precedence, and group
-// the limit of the control group. Each is [math.MaxInt64] if unset. An app in the same group gets three quarters of the
-// limit, unless that leaves less than a control group of leastMemory would.
+// memoryBudget returns 0 if there is no limit. goLimit is GOMEMLIMIT, which takes precedence, and group the limit of
+// the control group. Each is [math.MaxInt64] if unset. An app in the same group gets three quarters of the limit,
+// unless that leaves less than a control group of leastMemory would.
 func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	if group < leastMemory {
 		return 0, fmt.Errorf("the memory limit of this container or control group is %d MiB, but tendril needs at "+
@@ -76,15 +76,14 @@ const (
 	leastRelease = 16 << 20 // above rest
 )
 
-// load detects the end of a load, to release its memory. Go itself returns it only minutes later: an idle process
+// load detects the end of a load, to release its memory, which Go itself returns only minutes later: an idle process
 // collects garbage every two minutes, and the buffers of ended connections survive one collection.
 type load struct {
 	rest        uint64 // bytes at rest
 	collections uint64 // at the last call of ended
 }
 
-// ended reports whether a load has ended: there was no collection since the last call, but there is far more memory
-// than at rest.
+// A load has ended if there was no collection since the last call, but far more memory is held than at rest.
 func (l *load) ended(held, collections uint64) bool {
 	idle := collections == l.collections
 	l.rest, l.collections = min(l.rest, held), collections

@@ -17,11 +17,11 @@ import (
 )
 
 // HideMemory prevents other processes of this user, such as the app, from reading this process's memory and environment
-// variables in /proc, which contain secrets. It also disables core dumps. Child processes are not affected.
+// variables in /proc, which contain secrets. It also disables core dumps.
 func HideMemory() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// releaseProgram releases the pages of the executable. Most are only needed during startup; the kernel maps others
-// again from the page cache.
+// releaseProgram releases the pages of the executable, most of which are only needed during startup. The kernel maps
+// others again from the page cache.
 func releaseProgram() {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {

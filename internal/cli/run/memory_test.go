@@ -28,7 +28,7 @@ func TestEndOfALoad(t *testing.T) {
 	}
 }
 
-// Buffers of package net/http survive one collection. The test is not parallel, because other tests collect garbage.
+// Buffers of package net/http survive one collection. Other tests collect garbage, so this test is not parallel.
 func TestMemoryOfALoadIsReleased(t *testing.T) {
 	var l load
 	l.rest, _ = heldMemory()

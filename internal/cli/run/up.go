@@ -75,7 +75,6 @@ func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environ
 	}
 }
 
-// prepareVersion opens the desired version or, if it is nil, the app given as an argument.
 func prepareVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environment.DesiredVersion) (
 	environment.Options, error) {
 	c.Free = nil // set by another version's start; TakeFreePorts chooses again
@@ -224,9 +223,8 @@ func NewServe(c *base.CLI) *cobra.Command {
 // sameSignal is the interval in which a repeated signal is ignored.
 const sameSignal = 250 * time.Millisecond
 
-// signalHandler handles signals. The first SIGTERM or SIGINT starts a drain, the second one stops immediately. SIGHUP
-// reloads the app's folder, and does not stop the process, so that no work is lost when a terminal is closed. SIGUSR2
-// logs the state.
+// signalHandler reloads the app's folder on SIGHUP and does not stop the process, so that no work is lost when a
+// terminal is closed. SIGUSR2 logs the state.
 type signalHandler struct {
 	env         *environment.Environment
 	log         *logging.Logger

@@ -20,12 +20,11 @@ import (
 )
 
 type batchSender struct {
-	c      *base.CLI
-	to     target.Sender
-	format base.Format
-	many   bool
-	wait   bool
-	// verbose makes awaitOutcomes also print the request and answer of each message.
+	c        *base.CLI
+	to       target.Sender
+	format   base.Format
+	many     bool
+	wait     bool
 	verbose  bool
 	embedded []string // the destination and its dead-letter queue; nil on Amazon SQS
 	bar      *progressbar.ProgressBar
@@ -36,7 +35,6 @@ type batchSender struct {
 	refused int
 }
 
-// send prints the lines of rejected messages, and returns an error with their number.
 func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error]) error {
 	defer func() { _ = o.bar.Finish() }()
 	for l, err := range messages {
@@ -159,7 +157,6 @@ func (o *batchSender) print(r queue.Sent) error {
 	}{r.ID, r.SequenceNumber}, r.ID, r.ID)
 }
 
-// watcher returns the environment that receives from the queue, because it knows the outcomes.
 func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {
@@ -174,7 +171,6 @@ func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, err
 		works, p.Name).Hint("omit --wait, or add the --data-dir of the environment that receives from it")
 }
 
-// awaitOutcomes returns an error with the number of messages that did not succeed.
 func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batchSender, timeout time.Duration) error {
 	var failed, running, unknown int
 	for _, id := range o.sent {

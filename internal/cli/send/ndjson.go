@@ -27,7 +27,6 @@ type line struct {
 	msg    queue.Outgoing
 }
 
-// readLines parses lines of JSON, or if raw is true uses each as a body.
 func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 	return ReadLines(r, func(number int, text []byte) (line, error) {
 		if raw {
@@ -70,9 +69,8 @@ func ReadLines[T any](r io.Reader, parse func(number int, text []byte) (T, error
 	}
 }
 
-// parseLine parses a line of JSON. An object with the key "body" is a message in the format of 'tendril dead export'.
-// Exported properties that cannot be sent are ignored; unknown keys are errors. Any other JSON value is itself the
-// body.
+// An object with the key "body" is a message in the format of 'tendril dead export'. Exported properties that cannot be
+// sent are ignored; unknown keys are errors. Any other JSON value is itself the body.
 func parseLine(text []byte) (queue.Outgoing, error) {
 	message, when, err := ParseMessage(text)
 	if err != nil {

@@ -236,7 +236,6 @@ func parseAt(text string, now time.Time) (time.Time, error) {
 		Hint("use a time such as 18:30, 2026-12-24 18:00 or 2026-12-24T18:00:00Z")
 }
 
-// parseDelay treats a bare number as seconds.
 func parseDelay(text string) (time.Duration, error) {
 	delay, err := time.ParseDuration(text)
 	if seconds, bare := strconv.Atoi(text); bare == nil {
@@ -249,7 +248,6 @@ func parseDelay(text string) (time.Duration, error) {
 	return delay, nil
 }
 
-// openInput returns nil if the body is an argument.
 func openInput(c *base.CLI, args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):

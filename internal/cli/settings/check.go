@@ -120,7 +120,6 @@ func checkApp(c *base.CLI, cmd *cobra.Command, args []string, f base.Format) err
 	return errors.Join(err, f.Print(c, r, r.names(), r.show))
 }
 
-// fillReport returns the error that 'tendril up' would return.
 func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) error {
 	opts, appErr := base.PrepareApp(c, cmd, args, c.OpenForInspection)
 	if opts.Config == nil {
@@ -199,7 +198,6 @@ func queueText(q *config.QueueSettings) string {
 	return text
 }
 
-// scaledText returns "" for a fixed size. It does not look up the instance's group.
 func scaledText(s *config.Settings) string {
 	processes := fmt.Sprintf("%d to %d processes of the app", s.ProcessesMin, s.ProcessesMax)
 	switch {
@@ -227,7 +225,6 @@ func scaledText(s *config.Settings) string {
 
 const shownTimes = 5
 
-// addTasks ignores an invalid file, which is reported elsewhere.
 func (r *checkReport) addTasks(path string, now time.Time) {
 	file, err := tasks.Read(path)
 	if path == "" || err != nil {
@@ -313,7 +310,6 @@ func (r *checkReport) addMachineStep(s *machine.Step) {
 	r.add("machine", s.Title(), fmt.Sprintf("%s (%s)", text, base.Position(s.Place.File, s.Place.Line)))
 }
 
-// addSettings omits the name derived from the folder.
 func (r *checkReport) addSettings(cfg *config.Config, b *bundle.Bundle) error {
 	for _, o := range config.Options() {
 		from := cfg.Origin(o.Name)

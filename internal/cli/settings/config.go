@@ -227,7 +227,7 @@ sources or the defaults. Shows the changed lines and asks for confirmation.`,
 	return changesSettings(c, cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
 }
 
-// changesSettings adds a change of settings to cmd. parse adds an argument to the options to set; nil removes one.
+// parse adds an argument to the options to set; nil removes one.
 func changesSettings(c *base.CLI, cmd *cobra.Command,
 	parse func(arg string, set map[string]*string) error) *cobra.Command {
 	var this bool
@@ -274,7 +274,6 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 // settingsWait allows for instances that restart their apps.
 const settingsWait = 10 * time.Minute
 
-// awaitSettings returns an error if an instance has rejected the settings.
 func awaitSettings(ctx context.Context, c *base.CLI, client *api.Client, revision int64) error {
 	if revision == 0 {
 		return nil

@@ -52,7 +52,6 @@ up', it reads the settings like 'tendril up'.`,
 	return cmd
 }
 
-// explanation is the answer in each format.
 type explanation struct {
 	value any
 	names []string
@@ -145,7 +144,6 @@ func (s *settings) explain(c *base.CLI, e *config.Explanation) *explanation {
 	}}
 }
 
-// list explains all settings that are not the default.
 func (s *settings) list(c *base.CLI) *explanation {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	all := []explainedOption{}
@@ -187,7 +185,6 @@ func (s *settings) optionOf(e *config.Explanation) explainedOption {
 	return o
 }
 
-// runningBundle returns nil if the running environment has no bundle, or if it cannot be read.
 func runningBundle(c *base.CLI, d *api.Description) *bundle.Bundle {
 	i := slices.IndexFunc(d.Files, func(f api.Place) bool { return f.Use == environment.UseBundle })
 	if i < 0 {
@@ -213,7 +210,6 @@ func explainOther(c *base.CLI, b *bundle.Bundle, name string) (*explanation, err
 	}}, nil
 }
 
-// otherSettings returns the settings of the bundle that are not options.
 func otherSettings(c *base.CLI, b *bundle.Bundle) (others []explainedOption) {
 	if b == nil {
 		return nil

@@ -54,7 +54,6 @@ var optionHelp = map[string]string{
 	"option-name": "Print only the value of this option of the namespace.", "add-on": "Print only this add-on.",
 }
 
-// command adds an option for each element of the path, with its first letter as the short form.
 func (g *getConfigCommand) command(use, short string, options ...string) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
 	path := make([]string, len(options))

@@ -203,7 +203,6 @@ func ParseQueue(text string) (aws.Reference, error) {
 	return ref, nil
 }
 
-// servedHere returns nil unless ref is the URL of an embedded queue in the running environment.
 func servedHere(c *base.CLI, cmd *cobra.Command, ref aws.Reference) *api.Client {
 	client, err := c.Dial(cmd)
 	if err != nil || !client.Instance.Embedded() || !strings.HasPrefix(ref.URL, client.Instance.Endpoint+"/") {

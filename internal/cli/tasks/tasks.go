@@ -91,7 +91,7 @@ func newTasksResume(c *base.CLI) *cobra.Command {
 	})
 }
 
-// changesTask makes cmd change the task given as an argument. would is a format string for the task's name.
+// would is a format string for the task's name.
 func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 	do func(context.Context, *api.Client, string, base.Format) error) *cobra.Command {
 	f := base.AddOutput(cmd)
@@ -251,7 +251,6 @@ func Summary(st *api.TasksStatus) string {
 	return text
 }
 
-// nextTask returns the task with the earliest run, ignoring paused ones, or nil.
 func nextTask(all []api.Task) (first *api.Task) {
 	for i := range all {
 		t := &all[i]

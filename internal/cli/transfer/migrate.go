@@ -176,7 +176,6 @@ type migration struct {
 	all   []*planned
 }
 
-// plan puts dead-letter queues last.
 func (p *migration) plan(ctx context.Context, names []string) error {
 	names, err := p.names(ctx, names)
 	if err != nil {
@@ -209,7 +208,6 @@ func (p *migration) plan(ctx context.Context, names []string) error {
 	return p.checkUnused()
 }
 
-// nameOf returns the name of a queue given by name, URL or ARN.
 func nameOf(reference string) string {
 	return queue.NameInARN(reference[strings.LastIndexByte(reference, '/')+1:])
 }
@@ -231,7 +229,6 @@ func (p *migration) names(ctx context.Context, names []string) ([]string, error)
 	return names, err
 }
 
-// planQueue plans to move the queue given by name, URL or ARN.
 func (p *migration) planQueue(ctx context.Context, reference string) (*planned, error) {
 	q := &planned{Queue: nameOf(reference), Target: "Amazon SQS"}
 	remote, err := p.findRemote(ctx, q.Queue, reference)
@@ -260,7 +257,6 @@ func (p *migration) planQueue(ctx context.Context, reference string) (*planned, 
 	return q, p.compare(ctx, q)
 }
 
-// findRemote returns the queue on Amazon SQS. It returns nil if the destination does not have the queue yet.
 func (p *migration) findRemote(ctx context.Context, name, reference string) (*sqsEnd, error) {
 	if p.toSQS {
 		reference = name
@@ -275,7 +271,6 @@ func (p *migration) findRemote(ctx context.Context, name, reference string) (*sq
 	return &sqsEnd{found}, nil
 }
 
-// readSource sets the attributes and counts of the source, and notes about them.
 func (q *planned) readSource(ctx context.Context) error {
 	has, err := q.from.attributes(ctx)
 	if err != nil {
@@ -329,7 +324,6 @@ func (p *migration) compare(ctx context.Context, q *planned) error {
 
 func (p *migration) arnOf(name string) string { return p.arns + name }
 
-// checkUnused returns an error if an environment on this machine uses a queue on Amazon SQS that would be moved.
 func (p *migration) checkUnused() error {
 	for _, running := range api.Running(api.DataDirectories(p.c.StateFolder())) {
 		for _, q := range running.Queues {
@@ -395,7 +389,6 @@ func (p *migration) run(ctx context.Context) error {
 	return nil
 }
 
-// moveAll stops after an error. It returns the results up to then.
 func (p *migration) moveAll(ctx context.Context) (results []*migrate.Result, err error) {
 	for _, q := range p.all {
 		result, err := p.move(ctx, q)

@@ -1,12 +1,11 @@
 // Package yamlfile reads the small YAML files that people write, with the place of every value.
 //
-// A [Node] keeps the text of a value as written, regardless of its YAML type: 010 and yes are not converted. Nodes
-// and keys have a line and a column, so that a [Problem] can point at the place to fix.
+// A [Node] keeps the text of a value as written, regardless of its YAML type: 010 and yes are not converted.
 //
 //   - Limits on bytes, tokens and nesting are checked before parsing, to protect the parser.
 //   - Aliases share the node they refer to, so they do not expand. Keys from merge keys are copied, up to a limit.
 //   - With [Options.Plain], features that other parsers may read differently are refused.
 //   - Problems never repeat a value from the file: it may be half of a password that should have been quoted.
 //
-// Callers check unknown and duplicate keys and interpret the values.
+// Callers check for unknown and duplicate keys.
 package yamlfile

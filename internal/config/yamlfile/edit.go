@@ -134,7 +134,8 @@ func (e *editor) changes() []EditedLine {
 	return append(all, removed...)
 }
 
-// placeOf returns how many removed lines, starting at the given number, precede a line that the edit added.
+// placeOf returns how many of the consecutive removed lines, starting at the given line number, precede a line that the
+// edit added.
 func placeOf(edit int, removed []EditedLine, line int) (n int) {
 	for i, r := range removed {
 		if r.Line != line+i {
@@ -229,7 +230,6 @@ func child(n *Node, step string) *Node {
 	return n.Get(step)
 }
 
-// add adds a line after the parent's last key, or at the end of the file for the top-level map.
 func (e *editor) add(parent *Node, top bool, line string) *Fault {
 	column, after := 1, len(e.lines)
 	if len(parent.Pairs) > 0 {

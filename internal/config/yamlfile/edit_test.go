@@ -109,8 +109,8 @@ var (
 	commentLine = regexp.MustCompile(`(?m)^#.*$`)
 )
 
-// FuzzApply checks that other parsers see exactly the change, that comments between keys are preserved, and that a
-// simple file can always be edited.
+// FuzzApply checks that other parsers see exactly the change, that comments between keys survive, and that simple files
+// can always be edited.
 func FuzzApply(f *testing.F) {
 	for _, seed := range []string{"", "a: b\n", "# c\na: 1 # d\n\nb:\n- 1\n- 2\n", "a: |\n  # x\n", "{a: 1}",
 		"a: [1,\n 2]\r\nb: 'x'",

@@ -87,7 +87,7 @@ func (j *jsonReader) entry(indent string, keyed bool) error {
 	return j.value(indent+"  ", afterKey)
 }
 
-// unquoted matches text that every YAML parser reads as a string, unless isWord matches, too.
+// unquoted matches text that every YAML parser reads as a string, except words that isWord matches.
 var (
 	unquoted = regexp.MustCompile(`^-{0,2}[A-Za-z/][A-Za-z0-9_./@()'+=-]*(?:[ :]{0,1}[A-Za-z0-9_./@()'+=-]+)*$`)
 	isWord   = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
@@ -116,7 +116,7 @@ func quoted(t json.Token) string {
 	_ = enc.Encode(t)
 	text := string(bytes.TrimSpace(b.Bytes()))
 
-	// JSON allows these characters unescaped. YAML parsers treat some as line breaks and reject the others.
+	// JSON allows these characters unescaped, but YAML parsers treat some as line breaks and reject the others.
 	return unprintable.ReplaceAllStringFunc(text, func(s string) string {
 		r, _ := utf8.DecodeRuneInString(s)
 		return fmt.Sprintf(`\u%04x`, r)

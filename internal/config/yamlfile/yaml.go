@@ -19,11 +19,11 @@ import (
 type Options struct {
 	// Plain rejects anchors, aliases, tags, merge keys, "? " keys and directives.
 	Plain bool
-	// The parser takes quadratic time or more for some files.
+	// The limits protect the parser, which takes quadratic time or more for some files.
 	MaxBytes, MaxTokens, MaxDepth int
 	// Form describes the expected content, for example "map of settings".
 	Form string
-	// HintTooMuch is for files that are too large, HintForm for files that are not a map or nested too deeply, and
+	// HintTooMuch is for files that are too large, HintForm for files that are not a map or too deeply nested, and
 	// HintSyntax for invalid YAML.
 	HintTooMuch, HintForm, HintSyntax string
 }
@@ -246,7 +246,7 @@ func (r *reader) node(n ast.Node) *Node {
 		if named := r.anchors[name]; named != nil {
 			return named
 		}
-		// The message omits the alias, because it may be a password that starts with "*".
+		// The alias may be a password that starts with "*", so the message omits it.
 		return r.refuse(n, "alias used before its definition",
 			"write the value itself, or quote it if it starts with *")
 	case *ast.TagNode:
@@ -338,7 +338,7 @@ func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 
 	var merged []Pair
 	for _, alias := range aliases {
-		// Duplicate keys in inline maps would not be detected.
+		// Duplicate keys in inline maps would go undetected.
 		if _, ok := alias.(*ast.AliasNode); !ok {
 			r.refuse(merge.Key, "<< must be followed by aliases", mergeForm)
 			return

@@ -41,8 +41,8 @@ type Token struct {
 	Name string `json:"name"`
 	// Scopes holds at least one Scope constant.
 	Scopes []string `json:"scopes"`
-	// Expires is zero if the token does not expire. LastUsed is zero if the token has not been used, otherwise accurate
-	// to one minute.
+	// Expires is zero if the token does not expire. LastUsed is zero if the token has not been used, and accurate to
+	// one minute.
 	Created  time.Time `json:"created"`
 	Expires  time.Time `json:"expires,omitzero"`
 	LastUsed time.Time `json:"last_used,omitzero"`
@@ -57,7 +57,7 @@ type stored struct {
 var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // Create adds a token with t's Name, Scopes and Expires to dataDir and returns its secret, which is not stored. The
-// name must not exist yet.
+// name must be new.
 func Create(dataDir string, t Token, now time.Time) (secret string, err error) {
 	tokens, err := t.checkNew(dataDir)
 	if err != nil {
@@ -81,7 +81,6 @@ func CanCreate(dataDir string, t Token) error {
 	return err
 }
 
-// checkNew returns the existing tokens, or an error if t cannot be added.
 func (t *Token) checkNew(dataDir string) ([]stored, error) {
 	tokens, err := read(filepath.Join(dataDir, Filename))
 	if err != nil {

@@ -30,7 +30,7 @@ type configurationPage struct {
 	Changed  bool
 	Tabs     []choice
 	Sections []settingsSection
-	// Version is a hash of the form's contents, to detect later changes of the settings.
+	// Version is a hash of the form's contents, used to detect later changes of the settings.
 	Version        string
 	ReadOnly, Note string
 	Problems       []api.Detail // problems without a displayed field
@@ -127,7 +127,6 @@ func (p *configurationPage) Query() string {
 	return "?" + query.Encode()
 }
 
-// arrange sets the sections and the version.
 func (p *configurationPage) arrange(scopes []string) {
 	a := arranger{page: p, scopes: scopes, version: sha256.New()}
 	a.version.Write([]byte(p.Hash))
@@ -159,7 +158,6 @@ type arranger struct {
 	version hash.Hash // of all settings, shown or not
 }
 
-// addSection omits a section without rows to show.
 func (a *arranger) addSection(s settingsSection, options []api.ConfigOption, includes func(*api.ConfigOption) bool) {
 	p := a.page
 	for i := range options {
@@ -258,7 +256,6 @@ func (r *settingRow) matches(text string) bool {
 		func(of string) bool { return strings.Contains(strings.ToLower(of), text) })
 }
 
-// hoistLockReason displays a lock reason shared by all rows only once, for the section.
 func (s *settingsSection) hoistLockReason() {
 	if len(s.Rows) < 2 {
 		return
@@ -272,7 +269,6 @@ func (s *settingsSection) hoistLockReason() {
 	s.Locked = why
 }
 
-// readForm sets Fields and Unset to the change in a form, and the rows to its texts.
 func (p *configurationPage) readForm(form url.Values) {
 	p.Fields = map[string]string{}
 	for _, row := range p.rows() {
@@ -337,7 +333,6 @@ func (p *configurationPage) showRefusal(refused *api.Error) {
 	}
 }
 
-// addProblem returns false if the option is not displayed. It opens the option's section.
 func (p *configurationPage) addProblem(d api.Detail) bool {
 	for i := range p.Sections {
 		s := &p.Sections[i]

@@ -58,7 +58,7 @@ type hourBar struct{ X, Y, Height int }
 
 type deadFilter struct {
 	Match, Attribute, Since, Until string
-	// ByReason distinguishes the group of messages without a reason from no group.
+	// ByReason distinguishes the messages without a reason from all messages, because Reason is "" for both.
 	Reason   string
 	ByReason bool
 	Bodies   bool
@@ -155,7 +155,6 @@ func loadDeadLetters(v *visit) (any, error) {
 	return page, err
 }
 
-// addQueues chooses the queue with the most messages if the URL names none.
 func (p *deadPage) addQueues(queues []api.Queue) {
 	dead := api.DeadLetterQueues(queues)
 	for _, q := range queues {
@@ -208,7 +207,6 @@ func (p *deadPage) addGroups(groups []api.ReasonGroup) {
 	}
 }
 
-// count uses the size of the chosen group if nothing else is filtered.
 func (p *deadPage) count(v *visit, sel api.Selection) (api.Total, error) {
 	for _, g := range p.Groups {
 		if g.Chosen && !p.Filter.Search() {
@@ -252,8 +250,8 @@ type confirmedAction struct {
 	most, rate int
 }
 
-// A form that acts on all matching messages must contain the newest message and the count shown, and its filter must
-// equal the page's.
+// A form that acts on all matching messages must contain the newest message and the displayed count, and its filter
+// must equal the page's.
 func confirmed(v *visit) (a confirmedAction, err error) {
 	if a.chosen, err = chosenOf(v.r.PostForm); err != nil {
 		return a, err

@@ -4,9 +4,9 @@
 //	            Host, cookie,      │                         (in process, with the browser's own cookie:
 //	            cross-origin       └─> templates/NAME.html    the API checks permissions)
 //
-// Pages read and change everything through [api.Client], so permissions, auditing and errors are the same as in the API. Each
+// Permissions, auditing and errors are the API's, because pages read and change everything through [api.Client]. Each
 // screen is one file with a table of [screen] and [act] values, and a template of the same name. GET /live renders a
-// page once a second and sends it if it has changed; the script morphs the page into it.
+// page once a second and sends it if it has changed.
 //
 // Guarantees:
 //
@@ -14,8 +14,7 @@
 //   - The Content-Security-Policy allows scripts, styles and connections of the page's own origin, and no inline code.
 //   - The URL contains all choices: filter, page, tab.
 //   - A page reads no more rows than it shows. If few rows match a filter, the search stops early and can be continued.
-//   - An action redirects to a page of this site, which shows the result once. Forms without an effect, such as a
-//     preview, are answered with a page.
+//   - An action redirects to a page of this site, which shows the result once.
 //
 // The script is one file, because the htmx extension for streams must not load after htmx has started. third_party
 // contains the libraries with their licenses; a test checks SHA256SUMS.

@@ -70,7 +70,6 @@ func capital(word string) string {
 	return strings.ToUpper(word[:1]) + strings.ReplaceAll(word[1:], "-", " ")
 }
 
-// beforeID returns the ID before which the page's rows end; 0 on the first page.
 func (v *visit) beforeID() (int64, error) {
 	text := v.query("after")
 	if text == "" {
@@ -84,8 +83,7 @@ func (v *visit) beforeID() (int64, error) {
 	return id, nil
 }
 
-// rowLinks is [visit.pageLinks] for pages of rows. If there is a next page, rows includes one more row than the page
-// shows.
+// If there is a next page, rows includes one more row than the page shows.
 func (v *visit) rowLinks(rows int, position func(row int) string) (first, next string) {
 	if rows <= pageSize {
 		return v.pageLinks("")
@@ -93,7 +91,7 @@ func (v *visit) rowLinks(rows int, position func(row int) string) (first, next s
 	return v.pageLinks(position(pageSize - 1))
 }
 
-// pageLinks returns the paths of the first page and of the page after a position; "" on the first page and for "".
+// pageLinks returns "" for first on the first page, and for next if after is "".
 func (v *visit) pageLinks(after string) (first, next string) {
 	if v.query("after") != "" {
 		first = v.pathWith("after", "")

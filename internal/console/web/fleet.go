@@ -69,7 +69,6 @@ func (v *visit) findFleet() error {
 	return nil
 }
 
-// choose accepts unknown IDs, and "" for all instances.
 func (f *fleetView) choose(id string) {
 	if id == "" {
 		return
@@ -81,7 +80,7 @@ func (f *fleetView) choose(id string) {
 	f.Chosen = &api.KnownInstance{ID: id, Name: "Instance " + id, NoDetails: "not found; it may have stopped or restarted"}
 }
 
-// shown returns the shown instances. The ID is "" if this is the only instance.
+// The ID is "" if this is the only instance.
 func (v *visit) shown() []api.KnownInstance {
 	switch {
 	case v.fleet == nil:
@@ -121,7 +120,6 @@ func (f *fleetView) addMissing(line string) {
 	}
 }
 
-// fromOne returns the zero value if the instance does not answer.
 func fromOne[T any](v *visit, instance api.KnownInstance, ask func(context.Context, *api.Client) (T, error)) (answer T, err error) {
 	answers, err := fromInstances(v, []api.KnownInstance{instance}, ask)
 	if len(answers) > 0 {

@@ -20,7 +20,6 @@ var templates embed.FS
 // Templates are parsed on first use, because most environments run for weeks without a visitor.
 var views sync.Map
 
-// view panics if the template is missing or invalid.
 func view(name string) *template.Template {
 	if parsed, ok := views.Load(name); ok {
 		return parsed.(*template.Template)
@@ -125,7 +124,6 @@ func (v *visit) counts() map[string]count {
 	return counts
 }
 
-// keepInstance adds the instance to the paths of fleet screens.
 func keepInstance(id string) []entry {
 	kept := slices.Clone(entries)
 	for i := range kept {

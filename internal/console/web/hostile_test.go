@@ -143,8 +143,8 @@ func (s *site) as(method, path string, form url.Values, cookies ...*http.Cookie)
 	return resp.StatusCode, string(page)
 }
 
-// A program on another port of the host receives the cookie. It can then read pages, but neither act nor display
-// anything in the console.
+// A program on another port of the host receives the cookie: it can read pages, but neither act nor display anything in
+// the console.
 func TestTheCookieOfASessionDoesNotAct(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)

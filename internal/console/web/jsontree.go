@@ -125,7 +125,6 @@ func (r *treeReader) readName(n *jsonNode) string {
 	return jsonText(name)
 }
 
-// skipRest skips the rest of the current object or array.
 func (r *treeReader) skipRest() {
 	for open := 1; open > 0; {
 		token, err := r.decoder.Token()

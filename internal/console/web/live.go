@@ -88,7 +88,7 @@ func (s *Site) sendUpdate(out *stream, page *livePage) error {
 	return out.send(part.Bytes())
 }
 
-// screenAt returns the screen at path and a GET request for it with r's headers. Both are nil if path has no screen.
+// Both results are nil if path has no screen.
 func (s *Site) screenAt(r *http.Request, path string) (*http.Request, *screen) {
 	u, err := url.Parse(ownPath(path))
 	if err != nil {

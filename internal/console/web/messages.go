@@ -105,7 +105,7 @@ func (v *visit) loadMessage() (any, error) {
 	return page, nil
 }
 
-// targetOf returns the URL that receives the queue's messages, or the first worker's if none receives them.
+// targetOf returns the first worker's target if no worker receives from the queue.
 func (v *visit) targetOf(queue string) (target string) {
 	for _, w := range v.status.Workers {
 		if w.Queue == queue || target == "" {
@@ -150,7 +150,6 @@ func sendCommand(queue, body string) string {
 	return "tendril send --queue " + terminal.ShellWord(queue) + " -- " + terminal.ShellWord(body)
 }
 
-// showBody shows the body in the form that the URL names, or as JSON if it is JSON.
 func (p *messagePage) showBody(v *visit) {
 	page := "/messages/" + url.PathEscape(p.ID)
 	p.Download = strings.Replace(v.pathWith("as", ""), page, page+"/body", 1)

@@ -25,7 +25,7 @@ var environmentActs = []act{
 }
 
 type overview struct {
-	// Attention has the worst health causes, More the others.
+	// Attention has the most severe health causes, More the others.
 	Attention, More []attention
 	// Environment is nil unless several instances share a registry.
 	Environment *health.Environment
@@ -138,7 +138,6 @@ func (v *visit) problems() (all []api.Problem, err error) {
 	return all, err
 }
 
-// addProblem combines problems with the same queue and reason.
 func addProblem(all []api.Problem, p api.Problem) []api.Problem {
 	i := slices.IndexFunc(all, func(other api.Problem) bool { return other.Queue == p.Queue && other.Reason == p.Reason })
 	if i < 0 {
@@ -152,7 +151,6 @@ func addProblem(all []api.Problem, p api.Problem) []api.Problem {
 	return all
 }
 
-// queueRows returns this instance's queues, those with a worker first.
 func (v *visit) queueRows() []queueRow { return v.queueRowsOf(&v.status) }
 
 func (v *visit) queueRowsOf(st *api.Status) []queueRow {

@@ -121,7 +121,6 @@ func New(opts Options) *Site {
 	return s
 }
 
-// showLogin shows the new session's key, or how to sign in.
 func (s *Site) showLogin(w http.ResponseWriter, r *http.Request) {
 	v := newVisit(s, nil, r)
 	if key := console.NewSessionKey(r); key != "" {
@@ -133,7 +132,6 @@ func (s *Site) showLogin(w http.ResponseWriter, r *http.Request) {
 	s.answerWith(w, v, "signin", http.StatusUnauthorized)
 }
 
-// redirectToMessage accepts the start of an ID.
 func (s *Site) redirectToMessage(w http.ResponseWriter, r *http.Request) {
 	v := newVisit(s, nil, r)
 	id := v.query("message")

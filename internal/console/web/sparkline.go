@@ -65,7 +65,6 @@ func started(v series.Values) int {
 
 func from(v series.Values, start int) series.Values { return v[min(start, len(v)):] }
 
-// perSecond formats a rate as 'tendril top' does; "–" means unknown.
 func perSecond(v series.Values) string {
 	rate, known := v.Newest()
 	switch {
@@ -89,7 +88,6 @@ type sparkline struct {
 	Words   string
 }
 
-// sparklineOf returns nil if all values are unknown.
 func sparklineOf(t series.Traffic) *sparkline {
 	in, out := means(t.In), means(t.Out)
 	peakIn, knownIn := peak(in)

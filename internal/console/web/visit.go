@@ -68,7 +68,7 @@ func (v *visit) refusalToAct() error {
 		"an action needs the scope act: 'tendril open --scope act'")
 }
 
-// path returns the page's path and query; for a form submission, those of the page to return to.
+// For a form submission, path returns the path of the page to return to.
 func (v *visit) path() string {
 	if v.r.Method == http.MethodPost {
 		return ownPath(v.r.PostFormValue("back"))
@@ -123,7 +123,6 @@ type refusedForm struct {
 
 const maxKept = 1 << 20
 
-// refusedForm returns nil if the input is too large to keep.
 func (v *visit) refusedForm(err error) *refusedForm {
 	size := 0
 	for _, texts := range v.r.PostForm {
@@ -175,7 +174,6 @@ func (s *results) put(who string, r *result) {
 	s.byWho[who] = r
 }
 
-// take returns nil if the result is absent or expired.
 func (s *results) take(who string) *result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +224,6 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 		Request: w.Header().Get(api.RequestIDHeader)}, cmp.Or(s.formPage(r), back))
 }
 
-// redirectWith redirects to a page that shows the result once.
 func (s *Site) redirectWith(w http.ResponseWriter, v *visit, outcome *result, to string) {
 	if who := v.who(); who != "" {
 		s.results.put(who, outcome)
@@ -254,7 +251,7 @@ func (v *visit) who() string {
 	return c.Who
 }
 
-// ownPath returns back if it is a path on this site, otherwise "/".
+// ownPath prevents redirects to other sites.
 func ownPath(back string) string {
 	u, err := url.Parse(back)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, "/") ||
