@@ -185,11 +185,7 @@ func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Pro
 		return ctx.Err()
 	}
 
-	runner, err := s.runner()
-	if err != nil {
-		return err
-	}
-	run, err := runner.Start(p, output)
+	run, err := s.runner().Start(p, output)
 	if err != nil {
 		return err
 	}
@@ -205,16 +201,13 @@ func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Pro
 	return nil
 }
 
-func (s *stepRunner) runner() (*supervisor.Runner, error) {
+func (s *stepRunner) runner() *supervisor.Runner {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.commands == nil {
-		var err error
-		if s.commands, err = supervisor.NewRunner(&supervisor.Options{LinesPerSecond: stepLines}); err != nil {
-			return nil, err
-		}
+		s.commands = supervisor.NewRunner(&supervisor.Options{LinesPerSecond: stepLines})
 	}
-	return s.commands, nil
+	return s.commands
 }
 
 func (s *stepRunner) endLeftBehind(owned func(version int) bool) {

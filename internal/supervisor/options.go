@@ -3,7 +3,6 @@ package supervisor
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -52,49 +51,26 @@ type Options struct {
 	Events Events
 }
 
-func (o *Options) withDefaults() (Options, error) {
+// withDefaults trusts the values, because package config has checked them.
+func (o *Options) withDefaults() Options {
 	var set Options
 	if o != nil {
 		set = *o
 	}
-
-	if err := cmp.Or(
-		setDefault("Grace", &set.Grace, 10*time.Second),
-		setDefault("RestartMin", &set.RestartMin, 500*time.Millisecond),
-		setDefault("RestartMax", &set.RestartMax, 30*time.Second),
-		setDefault("RestartWindow", &set.RestartWindow, 300*time.Second),
-		setDefault("ReadyInterval", &set.ReadyInterval, 100*time.Millisecond),
-		setDefault("HealthInterval", &set.HealthInterval, 5*time.Second),
-		setDefault("ReadyLateAfter", &set.ReadyLateAfter, 30*time.Second),
-		setDefault("RetryAfter", &set.RetryAfter, 0),
-		setDefault("MaxLine", &set.MaxLine, 16<<10),
-		setDefault("LinesPerSecond", &set.LinesPerSecond, 1000),
-	); err != nil {
-		return set, err
-	}
-	if set.RestartMin > set.RestartMax {
-		return set, fmt.Errorf("RestartMin %s is longer than RestartMax %s: make it the same or shorter", set.RestartMin,
-			set.RestartMax)
-	}
-
+	set.Grace = cmp.Or(set.Grace, 10*time.Second)
+	set.RestartMin = cmp.Or(set.RestartMin, 500*time.Millisecond)
+	set.RestartMax = cmp.Or(set.RestartMax, 30*time.Second)
+	set.RestartWindow = cmp.Or(set.RestartWindow, 300*time.Second)
+	set.RestartLimit = max(cmp.Or(set.RestartLimit, 10), 0)
+	set.ReadyInterval = cmp.Or(set.ReadyInterval, 100*time.Millisecond)
+	set.HealthInterval = cmp.Or(set.HealthInterval, 5*time.Second)
+	set.ReadyLateAfter = cmp.Or(set.ReadyLateAfter, 30*time.Second)
+	set.MaxLine = cmp.Or(set.MaxLine, 16<<10)
+	set.LinesPerSecond = cmp.Or(set.LinesPerSecond, 1000)
 	if set.Hurry == nil {
 		set.Hurry = context.Background()
 	}
-	if set.RestartLimit == 0 {
-		set.RestartLimit = 10
-	}
-	set.RestartLimit = max(set.RestartLimit, 0)
-	return set, nil
-}
-
-func setDefault[T int | time.Duration](name string, value *T, zero T) error {
-	if *value < 0 {
-		return fmt.Errorf("%s is %v: it cannot be negative; 0 means %v", name, *value, zero)
-	}
-	if *value == 0 {
-		*value = zero
-	}
-	return nil
+	return set
 }
 
 // Events are callbacks; each may be nil. Calls for one process are in order; calls for different processes may be

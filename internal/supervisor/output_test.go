@@ -32,10 +32,7 @@ func testOutput(t *testing.T, sink *sinkLog, o Options) (*output, *[]LinesDroppe
 	t.Helper()
 	reports := new([]LinesDropped)
 	o.Events.LinesDropped = func(e LinesDropped) { *reports = append(*reports, e) }
-	o, err := o.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o = o.withDefaults()
 	return newOutput("web", sink.take, &o), reports
 }
 

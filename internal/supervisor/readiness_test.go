@@ -7,10 +7,7 @@ import (
 
 func TestReadiness(t *testing.T) {
 	t.Parallel()
-	opts, err := (*Options)(nil).withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	opts := (*Options)(nil).withDefaults()
 	start := time.Unix(0, 0)
 	state := readiness{since: start, lateAfter: opts.ReadyLateAfter}
 	steps := []struct {

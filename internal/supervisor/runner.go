@@ -25,13 +25,7 @@ type leftBehind struct {
 
 // NewRunner returns a runner that uses MaxLine, LinesPerSecond and Events.LinesDropped of opts. The caller must close
 // it after reaping every run.
-func NewRunner(opts *Options) (*Runner, error) {
-	set, err := opts.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	return &Runner{host: newHost(), opts: set}, nil
-}
+func NewRunner(opts *Options) *Runner { return &Runner{host: newHost(), opts: opts.withDefaults()} }
 
 // Validate checks p, and whether its program and directory exist.
 func (p *Process) Validate() error {

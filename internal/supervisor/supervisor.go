@@ -34,16 +34,12 @@ type Supervisor struct {
 	open   bool
 }
 
-// New returns a supervisor for procs. opts may be nil. The error names the process or option that is invalid.
+// New returns a supervisor for procs. opts may be nil. The error names the process that is invalid.
 func New(procs []Process, opts *Options) (*Supervisor, error) {
-	set, err := opts.withDefaults()
-	if err != nil {
-		return nil, err
-	}
 	if err := validateAll(procs); err != nil {
 		return nil, err
 	}
-	s := &Supervisor{opts: set, newSystem: func() *system { return systemOn(newHost()) }, done: make(chan struct{})}
+	s := &Supervisor{opts: opts.withDefaults(), newSystem: func() *system { return systemOn(newHost()) }, done: make(chan struct{})}
 	s.stop, s.endAll = context.WithCancel(context.Background())
 	s.kill, s.endNow = context.WithCancel(context.Background())
 	for _, p := range procs {

@@ -546,7 +546,6 @@ func TestOptions(t *testing.T) {
 		says string
 	}{
 		{Options{}, "needs a name"},
-		{Options{Name: "x", Lease: -time.Second}, "the lease of lease x is -1s"},
 		{Options{Name: "x", Lease: 5 * time.Second, Renew: 4 * time.Second, CallTimeout: 2 * time.Second,
 			Margin: time.Second}, "use a lease of at least 7s"},
 		{Options{Name: "x", Lease: 7 * time.Second, Renew: 4 * time.Second, CallTimeout: 2 * time.Second,

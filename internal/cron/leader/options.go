@@ -46,9 +46,6 @@ func (o Options) complete() (Options, error) {
 	if o.Name == "" {
 		return o, errors.New("a lease needs a name: all instances that share it use the same one")
 	}
-	if err := o.rejectNegative(); err != nil {
-		return o, err
-	}
 
 	o.Lease = cmp.Or(o.Lease, 15*time.Second).Round(time.Millisecond)
 	o.Renew = cmp.Or(o.Renew, o.Lease/3)
@@ -74,19 +71,6 @@ func (o Options) complete() (Options, error) {
 		o.Events = &Events{}
 	}
 	return o, nil
-}
-
-func (o *Options) rejectNegative() error {
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{{"lease", o.Lease}, {"renewal", o.Renew}, {"call limit", o.CallTimeout}, {"margin", o.Margin},
-		{"standstill", o.Standstill}} {
-		if d.value < 0 {
-			return fmt.Errorf("the %s of lease %s is %s: use a positive duration, or 0 for the default", d.name, o.Name, d.value)
-		}
-	}
-	return nil
 }
 
 // ProcessName returns the host and process ID, for display.

@@ -104,9 +104,6 @@ func (o Options) withDefaults() (*Options, *target, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := o.checkRanges(); err != nil {
-		return nil, nil, err
-	}
 
 	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 5*time.Second)
 	o.InactivityTimeout = cmp.Or(o.InactivityTimeout, 180*time.Second)
@@ -123,27 +120,6 @@ func (o Options) withDefaults() (*Options, *target, error) {
 		return nil, nil, err
 	}
 	return &o, t, o.checkHeaders()
-}
-
-func (o *Options) checkRanges() error {
-	const number, duration = "1 or more", "a duration such as 30s"
-	for _, v := range []struct {
-		name       string
-		isNegative bool
-		value      any
-		allowed    string
-	}{
-		{"header budget", o.HeaderBudget < 0, o.HeaderBudget, number},
-		{"connect timeout", o.ConnectTimeout < 0, o.ConnectTimeout, duration},
-		{"inactivity timeout", o.InactivityTimeout < 0, o.InactivityTimeout, duration},
-		{"deadline", o.Deadline < 0, o.Deadline, duration},
-	} {
-		if v.isNegative {
-			return fmt.Errorf("%s %v is negative: use %s, or 0 for the default", v.name, v.value, v.allowed)
-		}
-	}
-
-	return nil
 }
 
 func (o *Options) setPath(fromTarget string) error {

@@ -137,10 +137,6 @@ func TestBadOptions(t *testing.T) {
 		{options{Target: "http://localhost", MimeType: "a\r\nb"}, "MIME type"},
 		{options{Target: "http://localhost", QueueName: "a\nb"}, "queue name"},
 		{options{Target: "http://localhost", Version: "\x00"}, "version"},
-		{options{Target: "http://localhost", HeaderBudget: -1}, "header budget -1 is negative"},
-		{options{Target: "http://localhost", ConnectTimeout: -1}, "connect timeout -1ns is negative"},
-		{options{Target: "http://localhost", InactivityTimeout: -1}, "inactivity timeout -1ns is negative"},
-		{options{Target: "http://localhost", Deadline: -1}, "deadline -1ns is negative"},
 	} {
 		_, err := NewClient(&test.opts)
 		if err == nil {

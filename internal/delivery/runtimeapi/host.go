@@ -36,11 +36,8 @@ func newHost(set *Options) (host, error) {
 		return host{}, err
 	}
 
-	runner, err := supervisor.NewRunner(&supervisor.Options{LinesPerSecond: set.LinesPerSecond,
+	runner := supervisor.NewRunner(&supervisor.Options{LinesPerSecond: set.LinesPerSecond,
 		Events: supervisor.Events{LinesDropped: set.Events.LinesDropped}})
-	if err != nil {
-		return host{}, err
-	}
 
 	return host{
 		listen: func() (net.Listener, error) { return net.Listen("tcp4", "127.0.0.1:0") },

@@ -11,8 +11,6 @@ import (
 	"tendril/internal/supervisor"
 )
 
-const maxInstances = 1000
-
 // Options configure a [Pool]. Only Command is required.
 type Options struct {
 	// Command is run without a shell. A name without a slash is looked up in the PATH of Env; a relative path is
@@ -56,20 +54,8 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // withDefaults validates o and sets defaults. Package supervisor checks Command, User and Limits.
 func (o Options) withDefaults() (Options, error) {
-	for _, d := range []struct {
-		name  string
-		value *time.Duration
-		zero  time.Duration
-	}{{"Timeout", &o.Timeout, 15 * time.Minute}, {"Grace", &o.Grace, 2 * time.Second}} {
-		if *d.value < 0 {
-			return o, fmt.Errorf("%s is %s: it cannot be negative; 0 means %s", d.name, *d.value, d.zero)
-		}
-		*d.value = cmp.Or(*d.value, d.zero)
-	}
-
-	if o.Instances < 0 || o.Instances > maxInstances {
-		return o, fmt.Errorf("%d instances: use 1 to %d, or 0 for 1", o.Instances, maxInstances)
-	}
+	o.Timeout = cmp.Or(o.Timeout, 15*time.Minute)
+	o.Grace = cmp.Or(o.Grace, 2*time.Second)
 	o.Instances = cmp.Or(o.Instances, 1)
 	if o.Hurry == nil {
 		o.Hurry = context.Background()

@@ -44,9 +44,6 @@ func TestRefusedOptions(t *testing.T) {
 		"in the folder":     {Options{Command: []string{"tool"}, Dir: dir}, "use its full path"},
 		"PATH of its own":   {Options{Command: []string{"sh"}, Env: []string{"PATH=" + dir}}, "in PATH"},
 		"name":              {Options{Command: []string{"sh"}, Name: "a b"}, "use 1 to 64"},
-		"instances":         {Options{Command: []string{"sh"}, Instances: -1}, "-1 instances: use 1 to 1000"},
-		"too many":          {Options{Command: []string{"sh"}, Instances: 1001}, "1001 instances"},
-		"timeout":           {Options{Command: []string{"sh"}, Timeout: -1}, "cannot be negative"},
 		"nameless variable": {Options{Command: []string{"sh"}, Env: []string{"A=1", "=secret"}}, "entry 2"},
 		"variable with NUL": {Options{Command: []string{"sh"}, Env: []string{"TOKEN=secret\x00"}}, `"TOKEN"`},
 	} {
