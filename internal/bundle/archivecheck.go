@@ -248,8 +248,7 @@ func (u *unpacking) refuseOverlap() {
 
 const maxLink = 4096
 
-// createLinks creates the links after all other entries. Links may lead through other links, so each is also resolved
-// within root.
+// Links are created last. They may lead through other links, so each is also resolved within root.
 func (u *unpacking) createLinks(root *os.Root) error {
 	var links []entry
 	for _, e := range u.entries {
@@ -310,8 +309,8 @@ func (u *unpacking) linkTarget(e entry) (string, error) {
 
 const maxFixed = 1 << 20
 
-// fixHooks prepares hooks from Windows archives, as Elastic Beanstalk does: scripts with a shebang line and ELF
-// programs become executable, and scripts get LF line breaks.
+// fixHooks prepares hooks from Windows archives, as Elastic Beanstalk does: scripts and ELF programs become executable,
+// and scripts get LF line breaks.
 func (u *unpacking) fixHooks(root *os.Root) error {
 	for i := range u.entries {
 		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {

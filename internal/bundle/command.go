@@ -69,7 +69,6 @@ func (c *Command) FolderOf(usual string) string {
 	return filepath.Join(usual, c.Dir)
 }
 
-// readCommands sorts the commands by name, in byte order, as they run.
 func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	for _, p := range d.entries(section) {
 		if c, ok := d.readCommand(section.Key, p); ok {
@@ -142,7 +141,7 @@ type entryReader struct {
 	refused, computed bool
 }
 
-// wrong ignores computed entries, because their values are read as empty.
+// Computed values are read as empty, so they are not checked.
 func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 	if e.computed {
 		return
@@ -152,7 +151,7 @@ func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 		what)
 }
 
-// unknown rejects misspelled keys and reports others as ignored.
+// Unknown keys are ignored with a finding, but misspelled ones are rejected.
 func (e *entryReader) unknown(p yamlfile.Pair, known keys) {
 	for name, read := range known {
 		if read != nil && plainName(name) == plainName(p.Key) {

@@ -18,7 +18,6 @@ const (
 
 func notCopied() []string { return []string{".git", ".hg", ".svn"} }
 
-// walkCopied skips version control folders and the data directory.
 func walkCopied(folder, dataDir string, add func(path, relative string, info fs.FileInfo) error) error {
 	from, err := filepath.EvalSymlinks(folder) // may be a link to a release
 	if err != nil {
@@ -60,7 +59,7 @@ type copiedFolder struct {
 }
 
 // copyFolder copies a folder completely or not at all. It preserves permissions, times, links and, if run as root,
-// owners, but makes folders writable for their owner. Files are never hard links to the originals.
+// owners, but makes folders writable for their owner.
 func copyFolder(folder, dir, dataDir string) error {
 	err := makeWhole(dir, "copying", func(staging string) error {
 		f := &folderCopy{to: staging}

@@ -55,7 +55,6 @@ func TestAFolderIsCopiedAsItIs(t *testing.T) {
 	}
 }
 
-// Only folders below the app's folder are omitted, whatever the app's folder is called.
 func TestAFolderNamedLikeVersionControlIsPacked(t *testing.T) {
 	t.Parallel()
 	source := filepath.Join(folder(t, map[string]string{".git/Procfile": "web: run", ".git/.hg/HEAD": "ref"}), ".git")

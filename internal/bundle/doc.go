@@ -18,13 +18,11 @@
 //	cron.yaml                                      -> Cron
 //	package.json, application.py, ...              -> Default, if there is no Procfile
 //
-// [Open] reads everything at once and starts nothing. Configuration files are read in byte order of their names, then
-// env.yaml; the last setting of an option is in force. Errors, findings and String methods never contain values that
-// look secret.
+// [Open] reads everything at once and starts nothing. Configuration files are read in byte order of their names; the
+// last setting of an option is in force. Errors, findings and String methods never contain values that look secret.
 //
-// Input that could overload a parser is rejected before parsing. An archive's list of entries is checked before
-// unpacking, and written bytes are counted, because headers may lie. Links are created last and resolved inside an
-// [os.Root].
+// Input that could overload a parser is rejected before parsing. Written bytes are counted while unpacking, because an
+// archive's headers may lie.
 //
 // The package runs no commands, expands no variables and does not validate option values. It ignores .ebignore.
 package bundle

@@ -11,7 +11,6 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readExtensions reads the files in name order, so that later settings override earlier ones.
 func (r *reader) readExtensions() error {
 	entries, err := readDir(filepath.Join(r.dir, extensionsName))
 	if err != nil {

@@ -49,7 +49,7 @@ func (r *reader) reportInPlatform() error {
 	return nil
 }
 
-// reportStrayStages reports misspelled stage names, such as "pre-build", whose hooks would not run.
+// Misspelled stage names, such as "pre-build", are reported, because their hooks would not run.
 func (r *reader) reportStrayStages(below string) {
 	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(below)))
 	for _, e := range entries {

@@ -22,8 +22,8 @@ const (
 )
 
 // LegacyHooks returns an event's steps in name order: before is from EVENT/pre, and after from EVENT/enact and
-// EVENT/post. They run in dir. Files that are not executable or end in ".bak" are skipped. The error wraps a
-// [*trust.Error] if another user can change the programs.
+// EVENT/post. Files that are not executable or end in ".bak" are skipped. The error wraps a [*trust.Error] if another
+// user can change the programs.
 func LegacyHooks(folder string, event LegacyEvent, dir string) (before, after []Step, err error) {
 	for _, stage := range []string{"pre", "enact", "post"} {
 		steps, err := legacyStage(filepath.Join(folder, string(event), stage), Phase(string(event)+" "+stage), dir)

@@ -326,7 +326,7 @@ func readEntries[T any](d *document, section string, of yamlfile.Pair, read func
 	return all
 }
 
-// keys maps an entry's keys to the functions that read them. Keys without a function are ignored.
+// A key maps to the function that reads it, or to nil if it is ignored.
 type keys map[string]func(yamlfile.Pair)
 
 func into[T any](field *T, read func(yamlfile.Pair) T) func(yamlfile.Pair) {

@@ -31,7 +31,6 @@ type manifestReader struct {
 	links    []Link
 }
 
-// readKey ignores the metadata of saved configurations, such as DateCreated.
 func (m *manifestReader) readKey(p yamlfile.Pair) {
 	switch p.Key {
 	case "EnvironmentName":

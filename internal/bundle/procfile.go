@@ -11,7 +11,6 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// parseProcfile returns web first, then the others in file order. The error is an [*invalidError].
 func parseProcfile(file string, data []byte) ([]Process, error) {
 	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes",
 		example: MainProcess}, data)
@@ -131,7 +130,6 @@ func ProcessIndex(names, retired []string, name string) int {
 	return -1
 }
 
-// replicaPosition returns 1 for "web", 2 for "web-2" and so on, and 0 for other names.
 func replicaPosition(name string) int {
 	if name == MainProcess {
 		return 1

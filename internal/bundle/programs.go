@@ -14,9 +14,9 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// MissingPrograms reports programs that this machine lacks or cannot start, without running anything. It omits
-// programs that an earlier step may install. paths is their PATH; may be "". linksGetConfig is true if tendril
-// provides [GetConfig].
+// MissingPrograms reports programs that this machine lacks or cannot start, without running anything. It omits programs
+// that an earlier step may install. paths is their PATH; may be "". linksGetConfig is true if tendril provides
+// [GetConfig].
 func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
 	m := b.checkPrograms(paths)
 	if _, err := os.Stat(GetConfig); err != nil && !linksGetConfig {
@@ -93,7 +93,7 @@ type missingPrograms struct {
 	refused   []Problem
 	getConfig []string
 	// after means that an earlier step may have created files, and installs that it may have installed programs. seen
-	// contains the words of earlier steps, with paths reduced to their last element.
+	// contains the words of earlier steps; paths are reduced to their last element.
 	after, installs bool
 	seen            map[string]bool
 	folder          string
@@ -162,7 +162,6 @@ func (m *missingPrograms) checkHook(file string, argv []string) {
 	}
 }
 
-// programOfEnv returns the program that env runs with the given arguments, or "".
 func programOfEnv(arguments []string) string {
 	for _, word := range strings.Fields(strings.Join(arguments, " ")) {
 		if word[0] != '-' && !strings.Contains(word, "=") {
@@ -214,7 +213,6 @@ func (m *missingPrograms) checkScript(file string, line int, text string) {
 	}
 }
 
-// blocksOpened returns a negative number if the words close more blocks than they open.
 func blocksOpened(words []string) (n int) {
 	for _, w := range words {
 		w = strings.Trim(w, ";")
@@ -228,7 +226,7 @@ func blocksOpened(words []string) (n int) {
 	return n
 }
 
-// makesRestUnclear reports whether only a shell can tell which of the lines below this one run, and how.
+// makesRestUnclear reports whether only a shell can tell how the following lines run.
 func makesRestUnclear(line, first string) bool {
 	isContinued := strings.Contains(line, "<<") || strings.HasSuffix(line, `\`) ||
 		strings.Count(line, `"`)%2 != 0 || strings.Count(line, "'")%2 != 0 ||

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A missing program is reported only if it is certain to run and no earlier step may create or install it.
 func TestMissingPrograms(t *testing.T) {
 	t.Parallel()
 	const hook = ".platform/hooks/prebuild/a"

@@ -21,7 +21,7 @@ func (b *Bundle) VirtualEnv() string {
 // RequirementsFile lists an app's Python packages.
 const RequirementsFile = "requirements.txt"
 
-// The paths are relative to a folder in PATH. The second one is for pyenv.
+// The paths are relative to a folder in PATH; the second is for pyenv.
 var packagesInstalled = []string{"../lib/python3*/*-packages", "../versions/*/lib/python3*/*-packages"}
 
 var (

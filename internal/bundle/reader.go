@@ -56,8 +56,8 @@ func (r *reader) warn(file, text, hint string) {
 	r.bundle.Warnings = append(r.bundle.Warnings, Problem{Where: file, Text: text, Hint: hint})
 }
 
-// readFile reads up to one byte beyond the limit, so that callers can detect larger files. It rejects special files,
-// because reading them may block.
+// readFile reads up to one byte beyond the limit, so that callers can detect larger files. Reading a special file may
+// block, so those are rejected.
 func readFile(path string, most int64) ([]byte, error) {
 	data, _, err := yamlfile.ReadFile(path, most)
 	switch {

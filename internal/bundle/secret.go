@@ -53,7 +53,6 @@ func isSecret(name string) bool {
 	return false
 }
 
-// isSecretWord also recognizes compounds such as DBPASS, PASSPHRASE1, LICENSEKEY and sshkeys.
 func isSecretWord(word string) bool {
 	single := strings.TrimSuffix(word, "s")
 	isKey := strings.HasSuffix(single, "key") && !slices.Contains(notKeys, single)

@@ -207,7 +207,6 @@ func structured(namespace string) bool {
 // embeddedFunction matches JSON in backquotes, which a shell would run as a command.
 var embeddedFunction = regexp.MustCompile("(?s)`\\s*\\{\\s*[\"']?(Ref|Fn::[A-Za-z:]+)[\"']?\\s*:.*?\\}\\s*`")
 
-// fromCloudFormation recognizes a tag such as !Ref, a map whose only key is a function name, and JSON in backquotes.
 func fromCloudFormation(n *yamlfile.Node) bool {
 	if n.Tag != "" && !strings.HasPrefix(n.Tag, "!!") {
 		return true

@@ -98,7 +98,6 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// Values that are common in bundles remain readable.
 func TestSecretValues(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{

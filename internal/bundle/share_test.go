@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// publicFolder creates a folder that every user can enter, unlike a test's temporary folder.
 func publicFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "share")

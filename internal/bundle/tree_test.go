@@ -85,7 +85,6 @@ func TestDocumentsAreBounded(t *testing.T) {
 
 const maxMerged = 10_000
 
-// merges returns a document with n merge keys, each referring to a map with the given number of keys.
 func merges(keys, n int) string {
 	var b strings.Builder
 	b.WriteString("all: &all\n")

@@ -12,10 +12,10 @@ import (
 // freeBytes is the size up to which the ratio is not checked, because small archives of empty files are harmless.
 const freeBytes = 16 << 20
 
-// Unpack unpacks a zip archive into the new folder dir, all or nothing. The parent of dir must exist. If dir exists,
-// the error wraps fs.ErrExist; if the archive is invalid, it is an [*invalidError]. Files get mode 0640, or 0750 if
-// they are executable, and folders 0750. Owners, times and setuid bits are not preserved. As on Elastic Beanstalk,
-// hook scripts become executable and get LF line breaks. The files are not synced to disk.
+// Unpack unpacks a zip archive into the new folder dir, all or nothing. If dir exists, the error wraps fs.ErrExist; if
+// the archive is invalid, it is an [*invalidError]. Files get mode 0640, or 0750 if they are executable, and folders
+// 0750. Owners, times and setuid bits are not preserved. As on Elastic Beanstalk, hook scripts become executable and
+// get LF line breaks. The files are not synced to disk.
 func Unpack(archive, dir string) error { return unpackWithin(archive, dir, usualLimits()) }
 
 func unpackWithin(archive, dir string, most limits) error {

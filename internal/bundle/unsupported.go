@@ -108,7 +108,6 @@ func (l packageList) installedBy(line []string) bool {
 	})
 }
 
-// buildLines includes the lines of files that the commands name. It reduces paths to their last element.
 func (r *reader) buildLines() (lines [][]string) {
 	for _, s := range r.bundle.Plan() {
 		switch s.Phase {

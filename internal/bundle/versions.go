@@ -22,8 +22,8 @@ const (
 	keptVersions   = 5                      // per data directory
 )
 
-// UnpackVersion unpacks an archive, or copies a folder, to a new folder in the data directory, and returns its
-// absolute path. Only the owner can enter it; see [ShareVersion].
+// UnpackVersion unpacks an archive, or copies a folder, to a new folder in the data directory, and returns its absolute
+// path. Only the owner can enter the folder; see [ShareVersion].
 func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	isArchive, err := IsArchive(source)
 	if err != nil {
@@ -166,7 +166,7 @@ func restrictFolder(path string) error {
 
 // ShareVersion lets a group run the programs in dir, which is in a version from [UnpackVersion], and pass through the
 // data directory. If fresh is true, nothing in the version has run yet, and the group may also read it. ShareVersion
-// does nothing for other folders.
+// ignores other folders.
 func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	dataDir, err := filepath.Abs(dataDir)
 	if err != nil {

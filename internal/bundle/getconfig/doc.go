@@ -1,16 +1,14 @@
 // Package getconfig implements Elastic Beanstalk's get-config tool for scripts.
 //
-// Scripts and apps written for Elastic Beanstalk call /opt/elasticbeanstalk/bin/get-config to get environment
-// properties, option settings and paths. The running environment writes these facts to a [Folder], and the get-config
-// command reads them:
+// Scripts call /opt/elasticbeanstalk/bin/get-config to get environment properties, option settings and paths. The
+// running environment writes these facts to a [Folder], and the get-config command reads them:
 //
 //	environment --> Folder.Publish --> get-config/v7/facts.json   hooks, build commands
 //	                                   get-config/v7/app.json     the app, if it is another user
 //	                                   get-config/current -> v7   all others
 //	                                   get-config/bin/get-config -> tendril
 //
-// Each version of the app has its own facts, so that hooks of a version being deployed see its settings. Processes
-// without [FileVariable], such as an interactive shell, get the serving version's facts.
+// Each version of the app has its own facts, so that hooks of a version being deployed see its settings.
 //
 // Facts may be secret: each file has mode 0600 and belongs to tendril's user or the app's user. Root only reads files
 // that no other user can write. The folder is removed when the environment stops. Without a data directory it is a

@@ -30,7 +30,7 @@ const (
 )
 
 // Answer returns a command's object, or the value at a path in it: a key; a namespace and an option for
-// [OptionSettings]; an add-on and a key for [Addons]. Empty elements are ignored. The error lists the known names.
+// [OptionSettings]; an add-on and a key for [Addons]. Empty elements are ignored.
 func (f *Facts) Answer(command string, path ...string) (any, error) {
 	object, err := f.object(command)
 	if err != nil {
@@ -98,7 +98,7 @@ func (f *Facts) platformKeys() map[string]any {
 	return all
 }
 
-// addons returns Elastic Beanstalk's only add-on, a database, whose properties start with RDS_.
+// Elastic Beanstalk's only add-on is a database, whose properties start with RDS_.
 func (f *Facts) addons() map[string]any {
 	database := maps.Clone(f.Environment)
 	maps.DeleteFunc(database, func(name, _ string) bool { return !strings.HasPrefix(name, "RDS_") })
@@ -108,7 +108,6 @@ func (f *Facts) addons() map[string]any {
 	return map[string]any{"rds": map[string]any{"Description": "RDS Environment variables", "env": database}}
 }
 
-// variablesOf skips "env", which is not part of a path.
 func variablesOf(addOn map[string]any) map[string]any {
 	if variables, ok := addOn["env"].(map[string]any); ok {
 		return variables

@@ -63,7 +63,6 @@ func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	return errors.Join(err, os.Chmod(f.path, 0o711), os.Chmod(bin, 0o755))
 }
 
-// makeEmpty replaces a folder left by a killed environment.
 func makeEmpty(dataDir string) (path string, err error) {
 	path, err = filepath.Abs(filepath.Join(dataDir, folderName))
 	if err == nil {

@@ -75,7 +75,6 @@ func claimFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-// checkOwn checks that the folder belongs to this user and was not removed before it was locked.
 func checkOwn(f *os.File, path string) error {
 	opened, err := f.Stat()
 	if err != nil {

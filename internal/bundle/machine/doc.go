@@ -1,18 +1,15 @@
 // Package machine applies the sections of a bundle that change the machine.
 //
-// On Elastic Beanstalk, cfn-init applies them. Tendril does so only on request.
-//
-// For each configuration file, [Plan] orders the sections as cfn-init does: packages, groups, users, sources, files,
-// commands, services.
+// For each configuration file, [Plan] orders the sections as cfn-init does on Elastic Beanstalk: packages, groups,
+// users, sources, files, commands, services.
 //
 // # Invariants
 //
-//   - A step changes nothing if the machine is already in the desired state. Only commands run each time, unless their
-//     test fails.
+//   - A step changes nothing if the machine is already in the desired state. Only commands run each time, unless their test fails.
 //   - A file is replaced atomically, and the previous one is kept with the suffix .bak.
 //   - An archive is never unpacked outside its folder.
 //   - Downloads use TLS or come from this machine, and their size is limited.
 //
-// Nothing is undone: a failed deployment leaves the changes made so far. The caller must check whether it may change
-// the machine and runs as root.
+// A failed deployment leaves the changes made so far. The caller must check whether it may change the machine and runs
+// as root.
 package machine

@@ -103,7 +103,6 @@ func TestUserInAllGroupsIsNotChanged(t *testing.T) {
 	}
 }
 
-// systemd is reloaded after the change of a unit and before the first service.
 func TestSystemdReloadsChangedUnitsBeforeTheFirstService(t *testing.T) {
 	t.Parallel()
 	yes := true

@@ -61,7 +61,6 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 	return replaceFile(f.Path, info, content, attributesOf(info, f, uid, gid))
 }
 
-// replaceFile keeps a regular file with the same content, and backs up any other.
 func replaceFile(path string, info fs.FileInfo, content io.ReadSeeker, want attributes) (Outcome, error) {
 	if !info.Mode().IsRegular() {
 		return Changed, place(path, content, want)

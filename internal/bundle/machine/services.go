@@ -57,7 +57,6 @@ type manager struct {
 	control                    func(verb string) []string
 }
 
-// managerOf also returns systemd for sysvinit scripts if systemd manages the machine.
 func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	switch {
 	case s.IsSystemd && !a.system.Has("systemctl"):

@@ -31,7 +31,6 @@ const (
 	maxRedirects    = 5
 )
 
-// download is an open file, which Close deletes if it was downloaded.
 type download struct {
 	*os.File
 	temporary bool
@@ -127,7 +126,6 @@ func downloadClient() *http.Client {
 	}}
 }
 
-// source keeps other files in the folder.
 func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error) {
 	archive, err := open(ctx, s.URL)
 	if err != nil {
@@ -234,7 +232,6 @@ func (u *unpacking) unpackZip(archive *os.File) error {
 	return nil
 }
 
-// linkTarget returns "" for an entry that is not a link.
 func linkTarget(f *zip.File) (string, error) {
 	if f.Mode().Type() != fs.ModeSymlink {
 		return "", nil
@@ -293,7 +290,6 @@ func (u *unpacking) writeLink(name, to string) error {
 	return u.root.Symlink(to, name)
 }
 
-// writeFile leaves an identical file unchanged, and otherwise replaces it as a whole.
 func (u *unpacking) writeFile(name string, mode fs.FileMode, from io.Reader) (err error) {
 	staged := path.Join(path.Dir(name), "."+path.Base(name)+".unpacking")
 	to, err := u.root.OpenFile(staged, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)

@@ -93,7 +93,6 @@ type step struct {
 	attempt *attempt
 }
 
-// decide repeats an attempt until its outcome is known.
 func (c *core) decide(now time.Time) step {
 	c.endExpiredTerm(now)
 	switch {
@@ -152,9 +151,8 @@ func (c *core) newAttempt(now time.Time, next queue.Lease) *attempt {
 	return &attempt{old: c.seen, next: next, start: now}
 }
 
-// mayTake reports whether this instance may take the lease: it was never written, was released, is its own from a lost
-// term, or was unchanged in a read after its expiry. Without that read, every instance would try to replace a dead
-// leader.
+// The lease may be taken if it was never written, was released, is this instance's from a lost term, or was unchanged
+// in a read after its expiry. Without that read, every instance would try to replace a dead leader.
 func (c *core) mayTake() bool {
 	return c.seen.Version == "" || c.seen.Released || c.isOwn(c.seen) || !c.readAt.Before(c.expiry())
 }
@@ -193,7 +191,6 @@ func (c *core) nextReadTime() time.Time {
 	return earlier(next, c.expiry())
 }
 
-// swapped records the result of a swap. It reports whether this instance leads.
 func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease) (leads bool) {
 	c.endExpiredTerm(now)
 	isPending := c.pending == a
@@ -217,14 +214,13 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 	return true
 }
 
-// lose ends the term. The lease must be read before the next attempt.
+// The lease must be read before the next attempt.
 func (c *core) lose() {
 	c.term = 0
 	c.pending = nil
 	c.known = false
 }
 
-// backOff delays the next call after a failure, and returns the delay.
 func (c *core) backOff(now time.Time) time.Duration {
 	longest := c.renew
 	if c.term > 0 {
@@ -237,7 +233,7 @@ func (c *core) backOff(now time.Time) time.Duration {
 	return delay
 }
 
-// releaseAttempt returns nil if this instance does not hold the lease. The outcome of earlier attempts must be known.
+// releaseAttempt returns nil if this instance does not hold the lease. No attempt may be pending.
 func (c *core) releaseAttempt(now time.Time) *attempt {
 	if !c.known || !c.isOwn(c.seen) || c.seen.Released {
 		return nil

@@ -17,7 +17,7 @@ type Store interface {
 	// Read returns the zero value for a missing lease.
 	Read(ctx context.Context, name string) (queue.Lease, error)
 	// Swap stores next if the stored Version is old.Version, where "" means no lease. It returns the stored lease, and
-	// whether that is next, even from an earlier call, so that callers can repeat a call that got no response. A next
+	// whether that is next, even from an earlier call, so that callers can repeat a call without a response. A next
 	// without a Version is an error.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
@@ -122,7 +122,6 @@ func (e *Elector) round(ctx context.Context) {
 	e.publish()
 }
 
-// dropClosedTerm ends the core's term if the gate has closed for it.
 func (e *Elector) dropClosedTerm() {
 	core := &e.lease.core
 	if term, _ := e.gate.currentTerm(); core.term != 0 && core.term != term {
@@ -238,7 +237,6 @@ func (s *Status) clearLeader() {
 	s.LeaderAnnounces = ""
 }
 
-// publish updates the status and reports a new leader.
 func (e *Elector) publish() {
 	c := &e.lease.core
 	expiry := c.expiry()

@@ -9,7 +9,6 @@ import (
 	"tendril/queue"
 )
 
-// state is one state of a store and three nodes.
 type state struct {
 	now    int
 	stored queue.Lease
@@ -25,8 +24,8 @@ const unit = time.Second
 
 func (s *state) clock() time.Time { return time.Unix(int64(s.now), 0) }
 
-// key is equal for states with the same next states. Only differences between times matter, up to the longest duration in
-// rules.
+// States with the same key have the same next states. Only differences between times matter, up to the longest duration
+// in rules.
 func (s *state) key() string {
 	k := make([]byte, 0, 256)
 	number := func(n int64) { k = append(strconv.AppendInt(k, n, 10), ' ') }

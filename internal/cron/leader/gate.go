@@ -26,8 +26,7 @@ type gate struct {
 	changed      chan struct{}
 }
 
-// open opens the gate for the attempt's term, or extends the trust window. It returns false if the term was closed
-// before or must be closed now.
+// open returns false if the attempt's term was closed before or must be closed now.
 func (g *gate) open(a *attempt, until time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -62,7 +61,6 @@ func (g *gate) currentTerm() (term int64, ok bool) {
 	return g.term, g.term != 0
 }
 
-// recheck closes the gate if there is a reason to. It reports whether the gate is open.
 func (g *gate) recheck(now time.Time) bool {
 	if g.term == 0 {
 		return false
@@ -104,7 +102,6 @@ func (g *gate) close(reason string) {
 	g.endTerm(reason)
 }
 
-// stop closes the gate permanently.
 func (g *gate) stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

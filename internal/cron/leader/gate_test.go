@@ -9,7 +9,6 @@ import (
 	"tendril/queue"
 )
 
-// openGate returns a gate that is open in term 1 for 12 s, and its reports.
 func openGate(t *testing.T) (*gate, *[]string) {
 	t.Helper()
 	reported := &[]string{}

@@ -29,7 +29,6 @@ func (h *holder) read(ctx context.Context) error {
 	return nil
 }
 
-// swap leaves recording the outcome to the caller.
 func (h *holder) swap(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
 	limited, cancel := context.WithTimeout(ctx, h.opts.CallTimeout)
 	defer cancel()
@@ -52,8 +51,8 @@ func (h *holder) recordFailure(ctx context.Context, err error) {
 	}
 }
 
-// release works even if the outcome of the last attempt is unknown. released reports whether the stored lease is this
-// instance's and is released. The only error is ctx's.
+// release works even if an attempt is pending. released reports whether the stored lease is this instance's and is
+// released. The only error is ctx's.
 func (h *holder) release(ctx context.Context) (released bool, err error) {
 	if h.core.pending != nil {
 		h.core.lose()

@@ -11,8 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// call runs f in the background. f continues after ctx ends, because the outcome of an interrupted call would be
-// unknown. The caller must hold mu.
+// f continues after ctx ends, because the outcome of an interrupted call would be unknown. The caller must hold mu.
 func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	s.work.Go(func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.CallTimeout)
@@ -23,7 +22,7 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 
 const maxSkipped = 1000
 
-// startAttempt enqueues the only slot, or skips all slots for a reason. The caller must hold mu.
+// startAttempt skips all slots if there is a reason, and otherwise enqueues the only one. The caller must hold mu.
 func (s *Scheduler) startAttempt(ctx context.Context, e *entry, slots []Slot, reason Reason) {
 	e.busy = true
 	s.busy++
@@ -60,7 +59,6 @@ type attempt struct {
 	err            error
 }
 
-// execute first checks that this instance is still the leader.
 func (s *Scheduler) execute(ctx context.Context, a *attempt) (err error) {
 	if term, ok := s.lead.Term(); !ok || term != a.term {
 		return queue.ErrStaleTerm
@@ -99,7 +97,6 @@ func (s *Scheduler) finishAttempt(e *entry, a *attempt) {
 	s.wake()
 }
 
-// recordResult returns the time until the next try, or 0.
 func (e *entry) recordResult(a *attempt) (retry time.Duration) {
 	e.next = Slot{}
 	if a.err != nil && !errors.Is(a.err, registry.ErrUncertain) {
@@ -161,7 +158,6 @@ func (s *Scheduler) recordEnqueued(a *attempt) {
 		ScheduledAt: run.ScheduledAt, Lateness: lateness, Manual: run.Manual, Resent: sent.Resent})
 }
 
-// reportSkippedRuns merges adjacent runs with the same reason.
 func (s *Scheduler) reportSkippedRuns(a *attempt) {
 	var merged []Skipped
 	for i := range a.skipping {
@@ -180,7 +176,7 @@ func (s *Scheduler) reportSkippedRuns(a *attempt) {
 	}
 }
 
-// skipReason adds a run that was enqueued before to the history. Runs with a record may have been enqueued.
+// Runs with a record may have been enqueued.
 func (s *Scheduler) skipReason(a *attempt, run *registry.Run) Reason {
 	record := a.records[run.ID]
 	message := record.MessageID
@@ -198,7 +194,6 @@ func (s *Scheduler) skipReason(a *attempt, run *registry.Run) Reason {
 	return a.reason
 }
 
-// recordSkipped adds only the latest time to the history.
 func (s *Scheduler) recordSkipped(runs Skipped) {
 	if runs.Reason != ReasonAlready {
 		s.history.add(Run{Task: runs.Task, ScheduledAt: runs.To, ID: runID(runs.Task, runs.To), Skipped: runs.Reason})

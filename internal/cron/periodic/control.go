@@ -21,7 +21,7 @@ func (s *Scheduler) Reload(file *File) {
 	call(s.opts.Events.Reloaded, r)
 }
 
-// replaceTasks sets the tasks. changed is the start of new ones; zero uses the registry's.
+// changed is the start of new tasks; zero means the registry's.
 func (s *Scheduler) replaceTasks(file *File, changed time.Time) Reloaded {
 	if file == nil {
 		file = &File{}

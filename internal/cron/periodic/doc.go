@@ -13,13 +13,10 @@
 //
 // # Invariants
 //
-//   - A run is identified by its task and scheduled time. Embedded and FIFO queues get exactly one message per run. A
-//     standard queue of Amazon SQS may get two with the same ID after a lost response or the loss of a leader.
-//   - Nothing is enqueued early, by the leader's wall clock. Jitter is the same on all instances and never changes the
-//     order of runs.
+//   - A run is identified by its task and scheduled time. Embedded and FIFO queues get exactly one message per run. A standard queue of Amazon SQS may get two with the same ID after a lost response or the loss of a leader.
+//   - Nothing is enqueued early, by the leader's wall clock.
 //   - Leadership is checked immediately before each effect, and the registry rejects outdated terms.
-//   - The registry stores up to when each task is accounted for, so the next leader catches up on missed runs within
-//     the task's policy and grace.
+//   - The registry stores up to when each task is accounted for, so the next leader catches up on missed runs within the task's policy and grace.
 //   - A run is reported as missed once, after the registry has accounted for it without a record of a send.
 //   - Runs of a task are enqueued one at a time, in order. Different tasks are independent, up to Concurrency.
 //

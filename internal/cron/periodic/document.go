@@ -32,7 +32,6 @@ func (r *reader) problem(line int, option, text, hint string) Problem {
 
 const skeleton = `start it with "version: 1" and "cron:", then one "- name: ..., url: ..., schedule: ..." per task`
 
-// parse returns nil if the file is empty or invalid.
 func (r *reader) parse(data []byte) *yamlfile.Node {
 	root, fault := yamlfile.Read(data, &yamlfile.Options{
 		// 1000 tasks with every key have about 50,000 tokens.
@@ -74,7 +73,6 @@ func (r *reader) refuseSyntax(lines []string, fault *yamlfile.Fault) {
 	r.refuse(fault.Line, "", text, hint)
 }
 
-// labelOfLastTask returns the name or number of the last task in the lines, or "".
 func labelOfLastTask(lines []string) string {
 	number, name := 0, ""
 	for _, line := range lines {

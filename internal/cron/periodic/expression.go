@@ -28,7 +28,6 @@ func fields() [5]field {
 
 const maxExpression = 512
 
-// splitExpression returns the five fields, with numbers only.
 func splitExpression(expression string) ([]string, error) {
 	if len(expression) > maxExpression {
 		return nil, fmt.Errorf("the expression is longer than %d bytes: write five fields, such as 0 23 * * *", maxExpression)
@@ -81,7 +80,6 @@ func expandMacro(words []string) ([]string, error) {
 	return strings.Fields(five), nil
 }
 
-// check accepts lists of *, */n, a, a-b and a-b/n.
 func (f field) check(text string) error {
 	for item := range strings.SplitSeq(text, ",") {
 		if problem := f.problem(item); problem != "" {
@@ -134,7 +132,6 @@ func (f field) problem(item string) string {
 	return ""
 }
 
-// suggestForwards suggests a correction for a reversed range.
 func (f field) suggestForwards(item, from, to string) string {
 	_, step, stepped := strings.Cut(item, "/")
 	if high, _ := f.value(to); f.top == 7 && high == 0 { // Sunday is also 7
@@ -158,7 +155,7 @@ func (f field) suggestForwards(item, from, to string) string {
 	return strings.Join(values, ",")
 }
 
-// expand lists the values. It expands even a *, because only a lone * leaves the choice of days to the other field.
+// Even a * is expanded, because only a lone * leaves the choice of days to the other field.
 func (f field) expand(text string) string {
 	if text == "*" {
 		return text

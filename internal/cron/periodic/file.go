@@ -18,9 +18,8 @@ type File struct {
 	Warnings []Problem
 }
 
-// ParseFile parses a cron.yaml: the version, 1, and a list of tasks under the key cron. A task has a name, url and
-// schedule, and optionally timezone, jitter, overlap, missed, grace, payload, attributes and queue. Errors are
-// [*Error]. Unknown keys are warnings.
+// ParseFile parses a cron.yaml: the version, 1, and a list of tasks under the key cron. Errors are [*Error]. Unknown
+// keys are warnings.
 func ParseFile(name string, data []byte) (*File, error) {
 	r := &reader{file: name}
 	f := &File{}
@@ -45,7 +44,6 @@ var (
 	taskLine = regexp.MustCompile(`(?m)^\s*-\s+["']?(name|url|schedule)["']?\s*:`)
 )
 
-// tasksWithoutKey returns the line of the first task in a file without the key "cron", and otherwise 0.
 func tasksWithoutKey(data []byte) int {
 	at := taskLine.FindIndex(data)
 	if at == nil || cronLine.Match(data) {
@@ -83,7 +81,6 @@ func (r *reader) readFile(root *yamlfile.Node) []Task {
 	return r.readTasks(list)
 }
 
-// checkUnique refuses a repeated key.
 func (r *reader) checkUnique(seen map[string]int, key string, line int) bool {
 	if first := seen[key]; first > 0 {
 		r.refuse(line, key, fmt.Sprintf("%s is set twice, first on line %d", yamlfile.Shown(key), first),
@@ -151,7 +148,6 @@ func taskLabel(node *yamlfile.Node, number int) string {
 	return fmt.Sprintf("number %d", number)
 }
 
-// readTask returns false if the item is not a task.
 func (r *reader) readTask(node *yamlfile.Node) (t Task, ok bool) {
 	if node.Kind != yamlfile.Mapping {
 		r.refuse(node.Line, "cron", "this item is not a task",

@@ -65,7 +65,6 @@ func (w *fleet) elect(n *node) {
 	w.changed = make(chan struct{})
 }
 
-// node is an instance. A dead one has no effects.
 type node struct {
 	*fleet
 	dead bool
@@ -96,7 +95,6 @@ func (n *node) kill() {
 
 var errLost = errors.New("no answer")
 
-// do may fail before or after calling apply.
 func (n *node) do(ctx context.Context, apply func() error) error {
 	n.mu.Lock()
 	fault, before, after := n.rng.Float64() < n.chance, time.Duration(0), time.Duration(0)

@@ -44,7 +44,7 @@ type history struct {
 	recorded int64
 }
 
-// add completes the entry if the run's delivery was recorded first.
+// A run's delivery may be recorded before the run itself.
 func (h *history) add(r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +59,6 @@ func (h *history) add(r Run) {
 	h.push(r)
 }
 
-// addEnqueuedBefore adds a run that another instance, or an earlier try without a response, enqueued.
 func (h *history) addEnqueuedBefore(task string, at time.Time, messageID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +74,6 @@ func (h *history) findOrAdd(task string, at time.Time, messageID string) *Run {
 	return h.push(Run{Task: task, ScheduledAt: at, MessageID: messageID})
 }
 
-// push replaces the oldest run if the history is full.
 func (h *history) push(r Run) *Run {
 	if len(h.ring) < h.maxRuns {
 		h.ring = append(h.ring, r)
@@ -124,7 +122,6 @@ func (h *history) count() int64 {
 	return h.recorded
 }
 
-// runs returns the newest run first.
 func (h *history) runs(task string) []Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -56,8 +56,8 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	return Plan{Passed: due[:first:first], Enqueue: due[first:], Next: next}
 }
 
-// dueSlots returns the due slots after since, and the next one. They wait for the jitter of earlier slots, even
-// accounted-for ones, so that all instances agree on the due time. Only slots within the maximum jitter matter.
+// dueSlots returns the due slots after since, and the next one. The jitter of earlier slots, even accounted-for ones,
+// delays them, so that all instances agree on the due time.
 func (t *Task) dueSlots(since, now time.Time) (due []Slot, next Slot) {
 	oldest := now.Add(-t.grace() - t.Jitter - punctual)
 	if since.Before(oldest) {
@@ -83,7 +83,6 @@ func (t *Task) dueSlots(since, now time.Time) (due []Slot, next Slot) {
 	return due, Slot{}
 }
 
-// longMissed returns the latest slots that exceed any grace.
 func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	for at := t.Schedule.Prev(oldest); at.After(since) && len(missed) < maxCounted; at = t.Schedule.Prev(at) {
 		missed = append(missed, t.slot(at))
@@ -94,7 +93,6 @@ func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 
 func (t *Task) slot(at time.Time) Slot { return Slot{at, at.Add(t.jitter(at))} }
 
-// jitter is derived from the task's name and the time, in whole milliseconds.
 func (t *Task) jitter(at time.Time) time.Duration {
 	if t.Jitter < time.Millisecond {
 		return 0

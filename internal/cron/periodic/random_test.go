@@ -139,7 +139,7 @@ func (th *scriptRun) happen(e event) {
 	}
 }
 
-// problems returns violated guarantees. It must be called in a synctest bubble.
+// problems must be called in a synctest bubble.
 func (s script) problems() (problems []string) {
 	th := &scriptRun{fleet: newFleet(), script: s, reported: map[int64]bool{}}
 	th.fleet.delay, th.rng = s.delay, rand.New(rand.NewPCG(s.seed, 1))

@@ -26,10 +26,9 @@ type Schedule struct {
 	every time.Duration
 }
 
-// parseSchedule parses five fields (minute, hour, day of month, month, day of week), or one of @yearly, @annually,
-// @monthly, @weekly, @daily, @midnight and @hourly. A field is * or a list of a, a-b, */n and a-b/n. Months and days of
-// the week can be names; 7 is Sunday. If neither day field is *, a day that matches either is due. Dates that never
-// occur are an error. A nil zone means UTC.
+// parseSchedule parses five fields (minute, hour, day of month, month, day of week), or a name such as @daily. A field
+// is * or a list of a, a-b, */n and a-b/n. Months and days of the week can be names; 7 is Sunday. If neither day field
+// is *, a day that matches either is due. Dates that never occur are an error. A nil zone means UTC.
 func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	zone = cmp.Or(zone, time.UTC)
 	fields, err := splitExpression(expression)
@@ -138,8 +137,8 @@ func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 
 func (s Schedule) hourly() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
 
-// nextHourly is Next for schedules that run in every hour. It searches each span of constant UTC offset in turn, so it
-// also finds runs in a repeated hour.
+// nextHourly is Next for schedules that run in every hour. It searches each span of constant UTC offset separately, so
+// it also finds runs in a repeated hour.
 func (s Schedule) nextHourly(after time.Time) time.Time {
 	after = after.In(s.zone)
 	for limit := after.AddDate(searchYears, 0, 0); after.Before(limit); {
@@ -211,7 +210,6 @@ func (s Schedule) timeOf(slot time.Time) time.Time {
 	return near
 }
 
-// atOffsetOf returns when clocks with the UTC offset in effect at near show the slot.
 func (s Schedule) atOffsetOf(slot, near time.Time) time.Time {
 	_, offset := near.Zone()
 	return slot.Add(-time.Duration(offset) * time.Second).In(s.zone)
@@ -223,7 +221,6 @@ func localAsUTC(t time.Time) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// lastMultiple returns the last multiple of the interval that is not after a Unix time.
 func (s Schedule) lastMultiple(second int64) time.Time {
 	every := int64(s.every / time.Second)
 	return time.Unix(second-(second%every+every)%every, 0).UTC()

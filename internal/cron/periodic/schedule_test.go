@@ -81,8 +81,7 @@ func (n *naive) matchHour(r time.Time) bool {
 	return dom && dow
 }
 
-// everyZone returns zones without clock changes, with changes of an hour or half an hour, at midnight or during
-// Ramadan, and with unusual offsets.
+// The zones have changes of an hour, of half an hour, at midnight and during Ramadan, no changes, or unusual offsets.
 func everyZone() []string {
 	return []string{
 		"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Asia/Kathmandu",

@@ -131,7 +131,6 @@ func (s *Scheduler) wake() {
 	}
 }
 
-// round starts the due attempts, and returns the time until the next round.
 func (s *Scheduler) round(ctx context.Context) time.Duration {
 	now, mono := s.opts.Wall().Round(0), time.Now()
 	s.checkClocks(now, mono)
@@ -158,7 +157,7 @@ func (s *Scheduler) round(ctx context.Context) time.Duration {
 	return wait
 }
 
-// checkClocks reports a difference between the clocks since the last check. Only [Scheduler.Run] calls it.
+// Only [Scheduler.Run] calls checkClocks.
 func (s *Scheduler) checkClocks(now, mono time.Time) {
 	if by := now.Sub(s.wall) - mono.Sub(s.mono); !s.wall.IsZero() && by.Abs() > time.Second {
 		s.replan(now.Add(s.mono.Sub(mono))) // the earliest time shown since the last check
@@ -167,7 +166,7 @@ func (s *Scheduler) checkClocks(now, mono time.Time) {
 	s.wall, s.mono = now, mono
 }
 
-// setTerm forgets the times and failures of an earlier term. The caller must hold mu.
+// Times and failures of an earlier term are forgotten. The caller must hold mu.
 func (s *Scheduler) setTerm(term int64) (started bool) {
 	started = term != 0 && term != s.term
 	s.term = term
@@ -195,8 +194,8 @@ func (e *entry) untilNextCheck(now, mono time.Time) time.Duration {
 	return max(e.next.DueAt.Sub(now), time.Millisecond)
 }
 
-// replan discards plans after the clock was set. Tasks then exist from the earliest time shown, so that runs missed
-// after correcting a fast clock are caught up.
+// After the clock was set, tasks exist from the earliest time shown, so that runs missed after correcting a fast clock
+// are caught up.
 func (s *Scheduler) replan(earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +211,7 @@ func (s *Scheduler) replan(earliest time.Time) {
 	}
 }
 
-// requestTimes reads the times of tasks that are not known yet. The caller must hold mu.
+// The caller must hold mu.
 func (s *Scheduler) requestTimes(ctx context.Context, mono time.Time) {
 	if s.requesting || mono.Before(s.nextRequest) {
 		return
@@ -260,7 +259,6 @@ func (s *Scheduler) receiveTimes(term int64, starts map[string]registry.Start, k
 	}
 }
 
-// adoptTimes ignores tasks that have changed since the request.
 func (s *Scheduler) adoptTimes(starts map[string]registry.Start, known map[string]queue.TaskTimes) {
 	now := s.opts.Wall().Round(0)
 	for _, e := range s.entries {
@@ -279,8 +277,8 @@ func (e *entry) start() registry.Start {
 	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
-// adoptTimes adopts a task's times. A future time was recorded by a fast clock and may hide missed runs, so the longest
-// period that can be caught up is checked again. The registry recognizes enqueued runs.
+// A fast clock may have recorded a future time, which may hide missed runs, so the longest period that can be caught up
+// is checked again. The registry recognizes enqueued runs.
 func (e *entry) adoptTimes(times queue.TaskTimes, now time.Time) {
 	e.timesKnown = true
 	e.accountedUpTo = times.UpTo
@@ -296,14 +294,14 @@ func (e *entry) adoptTimes(times queue.TaskTimes, now time.Time) {
 	}
 }
 
-// advance skips missed runs, or else enqueues the first due run, unless a pause or overlap skips the due ones. The
+// advance skips missed runs, or otherwise enqueues the first due run, unless a pause or overlap skips the due ones. The
 // caller must hold mu.
 func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) {
 	if !e.timesKnown || e.busy {
 		return
 	}
 	if e.accountedUpTo.Sub(now) > time.Second {
-		// The clock was set back. The registry recognizes repeated runs. The margin covers the time between two checks.
+		// The clock was set back. The margin covers the time between two checks; the registry recognizes repeated runs.
 		e.accountedUpTo = now.Add(-punctual)
 		e.next = Slot{}
 	}

@@ -331,7 +331,6 @@ func TestTheRegistryLearnsOfSchedules(t *testing.T) {
 	})
 }
 
-// A former leader does not report a refused term.
 func TestARefusedTermIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	var refused []int64
@@ -434,7 +433,6 @@ func TestSmallStepsOfTheClockAreNotReported(t *testing.T) {
 	})
 }
 
-// Runs due while the task was not in the file are not caught up, even by the next leader.
 func TestRestoredTaskDoesNotCatchUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 100)}, Options{}, func(s *stage) {
@@ -452,7 +450,6 @@ func TestRestoredTaskDoesNotCatchUp(t *testing.T) {
 	})
 }
 
-// The registry has recorded when the tasks started.
 func TestNextProcessCatchesUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -563,7 +560,6 @@ func TestClockIsSet(t *testing.T) {
 	})
 }
 
-// A future time in the registry must not hide missed runs.
 func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -602,7 +598,6 @@ func TestNewTaskAfterTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// Times before the task existed are not caught up, however long the grace.
 func TestNextLeaderAfterTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	a := every("a", 60)
@@ -623,7 +618,6 @@ func TestNextLeaderAfterTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// A task exists from the time to which the clock was set back.
 func TestClockIsSetBackBehindTheStart(t *testing.T) {
 	t.Parallel()
 	a := every("a", 60)

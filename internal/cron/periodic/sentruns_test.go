@@ -209,7 +209,6 @@ func TestNothingIsSentWithoutLeadership(t *testing.T) {
 	})
 }
 
-// losesLead loses leadership between announcing and sending a run.
 type losesLead struct{ *node }
 
 func (l losesLead) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {

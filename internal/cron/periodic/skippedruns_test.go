@@ -40,7 +40,6 @@ func (l *endsAfterSend) Swap(ctx context.Context, fence registry.Fence, changes 
 	return l.node.Swap(ctx, fence, changes...)
 }
 
-// embeddedEndsAfterSend can lose only responses.
 type embeddedEndsAfterSend struct {
 	*registry.Runs
 	leader *endsAfterSend

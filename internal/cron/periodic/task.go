@@ -219,7 +219,6 @@ func checkCharacters(what, text string) error {
 	return nil
 }
 
-// duration parses a text such as "30s" or "5m", or a number of seconds.
 func duration(key, text string, low, top time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(strings.TrimSpace(text))
 	if err != nil {

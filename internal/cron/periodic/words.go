@@ -30,7 +30,6 @@ func (s Schedule) Words() string {
 	return at + zone + ", " + days
 }
 
-// timeWords returns a text such as "at 23:00" or "every 15 minutes".
 func (s Schedule) timeWords() string {
 	minutes, hours := setBits(s.bits.Minute, 0, 59), setBits(s.bits.Hour, 0, 23)
 	if step := stride(minutes, 60); len(hours) == 24 && step > 0 {
@@ -71,7 +70,6 @@ func (s Schedule) timeWords() string {
 	return "at " + pluralized("minute", minutes) + " " + past
 }
 
-// dayWords returns a text such as "on day 1 of the month", or "" for every day.
 func (s Schedule) dayWords() string {
 	dom := setBits(s.bits.Dom, 1, 31)
 	dow := setBits(s.bits.Dow, 0, 6)
@@ -127,7 +125,6 @@ func weekdays(days []int) string {
 	return "on " + joinWords(names)
 }
 
-// setBits returns the numbers of the bits that are set.
 func setBits(bits uint64, low, high int) []int {
 	var all []int
 	for i := low; i <= high; i++ {
@@ -152,7 +149,6 @@ func stride(values []int, cycle int) int {
 	return step
 }
 
-// pluralized returns a text such as "day 1", "days 1 and 15" or "hours 9 to 17".
 func pluralized(what string, values []int) string {
 	if len(values) == 1 {
 		return fmt.Sprintf("%s %d", what, values[0])

@@ -1,7 +1,5 @@
 // Package tasks runs the periodic tasks of one environment.
 //
-// Package periodic determines when tasks are due, and package leader elects the instance that enqueues them.
-//
 //	cron.yaml --> File --> Manager --> periodic.Scheduler --> registry --> queue
 //	                          |              ^                   ^
 //	                          |              | term              | leases, runs, pauses
@@ -15,7 +13,4 @@
 //   - Memory, if this is declared the only instance.
 //
 // Without a registry, no leader can be elected, and tasks are not scheduled.
-//
-// An invalid file prevents startup, but is ignored on reload. Runs of added tasks from before the reload are not caught
-// up.
 package tasks

@@ -53,7 +53,6 @@ func Read(path string) (*periodic.File, error) {
 	return periodic.ParseFile(path, data)
 }
 
-// stamp changes with the file; "" if it does not exist.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -102,7 +101,6 @@ func (f *watchedFile) set(now File) {
 // A file may be missing briefly while it is replaced.
 const absentChecks = 3
 
-// noticeChange reports whether the file has changed since the last call.
 func (f *watchedFile) noticeChange() bool {
 	now := stamp(f.path())
 	if now != "" {
@@ -113,7 +111,6 @@ func (f *watchedFile) noticeChange() bool {
 	return f.lastStamp.Swap(now) != now
 }
 
-// reread returns no tasks if the file is missing and not required.
 func (f *watchedFile) reread(required bool) (File, error) {
 	f.noticeChange()
 	now := File{Path: f.path(), Tasks: &periodic.File{}}

@@ -72,7 +72,6 @@ func writeHistory(path string, runs []periodic.Run) error {
 	return datadir.ReplaceJSON(path, stored)
 }
 
-// readHistory returns the oldest run first.
 func readHistory(path string, log *slog.Logger) []periodic.Run {
 	if path == "" {
 		return nil

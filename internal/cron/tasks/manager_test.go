@@ -38,7 +38,6 @@ type env struct {
 	ended  bool
 }
 
-// manager has a file with the named tasks. begin starts it.
 func manager(t *testing.T, o Options, names ...string) *env {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)

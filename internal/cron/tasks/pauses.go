@@ -74,7 +74,6 @@ func (p *pauses) set(ctx context.Context, task string, why pause, paused bool) e
 	return nil
 }
 
-// read returns nil if the paused tasks are unknown.
 func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	if p.store == nil {
 		return nil

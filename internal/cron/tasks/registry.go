@@ -143,8 +143,7 @@ func (f *registryFinder) scope() registry.Scope {
 	return scope
 }
 
-// openServed returns the registry of the queue's server, or one in memory for an only instance. It returns nil
-// otherwise, and until the server responds.
+// openServed returns nil without a registry, and until the queue's server responds.
 func (f *registryFinder) openServed(ctx context.Context) *sharedRegistry {
 	if endpoint := registryEndpoint(f.opts.QueueURL); endpoint != "" {
 		client, err := f.findServed(ctx, endpoint)
@@ -184,7 +183,7 @@ func (f *registryFinder) findServed(ctx context.Context, endpoint string) (*sqsa
 }
 
 // findRegistry returns nil if the server has no registry. It tries again without the token if the server does not prove
-// that it knows it: other SQS servers have no registry, and a tendril that checks signatures needs no token.
+// that it knows the token: other SQS servers have no registry, and a tendril that checks signatures needs no token.
 func findRegistry(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi.Identity) (*sqsapi.RegistryClient, error) {
 	client, err := probe(ctx, endpoint, scope, as)
 	if unproved := (*proof.Error)(nil); !errors.As(err, &unproved) {
@@ -202,7 +201,6 @@ func findRegistry(ctx context.Context, endpoint string, scope registry.Scope, as
 	return nil, err
 }
 
-// probe returns nil if the server has no registry.
 func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi.Identity) (*sqsapi.RegistryClient, error) {
 	client := sqsapi.NewRegistryClient(endpoint, scope, as, nil)
 	found, err := client.Probe(ctx)
@@ -212,7 +210,6 @@ func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi
 	return client, nil
 }
 
-// refusalText returns "" unless the server denies access.
 func refusalText(err error) string {
 	unproved := (*proof.Error)(nil)
 	switch {
@@ -225,7 +222,7 @@ func refusalText(err error) string {
 	return ""
 }
 
-// openTable returns the registry in DynamoDB. Tasks wait for a missing table, but deliveries do not.
+// Tasks wait for a missing table, but deliveries do not.
 func (f *registryFinder) openTable(ctx context.Context) (*sharedRegistry, error) {
 	table, err := aws.OpenTable(ctx, f.opts.Table, &aws.Options{Region: f.opts.Region, Log: f.opts.SDK})
 	if err != nil {
@@ -252,7 +249,6 @@ func (f *registryFinder) openTable(ctx context.Context) (*sharedRegistry, error)
 	return reg, nil
 }
 
-// awaitTable waits up to registryTimeout for the check of the table.
 func (f *registryFinder) awaitTable(ctx context.Context) {
 	reg := f.found.Load()
 	if reg == nil || reg.checked == nil {

@@ -85,7 +85,7 @@ func (m *Manager) Adopt(ctx context.Context, path string) error {
 	})
 }
 
-// withChangeLock calls do when no other change is in progress. Shutdown cancels its context, too.
+// Shutdown also cancels the context of do.
 func (m *Manager) withChangeLock(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

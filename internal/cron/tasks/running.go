@@ -39,7 +39,6 @@ type seenLease struct {
 	at      time.Time
 }
 
-// mark starts holding the task's lease.
 func (r *runningTasks) mark(task string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +59,6 @@ func (r *runningTasks) unmark(task string) {
 	}
 }
 
-// holdLease renews the lease until ctx ends, and then releases it.
 func (r *runningTasks) holdLease(ctx context.Context, task string) {
 	var stored queue.Lease
 	written := false
@@ -100,8 +98,7 @@ func (r *runningTasks) writeLease(task string, stored queue.Lease, released bool
 	return current, err
 }
 
-// runsElsewhere reports whether an instance holds the task's lease. A dead one's expires after being unchanged for its
-// duration.
+// A dead instance's lease expires after being unchanged for its duration.
 func (r *runningTasks) runsElsewhere(ctx context.Context, task string) (bool, error) {
 	l, err := r.store.Read(ctx, periodic.RunningLease(r.queue, task))
 	r.mu.Lock()

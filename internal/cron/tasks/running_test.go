@@ -51,7 +51,7 @@ func (l *leases) Swap(_ context.Context, name string, old, next queue.Lease) (bo
 	return true, next, nil
 }
 
-// instance returns an account for which runs of tidy must not overlap. crash stops the instance without cleanup.
+// Runs of tidy must not overlap. crash stops the instance without cleanup.
 func instance(t *testing.T, store *leases) (account *Account, crash func()) {
 	t.Helper()
 	run, crash := context.WithCancel(t.Context())

@@ -156,8 +156,6 @@ func (r *region) report(daemons int, minutes float64) string {
 	return strings.Join(all, "\n")
 }
 
-// The following methods implement the store, the sender and the group.
-
 func (r *region) Read(ctx context.Context, kind registry.Kind, keys ...string) ([]registry.Record, error) {
 	of := map[registry.Kind]action{registry.KindLease: reads, registry.KindPauses: looks}
 	if err := r.call(ctx, cmp.Or(of[kind], runReads)); err != nil {

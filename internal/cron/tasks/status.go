@@ -98,7 +98,6 @@ func (m *Manager) Status() api.TasksStatus {
 	return st
 }
 
-// scheduledStatus returns a scheduled task's status. runs are newest first.
 func scheduledStatus(t *periodic.TaskStatus, pause pause, runs []periodic.Run) api.Task {
 	task := taskStatus(&t.Task)
 	task.Paused = t.Paused
@@ -115,7 +114,6 @@ func scheduledStatus(t *periodic.TaskStatus, pause pause, runs []periodic.Run) a
 	return task
 }
 
-// missingQueues returns the queues, by task, that are created at the next restart.
 func (m *Manager) missingQueues() map[string]string {
 	missing := map[string]string{}
 	for _, t := range m.file.tasks() {

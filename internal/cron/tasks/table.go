@@ -46,7 +46,6 @@ func (s *sqsSender) find(ctx context.Context, name string) (*aws.Queue, error) {
 	return q, err
 }
 
-// prepareTable may create the table. It waits for it until ctx is done.
 func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, log *slog.Logger) {
 	err := table.Check(ctx)
 	if err != nil && opts.Create {

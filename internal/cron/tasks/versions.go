@@ -37,7 +37,6 @@ func AcquireVersion(ctx context.Context, m *Manager, version string) (*leader.Wo
 	}, m.opts.Registry.Broker != nil, versionPatience)
 }
 
-// awaitRegistry returns nil if there is no registry.
 func awaitRegistry(ctx context.Context, m *Manager) (reg *sharedRegistry, err error) {
 	for began := time.Now(); ; {
 		err := m.withChangeLock(ctx, func(ctx context.Context) error {
