@@ -31,10 +31,10 @@ func Step(format string, args ...any) func() ([]string, error) {
 
 // Changes implements a command that changes something. find prepares the plan without changing anything.
 func Changes(c *CLI, cmd *cobra.Command,
-	find func(ctx context.Context, cmd *cobra.Command, args []string) (*Plan, error)) *cobra.Command {
+	find func(ctx context.Context, args []string) (*Plan, error)) *cobra.Command {
 	AddDryRun(cmd)
-	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		p, err := find(ctx, cmd, args)
+	cmd.RunE = Verb(func(ctx context.Context, args []string) error {
+		p, err := find(ctx, args)
 		switch {
 		case err != nil:
 			return err
@@ -54,7 +54,7 @@ func Changes(c *CLI, cmd *cobra.Command,
 func ChangesRunning(c *CLI, cmd *cobra.Command,
 	find func(ctx context.Context, client *api.Client, args []string) (*Plan, error)) *cobra.Command {
 	AddDataDir(cmd)
-	return Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*Plan, error) {
+	return Changes(c, cmd, func(ctx context.Context, args []string) (*Plan, error) {
 		client, err := c.Dial(cmd)
 		if err != nil {
 			return nil, err

@@ -247,6 +247,11 @@ func Failedf(format string, args ...any) *ExitError {
 	return &ExitError{Code: ExitFailed, err: fmt.Errorf(format, args...)}
 }
 
+// Interrupted returns an error with the exit status of SIGINT.
+func Interrupted(text string, hints ...string) error {
+	return Fail(ExitSignal+int(syscall.SIGINT), errors.New(text), hints...)
+}
+
 // Hint adds hints. Empty hints are not printed.
 func (e *ExitError) Hint(hints ...string) *ExitError {
 	e.Hints = append(e.Hints, hints...)

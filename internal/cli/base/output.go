@@ -85,6 +85,14 @@ func (f Format) Print(c *CLI, v any, names []string, show func() error) error {
 	return show()
 }
 
+// PrintDone reports a finished change: v as JSON or YAML, name, or text on standard error.
+func (f Format) PrintDone(c *CLI, v any, name, text string) error {
+	return f.Print(c, v, []string{name}, func() error {
+		_, err := c.PrintErrln(text)
+		return err
+	})
+}
+
 // PrintEach prints one item of a stream: as text, a line of JSON, a YAML document, or a name.
 func (f Format) PrintEach(c *CLI, v any, name, text string) error {
 	switch f {

@@ -17,13 +17,13 @@ import (
 )
 
 // Verb returns a RunE function. SIGINT and SIGTERM cancel the context of do. Errors get an exit status and hints.
-func Verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+func Verb(do func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
-		err := do(ctx, cmd, args)
+		err := do(ctx, args)
 		if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			return Fail(ExitSignal+int(syscall.SIGINT), errors.New("interrupted"))
+			return Interrupted("interrupted")
 		}
 		return Explained(err)
 	}
@@ -49,11 +49,11 @@ func (c *CLI) Dial(cmd *cobra.Command) (*api.Client, error) {
 }
 
 // Prints makes cmd print a value in the format given with -o.
-func Prints[T any](c *CLI, cmd *cobra.Command, get func(context.Context, *cobra.Command, []string) (T, error),
+func Prints[T any](c *CLI, cmd *cobra.Command, get func(context.Context, []string) (T, error),
 	as view[T]) {
 	f := AddOutput(cmd)
-	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		answer, err := get(ctx, cmd, args)
+	cmd.RunE = Verb(func(ctx context.Context, args []string) error {
+		answer, err := get(ctx, args)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func PrintValue[T any](c *CLI, f Format, value T, as view[T]) error {
 func Asks[T any](c *CLI, cmd *cobra.Command, ask func(context.Context, *api.Client, []string) (T, error),
 	as view[T]) {
 	AddDataDir(cmd)
-	Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (answer T, err error) {
+	Prints(c, cmd, func(ctx context.Context, args []string) (answer T, err error) {
 		client, err := c.Dial(cmd)
 		if err != nil {
 			return answer, err

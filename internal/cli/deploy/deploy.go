@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -133,11 +132,8 @@ func planAbort(ctx context.Context, c *base.CLI, client *api.Client, f base.Form
 		if err != nil {
 			return err
 		}
-		return f.Print(c, d, []string{d.From}, func() error {
-			c.PrintErrf("deployment of %s aborted; environment %q still runs %s\n", base.Plain(d.To),
-				client.Instance.Environment, base.Plain(d.From))
-			return nil
-		})
+		return f.PrintDone(c, d, d.From, fmt.Sprintf("deployment of %s aborted; environment %q still runs %s", base.Plain(d.To),
+			client.Instance.Environment, base.Plain(d.From)))
 	})
 }
 
@@ -168,31 +164,23 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 	begin func(context.Context) (api.DeployResult, error)) error {
 	done, err := followDeployment(ctx, c, client, begin)
 	if errors.Is(err, context.Canceled) {
-		return base.Fail(base.ExitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment continues"),
-			"'tendril status' shows its progress")
+		return base.Interrupted("interrupted; the deployment continues", "'tendril status' shows its progress")
 	}
 	if err != nil {
 		printFailedStep(c, err)
 		return err
 	}
 
+	text := deployedText(client.Instance.Environment, &done)
 	if done.Rollout != 0 {
 		if err := awaitRollout(ctx, c, client, done.Rollout); err != nil {
 			return err
 		}
+		text = fmt.Sprintf("environment %q now runs %s on all instances", client.Instance.Environment, base.Plain(done.To))
+	} else if len(done.Later) > 0 {
+		text += "\n" + laterText(done.Later)
 	}
-
-	return f.Print(c, done, []string{done.To}, func() error {
-		if done.Rollout != 0 {
-			c.PrintErrf("environment %q now runs %s on all instances\n", client.Instance.Environment, base.Plain(done.To))
-			return nil
-		}
-		c.PrintErrln(deployedText(client.Instance.Environment, &done))
-		if len(done.Later) > 0 {
-			c.PrintErrln(laterText(done.Later))
-		}
-		return nil
-	})
+	return f.PrintDone(c, done, done.To, text)
 }
 
 // checkCandidate returns the absolute path, or "" for the current version.

@@ -45,14 +45,11 @@ the exit status is 1. A process that takes no messages stops first. The other pr
 				printFailedStep(c, err)
 				return err
 			}
-			return f.Print(c, api.RestartedProcess{Process: newName}, []string{newName}, func() error {
-				text := base.Plain(name) + " was restarted"
-				if newName != name {
-					text += " as " + base.Plain(newName)
-				}
-				_, err := c.PrintErrln(text)
-				return err
-			})
+			text := base.Plain(name) + " was restarted"
+			if newName != name {
+				text += " as " + base.Plain(newName)
+			}
+			return f.PrintDone(c, api.RestartedProcess{Process: newName}, newName, text)
 		}), nil
 	})
 }

@@ -2,9 +2,7 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"syscall"
 	"time"
 
 	"tendril/api"
@@ -47,7 +45,7 @@ func awaitRollout(ctx context.Context, c *base.CLI, client *api.Client, number i
 
 		select {
 		case <-ctx.Done():
-			return base.Fail(base.ExitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment continues"),
+			return base.Interrupted("interrupted; the deployment continues",
 				"'tendril versions' shows its state, 'tendril deploy --abort' ends it")
 		case <-time.After(rolloutTick):
 		}

@@ -97,7 +97,7 @@ they pause until the restored version is ready.`,
 
 	base.AddDataDir(cmd)
 	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {
 		number, err := versionArgument(args)
 		if err != nil {
 			return nil, err

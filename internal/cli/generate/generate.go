@@ -93,29 +93,34 @@ func Systemd(p *Plan, split bool) []File {
 	v.Unit = "tendril-" + p.Name
 	v.Split = split
 	v.RunsApp = p.App && !split
-	v.Start = append([]string{"up"}, p.Args...)
-	if split {
-		v.Start = append(v.Start, fmt.Sprintf("--target=http://127.0.0.1:%d/", p.AppPort))
-	} else if p.App && len(p.Command) == 0 {
-		v.Start = append(v.Start, p.Folder)
-	} else if p.App {
-		v.Start = append(append(v.Start, "--"), p.Command...)
+	if !split {
+		v.Start = p.command(p.Folder)
+		return []File{{Path: v.Unit + ".service", Text: v.render("tendril.service")}}
 	}
+	v.Start = append(append([]string{"up"}, p.Args...), fmt.Sprintf("--target=http://127.0.0.1:%d/", p.AppPort))
+	return []File{{Path: v.Unit + ".service", Text: v.render("tendril.service")},
+		{Path: p.Name + "-app.service", Text: v.render("app.service")}}
+}
 
-	files := []File{{Path: v.Unit + ".service", Text: v.render("tendril.service")}}
-	if split {
-		files = append(files, File{Path: p.Name + "-app.service", Text: v.render("app.service")})
+// command returns the arguments of tendril that run the environment, with the app in a folder.
+func (p *Plan) command(folder string) []string {
+	command := append([]string{"up"}, p.Args...)
+	switch {
+	case !p.App:
+		return command
+	case len(p.Command) > 0:
+		return append(append(command, "--"), p.Command...)
 	}
-
-	return files
+	return append(command, folder)
 }
 
 // Docker returns the Dockerfile of an image with the app and tendril, or of tendril with its settings.
 func Docker(p *Plan) []File {
-	return p.image(File{Path: "Dockerfile", Text: newView(p).render("Dockerfile")})
+	return p.withIgnored(File{Path: "Dockerfile", Text: newView(p).render("Dockerfile")})
 }
 
-func (p *Plan) image(first File) []File {
+// withIgnored adds .dockerignore if the image has an app.
+func (p *Plan) withIgnored(first File) []File {
 	if !p.App {
 		return []File{first}
 	}
@@ -124,15 +129,16 @@ func (p *Plan) image(first File) []File {
 
 // Compose returns a file for Docker Compose.
 func Compose(p *Plan) []File {
-	return p.image(File{Path: "compose.yaml", Text: newView(p).render("compose.yaml")})
+	return p.withIgnored(File{Path: "compose.yaml", Text: newView(p).render("compose.yaml")})
 }
 
 // Kubernetes returns a manifest with tendril as a sidecar of the app, or with both in one container.
 func Kubernetes(p *Plan) []File {
+	manifest := "worker.yaml"
 	if p.Beside {
-		return []File{{Path: p.Name + ".yaml", Text: newView(p).render("sidecar.yaml")}}
+		manifest = "sidecar.yaml"
 	}
-	return []File{{Path: p.Name + ".yaml", Text: newView(p).render("worker.yaml")}}
+	return []File{{Path: p.Name + ".yaml", Text: newView(p).render(manifest)}}
 }
 
 // KEDA returns the manifest that scales the pods of [Kubernetes].
@@ -150,27 +156,16 @@ type view struct {
 }
 
 func newView(p *Plan) *view {
-	v := &view{Plan: p, Replicas: replicas, MaxReplicas: maxReplicas, PodImage: p.TendrilImage}
+	v := &view{Plan: p, Replicas: replicas, MaxReplicas: maxReplicas, PodImage: p.TendrilImage, Command: p.command(appFolder)}
 	if p.App {
 		v.PodImage = p.Image
 	}
-	v.Command = v.containerCommand()
 	return v
 }
 
 // InHome reports whether systemd's ProtectHome would hide the app's folder.
 func (v *view) InHome() bool {
 	return strings.HasPrefix(v.Folder, "/home/") || strings.HasPrefix(v.Folder, "/root/")
-}
-
-func (v *view) containerCommand() []string {
-	command := append([]string{"up"}, v.Args...)
-	if v.App && len(v.Plan.Command) == 0 {
-		return append(command, appFolder)
-	} else if v.App {
-		return append(append(command, "--"), v.Plan.Command...)
-	}
-	return command
 }
 
 //go:embed templates/*.tmpl

@@ -43,7 +43,7 @@ a command or flags of 'tendril up', it shows the environment that 'tendril up' w
 	base.AddSettings(cmd)
 	base.AddEnvironment(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "Also list options at their default.")
-	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*api.Description, error) {
+	base.Prints(c, cmd, func(ctx context.Context, args []string) (*api.Description, error) {
 		if d, err := AskRunning(ctx, c, cmd, args); d != nil || err != nil {
 			return d, err
 		}

@@ -41,7 +41,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 	base.AddSettings(cmd)
 	base.AddEnvironment(cmd)
 	f := base.AddOutput(cmd)
-	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd.RunE = base.Verb(func(ctx context.Context, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 		defer cancel()
 		e, err := examine(ctx, c, cmd, args)

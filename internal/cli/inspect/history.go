@@ -25,6 +25,7 @@ import (
 // history is a command that prints the events or log lines of instances, oldest first.
 type history[E any] struct {
 	cli       *base.CLI
+	cmd       *cobra.Command
 	from      entrySource[E]
 	follow    bool
 	limit     *int
@@ -39,10 +40,10 @@ type entrySource[E any] interface {
 	read(ctx context.Context, on *api.Client) ([]E, error)
 	merge(answers []api.FromInstance[[]E]) []E
 	// stored returns the entries of the stopped environment. It returns notRunning if none are kept.
-	stored(cmd *cobra.Command, notRunning error) ([]E, error)
+	stored(notRunning error) ([]E, error)
 	// explainNone returns an error if a mistake is the reason for no entries. client is nil if no environment is
 	// running.
-	explainNone(ctx context.Context, cmd *cobra.Command, client *api.Client) error
+	explainNone(ctx context.Context, client *api.Client) error
 	// followInstance calls each for entries after the ones that the instance has returned.
 	followInstance(ctx context.Context, on *api.Client, a *api.FromInstance[[]E], each func(E) error) error
 	// name returns the text of -o name, or "" if it was already printed.
@@ -52,7 +53,7 @@ type entrySource[E any] interface {
 
 func addHistory[E any](c *base.CLI, cmd *cobra.Command, entries string, from entrySource[E], match *string,
 	limit *int) *cobra.Command {
-	h := &history[E]{cli: c, from: from, limit: limit}
+	h := &history[E]{cli: c, cmd: cmd, from: from, limit: limit}
 	flags := cmd.Flags()
 	flags.BoolVarP(&h.follow, "follow", "f", false, "Follow new "+entries+" until interrupted.")
 	flags.StringVar(match, "match", "", "Show only "+entries+" that contain this text, case-insensitive.")
@@ -64,12 +65,12 @@ func addHistory[E any](c *base.CLI, cmd *cobra.Command, entries string, from ent
 	return cmd
 }
 
-func (h *history[E]) run(ctx context.Context, cmd *cobra.Command, args []string) error {
+func (h *history[E]) run(ctx context.Context, args []string) error {
 	if err := cmp.Or(base.CheckShown(*h.limit), h.from.prepare(args)); err != nil {
 		return err
 	}
 
-	client, err := h.cli.Dial(cmd)
+	client, err := h.cli.Dial(h.cmd)
 	var answers []api.FromInstance[[]E]
 	if err == nil {
 		answers, err = h.readInstances(ctx, client)
@@ -78,19 +79,20 @@ func (h *history[E]) run(ctx context.Context, cmd *cobra.Command, args []string)
 	stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff)
 	if stopped && !h.follow && !h.instances.Any() {
 		client = nil
-		entries, err = h.from.stored(cmd, err)
+		entries, err = h.from.stored(err)
 	}
 	if err != nil {
 		return err
 	}
 
 	if len(entries) == 0 && !h.instances.Any() {
-		if err := h.from.explainNone(ctx, cmd, client); err != nil {
+		if err := h.from.explainNone(ctx, client); err != nil {
 			return err
 		}
 	}
 	if !h.follow {
-		return base.PrintValue(h.cli, *h.format, append([]E{}, entries...), base.ViewOf(h.printTexts, base.Named(h.from.name)))
+		return h.format.Print(h.cli, append([]E{}, entries...), base.Named(h.from.name)(entries),
+			func() error { return h.printTexts(entries) })
 	}
 	for _, e := range entries {
 		if err := h.print(e); err != nil {
@@ -151,7 +153,6 @@ func (h *history[E]) followEach(ctx context.Context, client *api.Client, answers
 
 // NewEvents returns the command 'tendril events'.
 func NewEvents(c *base.CLI) *cobra.Command {
-	s := &eventSource{cli: c, filter: api.EventFilter{Limit: 100}}
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "Show past events: starts, deployments, pauses, breakers, user actions",
@@ -162,6 +163,7 @@ events are kept in the data directory and can be read when no environment is run
 		Args:    cobra.NoArgs,
 	}
 
+	s := &eventSource{cli: c, cmd: cmd, filter: api.EventFilter{Limit: 100}}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&s.filter.Kinds, "kind", nil, "Kinds to show, by default all but read: "+strings.Join(event.Kinds(), ", ")+".")
 	flags.DurationVar(&s.since, "since", 0, "Show only events of this period, such as 90m.")
@@ -171,6 +173,7 @@ events are kept in the data directory and can be read when no environment is run
 
 type eventSource struct {
 	cli    *base.CLI
+	cmd    *cobra.Command
 	filter api.EventFilter
 	since  time.Duration
 }
@@ -209,8 +212,8 @@ func oldestFirst(events []eventlog.Event) []eventlog.Event {
 	return events
 }
 
-func (s *eventSource) stored(cmd *cobra.Command, notRunning error) ([]eventlog.Event, error) {
-	dir, err := s.cli.DataDir(cmd)
+func (s *eventSource) stored(notRunning error) ([]eventlog.Event, error) {
+	dir, err := s.cli.DataDir(s.cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +229,7 @@ func (s *eventSource) stored(cmd *cobra.Command, notRunning error) ([]eventlog.E
 	return oldestFirst(events), nil
 }
 
-func (s *eventSource) explainNone(context.Context, *cobra.Command, *api.Client) error { return nil }
+func (s *eventSource) explainNone(context.Context, *api.Client) error { return nil }
 
 // followInstance skips an event of the same action as the previous event.
 func (s *eventSource) followInstance(ctx context.Context, on *api.Client, a *api.FromInstance[[]eventlog.Event],
@@ -254,7 +257,6 @@ func (s *eventSource) text(e *eventlog.Event) string { return eventText(e) }
 
 // NewLogs returns the command 'tendril logs'.
 func NewLogs(c *base.CLI) *cobra.Command {
-	s := &lineSource{cli: c, filter: api.LineFilter{Limit: 200}, named: map[string]bool{}}
 	cmd := &cobra.Command{
 		Use:   "logs [PROCESS]",
 		Short: "Show the last log lines of tendril and the app",
@@ -265,6 +267,7 @@ lines. If none is running, the files in --app-log-dir are read.`,
 		Args:    cobra.MaximumNArgs(1),
 	}
 
+	s := &lineSource{cli: c, cmd: cmd, filter: api.LineFilter{Limit: 200}, named: map[string]bool{}}
 	cmd.Flags().TextVar(&s.filter.Level, "level", slog.LevelInfo, "Lowest level: debug, info, warn or error.")
 	base.Complete(cmd, "level", "debug", "info", "warn", "error")
 	base.AddSettings(cmd, "app-log-dir")
@@ -273,6 +276,7 @@ lines. If none is running, the files in --app-log-dir are read.`,
 
 type lineSource struct {
 	cli    *base.CLI
+	cmd    *cobra.Command
 	filter api.LineFilter
 	named  map[string]bool // processes whose name was printed
 }
@@ -292,12 +296,12 @@ func (s *lineSource) merge(answers []api.FromInstance[[]eventlog.Line]) []eventl
 	return lines
 }
 
-func (s *lineSource) stored(cmd *cobra.Command, notRunning error) ([]eventlog.Line, error) {
-	return storedLines(s.cli, cmd, &s.filter, notRunning)
+func (s *lineSource) stored(notRunning error) ([]eventlog.Line, error) {
+	return storedLines(s.cli, s.cmd, &s.filter, notRunning)
 }
 
-func (s *lineSource) explainNone(ctx context.Context, cmd *cobra.Command, client *api.Client) error {
-	names, err := processesWithLines(ctx, s.cli, cmd, client)
+func (s *lineSource) explainNone(ctx context.Context, client *api.Client) error {
+	names, err := s.processes(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -311,10 +315,10 @@ func (s *lineSource) explainNone(ctx context.Context, cmd *cobra.Command, client
 		Hint("choose one of " + strings.Join(slices.Compact(names), ", "))
 }
 
-func processesWithLines(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client) ([]string, error) {
+func (s *lineSource) processes(ctx context.Context, client *api.Client) ([]string, error) {
 	names := []string{eventlog.Own}
 	if client == nil {
-		lines, err := storedLines(c, cmd, &api.LineFilter{Limit: 1}, api.ErrNotRunning)
+		lines, err := storedLines(s.cli, s.cmd, &api.LineFilter{Limit: 1}, api.ErrNotRunning)
 		for _, l := range lines {
 			names = append(names, l.Process)
 		}

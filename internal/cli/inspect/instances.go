@@ -23,10 +23,8 @@ first. If nothing is scaled, the decisions are advice for an external scaler.`,
 		Args: cobra.NoArgs,
 	}
 
-	var environment string
 	instance := base.AddInstance(cmd)
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (answer scaleAnswer, err error) {
-		environment = client.Instance.Environment
 		on, err := instance.Client(ctx, client)
 		if err != nil {
 			return answer, err
@@ -35,13 +33,12 @@ first. If nothing is scaled, the decisions are advice for an external scaler.`,
 		if err != nil {
 			return answer, err
 		}
-		answer.Backlog = now.Backlog
-		answer.OldestSeconds = now.OldestSeconds
-		answer.Desired = now.Desired
+		answer = scaleAnswer{environment: client.Instance.Environment, Backlog: now.Backlog, OldestSeconds: now.OldestSeconds,
+			Desired: now.Desired}
 		answer.ScaleDecisions, err = on.ScaleDecisions(ctx)
 		return answer, err
 	}, base.ViewOf(func(a scaleAnswer) error { return printScale(c, &a) },
-		func(scaleAnswer) []string { return []string{environment} }))
+		func(a scaleAnswer) []string { return []string{a.environment} }))
 	return cmd
 }
 
@@ -70,6 +67,7 @@ func printScale(c *base.CLI, a *scaleAnswer) error {
 }
 
 type scaleAnswer struct {
+	environment   string
 	Backlog       int64 `json:"backlog"`
 	OldestSeconds int64 `json:"oldestSeconds"`
 	Desired       int   `json:"desired"`

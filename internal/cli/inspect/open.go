@@ -31,7 +31,7 @@ once, within 10 minutes. The session expires 12 hours after its last request.`,
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "Scopes of the session: read, act, deploy (default all).")
 	base.Complete(cmd, "scope", api.ScopeRead, api.ScopeAct, api.ScopeDeploy)
 	base.AddDataDir(cmd)
-	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+	cmd.RunE = base.Verb(func(ctx context.Context, _ []string) error {
 		client, err := c.Dial(cmd)
 		if err != nil {
 			return err

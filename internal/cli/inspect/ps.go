@@ -44,7 +44,7 @@ Environments with the same name are listed as NAME@FOLDER, with the end of their
 
 	var name string
 	cmd.Flags().StringVarP(&name, "environment", "e", "", "List only this environment.")
-	base.Prints(c, cmd, func(ctx context.Context, _ *cobra.Command, _ []string) ([]runningEnvironment, error) {
+	base.Prints(c, cmd, func(ctx context.Context, _ []string) ([]runningEnvironment, error) {
 		all := []runningEnvironment{}
 		for _, found := range api.Running(knownDirectories(c)) {
 			if name == "" || name == found.Name || name == found.Environment {

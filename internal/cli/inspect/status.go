@@ -322,27 +322,33 @@ with --fleet the environment's.`,
 		Args: cobra.NoArgs,
 	}
 
-	var environment string
-	var status health.Status
 	var fleet bool
 	cmd.Flags().BoolVar(&fleet, "fleet", false, "The exit status is the environment's instead of this instance's")
-	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (health.Report, error) {
+	base.AddDataDir(cmd)
+	f := base.AddOutput(cmd)
+	cmd.RunE = base.Verb(func(ctx context.Context, _ []string) error {
+		client, err := c.Dial(cmd)
+		if err != nil {
+			return err
+		}
 		report, err := client.Health(ctx)
-		environment, status = client.Instance.Environment, report.Status
+		if err != nil {
+			return err
+		}
+		name := client.Instance.Environment
+		if err := f.Print(c, report, []string{name}, func() error { return printReport(c, "", &report) }); err != nil {
+			return err
+		}
+
+		status := report.Status
 		if fleet && report.Environment != nil {
 			status = report.Environment.Status
 		}
-		return report, err
-	}, base.ViewOf(func(report health.Report) error {
-		return printReport(c, "", &report)
-	}, func(health.Report) []string { return []string{environment} }))
-	cmd.PostRunE = func(*cobra.Command, []string) error {
 		if code := status.ExitCode(); code != base.ExitOK {
-			return base.Fail(code, fmt.Errorf("environment %q is %s", environment, status))
+			return base.Fail(code, fmt.Errorf("environment %q is %s", name, status))
 		}
 		return nil
-	}
-
+	})
 	return cmd
 }
 

@@ -34,7 +34,7 @@ Keys: q quits, p pauses or resumes every queue after a confirmation, the arrows 
 	cmd.Flags().DurationVar(&interval, "interval", interval, "Time between refreshes (100ms-1h, default 1s).")
 	cmd.Flags().BoolVar(&once, "once", false, "Print one frame and exit.")
 	base.AddDataDir(cmd)
-	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+	cmd.RunE = base.Verb(func(ctx context.Context, _ []string) error {
 		if err := base.CheckInterval(interval); err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 	expires := addExpires(cmd, "Lifetime, such as 12h or 30d; the pair then has a session token (default unlimited).")
 	addCredentialsFile(cmd)
 	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
+	return base.Changes(c, cmd, func(_ context.Context, args []string) (*base.Plan, error) {
 		path, err := credentialsFile(c, cmd)
 		if err != nil {
 			return nil, err
@@ -118,7 +118,7 @@ type listedPair struct {
 func newCredentialsList(c *base.CLI) *cobra.Command {
 	cmd := base.ListCommand("List the key pairs, without their secrets")
 	addCredentialsFile(cmd)
-	base.Prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]listedPair, error) {
+	base.Prints(c, cmd, func(_ context.Context, _ []string) ([]listedPair, error) {
 		path, err := credentialsFile(c, cmd)
 		if err != nil {
 			return nil, err

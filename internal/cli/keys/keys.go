@@ -34,7 +34,7 @@ func (l lifetime) end(now time.Time) (time.Time, error) {
 func revokes(c *base.CLI, cmd *cobra.Command, noun string, place func(*cobra.Command) (string, error),
 	canRevoke, revoke func(place, name string) error) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
+	return base.Changes(c, cmd, func(_ context.Context, args []string) (*base.Plan, error) {
 		at, err := place(cmd)
 		if err != nil {
 			return nil, err

@@ -48,7 +48,7 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 	expires := addExpires(cmd, "Lifetime, such as 12h or 30d (default unlimited).")
 	base.AddDataDir(cmd)
 	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
+	return base.Changes(c, cmd, func(_ context.Context, args []string) (*base.Plan, error) {
 		dir, err := c.DataDir(cmd)
 		if err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 func newTokensList(c *base.CLI) *cobra.Command {
 	cmd := base.ListCommand("List the tokens, without their secrets")
 	base.AddDataDir(cmd)
-	base.Prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]tokens.Token, error) {
+	base.Prints(c, cmd, func(_ context.Context, _ []string) ([]tokens.Token, error) {
 		dir, err := c.DataDir(cmd)
 		if err != nil {
 			return nil, err

@@ -31,9 +31,9 @@ type deadLetterQueues []*deadLetterQueue
 
 // findDead returns the named queue's dead-letter queue, or the queue itself if it is a dead-letter queue. Without a
 // name, it returns all dead-letter queues of the environment.
-func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, which *selector) (
+func findDead(ctx context.Context, c *base.CLI, w *target.Flags, which *selector) (
 	deadLetterQueues, error) {
-	queues, err := findDeadSources(ctx, c, cmd, w)
+	queues, err := findDeadSources(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 		known[g.queue.Address()] = true
 
 		g.cli = c
-		g.worker = workerOf(c, cmd, p)
+		g.worker = workerOf(w, p)
 		dead = append(dead, g)
 	}
 
@@ -81,30 +81,30 @@ func (g *deadLetterQueue) place() (rank int) {
 	return 0
 }
 
-func workerOf(c *base.CLI, cmd *cobra.Command, p *target.Queue) *api.Client {
+func workerOf(w *target.Flags, p *target.Queue) *api.Client {
 	if p.Remote == nil {
 		return p.Client
 	}
-	client, err := c.Dial(cmd)
+	client, err := w.Dial()
 	if err != nil || !p.WorkedOnBy(&client.Instance) {
 		return nil
 	}
 	return client
 }
 
-func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags) ([]*target.Queue, error) {
+func findDeadSources(ctx context.Context, w *target.Flags) ([]*target.Queue, error) {
 	if w.IsNamed() {
-		return target.FindAll(ctx, c, cmd, w)
+		return w.FindAll(ctx)
 	}
 
-	client, err := c.Dial(cmd)
+	client, err := w.Dial()
 	if err != nil || !client.Instance.Embedded() {
-		return target.FindAll(ctx, c, cmd, w)
+		return w.FindAll(ctx)
 	}
 
 	var queues []*target.Queue
 	if len(client.Instance.Queues) > 0 {
-		if queues, err = target.FindAll(ctx, c, cmd, w); err != nil {
+		if queues, err = w.FindAll(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -196,12 +196,12 @@ func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *se
 
 // refuseLimit rejects a limit for several queues, because finding the oldest messages would require reading all of
 // them.
-func (d deadLetterQueues) refuseLimit(cmd *cobra.Command, which *selector) error {
+func (d deadLetterQueues) refuseLimit(w *target.Flags, which *selector) error {
 	if which.limit == 0 || len(d) == 1 {
 		return nil
 	}
 	return base.Usagef("--limit works on one queue, but there are %d dead-letter queues: %s", len(d),
-		d.nameList()).Hint(fmt.Sprintf("name one: %s --queue %s", cmd.CommandPath(), d[0].queue.Name))
+		d.nameList()).Hint(fmt.Sprintf("name one: %s --queue %s", w.CommandPath(), d[0].queue.Name))
 }
 
 func noDeadLetterQueue(names ...string) error {
@@ -224,27 +224,30 @@ func newDeadList(c *base.CLI) *cobra.Command {
 	which := &selector{all: true}
 	cmd := base.ListCommand("List dead letters, oldest first")
 	cmd.Use = "list [QUEUE]"
-	w := target.AddQueueArgument(cmd, target.AllDeadLetters)
+	w := target.AddQueueArgument(c, cmd, target.AllDeadLetters)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "Maximum dead letters to list.")
 	cmd.Flags().StringVar(&which.match, "match", "", "List only dead letters whose body contains this text.")
 	addReason(cmd, which)
 	addDeadFilter(cmd, which)
-	var dead deadLetterQueues
-	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (messages []api.Message, err error) {
+	f := base.AddOutput(cmd)
+	cmd.RunE = base.Verb(func(ctx context.Context, _ []string) error {
 		if err := cmp.Or(base.CheckLimit(which.limit), which.selectIDs(nil)); err != nil {
-			return nil, err
+			return err
 		}
-		if dead, err = findDead(ctx, c, cmd, w, which); err != nil {
-			return nil, err
+		dead, err := findDead(ctx, c, w, which)
+		if err != nil {
+			return err
 		}
-		return dead.collect(ctx, which)
-	}, base.ViewOf(func(messages []api.Message) error {
-		return printDead(cmd.Context(), c, dead, messages, which)
-	}, messageIDs))
+		messages, err := dead.collect(ctx, which)
+		if err != nil {
+			return err
+		}
+		return f.Print(c, messages, messageIDs(messages), func() error { return printDead(c, dead, messages, which) })
+	})
 	return cmd
 }
 
-func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages []api.Message, which *selector) error {
+func printDead(c *base.CLI, dead deadLetterQueues, messages []api.Message, which *selector) error {
 	if len(messages) == 0 {
 		text := "no dead letters in %s\n"
 		if which.hasFilter() {
@@ -346,15 +349,20 @@ or if this instance made them recently.`,
   tendril dead redrive --reason 'HTTP 503 database is locked'`,
 	}
 
-	w := target.AddQueueArgument(cmd, target.AllDeadLetters)
-	var dead deadLetterQueues
-	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (groups []queueReason, err error) {
-		if dead, err = findDead(ctx, c, cmd, w, &selector{all: true}); err != nil {
-			return nil, err
+	w := target.AddQueueArgument(c, cmd, target.AllDeadLetters)
+	f := base.AddOutput(cmd)
+	cmd.RunE = base.Verb(func(ctx context.Context, _ []string) error {
+		dead, err := findDead(ctx, c, w, &selector{all: true})
+		if err != nil {
+			return err
 		}
-		return dead.reasons(ctx)
-	}, base.ViewOf(func(groups []queueReason) error { return printReasons(c, dead, groups) },
-		base.Named(func(g *queueReason) string { return g.Reason })))
+		groups, err := dead.reasons(ctx)
+		if err != nil {
+			return err
+		}
+		names := base.Named(func(g *queueReason) string { return g.Reason })(groups)
+		return f.Print(c, groups, names, func() error { return printReasons(c, dead, groups) })
+	})
 	return cmd
 }
 
@@ -451,11 +459,11 @@ func agoText(t time.Time) string {
 
 func newDeadShow(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID...", Short: "Show dead letters in full", Args: cobra.MinimumNArgs(1)}
-	w := target.AddQueue(cmd, target.AllDeadLetters)
+	w := target.AddQueue(c, cmd, target.AllDeadLetters)
 	f := base.AddOutput(cmd)
-	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd.RunE = base.Verb(func(ctx context.Context, args []string) error {
 		which := &selector{ids: args}
-		dead, err := findDead(ctx, c, cmd, w, which)
+		dead, err := findDead(ctx, c, w, which)
 		if err != nil {
 			return err
 		}
@@ -463,9 +471,8 @@ func newDeadShow(c *base.CLI) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := base.PrintValue(c, *f, messages, base.ViewOf(func(messages []api.Message) error {
-			return printMessages(c, messages, true)
-		}, messageIDs)); err != nil {
+		err = f.Print(c, messages, messageIDs(messages), func() error { return printMessages(c, messages, true) })
+		if err != nil {
 			return err
 		}
 		return checkAllFound(args, messages, dead.names())

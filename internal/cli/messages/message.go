@@ -27,9 +27,9 @@ receiving it, 'show' says what the worker did with it.`,
 // nil.
 func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Message) error,
 	do func(context.Context, *api.Client, *api.Message) error) *cobra.Command {
-	w := target.AddQueue(cmd, target.AllQueues)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		client, m, err := findMessage(ctx, c, cmd, w, args[0])
+	w := target.AddQueue(c, cmd, target.AllQueues)
+	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {
+		client, m, err := findMessage(ctx, w, args[0])
 		if err != nil {
 			return nil, err
 		}
@@ -45,10 +45,9 @@ func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Me
 	})
 }
 
-func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, id string) (
-	*api.Client, api.Message, error) {
+func findMessage(ctx context.Context, w *target.Flags, id string) (*api.Client, api.Message, error) {
 	if w.Queue == "" {
-		client, err := c.Dial(cmd)
+		client, err := w.Dial()
 		if err != nil {
 			return nil, api.Message{}, err
 		}
@@ -56,7 +55,7 @@ func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target
 		return client, m, err
 	}
 
-	p, err := target.Find(ctx, c, cmd, w)
+	p, err := w.Find(ctx)
 	if err != nil {
 		return nil, api.Message{}, err
 	}
@@ -87,9 +86,9 @@ func findInQueue(ctx context.Context, p *target.Queue, id string) (api.Message, 
 func newMessageShow(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID", Short: "Show a message in full", Args: cobra.ExactArgs(1),
 		Example: "  tendril message show 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 -o json | jq -r .body"}
-	w := target.AddQueue(cmd, target.AllQueues)
-	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*api.Message, error) {
-		_, m, err := findMessage(ctx, c, cmd, w, args[0])
+	w := target.AddQueue(c, cmd, target.AllQueues)
+	base.Prints(c, cmd, func(ctx context.Context, args []string) (*api.Message, error) {
+		_, m, err := findMessage(ctx, w, args[0])
 		return &m, err
 	}, base.ViewOf(
 		func(m *api.Message) error { return printMessage(c, m) },

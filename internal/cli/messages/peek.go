@@ -37,18 +37,18 @@ message from other consumers until the command exits, for at most 5 minutes.`,
   tendril peek -o json -n 100 | jq -r .[].body`,
 	}
 
-	w := target.AddQueueArgument(cmd, target.AllQueues)
+	w := target.AddQueueArgument(c, cmd, target.AllQueues)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 10, "Maximum messages to show, oldest first.")
 	cmd.Flags().StringVar(&which.match, "match", "", "Show only messages whose body contains this text.")
 	cmd.Flags().StringVar(&state, "state", "", "Show only waiting, delayed, in-flight or damaged messages (embedded queue only).")
 	cmd.Flags().BoolVar(&full, "full", false, "Show full bodies and attributes.")
 	base.Complete(cmd, "state", "waiting", "delayed", "in-flight", "damaged")
-	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]api.Message, error) {
+	base.Prints(c, cmd, func(ctx context.Context, _ []string) ([]api.Message, error) {
 		if err := base.CheckLimit(which.limit); err != nil {
 			return nil, err
 		}
 
-		queues, err := target.FindAll(ctx, c, cmd, w)
+		queues, err := w.FindAll(ctx)
 		if err != nil {
 			return nil, err
 		}

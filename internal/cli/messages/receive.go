@@ -38,7 +38,7 @@ line, which 'tendril send --ndjson' can send again.`,
   tendril receive https://sqs.eu-west-1.amazonaws.com/123456789012/orders --wait 20s`,
 	}
 
-	w := target.AddQueueArgument(cmd, target.OnlyQueue)
+	w := target.AddQueueArgument(c, cmd, target.OnlyQueue)
 	cmd.Flags().IntVarP(&f.limit, "limit", "n", 1, "Maximum messages to receive.")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "Maximum wait for a message (0s-20s).")
 	cmd.Flags().DurationVar(&f.visibility, "visibility-timeout", -1,
@@ -46,11 +46,11 @@ line, which 'tendril send --ndjson' can send again.`,
 	cmd.Flags().Lookup("visibility-timeout").DefValue = ""
 	cmd.Flags().BoolVar(&f.delete, "delete", false, "Delete the messages after printing them.")
 	f.format = base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, _ []string) (*base.Plan, error) {
 		if err := cmp.Or(base.CheckLimit(f.limit), f.check(cmd.Flags().Changed("visibility-timeout"))); err != nil {
 			return nil, err
 		}
-		p, err := target.Find(ctx, c, cmd, w)
+		p, err := w.Find(ctx)
 		action := "receive"
 		if f.delete {
 			action = "receive and delete"

@@ -143,9 +143,9 @@ const countTime = 20 * time.Second
 func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	would func(g *deadLetterQueue, messages string) string, do func(context.Context, *deadLetterQueue, *selection) (int,
 		error)) *cobra.Command {
-	w := target.AddQueue(cmd, target.AllDeadLetters)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		dead, err := selectDead(ctx, c, cmd, w, which, args)
+	w := target.AddQueue(c, cmd, target.AllDeadLetters)
+	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {
+		dead, err := selectDead(ctx, c, w, which, args)
 		if err != nil {
 			return nil, err
 		}
@@ -160,16 +160,16 @@ func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	})
 }
 
-func selectDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, which *selector, args []string) (
+func selectDead(ctx context.Context, c *base.CLI, w *target.Flags, which *selector, args []string) (
 	deadLetterQueues, error) {
 	if err := which.selectIDs(args); err != nil {
 		return nil, err
 	}
-	dead, err := findDead(ctx, c, cmd, w, which)
+	dead, err := findDead(ctx, c, w, which)
 	if err != nil {
 		return nil, err
 	}
-	return dead, dead.refuseLimit(cmd, which)
+	return dead, dead.refuseLimit(w, which)
 }
 
 func (d deadLetterQueues) steps(ctx context.Context, which *selector,
@@ -285,9 +285,9 @@ without the attempts. Without IDs, --match, --reason or --limit, all are exporte
 	addDeadFilter(cmd, which)
 	cmd.Flags().StringVarP(&path, "file", "f", "",
 		"File to write, readable only by its owner (default: standard output).")
-	w := target.AddQueue(cmd, target.AllDeadLetters)
-	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		dead, err := selectDead(ctx, c, cmd, w, which, args)
+	w := target.AddQueue(c, cmd, target.AllDeadLetters)
+	cmd.RunE = base.Verb(func(ctx context.Context, args []string) error {
+		dead, err := selectDead(ctx, c, w, which, args)
 		if err != nil {
 			return err
 		}

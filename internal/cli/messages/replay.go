@@ -44,12 +44,12 @@ are hidden.`,
 		Args: cobra.ExactArgs(1),
 	}
 
-	w := target.AddQueue(cmd, target.AllQueues)
+	w := target.AddQueue(c, cmd, target.AllQueues)
 	cmd.Flags().StringVar(&to, "to", "", "URL to post to (default: the target of the message's queue).")
 	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {
 		p := &replay{c: c, to: to, queue: w.Queue, format: *f}
-		messages, err := p.load(ctx, cmd, w, args[0])
+		messages, err := p.load(ctx, w, args[0])
 		if err != nil {
 			return nil, err
 		}
@@ -60,14 +60,14 @@ are hidden.`,
 
 // load returns the message with an ID, or the messages in a file or standard input. For a file, the running environment
 // is optional if the user gave a URL.
-func (p *replay) load(ctx context.Context, cmd *cobra.Command, w *target.Flags, name string) ([]api.Message, error) {
+func (p *replay) load(ctx context.Context, w *target.Flags, name string) ([]api.Message, error) {
 	if name == "-" {
-		return p.loadFrom(cmd, p.c.In)
+		return p.loadFrom(w, p.c.In)
 	}
 
 	file, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
-		client, m, err := findMessage(ctx, p.c, cmd, w, name)
+		client, m, err := findMessage(ctx, w, name)
 		p.client = client
 		return []api.Message{m}, err
 	}
@@ -75,11 +75,11 @@ func (p *replay) load(ctx context.Context, cmd *cobra.Command, w *target.Flags, 
 		return nil, base.Fail(base.ExitUsage, err)
 	}
 	defer file.Close()
-	return p.loadFrom(cmd, file)
+	return p.loadFrom(w, file)
 }
 
-func (p *replay) loadFrom(cmd *cobra.Command, in io.Reader) ([]api.Message, error) {
-	client, err := p.c.Dial(cmd)
+func (p *replay) loadFrom(w *target.Flags, in io.Reader) ([]api.Message, error) {
+	client, err := w.Dial()
 	if err != nil && p.to == "" {
 		return nil, err
 	}

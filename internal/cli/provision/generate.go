@@ -45,7 +45,7 @@ func newGenerator(c *base.CLI, name, short string, f *generateFlags,
 	base.AddSettings(cmd)
 	cmd.Flags().StringVarP(&f.file, "file", "f", "",
 		"New file to write, or a folder (default: standard output).")
-	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd.RunE = base.Verb(func(ctx context.Context, args []string) error {
 		made, err := make(ctx, cmd, args)
 		if err != nil {
 			return err

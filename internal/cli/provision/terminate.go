@@ -43,7 +43,7 @@ directory.`,
 
 	base.AddSettings(cmd)
 	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete it without confirmation.")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {
 		opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
 		if opts.Config == nil { // otherwise only the app is missing, which does not matter here
 			return nil, err

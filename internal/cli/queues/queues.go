@@ -30,17 +30,16 @@ func NewQueues(c *base.CLI) *cobra.Command {
 
 func listsQueues(c *base.CLI, cmd *cobra.Command) *cobra.Command {
 	var prefix string
-	w := target.AddWhere(cmd)
+	w := target.AddWhere(c, cmd)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues with this name prefix.")
-	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]api.Queue, error) {
-		return listQueues(ctx, c, cmd, w, prefix)
+	base.Prints(c, cmd, func(ctx context.Context, _ []string) ([]api.Queue, error) {
+		return listQueues(ctx, w, prefix)
 	}, List.View(c))
 	base.AddWatch(c, cmd)
 	return cmd
 }
 
-func listQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags,
-	prefix string) ([]api.Queue, error) {
+func listQueues(ctx context.Context, w *target.Flags, prefix string) ([]api.Queue, error) {
 	if err := w.Check(); err != nil {
 		return nil, err
 	}
@@ -49,7 +48,7 @@ func listQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.
 		return listOnSQS(ctx, prefix)
 	}
 
-	client, err := c.Dial(cmd)
+	client, err := w.Dial()
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +102,9 @@ func newQueuesShow(c *base.CLI) *cobra.Command {
 		Short: "Show a queue: attributes, counts, ledger",
 	}
 
-	w := target.AddQueueArgument(cmd, target.OnlyQueue)
-	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (api.Queue, error) {
-		p, err := target.Find(ctx, c, cmd, w)
+	w := target.AddQueueArgument(c, cmd, target.OnlyQueue)
+	base.Prints(c, cmd, func(ctx context.Context, _ []string) (api.Queue, error) {
+		p, err := w.Find(ctx)
 		if err != nil {
 			return api.Queue{}, err
 		}
@@ -157,10 +156,10 @@ func newQueuesPurge(c *base.CLI) *cobra.Command {
 		Use:   "purge QUEUE",
 		Short: "Remove all messages of a queue permanently",
 	}
-	w := target.AddQueueArgument(cmd, "")
+	w := target.AddQueueArgument(c, cmd, "")
 	yes := base.AddYes(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
-		p, err := target.Find(ctx, c, cmd, w)
+	return base.Changes(c, cmd, func(ctx context.Context, _ []string) (*base.Plan, error) {
+		p, err := w.Find(ctx)
 		return base.PlanOf(func() ([]string, error) {
 			text, err := p.CountText(ctx)
 			return []string{"remove all messages of queue " + p.Name + ": " + text}, err

@@ -42,7 +42,7 @@ period, 14 days. An existing queue keeps its redrive policy, unless you give --d
   tendril queues create orders --backend sqs --attribute VisibilityTimeout=300`,
 	}
 
-	w := target.AddQueueArgument(cmd, "")
+	w := target.AddQueueArgument(c, cmd, "")
 	flags := cmd.Flags()
 	flags.BoolVar(&fifo, "fifo", false, "Create a FIFO queue and add .fifo to the name.")
 	flags.StringArrayVarP(&attributes, "attribute", "a", nil,
@@ -51,7 +51,7 @@ period, 14 days. An existing queue keeps its redrive policy, unless you give --d
 		"Dead-letter queue, created if missing (default: NAME-dead).")
 	flags.BoolVar(&noDeadLetter, "no-dead-letter-queue", false, "Do not create a dead-letter queue.")
 	flags.IntVar(&n.maxReceives, "max-receives", 10, "Maximum receives before a message is dead-lettered (1-1000).")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, _ []string) (*base.Plan, error) {
 		for _, name := range []string{"dead-letter", "max-receives"} {
 			if noDeadLetter && flags.Changed(name) {
 				return nil, base.Usagef("--%s has no effect with --no-dead-letter-queue", name).
@@ -62,7 +62,7 @@ period, 14 days. An existing queue keeps its redrive policy, unless you give --d
 		if err := n.complete(w.Queue, fifo, noDeadLetter, attributes); err != nil {
 			return nil, err
 		}
-		m, err := openMaker(ctx, c, cmd, w)
+		m, err := openMaker(ctx, w)
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +163,7 @@ type queueMaker struct {
 	sqs    *aws.SQS
 }
 
-func openMaker(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags) (*queueMaker, error) {
+func openMaker(ctx context.Context, w *target.Flags) (*queueMaker, error) {
 	if err := w.Check(); err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func openMaker(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.F
 		sqs, err := aws.OpenSQS(ctx, nil)
 		return &queueMaker{sqs: sqs}, err
 	}
-	client, err := c.Dial(cmd)
+	client, err := w.Dial()
 	return &queueMaker{client: client}, err
 }
 

@@ -29,16 +29,16 @@ and --yes alone is not enough.`,
   tendril queues delete https://sqs.eu-west-1.amazonaws.com/123456789012/scratch --yes --untagged`,
 	}
 
-	w := target.AddQueueArgument(cmd, "")
+	w := target.AddQueueArgument(c, cmd, "")
 	yes := base.AddYes(cmd)
 	cmd.Flags().BoolVar(&untagged, "untagged", false,
 		"With --yes: also delete a queue on Amazon SQS without an environment tag.")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
-		p, err := target.Find(ctx, c, cmd, w)
+	return base.Changes(c, cmd, func(ctx context.Context, _ []string) (*base.Plan, error) {
+		p, err := w.Find(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err := refuseNeeded(ctx, c, cmd, p); err != nil {
+		if err := refuseNeeded(ctx, w, p); err != nil {
 			return nil, err
 		}
 		return base.PlanOf(func() ([]string, error) {
@@ -48,8 +48,8 @@ and --yes alone is not enough.`,
 	})
 }
 
-func refuseNeeded(ctx context.Context, c *base.CLI, cmd *cobra.Command, p *target.Queue) error {
-	if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
+func refuseNeeded(ctx context.Context, w *target.Flags, p *target.Queue) error {
+	if client, err := w.Dial(); err == nil && p.WorkedOnBy(&client.Instance) {
 		return base.Conflictf("environment %q uses queue %s", client.Instance.Environment, p.Name).
 			Hint("stop it and restart it with other --queues before you delete the queue")
 	}

@@ -31,7 +31,7 @@ started.`,
 		Args:    cobra.MaximumNArgs(1),
 	}
 
-	return base.Changes(c, cmd, func(_ context.Context, _ *cobra.Command, args []string) (*base.Plan, error) {
+	return base.Changes(c, cmd, func(_ context.Context, args []string) (*base.Plan, error) {
 		dir := "."
 		if len(args) > 0 {
 			dir = args[0]

@@ -30,13 +30,8 @@ type App struct {
 	Note string
 }
 
+// pool is the number of messages that servers with a fixed number of threads or workers process at once.
 const pool = 8
-
-// gunicorn overrides defaults that do not suit a worker: gunicorn serves one request at a time, kills it after 30
-// seconds, and listens before it loads the app, so a version that cannot be loaded would replace the previous one.
-func gunicorn(app string) string {
-	return fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 --preload %s", pool, app)
-}
 
 var (
 	errContainer = errors.New("this app is built for a container, which tendril does not start; start it yourself " +
@@ -71,6 +66,7 @@ type files struct {
 
 const maxRead = 1 << 20
 
+// text returns the content of a file, or "" if it is missing, not regular, or too large.
 func (f files) text(name string) string {
 	info, err := fs.Stat(f.folder, name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxRead {
@@ -83,6 +79,7 @@ func (f files) text(name string) string {
 	return string(data)
 }
 
+// first returns the first name that is a regular file, or "".
 func (f files) first(names ...string) string {
 	for _, name := range names {
 		if info, err := fs.Stat(f.folder, name); err == nil && info.Mode().IsRegular() {
@@ -92,6 +89,7 @@ func (f files) first(names ...string) string {
 	return ""
 }
 
+// match returns the first file that matches a pattern, or "".
 func (f files) match(patterns ...string) string {
 	for _, pattern := range patterns {
 		if found, err := fs.Glob(f.folder, pattern); err == nil && len(found) > 0 {
@@ -113,49 +111,52 @@ func (f files) function() *App {
 	return &App{Platform: "a Lambda function", File: "bootstrap", Lambda: "./bootstrap"}
 }
 
+// packageJSON holds the parts of package.json that matter here.
+type packageJSON struct {
+	Main           string            `json:"main"`
+	PackageManager string            `json:"packageManager"`
+	Scripts        map[string]string `json:"scripts"`
+	Dependencies   map[string]string `json:"dependencies"`
+}
+
 func (f files) node() *App {
-	var manifest struct {
-		Main           string            `json:"main"`
-		PackageManager string            `json:"packageManager"`
-		Scripts        map[string]string `json:"scripts"`
-		Dependencies   map[string]string `json:"dependencies"`
+	var manifest packageJSON
+	_ = json.Unmarshal([]byte(f.text("package.json")), &manifest) // npm will report the error
+	script := f.nodeScript(manifest.Main)
+	start := manifest.Scripts["start"]
+	if start == "" && script == "" {
+		return nil
 	}
-	app := &App{Platform: "Node.js", File: f.first("package.json")}
-	if app.File != "" && json.Unmarshal([]byte(f.text(app.File)), &manifest) != nil {
-		manifest.Main = "" // npm will report the error
+
+	manager := f.packageManager(manifest.PackageManager)
+	app := &App{Platform: "Node.js", File: cmp.Or(f.first("package.json"), script)}
+	switch {
+	case start != "":
+		app.Web = manager + " run start"
+	case manager == "bun":
+		app.Web = "bun " + script
+	default:
+		app.Web = "node " + script
 	}
+
 	if manifest.Dependencies["express"] != "" {
 		app.Platform = "Express"
 	}
-
-	script := f.first("server.js", "app.js", "index.js", "main.js")
-	if main := path.Clean(manifest.Main); isPlain(main) && f.first(main) != "" {
-		script = main
-	}
-
-	manager, runtime := f.packageManager(manifest.PackageManager), "node"
-	if manager == "bun" {
-		runtime = manager
-	}
-	switch {
-	case app.File == "" && script == "":
-		return nil
-	case manifest.Scripts["start"] != "":
-		app.Web = manager + " run start"
-	case script != "":
-		app.File, app.Web = cmp.Or(app.File, script), runtime+" "+script
-	default:
-		return nil
-	}
-
-	if strings.Contains(cmp.Or(manifest.Scripts["start"], script), script) {
+	if strings.Contains(cmp.Or(start, script), script) {
 		app.Note = f.noteOfPort(script, "process.env.PORT")
 	}
 	if len(manifest.Dependencies) > 0 && !f.has("node_modules") {
 		app.Before = []string{manager + " install"}
 	}
-
 	return app
+}
+
+// nodeScript returns the main script of package.json, or one with a usual name.
+func (f files) nodeScript(main string) string {
+	if main = path.Clean(main); isPlain(main) && f.first(main) != "" {
+		return main
+	}
+	return f.first("server.js", "app.js", "index.js", "main.js")
 }
 
 func (f files) noteOfPort(script, variable string) string {
@@ -216,43 +217,63 @@ func (f files) pythonTool() (run string, install []string) {
 }
 
 func (f files) pythonApp() *App {
-	hasGunicorn := f.first(".venv/bin/gunicorn", "venv/bin/gunicorn") != ""
-	for _, list := range []string{bundle.RequirementsFile, "pyproject.toml", "Pipfile"} {
-		hasGunicorn = hasGunicorn || strings.Contains(strings.ToLower(f.text(list)), "gunicorn")
-	}
-
-	if m := djangoSettings.FindStringSubmatch(f.text("manage.py")); m != nil {
-		app := &App{Platform: "Django", File: "manage.py", Web: "python3 manage.py runserver --noreload 127.0.0.1:$PORT",
-			Note: "Django rejects POSTs without a token (403): decorate the view with @csrf_exempt"}
-		if hasGunicorn {
-			app.Web, app.Connections = gunicorn(m[1]+".wsgi"), pool
-		}
+	if app := f.django(); app != nil {
 		return app
 	}
-
 	scripts := []string{"application.py", "app.py", "main.py", "server.py", "wsgi.py"}
 	for _, script := range scripts {
-		module, text := strings.TrimSuffix(script, ".py"), f.text(script)
-		if m := fastAPI.FindStringSubmatch(text); m != nil {
-			return &App{Platform: "FastAPI", File: script,
-				Web: "uvicorn --host 127.0.0.1 --port $PORT " + module + ":" + m[1]}
-		}
-
-		if m := flask.FindStringSubmatch(text); m != nil {
-			app := &App{Platform: "Flask", File: script, Web: "flask --app " + module + ":" + m[1] + " run --port $PORT"}
-			if hasGunicorn {
-				app.Web, app.Connections = gunicorn(module+":"+m[1]), pool
-			}
+		if app := f.pythonServer(script); app != nil {
 			return app
 		}
 	}
-
-	if script := f.first(scripts...); script != "" {
-		return &App{Platform: "Python", File: script, Web: "python3 " + script,
-			Note: f.noteOfPort(script, `int(os.environ["PORT"])`)}
+	script := f.first(scripts...)
+	if script == "" {
+		return nil
 	}
+	return &App{Platform: "Python", File: script, Web: "python3 " + script,
+		Note: f.noteOfPort(script, `int(os.environ["PORT"])`)}
+}
 
-	return nil
+func (f files) django() *App {
+	settings := djangoSettings.FindStringSubmatch(f.text("manage.py"))
+	if settings == nil {
+		return nil
+	}
+	app := &App{Platform: "Django", File: "manage.py", Web: "python3 manage.py runserver --noreload 127.0.0.1:$PORT",
+		Note: "Django rejects POSTs without a token (403): decorate the view with @csrf_exempt"}
+	f.preferGunicorn(app, settings[1]+".wsgi")
+	return app
+}
+
+// pythonServer recognizes an app of FastAPI or Flask in a script.
+func (f files) pythonServer(script string) *App {
+	module, text := strings.TrimSuffix(script, ".py"), f.text(script)
+	if variable := fastAPI.FindStringSubmatch(text); variable != nil {
+		return &App{Platform: "FastAPI", File: script,
+			Web: "uvicorn --host 127.0.0.1 --port $PORT " + module + ":" + variable[1]}
+	}
+	variable := flask.FindStringSubmatch(text)
+	if variable == nil {
+		return nil
+	}
+	name := module + ":" + variable[1]
+	app := &App{Platform: "Flask", File: script, Web: "flask --app " + name + " run --port $PORT"}
+	f.preferGunicorn(app, name)
+	return app
+}
+
+// preferGunicorn runs the app with gunicorn if it is one of the app's packages. gunicorn's defaults do not suit a
+// worker: it serves one request at a time, kills it after 30 seconds, and listens before it loads the app, so a version
+// that cannot be loaded would replace the previous one.
+func (f files) preferGunicorn(app *App, name string) {
+	installed := f.first(".venv/bin/gunicorn", "venv/bin/gunicorn") != ""
+	for _, list := range []string{bundle.RequirementsFile, "pyproject.toml", "Pipfile"} {
+		installed = installed || strings.Contains(strings.ToLower(f.text(list)), "gunicorn")
+	}
+	if installed {
+		app.Web = fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 --preload %s", pool, name)
+		app.Connections = pool
+	}
 }
 
 func (f files) ruby() *App {
@@ -285,50 +306,42 @@ func (f files) goModule() *App {
 	if f.first("go.mod") == "" {
 		return nil
 	}
-
-	for _, folder := range []string{".", "cmd/*"} {
-		names, err := fs.Glob(f.folder, path.Join(folder, "*.go"))
-		if err != nil {
+	names, _ := fs.Glob(f.folder, "*.go")
+	commands, _ := fs.Glob(f.folder, "cmd/*/*.go")
+	for _, name := range append(names, commands...) {
+		if strings.HasSuffix(name, "_test.go") || !packageMain.MatchString(f.text(name)) {
 			continue
 		}
-
-		for _, name := range names {
-			at := path.Dir(name)
-			if strings.HasSuffix(name, "_test.go") || !packageMain.MatchString(f.text(name)) || at != "." && !isPlain(at) {
-				continue
-			}
-			app := &App{Platform: "Go", File: "go.mod", Web: "go run ."}
-			if at != "." {
-				app.Web = "go run ./" + at
-			}
-			return app
+		switch folder := path.Dir(name); {
+		case folder == ".":
+			return &App{Platform: "Go", File: "go.mod", Web: "go run ."}
+		case isPlain(folder):
+			return &App{Platform: "Go", File: "go.mod", Web: "go run ./" + folder}
 		}
 	}
-
 	return nil
 }
 
 // php removes the time limit: by default, PHP's own server ends requests after 30 seconds.
 func (f files) php() *App {
-	app := &App{Platform: "PHP", File: f.first("artisan", "composer.json", "public/index.php", "index.php")}
+	root := ""
+	switch {
+	case f.first("public/index.php") != "":
+		root = " -t public"
+	case f.first("index.php") == "":
+		return nil
+	}
+
+	app := &App{Platform: "PHP", File: f.first("artisan", "composer.json", "public/index.php", "index.php"), Connections: pool,
+		Web: fmt.Sprintf("PHP_CLI_SERVER_WORKERS=%d php -d max_execution_time=0 -S 127.0.0.1:$PORT%s", pool, root)}
 	if app.File == "artisan" {
 		app.Platform = "Laravel"
 		app.Note = "Laravel rejects POSTs without a token (419): write the route into routes/api.php, or exclude its path " +
 			"with validateCsrfTokens in bootstrap/app.php"
 	}
-
-	app.Connections = pool
-	app.Web = fmt.Sprintf("PHP_CLI_SERVER_WORKERS=%d php -d max_execution_time=0 -S 127.0.0.1:$PORT", pool)
-	if f.first("public/index.php") != "" {
-		app.Web += " -t public"
-	} else if f.first("index.php") == "" {
-		return nil
-	}
-
 	if f.first("composer.json") != "" && !f.has("vendor") {
 		app.Before = []string{"composer install"}
 	}
-
 	return app
 }
 

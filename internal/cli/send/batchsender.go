@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"github.com/spf13/cobra"
 
 	"tendril/api"
 	"tendril/internal/cli/base"
@@ -157,8 +156,8 @@ func (o *batchSender) print(r queue.Sent) error {
 	}{r.ID, r.SequenceNumber}, r.ID, r.ID)
 }
 
-func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, error) {
-	client, err := c.Dial(cmd)
+func watcher(w *target.Flags, p *target.Queue) (*api.Client, error) {
+	client, err := w.Dial()
 	if err != nil {
 		return nil, fmt.Errorf("calling the environment that receives from the queue, for --wait: %w", err)
 	}

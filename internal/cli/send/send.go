@@ -65,7 +65,7 @@ a longer delay counts as sent when the delay ends: its age and retention start t
 		Args: cobra.MaximumNArgs(1),
 	}
 
-	f.where = target.AddQueue(cmd, target.OnlyQueue)
+	f.where = target.AddQueue(c, cmd, target.OnlyQueue)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "File with the body, or the lines; - is standard input.")
 	flags.BoolVar(&f.ndjson, "ndjson", false, "Send one message per line of JSON.")
@@ -84,14 +84,14 @@ a longer delay counts as sent when the delay ends: its age and retention start t
 		"With --wait: print the posted request and the app's answer.")
 	flags.DurationVar(&f.timeout, "timeout", time.Minute, "Maximum wait for each message with --wait.")
 	f.format = base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		return planSend(ctx, c, cmd, args, f)
+	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {
+		return planSend(ctx, c, args, f)
 	})
 }
 
 const recordingMargin = 10 * time.Second
 
-func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *sendFlags) (*base.Plan, error) {
+func planSend(ctx context.Context, c *base.CLI, args []string, f *sendFlags) (*base.Plan, error) {
 	if f.verbose && !f.wait {
 		return nil, base.Usagef("--verbose has no effect without --wait").Hint("add --wait")
 	}
@@ -110,7 +110,7 @@ func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []strin
 		c.AtEnd(func() { _ = input.Close() })
 	}
 
-	p, err := target.Find(ctx, c, cmd, f.where)
+	p, err := f.where.Find(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []strin
 		f.many())}
 	var watch *api.Client
 	if f.wait {
-		if watch, err = watcher(c, cmd, p); err != nil {
+		if watch, err = watcher(f.where, p); err != nil {
 			return nil, err
 		}
 		o.embedded = embeddedNames(watch, p)

@@ -234,7 +234,7 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 	base.AddDataDir(cmd)
 	cmd.Flags().BoolVar(&this, "this", false, "Change the settings file of one instance, even with a fleet key.")
 	yes := base.AddYes(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {
 		change := api.SettingsChange{Set: map[string]*string{}, This: this}
 		for _, arg := range args {
 			if err := parse(arg, change.Set); err != nil {

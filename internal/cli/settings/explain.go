@@ -41,7 +41,7 @@ up', it reads the settings like 'tendril up'.`,
 	base.AddEnvironment(cmd)
 	cmd.Flags().StringVar(&dir, "dir", "", "Folder or archive of the app, as for 'tendril up'.")
 	f := base.AddOutput(cmd)
-	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd.RunE = base.Verb(func(ctx context.Context, args []string) error {
 		e, err := explain(ctx, c, cmd, dir, args)
 		if err != nil {
 			return err

@@ -28,6 +28,9 @@ type Queue struct {
 // Flags select a queue.
 type Flags struct {
 	Queue, Backend string
+
+	cli *base.CLI
+	cmd *cobra.Command
 }
 
 // Values of --backend.
@@ -38,8 +41,8 @@ const (
 )
 
 // AddWhere adds the flags that determine where queues are looked up.
-func AddWhere(cmd *cobra.Command) *Flags {
-	w := &Flags{}
+func AddWhere(c *base.CLI, cmd *cobra.Command) *Flags {
+	w := &Flags{cli: c, cmd: cmd}
 	base.AddDataDir(cmd)
 	cmd.Flags().StringVar(&w.Backend, "backend", backendAuto,
 		"Where to look up a queue name: embedded (also auto), or sqs for Amazon SQS.")
@@ -55,39 +58,39 @@ const (
 )
 
 // AddQueue adds the flag --queue. unnamed describes its default.
-func AddQueue(cmd *cobra.Command, unnamed string) *Flags {
-	w := AddWhere(cmd)
-	w.addQueue(cmd, unnamed)
+func AddQueue(c *base.CLI, cmd *cobra.Command, unnamed string) *Flags {
+	w := AddWhere(c, cmd)
+	w.addQueue(unnamed)
 	return w
 }
 
 // AddQueueArgument is like [AddQueue] for a command whose only object is a queue, which can also be an argument. If
 // unnamed is "", a queue is required.
-func AddQueueArgument(cmd *cobra.Command, unnamed string) *Flags {
-	w := AddQueue(cmd, unnamed)
-	w.takeArgument(cmd, unnamed == "")
+func AddQueueArgument(c *base.CLI, cmd *cobra.Command, unnamed string) *Flags {
+	w := AddQueue(c, cmd, unnamed)
+	w.takeArgument(unnamed == "")
 	return w
 }
 
 // AddReceivedQueue adds --queue and an argument for a queue that the running environment receives from, but not the
 // flags that choose the environment.
 func AddReceivedQueue(cmd *cobra.Command) *Flags {
-	w := &Flags{}
-	w.addQueue(cmd, AllQueues)
-	w.takeArgument(cmd, false)
+	w := &Flags{cmd: cmd}
+	w.addQueue(AllQueues)
+	w.takeArgument(false)
 	return w
 }
 
-func (w *Flags) addQueue(cmd *cobra.Command, unnamed string) {
+func (w *Flags) addQueue(unnamed string) {
 	text := "Queue: a name, URL or ARN (default: " + unnamed + ")."
 	if unnamed == "" {
 		text = "Queue: a name, URL or ARN."
 	}
-	cmd.Flags().StringVarP(&w.Queue, "queue", "q", "", text)
+	w.cmd.Flags().StringVarP(&w.Queue, "queue", "q", "", text)
 }
 
-func (w *Flags) takeArgument(cmd *cobra.Command, required bool) {
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
+func (w *Flags) takeArgument(required bool) {
+	w.cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if err := cobra.MaximumNArgs(1)(cmd, args); err != nil {
 			return err
 		}
@@ -103,14 +106,20 @@ func (w *Flags) takeArgument(cmd *cobra.Command, required bool) {
 	}
 }
 
+// Dial returns a client of the environment that the command selects.
+func (w *Flags) Dial() (*api.Client, error) { return w.cli.Dial(w.cmd) }
+
+// CommandPath returns the full name of the command.
+func (w *Flags) CommandPath() string { return w.cmd.CommandPath() }
+
 // IsNamed reports whether the user named a queue, or must name one.
 func (w *Flags) IsNamed() bool { return w.Queue != "" || w.Backend == BackendSQS }
 
 // FindAll finds the named queue, or all queues that the running environment receives from.
-func FindAll(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) ([]*Queue, error) {
+func (w *Flags) FindAll(ctx context.Context) ([]*Queue, error) {
 	names := []string{w.Queue}
 	if !w.IsNamed() {
-		client, err := c.Dial(cmd)
+		client, err := w.Dial()
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +130,9 @@ func FindAll(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) ([]
 
 	var queues []*Queue
 	for _, name := range names {
-		p, err := Find(ctx, c, cmd, &Flags{Queue: name, Backend: w.Backend})
+		one := *w
+		one.Queue = name
+		p, err := one.Find(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +149,7 @@ func NamesOf(queues []*Queue) []string {
 
 // Find finds a queue by name in the running environment, or by URL or ARN on Amazon SQS. The default is the only queue
 // that the running environment receives from.
-func Find(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) (*Queue, error) {
+func (w *Flags) Find(ctx context.Context) (*Queue, error) {
 	if err := w.Check(); err != nil {
 		return nil, err
 	}
@@ -149,7 +160,7 @@ func Find(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) (*Queu
 	}
 
 	if ref.Remote() {
-		if client := servedHere(c, cmd, ref); client != nil {
+		if client := w.servedHere(ref); client != nil {
 			return &Queue{Name: ref.Name, Client: client}, nil
 		}
 	}
@@ -161,21 +172,21 @@ func Find(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) (*Queu
 		return findOnSQS(ctx, w.Queue)
 	}
 
-	client, err := c.Dial(cmd)
+	client, err := w.Dial()
 	if err != nil {
 		return nil, err
 	}
 
 	if w.Queue == "" && len(client.Instance.Queues) > 1 {
-		return nil, severalQueues(cmd, &client.Instance)
+		return nil, w.severalQueues(&client.Instance)
 	}
 
 	return ownQueue(ctx, client, ref.Name)
 }
 
-func severalQueues(cmd *cobra.Command, i *api.Instance) error {
-	command := cmd.CommandPath() + " "
-	if cmd.Flags().Lookup("queue") != nil {
+func (w *Flags) severalQueues(i *api.Instance) error {
+	command := w.CommandPath() + " "
+	if w.cmd.Flags().Lookup("queue") != nil {
 		command += "--queue "
 	}
 	return base.Usagef("environment %q uses several queues: %s", i.Environment, QueueNames(i, "")).
@@ -203,8 +214,8 @@ func ParseQueue(text string) (aws.Reference, error) {
 	return ref, nil
 }
 
-func servedHere(c *base.CLI, cmd *cobra.Command, ref aws.Reference) *api.Client {
-	client, err := c.Dial(cmd)
+func (w *Flags) servedHere(ref aws.Reference) *api.Client {
+	client, err := w.Dial()
 	if err != nil || !client.Instance.Embedded() || !strings.HasPrefix(ref.URL, client.Instance.Endpoint+"/") {
 		return nil
 	}

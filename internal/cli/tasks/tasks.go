@@ -72,7 +72,9 @@ func newTasksPause(c *base.CLI) *cobra.Command {
 		if err := client.PauseTask(ctx, name, reason); err != nil {
 			return err
 		}
-		return printTask(c, f, api.TaskPaused{Task: name, Paused: true}, "paused; 'tendril tasks resume "+base.Plain(name)+"' resumes it")
+		plain := base.Plain(name)
+		return f.PrintDone(c, api.TaskPaused{Task: name, Paused: true}, name,
+			"task "+plain+" is paused; 'tendril tasks resume "+plain+"' resumes it")
 	})
 }
 
@@ -87,7 +89,7 @@ func newTasksResume(c *base.CLI) *cobra.Command {
 		if err := client.ResumeTask(ctx, name); err != nil {
 			return err
 		}
-		return printTask(c, f, api.TaskPaused{Task: name}, "scheduled")
+		return f.PrintDone(c, api.TaskPaused{Task: name}, name, "task "+base.Plain(name)+" is scheduled")
 	})
 }
 
@@ -104,13 +106,6 @@ func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 			}
 			return []string{fmt.Sprintf(would, name)}, err
 		}, func() error { return do(ctx, client, name, *f) }), nil
-	})
-}
-
-func printTask(c *base.CLI, f base.Format, task api.TaskPaused, state string) error {
-	return f.Print(c, task, []string{task.Task}, func() error {
-		_, err := c.PrintErrf("task %s is %s\n", base.Plain(task.Task), state)
-		return err
 	})
 }
 

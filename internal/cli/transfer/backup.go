@@ -31,7 +31,7 @@ queues, tokens and versions of the app are not included: see docs/backup.md.`,
 	}
 
 	base.AddDataDir(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
+	return base.Changes(c, cmd, func(_ context.Context, args []string) (*base.Plan, error) {
 		if folder, err := os.Stat(filepath.Dir(args[0])); err != nil || !folder.IsDir() {
 			return nil, base.Usagef("cannot write %s: its folder does not exist", args[0]).Hint("create the folder, or use another one")
 		}
@@ -69,7 +69,7 @@ Messages sent after the backup are lost, and messages processed after it are pro
 
 	base.AddDataDir(cmd)
 	cmd.Flags().BoolVar(&replace, "replace", false, "Replace the queues in the data directory.")
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
+	return base.Changes(c, cmd, func(_ context.Context, args []string) (*base.Plan, error) {
 		dir, err := c.DataDir(cmd)
 		would := base.Step("restore the queues of %s to %s", args[0], dir)
 		return base.PlanOf(would, func() error {

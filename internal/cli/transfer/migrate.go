@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,7 +65,7 @@ Stop the environment first, on every machine: nothing may receive from the queue
 	base.Complete(cmd, "to", target.BackendEmbedded, target.BackendSQS)
 	base.Complete(cmd, "uncertain", string(migrate.Resend), string(migrate.Drop))
 	f.format = base.AddOutput(cmd)
-	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd.RunE = base.Verb(func(ctx context.Context, args []string) error {
 		return migrateQueues(ctx, c, cmd, args, f)
 	})
 	return cmd
@@ -376,7 +375,7 @@ func (p *migration) run(ctx context.Context) error {
 	const again = "run the same command again to continue"
 	switch {
 	case failed != nil && ctx.Err() != nil:
-		return base.Fail(base.ExitSignal+int(syscall.SIGINT), errors.New("interrupted"), again)
+		return base.Interrupted("interrupted", again)
 	case errors.Is(failed, migrate.ErrUncertain):
 		return base.Fail(base.ExitFailed, failed,
 			"add --uncertain send if duplicates are better than losses, else --uncertain drop")
