@@ -1,6 +1,6 @@
 // Command tendril is a worker environment in one binary.
 //
-// Package cli implements the commands. The tests here run whole command lines; scripts are in testdata/script.
+// The tests here run whole command lines; scripts are in testdata/script.
 //
 // # Signals
 //

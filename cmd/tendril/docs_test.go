@@ -136,7 +136,6 @@ func words(line string) []string {
 	return out
 }
 
-// tryCommand returns a problem with args, the words after "tendril", or "" if the command and its flags exist.
 func tryCommand(args []string) string {
 	c := &base.CLI{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: new(bytes.Buffer)}
 	root := cli.NewRoot(c)

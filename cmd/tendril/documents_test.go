@@ -25,8 +25,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// notRun lists commands that cannot run on a test machine, with the reason; "..." stands for any text.
-// TestDocumentedCommandsExist still checks their flags. Entries that no page uses fail the test.
+// notRun lists commands that cannot run on a test machine, with the reason; "..." stands for any text. Entries that no
+// page uses fail the test.
 var notRun = map[string]string{
 	"go install ./cmd/tendril":  "this binary is tendril",
 	"go test ...":               "it would run this test",
@@ -445,7 +445,6 @@ func (r *reader) changesShell(command string) bool {
 
 var ownPort = regexp.MustCompile(`--(listen|console) 127\.0\.0\.1:\d+`)
 
-// withOwnAddresses replaces the page's addresses and IDs with this run's.
 func (r *reader) withOwnAddresses(text string) string {
 	text = ownPort.ReplaceAllString(text, "--$1 127.0.0.1:0")
 	pairs := []string{"go run ./cmd/tendril", "tendril"}
@@ -626,7 +625,6 @@ func (r *reader) environments() (all []listed) {
 	return all
 }
 
-// ready returns nil once the environment is ready, and records its addresses.
 func (r *reader) ready(p *environmentProcess) error {
 	text, err := os.ReadFile(p.output)
 	if err != nil {
@@ -674,7 +672,6 @@ func (r *reader) stop() {
 	r.running = nil
 }
 
-// end also checks the exit status.
 func (r *reader) end(p *environmentProcess, signal syscall.Signal, status int) {
 	r.t.Helper()
 	_ = p.cmd.Process.Signal(signal) // the page may already have drained it

@@ -14,7 +14,7 @@ import (
 var version = "0.1.0-dev"
 
 func main() {
-	// After a panic or the signal of systemd's watchdog, Go exits with status 2 by default. Here, that means invalid
+	// After a panic or the signal of systemd's watchdog, Go exits with status 2 by default, which here means invalid
 	// settings, after which service managers do not restart tendril. So abort with a signal instead.
 	debug.SetTraceback("crash")
 	run.HideMemory()

@@ -45,7 +45,6 @@ func newStageOfQueues(t *testing.T, names ...string) *stage {
 	return s
 }
 
-// send makes the messages dead letters if die is true.
 func (s *stage) send(name string, die bool, bodies ...string) (ids []string) {
 	s.t.Helper()
 	for _, body := range bodies {

@@ -44,10 +44,10 @@ func (l leakChecked) Run() int {
 	return code
 }
 
-// testapp listens on PORT and prints a line per message. It answers "status N" with N and the text after "because",
-// "slow" after a moment, "stuck" never, and other messages with 200. It sends the text after "outcome" as the header
-// Tendril-Outcome; with "first", only at the first receive. For "extended", it requests more time and answers after six
-// seconds. If APP_SIGNING_SECRET is set, it refuses unsigned requests.
+// testapp prints a line per message. It answers "status N" with N and the text after "because", "slow" after a moment,
+// "stuck" never, and other messages with 200. It sends the text after "outcome" as the header Tendril-Outcome; with
+// "first", only at the first receive. For "extended", it requests more time and answers after six seconds. If
+// APP_SIGNING_SECRET is set, it refuses unsigned requests.
 func testapp() {
 	port := os.Getenv("PORT")
 	mux := http.NewServeMux()

@@ -120,7 +120,6 @@ func (r *secretsReader) routes() []string {
 	return paths
 }
 
-// screens returns the paths in the tables of package web.
 func (r *secretsReader) screens() (patterns []string) {
 	files, err := filepath.Glob("../../internal/console/web/*.go")
 	r.ts.Check(err)

@@ -18,8 +18,7 @@ import (
 	"time"
 )
 
-// serveTLS serves an app that requires a client certificate. It writes ca.crt, client.crt and client.key, valid for ten
-// days.
+// serveTLS also writes ca.crt, client.crt and client.key, valid for ten days.
 func serveTLS(dir, address string, app http.Handler) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

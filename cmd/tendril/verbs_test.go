@@ -32,7 +32,7 @@ type stage struct {
 	ds  *console.Deliveries
 }
 
-// newStage creates the queues jobs and jobs-dead. edit may change the console's options and instance.json.
+// edit may change the console's options and instance.json.
 func newStage(t *testing.T, edit func(*console.Options, *api.Instance)) *stage {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)

@@ -60,10 +60,8 @@ func (c *Caller) Authorize(action, arn string, p *Policy) error {
 	return queue.Errorf(queue.CodeAccessDenied, "The caller is not allowed to call %s here.", action)
 }
 
-// hasAll reports whether the caller has all permissions.
 func (c *Caller) hasAll() bool { return !c.sendOnly && len(c.queues) == 0 }
 
-// isGranted reports whether the key pair permits an action on a queue; name is "" for actions without a queue.
 func (c *Caller) isGranted(action, name string) bool {
 	switch {
 	case c.hasAll():

@@ -6,8 +6,7 @@
 //	request ── Keyring.Verify ──▶ Caller ── Caller.Authorize(action, ARN, Policy) ──▶ served, or AccessDenied
 //
 // A key pair has all permissions, may only send, or is limited to a list of queues. As on Amazon SQS, a queue's
-// [Policy] can grant a caller more permissions or deny any of them.
+// [Policy] can grant more permissions or deny any of them.
 //
-// Every rejected signature gets the same error. Errors and String methods never reveal a secret. The keyring rereads a
-// changed credentials file; if that fails, the previous keys stay in use.
+// Every rejected signature gets the same error. Errors and String methods never reveal a secret.
 package access

@@ -171,7 +171,6 @@ func CanCreate(path string, k KeyPair) error {
 	return err
 }
 
-// complete sets the other fields of k, and returns the key pairs of the file.
 func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -203,7 +202,6 @@ func CanRevoke(path, name string) error {
 	return err
 }
 
-// without returns the key pairs of a file except the named one.
 func without(path, name string) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil {
@@ -280,7 +278,6 @@ func (k *Keyring) setPairs(pairs []KeyPair) {
 	}
 }
 
-// lookUp returns a key pair of the file as it is now.
 func (k *Keyring) lookUp(id string) (pair KeyPair, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

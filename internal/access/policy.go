@@ -122,7 +122,7 @@ func (s *statement) evaluable() bool {
 	return evaluable
 }
 
-// holds reports whether all conditions hold. evaluable is false if any of them is unsupported.
+// evaluable is false if any condition is unsupported.
 func (s *statement) holds(r request) (all, evaluable bool) {
 	all = true
 	for operator, keys := range s.Condition {
@@ -157,7 +157,6 @@ func conditionHolds(operator, key string, values texts, r request) (holds, evalu
 	return false, false
 }
 
-// inRanges reports whether any of the ranges contains the address, and whether all are valid.
 func inRanges(ranges texts, address netip.Addr) (within, valid bool) {
 	for _, text := range ranges {
 		prefix, err := parseRange(text)
@@ -190,7 +189,7 @@ type request struct {
 	address                         netip.Addr // zero if unknown
 }
 
-// decide evaluates the statements; by is the statement that denies the request. A Deny overrides every Allow.
+// A Deny overrides every Allow. by is the statement that denies the request.
 func (p *Policy) decide(r request) (said decision, by *statement) {
 	if p == nil {
 		return silent, nil
@@ -225,8 +224,7 @@ func (s *statement) applies(r request) bool {
 	return len(s.Resource) == 0 || slices.ContainsFunc(s.Resource, func(p string) bool { return match(p, r.arn) })
 }
 
-// matches reports whether principal matches the caller. As on AWS, an account matches its root user and, in a Deny
-// statement, all of its users.
+// As on AWS, an account matches its root user and, in a Deny statement, all of its users.
 func (s *statement) matches(principal string, r request) bool {
 	root := "arn:aws:iam::" + r.account + ":root"
 	switch principal {

@@ -24,7 +24,7 @@ const (
 	maxExpires = 7 * 24 * 60 * 60
 )
 
-// signature holds the parameters described in "AWS Signature Version 4 for API requests" in the IAM User Guide.
+// signature holds the parameters described in the IAM User Guide, "AWS Signature Version 4 for API requests".
 type signature struct {
 	keyID, day, region, service string
 	signed                      []string // in lower case
@@ -98,7 +98,6 @@ func parseDate(text string) (time.Time, bool) {
 	return date, err == nil
 }
 
-// parseCredential parses a credential of the form KEY/DAY/REGION/SERVICE/aws4_request.
 func (s *signature) parseCredential(credential string) bool {
 	parts := strings.Split(credential, "/")
 	if len(parts) != 5 || parts[4] != terminator {
@@ -119,7 +118,7 @@ func (s *signature) isCurrent(now time.Time) bool {
 	return age.Abs() <= maxSkew
 }
 
-// covers reports whether all X-Amz headers are signed. They must be, because they change the meaning of a request.
+// X-Amz headers must be signed, because they change the meaning of a request.
 func (s *signature) covers(header http.Header) bool {
 	for name := range header {
 		lower := strings.ToLower(name)
@@ -130,7 +129,6 @@ func (s *signature) covers(header http.Header) bool {
 	return true
 }
 
-// expected returns the signature that the request must have.
 func (s *signature) expected(r *http.Request, bodySum, secret string) string {
 	scope := []string{s.day, s.region, s.service, terminator}
 	canonical := sha256.Sum256([]byte(s.canonicalRequest(r, bodySum)))
@@ -178,7 +176,6 @@ func canonicalPath(escaped string) string {
 	return path
 }
 
-// canonicalQuery returns the parameters, sorted by encoded name and value, without the signature.
 func canonicalQuery(raw string) string {
 	type parameter struct{ name, value string }
 	var all []parameter
@@ -208,7 +205,7 @@ func decoded(text string) string {
 	return text
 }
 
-// canonicalHeader returns the values of a header, three of which Go stores outside r.Header.
+// Go stores three of the headers outside r.Header.
 func canonicalHeader(r *http.Request, name string) string {
 	values := r.Header.Values(name)
 	switch name {

@@ -130,7 +130,6 @@ func writeChunk(path string, data []byte, offset int64, sync bool) error {
 	return errors.Join(err, file.Close())
 }
 
-// admitUpload deletes stale uploads, and fails if there are too many archives.
 func (f ServedFolder) admitUpload() error {
 	if err := os.MkdirAll(string(f), 0o700); err != nil {
 		return err

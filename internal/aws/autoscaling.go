@@ -13,8 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// AutoScaling is a client for Amazon EC2 Auto Scaling. It is safe for concurrent use. Errors are [queue.Error]; the
-// code for a missing group or instance is queue.CodeResourceNotFound.
+// AutoScaling is a client for Amazon EC2 Auto Scaling. It is safe for concurrent use. Errors are [queue.Error], with
+// queue.CodeResourceNotFound for a missing group or instance.
 type AutoScaling struct {
 	service service
 	api     client[autoscaling.Client]
@@ -163,8 +163,7 @@ func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// SetSize sets the desired capacity. It ignores the group's cooldown, because callers enforce their own. Sizes outside
-// the group's limits are an error.
+// SetSize sets the desired capacity, ignoring the group's cooldown. Sizes outside the group's limits are an error.
 func (g *Group) SetSize(ctx context.Context, n int) error {
 	_, err := g.scaling.api.get().SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
 		AutoScalingGroupName: &g.name, DesiredCapacity: sdk.Int32(int32(min(max(n, 0), 1<<30))),

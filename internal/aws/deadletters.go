@@ -9,8 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// DeadLetters is a queue whose failed messages tendril moves to the dead-letter queue itself, to record why they
-// failed. SQS does not record that.
+// DeadLetters is a queue whose failed messages tendril moves to the dead-letter queue itself, to record the failure,
+// which SQS does not.
 type DeadLetters struct {
 	*Queue
 	// To returns the name of the dead-letter queue; "" if unknown.
@@ -66,7 +66,6 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 	return nil
 }
 
-// sendAll sends any number of messages and returns one error or nil per message.
 func (q *Queue) sendAll(ctx context.Context, msgs []queue.Outgoing) (errs []error) {
 	for len(msgs) > 0 {
 		n := batchLength(msgs)

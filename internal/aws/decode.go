@@ -169,8 +169,7 @@ func (r *messageReader) milliseconds() time.Time {
 	return time.Time{}
 }
 
-// build copies the message so that it does not retain the response. All strings share one allocation, except the ID,
-// which outlives the message.
+// The copies do not retain the response. All strings share one allocation, except the ID, which outlives the message.
 func (m *received) build() queue.Message {
 	size := len(m.receipt) + len(m.body) + len(m.sender) + len(m.group) + len(m.dedup) + len(m.sequence) + len(m.trace) +
 		len(m.source)
@@ -207,7 +206,6 @@ type entryResult struct {
 	id, sequence, bodySum, attributesSum string
 }
 
-// The entry IDs are 0 to n-1.
 func readBatch(answer []byte, n int) ([]entryResult, error) {
 	r := sqswire.NewReader(string(answer), answerLimits)
 	results := make([]entryResult, n)

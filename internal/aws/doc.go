@@ -1,6 +1,6 @@
 // Package aws contains the clients for AWS, which no other package calls.
 //
-// The clients read the standard AWS configuration and also work with compatible servers.
+// The clients also work with compatible servers.
 //
 //	worker ── Receive, Delete, ChangeVisibility ──┐            operator ── Create, List,
 //	sender ── Send ───────────────────────────────┤                │       Attributes, Purge ...
@@ -11,19 +11,17 @@
 //	                            exchanger ────── proxy? ────> http.Transport
 //
 // The four frequent calls bypass the SDK's client, because its middleware costs as much as the rest of a delivery, and
-// http.Transport, because it wakes two more goroutines per call (decision 0191). Credentials, signatures, endpoints and
-// retry rules still come from the SDK.
+// http.Transport, because it wakes two more goroutines per call (decision 0191).
 //
 // # Invariants
 //
-//   - A receive is attempted once, because a lost response has already increased receive counts. The exception is a
-//     signature rejected because of the local clock.
+//   - A receive is attempted once, because a lost response has already increased receive counts. The exception is a signature rejected because of the local clock.
 //   - The exchanger resends a request only if a kept connection accepted no byte of it.
 //   - A Lambda function is invoked once, unless a reused connection failed before a byte was sent.
 //   - Messages with a wrong checksum are neither returned nor deleted.
 //   - The region in a queue's URL or ARN takes precedence. A configured endpoint replaces only the address.
 //
-// Errors are [tendril/queue.Error]. AccessDenied covers credentials and permissions. Unreachable covers everything
-// that may work later: no response, a proxy's response, an internal error. If the caller's context is canceled, the
-// error is the context's.
+// Errors are [tendril/queue.Error]. AccessDenied covers credentials and permissions. Unreachable covers everything that
+// may work later: no response, a proxy's response, an internal error. If the caller's context is canceled, the error is
+// the context's.
 package aws

@@ -21,8 +21,8 @@ import (
 // as in the registry of an Elastic Beanstalk worker environment. The two can share a table because tendril's IDs start
 // with "lease:", "fire:", "task:" or "pauses:". Table is safe for concurrent use.
 //
-// Calls are not retried, because a lease holder must know when each write started. Errors are [queue.Error]; the code
-// for a missing table is queue.CodeResourceNotFound.
+// Calls are not retried, because a lease holder must know when each write started. Errors are [queue.Error], with
+// queue.CodeResourceNotFound for a missing table.
 type Table struct {
 	service service
 	api     client[dynamodb.Client]
@@ -60,7 +60,6 @@ func (t *Table) Check(ctx context.Context) error {
 	return err
 }
 
-// isReady also verifies the key schema.
 func (t *Table) isReady(ctx context.Context) (bool, error) {
 	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 	if err != nil {

@@ -241,8 +241,7 @@ func unknownAttributes(t *testing.T, table *Table) {
 	}
 }
 
-// rivals announces tries of the same runs concurrently while the lease changes. A change in an ended term must fail,
-// and no try may belong to two terms.
+// A change in an ended term must fail, and no try may belong to two terms.
 func rivals(t *testing.T, table *Table) {
 	const terms = 6
 	ctx := context.Background()

@@ -86,8 +86,7 @@ func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[
 	return items, nil
 }
 
-// Swap implements [registry.Store]. A fenced change and its check of the lease are one transaction, so DynamoDB
-// orders the change before or after every change of leadership.
+// Swap implements [registry.Store]. A fenced change and its check of the lease are one transaction.
 func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
 	if len(changes) == 0 && fence != (registry.Fence{}) {
 		return nil, t.transact(ctx, "checking the lease", fence, nil)
@@ -136,7 +135,6 @@ type differsError struct{ item attributeValues }
 
 func (e *differsError) Error() string { return "the stored item differs from the expected one" }
 
-// update returns a [*differsError] if the condition fails.
 func (t *Table) update(ctx context.Context, doing string, u *types.Update) (err error) {
 	in := &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
 		UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
@@ -150,7 +148,7 @@ func (t *Table) update(ctx context.Context, doing string, u *types.Update) (err 
 	return t.explain(ctx, doing, err)
 }
 
-// transact is like update, but in a transaction that also checks the fence. u may be nil.
+// u may be nil.
 func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence, u *types.Update) error {
 	items := []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
 		TableName:                 &t.name,
@@ -231,7 +229,7 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 	return u
 }
 
-// isCompared reports whether an attribute must be unchanged. If the record has a version, only that is compared.
+// If the record has a version, only that is compared.
 func isCompared(old registry.Record, name string) bool {
 	if old.Fields == nil || name == expiryAttribute {
 		return false

@@ -133,8 +133,7 @@ func TestTableCallsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// If the response to a swap is lost, its repetition is rejected with the stored item, which Swap must recognize as its
-// own.
+// If the response to a swap is lost, Swap must recognize the stored item as its own when the repetition fails.
 func TestSwapKnowsItsOwn(t *testing.T) {
 	t.Parallel()
 	const item = `{"id":{"S":"lease:jobs"},"owner":{"S":"me"},"version":{"S":"b"},"term":{"N":"7"},"duration_ms":{"N":"15000"},"released":{"BOOL":false},"data":{"S":""}}`

@@ -138,8 +138,8 @@ func (c *connection) Close() error { return c.raw.Close() }
 // maxHeaders includes informational responses.
 const maxHeaders = 64 << 10
 
-// exchange sends a request and returns the final response. Reading its body to the end returns the connection to the
-// pool. sent reports whether the server may have received part of the request.
+// exchange sends a request and returns the final response, whose body must be read to the end to return the connection
+// to the pool. sent reports whether the server may have received part of the request.
 func (c *connection) exchange(req *http.Request, text []byte, pool *connpool.Pool[*connection]) (resp *http.Response,
 	sent bool, err error) {
 	stopAborting := context.AfterFunc(req.Context(), c.abort)

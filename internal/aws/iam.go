@@ -20,8 +20,8 @@ import (
 	"tendril/queue"
 )
 
-// IAM identifies the caller and simulates its permissions, without making changes. It does not use the SDK's clients
-// for IAM and STS, to save dependencies.
+// IAM identifies the caller and simulates its permissions. It does not use the SDK's clients for IAM and STS, to save
+// dependencies.
 type IAM struct {
 	service     service
 	credentials sdk.CredentialsProvider

@@ -103,7 +103,6 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte, paused func() bool)
 	}
 }
 
-// call invokes the function, and records the progress of the request in sent.
 func (l *Lambda) call(ctx context.Context, kind types.InvocationType, sent *sending) (queue.Invocation, error) {
 	if err := checkCredentials(ctx, l.api.get().Options().Credentials); err != nil {
 		return queue.Invocation{}, err
@@ -264,7 +263,7 @@ func splitFunctionARN(s string) (functionReference, error) {
 	return r.withName(name, "arn:"+a.Partition+":lambda:"+a.Region+":"+a.AccountID+":function:")
 }
 
-// withName adds a name with an optional qualifier. prefix and the name are the FunctionName parameter.
+// The FunctionName parameter is prefix followed by the name.
 func (r functionReference) withName(s, prefix string) (functionReference, error) {
 	name, qualifier, qualified := strings.Cut(s, ":")
 	if len(name) > 64 || !functionName.MatchString(name) {

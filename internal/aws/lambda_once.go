@@ -108,7 +108,7 @@ func tapDial(dial dialer) dialer {
 	}
 }
 
-// tappedConn counts writes. Sealing it blocks further writes, so that the count is final.
+// Sealing a tappedConn blocks further writes, so that its count of writes is final.
 type tappedConn struct {
 	net.Conn
 	writes atomic.Int64
@@ -161,8 +161,6 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refusedInvocation returns the error response to a call that did not run the function, or false if the response is
-// incomplete.
 func refusedInvocation(err error) (queue.Invocation, bool) {
 	refused := refusalIn(err)
 	if refused == nil || refused.status < 300 {
@@ -189,7 +187,6 @@ func refusedInvocation(err error) (queue.Invocation, bool) {
 	return a, true
 }
 
-// retryAfter is 0 if the header is invalid, and at most 12 h.
 func retryAfter(value string, now time.Time) time.Duration {
 	var after time.Duration
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 32); err == nil {

@@ -85,7 +85,6 @@ func TestServerWithoutMoveTasks(t *testing.T) {
 	}
 }
 
-// moto does not support move tasks.
 func TestForeignServerWithoutMoveTasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

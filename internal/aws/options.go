@@ -16,8 +16,7 @@ type Options struct {
 	// Profile is one of the shared AWS configuration files; "" means AWS_PROFILE or "default".
 	Profile string
 	// Endpoint is the URL of a compatible server; "" means the service's variable, such as AWS_ENDPOINT_URL_SQS, then
-	// AWS_ENDPOINT_URL, then the AWS endpoint. For SQS, it can also be unix:PATH. With an endpoint, S3 bucket names are
-	// part of the path.
+	// AWS_ENDPOINT_URL, then the AWS endpoint. For SQS, it can also be unix:PATH.
 	Endpoint string
 	Events   *Events
 	Log      LogFunc

@@ -32,8 +32,8 @@ func (q *Queue) Region() string { return q.site.region }
 // FIFO reports whether this is a FIFO queue.
 func (q *Queue) FIFO() bool { return Reference{Name: q.site.queue}.FIFO() }
 
-// Queue returns a queue by name, URL or ARN, and checks that there are credentials. For a name or ARN, it asks SQS
-// for the URL, and returns queue.ErrNoQueue if the queue does not exist.
+// Queue returns a queue by name, URL or ARN, and checks that there are credentials. For a name or ARN, it asks SQS for
+// the URL, and returns queue.ErrNoQueue for a missing queue.
 func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 	ref, err := ParseReference(reference)
 	if err != nil {
@@ -123,7 +123,6 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 	})
 }
 
-// inBatches returns nil if call succeeds for all items.
 func inBatches[T any](items []T, call func(part []T) ([]entryResult, error)) []error {
 	var errs []error
 	done := 0
@@ -188,7 +187,6 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 	return sent, nil
 }
 
-// sentOf also reports damage in transit.
 func (q *Queue) sentOf(m *queue.Outgoing, r entryResult) queue.Sent {
 	sent := queue.Sent{ID: r.id, SequenceNumber: r.sequence, Err: r.err}
 	if r.err != nil {
@@ -204,7 +202,7 @@ func (q *Queue) sentOf(m *queue.Outgoing, r entryResult) queue.Sent {
 	return sent
 }
 
-// checkOutgoing rejects strings that JSON would change.
+// checkOutgoing rejects invalid UTF-8, which JSON would change.
 func checkOutgoing(m *queue.Outgoing) error {
 	valid := utf8.ValidString(m.Body) && utf8.ValidString(m.GroupID) && utf8.ValidString(m.DedupID) &&
 		utf8.ValidString(m.TraceHeader)

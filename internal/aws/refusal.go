@@ -45,7 +45,6 @@ func (r *refusal) foreign() bool {
 	return false
 }
 
-// mayBeClockSkew reports whether a wrong request time could cause the error.
 func (r *refusal) mayBeClockSkew() bool {
 	about := []string{"InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure", "RequestTimeTooSkewed",
 		"RequestExpired", "AccessDeniedException"}
@@ -62,7 +61,6 @@ func (r *refusal) ErrorCode() string { return cmp.Or(r.shape, r.query) }
 // HTTPStatusCode is for the SDK's retry rules.
 func (r *refusal) HTTPStatusCode() int { return r.status }
 
-// queueCode uses the shape, otherwise the query code, otherwise the HTTP status.
 func (r *refusal) queueCode() string {
 	for _, name := range []string{r.shape, r.query} {
 		if code, ok := knownCode(name); ok {
@@ -152,8 +150,8 @@ func refusalIn(err error) *refusal {
 	return own
 }
 
-// ElasticMQ sends names such as com.amazonaws.sqs#OverLimit in the header for query codes, where the SDK does not
-// shorten them.
+// ElasticMQ sends names such as com.amazonaws.sqs#OverLimit in the header for query codes, which the SDK does not
+// shorten.
 func withoutNamespace(shape string) string { return shape[strings.LastIndexByte(shape, '#')+1:] }
 
 // isPlaceholder reports whether the SDK could not decode the response.

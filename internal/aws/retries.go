@@ -26,8 +26,7 @@ func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
 	return retry.AddWithMaxAttempts(r, r.MaxAttempts()).(sdk.RetryerV2)
 }
 
-// do calls attempt until it succeeds or no retry is allowed. attempt adds offset to the signing time. once prevents a
-// retry if the first attempt may have had an effect.
+// attempt adds offset to the signing time. once prevents a retry if the first attempt may have had an effect.
 func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Duration) error) error {
 	returnRetryToken := func(error) error { return nil } // the first attempt has none
 	for tried := 1; ; tried++ {
@@ -60,7 +59,6 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 	}
 }
 
-// waitToRetry returns cause if no retry is allowed.
 func (r *retries) waitToRetry(ctx context.Context, tried int, cause error) (returnToken func(error) error, err error) {
 	returnToken, noToken := r.retryer.GetRetryToken(ctx, cause)
 	delay, noDelay := r.retryer.RetryDelay(tried, cause)
@@ -78,8 +76,8 @@ func (r *retries) waitToRetry(ctx context.Context, tried int, cause error) (retu
 // Up to maxClockSkew, a wrong clock does not explain a rejected signature.
 const maxClockSkew = 4 * time.Minute
 
-// learnClock reports whether a wrong clock made a request signed with offset fail, and adjusts the clock. As in the
-// SDK, a wrong time must be a possible cause of the error, and the response's Date must be far from the signed time.
+// learnClock adjusts the clock and returns true if a wrong clock made a request signed with offset fail. As in the SDK,
+// a wrong time must be a possible cause of the error, and the response's Date must be far from the signed time.
 func (r *retries) learnClock(err error, offset time.Duration) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeClockSkew() {

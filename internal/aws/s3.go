@@ -67,11 +67,11 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 	}, nil
 }
 
-// Fetch returns an object of at most limit bytes, after verifying its checksum if it has one. It retries after
-// errors, including an incomplete body. It needs s3:GetObject.
+// Fetch returns an object of at most limit bytes, after verifying its checksum if it has one. It retries after errors,
+// including an incomplete body. It needs s3:GetObject.
 //
-// The error code is queue.CodeResourceNotFound, queue.CodeAccessDenied, ObjectTooLarge, queue.CodeRequestThrottled,
-// or queue.CodeUnreachable for anything that a retry may fix, including ctx's deadline.
+// The error code is queue.CodeResourceNotFound, queue.CodeAccessDenied, ObjectTooLarge, queue.CodeRequestThrottled, or
+// queue.CodeUnreachable for anything that a retry may fix, including ctx's deadline.
 func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error) {
 	if bucket == "" || key == "" {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
@@ -168,7 +168,6 @@ func (s *S3) CheckBucket(ctx context.Context, bucket string) error {
 	return s.sendOnly(ctx, &objectCall{operation: "HeadBucket", method: http.MethodHead, bucket: bucket})
 }
 
-// sendOnly makes a call whose response has no body.
 func (s *S3) sendOnly(ctx context.Context, call *objectCall) error {
 	resp, err := s.send(ctx, call)
 	if err == nil {
@@ -252,7 +251,6 @@ func (s *S3) request(ctx context.Context, call *objectCall, at time.Time) (*http
 	return req, nil
 }
 
-// unsigned returns the request to the bucket at the URL where.
 func (c *objectCall) unsigned(where url.URL) *http.Request {
 	where.RawPath = strings.TrimSuffix(where.EscapedPath(), "/") + "/" + httpbinding.EscapePath(c.key, false)
 	where.Path = strings.TrimSuffix(where.Path, "/") + "/" + c.key

@@ -34,7 +34,7 @@ type service struct {
 
 func (s *service) close() { s.transport.CloseIdleConnections() }
 
-// loadWithRegion is loadConfig for clients that need a region. use names the client in the error for a missing one.
+// use names the client in the error for a missing region.
 func loadWithRegion(ctx context.Context, opts *Options, name, use string, connections int) (sdk.Config, service, error) {
 	cfg, s, err := loadConfig(ctx, opts, name, connections)
 	if err != nil {
@@ -71,7 +71,6 @@ func (s *service) rename(name string) {
 	s.variable = "AWS_ENDPOINT_URL_" + strings.ReplaceAll(strings.ToUpper(s.id), " ", "_")
 }
 
-// locate sets a missing region only if the server is not AWS.
 func (s *service) locate(ctx context.Context, cfg *sdk.Config, use string) error {
 	s.host = s.name + " in " + cfg.Region
 	if base := endpointOf(ctx, cfg, s.id); base != nil {
@@ -112,7 +111,6 @@ func endpointOf(ctx context.Context, cfg *sdk.Config, id string) *string {
 	return cfg.BaseEndpoint
 }
 
-// ignoresEndpoints reports whether AWS_IGNORE_CONFIGURED_ENDPOINT_URLS or the profile disables configured endpoints.
 func ignoresEndpoints(ctx context.Context, cfg *sdk.Config) bool {
 	for _, source := range cfg.ConfigSources {
 		s, ok := source.(endpointIgnorer)
@@ -126,7 +124,6 @@ func ignoresEndpoints(ctx context.Context, cfg *sdk.Config) bool {
 	return false
 }
 
-// checkCredentials returns queue.CodeAccessDenied if retrieving credentials fails, unless ctx ended.
 func checkCredentials(ctx context.Context, provider sdk.CredentialsProvider) error {
 	if provider == nil {
 		return noCredentials(errors.New("none are configured"))
@@ -154,8 +151,7 @@ func noCredentials(cause error) error {
 		firstLine(cause.Error()))}
 }
 
-// explain converts the error of a call to a [*queue.Error] that names the action and gives advice, unless ctx was
-// canceled. advise returns the code and message for an error response.
+// advise returns the code and message for an error response.
 func (s *service) explain(ctx context.Context, doing string, err error,
 	advise func(refused *refusal) (code, message string)) error {
 	if err == nil {
@@ -189,7 +185,6 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 		firstLine(unwrapSDK(err).Error()), checksFor(s.host, "the network, the region, the credentials and "+s.variable))}
 }
 
-// checksFor returns what to check if host does not respond; distant is for a host that is not this machine.
 func checksFor(host, distant string) string {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -201,7 +196,6 @@ func checksFor(host, distant string) string {
 	return "check " + distant
 }
 
-// newTransport uses HTTP/1.1, with enough idle connections for the frequent calls.
 func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	buildable, ok := client.(*awshttp.BuildableClient)
 	if !ok {

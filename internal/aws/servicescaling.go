@@ -19,7 +19,6 @@ func newServiceScaling(ctx context.Context, cfg sdk.Config, shared service) (ser
 	return serviceScaling{shared, newClient(applicationautoscaling.NewFromConfig(cfg))}, err
 }
 
-// isRegistered reports whether Application Auto Scaling controls the service's number of tasks.
 func (s *serviceScaling) isRegistered(ctx context.Context, cluster, name string) (bool, error) {
 	resource := "service/" + cluster + "/" + name
 	out, err := s.api.get().DescribeScalableTargets(ctx, &applicationautoscaling.DescribeScalableTargetsInput{

@@ -149,7 +149,7 @@ type call struct {
 	once bool
 }
 
-// perform makes a call. read must not retain the response's body.
+// read must not retain the response's body.
 func (s *SQS) perform(ctx context.Context, call call, read func(body []byte) error) error {
 	err := s.retries.do(ctx, call.once, func(offset time.Duration) error { return s.attempt(ctx, call, offset, read) })
 	return explain(ctx, call.site.queue, call.site.endpoint.Host, err)
@@ -192,14 +192,13 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	return nil
 }
 
-// keepBuffer drops exceptionally large buffers.
 func (s *SQS) keepBuffer(buffer *[]byte) {
 	if cap(*buffer) <= 1<<20 {
 		s.buffers.Put(buffer)
 	}
 }
 
-// request creates a request that lower layers cannot send again, because they cannot rewind its body.
+// Lower layers cannot send the request again, because they cannot rewind its body.
 func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Request, error) {
 	credentials, err := retrieve(ctx, s.credentials)
 	if err != nil {
@@ -290,7 +289,6 @@ func readRefusal(buf []byte) (shape, message string) {
 	return withoutNamespace(shape), message
 }
 
-// explain adds advice to errors, unless ctx ended before the response.
 func explain(ctx context.Context, queueName, host string, err error) error {
 	if err == nil {
 		return nil

@@ -124,7 +124,7 @@ func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 }
 
 // Delete deletes an owned resource returned by [Inventory.Plan]. The error is [ErrNotOwned] if the resource has lost
-// its tag. If the resource no longer exists, the error is queue.ErrNoQueue or has the code queue.CodeResourceNotFound.
+// its tag. For a missing resource, it is queue.ErrNoQueue or has the code queue.CodeResourceNotFound.
 func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	if !r.Owned {
 		return fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)

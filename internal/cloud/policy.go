@@ -134,7 +134,7 @@ func (p *policyMaker) allowScheduling(taskQueues []string) {
 	}
 }
 
-// A queue referred to by its name is in the first queue's account and region.
+// A queue named without a URL or ARN is in the first queue's account and region.
 func taskQueue(reference string, first *config.QueueSettings) config.QueueSettings {
 	if reference == "" {
 		return *first

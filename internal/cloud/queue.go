@@ -62,7 +62,6 @@ type ensurer struct {
 	log         *slog.Logger
 }
 
-// find returns nil if the queue does not exist.
 func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 	q, err := e.sqs.Queue(ctx, name)
 	if errors.Is(err, queue.ErrNoQueue) {

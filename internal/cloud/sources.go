@@ -51,7 +51,6 @@ func (s *queues) list(ctx context.Context) ([]Resource, error) {
 	return all, nil
 }
 
-// listConfigured returns the queues in the settings and their dead-letter queues.
 func (s *queues) listConfigured(ctx context.Context) (all []Resource, err error) {
 	for i := range s.settings.Queues {
 		q := &s.settings.Queues[i]
@@ -95,7 +94,6 @@ func sibling(queueURL, name string) string {
 	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }
 
-// describe returns nil if the queue does not exist.
 func (s *queues) describe(ctx context.Context, kind, reference string) (*Resource, error) {
 	r, err := s.read(ctx, kind, reference)
 	if errors.Is(err, queue.ErrNoQueue) {
@@ -104,7 +102,6 @@ func (s *queues) describe(ctx context.Context, kind, reference string) (*Resourc
 	return r, err
 }
 
-// read adds a note if access to the attributes or tags is denied.
 func (s *queues) read(ctx context.Context, kind, reference string) (*Resource, error) {
 	q, err := s.sqs.Queue(ctx, reference)
 	if err != nil {
@@ -194,7 +191,6 @@ func (s *registryTable) list(ctx context.Context) ([]Resource, error) {
 	return []Resource{r}, nil
 }
 
-// markShared marks the table as not owned if it contains another environment's lease.
 func (s *registryTable) markShared(ctx context.Context, found []Resource) error {
 	i := slices.IndexFunc(found, func(r Resource) bool { return r.Kind == kindTable && r.Owned })
 	if i < 0 {

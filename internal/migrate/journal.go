@@ -122,7 +122,6 @@ func (j *Journal) replay(r *record) {
 	j.deleted += r.Gone
 }
 
-// intend keeps the time of a message's first send.
 func (j *Journal) intend(k key, at time.Time) {
 	if _, found := j.intended[k]; found {
 		j.resent++
@@ -198,7 +197,6 @@ func (j *Journal) Accepted(id string) bool {
 	return j.accepted[keyOf(id)]
 }
 
-// intendedAt returns the zero time unless the outcome is unknown.
 func (j *Journal) intendedAt(id string) time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -225,7 +223,7 @@ func (j *Journal) counts() (resent, deleted int) {
 	return j.resent, j.deleted
 }
 
-// write appends a record. Concurrent durable writes share an fsync.
+// Concurrent durable writes share an fsync.
 func (j *Journal) write(r record, durable bool) error {
 	line, err := json.Marshal(r)
 	if err != nil {

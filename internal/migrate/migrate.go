@@ -32,8 +32,8 @@ func (c Count) Total() int { return c.Visible + c.Delayed + c.InFlight }
 
 // Source is the queue to move messages from.
 type Source interface {
-	// Take returns about n messages, or none at the end of the queue. It returns them again after Rewind, or after some
-	// time, unless they are deleted.
+	// Take returns about n messages, or none at the end of the queue. Unless deleted, they are returned again after
+	// Rewind, or after some time.
 	Take(ctx context.Context, n int) ([]Item, error)
 	// Rewind makes the next Take start with the oldest message.
 	Rewind()
@@ -97,7 +97,7 @@ type run struct {
 
 	mu      sync.Mutex
 	skipped map[string]Reason
-	// blocked are groups of a FIFO queue with a rejected message, waiting those with a message in flight.
+	// blocked has the groups of a FIFO queue with a rejected message, waiting the groups with a message in flight.
 	blocked, waiting map[string]bool
 }
 
@@ -136,7 +136,7 @@ const (
 	poll    = time.Second
 )
 
-// loop gives up after Options.Wait without progress, because messages may stay in flight.
+// Messages may stay in flight, so loop gives up after Options.Wait without progress.
 func (r *run) loop(ctx context.Context) error {
 	n := perCall * max(1, r.options.Concurrency)
 	idleSince, empty := time.Now(), 0
@@ -183,7 +183,7 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// move sends items, and deletes those accepted before. tried is false if all items have to stay.
+// tried is false if all items have to stay.
 func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	var accepted, fresh []Item
 	for _, it := range items {
@@ -208,8 +208,7 @@ func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	return len(accepted)+len(fresh) > 0, nil
 }
 
-// mustStay reports whether a message must stay. It records messages that stay permanently in skipped, and groups that
-// stay until the next Rewind in waiting.
+// Messages that stay permanently are recorded in skipped, and groups that stay until the next Rewind in waiting.
 func (r *run) mustStay(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true
@@ -303,7 +302,7 @@ func fitting(items []Item) int {
 	return n
 }
 
-// remove deletes items at the source. If that fails, they are received again and then found in the journal.
+// If a delete fails, the message is received again and then found in the journal.
 func (r *run) remove(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		batch := items[:min(perCall, len(items))]

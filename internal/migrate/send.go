@@ -48,8 +48,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// attempt sends messages once. It returns those to send again, with a reason; err is an error of the journal or of
-// deleting.
+// attempt returns the messages to send again, with a reason. err is an error of the journal or of deleting.
 func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, err error) {
 	out := make([]queue.Outgoing, len(items))
 	ids := make([]string, len(items))
@@ -103,7 +102,6 @@ func (r *run) attemptHalves(ctx context.Context, items []Item) (again []Item, ca
 	return again, cause, nil
 }
 
-// refuse skips a rejected message. On a FIFO queue, later messages of its group stay, too.
 func (r *run) refuse(it *Item, why error) {
 	r.skip(it, Refused)
 	r.mu.Lock()
@@ -159,8 +157,8 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	return out
 }
 
-// withoutUncertain decides about messages whose deduplication interval has passed. It returns the messages to send, and
-// deletes those that the destination has accepted.
+// withoutUncertain returns the messages to send. Of messages whose deduplication interval has passed, it deletes those
+// that the destination has accepted.
 func (r *run) withoutUncertain(ctx context.Context, items []Item) ([]Item, error) {
 	if !r.options.FIFO {
 		return items, nil

@@ -243,7 +243,7 @@ func (d *describer) describeEnvironment() {
 	})
 }
 
-// period returns a multiple of 60 seconds, at least least, that covers at least one sample.
+// period returns a multiple of 60 seconds that covers at least one sample.
 func (d *describer) period(least int) int {
 	return max(least, int((d.Interval+time.Minute-1)/time.Minute)*60)
 }

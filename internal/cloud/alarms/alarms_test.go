@@ -111,7 +111,7 @@ func TestAlarmsWithoutMetricAreNamed(t *testing.T) {
 	}
 }
 
-// Data would be missing in a period without a sample, which two alarms treat as breaching.
+// Without a sample, a period has no data, which two alarms treat as breaching.
 func TestPeriodsHoldAtLeastOneSample(t *testing.T) {
 	t.Parallel()
 	for interval, want := range map[time.Duration]string{

@@ -6,5 +6,5 @@
 //	bundle
 //
 // Alarm names are tendril/ENVIRONMENT/KIND[/QUEUE], or tendril/ENVIRONMENT/NAME for alarms from a bundle. Alarms on
-// metrics that neither tendril nor AWS publishes are omitted. SNS topics must exist already.
+// metrics that neither tendril nor AWS publishes are omitted.
 package alarms

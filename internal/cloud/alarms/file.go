@@ -180,7 +180,6 @@ func (r *fileReader) readAlarms(p yamlfile.Pair) {
 	}
 }
 
-// checkKind adds a problem if the key names no alarm of the environment.
 func (r *fileReader) checkKind(p yamlfile.Pair) bool {
 	kind, queue, ofQueue := strings.Cut(p.Key, "/")
 	ownQueue := slices.Contains([]string{queueAge, deadLetters, failures, latency}, kind)

@@ -143,8 +143,7 @@ func (c *resourceReader) number(p yamlfile.Pair) float64 {
 	return v
 }
 
-// actions omits the bundle's topics, because tendril does not create them. If no action remains, it returns nil, so
-// that the default actions apply.
+// The bundle's topics are omitted, because tendril does not create them. A nil result means the default actions.
 func (c *resourceReader) actions(n *yamlfile.Node) (found []string) {
 	if len(n.Items) == 0 {
 		return []string{}
@@ -167,7 +166,6 @@ func (c *resourceReader) typeOf(name string) string {
 	return ""
 }
 
-// text resolves the supported CloudFormation functions.
 func (c *resourceReader) text(n *yamlfile.Node) string {
 	if name, attribute := reference(n); name != "" {
 		value, known := c.resolve(name, attribute)
@@ -204,7 +202,6 @@ func (c *resourceReader) option(n *yamlfile.Node) string {
 	return ""
 }
 
-// reference returns "" unless n is a Ref or Fn::GetAtt, in the long or short form.
 func reference(n *yamlfile.Node) (name, attribute string) {
 	if n.Tag == "!Ref" {
 		return n.Text, ""
@@ -225,7 +222,6 @@ func reference(n *yamlfile.Node) (name, attribute string) {
 	return "", ""
 }
 
-// attributeReference reads "name.attribute" or [name, attribute].
 func attributeReference(n *yamlfile.Node) (name, attribute string) {
 	if n.Kind == yamlfile.Scalar {
 		name, attribute, _ = strings.Cut(n.Text, ".")

@@ -84,7 +84,6 @@ func isSimple(statistic string) bool {
 	return false
 }
 
-// unusedName returns an alarm resource's name that is not in used.
 func unusedName(alarm string, used map[string]any) string {
 	words := strings.FieldsFunc(alarm, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
