@@ -74,5 +74,6 @@ func (e *environmentRoutes) changeSettings(c *call, change api.SettingsChange) (
 	}
 	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxWait)
 	defer cancel()
-	return e.opts.Settings.ChangeSettings(ctx, change)
+	preview, err := e.opts.Settings.ChangeSettings(ctx, change)
+	return preview, conflict(err)
 }

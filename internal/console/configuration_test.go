@@ -124,3 +124,18 @@ func TestSettingsThatDecideMoreNeedMore(t *testing.T) {
 		}
 	}
 }
+
+func TestSettingsThatCannotChangeNowAreAConflict(t *testing.T) {
+	t.Parallel()
+	s := New(&Options{Token: testToken, Settings: Settings{
+		Configuration: func() api.Configuration { return api.Configuration{} },
+		ChangeScope:   func(api.SettingsChange) string { return api.ScopeAct },
+		ChangeSettings: func(context.Context, api.SettingsChange) (api.SettingsPreview, error) {
+			return api.SettingsPreview{}, errors.New("the environment is stopping")
+		},
+	}})
+	code, body := exchange(t, s, post("/api/v1/config", `{"set": {"rate": "1"}, "base": "b"}`))
+	if code != http.StatusConflict || body["error"] != "the environment is stopping" || body["hint"] == "" {
+		t.Errorf("answered %d %v", code, body)
+	}
+}

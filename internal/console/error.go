@@ -55,5 +55,5 @@ func conflict(err error) error {
 	if err == nil || errors.As(err, &own) || errors.As(err, &refused) {
 		return err
 	}
-	return api.NewError(http.StatusConflict, err.Error(), "GET /api/v1/status shows the queues of the environment")
+	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows the state of the environment")
 }

@@ -116,7 +116,7 @@ func (c *changes) begin(ctx context.Context) (end func(), err error) {
 	case <-c.life.draining:
 		return nil, app.ErrStopped
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, app.ErrBusy
 	}
 }
 
@@ -140,7 +140,7 @@ func (c *changes) await(ctx context.Context, until <-chan struct{}) error {
 	case <-c.life.draining:
 		return app.ErrStopped
 	case <-ctx.Done():
-		return ctx.Err()
+		return errStarting
 	}
 }
 

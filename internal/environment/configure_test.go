@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"os"
@@ -315,4 +316,14 @@ func another(o config.Option) string {
 		return low
 	}
 	return high
+}
+
+func TestChangeThatStartupOutlastsIsRefusedWithTheReason(t *testing.T) {
+	t.Parallel()
+	c := &changes{life: newLifecycle(), programs: &programs{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.awaitStart(ctx); !api.HasStatus(err, http.StatusConflict) || !strings.Contains(err.Error(), "still starting") {
+		t.Errorf("refused with %v", err)
+	}
 }

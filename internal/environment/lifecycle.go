@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ var (
 	// ErrConflict means that a port or the data directory is in use.
 	ErrConflict = errors.New("in use")
 
-	errStarting       = errors.New("the environment is still starting")
+	errStarting       = api.NewError(http.StatusConflict, "the environment is still starting", "'tendril status' shows its progress")
 	errStartAbandoned = errors.New("startup was abandoned")
 )
 

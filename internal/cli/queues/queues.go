@@ -209,7 +209,7 @@ func newQueuesResume(c *base.CLI) *cobra.Command {
 paused, except the one that answers.`,
 	}
 	return changesReceiving(c, cmd, &api.Reason{}, "resume", (*api.Client).Resume, func(environment, queues, _ string) string {
-		return fmt.Sprintf("environment %q is receiving from %s", environment, queues)
+		return fmt.Sprintf("environment %q resumed %s", environment, queues)
 	})
 }
 
