@@ -82,6 +82,22 @@ func newFakeLauncher(t *testing.T, change func(*replicaOptions)) (*fakeLauncher,
 	return s, s.set
 }
 
+// startReplicas waits until n replicas of version 1 are ready, and stops them after the test.
+func startReplicas(t *testing.T, n int, change func(*replicaOptions)) (*fakeLauncher, *replicaSet) {
+	t.Helper()
+	s, m := newFakeLauncher(t, change)
+	if err := m.start(t.Context(), versionOf(1, good), n); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	t.Cleanup(func() {
+		if err := m.stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, m
+}
+
 func (r *replicaSet) deployAndRetire(ctx context.Context, v version) error {
 	err := r.deploy(ctx, v)
 	r.retiring.Wait()

@@ -23,11 +23,7 @@ func namesOf(s *replicaSet) []string { return replicaNames(s.now.Load().replicas
 // "web" also selects a replica that has another name after an earlier restart.
 func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newFakeLauncher(t, nil)
-		if err := m.start(t.Context(), versionOf(1, good), 2); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
+		s, m := startReplicas(t, 2, nil)
 		other := m.now.Load().replicas[1]
 		ctx, cancel := context.WithCancel(t.Context())
 		delivered, refused, wait := s.load(ctx)
@@ -48,20 +44,13 @@ func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 			m.now.Load().replicas[1] != other {
 			t.Errorf("%d replicas run: %v", s.replicas(), names)
 		}
-		if err := m.stop(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 // After a deployment, the previous names select replicas by position, and draining replicas can still be named.
 func TestEveryShownReplicaNameIsAcceptedAfterADeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newFakeLauncher(t, nil)
-		if err := m.start(t.Context(), versionOf(1, good), 2); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
+		s, m := startReplicas(t, 2, nil)
 		if err := m.deploy(t.Context(), versionOf(2, good)); err != nil {
 			t.Fatal(err)
 		}
@@ -90,19 +79,12 @@ func TestEveryShownReplicaNameIsAcceptedAfterADeployment(t *testing.T) {
 		if names := namesOf(m); s.replicas() != 2 || !slices.Equal(names, []string{"web-4", "web-2"}) {
 			t.Errorf("%d replicas run: %v", s.replicas(), names)
 		}
-		if err := m.stop(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestDrainingReplicaIsNotRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, m := newFakeLauncher(t, nil)
-		if err := m.start(t.Context(), versionOf(1, good), 2); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
+		_, m := startReplicas(t, 2, nil)
 		var held []*replica
 		for range 2 {
 			r, err := m.balancer.acquire(t.Context(), time.Second)
@@ -137,9 +119,6 @@ func TestDrainingReplicaIsNotRestarted(t *testing.T) {
 		if now, err := m.restart(t.Context(), "web-2"); now != "web" || err != nil {
 			t.Errorf("web-2, which has stopped: %q, %v", now, err)
 		}
-		if err := m.stop(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -172,11 +151,7 @@ func TestARestartIsReportedBeforeAShutdownRemovesTheReplicas(t *testing.T) {
 
 func TestARestartThatFailsLeavesTheReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newFakeLauncher(t, nil)
-		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
+		s, m := startReplicas(t, 1, nil)
 		before := m.now.Load().replicas[0]
 		for _, k := range []kind{unstarted, crashing, never} {
 			m.setVersion(versionOf(1, k))
@@ -187,19 +162,12 @@ func TestARestartThatFailsLeavesTheReplica(t *testing.T) {
 				t.Errorf("%s: %d replicas run, of which %v serve", k, s.replicas(), namesOf(m))
 			}
 		}
-		if err := m.stop(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, m := newFakeLauncher(t, nil)
-		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
+		_, m := startReplicas(t, 1, nil)
 		q := &quarantine{replicas: m}
 		if found, err := q.restart("web-2"); found || err != nil {
 			t.Errorf("without a replica: %v, %v", found, err)
@@ -226,20 +194,13 @@ func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 		if name == "" {
 			t.Error("no message was delivered")
 		}
-		if err := m.stop(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 // A replacement replica starts without the restart delay of a failing process.
 func TestACrashInQuarantineDoesNotDelayTheNextMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, m := newFakeLauncher(t, nil)
-		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
+		_, m := startReplicas(t, 1, nil)
 		q := &quarantine{replicas: m}
 		route := &Route{balancer: m.balancer, detector: newDetector(slog.New(slog.DiscardHandler)), quarantine: q,
 			open: func(address string) (*deliver.Client, error) {
@@ -265,19 +226,12 @@ func TestACrashInQuarantineDoesNotDelayTheNextMessage(t *testing.T) {
 		if len(replicas) != 3 || replicas[0] == replicas[1] || replicas[1] == replicas[2] {
 			t.Errorf("the message was delivered %d times, not each time to a new replica", len(replicas))
 		}
-		if err := m.stop(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestOneHelperIsRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newFakeLauncher(t, nil)
-		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
+		s, m := startReplicas(t, 1, nil)
 		helpers, ok := m.now.Load().helpers.(*fakeProcesses)
 		now, err := m.restart(t.Context(), "mailer")
 		if err != nil || now != "mailer" || !ok || helpers.restarts.Load() != 1 {
@@ -289,19 +243,12 @@ func TestOneHelperIsRestarted(t *testing.T) {
 		if s.replicas() != 1 {
 			t.Errorf("%d replicas run", s.replicas())
 		}
-		if err := m.stop(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newFakeLauncher(t, nil)
-		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
+		s, m := startReplicas(t, 1, nil)
 		m.setVersion(versionOf(1, never))
 		restarted := make(chan error)
 		go func() { _, err := m.restart(t.Context(), "web"); restarted <- err }()
@@ -316,9 +263,6 @@ func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
 		}
 		if err := <-deployed; err != nil || s.replicas() != 1 || m.current().number != 2 {
 			t.Errorf("%v; %d replicas run, version %d serves", err, s.replicas(), m.current().number)
-		}
-		if err := m.stop(t.Context()); err != nil {
-			t.Error(err)
 		}
 	})
 }
