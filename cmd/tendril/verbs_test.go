@@ -580,10 +580,12 @@ func TestVerbsOfOtherEnvironments(t *testing.T) {
 	}
 	sqs := newStage(t, func(o *console.Options, i *api.Instance) {
 		i.Endpoint, o.Broker = "", nil
-		i.Queues = []api.InstanceQueue{{Name: "jobs", URL: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"}}
+		const url = "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"
+		i.Queues = []api.InstanceQueue{{Name: "jobs", URL: url}}
+		o.Status = func() api.Status { return api.Status{Queues: []api.Queue{{Name: "jobs", URL: url}}} }
 	})
-	if _, talk, code := sqs.tendril("", "queues", "list"); code != base.ExitUsage || !strings.Contains(talk, "--backend sqs") {
-		t.Errorf("list: exit %d, %s", code, talk)
+	if out, talk, code := sqs.tendril("", "queues", "list"); code != base.ExitOK || !strings.Contains(out, "\njobs ") {
+		t.Errorf("list: exit %d, %s%s", code, out, talk)
 	}
 	if _, talk, code := sqs.tendril("", "peek", "other"); code != base.ExitNotFound || !strings.Contains(talk, "URL or ARN") {
 		t.Errorf("another queue: exit %d, %s", code, talk)
