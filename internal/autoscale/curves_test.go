@@ -152,9 +152,8 @@ func swing(low, high float64, half time.Duration) func(time.Duration, *rand.Rand
 // The loads in fleetCurves peak at 70 percent of these sizes, apart from bursts.
 func fleetSizes() []int { return []int{1, 10, 100, 1000} }
 
-// fleetCurves combines five load shapes, four fleet sizes and five service times. The backlog is counted every minute,
-// and each count is a minute late. Instances have 50 slots and take two to six minutes to start. Every second fleet
-// loses a tenth of its readings and, every three hours, all readings for 12 minutes.
+// fleetCurves combines five load shapes, four fleet sizes and five service times. Each backlog count is a minute late.
+// Every second fleet loses a tenth of its readings and, every three hours, all readings for 12 minutes.
 func fleetCurves() []curve {
 	const day = 24 * time.Hour
 	var all []curve

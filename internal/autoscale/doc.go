@@ -1,7 +1,5 @@
 // Package autoscale turns backlog and load into a desired size.
 //
-// The size is the number of app processes on this machine, or of instances in a fleet.
-//
 //	 Gauge                     Policy.Decide                       Target
 //	backlog, age,   ┌──────────────────────────────────────┐
 //	busy slots, CPU │ outside Min..Max?       limit        │   processes here,
@@ -12,14 +10,13 @@
 //	                      │
 //	                      v  Events, Status: the last hundred decisions
 //
-// Tracking sets the larger of two sizes: the size at which TargetBusy percent of the slots are busy, and the size that
-// finishes the waiting messages within DrainWithin. A trigger has the options of aws:autoscaling:trigger.
+// The size is the number of app processes on this machine, or of instances in a fleet. Tracking keeps TargetBusy
+// percent of the slots busy and finishes the waiting messages within DrainWithin. A trigger has the options of
+// aws:autoscaling:trigger.
 //
 //   - A missing measure never causes a scale-in.
-//   - A scale-in never leaves too few processes for the known work in flight, nor a size at which the trigger would
-//     immediately scale out again.
+//   - A scale-in never leaves too few processes for the known work in flight, nor a size at which the trigger would immediately scale out again.
 //   - A trigger ignores readings from before the last change of size, whatever caused the change.
-//   - If a gauge or target fails, the size is kept. After a gap in the readings (half of ScaleInAfter, or a period),
-//     earlier readings are dropped.
+//   - If a gauge or target fails, the size is kept. After a gap in the readings (half of ScaleInAfter, or a period), earlier readings are dropped.
 //   - The size never becomes zero, because this package runs in the instances that it scales.
 package autoscale

@@ -23,8 +23,8 @@ type QueueState struct {
 // Gauge measures the load.
 //
 // A slot is room for one delivery in flight. The limit, http-connections, applies to the whole instance with all its
-// replicas, as in Elastic Beanstalk, because it protects the services that the app depends on. A replica's slots are
-// its equal share at the maximum number of replicas; with fewer replicas, it may exceed that share.
+// replicas, because it protects the services that the app depends on. A replica's slots are its equal share at the
+// maximum number of replicas; with fewer replicas, it may exceed that share.
 type Gauge struct {
 	Queues func() []QueueState
 	// Slots is the number of slots of one replica, or of this instance if instances are scaled.

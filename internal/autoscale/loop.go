@@ -113,7 +113,7 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	l.recordDecision(policy, in, l.apply(ctx, d, mayApply))
 }
 
-// boundedPolicy applies the target's own limits. ok is false if the user has set its maximum to 0.
+// ok is false if the user has set the target's maximum to 0.
 func (l *Loop) boundedPolicy() (p Policy, ok bool) {
 	bounded, isBounded := l.target.(boundedTarget)
 	if !isBounded {
@@ -152,7 +152,6 @@ func (l *Loop) readSize(ctx context.Context, leader bool) error {
 	})
 }
 
-// replaceMeasure reads the metric and replaces the trigger's measure by it, even if the value is missing.
 func (l *Loop) replaceMeasure(ctx context.Context, in Inputs) Inputs {
 	var newest Datapoint
 	_ = l.call(ctx, "reading "+string(l.opts.Policy.Measure), func(ctx context.Context) (err error) { // reported already

@@ -60,7 +60,7 @@ type Reading struct {
 	Known bool
 }
 
-// of returns a reading of v. Negative, infinite and NaN values are missing readings.
+// Negative, infinite and NaN values are missing readings.
 func of(v float64) Reading {
 	if !(v >= 0 && v <= math.MaxFloat64) {
 		return Reading{}

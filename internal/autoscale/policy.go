@@ -9,7 +9,7 @@ import (
 // Policy determines the size. The zero value tracks the backlog and the busy slots, with sizes from 1 to 4.
 //
 // The fields from Measure to BreachDuration configure a trigger. With the sizes and Cooldown, they correspond to the
-// options of aws:autoscaling:trigger and aws:autoscaling:asg, with the same defaults where those suit a worker.
+// options of aws:autoscaling:trigger and aws:autoscaling:asg.
 type Policy struct {
 	// The sizes range from 1 to 10000. 0 means 1 for MinSize; for MaxSize, it means 4, or MinSize if that is larger.
 	MinSize, MaxSize int

@@ -12,8 +12,8 @@ type Work struct {
 	Longest time.Duration
 }
 
-// Protection configures when an instance is protected from scale-in. Short deliveries do not need protection, because a
-// drain waits for them, and a group whose instances are all protected could never scale in.
+// Protection configures when an instance is protected from scale-in. A drain waits for short deliveries, and a group
+// whose instances are all protected could never scale in.
 type Protection struct {
 	// After is the age from which a delivery protects the instance; 0 means 10 s, negative means immediately.
 	After time.Duration
@@ -26,7 +26,6 @@ type protectionState struct {
 	until time.Time
 }
 
-// next returns the state after a reading of the work in flight.
 func (p Protection) next(s protectionState, w Work, now time.Time) protectionState {
 	if w.InWork > 0 && w.Longest >= cmp.Or(p.After, 10*time.Second) {
 		return protectionState{on: true, until: now.Add(cmp.Or(p.Linger, 30*time.Second))}

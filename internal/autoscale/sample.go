@@ -40,7 +40,7 @@ func (s *Sample) read(m Measure) Reading {
 }
 
 // Combine returns the inputs for a decision about several instances. own contains this instance's measures and the
-// queue's backlog. all contains the samples of all reporting instances, including this one.
+// queue's backlog, all the samples of all reporting instances, including this one.
 //
 // The trigger's statistic combines the readings of its measure. OldestAge is the maximum; the other measures are
 // averages.
@@ -72,7 +72,6 @@ func Combine(own Inputs, all []Sample, p Policy) Inputs {
 	return in
 }
 
-// meanServiceTime excludes samples without a service time; 0 if there are no others.
 func meanServiceTime(all []Sample) float64 {
 	sum, known := 0.0, 0
 	for _, s := range all {

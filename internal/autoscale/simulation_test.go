@@ -118,9 +118,9 @@ func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
 	runs.Wait()
 }
 
-// allowedInFleet returns the longest acceptable wait: two minutes for counting, two readings, the start of the first
-// instances, and half a minute for each doubling of the group. Readings may be missing for 12 minutes, and a spike may
-// be 15 minutes of work for the maximum size.
+// The longest acceptable wait consists of two minutes for counting, two readings, the start of the first instances, and
+// half a minute for each doubling of the group. Readings may be missing for 12 minutes, and a spike may be 15 minutes
+// of work for the maximum size.
 func (c curve) allowedInFleet() time.Duration {
 	d := c.start + 3*time.Minute + time.Duration(math.Ceil(math.Log2(float64(c.fleet.most)))*30)*time.Second
 	if c.missing != nil {

@@ -26,8 +26,8 @@ type recommendation struct {
 	why   string
 }
 
-// decideByTracking scales out once all recent recommendations exceed the size. It scales in to the largest
-// recommendation of a longer period, but at most by half.
+// decideByTracking scales out once all recent recommendations exceed the size, and in to the largest recommendation of
+// a longer period, but at most by half.
 func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	if !in.Busy.Known && !in.Backlog.Known {
 		d.Rule, d.Why = ruleMissing, "the number of busy slots and the backlog are unknown"
@@ -55,7 +55,6 @@ func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policySt
 	return s, d
 }
 
-// scaleIn decides if v, the newest recommendation, is smaller than the size.
 func (p Policy) scaleIn(s policyState, v recommendation, d Decision) Decision {
 	top, covered := largest(s.recommendations), p.covered(s.recommendations, v.at)
 	next := max(roundUp(top.exact*headroom), (d.From+1)/2, p.MinSize) // at most halved, because the load may return
@@ -187,8 +186,6 @@ func (p Policy) appendRecent(recommendations []recommendation, v recommendation)
 	return append(slices.Clone(recommendations[first:]), v)
 }
 
-// smallestRecent returns the smallest recommendation within ScaleOutAfter, or of the last two. ok is false if there is
-// only one.
 func (p Policy) smallestRecent(recommendations []recommendation) (least recommendation, ok bool) {
 	last := len(recommendations) - 1
 	least = recommendations[last]

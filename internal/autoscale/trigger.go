@@ -76,8 +76,7 @@ func (p Policy) decideByTrigger(s policyState, in Inputs, d Decision) (policySta
 	return s, d
 }
 
-// addReading adds the current reading to the period. A gap of more than Period discards the period and the counts of
-// consecutive breaches.
+// A gap of more than Period discards the period and the counts of consecutive breaches.
 func (p Policy) addReading(s policyState, in Inputs, now time.Time) policyState {
 	if p.FromMetric {
 		return p.addMetricPeriod(s, in)
@@ -107,7 +106,6 @@ func (p Policy) addMetricPeriod(s policyState, in Inputs) policyState {
 	return p.closePeriod(s, in.MeasuredFrom)
 }
 
-// closePeriod counts a period that breaches a threshold; any other resets both counts.
 func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	value, ok := s.period.value(p.Statistic)
 	s.work = s.period.work
@@ -149,7 +147,7 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 	return d
 }
 
-// decrease applies as much of the decrement as the work in flight permits. least is the size after all of it.
+// The work in flight may permit only part of the decrement. least is the size after all of it.
 func (p Policy) decrease(s policyState, in Inputs, d Decision, least int) Decision {
 	why := d.Why
 	for size := least; size < d.From; size++ {
@@ -169,11 +167,9 @@ func (p Policy) over(in Inputs) bool {
 	return in.read(p.Measure).Value > (p.LowerThreshold+p.UpperThreshold)/2
 }
 
-// idle reports whether most slots are free. Waiting messages are then held back by their message group, a limit or the
-// queue itself.
+// If most slots are free, the message group, a limit or the queue itself holds back the waiting messages.
 func (in Inputs) idle() bool { return in.Busy.Known && in.Busy.Value < 50 }
 
-// busyProcesses returns 0 if the number is unknown.
 func (in Inputs) busyProcesses() float64 { return float64(in.Ready) * min(in.Busy.Value, 100) / 100 }
 
 func (p Policy) whyNotSmaller(s policyState, in Inputs, next int) string {

@@ -150,8 +150,8 @@ func (w *simulation) age() time.Duration {
 	return time.Duration(len(w.came)-w.oldest) * step
 }
 
-// inputsOfInstances combines reports of instances, some full and the others idle. The leader is the first instance, and
-// is full in half of the simulations. The others report once a minute.
+// inputsOfInstances combines reports of instances, some full and the others idle. The leader, the first instance, is
+// full in half of the simulations.
 func (w *simulation) inputsOfInstances(p Policy) Inputs {
 	own := w.inputs()
 	left := w.inWork

@@ -25,8 +25,8 @@ const (
 type Options struct {
 	// Region is the group's region; "" means the environment's, the profile's or the instance's.
 	Region string
-	// Group is the Auto Scaling group to resize; Cluster and Service identify the ECS service to resize. If all are
-	// "", this process finds its own group or service, and publishes the load to Namespace.
+	// Group is the Auto Scaling group to resize; Cluster and Service identify the ECS service to resize. If all are "",
+	// this process finds its own group or service, and publishes the load to Namespace.
 	Group, Cluster, Service, Namespace string
 	Work                               func() autoscale.Work
 	Unprotected                        bool
@@ -77,8 +77,7 @@ func newMember(opts Options, service *aws.AutoScaling) *member {
 	return m
 }
 
-// start looks for this instance's group in the background. Once the group is found, the instance is protected during
-// long deliveries and drained before termination.
+// Once the group is found, the instance is protected during long deliveries and drained before termination.
 func (m *member) start() { m.all.Go(m.findAndJoin) }
 
 func (m *member) findAndJoin() {
@@ -119,7 +118,6 @@ type notAMember struct{ error }
 
 func (e notAMember) Unwrap() error { return e.error }
 
-// find returns a notAMember error if the instance is not in a group.
 func (m *member) find(ctx context.Context, try int) (identity, error) {
 	if !aws.MayBeInstance() {
 		return identity{}, notAMember{errors.New("this machine is not an EC2 instance; set TENDRIL_INSTANCE_ID if it is one")}
@@ -163,8 +161,7 @@ func final(err error) error {
 	return err
 }
 
-// recordAttempt stores the result of find and logs a problem other than the previous one. settled means that no further
-// attempt is needed.
+// settled means that no further attempt is needed.
 func (m *member) recordAttempt(self identity, err error) (settled bool) {
 	settled = err == nil || errors.As(err, &notAMember{})
 
@@ -268,7 +265,6 @@ func (m *member) setMembers(group string, s aws.GroupState) {
 	m.members.At = time.Now()
 }
 
-// withProtection first calls protected with false.
 func withProtection(events autoscale.Events, protected func(on bool)) autoscale.Events {
 	if protected == nil {
 		return events

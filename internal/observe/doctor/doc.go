@@ -1,12 +1,9 @@
 // Package doctor turns facts about an environment and its machine into findings with remedies.
 //
-// Most problems lie between the settings and their surroundings: conflicting queue attributes, a missing permission,
-// a wrong clock.
-//
 //	settings in force, attributes of queues ──┐
 //	answers of servers: Date, Server ─────────┤──> Facts ──Examine──> []Finding
 //	this machine: disk, files, ports, zones ──┘
 //
-// [Examine] is a pure function of the [Facts] and skips unknown facts. The other functions inspect the machine
-// without changing it.
+// [Examine] is a pure function of the [Facts] and skips unknown facts. The other functions inspect the machine without
+// changing it.
 package doctor

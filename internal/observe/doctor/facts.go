@@ -22,7 +22,7 @@ type Facts struct {
 	OpenFiles    OpenFiles
 	Zones        Zones
 	// OpenEndpoint is an endpoint whose queues every local user can use, or "". OtherUsers are the other users who can
-	// log in to the machine.
+	// log in.
 	OpenEndpoint string
 	OtherUsers   []string
 }

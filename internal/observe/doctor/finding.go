@@ -52,7 +52,6 @@ func (f *findings) add(level Level, id, what, why, remedy string) {
 	*f = append(*f, Finding{level, id, what, why, remedy})
 }
 
-// durationText formats a duration like an option's value: "90s", "1h30m".
 func durationText(d time.Duration) string {
 	switch {
 	case d < time.Minute && d%time.Second != 0:

@@ -20,7 +20,7 @@ import (
 
 const syncSamples = 5
 
-// InspectDisk examines the disk of the data directory, which need not exist. It writes a small unnamed file there.
+// InspectDisk examines the disk of the data directory, which need not exist, and writes a small unnamed file there.
 func InspectDisk(path string) Disk {
 	d := Disk{Path: path}
 	folder, err := nearestFolder(path)
@@ -43,7 +43,6 @@ func InspectDisk(path string) Disk {
 	return d
 }
 
-// nearestFolder returns path or the first parent that exists.
 func nearestFolder(path string) (string, error) {
 	info, err := os.Stat(path)
 	parent := filepath.Dir(path)
@@ -92,7 +91,7 @@ type Answer struct {
 	Server string
 }
 
-// InspectServer sends a HEAD request to a URL, or to "unix:" and a socket's path, and accepts any status. It modifies
+// InspectServer sends a HEAD request to a URL, or to "unix:" and a socket's path. It accepts any status and modifies
 // the transport.
 func InspectServer(ctx context.Context, target string, transport *http.Transport) (Answer, error) {
 	transport.DisableKeepAlives = true
@@ -152,7 +151,6 @@ func FindProxy(target, server string, patterns ...string) (p Proxy, found bool) 
 	return p, true
 }
 
-// readTimeout returns the shortest proxy_read_timeout and its line, or 0.
 func readTimeout(path string) (shortest time.Duration, line int) {
 	f, err := os.Open(path)
 	if err != nil {

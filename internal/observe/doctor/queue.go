@@ -89,7 +89,6 @@ func (q *queueExamination) checkVisibility() {
 	}
 }
 
-// checkAttempts compares the duration of all attempts with the retention period.
 func (q *queueExamination) checkAttempts() {
 	t := &q.queue.Times
 	attempts := t.MaxRetries
@@ -155,7 +154,6 @@ func (q *queueExamination) checkRedrivePolicy() {
 	}
 }
 
-// redriveRemedy sets maxReceiveCount.
 func (q *queueExamination) redriveRemedy(receives int) string {
 	if !q.queue.OnSQS {
 		return "restart the environment: 'tendril up' sets it"

@@ -1,5 +1,4 @@
 // Package event defines the events of an environment, such as deployments and pauses.
 //
-// The code that causes an event calls [Kind.Log]. The log prints it and passes it to a [Listener], which stores it
-// for the console.
+// The code that causes an event calls [Kind.Log]. The log prints it and passes it to a [Listener].
 package event

@@ -12,7 +12,7 @@ const (
 	maxID   = 1 << 53  // every JSON parser represents it exactly
 )
 
-// decode calls visit for each event until visit returns false. It skips malformed lines, which a crash can leave behind.
+// decode skips malformed lines, which a crash can leave behind.
 func decode(r io.Reader, visit func(Event) bool) (more bool, err error) {
 	return eachLine(r, func(line []byte) bool {
 		var e Event
@@ -21,8 +21,7 @@ func decode(r io.Reader, visit func(Event) bool) (more bool, err error) {
 	})
 }
 
-// eachLine calls visit for each line, including its line break, until visit returns false. It skips empty lines and
-// lines longer than maxLine.
+// eachLine includes line breaks. It skips empty lines and lines longer than maxLine.
 func eachLine(r io.Reader, visit func(line []byte) bool) (more bool, err error) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for whole := true; ; {

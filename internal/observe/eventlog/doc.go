@@ -1,13 +1,11 @@
 // Package eventlog stores the events of an environment on disk and the last lines of its log in memory.
 //
-// [Log] appends events, such as a start, a deployment or a pause, to a file in the data directory:
-//
 //	Add --> tail (memory) --> writer --> events.ndjson --> events.1.ndjson
 //	          |                                |
 //	          '------------> Read <------------'
 //
-// Failed deliveries have their own log ([OpenFailures]). [Endings] records how each message left its queue, in about
-// 70 bytes. [Lines] holds the latest output of tendril and the app, in memory only.
+// Failed deliveries have their own log ([OpenFailures]). [Endings] records how each message left its queue, in about 70
+// bytes.
 //
 // # Invariants
 //

@@ -27,8 +27,7 @@ const (
 
 // Ending records how a message left a queue.
 type Ending struct {
-	At time.Time
-	// MessageID is "" if the whole queue was purged.
+	At               time.Time
 	MessageID, Queue string
 	Outcome          string // such as "done" or "dead-lettered"
 	Receives         int    // 0 if unknown
@@ -94,8 +93,8 @@ func openEndings(dir string, maxSegment int64, failed func(error)) *Endings {
 	return l
 }
 
-// Add records an ending with the current time. It does not wait for the disk, because every message calls it. If the
-// disk is full or too slow, endings are lost.
+// Add records an ending with the current time. It does not wait for the disk: if the disk is full or too slow, endings
+// are lost.
 func (l *Endings) Add(e Ending) { l.AddAll(1, func(int) Ending { return e }) }
 
 // AddAll records n endings at once. ending must not use l.
@@ -172,7 +171,6 @@ func (l *Endings) IDs(start string, most int) ([]string, error) {
 	return ids, err
 }
 
-// eachLine also visits lines that are not stored yet.
 func (l *Endings) eachLine(visit func(line []byte)) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -216,7 +214,7 @@ func (l *Endings) run() {
 	}
 }
 
-// store writes the lines to the file. If it fails, they stay in memory. The caller must hold writing.
+// The caller must hold writing. Lines that cannot be stored stay in memory.
 func (l *Endings) store() error {
 	l.mu.Lock()
 	lines := l.unstored

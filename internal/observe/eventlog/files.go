@@ -11,7 +11,6 @@ import (
 
 type files struct{ current, older string }
 
-// eachFile calls read with the older and then the current file, until read returns false. A missing file is empty.
 func (at files) eachFile(read func(io.Reader) (more bool, err error)) error {
 	current, err := openToRead(at.current) // may be renamed to the older one meanwhile
 	if err != nil {
@@ -31,7 +30,6 @@ func (at files) eachFile(read func(io.Reader) (more bool, err error)) error {
 	return nil
 }
 
-// appender appends to the current file. When that is full, it replaces the older one.
 type appender struct {
 	files
 	maxSegment int64

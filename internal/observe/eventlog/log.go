@@ -47,8 +47,8 @@ type Log struct {
 	failing bool
 }
 
-// Open opens the log in an existing data directory. failed may be nil. It receives an error when writing starts to
-// fail, and nil when it works again. In between, the newest events stay in memory.
+// Open opens the log in an existing data directory. failed, which may be nil, receives an error when writing starts to
+// fail, and nil when it works again.
 func Open(dir string, failed func(error)) *Log { return open(eventFiles(dir), maxSegment, failed) }
 
 // OpenFailures opens the log of failed deliveries, in the same directory.
@@ -148,7 +148,6 @@ func (l *Log) Close() error {
 	return l.file.close()
 }
 
-// write writes pending events until Close.
 func (l *Log) write() {
 	defer close(l.stopped)
 	var retry <-chan time.Time

@@ -10,8 +10,8 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Sentence returns a sentence such as "owner paused queue payments". rest contains the remaining fields, except a
-// console action's method, path and status.
+// Sentence returns a sentence such as "owner paused queue payments". rest contains the fields that the sentence does
+// not express.
 func (e *Event) Sentence() (text string, rest map[string]string) {
 	f := fields(maps.Clone(e.Fields))
 	if action := f.take("action"); action != "" {
@@ -29,7 +29,6 @@ func (e *Event) Sentence() (text string, rest map[string]string) {
 
 type fields map[string]string
 
-// take removes a field and returns its value.
 func (f fields) take(name string) string {
 	value := f[name]
 	delete(f, name)
@@ -132,7 +131,6 @@ func OnePerAction(events []Event) []Event {
 	return kept
 }
 
-// findAction returns the action that caused a pause, or nil.
 func findAction(later []Event, e *Event) *Event {
 	if e.Kind != string(event.Pause) {
 		return nil

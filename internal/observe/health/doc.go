@@ -10,9 +10,8 @@
 //	                              └──> Live, Ready, Started     └───────────┘
 //	                                   for the probes of a supervisor
 //
-// A [Monitor] evaluates health every ten seconds; the worst cause wins. To avoid flapping, the status becomes worse
-// only after three bad checks within a minute, and better only after a minute without one. User actions and facts
-// such as denied access count immediately.
+// The worst cause wins. To avoid flapping, the status becomes worse only after three bad checks within a minute, and
+// better only after a minute without one. User actions and facts such as denied access count immediately.
 //
 //	status     color   meaning                                exit code
 //	Ok         Green   nothing to do                           0
@@ -27,9 +26,5 @@
 //
 //   - Unknown values raise no cause.
 //   - A report other than Ok has at least one cause.
-//   - A probe fails only for problems that a restart or another instance can fix. An unreachable queue affects every
-//     instance, so it takes none out of service.
-//   - If the evaluations stop, the status is No Data.
-//
-// Failures count deliveries: a message that fails ten times is ten failures.
+//   - A probe fails only for problems that a restart or another instance can fix. An unreachable queue affects every instance, so it takes none out of service.
 package health

@@ -49,8 +49,8 @@ const (
 // (docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html).
 var shares = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
 
-// EnvironmentOf derives an environment's health. As in Elastic Beanstalk, starting instances do not make it worse.
-// Unreachable ones count as Severe.
+// EnvironmentOf derives an environment's health. Starting instances do not make it worse, as in Elastic Beanstalk;
+// unreachable ones count as Severe.
 func EnvironmentOf(all []InstanceHealth) Environment {
 	e := Environment{Status: Ok, Instances: map[Status]int{}}
 	for _, one := range all {
@@ -143,7 +143,6 @@ func sharedCauses(all []InstanceHealth) []SharedCause {
 	return causes
 }
 
-// causeGroup shows the worst of the instances' causes.
 type causeGroup struct {
 	SharedCause
 	shownOf string // the instance whose cause is shown

@@ -98,7 +98,6 @@ func cpuTimesOf(c procfs.CPUStat) cpuTimes {
 	return cpuTimes{busy: c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, idle: c.Idle + c.Iowait}
 }
 
-// busyShare returns a percentage. It is unknown if too little time has passed.
 func busyShare(before, after cpuTimes) Figure {
 	busy, idle := after.busy-before.busy, after.idle-before.idle
 	// The kernel counts in hundredths of a second, and counters may decrease.

@@ -13,7 +13,7 @@ import (
 
 const interval = 10 * time.Second
 
-// Options configure a [Monitor]. Functions are called only after startup. They must not block and must be safe for
+// Options configure a [Monitor]. Functions are called only after startup; they must not block, and must be safe for
 // concurrent use.
 type Options struct {
 	// StartLimit is counted from Began; 0 means 10 min.
@@ -155,7 +155,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// evaluate evaluates health. Only rounds measure the machine and count as checks in smoothing.
+// Only rounds measure the machine and count as checks in smoothing.
 func (m *Monitor) evaluate(now time.Time, round bool) (Report, appInputs) {
 	var host Reading
 	if round {
@@ -307,7 +307,6 @@ func (a *appInputs) addNotReady(q *QueueState) {
 	}
 }
 
-// addOwnApp adds the state of the app, if tendril runs it.
 func (m *Monitor) addOwnApp(in *inputs) {
 	own, runs := m.opts.App()
 	if !runs {

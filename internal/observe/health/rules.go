@@ -15,7 +15,7 @@ type level struct {
 	status Status
 }
 
-// statusAt returns the status of v, or "" below the first level. The levels must be ascending.
+// The levels must be ascending.
 func statusAt(v float64, levels ...level) (s Status) {
 	for _, l := range levels {
 		if v >= l.at {
@@ -25,7 +25,7 @@ func statusAt(v float64, levels ...level) (s Status) {
 	return s
 }
 
-// A measured finding is smoothed. measured returns nil if c has no status.
+// measured returns a finding to be smoothed, or nil if c has no status.
 func measured(c Cause) []finding {
 	if c.Status == "" {
 		return nil
@@ -33,7 +33,7 @@ func measured(c Cause) []finding {
 	return []finding{{c, true}}
 }
 
-// A fact is not smoothed. fact returns nil if c has no status.
+// fact returns a finding that counts at once, or nil if c has no status.
 func fact(c Cause) []finding {
 	if c.Status == "" {
 		return nil
@@ -43,7 +43,6 @@ func fact(c Cause) []finding {
 
 const startLimit = 10 * time.Minute
 
-// because makes reason a sentence. A process name at its start keeps its case.
 func (in *inputs) because(reason string) string {
 	s := strings.TrimRight(strings.TrimSpace(reason), ".")
 	if s == "" {
@@ -168,8 +167,7 @@ var (
 	replicaNumber = regexp.MustCompile(`-\d+$`)
 )
 
-// logsOfFailure shows the output of the step or of the new version's process that failed, which is not logged as a
-// warning.
+// The output of a failed deployment is not logged as a warning, so logsOfFailure names the step or process.
 func logsOfFailure(in *inputs) string {
 	failed := in.Deployment.Failed
 	if step := failedStep.FindStringSubmatch(failed); step != nil {
@@ -206,7 +204,7 @@ func drainRule(in *inputs) []finding {
 	return fact(Cause{Kind: "drain", Status: Info, Text: text, Remedy: "tendril status"})
 }
 
-// pauseRule reports a paused queue. If all queues are paused, only the first reports it.
+// If all queues are paused, only the first reports it.
 func pauseRule(in *inputs, q *queueInputs) []finding {
 	if !q.Paused || in.Draining {
 		return nil
@@ -236,7 +234,6 @@ func by(name string) string {
 // and at least fewFailures failed.
 const fewRequests, fewFailures = 10, 3
 
-// failureShare reports the percentage of failed deliveries.
 func (q *queueInputs) failureShare(in *inputs, kind string, kinds []Class, words string, levels ...level) []finding {
 	failed, total := q.Deliveries.of(kinds), q.Deliveries.total()
 	if failed == 0 || total == 0 {
@@ -345,7 +342,6 @@ func ageRule(in *inputs, q *queueInputs) []finding {
 	return measured(c)
 }
 
-// asOf returns the age of Amazon SQS's counts, or "".
 func (q *queueInputs) asOf(in *inputs) string {
 	if q.Taken.IsZero() {
 		return ""
@@ -371,7 +367,6 @@ func deadLetterRule(in *inputs, q *queueInputs) []finding {
 	return fact(c)
 }
 
-// isReportedByAnother reports whether an earlier queue by name has the same dead-letter queue.
 func (in *inputs) isReportedByAnother(q *queueInputs) bool {
 	return slices.ContainsFunc(in.Queues, func(other queueInputs) bool {
 		return other.DeadLetterQueue == q.DeadLetterQueue && other.Name < q.Name && other.Known

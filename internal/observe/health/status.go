@@ -93,7 +93,8 @@ type Cause struct {
 	Status Status `json:"status"`
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`
-	// Since is when the cause became as bad as Status. Until is when it ended, or zero; it still counts for a minute.
+	// Since is when the cause became as bad as Status. Until is when it ended, or zero; the cause still counts for a
+	// minute.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 }

@@ -37,8 +37,8 @@ func (s starts) rank() int {
 	return Ok.rank()
 }
 
-// smooth takes the findings of one check and returns the report to display. A grey status, such as Pending, replaces
-// everything. Between rounds, findings are added to the last check.
+// smooth returns the report to display. A grey status, such as Pending, replaces everything. Between rounds, findings
+// are added to the last check.
 //
 // A fact counts at once. A measured cause becomes worse once three checks within a minute (or all, if fewer) are at
 // least that bad. A cause becomes better once all checks within a minute are better. Until then, an ended cause is
@@ -62,7 +62,6 @@ func (s smoother) smooth(found []finding, now time.Time, round bool) (smoother, 
 	return s, report
 }
 
-// withCheck returns the recent checks, with the findings in a new check or, between rounds, in the last one.
 func (s smoother) withCheck(found []finding, now time.Time, round bool) []pastCheck {
 	old := func(c pastCheck) bool { return now.Sub(c.at) >= span }
 	checks := slices.DeleteFunc(slices.Clone(s.checks), old)
@@ -93,7 +92,6 @@ func (s smoother) smoothedCauses(found []finding, now time.Time) (causes []Cause
 	return causes, since
 }
 
-// ended returns the findings of earlier checks that are displayed but not found anymore, newest first.
 func (s smoother) ended(found []finding, now time.Time) (ended []finding) {
 	listed := map[causeID]bool{}
 	for i := range found {
@@ -138,7 +136,6 @@ func (s smoother) smoothed(f *finding, now time.Time) (Cause, starts) {
 	return cause, start
 }
 
-// ranksOf returns a cause's ranks in the recent checks, ascending, and when it was first found, or now.
 func (s smoother) ranksOf(id causeID, now time.Time) (ranks []int, first time.Time) {
 	first = now
 	for _, c := range slices.Backward(s.checks) {
@@ -152,7 +149,6 @@ func (s smoother) ranksOf(id causeID, now time.Time) (ranks []int, first time.Ti
 	return ranks, first
 }
 
-// setRank clears the starts above rank. New ones are set to at.
 func (s *starts) setRank(rank int, at time.Time) {
 	was := s.rank()
 	for r := range s {
@@ -175,8 +171,8 @@ func (s smoother) endOf(id causeID, now time.Time) time.Time {
 	return now
 }
 
-// agreed returns the highest rank that votes checks reach. With fewer checks, it returns the lowest rank if they span a
-// third of span or there is only one, and 0 otherwise. ranks must be ascending.
+// agreed returns the highest rank that at least votes checks reach. With fewer checks, it returns the lowest rank if
+// they span a third of span or there is only one, and 0 otherwise. ranks must be ascending.
 func (s smoother) agreed(ranks []int) int {
 	n := len(ranks)
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {

@@ -27,7 +27,7 @@ const (
 	classes
 )
 
-// ClassOf returns the class of an HTTP status code, NoAnswer for 0. It does not know configured success codes.
+// ClassOf returns the class of an HTTP status code, NoAnswer for 0, regardless of configured success codes.
 func ClassOf(status int) Class {
 	switch {
 	case status == 0:
@@ -192,8 +192,8 @@ type mark struct {
 	total int64
 }
 
-// observe records a counter's value and returns its increase in the last five minutes. The first value is compared with
-// before. A decrease is a reset and is ignored.
+// observe returns the counter's increase in the last five minutes. The first value is compared with before. A decrease
+// is a reset and is ignored.
 func (r increases) observe(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {
@@ -206,7 +206,6 @@ func (r increases) observe(name string, before, value int64, now time.Time) int6
 	return c.total - c.marks[0].total
 }
 
-// mark records the total, and removes marks until the second one is recent.
 func (c *increase) mark(now time.Time) {
 	newest := &c.marks[len(c.marks)-1]
 	if len(c.marks) > 1 && now.Sub(newest.at) < time.Second {

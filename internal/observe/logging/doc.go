@@ -1,17 +1,12 @@
 // Package logging prints events and deliveries as text for a terminal, as JSON, or in the format of aws-sqsd.
 //
-// A [Logger] is a [log/slog.Logger] that on a terminal also prints settled messages ([Logger.Settled]), the app's
-// output ([Logger.AppOutput]) and the startup banner ([Logger.Banner]).
-//
 //	12:00:00 · receiving started  queue=jobs
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  jobs  attempt 2: status 500 "no such order"; next in 5m0s
 //	12:00:02 ! changing the visibility failed  queue=jobs message_id=4f0c2b1e-... err="..."
 //	web.1 | listening on port 8080
 //
-// The aws-sqsd format differs from the terminal's only for deliveries.
-//
-// Messages are constant. Attributes use the same keys everywhere: component, queue, message_id, task, attempt,
-// outcome, duration_ms, reason, err, hint.
+// Messages are constant. Attributes use the same keys everywhere: component, queue, message_id, task, attempt, outcome,
+// duration_ms, reason, err, hint.
 //
 // Lines about deliveries are sampled: only a limited number per second and outcome is printed. [Logger.ReportOmitted]
 // logs how many were omitted.

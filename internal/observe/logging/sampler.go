@@ -19,7 +19,7 @@ type sampler struct {
 	}
 }
 
-// admit also returns how many lines were omitted in an earlier second, once.
+// omitted is the number of lines omitted in an earlier second, returned once.
 func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted int) {
 	if s.perSecond == 0 {
 		return true, 0

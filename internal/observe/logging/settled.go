@@ -139,7 +139,6 @@ func (l *Logger) appendAttempt(b *bytes.Buffer, s *worker.Settled) {
 	}
 }
 
-// appendNext appends when the message is redelivered or moved.
 func appendNext(b *bytes.Buffer, s *worker.Settled, next Redelivery, now time.Time) {
 	in := max(s.NextRetry.Sub(now), 0).Round(time.Second)
 	switch {

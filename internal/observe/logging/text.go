@@ -100,7 +100,6 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 
 var requestKeys = []string{"method", "path", "remote", "status", "request_id"}
 
-// actionText replaces the message of a successful console action with the action, and removes the request's attributes.
 func actionText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
 	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == "act" })
 	if i < 0 {

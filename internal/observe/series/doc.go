@@ -1,7 +1,5 @@
 // Package series records the time series for the overview page of the console.
 //
-// A [Recorder] reads counters every five seconds. It keeps three ranges of 180 points each:
-//
 //	counters ── Read, every 5 s ──> Recorder ──┬─ 15m   5 s ──┐
 //	(worker, broker, depth, health)            ├─ 3h    1 min ├─> Curves(range)
 //	                                           └─ 24h   8 min ┘
@@ -11,7 +9,6 @@
 //   - Recording adds no cost per message.
 //   - Memory is bounded: 19 KB for the environment and 4.4 KB for each of at most 64 queues.
 //   - The percentile of a point is computed from all its deliveries. It is not an average of percentiles.
-//   - The newest point covers a period still in progress and changes with each reading.
 //   - Unknown values are NaN, or null in JSON.
 //
 // Nothing is written to disk, so the series start with the process.

@@ -96,7 +96,6 @@ func (r *Reading) since(earlier *Reading) map[string]Counts {
 	return rose
 }
 
-// since returns 0 for a counter that was reset.
 func (c Counts) since(earlier Counts) Counts {
 	return Counts{max(c.In-earlier.In, 0), max(c.Out-earlier.Out, 0)}
 }
@@ -135,7 +134,6 @@ func (r *Recorder) Rates(now time.Time) map[string]Rate {
 	return rates
 }
 
-// average returns the average of the known points in the last n steps.
 func (l *level) average(c *curve, n int64, now time.Time) float64 {
 	sum, known := 0.0, 0
 	first := max(now.UnixNano()/int64(l.step)-n+1, l.slot-points+1, 0)
@@ -224,7 +222,6 @@ func (l *level) add(s *sample, at time.Time) {
 	l.writePoint()
 }
 
-// moveTo starts a new period. Skipped periods have no points.
 func (l *level) moveTo(slot int64) {
 	skipped := min(slot-l.slot, points)
 	for _, c := range l.allCurves() {
@@ -316,7 +313,6 @@ func (l *level) curves(now time.Time) Curves {
 	return c
 }
 
-// values returns the points up to the newest slot.
 func (l *level) values(c *curve, newest int64) Values {
 	v := make(Values, points)
 	for i := range v {

@@ -18,7 +18,6 @@ const (
 	sourceTimeout = 2 * time.Second
 )
 
-// get calls the source unless the cached value is fresh. ok is false after sourceTimeout.
 func (s *cachedSource[T]) get() (value T, ok bool) {
 	if s.read == nil {
 		return value, false

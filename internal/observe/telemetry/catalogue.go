@@ -46,7 +46,6 @@ func newCatalogue() catalogue {
 	return c
 }
 
-// counter returns the named counter, which must be in countedMetrics.
 func (c *catalogue) counter(name string, labels ...string) prometheus.Counter {
 	return c.vectors[name].(*prometheus.CounterVec).WithLabelValues(labels...)
 }

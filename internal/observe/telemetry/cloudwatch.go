@@ -109,7 +109,7 @@ func (c *CloudWatch) stats() sinkStats {
 	return s
 }
 
-// Run sends data until ctx is done, and the rest within 5 s. It retries failed calls with the data of later intervals,
+// Run sends data until ctx is done, and the rest within 5 s. It sends the data of failed calls with later intervals,
 // after 5 s to 5 minutes, and keeps at most 15 intervals by merging the oldest. If a response is lost, data may be
 // counted twice.
 func (c *CloudWatch) Run(ctx context.Context) {
@@ -141,7 +141,6 @@ func (c *CloudWatch) Run(ctx context.Context) {
 	}
 }
 
-// flushContext returns a context that is canceled flushTimeout after ctx.
 func flushContext(ctx context.Context) (calls context.Context, cancel func()) {
 	calls, abort := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -182,7 +181,6 @@ func (c *CloudWatch) endInterval(now time.Time, whole bool) {
 	c.pending = mergeOldest(c.pending, maxIntervals)
 }
 
-// flush sends pending data. It returns the time of the next try, or zero.
 func (c *CloudWatch) flush(ctx context.Context) (retry time.Time) {
 	for len(c.pending) > 0 {
 		batch := c.pending[:min(len(c.pending), maxPut)]

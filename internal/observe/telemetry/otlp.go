@@ -81,7 +81,6 @@ func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	return o, nil
 }
 
-// newResource gives environment variables precedence over opts.
 func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, error) {
 	attrs := []attribute.KeyValue{keyService.String(cmp.Or(opts.Service, instrumentationName)),
 		keyInstance.String(uuid.NewString())}

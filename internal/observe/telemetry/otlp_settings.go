@@ -11,7 +11,6 @@ type otlpSettings struct {
 	traces, metrics bool
 }
 
-// readOTLPSettings returns which signals to send: none without an endpoint. The exporters read other variables.
 func readOTLPSettings(getenv func(string) string) (settings otlpSettings, err error) {
 	if strings.EqualFold(strings.TrimSpace(getenv("OTEL_SDK_DISABLED")), "true") {
 		return otlpSettings{}, nil
@@ -57,7 +56,7 @@ func readSignal(getenv func(string) string, signal string) (on bool, err error) 
 	return true, nil
 }
 
-// checkSampler rejects invalid values, which the library would report on standard error and ignore.
+// The library would report invalid values on standard error and ignore them.
 func checkSampler(getenv func(string) string) error {
 	known := []string{"always_on", "always_off", "traceidratio",
 		"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"}

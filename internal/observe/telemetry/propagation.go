@@ -42,7 +42,6 @@ func Propagate(ctx context.Context, m *queue.Message) deliver.TraceContext {
 	return t
 }
 
-// validState returns "" for an invalid or empty state.
 func validState(state string) string {
 	if len(state) > maxState {
 		return ""
@@ -53,7 +52,6 @@ func validState(state string) string {
 	return state
 }
 
-// validXRay returns "" for an invalid header.
 func validXRay(header string) string {
 	if !isPrintable(header) || strings.Contains(header, " ") {
 		return ""
@@ -97,7 +95,6 @@ func (carrier) Set(string, string) {}
 
 func (carrier) Keys() []string { return nil }
 
-// textAttribute returns "" for an attribute that is not printable text.
 func textAttribute(m *queue.Message, name string) string {
 	for i := range m.Attributes {
 		if a := &m.Attributes[i]; a.Name == name && a.IsText() {

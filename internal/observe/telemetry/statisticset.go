@@ -87,7 +87,6 @@ func mergeOldest(data []aws.Datum, limit int) []aws.Datum {
 	}
 }
 
-// intervalStarts returns the index of each interval's first datum.
 func intervalStarts(data []aws.Datum) (starts []int) {
 	for i := range data {
 		if i == 0 || !data[i].At.Equal(data[i-1].At) {
@@ -97,7 +96,6 @@ func intervalStarts(data []aws.Datum) (starts []int) {
 	return starts
 }
 
-// mergeInto adds the oldest interval to the first one in data.
 func mergeInto(data, oldest []aws.Datum) []aws.Datum {
 	at := data[0].At
 	for _, d := range oldest {
