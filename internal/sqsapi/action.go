@@ -76,8 +76,10 @@ func (x *actionCall) exists(name string) error {
 
 type nothing struct{}
 
-// typed returns an action that sets x.queue if the request names a queue, authorizes the caller, and runs f.
+// typed returns an action that sets x.queue if the request names a queue, authorizes the caller, checks the required
+// parameters, and runs f.
 func typed[Request, Response any](f func(*actionCall, *Request) (*Response, error)) action {
+	required := requiredFields(reflect.TypeFor[Request]())
 	return action{
 		request: func() any { return new(Request) },
 		run: func(x *actionCall, request any) (_ any, err error) {
@@ -91,6 +93,9 @@ func typed[Request, Response any](f func(*actionCall, *Request) (*Response, erro
 				name = about.about()
 			}
 			if err := x.authorize(name); err != nil {
+				return nil, err
+			}
+			if err := checkRequired(required, request); err != nil {
 				return nil, err
 			}
 			response, err := f(x, request.(*Request))
@@ -110,7 +115,9 @@ type queueRequest struct {
 func (r *queueRequest) setPath(path string) { r.QueueURL = cmp.Or(r.QueueURL, path) }
 
 // namedQueue contains a queue's name instead of its URL. The queue need not exist.
-type namedQueue struct{ QueueName string }
+type namedQueue struct {
+	QueueName string `required:"true"`
+}
 
 func (r *namedQueue) about() string { return r.QueueName }
 

@@ -52,9 +52,6 @@ type createQueueRequest struct {
 }
 
 func createQueue(x *actionCall, in *createQueueRequest) (*queueURLResponse, error) {
-	if in.QueueName == "" {
-		return nil, missing("QueueName")
-	}
 	if err := x.authorizeTarget(in.Attributes); err != nil {
 		return nil, err
 	}
@@ -68,9 +65,6 @@ type getQueueURLRequest struct {
 }
 
 func getQueueURL(x *actionCall, in *getQueueURLRequest) (*queueURLResponse, error) {
-	if in.QueueName == "" {
-		return nil, missing("QueueName")
-	}
 	if owner := in.QueueOwnerAWSAccountID; owner != "" && owner != x.account {
 		return nil, queue.ErrNoQueue // other accounts have no queues on this broker
 	}
@@ -214,13 +208,10 @@ func getQueueAttributes(x *actionCall, in *struct {
 
 type setQueueAttributesRequest struct {
 	queueRequest
-	Attributes map[string]string `query:"Attribute,Name"`
+	Attributes map[string]string `query:"Attribute,Name" required:"true"`
 }
 
 func setQueueAttributes(x *actionCall, in *setQueueAttributesRequest) (*nothing, error) {
-	if len(in.Attributes) == 0 {
-		return nil, missing("Attributes")
-	}
 	if err := x.authorizeTarget(in.Attributes); err != nil {
 		return nil, err
 	}
@@ -229,24 +220,18 @@ func setQueueAttributes(x *actionCall, in *setQueueAttributesRequest) (*nothing,
 
 type tagQueueRequest struct {
 	queueRequest
-	Tags map[string]string `query:"Tag,Key"`
+	Tags map[string]string `query:"Tag,Key" required:"true"`
 }
 
 func tagQueue(x *actionCall, in *tagQueueRequest) (*nothing, error) {
-	if len(in.Tags) == 0 {
-		return nil, missing("Tags")
-	}
 	return nil, x.broker.SetTags(x.ctx, x.queue, in.Tags, nil)
 }
 
 type untagQueueRequest struct {
 	queueRequest
-	TagKeys []string `query:"TagKey"`
+	TagKeys []string `query:"TagKey" required:"true"`
 }
 
 func untagQueue(x *actionCall, in *untagQueueRequest) (*nothing, error) {
-	if len(in.TagKeys) == 0 {
-		return nil, missing("TagKeys")
-	}
 	return nil, x.broker.SetTags(x.ctx, x.queue, nil, in.TagKeys)
 }

@@ -7,37 +7,26 @@ import (
 
 type addPermissionRequest struct {
 	queueRequest
-	Label         string
-	AWSAccountIDs []string `json:"AWSAccountIds" query:"AWSAccountId"`
-	Actions       []string `query:"ActionName"`
+	Label         string   `required:"true"`
+	AWSAccountIDs []string `json:"AWSAccountIds" query:"AWSAccountId" required:"true"`
+	Actions       []string `query:"ActionName" required:"true"`
 }
 
 func addPermission(x *actionCall, in *addPermissionRequest) (*nothing, error) {
-	switch {
-	case in.Label == "":
-		return nil, missing("Label")
-	case len(in.AWSAccountIDs) == 0:
-		return nil, missing("AWSAccountIds")
-	case len(in.Actions) == 0:
-		return nil, missing("Actions")
-	}
 	return nil, x.broker.AddPermission(x.ctx, x.queue, in.Label, in.AWSAccountIDs, in.Actions)
 }
 
 type removePermissionRequest struct {
 	queueRequest
-	Label string
+	Label string `required:"true"`
 }
 
 func removePermission(x *actionCall, in *removePermissionRequest) (*nothing, error) {
-	if in.Label == "" {
-		return nil, missing("Label")
-	}
 	return nil, x.broker.RemovePermission(x.ctx, x.queue, in.Label)
 }
 
 type sourceRequest struct {
-	SourceARN string `json:"SourceArn"`
+	SourceARN string `json:"SourceArn" required:"true"`
 }
 
 func (r *sourceRequest) about() string { return queue.NameInARN(r.SourceARN) }
@@ -53,9 +42,6 @@ type startMoveResponse struct {
 }
 
 func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveResponse, error) {
-	if in.SourceARN == "" {
-		return nil, missing("SourceArn")
-	}
 	// Without a destination, messages go back to their source queues, which requires permission for all queues.
 	if err := x.authorize(queue.NameInARN(in.DestinationARN)); err != nil {
 		return nil, err
@@ -76,16 +62,15 @@ func given(n *int) int {
 	return *n
 }
 
-type cancelMoveRequest struct{ TaskHandle string }
+type cancelMoveRequest struct {
+	TaskHandle string `required:"true"`
+}
 
 type cancelMoveResponse struct {
 	ApproximateNumberOfMessagesMoved int64
 }
 
 func cancelMessageMoveTask(x *actionCall, in *cancelMoveRequest) (*cancelMoveResponse, error) {
-	if in.TaskHandle == "" {
-		return nil, missing("TaskHandle")
-	}
 	moved, err := x.broker.CancelMoveTask(x.ctx, in.TaskHandle)
 	return &cancelMoveResponse{moved}, err
 }
@@ -113,10 +98,6 @@ type moveResult struct {
 }
 
 func listMessageMoveTasks(x *actionCall, in *listMovesRequest) (*listMovesResponse, error) {
-	if in.SourceARN == "" {
-		return nil, missing("SourceArn")
-	}
-
 	tasks, err := x.broker.MoveTasks(in.SourceARN, given(in.MaxResults))
 	response := &listMovesResponse{}
 	for i := range tasks {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,8 @@ import (
 //	`query:"TagKey"`         a list: TagKey.1, TagKey.2
 //	`query:"*RequestEntry"`  a list of structures with the action's name: SendMessageBatchRequestEntry.1.Id
 //	`query:"Tag,Key"`        a map: Tag.1.Key, Tag.1.Value
+//
+// A request without a field that has the tag required is refused.
 type parameters map[string]*parameter
 
 type parameter struct {
@@ -61,6 +64,7 @@ type wireField struct {
 	name             string // in Go
 	json, query, key string
 	omitted          bool // left out if empty
+	required         bool // the request is refused without it
 }
 
 // aliases returns the names of a map: the SDK for Java writes Tags.1.Key although the JSON name is "tags".
@@ -85,6 +89,7 @@ func wireFields(t reflect.Type, action string) (fields []wireField) {
 		}
 
 		field.omitted = strings.HasPrefix(options, "omit")
+		field.required = f.Tag.Get("required") != ""
 		field.query, field.key, _ = strings.Cut(f.Tag.Get("query"), ",")
 		field.query = strings.Replace(field.query, "*", action, 1)
 		if field.query == "" {
@@ -93,6 +98,24 @@ func wireFields(t reflect.Type, action string) (fields []wireField) {
 		fields = append(fields, field)
 	}
 	return fields
+}
+
+func requiredFields(t reflect.Type) []wireField {
+	return slices.DeleteFunc(wireFields(t, ""), func(f wireField) bool { return !f.required })
+}
+
+func checkRequired(required []wireField, request any) error {
+	for i := range required {
+		if isEmpty(reflect.ValueOf(request).Elem().FieldByIndex(required[i].index)) {
+			return missing(required[i].json)
+		}
+	}
+	return nil
+}
+
+func isEmpty(v reflect.Value) bool {
+	isList := v.Kind() == reflect.Map || v.Kind() == reflect.Slice
+	return v.IsZero() || isList && v.Len() == 0
 }
 
 func setterOf(t reflect.Type) setter {

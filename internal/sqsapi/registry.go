@@ -42,7 +42,7 @@ type swapLeaseRequest struct {
 	Name string
 	// OldVersion is the version to replace; "" if no lease is stored.
 	OldVersion string
-	Next       *leaseWire
+	Next       *leaseWire `required:"true"`
 }
 
 type swapLeaseResponse struct {
@@ -56,15 +56,12 @@ const maxLease = 366 * 24 * time.Hour
 type runWire struct {
 	ID             string `json:"Id"`
 	Task           string
-	AtMilliseconds *int64
+	AtMilliseconds *int64 `required:"true"`
 	Lease          string
 	Term           int64
 }
 
 func (w *runWire) run(x *actionCall) (registry.Run, *registry.Runs, error) {
-	if w.AtMilliseconds == nil {
-		return registry.Run{}, nil, missing("AtMilliseconds")
-	}
 	runs, err := runsOf(x, w.Lease, w.Term)
 	return registry.Run{ID: w.ID, Task: w.Task, ScheduledAt: time.UnixMilli(*w.AtMilliseconds), Manual: w.Task == ""}, runs, err
 }
@@ -75,9 +72,9 @@ func runsOf(x *actionCall, lease string, term int64) (*registry.Runs, error) {
 }
 
 type enqueueRequest struct {
-	Queue string
+	Queue string `required:"true"`
 	runWire
-	Message *outgoing
+	Message *outgoing `required:"true"`
 }
 
 type enqueueResponse struct {
@@ -130,7 +127,7 @@ type enqueuedResponse struct {
 
 type setPausedRequest struct {
 	Task, Reason string
-	Paused       *bool
+	Paused       *bool `required:"true"`
 }
 
 type (
@@ -199,9 +196,6 @@ func allRuns(x *actionCall) *registry.Runs {
 }
 
 func swapLease(x *actionCall, in *swapLeaseRequest) (*swapLeaseResponse, error) {
-	if in.Next == nil {
-		return nil, missing("Next")
-	}
 	if in.Next.DurationMilliseconds > maxLease.Milliseconds() {
 		return nil, invalid(in.Next.DurationMilliseconds, "DurationMilliseconds", "A lease lasts at most a year.")
 	}
@@ -211,15 +205,9 @@ func swapLease(x *actionCall, in *swapLeaseRequest) (*swapLeaseResponse, error) 
 }
 
 func enqueueRun(x *actionCall, in *enqueueRequest) (*enqueueResponse, error) {
-	if in.Queue == "" {
-		return nil, missing("Queue")
-	}
 	run, runs, err := in.run(x)
 	if err != nil {
 		return nil, err
-	}
-	if in.Message == nil {
-		return nil, missing("Message")
 	}
 	run.Queue = in.Queue
 	// Ignore the request's trace header, which belongs to the call, not to the message.
@@ -292,9 +280,6 @@ func isEnqueued(x *actionCall, in *enqueuedRequest) (*enqueuedResponse, error) {
 }
 
 func setPaused(x *actionCall, in *setPausedRequest) (*setPausedResponse, error) {
-	if in.Paused == nil {
-		return nil, missing("Paused")
-	}
 	return &setPausedResponse{*in.Paused}, allRuns(x).SetPaused(x.ctx, in.Task, in.Reason, *in.Paused)
 }
 

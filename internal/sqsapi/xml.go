@@ -43,7 +43,7 @@ func (all elements) append(dst []byte, v reflect.Value) []byte {
 	for i := range all {
 		e := &all[i]
 		field := v.FieldByIndex(e.index)
-		if e.omitted && (field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0) {
+		if e.omitted && isEmpty(field) {
 			continue
 		}
 		dst = e.append(dst, field)
