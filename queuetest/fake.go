@@ -35,6 +35,7 @@ type Fake struct {
 	settled  int
 	byID     map[string]*fakeMessage
 	script   map[FakeAction][]FakeFault
+	fault    func(FakeCall) FakeFault
 	calls    map[FakeAction]int
 	log      []FakeCall
 	open     int // number of receives in progress
@@ -78,11 +79,12 @@ func (f *Fake) Fail(action FakeAction, faults ...FakeFault) {
 	f.script[action] = append(f.script[action], faults...)
 }
 
-// SetFault replaces [FakeOptions].Fault; nil means no faults.
+// SetFault sets the function that returns the fault of each call for which [Fake.Fail] has not set one; nil means no
+// faults. It must be safe for concurrent use.
 func (f *Fake) SetFault(fault func(FakeCall) FakeFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.opts.Fault = fault
+	f.fault = fault
 }
 
 // Calls returns the number of calls of an action.
@@ -211,7 +213,7 @@ func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) 
 	}
 
 	var fault FakeFault
-	hook := f.opts.Fault
+	hook := f.fault
 	if script := f.script[call.Action]; len(script) > 0 {
 		fault = script[0]
 		f.script[call.Action] = script[1:]
@@ -459,11 +461,13 @@ func (f *Fake) applyBatch(call FakeCall, fault FakeFault, apply func(i int, now 
 	return errs
 }
 
-// byReceipt returns nil for an unknown message. latest is false if the message was received again since.
-func (f *Fake) byReceipt(receipt string) (m *fakeMessage, latest bool) {
+// byReceipt returns a received message. latest is false if the message was received again since.
+func (f *Fake) byReceipt(receipt string) (m *fakeMessage, latest bool, err error) {
 	id, serial, _ := strings.Cut(receipt, "#")
-	m = f.byID[id]
-	return m, m != nil && serial == strconv.Itoa(m.serial)
+	if m = f.byID[id]; m == nil {
+		return nil, false, queue.Errorf(queue.CodeReceiptHandleIsInvalid, "The input receipt handle %q is invalid.", receipt)
+	}
+	return m, serial == strconv.Itoa(m.serial), nil
 }
 
 func errReceipt(receipt, reason string) error {
@@ -472,10 +476,10 @@ func errReceipt(receipt, reason string) error {
 }
 
 func (f *Fake) delete(receipt string, now time.Time) error {
-	m, latest := f.byReceipt(receipt)
+	m, latest, err := f.byReceipt(receipt)
 	switch {
-	case m == nil:
-		return queue.Errorf(queue.CodeReceiptHandleIsInvalid, "The input receipt handle %q is invalid.", receipt)
+	case err != nil:
+		return err
 	case m.deleted || m.dead:
 		return nil
 	case f.opts.FIFO && (!latest || !now.Before(m.visibleAt)):
@@ -488,9 +492,9 @@ func (f *Fake) delete(receipt string, now time.Time) error {
 }
 
 func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
-	m, latest := f.byReceipt(c.ReceiptHandle)
-	if m == nil {
-		return queue.Errorf(queue.CodeReceiptHandleIsInvalid, "The input receipt handle %q is invalid.", c.ReceiptHandle)
+	m, latest, err := f.byReceipt(c.ReceiptHandle)
+	if err != nil {
+		return err
 	}
 	isCurrent := latest && now.Before(m.visibleAt)
 	if !isCurrent && !m.deleted {

@@ -31,9 +31,6 @@ type FakeOptions struct {
 	UncountsUnread bool
 	// Latency is the round-trip time of every call: half passes before the call takes effect, half after.
 	Latency time.Duration
-	// Fault returns the fault of each call for which [Fake.Fail] has not set one. It must be safe for concurrent use.
-	// nil means no faults.
-	Fault func(FakeCall) FakeFault
 	// KeepLog makes the fake record every call for [Fake.Log].
 	KeepLog bool
 }

@@ -78,10 +78,10 @@ func newRegion(size int) *region {
 	r := &region{store: registry.NewMemory(), down: map[service]bool{}, size: size}
 	actions := map[queuetest.FakeAction]action{queuetest.FakeReceive: receives, queuetest.FakeDelete: deletes,
 		queuetest.FakeChangeVisibility: changes, queuetest.FakeSend: sends}
-	r.queue = queuetest.NewFake(&queuetest.FakeOptions{Latency: callTime, MaxReceives: 10, Visibility: 300 * time.Second,
-		Fault: func(c queuetest.FakeCall) queuetest.FakeFault {
-			return queuetest.FakeFault{Err: r.called(actions[c.Action])}
-		}})
+	r.queue = queuetest.NewFake(&queuetest.FakeOptions{Latency: callTime, MaxReceives: 10, Visibility: 300 * time.Second})
+	r.queue.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
+		return queuetest.FakeFault{Err: r.called(actions[c.Action])}
+	})
 	r.measure()
 	return r
 }
