@@ -102,26 +102,20 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 		return 0, err
 	}
 
-	q.mu.Lock()
-	low := q.index.low()
-	high := q.index.high()
-	live := q.index.counters.live()
-	last := q.index.last()
-	from := max(low, q.ageFrom)
-	q.mu.Unlock()
-	if live == 0 {
+	keys := q.keys()
+	if keys.live == 0 {
 		return 0, nil
 	}
 
 	var key, since, due int64
 	err = b.read(func(c *conn) (err error) {
-		if key, since, err = c.oldestUnscheduled(from, high); err != nil {
+		if key, since, err = c.oldestUnscheduled(max(keys.low, q.ageFrom.Load()), keys.high); err != nil {
 			return err
 		}
 		// This also finds messages sent with a delay. They do not change the result, because each was sent before it
 		// was due, and the first query found it or an older message.
 		due, err = c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due <= ? AND id > ?
-			ORDER BY due LIMIT 1`, q.index.number, q.broker.clock.nowMilli(), low)
+			ORDER BY due LIMIT 1`, q.index.number, q.broker.clock.nowMilli(), keys.low)
 		return err
 	})
 	if err != nil {
@@ -129,11 +123,9 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	}
 
 	if key == 0 {
-		key = last + 1
+		key = keys.last + 1
 	}
-	q.mu.Lock()
-	q.ageFrom = max(q.ageFrom, key-1)
-	q.mu.Unlock()
+	q.ageFrom.Store(key - 1) // a smaller one, of a concurrent call, holds too
 
 	if since == 0 || due != 0 && due < since {
 		since = due

@@ -85,7 +85,8 @@ type liveQueue struct {
 	name, arn string
 	created   int64 // stamp
 	current   atomic.Pointer[description]
-	received  atomic.Bool // since the broker was opened
+	received  atomic.Bool  // since the broker was opened
+	ageFrom   atomic.Int64 // for OldestAge: messages with keys up to this one are scheduled
 
 	// disk and removed are used only by the writer.
 	disk    counters // with the uncommitted changes of its transaction
@@ -97,7 +98,6 @@ type liveQueue struct {
 	waiters   waiters
 	alarm     alarm // set to the next end of a visibility timeout or delay
 	retention retention
-	ageFrom   int64 // for OldestAge: messages with keys up to this one are scheduled
 	receives  unstoredReceives
 	repeats   repeats
 }
