@@ -32,22 +32,7 @@ func TestA1A8Exchanges(t *testing.T) {
 	for _, file := range exchangeFiles(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got string
-			synctest.Test(t, func(t *testing.T) { got = exchanged(t, string(want)) })
-			switch {
-			case got == string(want):
-			case *update:
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			default:
-				t.Errorf("%s: the handler answers otherwise (go test -update rewrites it):\n%s", file,
-					firstDifference(string(want), got))
-			}
+			replayFile(t, file, exchanged)
 		})
 	}
 }

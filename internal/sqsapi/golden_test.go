@@ -36,24 +36,29 @@ func TestA4A7Golden(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got string
-			synctest.Test(t, func(t *testing.T) { got = replay(t, string(want)) })
-			if got == string(want) {
-				return
-			}
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			t.Errorf("%s: the handler answers otherwise (go test -update rewrites it):\n%s", file,
-				firstDifference(string(want), got))
+			replayFile(t, file, replay)
 		})
+	}
+}
+
+// replayFile compares a file with what replay, in virtual time, makes of it. With -update, it rewrites the file.
+func replayFile(t *testing.T, file string, replay func(t *testing.T, text string) string) {
+	t.Helper()
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	synctest.Test(t, func(t *testing.T) { got = replay(t, string(want)) })
+	switch {
+	case got == string(want):
+	case *update:
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s: the handler answers otherwise (go test -update rewrites it):\n%s", file,
+			firstDifference(string(want), got))
 	}
 }
 

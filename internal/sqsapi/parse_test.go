@@ -283,10 +283,13 @@ func TestF6MessageAttributes(t *testing.T) {
 
 func TestF3F4TraceHeader(t *testing.T) {
 	t.Parallel()
-	explicit := map[string]*messageAttribute{"AWSTraceHeader": {DataType: "String", StringValue: new("Root=1-explicit")}}
+	attribute := func(name, kind, value string) attributeList {
+		return attributeList{{name: name, DataType: kind, StringValue: &value}}
+	}
+	explicit := attribute(traceAttribute, "String", "Root=1-explicit")
 	tests := []struct {
 		name       string
-		attributes map[string]*messageAttribute
+		attributes attributeList
 		header     string
 		want       string
 		digest     bool
@@ -297,17 +300,13 @@ func TestF3F4TraceHeader(t *testing.T) {
 		{"HTTP header", nil, "Root=1-header", "Root=1-header", false, false},
 		{"attribute over header", explicit, "Root=1-header", "Root=1-explicit", true, false},
 		{"header too long is left out", nil, strings.Repeat("x", maxTrace+1), "", false, false},
-		{"unknown name", map[string]*messageAttribute{"Other": {DataType: "String", StringValue: new("x")}}, "", "", false,
-			true},
-		{"number", map[string]*messageAttribute{"AWSTraceHeader": {DataType: "Number", StringValue: new("1")}}, "", "",
-			false, true},
-		{"empty", map[string]*messageAttribute{"AWSTraceHeader": {DataType: "String", StringValue: new("")}}, "", "", false,
-			true},
-		{"too long", map[string]*messageAttribute{"AWSTraceHeader": {DataType: "String",
-			StringValue: new(strings.Repeat("x", maxTrace+1))}}, "", "", false, true},
+		{"unknown name", attribute("Other", "String", "x"), "", "", false, true},
+		{"number", attribute(traceAttribute, "Number", "1"), "", "", false, true},
+		{"empty", attribute(traceAttribute, "String", ""), "", "", false, true},
+		{"too long", attribute(traceAttribute, "String", strings.Repeat("x", maxTrace+1)), "", "", false, true},
 	}
 	for _, test := range tests {
-		o := outgoing{MessageBody: "b", MessageSystemAttributes: attributesOf(test.attributes)}
+		o := outgoing{MessageBody: "b", MessageSystemAttributes: test.attributes}
 		message, answer, err := o.prepare(test.header)
 		if refused := codeOf(err) == queue.CodeInvalidParameterValue; refused != test.refused {
 			t.Errorf("%s: error %v", test.name, err)
@@ -326,6 +325,8 @@ func TestD6CheckBatch(t *testing.T) {
 		}
 		return entries
 	}
+	const badID = "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 " +
+		"letters long."
 	twenty := ids(strings.Split(strings.Repeat("x", 20), "")...)
 	tests := []struct {
 		name    string
@@ -339,18 +340,10 @@ func TestD6CheckBatch(t *testing.T) {
 		{"twenty", twenty, queue.CodeTooManyEntriesInBatchRequest,
 			"Maximum number of entries per request are 10. You have sent 20."},
 		{"repeated", ids("a", "b", "b", "a"), queue.CodeBatchEntryIdsNotDistinct, "Id b repeated."},
-		{"no id", ids(""), queue.CodeInvalidBatchEntryID,
-			"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 " +
-				"letters long."},
-		{"space", ids("a b"), queue.CodeInvalidBatchEntryID,
-			"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 " +
-				"letters long."},
-		{"long", ids(strings.Repeat("a", 81)), queue.CodeInvalidBatchEntryID,
-			"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 " +
-				"letters long."},
-		{"umlaut", ids("ä"), queue.CodeInvalidBatchEntryID,
-			"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 " +
-				"letters long."},
+		{"no id", ids(""), queue.CodeInvalidBatchEntryID, badID},
+		{"space", ids("a b"), queue.CodeInvalidBatchEntryID, badID},
+		{"long", ids(strings.Repeat("a", 81)), queue.CodeInvalidBatchEntryID, badID},
+		{"umlaut", ids("ä"), queue.CodeInvalidBatchEntryID, badID},
 	}
 	for _, test := range tests {
 		err := checkBatch(test.entries, "Entry")
