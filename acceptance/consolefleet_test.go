@@ -9,7 +9,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// An instance that does not answer only adds a line to the page.
+// An instance that does not respond only adds a line to the page.
 func TestConsoleShowsAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -61,7 +61,7 @@ func TestConsoleShowsAllInstances(t *testing.T) {
 	b.open("/events")
 	second.cmd.Process.Signal(syscall.SIGSTOP)
 	t.Cleanup(func() { second.cmd.Process.Signal(syscall.SIGCONT) })
-	b.awaitText("No details of " + names[1] + ": the instance does not answer")
+	b.awaitText("No details of " + names[1] + ": the instance does not respond")
 	b.await("events of the others", `[...document.querySelectorAll('#main tbody tr')].some(row => row.cells[1].textContent === '`+names[2]+`')`)
 	b.screenshot("fleet-stopped")
 	second.cmd.Process.Signal(syscall.SIGCONT)

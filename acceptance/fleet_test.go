@@ -407,7 +407,7 @@ func TestReceivingStopsAfterTheRegistryIsLost(t *testing.T) {
 
 	proxy.inject(faultPlan{fault: lostRequest, share: 1, only: "Lease"}) // calls to the registry, not to the queue
 	m.await(t, "it stopped receiving", func(e event) bool { return e.Msg == "receiving stopped" && e.Level == "ERROR" })
-	const reason = "the shared registry has not answered for 3s (registry-lost-after)"
+	const reason = "the shared registry has not responded for 3s (registry-lost-after)"
 	if paused, why := m.paused(t); !paused || !strings.Contains(why, reason) {
 		t.Errorf("the status is paused: %t, %q", paused, why)
 	}

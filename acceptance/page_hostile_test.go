@@ -104,5 +104,5 @@ func TestTheKeyOfASessionBelongsToOnePort(t *testing.T) {
 	}
 	b.do(chromedp.Evaluate[chromedp.Void]("localStorage.removeItem('session-key')"))
 	b.click("#main .acts form > button.primary")
-	b.awaitText("Enter the key of this session")
+	b.awaitText("Enter this session's key")
 }

@@ -281,7 +281,7 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 		case a.Err == nil && !a.Answer.At.Before(d.At):
 			d, unknown = a.Answer, nil
 		case a.Err != nil && unknown != nil && !HasStatus(a.Err, http.StatusNotFound):
-			unknown.Hint += "; " + a.Instance.Name + " was not asked: " + a.Err.Error()
+			unknown.Hint += "; " + a.Instance.Name + " was not searched: " + a.Err.Error()
 		}
 	}
 	if unknown != nil {
@@ -328,7 +328,7 @@ func errNotStored(d *Delivery) *Error {
 var goneHints = map[string]string{
 	MessageDeleted:      "'tendril events' shows who deletes messages",
 	MessageExpired:      "a retention period or deadline lets messages expire",
-	MessageDeadLettered: "'tendril dead list' shows dead letters, which have another id on Amazon SQS",
+	MessageDeadLettered: "'tendril dead list' shows dead letters, which have another ID on Amazon SQS",
 }
 
 // Outcome returns a message's latest delivery; false means that it has none. If a delivery is in progress, Outcome
@@ -398,7 +398,7 @@ func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) (
 	}
 
 	if len(answer.Results) != len(msgs) {
-		return nil, fmt.Errorf("the console at %s answered %d messages with %d results", c.Instance.Console, len(msgs),
+		return nil, fmt.Errorf("the console at %s returned %[3]d results for %[2]d messages", c.Instance.Console, len(msgs),
 			len(answer.Results))
 	}
 
@@ -472,7 +472,7 @@ func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (s
 		return "", err
 	}
 	if len(answer.Results) != 1 {
-		return "", fmt.Errorf("the console at %s answered one message with %d results", c.Instance.Console,
+		return "", fmt.Errorf("the console at %s returned %d results for one message", c.Instance.Console,
 			len(answer.Results))
 	}
 	return answer.Results[0].ID, nil

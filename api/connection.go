@@ -240,13 +240,13 @@ func (c *connection) unanswered(err error) error {
 func (c *connection) decode(status int, data []byte, into any) error {
 	if status >= 200 && status <= 299 {
 		if err := json.Unmarshal(data, into); err != nil {
-			return fmt.Errorf("decoding the answer of the console at %s: %w", c.instance.Console, err)
+			return fmt.Errorf("decoding the response of the console at %s: %w", c.instance.Console, err)
 		}
 		return nil
 	}
 	refusal := &Error{Status: status}
 	if json.Unmarshal(data, refusal) != nil || refusal.Message == "" {
-		refusal.Message = fmt.Sprintf("the console at %s answered %d %s", c.instance.Console, status, http.StatusText(status))
+		refusal.Message = fmt.Sprintf("the console at %s responded %d %s", c.instance.Console, status, http.StatusText(status))
 	}
 	if status == http.StatusUnauthorized && c.dataDir != "" {
 		return c.unauthorized(refusal)

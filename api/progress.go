@@ -113,7 +113,7 @@ func (w *Worker) limitText(limits []Limit) string {
 	case w.LimitedBy == "rate" && limit.Rate > 0:
 		return "rate limited to " + strconv.FormatFloat(limit.Rate, 'g', 4, 64) + "/s"
 	case w.LimitedBy == "concurrency" && limit.Concurrency > 0:
-		return fmt.Sprintf("limited to %d in flight until the app answers faster", limit.Concurrency)
+		return fmt.Sprintf("limited to %d in flight until the app responds faster", limit.Concurrency)
 	case w.LimitedBy == "limit":
 		return "held back by the limits"
 	}

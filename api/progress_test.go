@@ -28,7 +28,7 @@ func TestExplainNamesWhyMessagesWait(t *testing.T) {
 		"unreachable": {Worker{Receiving: true, LastError: "access denied"}, nil, QueueFailing, "access denied"},
 		"rate":        {Worker{Target: "app", Receiving: true, LimitedBy: "rate"}, nil, QueueWaiting, "rate limited to 2.5/s"},
 		"adaptive limit": {Worker{Target: "app", Receiving: true, LimitedBy: "concurrency", InWork: 3}, nil, QueueRunning,
-			"limited to 3 in flight until the app answers faster"},
+			"limited to 3 in flight until the app responds faster"},
 		"other limit": {Worker{Receiving: true, LimitedBy: "tokens"}, nil, QueueWaiting, "held back by the limit of tokens"},
 		"own maximum": {Worker{Receiving: true, Concurrency: 4, InWork: 4, Waiting: 1, Slots: 20}, []Worker{full}, QueueRunning,
 			"at its maximum of 4 in flight"},

@@ -33,16 +33,16 @@ var (
 	GetEnvironment    = Route[NoBody, Description]{Pattern: "GET /api/v1/environment", Summary: "Parts of the environment, with all settings."}
 	GetExamination    = Route[NoBody, doctor.Examination]{Pattern: "GET /api/v1/doctor", Summary: "Problems with settings, machine and servers, with remedies."}
 	GetConfiguration  = Route[NoBody, Configuration]{Pattern: "GET /api/v1/config", Summary: "Effective options, and where to change each."}
-	GetHealth         = Route[NoBody, health.Report]{Pattern: "GET /api/v1/health", Summary: "Status, colour and causes."}
+	GetHealth         = Route[NoBody, health.Report]{Pattern: "GET /api/v1/health", Summary: "Status, color and causes."}
 	GetScale          = Route[NoBody, autoscale.Scale]{Pattern: "GET /api/v1/scale", Summary: "The backlog and the desired size."}
 	GetScaleDecisions = Route[NoBody, ScaleDecisions]{Pattern: "GET /api/v1/scale/decisions", Summary: "The last scaling decisions."}
 	GetVersions       = Route[NoBody, VersionList]{Pattern: "GET /api/v1/versions", Summary: "Versions of the app, newest first.", Query: "latest"}
 	GetInstances      = Route[NoBody, Instances]{Pattern: "GET /api/v1/instances", Summary: "The known instances."}
-	GetSeries         = Route[NoBody, series.Curves]{Pattern: "GET /api/v1/series", Summary: "Curves of the last minutes or hours.", Query: "range"}
+	GetSeries         = Route[NoBody, series.Curves]{Pattern: "GET /api/v1/series", Summary: "Time series of the last minutes or hours.", Query: "range"}
 	GetDeliveries     = Route[NoBody, DeliveryList]{Pattern: "GET /api/v1/deliveries", Summary: "The most recent deliveries, newest first.", Query: "limit"}
 	GetOutcome        = Route[NoBody, Delivery]{Pattern: "GET /api/v1/messages/{id}/outcome", Summary: "The latest delivery of a message; can wait for it.", Query: "wait"}
-	GetExchange       = Route[NoBody, Exchange]{Pattern: "GET /api/v1/messages/{id}/exchange", Summary: "The latest request, and its answer.", Query: "body",
-		Act: "message read, with request and answer"}
+	GetExchange       = Route[NoBody, Exchange]{Pattern: "GET /api/v1/messages/{id}/exchange", Summary: "The latest request and its response.", Query: "body",
+		Act: "message read, with request and response"}
 	RecordExchanges = Route[RecordRequest, Recording]{Pattern: "POST /api/v1/exchanges", Summary: "Record exchanges for a while.",
 		Act: "requests recorded"}
 	GetEvents     = Route[NoBody, EventList]{Pattern: "GET /api/v1/events", Summary: "Events, newest first, or those after an ID.", Query: "after before limit kind match since until"}
@@ -102,7 +102,7 @@ var (
 		Act: "app deployed", Limit: MaxDeploy}
 	AbortDeploy = Route[NoBody, Deployment]{Pattern: "POST /api/v1/deploy/abort", Summary: "Abort the deployment in progress.",
 		Act: "deployment aborted", Limit: MaxDeploy}
-	Rollback = Route[RollbackRequest, DeployResult]{Pattern: "POST /api/v1/rollback", Summary: "Go back to a version that served before.",
+	Rollback = Route[RollbackRequest, DeployResult]{Pattern: "POST /api/v1/rollback", Summary: "Roll back to a previous version.",
 		Act: "app rolled back", Limit: MaxDeploy}
 	RestartProcess = Route[NoBody, RestartedProcess]{Pattern: "POST /api/v1/processes/{name}/restart", Summary: "Restart one process of the app.",
 		Act: "process restarted", Limit: MaxDeploy}

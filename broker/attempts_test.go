@@ -552,7 +552,7 @@ func TestCutText(t *testing.T) {
 
 func FuzzAttemptsComeBackAsStored(f *testing.F) {
 	f.Add(500, "order 8f3a21bc-0000-4000-8000-0123456789AB\n", "x")
-	f.Add(0, `{"error":{"message":"no 4711"}}`, "no answer within 3m")
+	f.Add(0, `{"error":{"message":"no 4711"}}`, "no response within 3m")
 	f.Fuzz(func(t *testing.T, status int, answer, reason string) {
 		a := Attempt{Status: status, Answer: answer, Reason: reason}.bounded()
 		if history := readHistory(a.line()); len(history) != 1 || history[0] != a {

@@ -79,7 +79,7 @@ func (r *diskGuard) refreshLost() error {
 	switch r.lost = r.files.Changed(); {
 	case r.lost != nil && before == nil:
 		r.log.Error("data directory lost, sends are rejected", "dir", r.dir, "err", r.lost,
-			"hint", "restore it at its path; a restart uses only the files then at the path")
+			"hint", "restore it at its path; after a restart, only the files at that path are used")
 	case r.lost == nil && before != nil:
 		r.log.Info("data directory restored, sends are accepted", "dir", r.dir)
 	}

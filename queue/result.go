@@ -54,7 +54,7 @@ type Result struct {
 	Outcome Outcome
 	// Status is the HTTP status; 0 without a response.
 	Status int
-	// Reason briefly describes the failure ("HTTP 500", "no answer within 3m0s", "connection refused"); "" if done.
+	// Reason briefly describes the failure ("HTTP 500", "no response within 3m0s", "connection refused"); "" if done.
 	// It never contains parts of the message or response.
 	Reason string
 	// Answer is the start of an unsuccessful response, or a function's error message: one line of printable text; may

@@ -104,7 +104,7 @@ func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	defer cancel()
 	do(ctx)
 	if ctx.Err() != nil {
-		e.errorf("no answer within %s", limit)
+		e.errorf("no response within %s", limit)
 	}
 }
 

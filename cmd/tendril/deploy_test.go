@@ -75,7 +75,7 @@ func TestDeployReportsProgress(t *testing.T) {
 		"preparing version 2: build: make\\x1b\n" +
 		"starting version 2 beside version 1\n" +
 		"version 2 has the messages; version 1 is finishing its work; 10.sh\n" +
-		"environment \"photos\" now runs version 2, after 3.2s\n"
+		"environment \"photos\" now runs version 2 (took 3.2s)\n"
 	if code != 0 || out != "" || talk != want {
 		t.Errorf("exit %d, %q\n%s\nwant\n%s", code, out, talk, want)
 	}

@@ -1,15 +1,14 @@
 # syntax=docker/dockerfile:1
-# An app and its worker environment in one container: tendril is the first process,
-# starts the app, waits until it listens, drains and then stops it. From the root
-# of the project, with the app's folder as the context:
+# An app and its worker environment in one container. tendril is the first process: it
+# starts the app, and at TERM drains and then stops it. In the project's root, type:
 #   docker build -f deploy/docker/app.Dockerfile -t reports:1 examples/reports
-# For another runtime change the third line below, and install what the app needs.
+# For another runtime, change the third line below and install the app's dependencies.
 ARG TENDRIL=tendril:0.1.0
 FROM ${TENDRIL} AS tendril
 FROM python:3.13-slim-bookworm
 COPY --from=tendril /usr/local/bin/tendril /usr/local/bin/tendril
 COPY --from=tendril /opt/elasticbeanstalk/bin/ /opt/elasticbeanstalk/bin/
-# One folder for tendril, one for the app to write to.
+# Writable folders: one for tendril, one for the app.
 RUN install -d -o 65532 -g 65532 -m 0700 /var/lib/tendril /var/lib/app
 WORKDIR /srv/app
 COPY . .

@@ -57,7 +57,7 @@ func (c *Caller) Authorize(action, arn string, p *Policy) error {
 	case decision == allowed, decision == silent && granted:
 		return nil
 	}
-	return queue.Errorf(queue.CodeAccessDenied, "The caller is not allowed to call %s here.", action)
+	return queue.Errorf(queue.CodeAccessDenied, "The caller is not allowed to call %s.", action)
 }
 
 func (c *Caller) hasAll() bool { return !c.sendOnly && len(c.queues) == 0 }

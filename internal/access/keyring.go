@@ -123,7 +123,7 @@ func parse(text []byte) ([]KeyPair, error) {
 			at = syntax.Offset
 		}
 		line := 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
-		return nil, fmt.Errorf("line %d: not a credentials file: %w", line, redactValue(err))
+		return nil, fmt.Errorf("line %d: invalid credentials file: %w", line, redactValue(err))
 	}
 
 	names := map[string]bool{}
@@ -134,7 +134,7 @@ func parse(text []byte) ([]KeyPair, error) {
 			return nil, err
 		}
 		if names[k.Name] || ids[k.AccessKeyID] {
-			return nil, fmt.Errorf("duplicate name or access_key_id of %s", k.Name)
+			return nil, fmt.Errorf("%s: duplicate name or access_key_id", k.Name)
 		}
 		names[k.Name] = true
 		ids[k.AccessKeyID] = true
@@ -311,8 +311,8 @@ func isUnchanged(before, now fs.FileInfo) bool {
 }
 
 // errRefused is the error for all rejected signatures. Its code makes SDKs correct their clock and retry.
-var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is not signed with credentials that are "+
-	"valid here. Check the access key, the secret key and the clock of the caller.")
+var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is not signed with valid credentials. "+
+	"Check the caller's access key, secret key and clock.")
 
 // Claims reports whether the request's headers are well formed and current, and name a valid key pair. It does not
 // check the signature.

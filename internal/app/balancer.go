@@ -178,7 +178,7 @@ func (b *balancer) isOpen() (open bool, reason string) {
 }
 
 func (b *balancer) state() (open bool, reason string) {
-	reason = "the app is not started"
+	reason = "the app has not started"
 	for _, r := range b.replicas {
 		switch {
 		case r.admitted && r.ready:

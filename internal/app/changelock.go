@@ -9,7 +9,7 @@ import (
 // Errors returned when the app cannot be changed.
 var (
 	// ErrBusy means that another change is in progress, or that a deployment canceled this one.
-	ErrBusy = errors.New("another deployment or change of size is in progress; wait until it finishes")
+	ErrBusy = errors.New("another deployment or scaling operation is in progress; wait until it finishes")
 	// ErrStopped means that the app is stopping.
 	ErrStopped = errors.New("the environment is stopping")
 	errAborted = errors.New("the deployment was aborted")

@@ -157,7 +157,7 @@ func (d *detector) updateState() {
 	wasBroken := d.broken
 	d.broken = d.streak >= brokenAfter
 	if d.broken && !wasBroken {
-		event.Health.Log(d.log, slog.LevelError, "app crashes on every message", "hint", "it is restarted as if no message had caused the crash")
+		event.Health.Log(d.log, slog.LevelError, "app crashes on every message", "hint", "crashes count as failures of the app from now on; 'tendril logs' shows its output")
 	}
 	if wasBroken && !d.broken {
 		event.Health.Log(d.log, slog.LevelInfo, "app no longer crashes on every message")

@@ -42,7 +42,7 @@ func (k *keptVersions) open() {
 	}
 	var stored storedVersions
 	if err := datadir.ReadJSON(k.path, &stored); err != nil {
-		k.log.Warn("list of versions not read", "file", k.path, "err", err, "hint", "earlier versions cannot be rolled back to; deploy their archives again")
+		k.log.Warn("list of versions not read", "file", k.path, "err", err, "hint", "to go back to an earlier version, deploy its archive again")
 	}
 
 	for i := range stored.Versions {
@@ -101,7 +101,7 @@ func (k *keptVersions) add(v api.AppVersion) {
 		return
 	}
 	if err := datadir.ReplaceJSON(k.path, k.stored()); err != nil {
-		k.log.Warn("list of versions not written, the last one is lost at a restart", "file", k.path, "err", err)
+		k.log.Warn("list of versions not written, its newest entry is lost at a restart", "file", k.path, "err", err)
 	}
 }
 

@@ -55,12 +55,12 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 		return run(ctx)
 	}
 	if err := l.claimOnce(ctx); err != nil {
-		return fmt.Errorf("%s:%d: %s runs on one instance, but electing it failed: %w", step.File, step.Line, step.Name, err)
+		return fmt.Errorf("%s:%d: choosing the instance that runs %s: %w", step.File, step.Line, step.Name, err)
 	}
 
 	l.left--
 	if l.claim == nil {
-		l.opts.Log.Info("command skipped", "step", step.Name, "reason", "leader_only: another instance has run it")
+		l.opts.Log.Info("command skipped", "step", step.Name, "reason", "leader_only: already run by another instance")
 		return nil
 	}
 

@@ -59,7 +59,7 @@ func (l *legacyPlatform) link(name string, v version) error {
 
 	path := filepath.Join(l.apps, name)
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink == 0 {
-		return fmt.Errorf("%s is not a link to a version: move it away", path)
+		return fmt.Errorf("%s is not a link to a version: move it elsewhere", path)
 	}
 	if err := os.MkdirAll(l.apps, 0o755); err != nil {
 		return err

@@ -218,7 +218,7 @@ func (s *fakeLauncher) helpers(_ context.Context, v version) (processes, error) 
 	return &fakeProcesses{launcher: s, version: v}, nil
 }
 
-const lastCheck = "GET http://localhost:1/health: answered with status 400"
+const lastCheck = "GET http://localhost:1/health: status 400"
 
 func (f *fakeProcesses) Status() []supervisor.Status {
 	switch {
@@ -589,7 +589,7 @@ func TestStartFails(t *testing.T) {
 		if err := m.start(t.Context(), versionOf(1, k), 2); !errors.Is(err, errBroken) || s.replicas() != 0 || m.size() != 0 {
 			t.Errorf("%s: %v; %d run", k, err, s.replicas())
 		}
-		if open, reason := m.balancer.isOpen(); open || reason != "the app is not started" {
+		if open, reason := m.balancer.isOpen(); open || reason != "the app has not started" {
 			t.Errorf("%s: open %t, %q", k, open, reason)
 		}
 	}

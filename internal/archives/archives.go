@@ -82,7 +82,7 @@ func Fetch(ctx context.Context, from Store, name, digest string, size int64, pat
 }
 
 // ErrOtherContent means that a stored archive has a different digest.
-var ErrOtherContent = errors.New("the stored archive does not have the digest of the version: it was changed or is incomplete")
+var ErrOtherContent = errors.New("the stored archive does not match the version's digest: it was changed or is incomplete")
 
 type verifier struct {
 	to        io.Writer

@@ -99,7 +99,7 @@ func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offse
 	end := offset + int64(len(data))
 	isChunk := len(data) > 0 && len(data) <= chunkSize && offset >= 0 && offset <= size-int64(len(data))
 	if !isName(name) || !isName(upload) || !isChunk || size > MaxSize {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "The chunk of the archive is invalid: an archive has at most %d "+
+		return queue.Errorf(queue.CodeInvalidParameterValue, "The chunk is invalid: an archive has at most %d "+
 			"bytes, a chunk at most %d.", MaxSize, chunkSize)
 	}
 	part := filepath.Join(string(f), partPrefix+upload)
@@ -165,11 +165,11 @@ func isStaleUpload(e os.DirEntry) bool {
 // ReadArchive implements [Chunks].
 func (f ServedFolder) ReadArchive(_ context.Context, name string, offset int64) (data []byte, size int64, err error) {
 	if !isName(name) || offset < 0 {
-		return nil, 0, queue.Errorf(queue.CodeInvalidParameterValue, "The name or the offset of the archive is invalid.")
+		return nil, 0, queue.Errorf(queue.CodeInvalidParameterValue, "The archive's name or offset is invalid.")
 	}
 	file, err := os.Open(filepath.Join(string(f), name))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, 0, queue.Errorf(queue.CodeResourceNotFound, "There is no archive %s.", name)
+		return nil, 0, queue.Errorf(queue.CodeResourceNotFound, "Archive %s not found.", name)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -191,7 +191,7 @@ func (f ServedFolder) ReadArchive(_ context.Context, name string, offset int64) 
 // DeleteArchive implements [Chunks].
 func (f ServedFolder) DeleteArchive(ctx context.Context, name string) error {
 	if !isName(name) {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "The name of the archive is invalid.")
+		return queue.Errorf(queue.CodeInvalidParameterValue, "The archive's name is invalid.")
 	}
 	return Folder(f).Delete(ctx, name)
 }

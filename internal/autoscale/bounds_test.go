@@ -154,9 +154,9 @@ func TestReasonsOfTracking(t *testing.T) {
 		size int
 		want string
 	}{
-		{"busy slots", Inputs{Busy: of(75), Backlog: of(1)}, 2, "75 % of the slots of 2 are busy, the target is 75 %: 2 needed"},
+		{"busy slots", Inputs{Busy: of(75), Backlog: of(1)}, 2, "2 ready, 75 % of their slots busy (target 75 %): 2 needed"},
 		{"backlog", Inputs{Busy: of(60), Backlog: of(10)}, 2, "10 messages are waiting, 5 per process are acceptable: 2 needed"},
-		{"both alike", Inputs{Busy: of(75), Backlog: of(10)}, 2, "75 % of the slots of 2 are busy, the target is 75 %: 2 needed"},
+		{"both alike", Inputs{Busy: of(75), Backlog: of(10)}, 2, "2 ready, 75 % of their slots busy (target 75 %): 2 needed"},
 		{"free slots", Inputs{Busy: of(30), Backlog: of(100)}, 2,
 			"100 messages are waiting, 5 per process are acceptable, but 70 % of the slots are free: more would not help"},
 		{"backlog alone", Inputs{Backlog: of(5)}, 2,
@@ -173,7 +173,7 @@ func TestReasonsOfTracking(t *testing.T) {
 		t.Errorf("at a load that one could just take, after a minute: %s to %d (%s)", d.Rule, d.Desired, d.Why)
 	}
 	if d := s.run(measured(39.4, 0), time.Hour); d.Rule != ruleSteady || d.Desired != 2 ||
-		!strings.HasSuffix(d.Why, ": 1 needed, the most in the last 5m; with 15 % in reserve, 2") {
+		!strings.HasSuffix(d.Why, ": 1 needed, the most in the last 5m; 2 with a reserve of 15 %") {
 		t.Errorf("at a load that one could just take, after an hour: %s to %d (%s)", d.Rule, d.Desired, d.Why)
 	}
 	for _, in := range []Inputs{{Slots: 0, ServiceTime: 1}, {Slots: 10, ServiceTime: 0}} {

@@ -106,7 +106,7 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	now := time.Now()
 	policy, ok := l.boundedPolicy()
 	d := Decision{At: now, From: in.Desired, Desired: in.Desired, Rule: ruleHeld,
-		Why: "the bounds of the target do not allow it"}
+		Why: "the maximum size of the target is 0"}
 	if ok {
 		l.state, d = policy.Decide(l.state, in, now)
 	}
@@ -165,7 +165,7 @@ func (l *Loop) replaceMeasure(ctx context.Context, in Inputs) Inputs {
 		in.CPU = *in.Measured
 	}
 	if 2*newest.Samples < in.Desired {
-		in.HoldScaleIn = cmp.Or(in.HoldScaleIn, fmt.Sprintf("the metric has only %d readings of %d instances", newest.Samples,
+		in.HoldScaleIn = cmp.Or(in.HoldScaleIn, fmt.Sprintf("the metric has readings from only %d of %d instances", newest.Samples,
 			in.Desired))
 	}
 	return in

@@ -151,14 +151,14 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 	switch {
 	case in.Desired < p.MinSize || in.Desired > p.MaxSize:
 		d.Desired = min(max(in.Desired, p.MinSize), p.MaxSize)
-		d.Rule, d.Why = ruleBounds, fmt.Sprintf("%d is outside of MinSize %d and MaxSize %d", in.Desired, p.MinSize,
+		d.Rule, d.Why = ruleBounds, fmt.Sprintf("the size %d is not between MinSize %d and MaxSize %d", in.Desired, p.MinSize,
 			p.MaxSize)
 		return s, d
 	case in.Hold != "":
 		d.Rule, d.Why = ruleHeld, in.Hold
 		return s.forget(), d
 	case in.Ready <= 0:
-		d.Rule, d.Why = ruleNotReady, fmt.Sprintf("none of %d is ready: another size would not help",
+		d.Rule, d.Why = ruleNotReady, fmt.Sprintf("none of %d is ready: a change of size would not help",
 			in.Desired)
 		return s.forget(), d
 	}

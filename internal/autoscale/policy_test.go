@@ -239,7 +239,7 @@ func TestSizeOfSeveralInstancesDoesNotShrinkByWhatOneMeasures(t *testing.T) {
 				t.Errorf("the size is %d after three hours, by %+v", s.size, d)
 			}
 			if !c.shrinks && (!d.ScaleInHeld() || !strings.Contains(d.Why, "scale-in is held: ") ||
-				!strings.Contains(d.Why, "only this instance of 6 was measured")) {
+				!strings.Contains(d.Why, "only this one of 6 instances was measured")) {
 				t.Errorf("held by %+v", d)
 			}
 			before := s.size

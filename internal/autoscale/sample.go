@@ -121,7 +121,7 @@ func (p Policy) holdScaleIn(in Inputs) string {
 	case in.Reporting == 0 && (p.Measure == BacklogPerProcess || p.FromMetric): // measured for all instances
 		return in.HoldScaleIn
 	case in.Reporting == 0:
-		return cmp.Or(in.HoldScaleIn, fmt.Sprintf("only this instance of %d was measured", in.Desired))
+		return cmp.Or(in.HoldScaleIn, fmt.Sprintf("only this one of %d instances was measured", in.Desired))
 	case 2*in.Reporting < in.Desired:
 		return fmt.Sprintf("only %d of %d instances report their load", in.Reporting, in.Desired)
 	}

@@ -82,7 +82,7 @@ func TestAverageOverAllInstancesDecides(t *testing.T) {
 		"both at 10: scale-in":                       {2, []Sample{{CPU: of(10), Slots: 10}, {CPU: of(10), Slots: 10}}, 75, 1, "below 25"},
 		"only the leader at 10 reports: no scale-in": {4, []Sample{{CPU: of(10), Slots: 10}}, 75, 4, "only 1 of 4 instances report"},
 		"two of four at 10 report: scale-in":         {4, []Sample{{CPU: of(10), Slots: 10}, {CPU: of(10), Slots: 10}}, 75, 3, "below 25"},
-		"no record is read: only this one counts":    {4, nil, 75, 4, "only this instance of 4"},
+		"no record is read: only this one counts":    {4, nil, 75, 4, "only this one of 4 instances"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -63,7 +63,7 @@ func (p Policy) scaleIn(s policyState, v recommendation, d Decision) Decision {
 	case d.From == p.MinSize:
 		d.Rule, d.Why = ruleLimit, v.why+", and MinSize is "+fmt.Sprint(p.MinSize)
 	case covered && top.size < d.From && next >= d.From:
-		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, the most in the last %s; with 15 %% in reserve, %d", top.why,
+		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, the most in the last %s; %d with a reserve of 15 %%", top.why,
 			span(p.ScaleInAfter), next)
 	case !covered || next >= d.From:
 		d.Rule, d.Why = ruleSteady, v.why+", for less than "+span(p.ScaleInAfter)+" so far"
@@ -123,7 +123,7 @@ func (p Policy) neededByBusy(in Inputs) need {
 	return need{
 		size:  float64(in.Ready) * share / p.TargetBusy,
 		known: true,
-		why:   fmt.Sprintf("%.0f %% of the slots of %d are busy, the target is %g %%", share, in.Ready, p.TargetBusy),
+		why:   fmt.Sprintf("%d ready, %.0f %% of their slots busy (target %g %%)", in.Ready, share, p.TargetBusy),
 	}
 }
 

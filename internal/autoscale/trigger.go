@@ -129,7 +129,7 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 	switch now := in.read(p.Measure); {
 	case next == d.From:
 		d.Rule = ruleLimit
-		d.Why += fmt.Sprintf(", but the size is between MinSize %d and MaxSize %d", p.MinSize, p.MaxSize)
+		d.Why += fmt.Sprintf(", but the size must be between MinSize %d and MaxSize %d", p.MinSize, p.MaxSize)
 	case p.cooldownLeft(s, d.At) > 0:
 		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %s ago", why, span(p.Cooldown))
 	case !now.Known:
@@ -175,14 +175,14 @@ func (in Inputs) busyProcesses() float64 { return float64(in.Ready) * min(in.Bus
 func (p Policy) whyNotSmaller(s policyState, in Inputs, next int) string {
 	t, _ := p.Measure.measureInfo()
 	if then := s.value.Value * float64(in.Desired) / float64(next); t.shared && then >= p.UpperThreshold {
-		return fmt.Sprintf("%d would have %.4g, and grow again", next, then)
+		return fmt.Sprintf("with %d it would be %.4g, which triggers scale-out again", next, then)
 	}
 	// An empty backlog says nothing about the work in flight that keeps it empty.
 	if !in.Busy.Known && (p.Measure == BacklogPerProcess || p.Measure == OldestMessageAge) {
 		return "the number of busy slots is unknown"
 	}
 	if then := max(s.work, in.busyProcesses()) * 100 / float64(next); then > p.TargetBusy {
-		return fmt.Sprintf("%d would have %.0f %% of their slots busy", next, then)
+		return fmt.Sprintf("with %d, %.0f %% of the slots would be busy", next, then)
 	}
 	if each, ok := p.backlogPerProcess(in); ok && in.Backlog.Known && in.Backlog.Value > each*float64(next) {
 		return fmt.Sprintf("%.0f messages are waiting", in.Backlog.Value)

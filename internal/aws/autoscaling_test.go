@@ -210,7 +210,7 @@ func TestUnreachableAutoScaling(t *testing.T) {
 	late, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	if err := a.Group("workers").SetSize(late, 1); !errors.Is(err, queue.ErrUnreachable) ||
-		!strings.Contains(err.Error(), "did not answer in time") {
+		!strings.Contains(err.Error(), "did not respond in time") {
 		t.Errorf("the error is %v", err)
 	}
 	stopped, cancel := context.WithCancel(context.Background())

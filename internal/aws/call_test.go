@@ -106,9 +106,9 @@ func TestAttempts(t *testing.T) {
 		}), 1, queue.ErrUnreachable, "has no result for entry 1 of 1"},
 		{"send, throttled once", send, answers(throttled, ok), 2, nil, ""},
 		{"send once, throttled", sendOnce, answers(throttled), 1, queue.ErrThrottled, "Rate exceeded"},
-		{"send once, answer lost", sendOnce, steps(lost), 1, queue.ErrUnreachable, "did not answer"},
+		{"send once, answer lost", sendOnce, steps(lost), 1, queue.ErrUnreachable, "did not respond"},
 		{"receive, throttled", receive, answers(throttled), 1, queue.ErrThrottled, "Rate exceeded"},
-		{"receive, answer lost", receive, steps(lost), 1, queue.ErrUnreachable, "did not answer"},
+		{"receive, answer lost", receive, steps(lost), 1, queue.ErrUnreachable, "did not respond"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

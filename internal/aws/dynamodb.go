@@ -63,7 +63,7 @@ func (t *Table) Check(ctx context.Context) error {
 func (t *Table) isReady(ctx context.Context) (bool, error) {
 	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 	if err != nil {
-		return false, t.explain(ctx, "looking at the table", err)
+		return false, t.explain(ctx, "describing the table", err)
 	}
 	if !hasKeySchema(out.Table) {
 		return false, queue.Errorf(queue.CodeInvalidParameterValue, "registry table %s has a different key: it needs the "+
@@ -148,8 +148,8 @@ func (t *Table) Expire(ctx context.Context) error {
 	case yes || err != nil:
 		return err
 	case by != "":
-		return queue.Errorf(queue.CodeInvalidParameterValue, "registry table %s deletes items by the attribute %q, and "+
-			"tendril needs %q, but a table can have only one such attribute; name another table", t.name, by, expiryAttribute)
+		return queue.Errorf(queue.CodeInvalidParameterValue, "registry table %s has the TTL attribute %q, but "+
+			"tendril needs %q, and a table has only one; name another table", t.name, by, expiryAttribute)
 	}
 
 	_, err = t.api.get().UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{

@@ -81,7 +81,7 @@ func TestTableErrorsSayWhatToDo(t *testing.T) {
 			[]string{"throttled"}},
 		{"broken", refuseTable(500, "InternalServerError", ""), queue.CodeUnreachable, []string{"said Amazon"}},
 		{"a proxy", reply(502, "<html>"), queue.CodeUnreachable, []string{"registry"}},
-		{"nobody", nil, queue.CodeUnreachable, []string{"did not answer", "AWS_ENDPOINT_URL_DYNAMODB"}},
+		{"nobody", nil, queue.CodeUnreachable, []string{"did not respond", "AWS_ENDPOINT_URL_DYNAMODB"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestTableCallsEndWithTheirContext(t *testing.T) {
 		begin := time.Now()
 		_, err := registry.NewLeases(table).Read(ctx, "jobs")
 		if !isCode(err, queue.CodeUnreachable) || !errors.Is(err, context.DeadlineExceeded) ||
-			!strings.Contains(err.Error(), "did not answer in time") {
+			!strings.Contains(err.Error(), "did not respond in time") {
 			t.Errorf("the error is %v", err)
 		}
 		if took := time.Since(begin); took != 2*time.Second {
@@ -328,7 +328,7 @@ func TestExpire(t *testing.T) {
 		{"off", []*http.Response{ttl("DISABLED", ""), reply(200, `{}`)}, "DescribeTimeToLive UpdateTimeToLive", ""},
 		{"on", []*http.Response{ttl("ENABLED", "expires")}, "DescribeTimeToLive", ""},
 		{"on soon", []*http.Response{ttl("ENABLING", "expires")}, "DescribeTimeToLive", ""},
-		{"on for another", []*http.Response{ttl("ENABLED", "ttl")}, "DescribeTimeToLive", `by the attribute "ttl"`},
+		{"on for another", []*http.Response{ttl("ENABLED", "ttl")}, "DescribeTimeToLive", `has the TTL attribute "ttl"`},
 		{"another was faster",
 			[]*http.Response{ttl("DISABLED", ""), refuseTable(400, "ValidationException", ""), ttl("ENABLING", "expires")},
 			"DescribeTimeToLive UpdateTimeToLive DescribeTimeToLive", ""},

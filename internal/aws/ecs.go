@@ -27,7 +27,7 @@ type TaskPlace struct {
 func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 	if !isWebURL(metadata) {
 		return TaskPlace{}, fmt.Errorf("ECS_CONTAINER_METADATA_URI_V4 %q is not a URL: Amazon ECS sets it in its "+
-			"containers; unset it anywhere else", metadata)
+			"containers; unset it elsewhere", metadata)
 	}
 
 	status, text, err := askAgent(ctx, http.MethodGet, strings.TrimSuffix(metadata, "/")+"/task", nil)

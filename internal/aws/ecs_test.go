@@ -111,7 +111,7 @@ func TestTaskPlace(t *testing.T) {
 	late, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	_, err := ReadTaskPlace(late, "http://127.0.0.1:1/v4/x")
-	wantCode(t, err, queue.CodeUnreachable, "the container agent of Amazon ECS: no answer: ")
+	wantCode(t, err, queue.CodeUnreachable, "the container agent of Amazon ECS: no response: ")
 }
 
 func TestOpenECSNeedsARegionForEachServiceOfAWS(t *testing.T) {

@@ -172,11 +172,11 @@ func (c *connection) readHead(req *http.Request) (*http.Response, error) {
 		resp, err := http.ReadResponse(c.in, req)
 		switch {
 		case err != nil && c.limit.N <= 0:
-			return nil, errors.New("the answer's headers are longer than 64 KiB")
+			return nil, errors.New("the response headers are longer than 64 KiB")
 		case err != nil:
 			return nil, err
 		case resp.StatusCode == http.StatusSwitchingProtocols:
-			return nil, errors.New("the answer switches protocols")
+			return nil, errors.New("the response switches protocols")
 		case resp.StatusCode/100 != 1:
 			c.limit.N = math.MaxInt64
 			return resp, nil

@@ -47,7 +47,7 @@ func TestForeignAnswersNameTheIntendedService(t *testing.T) {
 				t.Errorf("%s answered %d %s: no error", service, status, body)
 				continue
 			}
-			if got := err.Error(); !strings.Contains(got, "does not answer like "+service) ||
+			if got := err.Error(); !strings.Contains(got, "does not respond like "+service) ||
 				!strings.Contains(got, c.variable) ||
 				!strings.Contains(got, c.subject) || !strings.Contains(got, server.URL) || strings.Contains(got, "SQS") {
 				t.Errorf("%s answered %d %s:\n  %s", service, status, body, got)

@@ -115,7 +115,7 @@ func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource s
 		}
 	}
 	if judged < len(actions) {
-		return nil, queue.Errorf(queue.CodeUnreachable, "SimulatePrincipalPolicy: %s judged %d of %d actions", i.service.host, judged,
+		return nil, queue.Errorf(queue.CodeUnreachable, "SimulatePrincipalPolicy: %s evaluated %d of %d actions", i.service.host, judged,
 			len(actions))
 	}
 	return denied, nil

@@ -156,7 +156,7 @@ type ECSTask struct {
 func NewECSTask(agent string) (*ECSTask, error) {
 	if !isWebURL(agent) {
 		return nil, fmt.Errorf("ECS_AGENT_URI %q is not a URL: Amazon ECS sets it in its containers; unset it "+
-			"anywhere else", agent)
+			"elsewhere", agent)
 	}
 	return &ECSTask{state: strings.TrimSuffix(agent, "/") + "/task-protection/v1/state"}, nil
 }
@@ -199,13 +199,13 @@ func askAgent(ctx context.Context, method, url string, body []byte) (status int,
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return 0, nil, ctx.Err()
 		}
-		return 0, nil, agentError(queue.CodeUnreachable, "no answer: "+firstLine(err.Error()))
+		return 0, nil, agentError(queue.CodeUnreachable, "no response: "+firstLine(err.Error()))
 	}
 	defer resp.Body.Close()
 
 	text, err = io.ReadAll(io.LimitReader(resp.Body, maxAgentAnswer))
 	if err != nil {
-		err = agentError(queue.CodeUnreachable, "its answer was cut off")
+		err = agentError(queue.CodeUnreachable, "the response was cut off")
 	}
 	return resp.StatusCode, text, err
 }
@@ -228,7 +228,7 @@ func readProtection(status int, text []byte, on bool) error {
 		return agentError(queue.CodeUnreachable, strings.TrimSuffix(answer.Error.Code+": "+answer.Error.Message, ": "))
 	case status != http.StatusOK || unread != nil || answer.Protection == nil || answer.Protection.ProtectionEnabled != on:
 		return agentError(queue.CodeUnreachable,
-			fmt.Sprintf("status %d, but the answer does not confirm the protection", status))
+			fmt.Sprintf("status %d, but the response does not confirm the protection", status))
 	}
 
 	return nil

@@ -253,7 +253,7 @@ func splitFunctionARN(s string) (functionReference, error) {
 	case !hostLabel.MatchString(a.Region):
 		err = fmt.Errorf("%q is not a region", a.Region)
 	case !isFunction:
-		err = errors.New("it names no function")
+		err = errors.New("it does not name a function")
 	}
 	if err != nil {
 		return functionReference{}, err

@@ -152,7 +152,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.left -= int64(n)
 	if b.left < 0 {
-		return 0, errors.New("the answer is larger than the service allows")
+		return 0, errors.New("the response is larger than the service allows")
 	}
 	if b.needed && n == 0 && errors.Is(err, io.EOF) {
 		return 0, io.ErrUnexpectedEOF

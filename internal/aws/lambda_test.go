@@ -52,7 +52,7 @@ func TestFunctionReferences(t *testing.T) {
 		strings.Repeat("x", 65):                                     "is not a name",
 		"https://x.lambda-url.us-east-1.on.aws/":                    "it is a URL, and functions are invoked by name",
 		"arn:aws:sqs:us-east-1:123456789012:jobs":                   `its service is "sqs", not lambda`,
-		"arn:aws:lambda:us-east-1:123456789012:layer:x":             "it names no function",
+		"arn:aws:lambda:us-east-1:123456789012:layer:x":             "it does not name a function",
 		"arn:aws:lambda:evil.example/:123456789012:function:resize": `"evil.example/" is not a region`,
 		"arn:aws:lambda::123456789012:function:resize":              "the region or the account is empty",
 		"arn:x":                "not enough sections",
@@ -172,7 +172,7 @@ func TestCheckAFunction(t *testing.T) {
 			[]string{"User x is not authorized", "lambda:InvokeFunction"}},
 		{403, "ExpiredTokenException", `{}`, queue.CodeAccessDenied, []string{"have not expired"}},
 		{404, "", "<html>", queue.CodeUnreachable,
-			[]string{"does not answer like Lambda (HTTP status 404", "AWS_ENDPOINT_URL_LAMBDA"}},
+			[]string{"does not respond like Lambda (HTTP status 404", "AWS_ENDPOINT_URL_LAMBDA"}},
 		{429, "TooManyRequestsException", `{"message":"slow"}`, queue.CodeRequestThrottled, []string{"slow"}},
 		{500, "ServiceException", `{"message":"oh"}`, queue.CodeUnreachable, []string{"oh; check the function"}},
 	} {
@@ -422,7 +422,7 @@ func TestBoundedBodies(t *testing.T) {
 		needed bool
 		want   string
 	}{
-		{"12345", 5, false, ""}, {"123456", 5, false, "the answer is larger than the service allows"},
+		{"12345", 5, false, ""}, {"123456", 5, false, "the response is larger than the service allows"},
 		{"", 5, false, ""}, {"", 5, true, "unexpected EOF"}, {"1", 5, true, ""},
 	} {
 		b := &boundedBody{ReadCloser: io.NopCloser(bytes.NewBufferString(test.body)), left: test.most, needed: test.needed}

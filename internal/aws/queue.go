@@ -236,7 +236,7 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 
 	for i := range results {
 		if !results[i].answered {
-			results[i].err = queue.Errorf(queue.CodeUnreachable, "the answer to %s has no result for entry %d of %d", action,
+			results[i].err = queue.Errorf(queue.CodeUnreachable, "the response to %s has no result for entry %d of %d", action,
 				i+1, n)
 		}
 	}

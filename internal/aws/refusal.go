@@ -52,7 +52,7 @@ func (r *refusal) mayBeClockSkew() bool {
 }
 
 func (r *refusal) foreignAnswer(host, name, variable string) string {
-	return fmt.Sprintf("%s does not answer like %s (%s): check %s, and any proxy in between", host, name, r,
+	return fmt.Sprintf("%s does not respond like %s (%s): check %s and any proxy in between", host, name, r,
 		variable)
 }
 

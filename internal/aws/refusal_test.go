@@ -71,11 +71,11 @@ func TestErrorsOfTheSDK(t *testing.T) {
 		{gone, queue.ErrNoQueue, "queue jobs does not exist at host: check its name, the account and the region"},
 		{named, queue.ErrNoQueue, "queue jobs does not exist at host: check its name, the account and the region"},
 		{down, queue.ErrUnreachable,
-			"host did not answer: dial tcp: refused; check the network, the region and AWS_ENDPOINT_URL_SQS"},
+			"host did not respond: dial tcp: refused; check the network, the region and AWS_ENDPOINT_URL_SQS"},
 		{old, &queue.Error{Code: "UnknownOperationException"}, "UnknownOperationException"},
 		{proxy, queue.ErrUnreachable,
-			"queue jobs: host does not answer like SQS (HTTP status 503 Service Unavailable without an explanation): " +
-				"check AWS_ENDPOINT_URL_SQS, and any proxy in between"},
+			"queue jobs: host does not respond like SQS (HTTP status 503 Service Unavailable without an explanation): " +
+				"check AWS_ENDPOINT_URL_SQS and any proxy in between"},
 	} {
 		got := explain(t.Context(), "jobs", "host", test.err)
 		if !errors.Is(got, test.want) || got.Error() != test.says {

@@ -237,7 +237,7 @@ func (s *S3) request(ctx context.Context, call *objectCall, at time.Time) (*http
 	i := slices.IndexFunc(options, func(o *auth.Option) bool { return o.SchemeID == "sigv4" })
 	if i < 0 {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
-			"bucket %q needs signatures for many regions: use a bucket or an access point of one region", call.bucket)
+			"%q is a multi-Region access point, which is not supported: use a bucket or an access point of one Region", call.bucket)
 	}
 	service, _ := smithyhttp.GetSigV4SigningName(&options[i].SignerProperties)
 	region, _ := smithyhttp.GetSigV4SigningRegion(&options[i].SignerProperties)
@@ -304,7 +304,7 @@ func (s *S3) explain(ctx context.Context, call *objectCall, err error) error {
 		case code == queue.CodeAccessDenied:
 			message = fmt.Sprintf("S3 denied access: %s; allow these credentials %s", refused, call.advice())
 		case refused.status/100 == 3, refused.shape == "AuthorizationHeaderMalformed":
-			message = fmt.Sprintf("bucket %s is in another region than %s: set the region of the bucket", call.bucket, s.service.host)
+			message = fmt.Sprintf("bucket %s is not in the region of %s: set the bucket's region", call.bucket, s.service.host)
 		case !refused.foreign():
 			message = fmt.Sprintf("%s rejected %s: %s", s.service.host, call.action(), refused)
 		}

@@ -111,9 +111,9 @@ func TestRefusedFetches(t *testing.T) {
 		{404, "", "", queue.CodeResourceNotFound, 1, []string{`object "k" does not exist`}},
 		{403, "AccessDenied", "Access Denied", queue.CodeAccessDenied, 1, []string{"s3:GetObject", "s3:ListBucket"}},
 		{403, "InvalidObjectState", "in Glacier", queue.CodeAccessDenied, 1, []string{"in Glacier"}},
-		{301, "PermanentRedirect", "use the other endpoint", queue.CodeInvalidParameterValue, 1, []string{"another region"}},
+		{301, "PermanentRedirect", "use the other endpoint", queue.CodeInvalidParameterValue, 1, []string{"is not in the region of"}},
 		{400, "AuthorizationHeaderMalformed", "expecting us-east-1", queue.CodeInvalidParameterValue, 1,
-			[]string{"another region"}},
+			[]string{"is not in the region of"}},
 		{503, "SlowDown", "Please reduce your request rate.", queue.CodeRequestThrottled, 3,
 			[]string{"reduce your request rate"}},
 		{503, "", "", queue.CodeUnreachable, 3, []string{"Service Unavailable"}},
@@ -180,7 +180,7 @@ func TestRefusedStoresNameThePermission(t *testing.T) {
 		"denied": {403, "AccessDenied", queue.CodeAccessDenied, []string{"these credentials s3:PutObject on the object",
 			"these credentials s3:DeleteObject on the object", "these credentials s3:ListBucket on the bucket"}},
 		"no bucket": {404, "NoSuchBucket", queue.CodeResourceNotFound, slices.Repeat([]string{"bucket b does not exist at http://"}, 3)},
-		"region":    {301, "PermanentRedirect", queue.CodeInvalidParameterValue, slices.Repeat([]string{"another region"}, 3)},
+		"region":    {301, "PermanentRedirect", queue.CodeInvalidParameterValue, slices.Repeat([]string{"is not in the region of"}, 3)},
 		"changed":   {400, "XAmzContentSHA256Mismatch", "XAmzContentSHA256Mismatch", []string{"rejected s3:PutObject", "", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -240,12 +240,12 @@ func TestFetchWithoutAnAnswerInTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := s.Fetch(ctx, "b", "k", 1000)
-	wantCode(t, err, queue.CodeUnreachable, `fetching object "k" from bucket b`, "did not answer in time;")
+	wantCode(t, err, queue.CodeUnreachable, `fetching object "k" from bucket b`, "did not respond in time;")
 	s.credentials = sdk.CredentialsProviderFunc(func(ctx context.Context) (sdk.Credentials, error) {
 		return sdk.Credentials{}, ctx.Err()
 	})
 	_, err = s.Fetch(ctx, "b", "k", 1000)
-	wantCode(t, err, queue.CodeUnreachable, "did not answer in time;")
+	wantCode(t, err, queue.CodeUnreachable, "did not respond in time;")
 }
 
 func TestS3Settings(t *testing.T) {
@@ -328,7 +328,7 @@ func TestObjectRequests(t *testing.T) {
 	}
 	t.Setenv("AWS_REGION", "eu-west-1")
 	_, err := openS3(t, nil).Fetch(t.Context(), "arn:aws:s3::123456789012:accesspoint:many.mrap", "k", 1)
-	wantCode(t, err, queue.CodeInvalidParameterValue, "signatures for many regions")
+	wantCode(t, err, queue.CodeInvalidParameterValue, "is a multi-Region access point")
 }
 
 // Each checksum is the algorithm's check value for "123456789", in base64.

@@ -179,9 +179,9 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 		return known
 	case ctx.Err() != nil:
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"%s: %s did not answer in time; %s", doing, s.host, checksFor(s.host, "the network, the region and "+s.variable))}
+			"%s: %s did not respond in time; %s", doing, s.host, checksFor(s.host, "the network, the region and "+s.variable))}
 	}
-	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf("%s: %s did not answer: %s; %s", doing, s.host,
+	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf("%s: %s did not respond: %s; %s", doing, s.host,
 		firstLine(unwrapSDK(err).Error()), checksFor(s.host, "the network, the region, the credentials and "+s.variable))}
 }
 

@@ -186,7 +186,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	}
 	if err := read(*buffer); err != nil {
 		return queue.Errorf(queue.CodeUnreachable,
-			"%s answered %s with an invalid SQS response: %w; check AWS_ENDPOINT_URL_SQS",
+			"%s returned an invalid SQS response to %s: %w; check AWS_ENDPOINT_URL_SQS",
 			call.site.endpoint.Host, call.action, err)
 	}
 	return nil
@@ -238,7 +238,7 @@ func (s *SQS) Sign(r *http.Request, body []byte) error {
 
 func readAll(buf []byte, resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > maxAnswer {
-		return buf, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+		return buf, fmt.Errorf("the response is larger than %d bytes", maxAnswer)
 	}
 	if need := int(resp.ContentLength) + 1; cap(buf) < need { // the length is -1 if unknown
 		buf = make([]byte, 0, need)
@@ -258,7 +258,7 @@ func readAll(buf []byte, resp *http.Response) ([]byte, error) {
 		case err != nil:
 			return buf, err
 		case len(buf) > maxAnswer:
-			return buf, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+			return buf, fmt.Errorf("the response is larger than %d bytes", maxAnswer)
 		}
 	}
 }
@@ -305,7 +305,7 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 
 	if refused == nil {
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"%s did not answer: %v; %s", host, unwrapSDK(err), checksFor(host, "the network, the region and AWS_ENDPOINT_URL_SQS"))}
+			"%s did not respond: %v; %s", host, unwrapSDK(err), checksFor(host, "the network, the region and AWS_ENDPOINT_URL_SQS"))}
 	}
 
 	return &queue.Error{Code: refused.queueCode(), Message: refusalMessage(refused, queueName, host), Err: refused}

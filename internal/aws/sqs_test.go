@@ -274,7 +274,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 	s.api = sqs.New(s.api.Options(), once)
 	_, err = q.Attributes(t.Context())
 	if !errors.Is(err, queue.ErrUnreachable) ||
-		!strings.Contains(err.Error(), "127.0.0.1:1 did not answer: dial tcp: connection refused") {
+		!strings.Contains(err.Error(), "127.0.0.1:1 did not respond: dial tcp: connection refused") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -100,7 +100,7 @@ func TestOpenRefuses(t *testing.T) {
 	t.Run("no such folder", func(t *testing.T) {
 		t.Parallel()
 		_, err := Open(filepath.Join(t.TempDir(), "absent"))
-		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "not found") {
+		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "absent: file does not exist") {
 			t.Errorf("got %v", err)
 		}
 	})

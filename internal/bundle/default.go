@@ -151,7 +151,7 @@ func (r *reader) refusePythonNumbers() {
 		s, found := r.bundle.Setting(namespacePython, name)
 		if n, err := strconv.Atoi(s.Value); found && s.Value != "" && (err != nil || n < 1) {
 			r.refuseLine(s.File, s.Line, name+" "+yamlfile.Printable(s.Value)+" is not a whole number "+
-				"from 1", "write "+name+": 1")
+				"of at least 1", "write "+name+": 1")
 		}
 	}
 }
@@ -176,9 +176,9 @@ func (r *reader) whyNoPythonEffect(option string) string {
 	case r.has(procfileName):
 		return "the Procfile defines how to start the app"
 	case d == nil:
-		return "the file that it starts does not exist; write a Procfile that starts the app"
+		return "the file it names does not exist; write a Procfile that starts the app"
 	case d.Platform != "Python":
-		return "the app is started as " + d.Platform + " does, because of " + d.File
+		return "the app is started as a " + d.Platform + " app, because of " + d.File
 	}
 	return ""
 }

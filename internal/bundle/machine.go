@@ -166,7 +166,7 @@ var packageManagers = []string{"rpm", "yum", "apt", "rubygems", "python"}
 func (d *document) packages(section yamlfile.Pair) (all []Package) {
 	for _, manager := range d.entries(section) {
 		if !slices.Contains(packageManagers, manager.Key) {
-			d.notUsed(manager.Line, "packages of %s are not installed: the managers are %s",
+			d.notUsed(manager.Line, "packages of %s are not installed: the supported package managers are %s",
 				yamlfile.Printable(manager.Key), strings.Join(packageManagers, ", "))
 			continue
 		}
@@ -275,7 +275,7 @@ func (e *entryReader) decoded(p yamlfile.Pair, content, encoding string) string 
 func (d *document) services(section yamlfile.Pair) (all []Service) {
 	for _, manager := range d.entries(section) {
 		if manager.Key != "sysvinit" && manager.Key != "systemd" {
-			d.notUsed(manager.Line, "services of %s are not started: the managers are sysvinit and systemd",
+			d.notUsed(manager.Line, "services of %s are not started: the supported service managers are sysvinit and systemd",
 				yamlfile.Printable(manager.Key))
 			continue
 		}

@@ -25,8 +25,7 @@ func Open(dir string) (*Bundle, error) {
 	info, err := os.Stat(abs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("folder %s not found: name the folder of the app and its Procfile: %w", dir,
-			fs.ErrNotExist)
+		return nil, fmt.Errorf("folder %s: %w", dir, fs.ErrNotExist)
 	case err != nil:
 		return nil, fmt.Errorf("opening the folder %s: %w", dir, err)
 	case !info.IsDir():

@@ -242,7 +242,7 @@ func NoEffect(namespace string) string {
 		{"aws:ec2:", noInstances},
 		{"aws:autoscaling:launchconfiguration", noInstances},
 		{"aws:autoscaling:",
-			"no Auto Scaling group is created: sizes belong in " + NamespaceGroup + ", what they follow in " + NamespaceTrigger},
+			"no Auto Scaling group is created: sizes belong in " + NamespaceGroup + ", triggers in " + NamespaceTrigger},
 		{"aws:elasticbeanstalk:environment:process:", noBalancer},
 		{"aws:elasticbeanstalk:environment:proxy", noProxy},
 		{"aws:elasticbeanstalk:environment", noInstances},

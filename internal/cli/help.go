@@ -141,7 +141,7 @@ func printUsage(cmd *cobra.Command) error {
 
 	if left > 0 {
 		fmt.Fprintf(&b, "\n'%s --%s' shows %d more options by topic.\n'tendril explain OPTION' explains one. Each is "+
-			"also a TENDRIL_ variable and key of tendril.yaml.\n", cmd.CommandPath(), base.HelpAll, left)
+			"also a TENDRIL_ variable and a key of tendril.yaml.\n", cmd.CommandPath(), base.HelpAll, left)
 	}
 
 	if cmd.HasAvailableSubCommands() {

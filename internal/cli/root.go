@@ -30,7 +30,7 @@ func NewRoot(c *base.CLI) *cobra.Command {
 		Use:   "tendril",
 		Short: "A complete worker environment in one binary",
 		Long: `tendril receives messages from a queue, POSTs each to your app, and deletes or retries it
-according to the answer. The queue is embedded and durable, or on Amazon SQS.
+according to the response. The queue is embedded and durable, or on Amazon SQS.
 
   tendril init                          write a Procfile for the app in this folder
   tendril up examples/thumbnails        run an app from a folder with a Procfile

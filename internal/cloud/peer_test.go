@@ -191,7 +191,7 @@ func TestForeignQueueIsRefusedUnchanged(t *testing.T) {
 		tags         map[string]string
 		want         string
 	}{
-		{"plain", "plain", nil, "no tag of tendril; use the existing queue with --queue plain"},
+		{"plain", "plain", nil, "no tendril tag; use the existing queue with --queue plain"},
 		{"other", "other", aws.Tags("shop"), `belongs to the environment "shop"`},
 		{"half", "half-dead", nil, "queue half-dead in eu-west-1 was not created for this environment"},
 	} {

@@ -81,7 +81,7 @@ func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 	case err != nil:
 		return nil, err
 	case owner == "":
-		return nil, fmt.Errorf("queue %s in %s was %w: it has no tag of tendril; %s", name, q.Region(), ErrNotOwned,
+		return nil, fmt.Errorf("queue %s in %s was %w: it has no tendril tag; %s", name, q.Region(), ErrNotOwned,
 			e.advice)
 	case owner != e.environment:
 		return nil, fmt.Errorf("queue %s in %s was %w: it belongs to the environment %q; %s", name, q.Region(), ErrNotOwned,
@@ -108,7 +108,7 @@ func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attribu
 	// Another instance with different settings created the queue first.
 	found, err := e.find(ctx, name)
 	if found == nil {
-		return nil, errors.Join(fmt.Errorf("creating the queue %s: it exists and cannot be found", name), err)
+		return nil, errors.Join(fmt.Errorf("creating the queue %s: it exists, but was not found", name), err)
 	}
 	return found, e.update(ctx, found, name, attributes)
 }

@@ -198,7 +198,7 @@ func (s *registryTable) markShared(ctx context.Context, found []Resource) error 
 	}
 	leases, err := s.table.Leases(ctx)
 	if errors.Is(err, queue.ErrDenied) {
-		found[i].Owned, found[i].Note = false, "reading the environments that may also use it: "+err.Error()
+		found[i].Owned, found[i].Note = false, "cannot read which environments use it: "+err.Error()
 		return nil
 	}
 	if err != nil {

@@ -32,7 +32,7 @@ func TestExplain(t *testing.T) {
 		t.Error(diff)
 	}
 	text := `retention-period
-  Period after its first receive in which a message is attempted.
+  Period after a message's first receive in which it is attempted.
   Then it is deleted.
 
   value              14400s, that is 4 hours (--retention-period)

@@ -137,7 +137,7 @@ func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
 
 func perInstanceQueueKey(o *Option, where, name, key string) Problem {
 	if o.Name == queuesKey {
-		return Problem{Where: where, Option: name, Text: shown(name) + " cannot be set for all instances: each instance's list of queues has it",
+		return Problem{Where: where, Option: name, Text: shown(name) + " cannot be set for all instances: it belongs to each instance's own list of queues",
 			Hint: "set the key " + key + " of this queue, below " + queuesKey + " in the settings file of each instance"}
 	}
 	p := o.perInstanceProblem(where)

@@ -53,8 +53,8 @@ func TestRegistryRejectsWhatItCannotSet(t *testing.T) {
 		{"the queue", "queue_url: https://sqs.test/1/b\n", "", "it determines the instance's queue"},
 		{"queues with settings", "queues: [{name: a}]\n", "", "it determines the instance's queue"},
 		{"the registry", "registry_table: other\n", "", "it determines the instance's queue, name or registry"},
-		{"the name of a queue", "name of jobs: x\n", "", "\"name of jobs\" cannot be set for all instances: each instance's list of queues has it"},
-		{"the weight of a queue", "weight of jobs: 2\n", "", "\"weight of jobs\" cannot be set for all instances: each instance's list of queues has it\n" +
+		{"the name of a queue", "name of jobs: x\n", "", "\"name of jobs\" cannot be set for all instances: it belongs to each instance's own list of queues"},
+		{"the weight of a queue", "weight of jobs: 2\n", "", "\"weight of jobs\" cannot be set for all instances: it belongs to each instance's own list of queues\n" +
 			"  set the key weight of this queue, below queues in the settings file of each instance"},
 		{"a secret of a queue", "signing_secret of jobs: x\n", "", "\"signing_secret of jobs\" cannot be set for all instances: the registry does not store"},
 		{"an unknown option of a queue", "http_pth of jobs: /\n", "", "did you mean http_path?"},

@@ -203,7 +203,7 @@ func deriveDestination(l *loader) {
 		first := names[0]
 		if l.origin(first).Layer == l.origin(other).Layer {
 			l.refuseOption(other, "delete one of them, or set each for its own queue below queues",
-				"messages can go either to the %s of %s or to this %s", first, l.origin(first), other)
+				"messages cannot go both to the %s of %s and to this %s", first, l.origin(first), other)
 			continue
 		}
 		l.warnAbout(other, "", "%s is not used: messages go to the %s of %s", l.named(other), first, l.origin(first))

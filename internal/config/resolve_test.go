@@ -169,7 +169,7 @@ func TestQueueLayers(t *testing.T) {
 			queues: "a,b", warning: "function f is not used",
 			check: func(c *Config) bool { return c.Queues[0].Lambda == "./f" && c.Queues[0].Backend == BackendEmbedded }},
 		"a function and a local one": {flags: map[string]string{"lambda": "./f", "function": "f", "queue": "a"},
-			want: "--lambda: messages can go either to the function of --function or to this lambda"},
+			want: "--lambda: messages cannot go both to the function of --function and to this lambda"},
 		"a queue's own target": {file: "function: f\nqueues:\n  - name: a\n    target: http://app\n  - name: b\n",
 			queues: "a,b",
 			check: func(c *Config) bool {

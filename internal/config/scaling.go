@@ -40,7 +40,7 @@ func checkCPUSource(l *loader) {
 		l.refuseOption("scale-cpu-source", "set scale-target to asg:GROUP", "%s needs an Auto Scaling group, and scale-target is %s",
 			l.named("scale-cpu-source"), s.ScaleTarget)
 	case s.ScalePeriod%time.Minute != 0:
-		l.refuseOption("scale-period", "use a multiple of 60s", "CloudWatch has no periods of %v", s.ScalePeriod)
+		l.refuseOption("scale-period", "use a multiple of 60s", "CloudWatch does not support periods of %v", s.ScalePeriod)
 	}
 }
 
@@ -80,9 +80,9 @@ func deriveAuto(l *loader) {
 func deriveProcesses(l *loader) {
 	s := l.s
 	if s.ScaleTarget == ScaleProcesses || s.ScaleTarget == ScaleAuto {
-		most, why := maxProcesses, "the maximum on one machine"
+		most, why := maxProcesses, "this is the maximum on one machine"
 		if !l.isSet("scale-target") {
-			most, why = maxAutoProcesses, "on one machine; set processes-max for more"
+			most, why = maxAutoProcesses, "for more processes on one machine, set processes-max"
 		}
 		for _, bound := range []struct {
 			name, from string
@@ -92,12 +92,12 @@ func deriveProcesses(l *loader) {
 			{"processes-max", "scale-max-size", &s.ProcessesMax, s.ScaleMaxSize}} {
 			switch {
 			case l.isSet(bound.name):
-				l.notUsed("nothing is scaled by it: "+l.cite(bound.name)+" counts", bound.from)
+				l.notUsed(l.cite(bound.name)+" takes precedence", bound.from)
 			default:
 				*bound.field = min(bound.size, most)
 				l.recordDerived(bound.name, bound.from)
 				if bound.size > most {
-					l.warnAbout(bound.from, "", "%s counts as %d: %s", l.named(bound.from), most, why)
+					l.warnAbout(bound.from, "", "%s is limited to %d: %s", l.named(bound.from), most, why)
 				}
 			}
 		}
@@ -108,7 +108,7 @@ func deriveProcesses(l *loader) {
 		s.ScaleTarget = ScaleProcesses
 		l.recordDerived("scale-target", "processes-max is more than processes-min")
 		for _, from := range []string{"scale-min-size", "scale-max-size"} {
-			l.notUsed("the processes of the app are set: "+l.cite("processes-max")+" counts", from)
+			l.notUsed(l.cite("processes-max")+" takes precedence", from)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func deriveMeasure(l *loader) {
 
 	from := l.origin("scale-measure-name")
 	if s.ScaleTarget != ScaleNone {
-		l.warnAbout("scale-measure-name", "use "+orList(ownMeasures())+" to have a trigger",
+		l.warnAbout("scale-measure-name", "use "+orList(ownMeasures())+" for a trigger",
 			"tendril does not measure %s, so its thresholds are not used: the size follows the backlog and the "+
 				"deliveries in flight", s.ScaleMeasureName)
 	}
@@ -165,7 +165,7 @@ func dropThresholds(l *loader) {
 	}
 
 	if len(dropped) > 0 && s.ScaleTarget != ScaleNone {
-		l.warnAbout("scale-measure-name", "set the thresholds next to the measure, unless its defaults are fine",
+		l.warnAbout("scale-measure-name", "set the thresholds where the measure is set, or keep its defaults",
 			"ignored, because they were set for a measure other than %s: %s", s.ScaleMeasureName, strings.Join(dropped, ", "))
 	}
 }

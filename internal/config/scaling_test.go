@@ -51,7 +51,7 @@ func TestScaling(t *testing.T) {
 			flags: map[string]string{"scale-target": "processes"}, check: func(s *Settings) bool {
 				return s.ProcessesMin == 2 && s.ProcessesMax == 64
 			},
-			warning: "scale-max-size 100 counts as 64: the maximum on one machine"},
+			warning: "scale-max-size 100 is limited to 64: this is the maximum on one machine"},
 		"a group in a bundle": {bundle: inBundle("MinSize", "2", "MaxSize", "6", "Cooldown", "60"),
 			check: func(s *Settings) bool {
 				return s.ProcessesMin == 2 && s.ProcessesMax == 6 && s.ScaleTarget == ScaleAuto && s.ScaleMinSize == 2 &&
@@ -60,7 +60,7 @@ func TestScaling(t *testing.T) {
 		"a large group in a bundle": {bundle: inBundle("MinSize", "20", "MaxSize", "100"),
 			flags: map[string]string{"scale-min-size": "2"}, check: func(s *Settings) bool {
 				return s.ScaleTarget == ScaleAuto && s.ProcessesMin == 2 && s.ProcessesMax == 16 && s.ScaleMaxSize == 100
-			}, warning: "scale-max-size 100 counts as 16: on one machine; set processes-max for more"},
+			}, warning: "scale-max-size 100 is limited to 16: for more processes on one machine, set processes-max"},
 		"a group of one in a bundle": {bundle: inBundle("MinSize", "1", "MaxSize", "1", "MeasureName", "CPUUtilization"),
 			check: func(s *Settings) bool {
 				return s.ScaleTarget == ScaleNone && s.ProcessesMax == 1
@@ -200,7 +200,7 @@ func TestScaling(t *testing.T) {
 			warning: "scale-cpu-source cloudwatch has no effect without scale-measure-name CPUUtilization"},
 		"a period that CloudWatch does not have": {flags: map[string]string{"scale-cpu-source": "cloudwatch",
 			"scale-target": "asg:workers", "queue-url": someURL, "scale-measure-name": "CPUUtilization", "scale-period": "90s"},
-			want: "CloudWatch has no periods of 1m30s"},
+			want: "CloudWatch does not support periods of 1m30s"},
 		"no measure at all": {flags: map[string]string{"scale-measure-name": "Mood"},
 			want: "--scale-measure-name: Mood is unknown; allowed: CPUUtilization, BacklogPerProcess"},
 	} {

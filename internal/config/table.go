@@ -80,7 +80,7 @@ func queueOptions(s *Settings) []Option {
 		value: duration(&s.MaxWait, 0, twoWeeks),
 	}, {
 		Name: "delete-linger", Default: "100ms",
-		Help:   "Maximum wait of a delete to share a call with others.",
+		Help:   "Maximum time a delete waits to share a call with other deletes.",
 		Detail: "One call deletes up to ten messages. FIFO queues never wait.",
 		value:  duration(&s.DeleteLinger, 0, time.Second),
 	}}
@@ -135,7 +135,7 @@ func deliveryOptions(s *Settings) []Option {
 		Name: "terminal-codes", Live: true, PerQueue: true, Example: "400,404,410-422",
 		DefaultNote: "off: failed messages are retried", list: true,
 		Help:   "HTTP statuses that send a message to the dead-letter queue at once.",
-		Detail: "On Amazon SQS this needs sqs:SendMessage there. Without a dead-letter queue they are retried.",
+		Detail: "On Amazon SQS this needs sqs:SendMessage on that queue. Without a dead-letter queue they are retried.",
 		value:  checked(&s.TerminalCodes, "off, or statuses, ranges and classes from 200 to 599, such as 400,404,410-422", terminalCodes),
 	}, {
 		Name: "header-budget", Default: "8KiB",
@@ -204,7 +204,7 @@ func timeoutOptions(s *Settings) []Option {
 	}, {
 		Name: "retention-period", block: "Advanced options", label: "Retention period", Live: true, PerQueue: true, Beanstalk: "RetentionPeriod",
 		DaemonKey: "retention_period", Default: "345600s",
-		Help:   "Period after its first receive in which a message is attempted.",
+		Help:   "Period after a message's first receive in which it is attempted.",
 		Detail: "Then it is deleted.",
 		value:  duration(&s.RetentionPeriod, time.Minute, twoWeeks),
 	}}
@@ -219,11 +219,11 @@ func retryOptions(s *Settings) []Option {
 	}, {
 		Name: "dead-letter-reasons", Default: "false",
 		Help:   "Record the reason of the last failure in an attribute of each dead letter on Amazon SQS.",
-		Detail: "This needs sqs:SendMessage on the dead-letter queue; see queues.md. The embedded queue always does.",
+		Detail: "This needs sqs:SendMessage on the dead-letter queue; see queues.md. The embedded queue always records it.",
 		value:  onOff(&s.DeadLetterReasons),
 	}, {
 		Name: "respect-retry-after", Live: true, Default: "false",
-		Help:  "Use the Retry-After header of a failed answer as the pause before the next attempt.",
+		Help:  "Use the Retry-After header of a failed response as the pause before the next attempt.",
 		value: onOff(&s.RespectRetryAfter),
 	}, {
 		Name: "backoff-min", Live: true, Default: "0s", DefaultNote: "off",
@@ -283,7 +283,7 @@ func limitOptions(s *Settings) []Option {
 		value:  rate(&s.Rate),
 	}, {
 		Name: "adaptive-concurrency", Default: "false",
-		Help:  "Find the fastest concurrency of the app, up to http-connections.",
+		Help:  "Adapt the concurrency to the app's speed, up to http-connections.",
 		value: onOff(&s.AdaptiveConcurrency),
 	}, {
 		Name: "breaker", Default: "0", DefaultNote: "off",

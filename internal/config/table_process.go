@@ -165,8 +165,8 @@ func fleetOptions(s *Settings) []Option {
 	}, {
 		Name: "registry-token", Serve: true, secretFile: &s.RegistryTokenFile,
 		DefaultNote: "generated in the data directory of the embedded queue",
-		Help:        "Token of the registry of an embedded queue shared by several instances.",
-		Detail:      "Environments of one user on one machine find it. Do not use a flag: other users can see it.",
+		Help:        "Registry token of an embedded queue that several instances share.",
+		Detail:      "Environments of the same user on the same machine find it. Do not use a flag: other users can see it.",
 		value:       sharedSecret(&s.RegistryToken, token),
 	}, {
 		Name: "registry-insecure", Default: "false",
@@ -181,8 +181,8 @@ func fleetOptions(s *Settings) []Option {
 		value:  duration(&s.Lease, 5*time.Second, 300*time.Second),
 	}, {
 		Name: "registry-lost-after", Live: true, Default: "0s", DefaultNote: "off",
-		Help: "Stop receiving after the shared registry has not answered for this long; 0 never stops.",
-		Detail: "Receiving resumes once the registry answers and its pauses and version are known. Without this, the last known " +
+		Help: "Stop receiving after the shared registry has not responded for this long; 0 never stops.",
+		Detail: "Receiving resumes once the registry responds and its pauses and version are known. Without this, the last known " +
 			"ones apply.",
 		value: duration(&s.RegistryLostAfter, 0, twelveHours),
 	}, {
@@ -270,7 +270,7 @@ func consoleOptions(s *Settings) []Option {
 	}, {
 		Name: "health-ignore-client-errors", Namespace: bundle.NamespaceHealth,
 		Beanstalk: "ConfigDocument", Default: "false",
-		Help:   "Ignore 4xx answers of the app for the health status.",
+		Help:   "Ignore 4xx responses of the app in the health status.",
 		Detail: "In a ConfigDocument it is the rule ApplicationRequests4xx.",
 		value:  onOff(&s.HealthIgnoreClientErrors),
 	}, {

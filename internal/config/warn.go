@@ -212,7 +212,7 @@ func warnBatch(l *loader) {
 	s := l.s
 	if s.BatchSize > 1 && l.s.toApp() && !hasFunction(l) {
 		if s.TerminalCodes != "" {
-			l.warnAbout("terminal-codes", "let the app answer batchItemFailures, or remove batch-size",
+			l.warnAbout("terminal-codes", "let the app return batchItemFailures, or remove batch-size",
 				"%s only affects POSTs with one message: %s, and a status applies to all messages of a POST",
 				l.named("terminal-codes"), l.cite("batch-size"))
 		}
@@ -252,7 +252,7 @@ func warnLimits(l *loader) {
 	}
 	if interval := time.Duration(float64(time.Second) / s.Rate); interval > s.VisibilityTimeout/2 {
 		l.warnAbout("rate", "make the visibility timeout longer", "%s starts a delivery every %s, and %s is not "+
-			"twice as long: a message that is received and has to wait is returned, which counts as a receive", l.named("rate"),
+			"twice as long: a waiting message is returned undelivered, which counts as a receive", l.named("rate"),
 			formatDuration(interval.Round(time.Second)), l.cite("visibility-timeout"))
 	}
 }

@@ -134,7 +134,7 @@ func (s *service) permit(c *call) *api.Error {
 	scope := c.route.kind.scope()
 	switch {
 	case c.caller.peer && !c.route.perInstance:
-		return api.NewError(http.StatusForbidden, "another instance may only read the state of this one", "")
+		return api.NewError(http.StatusForbidden, "another instance can only read the state of this one", "")
 	case scope == "":
 		return nil
 	case c.caller.exposed:

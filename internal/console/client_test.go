@@ -375,7 +375,7 @@ func TestClientReadsWhatOthersAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "decoding the answer") {
+	if _, err := c.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "decoding the response") {
 		t.Errorf("an empty answer: %v", err)
 	}
 	if _, err := c.Queues(t.Context()); err == nil || !strings.Contains(err.Error(), "418") {

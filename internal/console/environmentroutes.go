@@ -205,7 +205,7 @@ func (e *environmentRoutes) unknownMessage(found foundID, endingsSince time.Time
 		since = endingsSince
 	}
 
-	hint := "it left its queue before " + since.UTC().Format("2006-01-02 15:04:05 UTC") + ", where the history starts, or its ID is wrong"
+	hint := "it left its queue before " + since.UTC().Format("2006-01-02 15:04:05 UTC") + ", when the history starts, or its ID is wrong"
 	switch sentTo, known := e.sentTo(found.id); {
 	case known && sentTo == "":
 		hint = "its queue was deleted; 'tendril events' shows by whom"

@@ -127,7 +127,7 @@ func rangeOf(c *call) (in eventlog.Range, err error) {
 		return in, err
 	}
 	if len(c.query.Get("match")) > maxMatch {
-		return in, api.BadRequest("match is longer than "+strconv.Itoa(maxMatch)+" bytes", "shorten it")
+		return in, api.BadRequest(`"match" is longer than `+strconv.Itoa(maxMatch)+" bytes", "shorten it")
 	}
 	in.Newest = c.query.Get("after") == ""
 	return in, nil
@@ -140,7 +140,7 @@ func idOf(c *call, name string) (int64, error) {
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 0 {
-		return 0, api.BadRequest(name+" "+strconv.Quote(text)+" is not an ID", "use an ID from an earlier answer")
+		return 0, api.BadRequest(name+" "+strconv.Quote(text)+" is not an ID", "use an ID from an earlier response")
 	}
 	return id, nil
 }

@@ -76,7 +76,7 @@ func (ds *Deliveries) Exchange(id string) (api.Exchange, bool) {
 func (e *environmentRoutes) recordExchanges(_ *call, body api.RecordRequest) (api.Recording, error) {
 	span, err := time.ParseDuration(body.For)
 	if err != nil || span <= 0 || span > api.MaxRecording {
-		return api.Recording{}, api.BadRequest("for "+strconv.Quote(body.For)+" is out of range",
+		return api.Recording{}, api.BadRequest(`"for" `+strconv.Quote(body.For)+" is out of range",
 			"use a duration up to "+api.MaxRecording.String())
 	}
 	return api.Recording{Until: e.opts.Deliveries.RecordExchanges(span)}, nil

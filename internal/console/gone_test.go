@@ -32,7 +32,7 @@ func TestMessageInNoQueueIsExplainedFromTheHistory(t *testing.T) {
 			}
 		}
 	}
-	explains("lost", "message lost not found in any queue", "it left its queue before 2026-01-02 02:04:05 UTC, where the history starts")
+	explains("lost", "message lost not found in any queue", "it left its queue before 2026-01-02 02:04:05 UTC, when the history starts")
 	ds.Record(api.Delivery{MessageID: "first", Queue: "jobs", Outcome: "done", At: at})
 	ds.Record(api.Delivery{MessageID: "good", Queue: "jobs", Outcome: "done", At: at, Attempt: 2})
 	ds.Record(api.Delivery{MessageID: "bad", Queue: "jobs", Outcome: "failed", At: at, Reason: "status 500", RetryAt: at})

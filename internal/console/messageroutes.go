@@ -21,8 +21,8 @@ func selectionOf(c *call) (sel api.Selection, err error) {
 
 	if text := query.Get("through"); text != "" {
 		if sel.Through, err = strconv.ParseInt(text, 10, 64); err != nil || sel.Through < 1 {
-			return sel, api.BadRequest("through "+strconv.Quote(text)+" is not a message position",
-				"use the newest of a queue")
+			return sel, api.BadRequest(`"through" `+strconv.Quote(text)+" is not a message position",
+				`use "newest" of GET /api/v1/queues/NAME`)
 		}
 	}
 
@@ -91,7 +91,7 @@ func (q *queueRoutes) edit(c *call, body api.EditRequest) (api.SendAnswer, error
 		body.To = queue.NameInARN(old.DeadLetterSource)
 		if body.To == "" {
 			return api.SendAnswer{}, api.BadRequest("the message does not record its queue",
-				"name the destination queue as to")
+				`name the destination queue in "to"`)
 		}
 	}
 	sent, err := q.broker.Queue(name).Replace(c.ctx, id, body.To, body.Message.ToQueue())

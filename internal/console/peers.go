@@ -58,7 +58,7 @@ func (s *service) permitPeerRead(c *call, id string) *api.Error {
 		return api.NewError(http.StatusNotFound, "instance "+strconv.Quote(id)+" not found: this process knows no others", "")
 	case !c.route.perInstance || c.caller.peer:
 		return api.BadRequest(c.route.pattern+" cannot be read from another instance",
-			"leave out the parameter "+instanceQuery)
+			"omit the parameter "+instanceQuery)
 	case c.caller.who == "" || !c.caller.may(api.ScopeRead): // others must not make this instance send requests
 		return api.NewError(http.StatusUnauthorized, "reading from another instance needs the scope read",
 			"use a token or a link with the scope "+api.ScopeRead)

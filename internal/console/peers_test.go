@@ -256,7 +256,7 @@ func TestOutcomeOfAMessageIsAskedFromEachInstance(t *testing.T) {
 		{ID: "c", Name: "worker-c", NoDetails: "its console is off"}}}
 	a, _ := instance(t, "a", recordOf(b, "b"), false, &Options{Deliveries: NewDeliveries(0), Status: inState("running"),
 		Views: Views{Instances: func() api.Instances { return all }}})
-	for id, want := range map[string]string{"m1": "completed by jobs at", "m2": "worker-c was not asked: its console is off"} {
+	for id, want := range map[string]string{"m1": "completed by jobs at", "m2": "worker-c was not searched: its console is off"} {
 		_, err := a.FindMessage(t.Context(), id)
 		if e := (*api.Error)(nil); !errors.As(err, &e) || !strings.Contains(e.Message+e.Hint, want) {
 			t.Errorf("%s: %v, want %q", id, err, want)

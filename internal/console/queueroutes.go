@@ -194,7 +194,7 @@ func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 // send returns 200 if the queue accepted the call, even if it rejected some messages.
 func (q *queueRoutes) send(c *call, body api.SendRequest) (api.SendAnswer, error) {
 	if n := len(body.Messages); n == 0 || n > queue.MaxBatch {
-		return api.SendAnswer{}, api.BadRequest("messages holds "+strconv.Itoa(n)+" messages",
+		return api.SendAnswer{}, api.BadRequest(`"messages" has `+strconv.Itoa(n)+" messages",
 			"send 1 to 10 of them at once")
 	}
 
@@ -257,7 +257,7 @@ func (q *queueRoutes) countMatching(c *call, filter *api.Selection) (int64, erro
 	}
 	if !exact {
 		return 0, api.NewError(http.StatusUnprocessableEntity, "the queue holds too many messages to count the matches",
-			"select fewer by the time of their dead-lettering, or purge the queue")
+			"narrow the selection with dead_since and dead_until, or purge the queue")
 	}
 	return n, nil
 }

@@ -159,7 +159,7 @@ func checkReason(r *api.Reason) error {
 
 func checkIDs(ids []string) error {
 	if len(ids) == 0 || len(ids) > maxIDs {
-		return api.BadRequest("ids holds "+strconv.Itoa(len(ids))+" message IDs",
+		return api.BadRequest(`"ids" has `+strconv.Itoa(len(ids))+" message IDs",
 			"send 1 to "+strconv.Itoa(maxIDs))
 	}
 	return nil
@@ -228,7 +228,7 @@ func bounded(parent, closed context.Context, wait time.Duration) (context.Contex
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		status, data = http.StatusInternalServerError, []byte(`{"error":"encoding the answer failed"}`)
+		status, data = http.StatusInternalServerError, []byte(`{"error":"encoding the response failed"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -162,7 +162,7 @@ func routes(opts *Options, closed context.Context) []route {
 		perInstance(noBody(private, api.GetScaleDecisions, e.scaleDecisions))...,
 	), needs(isSet(opts.Views.Instances != nil), "this process has no list of instances", askAny,
 		noBody(private, api.GetInstances, e.instances),
-	), needs(isSet(opts.Views.Series != nil), "this process records no curves", askAny,
+	), needs(isSet(opts.Views.Series != nil), "this process records no time series", askAny,
 		perInstance(noBody(open, api.GetSeries, e.getSeries))...,
 	), needs(isSet(h.Events != nil), "this environment stores no events: it has no data directory",
 		"start it with an embedded queue",

@@ -231,7 +231,7 @@ func TestWithoutItsPartsARouteSaysSo(t *testing.T) {
 		},
 		"no app runs here":      {post("/api/v1/deploy", "{}")},
 		"has no health monitor": {get("/api/v1/health")},
-		"does not scale":        {get("/api/v1/scale")},
+		"does not receive from queues":        {get("/api/v1/scale")},
 		"no periodic tasks": {
 			get("/api/v1/tasks"), get("/api/v1/tasks/tidy/history"), get("/api/v1/history"),
 			post("/api/v1/tasks/tidy/run", "{}"),

@@ -43,7 +43,7 @@ func (t *taskRoutes) run(c *call) (api.TaskRun, error) {
 
 func (t *taskRoutes) pause(c *call, why api.Reason) (api.TaskPaused, error) {
 	if why.This {
-		return api.TaskPaused{}, api.BadRequest("a task is paused on all instances", "leave out this")
+		return api.TaskPaused{}, api.BadRequest("a task is always paused on all instances", `omit "this"`)
 	}
 	name := c.name
 	return api.TaskPaused{Task: name, Paused: true}, t.refusal(c, t.tasks.Pause(c.ctx, name, why.Reason, c.caller.who))

@@ -244,7 +244,7 @@ func failedLookup(ctx context.Context, m *message, opts *Options, err error, too
 	if ctx.Err() == nil && opts.Postponed != nil {
 		opts.Postponed(m.Message, retryIn, err)
 	}
-	return queue.Result{Outcome: queue.Postponed, Reason: "the registry of periodic tasks did not answer", Err: err,
+	return queue.Result{Outcome: queue.Postponed, Reason: "the registry of periodic tasks did not respond", Err: err,
 		RetryAfter: retryIn}
 }
 

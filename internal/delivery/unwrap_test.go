@@ -294,12 +294,12 @@ func TestPayloadIsPostponedWhenS3Fails(t *testing.T) {
 	}{
 		{"no answer", 50 * time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
-		}, "did not answer in time"},
+		}, "did not respond in time"},
 		{"half an answer", 50 * time.Millisecond, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
-		}, "did not answer in time"},
+		}, "did not respond in time"},
 		{"unavailable", 0, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}, "Service Unavailable"},

@@ -209,7 +209,7 @@ func TestOptionsOfQueuesAreSetForAllInstances(t *testing.T) {
 		this            bool
 	}{
 		{"another queue", "deadline of c=9s", "this instance has no queue \"c\"", false},
-		{"a weight", "weight of a=2", "cannot be set for all instances: each instance's list of queues has it", false},
+		{"a weight", "weight of a=2", "cannot be set for all instances: it belongs to each instance's own list of queues", false},
 		{"a setting for all instances, in the file", "deadline of b=1s", "tendril config unset \"deadline of b\"", true},
 	} {
 		_, err := r.changes.previewChange(api.SettingsChange{Set: setting(c.set), This: c.this})

@@ -154,7 +154,7 @@ func (e *examiner) examine(ctx context.Context) doctor.Examination {
 	f := &e.facts
 	for _, w := range e.opts.Config.SecretWarnings() {
 		f.Secrets = append(f.Secrets, doctor.Problem{ID: "secrets", What: w.String(),
-			Why: "others can act with the secret", Remedy: w.Hint})
+			Why: "others can read the secret and use it", Remedy: w.Hint})
 	}
 	e.inspectCloud(ctx)
 	e.inspectTargets(ctx)

@@ -96,7 +96,7 @@ func TestExamineAPlannedEnvironment(t *testing.T) {
 	}
 	e = (&Options{Config: cfg, Bundle: &bundle.Bundle{Dir: app}, AppEnv: environ}).Examine(t.Context())
 	expect(t, &e, map[string][2]string{
-		"app":           {"ok", proxy.URL + " answers"},
+		"app":           {"ok", proxy.URL + " responds"},
 		"proxy-timeout": {"warning", "slow.conf:1"},
 	})
 	proxy.Close()
@@ -115,7 +115,7 @@ func TestExamineTheRunningEnvironment(t *testing.T) {
 	}
 	expect(t, &e, map[string][2]string{
 		"visibility-short": {"warning", "tendril config set visibility-timeout=185s"},
-		"app":              {"ok", "answers"},
+		"app":              {"ok", "responds"},
 		"port-console":     {"ok", r.instance.address},
 		"port-queues":      {"ok", strings.TrimPrefix(r.queues.endpoint, "http://")},
 		"disk":             {"ok", r.settings.now().DataDir},
@@ -138,7 +138,7 @@ func TestExamineRunningReportsPartsThatStoppedWorking(t *testing.T) {
 		}
 	}
 	eventually(t, "unanswered deliveries in the health", func() bool {
-		return strings.Contains(strings.Join(r.observe.monitor.Report().Causes, " "), "(12 of 12) are without an answer")
+		return strings.Contains(strings.Join(r.observe.monitor.Report().Causes, " "), "(12 of 12) are without a response")
 	})
 	if err := r.queues.broker.DeleteQueue(t.Context(), "jobs-dead"); err != nil {
 		t.Fatal(err)
@@ -147,9 +147,9 @@ func TestExamineRunningReportsPartsThatStoppedWorking(t *testing.T) {
 
 	e := examineRunning(t.Context(), r.Environment)
 	expect(t, &e, map[string][2]string{
-		"health":            {"error", "are without an answer"},
+		"health":            {"error", "are without a response"},
 		"dead-letter-queue": {"error", "tendril queues create jobs-dead --no-dead-letter-queue"},
-		"port-console":      {"error", "no answer at " + r.instance.address},
+		"port-console":      {"error", "no response at " + r.instance.address},
 		"port-queues":       {"ok", ""},
 	})
 }
@@ -258,7 +258,7 @@ func TestExamineOnSQS(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_STS", iam)
 	expect(t, examine(map[string]string{"queue": "plain"}), map[string][2]string{
 		"no-dead-letter-queue": {"warning", "tendril queues create plain-dead --backend sqs"},
-		"permissions":          {"error", "may not call sqs:DeleteMessage on arn:aws:sqs:eu-west-1:123456789012:plain"},
+		"permissions":          {"error", "does not allow sqs:DeleteMessage on arn:aws:sqs:eu-west-1:123456789012:plain"},
 	})
 
 	create("jobs-dead", map[string]string{"MessageRetentionPeriod": "60"})
@@ -288,5 +288,5 @@ func TestExamineOnSQS(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:1")
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	expect(t, examine(map[string]string{"queue": "jobs"}), map[string][2]string{
-		"aws": {"error", "did not answer"}, "permissions": {"", ""}})
+		"aws": {"error", "did not respond"}, "permissions": {"", ""}})
 }

@@ -113,7 +113,7 @@ func testIdleLeader(t *testing.T, c *amazon) {
 		t.Errorf("the group has %d instances, want 3", d)
 	}
 	if made := r.scale.scaleDecisions().Decisions; made[0].Rule != "scale-in held" ||
-		!strings.Contains(made[0].Why, "only this instance of 3") {
+		!strings.Contains(made[0].Why, "only this one of 3 instances") {
 		t.Errorf("the decision is %+v", made[0])
 	}
 	eventually(t, "a cause of the health", func() bool {

@@ -182,14 +182,13 @@ func sharedNotes(group string, sole bool, leader *api.Leader) []string {
 	case sole:
 		notes = append(notes, "No leader is elected: --leader local declares this instance to be the only one.")
 	case leader.Local:
-		notes = append(notes, "No leader is elected: there are no periodic tasks and no group whose size a leader "+
-			"would set.")
+		notes = append(notes, "No leader is elected: there are no periodic tasks and no group to scale.")
 	case leader.Error != "":
 		notes = append(notes, "Reading the registry failed: "+leader.Error)
 	case !leader.Leading && leader.Holder == "":
 		notes = append(notes, "No instance is the leader right now.")
 	case group != "" && !leader.Leading:
-		notes = append(notes, "The lease names the leader by host, the group by instance ID: it may be listed twice.")
+		notes = append(notes, "The lease names the leader by host, the group by instance ID: the leader may be listed twice.")
 	}
 	return notes
 }

@@ -261,7 +261,7 @@ func environmentHealth(joined *membership, own *instances.Record) health.Environ
 		e.Inform("Records are not authenticated: their instances are not counted.", refused...)
 	}
 	if watched := joined.others.Leading(); watched < instances.FreshFor {
-		e.Inform(fmt.Sprintf("A new leader reads the records. It recognizes unreachable instances after %.0f seconds.",
+		e.Inform(fmt.Sprintf("The leader is new and detects unreachable instances after %.0f seconds.",
 			instances.FreshFor.Seconds()))
 	}
 	return e
@@ -317,7 +317,7 @@ func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) auto
 		return own
 	}
 	if watched := joined.others.Leading(); watched < instances.FreshFor {
-		own.Hold = fmt.Sprintf("leader for %s: it reads the loads of the others for %s before it decides",
+		own.Hold = fmt.Sprintf("the leader is new (%s): it collects the loads of all instances for %s before it decides",
 			watched.Round(time.Second), instances.FreshFor)
 		return own
 	}

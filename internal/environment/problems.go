@@ -177,7 +177,7 @@ func (p *problems) leftIn(dir, hint string, concerns func(queue string) bool) (a
 	for _, q := range queues {
 		if q.Messages > 0 && concerns(q.Name) {
 			all = append(all, problem{q.Name, fmt.Sprintf(
-				"%s of the embedded queue %s in %s not received by this environment", messagesText(q.Messages), q.Name,
+				"this environment does not receive %s of the embedded queue %s in %s", messagesText(q.Messages), q.Name,
 				dir), hint})
 		}
 	}

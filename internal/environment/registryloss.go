@@ -67,7 +67,7 @@ func (r *registryLoss) update(failing, limit time.Duration, reread func() error)
 	switch {
 	case limit == 0:
 	case failing >= limit:
-		reason = fmt.Sprintf("the shared registry has not answered for %s (registry-lost-after)", limit)
+		reason = fmt.Sprintf("the shared registry has not responded for %s (registry-lost-after)", limit)
 	case before != "" && failing > 0:
 		reason = before
 	case before != "":
@@ -93,7 +93,7 @@ func (m *members) stopWhileLost(reason string) {
 	if reason != "" {
 		event.Pause.Log(log, slog.LevelError, "receiving stopped", "reason", reason)
 	} else {
-		event.Pause.Log(log, slog.LevelInfo, "receiving resumed", "reason", "the shared registry answers")
+		event.Pause.Log(log, slog.LevelInfo, "receiving resumed", "reason", "the shared registry responds")
 	}
 }
 

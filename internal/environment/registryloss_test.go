@@ -25,7 +25,7 @@ func TestReceivingStopsWhileTheRegistryIsLost(t *testing.T) {
 		step("without the option", time.Hour, 0, false, false)
 		step("before the limit", 59*time.Second, time.Minute, false, false)
 		step("at the limit", time.Minute, time.Minute, true, true)
-		if !strings.Contains(r.text(), "has not answered for 1m0s") {
+		if !strings.Contains(r.text(), "has not responded for 1m0s") {
 			t.Errorf("the reason is %q", r.text())
 		}
 		step("later", time.Hour, time.Minute, false, true)

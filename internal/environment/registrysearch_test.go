@@ -64,7 +64,7 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 			if name == "an SQS error" || name == "nonsense" {
 				eventually(t, "the decision", func() bool { return !searching(r) })
 			} else if !searching(r) {
-				t.Error("the search ended without an answer")
+				t.Error("the search ended without a response")
 			} else {
 				willing.Store(true)
 				eventually(t, "the tasks scheduled", func() bool { return r.cron.tasks.Off() == "" })

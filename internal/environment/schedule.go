@@ -175,7 +175,7 @@ func (s *schedule) console() *console.TaskOptions {
 	}
 }
 
-var errNoQueueServer = errors.New("the queue server does not answer")
+var errNoQueueServer = errors.New("the queue server does not respond")
 
 func (s *schedule) leases(ctx context.Context) (instances.Store, error) {
 	leases, _, err := s.election.Leases(ctx)

@@ -61,7 +61,7 @@ func (t *target) await(ctx context.Context, log *slog.Logger) bool {
 			return false
 		case err.Error() != logged:
 			logged = err.Error()
-			log.Warn("target does not answer", "component", "worker", "target", t.name, "err", err)
+			log.Warn("target does not respond", "component", "worker", "target", t.name, "err", err)
 		}
 		select {
 		case <-time.After(pause):

@@ -237,7 +237,7 @@ func checkTaskQueue(s *config.Settings, task, queue string) error {
 	switch {
 	case queue == "":
 	case at >= 0 && (s.Queues[at].Backend == config.BackendEmbedded) != isEmbedded:
-		return fmt.Errorf("task %s cannot use queue %s: scheduled runs are recorded at the first queue %s, and "+
+		return fmt.Errorf("task %s cannot use queue %s: scheduled runs are recorded with the first queue %s, and "+
 			"only one of the two is embedded; name the other one first, or use another queue for the task",
 			task, queue, first.Name)
 	case at < 0 && isEmbedded && strings.Contains(queue, ":"):

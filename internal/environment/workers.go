@@ -147,7 +147,7 @@ func (p *pipelines) openTogether(ctx context.Context) {
 	waiting := map[string][]*pipeline{}
 	for _, l := range p.inOrder() {
 		if !l.queue.settings().ToOwnApp() {
-			l.worker.Gate(false, "waiting for "+l.target.name+" to answer")
+			l.worker.Gate(false, "waiting for "+l.target.name+" to respond")
 			key := l.queue.targetKey()
 			waiting[key] = append(waiting[key], l)
 		}

@@ -178,7 +178,7 @@ func (r *Rollouts) holdReason() string {
 	unknown, switching := r.unknown, r.switching
 	r.mu.Unlock()
 	if unknown {
-		return "the registry, which has the current version of the app, has not answered yet"
+		return "the registry, which has the current version of the app, has not responded yet"
 	}
 
 	now, _ := r.state.Current()

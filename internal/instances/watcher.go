@@ -262,7 +262,7 @@ func (w *Watcher) Announced(ctx context.Context, announcement string) (Record, e
 func (w *Watcher) readAnnounced(ctx context.Context, announcement string) (Record, error) {
 	var slot, number int
 	if _, err := fmt.Sscanf(announcement, "%d.%d", &slot, &number); err != nil {
-		return Record{}, errors.New("the leader does not announce its record")
+		return Record{}, errors.New("the leader's lease does not name its record")
 	}
 	ctx, cancel := context.WithTimeout(ctx, announcedTimeout)
 	defer cancel()

@@ -56,7 +56,7 @@ func (r *Result) Lines() (lines []string) {
 			lines = append(lines, messages(n)+" "+what)
 		}
 	}
-	line(r.Arrived, "arrived at the source meanwhile")
+	line(r.Arrived, "arrived at the source in the meantime")
 	if !r.FIFO {
 		line(r.Resent, "sent again after an interruption: there may be two of them")
 	}

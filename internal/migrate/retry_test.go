@@ -189,7 +189,7 @@ func TestLinesOfAResult(t *testing.T) {
 		r.refused(fmt.Sprint("id", i), errors.New("too large"))
 	}
 	want := []string{
-		"1 message arrived at the source meanwhile",
+		"1 message arrived at the source in the meantime",
 		"2 messages sent again after an interruption: there may be two of them",
 		"3 messages due later: they become visible after the destination's longest delay",
 		"4 messages left: due later than the destination can delay them; run this again when they are due, or add " +

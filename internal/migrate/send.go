@@ -229,7 +229,7 @@ func (r *run) decideUncertain(ctx context.Context) (accepted bool, err error) {
 			return true, nil
 		}
 	}
-	return false, fmt.Errorf("%s %w: the destination holds %d more than is known to be accepted",
+	return false, fmt.Errorf("%s %w: the destination holds %d more than it has confirmed",
 		messages(r.journal.Uncertain()), ErrUncertain, more)
 }
 

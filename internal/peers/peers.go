@@ -200,9 +200,9 @@ func (p *Peers) recordResult(to *peer, i *instances.Instance, err error) error {
 	}
 
 	cause := causeOf(err)
-	problem := "does not answer"
+	problem := "does not respond"
 	if api.Unproved(cause) {
-		problem = "is not at its address, where another service answers"
+		problem = "is not at its address: another service responds there"
 	}
 	if to.err == nil {
 		p.logFailure(i, cause)
@@ -215,9 +215,9 @@ func (p *Peers) recordResult(to *peer, i *instances.Instance, err error) error {
 func (p *Peers) logFailure(i *instances.Instance, cause error) {
 	log := p.opts.Log.With("instance", i.Name, "address", i.Console, "err", cause)
 	if api.Unproved(cause) {
-		log.Warn("another service answers at the address of an instance")
+		log.Warn("another service responds at the address of an instance")
 	} else {
-		log.Warn("instance does not answer")
+		log.Warn("instance does not respond")
 	}
 }
 
@@ -228,7 +228,7 @@ func causeOf(err error) error {
 		err = wrapped.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer within %s", patience)
+		return fmt.Errorf("no response within %s", patience)
 	}
 	return err
 }

@@ -123,14 +123,14 @@ func TestAnotherServiceAtTheAddressGetsNothing(t *testing.T) {
 			for range 2 {
 				err := p.Answer(t.Context(), record.ID, &api.Request{Pattern: api.GetStatus.Pattern}, new(api.Status))
 				var refusal *api.Error
-				if !errors.As(err, &refusal) || refusal.Status != http.StatusBadGateway || !strings.Contains(err.Error(), "another service answers") {
+				if !errors.As(err, &refusal) || refusal.Status != http.StatusBadGateway || !strings.Contains(err.Error(), "another service responds") {
 					t.Errorf("the answer is %v", err)
 				}
 			}
 			if n := s.requests.Load(); n > 0 {
 				t.Errorf("the service received %d requests", n)
 			}
-			if n := strings.Count(log.String(), "another service answers at the address of an instance"); n != 1 {
+			if n := strings.Count(log.String(), "another service responds at the address of an instance"); n != 1 {
 				t.Errorf("%d lines in the log: %s", n, log)
 			}
 		})
@@ -202,11 +202,11 @@ func TestSlowPeerIsNotAwaitedEachTime(t *testing.T) {
 	s := serve(t, true, true, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	p, log := newPeers(t, s.record())
 	for range 3 {
-		if _, err := p.status(t); err == nil || err.Status != http.StatusBadGateway || !strings.Contains(err.Message, "does not answer") {
+		if _, err := p.status(t); err == nil || err.Status != http.StatusBadGateway || !strings.Contains(err.Message, "does not respond") {
 			t.Errorf("the answer is %v", err)
 		}
 	}
-	if n := s.requests.Load(); n != 1 || strings.Count(log.String(), "instance does not answer") != 1 {
+	if n := s.requests.Load(); n != 1 || strings.Count(log.String(), "instance does not respond") != 1 {
 		t.Errorf("%d requests; the log is %s", n, log)
 	}
 	p.known["b"].retryAt = time.Now()

@@ -16,8 +16,8 @@ const (
 func checkName(what, name string) error {
 	if name == "" || len(name) > maxName || !validText(name) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"The name %q of a %s is not allowed: use 1 to %d bytes of text without control characters.",
-			clip(name), what, maxName)
+			"Invalid name of a %s, %q: use 1 to %d bytes of text without control characters.",
+			what, clip(name), maxName)
 	}
 	return nil
 }
@@ -26,7 +26,7 @@ func checkName(what, name string) error {
 func checkText(what, text string) error {
 	if len(text) > maxText || !validText(text) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"The %s is not allowed: use at most %d bytes of text without control characters.", what, maxText)
+			"The %s is invalid: use at most %d bytes of text without control characters.", what, maxText)
 	}
 	return nil
 }

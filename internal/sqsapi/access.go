@@ -30,9 +30,9 @@ func (x *actionCall) authorizeTarget(attributes map[string]string) error {
 
 const registryToken = "X-Tendril-Token"
 
-var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queue requires its token. Give the "+
-	"content of the file registry-token, in the data directory of the tendril that serves the queue, as "+
-	"--registry-token or TENDRIL_REGISTRY_TOKEN.")
+var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queue requires its token. Set "+
+	"TENDRIL_REGISTRY_TOKEN to the content of the file registry-token in the data directory of the tendril that "+
+	"serves the queue.")
 
 // admitted returns an action that requires the registry's token, unless requests must be signed.
 func (h *Handler) admitted(a action) action {

@@ -293,7 +293,7 @@ func TestRegistryAsksForItsToken(t *testing.T) {
 		_, _, err := client(token).Swap(t.Context(), "periodic:jobs", queue.Lease{},
 			queue.Lease{Owner: "intruder", Version: "v", Term: 1, Duration: time.Minute})
 		if e := asQueueError(err); e == nil || e.Code != queue.CodeAccessDenied ||
-			!strings.Contains(e.Message, "--registry-token") {
+			!strings.Contains(e.Message, "TENDRIL_REGISTRY_TOKEN") {
 			t.Errorf("a lease with the token %q: %v", token, err)
 		}
 		if found, err := client(token).Probe(t.Context()); found || err == nil {

@@ -84,7 +84,7 @@ func (x *exchange) readBody(in *bytes.Buffer) error {
 
 func tooLarge() error {
 	return queue.Errorf(codeTooLarge,
-		"The request's body is larger than %d bytes, the most that a legal request can need.", MaxBody)
+		"The request's body is larger than %d bytes, the maximum of a valid request.", MaxBody)
 }
 
 func (x *exchange) authenticate(body []byte) (err error) {
@@ -127,7 +127,7 @@ func (x *exchange) succeed(act *action, response any) error {
 func (x *exchange) fail(err error) {
 	refusal := asQueueError(err)
 	if refusal == nil {
-		refusal = queue.Errorf(codeInternal, "The request failed in the server. Its request id is %s.", x.id)
+		refusal = queue.Errorf(codeInternal, "The request failed in the server. Its request ID is %s.", x.id)
 		if x.h.failed != nil {
 			x.h.failed(x.action, x.id, err)
 		}

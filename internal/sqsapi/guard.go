@@ -19,7 +19,7 @@ type guard struct {
 func (g guard) check(r *http.Request) error {
 	if !g.signed && !overSocket(r) && !isLoopback(r.Host) {
 		return queue.Errorf(queue.CodeAccessDenied,
-			"This endpoint does not answer to the host %s. Call it as localhost or by a loopback address such as "+
+			"This endpoint rejects requests for the host %s. Call it as localhost or by a loopback address such as "+
 				"127.0.0.1. To serve other host names, start it with --credentials, so that requests are signed, or use a "+
 				"unix socket.",
 			quote(r.Host))

@@ -171,7 +171,7 @@ func checkRefusal(t *testing.T, w *httptest.ResponseRecorder, inJSON bool) {
 		code, inHeader = `{"__type":"com.amazonaws.sqs#AccessDenied"`, "AccessDenied;Sender"
 	}
 	if !strings.Contains(body, code) ||
-		!strings.Contains(body, "browsers add") && !strings.Contains(body, "does not answer to the host") {
+		!strings.Contains(body, "browsers add") && !strings.Contains(body, "rejects requests for the host") {
 		t.Errorf("the answer does not say why: %s", body)
 	}
 	if got := w.Header().Get("X-Amzn-Query-Error"); got != inHeader {

@@ -353,14 +353,14 @@ func (c *RegistryClient) noAnswer(err error) error {
 		return c.unproved(unproved)
 	}
 	return queue.Errorf(queue.CodeUnreachable,
-		"The registry at %s did not answer: %w; check that tendril serve runs there.", c.shown(), err)
+		"The registry at %s did not respond: %w; check that tendril serve runs there.", c.shown(), err)
 }
 
 func (c *RegistryClient) unproved(err *proof.Error) error {
 	if err.Other {
-		return queue.Errorf(queue.CodeAccessDenied, "The registry at %s has another token than this instance, so nothing "+
-			"was sent to it. Give the content of the file registry-token, in the data directory of the tendril that serves the "+
-			"queue, as --registry-token or TENDRIL_REGISTRY_TOKEN: %w.", c.shown(), err)
+		return queue.Errorf(queue.CodeAccessDenied, "The registry at %s has a different token than this instance, so nothing "+
+			"was sent to it. Set TENDRIL_REGISTRY_TOKEN to the content of the file registry-token in the data directory "+
+			"of the tendril that serves the queue: %w.", c.shown(), err)
 	}
 	return queue.Errorf(queue.CodeAccessDenied, "The registry at %s does not prove that it knows the token, so the "+
 		"token was not sent: it may be an older version of tendril serve, which you should upgrade, a forwarded "+
@@ -388,11 +388,11 @@ func (c *RegistryClient) refusal(status int, answer []byte) error {
 	return c.noRegistry(status)
 }
 
-var errNoRegistry = errors.New("not a registry's answer")
+var errNoRegistry = errors.New("not a registry's response")
 
 func (c *RegistryClient) noRegistry(status int) error {
 	return &queue.Error{Code: queue.CodeUnsupportedOperation, Err: errNoRegistry, Message: fmt.Sprintf(
-		"The server at %s answered with status %d and has no registry; use the address of 'tendril serve', of this "+
+		"The server at %s responded with status %d and has no registry; use the address of 'tendril serve', of this "+
 			"version or later.",
 		c.shown(), status)}
 }

@@ -130,7 +130,7 @@ func (c Check) get(ctx context.Context) error {
 	resp.Body.Close()
 
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return fmt.Errorf("%s: answered with status %d%s; 200 to 299 is expected", asked, resp.StatusCode, redirectedTo(resp))
+		return fmt.Errorf("%s: status %d%s; 200 to 299 is expected", asked, resp.StatusCode, redirectedTo(resp))
 	}
 	return nil
 }
@@ -173,9 +173,9 @@ func plainReason(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errNothingListens
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer within %s", checkTimeout)
+		return fmt.Errorf("no response within %s", checkTimeout)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the connection was closed without an answer")
+		return errors.New("the connection was closed without a response")
 	default:
 		return err
 	}

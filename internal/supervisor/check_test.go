@@ -93,10 +93,10 @@ func TestProbe(t *testing.T) {
 		{Check{Port: port}, ""},
 		{Check{Port: port, Path: "/status/200"}, ""},
 		{Check{Port: port, Path: "/status/204"}, ""},
-		{Check{Port: port, Path: "/status/302?token=secret"}, fmt.Sprintf("GET http://localhost:%d/status/302: answered with "+
+		{Check{Port: port, Path: "/status/302?token=secret"}, fmt.Sprintf("GET http://localhost:%d/status/302: "+
 			"status 302 to http://localhost:%[1]d/status/500; 200 to 299 is expected", port)},
-		{Check{Port: port, Path: "/status/404"}, "/status/404: answered with status 404; 200 to 299 is expected"},
-		{Check{Port: port, Path: "/status/503"}, "/status/503: answered with status 503;"},
+		{Check{Port: port, Path: "/status/404"}, "/status/404: status 404; 200 to 299 is expected"},
+		{Check{Port: port, Path: "/status/503"}, "/status/503: status 503;"},
 		{Check{Port: deaf}, fmt.Sprintf("TCP connection to localhost:%d: connection refused, nothing is listening", deaf)},
 		{Check{Port: deaf, Path: "/health?token=secret"},
 			fmt.Sprintf("GET http://localhost:%d/health: connection refused, nothing is listening", deaf)},

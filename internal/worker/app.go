@@ -75,7 +75,7 @@ func (a *appMonitor) pauseReceiving(res *queue.Result, started, now time.Time) t
 		notify(a.core, a.core.events.Throttled,
 			Throttled{For: until.Sub(now), Reason: res.Reason, Consecutive: a.pauses.count})
 	}
-	a.gate.close(Throttling, "the target accepts no messages: "+res.Reason, now)
+	a.gate.close(Throttling, "the target does not accept messages: "+res.Reason, now)
 	a.core.wakeAt(a.pauses.until)
 	return pause
 }

@@ -44,7 +44,7 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 	w.core = newCore(o)
 	w.messages = newInventory(w.core)
 	w.gate = &gate{core: w.core}
-	w.gate.reasons = []Reason{{Block: AppDown, Text: "the app has not answered yet", Since: time.Now()}}
+	w.gate.reasons = []Reason{{Block: AppDown, Text: "the app has not responded yet", Since: time.Now()}}
 	w.app = &appMonitor{core: w.core, gate: w.gate, app: d}
 	if o.Limiter != nil {
 		w.limiter = &limiterState{shared: &sharedLimiter{limiter: o.Limiter}, core: w.core, pace: w.pace}

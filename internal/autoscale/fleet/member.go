@@ -120,7 +120,7 @@ func (e notAMember) Unwrap() error { return e.error }
 
 func (m *member) find(ctx context.Context, try int) (identity, error) {
 	if !aws.MayBeInstance() {
-		return identity{}, notAMember{errors.New("this machine is not an EC2 instance; set TENDRIL_INSTANCE_ID if it is one")}
+		return identity{}, notAMember{errors.New("this machine does not look like an EC2 instance; if it is one, set TENDRIL_INSTANCE_ID")}
 	}
 	machine, err := aws.NewInstance("")
 	if err != nil {
@@ -181,7 +181,7 @@ func (m *member) recordAttempt(self identity, err error) (settled bool) {
 
 func (m *member) logNotFound(err error, settled bool) {
 	if settled && m.opts.Group == "" {
-		m.opts.Log.Info("instances not counted, the total backlog is published", "reason", err)
+		m.opts.Log.Info("instances not counted, publishing the total backlog", "reason", err)
 		return
 	}
 	m.opts.Log.Warn("instance not found in any Auto Scaling group: scale-in protection and the drain before "+

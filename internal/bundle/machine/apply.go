@@ -108,7 +108,7 @@ func (a *Applier) command(ctx context.Context, c *bundle.Command) (Outcome, erro
 func (a *Applier) group(ctx context.Context, g *bundle.Group) (Outcome, error) {
 	if entry, ok := a.query(ctx, "getent", "group", g.Name); ok {
 		if current := field(entry, 2); g.GID != "" && g.GID != current {
-			return unchanged, fmt.Errorf("group %s exists with the gid %s, not %s", g.Name, current, g.GID)
+			return unchanged, fmt.Errorf("group %s exists with GID %s, not %s", g.Name, current, g.GID)
 		}
 		return unchanged, nil
 	}
@@ -123,7 +123,7 @@ func (a *Applier) group(ctx context.Context, g *bundle.Group) (Outcome, error) {
 func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	if entry, ok := a.query(ctx, "getent", "passwd", u.Name); ok {
 		if current := field(entry, 2); u.UID != "" && u.UID != current {
-			return unchanged, fmt.Errorf("user %s exists with the uid %s, not %s", u.Name, current, u.UID)
+			return unchanged, fmt.Errorf("user %s exists with UID %s, not %s", u.Name, current, u.UID)
 		}
 		return a.joinGroups(ctx, u)
 	}

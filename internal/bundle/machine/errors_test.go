@@ -68,7 +68,7 @@ func TestStepFailsIfItsProgramFails(t *testing.T) {
 		"apt-get -q -y update":         {pkg("apt"), "apt-get -q -y: exit status 1"},
 		"apt-get -q -y install a":      {pkg("apt"), "apt-get install: exit status 1"},
 		"gem install --no-document a":  {pkg("rubygems"), "gem install --no-document: exit status 1"},
-		"nothing, without the manager": {pkg("brew"), "no package manager brew"},
+		"nothing, without the manager": {pkg("brew"), "unknown package manager brew"},
 		"groupadd -r g":                {bundle.MachineConfig{Groups: []bundle.Group{{Name: "g"}}}, "groupadd -r g: exit"},
 		"useradd -M -r --shell /bin/false u": {bundle.MachineConfig{Users: []bundle.User{{Name: "u"}}},
 			"useradd -M -r: exit"},

@@ -94,7 +94,7 @@ func TestFilesAreWrittenWhereTheyDiffer(t *testing.T) {
 	for want, f := range map[string]bundle.MachineFile{
 		"is a folder":                            {Path: dir, Content: "x"},
 		"is a folder: give the link":             {Path: dir, IsLink: true, Content: "x"},
-		"the server answered 404":                file(bundle.MachineFile{Source: server.URL + "/none?secret=1"}),
+		"the server responded with 404":          file(bundle.MachineFile{Source: server.URL + "/none?secret=1"}),
 		"no such file":                           file(bundle.MachineFile{Source: filepath.Join(dir, "none")}),
 		"is not a regular file":                  file(bundle.MachineFile{Source: dir}),
 		"unknown user no-such-user-of-this-test": file(bundle.MachineFile{Content: "x", Owner: "no-such-user-of-this-test"}),

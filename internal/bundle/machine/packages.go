@@ -61,7 +61,7 @@ func (a *Applier) installOne(ctx context.Context, p *bundle.Package, version str
 		return true, a.run(ctx, "python3", "-m", "pip", "install", joined(p.Name, "==", version))
 	}
 
-	return false, fmt.Errorf("no package manager %s", p.Manager)
+	return false, fmt.Errorf("unknown package manager %s", p.Manager)
 }
 
 func (a *Applier) installDebian(ctx context.Context, name, version string) (did bool, err error) {
@@ -97,7 +97,7 @@ func (a *Applier) first(programs ...string) (string, error) {
 			return program, nil
 		}
 	}
-	return "", fmt.Errorf("this machine has no %s: use the package manager that it has", strings.Join(programs, " or "))
+	return "", fmt.Errorf("%s not found on this machine: use its own package manager", strings.Join(programs, " or "))
 }
 
 func joined(name, sign, version string) string {

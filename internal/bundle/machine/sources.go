@@ -101,7 +101,7 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the server answered %s", answer.Status)
+		return fmt.Errorf("the server responded with %s", answer.Status)
 	}
 
 	n, err := io.Copy(to, io.LimitReader(answer.Body, maxDownload+1))

@@ -83,7 +83,7 @@ func chooseInstance(name string, all []api.KnownInstance) ([]api.KnownInstance, 
 	case len(similar) > 1:
 		return nil, Usagef("--instance %q is ambiguous", name).Hint(choices)
 	case len(all) == 0:
-		return nil, NotFoundf("instance %q not found: this instance knows no others", name).Hint("'tendril instances' says why")
+		return nil, NotFoundf("instance %q not found: this instance knows no others", name).Hint("'tendril instances' shows why")
 	}
 	return nil, NotFoundf("instance %q not found", name).Hint(choices)
 }

@@ -52,7 +52,7 @@ func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int
 		switch {
 		case late && all.Unread != "":
 			return Conflictf("applied by this instance; the state of the others is unknown: %s", Plain(all.Unread)).
-				Hint("they follow once the registry answers; 'tendril instances' shows when")
+				Hint("they follow once the registry responds; 'tendril instances' shows when")
 		case late:
 			return Conflictf("applied by %s, not yet by %s", Plural(done, "instance"), strings.Join(behind, ", ")).
 				Hint("'tendril instances' shows when they follow")

@@ -103,7 +103,7 @@ func stateStyle(column, text string) Style {
 	case "failed", "NOT", "ENQUEUEING", "unreached", api.QueueFailing:
 		return Red
 	case "no":
-		if text == "no answer" || column == "READY" {
+		if text == "no response" || column == "READY" {
 			return Red
 		}
 	}

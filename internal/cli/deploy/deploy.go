@@ -32,8 +32,8 @@ the running app is deployed again.
 
 --abort cancels the deployment in progress and waits until its processes and hooks have
 exited; the previous version keeps serving. Once the new version has the messages, --abort only
-stops the remaining hooks; 'tendril rollback' then restores the previous version, also while it
-still finishes its work.
+stops the remaining hooks; 'tendril rollback' then restores the previous version, even before
+that version has finished its work.
 
 With a fleet key (--fleet-key-file of 'tendril up') the version is deployed to all instances of the
 environment, according to --rollout-policy, and --abort returns all of them to the previous version.`,
@@ -318,7 +318,7 @@ func reloadSteps(ctx context.Context, client *api.Client) ([]string, error) {
 	for _, o := range d.Changes {
 		when := "apply"
 		if o.Restart {
-			when = "keep for the next start"
+			when = "apply at the next start:"
 		}
 		steps = append(steps, fmt.Sprintf("%s %s = %s (%s)", when, o.Name, cmp.Or(o.Value, "none"), base.OriginOf(o.OptionValue)))
 	}
@@ -338,7 +338,7 @@ func reloadText(environment string, done *api.ReloadResult) string {
 	case done.File != "":
 		lines = append(lines, fmt.Sprintf("%s of %s in force", base.Plural(done.Tasks, "periodic task"), base.Plain(done.File)))
 	case len(done.Settings)+len(done.Later) == 0:
-		lines = append(lines, "the new settings change nothing")
+		lines = append(lines, "nothing changed: the settings are the same")
 	}
 
 	if len(done.Settings) > 0 {
@@ -355,14 +355,14 @@ func reloadText(environment string, done *api.ReloadResult) string {
 func deployedText(environment string, done *api.DeployResult) string {
 	took := time.Duration(done.DurationMS) * time.Millisecond
 	if done.Of != 0 {
-		return fmt.Sprintf("environment %q now runs %s, version %d again, after %s", environment, base.Plain(done.To),
+		return fmt.Sprintf("environment %q now runs %s, version %d again (took %s)", environment, base.Plain(done.To),
 			done.Of, took)
 	}
-	return fmt.Sprintf("environment %q now runs %s, after %s", environment, base.Plain(done.To), took)
+	return fmt.Sprintf("environment %q now runs %s (took %s)", environment, base.Plain(done.To), took)
 }
 
 func laterText(names []string) string {
-	return "changed at the next start: " + base.Plain(strings.Join(names, ", "))
+	return "will change at the next start: " + base.Plain(strings.Join(names, ", "))
 }
 
 // NewDrain returns the command 'tendril drain'.

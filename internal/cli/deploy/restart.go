@@ -20,11 +20,11 @@ func NewRestart(c *base.CLI) *cobra.Command {
 		Short: "Restart one process of the app",
 		Long: `Restarts one process of the app; 'tendril status' lists them. A replica that takes messages is
 restarted without downtime: its replacement starts beside it under another name and gets the messages
-once it is ready; then the previous one finishes its work and stops. A name that no replica has, not
-even a draining one, stands for a position: web-2 for the second replica. Unless a replica has the
-name web, it stands for the first one. If the replacement does not become ready, nothing changes and
-the exit status is 1. A process that takes no messages stops first. The other processes keep running;
-'tendril deploy' restarts all of them.`,
+once it is ready; then the previous one finishes its work and stops. If no replica has the given
+name, not even a draining one, the name is a position: web is the first replica, web-2 the second.
+If the replacement does not become ready, nothing changes and the exit status is 1. A process that
+takes no messages stops first. The other processes keep running; 'tendril deploy' restarts all of
+them.`,
 		Example: "  tendril restart web\n  tendril restart mailer",
 		Args:    cobra.ExactArgs(1),
 	}

@@ -82,15 +82,15 @@ func versionArgument(args []string) (int, error) {
 func NewRollback(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback [VERSION]",
-		Short: "Go back to a version that served before, without downtime",
+		Short: "Roll back to a previous version without downtime",
 		Long: `Deploys a version that served before, like 'tendril deploy': it starts beside the current version and
 gets the messages once it is ready. If it does not become ready, nothing changes and the exit status is
-1. VERSION is a number of 'tendril versions'; the default is the last version that served before the
+1. VERSION is a number from 'tendril versions'; the default is the last version that served before the
 current one. It gets a new number. A version from a folder runs in place, with the folder's current
 content.
 
-With a fleet key, all instances go back at once. They start no more deliveries on the current version, so
-they pause until the restored version is ready.`,
+With a fleet key, all instances go back at once. Deliveries pause until the restored version is
+ready.`,
 		Example: "  tendril rollback\n  tendril rollback 12",
 		Args:    cobra.MaximumNArgs(1),
 	}

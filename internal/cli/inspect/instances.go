@@ -43,7 +43,7 @@ first. If nothing is scaled, the decisions are advice for an external scaler.`,
 }
 
 func printScale(c *base.CLI, a *scaleAnswer) error {
-	what := "wanted"
+	what := "desired"
 	if a.Advice {
 		what = "advised; nothing is scaled"
 	}
@@ -92,9 +92,9 @@ func NewInstances(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "instances",
 		Short: "List the instances of the environment with health, load and leader",
-		Long: `Lists the instances that share a registry, with the state, health and load that each reports there at least
-once a minute, the leader, and the members of an Auto Scaling group. An instance that has not reported for 90 seconds is
-unreachable. Without a shared registry only this instance and the leader are known.`,
+		Long: `Lists the instances that share a registry, with the state, health and load that each reports at least once a
+minute. Also lists the leader and the members of an Auto Scaling group. An instance that has not reported for 90 seconds
+is unreachable. Without a shared registry only this instance and the leader are known.`,
 		Args: cobra.NoArgs,
 	}
 

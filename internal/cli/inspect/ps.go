@@ -113,7 +113,7 @@ var environmentList = base.List[runningEnvironment]{
 	Row: func(e *runningEnvironment) []string {
 		state := e.State
 		if e.Problem != "" {
-			state = "no answer"
+			state = "no response"
 		}
 		row := []string{e.Name, state, e.Health, strings.Join(e.Queues, ","), e.Endpoint, e.Console, base.Since(e.Started),
 			fmt.Sprint(e.PID), e.Folder}

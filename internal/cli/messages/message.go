@@ -17,9 +17,9 @@ import (
 // NewMessage returns the command 'tendril message'.
 func NewMessage(c *base.CLI) *cobra.Command {
 	return base.Family("message", "Show, retry, delay or delete one message",
-		`These commands act on one message of an embedded queue. The first 4 or more characters of the ID
-are enough for 'show'. Without --queue, all queues are searched. On Amazon SQS, where a message can be read only by
-receiving it, 'show' says what the worker did with it.`,
+		`These commands act on one message of an embedded queue. 'show' also accepts the start of the ID, at
+least 4 characters. Without --queue, all queues are searched. On Amazon SQS, where a message can be
+read only by receiving it, 'show' says what the worker did with it.`,
 		newMessageShow(c), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
 }
 

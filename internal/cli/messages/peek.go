@@ -215,7 +215,7 @@ func failureRows(f *queue.Failure) (t base.Table) {
 		return nil
 	}
 	t.Add("last failure", f.Reason)
-	t.Add("answer", f.Answer)
+	t.Add("response", f.Answer)
 	t.Add("failed at", base.Moment(f.FailedAt))
 	t.Add("failed on instance", f.Instance)
 	t.Add("attempts", fmt.Sprintf("%d, of %s", f.Attempts, base.Plural(f.Receives, "receive")))

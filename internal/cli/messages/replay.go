@@ -28,9 +28,9 @@ func NewReplay(c *base.CLI) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "replay MESSAGE|FILE",
-		Short: "Post a message to a URL again and show the request and answer",
+		Short: "Post a message to a URL again and show the request and response",
 		Long: `Posts a message exactly like a delivery, with the settings of the running environment, and
-prints the request and the answer. Queues do not change. The exit status is 1 unless the answer
+prints the request and the response. Queues do not change. The exit status is 1 unless the response
 is a success.
 
 MESSAGE is the ID of a message in a queue or dead-letter queue of the running environment.

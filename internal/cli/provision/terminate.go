@@ -146,7 +146,7 @@ func (t *termination) printResources() (doomed int, err error) {
 	}
 
 	if t.cfg.Versions != "" {
-		rows = append(rows, []string{"keep", "app archives", t.cfg.Versions, "-", "delete them yourself: others may use the same place"})
+		rows = append(rows, []string{"keep", "app archives", t.cfg.Versions, "-", "delete them yourself: others may use the same location"})
 	}
 
 	if len(rows) == 1 {

@@ -206,7 +206,7 @@ func newQueuesResume(c *base.CLI) *cobra.Command {
 		Use:   "resume [QUEUE]",
 		Short: "Resume receiving from a queue, or from all",
 		Long: `Undoes 'tendril queues pause'. With a fleet key it applies to all instances; those paused with --this stay
-paused, except the one that answers.`,
+paused, except the one that runs this command.`,
 	}
 	return changesReceiving(c, cmd, &api.Reason{}, "resume", (*api.Client).Resume, func(environment, queues, _ string) string {
 		return fmt.Sprintf("environment %q resumed %s", environment, queues)

@@ -406,7 +406,7 @@ func (a *App) Files(folder string) []File {
 		return []File{settings}
 	}
 	return []File{{"Procfile", fmt.Sprintf(`# Processes to start and keep running. web is the app: it receives each message as a POST on the
-# port in the variable PORT, and the message is done when it answers 200.
+# port in the variable PORT. A response with status 200 means that the message is done.
 web: %s
 `, a.Web)}, settings}
 }

@@ -239,7 +239,7 @@ func (o *batchSender) printFirstOutcome(ctx context.Context, c *base.CLI, watch 
 			return err
 		}
 		if recorded == nil {
-			c.PrintErrf("no request recorded for message %s: a function has none\n", d.MessageID)
+			c.PrintErrf("no request recorded for message %s: it went to a function, not to an app\n", d.MessageID)
 		}
 		x = recorded
 	}

@@ -31,9 +31,9 @@ func PrintExchange(c *base.CLI, x *api.Exchange) error {
 	}
 
 	if x.Error != "" {
-		fmt.Fprintf(&text, "* no complete answer after %d ms: %s\n", x.DurationMS, base.Plain(x.Error))
+		fmt.Fprintf(&text, "* no complete response after %d ms: %s\n", x.DurationMS, base.Plain(x.Error))
 	} else {
-		fmt.Fprintf(&text, "* answered after %d ms\n", x.DurationMS)
+		fmt.Fprintf(&text, "* response after %d ms\n", x.DurationMS)
 	}
 
 	_, err := fmt.Fprint(c.Out, text.String())

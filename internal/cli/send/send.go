@@ -81,7 +81,7 @@ a longer delay counts as sent when the delay ends: its age and retention start t
 	flags.BoolVarP(&f.wait, "wait", "w", false,
 		"Wait for the first attempt and print its outcome; exit status 1 if it failed.")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false,
-		"With --wait: print the posted request and the app's answer.")
+		"With --wait: print the posted request and the app's response.")
 	flags.DurationVar(&f.timeout, "timeout", time.Minute, "Maximum wait for each message with --wait.")
 	f.format = base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {

@@ -33,7 +33,7 @@ deployment, the settings and environment properties of the bundle with file and 
 next five runs of each periodic task. Starts and changes nothing, and uses no network.
 
 --iam prints only the IAM policy that the environment's role needs on AWS with these settings;
---iam=operate the one for people who run dead, peek, queues and terminate.`,
+--iam=operate prints the policy for people who run 'tendril dead', 'peek', 'queues' and 'terminate'.`,
 		Example: `  tendril check examples/thumbnails
   tendril check --iam --backend sqs --name orders > policy.json`,
 		Args: base.OneApp,
@@ -220,7 +220,7 @@ func scaledText(s *config.Settings) string {
 		return processes
 	}
 
-	return instances + "; " + processes + " outside of one"
+	return instances + "; " + processes + " elsewhere"
 }
 
 const shownTimes = 5

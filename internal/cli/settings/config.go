@@ -41,8 +41,8 @@ func newConfigShow(c *base.CLI) *cobra.Command {
 		Use:   "show [OPTION...]",
 		Short: "List options in force: value, default, origin, and when a change takes effect",
 		Long: `Lists the options of the configuration page of worker environments, and all others that are
-set, or only the given options. Options that cannot be changed are marked as locked, such as those
-of a settings file that a flag or a variable sets.`,
+set, or only the given options. Options that cannot be changed are marked as locked, such as options
+of the settings file that a flag or a variable overrides.`,
 		Example: `  tendril config show
   tendril config show http-path inactivity-timeout
   tendril config show --all -o json`,
@@ -190,7 +190,7 @@ func newConfigSet(c *base.CLI) *cobra.Command {
 		Use:   "set OPTION=VALUE...",
 		Short: "Set options, for all instances or in the settings file",
 		Long: `Changes options of the running environment after showing the changed lines and asking for
-confirmation. The values are checked first; a mistake changes nothing. An option may have any of its
+confirmation. The values are checked first; a mistake changes nothing. Give an option by any of its
 names. "OPTION of QUEUE" is a setting of one queue with its own map in the settings file.
 
 With a fleet key (--fleet-key-file of 'tendril up') the options are set for all instances, and the
@@ -218,8 +218,8 @@ func newConfigUnset(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unset OPTION...",
 		Short: "Remove options, for all instances or from the settings file",
-		Long: `Removes options from the settings that 'tendril config set' changes, restoring the values of weaker
-sources or the defaults. Shows the changed lines and asks for confirmation.`,
+		Long: `Removes options from the settings that 'tendril config set' changes, restoring the values of
+lower-precedence sources or the defaults. Shows the changed lines and asks for confirmation.`,
 		Example:           "  tendril config unset inactivity-timeout",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: base.CompleteOptions,
@@ -333,6 +333,6 @@ func printEffect(c *base.CLI, p *api.SettingsPreview) {
 		c.PrintErrf("changed, in force now: %s\n", base.Plain(strings.Join(now, ", ")))
 	}
 	if len(later) > 0 {
-		c.PrintErrf("changed at the next start: %s\n", base.Plain(strings.Join(later, ", ")))
+		c.PrintErrf("will change at the next start: %s\n", base.Plain(strings.Join(later, ", ")))
 	}
 }

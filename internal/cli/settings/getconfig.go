@@ -36,7 +36,7 @@ PATH.`,
 		g.command(getconfig.OptionSettings, "Options of Elastic Beanstalk in force, by namespace", "namespace",
 			"option-name"),
 		g.command(getconfig.Container, "Paths and names on this machine", "key"),
-		g.command(getconfig.Meta, "The region, and the worker's settings by the keys of aws-sqsd", "key"),
+		g.command(getconfig.Meta, "The region, and the worker's settings with their aws-sqsd keys", "key"),
 		g.command(getconfig.Addons, "The database described by the RDS_ properties", "add-on", "key"),
 		g.command(getconfig.PlatformConfig, "User, folders and port of the app", "key"),
 	)

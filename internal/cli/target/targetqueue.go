@@ -98,7 +98,7 @@ func (w *Flags) takeArgument(required bool) {
 		case argument == "" && required && w.Queue == "":
 			return base.Usagef("no queue given").Hint("name one: " + cmd.CommandPath() + " QUEUE")
 		case argument != "" && w.Queue != "" && argument != w.Queue:
-			return base.Usagef("two queues given: %s and %s", argument, w.Queue).Hint("name one, as argument or with --queue")
+			return base.Usagef("two queues given: %s and %s", argument, w.Queue).Hint("name one, as an argument or with --queue")
 		case argument != "":
 			w.Queue = argument
 		}

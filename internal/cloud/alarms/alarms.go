@@ -236,7 +236,7 @@ func (d *describer) describeEnvironment() {
 	}
 
 	d.addKind(leaderKind, nil, Alarm{
-		Description: "No instance is the leader, so that no periodic task is enqueued.",
+		Description: "No instance is the leader: periodic tasks are not enqueued.",
 		Namespace:   telemetry.HealthNamespace, Metric: "Leader",
 		Dimensions: dimension("EnvironmentName", d.HealthName), Statistic: "Maximum", Comparison: below, Threshold: 1,
 		Period: period, EvaluationPeriods: max(1, 600/period), MissingData: breaching,

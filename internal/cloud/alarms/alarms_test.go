@@ -182,7 +182,7 @@ func TestMistakesInTheFileAreNamedWithTheirLines(t *testing.T) {
 	for text, want := range map[string]string{
 		"alarm:\n  queue-age: off":                                    "alarms.yaml:1: unknown key alarm",
 		"alarms:\n  age: off":                                         "alarms.yaml:2: unknown alarm age",
-		"alarms:\n  health/orders: off":                               "alarms.yaml:2: the alarm health belongs to no queue",
+		"alarms:\n  health/orders: off":                               "alarms.yaml:2: the alarm health does not belong to a queue",
 		"alarms:\n  queue-age/order: off":                             "alarms.yaml:2: the environment has no queue order",
 		"alarms:\n  queue-age: maybe":                                 "alarms.yaml:2: queue-age is neither on nor off",
 		"alarms:\n  queue-age: [1]":                                   "alarms.yaml:2: queue-age is neither a map nor off",

@@ -187,7 +187,7 @@ func (r *fileReader) checkKind(p yamlfile.Pair) bool {
 	case !slices.Contains(kinds(), kind):
 		r.refuse(p.Line, "unknown alarm "+yamlfile.Shown(p.Key), "the alarms are "+strings.Join(kinds(), ", "))
 	case ofQueue && !ownQueue:
-		r.refuse(p.Line, "the alarm "+kind+" belongs to no queue", "write "+kind)
+		r.refuse(p.Line, "the alarm "+kind+" does not belong to a queue", "write "+kind)
 	case ofQueue && !slices.Contains(r.queues, queue):
 		r.refuse(p.Line, "the environment has no queue "+yamlfile.Shown(queue),
 			"its queues are "+strings.Join(r.queues, ", "))
@@ -217,7 +217,7 @@ func (r *fileReader) readChange(entry yamlfile.Pair) (c change) {
 	}
 
 	if c.DatapointsToAlarm != nil && (c.EvaluationPeriods == nil || *c.DatapointsToAlarm > *c.EvaluationPeriods) {
-		r.refuse(entry.Line, "datapoints_to_alarm is more than evaluation_periods, or stands without it",
+		r.refuse(entry.Line, "datapoints_to_alarm is more than evaluation_periods, or is set without it",
 			"write evaluation_periods too, with at least the same number")
 	}
 

@@ -93,12 +93,12 @@ func (t *Token) checkNew(dataDir string) ([]stored, error) {
 		err = api.BadRequest(fmt.Sprintf("invalid name %q", t.Name),
 			`use 1 to 64 letters, digits, "_", "-" and "."`)
 	case len(t.Scopes) == 0:
-		err = api.BadRequest("a token needs a scope", "use "+strings.Join(api.Scopes(), ", "))
+		err = api.BadRequest("a token needs a scope", "use one or more of "+strings.Join(api.Scopes(), ", "))
 	case slices.ContainsFunc(tokens, isNamed):
 		err = api.NewError(http.StatusConflict, "duplicate token name "+t.Name,
 			"type 'tendril tokens revoke "+t.Name+"', or choose another name")
 	case len(tokens) >= maxTokens:
-		err = api.NewError(http.StatusConflict, fmt.Sprintf("there are %d tokens already", len(tokens)), "revoke some")
+		err = api.NewError(http.StatusConflict, fmt.Sprintf("there are already %d tokens", len(tokens)), "revoke some with 'tendril tokens revoke NAME'")
 	default:
 		err = api.CheckScopes(t.Scopes)
 	}

@@ -176,7 +176,7 @@ func TestADeploymentIsAbortedBeforeItServes(t *testing.T) {
 func TestScalingShowsDecisionsWithWhatTheyWereMadeBy(t *testing.T) {
 	s := newSite(t)
 	s.decisions.Advice = true
-	wantText(t, s.get("/scaling"), "The size is fixed", "--processes-max 4", "1 min", "No decision yet")
+	wantText(t, s.get("/scaling"), "The size is fixed", "--processes-max 4", "1 min", "No decisions yet")
 	backlog, busy := 40.0, 80.0
 	s.decisions = api.ScaleDecisions{Decisions: []api.ScaleDecision{
 		{From: 1, Desired: 3, Rule: "out", Why: "40 messages wait " + hostile, NotApplied: "another instance is the leader",

@@ -154,7 +154,7 @@ func TestTheCookieOfASessionDoesNotAct(t *testing.T) {
 	if status != http.StatusForbidden || len(s.paused) > 0 {
 		t.Errorf("without the key: %d, paused %v", status, s.paused)
 	}
-	wantText(t, page, "Enter the key of this session", `action="/queues/jobs/pause"`, `name="session-key"`)
+	wantText(t, page, "Enter this session's key", `action="/queues/jobs/pause"`, `name="session-key"`)
 	again := hiddenFields(t, page, "/queues/jobs/pause")
 	if again.Get("reason") != form.Get("reason") || again.Get("back") != form.Get("back") {
 		t.Errorf("the page sends %v again", again)

@@ -145,7 +145,7 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 	switch {
 	case leads && !e.gate.open(a, e.lease.core.trusted):
 		e.lease.core.lose()
-		e.lease.recordFailure(ctx, errors.New("the process or the machine was suspended while the store answered"))
+		e.lease.recordFailure(ctx, errors.New("the process or the machine was suspended while the store responded"))
 	case !leads:
 		e.gate.close(e.whyLost(current))
 	}

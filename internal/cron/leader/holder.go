@@ -34,7 +34,7 @@ func (h *holder) swap(ctx context.Context, a *attempt) (won bool, current queue.
 	defer cancel()
 	won, current, err = h.store.Swap(limited, h.opts.Name, a.old, a.next)
 	if err == nil && !won && current.Version == a.old.Version {
-		err = fmt.Errorf("the store rejected replacing version %q but still stores it", a.old.Version)
+		err = fmt.Errorf("the store refused to replace version %q, but still stores it", a.old.Version)
 	}
 	return won, current, err
 }

@@ -204,8 +204,8 @@ func checkName(name string) error {
 		return fmt.Errorf("the name is longer than %d bytes: write a shorter one", maxName)
 	}
 	if name != strings.TrimSpace(name) || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
-		return fmt.Errorf("the name %s has invisible characters, or spaces at the start or end: use letters, digits and hyphens, such as "+
-			"backup-job", yamlfile.Shown(name))
+		return fmt.Errorf("the name %s has invisible characters, or spaces at the start or end: use letters, digits and "+
+			"hyphens, for example backup-job", yamlfile.Shown(name))
 	}
 	return nil
 }

@@ -38,14 +38,14 @@ func batchID(batch []*queue.Message) string {
 // problem, if not "", means that the report is unreliable.
 func (p *content) readFailures(res *response) (problem string) {
 	if !res.bodyComplete {
-		return "answer to a batch longer than 64 KiB"
+		return "response to a batch longer than 64 KiB"
 	}
 	if !json.Valid(res.bodyStart) && !bytes.Contains(res.bodyStart, []byte(failuresMember)) {
 		return ""
 	}
 	reply := readReply(res.bodyStart, messageIDs(p.batch))
 	p.failed = reply.failed
-	return strings.NewReplacer("the function's reply", "the answer", "the event", "the batch").Replace(reply.problem)
+	return strings.NewReplacer("the function's reply", "the response", "the event", "the batch").Replace(reply.problem)
 }
 
 func messageIDs(ms []*queue.Message) []string {

@@ -33,8 +33,8 @@ const (
 
 // These replace the parser's errors, which would quote the response.
 var (
-	errHeadTooLong = errors.New("the answer's headers are longer than 64 KiB")
-	errGarbled     = errors.New("the answer is not HTTP")
+	errHeadTooLong = errors.New("the response headers are longer than 64 KiB")
+	errGarbled     = errors.New("the response is not HTTP")
 )
 
 // isLate reports whether a deadline of the exchange has passed, as opposed to a network timeout.

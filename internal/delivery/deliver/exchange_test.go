@@ -34,26 +34,26 @@ func TestOddAnswers(t *testing.T) {
 		reason       string
 		fate         fate
 	}{
-		{"none", "", failed, 0, "connection closed without an answer", closed},
-		{"half a status line", "HTTP/1.1 200", failed, 0, "answer was cut off", closed},
-		{"half a head", head + "Content-Le", failed, 0, "answer was cut off", closed},
-		{"half a body", head + "Content-Length: 10\r\n\r\n12345", failed, 200, "answer was cut off", closed},
-		{"no body of those announced", head + "Content-Length: 10\r\n\r\n", failed, 200, "answer was cut off", closed},
-		{"half a chunk", head + "Transfer-Encoding: chunked\r\n\r\n5\r\n123", failed, 200, "answer was cut off", closed},
+		{"none", "", failed, 0, "connection closed without a response", closed},
+		{"half a status line", "HTTP/1.1 200", failed, 0, "response was cut off", closed},
+		{"half a head", head + "Content-Le", failed, 0, "response was cut off", closed},
+		{"half a body", head + "Content-Length: 10\r\n\r\n12345", failed, 200, "response was cut off", closed},
+		{"no body of those announced", head + "Content-Length: 10\r\n\r\n", failed, 200, "response was cut off", closed},
+		{"half a chunk", head + "Transfer-Encoding: chunked\r\n\r\n5\r\n123", failed, 200, "response was cut off", closed},
 		{"no last chunk", head + "Transfer-Encoding: " +
-			"chunked\r\n\r\n5\r\n12345\r\n", failed, 200, "answer was cut off", closed},
-		{"bad chunk", head + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", failed, 200, "answer was cut off", dropped},
+			"chunked\r\n\r\n5\r\n12345\r\n", failed, 200, "response was cut off", closed},
+		{"bad chunk", head + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", failed, 200, "response was cut off", dropped},
 		{"half a body of a failure", "HTTP/1.1 500 X\r\nContent-Length: 10\r\n\r\n12345", failed, 500, "HTTP 500", closed},
-		{"not HTTP", "SSH-2.0-OpenSSH_9.6\r\n", failed, 0, "answer is not HTTP", dropped},
-		{"no number", "HTTP/1.1 OK\r\n\r\n", failed, 0, "answer is not HTTP", dropped},
-		{"negative length", head + "Content-Length: -1\r\n\r\n", failed, 0, "answer is not HTTP", dropped},
-		{"two lengths", head + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n12", failed, 0, "answer is not HTTP", dropped},
+		{"not HTTP", "SSH-2.0-OpenSSH_9.6\r\n", failed, 0, "response is not HTTP", dropped},
+		{"no number", "HTTP/1.1 OK\r\n\r\n", failed, 0, "response is not HTTP", dropped},
+		{"negative length", head + "Content-Length: -1\r\n\r\n", failed, 0, "response is not HTTP", dropped},
+		{"two lengths", head + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n12", failed, 0, "response is not HTTP", dropped},
 		{"status beyond all", "HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n", failed, 999, "HTTP 999", kept},
 		{"status below all", "HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n", failed, 0, "HTTP 0", kept},
 		{"long head", head + "X: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", failed, 0,
-			"answer headers longer than 64 KiB", dropped},
+			"response headers longer than 64 KiB", dropped},
 		{"bytes beyond ASCII in a head", head + "X: \xff\x80\r\nContent-Length: 0\r\n\r\n", done, 200, "", kept},
-		{"control bytes in a head", head + "X: \x01\r\nContent-Length: 0\r\n\r\n", failed, 0, "answer is not HTTP", dropped},
+		{"control bytes in a head", head + "X: \x01\r\nContent-Length: 0\r\n\r\n", failed, 0, "response is not HTTP", dropped},
 		{"empty body", head + "Content-Length: 0\r\n\r\n", done, 200, "", kept},
 		{"body", head + "Content-Length: 5\r\n\r\nhello", done, 200, "", kept},
 		{"chunked", head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", done, 200, "", kept},
@@ -68,7 +68,7 @@ func TestOddAnswers(t *testing.T) {
 			failed, 500, "HTTP 500", dropped},
 		{"informational first", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\n" + ok200, done, 200, "",
 			kept},
-		{"informational only", "HTTP/1.1 102 Processing\r\n\r\n", failed, 0, "connection closed without an answer", closed},
+		{"informational only", "HTTP/1.1 102 Processing\r\n\r\n", failed, 0, "connection closed without a response", closed},
 		{"another protocol", "HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", failed, 101,
 			"HTTP 101 (the app requires another protocol)", dropped},
 		{"bytes beyond the answer", ok200 + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", done, 200, "", dropped},
@@ -111,7 +111,7 @@ func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 		}, func(o *Options) { o.KeepAlive = time.Hour })
 		want(t, deliver(h, m), queue.Done, 200, "")
 		r := deliver(h, m)
-		want(t, r, queue.Failed, 0, "connection closed without an answer")
+		want(t, r, queue.Failed, 0, "connection closed without a response")
 		if r.Err == nil {
 			t.Error("no cause")
 		}
@@ -232,7 +232,7 @@ func TestEarlyAnswers(t *testing.T) {
 			r, _ := c.readHead()
 			c.Conn.(*net.TCPConn).CloseWrite()
 			io.Copy(io.Discard, r.Body)
-		}, queue.Failed, 0, "connection closed without an answer"},
+		}, queue.Failed, 0, "connection closed without a response"},
 	}
 	for _, size := range []int{100, 8 << 20} {
 		for _, test := range tests {

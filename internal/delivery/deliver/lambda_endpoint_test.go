@@ -120,7 +120,7 @@ func raw(answer string) func(http.ResponseWriter, events.SQSEvent) {
 
 // The client is the AWS SDK.
 func TestOutcomesOverHTTP(t *testing.T) {
-	const cutOff = "connection closed before the answer was complete; the function may have run"
+	const cutOff = "connection closed before the response was complete; the function may have run"
 	hold := make(chan struct{})
 	for _, test := range []struct {
 		name   string
@@ -159,19 +159,19 @@ func TestOutcomesOverHTTP(t *testing.T) {
 		{"403", refusing(403, "AccessDeniedException", ""), "UUU",
 			"HTTP 403 AccessDeniedException: access denied: allow these credentials lambda:InvokeFunction on the function"},
 		{"no Lambda", raw("HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot found"), "UUU",
-			"HTTP 404: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
+			"HTTP 404: no Lambda service responded: check the region and AWS_ENDPOINT_URL_LAMBDA"},
 		{"redirected", raw("HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"),
-			"UUU", "HTTP 307: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
+			"UUU", "HTTP 307: no Lambda service responded: check the region and AWS_ENDPOINT_URL_LAMBDA"},
 		{"a cut refusal", raw("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 100\r\n\r\n{"), "TTT",
 			"HTTP 429: the function accepts no more requests for now"},
 		{"slow", func(http.ResponseWriter, events.SQSEvent) {
 			<-hold
-		}, "FFF", "no answer in time; the function may be running"},
+		}, "FFF", "no response in time; the function may be running"},
 		{"slow in the middle", func(w http.ResponseWriter, _ events.SQSEvent) {
 			io.WriteString(w, `{"batchItemFailures":`)
 			w.(http.Flusher).Flush()
 			<-hold
-		}, "FFF", "no answer in time; the function may be running"},
+		}, "FFF", "no response in time; the function may be running"},
 		{"cut before", raw(""), "FFF", cutOff},
 		{"cut in the head", raw("HTTP/1.1 200 OK\r\n"), "FFF", cutOff},
 		{"cut in the middle", raw("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}"), "FFF", cutOff},
@@ -179,10 +179,10 @@ func TestOutcomesOverHTTP(t *testing.T) {
 		{"cut between chunks", raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"), "FFF", cutOff},
 		{"a body without an end", raw("HTTP/1.0 200 OK\r\n\r\n"), "FFF", cutOff},
 		{"an old server's body", raw("HTTP/1.0 200 OK\r\n\r\nnull"), "DDD", ""},
-		{"no HTTP", raw("SSH-2.0-OpenSSH\r\n\r\n"), "FFF", "incomplete answer; the function may have run"},
+		{"no HTTP", raw("SSH-2.0-OpenSSH\r\n\r\n"), "FFF", "incomplete response; the function may have run"},
 		{"without bounds", func(w http.ResponseWriter, _ events.SQSEvent) {
 			io.WriteString(w, `"`+strings.Repeat("x", 8<<20)+`"`)
-		}, "FFF", "incomplete answer; the function may have run"},
+		}, "FFF", "incomplete response; the function may have run"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l, e := serveFunction(t, test.answer, func(o *aws.LambdaOptions) {

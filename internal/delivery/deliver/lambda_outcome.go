@@ -71,13 +71,13 @@ func callFailed(ctx context.Context, err error) queue.Result {
 	r := queue.Result{Err: err}
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		r.Reason = "stopped before the function had answered"
+		r.Reason = "stopped before the function had responded"
 	case isTimeout(err) || ctx.Err() != nil:
-		r.Reason = "no answer in time; the function may be running"
+		r.Reason = "no response in time; the function may be running"
 	case isClosed(err):
-		r.Reason = "connection closed before the answer was complete; the function may have run"
+		r.Reason = "connection closed before the response was complete; the function may have run"
 	default:
-		r.Reason = "incomplete answer; the function may have run"
+		r.Reason = "incomplete response; the function may have run"
 	}
 	return r
 }
@@ -167,7 +167,7 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	case a.Status == http.StatusUnauthorized, a.Status == http.StatusForbidden:
 		return queue.Unreached, "access denied: allow these credentials lambda:InvokeFunction on the function"
 	case a.Status == http.StatusNotFound, a.Status >= 300 && a.Status <= 399:
-		return queue.Unreached, "no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"
+		return queue.Unreached, "no Lambda service responded: check the region and AWS_ENDPOINT_URL_LAMBDA"
 	}
 
 	return queue.Failed, ""

@@ -175,13 +175,13 @@ func TestLambdaOutcomes(t *testing.T) {
 			"HTTP 404 ResourceNotFoundException: function not found: check its name, its alias or version, the " +
 				"account and the region"},
 		{"no Lambda", Invocation{Status: 404}, nil, queue.Unreached,
-			"HTTP 404: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
+			"HTTP 404: no Lambda service responded: check the region and AWS_ENDPOINT_URL_LAMBDA"},
 		{"a redirect", Invocation{Status: 307}, nil, queue.Unreached,
-			"HTTP 307: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
+			"HTTP 307: no Lambda service responded: check the region and AWS_ENDPOINT_URL_LAMBDA"},
 		{"the first redirect", Invocation{Status: 300}, nil, queue.Unreached,
-			"HTTP 300: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
+			"HTTP 300: no Lambda service responded: check the region and AWS_ENDPOINT_URL_LAMBDA"},
 		{"the last redirect", Invocation{Status: 399}, nil, queue.Unreached,
-			"HTTP 399: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
+			"HTTP 399: no Lambda service responded: check the region and AWS_ENDPOINT_URL_LAMBDA"},
 		{"the last refusal", Invocation{Status: 499}, nil, queue.Failed, "HTTP 499"},
 		{"denied", Invocation{Status: 403, Code: "AccessDeniedException"}, nil, queue.Unreached,
 			"HTTP 403 AccessDeniedException: access denied: allow these credentials lambda:InvokeFunction on the function"},
@@ -199,11 +199,11 @@ func TestLambdaOutcomes(t *testing.T) {
 		{"unsent, unexplained", Invocation{}, fmt.Errorf("calling: %w", unsentError{io.EOF}), queue.Unreached,
 			"the function could not be called"},
 		{"cut off", Invocation{}, fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), queue.Failed,
-			"connection closed before the answer was complete; the function may have run"},
-		{"late", Invocation{}, context.DeadlineExceeded, queue.Failed, "no answer in time; the function may be running"},
+			"connection closed before the response was complete; the function may have run"},
+		{"late", Invocation{}, context.DeadlineExceeded, queue.Failed, "no response in time; the function may be running"},
 		{"late in the network", Invocation{}, &net.DNSError{IsTimeout: true}, queue.Failed,
-			"no answer in time; the function may be running"},
-		{"lost", Invocation{}, errors.New("who knows"), queue.Failed, "incomplete answer; the function may have run"},
+			"no response in time; the function may be running"},
+		{"lost", Invocation{}, errors.New("who knows"), queue.Failed, "incomplete response; the function may have run"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -275,7 +275,7 @@ func TestLambdaEndsWithItsContext(t *testing.T) {
 	}}
 	l := newLambda(t, f)
 	if r := l.Deliver(ctx, messages("m")[0]); r.Outcome != queue.Failed ||
-		r.Reason != "stopped before the function had answered" {
+		r.Reason != "stopped before the function had responded" {
 		t.Errorf("got %v %q", r.Outcome, r.Reason)
 	}
 	if r := l.Deliver(ctx, messages("m")[0]); r.Outcome != queue.Unreached ||

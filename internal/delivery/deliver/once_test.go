@@ -76,8 +76,8 @@ func TestOnePostPerDelivery(t *testing.T) {
 			t.Errorf("message %d was posted and is unreached", i)
 		}
 	}
-	if outcomes["done "] == 0 || outcomes["failed connection closed without an answer"] == 0 ||
-		outcomes["failed answer was cut off"] == 0 {
+	if outcomes["done "] == 0 || outcomes["failed connection closed without a response"] == 0 ||
+		outcomes["failed response was cut off"] == 0 {
 		t.Errorf("some outcome never happened: %v", outcomes)
 	}
 	t.Logf("%v", outcomes)

@@ -32,8 +32,8 @@ type reasons struct {
 func newReasons(opts *Options) reasons {
 	path, _, _ := strings.Cut(opts.Path, "?")
 	return reasons{
-		noResponse:      "no answer within " + opts.InactivityTimeout.String(),
-		responseStalled: "answer stalled for " + opts.InactivityTimeout.String(),
+		noResponse:      "no response within " + opts.InactivityTimeout.String(),
+		responseStalled: "response stalled for " + opts.InactivityTimeout.String(),
 		deadlinePassed:  "deadline of " + opts.Deadline.String() + " passed",
 		connectTimeout:  opts.ConnectTimeout,
 		path:            path,
@@ -152,25 +152,25 @@ func connectReason(err error, within time.Duration) string {
 func (r *reasons) noResponseReason(ctx context.Context, res *response, end time.Time) string {
 	switch limit := r.limitReached(ctx, end); {
 	case limit == "stopped":
-		return "stopped before the app had answered"
+		return "stopped before the app had responded"
 	case limit != "":
 		return limit
 	case isLate(res.err) && res.extended > 0:
-		return "answer stalled for " + res.extended.String() + ", as the app requested"
+		return "response stalled for " + res.extended.String() + ", as the app requested"
 	case isLate(res.err) && res.started:
 		return r.responseStalled
 	case isLate(res.err):
 		return r.noResponse
 	case errors.Is(res.err, errHeadTooLong):
-		return "answer headers longer than 64 KiB"
+		return "response headers longer than 64 KiB"
 	case res.head == nil && errors.Is(res.err, errGarbled):
-		return "answer is not HTTP"
+		return "response is not HTTP"
 	case res.started:
-		return "answer was cut off"
+		return "response was cut off"
 	case isClosed(res.err):
-		return "connection closed without an answer"
+		return "connection closed without a response"
 	default:
-		return "connection failed without an answer"
+		return "connection failed without a response"
 	}
 }
 

@@ -44,7 +44,7 @@ const (
 	problemName        = "has a parameter that is repeated or not allowed with its first word"
 	problemTime        = "has a time outside of 0 to 12 hours: use one such as 90s"
 	problemExtend      = "extend needs for= with 1 second to 12 hours, such as for=30m"
-	problemEarly       = "an informational answer allows only extend"
+	problemEarly       = "an informational response allows only extend"
 	problemTooLate     = "extend is not allowed in a failure or in a trailer"
 	maxInstructionTime = queue.MaxVisibility
 )

@@ -112,13 +112,13 @@ func TestAppSteersTheOutcome(t *testing.T) {
 			queue.Result{Outcome: queue.Done, Status: 410, Reason: "HTTP 410 (app says drop)",
 				Answer: "gone", Instruction: queue.Drop}, ""},
 		{"dropped, but cut off", "HTTP/1.1 410 X\r\nTendril-Outcome: drop\r\nContent-Length: 9\r\n\r\nx",
-			queue.Result{Status: 410, Reason: "answer was cut off"}, ""},
+			queue.Result{Status: 410, Reason: "response was cut off"}, ""},
 		{"dead-lettered", answerWith("200", "Tendril-Outcome: dead-letter; reason=\"no picture\"\r\n", ""),
 			queue.Result{Status: 200, Reason: "HTTP 200 (app says dead-letter)", Answer: "no picture",
 				Instruction: queue.DeadLetterNow}, ""},
 		{"dead-lettered, in a success that is cut off",
 			"HTTP/1.1 200 X\r\nTendril-Outcome: dead-letter\r\nContent-Length: 9\r\n\r\nx",
-			queue.Result{Status: 200, Reason: "answer was cut off"}, ""},
+			queue.Result{Status: 200, Reason: "response was cut off"}, ""},
 		{"a terminal status", answerWith("422", "", "no such user"),
 			queue.Result{Status: 422, Reason: "HTTP 422", Answer: "no such user", Instruction: queue.TerminalStatus}, ""},
 		{"another status", answerWith("500", "", ""), queue.Result{Status: 500, Reason: "HTTP 500"}, ""},
@@ -180,10 +180,10 @@ func TestAppExtendsItsTime(t *testing.T) {
 			c.drip(29*time.Minute, ok200)
 		}, queue.Done, 200, "", 30 * time.Minute},
 		{"and it is late all the same", func(c *appConn) { c.drip(time.Minute, early) }, queue.Failed, 0,
-			"answer stalled for 30m0s, as the app requested", 31 * time.Minute},
+			"response stalled for 30m0s, as the app requested", 31 * time.Minute},
 		{"shortened again", func(c *appConn) {
 			c.drip(time.Minute, early, "HTTP/1.1 102 X\r\nTendril-Outcome: extend; for=5s\r\n\r\n")
-		}, queue.Failed, 0, "answer stalled for 5s, as the app requested", 2*time.Minute + 5*time.Second},
+		}, queue.Failed, 0, "response stalled for 5s, as the app requested", 2*time.Minute + 5*time.Second},
 		{"a streamed success", func(c *appConn) {
 			c.write(streamed)
 			c.drip(29*time.Minute, "1\r\n.\r\n", "1\r\n.\r\n", "0\r\n\r\n")
@@ -192,10 +192,10 @@ func TestAppExtendsItsTime(t *testing.T) {
 			c.write(streamed)
 			c.drip(29*time.Minute, "1\r\n.\r\n")
 			c.Close()
-		}, queue.Failed, 200, "answer was cut off", 29 * time.Minute},
+		}, queue.Failed, 200, "response was cut off", 29 * time.Minute},
 		{"a malformed header gives no time", func(c *appConn) {
 			c.write("HTTP/1.1 102 X\r\nTendril-Outcome: extend\r\n\r\n")
-		}, queue.Failed, 0, "no answer within 3m0s", idle},
+		}, queue.Failed, 0, "no response within 3m0s", idle},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h, _ := startPiped(t, func(c *appConn) {

@@ -34,26 +34,26 @@ func TestTimeouts(t *testing.T) {
 		reason   string
 		took     time.Duration
 	}{
-		{"silence", 0, func(c *appConn) {}, queue.Failed, 0, "no answer within 3m0s", idle},
+		{"silence", 0, func(c *appConn) {}, queue.Failed, 0, "no response within 3m0s", idle},
 		{"in time", 0, func(c *appConn) { c.drip(idle-1, ok200) }, queue.Done, 200, "", idle - 1},
 		{"informational answers", 0, func(c *appConn) {
 			c.drip(idle-1, processing, processing, ok200)
 		}, queue.Done, 200, "", 3 * (idle - 1)},
 		{"silence after one", 0, func(c *appConn) {
 			c.drip(time.Second, processing)
-		}, queue.Failed, 0, "no answer within 3m0s", time.Second + idle},
+		}, queue.Failed, 0, "no response within 3m0s", time.Second + idle},
 		{"head in pieces", 0, func(c *appConn) {
 			c.drip(idle-1, strings.SplitAfter(ok200, " ")...)
 		}, queue.Done, 200, "", 4 * (idle - 1)},
 		{"silence in the head", 0, func(c *appConn) {
 			c.drip(1, "HTTP/1.1 2")
-		}, queue.Failed, 0, "answer stalled for 3m0s", idle + 1},
+		}, queue.Failed, 0, "response stalled for 3m0s", idle + 1},
 		{"body in pieces", 0, func(c *appConn) {
 			c.drip(idle-1, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", "a", "b", "c")
 		}, queue.Done, 200, "", 4 * (idle - 1)},
 		{"silence in the body", 0, func(c *appConn) {
 			c.drip(time.Second, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", "a")
-		}, queue.Failed, 200, "answer stalled for 3m0s", 2*time.Second + idle},
+		}, queue.Failed, 200, "response stalled for 3m0s", 2*time.Second + idle},
 		{"silence in the body of a failure", 0, func(c *appConn) {
 			c.drip(time.Second, "HTTP/1.1 500 X\r\nContent-Length: 3\r\n\r\n")
 		}, queue.Failed, 500, "HTTP 500", time.Second + drainTime},
@@ -114,7 +114,7 @@ func TestTimeoutsOfLongMessages(t *testing.T) {
 			time.Sleep(100 * time.Second)
 			io.CopyN(io.Discard, c.buf, writeChunk)
 			time.Sleep(time.Hour)
-		}, queue.Failed, 0, "no answer within 3m0s", 280 * time.Second},
+		}, queue.Failed, 0, "no response within 3m0s", 280 * time.Second},
 		{"success before it is taken", func(c *appConn) {
 			c.readHead()
 			c.write(ok200)
@@ -173,7 +173,7 @@ func TestContextEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, a := startPiped(t, test.app)
 				ctx, cancel := context.WithCancel(t.Context())
-				reason := "stopped before the app had answered"
+				reason := "stopped before the app had responded"
 				if late {
 					ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
 					reason = "deadline passed"

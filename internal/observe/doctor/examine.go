@@ -84,12 +84,12 @@ func (f *findings) judgeApps(all []App, running bool) {
 		case a.Problem == "" && a.Own:
 			f.ok("app", "the app can be started: %s", a.Target)
 		case a.Problem == "":
-			f.ok("app", "%s answers", a.Target)
+			f.ok("app", "%s responds", a.Target)
 		case a.Own:
 			f.add(Error, "app", "the app is not accepting messages: "+a.Problem, "no messages are received until it does",
 				defaulted(a.Remedy, "tendril logs"))
 		default:
-			f.add(Error, "app", fmt.Sprintf("%s does not answer: %s", a.Target, a.Problem),
+			f.add(Error, "app", fmt.Sprintf("%s does not respond: %s", a.Target, a.Problem),
 				"no messages are received until it does",
 				defaulted(a.Remedy, "start the app, or give another address: tendril up --target URL"))
 		}
@@ -126,12 +126,12 @@ func (f *findings) judgePermissions(all []Permission, unchecked string) {
 
 	for _, g := range order {
 		actions := strings.Join(slices.Compact(denied[g]), ", ")
-		f.add(Error, "permissions", fmt.Sprintf("the role may not call %s on %s", actions, g.resource),
+		f.add(Error, "permissions", fmt.Sprintf("the role does not allow %s on %s", actions, g.resource),
 			"they are needed to "+featureInWords(g.feature),
 			"print the policy for the role, and attach it: tendril check --iam > policy.json")
 	}
 	if len(all) > 0 && len(order) == 0 {
-		f.ok("permissions", "the role may call all %d checked actions", len(all))
+		f.ok("permissions", "the role allows all %d checked actions", len(all))
 	}
 }
 
@@ -173,17 +173,17 @@ func (f *findings) judgeClock(c *Clock) {
 
 func (f *findings) judgeProxy(p *Proxy) {
 	const id = "proxy-timeout"
-	from := "by default"
+	from := "the default"
 	if p.Where != "" {
-		from = "by " + p.Where
+		from = "set in " + p.Where
 	}
 	if p.Timeout >= p.Attempt {
-		f.ok(id, "%s in front of %s waits %s for the app, %s", p.Name, p.Target, durationText(p.Timeout), from)
+		f.ok(id, "%s in front of %s waits %s for the app (%s)", p.Name, p.Target, durationText(p.Timeout), from)
 		return
 	}
-	f.add(Warning, id, fmt.Sprintf("%s in front of %s waits %s for the app, %s, but tendril waits %s", p.Name, p.Target,
+	f.add(Warning, id, fmt.Sprintf("%s in front of %s waits %s for the app (%s), but tendril waits %s", p.Name, p.Target,
 		durationText(p.Timeout), from, durationText(p.Attempt)),
-		"it answers 504 while the app is still working, so the message is retried: the work runs twice",
+		"it responds 504 while the app is still working, so the message is retried: the work runs twice",
 		fmt.Sprintf("post to the app itself with --target, or write into the configuration of %s: proxy_read_timeout %ss;",
 			p.Name, seconds(p.Attempt+5*time.Second)))
 }
@@ -192,10 +192,10 @@ func (f *findings) judgePort(p *Port, running bool) {
 	id := "port-" + p.Name
 	switch {
 	case p.Refused != "" && p.Name == "app":
-		f.add(Error, id, fmt.Sprintf("%s: no answer at %s: %s", p.Use, p.At, p.Refused), "no messages are delivered there",
+		f.add(Error, id, fmt.Sprintf("%s: no response at %s: %s", p.Use, p.At, p.Refused), "no messages are delivered there",
 			"make the app listen on $PORT, or set its port: tendril up --port N")
 	case p.Refused != "":
-		f.add(Error, id, fmt.Sprintf("%s: no answer at %s: %s", p.Use, p.At, p.Refused), "clients cannot connect",
+		f.add(Error, id, fmt.Sprintf("%s: no response at %s: %s", p.Use, p.At, p.Refused), "clients cannot connect",
 			"see the log for the reason: tendril logs tendril")
 	case running:
 		f.ok(id, "%s: %s", p.Use, p.At)
@@ -297,7 +297,7 @@ func (f *findings) judgeZones(z *Zones) {
 		f.ok("time-zones", "time zones are read from %s", z.System)
 	case z.App:
 		f.add(Warning, "time-zones", "this machine has no time zone database",
-			"tendril has its own, but the app may not find zones by name, or use UTC",
+			"tendril has its own, but the app may fail to find zones by name, or use UTC",
 			"install it, for example on Debian: sudo apt-get install tzdata")
 	default:
 		f.ok("time-zones", "this machine has no time zone database: tendril uses its own")

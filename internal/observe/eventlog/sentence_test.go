@@ -25,7 +25,7 @@ func TestSentencesHaveASubject(t *testing.T) {
 		{act("messages moved", "payments-dead", "3"), "owner moved 3 messages from payments-dead"},
 		{act("redrive started", "payments-dead", "76"), "owner started redrive in payments-dead (76 messages)"},
 		{act("bodies read", "payments", "50"), "owner read bodies in payments (50 messages)"},
-		{act("message read, with request and answer", "5a90", "1"), "owner read message 5a90 with request and answer"},
+		{act("message read, with request and response", "5a90", "1"), "owner read message 5a90 with request and response"},
 		{act("message edited and sent again", "5a90", "1"), "owner edited message 5a90 and sent again"},
 		{act("app deployed", "", ""), "owner deployed app"},
 		{rejected, "owner: queue paused, payments, failed: this needs act"},

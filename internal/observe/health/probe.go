@@ -40,7 +40,7 @@ func queueCheck(in inputs) Check {
 		}
 		since := q.Poll.problem.Since
 		if silence := in.Now.Sub(since); check.Detail == "" && !since.IsZero() && silence >= maxSilence {
-			check.Detail = q.Name + " has not answered for " + ago(silence) + "; it is shared, so this instance keeps serving"
+			check.Detail = q.Name + " has not responded for " + ago(silence) + "; it is shared, so this instance keeps serving"
 		}
 	}
 	return check

@@ -280,7 +280,7 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	}
 	add(d[Server], "failing with HTTP 5xx")
 	add(d[FailedInside], "failed by the function")
-	add(d[NoAnswer], "without an answer")
+	add(d[NoAnswer], "without a response")
 	found := q.failureShare(in, "server-errors", kinds, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded},
 		level{30, Severe})
 	if found != nil && 2*d[NoAnswer] > failed && len(in.App.Processes) > 0 { // the app hangs
@@ -291,9 +291,9 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 
 // clientErrorRule has high thresholds, because an app may reject a message for a good reason.
 func clientErrorRule(in *inputs, q *queueInputs) []finding {
-	kinds, words := []Class{Client, Other}, "are erroring with HTTP 4xx, or a redirect"
+	kinds, words := []Class{Client, Other}, "are erroring with HTTP 4xx or a redirect"
 	if in.IgnoreClientErrors {
-		kinds, words = []Class{Other}, "are answered with a redirect"
+		kinds, words = []Class{Other}, "are redirected"
 	}
 	return q.failureShare(in, "client-errors", kinds, words, level{10, Warning}, level{30, Degraded}, level{60, Severe})
 }
@@ -417,7 +417,7 @@ func pollRule(in *inputs, q *queueInputs) []finding {
 		return fact(c)
 	}
 	c.Status = statusAt(in.Now.Sub(p.Since).Seconds(), level{30, Warning}, level{120, Degraded}, level{300, Severe})
-	c.Text = "Queue " + q.Name + " does not answer." + in.because(p.Reason)
+	c.Text = "Queue " + q.Name + " does not respond." + in.because(p.Reason)
 	return measured(c)
 }
 
@@ -428,7 +428,7 @@ func leaderRule(in *inputs) []finding {
 	}
 	return measured(Cause{Kind: "leader", Since: in.NoLeader, Remedy: "tendril tasks",
 		Status: statusAt(in.Now.Sub(in.NoLeader).Seconds(), level{60, Warning}, level{600, Degraded}),
-		Text:   "No leader, needed by " + count(int64(l.Tasks), "periodic task") + "." + in.because(l.Error)})
+		Text:   "No leader for " + count(int64(l.Tasks), "periodic task") + "." + in.because(l.Error)})
 }
 
 // A single failed run is retried, so it is not a Warning yet.

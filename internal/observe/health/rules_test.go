@@ -54,8 +54,8 @@ func TestRules(t *testing.T) {
 		{"scale-in held", func(in *inputs) { in.Scaling = "scale-in is held: one of 3 was measured" }, Info,
 			"The group keeps its size. Scale-in is held: one of 3 was measured."},
 		{"the name of a queue in a reason", func(in *inputs) {
-			in.Queues[0].Poll = pollFailure{Problem{before(time.Minute), "hl: 127.0.0.1:1 did not answer"}, true}
-		}, Severe, "Receiving from queue jobs is denied. hl: 127.0.0.1:1 did not answer."},
+			in.Queues[0].Poll = pollFailure{Problem{before(time.Minute), "hl: 127.0.0.1:1 did not respond"}, true}
+		}, Severe, "Receiving from queue jobs is denied. hl: 127.0.0.1:1 did not respond."},
 		{"the name of a replica in a reason", func(in *inputs) {
 			in.App.Processes = []Process{{Name: "web"}}
 			in.Deployment = Deployment{Version: "v2", Ended: noon, Failed: "web-2 was not ready within 14s"}
@@ -152,21 +152,21 @@ func TestRules(t *testing.T) {
 		{"30 % of 5xx", func(in *inputs) { requests(in, 70, 0, 30) }, Severe, "30.0 %"},
 		{"no answers", func(in *inputs) {
 			in.Queues[0].Deliveries = counts{Success: 50, Server: 10, NoAnswer: 40}
-		}, Severe, "50.0 % of the deliveries from jobs in the last 5 minutes (50 of 100) are failing with HTTP 5xx (10) or without an answer (40)."},
+		}, Severe, "50.0 % of the deliveries from jobs in the last 5 minutes (50 of 100) are failing with HTTP 5xx (10) or without a response (40)."},
 		{"nothing but no answers", func(in *inputs) {
 			in.Queues[0].Deliveries = counts{Success: 60, NoAnswer: 40}
-		}, Severe, "40.0 % of the deliveries from jobs in the last 5 minutes (40 of 100) are without an answer."},
+		}, Severe, "40.0 % of the deliveries from jobs in the last 5 minutes (40 of 100) are without a response."},
 		{"a hanging app", func(in *inputs) {
 			in.App.Processes = []Process{{Name: "web"}}
 			in.Queues[0].Deliveries = counts{Success: 10, NoAnswer: 40}
-			in.Queues[0].LastFailed[NoAnswer] = Failure{"42", "no answer within 20s", 1}
-		}, Severe, "are without an answer. The last reason: No answer within 20s. (tendril restart web)"},
+			in.Queues[0].LastFailed[NoAnswer] = Failure{"42", "no response within 20s", 1}
+		}, Severe, "are without a response. The last reason: No response within 20s. (tendril restart web)"},
 		{"a function that fails", func(in *inputs) {
 			in.Queues[0].Deliveries = counts{Success: 970, FailedInside: 30}
 		}, Warning, "3.0 % of the deliveries from jobs in the last 5 minutes (30 of 1000) are failed by the function."},
 		{"a function that fails or hangs", func(in *inputs) {
 			in.Queues[0].Deliveries = counts{Success: 80, FailedInside: 5, NoAnswer: 15}
-		}, Degraded, "20.0 % of the deliveries from jobs in the last 5 minutes (20 of 100) are failed by the function (5) or without an answer (15)."},
+		}, Degraded, "20.0 % of the deliveries from jobs in the last 5 minutes (20 of 100) are failed by the function (5) or without a response (15)."},
 		{"an app and a function that fail", func(in *inputs) {
 			in.Queues[0].Deliveries = counts{Server: 20, FailedInside: 30}
 		}, Severe, "100.0 % of the deliveries from jobs in the last 5 minutes (50 of 50) are failing with HTTP 5xx (20) or failed by the function (30)."},
@@ -179,11 +179,11 @@ func TestRules(t *testing.T) {
 		{"60 % of 4xx, ignored", func(in *inputs) { requests(in, 40, 60, 0); in.IgnoreClientErrors = true }, Ok, ""},
 		{"redirects, 4xx ignored", func(in *inputs) {
 			in.Queues[0].Deliveries, in.IgnoreClientErrors = counts{Success: 30, Client: 10, Other: 60}, true
-		}, Severe, "60.0 % of the deliveries from jobs in the last 5 minutes (60 of 100) are answered with a redirect."},
+		}, Severe, "60.0 % of the deliveries from jobs in the last 5 minutes (60 of 100) are redirected."},
 		{"redirects", func(in *inputs) { in.Queues[0].Deliveries = counts{Success: 40, Other: 60} }, Severe, "or a redirect"},
 		{"too few", func(in *inputs) {
 			requests(in, 0, 9, 0)
-		}, Warning, "100.0 % of the deliveries from jobs in the last 5 minutes (9 of 9) are erroring with HTTP 4xx, or a redirect. There were too few for a higher severity."},
+		}, Warning, "100.0 % of the deliveries from jobs in the last 5 minutes (9 of 9) are erroring with HTTP 4xx or a redirect. There were too few for a higher severity."},
 		{"just enough", func(in *inputs) { requests(in, 0, 10, 0) }, Severe, "(10 of 10)"},
 		{"the fewest failures that are a Warning", func(in *inputs) { requests(in, 0, 3, 0) }, Warning, "(3 of 3)"},
 		{"far too few", func(in *inputs) { requests(in, 0, 2, 0) }, Info, "(2 of 2)"},
@@ -247,7 +247,7 @@ func TestRules(t *testing.T) {
 		{"a short silence of the queue", func(in *inputs) { in.Queues[0].Poll.problem.Since = before(29 * s) }, Ok, ""},
 		{"a silence of the queue", func(in *inputs) {
 			in.Queues[0].Poll.problem.Since, in.Queues[0].Poll.problem.Reason = before(30*s), "no route to host"
-		}, Warning, "Queue jobs does not answer. No route to host."},
+		}, Warning, "Queue jobs does not respond. No route to host."},
 		{"a longer silence", func(in *inputs) { in.Queues[0].Poll.problem.Since = before(2 * min) }, Degraded, ""},
 		{"a long silence", func(in *inputs) { in.Queues[0].Poll.problem.Since = before(5 * min) }, Severe, ""},
 		{"a refusal", func(in *inputs) {
@@ -257,7 +257,7 @@ func TestRules(t *testing.T) {
 		{"no leader for a moment", func(in *inputs) { in.Leader.Tasks, in.NoLeader = 2, before(59*s) }, Ok, ""},
 		{"no leader", func(in *inputs) {
 			in.Leader, in.NoLeader = LeaderState{Tasks: 2, Error: "throttled"}, before(min)
-		}, Warning, "No leader, needed by 2 periodic tasks. Throttled."},
+		}, Warning, "No leader for 2 periodic tasks. Throttled."},
 		{"no leader for long", func(in *inputs) {
 			in.Leader.Tasks, in.NoLeader = 1, before(10*min)
 		}, Degraded, "1 periodic task."},
@@ -310,11 +310,11 @@ func TestRules(t *testing.T) {
 			requests(in, 0, 12, 0)
 			in.Queues[0].LastFailed[Client] = Failure{"41", "HTTP 422", 1}
 			in.Queues[0].LastFailed[NoAnswer] = Failure{"42", "the app exited", 2}
-		}, Severe, "are erroring with HTTP 4xx, or a redirect. The last reason: HTTP 422. (tendril logs --match 41)"},
+		}, Severe, "are erroring with HTTP 4xx or a redirect. The last reason: HTTP 422. (tendril logs --match 41)"},
 		{"the later of two failures", func(in *inputs) {
 			in.Queues[0].Deliveries = counts{Server: 6, NoAnswer: 6}
 			in.Queues[0].LastFailed[Server] = Failure{"42", "HTTP 500", 4}
-			in.Queues[0].LastFailed[NoAnswer] = Failure{"41", "no answer within 20s", 3}
+			in.Queues[0].LastFailed[NoAnswer] = Failure{"41", "no response within 20s", 3}
 		}, Severe, "The last reason: HTTP 500. (tendril logs --match 42)"},
 	} {
 		in := well()
@@ -392,16 +392,16 @@ func TestProbes(t *testing.T) {
 		// If this check failed, all instances would become unready at once.
 		{"the queue has not answered since startup", func(in *inputs) {
 			in.Queues[0].Poll.problem.Since = long
-		}, true, true, "jobs has not answered for 60 minutes"},
+		}, true, true, "jobs has not responded for 60 minutes"},
 		{"the queue is gone", func(in *inputs) {
 			in.Queues[0].Poll.problem.Since, in.Queues[0].Poll.Final = long, true
 		}, true, true, "it is shared"},
-		{"the queue has not answered for a moment", func(in *inputs) {
+		{"the queue has not responded for a moment", func(in *inputs) {
 			in.Queues[0].Poll.problem.Since = noon.Add(-59 * time.Second)
 		}, true, true, ""},
-		{"the queue has not answered for a minute", func(in *inputs) {
+		{"the queue has not responded for a minute", func(in *inputs) {
 			in.Queues[0].Poll.problem.Since = noon.Add(-time.Minute)
-		}, true, true, "jobs has not answered for 60 seconds"},
+		}, true, true, "jobs has not responded for 60 seconds"},
 		{"its own store is broken", func(in *inputs) { in.Store = "no space left" }, false, true, "no space left"},
 		{"draining", func(in *inputs) { in.Draining = true }, false, true, "draining"},
 		{"paused", func(in *inputs) { in.Queues[0].Paused = true }, true, true, ""},

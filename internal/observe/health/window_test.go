@@ -30,7 +30,7 @@ func TestWindow(t *testing.T) {
 	}
 	if p50 := r.latencies.Percentile(0.5); r.latencies.Percentile(0.999) > 2*time.Second ||
 		p50 < 90*time.Millisecond || p50 > 110*time.Millisecond {
-		t.Errorf("latencies %+v: those without an answer count", r.latencies)
+		t.Errorf("latencies %+v: those without a response count", r.latencies)
 	}
 	if total := w.latencies(); total != r.latencies {
 		t.Errorf("the latencies since the start are %v, want %v", total, r.latencies)

@@ -65,7 +65,7 @@ func TestSocketErrorsHaveRubysNames(t *testing.T) {
 		want string
 	}{
 		{nil, "IOError"},
-		{errors.New("the answer is not HTTP"), "IOError"},
+		{errors.New("the response is not HTTP"), "IOError"},
 		{io.EOF, "EOFError"},
 		{fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), "EOFError"},
 		{context.DeadlineExceeded, "Errno::ETIMEDOUT"},

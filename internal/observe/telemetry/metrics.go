@@ -13,7 +13,7 @@ func countedMetrics() []metricInfo {
 				"the queue undelivered. filtered: not matched by the filter, deleted. code is the class of the " +
 				"HTTP status, 1xx to 5xx, or none."},
 		{"tendril_delivery_duration_seconds", "histogram", labels{"queue", "target"},
-			"Duration of deliveries that were answered or failed."},
+			"Duration of deliveries that got a response or failed."},
 		{"tendril_message_wait_seconds", "histogram", labels{"queue"},
 			"Time from the send of a message to the start of its first attempt."},
 		{"tendril_message_attempts", "histogram", labels{"queue"}, "Number of attempts until a message was done."},

@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
-# orders and its worker environment in one container: tendril is the first process,
-# starts the app, waits until it listens, drains and then stops it. From the app's folder:
+# orders and its worker environment in one container. tendril is the first process: it
+# starts the app, and at TERM drains and then stops it. In the app's folder, type:
 #   docker build -t orders:1 .
 #   docker run --read-only --tmpfs /tmp --stop-timeout 60 -v orders:/var/lib/tendril orders:1
 ARG TENDRIL=tendril:0.1.0
@@ -8,7 +8,7 @@ FROM ${TENDRIL} AS tendril
 FROM python:3.13-slim-bookworm
 COPY --from=tendril /usr/local/bin/tendril /usr/local/bin/tendril
 COPY --from=tendril /opt/elasticbeanstalk/bin/ /opt/elasticbeanstalk/bin/
-# One folder for tendril, one for the app to write to.
+# Writable folders: one for tendril, one for the app.
 RUN install -d -o 65532 -g 65532 -m 0700 /var/lib/tendril /var/lib/app
 WORKDIR /srv/app
 COPY requirements.txt ./
@@ -17,7 +17,7 @@ COPY . .
 ENV TENDRIL_DATA_DIR=/var/lib/tendril/data
 VOLUME ["/var/lib/tendril", "/var/lib/app"]
 USER 65532:65532
-# The drain; a second one stops at once.
+# TERM drains; a second TERM stops immediately.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s CMD ["/usr/local/bin/tendril", "status"]
 ENTRYPOINT ["/usr/local/bin/tendril"]

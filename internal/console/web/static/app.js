@@ -103,7 +103,7 @@
     const theme = $('#theme'), hold = $('#hold');
     if (box() && following) toNewest();
     $$('#main [data-copy], #main [data-all]').forEach((button) => { button.hidden = false; });
-    if (theme) { theme.hidden = false; theme.textContent = dark() ? 'Light' : 'Dark'; theme.title = 'Change the colours'; }
+    if (theme) { theme.hidden = false; theme.textContent = dark() ? 'Light' : 'Dark'; theme.title = 'Change the colors'; }
     if (hold) { hold.hidden = false; hold.textContent = held ? '○ Not live' : '● Live'; hold.title = held ? 'Follow changes again' : 'Stop following changes'; hold.setAttribute('aria-pressed', held); }
   };
   document.addEventListener('htmx:after:swap', restore);
