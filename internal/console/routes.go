@@ -120,7 +120,7 @@ const (
 func routes(opts *Options, closed context.Context) []route {
 	e := &environmentRoutes{opts, closed}
 	h := &opts.History
-	const noScale = "this process does not scale: it receives from no queue"
+	const noScale = "nothing to scale: this process does not receive from queues"
 	return slices.Concat([]route{
 		noBody(open, getLive, probe(opts.Probes.Live, false)),
 		noBody(open, getHealthz, probe(opts.Probes.Live, false)),

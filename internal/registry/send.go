@@ -124,7 +124,7 @@ func checkTries(run *Run, p *pendingRun, number int, sameTerm bool) error {
 	case number == 1:
 		return nil
 	case !queue.IsFIFO(run.Queue) && number > 2 && sameTerm:
-		return fmt.Errorf("the run %s was tried twice without an answer: %w", run.ID, ErrUncertain)
+		return fmt.Errorf("the run %s was tried twice without a response: %w", run.ID, ErrUncertain)
 	case queue.IsFIFO(run.Queue) && p.age(run) > dedupWindow:
 		return fmt.Errorf("the run %s was tried before, longer ago than its queue's deduplication "+
 			"interval: %w", run.ID, ErrUncertain)

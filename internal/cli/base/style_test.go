@@ -17,7 +17,7 @@ func TestStyledTable(t *testing.T) {
 			"\x1b[2mQUEUE\x1b[0m  \x1b[2mSTATE\x1b[0m       \x1b[2mBODY\x1b[0m\n" +
 				"日本   \x1b[31mfailed now\x1b[0m  failed\\x1b[2J\n" +
 				"jobs   \x1b[32mrunning\x1b[0m\n"},
-		{[][]string{{"QUEUE", "STATE", "WHY"}, {"jobs", "Failing", "no answer"}, {"dead", "not ready", ""}},
+		{[][]string{{"QUEUE", "STATE", "WHY"}, {"jobs", "Failing", "no response"}, {"dead", "not ready", ""}},
 			"\x1b[2mQUEUE\x1b[0m  \x1b[2mSTATE\x1b[0m      \x1b[2mWHY\x1b[0m\n" +
 				"jobs   \x1b[31mFailing\x1b[0m    \x1b[2mno answer\x1b[0m\n" +
 				"dead   \x1b[33mnot ready\x1b[0m\n"},

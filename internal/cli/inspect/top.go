@@ -47,7 +47,7 @@ Keys: q quits, p pauses or resumes every queue after a confirmation, the arrows 
 		}
 		in, out, can := c.CanDraw()
 		if !can {
-			return base.Usagef("the terminal cannot be drawn on").Hint("add --once to print one frame")
+			return base.Usagef("this is not an interactive terminal").Hint("add --once to print one frame")
 		}
 		w := &topWatch{interval: interval, client: client, frame: topFrame{color: c.Color()},
 			dial: func() (*api.Client, error) { return c.Dial(cmd) }}

@@ -211,7 +211,7 @@ func (a attempt) Words() string {
 	case a.Status >= 400:
 		return "The app rejected the message."
 	case a.Status >= 300:
-		return "The app answered with a redirect."
+		return "The app responded with a redirect."
 	case a.Outcome == queue.Unreached.String() && a.Reason != "":
 		return "The app was not reached: " + a.Reason
 	case a.Outcome == queue.Unreached.String():
