@@ -229,9 +229,9 @@ func TestWithoutItsPartsARouteSaysSo(t *testing.T) {
 			with(httptest.NewRequest(http.MethodDelete, "/api/v1/queues/jobs/messages/m1", nil), "Authorization",
 				"Bearer "+testToken),
 		},
-		"no app runs here":      {post("/api/v1/deploy", "{}")},
-		"has no health monitor": {get("/api/v1/health")},
-		"does not receive from queues":        {get("/api/v1/scale")},
+		"no app runs here":             {post("/api/v1/deploy", "{}")},
+		"has no health monitor":        {get("/api/v1/health")},
+		"does not receive from queues": {get("/api/v1/scale")},
 		"no periodic tasks": {
 			get("/api/v1/tasks"), get("/api/v1/tasks/tidy/history"), get("/api/v1/history"),
 			post("/api/v1/tasks/tidy/run", "{}"),
