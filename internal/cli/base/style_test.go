@@ -19,7 +19,7 @@ func TestStyledTable(t *testing.T) {
 				"jobs   \x1b[32mrunning\x1b[0m\n"},
 		{[][]string{{"QUEUE", "STATE", "WHY"}, {"jobs", "Failing", "no response"}, {"dead", "not ready", ""}},
 			"\x1b[2mQUEUE\x1b[0m  \x1b[2mSTATE\x1b[0m      \x1b[2mWHY\x1b[0m\n" +
-				"jobs   \x1b[31mFailing\x1b[0m    \x1b[2mno answer\x1b[0m\n" +
+				"jobs   \x1b[31mFailing\x1b[0m    \x1b[2mno response\x1b[0m\n" +
 				"dead   \x1b[33mnot ready\x1b[0m\n"},
 		{[][]string{{"queue", "jobs"}, {"state", "failed"}},
 			"\x1b[2mqueue\x1b[0m  jobs\n\x1b[2mstate\x1b[0m  failed\n"},

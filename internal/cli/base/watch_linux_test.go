@@ -76,7 +76,7 @@ func TestWatchFrame(t *testing.T) {
 		}
 	}
 	f := watchFrame{lines: lines, lost: "\x1b[31mred"}
-	if got := f.Lines(40, 3); !strings.HasPrefix(got[2], "0001-01-01 00:00:00Z   No answer") ||
+	if got := f.Lines(40, 3); !strings.HasPrefix(got[2], "0001-01-01 00:00:00Z   No response") ||
 		strings.Contains(got[2], "\x1b") {
 		t.Errorf("the last line is %q", got[2])
 	}
