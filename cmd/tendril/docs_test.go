@@ -124,7 +124,6 @@ func code(page string) string {
 	return strings.Join(kept, "")
 }
 
-// words supports single quotes, comments, pipes and redirections.
 func words(line string) []string {
 	var out []string
 	for _, w := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line, -1) {

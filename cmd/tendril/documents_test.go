@@ -430,7 +430,6 @@ func (r *reader) direct(s *pageStep) {
 	}
 }
 
-// changesShell handles export, and cd on its own line, which affect later lines.
 func (r *reader) changesShell(command string) bool {
 	if values, ok := strings.CutPrefix(command, "export "); ok {
 		r.env = append(r.env, strings.Fields(values)...)
@@ -724,7 +723,6 @@ func (r *reader) amazon() {
 	r.cloud = append(r.cloud, "AWS_ENDPOINT_URL_LAMBDA="+functions.URL)
 }
 
-// serve starts a queue that is separate from the page's environments.
 func (r *reader) serve() (endpoint string) {
 	port := testpeer.FreePort(r.t)
 	typed := "exec tendril serve --listen localhost:" + port + " --console off --data-dir amazon"

@@ -259,7 +259,6 @@ func (s *printingSuite) changesNothing(t *testing.T, args []string) {
 	}
 }
 
-// refusesAlike checks that errors have the same exit status in a dry run.
 func (s *printingSuite) refusesAlike(t *testing.T) {
 	for _, args := range []string{
 		"send body -q nothing", "queues purge nothing --yes", "queues delete nothing --yes",
@@ -286,7 +285,6 @@ func (s *printingSuite) refusesAlike(t *testing.T) {
 	}
 }
 
-// state returns everything that a command could change, as text.
 func (s *printingSuite) state() string {
 	s.Helper()
 	client, err := api.Dial(filepath.Join(s.dir, "data"))

@@ -224,7 +224,7 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptExits checks a program's exit status. For example: exits 6 tendril peek x
+// Example: exits 6 tendril peek x
 func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS PROGRAM [ARGS...]")
@@ -256,7 +256,7 @@ func scriptMisuse(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // scriptAgree requires that tendril check and tendril up fail alike with the same arguments, except that check
-// continues after the first port in use. For example: agree 2 app --pid-file none/pid
+// continues after the first port in use. Example: agree 2 app --pid-file none/pid
 func scriptAgree(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: agree STATUS [ARGS...]")
@@ -275,7 +275,7 @@ func scriptAgree(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptUntil repeats a program until its output matches. For example: until 'plum' tendril dead list
+// Example: until 'plum' tendril dead list
 func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: until PATTERN PROGRAM [ARGS...]")
@@ -304,7 +304,6 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(syscall.Kill(pid, signals[args[0]]))
 }
 
-// scriptZip creates an archive of a folder's contents. For example: zip app.zip app
 func scriptZip(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: zip ARCHIVE FOLDER")
@@ -321,7 +320,7 @@ func zipFolder(archive, folder string) error {
 	return errors.Join(w.AddFS(os.DirFS(folder)), w.Close(), f.Close())
 }
 
-// scriptHTTP prints the console's status and body. For example: http GET /readyz, http POST /api/v1/drain TOKEN {}
+// Example: http POST /api/v1/drain TOKEN {}
 func scriptHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 4 {
 		ts.Fatalf("usage: http METHOD PATH [TOKEN|@FILE [BODY]]")

@@ -62,7 +62,6 @@ func (r *secretsReader) get(path, token string) (int, string) {
 	return resp.StatusCode, fmt.Sprint(resp.Header) + "\n" + string(body)
 }
 
-// routes replaces wildcards with every queue, message and task.
 func (r *secretsReader) routes() []string {
 	client, err := api.Dial(r.ts.Getenv("TENDRIL_DATA_DIR"))
 	r.ts.Check(err)

@@ -142,8 +142,8 @@ const (
 	sourceIP        = "aws:sourceip"
 )
 
-// conditionHolds evaluates a condition. A request over a Unix socket has no IP address, so NotIpAddress holds for it
-// and IpAddress does not, as for any missing key.
+// A request over a Unix socket has no IP address, so NotIpAddress holds for it and IpAddress does not, as for any
+// missing key.
 func conditionHolds(operator, key string, values texts, r request) (holds, evaluable bool) {
 	switch {
 	case operator == "bool" && key == secureTransport && len(values) == 1:
@@ -236,7 +236,6 @@ func (s *statement) matches(principal string, r request) bool {
 	return false
 }
 
-// match reports whether pattern matches the whole text. "*" matches any characters, "?" one.
 func match(pattern, text string) bool {
 	star := -1 // last "*" in pattern, which matches text up to from
 	from := 0

@@ -101,7 +101,6 @@ func objectServer(t *testing.T) (endpoint string) {
 	return server.URL
 }
 
-// interrupted is a proxy that truncates the first response to each download.
 func interrupted(t *testing.T, endpoint string) string {
 	to, err := url.Parse(endpoint)
 	if err != nil {

@@ -195,7 +195,6 @@ func TestMetricReplacesTheMeasureOfTheInstances(t *testing.T) {
 	}
 }
 
-// A decision based on a follower's earlier read is not applied.
 func TestFollowersReadTheSizeSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

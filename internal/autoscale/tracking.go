@@ -162,7 +162,6 @@ func span(d time.Duration) string {
 	return text
 }
 
-// known is false if the slots or the service time are unknown.
 func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	if p.TargetBacklog > 0 {
 		return p.TargetBacklog, true
@@ -174,7 +173,6 @@ func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	return float64(in.Slots) * max(1, p.DrainWithin.Seconds()/in.ServiceTime), true
 }
 
-// appendRecent drops recommendations before a gap. Among those older than ScaleInAfter, it keeps only the newest.
 func (p Policy) appendRecent(recommendations []recommendation, v recommendation) []recommendation {
 	if n := len(recommendations); n > 0 && v.at.Sub(recommendations[n-1].at) > p.ScaleInAfter/2 {
 		recommendations = nil
@@ -200,7 +198,6 @@ func (p Policy) smallestRecent(recommendations []recommendation) (least recommen
 	return least, last >= 1
 }
 
-// scaleOut at most doubles the size, or adds four if that is more.
 func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	if d.From == p.MaxSize {
 		d.Rule, d.Why = ruleLimit, fmt.Sprintf("%s, but MaxSize is %d", v.why, p.MaxSize)
@@ -221,7 +218,6 @@ func largest(recommendations []recommendation) (top recommendation) {
 	return top
 }
 
-// covered reports whether whole recommendations cover all of ScaleInAfter without a large gap.
 func (p Policy) covered(recommendations []recommendation, now time.Time) bool {
 	var seen time.Time
 	covered := false

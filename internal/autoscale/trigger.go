@@ -33,7 +33,6 @@ func (q period) add(r Reading, work float64, now time.Time) period {
 	return q
 }
 
-// value returns false if more readings are missing than known.
 func (q period) value(s Statistic) (float64, bool) {
 	if q.known == 0 || q.missing > q.known {
 		return 0, false
@@ -91,8 +90,6 @@ func (p Policy) addReading(s policyState, in Inputs, now time.Time) policyState 
 	return p.closePeriod(s, now)
 }
 
-// addMetricPeriod ignores a period that began before the last change of size. A skipped period resets the counts of
-// breaches.
 func (p Policy) addMetricPeriod(s policyState, in Inputs) policyState {
 	s.period.work = max(s.period.work, in.busyProcesses())
 	elapsed := in.MeasuredFrom.Sub(s.period.begun)

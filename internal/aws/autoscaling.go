@@ -127,8 +127,6 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 	return s, nil
 }
 
-// managerOf derives the group's manager from its tags.
-//
 // Sources: Amazon EKS User Guide, "Simplify node lifecycle with managed node groups"; Amazon ECS Developer Guide,
 // "Amazon ECS capacity providers for EC2 workloads"; Kubernetes Cluster Autoscaler, AWS README; Elastic Beanstalk
 // Developer Guide, "Tagging Elastic Beanstalk application resources".

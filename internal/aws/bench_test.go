@@ -102,7 +102,6 @@ func benchmarkSDK(b *testing.B, q *Queue, transport http.RoundTripper) {
 	spent()
 }
 
-// meter measures CPU time, including the server's and the garbage collector's.
 func meter(b *testing.B) (report func()) {
 	cpu := func() time.Duration {
 		var u syscall.Rusage

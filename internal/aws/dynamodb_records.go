@@ -102,7 +102,6 @@ func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...regis
 	return stored, nil
 }
 
-// swap returns the stored record, which is change.Next unless the old record differs from change.Old.
 func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.Change) (registry.Record, error) {
 	kind, key := change.Old.Kind, change.Old.Key
 	doing := "writing " + nouns[kind]

@@ -263,7 +263,6 @@ func splitFunctionARN(s string) (functionReference, error) {
 	return r.withName(name, "arn:"+a.Partition+":lambda:"+a.Region+":"+a.AccountID+":function:")
 }
 
-// The FunctionName parameter is prefix followed by the name.
 func (r functionReference) withName(s, prefix string) (functionReference, error) {
 	name, qualifier, qualified := strings.Cut(s, ":")
 	if len(name) > 64 || !functionName.MatchString(name) {

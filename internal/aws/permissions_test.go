@@ -31,7 +31,6 @@ var clients = map[string]reflect.Type{
 
 var iamNames = map[string]string{"applicationautoscaling": "application-autoscaling"}
 
-// calls finds client methods and, for calls that bypass the SDK, names in strings.
 func calls(t *testing.T) (found []string) {
 	t.Helper()
 	files, err := os.ReadDir(".")

@@ -93,7 +93,6 @@ type (
 	}
 )
 
-// endpointOf returns nil for the AWS endpoint.
 func endpointOf(ctx context.Context, cfg *sdk.Config, id string) *string {
 	if ignoresEndpoints(ctx, cfg) {
 		return cfg.BaseEndpoint

@@ -78,7 +78,6 @@ func TestMissingPrograms(t *testing.T) {
 	}
 }
 
-// Scripts that are certain to fail are rejected; others cause a warning.
 func TestScriptsThatCannotBeStartedAreFound(t *testing.T) {
 	t.Parallel()
 	const (

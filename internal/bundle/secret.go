@@ -108,7 +108,6 @@ func hasTokenInURL(value string) bool {
 	return false
 }
 
-// hasSecretField reports whether the value contains a secret's name and a value, as in "user=x password=y".
 func hasSecretField(value string) bool {
 	for _, at := range namedField.FindAllStringSubmatchIndex(value, -1) {
 		name := value[at[2]:at[3]]

@@ -43,7 +43,6 @@ func (u *unpacking) unpackInto(dir string) error {
 	return makeWhole(dir, "unpacking", u.fill)
 }
 
-// makeWhole calls fill with a hidden folder next to dir, and then renames that folder to dir.
 func makeWhole(dir, what string, fill func(folder string) error) error {
 	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"."+what+"-*")
 	if err != nil {

@@ -121,7 +121,6 @@ func PruneVersions(dir string, inUse ...string) error {
 	return errors.Join(kept...)
 }
 
-// isUnpacked ignores hidden folders, which are incomplete.
 func isUnpacked(folder string) bool {
 	inside, err := os.ReadDir(folder)
 	return err == nil && slices.ContainsFunc(inside, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") })

@@ -24,8 +24,7 @@ type flagSection struct {
 	flags []*pflag.Flag
 }
 
-// flagSections lists a command's own flags first, then options by topic. Unless all is true, topics contain only the
-// essential options, and left is the number of others.
+// Unless all is true, topics contain only the essential options, and left is the number of others.
 func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left int) {
 	own := flagSection{title: "Flags"}
 	table := map[string]config.Option{}

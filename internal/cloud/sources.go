@@ -22,7 +22,6 @@ type queues struct {
 
 func (s *queues) close() { s.sqs.Close() }
 
-// list includes dead-letter queues, and queues that the environment owns but the settings no longer mention.
 func (s *queues) list(ctx context.Context) ([]Resource, error) {
 	all, err := s.listConfigured(ctx)
 	if err != nil {

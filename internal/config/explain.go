@@ -90,7 +90,6 @@ func (c *Config) explainQueue(i int) QueueExplanation {
 	return e
 }
 
-// hasKey reports whether an explanation of the queue lists a key of tendril.yaml.
 func (q *QueueSettings) hasKey(key string) bool {
 	switch key {
 	case "name": // the explanation's heading

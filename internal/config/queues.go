@@ -63,7 +63,7 @@ func parseQueue(item string) (QueueSettings, error) {
 	return q, nil
 }
 
-// splitWeight separates an item's weight. URLs and ARNs also contain colons.
+// URLs and ARNs also contain colons.
 func splitWeight(item string) (ref, weight string, weighted bool) {
 	const inARN = 5 // colons
 	at := strings.LastIndexByte(item, ':')

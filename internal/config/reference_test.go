@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Groups returns the groups in page order.
+// Groups returns the option groups in page order.
 func Groups() []string {
 	return []string{"Queue", "Delivery", "Functions", "Timeouts", "Retries", "Limits", "App", "Scaling", "Embedded queue",
 		"Periodic tasks", "Fleet", "Console", "Metrics", "Output", "Stop"}

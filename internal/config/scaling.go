@@ -182,7 +182,6 @@ func meantForAnother(l *loader, name string) bool {
 	return other != "" && other != l.cfg.ScaleMeasureName
 }
 
-// valueIn returns the value in a layer or, if unset, in the closest weaker layer that sets the option.
 func valueIn(l *loader, name string, layer Layer) string {
 	chain := l.cfg.chains[name]
 	for i := len(chain) - 1; i >= 0; i-- {

@@ -38,7 +38,6 @@ type value struct {
 	unset func()
 }
 
-// assign empties the field for "", if possible.
 func (v *value) assign(text string) error {
 	if text == "" && v.unset != nil {
 		v.unset()

@@ -369,7 +369,6 @@ func (e *environmentRoutes) resume(c *call, where api.Reason) (api.Paused, error
 	return answer, conflict(err)
 }
 
-// drain returns 200 when drained, 202 while the drain is in progress.
 func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, error) {
 	wait, err := waitTime(body.Wait, api.MaxWait, 0)
 	if err != nil {

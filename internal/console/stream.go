@@ -47,7 +47,6 @@ func isStream(r *http.Request) bool {
 	return false
 }
 
-// The stream starts after the last ID that the caller has seen, otherwise after newest.
 func newStream(c *call, newest int64, changed func() <-chan struct{}, read func(eventlog.Range) ([]entry, error)) (any,
 	error) {
 	s := &stream{after: newest, changed: changed, read: read}

@@ -113,8 +113,6 @@ func sharedLock(o *config.Option, _ config.Origin) string {
 	return why
 }
 
-// configQueue locks the settings of a queue for which the settings file has no map. Settings for all instances need no
-// map.
 func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locked string) api.ConfigQueue {
 	lock := func(*config.Option) string { return cmp.Or(locked, lockOfFile(f, "max of "+q.Name)) }
 	if f.file.Shared {
@@ -452,7 +450,6 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 	return c.changeTo(cfg), nil
 }
 
-// restoreSettings undoes a change that failed with cause, and returns the error for the operator.
 func restoreSettings(path string, mode fs.FileMode, old *settingsFile, cause error) error {
 	var err error
 	if old.info == nil {

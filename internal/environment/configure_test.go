@@ -182,7 +182,6 @@ func TestRejectedSettingsChangeNothing(t *testing.T) {
 	}
 }
 
-// Setting an option of one queue for all instances must not need a list of queues.
 func TestOptionsOfQueuesAreSetForAllInstances(t *testing.T) {
 	t.Parallel()
 	r, _ := configured(t, "queues:\n- a\n- name: b\n  deadline: 5s\n", nil)
@@ -237,7 +236,6 @@ func TestOnlySharedOptionsAreOverriddenOnAnInstance(t *testing.T) {
 	}
 }
 
-// Options that are not live must not take effect until the next start.
 func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	t.Parallel()
 	key := "whsec_" + strings.Repeat("A", 32)

@@ -38,7 +38,6 @@ func newCurves(o *observer) *curves {
 
 func (c *curves) read(name string) (series.Curves, bool) { return c.recorder.Curves(name, time.Now()) }
 
-// count uses this instance's own counters for queues on Amazon SQS.
 func (c *curves) count(now time.Time) series.Reading {
 	r := series.Reading{Queues: map[string]series.Counts{}, Latencies: c.monitor.Latencies()}
 	limits := map[string]int{}

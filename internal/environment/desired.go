@@ -44,7 +44,6 @@ func (d *desired) applies(set *config.Settings) bool {
 	return set.FleetKey != "" && set.AnyOnSQS() && set.Leader != config.LeaderLocal
 }
 
-// revision reaches the other instances in the leader's lease.
 func (d *desired) revision() int64 {
 	if d.state == nil {
 		return 0
@@ -162,7 +161,6 @@ func (d *desired) pause(ctx context.Context, name string, why api.Reason, by str
 	return api.Paused{Paused: true, Revision: revision}, err
 }
 
-// resume for all instances also ends a pause on this instance only.
 func (d *desired) resume(ctx context.Context, name string, this bool) (api.Paused, error) {
 	lines, err := d.work.chosen(name) // as in pause
 	if err != nil {
@@ -210,7 +208,6 @@ func unchanged(err error) error {
 	return registryError("nothing was changed: the shared registry: ", err, "change this instance only: add --this")
 }
 
-// registryError explains err unless it is an [*api.Error].
 func registryError(message string, err error, hint string) error {
 	if own := (*api.Error)(nil); errors.As(err, &own) {
 		return err

@@ -18,7 +18,6 @@ import (
 	"tendril/queue"
 )
 
-// moto simulates AWS, and a local server simulates the instance metadata service.
 func TestFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -124,7 +123,6 @@ func testIdleLeader(t *testing.T, c *amazon) {
 	}
 }
 
-// The size must follow the group's metric, not this instance's CPU usage.
 func testGroupMetric(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	app, release := slowApp(t)
@@ -198,7 +196,7 @@ func testPublishing(t *testing.T, c *amazon) {
 	}
 }
 
-// An instance outside the group must still scale it. Its queue is on another tendril, which elects a leader.
+// An instance outside the group must still scale it.
 func testNotAMember(t *testing.T, c *amazon) {
 	makeFleet(t, c)
 	t.Setenv("TENDRIL_INSTANCE_ID", "i-00000000000000000")

@@ -263,7 +263,6 @@ func (i *instance) targetTexts() (texts []string) {
 	return texts
 }
 
-// reportReady ends startup once the app is ready and every queue receives or is paused.
 func (i *instance) reportReady(running context.Context) {
 	if len(i.work.all) == 0 {
 		i.greetReady()

@@ -129,7 +129,6 @@ func (m *members) joinRegistry(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// keepRecord keeps this instance's record up to date, and follows the state set for all instances, until ctx is done.
 func (m *members) keepRecord(ctx context.Context, leases instances.Store, running *sync.WaitGroup) {
 	log := m.opts.Logger.With("component", "instances")
 	opts := instances.Options{Store: leases, Environment: m.cron.election.Name(), Log: log,
@@ -204,8 +203,7 @@ func (m *members) leaderRecord(joined *membership) (r instances.Record, err erro
 	return r, err
 }
 
-// unreachable returns the instances that the leader cannot reach. The leader has watched the records for longer than a
-// new reader.
+// The leader has watched the records for longer than a new reader.
 func (m *members) unreachable() []string {
 	if joined := m.joined.Load(); joined != nil {
 		report, _ := m.leaderRecord(joined)

@@ -14,7 +14,6 @@ import (
 	"tendril/queue"
 )
 
-// Only callers with a token may see the app's response.
 func TestConsoleShowsTheFateOfAMessage(t *testing.T) {
 	t.Parallel()
 	answer := make(chan struct{})

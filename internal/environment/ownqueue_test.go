@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// A second environment must not use a queue that a different environment owns.
 func TestQueueIsCreatedOnAmazon(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

@@ -14,7 +14,6 @@ import (
 	"tendril/queue"
 )
 
-// Periodic tasks must start once the server reports a registry.
 func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 	t.Parallel()
 	for name, refuse := range map[string]http.HandlerFunc{

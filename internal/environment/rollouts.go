@@ -457,7 +457,6 @@ type plannedRollout struct {
 	how     instances.Rollout
 }
 
-// currentVersion returns an error if a rollout is in progress or some instances would not follow one.
 func (r *rollouts) currentVersion(ctx context.Context, leases instances.Store) (*instances.AppVersion, error) {
 	now, err := r.desired.state.Refresh(ctx, leases)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"tendril/internal/config"
 )
 
-// moto simulates AWS, and local servers simulate the metadata services.
 func TestScaleTargetOfTheSizes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

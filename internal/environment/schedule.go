@@ -116,7 +116,7 @@ func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
 	}
 }
 
-// claimCommands claims a version's leader_only commands. An instance without a shared registry always gets the claim.
+// An instance without a shared registry always gets the claim.
 func (s *schedule) claimCommands(ctx context.Context, version string) (app.CommandClaim, error) {
 	claim, err := tasks.AcquireVersion(ctx, s.tasks, version)
 	switch {

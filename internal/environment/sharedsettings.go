@@ -52,8 +52,7 @@ func (d *desired) shared() *api.SharedSettings {
 	return &api.SharedSettings{Revision: s.Revision, By: s.By, At: s.At, RolledBack: s.RolledBack, InBatches: s.Rollout != nil}
 }
 
-// warnings reports that a change affects one instance only, or is overridden here. loaded has the settings after the
-// change.
+// loaded has the settings after the change.
 func (d *desired) warnings(change api.SettingsChange, loaded *config.Config) (all []api.Detail) {
 	switch {
 	case change.This:

@@ -58,7 +58,6 @@ func (s *sizing) closeFleet(context.Context) error {
 	return nil
 }
 
-// openFleet uses the leader of the periodic tasks, if there is a registry, as the leader of the fleet.
 func (s *sizing) openFleet(ctx context.Context) error {
 	if !s.isFleet() {
 		return nil
@@ -105,7 +104,6 @@ func (s *sizing) inTask() bool {
 	return s.settings.now().ScaleInProtection != config.ProtectionOff && fleet.InTask()
 }
 
-// protectTask protects an Amazon ECS task from scale-in and deployments during long deliveries, until the drain ends.
 func (s *sizing) protectTask(context.Context) error {
 	if !s.inTask() {
 		return nil
@@ -141,7 +139,6 @@ func (s *sizing) runScaling(context.Context) error {
 	return nil
 }
 
-// newLoop returns a loop that, without a scaling target, computes a recommendation for an external scaler.
 func (s *sizing) newLoop(run context.Context) *autoscale.Loop {
 	log := s.opts.Logger.With("component", "scale")
 	group, isGroup := strings.CutPrefix(s.target, config.ScaleGroup)

@@ -14,7 +14,7 @@ import (
 	"tendril/internal/config"
 )
 
-// newSystemd sets NOTIFY_SOCKET. received returns the messages received so far.
+// received returns the messages received so far.
 func newSystemd(t *testing.T) (received func() []string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sd") // a socket's path must be short

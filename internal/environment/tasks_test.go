@@ -283,7 +283,6 @@ func countEnqueued(r *running, task string) int {
 	return len(regexp.MustCompile(`"msg":"scheduled run enqueued".*"task":"`+task+`"`).FindAllString(r.log.String(), -1))
 }
 
-// Without --registry-create, a warning must report that time to live is off, with a remedy.
 func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	file := filepath.Join(t.TempDir(), "cron.yaml")

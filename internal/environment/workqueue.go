@@ -51,8 +51,7 @@ func (w *workQueue) probeIdle(checked bool) time.Duration {
 	return connectIdle
 }
 
-// filter returns nil to deliver all messages. For a message in an SNS envelope, it examines the inner one. Scheduled
-// runs are always delivered, because they have no content.
+// filter returns nil to deliver all messages. Scheduled runs are always delivered, because they have no content.
 func (w *workQueue) filter() func(*queue.Message) bool {
 	set := w.settings()
 	if set.Filter == "" {

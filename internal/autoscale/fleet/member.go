@@ -213,7 +213,6 @@ func (m *member) protectAndDrain(self identity) {
 	m.all.Go(func() { termination.Run(m.run); close(m.completed) })
 }
 
-// drain returns after everything has stopped except the connection to the group, or when ctx ends.
 func (m *member) drain(ctx context.Context) error {
 	m.terminating.Store(true)
 	err := m.opts.Drain(ctx)

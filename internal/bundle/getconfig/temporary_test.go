@@ -18,7 +18,6 @@ func temporary(t *testing.T) *Folder {
 	return f
 }
 
-// kill releases the lock as if the process had exited, but keeps the folder.
 func kill(t *testing.T, f *Folder) {
 	t.Helper()
 	if err := f.claim.Close(); err != nil {

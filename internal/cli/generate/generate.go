@@ -102,7 +102,6 @@ func Systemd(p *Plan, split bool) []File {
 		{Path: p.Name + "-app.service", Text: v.render("app.service")}}
 }
 
-// command returns the arguments of tendril that run the environment, with the app in a folder.
 func (p *Plan) command(folder string) []string {
 	command := append([]string{"up"}, p.Args...)
 	switch {
@@ -119,7 +118,6 @@ func Docker(p *Plan) []File {
 	return p.withIgnored(File{Path: "Dockerfile", Text: newView(p).render("Dockerfile")})
 }
 
-// withIgnored adds .dockerignore if the image has an app.
 func (p *Plan) withIgnored(first File) []File {
 	if !p.App {
 		return []File{first}

@@ -69,7 +69,6 @@ func parseLogName(path string) (process, stream string) {
 	return name, ""
 }
 
-// lastLines returns the matching lines in the last MiB of a file, as copies of template.
 func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []eventlog.Line, err error) {
 	file, skipped, err := openTail(path, readOfLog)
 	if err != nil {

@@ -91,7 +91,6 @@ func sourcesToPeek(c *base.CLI, queues []*target.Queue, which *selector, state s
 	return sources, nil
 }
 
-// apiState also accepts the names of the API.
 func apiState(name string) string {
 	switch name {
 	case "waiting":
@@ -202,7 +201,6 @@ func visibleIn(m *api.Message) string {
 	return base.Age(time.Until(m.VisibleAt))
 }
 
-// ageOf returns "-" for a message that does not yet count as sent.
 func ageOf(m *api.Message) string {
 	if m.Scheduled() {
 		return "-"

@@ -328,7 +328,6 @@ func writeDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *s
 	return n, errors.Join(err, base.Written(buffered.Flush()))
 }
 
-// processSelected calls do with batches of selected messages, and then releases messages that were not processed.
 func processSelected(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSource, selection *selection,
 	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()

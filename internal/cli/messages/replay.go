@@ -194,7 +194,6 @@ func (p *replay) print(a *replayAnswer) error {
 	return err
 }
 
-// queueOf returns the queue with whose settings a message is delivered: for a dead letter, the source queue.
 func (p *replay) queueOf(m *api.Message) string {
 	if p.client == nil {
 		return m.Queue

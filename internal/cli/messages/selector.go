@@ -243,7 +243,6 @@ func (s *selection) missingIDs() string {
 	return strings.Join(slices.Sorted(maps.Keys(s.missing)), ", ")
 }
 
-// queuesHave starts a sentence about one or several queues.
 func queuesHave(names []string) string {
 	if len(names) == 1 {
 		return "queue " + names[0] + " has"

@@ -213,7 +213,6 @@ paused, except the one that runs this command.`,
 	})
 }
 
-// doneText describes the result.
 func changesReceiving(c *base.CLI, cmd *cobra.Command, request *api.Reason, verb string,
 	do func(client *api.Client, ctx context.Context, name string, request api.Reason) (api.Paused, error),
 	doneText func(environment, queues, name string) string) *cobra.Command {

@@ -148,7 +148,6 @@ func createQueue(ctx context.Context, c *base.CLI, m *queueMaker, n *newQueue) e
 	return err
 }
 
-// keepsPolicy reports whether the queue exists, and would only get the default dead-letter queue.
 func (n *newQueue) keepsPolicy(ctx context.Context, m *queueMaker) (bool, error) {
 	if !n.byDefault || n.deadLetter == "" {
 		return false, nil

@@ -59,7 +59,6 @@ func programMappings(smaps io.Reader) []mapping {
 	return found
 }
 
-// groupMemory returns the lowest limit of the control group and its ancestors, or [math.MaxInt64].
 func groupMemory() int64 {
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

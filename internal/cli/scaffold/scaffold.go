@@ -66,7 +66,6 @@ type files struct {
 
 const maxRead = 1 << 20
 
-// text returns the content of a file, or "" if it is missing, not regular, or too large.
 func (f files) text(name string) string {
 	info, err := fs.Stat(f.folder, name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxRead {
@@ -79,7 +78,6 @@ func (f files) text(name string) string {
 	return string(data)
 }
 
-// first returns the first name that is a regular file, or "".
 func (f files) first(names ...string) string {
 	for _, name := range names {
 		if info, err := fs.Stat(f.folder, name); err == nil && info.Mode().IsRegular() {
@@ -89,7 +87,6 @@ func (f files) first(names ...string) string {
 	return ""
 }
 
-// match returns the first file that matches a pattern, or "".
 func (f files) match(patterns ...string) string {
 	for _, pattern := range patterns {
 		if found, err := fs.Glob(f.folder, pattern); err == nil && len(found) > 0 {
@@ -151,7 +148,6 @@ func (f files) node() *App {
 	return app
 }
 
-// nodeScript returns the main script of package.json, or one with a usual name.
 func (f files) nodeScript(main string) string {
 	if main = path.Clean(main); isPlain(main) && f.first(main) != "" {
 		return main
@@ -166,7 +162,6 @@ func (f files) noteOfPort(script, variable string) string {
 	return ""
 }
 
-// packageManager prefers the manager named in package.json, such as "pnpm@9.1.0", to the one with a lock file.
 func (f files) packageManager(named string) string {
 	for manager, locks := range map[string][]string{
 		"pnpm": {"pnpm-lock.yaml"}, "bun": {"bun.lock", "bun.lockb"}, "yarn": {"yarn.lock"},
@@ -195,8 +190,7 @@ func (f files) python() *App {
 	return app
 }
 
-// pythonTool returns the prefix of commands in the app's own environment, and the commands that install it. A virtual
-// environment in the folder needs no prefix, because 'tendril up' activates it.
+// A virtual environment in the folder needs no prefix, because 'tendril up' activates it.
 func (f files) pythonTool() (run string, install []string) {
 	project := f.text("pyproject.toml")
 	switch {
@@ -245,7 +239,6 @@ func (f files) django() *App {
 	return app
 }
 
-// pythonServer recognizes an app of FastAPI or Flask in a script.
 func (f files) pythonServer(script string) *App {
 	module, text := strings.TrimSuffix(script, ".py"), f.text(script)
 	if variable := fastAPI.FindStringSubmatch(text); variable != nil {

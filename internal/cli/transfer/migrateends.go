@@ -51,7 +51,6 @@ func (e *embeddedEnd) item(s *broker.Stored) migrate.Item {
 	return migrate.Item{ID: s.ID, VisibleAt: s.Until, InFlight: s.State == broker.InFlight, Message: e.outgoing(s)}
 }
 
-// outgoing adds a reason attribute to a dead letter, unless the message has one or no room for it.
 func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 	m := queue.Outgoing{Body: s.Body, Attributes: s.Attributes, GroupID: s.GroupID, TraceHeader: s.TraceHeader}
 	_, reason := queue.CutReason(s.Attributes)

@@ -36,7 +36,6 @@ type jsonReader struct {
 	out bytes.Buffer
 }
 
-// value writes the next value. indent precedes each line except the first after a dash.
 func (j *jsonReader) value(indent string, at position) error {
 	t, err := j.dec.Token()
 	if err != nil {

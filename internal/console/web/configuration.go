@@ -211,8 +211,6 @@ func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow 
 	return row
 }
 
-// setText sets the value to edit: a changed value that is not in force yet, or the value for all instances if this
-// instance overrides it.
 func (p *configurationPage) setText(row *settingRow) {
 	edited := layerFile
 	if p.Shared != nil {

@@ -46,7 +46,6 @@ func (v *visit) startDeployment(begin func(context.Context) (api.DeployResult, e
 	})
 }
 
-// If begin takes longer than deployPatience, it continues in the background, and waitBriefly returns underWay.
 func (v *visit) waitBriefly(underWay string, begin func(context.Context) (string, error)) (string, error) {
 	type result struct {
 		done string

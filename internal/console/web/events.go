@@ -91,7 +91,6 @@ func (v *visit) rowLinks(rows int, position func(row int) string) (first, next s
 	return v.pageLinks(position(pageSize - 1))
 }
 
-// pageLinks returns "" for first on the first page, and for next if after is "".
 func (v *visit) pageLinks(after string) (first, next string) {
 	if v.query("after") != "" {
 		first = v.pathWith("after", "")

@@ -105,7 +105,6 @@ func (v *visit) loadMessage() (any, error) {
 	return page, nil
 }
 
-// targetOf returns the first worker's target if no worker receives from the queue.
 func (v *visit) targetOf(queue string) (target string) {
 	for _, w := range v.status.Workers {
 		if w.Queue == queue || target == "" {

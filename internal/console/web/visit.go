@@ -94,7 +94,6 @@ func (v *visit) number(name string) (int, error) {
 	return n, nil
 }
 
-// pathWith returns the path of the page's first rows with a changed parameter; "" removes it.
 func (v *visit) pathWith(name, value string) string {
 	query := v.r.URL.Query()
 	query.Del("after")

@@ -57,7 +57,6 @@ func (d *dispatcher) dispatch(f func()) {
 	}
 }
 
-// run calls even the functions still queued at end.
 func (d *dispatcher) run() {
 	defer close(d.done)
 	for {

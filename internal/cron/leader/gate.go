@@ -26,7 +26,6 @@ type gate struct {
 	changed      chan struct{}
 }
 
-// open returns false if the attempt's term was closed before or must be closed now.
 func (g *gate) open(a *attempt, until time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

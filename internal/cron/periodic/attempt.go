@@ -176,7 +176,6 @@ func (s *Scheduler) reportSkippedRuns(a *attempt) {
 	}
 }
 
-// Runs with a record may have been enqueued.
 func (s *Scheduler) skipReason(a *attempt, run *registry.Run) Reason {
 	record := a.records[run.ID]
 	message := record.MessageID

@@ -79,7 +79,6 @@ func offsets(slots []Slot) string {
 	return strings.Join(texts, " ")
 }
 
-// Each slot is enqueued or passed once, in order and never early.
 func TestPlanWithRandomGaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

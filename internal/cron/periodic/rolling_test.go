@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// Leadership moves between instances with different files.
 func TestTwoVersionsOfTheFile(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"embedded", "fifo", "standard"} {

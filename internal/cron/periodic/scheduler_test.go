@@ -65,7 +65,6 @@ type stage struct {
 	tr   *transcript
 }
 
-// play calls f with a scheduler that leads in term 1, at midnight UTC.
 func play(t *testing.T, tasks []Task, opts Options, f func(*stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -310,7 +309,6 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// A process with another schedule does not catch up on any runs.
 func TestTheRegistryLearnsOfSchedules(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 60)}, Options{}, func(s *stage) {

@@ -50,7 +50,6 @@ func (l embeddedEndsAfterSend) Enqueue(ctx context.Context, term int64, run regi
 	return answer, l.leader.after(err)
 }
 
-// The next leader reports runs that are too old as missed, unless they may be in the queue.
 func TestRunsInTheQueueAreNotReportedAsMissed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"embedded", "fifo", "standard"} {

@@ -13,7 +13,6 @@ import (
 	"tendril/internal/registry/registrytest"
 )
 
-// Denied reads are logged at debug level, denied changes as warnings.
 func TestTimeToLiveWithoutPermission(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)

@@ -100,7 +100,6 @@ func actionSentence(who, action, subject, messages string, rejected bool) string
 	return text
 }
 
-// isVerb reports whether a word of an action is its verb, such as "paused".
 func isVerb(word string) bool {
 	return strings.HasSuffix(strings.Trim(word, ","), "ed") || strings.HasPrefix(word, "read") || word == "sent"
 }

@@ -84,7 +84,6 @@ type selector[T entry] struct {
 	selected []T
 }
 
-// offer returns false if no later entry can be selected.
 func (s *selector[T]) offer(e T) (more bool) {
 	full := s.Limit > 0 && len(s.selected) >= s.Limit
 	if full && !s.Newest || s.Before > 0 && e.id() >= s.Before {

@@ -397,7 +397,6 @@ func storeRule(in *inputs) []finding {
 		Text: "The embedded queues do not accept messages." + in.because(in.Store)})
 }
 
-// dataDirRule leaves embedded queues to storeRule.
 func dataDirRule(in *inputs) []finding {
 	if in.DataDir.Lost == "" || in.DataDir.Embedded {
 		return nil

@@ -33,7 +33,7 @@ func TestThrottlingIsLoggedAtIntervals(t *testing.T) {
 	})
 }
 
-// A drain and the initial wait for the app are not logged. Other reasons are logged again once receiving has resumed.
+// A drain and the initial wait for the app are not logged.
 func TestGateReasonIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})
