@@ -56,6 +56,15 @@ func StateText(state string) string {
 	return strings.ReplaceAll(state, "_", " ")
 }
 
+// StateText returns the words for the message's state, which is "dead" for a dead letter that is not in flight or
+// delayed.
+func (m *Message) StateText() string {
+	if m.State == MessageVisible && !m.DeadAt.IsZero() {
+		return "dead"
+	}
+	return StateText(m.State)
+}
+
 // Scheduled reports whether the message counts as sent only when it becomes visible; see [Outgoing].NotBefore.
 func (m *Message) Scheduled() bool {
 	return m.State == MessageDelayed && m.SentAt.After(time.Now())
@@ -72,6 +81,18 @@ type Attempt struct {
 	DurationMS   int64     `json:"duration_ms"`
 	ReceiveCount int       `json:"receive_count,omitempty"`
 	RetryAt      time.Time `json:"retry_at,omitzero"` // when the message became visible again; zero if unknown
+}
+
+// Summary returns the reason and the first line of the answer.
+func (a *Attempt) Summary() string {
+	line, _, _ := strings.Cut(strings.TrimSpace(a.Answer), "\n")
+	switch "" {
+	case line:
+		return a.Reason
+	case a.Reason:
+		return line
+	}
+	return a.Reason + ": " + line
 }
 
 // ReasonGroup groups messages of a queue by the reason of their last failure.

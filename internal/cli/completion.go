@@ -156,7 +156,7 @@ func idsIn(ctx context.Context, cmd *cobra.Command, client *api.Client, queues [
 		}
 		for i := range page {
 			if len(ids) < completedMessages {
-				ids = append(ids, base.Described(page[i].ID, name+", "+api.StateText(page[i].State)+", "+sinceWhen(&page[i])))
+				ids = append(ids, base.Described(page[i].ID, name+", "+page[i].StateText()+", "+sinceWhen(&page[i])))
 			}
 		}
 	}

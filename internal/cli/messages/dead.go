@@ -322,14 +322,7 @@ func lastFailure(m *api.Message) string {
 	if last == nil {
 		return ""
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(last.Answer), "\n")
-	switch "" {
-	case line:
-		return last.Reason
-	case last.Reason:
-		return line
-	}
-	return last.Reason + ": " + line
+	return last.Summary()
 }
 
 type queueReason struct {

@@ -180,7 +180,7 @@ func printMessages(c *base.CLI, messages []api.Message, full bool) error {
 		m := &messages[i]
 		severalQueues = severalQueues || m.Queue != messages[0].Queue
 		someHidden = someHidden || !m.VisibleAt.IsZero()
-		rows = append(rows, []string{m.ID, m.Queue, cmp.Or(api.StateText(m.State), "-"), visibleIn(m), ageOf(m), fmt.Sprint(m.ReceiveCount),
+		rows = append(rows, []string{m.ID, m.Queue, cmp.Or(m.StateText(), "-"), visibleIn(m), ageOf(m), fmt.Sprint(m.ReceiveCount),
 			base.Preview(m.Body, previewWidth)})
 	}
 
@@ -225,7 +225,7 @@ func failureRows(f *queue.Failure) (t base.Table) {
 
 func printMessage(c *base.CLI, m *api.Message, more ...[]string) error {
 	t := base.Table{{"ID", m.ID}, {"queue", m.Queue}}
-	t.Add("state", api.StateText(m.State))
+	t.Add("state", m.StateText())
 	if m.Scheduled() {
 		t.Add("sent", "counts as sent when it becomes visible")
 	} else {

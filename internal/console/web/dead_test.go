@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/console"
 	"tendril/queue"
@@ -194,7 +195,16 @@ func TestScheduledMessagesShowWhenTheyBecomeVisible(t *testing.T) {
 		t.Error("a message without an attempt has a next one")
 	}
 	list := s.get("/queues/jobs")
-	wantText(t, list, "visible <time", `data-label="Age">–</td>`)
+	wantText(t, list, ">delayed</span>", "visible <time", `data-label="Age">–</td>`)
+}
+
+func TestListsHaveTheWordsOfTheCommands(t *testing.T) {
+	s := newSite(t)
+	s.dead("a", "no customer", "one")
+	wantText(t, s.get("/dead?queue=jobs-dead"), "HTTP 422: no customer")
+	wantText(t, s.get("/queues/jobs-dead"), ">dead</span>")
+	s.runs = []api.TaskRun{{Task: "cleanup", ScheduledAt: time.Now(), Manual: true, Resent: true}}
+	wantText(t, s.get("/tasks/cleanup"), "not delivered here yet", "run by hand", "possibly sent twice")
 }
 
 func TestMessagePageActs(t *testing.T) {

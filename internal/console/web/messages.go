@@ -224,11 +224,8 @@ func (a attempt) Words() string {
 func (a attempt) Waits() bool { return time.Until(a.RetryAt) > 0 }
 
 func (a attempt) Summary() string {
-	line, _, _ := strings.Cut(strings.TrimSpace(a.Answer), "\n")
-	if a.Status != 0 && line != "" {
-		return preview(a.Sign() + " " + line)
-	}
-	return preview(cmp.Or(a.Reason, a.Sign()))
+	a.Reason = cmp.Or(a.Reason, a.Sign())
+	return preview(a.Attempt.Summary())
 }
 
 func lastAttempt(all []api.Attempt) *attempt {

@@ -90,5 +90,5 @@ func runState(run api.TaskRun) string {
 	case run.Outcome != "":
 		return run.Outcome
 	}
-	return "enqueued"
+	return "not delivered here yet"
 }
