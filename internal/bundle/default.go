@@ -141,7 +141,7 @@ func (r *reader) innerFolderAdvice() string {
 		return ""
 	}
 	return "the folder " + yamlfile.Printable(inner) +
-		" in it has one: name that folder, or zip its content instead of the folder itself"
+		" in it has a Procfile: name that folder, or zip its content instead of the folder itself"
 }
 
 func pythonOptions() []string { return []string{"WSGIPath", "NumProcesses", "NumThreads"} }

@@ -248,7 +248,7 @@ func TestRefusals(t *testing.T) {
 			"TENDRIL_PORT: 0 is out of range; allowed: 1 to 65535\n" +
 				"  write TENDRIL_PORT=5000, or remove it to use the first free port from 5000"},
 		"an alias that says otherwise": {Sources{Flags: map[string]string{"http-connections": "5", "concurrency": "6"}},
-			"--concurrency: this is the same option as --http-connections, but with a different value\n  use only one of them"},
+			"--concurrency: --http-connections sets the same option to a different value\n  use only one of them"},
 		"a password that is not part of a URL": {Sources{Flags: map[string]string{"target": "http://u:hunter2@a b"}},
 			"--target: \"...@a b\" is not a URL; allowed: http://HOST:PORT, https://HOST:PORT or unix:///PATH\n" +
 				"  write --target=http://127.0.0.1:8080"},

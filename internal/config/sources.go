@@ -169,7 +169,7 @@ func readFlags(l *loader) {
 				l.assign(assignment{option: o, origin: Origin{fromFlag, "--" + name}, name: name, text: text})
 			case text != l.src.Flags[given]:
 				l.refuseAt("--"+name, o.Name, "use only one of them",
-					"this is the same option as --%s, but with a different value", given)
+					"--%s sets the same option to a different value", given)
 			}
 		}
 	}

@@ -131,7 +131,7 @@ func TestListWithoutItsKeyIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := ParseFile("cron.yaml", []byte(text))
-			if err == nil || !strings.Contains(err.Error(), "the list of tasks has no key") ||
+			if err == nil || !strings.Contains(err.Error(), `the key "cron" is missing above the tasks`) ||
 				!strings.Contains(err.Error(), `write "cron:"`) || strings.Count(err.Error(), "cron.yaml") != 1 {
 				t.Errorf("%v", err)
 			}

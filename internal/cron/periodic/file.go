@@ -34,7 +34,7 @@ func ParseFile(name string, data []byte) (*File, error) {
 	if line := tasksWithoutKey(data); line > 0 {
 		// Elastic Beanstalk's documentation omitted this key in 2015.
 		r.problems, r.label = nil, ""
-		r.refuse(line, "cron", "the list of tasks has no key", `write "cron:" on a line of its own above the first task`)
+		r.refuse(line, "cron", `the key "cron" is missing above the tasks`, `write "cron:" on a line of its own above the first task`)
 	}
 	return nil, &Error{Problems: r.problems}
 }

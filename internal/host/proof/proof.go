@@ -36,7 +36,7 @@ type Error struct {
 func (e *Error) Error() string {
 	switch {
 	case e.Other:
-		return "the server at " + e.Address + " has another token"
+		return "the server at " + e.Address + " has a different token"
 	case e.cause != nil:
 		return fmt.Sprintf("the server at %s does not prove that it knows the token: %v", e.Address, e.cause)
 	}
