@@ -169,7 +169,7 @@ func TestAnInterruptedDeployGoesOn(t *testing.T) {
 	s := newStage(t, func(o *console.Options, _ *api.Instance) {
 		o.Deploy = func(ctx context.Context, _ string) (api.DeployResult, error) {
 			interrupt()
-			<-ctx.Done() // until the test's console is closed
+			<-ctx.Done()
 			return api.DeployResult{}, ctx.Err()
 		}
 	})
@@ -234,7 +234,6 @@ func TestHealthExitsAsACheckDoes(t *testing.T) {
 
 func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	t.Parallel()
-	// Ages of hours keep the output independent of the test's duration.
 	ago := time.Now().Add(-2*time.Hour - time.Minute)
 	st := api.Status{
 		Deployment: &api.Deployment{

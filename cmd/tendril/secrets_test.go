@@ -146,7 +146,6 @@ func (r *secretsReader) screens() (patterns []string) {
 // maxPages limits the pages to follow, because lists and filters multiply.
 const maxPages = 400
 
-// pages requires that the links and forms of the overview lead to every page of the console.
 func (r *secretsReader) pages() (paths []string) {
 	link := regexp.MustCompile(`(?:href|action)="(/[^"]*)"`)
 	pages, reached := http.NewServeMux(), map[string]bool{}

@@ -30,14 +30,14 @@ func address(r *http.Request) netip.Addr {
 
 var sendActions = []string{"SendMessage", "SendMessageBatch", "GetQueueUrl", "GetQueueAttributes"}
 
-// repairActions are always permitted to callers with all permissions, as to the root user of an AWS account. Otherwise,
-// a policy that denies too much could never be replaced.
+// repairActions are always permitted to callers with all permissions, because a policy that denies too much could
+// otherwise never be replaced.
 var repairActions = []string{"AddPermission", "DeleteQueue", "GetQueueAttributes", "RemovePermission",
 	"SetQueueAttributes"}
 
-// Authorize returns an AccessDenied error unless the caller may perform action, such as "SendMessage", on the queue
-// with the given ARN and policy. arn is "" for actions without a queue, which require all permissions. The error
-// mentions the policy only to callers who would be allowed without it.
+// Authorize returns an AccessDenied error unless the caller may perform action on the queue with the given ARN and
+// policy. arn is "" for actions without a queue, which require all permissions. The error mentions the policy only to
+// callers who would be allowed without it.
 func (c *Caller) Authorize(action, arn string, p *Policy) error {
 	_, rest, _ := strings.Cut(strings.TrimPrefix(arn, "arn:aws:sqs:"), ":") // removes REGION from REGION:ACCOUNT:NAME
 	account, name, _ := strings.Cut(rest, ":")

@@ -155,8 +155,8 @@ func redactValue(err error) error {
 	return errors.New("invalid JSON")
 }
 
-// Create generates a key pair and adds it to a file, which it creates with mode 0600 if missing. It uses only the Name,
-// Allow, Queues and Expires of k. A key pair that expires gets a session token.
+// Create generates a key pair with the Name, Allow, Queues and Expires of k, and adds it to a file, which it creates
+// with mode 0600 if missing. A key pair that expires gets a session token.
 func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
 	pairs, err := k.complete(path, now)
 	if err != nil {
@@ -314,8 +314,8 @@ func isUnchanged(before, now fs.FileInfo) bool {
 var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is not signed with valid credentials. "+
 	"Check the caller's access key, secret key and clock.")
 
-// Claims reports whether the request's headers are well formed and current, and name a valid key pair. It does not
-// check the signature.
+// Claims reports whether the request's headers are well formed and current, and name a valid key pair, without checking
+// the signature.
 func (k *Keyring) Claims(r *http.Request) bool {
 	_, ok := k.claimOf(r)
 	return ok

@@ -148,8 +148,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// Every policy must be rejected or evaluated without a panic. A Deny of everything must apply beside any other
-// statement.
+// A Deny of everything must apply beside any other statement.
 func FuzzParsePolicy(f *testing.F) {
 	f.Add(`{"Effect":"Allow","Principal":{"AWS":["1"]},"Action":["sqs:*"],"Resource":"*","Condition":{"Bool":{"a":["b"]}}}`)
 	f.Add(`{"Effect":"Deny","Principal":"*","Action":"sqs:Send*"}`)

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// judge returns why a decision is wrong, or "". A scale-in is wrong if the backlog, or the minimum load of the last
-// minute, needs the removed processes; a scale-out if the previous size could have handled the backlog and twice the
-// maximum load of the last minutes.
+// A scale-in is wrong if the backlog, or the minimum load of the last minute, needs the removed processes; a scale-out
+// if the previous size could have handled the backlog and twice the maximum load of the last minutes.
 func (w *simulation) judge(p Policy, d Decision) string {
 	p = p.Complete()
 	in := Inputs{Slots: w.c.slots, ServiceTime: w.c.service}
@@ -32,8 +31,8 @@ func (w *simulation) judge(p Policy, d Decision) string {
 	return ""
 }
 
-// judgeAverage returns why a scale-in by CPUUtilization or BusyShare is wrong: the average of all instances exceeded
-// the lower threshold by more than five points, which allow for lost readings and the cooldown.
+// A scale-in by CPUUtilization or BusyShare is wrong if the average of all instances exceeded the lower threshold by
+// more than five points, which allow for lost readings and the cooldown.
 func (w *simulation) judgeAverage(p Policy, d Decision) string {
 	p = p.Complete()
 	if !p.Instances || d.Desired > d.From || p.Measure != CPUUtilization && p.Measure != BusyShare {

@@ -45,8 +45,7 @@ type Options struct {
 	Interval time.Duration
 	// CallTimeout limits each call to the target; 0 means 10 s.
 	CallTimeout time.Duration
-	// IsLeader reports whether this instance may change the size; nil means always. Other instances read the size only
-	// in every tenth interval.
+	// IsLeader reports whether this instance may change the size; nil means always.
 	IsLeader func() bool
 	// Metric returns the newest value of the trigger's measure; nil means that load returns it. Only the leader calls
 	// Metric.

@@ -60,8 +60,8 @@ const (
 	maxRetryDelay = 5 * time.Minute
 )
 
-// Run sets and removes the protection until ctx ends, and finally removes it. It starts by removing a protection left
-// behind by a killed process, unless protections expire.
+// Run sets and removes the protection until ctx ends, and finally removes it. Unless protections expire, it first
+// removes one left behind by a killed process.
 func (p *Protector) Run(ctx context.Context) {
 	run := protectorRun{protector: p, known: p.Renew > 0, calls: newCaller(p.CallTimeout, p.Events.Failed)}
 	every(ctx, cmp.Or(p.Interval, 5*time.Second), func() bool { run.update(ctx, time.Now()); return true })

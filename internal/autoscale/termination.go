@@ -20,8 +20,7 @@ type Hook interface {
 type Termination struct {
 	Chosen func(ctx context.Context) (bool, error)
 	Hook   Hook
-	// Drain returns when no work is in flight or ctx ends.
-	Drain func(ctx context.Context) error
+	Drain  func(ctx context.Context) error
 	// Poll is the interval between calls of Chosen; 0 means 5 s.
 	Poll   time.Duration
 	Events Events

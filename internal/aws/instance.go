@@ -92,8 +92,7 @@ func (i *Instance) targetState(ctx context.Context) (string, error) {
 	return state, err
 }
 
-// MayBeInstance reports whether this process may run on an EC2 instance. It checks environment variables and the
-// firmware instead of waiting for the metadata service.
+// MayBeInstance reports whether this process may run on an EC2 instance, without waiting for the metadata service.
 //
 // Source: Amazon EC2 User Guide, "Detect whether a host is an EC2 instance".
 func MayBeInstance() bool {

@@ -73,7 +73,6 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// usedConn is the connection that a request used, if it got one.
 type usedConn struct {
 	known, reused bool
 	conn          *tappedConn // nil if it is not tapped

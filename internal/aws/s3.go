@@ -98,7 +98,6 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 	}
 }
 
-// downloads is the maximum number of requests for one object whose body ends early.
 const downloads = 3
 
 var errObjectTooLarge = errors.New("larger than the limit")

@@ -204,8 +204,8 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	t := buildable.GetTransport()
 	t.MaxIdleConns = 0
 	t.MaxIdleConnsPerHost = connections
-	// The timeout exceeds the interval between two calls, but is short enough that the client closes idle connections
-	// before the server does.
+	// The timeout exceeds the interval between two calls, but makes the client close idle connections before the server
+	// does.
 	t.IdleConnTimeout = 15 * time.Second
 	t.DisableCompression = true
 	// Ten messages of 1 KB, or ten receipt handles, fit into one read or write.
@@ -216,8 +216,8 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	return t
 }
 
-// wholeBodies sends a copy of each request body. The SDK closes its own body when a response starts; net/http may
-// still be reading it and would then close the connection.
+// The SDK closes its own body when a response starts; net/http may still be reading the body and would then close the
+// connection. wholeBodies therefore sends copies.
 type wholeBodies struct{ next http.RoundTripper }
 
 func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -51,7 +51,7 @@ type Process struct {
 	Line    int    // from 1; 0 if the command is not from a file
 }
 
-// Name returns the name in env.yaml, otherwise Called, otherwise the folder's name. Characters other than letters,
+// Name returns the name in env.yaml, otherwise Called, otherwise the folder's name. Other characters than letters,
 // digits, "_" and "-" become "-", and names are truncated to 64 characters; may be "".
 func (b *Bundle) Name() string {
 	name := cmp.Or(b.Manifest.Name, b.Called, filepath.Base(b.Dir))

@@ -130,8 +130,8 @@ func (r *reader) read() error {
 	return nil
 }
 
-// Trusted returns a [*trust.Error] if other users can change the programs in the folder, or in the archive or folder
-// it is a copy of. It does not check the app's own code.
+// Trusted returns a [*trust.Error] if other users can change the programs in the folder, or in its source. It does not
+// check the app's own code.
 func (b *Bundle) Trusted() error {
 	info, err := os.Stat(b.Archive)
 	if err == nil && !info.IsDir() {

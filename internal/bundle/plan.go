@@ -64,8 +64,8 @@ func (b *Bundle) Plan() []Step {
 	return append(steps, b.hookSteps(b.Hooks, stagePostdeploy)...)
 }
 
-// ConfigPlan returns the steps of a deployment that only changes settings. Like Elastic Beanstalk's platforms since
-// Amazon Linux 2, it runs the configuration hooks but no container commands.
+// ConfigPlan returns the steps of a deployment that only changes settings: configuration hooks but no container
+// commands, as on Elastic Beanstalk since Amazon Linux 2.
 func (b *Bundle) ConfigPlan() []Step {
 	steps := append(b.hookSteps(b.ConfigHooks, stagePrebuild), b.hookSteps(b.ConfigHooks, stagePredeploy)...)
 	steps = append(steps, b.startSteps()...)

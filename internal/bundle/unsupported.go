@@ -60,7 +60,6 @@ func similar(a, b string) bool {
 	return plain(a) == plain(b) && (!lacksDot || b == extensionsName)
 }
 
-// packageList is a file whose packages Elastic Beanstalk's platforms install automatically.
 type packageList struct {
 	file   string
 	tools  []string

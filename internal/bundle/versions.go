@@ -164,8 +164,8 @@ func restrictFolder(path string) error {
 }
 
 // ShareVersion lets a group run the programs in dir, which is in a version from [UnpackVersion], and pass through the
-// data directory. If fresh is true, nothing in the version has run yet, and the group may also read it. ShareVersion
-// ignores other folders.
+// data directory. If fresh is true, nothing in the version has run yet, and the group may also read it. Other folders
+// are ignored.
 func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	dataDir, err := filepath.Abs(dataDir)
 	if err != nil {
@@ -193,8 +193,8 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	return nil
 }
 
-// AllowTraversalByAll lets all users pass through the parents of dir, a copied folder, because its hooks and app may
-// start processes of other users. It does nothing unless tendril runs as root.
+// AllowTraversalByAll lets all users pass through the parents of dir, because its hooks and app may start processes of
+// other users. It does nothing unless tendril runs as root.
 func AllowTraversalByAll(dataDir, dir string) error {
 	const pass = 0o001
 	dataDir, err := filepath.Abs(dataDir)

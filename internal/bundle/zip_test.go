@@ -73,7 +73,6 @@ func either[T int | int64](set, usual T) T {
 	return usual
 }
 
-// unpack also checks that nothing is written outside the folder, and that nothing remains after a failure.
 func unpack(t testing.TB, data []byte, limits *limits) (dir string, err error) {
 	t.Helper()
 	outside := t.TempDir()

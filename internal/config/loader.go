@@ -44,8 +44,7 @@ func (c *Config) IsSet(name string) bool { return c.Origin(name).Layer != Defaul
 // DaemonFile reports whether the settings file is an aws-sqsd file.
 func (c *Config) DaemonFile() bool { return c.daemon }
 
-// loader is the state of a call to [Load]. Each queue has its own loader, and all is the loader of the settings for all
-// queues.
+// Each queue has its own loader; all is the loader of the settings for all queues.
 type loader struct {
 	src            Sources
 	vars           map[string]string

@@ -122,7 +122,7 @@ func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows [
 	return a, true
 }
 
-// readSharedQueueKey reads a setting that applies to one queue on all instances. Instances without the queue ignore it.
+// Instances without the queue ignore the setting.
 func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
 	own := entry{key: key, text: e.text, null: e.null, line: e.line}
 	rows := queueTable(&QueueSettings{}, table(&Settings{}))

@@ -76,8 +76,8 @@ const (
 type PerQueue struct {
 	Backend string
 	MaxWait time.Duration // 0 disables it
-	// Target is an http, https or unix URL without a path (with unix, the path is the socket's). "" means the supervised
-	// app on Port, unless Function or Lambda is set. At most one of the three is set.
+	// Target is an http, https or unix URL without a path (with unix, the path is the socket's). "" means the
+	// supervised app on Port, unless Function or Lambda is set. At most one of the three is set.
 	Target            string
 	Function          string
 	Lambda            string

@@ -302,8 +302,8 @@ type unit struct {
 	scale  float64
 }
 
-// Rates are formatted with the shortest period that gives a whole number, sizes and durations in the largest unit that
-// divides them.
+// Rates are formatted with the shortest period that gives a whole number, sizes and durations in their largest unit
+// that does.
 var (
 	rateUnits = []unit{{"/s", 1}, {"/m", 60}, {"/h", 3600}}
 	sizeUnits = []unit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}

@@ -57,7 +57,6 @@ type Peers interface {
 	ID() string
 	// Secrets returns the secrets that other instances use to authenticate to this one.
 	Secrets() []string
-	// Follow calls each for every line of a stream.
 	Answer(ctx context.Context, id string, r *api.Request, into any) error
 	Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error
 }

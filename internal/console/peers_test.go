@@ -165,7 +165,6 @@ func sendTo(t *testing.T, c *api.Client, srv *httptest.Server, path string) erro
 	return fmt.Errorf("%d %s", resp.StatusCode, text)
 }
 
-// A peer cannot read messages, settings or pages, act, or make this instance contact a third one.
 func TestPeersMayOnlyReadTheState(t *testing.T) {
 	t.Parallel()
 	opts := acting(func() { t.Error("a peer performed an action") })

@@ -72,7 +72,7 @@ func readQueue(b *broker.Broker, name string, workers []api.Worker) (api.Queue, 
 	return q, nil
 }
 
-// A page ends early when its bodies exceed pageBytes, to limit memory. The first chunk is small in case the messages
+// A page ends early when its bodies exceed pageBytes, to limit memory. The first chunk is small in case its messages
 // are large.
 const (
 	pageBytes  = 4 << 20

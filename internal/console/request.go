@@ -19,8 +19,7 @@ import (
 const (
 	maxIDs    = 1000
 	maxReason = 200
-	// The largest send (ten messages with ten attributes each) has fewer than a thousand JSON values, and the largest
-	// selection has a thousand IDs.
+	// The largest send has fewer than a thousand JSON values, and the largest selection a thousand IDs.
 	maxValues = 10_000
 )
 

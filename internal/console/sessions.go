@@ -138,7 +138,6 @@ func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, secret string
 		HttpOnly: true, Secure: s.isSecure(r), SameSite: http.SameSiteStrictMode})
 }
 
-// usedLink names logins in the audit log.
 var usedLink = &route{act: "login link used"}
 
 // login keeps an existing session if the code has already been used, because browsers repeat the request when they

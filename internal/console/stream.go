@@ -143,8 +143,8 @@ func (s *stream) next() (data []byte, err error) {
 	return data, err
 }
 
-// AppendEvent appends a server-sent event. CR and LF end a line of the stream, so each line of text becomes its own
-// data line; clients join them with line feeds.
+// AppendEvent appends a server-sent event. Each line of text becomes its own data line; clients join them with line
+// feeds.
 func AppendEvent(to []byte, id int64, text []byte) []byte {
 	to = append(to, "id: "...)
 	to = strconv.AppendInt(to, id, 10)

@@ -9,7 +9,7 @@ import (
 // TaskOptions provide access to periodic tasks. All functions except Any are required.
 type TaskOptions struct {
 	// Any reports whether there are periodic tasks, which depends on the app's version. Without tasks, their routes
-	// return 409. A nil Any means true.
+	// return 409. Nil means that there are tasks.
 	Any func() bool
 	// Status returns the tasks in file order.
 	Status func() api.TasksStatus

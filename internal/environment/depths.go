@@ -40,7 +40,7 @@ type countedQueue struct {
 	name, deadLetterQueue string
 	remote                *aws.Queue
 	// held returns the number of messages that wait in the worker for a slot, and the longest wait among deliveries
-	// that began in the last minute.
+	// begun in the last minute.
 	held           func() (n int, longestWait time.Duration)
 	setMaxReceives func(int)
 }

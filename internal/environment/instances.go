@@ -12,8 +12,8 @@ import (
 	"tendril/internal/instances"
 )
 
-// knownInstances combines this instance, those with a record in the shared registry, the holder of the leader's
-// lease, and the members of the Auto Scaling group.
+// knownInstances combines this instance, instances with records in the shared registry, the leader, and the members of
+// the Auto Scaling group.
 type knownInstances struct {
 	scale   *sizing
 	members *members

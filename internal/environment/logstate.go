@@ -17,8 +17,8 @@ const (
 	maxStateQueues = 200
 )
 
-// LogState logs goroutines grouped by stack, and the state of the environment and each queue, worker and process.
-// Goroutines come first, since the rest takes locks.
+// LogState logs goroutines grouped by stack, and the state of the environment and its parts. Goroutines come first,
+// since the rest takes locks.
 func LogState(e *Environment) {
 	log := e.opts.Logger.With("component", "environment")
 	logGoroutines(log, readStacks())

@@ -28,7 +28,6 @@ const (
 	leaveTimeout = 3 * time.Second
 )
 
-// members keeps this instance's record in the shared registry, if any, and reads the others'.
 type members struct {
 	opts     *Options
 	life     *lifecycle

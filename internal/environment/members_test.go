@@ -9,7 +9,6 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// An instance without the fleet key must be listed as not authenticated, and not be counted.
 func TestInstancesAgreeOnTheHealthOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	key := filepath.Join(t.TempDir(), "key")

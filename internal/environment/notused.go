@@ -150,7 +150,7 @@ func (o *Options) brokenLink(link bundle.Link) string {
 	return ""
 }
 
-// LinkedQueue returns the queue that a link in env.yaml refers to: the one with the environment's name or, for this
+// LinkedQueue returns the queue that a link in env.yaml refers to: the queue with the environment's name or, for this
 // environment, the first; "" if unknown.
 func (o *Options) LinkedQueue(link bundle.Link) string {
 	var names []string

@@ -27,7 +27,7 @@ const (
 )
 
 // FreePorts returns the next free value for each unset option whose default port is in use. This user's other
-// environments cannot choose ports until release is called, usually by Options.Announced.
+// environments cannot choose ports until release is called.
 func (o *Options) FreePorts() (free map[string]string, release func()) {
 	state := config.StateFolder(o.AppEnv, os.Geteuid() == 0)
 	release = lockPorts(state)

@@ -130,8 +130,6 @@ func (p *problems) isLeft(name string) bool {
 	return err == nil && !p.opts.QueuesOnly && p.queues.named(name) == nil && dead == queue.DeadLetterName(name) && !p.queues.broker.Received(name)
 }
 
-// leftElsewhere finds messages in embedded queues from before a move to Amazon SQS, and in the data directory that
-// older versions shared.
 func (p *problems) leftElsewhere() []problem {
 	if time.Since(p.elsewhereAt) >= leftBehindRefresh {
 		p.elsewhere = p.findElsewhere()

@@ -247,7 +247,7 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*wor
 		fifo: found.FIFO(), dead: dead, attributes: attrs, denied: err}, nil
 }
 
-// warnOfConflicts only warns: the workers also run without permission to read the attributes.
+// The workers also run without permission to read the attributes, so conflicts only cause a warning.
 func (q *queues) warnOfConflicts(context.Context) error {
 	for _, w := range q.all {
 		if !w.embedded {

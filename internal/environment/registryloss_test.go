@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// Receiving must also stop if the registry was never found.
 func TestReceivingStopsWhileTheRegistryIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"tendril/internal/worker"
 )
 
-// totals counts messages for the last event and the last log line of a run.
 type totals struct {
 	opts   *Options
 	life   *lifecycle

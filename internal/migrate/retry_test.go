@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// The destination has a lower size limit. A message that exceeds it must stay at the source.
+// A message that exceeds the destination's lower size limit must stay at the source.
 func TestCallThatIsTooLongIsSplit(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

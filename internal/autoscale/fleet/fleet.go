@@ -90,7 +90,7 @@ func (f *Fleet) Target() autoscale.Target {
 const metricDelay = 2 * time.Minute
 
 // CPUMetric returns a function that reads the group's CPU utilization from CloudWatch, with the policy's statistic and
-// period. It calls CloudWatch only if a newer period may have a value. It is not safe for concurrent use.
+// period. The function is not safe for concurrent use.
 func (f *Fleet) CPUMetric(p autoscale.Policy) func(context.Context) (autoscale.Datapoint, error) {
 	var last aws.Datum
 	return func(ctx context.Context) (autoscale.Datapoint, error) {

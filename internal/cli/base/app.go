@@ -120,8 +120,8 @@ func errNoApp() error {
 		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for a local one")
 }
 
-// TakeFreePorts reloads the settings with free ports if the default ones are in use. It does nothing if the environment
-// is already running.
+// TakeFreePorts reloads the settings with free ports if the default ones are in use, unless the environment is already
+// running.
 func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error {
 	if _, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		return nil
@@ -190,8 +190,7 @@ func warnOfIgnoredCron(c *CLI, cmd *cobra.Command, cfg *config.Config) {
 		"not run from this folder", Hint: "add --cron=cron.yaml, or name the folder: tendril " + cmd.Name() + " ."})
 }
 
-// OpenTrustedFolder opens the working directory. It fails if other users can change the code there, because the user
-// did not name the folder.
+// OpenTrustedFolder opens the working directory. It fails if other users can change the code there.
 func OpenTrustedFolder(cmd *cobra.Command) (*bundle.Bundle, error) {
 	b, err := OpenBundle(".")
 	if err != nil {

@@ -94,8 +94,7 @@ func unpackApp(c *CLI, dataDir, path, called string) (*bundle.Bundle, error) {
 	return b, err
 }
 
-// OpenForInspection opens a folder or archive for inspection. It unpacks an archive to a temporary folder, but output shows the
-// archive's own name.
+// OpenForInspection opens a folder, or unpacks an archive to a temporary folder. Output shows the archive's own name.
 func (c *CLI) OpenForInspection(path string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)

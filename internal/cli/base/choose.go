@@ -141,7 +141,7 @@ func nameList(all []api.Found) string {
 }
 
 // chooseRunning prefers the environment named in the settings, then the one started in here or the closest parent
-// folder, then the only running one. An environment with a data directory elsewhere is never chosen, but neither is
+// folder, then the only running one. An environment with a data directory elsewhere is never chosen, and neither is
 // another one in its folder.
 func chooseRunning(cfg *config.Config, here string, running, elsewhere []api.Found) (string, error) {
 	if cfg.Origin("name").Layer > config.FromBundle { // a bundle's name may be that of its folder

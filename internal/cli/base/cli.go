@@ -77,7 +77,7 @@ func (c *CLI) LookUp(name string) (value string, found bool) {
 }
 
 // Confirm permits an irreversible action if yes is true or a person at the terminal types word. Without a terminal, it
-// returns a usage error that names the flags to add instead.
+// returns a usage error.
 func (c *CLI) Confirm(act, word, flags string, yes bool) error {
 	if yes {
 		return nil

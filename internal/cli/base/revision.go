@@ -10,8 +10,7 @@ import (
 )
 
 // AwaitRevision waits until all reachable instances have applied a change, and prints which ones have not. applied
-// returns an instance's applied revision; its error ends the wait. Instances report a change within 15 s of applying
-// it.
+// returns an instance's applied revision; its error ends the wait.
 func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int64, wait time.Duration,
 	applied func(*api.Instances, *api.KnownInstance) (int64, error)) error {
 	lastBatches := ""

@@ -78,7 +78,6 @@ func (s *ScreenTerminal) draw(lines []string) error {
 
 // Screen is the content of a full-screen command.
 type Screen interface {
-	// Lines returns the lines to display in a window.
 	Lines(width, height int) []string
 	// Press handles a key.
 	Press(key string, height int) (quit bool)
@@ -91,8 +90,8 @@ func (c *CLI) CanDraw() (in, out *os.File, can bool) {
 	return in, out, in != nil && out != nil && c.Tty && c.TtyIn && c.Env("TERM") != "dumb"
 }
 
-// ShowScreen displays s until a key or a signal quits or ctx is done. It passes updates to update, and displays s again
-// after each, and after each key.
+// ShowScreen displays s until a key or a signal quits or ctx is done. It displays s again after each update and each
+// key.
 func ShowScreen[T any](ctx context.Context, in, out *os.File, s Screen, updates <-chan T, update func(T)) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -63,8 +63,8 @@ a command or flags of 'tendril up', it shows the environment that 'tendril up' w
 	return cmd
 }
 
-// AskRunning returns the running environment's description, or nil if no environment is running, it is unreachable, or
-// the command line describes a different one.
+// AskRunning returns the running environment's description, or nil if no environment is reachable or the command line
+// describes a different one.
 func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*api.Description, error) {
 	if _, err := c.DataDir(cmd); err != nil {
 		return nil, err

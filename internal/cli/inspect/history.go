@@ -22,7 +22,6 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-// history is a command that prints the events or log lines of instances, oldest first.
 type history[E any] struct {
 	cli       *base.CLI
 	cmd       *cobra.Command
@@ -44,7 +43,7 @@ type entrySource[E any] interface {
 	// explainNone returns an error if a mistake is the reason for no entries. client is nil if no environment is
 	// running.
 	explainNone(ctx context.Context, client *api.Client) error
-	// followInstance calls each for entries after the ones that the instance has returned.
+	// followInstance calls each for entries newer than a's.
 	followInstance(ctx context.Context, on *api.Client, a *api.FromInstance[[]E], each func(E) error) error
 	// name returns the text of -o name, or "" if it was already printed.
 	name(*E) string

@@ -10,7 +10,6 @@ import (
 	"tendril/internal/config"
 )
 
-// lifetime is the value of the flag --expires.
 type lifetime string
 
 func addExpires(cmd *cobra.Command, help string) *lifetime {

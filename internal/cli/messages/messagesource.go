@@ -20,7 +20,6 @@ type held struct {
 	receipt string // "" for embedded queues
 }
 
-// recordedFailure returns the failure in tendril's attribute, or nil if the queue itself has dead-lettered the message.
 func recordedFailure(m *api.Message) *queue.Failure {
 	if m.DeadLetterSource != "" {
 		return nil
@@ -141,8 +140,8 @@ type receiver interface {
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
 }
 
-// sqsSource receives messages, because Amazon SQS has no other way to read them. Receiving increments their receive
-// count and hides them until they are released.
+// sqsSource receives messages, because Amazon SQS has no other way to read them. Receiving increments receive counts
+// and hides messages until they are released.
 type sqsSource struct {
 	name   string
 	from   receiver
@@ -234,7 +233,7 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	return removed, nil
 }
 
-// redrive deletes each message once the destination has accepted it, so an interruption may leave it in both queues.
+// redrive deletes a message once the destination has accepted it, so an interruption may leave it in both queues.
 func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
 	moved := 0
 	for len(messages) > 0 {

@@ -211,7 +211,6 @@ func TestRefusedMessagesStayDead(t *testing.T) {
 	})
 }
 
-// After any failure, every message must be in at least one of the two queues.
 func TestNothingIsDeletedBeforeItsCopyIsSafe(t *testing.T) {
 	t.Parallel()
 	for fault := range 8 {
@@ -358,7 +357,7 @@ func reasonOf(source string) queue.Attribute {
 		Value: `{"reason":"HTTP 500","message_id":"m","source":"arn:aws:sqs:eu-west-1:123456789012:` + source + `"}`}
 }
 
-// Forged reason attributes must be ignored. Genuine ones are removed from the copy.
+// Forged reason attributes must be ignored.
 func TestReasonsDecideWhereDeadLettersGo(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

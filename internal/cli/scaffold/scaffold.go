@@ -108,7 +108,6 @@ func (f files) function() *App {
 	return &App{Platform: "a Lambda function", File: "bootstrap", Lambda: "./bootstrap"}
 }
 
-// packageJSON holds the parts of package.json that matter here.
 type packageJSON struct {
 	Main           string            `json:"main"`
 	PackageManager string            `json:"packageManager"`

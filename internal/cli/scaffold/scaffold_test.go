@@ -23,7 +23,6 @@ func folder(files ...string) fs.FS {
 	return all
 }
 
-// A server with a fixed number of threads or workers gets as many messages at a time, and no server may kill slow jobs.
 func TestCommandsOfInitSuitSlowWork(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -193,7 +193,7 @@ func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batch
 	return attemptsError(failed, running, unknown)
 }
 
-// firstOutcome is the outcome of a message's first attempt. answer is the full answer of the app, if it is stored.
+// answer is the full answer of the app, if it is stored.
 type firstOutcome struct {
 	delivery api.Delivery
 	answer   string

@@ -66,7 +66,6 @@ type explainedOption struct {
 	Changes []api.OptionChange `json:"changes,omitempty"`
 }
 
-// settings are the options of the running environment, or of the one that 'tendril up' would run.
 type settings struct {
 	options []config.Explanation
 	running api.Description // zero if no environment is running

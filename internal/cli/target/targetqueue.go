@@ -72,8 +72,7 @@ func AddQueueArgument(c *base.CLI, cmd *cobra.Command, unnamed string) *Flags {
 	return w
 }
 
-// AddReceivedQueue adds --queue and an argument for a queue that the running environment receives from, but not the
-// flags that choose the environment.
+// AddReceivedQueue adds --queue and an argument for a queue that the running environment receives from.
 func AddReceivedQueue(cmd *cobra.Command) *Flags {
 	w := &Flags{cmd: cmd}
 	w.addQueue(AllQueues)

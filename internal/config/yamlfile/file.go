@@ -11,8 +11,8 @@ import (
 // ErrIrregular means that a path names a directory, FIFO, socket or device.
 var ErrIrregular = errors.New("not a regular file")
 
-// ReadFile reads a regular file without blocking on FIFOs. It stops one byte beyond most, so that callers can detect
-// larger files. The error is an [*fs.PathError].
+// ReadFile reads a regular file without blocking on FIFOs. It stops one byte beyond most, to detect larger files. The
+// error is an [*fs.PathError].
 func ReadFile(path string, most int64) ([]byte, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ENXIO) { // a socket

@@ -61,8 +61,8 @@ func Short(text string) string {
 	return string([]rune(text)[:most]) + "..."
 }
 
-// Shown formats an excerpt of a file: shortened, quoted unless it is one printable word, and without the query of a
-// path or URL, which may contain a secret.
+// Shown formats an excerpt of a file: shortened, quoted unless it is one printable word, and without a query, which may
+// contain a secret.
 func Shown(text string) string {
 	if path, query, _ := strings.Cut(text, "?"); strings.Contains(query, "=") {
 		text = path + "?(hidden)"

@@ -39,8 +39,7 @@ const (
 	Mapping
 )
 
-// Node is a value with its text as written. An alias shares its anchor's node; a merge key copies keys and shares
-// values.
+// Node is a value with its text as written. An alias shares its anchor's node.
 type Node struct {
 	Kind         Kind
 	Text         string
@@ -391,8 +390,8 @@ func Read(data []byte, o *Options) (*Node, *Fault) {
 	return Map(text, o)
 }
 
-// Map parses a document whose top level is a mapping and whose line breaks are LF. It returns nil if the document is
-// empty.
+// Map parses a document whose top level is a mapping and whose line breaks are LF. It returns nil for an empty
+// document.
 func Map(text string, o *Options) (*Node, *Fault) {
 	tokens := lexer.Tokenize(text)
 	if fault := o.admit(tokens); fault != nil {

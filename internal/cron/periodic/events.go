@@ -7,8 +7,7 @@ import "time"
 type Events struct {
 	Led      func(Led)
 	Enqueued func(Enqueued)
-	// Skipped is called for times at which nothing was enqueued.
-	Skipped func(Skipped)
+	Skipped  func(Skipped)
 	// Failed is called for an unconfirmed try or, without a task, for a failed read of the registry.
 	Failed   func(Failed)
 	Reloaded func(Reloaded)

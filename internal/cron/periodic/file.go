@@ -13,8 +13,7 @@ const maxTasks = 1000
 
 // File is the content of a cron.yaml.
 type File struct {
-	Tasks []Task
-	// Warnings are about ignored parts of the file.
+	Tasks    []Task
 	Warnings []Problem
 }
 

@@ -27,8 +27,8 @@ type Plan struct {
 	Next   Slot
 }
 
-// Plan determines which slots after since are due at now, according to the task's policy for missed runs. If since is
-// in the future because the clock was set back, nothing is due until the next scheduled time.
+// Plan determines which slots after since are due at now, according to the policy for missed runs. If since is in the
+// future because the clock was set back, nothing is due until the next scheduled time.
 func (t *Task) Plan(since, now time.Time) Plan {
 	since, now = since.Round(0), now.Round(0)
 	if since.After(now) {

@@ -52,7 +52,6 @@ type Manager struct {
 	changing chan struct{}
 	current  atomic.Pointer[schedule] // nil without tasks
 
-	// Stop cancels run, and then waits for work.
 	run     context.Context
 	stop    context.CancelFunc
 	work    sync.WaitGroup

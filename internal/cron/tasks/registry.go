@@ -21,10 +21,9 @@ import (
 )
 
 type sharedRegistry struct {
-	leases leader.Store // nil if no leader can be elected
-	runs   runRegistry
-	pauses PauseStore
-	// pauseInterval is between reads of other instances' pauses.
+	leases        leader.Store // nil if no leader can be elected
+	runs          runRegistry
+	pauses        PauseStore
 	pauseInterval time.Duration
 	// checked is closed once it is known whether the registry is available; it may be nil.
 	checked <-chan struct{}

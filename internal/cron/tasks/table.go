@@ -11,7 +11,6 @@ import (
 	"tendril/queue"
 )
 
-// sqsSender sends runs to their task's queue, or to the environment's first one.
 type sqsSender struct {
 	sqs  *aws.SQS
 	name string

@@ -21,7 +21,6 @@ func decode(r io.Reader, visit func(Event) bool) (more bool, err error) {
 	})
 }
 
-// eachLine includes line breaks. It skips empty lines and lines longer than maxLine.
 func eachLine(r io.Reader, visit func(line []byte) bool) (more bool, err error) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for whole := true; ; {

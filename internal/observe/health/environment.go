@@ -44,9 +44,8 @@ const (
 )
 
 // An environment has a status if at least this percentage of its instances have it or a worse one. Elastic Beanstalk
-// documents no thresholds, but these match its examples: one Severe instance of five is a Warning, "most instances"
-// passing is Ok, and "None of the instances are sending data" is Severe
-// (docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html).
+// documents no thresholds, but these match its examples in
+// docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html.
 var shares = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
 
 // EnvironmentOf derives an environment's health. Starting instances do not make it worse, as in Elastic Beanstalk;

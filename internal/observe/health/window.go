@@ -58,7 +58,6 @@ func (c counts) of(classes []Class) (n int64) {
 	return n
 }
 
-// lastFailures has the last failure of each class.
 type lastFailures [classes]Failure
 
 func (f *lastFailures) latest(classes []Class) (last Failure) {
