@@ -5,6 +5,7 @@ import (
 	"context"
 	"html"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -95,6 +96,17 @@ func TestLiveUpdatesOfAnAbbreviatedMessageContinueWithItsID(t *testing.T) {
 	s.queue("jobs", nil)
 	id := s.send("jobs", "one")
 	wantText(t, s.stream("/live?at=/messages/"+id[:8]), `value="/messages/`+id+`"`)
+
+	r := s.request.Load()
+	at, sc := s.pages.screenAt(r.WithContext(context.WithoutCancel(r.Context())), "/messages/"+id[:8])
+	page := livePage{sc, at}
+	w := httptest.NewRecorder()
+	if err := s.pages.sendUpdate(&stream{w: w, rc: http.NewResponseController(w)}, &page); err != nil {
+		t.Fatal(err)
+	}
+	if got := page.at.URL.Path; got != "/messages/"+id {
+		t.Errorf("the next update shows %s", got)
+	}
 }
 
 func TestExpensiveLiveUpdatesAreRarer(t *testing.T) {

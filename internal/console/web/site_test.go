@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,8 @@ import (
 type site struct {
 	*testing.T
 	broker      *broker.Broker
+	pages       *Site
+	request     atomic.Pointer[http.Request] // the latest one
 	server      *httptest.Server
 	client      *http.Client
 	status      api.Status
@@ -71,13 +74,18 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 	t.Cleanup(func() { s.history.Events.Close() })
 	var server *console.Server
 	pages := New(Options{Client: func(r *http.Request) *api.Client { return console.NewInProcessClient(server, r) }})
+	s.pages = pages
+	recorded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.request.Store(r)
+		pages.ServeHTTP(w, r)
+	})
 	s.status = api.Status{State: api.StateRunning, Workers: []api.Worker{{Queue: "jobs",
 		Target: "http://127.0.0.1:8080/", Concurrency: 10, Receiving: true}}}
 	s.tasks = api.TasksStatus{File: "cron.yaml", Tasks: []api.Task{{Name: "cleanup", URL: "/clean",
 		Schedule: "0 3 * * *", Words: "every day at 03:00", Next: []time.Time{time.Now().Add(time.Hour)}}}}
 	server = console.New(&console.Options{
 		Environment: "shop", Version: "1.2.3", Broker: b, Token: ownersToken, Access: access,
-		Handlers: console.Handlers{Pages: pages}, History: s.history, Peers: &s.peers,
+		Handlers: console.Handlers{Pages: recorded}, History: s.history, Peers: &s.peers,
 		Status: func() api.Status {
 			st := s.status
 			st.Tasks = &s.tasks

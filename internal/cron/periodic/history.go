@@ -106,7 +106,11 @@ func (h *history) messageOf(task string, at time.Time) string {
 	return ""
 }
 
+// recordOutcome ignores a postponed delivery, which made no attempt.
 func (h *history) recordOutcome(o Outcome) {
+	if o.Result.Outcome == queue.Postponed {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.recorded++

@@ -510,6 +510,21 @@ func TestRunNowAndHistory(t *testing.T) {
 	})
 }
 
+// A queue may be paused while a delivery waits for a connection or a function's process.
+func TestHistoryIgnoresDeliveriesWithoutAnAttempt(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
+		s.Outcome(Outcome{Task: "a", ScheduledAt: noon(), MessageID: "m1", Attempt: 1, Result: queue.Result{Status: 500}})
+		s.Outcome(Outcome{Task: "a", ScheduledAt: noon(), MessageID: "m1", Attempt: 2,
+			Result: queue.Result{Outcome: queue.Postponed}})
+		s.Outcome(Outcome{Task: "a", ScheduledAt: noon().Add(time.Minute), MessageID: "m2", Attempt: 1,
+			Result: queue.Result{Outcome: queue.Postponed}})
+		if got := s.History(""); len(got) != 1 || got[0].Attempts != 1 || got[0].Result.Status != 500 {
+			t.Errorf("history %+v", got)
+		}
+	})
+}
+
 func TestHistoryListsRunsThatWereEnqueuedBefore(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
