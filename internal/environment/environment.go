@@ -170,6 +170,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 	recordCurves := e.life.background("the curves", e.observe.curves.recorder.Run)
 	if e.opts.QueuesOnly {
 		return []func(context.Context) error{
+			func(context.Context) error { return e.opts.Validate() },
 			e.observe.openTelemetry,
 			e.queues.takeOver,
 			e.openBroker,

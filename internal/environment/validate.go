@@ -25,17 +25,21 @@ import (
 
 // Validate returns every problem that would prevent startup and can be detected without creating or querying anything.
 func (o *Options) Validate() error {
-	if o.QueuesOnly {
-		return nil
+	checks := o.validatePaths()
+	if !o.QueuesOnly {
+		checks = slices.Concat(o.validateApp(), o.validateTargets(), checks)
 	}
 	var problems []error
-	for _, err := range slices.Concat(o.validateApp(), o.validateTargets(), o.validatePaths()) {
+	for _, err := range checks {
 		if err != nil && !errors.Is(err, ErrSettings) {
 			err = fmt.Errorf("%w: %w", ErrSettings, err)
 		}
 		problems = append(problems, err)
 	}
-	return errors.Join(append(problems, o.validateTasks())...)
+	if !o.QueuesOnly {
+		problems = append(problems, o.validateTasks())
+	}
+	return errors.Join(problems...)
 }
 
 // ProbePorts returns an error that wraps [ErrConflict] if an address to listen on is in use or configured twice.
@@ -135,13 +139,13 @@ func (o *Options) validateTargets() (problems []error) {
 
 func (o *Options) validatePaths() (problems []error) {
 	s := &o.Config.Settings
-	if s.Console != config.Off || s.AnyEmbedded() {
+	if s.Console != config.Off || s.AnyEmbedded() || o.QueuesOnly {
 		problems = append(problems, checkCreatable("data-dir", s.DataDir))
 	}
-	if s.AppLogDir != "" {
+	if s.AppLogDir != "" && !o.QueuesOnly {
 		problems = append(problems, checkCreatable("app-log-dir", s.AppLogDir))
 	}
-	if s.PIDFile != "" {
+	if s.PIDFile != "" && !o.QueuesOnly {
 		problems = append(problems, validatePIDFile(s.PIDFile))
 	}
 
