@@ -18,7 +18,6 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// rehearsal is a fake deployment. It moves to the next state each time its status is read.
 type rehearsal struct {
 	states []api.Deployment
 	paths  chan string

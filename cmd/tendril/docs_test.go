@@ -38,7 +38,6 @@ func docs(t *testing.T) map[string]string {
 	return pages
 }
 
-// typed matches command lines. The words after "tendril" end at a comment or a pipe.
 var typed = regexp.MustCompile("(?m)(?:^    |^|`|[|] )(?:go run \\./cmd/)?tendril ((?:[a-z]|--)[^`\n]*)")
 
 func TestDocumentedCommandsExist(t *testing.T) {

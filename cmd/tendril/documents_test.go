@@ -696,7 +696,6 @@ func (r *reader) meansAmazon(command string) bool {
 		MatchString(command)
 }
 
-// amazon starts stand-ins for SQS and Lambda. SQS is moto, or tendril serve if moto is not installed.
 func (r *reader) amazon() {
 	if r.cloud != nil {
 		return

@@ -437,7 +437,6 @@ func (s *printingSuite) fill() {
 		s.Fatal(err)
 	}
 	s.words = strings.NewReplacer("DEAD", dead, "DELAYED", delayed, "CREDENTIALS", credentials, "DIR", s.dir)
-	// The environment is idle once no new events appear.
 	last := ""
 	s.wait(func() error {
 		now := s.state()

@@ -24,7 +24,6 @@ import (
 	"tendril/queue"
 )
 
-// stage is a console with a real broker and a data directory.
 type stage struct {
 	t   *testing.T
 	dir string

@@ -92,7 +92,6 @@ func combinedState(queues []QueueState) QueueState {
 	return total
 }
 
-// averageServiceTime is in seconds, weighted by throughput; 0 if unknown.
 func averageServiceTime(queues []QueueState) float64 {
 	var sum, weights float64
 	for i := range queues {

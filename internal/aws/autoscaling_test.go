@@ -220,7 +220,6 @@ func TestUnreachableAutoScaling(t *testing.T) {
 	}
 }
 
-// metadata serves values with session tokens (IMDSv2).
 func metadata(t *testing.T, values map[string]string) *Instance {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

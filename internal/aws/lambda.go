@@ -209,7 +209,6 @@ var (
 	accountID         = regexp.MustCompile(`^\d{12}$`)
 )
 
-// parseFunction parses a name (resize, resize:live), partial ARN (123456789012:function:resize) or ARN.
 func parseFunction(s string) (functionReference, error) {
 	r, err := splitFunction(s)
 	if err != nil {

@@ -154,7 +154,6 @@ func refusalIn(err error) *refusal {
 // shorten.
 func withoutNamespace(shape string) string { return shape[strings.LastIndexByte(shape, '#')+1:] }
 
-// isPlaceholder reports whether the SDK could not decode the response.
 func (r *refusal) isPlaceholder() bool {
 	text := http.StatusText(r.status)
 	return r.shape == "UnknownError" && (r.message == "" || r.message == r.shape) ||

@@ -272,7 +272,7 @@ func (c *objectCall) unsigned(where url.URL) *http.Request {
 
 func refusedObject(resp *http.Response) error {
 	var words struct{ Code, Message string }
-	// Other servers may not respond with XML.
+	// Servers other than Amazon S3 may not respond with XML.
 	_ = xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&words)
 	return refusalOf(resp, words.Code, words.Message)
 }

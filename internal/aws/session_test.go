@@ -59,7 +59,6 @@ func TestSDKLogsToTheOption(t *testing.T) {
 	}
 }
 
-// closingTransport closes the request's body early, as the SDK does.
 type closingTransport struct {
 	close func() error
 	sent  []byte

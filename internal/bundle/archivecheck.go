@@ -206,7 +206,6 @@ func (n *names) addParents(name string) (problem string) {
 	return ""
 }
 
-// fold maps names that case-insensitive file systems consider equal to the same text.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r

@@ -93,7 +93,6 @@ func (r *reader) pythonApp() *Default {
 	return &Default{Platform: "Python", File: file, Process: web(command)}
 }
 
-// isModule accepts names that need no quotes in a shell.
 func isModule(s string) bool {
 	for _, part := range strings.Split(s, ".") {
 		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return r == '-' || !isNameByte(r) }) {
@@ -116,7 +115,6 @@ func (r *reader) javaApp() *Default {
 	return &Default{Platform: "Java", File: jars[0], Process: web("java -jar " + jars[0])}
 }
 
-// isPlainArgument accepts names that need no quotes in a shell and are not read as an option.
 func isPlainArgument(name string) bool {
 	isUnsafe := func(r rune) bool { return r != '.' && !isNameByte(r) }
 	return !strings.HasPrefix(name, "-") && !strings.ContainsFunc(name, isUnsafe)

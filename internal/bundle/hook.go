@@ -150,7 +150,6 @@ func shebang(begin []byte) (line string, script bool) {
 	return string(first), script
 }
 
-// interpreter splits off at most one argument, as the kernel does.
 func interpreter(line string) []string {
 	line = strings.Trim(line, " \t")
 	end := strings.IndexAny(line, " \t")

@@ -136,7 +136,6 @@ func isSecretField(name string, bareColon bool) bool {
 	return !bareColon && isSecretWord(last)
 }
 
-// words returns the lower-case words of a name such as DB_PASSWORD, dbPassword or DBPassword2.
 func words(name string) (all []string) {
 	var word []rune
 	endWord := func() {
@@ -161,7 +160,6 @@ func words(name string) (all []string) {
 	return all
 }
 
-// startsWord recognizes the P in dbPassword and DBPassword.
 func startsWord(runes []rune, i int) bool {
 	if i == 0 || !unicode.IsUpper(runes[i]) {
 		return false

@@ -7,7 +7,6 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readDaemonFile reads the "key: value" lines of aws-sqsd, which may include keys of tendril.yaml.
 func readDaemonFile(l *loader, path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
 	for _, e := range entries {

@@ -20,7 +20,6 @@ func queueList(field *[]QueueSettings) value {
 	return v
 }
 
-// parseQueues parses "a,b" or "a:2,b:1", where each item is a name, URL or ARN with an optional weight.
 func parseQueues(text string) ([]QueueSettings, error) {
 	var queues []QueueSettings
 	for item := range strings.SplitSeq(text, ",") {

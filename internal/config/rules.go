@@ -88,7 +88,6 @@ func queueURL(text string) (string, error) {
 		fault{err != nil, "does not end with a queue name"})
 }
 
-// functionName accepts NAME, ACCOUNT:function:NAME or an ARN, optionally with :VERSION or :ALIAS.
 func functionName(text string) (string, error) {
 	parts, err := functionNameParts(text)
 	if err != nil {
@@ -139,7 +138,6 @@ func bucketName(text string) (string, error) {
 
 const s3Scheme = "s3://"
 
-// archiveLocation accepts a folder, or s3:// with a bucket and an optional key prefix.
 func archiveLocation(text string) (string, error) {
 	place, inBucket := strings.CutPrefix(text, s3Scheme)
 	if !inBucket {
@@ -201,7 +199,6 @@ func targetURL(text string) (string, error) {
 			"is a link-local address, to which tendril never posts"})
 }
 
-// plainURL rejects passwords, which would leak, and fragments, which are never sent.
 func plainURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
@@ -219,7 +216,6 @@ func isPort(text string, lowest int) bool {
 	return err == nil && n >= lowest && n <= 65535
 }
 
-// httpPath adds a missing leading slash, like aws-sqsd.
 func httpPath(text string) (string, error) {
 	if !strings.HasPrefix(text, "/") {
 		text = "/" + text
@@ -515,7 +511,6 @@ func (r codeRange) String() string {
 	return fmt.Sprintf("%d-%d", r.first, r.last)
 }
 
-// normalizeCodes returns sorted and merged ranges for a list such as "200,202-204" or "2xx".
 func normalizeCodes(text string) (string, error) {
 	var ranges []codeRange
 	for item := range strings.SplitSeq(text, ",") {

@@ -48,7 +48,6 @@ var hints = map[string]string{
 	queue.CodePurgeQueueInProgress: "wait a minute after a purge before the next one",
 }
 
-// conflict gives the environment's errors the status 409, because the console is not at fault.
 func conflict(err error) error {
 	var own *api.Error
 	var refused *queue.Error

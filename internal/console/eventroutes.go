@@ -24,8 +24,7 @@ type History struct {
 	Endings *eventlog.Endings
 }
 
-// events returns the newest events first, or with ?after the following events, oldest first. A stream starts after
-// Last-Event-ID or ?after, or with the next event.
+// A stream starts after Last-Event-ID or ?after, or with the next event.
 func (h *History) events(c *call) (any, error) {
 	q, err := eventQuery(c)
 	if err != nil {

@@ -191,7 +191,6 @@ func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 	return api.Count{"deleted": int(ledger.Live)}, q.broker.DeleteQueue(c.ctx, name)
 }
 
-// send returns 200 if the queue accepted the call, even if it rejected some messages.
 func (q *queueRoutes) send(c *call, body api.SendRequest) (api.SendAnswer, error) {
 	if n := len(body.Messages); n == 0 || n > queue.MaxBatch {
 		return api.SendAnswer{}, api.BadRequest(`"messages" has `+strconv.Itoa(n)+" messages",

@@ -72,7 +72,6 @@ func TestQueueIsCreatedOnAmazon(t *testing.T) {
 	}
 }
 
-// The calls that reach AWS are compared with the lists that describe and terminate print.
 func TestOnlyListedResourcesAreCreatedAndDeleted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

@@ -22,7 +22,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// patience limits waits in tests; it is not a performance requirement.
 const patience = 30 * time.Second
 
 func eventually(t *testing.T, what string, ask func() bool) {

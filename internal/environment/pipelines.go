@@ -223,7 +223,7 @@ func (p *pipelines) states(rates map[string]series.Rate) (workers []api.Worker, 
 	return workers, limits
 }
 
-// drainSeconds returns 0 if the backlog is not shrinking. The rate of arrivals is known for embedded queues only.
+// The rate of arrivals is known for embedded queues only.
 func drainSeconds(waiting int64, rate series.Rate, embedded bool) float64 {
 	perSecond := rate.Out
 	if embedded {

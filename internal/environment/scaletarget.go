@@ -9,7 +9,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// chooseTarget runs in the background, because the AWS service it queries may not respond.
+// Deliveries do not wait for chooseTarget, because the AWS service it queries may not respond.
 //
 // Sizes in a bundle apply to a group; for a standalone instance, they are the number of app processes. A group with
 // another scaler is not scaled, because the two would undo each other's changes.

@@ -10,7 +10,7 @@ import (
 
 const (
 	systemMargin  = 30 * time.Second
-	extensionStep = time.Minute      // each, if the app has no readiness timeout
+	extensionStep = time.Minute      // length of an extension if the app has no readiness timeout
 	extendEvery   = 10 * time.Second // during startup; well below extensionStep
 )
 

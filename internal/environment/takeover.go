@@ -66,7 +66,7 @@ func moveData(from, to string) error {
 	if exists(filepath.Join(from, databaseFile+"-wal")) {
 		return errors.New("the database was not closed cleanly")
 	}
-	// This file identifies the database in its directory. The next start creates one in the new directory.
+	// CreatedFile identifies the database in its directory; the next start creates one in the new directory.
 	if err := os.Remove(filepath.Join(from, broker.CreatedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -190,7 +190,6 @@ func (t *targetOpener) openRemote(to *target, opts *delivery.Options, address st
 
 func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
-// openHTTP shares onOutcomeIgnored between all clients of a queue, so that each problem is logged once.
 func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored func(problem string)) (*deliver.Client, error) {
 	s := t.settings.now()
 	q := to.queue

@@ -88,7 +88,6 @@ func (a *Applier) query(ctx context.Context, argv ...string) (output string, ok 
 	return strings.TrimSpace(output), err == nil
 }
 
-// command replaces the environment with the command's own variables, as cfn-init does.
 func (a *Applier) command(ctx context.Context, c *bundle.Command) (Outcome, error) {
 	call := Call{Argv: c.Argv, Shell: c.Shell, Dir: c.FolderOf("/"), Env: c.Env, HasEnv: len(c.Env) > 0}
 	if c.Test != "" {
@@ -119,7 +118,6 @@ func (a *Applier) group(ctx context.Context, g *bundle.Group) (Outcome, error) {
 	return Changed, a.run(ctx, append(argv, g.Name)...)
 }
 
-// user creates a system user that cannot log in, as cfn-init does.
 func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	if entry, ok := a.query(ctx, "getent", "passwd", u.Name); ok {
 		if current := field(entry, 2); u.UID != "" && u.UID != current {

@@ -22,7 +22,7 @@ type ScreenTerminal struct {
 	once    sync.Once
 }
 
-// Control sequences for the alternate screen, a hidden cursor, and no line wrap.
+// Terminal control sequences.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	LeaveScreen = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"

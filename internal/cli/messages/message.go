@@ -67,7 +67,6 @@ func findMessage(ctx context.Context, w *target.Flags, id string) (*api.Client, 
 	return p.Client, m, err
 }
 
-// findInQueue also accepts the start of an ID, if the worker remembers an outcome of the message.
 func findInQueue(ctx context.Context, p *target.Queue, id string) (api.Message, error) {
 	m, err := p.Client.Message(ctx, p.Name, id)
 	if !api.HasStatus(err, http.StatusNotFound) {

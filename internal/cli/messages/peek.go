@@ -127,7 +127,6 @@ func collectAll(ctx context.Context, sources []messageSource, which *selector) (
 	return all, nil
 }
 
-// orderTime returns when a message was dead-lettered or, if that is unknown, sent.
 func orderTime(m *api.Message) time.Time {
 	sent, died := failedTimes(m)
 	return cmp.Or(died, sent)

@@ -86,7 +86,7 @@ func addRate(cmd *cobra.Command, done string) *pace {
 // maxTaskRate is in messages per second.
 const maxTaskRate = 500
 
-// taskRate returns the rate of a move task; 0 means no limit. Move tasks support whole numbers up to maxTaskRate.
+// 0 means no limit. Move tasks support whole numbers up to maxTaskRate.
 func taskRate(limit rate.Limit) (perSecond int, supported bool) {
 	if limit == rate.Inf {
 		return 0, true

@@ -35,7 +35,6 @@ func releaseProgram() {
 
 type mapping struct{ begin, end uintptr }
 
-// programMappings returns the read-only, unmodified mappings of the executable, which is the first mapped file.
 func programMappings(smaps io.Reader) []mapping {
 	var found []mapping
 	var program string

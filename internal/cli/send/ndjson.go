@@ -149,7 +149,6 @@ func parseAttributes(texts []string) ([]queue.Attribute, error) {
 	return attributes, nil
 }
 
-// parseAttribute parses name=value or name:Type=value. The value of a Binary is base64-encoded.
 func parseAttribute(text string) (queue.Attribute, error) {
 	const forms = "use name=text, name:Number=3, name:String.label=text or name:Binary=AAE="
 	refuse := func(format string, args ...any) (queue.Attribute, error) {

@@ -16,7 +16,6 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// otherInstance is the instance "b"; the tested console belongs to "a".
 type otherInstance struct {
 	asked  int
 	answer func(r *api.Request) (any, error)

@@ -28,7 +28,6 @@ type livePage struct {
 	at     *http.Request
 }
 
-// live streams one page: GET /live?at=/queues/jobs. Each event is the part of the page between header and footer.
 func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	at, sc := s.screenAt(r, r.URL.Query().Get("at"))
 	if sc == nil || sc.still {

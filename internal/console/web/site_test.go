@@ -584,7 +584,6 @@ func hostileDeadPage(body, reason string) *deadPage {
 	return page
 }
 
-// checkMarkup fails if a browser would find elements or attributes that are not in the templates.
 func checkMarkup(t *testing.T, view, page string) {
 	t.Helper()
 	if strings.Count(page, "<script") != 1 || strings.Contains(page, "<img src=x") {

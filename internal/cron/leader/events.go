@@ -30,7 +30,7 @@ type Following struct {
 	Term        int64
 }
 
-// Failure reports a failed call to the store. Meanwhile, no new leader is elected.
+// Failure reports a failed call to the store. While calls fail, no new leader is elected.
 type Failure struct {
 	Name        string
 	Err         error

@@ -9,7 +9,6 @@ import (
 	"tendril/queue"
 )
 
-// memoryStore counts its calls and can fail them. Its delays are virtual in a synctest bubble.
 type memoryStore struct {
 	mu     sync.Mutex
 	leases map[string]queue.Lease

@@ -100,7 +100,6 @@ func everyExpression() []string {
 	}
 }
 
-// The reference simulates ten years minute by minute.
 func TestTenYears(t *testing.T) {
 	t.Parallel()
 	from, to := time.Date(2019, 12, 30, 0, 0, 0, 0, time.UTC), time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)

@@ -12,7 +12,6 @@ import (
 	"tendril/queue"
 )
 
-// sweep fails the nth call for a run, before or after it is applied.
 type sweep struct {
 	*node
 	nth     int

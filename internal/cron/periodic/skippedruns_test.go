@@ -10,7 +10,6 @@ import (
 	"tendril/internal/registry"
 )
 
-// endsAfterSend is a leader that dies after sending a run, or gets no responses for a while.
 type endsAfterSend struct {
 	*node
 	dies   bool // otherwise, responses are lost

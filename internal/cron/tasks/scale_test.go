@@ -60,7 +60,6 @@ var (
 	resizes  = action{autoScaling, "SetDesiredCapacity", 0}
 )
 
-// region counts the calls of all daemons per second. Each takes 5 ms.
 type region struct {
 	queue *queuetest.Fake
 	store *registry.Memory

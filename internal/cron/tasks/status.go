@@ -124,7 +124,6 @@ func (m *Manager) missingQueues() map[string]string {
 	return missing
 }
 
-// failedRuns counts consecutive failures, ignoring skipped and undelivered runs. runs are newest first.
 func failedRuns(runs []periodic.Run) (failed int, reason string) {
 	for i := range runs {
 		switch r := &runs[i]; {

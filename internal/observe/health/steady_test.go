@@ -131,7 +131,6 @@ func TestCausesOfQueuesAreIndependent(t *testing.T) {
 	}
 }
 
-// The status stays between the best and the worst of the last minute.
 func TestSteadyNeverFlaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -109,7 +109,6 @@ func TestSamplerReportsOmittedLines(t *testing.T) {
 	}
 }
 
-// Times may be out of order.
 func TestEveryLineIsPrintedOrCounted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
