@@ -3,6 +3,8 @@ package base
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -46,5 +48,14 @@ func TestAdviceIsCutOffTheText(t *testing.T) {
 		if wrong, advice := cutAdvice(text); wrong != want[0] || advice != want[1] {
 			t.Errorf("%q is %q and %q", text, wrong, advice)
 		}
+	}
+}
+
+func TestFilesOfOtherUsersHaveAHint(t *testing.T) {
+	t.Parallel()
+	denied := &fs.PathError{Op: "open", Path: "console-tokens.json", Err: syscall.EACCES}
+	err := Explained(fmt.Errorf("reading tokens: %w", denied))
+	if hints := HintsOf(err); ExitCode(err) != ExitFailed || len(hints) != 1 || !strings.Contains(hints[0], "user that owns") {
+		t.Errorf("%v has the hints %q", err, hints)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"net/http"
 	"os/signal"
 	"strings"
@@ -145,6 +146,8 @@ func Explained(err error) error {
 		return Fail(consoleExit(apiError), err, cmp.Or(apiError.Hint, refusedHint(apiError.Code, apiError.Message)))
 	case errors.As(err, &refused):
 		return Fail(queueExit(refused.Code), err, refusedHint(refused.Code, refused.Message))
+	case errors.Is(err, fs.ErrPermission):
+		return Fail(ExitFailed, err, "run this as the user that owns the file")
 	}
 
 	return err
