@@ -131,7 +131,6 @@ var commandTable = map[string]commandRow{
 	"versions":                  {kind: reading},
 }
 
-// nameFree lists the commands that may print nothing here with -o name.
 var nameFree = map[string]bool{"events": true}
 
 func commandsOf(cmd *cobra.Command, into map[string]*cobra.Command) {

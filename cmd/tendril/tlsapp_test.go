@@ -18,7 +18,6 @@ import (
 	"time"
 )
 
-// serveTLS also writes ca.crt, client.crt and client.key, valid for ten days.
 func serveTLS(dir, address string, app http.Handler) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -34,7 +34,7 @@ func (s *queues) list(ctx context.Context) ([]Resource, error) {
 		if len(all) == 0 {
 			return nil, nil
 		}
-		// in the same account and region as the other queues
+		// Queues named without a URL are in the first queue's account and region.
 		own, dead = sibling(all[0].URL, own), sibling(all[0].URL, dead)
 	}
 
@@ -70,7 +70,7 @@ func (s *queues) listConfigured(ctx context.Context) (all []Resource, err error)
 		if name == "" {
 			continue
 		}
-		// in the same account and region as its source queue
+		// A dead-letter queue is in its source queue's account and region.
 		dead, err := s.describe(ctx, kindDeadLetterQueue, sibling(r.URL, name))
 		if err != nil {
 			return all, err

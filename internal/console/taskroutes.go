@@ -54,8 +54,8 @@ func (t *taskRoutes) resume(c *call) (api.TaskPaused, error) {
 	return api.TaskPaused{Task: name, Paused: false}, t.refusal(c, t.tasks.Resume(c.ctx, name))
 }
 
-// refusal returns 404 for an unknown task, 503 if there was no answer in time (the action may have happened) or
-// something else is missing, and 409 if the environment cannot perform the action.
+// refusal returns 404 for an unknown task, 503 for a timeout (the action may have happened) or a missing resource, such
+// as the registry's table, and 409 if the environment cannot perform the action.
 func (t *taskRoutes) refusal(c *call, err error) error {
 	var refused *queue.Error
 	switch {

@@ -12,7 +12,6 @@ import (
 	"tendril/queue"
 )
 
-// fleet is a registry, its queues and the instances that share them. Its wall clock can be set.
 type fleet struct {
 	mu      sync.Mutex
 	term    int64

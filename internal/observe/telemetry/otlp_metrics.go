@@ -84,6 +84,5 @@ func codeClass(status int) int {
 	return status / 100
 }
 
-// seconds are bucket bounds around typical response times and common timeouts.
 var seconds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900,
 	3600}

@@ -27,7 +27,7 @@ type Telemetry struct {
 	queues    boundedNames
 }
 
-// New registers the metrics.
+// New returns a Telemetry and registers its metrics.
 func New(opts *Options) *Telemetry {
 	t := &Telemetry{catalogue: newCatalogue()}
 	if opts != nil {
