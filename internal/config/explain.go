@@ -9,6 +9,7 @@ import (
 	"tendril/internal/bundle"
 )
 
+// Explanation describes an option, its value and the origin of the value.
 type Explanation struct {
 	Option Option
 	Value  string
