@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -69,6 +70,7 @@ Environments with the same name are listed as NAME@FOLDER, with the end of their
 func knownDirectories(c *base.CLI) []string {
 	dirs := api.DataDirectories(c.StateFolder())
 	if own := c.Env("TENDRIL_DATA_DIR"); own != "" {
+		own, _ = filepath.Abs(own) // an environment announces the absolute path
 		dirs = append(dirs, own)
 	}
 	return dirs
