@@ -32,7 +32,8 @@ queues, tokens and versions of the app are not included: see docs/backup.md.`,
 
 	base.AddDataDir(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, args []string) (*base.Plan, error) {
-		if folder, err := os.Stat(filepath.Dir(args[0])); err != nil || !folder.IsDir() {
+		folder, err := os.Stat(filepath.Dir(args[0]))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !folder.IsDir() {
 			return nil, base.Usagef("cannot write %s: its folder does not exist", args[0]).Hint("create the folder, or use another one")
 		}
 		dir, err := c.DataDir(cmd)
