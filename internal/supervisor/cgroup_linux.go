@@ -13,15 +13,14 @@ import (
 )
 
 const (
-	// freezeWait is how long to wait until a group is frozen. On kernels that cannot kill a group as a whole, it is
-	// frozen before its processes are killed.
+	// Kernels that cannot kill a group as a whole freeze it for at most freezeWait before its processes are killed.
 	freezeWait = 200 * time.Millisecond
-	// removeTries is the number of attempts to remove a group, because its processes may still be exiting.
+	// Exiting processes keep the group's directory busy for a moment.
 	removeTries = 20
 )
 
 type cgroupFolder struct {
-	// folder is the group's directory, and path its name in /proc/PID/cgroup.
+	// path is the group's name in /proc/PID/cgroup.
 	folder, path string
 }
 
@@ -38,8 +37,7 @@ func findCgroups() cgroupFolder {
 	return cgroupAt(root, point, cgroupPath(string(own)))
 }
 
-// cgroupAt returns the directory of a control group, or the zero value if it is unknown or if its name needs quotes in
-// a shell.
+// cgroupAt returns the zero value if the group is unknown or its name needs quotes in a shell.
 func cgroupAt(root, point, path string) cgroupFolder {
 	inside, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if point == "" || path == "" || !ok || strings.Contains(path, "/..") {
@@ -122,7 +120,7 @@ func (c *cgroup) holds(pid int) bool {
 	return err == nil && (path == c.folder.path || strings.HasPrefix(path, c.folder.path+"/"))
 }
 
-// empty reports whether the group has no processes. The kernel does not count zombies.
+// empty does not count zombies; nor does the kernel.
 func (c *cgroup) empty() bool {
 	text, err := os.ReadFile(filepath.Join(c.folder.folder, "cgroup.events"))
 	if err != nil {
@@ -136,8 +134,7 @@ func (c *cgroup) empty() bool {
 	return false
 }
 
-// kill kills all processes of the group. On kernels before 5.14, it freezes the group and returns false; the caller
-// must then kill each process.
+// kill returns false on kernels before 5.14, after freezing the group; the caller must then kill each process.
 func (c *cgroup) kill() bool {
 	if c.write("cgroup.kill", "1") == nil {
 		return true

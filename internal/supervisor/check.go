@@ -22,14 +22,14 @@ const checkTimeout = 5 * time.Second
 
 // Check is a readiness check. The zero value means no check.
 type Check struct {
-	// Host is the host to connect to. "" means this machine: 127.0.0.1, or ::1 if that refuses the connection.
+	// Host "" means this machine: 127.0.0.1, or ::1 if that refuses the connection.
 	Host string
 	// TLS selects HTTPS and requires a Path.
 	TLS       bool
 	TLSConfig *tls.Config
 	Port      int
-	// Path is requested with GET, which must return a status of 200 to 299 without redirects. If Path is "", the check
-	// only opens a TCP connection.
+	// Path is requested with GET and must return 2xx without redirects. "" means that the check only opens a TCP
+	// connection.
 	Path string
 }
 
@@ -87,7 +87,7 @@ func (c Check) validate() error {
 	return nil
 }
 
-// Probe performs the check once, with a timeout of 5 s. It returns nil if the process is ready.
+// Probe checks once, with a timeout of 5 s. It returns nil if the process is ready.
 func (c Check) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -129,7 +129,6 @@ func TestProbeReachesIPv6(t *testing.T) {
 	}
 }
 
-// deafPort returns a port that is bound, but not listening, until the test ends.
 func deafPort(t *testing.T) int {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)

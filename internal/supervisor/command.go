@@ -21,8 +21,7 @@ func commandOf(p *Process) (path string, argv []string, err error) {
 	return path, p.Argv, err
 }
 
-// lookPath finds a program. Unlike execvp, it ignores relative entries of PATH, so that the program does not depend on
-// the working directory.
+// lookPath finds a program. Unlike execvp, it ignores relative entries of PATH: they depend on the working directory.
 func lookPath(file, dir string, env []string) (string, error) {
 	if strings.Contains(file, "/") {
 		path := file
@@ -76,8 +75,8 @@ func execLine(line string) string {
 	return line
 }
 
-// isSimpleCommand reports whether line is definitely one program with arguments and redirections. If it wrongly returns
-// false, this only costs a shell process.
+// isSimpleCommand reports whether line is definitely one program with arguments and redirections. A wrong false only
+// costs a shell process.
 func isSimpleCommand(line string) bool {
 	first, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
 	first, _, _ = strings.Cut(first, "\t")
@@ -144,12 +143,12 @@ func isShellWord(word string) bool {
 	return strings.HasPrefix(word, "#")
 }
 
-// earlyExit is the time after the start within which an exit is attributed to a missing program or file.
+// earlyExit is how soon after the start an exit is attributed to a missing program or file.
 const earlyExit = 10 * time.Second
 
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)
 
-// missingFile returns text about a missing program or file that explains the exit status of a short run, or "".
+// missingFile returns text about a missing program or file that explains an early exit, or "".
 func (p *Process) missingFile(code int) string {
 	words := p.Argv
 	if p.Shell != "" {

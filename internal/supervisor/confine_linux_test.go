@@ -88,7 +88,7 @@ func TestDaemonsOfAUserEnd(t *testing.T) {
 	})
 }
 
-// In a container, root may not read other users' environments, so it switches to the user.
+// In a container, root may not read other users' environments.
 func TestEnvironmentIsReadAsItsOwner(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -100,7 +100,7 @@ func TestEnvironmentIsReadAsItsOwner(t *testing.T) {
 	}
 	cmd.SysProcAttr = procgroup.Attributes()
 	cmd.SysProcAttr.Credential = id.credential()
-	// Acting as another user may end the thread, and with it the children started on it.
+	// Acting as another user may end the thread and, with it, the children started on it.
 	var thread procgroup.Thread
 	if thread.Do(func() { err = cmd.Start() }); err != nil {
 		t.Fatal(err)
@@ -180,7 +180,6 @@ func TestLimitsHold(t *testing.T) {
 	}
 }
 
-// As in a container, another user's limits can be set without CAP_SYS_RESOURCE.
 func TestLimitsOfAUserHold(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -201,7 +200,6 @@ func TestLimitsOfAUserHold(t *testing.T) {
 	}
 }
 
-// The shell of the start barrier is replaced, so that signals reach the program and its exit status is reported.
 func TestALimitedProgramIsTheLeader(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

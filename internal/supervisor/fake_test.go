@@ -13,17 +13,14 @@ import (
 
 const never = -1
 
-// life scripts one run of a fake process.
 type life struct {
 	startErr error
-	// lasts is the time until the exit; never means until a signal.
-	lasts time.Duration
-	exit  Exit
+	lasts    time.Duration
+	exit     Exit
 	// onTerm is the time from SIGTERM to the exit; never means that SIGTERM is ignored.
 	onTerm time.Duration
-	// others is the time that descendants survive SIGTERM; 0 means no descendants, and never means until SIGKILL.
-	others time.Duration
-	// immortal means that the process survives SIGKILL until the test ends it.
+	// others is how long descendants survive SIGTERM; 0 means no descendants.
+	others   time.Duration
 	immortal bool
 }
 
@@ -67,8 +64,6 @@ func (m *machine) supervisor(opts Options, procs ...Process) *Supervisor {
 	return s
 }
 
-// Run returns nil once ctx is done and all processes have exited, or a [*FailedError] once one has failed too often
-// and all have exited.
 func (s *Supervisor) Run(ctx context.Context) error {
 	failed := make(chan *FailedError, len(s.loops))
 	gaveUp := s.opts.Events.GaveUp
@@ -204,7 +199,6 @@ func (g *fakeGroup) signal(sig syscall.Signal) {
 			return
 		}
 		g.end(Exit{Code: -1, Signal: "SIGKILL"})
-		// The kernel needs a moment to kill the descendants.
 		time.AfterFunc(time.Millisecond, g.endOthers)
 	}
 }

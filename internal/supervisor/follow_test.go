@@ -117,7 +117,6 @@ func TestAStopEndsTheWaitOfAFailedProcess(t *testing.T) {
 	})
 }
 
-// A foreign listener could even answer the check correctly.
 func TestForeignListenerOnThePortKeepsTheGateClosed(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -75,8 +75,8 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 	}, nil
 }
 
-// launch starts a run in a control group or, if it cannot create one, with a mark in the environment. A detached
-// process gets neither, so that its descendants can outlive tendril.
+// launch uses a control group or, if it cannot create one, a mark in the environment. A detached process gets neither,
+// so that its descendants can outlive tendril.
 func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
 	if o.process.Detached {
 		return h.begin(o, &processTree{seen: map[processID]bool{}})

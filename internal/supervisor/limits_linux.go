@@ -47,8 +47,8 @@ func setLimit(pid int, l rlimit, user *identity) error {
 	return nil
 }
 
-// withRealUser calls f while the thread has the user's real IDs. To set the limits of another user, root needs
-// CAP_SYS_RESOURCE, which it often lacks in a container, but a user may lower its own limits.
+// withRealUser calls f while the thread has the user's real IDs. Root needs CAP_SYS_RESOURCE to set another user's
+// limits, and often lacks it in a container, but a user may lower its own.
 func withRealUser(user *identity, f func() error) error {
 	runtime.LockOSThread()
 	ownUser, ownGroup := unix.Getuid(), unix.Getgid()
@@ -63,7 +63,7 @@ func withRealUser(user *identity, f func() error) error {
 	return err
 }
 
-// setRealIDs changes only the IDs of this thread. The functions in package unix would change those of all threads.
+// setRealIDs changes the IDs of this thread only, unlike package unix.
 func setRealIDs(user, group int) error {
 	const same = ^uintptr(0)
 	if _, _, failed := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(group), same, same); failed != 0 {

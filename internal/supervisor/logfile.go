@@ -13,14 +13,13 @@ import (
 )
 
 const (
-	// maxLogFile is the size in bytes at which a file is rotated. A single write above that size is dropped.
-	maxLogFile = 10 << 20
-	// keptLogFiles is the number of rotated files; the newest is PATH.1.
+	// maxLogFile is in bytes. A longer write is dropped.
+	maxLogFile   = 10 << 20
 	keptLogFiles = 5
 	rotateRetry  = time.Second
 )
 
-// logFile is a log file that is rotated. It counts the lines it could not write. It is safe for concurrent use.
+// logFile is a rotated log file. It is safe for concurrent use.
 type logFile struct {
 	path     string
 	maxBytes int64
@@ -36,7 +35,7 @@ type logFile struct {
 	retryAt time.Time
 }
 
-// open opens the file. It rejects links, which another user could have created, and does not block on a named pipe.
+// open rejects links, which another user could have created, and does not block on a named pipe.
 func (l *logFile) open() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -68,7 +67,7 @@ func (l *logFile) write(p []byte) {
 	}
 	n, err := l.file.Write(p)
 	l.size += int64(n)
-	l.torn = err != nil && (l.torn || n > 0) // if the disk is full, part of the line may have been written
+	l.torn = err != nil && (l.torn || n > 0) // a full disk may take part of a line
 	if err != nil {
 		l.dropped++
 	}
@@ -120,7 +119,7 @@ func (l *logFile) close() error {
 }
 
 // LogFolder writes output to files named as on Elastic Beanstalk: web.stdout.log and web.stderr.log. It rotates files
-// at 10 MiB and keeps five rotated ones. It is safe for concurrent use.
+// at 10 MiB and keeps five. It is safe for concurrent use.
 type LogFolder struct {
 	dir string
 
@@ -131,7 +130,7 @@ type LogFolder struct {
 	closed  bool
 }
 
-// NewLogFolder returns a LogFolder for dir, which it creates if missing, with access for its owner only.
+// NewLogFolder returns a LogFolder for dir, which it creates with mode 0700 if missing.
 func NewLogFolder(dir string) (*LogFolder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the log folder: %w: choose a writable folder", err)

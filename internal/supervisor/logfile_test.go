@@ -157,7 +157,6 @@ func TestLogFileWithoutItsFolder(t *testing.T) {
 	})
 }
 
-// A truncated line is not joined with the next one.
 func TestLogFileOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -252,7 +251,6 @@ func TestLogFolderWithAnObstacle(t *testing.T) {
 	}
 }
 
-// Dropped returns the number of lines lost in all files.
 func (f *LogFolder) Dropped() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

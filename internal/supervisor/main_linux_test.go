@@ -16,8 +16,8 @@ import (
 
 func selfPath() string { return os.Args[0] }
 
-// reapMany acts as process 1 for a process that leaves ORPHANS orphans behind. It prints the number of remaining
-// zombies and of wrong exit statuses.
+// reapMany acts as process 1 for a process that leaves ORPHANS orphans. It prints the numbers of remaining zombies and
+// of wrong exit statuses.
 func reapMany() int {
 	n := os.Getenv("ORPHANS")
 	s, err := New([]Process{{
@@ -66,7 +66,6 @@ func zombieChildren() (n int) {
 	return n
 }
 
-// adoptOne prints "adopted" when it becomes an orphan's parent, and "reaped" after the orphan has been reaped.
 func adoptOne() int {
 	s, err := New([]Process{{
 		Name: "litter", Argv: []string{os.Args[0]},
@@ -91,7 +90,6 @@ func adoptOne() int {
 				now++
 			}
 		}
-		// The two children are the orphan and the guard process.
 		if orphans < 2 && now == 2 {
 			orphans = now
 			fmt.Println("adopted")

@@ -6,7 +6,6 @@ import "os"
 
 func selfPath() string { return os.Args[0] }
 
-// These roles exist on Linux only.
 func reapMany() int     { return 98 }
 func adoptOne() int     { return 98 }
 func unprivileged() int { return 98 }

@@ -113,7 +113,7 @@ func spawn(role string, attr *syscall.SysProcAttr) *exec.Cmd {
 	return cmd
 }
 
-// report keeps the connection open while the process lives.
+// report's connection stays open while the process lives.
 func report(role string) (net.Conn, error) {
 	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
 	if err == nil {
@@ -167,7 +167,7 @@ func show() int {
 	fds, _ := os.ReadDir("/proc/self/fd")
 	for _, fd := range fds {
 		target, err := os.Readlink("/proc/self/fd/" + fd.Name())
-		// Skip the files of the Go runtime's poller and of cgroup limits, which are not inherited.
+		// These files of the Go runtime and of cgroup limits are not inherited.
 		if err == nil && !strings.HasPrefix(target, "anon_inode:") && !strings.HasPrefix(target, "/sys/") {
 			fmt.Println("fd", fd.Name())
 		}
@@ -189,7 +189,6 @@ func leave() int {
 	return 0
 }
 
-// daemonise starts each role through a child that creates a session and exits.
 func daemonise(roles []string) error {
 	for _, role := range roles {
 		between := spawn("midway", &syscall.SysProcAttr{Setsid: true})
@@ -244,7 +243,7 @@ func childEnv(role, observer string) []string {
 	return []string{roleVariable + "=" + role, "OBSERVER=" + observer}
 }
 
-// observer accepts connections from child processes. An open connection shows that its process is alive.
+// An open connection of observer shows that its child process is alive.
 type observer struct {
 	t  *testing.T
 	ln net.Listener
@@ -309,7 +308,6 @@ func (g *reportingChild) answers() {
 	}
 }
 
-// awaitGone waits until the process has exited: the kernel then closes its connection.
 func (g *reportingChild) awaitGone() {
 	g.t.Helper()
 	if err := g.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {

@@ -10,48 +10,46 @@ import (
 type Options struct {
 	// Grace is the time between SIGTERM and SIGKILL; 0 means 10 s.
 	Grace time.Duration
-	// Hurry makes every stop send SIGKILL immediately once it is done; may be nil.
+	// Once Hurry is done, every stop sends SIGKILL immediately; may be nil.
 	Hurry context.Context
 
-	// RestartMin and RestartMax limit the delay before a restart, which doubles after each failure; 0 means 500 ms and
-	// 30 s.
+	// RestartMin and RestartMax limit the restart delay, which doubles after each failure; 0 means 500 ms and 30 s.
 	RestartMin, RestartMax time.Duration
 	// RestartLimit is the maximum number of restarts in RestartWindow. 0 means 10; a negative value disables
 	// restarts.
 	RestartLimit int
-	// RestartWindow is the period in which failures are counted; 0 means 300 s.
+	// RestartWindow is the period in which failures count; 0 means 300 s.
 	RestartWindow time.Duration
-	// Excused reports whether an exit had another cause, such as a message that crashes its consumers. The exit then
-	// does not count, and the process is restarted after RestartMin. Excused must return quickly; may be nil.
+	// Excused reports whether an exit had another cause, such as a message that crashes its consumers. Then it does not
+	// count, and the delay is RestartMin. Excused must return quickly; may be nil.
 	Excused func(process string, e Exit) bool
-	// RetryAfter is the interval between attempts to revive a failed process; 0 means no attempts. The process has
-	// recovered once it has run for RestartWindow.
+	// RetryAfter is the interval between attempts to revive a failed process; 0 means no attempts. A process has
+	// recovered after running for RestartWindow.
 	RetryAfter time.Duration
 
-	// ReadyInterval is the interval between checks of a process that is not ready; 0 means 100 ms. From ten seconds
-	// after the start, it is at least 1 s.
+	// ReadyInterval is the interval between checks of an unready process; 0 means 100 ms. It is at least 1 s once the
+	// process is ten seconds old.
 	ReadyInterval time.Duration
-	// HealthInterval is the interval between checks of a ready process; 0 means 5 s. Two failed checks in a row, 1 s
-	// apart, make it unready.
+	// HealthInterval is the interval between checks of a ready process; 0 means 5 s. Two failures in a row, 1 s apart,
+	// make it unready.
 	HealthInterval time.Duration
-	// ReadyLateAfter is the time before the first [Events.ReadyLate]. It doubles after each report. 0 means 30 s.
+	// ReadyLateAfter is the time before the first [Events.ReadyLate], and doubles after each; 0 means 30 s.
 	ReadyLateAfter time.Duration
 
 	// Output receives each line of output, without its line break and with control characters escaped; stream is
-	// "stdout" or "stderr". Calls are serialized, and Output must not retain line. While Output blocks, lines are
-	// dropped and counted. If it is nil, all output is discarded.
+	// "stdout" or "stderr". Calls are serialized; Output must not retain line. Lines are dropped while Output blocks.
+	// Nil
+	// discards all output.
 	Output func(process, stream string, line []byte)
-	// MaxLine is the maximum length of a line in bytes; 0 means 16 KiB. The rest of a longer line is replaced with its
-	// length.
+	// MaxLine limits a line's bytes; 0 means 16 KiB. The rest of a longer line is replaced with its length.
 	MaxLine int
-	// LinesPerSecond limits each process's lines, averaged over five seconds; 0 means 1000. Excess lines are dropped
-	// and counted.
+	// LinesPerSecond limits each process's lines, averaged over five seconds; 0 means 1000. Excess lines are dropped.
 	LinesPerSecond int
 
 	Events Events
 }
 
-// withDefaults trusts the values, because package config has checked them.
+// withDefaults does not validate: package config has.
 func (o *Options) withDefaults() Options {
 	var set Options
 	if o != nil {
@@ -73,8 +71,8 @@ func (o *Options) withDefaults() Options {
 	return set
 }
 
-// Events are callbacks; each may be nil. Calls for one process are in order; calls for different processes may be
-// concurrent. They must return quickly and not call Start, Stop or Restart.
+// Events are callbacks; each may be nil. Calls for one process are in order, and may be concurrent with other
+// processes'. They must return quickly and not call Start, Stop or Restart.
 type Events struct {
 	Started    func(Started)
 	Ready      func(Ready)
@@ -88,8 +86,8 @@ type Events struct {
 	Killed func(Killed)
 	// LinesDropped is called at most once per second for each process.
 	LinesDropped func(LinesDropped)
-	// Gate is called when the app becomes able or unable to take work. Initially, it is unable. Calls are serialized
-	// across all processes.
+	// Gate is called when the app becomes able or unable to take work; initially, it is unable. Calls are serialized
+	// across processes.
 	Gate func(Gate)
 }
 
@@ -136,10 +134,9 @@ type Exited struct {
 type Restarting struct {
 	Process string
 	Delay   time.Duration
-	// Failures counts the failures in the restart window, including this one. Limit is the maximum number of restarts.
+	// Failures counts those in the restart window, including this one. Limit is the maximum number of restarts.
 	Failures, Limit int
-	// Excused means that the exit does not count as a failure; see [Options.Excused]. OnTrial means that the restart is
-	// an attempt to revive the process; see [Options.RetryAfter].
+	// Excused is set by [Options.Excused], OnTrial by [Options.RetryAfter].
 	Excused, OnTrial bool
 }
 
@@ -159,13 +156,13 @@ type Killed struct {
 // LinesDropped reports lost output.
 type LinesDropped struct {
 	Process, Stream string
-	// Lines counts the lines dropped since the last report. Total counts all dropped lines of both streams.
+	// Lines counts the lines dropped since the last report, Total all dropped lines of both streams.
 	Lines, Total int64
 }
 
 // Gate reports whether the app can take work, because every process with a check is ready.
 type Gate struct {
 	Open bool
-	// Reason is text such as "web exited: exit status 1"; "" if the gate is open.
+	// Reason is text such as "web exited: exit status 1"; "" if Open.
 	Reason string
 }

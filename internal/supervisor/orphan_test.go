@@ -26,8 +26,7 @@ func killSupervisor(t *testing.T, kind string) {
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// The processes are the supervisor, its child, a program behind a shell, that program's child, and one with two
-	// daemons.
+	// A supervisor, its child, a program behind a shell, that program's child, and one with two daemons.
 	var children []*reportingChild
 	for range 7 {
 		children = append(children, w.next())

@@ -16,18 +16,15 @@ import (
 )
 
 const (
-	// outputBuffer is the number of lines that wait for the sink.
 	outputBuffer = 256
 	// stallPatience is how long a full buffer blocks the process before lines are dropped.
 	stallPatience = 500 * time.Millisecond
-	// burstSeconds is how many seconds' worth of lines may be written at once, because a long stack trace is not excess
-	// output.
+	// burstSeconds is how many seconds' worth of lines may come at once, for example a long stack trace.
 	burstSeconds       = 5
 	dropReportInterval = time.Second
 )
 
-// output passes the lines of one process to sink. If sink blocks, lines are dropped, so that the process is not
-// blocked.
+// output drops lines while sink blocks, so that the process does not.
 type output struct {
 	process string
 	sink    func(stream string, line []byte)
@@ -37,7 +34,7 @@ type output struct {
 	lines   chan outputLine
 	drained chan struct{}
 
-	// stalled is set when the sink fails to accept a line in time, and cleared when it accepts one.
+	// stalled is set when sink does not accept a line in time, and cleared when it accepts one.
 	stalled    atomic.Bool
 	lostMu     sync.Mutex
 	lost       map[string]int64
@@ -66,7 +63,6 @@ func newOutput(process string, sink func(string, []byte), o *Options) *output {
 	return out
 }
 
-// stream returns a writer for a stream. Closing it passes on an incomplete last line.
 func (o *output) stream(name string) io.WriteCloser {
 	return &lineWriter{name: name, max: o.maxLine, emit: o.put}
 }
@@ -111,7 +107,7 @@ func (o *output) offer(l outputLine) bool {
 func (o *output) drain() {
 	defer close(o.drained)
 	for l := range o.lines {
-		text := terminal.Plain(string(l.text), true) // true, because the text contains no line breaks
+		text := terminal.Plain(string(l.text), true) // the text contains no line breaks
 		if l.cut > 0 {
 			text += fmt.Sprintf(" ... (%d bytes cut)", l.cut)
 		}
@@ -153,7 +149,6 @@ type lineWriter struct {
 	cut  int
 }
 
-// Write must not be called concurrently.
 func (w *lineWriter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {

@@ -125,7 +125,6 @@ func TestOutputThinsAFlood(t *testing.T) {
 	})
 }
 
-// After one short wait, writes return immediately and lines are dropped.
 func TestOutputOutlivesAStalledSink(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := sinkLog{stall: make(chan struct{})}

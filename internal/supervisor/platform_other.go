@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// Control groups and the reaper exist only on Linux.
 type (
 	cgroup       struct{ folder cgroupFolder }
 	cgroupFolder struct{ folder string }
@@ -27,7 +26,7 @@ func (*reaper) close() {}
 
 func (t *processTree) attach(*syscall.SysProcAttr) {}
 
-// signal does nothing, because there is no portable way to find the mark in another process's environment.
+// signal does nothing, because there is no portable way to read another process's environment.
 func (t *processTree) signal(syscall.Signal) {}
 
 func (t *processTree) release() {}
@@ -44,22 +43,21 @@ func listeningPorts(*processTree) []int { return nil }
 // owns returns true, because the owner of a connection cannot be determined.
 func (t *processTree) owns(net.Conn) bool { return true }
 
-// Client returns "", because clients can only be identified on Linux.
+// Client returns "": clients can only be identified on Linux.
 func Client(net.Conn) string { return "" }
 
 func (g *osGroup) empty() bool {
 	return syscall.Kill(-g.PID(), 0) == syscall.ESRCH
 }
 
-// limitNumbers returns nil, because limits cannot be set before the program runs.
 func limitNumbers() map[string]int { return nil }
 
 func setLimit(int, rlimit, *identity) error { return errors.New("limits are only supported on Linux") }
 
 func (m *Meter) refresh(_ []int, now time.Time) { m.at, m.current = now, map[int]Usage{} }
 
-// wildcardTaken connects to the port, because some systems allow a program to bind 127.0.0.1 while another one listens
-// on all addresses.
+// wildcardTaken connects to the port, because some systems let a program bind 127.0.0.1 while another listens on all
+// addresses.
 func wildcardTaken(port int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -12,13 +12,12 @@ import (
 )
 
 const (
-	// portPatience is how long awaitPort waits, because the holder of the port may be stopping.
+	// portPatience gives a stopping holder of the port time to exit.
 	portPatience = 2 * time.Second
 	portInterval = 100 * time.Millisecond
 )
 
-// firstFreePort and lastFreePort are between the well-known and the ephemeral ports, so that no outgoing connection
-// takes a port before the app does.
+// These ports are below the ephemeral ones, so that no outgoing connection takes one before the app does.
 const firstFreePort, lastFreePort = 20_000, 29_999
 
 // FreePort returns a port from 20000 to 29999 that is currently free.
@@ -59,7 +58,7 @@ func CheckPort(process string, port int) error {
 	return nil
 }
 
-// PortTaken reports whether a program uses the port. It binds the port for a moment to find out.
+// PortTaken reports whether a program uses the port. It binds the port for a moment.
 func PortTaken(port int) bool {
 	for _, at := range []struct{ network, address string }{{"tcp4", "127.0.0.1"}, {"tcp6", "::1"}} {
 		ln, err := net.Listen(at.network, net.JoinHostPort(at.address, strconv.Itoa(port)))
@@ -70,13 +69,11 @@ func PortTaken(port int) bool {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return true
 		}
-		// The address does not exist, or only the app may bind the port. In the second case, the app reports its own
-		// errors.
+		// The address does not exist, or only the app, which reports its own errors, may bind the port.
 	}
 	return wildcardTaken(port)
 }
 
-// awaitPort waits until the port is free. After portPatience, it returns a *PortError.
 func awaitPort(ctx context.Context, p *Process, taken func(int) bool) error {
 	if p.Port == 0 {
 		return nil

@@ -12,19 +12,19 @@ import (
 type process struct {
 	pid, ppid, pgrp int
 	state           byte
-	// start is in clock ticks since boot. It distinguishes processes that have the same PID.
+	// start, in clock ticks since boot, distinguishes processes with the same PID.
 	start uint64
-	// ticks is the CPU time in clock ticks, and memory the resident memory in bytes.
+	// ticks is the CPU time in clock ticks; memory is resident bytes.
 	ticks  uint64
 	memory int64
 }
 
 func (p process) id() processID { return processID{p.pid, p.start} }
 
-// alive returns false for zombies, because their parent may never reap them.
+// Zombies do not count as alive, because their parent may never reap them.
 func (p process) alive() bool { return p.state != 'Z' && p.state != 'X' }
 
-// parseStat parses /proc/PID/stat. The name in parentheses may contain any character. Missing fields are 0.
+// parseStat parses /proc/PID/stat, in which the name in parentheses may contain any character. Missing fields are 0.
 func parseStat(text []byte) (p process, ok bool) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 0 || end < open {
@@ -85,14 +85,13 @@ func processes() []process {
 	return all
 }
 
-// seesItself reports whether /proc uses the process IDs of system calls. In a container, it may belong to another PID
-// namespace.
+// seesItself returns false if /proc belongs to another PID namespace, as in some containers.
 func seesItself() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())
 }
 
-// descendants returns the leader, its group, the marked processes, and the descendants of all of them.
+// descendants returns the leader, its group, the marked processes, and all their descendants.
 func descendants(all []process, leader int, isMarked func(process) bool) (found []process) {
 	included := map[int]bool{leader: true}
 	for _, p := range all {
@@ -119,16 +118,15 @@ func descendants(all []process, leader int, isMarked func(process) bool) (found 
 	return found
 }
 
-// environAsOwner reads the environment of a process as its owner. In a container, even root may lack permission to read
-// the environment of another user's process.
+// environAsOwner reads as the process's owner, because in a container even root may not read other users' environments.
 func environAsOwner(pid int) []byte {
 	var env []byte
 	asOwner(pid, func(proc string) { env, _ = os.ReadFile(proc + "/environ") })
 	return env
 }
 
-// asOwner calls look with the /proc directory of another user's process, while this thread accesses files as that user.
-// It does nothing for root's processes, or if tendril may not switch.
+// asOwner calls look with a process's /proc directory while this thread accesses files as the process's user. It does
+// nothing for root's processes, or if tendril may not switch.
 func asOwner(pid int, look func(proc string)) {
 	proc := "/proc/" + strconv.Itoa(pid)
 	var owner unix.Stat_t

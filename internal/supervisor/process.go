@@ -9,40 +9,37 @@ import (
 
 // Process is a program to run. Exactly one of Shell and Argv must be set.
 type Process struct {
-	// Name is unique. It has 1 to 64 letters (A to Z, a to z), digits, hyphens and underscores.
+	// Name is unique: 1 to 64 ASCII letters, digits, hyphens and underscores.
 	Name string
-	// Shell is a command line for /bin/sh -c. A simple command replaces the shell process, so that signals reach the
-	// program.
+	// Shell is a command line for /bin/sh -c. A simple command replaces the shell, so that signals reach the program.
 	Shell string
-	// Argv is run without a shell. A program name without a slash is looked up in the PATH of Env; other relative
-	// paths are relative to Dir.
+	// Argv is run without a shell. A program name without a slash is looked up in Env's PATH; other relative paths are
+	// relative to Dir.
 	Argv []string
 	Dir  string
 	// Env is the complete environment as NAME=value.
 	Env []string
-	// Detached lets descendants outside the process group outlive tendril, for example as system services. Only a
-	// [Runner] supports it.
+	// Detached lets descendants outside the process group outlive tendril. Only a [Runner] supports it.
 	Detached bool
 	// MayFinish means that an exit with status 0 needs no restart.
 	MayFinish bool
-	// Port is the port of a server, which must be free before each start; 0 for other processes.
+	// Port must be free before each start; 0 means that the process is not a server.
 	Port int
-	// AnyListener allows a different program to listen on Port, such as a container engine's proxy. Without it, such
-	// a listener makes the process unready.
+	// AnyListener allows another program, such as a container engine's proxy, to listen on Port. Otherwise, such a
+	// listener makes the process unready.
 	AnyListener bool
-	// User is a name or ID, optionally followed by a colon and a group ("nobody", "1000:1000"). Without a group, the
-	// user's supplementary groups apply. HOME, USER and LOGNAME override Env. "" means tendril's own user; other users
-	// require root.
+	// User is a name or ID, optionally with a group ("nobody", "1000:1000"). Without one, the user's supplementary
+	// groups
+	// apply. HOME, USER and LOGNAME override Env. "" means tendril's own user; others require root.
 	User string
 	// Limits have the names of /etc/security/limits.conf ("nofile", "core", ...). A value is a number in the resource's
-	// unit, "unlimited", or two of these as "soft:hard". Limits require Linux and /bin/sh.
+	// unit, "unlimited", or "soft:hard". Limits require Linux and /bin/sh.
 	Limits map[string]string
 	// OneOutput merges stderr into stdout, in the order written.
 	OneOutput bool
-	// OutputWait is how long descendants may keep the output open after the process has exited; 0 means 500 ms.
+	// OutputWait is how long descendants may keep the output open after the exit; 0 means 500 ms.
 	OutputWait time.Duration
-	// Check determines when the process is ready. The zero value means a TCP connection to Port or, if Port is 0 too,
-	// that the process is ready immediately.
+	// Check's zero value means a TCP connection to Port or, if Port is 0 too, that the process is ready immediately.
 	Check Check
 }
 
@@ -87,7 +84,7 @@ func (p *Process) validateConfinement() error {
 	return validateUser(p.User)
 }
 
-// validateEnv checks the environment. Errors contain no values, because they may be secret.
+// validateEnv's errors contain no values, because they may be secret.
 func (p *Process) validateEnv() error {
 	for i, entry := range p.Env {
 		name, _, ok := strings.Cut(entry, "=")

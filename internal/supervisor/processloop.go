@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// processLoop keeps one process running. A second goroutine makes its readiness checks.
 type processLoop struct {
 	proc *Process
 	opts *Options
 	// sys and out are set by Supervisor.Start. out may be nil.
 	sys *system
 	out *output
-	// When stop is done, the process receives SIGTERM; when kill is done, SIGKILL.
+	// SIGTERM is sent when stop is done, SIGKILL when kill is.
 	stop, kill      context.Context
 	firstStart      chan error
 	restartRequests chan chan<- error
@@ -83,7 +82,7 @@ func (l *processLoop) reportExit(pid int, exit Exit) {
 	call(l.opts.Events.Exited, Exited{Process: l.proc.Name, PID: pid, Exit: exit, Restart: l.restart != nil})
 }
 
-// answerRestart sends the result of a requested restart to its caller, and discards earlier failures.
+// answerRestart also discards earlier failures.
 func (l *processLoop) answerRestart(err error) {
 	if l.restart != nil {
 		l.restart <- err
@@ -129,8 +128,6 @@ func (l *processLoop) start(life int) (*child, error) {
 	return c, nil
 }
 
-// watch waits until the process and its descendants have ended. It ends them if the loop stops or a restart is
-// requested.
 func (l *processLoop) watch(c *child) Exit {
 	began := time.Now()
 	isRequested := l.awaitExitOrRequest(c)
@@ -164,7 +161,6 @@ func (l *processLoop) watch(c *child) Exit {
 	return exit
 }
 
-// awaitExitOrRequest probes the process until it has exited, or until a stop or restart is requested.
 func (l *processLoop) awaitExitOrRequest(c *child) (isRequested bool) {
 	stopProbing := l.beginProbing(c)
 	reason := l.proc.Name + " exited"
@@ -182,12 +178,11 @@ func (l *processLoop) awaitExitOrRequest(c *child) (isRequested bool) {
 
 const (
 	survivorInterval = 50 * time.Millisecond
-	// killWait is the wait after SIGKILL. The kernel needs a moment, and cannot end a process while a disk hangs.
+	// The kernel needs a moment to kill, and cannot end a process while a disk hangs.
 	killWait = 5 * time.Second
 )
 
-// terminate sends SIGTERM. It also sends SIGCONT, so that a suspended process handles SIGTERM. killAt fires when the
-// grace period ends.
+// terminate also sends SIGCONT, so that a suspended process handles SIGTERM.
 func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Time) {
 	l.enter(Ending, func(s *Status) { s.Reason = cmp.Or(reason, s.Reason) })
 	c.group.signal(syscall.SIGTERM)
@@ -208,7 +203,6 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 	return true
 }
 
-// awaitDescendants waits until terminated descendants have ended, and kills them at killAt.
 func (l *processLoop) awaitDescendants(c *child, killAt <-chan time.Time) {
 	for !c.group.empty() {
 		select {
@@ -236,8 +230,7 @@ func awaitEmpty(g emptier) {
 	}
 }
 
-// awaitNextRun decides what to do after an exit, and waits until the process must be started again. It returns false if
-// the process stops.
+// awaitNextRun returns false if the process must not be started again.
 func (l *processLoop) awaitNextRun(exit Exit, life int) bool {
 	event := Restarting{Process: l.proc.Name, Delay: l.opts.RestartMin, Failures: len(l.failures),
 		Limit: l.opts.RestartLimit}
@@ -269,7 +262,7 @@ func (l *processLoop) awaitNextRun(exit Exit, life int) bool {
 	return l.awaitRestart(time.After(event.Delay))
 }
 
-// giveUp enters the state Failed. It reports only the first of a series of failed attempts to revive the process.
+// giveUp reports only the first of a series of failed attempts to revive the process.
 func (l *processLoop) giveUp(exit Exit) {
 	err := &FailedError{Process: l.proc.Name, Failures: len(l.failures), Window: l.opts.RestartWindow, Last: exit,
 		RetryAfter: l.opts.RetryAfter}
@@ -280,8 +273,8 @@ func (l *processLoop) giveUp(exit Exit) {
 	l.onTrial = true
 }
 
-// afterFailure decides what to do after a failure, given the earlier failures, oldest first, and a random number in [0,
-// 1). It returns the failures to keep and the delay before the restart, or giveUp.
+// afterFailure takes the earlier failures, oldest first, and a random number in [0, 1). It returns the failures to
+// keep and the restart delay, or giveUp.
 func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float64) (
 	failures []time.Time, delay time.Duration, giveUp bool,
 ) {
@@ -297,7 +290,7 @@ func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float6
 	for i := 1; i < len(failures) && delay < o.RestartMax; i++ {
 		delay *= 2
 	}
-	// Half of the delay is random, so that machines that failed together do not restart together.
+	// Half of the delay is random, so that machines that failed together restart apart.
 	half := min(delay, o.RestartMax) / 2
 	return failures, max(o.RestartMin, half+time.Duration(random*float64(half))), false
 }
@@ -308,8 +301,7 @@ func (l *processLoop) awaitDelay(event Restarting) bool {
 	return l.awaitRestart(time.After(event.Delay))
 }
 
-// awaitRestart waits until start fires or a restart is requested. start may be nil. It returns false if the process
-// stops.
+// awaitRestart returns false if the process stops. start may be nil.
 func (l *processLoop) awaitRestart(start <-chan time.Time) bool {
 	select {
 	case <-start:
@@ -335,7 +327,7 @@ func (l *processLoop) enter(state State, change func(*Status)) {
 func (l *processLoop) snapshot() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.status // LastExit is replaced and never modified
+	return l.status // LastExit is never modified
 }
 
 func call[E any](f func(E), event E) {

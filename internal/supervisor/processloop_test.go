@@ -13,7 +13,6 @@ import (
 
 func web() Process { return Process{Name: "web", Shell: "app", Port: 5000} }
 
-// wantTranscript compares lines of the form "TIME EVENT".
 func (m *machine) wantTranscript(want string) {
 	m.t.Helper()
 	m.mu.Lock()
@@ -387,7 +386,6 @@ func TestEndIsReportedBeforeTheGroupIsCleared(t *testing.T) {
 	})
 }
 
-// Stopping after a failed start takes the same steps as a stop.
 func TestAStartThatIsUndoneCanBeHurried(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for patience, want := range map[time.Duration]time.Duration{time.Hour: 7 * time.Second,

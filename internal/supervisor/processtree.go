@@ -16,19 +16,17 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// waitDelay is how long descendants may keep the output open after the process has exited.
 const waitDelay = 500 * time.Millisecond
 
-// child is a started process and its descendants.
 type child struct {
 	pid int
 	// exited is closed once the process has exited; descendants may still run.
 	exited <-chan struct{}
 	group  group
-	// foreignListener reports whether a different program definitely listens on the port. holder is "" if unknown.
-	// foreignListener may be nil.
+	// foreignListener reports whether another program definitely listens on the port. holder may be "". foreignListener
+	// may be nil.
 	foreignListener func(port int) (holder string, is bool)
-	// ports returns the ports on which this run listens, in ascending order. It may be nil.
+	// ports returns the run's listening ports, ascending; may be nil.
 	ports func() []int
 	owns  func(net.Conn) bool
 }
@@ -36,8 +34,7 @@ type child struct {
 // emptier reports whether no process except the leader is alive.
 type emptier interface{ empty() bool }
 
-// group is a process and its descendants. The leader remains a zombie until reap is called, so that its process ID is
-// not reused.
+// group is a process and its descendants. The leader stays a zombie until reap, so that its PID is not reused.
 type group interface {
 	signal(sig syscall.Signal)
 	// empty must not be called before the leader has exited.
@@ -48,9 +45,9 @@ type group interface {
 type host struct {
 	thread procgroup.Thread
 	guard  procgroup.Guard
-	// cgroups is the parent directory of control groups; it may be zero.
+	// cgroups may be zero.
 	cgroups cgroupFolder
-	reaper  *reaper // nil unless tendril has process ID 1
+	reaper  *reaper // nil unless tendril is process 1
 }
 
 func newHost() *host {
@@ -62,7 +59,7 @@ func newHost() *host {
 	return h
 }
 
-// keepInheritedFiles marks inherited files as close-on-exec, because Go does so only for files that it opens itself.
+// keepInheritedFiles marks inherited files as close-on-exec; Go marks only files that it opens.
 func keepInheritedFiles() {
 	files, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -105,22 +102,21 @@ func (g *osGroup) reap() Exit {
 	return exitOf(g.Cmd.ProcessState, err)
 }
 
-// processTree finds all descendants of a run, by a control group or by a mark in their environment. With neither, it
-// knows only the process group.
+// processTree finds a run's descendants by a control group or by a mark in their environment. With neither, it finds
+// only the process group.
 type processTree struct {
-	// pid is 0 before the start, and noLeader if descendants remain after the leader has been reaped.
+	// pid is 0 before the start, and noLeader if descendants outlive the reaped leader.
 	pid atomic.Int64
 	// At most one of cgroup and mark is set.
 	cgroup *cgroup
 	mark   string
 	killed atomic.Bool
 
-	// seen contains the processes that the last search found alive, because they may erase their environment later.
+	// seen contains processes that the last search found alive; they may erase their environment later.
 	mu   sync.Mutex
 	seen map[processID]bool
 }
 
-// processID identifies a process even if its PID is reused.
 type processID struct {
 	pid int
 	// start is in clock ticks since boot.

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// killRounds is the maximum number of times that a kill searches for processes started in the meantime.
+// killRounds limits how often a kill searches for new processes.
 const killRounds = 50
 
 func (t *processTree) attach(attr *syscall.SysProcAttr) {
@@ -49,7 +49,7 @@ func (t *processTree) members() []process {
 	return found
 }
 
-// isMarked reports whether p belongs to the tree. The caller must hold t.mu.
+// isMarked requires t.mu.
 func (t *processTree) isMarked(p process) bool {
 	if t.seen[p.id()] {
 		return true
@@ -81,8 +81,7 @@ func (t *processTree) isSame(p process) bool {
 	return ok && now.id() == p.id()
 }
 
-// signal sends sig to the processes outside the process group, which has already received it. SIGKILL is repeated until
-// no new process is found.
+// signal sends sig to processes outside the process group. It repeats SIGKILL until it finds no new process.
 func (t *processTree) signal(sig syscall.Signal) {
 	if sig != syscall.SIGKILL {
 		t.signalEscaped(sig, map[processID]bool{})
@@ -113,7 +112,7 @@ func (t *processTree) signalEscaped(sig syscall.Signal, done map[processID]bool)
 	return n
 }
 
-// signalOne opens a pidfd before it checks the identity of the process, so that the PID cannot be reused in between.
+// signalOne opens a pidfd before it checks the process's identity, so that the PID cannot be reused in between.
 func (t *processTree) signalOne(p process, sig syscall.Signal) {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	switch {
@@ -129,8 +128,7 @@ func (t *processTree) signalOne(p process, sig syscall.Signal) {
 	}
 }
 
-// empty reports whether the tree has no processes outside the process group. If the tree was killed, empty also kills
-// processes that were started during the kill.
+// empty ignores the process group. If the tree was killed, empty also kills processes started during the kill.
 func (t *processTree) empty() bool {
 	if t.cgroup != nil {
 		if t.cgroup.empty() {
@@ -155,7 +153,7 @@ func (t *processTree) empty() bool {
 	return none
 }
 
-// leave lets descendants continue under the guard after the leader is reaped. It reports whether there are any.
+// leave puts the descendants of a leader about to be reaped under the guard. It reports whether there are any.
 func (g *osGroup) leave() bool {
 	if g.tree.marker() == "" || g.tree.empty() {
 		return false
@@ -172,7 +170,7 @@ func (t *processTree) release() {
 	}
 }
 
-// empty does not use signal 0, because zombies such as the leader also accept it.
+// Signal 0 would not work: zombies such as the leader accept it.
 func (g *osGroup) empty() bool { return g.tree.empty() }
 
 func newCgroupTree(parent cgroupFolder) *processTree {

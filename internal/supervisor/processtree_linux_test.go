@@ -38,7 +38,6 @@ func TestAStormOfForksIsCleared(t *testing.T) {
 		w := newObserver(t)
 		p := Process{
 			Name: "w", Env: append(childEnv("deaf", w.address()), "PATH=/usr/bin:/bin", "SELF="+selfPath()),
-			// The last process connects long after the first SIGTERM.
 			Shell: `trap '' TERM; i=0; while [ $i -lt 40 ]; do setsid sleep 600 & i=$((i+1)); done; setsid "$SELF" & i=0; while [ $i -lt 400 ]; do setsid sleep 600 & i=$((i+1)); done; wait`,
 		}
 		s, _ := realSupervisor(t, Options{Grace: 50 * time.Millisecond}, p)
@@ -78,7 +77,7 @@ func TestReusedProcessIDsAreNotSignalled(t *testing.T) {
 	second.answers()
 }
 
-// Kernels before 5.14 have no cgroup.kill, so the processes are frozen and killed one by one.
+// Kernels before 5.14 have no cgroup.kill.
 func TestControlGroupWithoutKill(t *testing.T) {
 	t.Parallel()
 	if !slices.Contains(treeKinds(t), "cgroup") {

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// treeKinds omits control groups if the machine does not support them.
 func treeKinds(t *testing.T) []string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -105,7 +104,7 @@ func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 			!strings.Contains(err.Error(), "exit status 3") {
 			t.Errorf("Run = %v, want status 3", err)
 		}
-		// The daemon's connection closes when it exits, whether or not it sent anything.
+		// The connection closes when the daemon exits.
 		w.ln.(interface{ SetDeadline(time.Time) error }).SetDeadline(time.Now().Add(time.Millisecond))
 		if conn, err := w.ln.Accept(); err == nil {
 			g := &reportingChild{t: t, conn: conn}

@@ -9,26 +9,23 @@ import (
 )
 
 const (
-	// unhealthyAfter is more than 1, because one failed check may be due to a full accept queue.
+	// One failed check may be due to a full accept queue.
 	unhealthyAfter  = 2
 	recheckInterval = time.Second
-	// For startupPeriod after a start, checks use the short interval.
-	startupPeriod = 10 * time.Second
+	startupPeriod   = 10 * time.Second
 )
 
 type readiness struct {
-	ready  bool
-	failed int
-	// since is the time at which the process was started or was last ready.
+	ready     bool
+	failed    int
 	since     time.Time
 	lateAfter time.Duration
 }
 
 type readyStep struct {
 	changed, late bool
-	// after is the time since the process was started or was last ready.
-	after time.Duration
-	wait  time.Duration
+	after         time.Duration
+	wait          time.Duration
 }
 
 func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
@@ -66,7 +63,7 @@ func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 	return step
 }
 
-// beginProbing starts the checks. stop ends them, and waits for a check in progress.
+// stop waits for a check in progress.
 func (l *processLoop) beginProbing(c *child) (stop func()) {
 	check := l.proc.check()
 	if check.IsZero() {
@@ -140,8 +137,8 @@ func elsewhere(err error, ports []int) error {
 	}
 }
 
-// runCheck makes a check. It skips a TCP check if the process was ready and its port has a listener, because some
-// servers log connections without requests.
+// runCheck skips a TCP check if the process was ready and its port has a listener, because some servers log
+// connections without requests.
 func (l *processLoop) runCheck(ctx context.Context, check Check, ready bool) error {
 	if ready && check.Path == "" && l.sys.taken(check.Port) {
 		return nil
@@ -184,7 +181,7 @@ func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
 	if !changed {
 		return
 	}
-	if ready { // before the gate opens, because that ends startup
+	if ready { // before the gate opens, which ends startup
 		call(l.opts.Events.Ready, Ready{Process: l.proc.Name, After: after})
 	}
 

@@ -194,7 +194,6 @@ func TestRealEndIsReportedBeforeTheChildIsGone(t *testing.T) {
 	}
 }
 
-// The shell exits immediately on SIGTERM.
 func TestRealProgramBehindAShellMayFinish(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -232,7 +231,6 @@ func TestRealSimpleShellLineIsTheProgram(t *testing.T) {
 	stop(t, s)
 }
 
-// A suspended process handles SIGTERM only after SIGCONT.
 func TestRealStoppedProcessObeys(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -269,7 +267,7 @@ func TestRealOutputHeldByAnother(t *testing.T) {
 func TestRealProcessGetsItsArgumentsEnvironmentAndFolder(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
-	// The duplicate simulates a file that the test's parent left open.
+	// Simulates a file that the test's parent left open.
 	if leak, err := unix.Dup(int(os.Stdin.Fd())); err != nil {
 		t.Fatal(err)
 	} else {

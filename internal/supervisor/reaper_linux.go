@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// Exits within reapDelay are handled by one scan.
+	// One scan handles all exits within reapDelay.
 	reapDelay = 20 * time.Millisecond
 	reapAgain = time.Second
 )
 
-// reaper reaps orphans, which the kernel assigns to process 1. It never reaps a child that this program waits for: Go
+// reaper reaps orphans, which the kernel assigns to process 1, but never a child that this program waits for: Go
 // holds a pidfd of each such child. A nil reaper does nothing.
 type reaper struct {
 	signals chan os.Signal
@@ -34,7 +34,7 @@ func newReaper() *reaper {
 }
 
 func (r *reaper) loop() {
-	next := time.After(0) // immediately, for earlier orphans
+	next := time.After(0) // for earlier orphans
 	for {
 		select {
 		case <-r.signals:

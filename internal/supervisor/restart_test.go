@@ -57,7 +57,6 @@ func TestRestartRule(t *testing.T) {
 	}
 }
 
-// No window contains more restarts than the limit, and every delay is within its range.
 func TestRestartRuleHoldsForAnyHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Runner starts processes without restarting or checking them. It stays responsible for descendants that outlive
+// Runner starts processes without restarting or checking them, and stays responsible for descendants that outlive
 // their process. It is safe for concurrent use.
 type Runner struct {
 	host *host
@@ -23,11 +23,11 @@ type leftBehind struct {
 	tree  *processTree
 }
 
-// NewRunner returns a runner that uses MaxLine, LinesPerSecond and Events.LinesDropped of opts. The caller must close
-// it after reaping every run.
+// NewRunner returns a runner that uses MaxLine, LinesPerSecond and Events.LinesDropped of opts. Close it after reaping
+// every run.
 func NewRunner(opts *Options) *Runner { return &Runner{host: newHost(), opts: opts.withDefaults()} }
 
-// Validate checks p, and whether its program and directory exist.
+// Validate checks p, and that its program and directory exist.
 func (p *Process) Validate() error {
 	if err := p.validate(); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (r *Runner) Close() {
 	r.host.close()
 }
 
-// Start starts a process as the leader of a new process group. output is as in [Options.Output]; it may be nil.
+// Start starts a process as the leader of a new group. output is as in [Options.Output]; it may be nil.
 func (r *Runner) Start(p *Process, output func(stream string, line []byte)) (*Run, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func (r *Runner) Start(p *Process, output func(stream string, line []byte)) (*Ru
 	return run, nil
 }
 
-// EndLeftBehind stops descendants left by [Run.Release] if owned returns true for their owner. It sends SIGTERM, and
-// SIGKILL after grace or when hurry is done.
+// EndLeftBehind stops the descendants left by [Run.Release] for which owned returns true. It sends SIGTERM, and SIGKILL
+// after grace or when hurry is done.
 func (r *Runner) EndLeftBehind(hurry context.Context, grace time.Duration, owned func(owner int) bool) {
 	ending := r.takeLeftBehind(func(l leftBehind) bool { return owned(l.owner) })
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
@@ -121,18 +121,17 @@ type Run struct {
 	began  time.Time
 }
 
-// PID returns the ID of the process and of its group.
+// PID returns the ID of the process and its group.
 func (r *Run) PID() int { return r.child.pid }
 
-// Exited returns a channel that is closed when the process has exited. The process ID is not reused before
-// [Run.Reap].
+// Exited returns a channel that is closed when the process has exited. The PID is not reused before [Run.Reap].
 func (r *Run) Exited() <-chan struct{} { return r.child.exited }
 
-// Signal sends sig to the process and its descendants. It must not be called after [Run.Reap].
+// Signal sends sig to the process and its descendants. Do not call it after [Run.Reap].
 func (r *Run) Signal(sig syscall.Signal) { r.child.group.signal(sig) }
 
-// Owns reports whether the process or a descendant is the peer of conn, a local IPv4 connection. If their open files
-// cannot be read, it compares users. If connections are not visible at all, it returns true.
+// Owns reports whether the process or a descendant is the peer of conn, a local IPv4 connection. It compares users if
+// open files cannot be read, and returns true if connections are not visible at all.
 func (r *Run) Owns(conn net.Conn) bool { return r.child.owns(conn) }
 
 // End sends SIGTERM to the process and its descendants, and SIGKILL after grace or when hurry is done. It returns
@@ -152,14 +151,14 @@ func (r *Run) End(hurry context.Context, grace time.Duration) {
 	<-r.child.exited
 }
 
-// Reap kills all remaining processes of the run and returns how the process exited. It must be called exactly once,
-// after [Run.Exited].
+// Reap kills the run's remaining processes and returns how the process exited. Call it exactly once, after
+// [Run.Exited].
 func (r *Run) Reap() Exit {
 	r.Signal(syscall.SIGKILL)
 	return r.reap()
 }
 
-// Release is like Reap, but descendants keep running until [Runner.EndLeftBehind]. owner identifies them there.
+// Release is like Reap, but descendants run until [Runner.EndLeftBehind], which gets their owner.
 func (r *Run) Release(owner int) Exit {
 	r.runner.keep(r.child.group, owner)
 	return r.reap()

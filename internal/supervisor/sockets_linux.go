@@ -19,8 +19,7 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// wildcardTaken returns false, because Linux does not allow binding 127.0.0.1 while another program listens on all
-// addresses.
+// Linux does not allow binding 127.0.0.1 while another program listens on all addresses.
 func wildcardTaken(int) bool { return false }
 
 func portHolder(port int) string {
@@ -44,14 +43,13 @@ func holderOf(sockets map[string]bool) string {
 	return ""
 }
 
-// foreignListenerOn reports whether a process outside k definitely accepts loopback connections on port. holder is "" if
-// that process cannot be identified.
+// foreignListenerOn reports whether a process outside k definitely accepts loopback connections on port. holder may be
+// "".
 func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	sockets := listeningSockets(port)
 	if hidden := removeHeld(sockets, k.members()); len(sockets) == 0 || len(hidden) > 0 {
 		return "", false
 	}
-	// Ignore sockets that have been closed in the meantime.
 	now := listeningSockets(port)
 	for socket := range sockets {
 		if now[socket] {
@@ -77,12 +75,12 @@ func listeningPorts(k *processTree) []int {
 		}
 	}
 
-	removeHeld(others, k.members()) // leaves the sockets of other programs
+	removeHeld(others, k.members())
 	maps.DeleteFunc(portOf, func(socket string, _ int) bool { return others[socket] })
 	return slices.Compact(slices.Sorted(maps.Values(portOf)))
 }
 
-// removeHeld removes the sockets held by the processes. It returns the processes whose open files cannot be read.
+// removeHeld removes the sockets that processes hold. It returns the processes whose open files cannot be read.
 func removeHeld(sockets map[string]bool, processes []process) (hidden []process) {
 	for _, p := range processes {
 		if len(sockets) == 0 {
@@ -109,7 +107,7 @@ func removeHeld(sockets map[string]bool, processes []process) (hidden []process)
 	return hidden
 }
 
-// takesLoopback reports whether a socket at address, in the format of /proc/net, accepts loopback connections.
+// takesLoopback expects address in the format of /proc/net.
 func takesLoopback(address string) bool {
 	const anyV6, loopV6, loopV4in6 = "00000000000000000000000000000000", "00000000000000000000000001000000",
 		"0000000000000000FFFF00000100007F"
@@ -120,7 +118,7 @@ func takesLoopback(address string) bool {
 	return false
 }
 
-// listeningSockets returns the sockets that accept loopback connections on port, named like the links in /proc/PID/fd.
+// listeningSockets returns the sockets that accept loopback connections, named like the links in /proc/PID/fd.
 func listeningSockets(port int) map[string]bool {
 	suffix := fmt.Sprintf(":%04X", port)
 	all, _ := tcpSockets(suffix)
@@ -139,7 +137,7 @@ func listeners(all []tcpSocket, suffix string) map[string]bool {
 	return links
 }
 
-// tcpSocket is an entry of /proc/net/tcp or tcp6. Its addresses are hexadecimal.
+// tcpSocket is an entry of /proc/net/tcp or tcp6, with hexadecimal addresses.
 type tcpSocket struct {
 	local, remote, state string
 	client               client
@@ -167,13 +165,12 @@ func parseSockets(text, part string) (found []tcpSocket) {
 	return found
 }
 
-// client identifies a socket, usually the peer of a connection. inode is "0" if its program has closed the socket.
+// client identifies a socket, usually a connection's peer. inode is "0" if its program has closed the socket.
 type client struct{ inode, uid string }
 
 func (c client) sockets() map[string]bool { return map[string]bool{"socket:[" + c.inode + "]": true} }
 
-// clientOf returns the client of an IPv4 connection. known is false for other connections, or if the system does not
-// list connections.
+// known is false if conn is not IPv4 or the system does not list connections.
 func clientOf(conn net.Conn) (c client, known bool) {
 	here, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	there, err2 := netip.ParseAddrPort(conn.RemoteAddr().String())
@@ -197,8 +194,8 @@ func findClient(all []tcpSocket, from, to netip.AddrPort) client {
 	return client{}
 }
 
-// askKernel finds the client with sock_diag(7), which takes microseconds. Reading /proc/net/tcp takes milliseconds, but
-// works on all kernels and in all containers.
+// askKernel uses sock_diag(7), which takes microseconds. Reading /proc/net/tcp takes milliseconds, but works on all
+// kernels and in all containers.
 func askKernel(from, to netip.AddrPort) (client, bool) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -250,8 +247,7 @@ func parseDiag(m []byte) (client, bool) {
 	return client{inode: number(inode), uid: number(uid)}, true
 }
 
-// procAddresses returns the forms of an address in /proc/net: for tcp, and for tcp6, where dual-stack sockets are
-// listed.
+// procAddresses returns an address as in /proc/net/tcp, and as in tcp6, which lists dual-stack sockets.
 func procAddresses(a netip.AddrPort) []string {
 	ip := a.Addr().Unmap().As4()
 	short := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), a.Port())
@@ -296,8 +292,8 @@ func runsAs(p process, uid string) bool {
 	return false
 }
 
-// Client returns text about the program at the other end of conn, such as "curl (pid 123) of user 1000"; "" if unknown.
-// It searches all processes.
+// Client returns text about the program at the other end of conn, such as "curl (pid 123) of user 1000", or "". It
+// searches all processes.
 func Client(conn net.Conn) string {
 	c, _ := clientOf(conn)
 	if c.inode == "" || c.inode == "0" {

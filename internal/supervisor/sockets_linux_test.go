@@ -48,7 +48,7 @@ func TestClientOfAConnection(t *testing.T) {
 	other.born(bystander(t).pid)
 	port := listener.Addr().(*net.TCPAddr).Port
 	mapped := &unix.SockaddrInet6{Port: port, Addr: netip.MustParseAddr("::ffff:127.0.0.1").As16()}
-	// A process being started by another test holds a copy of each socket until it executes its program.
+	// A process that another test is starting holds a copy of each socket until its exec.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	for address, to := range map[string]unix.Sockaddr{"IPv4": &unix.SockaddrInet4{Port: port,

@@ -14,17 +14,17 @@ type State string
 
 // The states of a process.
 const (
-	// A process in state Starting may be waiting for its port.
+	// Starting includes waiting for the port.
 	Starting State = "starting"
-	// A process in state Running may not have passed its check yet; see [Status.Ready].
+	// Running does not imply [Status.Ready].
 	Running State = "running"
-	// Waiting means that the process failed and that its restart is delayed.
+	// Waiting means that the process failed and awaits its restart.
 	Waiting State = "waiting"
-	// Ending means that the process is being stopped, or has exited while its descendants still run.
+	// Ending means that the process is being stopped, or has exited while descendants still run.
 	Ending State = "stopping"
-	// Stopped means that the process was not started or that the supervisor stopped it.
+	// Stopped means that the process was not started, or was stopped by the supervisor.
 	Stopped State = "stopped"
-	// Finished means that the process exited with status 0 and [Process.MayFinish] is set.
+	// Finished means that the process exited with status 0 and [Process.MayFinish].
 	Finished State = "finished"
 	// Failed means that the process failed too often. It is down until the next attempt to revive it, if any.
 	Failed State = "failed"
@@ -36,16 +36,14 @@ type Status struct {
 	State State
 	Port  int
 	PID   int
-	// Since is the time at which the process entered State; may be zero.
 	Since time.Time
 	// Restarts is the number of automatic restarts.
 	Restarts int
-	// Ready means that the process has passed its check. Otherwise, Reason explains why not; may be "".
-	Ready  bool
-	Reason string
-	// LastReady is the time at which the process was last ready; may be zero.
+	// Reason explains why the process is not ready; may be "".
+	Ready     bool
+	Reason    string
 	LastReady time.Time
-	// LastExit describes the last exit; may be nil.
+	// LastExit may be nil.
 	LastExit *Exit
 }
 
@@ -53,9 +51,9 @@ type Status struct {
 type Exit struct {
 	Code   int
 	Signal string
-	// Missing is the program or file in the command that does not exist; may be "".
+	// Missing is a program or file in the command that does not exist; may be "".
 	Missing string
-	// Daemonized means that the process exited with status 0 soon after its start while its descendants kept running.
+	// Daemonized means that the process exited with status 0 soon after its start, leaving descendants.
 	Daemonized bool
 	Err        error
 	At         time.Time
@@ -84,14 +82,12 @@ func (e Exit) String() string {
 
 func (e Exit) succeeded() bool { return e.Code == 0 && e.Signal == "" && e.Err == nil }
 
-// notRunnable reports whether the command could not be run. A shell exits with 126 for a command that it cannot
-// execute, and with 127 for a missing one.
+// A shell exits with 126 for a command that it cannot execute, and with 127 for a missing one.
 func (e Exit) notRunnable() bool {
 	return e.Code == 126 || e.Code == 127 || e.Missing != ""
 }
 
-// exitOf describes an exit. It ignores err if state is set: the process has exited, but another program may have kept
-// the output open.
+// exitOf ignores err if state is set: the process has exited, but another program may have kept the output open.
 func exitOf(state *os.ProcessState, err error) Exit {
 	e := Exit{Code: -1}
 	if state == nil {
@@ -116,11 +112,11 @@ type FailedError struct {
 	Failures int
 	Window   time.Duration
 	Last     Exit
-	// RetryAfter is the time until the next attempt; 0 means never.
+	// RetryAfter 0 means that there are no further attempts.
 	RetryAfter time.Duration
 }
 
-// Error names the process, the number of failures and the last failure.
+// Error includes the number of failures and the last exit.
 func (e *FailedError) Error() string {
 	prospect := "is not restarted"
 	if e.RetryAfter > 0 {

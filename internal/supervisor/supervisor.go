@@ -11,18 +11,17 @@ import (
 	"time"
 )
 
-// sinkPatience is how long a stop waits while the output callback blocks.
+// sinkPatience is how long a stop waits for a blocked output callback.
 const sinkPatience = time.Second
 
-// Supervisor keeps a set of processes running. It can be started once and stopped once. It is safe for concurrent
-// use.
+// Supervisor keeps a set of processes running. It is started and stopped once. It is safe for concurrent use.
 type Supervisor struct {
 	opts      Options
 	loops     []*processLoop
 	sinkMu    sync.Mutex
 	newSystem func() *system
 
-	// When stop is done, processes receive SIGTERM; when kill is done, SIGKILL.
+	// SIGTERM is sent when stop is done, SIGKILL when kill is.
 	stop, kill     context.Context
 	endAll, endNow context.CancelFunc
 	done           chan struct{}
@@ -34,7 +33,7 @@ type Supervisor struct {
 	open   bool
 }
 
-// New returns a supervisor for procs. opts may be nil. The error names the process that is invalid.
+// New returns a supervisor for procs. opts may be nil. The error names the invalid process.
 func New(procs []Process, opts *Options) (*Supervisor, error) {
 	if err := validateAll(procs); err != nil {
 		return nil, err
@@ -60,8 +59,8 @@ func systemOn(h *host) *system {
 	}
 }
 
-// Start starts all processes. It returns once they run, even if they are not ready. If one cannot be started, the
-// others are stopped. The error is a [*PortError] if a port is taken. ctx limits the startup only.
+// Start starts all processes. It returns once they run, even if not ready. If one cannot be started, the others are
+// stopped; the error is a [*PortError] if a port is taken. ctx limits the startup only.
 func (s *Supervisor) Start(ctx context.Context) error {
 	s.mu.Lock()
 	again := s.started || s.stop.Err() != nil
@@ -117,9 +116,9 @@ func (s *Supervisor) abandon(process string, cause error) error {
 	return errors.Join(cause, s.Stop(ctx))
 }
 
-// Stop stops every process and its descendants. It sends SIGTERM, and SIGKILL after the grace period or as soon as
-// ctx or [Options.Hurry] is done. It returns an error if a process survives SIGKILL. Stop may be called repeatedly
-// and concurrently; the first ctx to be done counts.
+// Stop stops every process and its descendants. It sends SIGTERM, and SIGKILL after the grace period or once ctx or
+// [Options.Hurry] is done. It fails if a process survives SIGKILL. Stop may be called repeatedly and concurrently; the
+// first ctx to be done counts.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	if s.stop.Err() == nil && !s.started {
@@ -131,7 +130,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	select {
 	case <-s.done:
 		return nil
-	case <-time.After(s.opts.Grace + killWait): // by then, every process has been sent SIGKILL
+	case <-time.After(s.opts.Grace + killWait): // by then, SIGKILL has been sent
 	case <-ctx.Done():
 	case <-s.opts.Hurry.Done():
 	}
@@ -154,8 +153,8 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 
 var errStopped = errors.New("the processes are being stopped")
 
-// Restart stops a process and starts it again immediately, even if it was waiting for a restart or had failed. It
-// returns the result of the start. A failed start is retried as usual. A requested restart does not count as a failure.
+// Restart stops a process, even a waiting or failed one, and starts it again immediately. It returns the result of the
+// start, which is retried as usual and does not count as a failure.
 func (s *Supervisor) Restart(ctx context.Context, process string) error {
 	for _, l := range s.loops {
 		if l.proc.Name == process {
@@ -165,7 +164,7 @@ func (s *Supervisor) Restart(ctx context.Context, process string) error {
 	return fmt.Errorf("process %q not found", process)
 }
 
-// Status returns a snapshot of each process, in the order passed to [New].
+// Status returns a snapshot of each process, in [New]'s order.
 func (s *Supervisor) Status() []Status {
 	all := make([]Status, len(s.loops))
 	for i, l := range s.loops {
@@ -186,7 +185,7 @@ func (s *Supervisor) gateNow() (open bool, reason string) {
 	return true, ""
 }
 
-// updateGate reports a change of the gate. It holds the lock during the call, so that calls are in order.
+// updateGate holds the lock during the call, so that calls are in order.
 func (s *Supervisor) updateGate() {
 	s.gateMu.Lock()
 	defer s.gateMu.Unlock()

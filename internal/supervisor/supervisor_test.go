@@ -61,7 +61,6 @@ func TestHelpersDoNotCloseTheGate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never}, life{lasts: time.Second, exit: Exit{Code: 1}}, life{lasts: never})
 		s := m.supervisor(Options{}, web(), Process{Name: "helper", Argv: []string{"app"}})
-		// Make the app the first of the two concurrent starts.
 		both := s.newSystem
 		s.newSystem = func() *system {
 			sys := both()
@@ -209,7 +208,6 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Some servers log connections without a request.
 func TestReadyAppIsNotConnectedToWhileItsPortIsTaken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never})

@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// The kernel sends the parent-death signal when the thread that started the child exits.
 func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -56,12 +55,10 @@ func TestParentDeathSignalWorksWithoutTheGuard(t *testing.T) {
 	}
 }
 
-// onThreadThatEnds calls f on a thread that then ends, and returns the thread's ID.
 func onThreadThatEnds(f func()) int {
 	thread := make(chan int)
 	go func() {
-		// A thread ends when its locked goroutine returns, except for the main thread, which is held here until
-		// another thread has ended.
+		// A thread ends when its locked goroutine returns, except for the main thread, which is held here.
 		runtime.LockOSThread()
 		if syscall.Gettid() == os.Getpid() {
 			thread <- onThreadThatEnds(f)

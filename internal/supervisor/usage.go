@@ -8,15 +8,15 @@ import (
 
 // Usage is the resource usage of a process and its descendants.
 type Usage struct {
-	// Memory is the resident memory in bytes. Memory shared between processes counts for each of them.
+	// Memory is resident bytes. Shared memory counts for each process.
 	Memory int64
-	// CPU is the CPU time used since the previous reading, as a percentage of one processor; 0 at the first reading.
+	// CPU is the CPU time since the previous reading, as a percentage of one processor; 0 at the first reading.
 	CPU float64
 }
 
 const usageInterval = 2 * time.Second
 
-// Meter measures the resource usage of processes. The zero value is ready to use. It is safe for concurrent use.
+// Meter measures resource usage. The zero value is ready to use. It is safe for concurrent use.
 type Meter struct {
 	mu      sync.Mutex
 	at      time.Time
@@ -25,8 +25,7 @@ type Meter struct {
 	current map[int]Usage
 }
 
-// Read returns the usage of the processes in pids, without those whose usage is unknown. Results are cached for two
-// seconds.
+// Read returns the usage of pids, without those whose usage is unknown. Results are cached for two seconds.
 func (m *Meter) Read(pids []int, now time.Time) map[int]Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()

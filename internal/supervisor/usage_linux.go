@@ -11,11 +11,10 @@ func (m *Meter) refresh(pids []int, now time.Time) {
 	m.at = now
 }
 
-// ticksPerSecond is the same on all architectures that Go supports.
 const ticksPerSecond = 100
 
-// measure returns the usage of the processes in pids and of their descendants. before contains the CPU times of the
-// previous reading. For a new process, all of its CPU time counts.
+// measure includes the descendants of pids. before contains the previous reading's CPU times; all of a new process's
+// CPU time counts.
 func measure(all []process, pids []int, before map[processID]uint64, since time.Duration) (map[int]Usage,
 	map[processID]uint64) {
 	usage, ticks := map[int]Usage{}, map[processID]uint64{}

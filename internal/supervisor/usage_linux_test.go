@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// All CPU time of a new process counts, but none of a process that has exited.
 func TestUsageIncludesAllDescendants(t *testing.T) {
 	t.Parallel()
 	before := []process{{pid: 10, ppid: 1, pgrp: 10, state: 'S', start: 1, ticks: 100, memory: 1000},

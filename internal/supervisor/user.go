@@ -55,7 +55,7 @@ func identityOf(text string) (*identity, error) {
 	return id, nil
 }
 
-// IDsOf returns the user ID and primary group ID of a [Process.User]. "" means tendril's own user.
+// IDsOf returns the user ID and primary group ID of a [Process.User].
 func IDsOf(user string) (uid, gid int, err error) {
 	id, err := identityOf(user)
 	if err != nil || id == nil {
@@ -106,7 +106,7 @@ func isNumber(text string) bool {
 func number(text string) uint32 {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		// This cannot happen, because the user and group databases contain only numbers.
+		// Unreachable: the user and group databases contain only numbers.
 		return 65534
 	}
 	return uint32(n)
@@ -127,7 +127,7 @@ func (id *identity) environment() []string {
 	return []string{"HOME=" + cmp.Or(id.home, "/"), "USER=" + name, "LOGNAME=" + name}
 }
 
-// validateUser checks the syntax. Only the start of a process shows whether tendril may switch to the user.
+// validateUser checks the syntax only.
 func validateUser(text string) error {
 	if strings.ContainsAny(text, "\x00\n") {
 		return errors.New("a user name cannot contain a NUL byte or a line break")

@@ -16,7 +16,7 @@ type Certificate struct {
 	Left         time.Duration
 }
 
-// InspectCertificate returns the expiry of a certificate with its private key. If key is "", file contains certificate
+// InspectCertificate returns the expiry of a certificate and its key. If key is "", file contains certificate
 // authorities, and the earliest expiry counts. known is false if the files are unusable.
 func InspectCertificate(option, file, key string) (c Certificate, known bool) {
 	c = Certificate{Option: option, File: file}

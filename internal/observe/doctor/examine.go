@@ -210,7 +210,7 @@ func (f *findings) judgePort(p *Port, running bool) {
 	}
 }
 
-// The embedded queue rejects new messages if less than diskFull is free.
+// The embedded queue rejects new messages below diskFull.
 const (
 	diskFull = 64 << 20
 	diskLow  = 1 << 30
@@ -305,7 +305,7 @@ func (f *findings) judgeZones(z *Zones) {
 }
 
 // Versions compares this program's version with the running one. binary is the running program's path, or "" if it is
-// the same file.
+// this file.
 func Versions(this, running, binary string) Finding {
 	const remedy = "restart the environment: tendril drain, then tendril up"
 	switch {

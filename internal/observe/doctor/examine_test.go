@@ -25,8 +25,8 @@ func TestQueues(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*Queue)
-		want   string // levels and IDs of the findings
-		says   string // expected in the remedy, or in What
+		want   string
+		says   string
 	}{
 		"all fits": {func(*Queue) {}, "ok queue", "are consistent"},
 		"short visibility": {func(q *Queue) { q.Times.Attempt = 900 * time.Second },

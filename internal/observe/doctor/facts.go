@@ -11,7 +11,7 @@ type Facts struct {
 	Apps         []App
 	Problems     []Problem
 	Secrets      []Problem
-	// Unchecked is the reason that Permissions are unknown, or "".
+	// Unchecked is why Permissions are unknown, or "".
 	Permissions  []Permission
 	Unchecked    string
 	Clocks       []Clock
@@ -21,8 +21,7 @@ type Facts struct {
 	Disk         Disk
 	OpenFiles    OpenFiles
 	Zones        Zones
-	// OpenEndpoint is an endpoint whose queues every local user can use, or "". OtherUsers are the other users who can
-	// log in.
+	// OpenEndpoint's queues can be used by every local user; may be "". OtherUsers can log in to the machine.
 	OpenEndpoint string
 	OtherUsers   []string
 }
@@ -33,7 +32,7 @@ type Queue struct {
 	URL     string
 	OnSQS   bool
 	Several bool
-	// Missing means that the queue does not exist, and Managed that 'tendril up' creates it.
+	// Managed means that 'tendril up' creates the queue.
 	Managed, Missing bool
 	// Attributes is nil if unknown.
 	Attributes map[string]string
@@ -45,20 +44,20 @@ type Queue struct {
 // DeadLetterQueue describes a queue's dead-letter queue.
 type DeadLetterQueue struct {
 	Name, URL string
-	// Missing means that the redrive policy names a queue that does not exist.
+	// Missing means that the queue named in the redrive policy does not exist.
 	Missing    bool
 	Attributes map[string]string
 }
 
 // Times are a queue's time settings.
 type Times struct {
-	// A message is received with the timeout Visibility and retried for Retention after its first receive.
+	// Visibility is the receive timeout; Retention is how long a message is retried after its first receive.
 	Visibility, Retention time.Duration
-	// Attempt is the maximum duration of a delivery attempt without a response; 0 skips the check. AttemptText names
-	// the settings that determine it.
+	// Attempt is the maximum duration of a delivery attempt; 0 skips the check. AttemptText names the settings behind
+	// it.
 	Attempt     time.Duration
 	AttemptText string
-	// Pause returns the longest delay after the given attempt, from 1; nil skips the check.
+	// Pause returns the longest delay after an attempt, from 1; nil skips the check.
 	Pause func(attempt int) time.Duration
 	// MaxRetries applies to a queue without a redrive policy.
 	MaxRetries    int
@@ -67,13 +66,13 @@ type Times struct {
 
 // App describes a target of messages.
 type App struct {
-	// Target is a URL or command. Own means that tendril starts the app.
+	// Own means that tendril starts the app. Target is a URL or command.
 	Target          string
 	Own             bool
 	Problem, Remedy string
 }
 
-// Problem is reported unchanged as a finding.
+// Problem is reported as a finding.
 type Problem struct{ ID, What, Why, Remedy string }
 
 // Permission is an AWS action and whether the role allows it.
@@ -83,19 +82,19 @@ type Permission struct {
 	Allowed          bool
 }
 
-// Clock describes a server's clock.
+// Clock is the state of a server's clock.
 type Clock struct {
 	Server string
-	// Ahead is how far the clock is ahead of this machine's, to within about a second.
+	// Ahead is relative to this machine's clock, to within about a second.
 	Ahead  time.Duration
 	Signed bool
 }
 
 // Proxy describes a proxy between tendril and the app.
 type Proxy struct {
-	// Where is the file and line that set the timeout; "" for the default.
+	// Where is the file and line that sets the timeout; "" for the default.
 	Target, Name, Where string
-	// The proxy waits Timeout for the app, and tendril waits Attempt.
+	// Timeout is the proxy's, Attempt is tendril's.
 	Timeout, Attempt time.Duration
 }
 
@@ -125,9 +124,9 @@ type OpenFiles struct {
 	Limit, Needed int // Limit is 0 if unknown
 }
 
-// Zones describes the machine's time zone database.
+// Zones describes the time zone database.
 type Zones struct {
-	// System is a folder; "" if absent or not Checked.
+	// System is a folder, or "".
 	Checked bool
 	System  string
 	App     bool

@@ -21,7 +21,7 @@ const (
 type Finding struct {
 	Level Level  `json:"level"`
 	ID    string `json:"id"`
-	// Why is the consequence of What, and Remedy a fix. Both are "" if Level is OK.
+	// Why is the consequence of What. Why and Remedy are "" if Level is OK.
 	What   string `json:"what"`
 	Why    string `json:"why,omitempty"`
 	Remedy string `json:"remedy,omitempty"`

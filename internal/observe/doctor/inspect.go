@@ -20,7 +20,7 @@ import (
 
 const syncSamples = 5
 
-// InspectDisk examines the disk of the data directory, which need not exist, and writes a small unnamed file there.
+// InspectDisk examines the disk of the data directory, which need not exist. It writes a small unnamed file there.
 func InspectDisk(path string) Disk {
 	d := Disk{Path: path}
 	folder, err := nearestFolder(path)
@@ -85,14 +85,13 @@ func syncTime(dir string) (time.Duration, error) {
 
 // Answer describes a server by its response.
 type Answer struct {
-	// Ahead is as in [Clock]. It is valid if Dated is set.
+	// Ahead is as in [Clock], and valid if Dated is set.
 	Ahead  time.Duration
 	Dated  bool
 	Server string
 }
 
-// InspectServer sends a HEAD request to a URL, or to "unix:" and a socket's path. It accepts any status and modifies
-// the transport.
+// InspectServer sends a HEAD request to a URL, or to "unix:" and a path. It accepts any status and modifies transport.
 func InspectServer(ctx context.Context, target string, transport *http.Transport) (Answer, error) {
 	transport.DisableKeepAlives = true
 	if path, found := strings.CutPrefix(target, "unix:"); found {
@@ -133,7 +132,7 @@ func InspectServer(ctx context.Context, target string, transport *http.Transport
 const nginxTimeout = 60 * time.Second
 
 // FindProxy returns the proxy in front of target if the Server header names one. Its timeout is the shortest in files
-// that match the patterns.
+// matching the patterns.
 func FindProxy(target, server string, patterns ...string) (p Proxy, found bool) {
 	if !strings.HasPrefix(server, "nginx") {
 		return p, false
@@ -207,7 +206,7 @@ func ProbeAddress(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// Most systems assign these user IDs to people.
+// Most systems assign these IDs to people.
 const firstUser, endOfUsers = 1000, 60000
 
 // FindUsers returns the users in a passwd file who can log in, except self.

@@ -14,8 +14,9 @@ const QueueFits = "queue"
 
 const maxRetention = 14 * 24 * time.Hour
 
-// Examine returns the findings about a queue, unsorted. Missing attributes are not checked, except the redrive policy,
-// which SQS omits if there isn't one.
+// Examine returns the findings about a queue, unsorted. It does not check missing attributes, except the redrive
+// policy,
+// which SQS omits if unset.
 func (q *Queue) Examine() []Finding { return q.examine(true) }
 
 func (q *Queue) examine(running bool) []Finding {

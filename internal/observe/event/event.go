@@ -34,12 +34,12 @@ func Kinds() []string {
 	return names
 }
 
-// DefaultKinds returns the kinds shown by default: all except Read, because each page view adds such events.
+// DefaultKinds returns all kinds except Read, whose events every page view adds.
 func DefaultKinds() []string {
 	return slices.DeleteFunc(Kinds(), func(name string) bool { return Kind(name) == Read })
 }
 
-// Event is one event. Text is constant; the variable parts are in Fields.
+// Event is one event. Text is constant; variable parts are in Fields.
 type Event struct {
 	Kind   Kind
 	Text   string
@@ -51,7 +51,7 @@ type Listener interface{ Happened(Event) }
 
 type kindKey struct{}
 
-// Log logs an event. It reaches the log's event listener if level is [slog.LevelInfo] or higher.
+// Log logs an event, which reaches the event listener if level is [slog.LevelInfo] or higher.
 func (k Kind) Log(log *slog.Logger, level slog.Level, text string, attrs ...any) {
 	log.Log(context.WithValue(context.Background(), kindKey{}, k), level, text, attrs...) //nolint:sloglint // callers pass constants
 }

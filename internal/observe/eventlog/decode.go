@@ -9,10 +9,10 @@ import (
 
 const (
 	maxLine = 64 << 10 // longer than any event
-	maxID   = 1 << 53  // every JSON parser represents it exactly
+	maxID   = 1 << 53  // exact in every JSON parser
 )
 
-// decode skips malformed lines, which a crash can leave behind.
+// decode skips malformed lines, which a crash can leave.
 func decode(r io.Reader, visit func(Event) bool) (more bool, err error) {
 	return eachLine(r, func(line []byte) bool {
 		var e Event
@@ -29,7 +29,7 @@ func eachLine(r io.Reader, visit func(line []byte) bool) (more bool, err error) 
 		if whole && !tooLong && len(line) > 1 && !visit(line) {
 			return false, nil
 		}
-		whole = !tooLong // the next slice continues a line that is too long
+		whole = !tooLong // the next slice continues this line
 		if errors.Is(err, io.EOF) {
 			return true, nil
 		}

@@ -22,7 +22,7 @@ const (
 	maxEndings  = 32 << 20 // bytes per file, about 450,000 messages
 	maxUnstored = 4 << 20  // bytes waiting for the disk
 	storeEvery  = time.Second
-	storeSize   = 64 << 10 // written at once, so that a busy queue needs little memory
+	storeSize   = 64 << 10 // limits the memory of a busy queue
 )
 
 // Ending records how a message left a queue.
@@ -31,17 +31,17 @@ type Ending struct {
 	MessageID, Queue string
 	Outcome          string // such as "done" or "dead-lettered"
 	Receives         int    // 0 if unknown
-	To               string // the queue that the message was moved to, or ""
+	To               string // target queue, or ""
 	By               string // who deleted or moved it, or ""
 }
 
-// Filtered is the outcome of a message deleted by the filter. The queue reports it as done, too.
+// Filtered is the outcome of a message that the filter deleted. The queue also reports it as done.
 const Filtered = "filtered"
 
-// A line with the outcome lost replaces endings lost before it.
+// A line with the outcome lost replaces the endings lost before it.
 const lost = "lost"
 
-// appendTo quotes the last field, so that a truncated line is invalid.
+// The quoted last field makes a truncated line invalid.
 func (e *Ending) appendTo(b []byte) []byte {
 	b = append(append(b, e.MessageID...), '\t')
 	b = append(strconv.AppendInt(b, e.At.UnixMilli(), 10), '\t')
@@ -64,7 +64,7 @@ func parseEnding(line []byte) (e Ending, ok bool) {
 		To: fields[5], By: by}, errors.Join(err1, err2, err3) == nil
 }
 
-// Endings records how messages ended. It is safe for concurrent use.
+// Endings records how messages left their queues. It is safe for concurrent use.
 type Endings struct {
 	failed func(error)
 	stop   chan struct{}
@@ -80,7 +80,7 @@ type Endings struct {
 	failing bool
 }
 
-// OpenEndings opens the endings in an existing data directory. failed is called as for [Open].
+// OpenEndings opens the endings in an existing data directory. failed is as for [Open].
 func OpenEndings(dir string, failed func(error)) *Endings {
 	return openEndings(dir, maxEndings, failed)
 }
@@ -93,8 +93,7 @@ func openEndings(dir string, maxSegment int64, failed func(error)) *Endings {
 	return l
 }
 
-// Add records an ending with the current time. It does not wait for the disk: if the disk is full or too slow, endings
-// are lost.
+// Add records an ending now. It does not wait for the disk; endings are lost if the disk is full or too slow.
 func (l *Endings) Add(e Ending) { l.AddAll(1, func(int) Ending { return e }) }
 
 // AddAll records n endings at once. ending must not use l.
@@ -119,8 +118,8 @@ func (l *Endings) AddAll(n int, ending func(i int) Ending) {
 	}
 }
 
-// Find returns the latest ending of a message sent to the given queue, or the zero value. A purge of that queue counts.
-// since is the time from which all endings are stored, or zero.
+// Find returns the latest ending of a message sent to queue, or the zero value. A purge of the queue counts. All
+// endings are stored from since, which may be zero.
 func (l *Endings) Find(id, queue string) (found Ending, since time.Time, err error) {
 	s := endingSearch{prefix: append([]byte(id), '\t'), queue: queue}
 	err = l.eachLine(s.visit)
@@ -130,7 +129,7 @@ func (l *Endings) Find(id, queue string) (found Ending, since time.Time, err err
 // endingSearch follows a message from queue to queue.
 type endingSearch struct {
 	prefix []byte // of the message's lines
-	queue  string // the message's current queue, or ""
+	queue  string // current; may be ""
 	found  Ending
 	since  time.Time
 }
@@ -157,7 +156,7 @@ func (s *endingSearch) visit(line []byte) {
 	}
 }
 
-// IDs returns up to most message IDs with the prefix start, in the order in which the messages ended.
+// IDs returns up to most message IDs with the prefix start, in the order of their endings.
 func (l *Endings) IDs(start string, most int) ([]string, error) {
 	var ids []string
 	err := l.eachLine(func(line []byte) {
@@ -174,7 +173,7 @@ func (l *Endings) IDs(start string, most int) ([]string, error) {
 func (l *Endings) eachLine(visit func(line []byte)) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	_ = l.store() // lines that cannot be stored are read from memory
+	_ = l.store() // otherwise, the lines are still in memory
 	visitAll := func(r io.Reader) (bool, error) {
 		return eachLine(r, func(line []byte) bool { visit(line); return true })
 	}
@@ -214,7 +213,7 @@ func (l *Endings) run() {
 	}
 }
 
-// The caller must hold writing. Lines that cannot be stored stay in memory.
+// store requires writing. Lines that cannot be stored stay in memory.
 func (l *Endings) store() error {
 	l.mu.Lock()
 	lines := l.unstored

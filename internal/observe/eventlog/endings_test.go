@@ -47,7 +47,6 @@ func TestEndingsSurviveARestartAndATornLine(t *testing.T) {
 	if err != nil || strings.Count(string(whole), "\n") != 2 {
 		t.Fatalf("%q, %v", whole, err)
 	}
-	// A power failure may cut off the last line anywhere.
 	for cut := range len(whole) - strings.IndexByte(string(whole), '\n') - 1 {
 		torn := whole[:len(whole)-1-cut]
 		if err := os.WriteFile(path, torn, 0o600); err != nil {

@@ -12,14 +12,14 @@ const maxField = 1 << 10
 type Event struct {
 	ID     int64             `json:"id"`
 	At     time.Time         `json:"at"`
-	Kind   string            `json:"kind"` // one of [event.Kinds]
+	Kind   string            `json:"kind"` // see [event.Kinds]
 	Text   string            `json:"text"`
 	Fields map[string]string `json:"fields,omitempty"`
 	// Instance is "" in the log.
 	Instance string `json:"instance,omitempty"`
 }
 
-// Query selects events. The zero value selects all of them, oldest first.
+// Query selects events. The zero value selects all, oldest first.
 type Query struct {
 	Range
 	Kinds []string

@@ -57,7 +57,6 @@ func (a *appender) append(lines []byte) error {
 	}
 	n, err := a.file.WriteAt(lines, a.size)
 	if err != nil {
-		// Remove a partially written line.
 		return errors.Join(err, a.file.Truncate(a.size))
 	}
 	a.size += int64(n)

@@ -12,14 +12,14 @@ const (
 	maxText      = 16 << 10
 )
 
-// Own is the Process value of lines that tendril itself logged.
+// Own is the Process of tendril's own lines.
 const Own = "tendril"
 
-// Line is a line of output from tendril or a process of the app.
+// Line is a line of output from tendril or the app.
 type Line struct {
 	ID int64     `json:"id"`
 	At time.Time `json:"at"`
-	// Process is [Own], or an app process such as "web-2" with the Stream "stdout" or "stderr".
+	// Process is [Own], or an app process such as "web-2", which has the Stream "stdout" or "stderr".
 	Process  string     `json:"process"`
 	Stream   string     `json:"stream,omitempty"`
 	Level    slog.Level `json:"level"`
@@ -39,13 +39,13 @@ type LineQuery struct {
 	Until   time.Time // exclusive; zero for no limit
 }
 
-// Matches reports whether a line matches the query, ignoring its Range.
+// Matches reports whether q selects a line, ignoring its Range.
 func (q *LineQuery) Matches(l *Line) bool {
 	return (q.Process == "" || IsOf(l.Process, q.Process)) && l.Level >= q.Level && (q.Until.IsZero() || l.At.Before(q.Until)) &&
 		(q.Match == "" || strings.Contains(strings.ToLower(l.Text), strings.ToLower(q.Match)))
 }
 
-// IsOf reports whether a process has the given name or is a replica with that name.
+// IsOf reports whether process is name or one of its replicas.
 func IsOf(process, name string) bool {
 	rest, found := strings.CutPrefix(process, name)
 	return found && (rest == "" || len(rest) > 1 && (rest[0] == '-' || rest[0] == '.') &&
@@ -60,7 +60,7 @@ func NewLines() *Lines {
 	return &Lines{tail[Line]{maxEntries: maxLines, maxBytes: maxLineBytes, last: time.Now().UnixMilli()}}
 }
 
-// Add appends a line and assigns its ID. Long text is truncated.
+// Add appends a line with the next ID. Long text is truncated.
 func (l *Lines) Add(line Line) {
 	if len(line.Text) > maxText {
 		line.Text = strings.ToValidUTF8(line.Text[:maxText], "") + "..."
@@ -76,7 +76,7 @@ func (l *Lines) Read(q LineQuery) []Line {
 	return s.result()
 }
 
-// LastID returns the ID of the newest line. If there are no lines, it is less than the first ID.
+// LastID returns the newest line's ID or, without lines, a number below the first ID.
 func (l *Lines) LastID() int64 { return l.tail.lastID() }
 
 // Changed returns a channel that is closed when the next line is added.

@@ -51,7 +51,7 @@ type Log struct {
 // fail, and nil when it works again.
 func Open(dir string, failed func(error)) *Log { return open(eventFiles(dir), maxSegment, failed) }
 
-// OpenFailures opens the log of failed deliveries, in the same directory.
+// OpenFailures opens the log of failed deliveries in the same directory.
 func OpenFailures(dir string, failed func(error)) *Log {
 	return open(files{filepath.Join(dir, FailuresFile), filepath.Join(dir, OlderFailuresFile)}, maxSegment, failed)
 }
@@ -96,7 +96,7 @@ func (l *Log) Newest() (e Event, found bool) {
 // Happened implements [event.Listener].
 func (l *Log) Happened(e event.Event) { l.Add(string(e.Kind), e.Text, e.Fields) }
 
-// Add records an event with the current time, without waiting for the disk.
+// Add records an event now, without waiting for the disk.
 func (l *Log) Add(kind, text string, fields map[string]string) {
 	fields = boundedFields(fields)
 	at := time.Now().UTC().Round(0)
@@ -114,7 +114,7 @@ func (l *Log) Add(kind, text string, fields map[string]string) {
 	}
 }
 
-// LastID returns the ID of the newest event, or 0 if there are no events.
+// LastID returns the newest event's ID, or 0.
 func (l *Log) LastID() int64 { return l.tail.lastID() }
 
 // Changed returns a channel that is closed when the next event is added.
@@ -199,14 +199,14 @@ func (l *Log) append(e *Event) error {
 	return l.file.append(append(line, '\n'))
 }
 
-// Read returns the events in a data directory that q selects, even while an environment appends to the log.
+// Read returns the selected events in a data directory. An environment may be appending to the log.
 func Read(dir string, q Query) ([]Event, error) {
 	s := selector[Event]{Range: q.Range, matches: q.matches}
 	err := scan(eventFiles(dir), s.offer)
 	return s.result(), err
 }
 
-// scan skips events with repeated IDs, which a rename during the scan can cause.
+// scan skips repeated IDs, which a rename meanwhile can cause.
 func scan(at files, visit func(Event) bool) error {
 	last := int64(0)
 	return at.eachFile(func(f io.Reader) (more bool, err error) {

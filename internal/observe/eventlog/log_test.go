@@ -151,7 +151,7 @@ func TestMalformedLinesAreSkipped(t *testing.T) {
 	const whole = `{"id":7,"at":"2026-01-02T03:04:05Z","kind":"start","text":"environment started"}` + "\n"
 	garbage := "\n{}\n{\"id\":1}\nnull\n\x00\x00\x00\n" + strings.Repeat("x", 3*maxLine) + "\n"
 	torn := `{"id":8,"at":"2026-01-02T03:04:05Z","kind":"st`
-	tooLong := strings.Repeat("x", maxLine) + `{"id":9,"at":"2026-01-02T03:04:05Z","kind":"start"}` // the rest looks like an event
+	tooLong := strings.Repeat("x", maxLine) + `{"id":9,"at":"2026-01-02T03:04:05Z","kind":"start"}`
 	for _, last := range []string{tooLong, torn} {
 		if err := os.WriteFile(filepath.Join(dir, CurrentFile), []byte(garbage+whole+last), 0o600); err != nil {
 			t.Fatal(err)

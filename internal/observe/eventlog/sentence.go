@@ -10,8 +10,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Sentence returns a sentence such as "owner paused queue payments". rest contains the fields that the sentence does
-// not express.
+// Sentence returns a sentence such as "owner paused queue payments", and the fields that it does not express.
 func (e *Event) Sentence() (text string, rest map[string]string) {
 	f := fields(maps.Clone(e.Fields))
 	if action := f.take("action"); action != "" {
@@ -113,7 +112,7 @@ func counted(messages string) string {
 
 const causedWithin = 2 * time.Second
 
-// OnePerAction merges events that repeat an action into it. The events must be newest first.
+// OnePerAction merges the events of one action. They must be newest first.
 func OnePerAction(events []Event) []Event {
 	var kept []Event
 	for i := range events {

@@ -9,7 +9,7 @@ import (
 type Range struct {
 	// After and Before are exclusive bounds; 0 means no bound.
 	After, Before int64
-	// Newest selects the newest entries, newest first, instead of the oldest.
+	// Newest selects from the end, newest first.
 	Newest bool
 	Limit  int // 0 means no limit
 }
@@ -30,7 +30,7 @@ type tail[T entry] struct {
 	bytes   int
 	last    int64
 	dropped bool
-	changed chan struct{} // closed when the next entry is added
+	changed chan struct{}
 }
 
 func (t *tail[T]) add(with func(id int64) T) T {
@@ -45,7 +45,7 @@ func (t *tail[T]) add(with func(id int64) T) T {
 	return e
 }
 
-// push requires the lock, unless the tail is not shared yet.
+// push requires the lock once the tail is shared.
 func (t *tail[T]) push(e T) {
 	t.last = max(t.last, e.id())
 	t.entries = append(t.entries, e)

@@ -11,10 +11,9 @@ import (
 
 // Environment is the health of an environment, derived from its instances.
 type Environment struct {
-	Status Status    `json:"status"`
-	Color  Color     `json:"color"`
-	Since  time.Time `json:"since,omitzero"`
-	// Unreachable instances have the status No Data.
+	Status    Status         `json:"status"`
+	Color     Color          `json:"color"`
+	Since     time.Time      `json:"since,omitzero"`
 	Instances map[Status]int `json:"instances,omitempty"`
 	Causes    []SharedCause  `json:"causes,omitempty"` // worst first
 }
@@ -22,10 +21,10 @@ type Environment struct {
 // SharedCause is a cause reported by one or more instances.
 type SharedCause struct {
 	Cause
-	// Instances names up to five of the Count affected instances.
+	// Instances names up to five of Count instances.
 	Count     int      `json:"count,omitempty"`
 	Instances []string `json:"instances,omitempty"`
-	// FiguresOf names the instance whose figures are in the text, if others differ.
+	// FiguresOf is the instance whose figures are in the text, if others differ.
 	FiguresOf string `json:"figures_of,omitempty"`
 }
 
@@ -43,8 +42,8 @@ const (
 	maxSharedText = 300
 )
 
-// An environment has a status if at least this percentage of its instances have it or a worse one. Elastic Beanstalk
-// documents no thresholds, but these match its examples in
+// The environment has a status if at least this percentage of instances is as bad. Elastic Beanstalk documents no
+// thresholds, but these match its examples in
 // docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html.
 var shares = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
 
@@ -89,7 +88,7 @@ func Unreachable(name string, age time.Duration) InstanceHealth {
 		Text: "No data. Last seen " + ago(age) + " ago."}}}
 }
 
-// Inform adds a cause with the status Info, and changes Ok to Info.
+// Inform adds a cause with the status Info. It changes Ok to Info.
 func (e *Environment) Inform(text string, instances ...string) {
 	if e.Status == Ok {
 		e.Status = Info
@@ -107,7 +106,6 @@ func UnknownEnvironment(text, reason string) *Environment {
 		Status: NoData, Text: text, Remedy: "tendril instances"}}}}
 }
 
-// weight ranks No Data like Severe.
 func (s Status) weight() int {
 	if s == NoData {
 		return Severe.rank()
@@ -135,7 +133,7 @@ func sharedCauses(all []InstanceHealth) []SharedCause {
 	var causes []SharedCause
 	for _, g := range groups[:min(len(groups), maxShared)] {
 		if len(all) > 1 && strings.HasPrefix(g.Remedy, "tendril logs") {
-			g.Remedy += " --fleet" // it may be shown by another instance, which has other logs
+			g.Remedy += " --fleet" // other instances, which may show it, have other logs
 		}
 		causes = append(causes, g.SharedCause)
 	}
@@ -144,7 +142,7 @@ func sharedCauses(all []InstanceHealth) []SharedCause {
 
 type causeGroup struct {
 	SharedCause
-	shownOf string // the instance whose cause is shown
+	shownOf string
 }
 
 func (g *causeGroup) add(cause Cause, instance string) {
@@ -199,7 +197,7 @@ func (e *Environment) Counts() string {
 	return strings.Join(words, ", ")
 }
 
-// Affected names the affected instances, or returns "" if there are none.
+// Affected names the affected instances; may be "".
 func (c *SharedCause) Affected() string {
 	if c.Count == 0 {
 		return ""

@@ -22,16 +22,16 @@ type Reading struct {
 	CPU  Figure // percent of all processors since the previous reading
 	Load Figure // over one minute
 	CPUs int
-	// MemoryFree and Memory are in bytes.
+	// Memory and disk values are in bytes.
 	MemoryFree Figure
 	Memory     float64
-	// DiskFree is available to unprivileged users. DiskFree and Disk are in bytes.
+	// DiskFree is what unprivileged users can use.
 	DiskFree    Figure
 	Disk        float64
 	Path, Mount string
 }
 
-// Host measures the whole machine, even inside a container. A nil Host measures nothing.
+// Host measures the whole machine, even in a container. A nil Host measures nothing.
 type Host struct {
 	path string
 
@@ -39,13 +39,13 @@ type Host struct {
 	last cpuTimes
 }
 
-// cpuTimes are seconds since boot, summed over all processors.
+// cpuTimes are seconds since boot, summed over processors.
 type cpuTimes struct{ busy, idle float64 }
 
-// NewHost returns a Host that measures the disk containing path, or no disk if path is "".
+// NewHost returns a Host for the disk that contains path, or for no disk if path is "".
 func NewHost(path string) *Host { return &Host{path: path} }
 
-// Read measures the host. Values that the system does not report are unknown.
+// Read measures the host. Unreported values are unknown.
 func (h *Host) Read() Reading {
 	if h == nil {
 		return Reading{}
@@ -100,7 +100,7 @@ func cpuTimesOf(c procfs.CPUStat) cpuTimes {
 
 func busyShare(before, after cpuTimes) Figure {
 	busy, idle := after.busy-before.busy, after.idle-before.idle
-	// The kernel counts in hundredths of a second, and counters may decrease.
+	// The kernel counts hundredths of a second, and counters may decrease.
 	if before == (cpuTimes{}) || busy+idle < 0.05 || busy < 0 || idle < -0.05 {
 		return Figure{}
 	}

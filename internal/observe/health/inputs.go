@@ -2,7 +2,7 @@ package health
 
 import "time"
 
-// inputs are the inputs of the rules. A zero field produces no cause.
+// inputs are the rules' inputs. A zero field produces no cause.
 type inputs struct {
 	Now, Started time.Time
 	StartLimit   time.Duration // until the app is ready; 0 means 10 min
@@ -16,12 +16,12 @@ type inputs struct {
 	Problems   []StoredProblem
 	Tasks      []TaskState
 	Host       Reading
-	// Scaling is the reason that the group cannot have the size this instance wants.
+	// Scaling is why the group cannot have the size that this instance wants.
 	Scaling      string
 	DataDir      DataDirState
 	RegistryLost string
 
-	// NoLeader is when the leader was lost; zero if there is one.
+	// NoLeader is when the leader was lost, or zero.
 	NoLeader           time.Time
 	IgnoreClientErrors bool
 	Draining           bool
@@ -32,24 +32,24 @@ type appInputs struct {
 	Reason    string
 	Since     time.Time
 	WasReady  bool
-	Queues    []string // receive nothing because the app is not ready
+	Queues    []string
 	Processes []Process
 }
 
-// Process is a process of the app.
+// Process is an app process.
 type Process struct {
 	Name string
-	// A process that failed too often is GivenUp and restarted every RetryAfter, or never if that is 0.
+	// A GivenUp process is retried every RetryAfter; 0 means never.
 	GivenUp    bool
 	RetryAfter time.Duration
-	// Restarts counts restarts after failures, in inputs only those in the last five minutes.
+	// Restarts counts restarts after failures; in inputs, only those in the last five minutes.
 	Restarts int
-	LastExit string // such as "exit status 1"; "" if unknown
+	LastExit string // may be ""
 }
 
 // Operation is a change in progress.
 type Operation struct {
-	Name  string // such as "application deployment"; "" for none
+	Name  string // such as "application deployment", or ""
 	Since time.Time
 	Limit time.Duration // 0 means 10 min
 }
@@ -63,7 +63,7 @@ type Deployment struct {
 
 type queueInputs struct {
 	QueueState
-	// Deliveries and P95, the latency's 95th percentile, cover the last five minutes.
+	// Deliveries and P95, a latency, cover the last five minutes.
 	Deliveries counts
 	P95        time.Duration
 	LastFailed lastFailures
@@ -75,7 +75,7 @@ type queueInputs struct {
 // Failure is a failed delivery.
 type Failure struct {
 	MessageID, Reason string
-	number            int64 // increases with each failure of the queue; 0 for none
+	number            int64 // increases per queue; 0 for none
 }
 
 // StoredProblem is a problem with a queue's stored messages.
@@ -92,7 +92,7 @@ type QueueState struct {
 	Name      string
 	Embedded  bool
 	Receiving bool
-	// Paused means that a user paused receiving. PausedBy and PauseReason may be "".
+	// PausedBy and PauseReason may be "".
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
@@ -101,12 +101,12 @@ type QueueState struct {
 	DeliveryLimit         time.Duration
 	NotReady              []Problem
 	DeletesRefused        Problem
-	// The fields below are valid if Known is set. Taken is their time; zero means now.
+	// The fields below are valid if Known. A zero Taken means now.
 	Known             bool
 	Taken             time.Time
 	Backlog           int64
 	Oldest, Retention time.Duration
-	// DeadLettered is cumulative. DeadLetters and DeadLettered are valid if HasDeadLetters is set.
+	// DeadLettered is cumulative. DeadLetters and DeadLettered are valid if HasDeadLetters.
 	DeadLetters, DeadLettered int64
 	HasDeadLetters            bool
 	DeadLetterQueue           string
@@ -130,18 +130,18 @@ type AppState struct {
 // TaskState describes a paused or failing periodic task.
 type TaskState struct {
 	Name string
-	// Paused means that scheduled runs are skipped. PausedBy and PauseReason may be "".
+	// A Paused task skips scheduled runs. PausedBy and PauseReason may be "".
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
 	Problem               string
-	FailedRuns            int // consecutive failures
+	FailedRuns            int // consecutive
 	LastFailure           string
 }
 
 // DataDirState is the state of the data directory.
 type DataDirState struct {
-	// Lost says how the directory differs from the opened one, or is "".
+	// Lost is how the directory differs from the opened one, or "".
 	Lost     string
 	Embedded bool
 }
@@ -149,7 +149,7 @@ type DataDirState struct {
 // LeaderState is what this instance knows about the leader.
 type LeaderState struct {
 	Tasks int
-	// Known means that there is a leader or none is needed. Off means that there can be no leader before a restart.
+	// Known means that there is a leader or none is needed; Off, that there can be none before a restart.
 	Known, Off bool
 	Error      string
 }

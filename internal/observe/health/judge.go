@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// finding is a cause before smoothing. A measured one is shown only if several checks agree, any other at once.
+// finding is an unsmoothed cause. A measured one needs several agreeing checks; any other counts at once.
 type finding struct {
 	Cause
 	measured bool

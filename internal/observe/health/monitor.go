@@ -13,13 +13,13 @@ import (
 
 const interval = 10 * time.Second
 
-// Options configure a [Monitor]. Functions are called only after startup; they must not block, and must be safe for
+// Options configure a [Monitor]. Functions are called only after startup. They must not block, and must be safe for
 // concurrent use.
 type Options struct {
-	// StartLimit is counted from Began; 0 means 10 min.
+	// StartLimit counts from Began; 0 means 10 min.
 	Began      time.Time
 	StartLimit time.Duration
-	// Started is closed after startup, AppReady when the app first becomes ready, and Draining when shutdown begins.
+	// Started is closed after startup, AppReady when the app first is ready, Draining when shutdown begins.
 	Started, AppReady, Draining <-chan struct{}
 	Host                        *Host
 	IgnoreClientErrors          bool // excludes 4xx responses
@@ -28,23 +28,24 @@ type Options struct {
 	// App returns false if tendril does not run the app.
 	App    func() (AppState, bool)
 	Leader func() LeaderState
-	// Tasks returns the paused and failing tasks. Scaling returns the reason that the group cannot have the size this
-	// instance wants, or "".
+	// Tasks returns paused and failing tasks. Scaling returns why the group cannot have the size that this instance
+	// wants,
+	// or "".
 	Tasks   func() []TaskState
 	Scaling func() string
 	DataDir func() DataDirState
-	// RegistryLost returns the reason that receiving is stopped. It may be nil.
+	// RegistryLost returns why receiving is stopped, or ""; may be nil.
 	RegistryLost func() string
 	Problems     func() []StoredProblem // may be nil
 	Log          *slog.Logger
 }
 
-// Monitor evaluates health. All methods except Run are safe for concurrent use.
+// Monitor evaluates health. Except for Run, it is safe for concurrent use.
 type Monitor struct {
 	opts Options
 
 	perQueue sync.Map
-	wasReady atomic.Bool // all targets were ready at the same time
+	wasReady atomic.Bool // all targets at the same time
 	again    chan struct{}
 
 	pollsMu sync.Mutex
@@ -60,7 +61,7 @@ type Monitor struct {
 	lastRound atomic.Pointer[time.Time]
 }
 
-// NewMonitor returns a monitor, started by [Monitor.Run].
+// NewMonitor returns a monitor; [Monitor.Run] starts it.
 func NewMonitor(opts Options) *Monitor {
 	m := &Monitor{opts: opts, again: make(chan struct{}, 1), polls: map[string]pollFailure{}, increases: increases{}}
 	m.lastRound.Store(&time.Time{})
@@ -80,7 +81,7 @@ func (m *Monitor) countsOf(queue string) *queueCounts {
 	return c.(*queueCounts)
 }
 
-// Delivered counts a delivery. failed is ignored for a success.
+// Delivered counts a delivery. It ignores failed for a success.
 func (m *Monitor) Delivered(queue string, c Class, d time.Duration, failed Failure) {
 	m.countsOf(queue).deliveries.count(c, d, failed, time.Now())
 }
@@ -94,7 +95,7 @@ func (m *Monitor) Latencies() (sum Latencies) {
 	return sum
 }
 
-// Expired counts n messages of a queue that exceeded their retention period.
+// Expired counts n messages that exceeded the queue's retention period.
 func (m *Monitor) Expired(queue string, n int64) { m.countsOf(queue).expired.Add(n) }
 
 // PollFailed records a failed receive. final means that retrying is pointless.
@@ -155,11 +156,11 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// Only rounds measure the machine and count as checks in smoothing.
+// Only rounds measure the machine and count in smoothing.
 func (m *Monitor) evaluate(now time.Time, round bool) (Report, appInputs) {
 	var host Reading
 	if round {
-		host = m.opts.Host.Read() // without the lock, because it may take long
+		host = m.opts.Host.Read() // may take long, so not under the lock
 		defer m.lastRound.Store(&now)
 	}
 
@@ -285,7 +286,7 @@ func (m *Monitor) addQueues(in *inputs, queues []QueueState) {
 		switch {
 		case q.DeletesRefused != (Problem{}):
 			one.Poll = pollFailure{q.DeletesRefused, true}
-		case failing && q.Embedded: // this instance's problem, while other queues are shared
+		case failing && q.Embedded: // other queues are shared with other instances
 			in.Store = cmp.Or(in.Store, poll.problem.Reason)
 		case failing:
 			one.Poll = poll

@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// Check is one check of a probe, which passes if all its checks are OK.
+// Check is one check of a probe, which requires all its checks.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// The process counts as stuck after maxSilence without a round.
 const maxSilence = time.Minute
 
-// liveChecks passes before the first round and ignores problems that a restart cannot fix.
+// liveChecks ignores problems that a restart cannot fix.
 func liveChecks(last, now time.Time) []Check {
 	c := Check{Name: "process", OK: last.IsZero() || now.Sub(last) < maxSilence}
 	if !c.OK {
@@ -24,7 +23,7 @@ func liveChecks(last, now time.Time) []Check {
 	return []Check{c}
 }
 
-// readyChecks passes even if a shared queue does not respond, because failing would take all instances out of service.
+// readyChecks ignores a shared queue's failure, which would take all instances out of service.
 func readyChecks(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)
@@ -46,7 +45,7 @@ func queueCheck(in inputs) Check {
 	return check
 }
 
-// startupChecks does not check queues, because startup itself fails if one is unreachable.
+// Startup itself fails if a queue is unreachable.
 func startupChecks(in inputs) []Check {
 	return []Check{
 		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not become ready yet")),

@@ -15,7 +15,7 @@ type level struct {
 	status Status
 }
 
-// The levels must be ascending.
+// levels must be ascending.
 func statusAt(v float64, levels ...level) (s Status) {
 	for _, l := range levels {
 		if v >= l.at {
@@ -25,7 +25,7 @@ func statusAt(v float64, levels ...level) (s Status) {
 	return s
 }
 
-// measured returns a finding to be smoothed, or nil if c has no status.
+// measured returns a finding to smooth, or nil if c has no status.
 func measured(c Cause) []finding {
 	if c.Status == "" {
 		return nil
@@ -77,7 +77,7 @@ func count(n int64, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// An app that is unready for less than notReadyGrace may just be restarting.
+// An app that is briefly unready may just be restarting.
 const notReadyGrace = 20 * time.Second
 
 func appRule(in *inputs) []finding {
@@ -156,7 +156,6 @@ func deploymentRule(in *inputs) []finding {
 	if d.Failed == "" {
 		return nil
 	}
-	// The finding remains until a deployment succeeds.
 	c := Cause{Kind: "deployment", Status: Warning, Since: d.Ended, Remedy: logsOfFailure(in),
 		Text: fmt.Sprintf("The deployment of %s failed; the previous version is still running.%s", d.Version, in.because(d.Failed))}
 	return fact(c)
@@ -167,7 +166,7 @@ var (
 	replicaNumber = regexp.MustCompile(`-\d+$`)
 )
 
-// The output of a failed deployment is not logged as a warning, so logsOfFailure names the step or process.
+// A failed deployment's output is not logged as a warning, so the remedy names its step or process.
 func logsOfFailure(in *inputs) string {
 	failed := in.Deployment.Failed
 	if step := failedStep.FindStringSubmatch(failed); step != nil {
@@ -268,7 +267,7 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	d := q.Deliveries
 	kinds := []Class{Server, FailedInside, NoAnswer}
 	failed := d.of(kinds)
-	var ways []string // only those that occurred: a function never returns 5xx
+	var ways []string // a function never returns 5xx
 	add := func(n int64, words string) {
 		switch n {
 		case 0:
@@ -289,7 +288,7 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	return found
 }
 
-// clientErrorRule has high thresholds, because an app may reject a message for a good reason.
+// High thresholds: an app may have good reasons to reject messages.
 func clientErrorRule(in *inputs, q *queueInputs) []finding {
 	kinds, words := []Class{Client, Other}, "are erroring with HTTP 4xx or a redirect"
 	if in.IgnoreClientErrors {
@@ -303,7 +302,7 @@ func unreachedRule(in *inputs, q *queueInputs) []finding {
 		level{60, Severe})
 }
 
-// unsentRule reports at most Warning, because any sender can cause unsent messages.
+// At most Warning, because any sender can cause unsent messages.
 func unsentRule(in *inputs, q *queueInputs) []finding {
 	return q.failureShare(in, "unsent", []Class{Unsent},
 		"failed before a request was sent, for example because the task path was rejected", level{10, Warning})
@@ -430,7 +429,7 @@ func leaderRule(in *inputs) []finding {
 		Text:   "No leader for " + count(int64(l.Tasks), "periodic task") + "." + in.because(l.Error)})
 }
 
-// A single failed run is retried, so it is not a Warning yet.
+// A single failed run is retried.
 const failedRuns = 2
 
 func taskRule(in *inputs) (found []finding) {
@@ -480,7 +479,7 @@ func cpuRule(in *inputs) []finding {
 	}
 	c := Cause{Kind: "cpu", Status: statusAt(h.CPU.Value, level{95, Info}), Remedy: "top",
 		Text: fmt.Sprintf("%.0f %% of CPU is in use.", h.CPU.Value)}
-	// A worker may use all CPU time, but other programs should not have to wait.
+	// A worker may use all CPU time unless other programs have to wait.
 	if c.Status != "" && h.Load.Known && h.Load.Value >= 3*float64(h.CPUs) {
 		c.Status = Warning
 		c.Text = fmt.Sprintf("%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,
@@ -499,7 +498,7 @@ func memoryRule(in *inputs) []finding {
 		Text: fmt.Sprintf("%.0f %% of memory is in use.", used)})
 }
 
-// Free space in bytes, for disks of any size.
+// These are in bytes, whatever the disk's size.
 const (
 	lowDiskSpace = 1 << 30
 	minDiskSpace = 64 << 20

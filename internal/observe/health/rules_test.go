@@ -384,12 +384,12 @@ func TestProbes(t *testing.T) {
 		name           string
 		change         func(*inputs)
 		ready, startup bool
-		says           string // in the detail of a readiness check
+		says           string
 	}{
 		{"all is well", func(*inputs) {}, true, true, ""},
 		{"the app starts", func(in *inputs) { in.App = appInputs{} }, false, false, "the app is not ready"},
 		{"the app is down", func(in *inputs) { in.App.Ready, in.App.Reason = false, "it exited" }, false, true, "it exited"},
-		// If this check failed, all instances would become unready at once.
+		// Failing would make all instances unready at once.
 		{"the queue has not answered since startup", func(in *inputs) {
 			in.Queues[0].Poll.problem.Since = long
 		}, true, true, "jobs has not responded for 60 minutes"},

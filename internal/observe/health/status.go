@@ -20,7 +20,7 @@ const (
 	NoData   Status = "No Data"
 )
 
-// Code returns the value for Elastic Beanstalk's EnvironmentHealth metric. Pending is 5 (Unknown).
+// Code returns the value of Elastic Beanstalk's EnvironmentHealth metric. Pending is 5 (Unknown).
 func (s Status) Code() int {
 	switch s {
 	case Ok:
@@ -50,7 +50,7 @@ const (
 	Grey   Color = "Grey"
 )
 
-// traits are ordered by severity. The first entry applies to all grey statuses.
+// traits are ordered by severity. The first entry stands for all grey statuses.
 var traits = [...]struct {
 	status Status
 	color  Color
@@ -66,7 +66,7 @@ func (s Status) rank() int {
 	return 0
 }
 
-// Color returns the status's color, or Grey for an invalid status.
+// Color returns the status's color; Grey if it is invalid.
 func (s Status) Color() Color { return traits[s.rank()].color }
 
 // ExitCode returns 0 for Ok and Info, 1 for Warning, 2 for Degraded and Severe, and 3 for other statuses.
@@ -80,26 +80,25 @@ type Report struct {
 	Causes  []string  `json:"causes"`
 	Details []Cause   `json:"details,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
-	// Environment is nil without a shared registry. The other fields describe this instance.
+	// Environment is nil without a shared registry.
 	Environment *Environment `json:"environment,omitempty"`
 }
 
 // Cause is one reason for a status.
 type Cause struct {
-	// Kind and Name, which may be "", identify the cause. Name is the affected queue, process or task.
+	// Kind and Name identify the cause. Name is the affected queue, process or task, or "".
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
-	// Status is the status that this cause alone would lead to.
+	// Status is what this cause alone would lead to.
 	Status Status `json:"status"`
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`
-	// Since is when the cause became as bad as Status. Until is when it ended, or zero; the cause still counts for a
-	// minute.
+	// Since is when the cause became as bad as Status. Until is when it ended, or zero; it counts for another minute.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Kinds of causes that views treat differently.
+// These kinds are treated differently by views.
 const (
 	KindDeadLetters = "dead-letters" // Name is the dead-letter queue
 	KindPaused      = "paused"       // Name is the queue, or "" for all
@@ -119,7 +118,7 @@ func (c *Cause) Head(now time.Time) string {
 
 type causeID struct{ kind, name string }
 
-// id uses the text for causes from older versions, which have no kind.
+// Causes from older versions have no kind.
 func (c *Cause) id() causeID {
 	if c.Kind == "" {
 		return causeID{"", withoutMeasurements(c.Text)}
@@ -127,7 +126,7 @@ func (c *Cause) id() causeID {
 	return causeID{c.Kind, c.Name}
 }
 
-// Each returns Details or, without Details, Causes with the report's status.
+// Each returns Details or, without them, Causes with the report's status.
 func (r *Report) Each() []Cause {
 	if len(r.Details) > 0 {
 		return r.Details
@@ -139,7 +138,7 @@ func (r *Report) Each() []Cause {
 	return causes
 }
 
-// Explaining returns the causes that are as bad as the report's status.
+// Explaining returns the causes as bad as the report's status.
 func (r *Report) Explaining() (causes []Cause) {
 	for _, c := range r.Each() {
 		if c.Status.weight() >= r.Status.weight() {
@@ -149,7 +148,7 @@ func (r *Report) Explaining() (causes []Cause) {
 	return causes
 }
 
-// LogAttrs returns log attributes with the causes and remedies.
+// LogAttrs returns the causes and remedies.
 func (r *Report) LogAttrs() (attrs []any) {
 	var remedies []string
 	for _, c := range r.Details {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A cause becomes worse only if votes checks within span agree.
+// A measured cause becomes worse only if votes checks within span agree.
 const (
 	span  = time.Minute
 	votes = 3
@@ -18,7 +18,7 @@ type pastCheck struct {
 	found map[causeID]finding
 }
 
-// smoother smooths the causes, so that the status does not flap. It is immutable.
+// smoother keeps the status from flapping. It is immutable.
 type smoother struct {
 	checks []pastCheck
 	starts map[causeID]starts
@@ -41,12 +41,12 @@ func (s starts) rank() int {
 // are added to the last check.
 //
 // A fact counts at once. A measured cause becomes worse once three checks within a minute (or all, if fewer) are at
-// least that bad. A cause becomes better once all checks within a minute are better. Until then, an ended cause is
-// shown with its end, unless its status is Info.
+// least that bad, and better once all checks within a minute are. Until then, an ended cause is shown with its end,
+// unless its status is Info.
 func (s smoother) smooth(found []finding, now time.Time, round bool) (smoother, Report) {
 	var causes []Cause
 	if len(found) > 0 && found[0].Status.rank() == 0 {
-		s.checks, s.starts = nil, nil // checks before a startup no longer apply
+		s.checks, s.starts = nil, nil // they precede a startup
 		causes = causesOf(found)
 	} else {
 		s.checks = s.withCheck(found, now, round)
@@ -111,8 +111,7 @@ func (s smoother) ended(found []finding, now time.Time) (ended []finding) {
 	return ended
 }
 
-// smoothed returns a finding's cause with its smoothed status, and when the cause reached each rank. Callers omit a
-// cause whose rank is Ok.
+// smoothed returns a finding's cause with its smoothed status, and when it reached each rank. Callers omit rank Ok.
 func (s smoother) smoothed(f *finding, now time.Time) (Cause, starts) {
 	ranks, first := s.ranksOf(f.id(), now)
 	start := s.starts[f.id()]
@@ -172,7 +171,7 @@ func (s smoother) endOf(id causeID, now time.Time) time.Time {
 }
 
 // agreed returns the highest rank that at least votes checks reach. With fewer checks, it returns the lowest rank if
-// they span a third of span or there is only one, and 0 otherwise. ranks must be ascending.
+// there is only one or they span a third of span, and 0 otherwise. ranks must be ascending.
 func (s smoother) agreed(ranks []int) int {
 	n := len(ranks)
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {

@@ -9,12 +9,12 @@ import (
 	timewindow "tendril/internal/observe/window"
 )
 
-// Class is the kind of result of a delivery.
+// Class is a kind of delivery result.
 type Class int
 
 // Classes of results.
 const (
-	NoAnswer Class = iota // the app's response was late or invalid
+	NoAnswer Class = iota // late or invalid response
 	Success               // regardless of the HTTP status
 	Client                // HTTP 4xx
 	Server                // HTTP 5xx
@@ -22,12 +22,12 @@ const (
 	Unreached
 	// FailedInside means that a function returned an error or reported the message as failed.
 	FailedInside
-	// Unsent means that the app received nothing, because of the message itself or the network.
+	// Unsent means that the app received nothing, because of the message or the network.
 	Unsent
 	classes
 )
 
-// ClassOf returns the class of an HTTP status code, NoAnswer for 0, regardless of configured success codes.
+// ClassOf returns the class of an HTTP status, NoAnswer for 0. It ignores configured success codes.
 func ClassOf(status int) Class {
 	switch {
 	case status == 0:
@@ -74,16 +74,16 @@ const (
 	buckets    = 30
 )
 
-// A histogram covers 1 ms to about 12 days.
+// This range is 1 ms to about 12 days.
 const (
 	perDoubling = 4
 	steps       = 30 * perDoubling
 )
 
-// Latencies is a histogram of delivery durations. Counts may wrap around; see [Latencies.Since].
+// Latencies is a histogram of delivery durations. Its counts may wrap around; see [Latencies.Since].
 type Latencies [steps]uint32
 
-// window counts deliveries of the last five minutes, in 20 KiB. It is safe for concurrent use.
+// window counts five minutes of deliveries in 20 KiB. It is safe for concurrent use.
 type window struct {
 	mu     sync.Mutex
 	recent *timewindow.Window[bucket]
@@ -108,7 +108,7 @@ func (w *window) count(c Class, d time.Duration, failed Failure, now time.Time) 
 	}
 	b := w.recent.At(now)
 	if b == nil {
-		return // the clock was set back by more than the window
+		return // the clock was set back too far
 	}
 
 	b.classes[c]++
@@ -191,8 +191,9 @@ type mark struct {
 	total int64
 }
 
-// observe returns the counter's increase in the last five minutes. The first value is compared with before. A decrease
-// is a reset and is ignored.
+// observe returns the counter's increase in the last five minutes, starting from before. It ignores decreases, which
+// are
+// resets.
 func (r increases) observe(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {

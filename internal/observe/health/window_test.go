@@ -127,7 +127,7 @@ func TestWindowIsSafeForConcurrentUse(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 1000 {
-				w.count(Server, -time.Second, Failure{}, noon) // the shortest duration
+				w.count(Server, -time.Second, Failure{}, noon)
 				w.sum(noon)
 			}
 		})

@@ -99,7 +99,7 @@ func aboutMessage(log *slog.Logger, id, task string) *slog.Logger {
 	return log
 }
 
-// DeadLettered logs that a worker moved a message to the dead-letter queue.
+// DeadLettered logs that a worker dead-lettered a message.
 func (l *Logger) DeadLettered(name, to string, d worker.DeadLettered) {
 	if d.Err == nil {
 		aboutMessage(l.With("component", "worker", "queue", name), d.ID, d.Task).Warn("message dead-lettered",
@@ -107,7 +107,7 @@ func (l *Logger) DeadLettered(name, to string, d worker.DeadLettered) {
 	}
 }
 
-// OutcomeIgnored returns a listener for invalid Tendril-Outcome headers. It logs each kind of problem once.
+// OutcomeIgnored returns a listener for invalid Tendril-Outcome headers that logs each kind of problem once.
 func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	var logged sync.Map
 	return func(problem string) {

@@ -33,7 +33,6 @@ func TestThrottlingIsLoggedAtIntervals(t *testing.T) {
 	})
 }
 
-// A drain and the initial wait for the app are not logged.
 func TestGateReasonIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})
@@ -60,7 +59,7 @@ func TestGateReasonIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// Programs depend on the messages and keys.
+// Programs depend on these messages and keys.
 func TestEventsBecomeLines(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

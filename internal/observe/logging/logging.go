@@ -29,9 +29,9 @@ type Options struct {
 	Out    io.Writer
 	Format Format
 	Color  bool
-	// slog.LevelWarn and higher also omit successful deliveries, the banner and excerpts of responses.
+	// From slog.LevelWarn, successful deliveries, the banner and response excerpts are also omitted.
 	Level slog.Level
-	// PerSecond limits deliveries logged per second and outcome; 0 means no limit.
+	// PerSecond limits delivery lines per second and outcome; 0 means no limit.
 	PerSecond int
 }
 
@@ -67,7 +67,7 @@ func inMillis(_ []string, a slog.Attr) slog.Attr {
 
 func (l *Logger) quiet() bool { return l.opts.Level >= slog.LevelWarn }
 
-// AppOutput prints a line of a process's output.
+// AppOutput prints a line of app output.
 func (l *Logger) AppOutput(process, stream string, line []byte) {
 	if o := l.observer.Load(); o != nil {
 		o.lines(&Record{At: time.Now(), Process: process, Stream: stream, Text: string(line)})
@@ -89,7 +89,7 @@ func (l *Logger) SDK(level slog.Level, text string) {
 	l.LogAttrs(context.Background(), level, "AWS SDK message", slog.String("component", "aws"), slog.String("text", text))
 }
 
-// Banner prints a title, a name and rows at level Info or lower. It returns false for JSON, which has no banner.
+// Banner prints a title, a name and rows, unless Level is above Info. It returns false for JSON, which has no banner.
 func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	if l.opts.Format != jsonLines && !l.quiet() {
 		l.printer.print(func(b *bytes.Buffer) {
@@ -103,7 +103,7 @@ func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	return l.opts.Format != jsonLines
 }
 
-// Postponed returns a listener that logs deliveries postponed because the payload or the task registry is unavailable.
+// Postponed returns a listener for deliveries postponed because the payload or the task registry is unavailable.
 func (l *Logger) Postponed(name string) func(m *queue.Message, retryIn time.Duration, err error) {
 	return func(m *queue.Message, retryIn time.Duration, err error) {
 		if l.allow(queue.Postponed, time.Now()) {
@@ -121,7 +121,7 @@ func (l *Logger) allow(outcome queue.Outcome, now time.Time) bool {
 	return ok
 }
 
-// ReportOmitted logs every second how many lines sampling omitted, until ctx is done.
+// ReportOmitted logs every second how many lines were omitted, until ctx is done.
 func (l *Logger) ReportOmitted(ctx context.Context) {
 	tick := time.Tick(time.Second)
 	for {

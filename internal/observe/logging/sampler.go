@@ -7,8 +7,9 @@ import (
 	"tendril/queue"
 )
 
-// sampler admits the first lines of each outcome per second, so that successes never hide failures. It is safe for
-// concurrent use.
+// sampler admits each outcome's first lines per second, so that successes never hide failures. It is safe for
+// concurrent
+// use.
 type sampler struct {
 	perSecond int // 0 means no limit
 
@@ -19,7 +20,7 @@ type sampler struct {
 	}
 }
 
-// omitted is the number of lines omitted in an earlier second, returned once.
+// omitted counts lines of an earlier second, and is returned once.
 func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted int) {
 	if s.perSecond == 0 {
 		return true, 0
@@ -55,7 +56,7 @@ func (s *sampler) reportOmitted(now time.Time, report func(outcome queue.Outcome
 	}
 }
 
-// Interval limits a recurring log line to one per interval. The zero value does not limit it.
+// Interval limits a recurring line to one per Every. The zero value does not limit it.
 type Interval struct {
 	Every time.Duration
 

@@ -32,7 +32,7 @@ func appendSqsdSent(b []byte, at time.Time, target string) []byte {
 	return append(b, target...)
 }
 
-// appendSqsdSettled logs a missing or truncated response as socket-err.
+// Missing and truncated responses are socket-err.
 func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
 	if s.Outcome == queue.Done {
 		return b
@@ -49,7 +49,7 @@ var errnos = []syscall.Errno{syscall.ETIMEDOUT, syscall.ECONNREFUSED, syscall.EC
 	syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENOENT,
 	syscall.EACCES}
 
-// socketError returns the error's name in Ruby, the language of aws-sqsd. Users search logs for these names.
+// socketError returns the error's Ruby name, as in aws-sqsd's logs, which users search.
 func socketError(err error) string {
 	var name *net.DNSError
 	var timeout net.Error
@@ -73,7 +73,7 @@ func socketError(err error) string {
 	return "IOError"
 }
 
-// TargetAddress returns an app's address with its port, without parts that may contain secrets.
+// TargetAddress returns an app's address with its port, without parts that may be secret.
 func TargetAddress(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

@@ -46,7 +46,7 @@ func (p *printer) paint(b *bytes.Buffer, code, text string) {
 
 // textHandler prints lines of this form:
 //
-// 12:00:00 ! message key=value key="two words" hint="what to type"
+//	12:00:00 ! message key=value key="two words" hint="what to type"
 type textHandler struct {
 	printer *printer
 	level   slog.Level
@@ -123,7 +123,7 @@ func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
 	return attrs
 }
 
-// appendEvent indents further lines, so that untrusted text cannot imitate tendril's lines.
+// Indenting further lines keeps untrusted text from imitating tendril's lines.
 func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.Attr) {
 	b.WriteString(strings.ReplaceAll(terminal.Plain(message, true), "\n", "\n  "))
 	separator := "  "

@@ -22,7 +22,6 @@ func text(opts Options) (*Logger, *bytes.Buffer) {
 	return New(opts), &out
 }
 
-// Text from an endpoint or another instance must not imitate tendril's lines.
 func TestUntrustedTextStaysInItsLine(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})
@@ -240,7 +239,6 @@ func TestJSONDurationsAreMilliseconds(t *testing.T) {
 	}
 }
 
-// The warning appears in every format, even with --quiet.
 func TestDoneMessageWithReasonIsAWarning(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]Options{"JSON": {}, "text": {Format: Text}, "aws-sqsd": {Format: SQSD},

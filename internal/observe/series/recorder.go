@@ -10,12 +10,12 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// MaxQueues is the maximum number of queues with their own curves: the first ones read.
+// MaxQueues is the number of queues with their own curves: the first ones read.
 const MaxQueues = 64
 
 const maxMarks = 100
 
-// Counts are cumulative. They decrease if a counter is reset.
+// Counts are cumulative, except after a reset.
 type Counts struct{ In, Out int64 }
 
 // Reading is a snapshot of all counters.
@@ -23,7 +23,7 @@ type Reading struct {
 	Total           Counts
 	Queues          map[string]Counts
 	InFlight, Limit int
-	// Oldest, an age, is valid if HasOldest is set.
+	// Oldest, an age, is valid if HasOldest.
 	Oldest    time.Duration
 	HasOldest bool
 	Latencies health.Latencies
@@ -119,7 +119,7 @@ func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 	return c, true
 }
 
-// Rate is the messages per second that enter and leave a queue.
+// Rate is a queue's messages per second.
 type Rate struct{ In, Out float64 }
 
 // Rates returns each queue's average rate in the last minute.
@@ -209,7 +209,7 @@ func (l *level) addQueue(name string) {
 
 func (l *level) add(s *sample, at time.Time) {
 	slot := at.UnixNano() / int64(l.step)
-	if slot < l.slot-points { // the clock was set back by more than the range
+	if slot < l.slot-points { // the clock was set back too far
 		*l = newLevel(l.step)
 	}
 	if slot < l.slot {

@@ -100,7 +100,6 @@ func TestRatesAreOfTheTimeBetweenReadings(t *testing.T) {
 }
 
 func TestLongRangesAreComputedFromAllReadings(t *testing.T) {
-	// An average of percentiles would be far off.
 	fast, slow := latencies(t, 99, 0, time.Millisecond*10), latencies(t, 0, 1, time.Millisecond*10)
 	s := &source{Reading: Reading{HasOldest: true}}
 	r := New(nil)

@@ -9,10 +9,10 @@ import (
 
 var none = float32(math.NaN())
 
-// Values are the points of a curve, oldest first. An unknown value is NaN, or null in JSON.
+// Values are a curve's points, oldest first. Unknown ones are NaN, or null in JSON.
 type Values []float32
 
-// MarshalJSON writes four significant digits, enough for a chart.
+// MarshalJSON writes four significant digits.
 func (v Values) MarshalJSON() ([]byte, error) {
 	text := append(make([]byte, 0, 8*len(v)+2), '[')
 	for i, value := range v {
@@ -45,7 +45,7 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Newest returns the newest completed point, and false if it is unknown.
+// Newest returns the newest completed point, and false if unknown.
 func (v Values) Newest() (value float32, known bool) {
 	if len(v) < 2 {
 		return 0, false
@@ -56,27 +56,27 @@ func (v Values) Newest() (value float32, known bool) {
 
 func isNone(value float32) bool { return value != value }
 
-// Curves holds the curves of one range, each with 180 points.
+// Curves holds one range's curves of 180 points.
 type Curves struct {
-	// At holds the periods' ends in Unix seconds, oldest first. The newest period may be in progress.
+	// At holds the periods' ends in Unix seconds, oldest first. The newest may be in progress.
 	At     []int64            `json:"at"`
 	Series Environment        `json:"series"`
 	Queues map[string]Traffic `json:"queues"`
 	Marks  []Mark             `json:"marks"`
 }
 
-// Traffic holds the rates of received and finished messages per second.
+// Traffic holds received and finished messages per second.
 type Traffic struct {
 	In  Values `json:"in"`
 	Out Values `json:"out"`
 }
 
-// Environment holds the curves for all queues together.
+// Environment holds the curves of all queues together.
 type Environment struct {
 	Traffic
 	InFlight Values `json:"in_flight"`
 	Limit    Values `json:"limit"`
-	// Percentiles cover answered deliveries.
+	// Only answered deliveries count.
 	P50MS         Values `json:"p50_ms"`
 	P95MS         Values `json:"p95_ms"`
 	P99MS         Values `json:"p99_ms"`

@@ -29,19 +29,18 @@ type CloudWatchOptions struct {
 	Environment string
 	// Health must not block; nil disables health metrics.
 	Health func() Health
-	// Logger may be nil.
 	Logger *slog.Logger
 }
 
 // Health is an environment's health for CloudWatch.
 type Health struct {
 	Green bool
-	// Code is the EnvironmentHealth metric, from 0 for Ok to 25 for Severe. Only the leader sets HasCode.
+	// Code is the EnvironmentHealth metric, 0 (Ok) to 25 (Severe). Only the leader sets HasCode.
 	Code    int
 	HasCode bool
-	// Leads is sent as the Leader metric if there are Periodic tasks.
+	// Leads is sent as the Leader metric if Periodic is set, that is, if there are periodic tasks.
 	Periodic, Leads bool
-	// CPU is in percent, and valid if HasCPU is set.
+	// CPU is in percent, and valid if HasCPU.
 	CPU    float64
 	HasCPU bool
 }
@@ -68,9 +67,9 @@ type CloudWatch struct {
 }
 
 const (
-	// NamespacePrefix precedes the environment's name in the namespace of queue metrics.
+	// NamespacePrefix precedes the environment's name in the queue metrics' namespace.
 	NamespacePrefix = "Workerless-"
-	// HealthNamespace replaces Elastic Beanstalk's AWS/ElasticBeanstalk, because names starting with AWS/ are reserved.
+	// HealthNamespace replaces Elastic Beanstalk's AWS/ElasticBeanstalk: names starting with AWS/ are reserved.
 	HealthNamespace = "ElasticBeanstalk/SQSD"
 
 	maxPut       = 1000
@@ -78,7 +77,7 @@ const (
 	flushTimeout = 5 * time.Second // after Run's context is done
 )
 
-// NewCloudWatch returns a CloudWatch. [CloudWatch.Run] starts it.
+// NewCloudWatch returns a CloudWatch; [CloudWatch.Run] starts it.
 func NewCloudWatch(put putter, opts *CloudWatchOptions) *CloudWatch {
 	c := &CloudWatch{put: put}
 	if opts != nil {
@@ -91,7 +90,7 @@ func NewCloudWatch(put putter, opts *CloudWatchOptions) *CloudWatch {
 	return c
 }
 
-// Worker returns a Settled listener. Listeners for the same queue share one count.
+// Worker returns a Settled listener. Listeners for one queue share one count.
 func (c *CloudWatch) Worker(queue string) *worker.Events {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,9 +108,8 @@ func (c *CloudWatch) stats() sinkStats {
 	return s
 }
 
-// Run sends data until ctx is done, and the rest within 5 s. It sends the data of failed calls with later intervals,
-// after 5 s to 5 minutes, and keeps at most 15 intervals by merging the oldest. If a response is lost, data may be
-// counted twice.
+// Run sends data until ctx is done, and the rest within 5 s. It retries failed calls' data with later intervals, after
+// 5 s to 5 minutes, and keeps at most 15 intervals by merging the oldest. Data whose response is lost may count twice.
 func (c *CloudWatch) Run(ctx context.Context) {
 	calls, cancel := flushContext(ctx)
 	defer cancel()
@@ -205,7 +203,7 @@ func (c *CloudWatch) send(ctx context.Context, namespace string, data []aws.Datu
 	return c.put.PutMetricData(ctx, namespace, data)
 }
 
-// sendHealth does not retry, because the next interval sends newer values.
+// The next interval sends newer values, so there is no retry.
 func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
@@ -235,7 +233,7 @@ func retryAfter(n int) time.Duration {
 	return min(5*time.Second<<min(n-1, 10), 5*time.Minute)
 }
 
-// isRejected reports whether the data is invalid, so that retrying it would only delay later intervals.
+// isRejected reports whether the data is invalid; retrying it would only delay later intervals.
 func isRejected(err error) bool {
 	var rejected *queue.Error
 	if !errors.As(err, &rejected) {

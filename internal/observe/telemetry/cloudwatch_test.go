@@ -97,7 +97,7 @@ func TestCloudWatchMakesOneCallPerInterval(t *testing.T) {
 		time.Sleep(61 * time.Second)
 		jobs.Settled(ended(queue.Done, time.Millisecond))
 		time.Sleep(2 * time.Minute)
-		stop() // one second after the third interval, which had no deliveries
+		stop()
 
 		at, later, idle := start.Add(time.Minute), start.Add(2*time.Minute), start.Add(3*time.Minute)
 		figure := func(name, unit, q string, at time.Time, samples, sum, least, most float64) aws.Datum {
@@ -177,7 +177,7 @@ func TestNoValueIsLostWhileCloudWatchFails(t *testing.T) {
 			Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 		jobs := c.Worker("jobs")
 		stop := running(c)
-		for range 40 { // more intervals than are kept
+		for range 40 {
 			jobs.Settled(ended(queue.Done, time.Second))
 			time.Sleep(30 * time.Second)
 		}

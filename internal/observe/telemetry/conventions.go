@@ -35,7 +35,7 @@ const (
 	operationChange  = "change_visibility"
 )
 
-// system returns SQS even for an embedded queue.
+// Embedded queues count as SQS, too.
 func system() attribute.KeyValue { return semconv.MessagingSystemAWSSQS }
 
 func operationType(operation string) attribute.KeyValue {

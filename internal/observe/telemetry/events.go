@@ -108,8 +108,8 @@ func deadLetterReason(i queue.Instruction) string {
 	return reasonReceives
 }
 
-// Broker returns listeners that count the embedded queues' events. The named queues' counters start at 0, so that even
-// the first event shows as an increase.
+// Broker returns listeners that count the embedded queues' events. The named queues' counters start at 0, so that their
+// first event shows as an increase.
 func (t *Telemetry) Broker(queues ...string) *broker.Events {
 	events := &broker.Events{
 		DeadLettered: func(from, _ string, ids []string) {

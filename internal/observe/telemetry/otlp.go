@@ -28,8 +28,7 @@ type OTLPOptions struct {
 	Version string
 	// Service is the default service name; "" means tendril.
 	Service string
-	// Logger may be nil.
-	Logger *slog.Logger
+	Logger  *slog.Logger
 }
 
 // OTLP sends traces and metrics to an OpenTelemetry collector over HTTP. A nil *OTLP does nothing. Spans beyond
@@ -90,7 +89,7 @@ func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, er
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
-// Retries last long enough for a restart of the collector.
+// Retries outlast a restart of the collector.
 const (
 	retryInitial = 500 * time.Millisecond
 	retryMax     = 2 * time.Second
@@ -162,7 +161,7 @@ func (o *OTLP) stats() []sinkStats {
 	return all
 }
 
-// boundedProcessor counts dropped spans, which the wrapped processor would drop silently.
+// The wrapped processor would drop spans silently.
 type boundedProcessor struct {
 	sdktrace.SpanProcessor
 	pending atomic.Int64
@@ -186,7 +185,7 @@ type spanExporter struct {
 	pending *atomic.Int64
 }
 
-// ExportSpans returns nil, because the sink records errors.
+// ExportSpans returns nil: the sink records errors.
 func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	defer e.pending.Add(-int64(len(spans)))
 	ctx, cancel := context.WithCancel(ctx)
@@ -205,7 +204,7 @@ type metricExporter struct {
 	o *OTLP
 }
 
-// Export returns nil, because the sink records errors. Metrics are cumulative, so the next call sends them.
+// Export returns nil: the sink records errors, and the next call sends the metrics, which are cumulative.
 func (e *metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -36,8 +36,8 @@ type collector struct {
 	metrics []*metricspb.Metric
 	about   map[string]string
 	status  int
-	hold    chan struct{} // responses wait until hold is closed; may be nil
-	arrived chan struct{} // receives one value per request, unless full
+	hold    chan struct{} // delays responses until closed; may be nil
+	arrived chan struct{}
 }
 
 func newCollector(t *testing.T) *collector {
@@ -281,7 +281,7 @@ func TestMetricsAreExported(t *testing.T) {
 
 func TestFailingCollectorIsLoggedOnce(t *testing.T) {
 	c := newCollector(t)
-	c.set(http.StatusBadRequest, nil) // not retried by the exporter
+	c.set(http.StatusBadRequest, nil)
 	var lines syncBuffer
 	o := open(t, &OTLPOptions{Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
@@ -331,7 +331,7 @@ func TestHangingCollectorDoesNotBlockDeliveries(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	o := open(t, nil)
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
-	for range 100 { // 200 spans; a blocking processor would hang here
+	for range 100 { // a blocking processor would hang here
 		_, end := tracer.Begin(context.Background(), []*queue.Message{{ID: "m"}})
 		end([]queue.Result{{Outcome: queue.Done}})
 	}
@@ -352,7 +352,7 @@ func TestExportedSpansMakeRoomForNewOnes(t *testing.T) {
 	o := open(t, nil)
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
 	for i := range 10 {
-		c.set(map[bool]int{true: http.StatusBadRequest}[i%2 == 0], nil) // even a failed call must free the queue
+		c.set(map[bool]int{true: http.StatusBadRequest}[i%2 == 0], nil)
 		_, end := tracer.Begin(context.Background(), []*queue.Message{{ID: "m"}})
 		end([]queue.Result{{Outcome: queue.Done}})
 		if err := o.tracerProvider.ForceFlush(context.Background()); err != nil {

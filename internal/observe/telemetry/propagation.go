@@ -12,18 +12,18 @@ import (
 	"tendril/queue"
 )
 
-// Message attributes that are sent as headers of the same name.
+// These attributes become headers of the same name.
 const (
 	parentAttribute  = "traceparent"
 	stateAttribute   = "tracestate"
 	baggageAttribute = "baggage"
 )
 
-// All implementations propagate a tracestate of up to maxState bytes.
+// All implementations propagate at least maxState bytes.
 const maxState = 512
 
-// Propagate returns the trace headers for a message. The trace context comes from the span in ctx or else from the
-// message. Invalid values are omitted, because receivers would drop the trace or reject the request.
+// Propagate returns a message's trace headers. The trace context comes from the span in ctx or else from the message.
+// Invalid values are omitted, because receivers would drop the trace or reject the request.
 func Propagate(ctx context.Context, m *queue.Message) deliver.TraceContext {
 	t := deliver.TraceContext{XRay: validXRay(m.TraceHeader)}
 	if value := textAttribute(m, baggageAttribute); value != "" {
@@ -90,7 +90,7 @@ type carrier struct{ m *queue.Message }
 
 func (c carrier) Get(name string) string { return textAttribute(c.m, name) }
 
-// Set does nothing, because messages are immutable.
+// Set does nothing: messages are immutable.
 func (carrier) Set(string, string) {}
 
 func (carrier) Keys() []string { return nil }

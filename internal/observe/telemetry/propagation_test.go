@@ -61,7 +61,7 @@ func TestOnlyValidTraceparentsArePropagated(t *testing.T) {
 	for s, valid := range map[string]bool{
 		aParent: true,
 		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03":            true,
-		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-ff":            false, // reserved bits are set
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-ff":            false,
 		"cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01":            true,
 		"cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-what-comes": true,
 		"cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01what":        false,

@@ -7,8 +7,8 @@ import (
 )
 
 type sinkStats struct {
-	sink string // "cloudwatch", "otlp_traces" or "otlp_metrics"
-	// A later call may have sent the data of failed ones.
+	sink string
+	// Failed calls' data may have been sent by a later one.
 	errors  int64
 	dropped int64 // spans or statistic sets
 }

@@ -10,8 +10,8 @@ import (
 	"tendril/internal/worker"
 )
 
-// Sources return the current state. They are called concurrently, each at most once per second. A source that is nil or
-// takes longer than two seconds has no metrics.
+// Sources return the current state. Each is called at most once per second, concurrently with others. A source that is
+// nil or takes more than two seconds has no metrics.
 type Sources struct {
 	Workers      func() []WorkerStatus
 	Queues       func() []Queue
@@ -35,7 +35,7 @@ type WorkerStatus struct {
 type Queue struct {
 	Name                       string
 	Visible, InFlight, Delayed int64
-	// OldestAge is 0 for an empty queue. HasAge is false if it is unknown.
+	// OldestAge is 0 for an empty queue, and valid if HasAge.
 	OldestAge time.Duration
 	HasAge    bool
 }
@@ -45,7 +45,7 @@ type Limit struct {
 	Target string
 	// Breaker is "closed", "open", "half-open", or "" without a breaker.
 	Breaker string
-	// Deliveries that had to wait since startup, by reason.
+	// Each counts deliveries that had to wait since startup.
 	RateRefused, ConcurrencyRefused, BreakerRefused int64
 }
 
@@ -120,7 +120,7 @@ func sendWorkers(out samples, workers []WorkerStatus) {
 	}
 }
 
-// sendQueues omits queues beyond the limit, because a partial sum would mislead.
+// Queues beyond the limit are omitted, because a partial sum would mislead.
 func sendQueues(out samples, queues []Queue, names *boundedNames) {
 	for _, q := range queues {
 		if names.label(q.Name) != q.Name {
@@ -154,7 +154,7 @@ func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 const maxQueueNames = 200
 
-// boundedNames limits label values: clients can create queues, so names after the first maxQueueNames become "other".
+// boundedNames replaces names after the first maxQueueNames with "other", because clients can create queues.
 type boundedNames struct {
 	mu   sync.Mutex
 	seen map[string]bool

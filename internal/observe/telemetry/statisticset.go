@@ -42,8 +42,7 @@ func (t *tally) settled(s worker.Settled) {
 	}
 }
 
-// endInterval adds only MessagesProcessed for a whole interval without deliveries, because zeros would distort the
-// averages.
+// A whole interval without deliveries adds only MessagesProcessed, because zeros would distort the averages.
 func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Datum {
 	t.mu.Lock()
 	duration, failed := t.duration, t.failed
@@ -74,7 +73,7 @@ func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Da
 	return append(data, processed, failures, duration)
 }
 
-// Older intervals are merged while CloudWatch does not accept data.
+// Beyond maxIntervals, the oldest are merged.
 const maxIntervals = 15
 
 func mergeOldest(data []aws.Datum, limit int) []aws.Datum {

@@ -14,13 +14,13 @@ import (
 type Options struct {
 	Version string
 	Sources Sources
-	// The caller starts and stops CloudWatch and OTLP. Either may be nil.
+	// The caller starts and stops CloudWatch and OTLP; either may be nil.
 	CloudWatch *CloudWatch
 	OTLP       *OTLP
 	Logger     *slog.Logger
 }
 
-// Telemetry counts events. Its methods are safe for concurrent use.
+// Telemetry counts events. It is safe for concurrent use.
 type Telemetry struct {
 	catalogue catalogue
 	opts      Options

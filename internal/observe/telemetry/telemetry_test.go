@@ -93,7 +93,6 @@ func emitAll(t *Telemetry) {
 	w.Settled(worker.Settled{Outcome: queue.Failed, Attempt: 2, Duration: 3 * time.Minute})
 	w.Settled(instructed(worker.Settled{Outcome: queue.Done, Status: 410}, queue.Drop))
 	w.Settled(instructed(worker.Settled{Outcome: queue.Failed, Status: 422, DeadLettering: true}, queue.TerminalStatus))
-	// This queue has no dead-letter queue.
 	w.Settled(instructed(worker.Settled{Outcome: queue.Failed, Status: 422}, queue.TerminalStatus))
 	w.DeadLettered(worker.DeadLettered{Instruction: queue.TerminalStatus})
 	w.DeadLettered(worker.DeadLettered{Instruction: queue.DeadLetterNow})

@@ -14,15 +14,15 @@ import (
 // TracerOptions describe a [Tracer]'s queue and target.
 type TracerOptions struct {
 	Queue, QueueURL string
-	// Target is the app's URL. For a Lambda function, Function is set instead.
+	// For a Lambda function, Function is set instead of Target, the app's URL.
 	Target, Function string
 }
 
 // Tracer creates spans for deliveries from one queue to one target. A nil *Tracer creates none. It is safe for
 // concurrent use.
 //
-// Every delivery is a separate trace, because a message may be delivered several times, even days after it was sent.
-// The span "process QUEUE" links to the message's trace context and has a child for the request.
+// Every delivery is a separate trace, because a message may be delivered again days later. The span "process QUEUE"
+// links to the message's trace context and has a child for the request.
 type Tracer struct {
 	tracer                  trace.Tracer
 	process, call           string
@@ -48,8 +48,8 @@ func (o *OTLP) Tracer(opts TracerOptions) *Tracer {
 	return t
 }
 
-// Begin starts the spans for delivering messages. The returned context is for [Propagate]. The caller must call end
-// once, with one result per message; a missing result is a failure.
+// Begin starts the spans for delivering messages. The returned context is for [Propagate]. Call end once, with one
+// result per message; a missing result is a failure.
 func (t *Tracer) Begin(ctx context.Context, ms []*queue.Message) (_ context.Context, end func([]queue.Result)) {
 	if t == nil {
 		return ctx, func([]queue.Result) {}
@@ -88,7 +88,7 @@ func endSpan(span trace.Span, r *queue.Result) {
 	span.End()
 }
 
-// errorType returns few distinct values, as OpenTelemetry requires.
+// OpenTelemetry requires few distinct values.
 func errorType(r *queue.Result) string {
 	if r.Status != 0 {
 		return strconv.Itoa(r.Status)

@@ -9,8 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// Outcomes up to outcomeDeadLetter mean that the app received the message. The last three mean that no delivery was
-// attempted.
+// Up to outcomeDeadLetter, the app received the message. In the last three, no delivery was attempted.
 const (
 	outcomeOK = iota
 	outcomeDropped
@@ -106,7 +105,7 @@ type deliveryCounters struct {
 	queue, target            string
 	late                     prometheus.Counter
 	duration, wait, attempts prometheus.Observer
-	// deliveries are created on first use, because most combinations never occur.
+	// Most combinations never occur, so each is created on first use.
 	deliveries [len(outcomes)][len(codeClasses)]atomic.Pointer[prometheus.Counter]
 }
 
@@ -116,7 +115,7 @@ func (t *Telemetry) deliveryCounters(queue, target string) *deliveryCounters {
 		duration: t.catalogue.histogram("tendril_delivery_duration_seconds", queue, target),
 		wait:     t.catalogue.histogram("tendril_message_wait_seconds", queue),
 		attempts: t.catalogue.histogram("tendril_message_attempts", queue)}
-	// Even the first failure shows as an increase from 0.
+	// From 0, even the first failure shows as an increase.
 	c.delivery(outcomeOK, 200)
 	c.delivery(outcomeRetry, 500)
 	c.delivery(outcomeRetry, 0)

@@ -11,12 +11,11 @@ const maxXRay = 1 << 10
 
 var errXRay = errors.New("invalid X-Ray trace header")
 
-// parseXRay parses a trace context like this:
+// parseXRay parses a trace context such as
 //
 //	Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1
 //
-// Fields may be in any order; unknown ones are ignored. Root must occur exactly once. Parent is optional, and ignored if
-// invalid.
+// Fields may be in any order. Root must occur exactly once. Unknown fields and an invalid Parent are ignored.
 func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 	if len(header) > maxXRay {
 		return sc, errXRay
@@ -28,10 +27,10 @@ func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 		case name == "" && !found:
 		case name == "" || !found:
 			return sc, errXRay
-		case name == "Root" && sc.TraceID.IsValid(): // the second one
+		case name == "Root" && sc.TraceID.IsValid():
 			return sc, errXRay
 		case name == "Root":
-			// version, 8 digits of time, 24 random digits
+			// Format: version, 8 digits of time, 24 random digits.
 			if len(value) != 35 || value[:2] != "1-" || value[10] != '-' {
 				return sc, errXRay
 			}

@@ -16,7 +16,7 @@ type bucket[B any] struct {
 	content B
 }
 
-// New returns an empty window of n buckets, each covering one step.
+// New returns an empty window of n buckets, each one step long.
 func New[B any](step time.Duration, n int) *Window[B] {
 	return &Window[B]{step: step, ring: make([]bucket[B], n)}
 }

@@ -14,21 +14,20 @@ import (
 
 // Events are callbacks; each may be nil. They run on the calling goroutine and should return quickly.
 type Events struct {
-	// SendFailed is called for the first of a series of messages that could not be sent. The error does not contain the
-	// message.
+	// SendFailed is called for the first of a series of failures. The error does not contain the message.
 	SendFailed func(err error)
-	// WatchdogSkipped is called for the first of a series of failed checks. Unless a later check succeeds, systemd
-	// kills the process when within, the unit's WatchdogSec, has passed since the last notification.
+	// WatchdogSkipped is called for the first of a series of failed checks. If the series lasts longer than within, the
+	// unit's WatchdogSec, systemd kills the process.
 	WatchdogSkipped func(within time.Duration)
 }
 
 // Systemd sends notifications to systemd, if it started the process. It is safe for concurrent use.
 type Systemd struct {
 	events Events
-	// watchdogTimeout returns the unit's WatchdogSec; 0 means that there is no watchdog.
+	// watchdogTimeout returns the unit's WatchdogSec; 0 means no watchdog.
 	write           func(message string) error
 	watchdogTimeout func() (time.Duration, error)
-	// timeout limits the wait for an earlier message and the wait for systemd.
+	// timeout limits the wait for an earlier message, and the wait for systemd.
 	timeout time.Duration
 	sending chan struct{}
 	failing atomic.Bool
@@ -44,24 +43,23 @@ func New(events Events) *Systemd {
 	}
 }
 
-// Ready reports that the service has started or reloaded. It must follow every call of [Systemd.Reloading], even if
-// the new settings were rejected.
+// Ready reports that the service has started or reloaded. It must follow every [Systemd.Reloading], even if the new
+// settings were rejected.
 func (s *Systemd) Ready(status string) { s.send(daemon.SdNotifyReady, statusLine(status)) }
 
-// Reloading reports that the service has started to reload its settings.
+// Reloading reports that the service is reloading its settings.
 func (s *Systemd) Reloading() {
-	// With Type=notify-reload, the timestamp tells systemd which reload signal this message answers.
+	// With Type=notify-reload, the timestamp tells systemd which signal this answers.
 	s.send(daemon.SdNotifyReloading, strings.TrimSuffix(daemon.SdNotifyMonotonicUsec(), "\n"))
 }
 
-// Stopping reports that the service is stopping. TimeoutStopSec starts at this time, unless it has already started.
+// Stopping reports that the service is stopping, which starts TimeoutStopSec.
 func (s *Systemd) Stopping() { s.send(daemon.SdNotifyStopping) }
 
-// Status sets the unit's status text. It is sent as one line of at most 1024 bytes.
+// Status sets the unit's status text: one line of at most 1024 bytes.
 func (s *Systemd) Status(text string) { s.send(statusLine(text)) }
 
-// Extend asks systemd to allow at least the given time from now for the current start or stop. It does nothing if by is
-// 0 or negative.
+// Extend asks systemd to allow at least by from now for the current start or stop. It does nothing if by <= 0.
 func (s *Systemd) Extend(by time.Duration) {
 	if by > 0 {
 		s.send("EXTEND_TIMEOUT_USEC=" + strconv.FormatInt(max(by.Microseconds(), 1), 10))
@@ -85,8 +83,7 @@ func statusLine(text string) string {
 
 var errNotReading = errors.New("systemd does not read its notification socket")
 
-// send sends a message in a separate goroutine, because the library sets no deadline and blocks while the socket is
-// full.
+// send uses a separate goroutine, because the library blocks while the socket is full.
 func (s *Systemd) send(assignments ...string) {
 	timer := time.NewTimer(s.timeout)
 	defer timer.Stop()
@@ -126,8 +123,8 @@ func (s *Systemd) report(assignment string, err error) {
 	s.events.SendFailed(fmt.Errorf("sending %s to systemd: %w", assignment, err))
 }
 
-// WithoutVariables returns environ without the variables of systemd's notification protocol. With them, a child process
-// could report itself as the service.
+// WithoutVariables returns environ without systemd's notification variables, with which a child process could report
+// itself as the service.
 func WithoutVariables(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

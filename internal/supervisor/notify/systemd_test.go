@@ -82,7 +82,7 @@ func TestMessagesOfAWholeLife(t *testing.T) {
 	s.Extend(0)
 	s.Extend(-time.Second)
 	s.Status("")
-	m.want("STATUS=") // the two previous calls sent nothing
+	m.want("STATUS=")
 }
 
 func TestReloadSendsItsTime(t *testing.T) {
@@ -148,8 +148,8 @@ func TestCallsReturnWhenSystemdStopsReading(t *testing.T) {
 	var failures []error
 	s := New(Events{SendFailed: func(err error) { failures = append(failures, err) }})
 	s.timeout = 10 * time.Millisecond
-	// The socket fills up after 10 messages on old kernels, and after 512 on new ones. A single failure can also come
-	// from a busy machine.
+	// A socket takes 10 messages on old kernels, and 512 on new ones. A single failure can also come from a busy
+	// machine.
 	for inARow, sent := 0, 0; inARow < 3; sent++ {
 		if s.Stopping(); sent == 100_000 {
 			t.Fatal("the socket is never full")

@@ -7,12 +7,11 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Watchdog notifies systemd's watchdog until ctx is done: twice per WatchdogSec of the unit, and only after alive
-// returned true. It returns immediately if the unit has no watchdog or watches another process.
+// Watchdog notifies systemd's watchdog until ctx is done: twice per WatchdogSec, and only after alive returned true. It
+// returns immediately if the unit has no watchdog or watches another process.
 //
-// alive should check only problems that a restart can fix, such as a stuck main loop. It runs on this goroutine, so a
-// check that hangs prevents notifications. If it returns false, it is soon called again, so that a short stall does not
-// cause a restart. Cancel ctx after the drain.
+// alive should check only problems that a restart can fix. It runs on this goroutine, so a check that hangs prevents
+// notifications; after false, it is soon called again. Cancel ctx after the drain.
 func (s *Systemd) Watchdog(ctx context.Context, alive func() bool) {
 	within, err := s.watchdogTimeout()
 	if err != nil {

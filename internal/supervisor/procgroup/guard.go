@@ -9,9 +9,8 @@ import (
 	"syscall"
 )
 
-// guardScript reads the start and end of runs from standard input ("+ 123:MARKER", "- 123:MARKER"). When the input
-// ends, tendril has died, and the script kills the remaining runs. It ignores signals that are sent to the whole
-// service, so that it does not exit before tendril.
+// guardScript reads the starts and ends of runs ("+ 123:MARKER", "- 123:MARKER"). At the end of input, tendril has
+// died, and it kills the remaining runs. It ignores signals to the whole service, because it must outlast tendril.
 const guardScript = `trap '' HUP INT TERM
 echo ready
 live=' '
@@ -50,10 +49,10 @@ for run in $live; do
   esac
 done`
 
-// MarkVariable is the environment variable that contains the marker of a run.
+// MarkVariable is the environment variable with a run's marker.
 const MarkVariable = "TENDRIL_RUN"
 
-// Guard is a small shell process that kills tendril's descendants if tendril itself is killed. The kernel's
+// Guard is a small shell process that kills tendril's descendants if tendril itself is killed; the kernel's
 // parent-death signal reaches only direct children. Without a shell, there is no guard. The zero value is ready to use.
 // It is safe for concurrent use.
 type Guard struct {
@@ -63,8 +62,8 @@ type Guard struct {
 	pipe io.WriteCloser
 }
 
-// Add guards the run with the leader pid, or 0 if the leader was reaped. marker identifies the processes outside the
-// leader's group: it is the directory of a control group, the value of [MarkVariable], or "".
+// Add guards the run with the leader pid, or 0 if the leader was reaped. marker identifies processes outside the
+// leader's group: a control group's directory, the value of [MarkVariable], or "".
 func (g *Guard) Add(pid int, marker string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,7 +81,7 @@ func (g *Guard) Add(pid int, marker string) {
 	g.start()
 }
 
-// Remove stops guarding a run. It must be called before the leader is reaped, because the PID may be reused after that.
+// Remove stops guarding a run. Call it before the leader is reaped, because the PID may be reused after that.
 func (g *Guard) Remove(pid int, marker string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,7 +125,7 @@ func (g *Guard) PID() int {
 	return g.cmd.Process.Pid
 }
 
-// start starts the guard in its own session, so that Ctrl-C in a terminal does not reach it.
+// The guard has its own session, so that Ctrl-C does not reach it.
 func (g *Guard) start() {
 	cmd := &exec.Cmd{
 		Path:        "/bin/sh",

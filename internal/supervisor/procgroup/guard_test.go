@@ -63,7 +63,6 @@ func kill(t *testing.T, g *Guard) {
 	_ = g.cmd.Wait() // also closes the pipe
 }
 
-// A service manager sends SIGTERM to all processes at once, but the guard must outlast the drain.
 func TestGuardOutlastsTheSignalsThatStopAService(t *testing.T) {
 	t.Parallel()
 	var g Guard

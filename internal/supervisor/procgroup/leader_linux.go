@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attributes returns attributes that make a child the leader of a new process group, and make the kernel kill it when
-// its parent thread exits.
+// Attributes returns attributes for the leader of a new process group, killed when its parent thread exits.
 func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -7,14 +7,14 @@ import (
 )
 
 // Thread is an operating system thread that exists from the first Do until Close. Linux sends the parent-death signal
-// when the parent thread exits, and Go may end its threads at any time. The zero value is ready to use. It is safe
+// when the parent thread exits, and Go may end its own threads at any time. The zero value is ready to use. It is safe
 // for concurrent use.
 type Thread struct {
 	mu    sync.Mutex
 	calls chan func()
 }
 
-// Do calls f on the thread and returns when f returns.
+// Do calls f on the thread and waits for it.
 func (t *Thread) Do(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,11 +48,11 @@ func (t *Thread) Close() {
 	}
 }
 
-// Leader is the first process of a process group, started with [Attributes].
+// Leader is the first process of a group, started with [Attributes].
 type Leader struct {
 	Cmd *exec.Cmd
 	err error
 }
 
-// PID returns the leader's process ID, which is also the group's ID.
+// PID returns the leader's process ID, which is also the group's.
 func (l *Leader) PID() int { return l.Cmd.Process.Pid }
