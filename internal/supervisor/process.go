@@ -37,7 +37,7 @@ type Process struct {
 	Limits map[string]string
 	// OneOutput merges stderr into stdout, in the order written.
 	OneOutput bool
-	// OutputWait is how long descendants may keep the output open after the exit; 0 means 500 ms.
+	// OutputWait is how long descendants may keep the output open after the process has exited; 0 means 500 ms.
 	OutputWait time.Duration
 	// Check's zero value means a TCP connection to Port or, if Port is 0 too, that the process is ready immediately.
 	Check Check
