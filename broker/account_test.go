@@ -9,7 +9,6 @@ import (
 	"tendril/queue"
 )
 
-// Redrive policies, the sources of dead letters and the destinations of moves must survive the change.
 func TestReferencesSurviveAChangeOfAccountAndRegion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -28,7 +28,7 @@ type Attempt struct {
 
 const (
 	keptAttempts = 10
-	// keptAnswer is the maximum size in bytes of a stored response; keptText, of any other text.
+	// Maximum sizes of stored texts, in bytes.
 	keptAnswer         = 1 << 10
 	keptText           = 512
 	attemptBatch       = 256
@@ -59,8 +59,8 @@ func cutText(text string, limit int) string {
 	return text[:limit]
 }
 
-// RecordAttempt stores a failed delivery of a message that was received from the named queue. It writes asynchronously
-// and drops the attempt if the disk is full or too many writes are pending.
+// RecordAttempt stores a failed delivery of a message received from the named queue, asynchronously. It drops the
+// attempt if the disk is full or too many writes are pending.
 func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	origin, ok := b.seal.origin(messageID)
 	if !ok {
@@ -94,19 +94,19 @@ type pendingAttempt struct {
 	at            int64 // Unix milliseconds
 	line          string
 	reason        string     // see [queue.FailureGroup]
-	originalQueue *liveQueue // nil if the message has left it or is not in memory
-	receipt       receiptRow // set only if originalQueue is not nil
+	originalQueue *liveQueue // nil if the message moved or is not in memory
+	receipt       receiptRow
 	hasEarlier    bool
 }
 
 type attemptLog struct {
 	mu            sync.Mutex
 	pending       []pendingAttempt
-	submitted     int // attempts that the writer has not finished
+	submitted     int
 	alarm         alarm
 	dropped       int // attempts dropped since droppedLogged
 	droppedLogged time.Time
-	latest        struct { // caches a reason, because most attempts fail like the previous one
+	latest        struct {
 		attempt Attempt
 		reason  string
 	}
@@ -165,7 +165,6 @@ func (l *attemptLog) submit(b *Broker) {
 	l.pending = nil
 }
 
-// The caller must hold l.mu.
 func (l *attemptLog) countDropped(b *Broker, n int) {
 	l.dropped += n
 	if time.Since(l.droppedLogged) >= dropLogInterval {
@@ -175,14 +174,14 @@ func (l *attemptLog) countDropped(b *Broker, n int) {
 	}
 }
 
-// sync submits the pending attempts and waits until all are stored, so that a read finds them.
+// sync waits until the pending attempts are stored.
 func (l *attemptLog) sync(ctx context.Context, b *Broker) {
 	l.mu.Lock()
 	l.submit(b)
 	unfinished := l.submitted
 	l.mu.Unlock()
 	if unfinished > 0 {
-		// A failed write only drops attempts; the read that follows reports the storage failure.
+		// A failed write only drops attempts; the read that follows reports the failure.
 		_ = b.writer.do(ctx, &change{run: func(*tx) error { return nil }}, needs{})
 	}
 }
@@ -204,7 +203,7 @@ func (s *attemptStore) onCommit(err error) error {
 }
 
 func (s *attemptStore) apply(t *tx) error {
-	// Flush first, because attempts could otherwise be added to messages that this transaction has deleted.
+	// Attempts must not be added to messages that this transaction has deleted.
 	err := t.flushRows()
 	for i := 0; i < len(s.items) && err == nil; i++ {
 		err = t.writeAttempt(&s.items[i])
@@ -220,20 +219,17 @@ func (t *tx) writeAttempt(it *pendingAttempt) error {
 	return t.writeInAnyQueue(it)
 }
 
-// maxAppended is the size in bytes up to which attempts are appended to a history. A longer one is rewritten and
-// trimmed.
+// Up to maxAppended bytes, attempts are appended to a history. A longer one is rewritten and trimmed.
 const maxAppended = 4 << 10
 
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 	SELECT id, ?2, ?3, ?4 FROM messages WHERE id = ?1 AND origin IS NULL`
 
-// appendAttempt applies only if the previous attempt has the same reason and hour, because it does not update the
-// counts.
+// appendAttempt requires the same reason and hour as the previous attempt, because it does not update the counts.
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeInOriginalQueue writes an attempt without reading the message. It returns false if the message may have left its
-// original queue, or if only a read can tell how to store the attempt.
+// writeInOriginalQueue writes an attempt without reading the message, or returns false if that requires a read.
 func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) {
 	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
 		return false, nil
@@ -251,14 +247,14 @@ func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) 
 	return true, t.writeReceipt(it)
 }
 
-// writeReceipt adds a receipts row, so that deleting a message that never moved also deletes its attempts.
+// writeReceipt adds a receipts row, so that deleting an unmoved message also deletes its attempts.
 func (t *tx) writeReceipt(it *pendingAttempt) (err error) {
 	t.c.run(&err, `INSERT OR IGNORE INTO receipts`+receiptColumns, it.receipt.args()...)
 	return err
 }
 
 type attemptTarget struct {
-	found, received bool // received: has a row in receipts
+	found, received bool
 	moved           bool
 	key, dead       int64
 	history, reason string
@@ -298,7 +294,7 @@ func (t *tx) writeInAnyQueue(it *pendingAttempt) error {
 	}
 	if !m.moved && !m.received {
 		if it.originalQueue == nil {
-			return nil // the data of its receipts row is unknown
+			return nil
 		}
 		err = t.writeReceipt(it)
 	}
@@ -344,8 +340,8 @@ func readHistory(history string) (all []Attempt) {
 	return all
 }
 
-// moveAttempts changes the key of a message's attempts. dead is the time of dead-lettering, or 0 for other moves. Dead
-// letters always get a row, so that the hourly counts include them.
+// moveAttempts changes the key of a message's attempts. dead is the time of dead-lettering, or 0. Dead letters always
+// get a row, so that the hourly counts include them.
 func (t *tx) moveAttempts(from, to, dead int64) error {
 	found := false
 	at := int64(0)

@@ -44,8 +44,6 @@ func withDeadLetters(t testing.TB, b *Broker) *Queue {
 		"RedrivePolicy": policy(b, "dead", 1)})
 }
 
-// checkAttempts checks that no row outlives its message, that messages with attempts that never moved have a row in
-// receipts, and that the counts of reasons add up.
 func checkAttempts(t interface{ Errorf(string, ...any) }, b *Broker) {
 	b.attempts.sync(context.Background(), b)
 	err := b.read(func(c *conn) error {
@@ -214,7 +212,6 @@ func TestAttemptsAreAppended(t *testing.T) {
 	})
 }
 
-// The messages were deleted, were never received or are from another store.
 func TestAttemptsWithoutAMessageAreNotKept(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())
@@ -435,7 +432,6 @@ func TestKillKeepsAttempts(t *testing.T) {
 		send(t, q, body("x", "y")...)
 		list := take(t, q, 2)
 		b.RecordAttempt("work", list[0].ID, failing(500, "old"))
-		// Only the attempt causes this recent receive to be stored.
 		time.Sleep(2 * attemptLinger)
 		synctest.Wait()
 		b.RecordAttempt("work", list[1].ID, failing(500, "new"))
@@ -504,7 +500,6 @@ func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
 	}
 }
 
-// RecordAttempt must not wait for the disk.
 func TestAttemptsBeyondTheLimitAreDropped(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())
@@ -527,7 +522,6 @@ func TestAttemptsBeyondTheLimitAreDropped(t *testing.T) {
 	if err := <-held; err != nil {
 		t.Fatal(err)
 	}
-	// The log line already reported the first dropped attempt.
 	if waiting != maxPendingAttempts || dropped != attemptBatch-1 {
 		t.Errorf("%d wait and %d were dropped", waiting, dropped)
 	}

@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// SetAttributes changes all the given attributes of a queue, or none. A new retention period also applies to existing
-// messages; as in SQS, a new delay does so only on a FIFO queue.
+// SetAttributes changes all the given attributes of a queue, or none. As in SQS, existing messages get a new
+// retention period, but a new delay only on a FIFO queue.
 func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[string]string) error {
 	attrs = canonicalAttributes(attrs)
 	return b.administer(ctx, name, func(q *liveQueue) error { return b.setAttributes(q, attrs) })
@@ -58,7 +58,6 @@ func checkTypeUnchanged(fifo bool, attrs map[string]string) error {
 	return nil
 }
 
-// writeSettings also applies the new delay of a FIFO queue to existing messages.
 func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) error {
 	if t.gone(q) {
 		return nil
@@ -71,7 +70,6 @@ func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set 
 	return t.changeDelays(q, set.delay)
 }
 
-// delayChanged reports whether existing messages get a new delay.
 func delayChanged(old, set *settings) bool { return set.fifo && old.delay != set.delay }
 
 func (t *tx) changeDelays(q *liveQueue, delay time.Duration) error {
@@ -80,7 +78,7 @@ func (t *tx) changeDelays(q *liveQueue, delay time.Duration) error {
 	}
 
 	low := makeKey(q.index.number, q.disk.floor)
-	// Messages up to lastVisible are so old that no delay hides them.
+	// Earlier messages are so old that no delay hides them.
 	lastVisible, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low,
 		q.index.high(), stamp()-maxDelay.Milliseconds())
 	t.c.run(&err, `UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
@@ -105,8 +103,7 @@ func (q *liveQueue) publishSettings(attributes map[string]string, old *settings,
 	}
 }
 
-// restartRetention makes expired messages deliverable again, because they may be within the new retention period. The
-// caller must hold the lock.
+// restartRetention makes expired messages within the new retention period deliverable. The caller must hold the lock.
 func (q *liveQueue) restartRetention() {
 	q.index.cutoff = 0
 	q.index.resetWindow()
@@ -136,7 +133,7 @@ func (q *liveQueue) reloadDelays() {
 	q.wakeAfterRemoval(1)
 }
 
-// Attributes returns all attributes of a queue under their SQS names. The message counts are exact.
+// Attributes returns a queue's attributes under their SQS names, with exact message counts.
 func (b *Broker) Attributes(name string) (map[string]string, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -157,7 +154,7 @@ func (b *Broker) Attributes(name string) (map[string]string, error) {
 	return all, nil
 }
 
-// Policy returns a queue's policy, or nil if there is no policy or no such queue.
+// Policy returns a queue's policy, or nil without a policy or queue.
 func (b *Broker) Policy(name string) *access.Policy {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -177,8 +174,8 @@ func (b *Broker) Tags(name string) (map[string]string, error) {
 	return tags, nil
 }
 
-// SetTags adds or replaces the tags in add and removes those in remove. A queue has at most 50 tags. A key has 1 to
-// 128 letters, digits, spaces and _.:/=+-@, and does not start with "aws:"; a value has at most 256 characters.
+// SetTags adds or replaces the tags in add and removes the keys in remove. A queue has at most 50 tags. A key has 1
+// to 128 letters, digits, spaces and _.:/=+-@, and does not start with "aws:"; a value has at most 256 characters.
 // Otherwise SetTags returns InvalidParameterValue.
 func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string, remove []string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
@@ -206,7 +203,7 @@ const (
 	maxTagValue = 256 // in characters
 )
 
-// notInTagKey reports whether c is invalid in a tag key (AWS: "Tag naming limits and requirements").
+// AWS: "Tag naming limits and requirements"
 func notInTagKey(c rune) bool {
 	return c != ' ' && !unicode.IsLetter(c) && !unicode.IsNumber(c) && !strings.ContainsRune("_.:/=+-@", c)
 }

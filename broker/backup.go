@@ -10,10 +10,10 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// StoredQueue describes a queue in a database that this process does not serve.
+// StoredQueue describes a queue in a database that is not open.
 type StoredQueue struct {
 	Name string `json:"name"`
-	// Messages includes Damaged, the number of messages with a wrong checksum. Only [Backup] and [Restore] set Damaged.
+	// Messages includes Damaged, the number of messages with a wrong checksum, which only [Backup] and [Restore] set.
 	Messages int64 `json:"messages"`
 	Damaged  int64 `json:"damaged,omitempty"`
 }
@@ -21,7 +21,7 @@ type StoredQueue struct {
 // ErrUsed means that a data directory already holds queues.
 var ErrUsed = errors.New("the data directory already holds queues")
 
-// ReplacedFile and ReplacedLogFile are the files in which [Restore] keeps the previous database.
+// [Restore] keeps the previous database in these files.
 const (
 	ReplacedFile    = databaseName + ".replaced"
 	ReplacedLogFile = ReplacedFile + "-wal"
@@ -51,7 +51,7 @@ func Backup(dir, file string) ([]StoredQueue, error) {
 	if sizeOf(path) <= 0 {
 		return nil, fmt.Errorf("no queues in %s: %w", dir, fs.ErrNotExist)
 	}
-	if err := datadir.Make(dir); err != nil { // the directory exists; Make checks that no other user can write to it
+	if err := datadir.Make(dir); err != nil { // checks that no other user can write to it
 		return nil, err
 	}
 	if sizeOf(file) >= 0 {
@@ -65,8 +65,8 @@ const afterBackup = `UPDATE meta SET value = value + 1000000 WHERE name = 'epoch
 	UPDATE meta SET value = value + 1000 WHERE name = 'queues';
 	UPDATE counters SET next = next + 67108864 WHERE queue <> 0;`
 
-// Restore copies a database, such as a backup, into a data directory that is not in use. If the directory holds queues,
-// Restore returns [ErrUsed] or, with replace, keeps their database as [ReplacedFile].
+// Restore copies a database, such as a backup, into a data directory that is not in use. If the directory holds
+// queues, Restore returns [ErrUsed] or, with replace, keeps their database as [ReplacedFile].
 func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	if sizeOf(file) <= 0 {
 		return nil, fmt.Errorf("%s is not a backup: it is missing or empty", file)
@@ -101,7 +101,6 @@ func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	return queues, recordCreation(dir)
 }
 
-// setAside renames the database in dir to ReplacedFile, and its log to ReplacedLogFile.
 func setAside(dir string) error {
 	path := filepath.Join(dir, databaseName)
 	for _, suffix := range []string{"", "-wal"} {
@@ -118,13 +117,12 @@ func setAside(dir string) error {
 	return nil
 }
 
-// copyDatabase copies a database to a new file, runs the script on it and verifies it.
 func copyDatabase(from, to, script string) (queues []StoredQueue, err error) {
 	source, err := openOther(from)
 	if err != nil {
 		return nil, err
 	}
-	// CreateTemp makes the file private, and SQLite accepts an existing empty file.
+	// CreateTemp makes the file private.
 	f, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".*")
 	if err != nil {
 		return nil, errors.Join(err, source.close())

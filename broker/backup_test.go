@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// The backup must contain every message acknowledged before it started.
 func TestBackupWhileSendersGoOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -61,7 +60,6 @@ func TestBackupWhileSendersGoOn(t *testing.T) {
 	<-stopped
 }
 
-// A reader in another process, such as a backup, keeps the log from restarting.
 func TestReaderInAnotherProcessDoesNotBlockTheWriter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -82,7 +80,6 @@ func TestReaderInAnotherProcessDoesNotBlockTheWriter(t *testing.T) {
 	send(t, q, body("second")...)
 }
 
-// The previous database must be kept, and message IDs and receipt handles issued after the backup must not be reused.
 func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 	t.Parallel()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
@@ -139,7 +136,6 @@ func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 	}
 }
 
-// A refused restore must not write to the data directory.
 func TestRestoreRefusesOtherFiles(t *testing.T) {
 	t.Parallel()
 	good := filepath.Join(t.TempDir(), "good.db")
@@ -154,7 +150,7 @@ func TestRestoreRefusesOtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := append([]byte(nil), content...)
-	other[60+3] = 9 // changes user_version
+	other[60+3] = 9
 	for name, c := range map[string]struct {
 		content []byte
 		want    string

@@ -9,11 +9,11 @@ import (
 type Options struct {
 	// Region and AccountID appear in ARNs; the defaults are "us-east-1" and "000000000000".
 	Region, AccountID string
-	// SenderID is the SenderId of every message; the default is AccountID.
+	// SenderID is the SenderId of messages; the default is AccountID.
 	SenderID string
-	// NoWaits disables the 60-second waits of SQS after DeleteQueue and between PurgeQueue calls.
+	// NoWaits disables the 60-second waits after DeleteQueue and between PurgeQueue calls.
 	NoWaits bool
-	// Memory is the memory limit of the whole process in bytes; 0 means unlimited. A small value shrinks the caches.
+	// Memory is the memory limit of the process in bytes; 0 means unlimited. A small value shrinks the caches.
 	Memory int64
 	// Logger defaults to [slog.Default].
 	Logger *slog.Logger
@@ -25,22 +25,21 @@ type Options struct {
 
 // Events are callbacks; each may be nil. They are called without locks held and must not block.
 type Events struct {
-	// DeadLettered is called after messages that exceeded the maximum receive count were moved.
+	// DeadLettered is called after the redrive policy moved messages.
 	DeadLettered func(from, to string, ids []string)
-	// Expired is called after n messages exceeded their retention period.
+	// Expired is called after n messages expired.
 	Expired func(name string, n int)
-	// Removed is called after messages left a queue. ctx carries the values of the caller's context, or is a
-	// background context if there is no caller.
+	// Removed is called after messages left a queue. ctx has the values of the caller's context, if any.
 	Removed func(ctx context.Context, removed []Removal)
 }
 
 // Removal describes a removed message.
 type Removal struct {
 	Queue string
-	// ID is "" for the removal of all messages of a queue at once.
+	// ID is "" if all messages of a queue were removed at once.
 	ID       string
 	Cause    Cause
-	To       string // queue that the message was moved to, or ""
+	To       string // target of a move, or ""
 	Receives int
 }
 

@@ -25,8 +25,8 @@ import (
 	"tendril/queue"
 )
 
-// The benchmarks report ratios to two limits of the machine, measured in the same run: F, the number of 4 KiB appends
-// with fdatasync per second, and P, the number of POSTs per second over 50 loopback connections.
+// Two limits of the machine, measured in the same run, make results comparable: F, 4 KiB appends with fdatasync per
+// second, and P, POSTs per second over 50 loopback connections.
 
 func syncsPerSecond(b *testing.B, dir string) float64 {
 	b.Helper()
@@ -245,7 +245,6 @@ func consume(b *testing.B, q *Queue, n, callers int, each func(queue.Message) er
 	group.Wait()
 }
 
-// depth returns TENDRIL_BENCH_DEPTH; the default is a million messages.
 func depth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_DEPTH")); err == nil {
 		return n
@@ -430,7 +429,6 @@ func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Dura
 	return float64(n.Load()) / seconds, float64(sent.Load()) / seconds
 }
 
-// BenchmarkMixedCPU uses an in-memory file system, so that it measures only the store's own cost.
 func BenchmarkMixedCPU(b *testing.B) {
 	if _, err := os.Stat("/dev/shm"); err != nil {
 		b.Skip("no file system in memory: ", err)

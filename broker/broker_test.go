@@ -40,7 +40,7 @@ func openDir(t testing.TB, dir string, opts *Options) *Broker {
 	return b
 }
 
-// fifoAttributes are the attributes of a FIFO queue that needs no deduplication IDs. Read-only.
+// Read-only.
 var fifoAttributes = map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"}
 
 func closeBroker(t testing.TB, b *Broker) {
@@ -56,7 +56,6 @@ func reopen(t testing.TB, b *Broker) *Broker {
 	return openDir(t, b.dir, nil)
 }
 
-// alterDatabase runs a script on the database of a closed broker.
 func alterDatabase(t testing.TB, dir, script string) {
 	t.Helper()
 	c, err := openConn(filepath.Join(dir, databaseName), "")
@@ -77,7 +76,6 @@ func liveOf(t testing.TB, q *Queue) *liveQueue {
 	return live
 }
 
-// storeReceives stores recent receives now.
 func storeReceives(t testing.TB, q *Queue) {
 	t.Helper()
 	live := liveOf(t, q)

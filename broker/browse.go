@@ -26,9 +26,9 @@ type Stored struct {
 	queue.Message // without ReceiptHandle
 	Queue         string
 	State         State
-	// Until is the time at which a delayed or in-flight message becomes visible; otherwise zero.
+	// Until is when a delayed or in-flight message becomes visible; otherwise zero.
 	Until time.Time
-	// DeadAt is the time at which the message was dead-lettered, or zero.
+	// DeadAt is when the message was dead-lettered, or zero.
 	DeadAt time.Time
 	// Attempts are the latest failed deliveries, oldest first.
 	Attempts []Attempt
@@ -43,19 +43,19 @@ type BrowseRequest struct {
 	After string
 	// Limit is the page size, 1 to 1000; 0 means 100.
 	Limit int
-	// Within ends a page early, with a cursor to continue; 0 means no limit.
+	// Within ends a page early, with a cursor; 0 means no limit.
 	Within time.Duration
 }
 
 const (
 	defaultBrowseLimit = 100
 	maxBrowseLimit     = 1000
-	// browseChunk is the maximum number of rows per read. A long read would keep the write-ahead log from restarting.
+	// browseChunk limits the rows per read, because a long read would keep the write-ahead log from restarting.
 	browseChunk = 2000
 )
 
-// Browse returns stored messages, oldest first, and the cursor of the next page ("" at the end). If few messages match
-// the filter, it may read the whole queue; ctx and req.Within limit that.
+// Browse returns stored messages, oldest first, and the cursor of the next page ("" at the end). If few messages
+// match, it may read the whole queue; ctx and req.Within limit that.
 func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (page []Stored, next string, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -106,7 +106,6 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 	}
 }
 
-// parseCursor returns the position of the last message of the previous page; "" is the start.
 func parseCursor(cursor string) (int64, error) {
 	if cursor == "" {
 		return 0, nil
@@ -160,7 +159,7 @@ func timeOf(at, now int64) time.Time {
 	return time.Now().Add(time.Duration(at - now))
 }
 
-// Message returns a stored message. If it is not in the queue, the error has the code [queue.CodeResourceNotFound].
+// Message returns a stored message. If it is missing, the error has the code [queue.CodeResourceNotFound].
 func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	q, err := b.queues.get(name)
 	if err != nil {

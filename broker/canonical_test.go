@@ -42,7 +42,6 @@ func TestG10ValuesAreStoredAndReturnedInCanonicalForm(t *testing.T) {
 	}
 }
 
-// SQS accepts up to 38 digits, magnitudes from 10^-128 to 10^126, and no spaces.
 func TestG12NumberAttributesHaveTheBoundsOfSQS(t *testing.T) {
 	t.Parallel()
 	digits := strings.Repeat("12345678901234567890", 2)

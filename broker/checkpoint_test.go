@@ -35,7 +35,7 @@ func TestLogStaysBounded(t *testing.T) {
 	for i := range batch {
 		batch[i].Body = strings.Repeat("x", 40_000)
 	}
-	const batches = 250 // about 25,000 pages
+	const batches = 250
 	for range batches {
 		send(t, q, batch...)
 	}
@@ -59,7 +59,7 @@ func TestOpenDoesNotWaitForACheckpoint(t *testing.T) {
 	b := openDir(t, dir, quiet())
 	q := create(t, b, "work", nil)
 	batch := slices.Repeat([]queue.Outgoing{{Body: strings.Repeat("x", 40_000)}}, queue.MaxBatch)
-	for range checkpointEvery { // more than the 1,000 pages after which SQLite would run a checkpoint
+	for range checkpointEvery {
 		send(t, q, batch...)
 	}
 	killed := filepath.Join(t.TempDir(), "killed")

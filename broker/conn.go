@@ -13,8 +13,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// conn is an SQLite connection. It bypasses database/sql, which costs more than the statements. It is not safe for
-// concurrent use.
+// conn is an SQLite connection, without the overhead of database/sql. It is not safe for concurrent use.
 type conn struct {
 	raw   driver.Conn
 	stmts map[string]driver.Stmt
@@ -34,8 +33,7 @@ func openConn(path, vfs string) (*conn, error) {
 	return &conn{raw: raw, stmts: map[string]driver.Stmt{}}, nil
 }
 
-// close closes the statements first, because open ones keep the connection open. SQLite removes its write-ahead log
-// only when the last connection closes.
+// close closes the statements first: open ones would keep the connection, and thus the write-ahead log.
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {
@@ -86,7 +84,7 @@ func (r row) bytes(i int) []byte {
 	return b
 }
 
-// query calls each for every row. The row is valid only during the call.
+// query calls each for every row, which is valid only during the call.
 func (c *conn) query(each func(row row), text string, args ...any) error {
 	s, err := c.prepare(text, args)
 	if err != nil {
@@ -157,7 +155,7 @@ func resultCode(err error) int {
 	return e.Code() & 0xff
 }
 
-// check runs the pragma quick_check, or integrity_check, which also compares the indexes with the tables.
+// pragma is quick_check or integrity_check, which also compares the indexes with the tables.
 func (c *conn) check(pragma string) error {
 	var found string
 	if err := c.query(func(row row) { found = row.text(0) }, "PRAGMA "+pragma+"(1)"); err != nil {

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		crashChild(dir)
 		return
 	}
-	// The model's random histories take most of the test time; -rapid.checks sets their number.
+	// -rapid.checks sets the number of random histories, which take most of the test time.
 	checks := "40"
 	if underRace {
 		checks = "8"
@@ -41,7 +41,6 @@ func TestMain(m *testing.M) {
 
 const crashSenders = 8
 
-// crashChild prints acknowledged calls until the test kills it.
 func crashChild(dir string) {
 	b, err := Open(dir, &Options{NoWaits: true})
 	if err == nil {
@@ -135,7 +134,6 @@ func runCrashChild(t *testing.T, log *losscheck.Log, dir string, lines int) {
 				t.Fatal(err)
 			}
 		}
-		// Lines printed before the kill still arrive.
 		line, err := r.ReadString('\n')
 		if err == io.EOF {
 			break
@@ -157,7 +155,7 @@ func runCrashChild(t *testing.T, log *losscheck.Log, dir string, lines int) {
 			t.Errorf("the child said: %s", line)
 		}
 	}
-	_ = child.Wait() // always an error, because the child was killed
+	_ = child.Wait()
 }
 
 func checkAfterCrash(t *testing.T, log *losscheck.Log, dir string) {

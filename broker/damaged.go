@@ -2,8 +2,8 @@ package broker
 
 import "tendril/queue"
 
-// withhold stops the delivery of a damaged message, which stays on disk and in the ledger until it is deleted or
-// replaced. Its FIFO group continues without it.
+// withhold stops the delivery of a damaged message, which stays on disk and in the ledger until deleted or replaced.
+// Its FIFO group continues without it.
 func (q *liveQueue) withhold(r *record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -15,7 +15,7 @@ func (q *liveQueue) withhold(r *record) {
 	switch {
 	case m == nil:
 		if r.due != 0 && q.broker.clock.reading(r.due) > q.broker.clock.now() {
-			return // detected again when the delay ends
+			return
 		}
 		m = q.index.newMessage(r)
 		q.index.drop(m)
@@ -26,7 +26,7 @@ func (q *liveQueue) withhold(r *record) {
 		return
 	case m.inFlight:
 		q.index.stopFlight(m)
-		q.uncount(m) // it was not delivered
+		q.uncount(m)
 		q.storeReceive(m)
 	}
 
@@ -39,7 +39,7 @@ func (q *liveQueue) withhold(r *record) {
 		"hint", "inspect it with 'tendril message show ID', send it again, and delete it; see docs/backup.md")
 }
 
-// withholdDamaged releases and withholds the damaged messages, and returns the others.
+// withholdDamaged returns the intact messages. It releases and withholds the others.
 func (q *liveQueue) withholdDamaged(messages []*message) (intact []*message, err error) {
 	keys := make([]int64, len(messages))
 	for i, m := range messages {

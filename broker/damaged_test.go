@@ -27,8 +27,6 @@ func spoil(t *testing.T, dir, body string) {
 	}
 }
 
-// A damaged message must not be delivered, moved or retried, but it can be deleted. Other messages must be unaffected,
-// even those behind it on a FIFO queue.
 func TestDamagedMessageIsWithheldAndSaysSo(t *testing.T) {
 	t.Parallel()
 	for name, attributes := range map[string]map[string]string{

@@ -9,7 +9,7 @@ import (
 )
 
 type transfer struct {
-	ctx   context.Context // only its values are used
+	ctx   context.Context // only for its values
 	from  *liveQueue
 	items []*transferItem
 	dead  bool // dead-lettering, not an operator's move
@@ -25,7 +25,7 @@ type transferItem struct {
 	m      *message // marked as leaving; a placeholder if not in memory
 	to     *liveQueue
 	toDead bool
-	record record // without content
+	record record
 	due    int64
 	moved  bool
 }
@@ -79,8 +79,8 @@ func (t *transfer) departures(k *counters) *int64 {
 	return &k.movedOut
 }
 
-// fillRecord sets the message's record for its new queue, and takes its key from that queue's counters. Dead-lettering
-// on a standard queue keeps the sent time, so the retention period continues; other moves restart it.
+// fillRecord sets the record for the new queue, with a key from its counters. Dead-lettering on a standard queue
+// keeps the sent time, so the retention period continues; other moves restart it.
 func (t *transfer) fillRecord(it *transferItem, old *record, to *counters) {
 	r := &it.record
 	*r = *old
@@ -133,7 +133,7 @@ func (t *transfer) onCommit(err error) error {
 	return err
 }
 
-// publish updates the queues in memory. Messages that were not moved become available again.
+// publish updates memory. Messages that were not moved become available again.
 func (t *transfer) publish(err error) {
 	q := t.from
 	q.broker.queues.moving.Lock()
@@ -172,8 +172,8 @@ func (it *transferItem) publish() {
 	q.watchRetention(it.record.sent)
 }
 
-// TakesDeadLetters reports whether [Queue.DeadLetter] can move a message. It returns false if the queue has no
-// dead-letter queue, or if last is set: after a message's last receive, the redrive policy applies.
+// TakesDeadLetters reports whether [Queue.DeadLetter] can move a message. It returns false without a dead-letter
+// queue, or if last is set: after its last receive, the redrive policy moves the message.
 func (q *Queue) TakesDeadLetters(last bool) bool {
 	live, err := q.b.queues.get(q.name)
 	return !last && err == nil && q.b.deadLetterQueue(live) != nil
@@ -187,9 +187,9 @@ func (b *Broker) deadLetterQueue(of *liveQueue) *liveQueue {
 	return b.byARN(policy.target)
 }
 
-// DeadLetter moves messages to the dead-letter queue in one transaction, regardless of their receive count. Each
-// message must be in flight and carry its latest receipt handle. DeadLetter returns nil if all were moved, otherwise
-// one error per message.
+// DeadLetter moves messages to the dead-letter queue in one transaction, regardless of their receive count. Each must
+// be in flight and carry its latest receipt handle. DeadLetter returns nil if all were moved, otherwise one error per
+// message.
 func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	live, err := q.live(ctx, len(letters))
 	if err != nil {
@@ -216,7 +216,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	return entryErrors(errs)
 }
 
-// reserve marks the messages as leaving and adds them to t. It returns an item or an error for each.
+// reserve returns an item or an error for each message.
 func (t *transfer) reserve(letters []queue.DeadLetter, to *liveQueue) (items []*transferItem, errs []error, err error) {
 	q := t.from
 	q.lockAndExpire()
@@ -245,8 +245,8 @@ func (t *transfer) reserve(letters []queue.DeadLetter, to *liveQueue) (items []*
 	return items, errs, nil
 }
 
-// deadLetter moves messages to the dead-letter queue in sending order, although receives find them in any order. If it
-// fails, they become visible.
+// deadLetter moves messages in sending order, although receives find them in any order. On failure, they become
+// visible.
 func (q *liveQueue) deadLetter(list []*message) error {
 	slices.SortFunc(list, func(a, b *message) int { return cmp.Compare(a.key, b.key) })
 	to := q.broker.deadLetterQueue(q)
@@ -278,8 +278,8 @@ func (q *liveQueue) reportDeadLettered(t *transfer) {
 	q.broker.events.DeadLettered(q.name, moved[0].to.name, ids)
 }
 
-// Redrive returns a queue's dead-letter queue ("" if missing) and maximum receive count, or "" and 0 without a redrive
-// policy. If the queue itself does not exist, the error wraps [queue.ErrNoQueue].
+// Redrive returns a queue's dead-letter queue ("" if missing) and maximum receive count, or "" and 0 without a
+// redrive policy. If the queue itself does not exist, the error wraps [queue.ErrNoQueue].
 func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -295,8 +295,8 @@ func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, 
 	return deadLetterQueue, int(policy.max), nil
 }
 
-// MissingDeadLetterQueue returns the name of a queue's configured dead-letter queue if it does not exist, otherwise "".
-// While it is missing, messages are retried until their retention period ends.
+// MissingDeadLetterQueue returns the name of a queue's configured but missing dead-letter queue, or "". While it is
+// missing, messages are retried until their retention period ends.
 func (b *Broker) MissingDeadLetterQueue(name string) string {
 	q, err := b.queues.get(name)
 	if err != nil {

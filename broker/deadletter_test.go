@@ -9,7 +9,6 @@ import (
 	"tendril/queue"
 )
 
-// The message must become a regular dead letter: counted, durable and redrivable.
 func TestDeadLetterByReceipt(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -90,7 +89,7 @@ func TestDeadLetterRequiresTheNewestReceipt(t *testing.T) {
 	}
 }
 
-// All visibility timeouts end at the same time, so a receive may find the messages in any order.
+// Receives may find expired visibility timeouts in any order.
 func TestDeadLettersKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

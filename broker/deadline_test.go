@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// deadlineWorld is a broker whose timers never fire, so that only deadlines count.
+// The world's timers never fire, so that only deadlines count.
 type deadlineWorld struct {
 	t       *testing.T
 	b       *Broker
@@ -107,7 +107,7 @@ func TestG13DeadlinesDecideAndNotTheirTimers(t *testing.T) {
 		}, "ok", expired},
 		{"FIFO receive", "work.fifo", false, (*deadlineWorld).receives, `""`, `"a"`},
 		{"FIFO reschedule", "work.fifo", false, func(w *deadlineWorld) string {
-			// The delay exceeds the 12-hour limit only for an in-flight message.
+			// On a visible message, the delay would be valid.
 			err := w.q.Reschedule(w.t.Context(), w.id, queue.MaxVisibility-time.Second)
 			return fmt.Sprint(err != nil)
 		}, "true", "false"},

@@ -100,7 +100,6 @@ func TestDeepFIFO(t *testing.T) {
 	}
 }
 
-// Once a group is unlocked, its messages beyond the window must be received.
 func TestReceiveLooksPastLockedGroups(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, limited(func(l *memoryLimits) { l.fifo = 20 }))
@@ -197,7 +196,6 @@ func TestConcurrentUse(t *testing.T) {
 	checkLedgers(t, b)
 }
 
-// At the limit, a receive must fail on a standard queue and return no messages on a FIFO queue.
 func TestE11InFlightLimit(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, limited(func(l *memoryLimits) { l.inFlight = 15 }))

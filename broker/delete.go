@@ -7,13 +7,14 @@ import (
 )
 
 // Delete removes messages by receipt handle. It returns nil if all succeeded, otherwise one error per entry. Deleting
-// a missing message succeeds. A standard queue accepts earlier and expired receipt handles; a FIFO queue accepts only
-// the latest one, while the message is in flight.
+// a missing message succeeds. A standard queue accepts earlier and expired receipt handles; a FIFO queue only the
+// latest one, while the message is in flight.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, CauseDone)
 }
 
-// Expire deletes messages past their deadline that were never processed. The ledger counts them as expired.
+// Expire is like [Queue.Delete] for messages past their deadline that were never processed. The ledger counts them as
+// expired.
 func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, CauseExpired)
 }
@@ -36,8 +37,7 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 	return entryErrors(errs)
 }
 
-// reserve marks the messages as leaving and adds them to r. It returns an error for each receipt handle. Once the
-// messages are removed, the caller must call checkUnheld.
+// reserve returns an error for each receipt handle. Once the messages are removed, the caller must call checkUnheld.
 func (r *removal) reserve(receipts []string) (errs []error, unheld []unheldReceipt, err error) {
 	q := r.q
 	work := new(block)
@@ -57,7 +57,7 @@ func (r *removal) reserve(receipts []string) (errs []error, unheld []unheldRecei
 		m := q.index.held[of.key]
 		switch {
 		case m == nil && !q.index.mayExist(of), m != nil && m.leaving:
-			// The request that is removing the message commits before this one.
+			// The removal in progress commits before this request.
 		case m == nil && q.index.fifo:
 			unheld = append(unheld, unheldReceipt{i, handle, of.key})
 		case m == nil:
@@ -82,8 +82,8 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 	return r, err
 }
 
-// mayExist reports whether a message that is not in memory may still be visible in the store, because its receive
-// predates the latest opening of the store and was not stored. The caller must hold the lock.
+// mayExist reports whether a message that is not in memory may be visible in the store, because a receive before the
+// latest opening was not stored. The caller must hold the lock.
 func (x *index) mayExist(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 
 type unheldReceipt struct {
@@ -92,8 +92,8 @@ type unheldReceipt struct {
 	key    int64
 }
 
-// checkUnheld sets the errors of receipts whose message was not in memory. If the message is missing, ifMissing is the
-// reason, or "" if that is no error. A receipt of a stored message has expired, which matters on a FIFO queue.
+// checkUnheld sets the errors of receipts whose message was not in memory. ifMissing is the reason if the message
+// does not exist, or "" if that is no error. On a FIFO queue, the receipt of a stored message has expired.
 func (q *liveQueue) checkUnheld(unheld []unheldReceipt, errs []error, ifMissing string) {
 	for _, u := range unheld {
 		found := false
@@ -122,7 +122,7 @@ func entryErrors(errs []error) []error {
 func sameError(err error, n int) []error { return slices.Repeat([]error{err}, max(1, n)) }
 
 // DeleteMessages removes messages by ID for an operator and returns their number. It skips messages that are missing
-// or already being removed. The ledger counts them as purged.
+// or being removed. The ledger counts them as purged.
 func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -135,7 +135,6 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 	return q.removeReserved(ctx, reserved)
 }
 
-// removeReserved removes messages for an operator and returns their number. It does not count messages that are gone.
 func (q *liveQueue) removeReserved(ctx context.Context, reserved []*message) (int, error) {
 	r := &removal{ctx: ctx, q: q, messages: reserved, cause: CauseDeleted}
 	err := q.broker.writer.do(context.Background(), r, needs{})
@@ -146,11 +145,11 @@ func (q *liveQueue) removeReserved(ctx context.Context, reserved []*message) (in
 }
 
 type removal struct {
-	ctx      context.Context // only its values are used
+	ctx      context.Context
 	q        *liveQueue
 	messages []*message // marked as leaving; placeholders if not in memory
 	cause    Cause
-	counted  int // excludes messages that were already gone
+	counted  int // without messages that were already gone
 	dues     []int64
 	removed  []Removal
 	work     block
@@ -229,7 +228,7 @@ func (b *Broker) report(ctx context.Context, removed []Removal) {
 	}
 }
 
-// publish updates memory. If err is not nil, the messages become available again.
+// publish updates memory. After an error, the messages become available again.
 func (r *removal) publish(err error) {
 	q := r.q
 	q.mu.Lock()

@@ -14,8 +14,8 @@ import (
 )
 
 // diskGuard refuses sends while the free space is below a reserve, to keep space for deletes. In case other programs
-// fill the disk, it also holds a reserve file, which it removes when a write fails. It also refuses changes while the
-// data directory is lost, because the next start would not find them.
+// fill the disk, it holds a reserve file, which it removes when a write fails. It also refuses changes while the data
+// directory is lost, because the next start would not find them.
 type diskGuard struct {
 	dir      string
 	log      *slog.Logger
@@ -24,8 +24,8 @@ type diskGuard struct {
 	checked  time.Time
 	isLow    bool
 	reserved int64            // size of the reserve file in bytes
-	files    datadir.Identity // directory, database and, while the store is open, its log
-	lost     error            // how the files changed; nil if unchanged
+	files    datadir.Identity // with the log while the store is open
+	lost     error            // how the files changed, or nil
 }
 
 const (
@@ -46,7 +46,7 @@ func (r *diskGuard) opened() {
 	r.files = datadir.Identify(r.dir, path, path+"-wal", path+"-shm")
 }
 
-// closing checks the files for the last time. It excludes the log, which closing the store removes.
+// closing checks the files, except the log, which closing the store removes.
 func (r *diskGuard) closing() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *diskGuard) watch(stopped <-chan struct{}) {
 		case <-stopped:
 			return
 		case <-tick.C:
-			_ = r.checkFiles() // logs a change
+			_ = r.checkFiles()
 		}
 	}
 }
@@ -95,8 +95,8 @@ func freeSpace(dir string) (free, total int64, err error) {
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil
 }
 
-// refusal returns the reason sends are refused, or nil. justLow means that the free space has fallen below the reserve
-// since the previous call.
+// refusal returns the reason to refuse sends, or nil. justLow means that the free space fell below the reserve since
+// the previous call.
 func (r *diskGuard) refusal() (err error, justLow bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,8 +152,8 @@ func (r *diskGuard) tight() bool {
 	return r.isLow
 }
 
-// measure measures the free space, and grows the reserve file with the log. If the free space is unknown, it counts as
-// sufficient. The caller must hold the lock.
+// measure also grows the reserve file with the log. Unknown free space counts as sufficient. The caller must hold the
+// lock.
 func (r *diskGuard) measure() {
 	r.checked = time.Now()
 	if r.refreshLost() != nil {
@@ -194,7 +194,7 @@ func (r *diskGuard) giveUpReserve() {
 	r.reserved = 0
 	r.checked = time.Now()
 	if r.refreshLost() == nil {
-		_ = os.Remove(r.path()) // the caller notices if the disk stays full
+		_ = os.Remove(r.path())
 	}
 }
 
@@ -202,12 +202,11 @@ func (r *diskGuard) path() string { return filepath.Join(r.dir, "reserve") }
 
 const (
 	pageSize = 4096
-	// checkpointPages is the log length, in pages, that triggers a checkpoint. On tiny disks it is as low as
-	// checkpointLeast.
+	// checkpointPages is the log length that triggers a checkpoint, as low as checkpointLeast on tiny disks.
 	checkpointPages = 4_000
 	checkpointLeast = 64
-	// logLimit is the size in bytes to which a restarting log is truncated. It exceeds the usual length, because
-	// overwriting is faster than extending.
+	// A restarting log is truncated to logLimit bytes, more than its usual length, because overwriting is faster than
+	// extending.
 	logLimit = checkpointPages * pageSize * 5 / 4
 )
 

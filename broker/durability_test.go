@@ -23,7 +23,7 @@ import (
 
 const walName = databaseName + "-wal"
 
-// The test counts syncs, because killing the process would not reveal a missing one.
+// Killing the process would not reveal a missing sync.
 func TestASingleSendIsSynced(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -40,7 +40,6 @@ func TestASingleSendIsSynced(t *testing.T) {
 		if n := fs.Syncs(walName) - before; n < 1 {
 			t.Fatalf("send %d: acknowledged after %d syncs of the log", i, n)
 		}
-		// A delete needs no sync, so the next send must switch the synchronous mode again.
 		if m := take(t, q, 1); len(m) == 1 {
 			remove(t, q, m[0].ReceiptHandle)
 		}
@@ -101,7 +100,6 @@ func (p *producer) consume(q *Queue, n int) {
 	}
 }
 
-// A power failure may keep any part of the unsynced writes.
 func TestPowerFailure(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []float64{0, 0.5, 1} {
@@ -174,7 +172,6 @@ func checkIntegrity(t testing.TB, b *Broker) {
 	}
 }
 
-// No acknowledged change may be lost, the ledger must balance, and the broker must recover by itself.
 func TestEveryCallFails(t *testing.T) {
 	t.Parallel()
 	codes := []struct {
@@ -243,7 +240,6 @@ func TestReceivesAreStoredAfterAFailedWrite(t *testing.T) {
 	}
 }
 
-// The store is read for receipts of an earlier process whose message is not in memory.
 func TestFailedReadIsAnErrorOnlyOfEntriesThatNeedIt(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(q *Queue, receipts ...string) []error{
@@ -277,7 +273,6 @@ func TestFailedReadIsAnErrorOnlyOfEntriesThatNeedIt(t *testing.T) {
 	}
 }
 
-// Close must release the directory even if the file cannot be reopened.
 func TestCloseWhileTheDiskFails(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -320,7 +315,7 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 		p := &producer{}
 		history(b, p)
 		fs.SetFail(nil)
-		time.Sleep(time.Minute) // wait for recovery, visibility timeouts and cleanup
+		time.Sleep(time.Minute)
 		synctest.Wait()
 		if err := p.send(b.Queue("work"), "after"); err != nil {
 			t.Errorf("not at work again: %v", err)
@@ -380,7 +375,6 @@ func TestFullDisk(t *testing.T) {
 	for i := range 30 {
 		send(t, q, body(fmt.Sprint(i))...)
 	}
-	// Every write fails as on a full disk; opening, truncating and syncing still succeed.
 	full := func(op, _ string, _ int) int32 {
 		if op == "write" {
 			return sqlite3.SQLITE_FULL
@@ -410,7 +404,7 @@ func TestFullDisk(t *testing.T) {
 	send(t, q, body("y")...)
 }
 
-// The broker must detect the damage or deliver only messages that were sent, under their IDs.
+// The broker must detect the damage or deliver only messages as they were sent.
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -472,7 +466,6 @@ func receiveDamaged(t *testing.T, file []byte, sent map[string]string) (good int
 	}
 }
 
-// The backup lacks later sends and contains messages that were deleted later.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup")

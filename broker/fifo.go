@@ -9,29 +9,29 @@ import (
 )
 
 // fifoOrder delivers the messages of a group in order, and only while no earlier one is in flight. Groups take turns,
-// first by the key of their first message. After a delivery, the next turn comes after all groups that have messages
-// when the group becomes deliverable again.
+// first by the key of their first message. After a delivery, a group's turn comes after all groups that have messages
+// when it becomes deliverable again.
 type fifoOrder struct {
 	groups  map[string]*group
 	ready   indexed[*group]
-	waiting indexed[*group] // by the end of the first message's delay
+	waiting indexed[*group] // by end of delay
 	fresh   int
 	newest  int64
-	given   int64 // number of takes from a group so far
-	partial bool  // some messages have not been reread since a reset
+	given   int64 // takes from a group so far
+	partial bool  // some messages were not reread since a reset
 }
 
 type group struct {
 	id       string
 	messages []*message       // visible or delayed, in key order
-	out      []int64          // sorted keys of taken messages that are not yet settled
+	out      []int64          // sorted keys of taken, unsettled messages
 	heap     *indexed[*group] // nil while the group is locked or empty
 	index    int
 
 	// The group's turn comes after groups whose first message has a key up to behind; given breaks ties. Before the
-	// first take, given is 0 and the key of the group's first message applies.
+	// first take, given is 0 and the key of the first message applies.
 	behind, given int64
-	lastGiven     int64 // value of fifoOrder.given at the latest take; 0 once the next turn is known
+	lastGiven     int64 // fifoOrder.given at the latest take; 0 once the next turn is known
 }
 
 func (g *group) turnBefore(other *group) bool {
@@ -129,8 +129,8 @@ func (f *fifoOrder) queue(m *message) {
 	f.place(g)
 }
 
-// place puts the group in the heap for its first idle message, or in neither heap while it is locked or empty. It
-// deletes an empty group, unless the group must keep its turn for messages that have not been reread.
+// place moves the group to the heap for its first message, if idle. It deletes an empty group, unless the group must
+// keep its turn for messages to be reread.
 func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)
@@ -188,8 +188,7 @@ func (f *fifoOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-// takeFrom takes messages of the group in order. It stops at a message that must be dead-lettered, because later
-// messages wait until it has moved.
+// takeFrom stops at a message to be dead-lettered, because later ones wait until it has moved.
 func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*message {
 	firstOut := int64(math.MaxInt64)
 	if len(g.out) > 0 {
@@ -231,7 +230,7 @@ func (f *fifoOrder) promote(now int64) {
 	}
 }
 
-// maxEmptyGroups limits the empty groups kept after a reset. Each keeps its turn until its messages have been reread.
+// maxEmptyGroups limits the empty groups that keep their turn after a reset.
 const maxEmptyGroups = 20_000
 
 func (f *fifoOrder) reset(drop func(*message)) {
@@ -250,7 +249,7 @@ func (f *fifoOrder) reset(drop func(*message)) {
 	f.fresh = 0
 }
 
-// complete ends a reset: all messages have been reread, so empty groups need not keep their turn.
+// complete ends a reset: empty groups need no longer keep their turn.
 func (f *fifoOrder) complete() {
 	if !f.partial {
 		return

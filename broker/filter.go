@@ -12,7 +12,6 @@ import (
 // Filter selects the stored messages that meet all its conditions. The zero value selects all messages.
 type Filter = queue.Selection
 
-// lastMatch returns the last key that a filter with this Through value can match.
 func lastMatch(through, number, high int64) int64 {
 	if through <= 0 || through > maxSeq {
 		return high
@@ -20,7 +19,7 @@ func lastMatch(through, number, high int64) int64 {
 	return min(high, makeKey(number, through))
 }
 
-// condition is a filter in SQL. For message attributes, the SQL only preselects rows; admits decides.
+// condition is a filter in SQL. For message attributes, the SQL only preselects; admits decides.
 type condition struct {
 	text             string
 	args             []any
@@ -28,7 +27,7 @@ type condition struct {
 	reason           string
 }
 
-// condition translates f to SQL, except for the reason, which keyRange adds.
+// condition omits the reason, which keyRange adds.
 func (b *Broker) condition(f *Filter) condition {
 	var c condition
 	if f.IDs != nil {
@@ -79,7 +78,7 @@ func (c *condition) and(text string, arg any) {
 
 func encodedText(s string) []byte { return append(binary.AppendUvarint(nil, uint64(len(s))), s...) }
 
-// keyRange returns SQL that selects up to rows keys after < key <= high, with the condition's reason if it has one.
+// keyRange selects up to rows keys after < key <= high.
 func (c *condition) keyRange(after, high int64, rows int) (where string, args []any) {
 	if c.reason == "" {
 		return `id > ? AND id <= ?`, []any{after, high}
@@ -98,8 +97,8 @@ func (c *condition) admits(r *record) bool {
 	})
 }
 
-// scanMatching returns up to limit matching rows. It examines at most browseChunk rows. last is the last key examined,
-// or 0 at the end of the queue.
+// scanMatching returns up to limit matching of at most browseChunk rows. last is the last key examined, or 0 at the
+// end of the queue.
 func (c *conn) scanMatching(columns string, after, high int64, sel condition, limit int) (rows []*record, last int64,
 	err error) {
 	if sel.text == "" {
@@ -110,7 +109,7 @@ func (c *conn) scanMatching(columns string, after, high int64, sel condition, li
 		return rows, rows[len(rows)-1].key, nil
 	}
 
-	// Count first, because a SELECT of few matches could examine the whole queue.
+	// A SELECT of few matches could examine the whole queue.
 	n, last, err := c.countChunk(after, high, sel, min(browseChunk, 10*limit))
 	if err != nil || n == 0 {
 		return nil, last, err
@@ -134,7 +133,7 @@ func (c *conn) selectMatching(columns string, after, high int64, sel condition, 
 	return c.records(`SELECT `+columns+` FROM messages WHERE `+keys+sel.text+` ORDER BY id LIMIT ?`, args...)
 }
 
-// countChunk counts the matching rows among the next rows. last is the last key examined, or 0 at the end of the queue.
+// countChunk counts the matching among the next rows. last is as in scanMatching.
 func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, err error) {
 	keys, keyArgs := sel.keyRange(after, high, rows)
 	args := slices.Concat(sel.args, keyArgs, []any{int64(rows)})
@@ -158,7 +157,7 @@ func (c *condition) columns() string {
 	return headColumns
 }
 
-// Count counts the matching messages. If that takes longer than within, n is a lower bound and exact is false.
+// Count counts the matching messages. After the time within, n is a lower bound and exact is false.
 func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n int64, exact bool, err error) {
 	live, err := q.live(ctx, 0)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// filterQueues returns a queue and its dead-letter queue, which has messages dead-lettered an hour apart.
+// The dead letters are an hour apart.
 func filterQueues(t *testing.T, b *Broker) (work, dead *Queue, start time.Time) {
 	t.Helper()
 	work, dead = deadLetters(t, b, 0)
@@ -22,7 +22,6 @@ func filterQueues(t *testing.T, b *Broker) (work, dead *Queue, start time.Time) 
 	for i, m := range []queue.Outgoing{
 		{Body: "apple", Attributes: []queue.Attribute{text("tenant", "a")}},
 		{Body: "banana", Attributes: []queue.Attribute{text("tenant", "b"), {Name: "tries", Type: "Number", Value: "3"}}},
-		// The name and value of the filter are in different attributes.
 		{Body: "apple pie", Attributes: []queue.Attribute{text("note", "tenant String a"), text("tenant", "c")}},
 		{Body: "100% <b>_'\"", Attributes: []queue.Attribute{text("tenant", "a")}},
 	} {
@@ -41,13 +40,11 @@ func filterQueues(t *testing.T, b *Broker) (work, dead *Queue, start time.Time) 
 	return work, dead, start
 }
 
-// tester is a [testing.TB] or a [rapid.T].
 type tester interface {
 	Helper()
 	Fatal(args ...any)
 }
 
-// browsed returns the messages of all pages.
 func browsed(t tester, b *Broker, name string, req BrowseRequest) (all []Stored) {
 	t.Helper()
 	for {

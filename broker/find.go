@@ -11,8 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// FindByID returns up to most messages of all queues whose IDs start with start. It examines all messages, starting
-// with the smallest queue. complete is false if the time within ran out first.
+// FindByID returns up to most messages of all queues whose IDs start with start. It examines all messages, smallest
+// queue first. complete is false if the time within ran out.
 func (b *Broker) FindByID(ctx context.Context, start string, most int, within time.Duration) (found []Stored,
 	complete bool, err error) {
 	start = strings.ToLower(start)
@@ -48,7 +48,6 @@ func (b *Broker) FindByID(ctx context.Context, start string, most int, within ti
 	return found, true, nil
 }
 
-// existing returns up to most of the messages, and skips those that have left the queue.
 func (b *Broker) existing(ctx context.Context, name string, ids []string, most int) (found []Stored, err error) {
 	for _, id := range ids {
 		if len(found) == most {
@@ -69,7 +68,7 @@ func (b *Broker) existing(ctx context.Context, name string, ids []string, most i
 // keyRange bounds the keys of a queue's messages: low < key <= last, or high for messages to come.
 type keyRange struct {
 	queue                 string
-	low, last, high, live int64 // live is the number of messages
+	low, last, high, live int64
 }
 
 func (q *liveQueue) keys() keyRange {
@@ -78,8 +77,7 @@ func (q *liveQueue) keys() keyRange {
 	return keyRange{q.name, q.index.low(), q.index.last(), q.index.high(), q.index.counters.live()}
 }
 
-// smallestFirst returns the key ranges of all queues, smallest first. The size of a range approximates the number of
-// messages.
+// smallestFirst returns the key ranges of all queues. Their sizes only approximate the numbers of messages.
 func (b *Broker) smallestFirst() (all []keyRange) {
 	for _, q := range b.queues.all() {
 		all = append(all, q.keys())
@@ -90,7 +88,7 @@ func (b *Broker) smallestFirst() (all []keyRange) {
 	return all
 }
 
-// idsFrom returns the IDs that start with start. last is the last key examined, or 0 at the end of the queue.
+// idsFrom returns the IDs with the prefix start. last is as in scanMatching.
 func (c *conn) idsFrom(s seal, after, high int64, start string) (ids []string, last int64, err error) {
 	rows := 0
 	work := new(block)

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// A key is the primary key of a message: the high bits are the queue's number, the low bits the position in the queue.
+// A key is a message's primary key: the queue's number, then the position in the queue.
 const (
 	seqBits   = 40
 	maxQueues = 1<<22 - 1
@@ -25,8 +25,7 @@ func makeKey(queue, seq int64) int64 { return queue<<seqBits | seq }
 
 func keySeq(key int64) int64 { return key & maxSeq }
 
-// sequenceNumber returns the 20-digit sequence number of a FIFO message. Sequence numbers increase but are not
-// consecutive.
+// sequenceNumber returns 20 digits. Sequence numbers increase but are not consecutive.
 func sequenceNumber(key int64) string {
 	const base = 10_000_000_000_000_000_000
 	return strconv.FormatUint(base+uint64(keySeq(key))<<8, 10)
@@ -43,7 +42,7 @@ func newSeal(secret []byte) (seal, error) {
 	return seal{block}, nil
 }
 
-// block is a scratch buffer. Callers provide it, because arguments of a cipher escape to the heap.
+// block is a scratch buffer of the caller, because arguments of a cipher escape to the heap.
 type block [aes.BlockSize]byte
 
 const (
@@ -52,7 +51,7 @@ const (
 	domainReceipt = 3
 )
 
-// prf is a pseudo-random function that chains one AES block per word.
+// prf is a pseudo-random function, with one AES block per word.
 func (s seal) prf(out *block, domain byte, words ...uint64) uint64 {
 	*out = block{15: domain}
 	for _, word := range words {
@@ -97,14 +96,14 @@ func (s seal) origin(id string) (int64, bool) {
 	return origin, s.messageID(work, origin) == strings.ToLower(id)
 }
 
-// receipt is a decoded receipt handle. Its key contains the queue's number, so other queues reject the handle.
+// receipt is a decoded receipt handle. Other queues reject its key.
 type receipt struct {
 	key    int64
-	serial uint32 // number of the receive, including receives that do not count
+	serial uint32 // number of the receive, counted or not
 	epoch  uint32 // incremented each time the store is opened
 }
 
-// receiptSize is the size in bytes, before base64, of a receipt with its 128-bit authentication code.
+// receiptSize is in bytes before base64, with a 128-bit authentication code.
 const receiptSize = 32
 
 func (s seal) handle(work *block, r receipt) string {

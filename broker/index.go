@@ -5,20 +5,20 @@ import (
 	"sync/atomic"
 )
 
-// index is a queue's state in memory, guarded by the queue's lock.
+// index is a queue's state in memory, guarded by its lock.
 type index struct {
 	broker   *Broker
 	number   int64
 	fifo     bool
 	counters counters           // as of the latest commit
-	cutoff   int64              // stamp; fresh messages sent before it have expired, and a sweep deletes them
+	cutoff   int64              // stamp; fresh messages sent before it have expired
 	held     map[int64]*message // received before, leaving or damaged
 	damaged  int
 	order    deliveryOrder
 	inFlight indexed[*message] // by visibility deadline
 	delays   delays
 	window   window
-	work     block // scratch buffer for open; guarded by the queue's lock
+	work     block
 }
 
 // low and high bound the keys of the queue's messages: low < key <= high.
@@ -92,7 +92,6 @@ func (x *index) endFlight(m *message) {
 	}
 }
 
-// startFlight marks a message as in flight. resumed is false for a message that was just received.
 func (x *index) startFlight(m *message, resumed bool) {
 	m.inFlight = true
 	heap.Push(&x.inFlight, m)
@@ -142,7 +141,7 @@ func (x *index) unreserve(m *message) {
 	}
 }
 
-// claim reserves a message that is not in memory by adding a placeholder; unreserve releases it.
+// claim reserves a message that is not in memory, until unreserve.
 func (x *index) claim(key int64) *message {
 	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m
@@ -182,17 +181,17 @@ func (x *index) clear() {
 type memory struct {
 	limits  memoryLimits
 	fresh   atomic.Int64
-	content atomic.Int64 // size of cached contents in bytes
+	content atomic.Int64
 }
 
 type memoryLimits struct {
-	// total limits the fresh messages of all queues; each queue may always hold least.
+	// total limits the fresh messages of all queues; each queue may hold least.
 	total, least int
-	// standard and fifo limit the fresh messages of a queue, by type. On a FIFO queue this also limits how far a
-	// receive can look past locked groups.
+	// Maximum fresh messages of a queue. On a FIFO queue, this also limits how far a receive looks past locked
+	// groups.
 	standard, fifo int
 	fill           int
-	// cache limits the cached message contents, and pages the page cache of the write connection, in bytes; each read
+	// cache limits the cached contents, and pages the page cache of the write connection, in bytes; each read
 	// connection gets a quarter of pages.
 	cache, pages int64
 	inFlight     int
@@ -213,20 +212,20 @@ func limitsOf(memory int64) *memoryLimits {
 	return limits
 }
 
-// window tracks which messages are in memory. Messages with keys up to cursor are in the delivery order, were delivered
-// or are delayed. Between cursor and tail, memory holds only messages of quiet tenants with keys up to ahead.
+// window tracks which messages are in memory. Up to cursor, all are in the delivery order, were delivered or are
+// delayed. From there to tail, only messages of quiet tenants up to ahead are.
 type window struct {
 	cursor, tail int64
 	ahead        int64 // below cursor if nothing was read ahead
 	early        map[int64]bool
-	// Delayed messages are read in order of due time and key. dueAt and dueKey belong to the last one read.
+	// Delayed messages are read in order of due time and key; these are the last one's.
 	dueAt, dueKey int64
-	dueSeen       int // number of times that delays have ended
-	dueRead       int // value of dueSeen up to which messages whose delay has ended were read
-	generation    int // incremented by each reset, so that fills of earlier generations are discarded
+	dueSeen       int // times that delays have ended
+	dueRead       int // dueSeen at the latest read of messages whose delay has ended
+	generation    int // incremented by each reset, to discard earlier fills
 	filling       *fill
 	stale         bool // set by a reset: receives wait for the next fill
-	size          int  // number of fresh messages last added to memory.fresh
+	size          int  // messages last added to memory.fresh
 }
 
 func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
@@ -242,7 +241,7 @@ func (w *window) recordRemoved(key int64) {
 	f.removed[key] = true
 }
 
-// capacity returns how many fresh messages can be added to memory.
+// capacity returns how many fresh messages fit in memory.
 func (x *index) capacity() int {
 	limits := &x.broker.memory.limits
 	most := limits.standard
@@ -264,7 +263,7 @@ func (x *index) countFresh() {
 	x.window.size = n
 }
 
-// arrive adds a new message. If it is outside the window, a later fill reads it.
+// arrive leaves a message outside the window to a later fill.
 func (x *index) arrive(r *record) {
 	w := &x.window
 	last := w.tail
@@ -299,8 +298,8 @@ func (x *index) arrive(r *record) {
 	}
 }
 
-// arriveAhead adds a message of a quiet tenant although earlier messages are not in memory. It passes over a message of
-// a noisy tenant, which a fill from cursor will read.
+// arriveAhead adds a quiet tenant's message although earlier messages are not in memory. It leaves a noisy tenant's
+// message to a fill from cursor.
 func (x *index) arriveAhead(s *standardOrder, r *record) {
 	w := &x.window
 	if s.isNoisy(r.group) {
@@ -330,7 +329,6 @@ func (x *index) capacityAhead(s *standardOrder) int {
 	return max(0, most)
 }
 
-// resetWindow removes the fresh messages from memory; fills will read them again.
 func (x *index) resetWindow() {
 	x.order.reset(x.drop)
 	x.countFresh()
@@ -349,7 +347,7 @@ func (w *window) start(low, last int64, fifo bool) {
 	w.early = nil
 	w.stale = low < last
 	if !fifo {
-		// cursor does not cover messages whose delay has ended; reread them by due time.
+		// cursor does not cover messages whose delay has ended.
 		w.dueSeen++
 	}
 }
@@ -362,7 +360,7 @@ type fill struct {
 	low, high  int64
 	tail       int64
 	limit      int
-	delayed    bool // include delayed messages (FIFO only)
+	delayed    bool // FIFO only
 
 	without []string
 
@@ -373,11 +371,10 @@ type fill struct {
 
 	main, late []*record
 
-	// removed holds messages that left the queue during the read. The queue's lock guards it.
+	// Messages that left the queue during the read. The queue's lock guards it.
 	removed map[int64]bool
 }
 
-// nextFill returns the fill to run next, or nil if one is running or none is needed.
 func (x *index) nextFill() *fill {
 	w := &x.window
 	if w.filling != nil || !w.behind() {
@@ -400,7 +397,7 @@ func (x *index) nextFill() *fill {
 
 const aheadKeys = 10_000
 
-// nextAhead returns a fill that reads only messages of quiet tenants, or nil if none is needed.
+// nextAhead returns a fill that reads only messages of quiet tenants, or nil.
 func (x *index) nextAhead(s *standardOrder) *fill {
 	w := &x.window
 	if s.rescan {
@@ -472,7 +469,6 @@ func (x *index) merge(f *fill) (added int) {
 	return added
 }
 
-// advance records which keys and due times f has read.
 func (w *window) advance(f *fill) {
 	if f.low < f.high {
 		read := f.high
@@ -498,7 +494,7 @@ func (w *window) advance(f *fill) {
 	}
 }
 
-// admit adds the rows of a fill that are still to be delivered.
+// admit adds the rows that are still to be delivered.
 func (x *index) admit(f *fill, rows []*record) (added int) {
 	for _, r := range rows {
 		if x.skips(f, r) {
@@ -516,9 +512,9 @@ func (x *index) admit(f *fill, rows []*record) (added int) {
 
 func (x *index) skips(f *fill, r *record) bool {
 	switch {
-	case x.held[r.key] != nil: // received before, leaving or damaged
-	case f.removed[r.key]: // left the queue during the fill
-	case r.sent < x.cutoff: // past its retention period; a sweep deletes it
+	case x.held[r.key] != nil:
+	case f.removed[r.key]:
+	case r.sent < x.cutoff: // left to a sweep
 	case r.key <= x.low():
 	case x.window.early[r.key]:
 	default:

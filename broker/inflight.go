@@ -14,18 +14,23 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// receiveMarks records receives that are not yet in the database in a memory-mapped file, which needs no system calls.
-// Marks survive kill -9, but not necessarily a power failure. A message has at most one mark.
+// receiveMarks records receives that are not yet in the database in a memory-mapped file, without system calls. Marks
+// survive kill -9, but not necessarily a power failure. A message has at most one.
 type receiveMarks struct {
 	mu   sync.Mutex
-	data []byte // nil if the file could not be mapped
+	data []byte // nil if not mapped
 	free []uint32
 	used uint32
 }
 
-// mark is the record of one receive in the file:
+// mark records one receive:
 //
-//	key 8 | first receive 8 | serial 4 | receive count 4 | epoch 4 | checksum 4
+//		key 8
+//	 first receive 8
+//	 serial 4
+//	 receive count 4
+//	 epoch 4
+//	 checksum 4
 type mark struct {
 	key, first       int64
 	serial, received uint32
@@ -34,11 +39,11 @@ type mark struct {
 const (
 	marksName = "inflight"
 	markSize  = 32
-	// maxMarks is enough for 160,000 receives per second. Receives beyond it are not marked.
+	// maxMarks is enough for 160,000 receives per second. Further receives get no mark.
 	maxMarks = 32_768
 )
 
-// encode adds the epoch and a checksum, which reveal stale and partially written marks.
+// The epoch and a checksum reveal stale and partially written marks.
 func (m *mark) encode(text []byte, epoch uint32) {
 	binary.LittleEndian.PutUint64(text, uint64(m.key))
 	binary.LittleEndian.PutUint64(text[8:], uint64(m.first))
@@ -60,7 +65,7 @@ func decodeMark(text []byte, epoch uint32) (m mark, ok bool) {
 	return m, m.key != 0 && bytes.Equal(again, text)
 }
 
-// open maps the file and returns the marks that an earlier process left, even if the file cannot be mapped.
+// open returns the marks that an earlier process left, even if it cannot map the file.
 func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, marksName))
 	if err != nil {
@@ -87,8 +92,7 @@ func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	return left, err
 }
 
-// put writes a new mark for the message and clears its previous one. Without a free slot, it does nothing. The caller
-// must hold the queue's lock.
+// put replaces the message's mark, unless no slot is free. The caller must hold the queue's lock.
 func (k *receiveMarks) put(m *message) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -106,7 +110,7 @@ func (k *receiveMarks) put(m *message) {
 
 	now := mark{m.key, m.first, uint32(m.count), uint32(m.received())}
 	now.encode(k.data[(m.mark-1)*markSize:][:markSize], m.epoch)
-	k.clear(before) // after writing the new mark, so that the message always has one
+	k.clear(before) // last, so that the message always has a mark
 }
 
 func (k *receiveMarks) drop(m *message) {
@@ -119,7 +123,7 @@ func (k *receiveMarks) drop(m *message) {
 	m.mark = 0
 }
 
-// clear ignores slot 0, which means no mark. The caller must hold the lock.
+// Slot 0 means no mark. The caller must hold the lock.
 func (k *receiveMarks) clear(place uint32) {
 	if place != 0 && k.data != nil {
 		clear(k.data[(place-1)*markSize : place*markSize])
@@ -152,7 +156,7 @@ func storeMarks(c *conn, left []mark, epoch uint32) (err error) {
 }
 
 // Posting records that the worker is about to post a message. If the process is killed, a receive with CountAtPost
-// counts only if Posting was called.
+// counts only after Posting.
 func (q *Queue) Posting(receipt string) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {

@@ -24,7 +24,6 @@ func receiveToPost(t *testing.T, q *Queue) queue.Message {
 	return msgs[0]
 }
 
-// A receive with CountAtPost must count only if the message was posted.
 func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -146,7 +145,7 @@ func TestUnpostedMessagesAreNeverDeadLetteredByKills(t *testing.T) {
 		b = killed(t, b)
 		live := liveOf(t, b.Queue("work"))
 		live.mu.Lock()
-		for _, m := range live.index.held { // expire the visibility timeout
+		for _, m := range live.index.held {
 			live.changeVisibility(m, live.broker.clock.now(), 0)
 		}
 		live.mu.Unlock()

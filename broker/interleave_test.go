@@ -10,7 +10,6 @@ import (
 	"tendril/queue"
 )
 
-// blockWriter makes requests wait until release is called.
 func blockWriter(t *testing.T, b *Broker) (release func()) {
 	t.Helper()
 	entered, gate := make(chan struct{}), make(chan struct{})
@@ -39,8 +38,8 @@ func TestConcurrentRemovalsCountOnce(t *testing.T) {
 		"move":   func(t *testing.T, s stage) { s.b.Move(t.Context(), s.q.Name(), "other"+suffixOf(s.q), []string{s.id}) },
 		"purge":  func(t *testing.T, s stage) { s.b.PurgeQueue(t.Context(), s.q.Name()) },
 		"drop":   func(t *testing.T, s stage) { s.b.DeleteQueue(t.Context(), s.q.Name()) },
-		"expire": nil, // messages expire only as time passes
-		"show": func(t *testing.T, s stage) { // makes the message visible, with its maximum receive count reached
+		"expire": nil,
+		"show": func(t *testing.T, s stage) { // makes the message visible and exhausts its maximum receive count
 			s.b.SetAttributes(t.Context(), s.q.Name(),
 				map[string]string{"RedrivePolicy": policy(s.b, "other"+suffixOf(s.q), 1)})
 			s.q.ChangeVisibility(t.Context(), changes(s.handle))
@@ -97,8 +96,7 @@ func suffixOf(q *Queue) string {
 	return ""
 }
 
-// holdPublication runs acts whose requests are committed in one transaction, in order. It calls seen after the commit,
-// before any request is notified.
+// holdPublication commits the requests of acts in one transaction. It calls seen before any request is notified.
 func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	t.Helper()
 	release := blockWriter(t, b)
@@ -146,7 +144,6 @@ func TestUnpublishedRowsAreInvisible(t *testing.T) {
 	})
 }
 
-// The message is sent while the delay of its FIFO queue changes.
 func TestADelayIsCountedOnceWhileSettingsChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -199,7 +196,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 		q := create(t, b, "work", nil)
 		send(t, q, body("a", "b", "c")...)
 		msgs := take(t, q, 10)
-		time.Sleep(time.Second) // wait until the receives are stored
+		time.Sleep(time.Second)
 		remove(t, q, msgs[0].ReceiptHandle, msgs[1].ReceiptHandle)
 		if n, err := b.DeleteMessages(t.Context(), "work", []string{msgs[2].ID}); n != 1 || err != nil {
 			t.Error(n, err)

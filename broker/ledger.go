@@ -9,7 +9,7 @@ import (
 // Ledger counts what happened to the messages of a queue.
 type Ledger = queue.Ledger
 
-// counters are a queue's ledger, its next position, and floor, the position up to which all messages are purged.
+// counters are a queue's ledger and positions. All messages up to floor are purged.
 type counters struct {
 	next, floor                        int64
 	sent, done, deadLettered           int64
@@ -38,7 +38,7 @@ func writeCounters(c *conn, number int64, k *counters) error {
 	return err
 }
 
-// readCounters returns the counters by queue number. Number 0 holds the sum of the deleted queues.
+// readCounters returns the counters by queue number; 0 has the sum of the deleted queues.
 func readCounters(c *conn) (map[int64]counters, error) {
 	all := map[int64]counters{}
 	err := c.query(func(row row) {
@@ -94,8 +94,8 @@ func (b *Broker) TotalLedger() Ledger {
 	return total.ledger(inFlight, delayed, damaged)
 }
 
-// OldestAge returns the time since a queue's oldest message was sent or moved there or, if scheduled, became visible.
-// It returns 0 if the queue is empty.
+// OldestAge returns the time since a queue's oldest message was sent or moved there or, if scheduled, became visible,
+// or 0 without messages.
 func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -112,8 +112,8 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 		if key, since, err = c.oldestUnscheduled(max(keys.low, q.ageFrom.Load()), keys.high); err != nil {
 			return err
 		}
-		// This also finds messages sent with a delay. They do not change the result, because each was sent before it
-		// was due, and the first query found it or an older message.
+		// Messages with a plain delay do not change the result: each was sent before it was due, and the first query
+		// found it or an older one.
 		due, err = c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due <= ? AND id > ?
 			ORDER BY due LIMIT 1`, q.index.number, q.broker.clock.nowMilli(), keys.low)
 		return err
@@ -125,7 +125,7 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	if key == 0 {
 		key = keys.last + 1
 	}
-	q.ageFrom.Store(key - 1) // a smaller one, of a concurrent call, holds too
+	q.ageFrom.Store(key - 1) // a smaller one of a concurrent call is valid too
 
 	if since == 0 || due != 0 && due < since {
 		since = due
@@ -136,8 +136,6 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	return max(0, time.Duration(stamp()-since)*time.Millisecond), nil
 }
 
-// oldestUnscheduled returns the key and stamp of the first message that is not scheduled. Both are 0 without such a
-// message.
 func (c *conn) oldestUnscheduled(from, high int64) (key, since int64, err error) {
 	err = c.query(func(row row) {
 		key = row.int(0)

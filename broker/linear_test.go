@@ -23,15 +23,15 @@ type linearMessage struct {
 	inFlight bool
 }
 
-// linearState holds the remaining messages in order of sequence number (FIFO) or ID (standard), so that equal states
-// compare equal, which keeps the search short.
+// Messages are ordered by sequence number (FIFO) or ID (standard), so that equal states compare equal, which shortens
+// the search.
 type linearState struct {
 	messages []linearMessage
 	last     string
 }
 
-// step applies a call to the state. It returns false if the call cannot have its result in this state. On a FIFO queue,
-// in-flight messages block later ones, and sends take effect in order of sequence numbers.
+// step returns false if the call cannot have its result in this state. On a FIFO queue, in-flight messages block
+// later ones, and sends take effect in order of sequence numbers.
 func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	id, sequence, _ := strings.Cut(call.id, " ")
 	call.id = id

@@ -49,14 +49,13 @@ func rename(t *testing.T, from, to string) {
 	}
 }
 
-// Receives and deletes must still work. Once the files are back, all calls must.
 func TestLostDataDirectoryRefusesSends(t *testing.T) {
 	t.Parallel()
 	mkdir := func(path string) error { return os.Mkdir(path, 0o700) }
 	writeEmpty := func(path string) error { return os.WriteFile(path, nil, 0o600) }
 	tests := []struct {
 		name    string
-		path    string                  // what is lost, relative to the data directory
+		path    string                  // relative to the data directory
 		gone    bool                    // removed; otherwise renamed and back
 		replace func(path string) error // creates another in its place; may be nil
 		cause   string
@@ -134,7 +133,6 @@ func TestLostDataDirectoryRefusesSends(t *testing.T) {
 	}
 }
 
-// Close must keep the messages of a directory that was moved or whose log was removed.
 func TestLostDataDirectoryIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	t.Run("moved", func(t *testing.T) {

@@ -2,22 +2,21 @@ package broker
 
 import "time"
 
-// Cleanup runs in small steps while the writer is idle. While the writer is busy, steps are smaller and rarer, and
-// only remove data that would otherwise grow without limit.
+// Cleanup runs in small steps while the writer is idle. While it is busy, steps are smaller and rarer, and only
+// remove data that would grow without limit.
 const (
 	tidySoon     = time.Second            // after a commit
 	tidyNext     = 5 * time.Millisecond   // between steps
 	tidyBusy     = 100 * time.Millisecond // between steps while commits continue
 	tidyRows     = 2_000
 	tidyRowsBusy = 500 // 5,000 rows per second, more than any queue adds deduplication IDs
-	// slackPages is the number of free pages that stay in the file while the writer is idle.
+	// free pages kept in the file while the writer is idle
 	slackPages = 512
-	// slackPagesBusy replaces slackPages while the writer is busy, because large bodies will soon need free pages
-	// again.
+	// while it is busy, because large bodies soon need free pages again
 	slackPagesBusy = 4_096
 )
 
-// maintenance cleans up the database and checkpoints its log. It runs in the writer's goroutine.
+// maintenance cleans up the database and checkpoints its log, in the writer's goroutine.
 type maintenance struct {
 	b *Broker
 
@@ -27,8 +26,8 @@ type maintenance struct {
 	vacuumed   bool // since the last checkpoint
 
 	commits        int
-	logPages       int64 // usual log length, in pages, that triggers a checkpoint
-	nextCheckpoint int64 // log length, in pages, that triggers the next checkpoint
+	logPages       int64 // usual log length that triggers a checkpoint, in pages
+	nextCheckpoint int64 // log length that triggers the next checkpoint, in pages
 	lastPages      int64
 }
 
@@ -56,7 +55,7 @@ func (m *maintenance) run() {
 	}
 }
 
-// cleanUp runs one step. next is the time until the next step, or 0 to wait for the next commit.
+// cleanUp runs one step. next is the time until the next, or 0 to wait for a commit.
 func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	s := m.b.store.Load()
 	if err := s.synchronous(false); err != nil {
@@ -84,7 +83,7 @@ func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	return m.untilDedupExpires(s.write)
 }
 
-// removeGarbage removes rows of purged messages. more is true if some rows may remain.
+// removeGarbage removes rows of purged messages. more means that some may remain.
 func removeGarbage(c *conn) (more bool, err error) {
 	var low, high int64
 	err = c.query(func(row row) {
@@ -104,14 +103,14 @@ func removeGarbage(c *conn) (more bool, err error) {
 		}
 	}
 
-	// Deduplication IDs stay: below the floor they have no effect, and they expire soon.
+	// Deduplication IDs have no effect below the floor, and expire soon.
 	c.run(&err, `DELETE FROM receipts WHERE id > ? AND id <= ?`, low, high)
 	c.run(&err, `DELETE FROM garbage WHERE low = ?`, low)
 	return true, err
 }
 
-// vacuum removes free pages, but while the writer is busy only if they make up most of the file. The file shrinks at
-// the next checkpoint.
+// vacuum removes free pages; while the writer is busy, only if they are most of the file. The file shrinks at the
+// next checkpoint.
 func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {
@@ -144,8 +143,7 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	return false, nil
 }
 
-// forgetDedups deletes expired deduplication IDs, then the names of queues deleted long ago. more is true if some IDs
-// may remain.
+// forgetDedups deletes expired deduplication IDs, then the names of queues deleted long ago.
 func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, err error) {
 	now := m.b.clock.milli(m.b.clock.now())
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
@@ -157,8 +155,7 @@ func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, err error) {
 	return false, err
 }
 
-// untilDedupExpires returns the time until the next deduplication ID expires, at least tidySoon. It returns 0 without
-// deduplication IDs.
+// untilDedupExpires is at least tidySoon, or 0 without deduplication IDs.
 func (m *maintenance) untilDedupExpires(c *conn) (time.Duration, error) {
 	first, err := c.integer(`SELECT min(expires) FROM dedup`)
 	if err != nil || first == 0 {
@@ -197,11 +194,11 @@ func (m *maintenance) checkpoint(s *store) error {
 		return err
 	}
 	if pages >= 2*m.logPages {
-		m.nextCheckpoint = pages + m.logPages // another process may prevent the restart
+		m.nextCheckpoint = pages + m.logPages
 		return s.restartLog("RESTART")
 	}
 
-	// A reader may prevent the restart. Try again once the log has grown by logPages.
+	// A reader may prevent the restart. Try again after logPages more.
 	_, err = s.logPages(`PRAGMA wal_checkpoint(PASSIVE)`)
 	m.nextCheckpoint = min(pages+m.logPages, 2*m.logPages)
 	return err

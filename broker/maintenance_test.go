@@ -92,7 +92,6 @@ func TestTidyWhileBusy(t *testing.T) {
 		if pages := integerOf(t, b, `PRAGMA page_count`); pages > slackPagesBusy+512 || pages > backlog/2 {
 			t.Errorf("the file has %d pages, and had %d with the backlog", pages, backlog)
 		}
-		// Two IDs per second are sent for five minutes, plus the IDs sent until the next cleanup step.
 		if ids := rows(t, b, "dedup"); ids < 600 || ids > 610 {
 			t.Errorf("%d deduplication ids are remembered, of %d", ids, n)
 		}

@@ -1,10 +1,9 @@
 package broker
 
-// message is the state of a message in memory. Times are readings of the broker's clock; stamps are wall-clock times
-// (see stamp).
+// message is a message in memory. Times are readings of the broker's clock; stamps are wall-clock times (see stamp).
 type message struct {
 	key    int64
-	origin int64 // key from which the message ID is derived
+	origin int64 // key that the message ID is derived from
 	sent   int64 // stamp
 	due    int64 // end of the delay; 0 if not delayed
 	until  int64 // visibility deadline
@@ -12,13 +11,13 @@ type message struct {
 
 	content *record
 	group   *group  // nil on a standard queue
-	tenant  *tenant // nil on a FIFO queue, and for a message without a tenant
+	tenant  *tenant // nil on a FIFO queue and without a tenant
 	size    int32   // attributes and body in bytes
 
 	arrived    int32 // receive count on arrival in this queue
 	count      int32
 	unread     int32  // receives that do not count
-	epoch      uint32 // of the store at the latest receive
+	epoch      uint32 // store's epoch at the latest receive
 	first      int64  // stamp of the first receive
 	receivedAt int64
 	uncounted  bool // the latest receive does not count
@@ -28,16 +27,16 @@ type message struct {
 	gone     bool // deleted, moved or expired
 	queued   bool
 	holds    bool // blocks its group
-	stored   bool // has a row in receipts, and perhaps in attempts
+	stored   bool // has a row in receipts, perhaps in attempts
 	failed   bool
 	dirty    bool   // in the list of receives to store
 	damaged  bool   // fails its checksum; see withhold
 	claimed  bool   // placeholder for a message not in memory
-	unposted bool   // received with CountAtPost and not posted yet
+	unposted bool   // received with CountAtPost and not posted
 	mark     uint32 // slot in receiveMarks, or 0
 }
 
-// received excludes the receives that do not count. count includes them, so that every receive has its own receipt
+// received excludes the receives that do not count, which count includes so that every receive has its own receipt
 // handle.
 func (m *message) received() int32 { return m.count - m.unread }
 
@@ -54,8 +53,8 @@ func (m *message) uncount() {
 	}
 }
 
-// newest reports whether a receipt belongs to the latest receive. That receive may not have been stored before a kill,
-// so a receipt of a later epoch is newer.
+// newest reports whether a receipt is of the latest receive. A kill may have lost that receive, so a receipt of a
+// later epoch is newer.
 func (m *message) newest(of receipt) bool {
 	if of.epoch == m.epoch {
 		return of.serial == uint32(m.count)
@@ -98,7 +97,6 @@ func (r *ring) pop() *message {
 }
 
 type deliveryOrder interface {
-	// add appends a fresh message.
 	add(m *message)
 	requeue(m *message)
 	forget(m *message)
@@ -107,7 +105,7 @@ type deliveryOrder interface {
 	// take returns the messages for which decide returns deliverIt, up to the limit. It calls decide once per
 	// message.
 	take(t takeRequest) []*message
-	// reset calls drop for each fresh message. The messages will be added again.
+	// reset drops all fresh messages, to be added again.
 	reset(drop func(m *message))
 	size() int
 	deliverable(now int64) bool
@@ -118,9 +116,9 @@ type takeRequest struct {
 	now    int64
 	decide func(m *message) decision
 	full   func() bool
-	// oldOnly makes a standard queue prefer messages received before, because fresh ones need additional memory.
+	// oldOnly makes a standard queue prefer messages received before: fresh ones need more memory.
 	oldOnly bool
-	// complete reports that memory holds all visible messages of the queue.
+	// Memory holds all visible messages of the queue.
 	complete bool
 }
 
@@ -131,5 +129,5 @@ type decision int
 const (
 	deliverIt decision = iota
 	deadLetterIt
-	skipIt // expired; left to the sweep
+	skipIt // left to the sweep
 )

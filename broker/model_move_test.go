@@ -14,14 +14,14 @@ import (
 
 type modelTask struct {
 	handle        string
-	to            string // "" means that each message moves to its source
+	to            string // "" for the source of each message
 	rate          int
 	status        MoveStatus
-	last          int // last arrival that the task moves
+	last          int // last arrival to move
 	moved, toMove int64
-	began, acted  time.Time // acted is when the task last made progress or restarted
+	began, acted  time.Time // acted is the time of the latest progress or restart
 	unknown       bool
-	// touched contains the FIFO groups with a message that was not visible at some time.
+	// FIFO groups with a message that was not visible at some time
 	touched map[string]bool
 }
 
@@ -77,8 +77,7 @@ func (m *model) cancelMove(t *rapid.T) {
 	synctest.Wait()
 }
 
-// lookAtMove compares the task with the model. killed means that a kill may have lost the latest visibility
-// deadlines.
+// killed means that a kill may have lost the latest visibility deadlines.
 func (m *model) lookAtMove(t *rapid.T, killed bool) {
 	k := m.task
 	if !k.running() {

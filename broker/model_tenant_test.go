@@ -13,13 +13,12 @@ import (
 var modelGroups = []string{"", "a", "b", "c"}
 
 type modelTenants struct {
-	// known is false if the set of noisy tenants depends on the order of simultaneous events, or on the broker's
-	// memory.
+	// known is false if the set of noisy tenants depends on the order of simultaneous events or the broker's memory.
 	known bool
-	seen  bool // a message with a tenant was seen, so processing time is measured
+	seen  bool // so processing time is measured
 	noisy map[string]bool
 	done  []modelFlight
-	row   int // number of consecutive messages of quiet tenants while a noisy one waited
+	row   int // consecutive messages of quiet tenants while a noisy one waited
 }
 
 type modelFlight struct {
@@ -60,7 +59,7 @@ func (f *modelTenants) ended(m *model, at time.Time, flights []*modelled) {
 		const sure = 1 + 1e-9
 		switch {
 		case x.group == "":
-		case own > 0.1*all*sure: // regardless of the order in which the flights ended
+		case own > 0.1*all*sure:
 			f.noisy[x.group] = true
 		case own*sure > 0.1*(earlier+now) && !f.noisy[x.group]: // only if the tenant's flights ended first
 			f.known = false
@@ -131,8 +130,7 @@ func (m *model) beginFair(place string) (visible []*modelled) {
 	return visible
 }
 
-// expectFair checks that messages of noisy tenants come last, except for every tenth message, and that the noisy tenant
-// with the fewest messages in flight comes first. waiting are the messages that could be delivered.
+// expectFair checks that messages of noisy tenants come last, except every tenth message, fewest in flight first.
 func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs []queue.Message) {
 	f := m.tenants[place]
 	if m.tiny || !f.known {
@@ -149,7 +147,7 @@ func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs [
 	for _, got := range msgs {
 		i := slices.IndexFunc(waiting, func(x *modelled) bool { return x.id == got.ID })
 		if i < 0 {
-			return // received reports the error
+			return
 		}
 		x := waiting[i]
 		waiting = slices.Delete(waiting, i, i+1)

@@ -16,20 +16,18 @@ import (
 	"tendril/queue"
 )
 
-// TestModel compares a queue, its dead-letter queue and a third queue with a model, over random histories that include
-// restarts and kills.
 func TestModel(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		fifo bool
-		tiny bool // memory is limited, so that most messages are only on disk
+		tiny bool // keeps most messages only on disk
 	}{{"standard", false, false}, {"fifo", true, false}, {"standard-tiny", false, true}, {"fifo-tiny", true, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var steps int
 			defer func() { t.Logf("%d steps, no difference unless one is reported above", steps) }()
 			rapid.Check(t, func(rt *rapid.T) {
-				dir := testpeer.MemoryFolder(rt) // the random histories do not test the disk
+				dir := testpeer.MemoryFolder(rt)
 				rapid.SyncTest(rt, func(rt *rapid.T) {
 					m := newModel(rt, dir, c.fifo, c.tiny)
 					defer func() { m.b.Close() }()
@@ -70,16 +68,16 @@ type model struct {
 	arrivals int
 	ledgers  map[string]*Ledger
 	copies   int
-	turns    map[string]*modelTurn // turns of FIFO groups with a delivery, by queue and group
+	turns    map[string]*modelTurn // by queue and group
 	given    int
 	task     *modelTask
 	tenants  map[string]*modelTenants
 }
 
-// modelTurn places a FIFO group after the groups whose first message arrived no later than behind.
+// modelTurn places a FIFO group after groups whose first message arrived by behind.
 type modelTurn struct {
 	behind, given int
-	lastGiven     int // value of given at the last delivery, until behind is known
+	lastGiven     int // given at the last delivery, until behind is known
 }
 
 type modelled struct {
@@ -104,7 +102,7 @@ type modelReceipt struct {
 	handle  string
 	m       *modelled
 	place   string
-	arrival int // arrival of the message at that time; a move changes it
+	arrival int // arrival at that time; a move changes it
 }
 
 func (r *modelReceipt) there() bool { return r.m.place == r.place && r.m.arrival == r.arrival }
@@ -219,7 +217,7 @@ func (m *model) sendTo(t *rapid.T, place string, out []queue.Outgoing) {
 			if at.After(x.due) {
 				x.due = at
 			}
-			x.sentAt = x.due // the message's age and retention period start then
+			x.sentAt = x.due // its age and retention period start then
 		}
 		m.messages = append(m.messages, x)
 		m.ledgers[place].Sent++
@@ -340,8 +338,7 @@ func (m *model) expectFIFO(t *rapid.T, place string, limit int, msgs []queue.Mes
 	}
 }
 
-// acceptFIFO checks every receive: messages of a group come in order from the first one, and only while none is in
-// flight.
+// acceptFIFO checks that messages of a group come in order from the first one, and only while none is in flight.
 func (m *model) acceptFIFO(t *rapid.T, place string, msgs []queue.Message) {
 	if place == modelWork {
 		for _, x := range m.newlyDead() {
@@ -514,7 +511,7 @@ func (m *model) tick(t *rapid.T) {
 	m.sleep(t, time.Duration(rapid.SampledFrom([]int{10, 100, 250, 1000, 5000, 20000}).Draw(t, "ms"))*time.Millisecond)
 }
 
-// sleep advances the time in small steps while a task moves messages, so that the task is checked before other events.
+// Small steps check a move task before other events.
 func (m *model) sleep(t *rapid.T, d time.Duration) {
 	for d > 0 {
 		step := d
@@ -544,7 +541,7 @@ func (m *model) forgetOrder() {
 	}
 }
 
-// kill simulates kill -9. No receive may be lost, but recently received messages may be visible at once.
+// No receive may be lost, but recently received messages may be visible at once.
 func (m *model) kill(t *rapid.T) {
 	synctest.Wait()
 	m.copies++
@@ -582,7 +579,6 @@ func (m *model) forget(t *rapid.T, x *modelled) {
 	}
 }
 
-// attempt may record an attempt of a message that has moved since.
 func (m *model) attempt(t *rapid.T) {
 	r := m.receipt(t)
 	m.copies++
@@ -594,7 +590,6 @@ func (m *model) attempt(t *rapid.T) {
 	}
 }
 
-// checkNoOrphans first waits for the cleanup of purged messages.
 func (m *model) checkNoOrphans() {
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
@@ -647,7 +642,7 @@ func (m *model) redrive(t *rapid.T) {
 func (m *model) moved(x *modelled, to string, at time.Time) {
 	m.arrivals++
 	x.place, x.base, x.sentAt, x.arrival, x.until, x.handle = to, x.count, at, m.arrivals, time.Time{}, ""
-	x.due, x.deadAt = time.Time{}, time.Time{} // the message is no longer a dead letter
+	x.due, x.deadAt = time.Time{}, time.Time{}
 	m.ledgers[modelDead].MovedOut++
 	m.ledgers[to].MovedIn++
 }

@@ -7,9 +7,8 @@ import (
 	"tendril/queue"
 )
 
-// Move moves messages by ID to another queue in one transaction and returns their number. If to is "", each message
-// returns to the queue it was dead-lettered from. Messages that are missing, damaged or without a target are skipped.
-//
+// Move moves messages by ID to another queue in one transaction and returns their number. If to is "", each returns
+// to the queue it was dead-lettered from. Messages that are missing, damaged or without a target are skipped.
 // Move keeps the receive count, but restarts the sent time and the count that the redrive policy limits.
 func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, error) {
 	q, err := b.queues.get(from)
@@ -53,7 +52,7 @@ func checkMove(q, to *liveQueue) error {
 	return nil
 }
 
-// reserve marks the messages as leaving. It skips messages that are missing or already leaving.
+// reserve skips messages that are missing or leaving.
 func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*message, err error) {
 	var keys []int64
 	for part := range slices.Chunk(ids, browseChunk) {
@@ -100,8 +99,8 @@ func (q *liveQueue) reserveKeys(keys []int64) (reserved []*message, err error) {
 	return reserved, nil
 }
 
-// newMove prepares a move to target or, if target is nil, to each message's source queue. It releases the messages with
-// an unknown source or, after an error, all messages.
+// newMove prepares a move to target or, if nil, to each message's source queue. It releases messages with an unknown
+// source or, after an error, all.
 func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved []*message) (*transfer, error) {
 	reserved, err := from.withholdDamaged(reserved)
 	if err != nil {
@@ -136,7 +135,7 @@ func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved 
 	return t, nil
 }
 
-// sourceARNs returns the queues that messages were dead-lettered from, by message key.
+// by message key
 func (b *Broker) sourceARNs(messages []*message) (map[int64]string, error) {
 	sources := map[int64]string{}
 	err := b.read(func(c *conn) error {
@@ -164,7 +163,6 @@ func (b *Broker) deadLetterTargets() map[string]bool {
 	return targets
 }
 
-// release makes messages that reserve returned available again.
 func (q *liveQueue) release(reserved []*message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

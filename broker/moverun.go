@@ -14,16 +14,15 @@ const (
 	moveRetry = time.Second
 )
 
-// mover goes through the source queue once, oldest message first. After a restart it starts again at the oldest
-// remaining message.
+// mover goes through the source queue once, oldest message first; after a restart, from the oldest remaining one.
 type mover struct {
 	b      *Broker
 	task   *moveTask
 	sel    condition
 	cursor int64
-	// blockedGroups are the FIFO groups with a message that stays, so that their later messages stay too.
+	// FIFO groups with a message that stays, so that their later messages stay too.
 	blockedGroups map[string]bool
-	leftNoSource  bool // messages stayed because they have no source queue
+	leftNoSource  bool // some stayed without a source queue
 }
 
 func (b *Broker) runMove(t *moveTask) {
@@ -49,7 +48,7 @@ func (m *mover) durationOf(n int) time.Duration {
 	return time.Duration(n) * time.Second / time.Duration(m.task.Rate)
 }
 
-// pause waits. It returns false if the task or the broker ends first.
+// pause returns false if the task or the broker ends first.
 func (m *mover) pause(wait time.Duration) bool {
 	timer := time.NewTimer(max(0, wait))
 	defer timer.Stop()
@@ -70,7 +69,8 @@ func (m *mover) limit() int {
 	return max(1, m.task.Rate*int(movePause)/int(time.Second))
 }
 
-// step moves a batch and returns its size. It ends the task at the end of the queue, or if a target queue is missing.
+// step moves a batch and returns its size. At the end of the queue, or if a target queue is missing, it ends the
+// task.
 func (m *mover) step() (n int, err error) {
 	rows, last, err := m.nextRows()
 	if err != nil {
@@ -93,7 +93,7 @@ func (m *mover) step() (n int, err error) {
 	movable := m.movable(rows)
 	if i := slices.IndexFunc(movable, m.lacksSource); i == 0 {
 		return 0, m.end(MoveFailed, reasonNoQueue)
-	} else if i > 0 { // move only the messages before it; the next step ends the task
+	} else if i > 0 { // the next step ends the task
 		last = movable[i].key - 1
 		movable = movable[:i]
 	}
@@ -105,7 +105,7 @@ func (m *mover) step() (n int, err error) {
 	return n, err
 }
 
-// nextRows returns the next matching rows. last is as in scanMatching.
+// last is as in scanMatching.
 func (m *mover) nextRows() (rows []*record, last int64, err error) {
 	m.cursor = max(m.cursor, m.task.source.keys().low) // purged rows may still be stored
 	err = m.b.read(func(c *conn) (err error) {
@@ -127,14 +127,13 @@ func (m *mover) end(status MoveStatus, reason string) error {
 	return err
 }
 
-// toSources reports whether each message moves to the queue that it was dead-lettered from.
 func (m *mover) toSources() bool { return m.task.Destination == "" && !m.task.Delete }
 
 func (m *mover) lacksSource(r *record) bool {
 	return m.toSources() && r.source != "" && m.b.byARN(m.b.opts.own(r.source)) == nil
 }
 
-// movable omits messages that are delayed, in flight, leaving or without a required source queue, and the FIFO messages
+// movable omits messages that are delayed, in flight, leaving or without a required source queue, and FIFO messages
 // behind them.
 func (m *mover) movable(rows []*record) (movable []*record) {
 	q := m.task.source
@@ -164,7 +163,7 @@ func (m *mover) unavailable(r *record, now int64) bool {
 	return r.due > now || isBusy || m.blockedGroups[r.group]
 }
 
-// move moves the rows to target or, if nil, to each message's source queue. With task.Delete, it deletes them instead.
+// move moves the rows to target or, if nil, to each message's source queue. With task.Delete, it deletes them.
 func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
@@ -229,7 +228,7 @@ func (s *moveStep) onCommit(err error) error {
 	return nil
 }
 
-// endMove ends a task. ended is false if the task had already ended.
+// ended is false if the task had already ended.
 func (b *Broker) endMove(t *moveTask, status MoveStatus, reason string) (ended bool, err error) {
 	write := func(x *tx) error {
 		n, err := x.c.exec(`UPDATE moves SET status = ?, reason = ? WHERE id = ? AND status = ?`, string(status), reason,
@@ -255,7 +254,7 @@ func (x *tx) insertMoveTask(t *moveTask) (err error) {
 	return err
 }
 
-// loadMoves reads the tasks. A task in memory without a row fails, because its queue was deleted.
+// A task in memory without a row fails: its queue was deleted.
 func (b *Broker) loadMoves(c *conn) error {
 	sources := map[int64]*liveQueue{}
 	for _, q := range b.queues.all() {
@@ -264,7 +263,7 @@ func (b *Broker) loadMoves(c *conn) error {
 
 	b.moves.mu.Lock()
 	defer b.moves.mu.Unlock()
-	missing := map[string]*moveTask{} // tasks in memory whose row has not been read
+	missing := map[string]*moveTask{}
 	for _, list := range b.moves.bySource {
 		for _, t := range list {
 			missing[t.id] = t
@@ -298,7 +297,7 @@ func (b *Broker) loadMoves(c *conn) error {
 	return cmp.Or(err, damaged)
 }
 
-// moveTaskOf reads a row of loadMoves. It returns a task even if the row has an invalid filter.
+// moveTaskOf returns a task even if the row's filter is invalid.
 func (b *Broker) moveTaskOf(source *liveQueue, row row) (*moveTask, error) {
 	t := &moveTask{source: source, id: row.text(0), high: row.int(4), ended: make(chan struct{})}
 	t.MoveTask = MoveTask{Status: MoveRunning, ToMove: row.int(9), StartedAt: date(row.int(5)),

@@ -17,7 +17,7 @@ import (
 // MoveStatus is the status of a [MoveTask], named as in SQS.
 type MoveStatus string
 
-// MoveStatus lacks SQS's CANCELLING, because a cancellation takes effect at once.
+// SQS's CANCELLING is missing, because a cancellation takes effect at once.
 const (
 	MoveRunning   MoveStatus = "RUNNING"
 	MoveCompleted MoveStatus = "COMPLETED"
@@ -29,7 +29,7 @@ const (
 type MoveRequest struct {
 	// Source and Destination are ARNs. An empty Destination means the queue that each message was dead-lettered from.
 	Source, Destination string
-	// Delete means that the messages are deleted instead of moved; Destination must then be empty.
+	// Delete deletes the messages instead; Destination must be empty.
 	Delete bool
 	// Rate is in messages per second, 1 to 500; 0 means unlimited.
 	Rate   int
@@ -39,11 +39,11 @@ type MoveRequest struct {
 // MoveTask is a task that moves or deletes the messages of a dead-letter queue.
 type MoveTask struct {
 	MoveRequest
-	// Handle is the TaskHandle of SQS. [Broker.MoveTasks] sets it only while the task is running.
+	// Handle is the TaskHandle of SQS. [Broker.MoveTasks] sets it only for a running task.
 	Handle string
 	Status MoveStatus
-	// ToMove is the number of visible messages at the start. With a filter, it is the number of matching messages, if
-	// they could be counted in time.
+	// ToMove is the number of visible messages at the start or, with a filter, of matching messages, if counted in
+	// time.
 	Moved, ToMove int64
 	// FailureReason is the Query-protocol code of the error that ended the task, or "".
 	FailureReason string
@@ -66,15 +66,15 @@ type moveTasks struct {
 	bySource map[int64][]*moveTask
 }
 
-// moveTask is a task in memory. The transactions that move its messages also update its row, so Moved is correct after
-// a crash.
+// moveTask is a task in memory. The transactions that move messages also update its row, so Moved is correct after a
+// crash.
 type moveTask struct {
 	source *liveQueue
 	high   int64 // last key to move
 	id     string
 	ended  chan struct{}
 
-	// The lock of moveTasks guards the fields below.
+	// moveTasks' lock guards the fields below.
 	MoveTask
 	started bool
 }
@@ -87,7 +87,7 @@ type moveHandle struct {
 // ErrMoveRunning means that the source already has a running task.
 var ErrMoveRunning = errors.New("another move task of the source queue is running")
 
-// errMoveRunning has the code and text that SQS returns; the AWS documentation names UnsupportedOperation instead.
+// errMoveRunning has SQS's actual code and text; the AWS documentation names UnsupportedOperation.
 var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: ErrMoveRunning,
 	Message: "There is already a task running. Only one active task is allowed for a source queue arn at a given time."}
 

@@ -212,7 +212,6 @@ func TestG7MoveTaskLeavesWhatIsInFlightOrHasNoSource(t *testing.T) {
 	})
 }
 
-// Purged rows stay on disk for a while.
 func TestG7MoveTaskPassesOverWhatWasPurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, nil)
@@ -262,7 +261,7 @@ func TestG11SecondMoveTaskOfASourceIsInvalidParameterValue(t *testing.T) {
 		if !errors.Is(err, ErrMoveRunning) {
 			t.Errorf("%v does not wrap ErrMoveRunning", err)
 		}
-		synctest.Wait() // no message is being moved while the ledgers are checked
+		synctest.Wait()
 	})
 }
 

@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// Open opens the queues in dir, and creates dir with mode 0700 if missing. The error wraps [ErrInUse] if another
-// process uses dir, and [ErrUnsafe] if another user can write to it.
+// Open opens the queues in dir, which it creates with mode 0700. The error wraps [ErrInUse] if another process uses
+// dir, and [ErrUnsafe] if another user can write to it.
 func Open(dir string, opts *Options) (*Broker, error) {
 	if err := datadir.Make(dir); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (b *Broker) open() error {
 	return nil
 }
 
-// openStore opens the store, which the broker uses once begin has succeeded.
+// openStore replaces the broker's store once begin has succeeded.
 func (b *Broker) openStore(begin func(s *store) error) error {
 	s, err := openStore(b.dir, b.opts.vfs, b.memory.limits.pages)
 	if err != nil {
@@ -84,7 +84,7 @@ func (b *Broker) start(s *store) error {
 	return b.load(s.write)
 }
 
-// beginEpoch increments the epoch, and stores the receives that a killed process left in the marks.
+// beginEpoch increments the epoch and stores the receives that a killed process left in the marks.
 func (b *Broker) beginEpoch(s *store) error {
 	secret, epoch, err := s.write.identity()
 	if err != nil {
@@ -129,8 +129,8 @@ func (c *conn) identity() (secret []byte, epoch int64, err error) {
 	return secret, epoch, err
 }
 
-// Close ends waiting receives, which return [queue.ErrClosed], commits pending requests and closes the files. Later
-// calls return [queue.ErrClosed].
+// Close ends waiting receives, commits pending requests and closes the files. Waiting receives and later calls return
+// [queue.ErrClosed].
 func (b *Broker) Close() error {
 	if !b.background.close() {
 		return queue.ErrClosed
@@ -139,7 +139,7 @@ func (b *Broker) Close() error {
 	b.attempts.flush(b)
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
-		_ = q.submitReceives(math.MaxInt64) // the writer logs the reason for a rejection
+		_ = q.submitReceives(math.MaxInt64) // the writer logs the reason
 		q.stop()
 		q.mu.Unlock()
 	}
@@ -159,7 +159,7 @@ func (b *Broker) Close() error {
 	return errors.Join(b.marks.close(), b.store.Load().close(), unlockDir(b.lock))
 }
 
-// Lost returns an error while the data directory is removed, moved, unmounted or replaced. Sends are then refused.
+// Lost returns an error while the data directory is removed, moved, unmounted or replaced, and sends are refused.
 func (b *Broker) Lost() error {
 	if b.background.closing.Load() {
 		return nil
@@ -170,8 +170,7 @@ func (b *Broker) Lost() error {
 // ARN returns the Amazon Resource Name of a queue.
 func (b *Broker) ARN(name string) string { return b.opts.arn(name) }
 
-// load reads only counters, received messages and pending delays, so its duration does not depend on the number of
-// other messages.
+// load reads only counters, received messages and pending delays, so its duration does not depend on other messages.
 func (b *Broker) load(c *conn) error {
 	if err := b.reconcile(c); err != nil {
 		return err
@@ -206,7 +205,7 @@ func (b *Broker) readQueue(row row) (*liveQueue, error) {
 		return nil, fmt.Errorf("reading its tags: %w", err)
 	}
 
-	d.attributes = canonicalAttributes(d.attributes) // earlier versions did not store them in canonical form
+	d.attributes = canonicalAttributes(d.attributes) // earlier versions did not store canonical forms
 	b.opts.adoptPolicies(d.attributes)
 	var err error
 	if d.set, err = parseSettings(d.attributes["FifoQueue"] == "true", d.attributes); err != nil {

@@ -18,8 +18,7 @@ const (
 	policyActionsPrefix = "SQS:"
 )
 
-// grantable lists the actions that a permission can allow. As in SQS, an action on a message includes its batch form.
-// Read-only.
+// Actions that a permission can allow. As in SQS, an action on a message includes its batch form. Read-only.
 var grantable = []string{"*", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl",
 	"ListDeadLetterSourceQueues", "PurgeQueue", "ReceiveMessage", "SendMessage"}
 
@@ -29,7 +28,7 @@ type policyDocument struct {
 	Statement []json.RawMessage // each a policyStatement or written by hand
 }
 
-// policyStatement is a statement in the form that SQS's AddPermission writes.
+// policyStatement is a statement as SQS's AddPermission writes it.
 type policyStatement struct {
 	Sid       string
 	Effect    string
@@ -138,7 +137,7 @@ func policyOf(q *liveQueue) (policyDocument, error) {
 	return policy, nil
 }
 
-// parsePolicy also accepts a single statement instead of a list, as in policies written by hand.
+// parsePolicy also accepts a single statement instead of a list.
 func parsePolicy(value string) (policyDocument, error) {
 	var written struct {
 		Version   string

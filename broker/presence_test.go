@@ -9,7 +9,6 @@ import (
 	"tendril/queue"
 )
 
-// Opening must fail without changing a file.
 func TestMissingDatabaseIsRefused(t *testing.T) {
 	t.Parallel()
 	const restore = "tendril restore BACKUP --"
@@ -29,7 +28,7 @@ func TestMissingDatabaseIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		used   bool
 		change func(dir string) error
-		want   []string // parts of the error; empty if the broker starts
+		want   []string
 	}{
 		"a new directory":          {false, func(string) error { return nil }, nil},
 		"without embedded queues":  {false, write("console.token", "secret"), nil},
@@ -78,7 +77,6 @@ func TestMissingDatabaseIsRefused(t *testing.T) {
 	}
 }
 
-// The first messages may be only in the write-ahead log.
 func TestLostLogIsRefused(t *testing.T) {
 	t.Parallel()
 	dir, copied := t.TempDir(), t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// Broker is a set of durable queues in one data directory. All methods are safe for concurrent use. Errors caused by
+// Broker is a set of durable queues in one data directory. Its methods are safe for concurrent use. Errors caused by
 // a request are of type [*queue.Error].
 type Broker struct {
 	opts       Options
@@ -86,10 +86,10 @@ type liveQueue struct {
 	created   int64 // stamp
 	current   atomic.Pointer[description]
 	received  atomic.Bool  // since the broker was opened
-	ageFrom   atomic.Int64 // for OldestAge: messages with keys up to this one are scheduled
+	ageFrom   atomic.Int64 // for OldestAge: keys up to this one are scheduled
 
-	// disk and removed are used only by the writer.
-	disk    counters // with the uncommitted changes of its transaction
+	// Only the writer uses disk and removed.
+	disk    counters // with uncommitted changes
 	removed bool
 
 	mu        sync.Mutex // guards the fields below
@@ -102,7 +102,7 @@ type liveQueue struct {
 	repeats   repeats
 }
 
-// description is replaced as a whole by each change, so that readers see consistent settings.
+// A change replaces the whole description, so that readers see consistent settings.
 type description struct {
 	set        settings
 	attributes map[string]string
@@ -125,7 +125,7 @@ func (q *liveQueue) description() *description { return q.current.Load() }
 
 func (q *liveQueue) settings() *settings { return &q.current.Load().set }
 
-// describe changes the description. Calls must not overlap; only administer and recovery make them.
+// Calls of describe must not overlap; only administer and recovery make them.
 func (q *liveQueue) describe(change func(d *description)) {
 	changed := *q.current.Load()
 	change(&changed)
@@ -156,7 +156,7 @@ func (q *liveQueue) onAlarm() {
 	}
 }
 
-// lockAndExpire locks the queue and ends expired visibility timeouts and delays, because the alarm may ring late.
+// lockAndExpire also ends expired visibility timeouts and delays, because the alarm may ring late.
 func (q *liveQueue) lockAndExpire() {
 	q.mu.Lock()
 	if q.index.inFlight.Len() == 0 && len(q.index.delays.order) == 0 {
@@ -222,12 +222,11 @@ func (q *liveQueue) fill(f *fill) {
 	}
 	q.waiters.wake(q.index.merge(f))
 	if f.without != nil {
-		q.fillIfLow() // this fill skipped noisy tenants, so it may have added no messages
+		q.fillIfLow() // this fill may have skipped only noisy tenants
 	}
 }
 
-// wakeAfterRemoval wakes receives, because a removal may make messages deliverable, such as the next one of a FIFO
-// group. The caller must hold the lock.
+// A removal may make messages deliverable, such as the next one of a FIFO group. The caller must hold the lock.
 func (q *liveQueue) wakeAfterRemoval(n int) {
 	q.index.countFresh()
 	if q.index.fifo {
@@ -274,7 +273,7 @@ func (l *waiters) join() *waiter {
 	return w
 }
 
-// leave removes w. If w has already been woken, leave wakes the next receive instead.
+// leave passes w's wake-up, if any, to the next receive.
 func (l *waiters) leave(w *waiter) {
 	if i := slices.Index(l.waiting, w); i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// deletedWait and purgeWait are required by SQS.
+// required by SQS
 const (
 	deletedWait = 60 * time.Second
 	purgeWait   = 60 * time.Second
@@ -24,7 +24,7 @@ type catalog struct {
 
 	// moving makes a move atomic for TotalLedger.
 	moving  sync.Mutex
-	deleted *liveQueue // its counters are the sum of the deleted queues
+	deleted *liveQueue // has the sum of the deleted queues' counters
 
 	mu        sync.RWMutex // taken after a queue's lock, never before
 	byName    map[string]*liveQueue
@@ -71,7 +71,7 @@ func (c *catalog) deletedRecently(name string) bool {
 	return deleted && stamp()-at < deletedWait.Milliseconds()
 }
 
-// begin starts an administrative call; the caller must call end. Such calls run one at a time.
+// begin starts an administrative call, one at a time; the caller must call end.
 func (b *Broker) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -110,10 +110,10 @@ func (b *Broker) byARN(arn string) *liveQueue {
 	return q
 }
 
-// Queue returns the queue with the given name, which need not exist.
+// Queue returns the named queue, which need not exist.
 func (b *Broker) Queue(name string) *Queue { return &Queue{b, name} }
 
-// Queue is a queue of a broker. It need not exist yet.
+// Queue is a queue of a broker, which need not exist.
 type Queue struct {
 	b    *Broker
 	name string
@@ -122,7 +122,7 @@ type Queue struct {
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-// live returns the queue for a call with n entries; n = 0 is for calls without entries.
+// n is the number of entries; 0 is for calls without entries.
 func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	live, err := q.b.queues.get(q.name)
 	if err == nil && n > 0 {
@@ -134,14 +134,14 @@ func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	return live, err
 }
 
-// CreateQueue creates a queue. attrs are SQS attribute names and values. If the queue exists with other values, the
-// error is QueueNameExists; if there are 10,000 queues, OverLimit.
+// CreateQueue creates a queue with SQS attributes. If it exists with other values, the error is QueueNameExists;
+// beyond 10,000 queues, OverLimit.
 func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[string]string) error {
 	return b.createQueue(ctx, name, attrs, tags, !b.opts.NoWaits)
 }
 
-// EnsureQueue creates a queue unless a queue with this name exists, regardless of its attributes. Unlike
-// [Broker.CreateQueue], it can reuse the name of a deleted queue at once.
+// EnsureQueue creates a queue unless one with this name exists, whatever its attributes. It can reuse a deleted
+// queue's name at once.
 func (b *Broker) EnsureQueue(ctx context.Context, name string, attrs map[string]string) error {
 	err := b.createQueue(ctx, name, attrs, nil, false)
 	if errors.Is(err, &queue.Error{Code: queue.CodeQueueNameExists}) {
@@ -212,7 +212,7 @@ func toJSON(m map[string]string) string {
 	if m == nil {
 		return "{}"
 	}
-	text, _ := json.Marshal(m) // cannot fail for strings
+	text, _ := json.Marshal(m)
 	return string(text)
 }
 
@@ -280,11 +280,11 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	return err
 }
 
-// toGarbage marks the keys low < key <= high as garbage.
+// low < key <= high
 const toGarbage = `INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`
 
-// PurgeQueue deletes all messages of a queue, including delayed and in-flight ones, in constant time. It returns their
-// number.
+// PurgeQueue deletes all messages of a queue, including delayed and in-flight ones, in constant time, and returns
+// their number.
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error) {
 	err = b.administer(ctx, name, func(q *liveQueue) error {
 		now := stamp()
@@ -310,8 +310,8 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 	return n, err
 }
 
-// SentTo returns the name of the queue that a message was sent to, or "" if the queue was deleted. known is false if
-// this broker did not issue the ID.
+// SentTo returns the queue that a message was sent to, or "" if deleted. known is false if this broker did not issue
+// the ID.
 func (b *Broker) SentTo(id string) (name string, known bool) {
 	origin, known := b.seal.origin(id)
 	if !known {
@@ -346,8 +346,8 @@ func (b *Broker) Newest(name string) (int64, error) {
 	return keySeq(q.keys().last), nil
 }
 
-// PurgeThrough deletes the messages up to the position through, from [Broker.Newest], and returns their number. If
-// through is 0, it deletes all messages.
+// PurgeThrough deletes the messages up to a position from [Broker.Newest], or all if through is 0, and returns their
+// number.
 func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (n int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -384,7 +384,7 @@ func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (
 	return n, ctx.Err()
 }
 
-// ListQueues returns the names that start with prefix, sorted.
+// ListQueues returns the sorted names that start with prefix.
 func (b *Broker) ListQueues(prefix string) []string {
 	names := []string{}
 	for _, q := range b.queues.all() {
@@ -396,7 +396,7 @@ func (b *Broker) ListQueues(prefix string) []string {
 	return names
 }
 
-// DeadLetterSources returns the names, sorted, of the queues whose redrive policy targets the given queue.
+// DeadLetterSources returns the sorted names of the queues whose redrive policy targets the named queue.
 func (b *Broker) DeadLetterSources(name string) ([]string, error) {
 	if _, err := b.queues.get(name); err != nil {
 		return nil, err

@@ -2,5 +2,5 @@
 
 package broker
 
-// With the race detector, SQLite translated to Go is ten times slower, so tests use fewer iterations.
+// SQLite translated to Go is ten times slower with the race detector, so tests use fewer iterations.
 const underRace = true

@@ -14,8 +14,8 @@ type ReasonGroup = queue.ReasonGroup
 
 const maxReasons = 1000
 
-// DeadLetterReasons groups a queue's messages by the reason of their last failure. It returns up to 1,000 groups,
-// largest first, and is fast for any number of messages.
+// DeadLetterReasons groups a queue's messages by the reason of their last failure: up to 1,000 groups, largest first.
+// It is fast for any number of messages.
 func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGroup, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -44,7 +44,6 @@ func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGr
 
 type reasonGroups map[string]*ReasonGroup
 
-// addWithoutReason adds the group of messages without a reason. live is the number of all messages in the queue.
 func (groups reasonGroups) addWithoutReason(live int) {
 	rest := live
 	for reason, g := range groups {
@@ -73,7 +72,6 @@ func (groups reasonGroups) largest(limit int) []ReasonGroup {
 
 const hourMillis = 3_600_000
 
-// read adds the counts of a queue. hour is the current hour.
 func (groups reasonGroups) read(c *conn, number, hour int64) error {
 	return c.query(func(row row) {
 		g := groups[row.text(0)]
@@ -88,7 +86,6 @@ func (groups reasonGroups) read(c *conn, number, hour int64) error {
 	}, `SELECT reason, hour, count FROM reasons WHERE queue = ?`, number)
 }
 
-// dateReasons sets the times of the oldest and newest message of each group.
 func dateReasons(c *conn, low int64, groups []ReasonGroup) error {
 	const attempts = `SELECT at FROM attempts WHERE id >> 40 = ?1 >> 40 AND reason = ?2 AND id > ?1 `
 	for i := range groups {

@@ -9,8 +9,7 @@ import (
 )
 
 // Receive returns up to req.Max visible messages and hides them. It waits up to req.Wait for the first one.
-//
-// Receive first moves messages that exceeded the maximum receive count to the dead-letter queue, durably. It logs and
+// It first moves messages that exceeded the maximum receive count to the dead-letter queue, durably. It logs and
 // skips damaged messages.
 func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	r, err := q.newReceive(req)
@@ -37,7 +36,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	}
 }
 
-// Received reports whether a receive was made from the queue since the broker was opened.
+// Received reports whether messages were requested from the queue since the broker was opened.
 func (b *Broker) Received(name string) bool {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -46,7 +45,7 @@ func (b *Broker) Received(name string) bool {
 	return q.received.Load()
 }
 
-// finish returns a dead-lettering error only if it has no messages to deliver; the next receive tries again.
+// finish returns a dead-lettering error only without messages to deliver; the next receive tries again.
 func (r *receive) finish() ([]queue.Message, error) {
 	if r.result.usedUp != nil {
 		if err := r.q.deadLetter(r.result.usedUp); err != nil && len(r.result.messages) == 0 {
@@ -114,14 +113,14 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 
 type receiveResult struct {
 	messages []receivedMessage
-	repeated bool       // the messages are of an earlier receive with the same attempt ID
-	taken    int64      // bytes of attributes and bodies, excluding repeated receives
+	repeated bool       // of an earlier receive with the same attempt ID
+	taken    int64      // bytes, except for repeated receives
 	usedUp   []*message // to be dead-lettered
 	filling  *fill
 	waiter   *waiter
 }
 
-// receivedMessage is a copy, because the message may change once the lock is released.
+// a copy, because the message may change once the lock is released
 type receivedMessage struct {
 	m       *message
 	receipt receipt
@@ -131,7 +130,7 @@ type receivedMessage struct {
 	content *record
 }
 
-// wait waits for a fill or a message. again is false if the receive should end.
+// again is false if the receive should end.
 func (r *receive) wait(ctx context.Context) (again bool, err error) {
 	if f := r.result.filling; f != nil {
 		select {
@@ -163,7 +162,7 @@ func (r *receive) wait(ctx context.Context) (again bool, err error) {
 	return false, err
 }
 
-// lookWithinRoom reserves memory before it takes messages, because their contents are read later.
+// Contents are read after messages are taken, so lookWithinRoom reserves memory first.
 func (r *receive) lookWithinRoom(ctx context.Context) error {
 	if r.room == nil {
 		return r.look()
@@ -180,7 +179,7 @@ func (r *receive) lookWithinRoom(ctx context.Context) error {
 	return err
 }
 
-// look takes messages. If it finds none, it sets the fill or waiter that wait waits for.
+// look takes messages, or sets the fill or waiter for wait.
 func (r *receive) look() error {
 	q := r.q
 	q.lockAndExpire()
@@ -249,7 +248,6 @@ func (r *receive) take() error {
 	return nil
 }
 
-// decide returns the decision about the next message in the delivery order, and updates the result.
 func (r *receive) decide(m *message, wall int64) decision {
 	q := r.q
 	set := q.settings()
@@ -273,7 +271,7 @@ func (r *receive) decide(m *message, wall int64) decision {
 	return deliverIt
 }
 
-// markReceived counts the receive and starts the visibility timeout. The caller must hold the queue's lock.
+// The caller must hold the queue's lock.
 func (r *receive) markReceived(m *message, now, wall int64) receivedMessage {
 	q := r.q
 	m.count++

@@ -17,7 +17,6 @@ type testRoom struct {
 func (r *testRoom) Acquire(context.Context) error { return r.err }
 func (r *testRoom) Keep(bytes int64)              { r.kept = bytes }
 
-// Memory must be kept only for the returned messages. Without memory, a receive must return no messages.
 func TestReceiveStopsAtItsMemoryLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

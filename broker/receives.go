@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// storeAfter delays the storing of a receive, because most messages are deleted earlier. If the process is killed
-// before that, the mark still counts the receive.
+// storeAfter delays storing a receive, because most messages are deleted earlier. Until then, its mark survives a
+// kill.
 const storeAfter = 200 * time.Millisecond
 
 const storeAgainAfter = time.Second
@@ -29,7 +29,7 @@ func (q *liveQueue) storeReceive(m *message) {
 	}
 }
 
-// changeVisibility makes m visible if visibility is 0. The caller must hold the lock.
+// A visibility of 0 makes m visible. The caller must hold the lock.
 func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Duration) {
 	m.until = now + int64(visibility)
 	if visibility == 0 {
@@ -42,7 +42,6 @@ func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Dura
 	q.storeReceive(m)
 }
 
-// storeReceives submits the receives that are at least storeAfter old, when the alarm rings.
 func (q *liveQueue) storeReceives() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,8 +57,8 @@ func (q *liveQueue) storeReceives() {
 	}
 }
 
-// submitReceives submits to the writer the receives up to the clock reading last. Receives that the writer rejects stay
-// in the list. The caller must hold the lock.
+// submitReceives submits the receives up to the clock reading last. Rejected ones stay in the list. The caller must
+// hold the lock.
 func (q *liveQueue) submitReceives(last int64) error {
 	s := &receiptStore{q: q}
 	var later []*message

@@ -16,7 +16,7 @@ type record struct {
 	size int64 // attributes and body in bytes
 	due  int64 // Unix milliseconds on the broker's clock; 0 for no delay
 
-	// The fields from origin to source are set only on messages that came from another queue.
+	// Fields up to source are set only on messages from another queue.
 	origin   int64
 	received int64 // receive count on arrival in this queue
 	first    int64 // stamp of the first receive in an earlier queue
@@ -26,8 +26,8 @@ type record struct {
 	group, dedup, trace string
 	attributes          []byte // see encodeAttributes
 	body                string
-	whole               bool   // attributes and body are loaded
-	history             string // see readHistory; set only by browsedColumns
+	whole               bool   // with attributes and body
+	history             string // see readHistory; only from browsedColumns
 }
 
 func (r *record) originKey() int64 {
@@ -43,10 +43,10 @@ func (r *record) plain() bool {
 
 func (r *record) footprint() int64 { return 256 + r.size }
 
-// castagnoli is a polynomial that CPUs compute in hardware.
+// CPUs compute this polynomial.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum covers the content and message ID, so it stays the same when the message moves.
+// checksum does not cover the key, which a move changes.
 func checksum(content uint32, origin int64) int64 {
 	var key [8]byte
 	binary.BigEndian.PutUint64(key[:], uint64(origin))
@@ -59,7 +59,7 @@ func (r *record) contentSum() uint32 {
 		if s == "" {
 			continue
 		}
-		// The index and length separate the fields. crc32.Update only reads the bytes, so the conversion is safe.
+		// The index and length separate the fields. crc32.Update only reads, so the conversion is safe.
 		sum = crc32.Update(sum^uint32(i<<28^len(s)), castagnoli, unsafe.Slice(unsafe.StringData(s), len(s)))
 	}
 	return sum
@@ -67,10 +67,9 @@ func (r *record) contentSum() uint32 {
 
 func (r *record) isDamaged() bool { return checksum(r.contentSum(), r.originKey()) != r.sum }
 
-// errAttributes means that attributes cannot be decoded, although the checksum is correct.
 var errAttributes = errors.New("invalid attributes of a stored message")
 
-// encodeAttributes sorts attributes by name. Each name, type and value follows its length.
+// encodeAttributes sorts by name. Each name, type and value follows its length.
 func encodeAttributes(attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return nil
@@ -81,7 +80,7 @@ func encodeAttributes(attributes []queue.Attribute) []byte {
 	size := 0
 	for i := range attributes {
 		a := &attributes[i]
-		size += len(a.Name) + len(a.Type) + len(a.Value) + 3*2 // most lengths take one or two bytes
+		size += len(a.Name) + len(a.Type) + len(a.Value) + 3*2
 	}
 
 	out := make([]byte, 0, size)
@@ -94,7 +93,7 @@ func encodeAttributes(attributes []queue.Attribute) []byte {
 	return out
 }
 
-// decodeAttributes returns strings that share one copy of data.
+// The strings share one copy of data.
 func decodeAttributes(data []byte) ([]queue.Attribute, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -128,7 +127,7 @@ const allColumns = `id, sent, sum, size, due, origin, received, first, dead, sou
 
 const browsedColumns = allColumns + `, (SELECT history FROM attempts WHERE attempts.id = messages.id)`
 
-// keepContent is the size in bytes above which contents are neither loaded by scans nor cached.
+// Larger contents, in bytes, are neither loaded by scans nor cached.
 const keepContent = 8 << 10
 
 const scanColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace,
@@ -171,7 +170,7 @@ func (c *conn) scanWithout(low, high int64, tenants []string, limit int) ([]*rec
 		int64(keepContent), low, high, string(rawJSON(tenants)), int64(limit))
 }
 
-// scanPlain returns ok = false if the range has messages with more than a body and attributes.
+// ok is false if the range has messages with more than a body and attributes.
 func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, err error) {
 	ok = true
 	err = c.query(func(row row) {
@@ -190,7 +189,7 @@ func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, e
 	return rows, ok, err
 }
 
-// scanDue returns messages ordered by due time, then key, after (from, fromKey) and due by to.
+// scanDue returns messages by due time, then key, after (from, fromKey) and due by to.
 func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([]*record, error) {
 	return c.records(`SELECT `+scanColumns+` FROM messages
 		WHERE id >> 40 = ?2 AND due IS NOT NULL AND due <= ?3 AND (due, id) > (?4, ?5) AND id > ?6 AND id <= ?7
@@ -198,7 +197,7 @@ func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([
 		int64(keepContent), number, to, from, fromKey, low, high, int64(limit))
 }
 
-// lookUp reads up to [queue.MaxBatch] messages and skips missing ones.
+// lookUp reads up to [queue.MaxBatch] messages; missing ones are skipped.
 func (c *conn) lookUp(keys ...int64) ([]*record, error) {
 	var args [queue.MaxBatch]any
 	for i, key := range keys {

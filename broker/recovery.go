@@ -6,16 +6,16 @@ import (
 	"tendril/queue"
 )
 
-// restore reopens the store. The new store replaces the failed one only if it accepts a write.
+// restore replaces the failed store once a reopened one accepts a write.
 func (b *Broker) restore() error {
 	if err := b.disk.closing(); err != nil {
-		return err // opening would create an empty store at the path
+		return err // opening would create an empty store
 	}
 	return b.openStore(b.resume)
 }
 
 func (b *Broker) resume(s *store) error {
-	// A damaged file may accept this write but reject the next.
+	// A damaged file may accept this write and reject the next.
 	if isCorrupt(b.writer.failed()) {
 		if err := s.write.check("quick_check"); err != nil {
 			return err
@@ -35,7 +35,6 @@ func (s *store) probe() error {
 	return err
 }
 
-// reconcile updates memory from the database. At first, memory has no queues.
 func (b *Broker) reconcile(c *conn) error {
 	found, deleted, err := b.readQueues(c)
 	if err != nil {
@@ -53,7 +52,6 @@ func (b *Broker) reconcile(c *conn) error {
 
 	for _, q := range b.queues.all() {
 		if s := stored[q.index.number]; s == nil {
-			// The failed transaction did delete the queue.
 			q.delete()
 			b.queues.remove(q)
 		} else if err := q.reconcile(c, s); err != nil {
@@ -71,8 +69,8 @@ func (b *Broker) reconcile(c *conn) error {
 	return b.loadMoves(c)
 }
 
-// reconcile updates the queue's memory from stored, the queue's state in the database. The failed transaction may or
-// may not have been committed.
+// reconcile updates the queue's memory from stored, its state in the database, because the failed transaction may
+// have been committed.
 func (q *liveQueue) reconcile(c *conn, stored *liveQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,7 +95,7 @@ func (q *liveQueue) reconcile(c *conn, stored *liveQueue) error {
 		if err != nil {
 			return err
 		}
-		if !found { // the failed transaction did remove it
+		if !found {
 			q.index.remove(m)
 		}
 	}
@@ -114,7 +112,7 @@ func (b *Broker) resumeQueues() {
 		q.setAlarm()
 		q.wakeAfterRemoval(queue.MaxBatch)
 		if q.index.counters.live() > 0 {
-			q.sweepNow() // also schedules the next sweep
+			q.sweepNow()
 		}
 		q.mu.Unlock()
 	}

@@ -8,7 +8,6 @@ import (
 	"tendril/queue"
 )
 
-// A redriven message keeps its receive count, but its attempt count restarts at 1.
 func TestRedrivenMessageStartsAfresh(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)

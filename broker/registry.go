@@ -10,15 +10,15 @@ import (
 	"tendril/queue"
 )
 
-// Registry is a [registry.QueueStore] in the database of the queues, so that a scheduled run and its message are
-// written in one transaction. Writes are durable.
+// Registry is a [registry.QueueStore] in the queues' database, so that a scheduled run and its message are written in
+// one transaction. Writes are durable.
 type Registry struct{ b *Broker }
 
 // Registry returns the registry in the broker's database.
 func (b *Broker) Registry() *Registry { return &Registry{b} }
 
 const (
-	// runRetention exceeds how far back any instance looks for missed runs.
+	// runRetention exceeds how far back instances look for missed runs.
 	runRetention = 30 * 24 * time.Hour
 	runSweep     = 64
 )
@@ -95,8 +95,8 @@ func (r *Registry) Enqueue(ctx context.Context, fence registry.Fence, queueName 
 type recordWrite struct {
 	fence   registry.Fence
 	changes []registry.Change
-	what    string   // for error messages
-	sending *sending // nil without a message; otherwise, the first change is the message's run
+	what    string
+	sending *sending // nil without a message; otherwise, the first change is its run
 
 	stored   []registry.Record
 	conflict bool
@@ -127,8 +127,7 @@ func (w *recordWrite) apply(t *tx) (err error) {
 	return w.writeNext(t.c)
 }
 
-// readStored reads the stored records. It sets conflict if one of them differs from both the change's old record and
-// its next one.
+// A record that differs from both the change's old and next record is a conflict.
 func (w *recordWrite) readStored(c *conn) (err error) {
 	for i, change := range w.changes {
 		if w.stored[i], err = readRecord(c, change.Old.Kind, change.Old.Key); err != nil {
@@ -165,7 +164,7 @@ func (w *recordWrite) onCommit(err error) error {
 	return w.sending.onCommit(err)
 }
 
-// checkFence returns a refusal if the term of the instance making the change has ended.
+// refusal means that the instance's term has ended.
 func checkFence(c *conn, fence registry.Fence, change string) (refusal, err error) {
 	if fence == (registry.Fence{}) {
 		return nil, nil

@@ -11,7 +11,6 @@ import (
 	"tendril/queue"
 )
 
-// Each message must be reported once, under its original ID.
 func TestRemovedMessagesAreReportedWithTheirCause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// Reschedule makes a message in any state visible after a delay of 0 to 12 hours. For an in-flight message, the limit
+// Reschedule makes a message in any state visible after a delay of 0 to 12 hours; for an in-flight one, the limit
 // includes the time since its receive. On a FIFO queue, a delay invalidates earlier receipt handles of a visible
 // message. If the message is missing, the error has the code [queue.CodeResourceNotFound].
 func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) error {
@@ -48,8 +48,7 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 	return nil
 }
 
-// findIntact returns a message's key, or 0 if it is missing. If the message is damaged, findIntact withholds it and
-// returns an error.
+// findIntact returns 0 if the message is missing. It withholds a damaged one and returns an error.
 func (q *liveQueue) findIntact(id string) (key int64, err error) {
 	var rows []*record
 	err = q.broker.read(func(c *conn) (err error) {
@@ -82,7 +81,7 @@ func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 		q.repeats.forget(m)
 		q.changeVisibility(m, now, delay)
 	case delay > 0:
-		// The new serial number invalidates earlier receipt handles.
+		// This invalidates earlier receipt handles.
 		q.index.order.withdraw(m)
 		m.count++
 		m.unread++
@@ -110,7 +109,7 @@ type rescheduling struct {
 	delay      time.Duration
 	found      bool
 	before, to int64 // Unix milliseconds
-	sent       int64 // new sent time of a scheduled message; 0 for other messages
+	sent       int64 // sent time if scheduled; otherwise 0
 }
 
 func (r *rescheduling) apply(t *tx) error {

@@ -112,7 +112,7 @@ func TestRescheduleHidesAMessageReceivedBefore(t *testing.T) {
 		if fifo := attributes != nil; fifo && errs == nil {
 			t.Error("an earlier receipt handle changes a message that was hidden again")
 		}
-		if errs == nil { // a standard queue accepts every receipt handle
+		if errs == nil {
 			if err := b.Queue(name).Reschedule(t.Context(), sent[0].ID, time.Hour); err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestRescheduleHidesAMessageReceivedBefore(t *testing.T) {
 		time.Sleep(time.Second)
 		b = reopen(t, b)
 		q = b.Queue(name)
-		want := 1 // the other message, unless it waits behind the hidden one of its FIFO group
+		want := 1
 		if attributes != nil {
 			want = 0
 		}
@@ -204,7 +204,6 @@ func TestReplaceMessage(t *testing.T) {
 	})
 }
 
-// The FIFO queue rejects the replacement as a duplicate.
 func TestReplaceByADuplicateKeepsTheMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, nil)

@@ -58,9 +58,9 @@ func (r *receive) readContents(list []receivedMessage) error {
 	})
 }
 
-// message converts r, without the fields that only a receive can set.
+// message omits the fields that only a receive sets.
 func (q *liveQueue) message(work *block, r *record) queue.Message {
-	attributes, _ := decodeAttributes(r.attributes) // a damaged row may yield only some of them
+	attributes, _ := decodeAttributes(r.attributes) // a damaged row may yield only some
 	m := queue.Message{
 		ID: q.broker.seal.messageID(work, r.originKey()), Body: r.body, Attributes: attributes,
 		ReceiveCount: int(r.received), SentAt: date(r.sent), FirstReceivedAt: date(r.first),
@@ -73,7 +73,7 @@ func (q *liveQueue) message(work *block, r *record) queue.Message {
 	return m
 }
 
-// undo makes messages visible again because their contents could not be read. Their receives do not count.
+// undo makes messages visible again whose contents could not be read. Their receives do not count.
 func (r *receive) undo(list []receivedMessage) {
 	q := r.q
 	q.mu.Lock()
@@ -96,8 +96,8 @@ func (r *receive) forget(m *message) {
 
 const attemptWindow = 5 * time.Minute
 
-// repeats holds the repeatable receives of a FIFO queue by attempt ID. Within five minutes, the same ID returns the
-// same messages and receipt handles, unless one of the messages has changed since.
+// repeats holds a FIFO queue's receives by attempt ID. For five minutes, an ID returns the same messages and receipt
+// handles, unless a message has changed.
 type repeats map[string]*repeatable
 
 type repeatable struct {

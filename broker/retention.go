@@ -12,12 +12,12 @@ const (
 )
 
 type retention struct {
-	sweptTo  int64 // used by the writer: messages with keys up to this one were moved here or are scheduled
+	sweptTo  int64 // for the writer: messages up to this key were moved here or are scheduled
 	sweeping bool
-	alarm    alarm // set to the next sweep, as a stamp
+	alarm    alarm // time is a stamp
 }
 
-// watchRetention schedules a sweep for a message with the stamp sent. The caller must hold the lock.
+// watchRetention schedules a sweep for a message sent at the given stamp. The caller must hold the lock.
 func (q *liveQueue) watchRetention(sent int64) {
 	if q.retention.sweeping || q.deleted {
 		return
@@ -32,7 +32,7 @@ func (q *liveQueue) onRetention() {
 	q.sweepNow()
 }
 
-// sweepNow submits a sweep, unless one is pending. The caller must hold the lock.
+// The caller must hold the lock.
 func (q *liveQueue) sweepNow() {
 	if q.retention.sweeping || q.deleted || q.broker.background.closing.Load() {
 		return
@@ -41,8 +41,8 @@ func (q *liveQueue) sweepNow() {
 	q.retention.sweeping = q.broker.writer.submit(&sweep{q: q}, needs{}, nil) == nil
 }
 
-// sweep removes messages past their retention period, anywhere in the queue. It marks messages that were received
-// before as leaving. Receives skip the fresh ones, which were sent before the cutoff.
+// sweep removes expired messages anywhere in the queue. It marks those received before as leaving; receives skip
+// fresh ones sent before the cutoff.
 type sweep struct {
 	q          *liveQueue
 	cutoff     int64
@@ -54,7 +54,7 @@ type sweep struct {
 type sweptRow struct {
 	key, due int64
 	m        *message
-	origin   int64 // 0 unless the message came from another queue
+	origin   int64 // 0 unless from another queue
 }
 
 func (s *sweep) apply(t *tx) error {
@@ -83,7 +83,7 @@ func (s *sweep) apply(t *tx) error {
 	return nil
 }
 
-// restart discards the result of an attempt that was rolled back, and advances the cutoff.
+// restart discards the result of a rolled-back attempt and advances the cutoff.
 func (s *sweep) restart() {
 	q := s.q
 	q.mu.Lock()
@@ -95,9 +95,9 @@ func (s *sweep) restart() {
 	s.oldestKept = 0
 }
 
-// findOwn finds expired messages that were sent to this queue without a schedule. Their keys are in order of sent time.
+// findOwn finds expired messages sent to this queue unscheduled, whose keys are in order of sent time.
 func (s *sweep) findOwn(c *conn, from int64) error {
-	skipped := from // later sweeps start after this key
+	skipped := from
 	ended := false
 	seen := 0
 	err := c.query(func(row row) {
@@ -131,12 +131,11 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 	return err
 }
 
-// unorderedMessages are the queries for messages whose keys are not in order of sent time: those sent before a cutoff,
-// and the earliest sent time of the others.
+// unorderedMessages are queries for messages whose keys are not in order of sent time: the expired ones, and the
+// earliest sent time of the others.
 type unorderedMessages struct{ expired, next string }
 
-// unordered lists messages from another queue and scheduled messages. The next sweep for scheduled messages may be too
-// early, because next considers all delayed messages.
+// For scheduled messages, the next sweep may be too early, because next considers all delayed messages.
 var unordered = [...]unorderedMessages{
 	{
 		expired: `SELECT id, due, origin FROM messages WHERE id >> 40 = ?1 AND id > ?2 AND origin IS NOT NULL AND sent < ?3
@@ -152,7 +151,6 @@ var unordered = [...]unorderedMessages{
 	},
 }
 
-// findUnordered finds expired messages of a kind, oldest first.
 func (s *sweep) findUnordered(c *conn, kind unorderedMessages, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
@@ -173,8 +171,7 @@ func (s *sweep) findUnordered(c *conn, kind unorderedMessages, low int64) error 
 	return err
 }
 
-// reserveRows marks the messages that are in memory as leaving, and drops the rows of messages that were already
-// leaving.
+// reserveRows marks the messages in memory as leaving, and drops rows of messages already leaving.
 func (s *sweep) reserveRows() {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -192,7 +189,7 @@ func (s *sweep) reserveRows() {
 	s.rows = reserved
 }
 
-// release makes the reserved messages available again. The caller must hold the queue's lock.
+// The caller must hold the queue's lock.
 func (s *sweep) release() {
 	for _, r := range s.rows {
 		if r.m != nil {
@@ -222,8 +219,7 @@ func (s *sweep) onCommit(err error) error {
 	return err
 }
 
-// publish removes the messages from memory or, if err is not nil, makes them available again. It schedules the next
-// sweep.
+// publish removes the messages from memory or, after an error, releases them.
 func (s *sweep) publish(err error) {
 	q := s.q
 	q.mu.Lock()

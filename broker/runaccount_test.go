@@ -8,7 +8,6 @@ import (
 	"tendril/queue"
 )
 
-// The start must be unknown until the task's schedule changes.
 func TestTasksOfAnEarlierVersionHaveNoStart(t *testing.T) {
 	t.Parallel()
 	dir, at := t.TempDir(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -38,7 +38,7 @@ func BenchmarkDepth(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		left := int(ledger.Visible) // messages received before the kill and not deleted are hidden
+		left := int(ledger.Visible)
 		start = time.Now()
 		consume(b, q, left, 16, nil)
 		b.ReportMetric(float64(left)/time.Since(start).Seconds(), "drain-msg/s")
@@ -58,7 +58,6 @@ func BenchmarkDepth(b *testing.B) {
 
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// breadth returns TENDRIL_BENCH_BREADTH, the number of queues or groups.
 func breadth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_BREADTH")); err == nil {
 		return n
@@ -86,7 +85,6 @@ func inParallel(b *testing.B, n int, f func(i int) error) {
 	}
 }
 
-// BenchmarkQueues compares many queues of 20 messages with a hundredth as many.
 func BenchmarkQueues(b *testing.B) {
 	for b.Loop() {
 		few := manyQueues(b, max(breadth()/100, 1))
@@ -134,7 +132,6 @@ func manyQueues(b *testing.B, n int) map[string]float64 {
 	return figures
 }
 
-// BenchmarkGroups compares a FIFO queue with many groups and one with ten.
 func BenchmarkGroups(b *testing.B) {
 	for _, groups := range []int{10, breadth()} {
 		b.Run(fmt.Sprint("groups=", groups), func(b *testing.B) {
@@ -174,7 +171,7 @@ func manyGroups(b *testing.B, groups int) {
 	}
 	var free, locked []time.Duration
 	var held []string
-	for range groups * 9 / 10 { // each message locks one group
+	for range groups * 9 / 10 {
 		held = append(held, one(&free)...)
 	}
 	for range 200 {

@@ -8,15 +8,15 @@ import (
 	"tendril/queue"
 )
 
-// scheduled reports whether a row is a scheduled message, which counts as sent when it becomes visible. Such rows are
-// not in order of their sent time.
+// scheduled reports whether a message counts as sent when it becomes visible. Such rows are not in order of sent
+// time.
 func scheduled(sent, due int64) bool { return due != 0 && due == sent }
 
 // maxAhead limits how far ahead a message can be scheduled.
 const maxAhead = 100 * 365 * 24 * time.Hour
 
-// notBefore returns the scheduled time in Unix milliseconds, or 0 for a message that is not scheduled. The NotBefore
-// field takes precedence over the attribute.
+// notBefore returns Unix milliseconds, or 0 if not scheduled. The NotBefore field takes precedence over the
+// attribute.
 func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 	if at := m.NotBefore; !at.IsZero() {
 		return s.checkNotBefore(at, at.UTC().Format(time.RFC3339))
@@ -48,7 +48,7 @@ func parseNotBefore(a *queue.Attribute) (at time.Time, err error) {
 	return at, nil
 }
 
-// checkNotBefore returns at in Unix milliseconds. text is its value in an error.
+// checkNotBefore returns Unix milliseconds. text is for errors.
 func (s *settings) checkNotBefore(at time.Time, text string) (int64, error) {
 	switch {
 	case s.fifo:
@@ -59,12 +59,11 @@ func (s *settings) checkNotBefore(at time.Time, text string) (int64, error) {
 	return max(1, at.UnixMilli()), nil
 }
 
-// longGrid, in milliseconds, rounds delays beyond the SQS maximum. It limits the number of different due times in
-// memory.
+// Delays beyond the SQS maximum are rounded to longGrid milliseconds, which limits the due times in memory.
 const longGrid = 1000
 
-// visibleAt converts notBefore to Unix milliseconds on the broker's clock, whose reading is now. If that clock agrees
-// with the wall clock, whole seconds stay whole.
+// visibleAt converts to Unix milliseconds on the broker's clock, whose reading is now. If that agrees with the wall
+// clock, whole seconds stay whole.
 func (s *sending) visibleAt(notBefore, now int64) int64 {
 	ahead := now - s.at
 	if -delayGrid <= ahead && ahead <= delayGrid {

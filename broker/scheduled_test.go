@@ -25,7 +25,7 @@ func TestScheduledMessageOutlastsARestartAndItsRetentionBeginsWhenItIsVisible(t 
 		b = reopen(t, b)
 		q = b.Queue("work")
 		s := storedMessage(t, b, "work", sent[0].ID)
-		due := at.Truncate(time.Second).Add(time.Second) // rounded up to whole seconds
+		due := at.Truncate(time.Second).Add(time.Second)
 		if s.State != Delayed || !s.Until.Equal(due) || !s.SentAt.Equal(due) {
 			t.Errorf("after a restart %s until %s, sent %s; want delayed until %s", s.State, s.Until, s.SentAt, due)
 		}
@@ -68,7 +68,7 @@ func TestAttributeSchedulesAMessage(t *testing.T) {
 			{at("String", in.Format(time.RFC3339)), 3 * time.Hour},
 			{at("Number", fmt.Sprint(in.Unix())), 3 * time.Hour},
 			{at("Number.int", fmt.Sprint(in.Unix())), 3 * time.Hour},
-			{at("String", "1999-12-31T23:59:59+01:00"), 30 * time.Second}, // in the past: the queue's delay applies
+			{at("String", "1999-12-31T23:59:59+01:00"), 30 * time.Second}, // past: the queue's delay applies
 			{at("Number", fmt.Sprint(time.Now().Unix()+10)), 30 * time.Second},
 			{at("Number", fmt.Sprint(time.Now().Unix()+40)), 40 * time.Second},
 		} {
@@ -163,11 +163,11 @@ func TestOldestAgePassesOverScheduledMessages(t *testing.T) {
 		}
 		want(0)
 		time.Sleep(time.Hour)
-		want(11 * time.Minute) // age of the scheduled message since it became visible
+		want(11 * time.Minute)
 	})
 }
 
-// The expired message is behind more scheduled messages than one sweep reads.
+// The expired message is behind more scheduled ones than one sweep reads.
 func TestSweepPassesOverScheduledMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, nil)

@@ -19,19 +19,17 @@ import (
 
 var runTime = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 
-// runOf returns a run of a task that is due n hours after runTime.
 func runOf(name, task string, n int) registry.Run {
 	at := runTime.Add(time.Duration(n) * time.Hour)
 	return registry.Run{Queue: name, ID: task + "@" + at.Format(time.RFC3339), Task: task, ScheduledAt: at,
 		Message: queue.Outgoing{Body: "x"}}
 }
 
-// enqueueRun enqueues a run; term 0 means without a lease.
+// term 0 means without a lease
 func enqueueRun(ctx context.Context, b *Broker, term int64, run registry.Run) (registry.EnqueueResult, error) {
 	return registry.NewRuns(b.Registry(), registry.Scope{Lease: "tasks"}).Enqueue(ctx, term, run)
 }
 
-// lastRun returns the time up to which the task's runs are enqueued or skipped.
 func lastRun(t testing.TB, b *Broker, task string) time.Time {
 	t.Helper()
 	rows, err := b.Registry().Read(t.Context(), registry.KindTask, task)
@@ -92,7 +90,6 @@ func TestEnqueue(t *testing.T) {
 				t.Errorf("received %+v", got)
 			}
 			remove(t, q, got.ReceiptHandle)
-			// The run is known although its message is gone.
 			again, err := enqueueRun(t.Context(), b, 0, run)
 			if !again.Already || err != nil || again.Sent != first {
 				t.Errorf("enqueued again %+v, %v; want %+v", again, err, first)
@@ -104,7 +101,6 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
-// The run must be recorded with the original message.
 func TestEnqueueOfAFIFODuplicate(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -121,7 +117,6 @@ func TestEnqueueOfAFIFODuplicate(t *testing.T) {
 	}
 }
 
-// Package registrytest checks which terms and names are refused.
 func TestRefusedRunsAreNotRecorded(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -188,7 +183,6 @@ func TestConcurrentEnqueuesOfARunSendOneMessage(t *testing.T) {
 	}
 }
 
-// The queue is deleted before the commit.
 func TestEnqueueIntoADeletedQueue(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -235,7 +229,6 @@ func TestRegistryIsSynced(t *testing.T) {
 	}
 }
 
-// If a file operation fails, a run must be recorded if and only if its message is stored. A retry must complete both.
 func TestEnqueueIsAtomic(t *testing.T) {
 	t.Parallel()
 	for _, code := range []map[string]int32{
@@ -260,8 +253,8 @@ func TestEnqueueIsAtomic(t *testing.T) {
 	}
 }
 
-// enqueueOnce enqueues three runs while the n-th file operation after opening fails, and then repeats them. reached is
-// false if there were fewer operations. refused means that a run failed the first time.
+// enqueueOnce enqueues three runs while the n-th file operation after opening fails, then repeats them. reached is
+// false with fewer operations; refused means that a run failed at first.
 func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (reached, refused bool) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
@@ -299,7 +292,7 @@ func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (re
 	return reached, refused
 }
 
-// compareRuns compares the recorded runs with the messages, whose bodies are the IDs of their runs.
+// Bodies are run IDs.
 func compareRuns(t *testing.T, b *Broker) {
 	t.Helper()
 	page := browsed(t, b, "work", BrowseRequest{})
@@ -315,7 +308,6 @@ func compareRuns(t *testing.T, b *Broker) {
 	checkLedgers(t, b)
 }
 
-// Each new run must also delete a few expired ones.
 func TestExpiredRunsAreDeleted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -348,7 +340,6 @@ func TestExpiredRunsAreDeleted(t *testing.T) {
 	})
 }
 
-// The enqueue may still succeed in the background.
 func TestEnqueueEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)

@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
-// The scripts document the behavior of a queue. A section starts with "== title" and has its own broker in virtual
-// time. Lines that start with ">" are commands (methods of script), followed by their output.
+// A section starts with "== title" and has its own broker in virtual time. Lines that start with ">" are commands
+// (methods of script), followed by their output.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/scripts/*.txt")
 	if err != nil || len(files) == 0 {
@@ -98,7 +98,7 @@ type script struct {
 	dir     string
 	opts    Options
 	b       *Broker
-	handles map[string]string // by label: h1, h2, in the order of receives
+	handles map[string]string // h1, h2, in the order of receives
 	ids     map[string]string // by body
 	pending chan func() []string
 	copies  int

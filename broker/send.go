@@ -10,8 +10,9 @@ import (
 	"tendril/queue"
 )
 
-// Send accepts up to [queue.MaxBatch] messages and returns one [queue.Sent] for each, in order, once they are on disk.
-// Entries can fail individually; the error is for the whole call. Once the messages are submitted, ctx has no effect.
+// Send accepts up to [queue.MaxBatch] messages and returns one [queue.Sent] for each, in order, once they are on
+// disk. Entries can fail individually; the error is for the whole call. ctx has no effect once the messages are
+// submitted.
 func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	live, err := q.live(ctx, 0)
 	if err != nil {
@@ -46,13 +47,13 @@ type sendingItem struct {
 	delay      time.Duration
 	notBefore  int64 // Unix milliseconds, or 0
 	index      int
-	first      int64 // key of the message, or of the original for a duplicate
+	first      int64 // key of the message, or of a duplicate's original
 }
 
-// fresh reports whether the message was inserted, not recognized as a duplicate.
+// fresh reports whether the message is not a duplicate.
 func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.record.key }
 
-// newSending validates the messages. An error is for the whole call.
+// The error is for the whole call.
 func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	set := q.settings()
 	if err := set.checkCall(msgs); err != nil {
@@ -78,7 +79,7 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	return s, nil
 }
 
-// newRecord returns a record without the fields that the transaction sets.
+// newRecord leaves out the fields that the transaction sets.
 func (s *settings) newRecord(m *queue.Outgoing) *record {
 	r := &record{group: m.GroupID, dedup: m.DedupID, trace: m.TraceHeader, body: m.Body, whole: true}
 	r.attributes = encodeAttributes(m.Attributes)
@@ -109,7 +110,6 @@ func (s *sending) apply(t *tx) error {
 	return nil
 }
 
-// applyItem inserts the message, unless it is a duplicate.
 func (s *sending) applyItem(t *tx, it *sendingItem, now int64) error {
 	if s.set.fifo {
 		original, err := t.duplicate(s.q, it.record, s.set, now)
@@ -193,7 +193,7 @@ func (s *sending) onCommit(err error) error {
 	return nil
 }
 
-// dedupWindow is how long a deduplication ID is kept, even if its message is deleted. Purging the queue discards it.
+// dedupWindow is how long a deduplication ID is kept, even after its message is deleted. A purge discards it.
 const dedupWindow = 5 * time.Minute
 
 // duplicate returns the key of an earlier message with the same deduplication ID, or 0.

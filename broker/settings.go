@@ -20,20 +20,20 @@ type settings struct {
 	contentDedup                       bool
 	dedupPerGroup                      bool
 	redrive                            *redrivePolicy // may be nil
-	allow                              *allowPolicy   // nil means all queues
+	allow                              *allowPolicy   // nil for all queues
 	policy                             *access.Policy // may be nil
 }
 
 type attribute struct {
-	fallback  string // "" if the attribute has no default
+	fallback  string // "" for no default
 	fifo      bool   // only on FIFO queues
 	removable bool   // can be removed with an empty value
 	read      func(s *settings, name, value string) error
-	// canonical returns the form that is stored, compared and returned. If nil, the value stays as given.
+	// canonical returns the stored, compared and returned form. If nil, the value is unchanged.
 	canonical func(value string) string
 }
 
-// settable maps attribute names to their definitions. Read-only.
+// By attribute name. Read-only.
 var settable = map[string]attribute{
 	"VisibilityTimeout": inSeconds(30, 0, 43_200, func(s *settings) *time.Duration { return &s.visibility }),
 	"DelaySeconds":      inSeconds(0, 0, 900, func(s *settings) *time.Duration { return &s.delay }),
@@ -78,14 +78,13 @@ var settable = map[string]attribute{
 		read: choice("perQueue", "perMessageGroupId", func(*settings, bool) {})},
 }
 
-// maxKeyID limits the ID, alias or ARN of a key, in bytes (AWS KMS: 2,048).
+// AWS KMS limits the ID, alias or ARN of a key to 2,048 bytes.
 const maxKeyID = 2048
 
-// forHighThroughput lists the attributes for which SQS has its own error text on a standard queue. Read-only.
+// SQS has its own error text for these on a standard queue. Read-only.
 var forHighThroughput = []string{"DeduplicationScope", "FifoThroughputLimit"}
 
-// canonicalAttributes returns the attributes as SQS does: booleans in lower case, numbers without signs and leading
-// zeros.
+// As in SQS, booleans are in lower case and numbers without signs and leading zeros.
 func canonicalAttributes(given map[string]string) map[string]string {
 	canonical := maps.Clone(given)
 	for name, value := range given {
@@ -204,7 +203,7 @@ func effectiveAttributes(fifo bool, given map[string]string) map[string]string {
 	return all
 }
 
-// differing returns the name of a wanted attribute whose current value is different, or "".
+// differing returns the name of a wanted attribute with another current value, or "".
 func differing(current, wanted map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !sameValue(current[name], wanted[name]) {
@@ -227,7 +226,7 @@ type redrivePolicy struct {
 	max    int32  // receive count, 1 to 1000
 }
 
-// allowPolicy is a RedriveAllowPolicy: the queues that may use this one as their dead-letter queue.
+// allowPolicy is a RedriveAllowPolicy: the queues that may use this dead-letter queue.
 type allowPolicy struct {
 	all     bool
 	sources []string // ARNs, unless all is true
@@ -248,7 +247,7 @@ var (
 	allowMembers   = []string{"redrivePermission", "sourceQueueArns"}
 )
 
-// parseRedrivePolicy returns nil for "". The maximum receive count may be a number or a string.
+// parseRedrivePolicy returns nil for "". maxReceiveCount may be a string.
 func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	if value == "" {
 		return nil, nil
@@ -278,7 +277,7 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
 }
 
-// decodePolicy decodes a policy, a JSON object with the given members. It returns the reason SQS rejects it, or "".
+// reason is why SQS rejects the policy, or "".
 func decodePolicy(kind, value string, policy any, members []string) (reason string) {
 	unsupported := "Amazon SQS can't create the " + kind + ", as it's in an unsupported format."
 	var given map[string]json.RawMessage
@@ -299,7 +298,7 @@ func decodePolicy(kind, value string, policy any, members []string) (reason stri
 	return ""
 }
 
-// canonicalRedrive writes the maximum receive count, if given, as a number, as SQS does.
+// canonicalRedrive writes maxReceiveCount as a number, as SQS does.
 func canonicalRedrive(value string) string {
 	policy, err := parseRedrivePolicy("", value)
 	if _, given := queue.ParseRedrivePolicy(value); err != nil || policy == nil || given == 0 {
@@ -311,7 +310,7 @@ func canonicalRedrive(value string) string {
 	}{policy.target, policy.max}))
 }
 
-// knownMembers removes from a stored policy the unknown and null members that earlier versions accepted.
+// knownMembers removes unknown and null members, which earlier versions accepted.
 func knownMembers(value string, members []string) string {
 	var stored map[string]json.RawMessage
 	if json.Unmarshal([]byte(value), &stored) != nil {
@@ -357,7 +356,7 @@ func (o *Options) arn(name string) string {
 	return "arn:aws:sqs:" + o.Region + ":" + o.AccountID + ":" + name
 }
 
-// own changes a stored ARN to this broker's account and region, which may have changed since. It returns "" for "".
+// own changes a stored ARN, which may be "", to this broker's account and region.
 func (o *Options) own(stored string) string {
 	if stored == "" {
 		return ""
@@ -365,7 +364,6 @@ func (o *Options) own(stored string) string {
 	return o.arn(queue.NameInARN(stored))
 }
 
-// adoptPolicies removes unknown members from stored policies, and applies own to the redrive policy's target.
 func (o *Options) adoptPolicies(attributes map[string]string) {
 	for name, members := range map[string][]string{"RedrivePolicy": redriveMembers, "RedriveAllowPolicy": allowMembers} {
 		if stored := attributes[name]; stored != "" {

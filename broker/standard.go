@@ -6,17 +6,17 @@ type standardOrder struct {
 	main ring // fresh, in key order
 	late ring // fresh, out of key order: formerly delayed or of a noisy tenant
 	back ring
-	turn bool // the previous message of a quiet tenant came from back
+	turn bool // the previous quiet tenant's message came from back
 
 	byID           map[string]*tenant
 	noisy          []*tenant
-	turns          indexed[*tenant] // noisy tenants with messages, fewest in flight first
+	turns          indexed[*tenant] // noisy, with messages; fewest in flight first
 	parkedFresh    int              // fresh messages of noisy tenants
-	given          []*tenant        // noisy tenants whose messages the current take has returned
-	quietInRow     int              // messages of quiet tenants since the last one of a noisy tenant
+	given          []*tenant        // noisy tenants in the current take's result
+	quietInRow     int              // quiet tenants' messages since the last noisy one
 	busy           recentTime
 	nextQuietCheck int64 // stamp
-	rescan         bool  // messages of formerly noisy tenants must be read again
+	rescan         bool  // reread messages of formerly noisy tenants
 	sweepAt        int
 	mark           int
 }
@@ -154,7 +154,7 @@ func (s *standardOrder) nextNoisy(oldOnly bool) *message {
 	return m
 }
 
-// park queues a message of a noisy tenant behind the messages of quiet tenants.
+// park queues a noisy tenant's message behind those of quiet tenants.
 func (s *standardOrder) park(m *message) {
 	n := m.tenant.noisy
 	if m.fresh() {
@@ -166,7 +166,7 @@ func (s *standardOrder) park(m *message) {
 	s.updateTurn(m.tenant)
 }
 
-// makeNoisy makes a tenant noisy and parks its messages, unless the tenant has not sent for quietAfter.
+// makeNoisy has no effect on a tenant that has not sent for quietAfter.
 func (s *standardOrder) makeNoisy(t *tenant) {
 	if t.noisy != nil || t.sentNothing(stamp()) {
 		return

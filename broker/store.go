@@ -132,7 +132,7 @@ CREATE TABLE reasons (
 ) WITHOUT ROWID;
 `
 
-// fromFormat5 records existing dead letters as failed without an attempt.
+// Existing dead letters count as failed without an attempt.
 const fromFormat5 = attemptsSchema + taskStartsSchema + `
 ALTER TABLE moves ADD COLUMN deletes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE moves ADD COLUMN filter TEXT NOT NULL DEFAULT '{}';
@@ -143,7 +143,7 @@ INSERT INTO reasons (queue, reason, hour, count)
 	SELECT id >> 40, '', at / 3600000, count(*) FROM attempts GROUP BY id >> 40, at / 3600000;
 `
 
-// schemaVersion is stored in PRAGMA user_version.
+// stored in PRAGMA user_version
 const (
 	schemaVersion  = 6
 	oldestReadable = 5
@@ -162,11 +162,10 @@ const (
 	readers      = 3
 )
 
-// CreatedFile is the file in the data directory that records when the database was created.
+// CreatedFile in the data directory records when the database was created.
 const CreatedFile = "queues.created"
 
-// refuseEmpty returns an error if CreatedFile exists, because starting with an empty database would hide a loss of
-// messages.
+// If CreatedFile exists, an empty database would hide a loss of messages.
 func refuseEmpty(dir, what string) error {
 	created, err := os.ReadFile(filepath.Join(dir, CreatedFile))
 	if err != nil {
@@ -177,7 +176,6 @@ func refuseEmpty(dir, what string) error {
 		CreatedFile)
 }
 
-// checkPresence returns an error if a database existed before and is now missing or empty.
 func checkPresence(dir string) error {
 	path := filepath.Join(dir, databaseName)
 	size := sizeOf(path)
@@ -227,7 +225,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err
 	}
-	// SQLite gives the files next to the database the same mode, so all of them are private to their owner.
+	// SQLite gives the files next to it the same mode: private to the owner.
 	f, err := datadir.OpenFile(path)
 	if err != nil {
 		return nil, err
@@ -245,7 +243,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 
 func (s *store) connect(dir, vfs string, cache int64) (err error) {
 	path := filepath.Join(dir, databaseName)
-	// With automatic checkpoints, opening would wait until the log of a killed process is copied into the database.
+	// With automatic checkpoints, opening would wait until a killed process's log is copied into the database.
 	s.write, err = connect(path, vfs, `
 		PRAGMA wal_autocheckpoint = 0; PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;
 		PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
@@ -299,7 +297,7 @@ func connect(path, vfs, pragmas string) (*conn, error) {
 	return c, nil
 }
 
-// createTables creates the tables, or upgrades a database of format 5. It rejects unknown formats.
+// createTables also upgrades a database of format 5. It rejects unknown formats.
 func (s *store) createTables(dir string) error {
 	version, err := s.write.integer(`PRAGMA user_version`)
 	tables := schema
@@ -322,7 +320,7 @@ func (s *store) createTables(dir string) error {
 	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, tables, schemaVersion))
 }
 
-// synchronous does not cache its statement, because the pragma takes effect when it is prepared.
+// The statement is not cached, because the pragma takes effect when prepared.
 func (s *store) synchronous(full bool) error {
 	if s.full == full {
 		return nil
@@ -338,7 +336,7 @@ func (s *store) synchronous(full bool) error {
 	return nil
 }
 
-// read calls f, which must return quickly, because a reader keeps the log from restarting.
+// f must return quickly, because a reader keeps the log from restarting.
 func (s *store) read(f func(*conn) error) error {
 	c, open := <-s.reads
 	if !open {
@@ -348,8 +346,8 @@ func (s *store) read(f func(*conn) error) error {
 	return f(c)
 }
 
-// restartLog checkpoints the whole log while no reads run, so that it can restart. mode is RESTART or TRUNCATE, which
-// also frees the log's disk space. Readers in other processes, such as a backup, keep the log from restarting.
+// restartLog checkpoints the whole log while no reads run, so that it can restart, unless another process reads it.
+// mode is RESTART or TRUNCATE, which also frees the log's disk space.
 func (s *store) restartLog(mode string) error {
 	held := make([]*conn, 0, s.open)
 	for range s.open {
@@ -374,7 +372,7 @@ func (s *store) logPages(pragma string) (pages int64, err error) {
 
 var errStoreClosed = errors.New("the queue database is closed")
 
-// close closes the write connection last, so that it checkpoints the log.
+// The write connection is last, to checkpoint the log.
 func (s *store) close() error {
 	if s.closed {
 		return nil
@@ -397,8 +395,8 @@ var ErrInUse = errors.New("data directory is in use by another process")
 // ErrUnsafe means that another user can write to the data directory.
 var ErrUnsafe = datadir.ErrUnsafe
 
-// lockDir locks a data directory until the file is closed or the process ends. The lock is a separate file, because
-// closing the database file would release SQLite's locks on it.
+// lockDir locks until the file is closed or the process ends. Closing the database file would release SQLite's locks
+// on it, so the lock is a separate file.
 func lockDir(dir string) (*os.File, error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, "lock"))
 	if err != nil {
@@ -429,7 +427,7 @@ func writePID(f *os.File) error {
 	return err
 }
 
-// unlockDir unlocks explicitly, because a child process may hold a copy of the descriptor.
+// A child process may hold a copy of the descriptor, so closing is not enough.
 func unlockDir(f *os.File) error {
 	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
 }

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// On a standard queue, a MessageGroupId names a tenant. Receives are fair as in SQS fair queues: messages of noisy
-// tenants come last. Messages without a group are never noisy.
+// On a standard queue, a MessageGroupId names a tenant. As in SQS fair queues, messages of noisy tenants come last.
+// Messages without a group are never noisy.
 const (
-	// A tenant becomes noisy when it has at least noisyFlights messages in flight and more than noisyShare of all, or
+	// A tenant becomes noisy with at least noisyFlights messages in flight and more than noisyShare of all, or with
 	// more than noisyShare of the recent processing time.
 	noisyFlights = 30
 	noisyShare   = 0.1
-	// leastBusy is the minimum processing time counted per message. Processing time counts half after busyHalfLife.
+	// Minimum processing time per message. Processing time counts half after busyHalfLife.
 	busyHalfLife = time.Minute
 	leastBusy    = time.Millisecond
 	// A noisy tenant becomes quiet once it has no visible messages or has sent none for quietAfter.
 	quietAfter = 5 * time.Minute
-	// After quietShare messages of quiet tenants in a row, a noisy one gets a turn, so that it never starves.
+	// After quietShare messages of quiet tenants, a noisy one gets a turn, so that it never starves.
 	quietShare = 9
-	// fewTenants is the number of tenants up to which inactive ones stay in memory.
+	// Up to fewTenants, inactive ones stay in memory.
 	fewTenants = 4096
 )
 
@@ -31,13 +31,13 @@ type tenant struct {
 	busy     recentTime
 	lastSent int64        // stamp
 	noisy    *noisyTenant // nil while quiet
-	mark     int          // last sweep that found messages of this tenant
+	mark     int          // last sweep that found a message
 }
 
 type noisyTenant struct {
 	fresh, back ring
 	turn        bool // the previous message came from back
-	given       int  // number of messages taken by the current take
+	given       int  // messages in the current take
 	index       int
 }
 
@@ -54,7 +54,7 @@ func (s *standardOrder) tenantOf(r *record) *tenant {
 	return t
 }
 
-// noteSent records a send of r's tenant, if the tenant is in memory.
+// noteSent ignores tenants that are not in memory.
 func (s *standardOrder) noteSent(r *record) {
 	t := s.byID[r.group]
 	if t == nil {
@@ -82,8 +82,8 @@ func (s *standardOrder) noisyIDs() []string {
 	return ids
 }
 
-// flightStarted counts a message in flight. all is the number of messages in flight in the queue. A resumed message
-// does not make its tenant noisy, because all is still incomplete.
+// all is the queue's number of messages in flight. A resumed message does not make its tenant noisy, because all is
+// still incomplete.
 func (s *standardOrder) flightStarted(t *tenant, all int, resumed bool) {
 	t.inFlight++
 	s.updateTurn(t)
@@ -110,8 +110,8 @@ func (s *standardOrder) flightEnded(m *message, after, now int64) {
 	}
 }
 
-// quietIdleTenants makes quiet the tenants that have sent nothing for quietAfter. If complete, which means that memory
-// holds all visible messages, it also makes quiet the tenants without visible messages.
+// quietIdleTenants makes tenants quiet that have sent nothing for quietAfter and, if memory holds all visible
+// messages (complete), tenants without any.
 func (s *standardOrder) quietIdleTenants(complete bool) {
 	if len(s.noisy) == 0 {
 		return
@@ -146,7 +146,7 @@ func (s *standardOrder) endTake() {
 	s.given = s.given[:0]
 }
 
-// updateTurn must be called after the messages or the number in flight of a tenant have changed.
+// updateTurn must follow each change of a tenant's messages or number in flight.
 func (s *standardOrder) updateTurn(t *tenant) {
 	n := t.noisy
 	if n == nil {
@@ -164,7 +164,6 @@ func (s *standardOrder) updateTurn(t *tenant) {
 	}
 }
 
-// sweepTenants forgets quiet tenants without messages in memory.
 func (s *standardOrder) sweepTenants(held map[int64]*message) {
 	s.mark++
 	mark := func(m *message) {
@@ -186,7 +185,7 @@ func (s *standardOrder) sweepTenants(held map[int64]*message) {
 	s.sweepAt = max(fewTenants, 2*len(s.byID))
 }
 
-// recentTime is an exponentially decaying sum of durations in nanoseconds.
+// recentTime is an exponentially decaying sum in nanoseconds.
 type recentTime struct {
 	sum  float64
 	when int64

@@ -68,15 +68,14 @@ func deepBacklog() *Options {
 	return limited(func(l *memoryLimits) { l.standard, l.fill, l.least = 40, 16, 4 })
 }
 
-// readAhead makes the broker look for messages of quiet tenants. It receives one message.
+// readAhead receives one message, so that the broker looks for messages of quiet tenants.
 func readAhead(t *testing.T, q *Queue) {
 	t.Helper()
-	synctest.Wait() // until no other messages are being read
+	synctest.Wait()
 	take(t, q, 1)
 	synctest.Wait()
 }
 
-// The noisy tenant has more messages than fit in memory.
 func TestFairQueueLooksBehindADeepBacklog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -130,7 +129,6 @@ func TestFairQueueTenantThatKeepsSendingBecomesNoisyBehindAnOldBacklog(t *testin
 	}
 }
 
-// More messages of the quiet tenant have arrived than fit in memory.
 func TestFairQueueNoisyTenantStaysNoisyWhileItSends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,7 +148,6 @@ func TestFairQueueNoisyTenantStaysNoisyWhileItSends(t *testing.T) {
 	})
 }
 
-// A message that is scheduled for the distant future does not mean that its tenant sends until then.
 func TestFairQueueTenantOfAScheduledMessageIsQuietAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,7 +181,7 @@ func TestFairQueueLosesNothing(t *testing.T) {
 			}
 			remove(t, q, receipts(msgs)...)
 		}
-		if round == 6 { // makes the broker reread the window
+		if round == 6 {
 			if n, err := b.DeleteMessages(t.Context(), "work", ids(t, b, "work")[:1]); n != 1 || err != nil {
 				t.Fatal(n, err)
 			}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// clock counts nanoseconds since the broker was opened, so setting the wall clock does not change timeouts or delays.
+// clock counts nanoseconds since the broker was opened, so setting the wall clock changes no timeouts or delays.
 // Stored times are Unix milliseconds, based on the wall clock at opening.
 type clock struct {
 	start  time.Time
@@ -19,7 +19,7 @@ func newClock() clock {
 
 func (c clock) now() int64 { return int64(time.Since(c.start)) }
 
-// milli converts a clock reading to Unix milliseconds. It rounds up, so that stored deadlines are not early.
+// milli converts to Unix milliseconds, rounded up so that stored deadlines are not early.
 func (c clock) milli(at int64) int64 {
 	return c.anchor + (at+int64(time.Millisecond)-1)/int64(time.Millisecond)
 }
@@ -30,7 +30,7 @@ func (c clock) floor(at int64) int64 { return c.anchor + at/int64(time.Milliseco
 
 func (c clock) nowMilli() int64 { return c.floor(c.now()) }
 
-// stamp returns the wall-clock time in Unix milliseconds, for retention and for times shown to users.
+// stamp returns the wall clock in Unix milliseconds, for retention and displayed times.
 func stamp() int64 { return time.Now().UnixMilli() }
 
 func date(milli int64) time.Time {
@@ -40,14 +40,14 @@ func date(milli int64) time.Time {
 	return time.UnixMilli(milli)
 }
 
-// alarm calls ring at the earliest time it was set to. The queue's lock guards it.
+// alarm calls ring at the earliest set time. The queue's lock guards it.
 type alarm struct {
 	ring  func()
 	timer *time.Timer
 	at    int64
 }
 
-// set compares at only with other times of the same alarm, so its unit does not matter.
+// at is only compared with times of the same alarm, in any unit.
 func (a *alarm) set(at int64, wait time.Duration) {
 	if a.at != 0 && a.at <= at {
 		return
@@ -66,7 +66,7 @@ func (a *alarm) stop() {
 	}
 }
 
-// indexed is a [heap.Interface] whose items store their index, so that any item can be removed.
+// indexed is a [heap.Interface] whose items store their index, so that any can be removed.
 type indexed[T any] struct {
 	items  []T
 	before func(a, b T) bool
@@ -103,13 +103,12 @@ func (h *indexed[T]) Pop() any {
 	return item
 }
 
-// delayGrid, in milliseconds, is the unit to which due times are rounded up. It limits the number of different due
-// times in memory.
+// Due times are rounded up to delayGrid milliseconds, which limits the different ones in memory.
 const delayGrid = 10
 
 func gridUp(milli int64) int64 { return (milli + delayGrid - 1) / delayGrid * delayGrid }
 
-// delays counts a queue's delayed messages by the Unix millisecond at which they become visible.
+// delays counts delayed messages by due time in Unix milliseconds.
 type delays struct {
 	count   map[int64]int
 	order   []int64

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// tx is a transaction. It batches rows so that few statements are needed.
+// tx is a transaction. It batches rows to save statements.
 type tx struct {
 	c        *conn
 	inserts  []*record
@@ -17,7 +17,7 @@ type tx struct {
 	failed   []int64 // removed keys with possible rows in attempts
 	reasons  map[reasonCount]int64
 	touched  map[*liveQueue]counters
-	dropped  map[*liveQueue]bool // queues deleted in this transaction
+	dropped  map[*liveQueue]bool
 }
 
 func newTx(c *conn) *tx {
@@ -28,7 +28,6 @@ func newTx(c *conn) *tx {
 func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	defer func() {
 		if err != nil {
-			// ROLLBACK fails if SQLite has already rolled back.
 			_, _ = t.c.exec(`ROLLBACK`)
 		}
 		t.end(err)
@@ -62,7 +61,7 @@ func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	return err
 }
 
-// counters returns the counters to change. If the commit fails, end restores them.
+// If the commit fails, end restores the counters.
 func (t *tx) counters(q *liveQueue) *counters {
 	if _, ok := t.touched[q]; !ok {
 		t.touched[q] = q.disk
@@ -70,7 +69,7 @@ func (t *tx) counters(q *liveQueue) *counters {
 	return &q.disk
 }
 
-// remove deletes a message. received means that it may have rows in receipts and attempts.
+// received means that rows in receipts and attempts are possible.
 func (t *tx) remove(key int64, received bool) {
 	t.removed = append(t.removed, key)
 	if received {
@@ -79,13 +78,13 @@ func (t *tx) remove(key int64, received bool) {
 	}
 }
 
-// removeMoved deletes the original of a moved message, whose attempts already have the new key.
+// removeMoved expects that the attempts already have the new key.
 func (t *tx) removeMoved(key int64) {
 	t.removed = append(t.removed, key)
 	t.received = append(t.received, key)
 }
 
-// flushRows must run before the commit, and before any statement that reads the rows.
+// flushRows must run before the commit and before statements that read the rows.
 func (t *tx) flushRows() error {
 	defer t.forgetRows()
 	if err := t.flushInserts(); err != nil {
@@ -131,8 +130,8 @@ func (t *tx) row(q *liveQueue, key int64) (*record, error) {
 	return t.c.head(key)
 }
 
-// insertPlain is for messages that have only a body and attributes. Both arrays are indexed by the number of rows. OR
-// FAIL spares SQLite the journal for undoing a single statement; an error rolls back the whole transaction anyway.
+// insertPlain is for messages with only a body and attributes. Both arrays are indexed by the number of rows. OR FAIL
+// saves the journal for undoing one statement; an error rolls back the whole transaction anyway.
 var (
 	insertPlain = insertTexts(`id, sent, sum, size, attributes, body`, 6)
 	insertAny   = insertTexts(allColumns, 15)
@@ -161,7 +160,7 @@ func (t *tx) flushInserts() error {
 	return nil
 }
 
-// insert inserts up to [queue.MaxBatch] rows. Either all rows are plain or none is.
+// insert inserts up to [queue.MaxBatch] rows, all plain or none.
 func (t *tx) insert(rows []*record) error {
 	plain := rows[0].plain()
 	t.args = t.args[:0]

@@ -13,7 +13,7 @@ func TestReceiveWithoutContentsDoesNotCount(t *testing.T) {
 		name       string
 		fifo       bool
 		visibility time.Duration
-		stored     bool // the receive is on disk before it fails, and the broker is reopened afterwards
+		stored     bool // the receive is on disk, and the broker is reopened
 	}{
 		{name: "standard queue", visibility: time.Minute},
 		{name: "immediately visible"},
@@ -69,7 +69,6 @@ func queueWithMessage(t *testing.T, b *Broker, fifo bool, visibility time.Durati
 	return q, request
 }
 
-// receiveFromClosedStore fails like a receive while the store is being reopened.
 func receiveFromClosedStore(t *testing.T, q *Queue, request queue.ReceiveRequest, stored bool) {
 	t.Helper()
 	r, err := q.newReceive(request)

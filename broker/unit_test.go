@@ -243,7 +243,6 @@ func TestDelays(t *testing.T) {
 
 func TestClockIgnoresWallSteps(t *testing.T) {
 	t.Parallel()
-	// Setting the wall clock must not change the conversion of stored times.
 	start := time.Now()
 	c := clock{start: start, anchor: start.Add(-24 * time.Hour).UnixMilli()}
 	if now := c.now(); now < 0 || now > int64(time.Hour) {
@@ -272,7 +271,7 @@ func TestWaiters(t *testing.T) {
 	if !woken(a) || woken(b) {
 		t.Error("the first comes first")
 	}
-	l.leave(a) // a does not look for messages, so leave must wake b
+	l.leave(a)
 	if !woken(b) || woken(c) {
 		t.Error("a wake-up was lost")
 	}

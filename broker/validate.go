@@ -22,7 +22,6 @@ const (
 	maxWait          = 20 * time.Second
 )
 
-// checkCall returns errors that reject the whole call.
 func (s *settings) checkCall(msgs []queue.Outgoing) error {
 	if err := queue.CheckEntries(len(msgs), "SendMessageBatchRequestEntry"); err != nil {
 		return err
@@ -41,7 +40,6 @@ func (s *settings) checkCall(msgs []queue.Outgoing) error {
 	return nil
 }
 
-// checkIDs requires that FIFO messages have a group and a deduplication ID.
 func (s *settings) checkIDs(msgs []queue.Outgoing) error {
 	for i := range msgs {
 		if msgs[i].GroupID == "" {
@@ -239,14 +237,14 @@ func checkAttributeValue(a queue.Attribute) error {
 
 var numberForm = regexp.MustCompile(`^[+-]?([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?$`)
 
-// These limits are from the Amazon SQS Developer Guide, "Message metadata": significant digits, and powers of ten.
+// Amazon SQS Developer Guide, "Message metadata": significant digits, and powers of ten.
 const (
 	maxDigits     = 38
 	smallestPower = -128
 	largestPower  = 126
 )
 
-// validNumber reports whether SQS accepts s as a number. It does not count leading and trailing zeros as digits.
+// Leading and trailing zeros are not digits.
 func validNumber(s string) bool {
 	if _, err := strconv.Atoi(s); err == nil { // most numbers are integers
 		return true

@@ -27,7 +27,7 @@ func TestCheckOutgoing(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		m    queue.Outgoing
-		want string // expected code and start of the message; "" if the message is accepted
+		want string // error code and start of the message; "" if accepted
 	}{
 		{"plain", queue.Outgoing{Body: "x"}, ""},
 		{"no body", queue.Outgoing{},

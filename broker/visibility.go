@@ -7,8 +7,8 @@ import (
 )
 
 // ChangeVisibility changes visibility timeouts. It returns nil if all changes succeeded, otherwise one error per
-// change. The total time since the receive must stay below 12 hours. For a visible message, the change has no effect on
-// a standard queue and is an error on a FIFO queue. Changes take effect at once and become durable shortly after.
+// change. The total time since the receive must stay below 12 hours. On a visible message, a change has no effect
+// (standard queue) or is an error (FIFO queue). Changes take effect at once and become durable shortly after.
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	live, err := q.live(ctx, len(changes))
 	if err != nil {
@@ -23,7 +23,7 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 	return entryErrors(errs)
 }
 
-// changeAll returns an error for each change. The caller must call checkUnheld.
+// The caller must call checkUnheld.
 func (q *liveQueue) changeAll(changes []queue.VisibilityChange) (errs []error, unheld []unheldReceipt, err error) {
 	q.lockAndExpire()
 	defer q.mu.Unlock()
@@ -45,8 +45,8 @@ func (q *liveQueue) changeAll(changes []queue.VisibilityChange) (errs []error, u
 
 const notAvailable = "Message does not exist or is not available for visibility timeout change."
 
-// change applies c. It returns the key of a message that is not in memory but may be in the store. Such a message has
-// no timeout to change (see mayExist). The caller must hold the lock.
+// unheldKey is the key of a message that is not in memory but may be in the store, without a timeout to change (see
+// mayExist). The caller must hold the lock.
 func (q *liveQueue) change(c queue.VisibilityChange, now int64) (unheldKey int64, err error) {
 	r, err := q.index.open(new(block), c.ReceiptHandle)
 	if err != nil {

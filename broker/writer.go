@@ -10,10 +10,10 @@ import (
 	"tendril/queue"
 )
 
-// request is a change to the database. The writer applies a group of requests in one transaction and then calls their
+// request is a change to the database. The writer applies a group of requests in one transaction, then calls their
 // onCommit in order.
 type request interface {
-	// apply may run again after a rollback. An error fails the whole transaction. To refuse only its own request,
+	// apply may run again after a rollback. An error fails the whole transaction; to refuse only its own request,
 	// apply records the refusal and changes nothing.
 	apply(t *tx) error
 	// onCommit publishes the change to memory and returns the caller's result: err or a refusal.
@@ -40,7 +40,7 @@ func finishAll(group []pendingRequest, err error) {
 	}
 }
 
-// change is the request of an administrative call; after, if not nil, publishes it.
+// change is the request of an administrative call. after, if not nil, publishes it.
 type change struct {
 	run   func(t *tx) error
 	after func()
@@ -68,9 +68,9 @@ type writer struct {
 	upkeep  *maintenance
 	mu      sync.Mutex
 	pending []pendingRequest
-	spare   []pendingRequest // reused slice of the previous group
+	spare   []pendingRequest // the previous group's slice, reused
 	closed  bool
-	failure error // nil while requests are accepted
+	failure error
 }
 
 const groupLimit = 512
@@ -80,8 +80,7 @@ func newWriter(b *Broker, restore func() error) *writer {
 		tx: newTx(b.store.Load().write), upkeep: newMaintenance(b)}
 }
 
-// submit returns an error if the broker is closed or the store has failed. The writer sends the result to done, if
-// not nil.
+// submit returns an error if the broker is closed or the store has failed. The result goes to done, if not nil.
 func (w *writer) submit(r request, n needs, done chan error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +101,7 @@ func (w *writer) failed() error {
 	return w.failure
 }
 
-// do submits a request and waits. If ctx is done first, the request continues in the background.
+// If ctx is done first, the request continues in the background.
 func (w *writer) do(ctx context.Context, r request, n needs) error {
 	if err := ctx.Err(); err != nil {
 		return r.onCommit(err)
@@ -160,10 +159,10 @@ func (w *writer) run() {
 	}
 }
 
-// gatherYields is the number of consecutive yields without a new request after which gather returns.
+// gather returns after this many yields without a new request.
 const gatherYields = 4
 
-// next returns the next group, which is valid until the following call.
+// The group is valid until the next call.
 func (w *writer) next() (group []pendingRequest, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,8 +173,8 @@ func (w *writer) next() (group []pendingRequest, closed bool) {
 	return w.spare, w.closed
 }
 
-// gather yields to callers that are about to submit: without an fsync to wait for, groups would be small. The caller
-// must hold the lock, which gather releases meanwhile.
+// gather yields to callers about to submit: without an fsync to wait for, groups would be small. The caller must hold
+// the lock, which gather releases meanwhile.
 func (w *writer) gather() {
 	before := 0
 	for yields := 0; yields < gatherYields && len(w.pending) < groupLimit; {
@@ -190,7 +189,7 @@ func (w *writer) gather() {
 	}
 }
 
-// commit refuses requests that need space if the disk is full, and retries the others. After any other failure, the
+// If the disk is full, commit refuses requests that need space and retries the others. After any other failure, the
 // file must be reopened.
 func (w *writer) commit(group []pendingRequest) {
 	group = w.refuseIfLow(group)
@@ -218,14 +217,13 @@ func (w *writer) commit(group []pendingRequest) {
 	}
 }
 
-// refuseIfLow finishes the requests that need space if there is a reason to refuse them, and returns the others.
 func (w *writer) refuseIfLow(group []pendingRequest) []pendingRequest {
 	if !slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
 		return group
 	}
 	refusal, justLow := w.b.disk.refusal()
 	if justLow {
-		// Restart the log, so that later deletes fit into the space it already has.
+		// Later deletes then fit into the log's existing space.
 		_ = w.b.store.Load().restartLog("RESTART")
 	}
 	if refusal == nil {
@@ -234,12 +232,11 @@ func (w *writer) refuseIfLow(group []pendingRequest) []pendingRequest {
 	return refuseGrowing(group, refusal)
 }
 
-// retryFull refuses the requests that need space, because the disk is full, and commits the others. It returns the
-// committed requests and the result.
+// retryFull refuses the requests that need space and commits the others. It returns these and the result.
 func (w *writer) retryFull(group []pendingRequest) ([]pendingRequest, error) {
 	group = refuseGrowing(group, errFull)
 	w.b.disk.giveUpReserve()
-	// After the log restarts, deletes reuse its space. They fail if not even the checkpoint has space.
+	// Deletes reuse the restarted log's space. They fail if not even the checkpoint has space.
 	_ = w.b.store.Load().restartLog("RESTART")
 	if len(group) == 0 {
 		return nil, nil
@@ -258,7 +255,7 @@ func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest
 	return rest
 }
 
-// fail rejects all requests until the file has been reopened and verified. The effect of a failed commit on the disk is
+// fail rejects all requests until the file has been reopened and verified: a failed commit's effect on the disk is
 // unknown, and a second fsync may report success although data was lost.
 func (w *writer) fail(group []pendingRequest, cause error) {
 	err := storageError("A write to disk failed; the queues accept no changes until their file is reopened. Check "+
@@ -275,7 +272,7 @@ func (w *writer) fail(group []pendingRequest, cause error) {
 
 func (w *writer) reopen() {
 	_ = w.b.disk.closing()
-	_ = w.b.store.Load().close() // the store has already failed
+	_ = w.b.store.Load().close()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := w.restore()
 		if err == nil {
