@@ -298,7 +298,7 @@ func errNotStored(d *Delivery) *Error {
 		return NewError(http.StatusNotFound, "message "+d.MessageID+" not found in any queue: "+last, hint)
 	}
 	onSQS := func(state string) *Error {
-		return NewError(http.StatusNotFound, "message "+d.MessageID+" "+state, "messages on Amazon SQS cannot be looked up by ID")
+		return NewError(http.StatusNotFound, "message "+d.MessageID+" "+state, "messages on Amazon SQS or another server cannot be looked up by ID")
 	}
 	because := ""
 	if d.Reason != "" {

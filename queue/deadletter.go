@@ -135,3 +135,13 @@ func (m *Outgoing) Size() int {
 	}
 	return n
 }
+
+// IsValidUTF8 reports whether all text of the message is valid UTF-8. JSON would change other text.
+func (m *Outgoing) IsValidUTF8() bool {
+	valid := utf8.ValidString(m.Body) && utf8.ValidString(m.GroupID) && utf8.ValidString(m.DedupID) &&
+		utf8.ValidString(m.TraceHeader)
+	for _, a := range m.Attributes {
+		valid = valid && utf8.ValidString(a.Name) && utf8.ValidString(a.Type) && (a.IsBinary() || utf8.ValidString(a.Value))
+	}
+	return valid
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -204,12 +203,7 @@ func (q *Queue) sentOf(m *queue.Outgoing, r entryResult) queue.Sent {
 
 // checkOutgoing rejects invalid UTF-8, which JSON would change.
 func checkOutgoing(m *queue.Outgoing) error {
-	valid := utf8.ValidString(m.Body) && utf8.ValidString(m.GroupID) && utf8.ValidString(m.DedupID) &&
-		utf8.ValidString(m.TraceHeader)
-	for _, a := range m.Attributes {
-		valid = valid && utf8.ValidString(a.Name) && utf8.ValidString(a.Type) && (a.IsBinary() || utf8.ValidString(a.Value))
-	}
-	if !valid {
+	if !m.IsValidUTF8() {
 		return queue.Errorf(queue.CodeInvalidMessageContents,
 			"the message is not valid UTF-8: send bytes as a Binary attribute, or encode them (base64)")
 	}

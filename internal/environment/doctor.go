@@ -85,7 +85,7 @@ func (e *examiner) addHealth(of *Environment) {
 		of.observe.problems.refresh()
 		for _, p := range of.observe.problems.list() {
 			e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "messages", What: p.Text,
-				Why: "messages are not processed as they should be", Remedy: p.Remedy})
+				Why: "stored messages may not be processed", Remedy: p.Remedy})
 		}
 		return
 	}

@@ -168,7 +168,7 @@ func (k *knownInstances) soleInstanceNotes() []string {
 	if k.scale.settings.now().AnyOnSQS() {
 		return nil
 	}
-	return []string{"This is the only instance: others cannot use the queues in its data directory."}
+	return []string{"This is the only instance: others can use the queues in its data directory only by URL."}
 }
 
 func sharedNotes(group string, sole bool, leader *api.Leader) []string {

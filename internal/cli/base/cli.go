@@ -87,7 +87,7 @@ func (c *CLI) Confirm(act, word, flags string, yes bool) error {
 	}
 	c.PrintErrf("This will %s. It cannot be undone.\nType %s to confirm: ", act, word)
 	if c.readAnswer() != word {
-		return Fail(ExitFailed, errors.New("nothing was changed: the answer was not "+word))
+		return Fail(ExitFailed, errors.New("not confirmed: the answer was not "+word))
 	}
 	return nil
 }

@@ -92,7 +92,11 @@ func chooseInstance(name string, all []api.KnownInstance) ([]api.KnownInstance, 
 func PrintUnanswered[T any](c *CLI, answers []api.FromInstance[T]) error {
 	answered := slices.ContainsFunc(answers, func(a api.FromInstance[T]) bool { return a.Err == nil })
 	if !answered {
-		return answers[0].Err
+		first := &answers[0]
+		if why := first.Instance.NoDetails; why != "" { // the answer that the console would give
+			return Conflictf("no details of this instance: %s", why)
+		}
+		return first.Err
 	}
 	for i := range answers {
 		if err := answers[i].Err; err != nil {

@@ -155,7 +155,7 @@ func Explained(err error) error {
 
 func refusedHint(code, message string) string {
 	switch {
-	case code == queue.CodeMissingRequiredParameter && strings.Contains(message, "MessageBody"):
+	case strings.Contains(message, "must contain the parameter MessageBody"):
 		return "a message body has at least one character: tendril send '{\"order\": 42}'"
 	case code == queue.CodeInvalidParameterValue && strings.Contains(message, "must be shorter than"):
 		return "store the data elsewhere and send a reference; 'tendril queues show' shows the queue's " +

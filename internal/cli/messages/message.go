@@ -60,8 +60,9 @@ func findMessage(ctx context.Context, w *target.Flags, id string) (*api.Client, 
 		return nil, api.Message{}, err
 	}
 	if p.Remote != nil {
-		return nil, api.Message{}, base.Usagef("%s is on Amazon SQS, where messages cannot be looked up by ID", p.Name).
-			Hint("'tendril peek' shows some of them; each counts as a receive")
+		return nil, api.Message{},
+			base.Usagef("%s is on Amazon SQS or another server, where messages cannot be looked up by ID", p.Name).
+				Hint("'tendril peek' shows some of them; each counts as a receive")
 	}
 	m, err := findInQueue(ctx, p, id)
 	return p.Client, m, err

@@ -133,8 +133,8 @@ func orderTime(m *api.Message) time.Time {
 }
 
 func warnOfReceives(c *base.CLI, name string) {
-	c.PrintWarnings(yamlfile.Problem{Text: name + " is on Amazon SQS: peeking counts as a receive and hides the " +
-		"message until this command exits"})
+	c.PrintWarnings(yamlfile.Problem{Text: name + " is on Amazon SQS or another server: peeking counts as a receive " +
+		"and hides the message until this command exits"})
 }
 
 func collect(ctx context.Context, from messageSource, selection *selection) (messages []api.Message, err error) {

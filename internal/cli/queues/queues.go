@@ -179,7 +179,7 @@ func purgeQueue(ctx context.Context, c *base.CLI, p *target.Queue, yes bool) err
 	if err := p.Remote.Purge(ctx); err != nil {
 		return err
 	}
-	c.PrintErrf("%s is being purged; Amazon SQS takes up to a minute\n", p.Name)
+	c.PrintErrf("%s is being purged, which takes up to a minute on Amazon SQS\n", p.Name)
 	return nil
 }
 

@@ -77,6 +77,10 @@ func (n *newQueue) complete(name string, fifo, noDeadLetter bool, attributes []s
 	}
 
 	n.name = withSuffix(name, fifo)
+	if ref, err := aws.ParseReference(n.name); err != nil || ref.Remote() {
+		return base.Usagef("invalid queue name %q", n.name).
+			Hint("use 1 to 80 letters, digits, - and _ (with .fifo for a FIFO queue)")
+	}
 	isFIFO := queue.IsFIFO(n.name)
 	if isFIFO {
 		n.attributes["FifoQueue"] = "true"
@@ -171,6 +175,10 @@ func openMaker(ctx context.Context, w *target.Flags) (*queueMaker, error) {
 		return &queueMaker{sqs: sqs}, err
 	}
 	client, err := w.Dial()
+	if err == nil && !client.Instance.Embedded() {
+		err = base.Conflictf("environment %q has no embedded queues", client.Instance.Environment).
+			Hint("create the queue on Amazon SQS: add --backend sqs")
+	}
 	return &queueMaker{client: client}, err
 }
 

@@ -40,6 +40,15 @@ func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error])
 		if err != nil {
 			return o.failed(errors.Join(o.flush(ctx), err))
 		}
+		if !l.msg.IsValidUTF8() {
+			if !o.many {
+				return base.Usagef("the message is not valid UTF-8").
+					Hint("send bytes as a Binary attribute, or encode them with base64")
+			}
+			o.refused++
+			o.c.PrintErrf("tendril: line %d: the message is not valid UTF-8\n", l.number)
+			continue
+		}
 		n := l.msg.Size()
 		if len(o.batch) == queue.MaxBatch || o.bytes+n > target.MaxBatchBytes {
 			if err := o.flush(ctx); err != nil {
