@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		crashChild(dir)
 		return
 	}
-	// -rapid.checks sets the number of random histories, which take most of the test time.
+	// The flag -rapid.checks sets the number of random histories, which take most of the test time.
 	checks := "40"
 	if underRace {
 		checks = "8"

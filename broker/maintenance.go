@@ -12,7 +12,7 @@ const (
 	tidyRowsBusy = 500 // 5,000 rows per second, more than any queue adds deduplication IDs
 	// free pages kept in the file while the writer is idle
 	slackPages = 512
-	// while it is busy, because large bodies soon need free pages again
+	// Busy writers keep more, because large bodies soon need free pages again.
 	slackPagesBusy = 4_096
 )
 

@@ -135,7 +135,7 @@ func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved 
 	return t, nil
 }
 
-// by message key
+// sourceARNs returns the ARNs by message key.
 func (b *Broker) sourceARNs(messages []*message) (map[int64]string, error) {
 	sources := map[int64]string{}
 	err := b.read(func(c *conn) error {

@@ -74,7 +74,7 @@ type moveTask struct {
 	id     string
 	ended  chan struct{}
 
-	// moveTasks' lock guards the fields below.
+	// The lock of moveTasks guards the fields below.
 	MoveTask
 	started bool
 }

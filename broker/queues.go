@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// required by SQS
+// SQS requires these waits.
 const (
 	deletedWait = 60 * time.Second
 	purgeWait   = 60 * time.Second

@@ -120,7 +120,7 @@ type receiveResult struct {
 	waiter   *waiter
 }
 
-// a copy, because the message may change once the lock is released
+// receivedMessage is a copy, because the message may change once the lock is released.
 type receivedMessage struct {
 	m       *message
 	receipt receipt

@@ -143,7 +143,7 @@ INSERT INTO reasons (queue, reason, hour, count)
 	SELECT id >> 40, '', at / 3600000, count(*) FROM attempts GROUP BY id >> 40, at / 3600000;
 `
 
-// stored in PRAGMA user_version
+// The version is stored in PRAGMA user_version.
 const (
 	schemaVersion  = 6
 	oldestReadable = 5

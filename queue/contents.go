@@ -14,8 +14,8 @@ type Ledger struct {
 	Done int64 `json:"done"`
 	// DeadLettered counts messages dead-lettered by the redrive policy or a worker.
 	DeadLettered int64 `json:"dead_lettered"`
-	// MovedIn counts messages moved to this queue, including dead letters. MovedOut counts messages that an operator
-	// moved away.
+	// MovedIn counts messages moved to this queue, including dead letters; MovedOut, messages that an operator moved
+	// away.
 	MovedIn  int64 `json:"moved_in"`
 	MovedOut int64 `json:"moved_out"`
 	// Expired counts messages past their retention period or deadline.
@@ -27,17 +27,17 @@ type Ledger struct {
 	Visible  int64 `json:"visible"`
 	Delayed  int64 `json:"delayed"`
 	InFlight int64 `json:"in_flight"`
-	// Damaged counts messages found to fail their checksum. They are not delivered.
+	// Damaged counts messages that failed their checksum and are not delivered.
 	Damaged int64 `json:"damaged,omitempty"`
 }
 
-// Selection selects the messages of a queue that meet all its conditions; the zero value selects all.
+// Selection selects the messages that meet all its conditions; the zero value selects all.
 type Selection struct {
 	// IDs are message IDs; nil matches all.
 	IDs []string `json:"ids,omitempty"`
 	// Match is a substring of the body.
 	Match string `json:"match,omitempty"`
-	// Attribute is the name of a message attribute; an empty Value matches any value.
+	// Attribute is a message attribute's name; an empty Value matches any.
 	Attribute string `json:"attribute,omitempty"`
 	Value     string `json:"value,omitempty"`
 	// DeadSince (inclusive) and DeadUntil (exclusive) bound the time of dead-lettering.
@@ -45,7 +45,7 @@ type Selection struct {
 	DeadUntil time.Time `json:"dead_until,omitzero"`
 	// Reason is as in [ReasonGroup]; nil matches any.
 	Reason *string `json:"reason,omitempty"`
-	// Through is a position in the queue; messages after it do not match. 0 means no limit.
+	// Through is the last matching position in the queue; 0 means no limit.
 	Through int64 `json:"through,omitempty"`
 }
 
@@ -57,13 +57,13 @@ func (s *Selection) IsZero() bool {
 
 // ReasonGroup is a group of messages in a queue that last failed for the same reason.
 type ReasonGroup struct {
-	// Reason is the result of [FailureGroup], such as "HTTP 422 no customer #"; "" for messages without attempts.
+	// Reason is the result of [FailureGroup], such as "HTTP 422 no customer #"; "" without attempts.
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
-	// First and Last are the times at which the oldest and newest message were dead-lettered or, in other queues, last
-	// failed; zero for messages without attempts.
+	// First and Last are when the oldest and newest message were dead-lettered or, in other queues, last failed; zero
+	// without attempts.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
-	// Hours counts the messages by the hour of that time; the last element is the current hour.
+	// Hours counts the messages by hour of that time; the last element is the current hour.
 	Hours [24]int `json:"hours"`
 }

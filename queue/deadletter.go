@@ -14,25 +14,25 @@ import (
 const AttributeReason = "tendril.reason"
 
 const (
-	// maxAttributes is the maximum number of attributes in SQS.
+	// SQS allows up to maxAttributes.
 	maxAttributes = 10
-	// maxAnswer and maxReason limit the texts in a Failure, in bytes.
+	// Bytes in a Failure.
 	maxAnswer = 1 << 10
 	maxReason = 256
 )
 
 // Failure describes how the last attempt at a message failed.
 type Failure struct {
-	Reason string `json:"reason"`           // see [Result]; contains no parts of the message or response
+	Reason string `json:"reason"`           // see [Result]; reveals no parts of the message or response
 	Status int    `json:"status,omitempty"` // HTTP status; 0 without a response
 	Answer string `json:"answer,omitempty"` // start of the response, at most 1 KiB
-	// Attempts counts deliveries; Receives also counts receives without a delivery.
+	// Attempts counts deliveries; Receives also other receives.
 	Attempts   int       `json:"attempts,omitempty"`
 	Receives   int       `json:"receives,omitempty"`
 	DurationMS int64     `json:"duration_ms"`
 	FailedAt   time.Time `json:"failed_at"`
 	Instance   string    `json:"instance,omitempty"` // instance that made the attempt
-	// The fields below describe the message before it was dead-lettered. Source is the queue's ARN.
+	// The fields below describe the message before dead-lettering. Source is the queue's ARN.
 	MessageID string    `json:"message_id"`
 	SentAt    time.Time `json:"sent_at,omitzero"`
 	Source    string    `json:"source"`
@@ -44,9 +44,9 @@ type DeadLetter struct {
 	Failure Failure
 }
 
-// Outgoing returns the message to send to the dead-letter queue: the original with the attribute [AttributeReason],
-// truncated to fit. On a FIFO queue, its deduplication ID is the message ID, as when SQS dead-letters a message. fits
-// is false if the message is too large or has 10 attributes already.
+// Outgoing returns the message for the dead-letter queue: the original with the attribute [AttributeReason],
+// truncated to fit. On a FIFO queue, its deduplication ID is the message ID, as in SQS. fits is false if the message
+// is too large or has 10 attributes already.
 func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	m := d.Message
 	out = Outgoing{Body: m.Body, GroupID: m.GroupID, TraceHeader: m.TraceHeader}
@@ -70,7 +70,7 @@ func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	return out, true
 }
 
-// text returns f as JSON, truncated to room bytes. fits is false if that is not possible.
+// text returns f in JSON, truncated to room bytes if possible.
 func (f Failure) text(room int) (text string, fits bool) {
 	f.Reason = sanitize(f.Reason, maxReason)
 	f.Answer = sanitize(f.Answer, maxAnswer)
@@ -87,7 +87,7 @@ func (f Failure) text(room int) (text string, fits bool) {
 	return text, ok && len(text) <= room
 }
 
-// encode returns ok = false if the time has no JSON form.
+// ok is false if the time has no JSON form.
 func (f *Failure) encode() (text string, ok bool) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -98,7 +98,7 @@ func (f *Failure) encode() (text string, ok bool) {
 	return strings.TrimSuffix(b.String(), "\n"), true
 }
 
-// sanitize truncates text to n bytes. It replaces characters that SQS rejects and JSON does not escape.
+// sanitize truncates text to n bytes and replaces characters that SQS rejects and JSON does not escape.
 func sanitize(text string, n int) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\ufffe' || r == '\uffff' {
@@ -112,8 +112,8 @@ func sanitize(text string, n int) string {
 	return text
 }
 
-// CutReason returns the attributes without [AttributeReason], and the failure in this attribute; nil if missing or
-// invalid. Any sender can write the attribute, so do not trust its content.
+// CutReason returns the attributes without [AttributeReason], and the failure in it; nil if missing or invalid. Any
+// sender can write the attribute, so do not trust its content.
 func CutReason(attributes []Attribute) (others []Attribute, f *Failure) {
 	i := slices.IndexFunc(attributes, func(a Attribute) bool { return a.Name == AttributeReason })
 	if i < 0 {
@@ -127,7 +127,7 @@ func CutReason(attributes []Attribute) (others []Attribute, f *Failure) {
 	return others, found
 }
 
-// Size returns the size in bytes that counts toward [MaxMessageSize].
+// Size returns the bytes that count toward [MaxMessageSize].
 func (m *Outgoing) Size() int {
 	n := len(m.Body)
 	for _, a := range m.Attributes {

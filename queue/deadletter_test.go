@@ -30,7 +30,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 		message Message
 		failure func(*Failure)
 		fifo    bool
-		want    func(*Failure) // expected content of the attribute, if different from the failure
+		want    func(*Failure) // changes the failure to the expected one
 		refused bool
 	}{
 		{name: "body, attributes, group of a tenant and trace header stay",
@@ -82,7 +82,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 		if tt.want != nil {
 			tt.want(&want)
 		}
-		if want.Answer == "?" { // as much of the answer as fits
+		if want.Answer == "?" {
 			if len(got.Answer) < 200 || MaxMessageSize-out.Size() > 8 {
 				t.Errorf("%s: %d bytes of the answer, %d are left", tt.name, len(got.Answer), MaxMessageSize-out.Size())
 			}
@@ -106,7 +106,6 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 	}
 }
 
-// A reason attribute in another format must be removed and ignored.
 func TestCutReasonOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, a := range []Attribute{
@@ -123,7 +122,6 @@ func TestCutReasonOfOthers(t *testing.T) {
 	}
 }
 
-// The attribute must be valid JSON, contain only permitted characters and fit.
 func FuzzReasonIsTextThatSQSTakes(f *testing.F) {
 	f.Add("HTTP 500", "no such order", 3)
 	f.Add("\xff\xfe", "\ufffe\U0001ffff\x7f\x00", MaxMessageSize)

@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// Error is returned by a queue that rejects a request. Code is an error name of the SQS JSON protocol, or one of
-// tendril's own codes below.
+// Error is a queue's rejection of a request. Code is an SQS JSON protocol error name or one of tendril's own codes.
 type Error struct {
 	Code    string
-	Message string // human-readable; may be ""
+	Message string // may be ""
 	Err     error  // may be nil
 }
 
@@ -19,7 +18,7 @@ func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// Error returns the message, or the code if there is no message.
+// Error returns the message or, without one, the code.
 func (e *Error) Error() string {
 	if e.Message == "" {
 		return e.Code
@@ -30,7 +29,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, or nil.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is reports whether target has the same code, so errors.Is(err, queue.ErrNoQueue) works.
+// Is reports whether target has the same code, for errors.Is(err, queue.ErrNoQueue).
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code
@@ -72,13 +71,13 @@ const (
 	CodeSignatureDoesNotMatch = "SignatureDoesNotMatch"
 	// CodeUnreachable means that the queue did not respond.
 	CodeUnreachable = "Unreachable"
-	// CodeStorageFull means that the disk of the embedded queue is too full for sends. Receives and deletes still work.
+	// CodeStorageFull means that the embedded queue's disk is too full for sends. Receives and deletes still work.
 	CodeStorageFull = "StorageFull"
 	// CodeStorageFailed means that a disk write failed. Requests fail until the store has been reopened.
 	CodeStorageFailed = "StorageFailed"
-	// CodeClosed means that this process has closed the queue.
+	// CodeClosed means that this process closed the queue.
 	CodeClosed = "Closed"
-	// CodeStaleTerm means that the instance that made the write is no longer the leader.
+	// CodeStaleTerm means that the writing instance is no longer the leader.
 	CodeStaleTerm = "StaleTerm"
 )
 
@@ -95,8 +94,8 @@ var (
 // MaxBatch is the maximum number of entries in one request (SQS: 10).
 const MaxBatch = 10
 
-// MaxMessageSize is the maximum size in bytes of a message or a batch (SQS: 1 MiB). It includes bodies and the names,
-// types and values of attributes.
+// MaxMessageSize is the maximum size in bytes of a message or batch (SQS: 1 MiB): bodies and the names, types and
+// values of attributes.
 const MaxMessageSize = 1 << 20
 
 // CheckEntries returns an error unless a batch has 1 to [MaxBatch] entries. kind is the entry type's name in the SQS
@@ -112,7 +111,7 @@ func CheckEntries(n int, kind string) error {
 	return nil
 }
 
-// CheckBatchSize returns an error if the total size of a batch exceeds [MaxMessageSize].
+// CheckBatchSize returns an error if a batch exceeds [MaxMessageSize].
 func CheckBatchSize(bytes int) error {
 	if bytes > MaxMessageSize {
 		return Errorf(CodeBatchRequestTooLong, "Batch requests cannot be longer than %d bytes. You have sent %d bytes.",

@@ -18,12 +18,12 @@ type Message struct {
 	Body string
 	// Attributes are sorted by name.
 	Attributes []Attribute
-	// ReceiptHandle identifies this receive for Delete and ChangeVisibility.
+	// ReceiptHandle identifies this receive.
 	ReceiptHandle string
 	// ReceiveCount includes this receive.
 	ReceiveCount int
-	// Attempt is ReceiveCount without the receives before the message was moved to this queue, or 0 if unknown. Before
-	// a delivery, the worker also subtracts receives after which the app was not called.
+	// Attempt is ReceiveCount without receives in earlier queues, or 0 if unknown. Before a delivery, the worker also
+	// subtracts receives after which the app was not called.
 	Attempt int
 	// SentAt and FirstReceivedAt have millisecond precision.
 	SentAt, FirstReceivedAt time.Time
@@ -33,9 +33,9 @@ type Message struct {
 	GroupID, DedupID, SequenceNumber string
 	// TraceHeader is the AWSTraceHeader system attribute; may be "".
 	TraceHeader string
-	// DeadLetterSource is the ARN of the queue from which the message was dead-lettered, or "".
+	// DeadLetterSource is the ARN of the queue that dead-lettered the message, or "".
 	DeadLetterSource string
-	// Run is the scheduled run that the message represents, or nil. It is set before the delivery.
+	// Run is the message's scheduled run, or nil. It is set before the delivery.
 	Run *Run
 }
 
@@ -52,7 +52,7 @@ func (a Attribute) IsBinary() bool {
 	return a.Type == "Binary" || strings.HasPrefix(a.Type, "Binary.")
 }
 
-// SortedAttributes returns the attributes sorted by name. It returns a copy unless they are already sorted.
+// SortedAttributes returns the attributes sorted by name, in a copy unless already sorted.
 func SortedAttributes(attributes []Attribute) []Attribute {
 	byName := func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) }
 	if slices.IsSortedFunc(attributes, byName) {
@@ -61,7 +61,7 @@ func SortedAttributes(attributes []Attribute) []Attribute {
 	return slices.SortedFunc(slices.Values(attributes), byName)
 }
 
-// Attribute returns the value of the message attribute with the given name, or "".
+// Attribute returns the value of the named message attribute, or "".
 func (m *Message) Attribute(name string) string {
 	for i := range m.Attributes {
 		if m.Attributes[i].Name == name {
@@ -75,20 +75,20 @@ func (m *Message) Attribute(name string) string {
 type Outgoing struct {
 	Body       string
 	Attributes []Attribute
-	// Delay keeps the message invisible for 0 to 15 minutes; nil means the queue's DelaySeconds.
+	// Delay is 0 to 15 minutes; nil means the queue's DelaySeconds.
 	Delay *time.Duration
 	// NotBefore keeps the message invisible until that time, even beyond 15 minutes; zero means no delay. Embedded
 	// standard queues only.
 	NotBefore time.Time
-	// GroupID is required on FIFO queues, and so is DedupID without content-based deduplication.
+	// GroupID is required on FIFO queues; so is DedupID without content-based deduplication.
 	GroupID, DedupID string
 	// TraceHeader becomes the AWSTraceHeader system attribute; may be "".
 	TraceHeader string
 }
 
-// Sent is the result for one [Outgoing].
+// Sent is the result of one [Outgoing].
 type Sent struct {
-	ID             string // ID of the first message for a FIFO duplicate
+	ID             string // a FIFO duplicate has the first message's
 	SequenceNumber string // FIFO only
 	// Err is nil once the message is durable.
 	Err error
@@ -97,14 +97,13 @@ type Sent struct {
 // ReceiveRequest is a request for up to Max messages.
 type ReceiveRequest struct {
 	Max int
-	// Wait is the long-poll time, 0 to 20 s; nil means the queue's ReceiveMessageWaitTimeSeconds.
+	// Wait is the long poll, 0 to 20 s; nil means the queue's ReceiveMessageWaitTimeSeconds.
 	Wait *time.Duration
 	// Visibility is the visibility timeout, 0 to [MaxVisibility]; nil means the queue's VisibilityTimeout.
 	Visibility *time.Duration
 	// Stop ends the wait early when closed. Embedded queue only.
 	Stop <-chan struct{}
-	// CountAtPost means that the receive does not count if the process is killed before it calls Posting. Embedded
-	// queue only.
+	// CountAtPost does not count the receive if the process is killed before it calls Posting. Embedded queue only.
 	CountAtPost bool
 	// AttemptID makes a FIFO receive repeatable for 5 minutes (ReceiveRequestAttemptId); may be "".
 	AttemptID string
@@ -112,14 +111,14 @@ type ReceiveRequest struct {
 	Room Room
 }
 
-// ReceiveBytes is the size in bytes at which a receive with a [Room] takes no further messages.
+// ReceiveBytes is the size in bytes after which a receive with a [Room] takes no further messages.
 const ReceiveBytes = 256 << 10
 
 // Room limits the memory for the messages of one receive.
 type Room interface {
-	// Acquire waits until the maximum memory that a receive can need is available.
+	// Acquire waits for the maximum memory of a receive.
 	Acquire(ctx context.Context) error
-	// Keep releases the acquired memory that messages of this total size do not need.
+	// Keep releases the acquired memory beyond the messages' total size.
 	Keep(bytes int64)
 }
 
@@ -132,8 +131,7 @@ type VisibilityChange struct {
 	Unread bool
 }
 
-// ParseRedrivePolicy returns the dead-letter queue's name and the maxReceiveCount in a RedrivePolicy attribute; "" or 0
-// if missing.
+// ParseRedrivePolicy returns the dead-letter queue's name and maxReceiveCount of a RedrivePolicy; "" or 0 if missing.
 func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int) {
 	var p struct {
 		Target string          `json:"deadLetterTargetArn"`
@@ -146,13 +144,13 @@ func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int)
 	return NameInARN(p.Target), maxReceives
 }
 
-// NameInARN returns the name of the queue with the given ARN. Text without a colon is returned unchanged.
+// NameInARN returns the queue name in an ARN. Text without a colon is unchanged.
 func NameInARN(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
 // FIFOSuffix ends the name of every FIFO queue.
 const FIFOSuffix = ".fifo"
 
-// IsFIFO reports whether a name, URL or ARN belongs to a FIFO queue.
+// IsFIFO reports whether a name, URL or ARN is a FIFO queue's.
 func IsFIFO(name string) bool { return strings.HasSuffix(name, FIFOSuffix) }
 
 // DeadLetterName returns the default name or ARN of a queue's dead-letter queue.
@@ -164,9 +162,9 @@ func DeadLetterName(name string) string {
 	return base + "-dead"
 }
 
-// Message attributes of a scheduled run of a periodic task, compatible with Elastic Beanstalk's daemon.
+// Message attributes of a periodic task's run, compatible with Elastic Beanstalk's daemon.
 const (
-	// RunPrefix marks attributes that are never sent to apps.
+	// RunPrefix marks attributes that apps never receive.
 	RunPrefix     = "beanstalk.sqsd."
 	AttributePath = RunPrefix + "path" // URL path to post to; required
 	AttributeTask = RunPrefix + "task_name"
@@ -176,24 +174,24 @@ const (
 	RunTimeLayout = "2006-01-02 15:04:05 UTC"
 )
 
-// AttributeNotBefore is the message attribute that keeps a message in the embedded queue invisible until a given time:
-// a String in RFC 3339 format, or a Number of seconds since 1970.
+// AttributeNotBefore is the message attribute that keeps a message in the embedded queue invisible until a given
+// time: a String in RFC 3339 format, or a Number of seconds since 1970.
 const AttributeNotBefore = "tendril.not_before"
 
-// Run describes the scheduled run that a message represents.
+// Run is the scheduled run that a message represents.
 type Run struct {
-	// Path is the URL path to post to. Any sender can write it.
+	// Path is the URL path to post to, which any sender can write.
 	Path string
-	// Time is the time the run was due. ID is set only for a manually requested run. Each may be "".
+	// Time is when the run was due. ID is set only for a manually requested run. Each may be "".
 	Task, Time, ID string
 	// ScheduledAt is Time, in whole seconds; zero if Time is not in [RunTimeLayout].
 	ScheduledAt time.Time
 }
 
-// Named reports whether the task and time of the run are known.
+// Named reports whether the run's task and time are known.
 func (r *Run) Named() bool { return r != nil && r.Task != "" && !r.ScheduledAt.IsZero() }
 
-// ParseRun returns the scheduled run that m represents, or nil if m has no path attribute of a text type.
+// ParseRun returns the message's scheduled run, or nil without a path attribute of a text type.
 func ParseRun(m *Message) *Run {
 	var r Run
 	isRun := false
@@ -219,36 +217,35 @@ func ParseRun(m *Message) *Run {
 		r.ScheduledAt = at
 	}
 
-	run := r // allocates only if the message is a run
+	run := r // allocates only for a run
 	return &run
 }
 
-// IsText reports whether the type is String or Number, possibly with a custom label.
+// IsText reports whether the type is String or Number, with or without a label.
 func (a *Attribute) IsText() bool {
 	return strings.HasPrefix(a.Type, "String") || strings.HasPrefix(a.Type, "Number")
 }
 
-// TaskTimes are the times that the registry stores for a periodic task.
+// TaskTimes are the registry's times of a periodic task.
 type TaskTimes struct {
-	// UpTo is the time up to which runs have been enqueued or skipped.
+	// UpTo is the time up to which runs were enqueued or skipped.
 	UpTo time.Time
 	// From is the earliest time at which an instance had the task with its schedule; zero if unknown.
 	From time.Time
 }
 
-// Lease is the record by which instances agree on the leader. The zero value is a lease that was never written.
-//
-// A lease contains no time of day: an instance waits for its expiry by measuring, with its own clock, whether Version
-// changes within Duration.
+// Lease is the record by which instances agree on the leader. The zero value was never written.
+// It contains no time of day: to detect expiry, an instance measures with its own clock whether Version changes
+// within Duration.
 type Lease struct {
 	Owner string // for display
 	// Version is unique to each write; "" only in the zero value.
 	Version string
-	// Term increases by one whenever the holder changes. It is a fencing token: writes of an earlier term are rejected.
+	// Term increases by one with each new holder. It is a fencing token: writes of an earlier term are rejected.
 	Term int64
 	// Duration is how long a Version is valid after an instance first reads it, in whole milliseconds.
 	Duration time.Duration
-	// Released means that another instance may acquire the lease at once.
+	// Released lets another instance acquire the lease at once.
 	Released bool
-	Data     string // about the holder, for display; may be ""
+	Data     string // about the holder, for display
 }

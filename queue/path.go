@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// MaxPath is the maximum length in bytes of the encoded path and query in a POST request.
+// MaxPath is the maximum length in bytes of an encoded path and query.
 const MaxPath = 2048
 
 var errTooLong = fmt.Errorf("it is longer than %d bytes", MaxPath)
 
 const maxDecoding = 5
 
-// ParsePath validates an untrusted path with an optional query, such as a periodic task's url, and returns it as a
-// request target. A valid path starts with one slash and has no fragment, double slash, backslash, dot-dot segment or
-// control byte, even after repeated percent-decoding, so it cannot leave the configured host. The error does not repeat
-// the path.
+// ParsePath validates an untrusted path and optional query, such as a periodic task's url, and returns the request
+// target. The path starts with one slash and has no fragment, double slash, backslash, dot-dot segment or control
+// byte, even after repeated percent-decoding, so it cannot leave the configured host. The error does not repeat the
+// path.
 func ParsePath(raw string) (string, error) {
 	switch {
 	case len(raw) > MaxPath:
@@ -45,8 +45,7 @@ func ParsePath(raw string) (string, error) {
 	return target, nil
 }
 
-// decodePath decodes the path once, as servers do. It also checks the results of further decoding, because some servers
-// decode a path repeatedly.
+// Servers decode a path once, but some repeatedly, so decodePath also checks the results of further decoding.
 func decodePath(path string) (string, error) {
 	if err := checkPath(path); err != nil {
 		return "", err
@@ -90,7 +89,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// escapeQuery escapes only bytes that are invalid in a request line. Only the app knows what the rest of a query means.
+// Only bytes that are invalid in a request line are escaped: the rest of a query is the app's.
 func escapeQuery(query string) string {
 	var b []byte
 	for _, c := range []byte(query) {

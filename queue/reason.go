@@ -11,8 +11,8 @@ import (
 
 const maxFailureGroup = 200 // in bytes
 
-// FailureGroup returns a text that is the same for similar failures: the HTTP status (300 or higher) or the [Result]'s
-// reason, followed by the error message or first line of the response. # replaces numbers, * replaces IDs.
+// FailureGroup returns the same text for similar failures: the HTTP status (300 or higher) or the [Result]'s reason,
+// then the error message or first line of the response, with # for numbers and * for IDs.
 func FailureGroup(status int, reason, answer string) string {
 	message := withoutIDs(headline(answer))
 	text := withoutIDs(reason) + " " + message
@@ -79,7 +79,7 @@ var (
 	aNumber = regexp.MustCompile(`\d+`)
 )
 
-// mixedID is the minimum length of a mix of letters and digits to count as an ID, as in "order_8f3a21".
+// mixedID is the minimum length of letters mixed with digits to count as an ID, as in "order_8f3a21".
 const mixedID = 6
 
 func wordWithoutIDs(word string) string {

@@ -5,7 +5,7 @@ import "time"
 // Outcome is the outcome of one delivery.
 type Outcome int
 
-// The outcomes of a delivery. Failed is the zero value, so that Done must be set explicitly.
+// Failed is the zero value, so that Done must be set explicitly.
 const (
 	// Failed means that the app did not report success, or may have received the message without responding.
 	Failed Outcome = iota
@@ -13,11 +13,11 @@ const (
 	Done
 	// Unreached means that no part of the message was sent (connection refused, failed DNS lookup, connect timeout).
 	Unreached
-	// Throttled means that the target rejected the message because of its rate limit. This does not count as an
-	// attempt: deliveries slow down, and the message is retried after RetryAfter.
+	// Throttled means that the target's rate limit rejected the message. This is not an attempt: deliveries slow
+	// down, and the message is retried after RetryAfter.
 	Throttled
 	// Postponed means that no delivery was attempted, although nothing is wrong with the target or the message. This
-	// does not count as an attempt: the message stays invisible for RetryAfter.
+	// is not an attempt: the message stays invisible for RetryAfter.
 	Postponed
 )
 
@@ -30,19 +30,19 @@ func (o Outcome) String() string {
 	return names[o]
 }
 
-// Instruction is an action for a message after its delivery, requested by the app or a setting.
+// Instruction is an action for a message that the app or a setting requests after its delivery.
 type Instruction uint8
 
-// The instructions that a delivery can result in.
+// The instructions of a delivery.
 const (
 	NoInstruction Instruction = iota
 	// Retry means that the app wants the message again after RetryAfter, regardless of settings.
 	Retry
 	// Drop means that the app wants the message deleted, whatever the HTTP status. The outcome is Done.
 	Drop
-	// DeadLetterNow means that the app wants the message dead-lettered without further attempts.
+	// DeadLetterNow means that the app wants no further attempts.
 	DeadLetterNow
-	// TerminalStatus means that the settings dead-letter messages with this HTTP status.
+	// TerminalStatus means that the settings dead-letter this HTTP status.
 	TerminalStatus
 )
 
@@ -55,14 +55,14 @@ type Result struct {
 	// Status is the HTTP status; 0 without a response.
 	Status int
 	// Reason briefly describes the failure ("HTTP 500", "no response within 3m0s", "connection refused"); "" if done.
-	// It never contains parts of the message or response.
+	// It reveals no parts of the message or response.
 	Reason string
-	// Answer is the start of an unsuccessful response, or a function's error message: one line of printable text; may
-	// be "". It can contain anything, so only operators see it.
+	// Answer is the start of an unsuccessful response, or a function's error message: one line of printable text, or
+	// "". It can contain anything, so only operators see it.
 	Answer string
-	// Excerpt is up to 1 KiB of the unsuccessful response, unchanged, if the response is text and longer than Answer.
+	// Excerpt is up to 1 KiB of an unsuccessful text response, unchanged, if longer than Answer.
 	Excerpt string
-	// Process names the app process that was called, if tendril started it; otherwise "".
+	// Process names the called app process, if tendril started it; otherwise "".
 	Process    string
 	Err        error         // error behind Reason, for logs; nil if the app responded
 	Duration   time.Duration // from dialing to the end of the response
@@ -73,23 +73,23 @@ type Result struct {
 	// (an invalid path, or a body that cannot be fetched or is too large).
 	Unsent bool
 	// Fault means that a function returned an error or exceeded its time limit, which Status does not show. It is
-	// treated like HTTP status 500.
+	// like HTTP status 500.
 	Fault bool
 }
 
-// Invocation is the complete response to a function call, from the function or from a service that did not run it.
+// Invocation is the complete response to a function call, from the function or a service that did not run it.
 type Invocation struct {
 	Status int // HTTP status; 200 if the function ran
 	// FunctionError is "Handled" or "Unhandled" if the function failed, otherwise "".
 	FunctionError string
-	// Payload is the function's result or error; nil if the function did not run.
+	// Payload is the function's result or error; nil if it did not run.
 	Payload []byte
-	// Code is the service's error code if the function did not run, such as TooManyRequestsException; may be "".
+	// Code is the service's error code if the function did not run, such as TooManyRequestsException, or "".
 	Code string
 	// Reason is more specific than Code, such as ReservedFunctionConcurrentInvocationLimitExceeded, or the error type
-	// of a local function; may be "". It contains no other part of the payloads.
+	// of a local function, or "". It reveals no other part of the payloads.
 	Reason     string
-	Message    string        // message of the service, for logs; may be ""
-	RetryAfter time.Duration // time to wait before a retry; 0 if the service returned none
-	RequestID  string        // request ID of the service; may be ""
+	Message    string        // service's message, for logs
+	RetryAfter time.Duration // before a retry; 0 if absent
+	RequestID  string        // of the service
 }

@@ -11,8 +11,8 @@ import (
 	"tendril/queuetest"
 )
 
-// The suite runs in process with virtual time, and over the SQS protocol through the adapter for Amazon SQS. A check
-// that fails only in the second run indicates a fault in the protocol.
+// The suite runs in process with virtual time, and over the SQS protocol through the adapter for Amazon SQS. A
+// failure only in the second run is a fault in the protocol.
 
 func TestBrokerConforms(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ type Queue interface {
 
 // Server creates queues.
 type Server interface {
-	// Create creates a queue. nil attrs mean the default attributes of SQS.
+	// Create creates a queue; nil attrs are the defaults of SQS.
 	Create(ctx context.Context, name string, attrs map[string]string) (Queue, error)
 	// Handle returns a queue that may not exist.
 	Handle(name string) Queue
@@ -47,22 +47,22 @@ type checkRun struct {
 	server         Server
 	repeats        bool // see [Suite]
 	uncountsUnread bool // see [Suite]
-	expectsFailure bool // the server is known to fail this check; see [Suite.Differs]
+	expectsFailure bool // see [Suite.Differs]
 	prefix         string
 	queues         int
 
 	mu       sync.Mutex
 	failures []string
-	// validUntil is the time at which the observed state may end; zero means never.
+	// validUntil is when the observed state may end, or zero.
 	validUntil time.Time
 }
 
 type fatalFailure struct{}
 
-// tooLate is the panic value of a check that was too slow to observe a state.
+// tooLate is the panic of a check that was too slow to observe a state.
 type tooLate struct{}
 
-// execute runs a check once. It returns inTime = false if the check must run again because the machine was too slow.
+// inTime is false if the machine was too slow and the check must run again.
 func (e *checkRun) execute(c check) (inTime bool) {
 	defer func() {
 		switch r := recover().(type) {
@@ -78,8 +78,8 @@ func (e *checkRun) execute(c check) (inTime bool) {
 	return true
 }
 
-// validFor announces that the observed state, such as invisibility, lasts only for d. If the check fails later than
-// that, it is repeated.
+// validFor announces that the observed state, such as invisibility, lasts only for d. A check that fails later is
+// repeated.
 func (e *checkRun) validFor(d time.Duration) { e.validUntil = time.Now().Add(d) }
 
 func (e *checkRun) endValidity() { e.validUntil = time.Time{} }
@@ -93,7 +93,7 @@ func (e *checkRun) errorf(format string, args ...any) {
 	e.failures = append(e.failures, fmt.Sprintf(format, args...))
 }
 
-// fatalf must be called by the check's goroutine.
+// Only the check's goroutine may call fatalf.
 func (e *checkRun) fatalf(format string, args ...any) {
 	e.errorf(format, args...)
 	panic(fatalFailure{})
@@ -133,7 +133,7 @@ func (e *checkRun) fifo(more attrs, msgs ...queue.Outgoing) Queue {
 	return e.create(a, msgs...)
 }
 
-// withDeadLetterQueue creates a queue with a dead-letter queue. most is the maxReceiveCount.
+// most is the maxReceiveCount.
 func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Outgoing) (q, dead Queue) {
 	dead = e.create(more)
 	a := attrs{"RedrivePolicy": e.policy(dead, most)}
@@ -141,7 +141,7 @@ func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Ou
 	return e.create(a, msgs...), dead
 }
 
-// policy returns a redrive policy. It inserts most unchanged, so that the policy can be invalid.
+// most is inserted unchanged and may be invalid.
 func (e *checkRun) policy(dead Queue, most string) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%s}`, e.attribute(dead, "QueueArn"), most)
 }
@@ -179,8 +179,7 @@ func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	return sent
 }
 
-// wantRefused requires that each message is rejected, by an error of the entry or of the call. With codes, the error
-// must have one of them.
+// wantRefused accepts errors of entries or of the call. With codes, the error must have one of them.
 func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, codes ...string) {
 	sent, err := q.Send(e.ctx, msgs)
 	if err != nil {
@@ -208,10 +207,10 @@ func (e *checkRun) wantCode(what string, err error, codes ...string) {
 	}
 }
 
-// short is the shortest visibility timeout of SQS other than 0.
+// SQS's shortest visibility timeout other than 0
 const short = time.Second
 
-// soon returns the maximum wait of SQS, because a server may be slow. It returns less if the check is expected to fail.
+// soon returns SQS's maximum wait, because a server may be slow, or less if the check is expected to fail.
 func (e *checkRun) soon() time.Duration {
 	if e.expectsFailure {
 		return 5 * time.Second
@@ -233,7 +232,7 @@ func (e *checkRun) receiveAll(q Queue, n int, visibility time.Duration) []queue.
 	for len(got) < n {
 		part := e.receive(q, min(n-len(got), queue.MaxBatch), e.soon(), &visibility)
 		if len(part) == 0 {
-			e.endValidity() // the failure is a missing message, not a slow machine
+			e.endValidity()
 			e.fatalf("received %d messages (%s), want %d", len(got), bodies(got), n)
 		}
 		got = append(got, part...)

@@ -112,15 +112,15 @@ func (e *checkRun) later(d time.Duration, do func()) {
 	time.AfterFunc(d, do)
 }
 
-// sendLater can be called outside the check's goroutine.
+// sendLater may run outside the check's goroutine.
 func (e *checkRun) sendLater(q Queue, body string) {
 	if sent, err := q.Send(e.ctx, []queue.Outgoing{text(body)}); err != nil || sent[0].Err != nil {
 		e.errorf("sending %q: %v, %v", body, sent, err)
 	}
 }
 
-// checkManyPolls lets several receivers wait for more messages than one call can return. Every message must be
-// received, and only once unless the suite sets Repeats.
+// Several receivers wait for more messages than one call returns. Each message must be received, and once unless the
+// suite sets Repeats.
 func checkManyPolls(e *checkRun) {
 	const receivers, messages = 4, 60
 	q := e.create(nil)
@@ -161,7 +161,6 @@ func checkManyPolls(e *checkRun) {
 	}
 }
 
-// receiveUntilEmpty deletes the messages and sends their bodies to got, until a long poll returns none.
 func (e *checkRun) receiveUntilEmpty(q Queue, got chan<- string) {
 	wait := 10 * time.Second
 	visibility := 5 * time.Minute

@@ -217,6 +217,6 @@ func checkRetention(e *checkRun) {
 	e.wantCounts(q, "after 59 s", "1", "1", "0")
 	e.wait(3 * time.Second)
 	e.wantEmpty("its retention is over", q)
-	_ = e.change(q, m.ReceiptHandle, 0) // cleanup, so an error does not matter
+	_ = e.change(q, m.ReceiptHandle, 0)
 	e.wantEmpty("retention ends in flight too", q)
 }

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// awkward is text that SQS accepts but careless encoders damage.
+// SQS accepts this text, but careless encoders damage it.
 const awkward = "tab\t newline\n return\r quote\" back\\slash </x>&amp; é \u2028 \uE000 \U0001F600 \u007f"
 
 func sendChecks() []check {
@@ -65,7 +65,7 @@ func checkRoundTrip(e *checkRun) {
 		e.errorf("receipt %q, receive count %d; want one and 1", m.ReceiptHandle, m.ReceiveCount)
 	}
 
-	// The server's clock may differ from the local one. It has a precision of one millisecond.
+	// The server's clock may differ, and has a precision of one millisecond.
 	if m.SentAt.Sub(began).Abs() > time.Minute || m.FirstReceivedAt.Before(m.SentAt) {
 		e.errorf("sent at %s, first received at %s, the test began at %s", m.SentAt, m.FirstReceivedAt, began)
 	}
@@ -181,7 +181,7 @@ func checkMessageSize(e *checkRun) {
 
 func checkMegabyte(e *checkRun) {
 	q := e.create(nil)
-	// Quotes and newlines are escaped on the wire, but count as one byte each toward the limit.
+	// Escaped on the wire, each counts as one byte toward the limit.
 	body := strings.Repeat("\"\n", 1<<19)
 	e.send(q, text(body))
 	if m := e.receiveOne(q, time.Minute); m.Body != body {

@@ -188,8 +188,8 @@ func checkHidden(e *checkRun) {
 	e.wantEmpty("it is hidden again", q)
 }
 
-// If the suite sets UncountsUnread, each receive must be uncounted only once, and receipt handles must stay valid.
-// Otherwise, the receive must count.
+// With UncountsUnread, a receive is uncounted only once, and receipt handles stay valid. Otherwise, the receive
+// counts.
 func checkUnread(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("3", attrs{"FifoQueue": "true"}, grouped("g", "1", "b"))
 	if !e.uncountsUnread {
@@ -246,7 +246,7 @@ func checkVisibilityPrecedence(e *checkRun) {
 	}
 	e.wantEmpty("the queue's 2 s hide it", q)
 	e.endValidity()
-	e.receiveOne(q, time.Minute) // the message becomes visible after 2 s, then stays invisible for a minute
+	e.receiveOne(q, time.Minute) // visible after 2 s, then invisible for a minute
 	e.wait(3 * short)
 	e.wantEmpty("the call's minute hides it", q)
 }

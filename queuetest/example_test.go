@@ -20,7 +20,6 @@ func consume(ctx context.Context, q *queuetest.Fake) error {
 	return nil
 }
 
-// The fake fails on command, so a test can check how its code reacts.
 func ExampleFake() {
 	ctx := context.Background()
 	q := queuetest.NewFake(&queuetest.FakeOptions{Visibility: time.Nanosecond})

@@ -31,18 +31,18 @@ type Fake struct {
 	opts FakeOptions
 
 	mu       sync.Mutex
-	messages []*fakeMessage // in sending order; settled messages are removed from time to time
+	messages []*fakeMessage // in sending order; settled ones are removed now and then
 	settled  int
 	byID     map[string]*fakeMessage
 	script   map[FakeAction][]FakeFault
 	fault    func(FakeCall) FakeFault
 	calls    map[FakeAction]int
 	log      []FakeCall
-	open     int // number of receives in progress
-	stale    int // number of stale visibility changes
+	open     int // receives in progress
+	stale    int // stale visibility changes
 
-	// waiting contains a channel for each long poll, oldest first; closing it wakes the poll. alarm wakes all polls at
-	// alarmAt, when a message becomes visible. alarmAt is zero if alarm is not set.
+	// waiting has a channel for each long poll, oldest first; closing it wakes the poll. alarm wakes all polls at
+	// alarmAt, when a message becomes visible; alarmAt is zero if it is not set.
 	waiting []chan struct{}
 	alarm   *time.Timer
 	alarmAt time.Time
@@ -52,7 +52,7 @@ type fakeMessage struct {
 	queue.Message
 	visibleAt time.Time
 	received  time.Time // time of the latest receive
-	serial    int       // number of the receive that issued the latest receipt handle
+	serial    int       // receive that issued the latest receipt handle
 	uncounted bool      // the latest receive does not count
 	deleted   bool
 	dead      bool
@@ -72,15 +72,15 @@ func NewFake(opts *FakeOptions) *Fake {
 	return f
 }
 
-// Fail appends faults for the next calls of an action, one per call.
+// Fail appends faults for the next calls of an action, one each.
 func (f *Fake) Fail(action FakeAction, faults ...FakeFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.script[action] = append(f.script[action], faults...)
 }
 
-// SetFault sets the function that returns the fault of each call for which [Fake.Fail] has not set one; nil means no
-// faults. It must be safe for concurrent use.
+// SetFault sets the function that returns a call's fault if [Fake.Fail] has not set one; nil means no faults. It must
+// be safe for concurrent use.
 func (f *Fake) SetFault(fault func(FakeCall) FakeFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +94,7 @@ func (f *Fake) Calls(action FakeAction) int {
 	return f.calls[action]
 }
 
-// Log returns the calls so far in the order of their arrival. It returns nil unless [FakeOptions].KeepLog is set.
+// Log returns the calls in order of arrival, or nil without [FakeOptions].KeepLog.
 func (f *Fake) Log() []FakeCall {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,8 +112,8 @@ func (f *Fake) addOpen(n int) int {
 // OpenReceives returns the number of receives in progress.
 func (f *Fake) OpenReceives() int { return f.addOpen(0) }
 
-// StaleChanges returns the number of visibility changes with an outdated receipt handle or after the visibility
-// timeout. On a standard SQS queue, they could affect another consumer's receive.
+// StaleChanges counts visibility changes with an outdated receipt handle or after the visibility timeout. On a
+// standard SQS queue, they could affect another consumer's receive.
 func (f *Fake) StaleChanges() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,7 +180,7 @@ func (f *Fake) wake(n int) {
 	f.waiting = slices.Delete(f.waiting, 0, n)
 }
 
-// wakeAt sets the alarm, unless an earlier time is set. A zero time means never.
+// An earlier alarm stays. A zero time means never.
 func (f *Fake) wakeAt(at, now time.Time) {
 	if at.IsZero() || !at.After(now) || !f.alarmAt.IsZero() && !f.alarmAt.After(at) {
 		return
@@ -193,13 +193,13 @@ func (f *Fake) wakeAt(at, now time.Time) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.alarmAt.Equal(at) {
-			f.alarmAt = time.Time{} // polls that keep waiting set it again
+			f.alarmAt = time.Time{}
 			f.wake(len(f.waiting))
 		}
 	})
 }
 
-// beginCall records the call and waits for half of its latency. If ctx is done first, the call has no effect.
+// If ctx is done during the first half of the latency, the call has no effect.
 func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) {
 	call.At = time.Now()
 	f.mu.Lock()
@@ -228,7 +228,7 @@ func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) 
 	return fault, waitFor(ctx, nil, latency+fault.Latency)
 }
 
-// endCall waits for the second half of the latency. If ctx is done first, the result of the call is lost.
+// If ctx is done during the second half, the result is lost.
 func (f *Fake) endCall(ctx context.Context) error {
 	return waitFor(ctx, nil, f.opts.Latency-f.opts.Latency/2)
 }
@@ -294,8 +294,8 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 	return queue.Sent{ID: m.ID, SequenceNumber: m.SequenceNumber}
 }
 
-// Receive returns visible messages, oldest first. If the call's fault has Apply set, it hides the messages but returns
-// only the error.
+// Receive returns visible messages, oldest first. With a fault that has Apply set, it hides them but returns only the
+// error.
 func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	others := f.addOpen(1)
 	defer f.addOpen(-1)
@@ -331,22 +331,22 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 	}
 }
 
-// poll waits until it is woken. The caller must hold the lock, which poll releases meanwhile.
+// The caller must hold the lock, which poll releases meanwhile.
 func (f *Fake) poll(ctx context.Context, wait time.Duration) error {
 	wake := make(chan struct{})
 	f.waiting = append(f.waiting, wake)
 	f.mu.Unlock()
 	err := waitFor(ctx, wake, wait)
 	f.mu.Lock()
-	if i := slices.Index(f.waiting, wake); i >= 0 { // the poll was not woken
+	if i := slices.Index(f.waiting, wake); i >= 0 {
 		f.waiting = slices.Delete(f.waiting, i, i+1)
-	} else if err != nil { // the poll was woken but takes no message, so wake another one
+	} else if err != nil { // woken without taking a message, so wake another
 		f.wake(1)
 	}
 	return err
 }
 
-// take receives messages. If no message is visible, next is the time at which one becomes visible.
+// Without visible messages, next is when one becomes visible.
 func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Message, next time.Time) {
 	f.compact()
 	locked := map[string]bool{}
@@ -419,7 +419,7 @@ func (f *Fake) ChangeVisibility(ctx context.Context, changes []queue.VisibilityC
 	return f.batch(ctx, call, func(i int, now time.Time) error { return f.change(changes[i], now) })
 }
 
-// batch makes a batch call. It calls apply for each entry that takes effect.
+// apply is called for each entry that takes effect.
 func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now time.Time) error) []error {
 	n := call.Entries
 	if n < 1 || n > queue.MaxBatch {
@@ -461,7 +461,7 @@ func (f *Fake) applyBatch(call FakeCall, fault FakeFault, apply func(i int, now 
 	return errs
 }
 
-// byReceipt returns a received message. latest is false if the message was received again since.
+// latest is false if the message was received again since.
 func (f *Fake) byReceipt(receipt string) (m *fakeMessage, latest bool, err error) {
 	id, serial, _ := strings.Cut(receipt, "#")
 	if m = f.byID[id]; m == nil {

@@ -164,7 +164,7 @@ func TestFakeFIFOGroups(t *testing.T) {
 		if err := f.deleteOne(msgs[0].ReceiptHandle); err != nil {
 			t.Error(err)
 		}
-		f.wantReceived(10, time.Second) // the second message still blocks its group
+		f.wantReceived(10, time.Second)
 		time.Sleep(10 * time.Second)
 		for name, err := range map[string]error{"delete": f.deleteOne(msgs[1].ReceiptHandle),
 			"change": f.changeOne(msgs[1].ReceiptHandle, time.Minute)} {

@@ -17,31 +17,29 @@ const (
 	FakeChangeVisibility FakeAction = "ChangeVisibility"
 )
 
-// FakeOptions configure a [Fake]. The zero value and nil mean a standard queue without latency or a dead-letter
-// queue.
+// FakeOptions configure a [Fake]. The zero value and nil mean a standard queue without latency or dead-letter queue.
 type FakeOptions struct {
-	// FIFO delivers each message group in order. Every message then needs a GroupID.
+	// FIFO keeps message groups in order. Every message then needs a GroupID.
 	FIFO bool
 	// Visibility is the default visibility timeout; 0 means 30 seconds.
 	Visibility time.Duration
-	// MaxReceives is the receive count after which a message is dead-lettered; 0 means no limit.
+	// MaxReceives is the receive count after which a message is dead-lettered; 0 means never.
 	MaxReceives int
-	// UncountsUnread means that a visibility change with Unread uncounts the receive, as in the embedded queue. SQS
-	// still counts it.
+	// UncountsUnread makes a visibility change with Unread uncount the receive, as in the embedded queue, unlike SQS.
 	UncountsUnread bool
-	// Latency is the round-trip time of every call: half passes before the call takes effect, half after.
+	// Latency is the round-trip time of a call, which takes effect after half of it.
 	Latency time.Duration
-	// KeepLog makes the fake record every call for [Fake.Log].
+	// KeepLog records calls for [Fake.Log].
 	KeepLog bool
 }
 
 // FakeFault is a fault of a call. The zero value means no fault.
 type FakeFault struct {
-	// Err is returned for the whole call, or for each of Entries. If nil, the call succeeds after Latency.
+	// Err is the error of the whole call, or of each of Entries. If nil, the call succeeds after Latency.
 	Err error
-	// Apply means that the call takes effect nevertheless, as if only its response had been lost.
+	// Apply lets the call take effect nevertheless, as if only its response was lost.
 	Apply bool
-	// Entries contains the indexes of the batch entries that fail; nil means all. Receives and sends fail as a whole.
+	// Entries are the indexes of failing batch entries; nil means all. Receives and sends fail as a whole.
 	Entries []int
 	// Latency is additional latency before the call takes effect.
 	Latency time.Duration
@@ -51,12 +49,12 @@ type FakeFault struct {
 type FakeCall struct {
 	Action FakeAction
 	At     time.Time
-	// Entries is the number of entries of a batch, or the maximum number of messages of a receive.
+	// Entries is a batch's number of entries, or a receive's maximum number of messages.
 	Entries int
-	// Receipts are set for a delete, and Changes for a visibility change.
+	// Receipts belong to a delete, Changes to a visibility change.
 	Receipts []string
 	Changes  []queue.VisibilityChange
-	// OpenReceives is the number of other receives in progress when the call arrived.
+	// OpenReceives counts other receives in progress when the call arrived.
 	OpenReceives int
 }
 
@@ -77,7 +75,7 @@ type FakeMessage struct {
 	ID, Body, GroupID string
 	Place             FakePlace
 	Receives          int
-	// VisibleAt is the time at which the message became or becomes visible.
+	// VisibleAt is when the message became or becomes visible.
 	VisibleAt time.Time
 	SentAt    time.Time
 }

@@ -7,7 +7,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Checks in real time spend most of their time waiting, so many tests run at once.
+// Checks in real time mostly wait, so many run at once.
 func TestMain(m *testing.M) {
 	testpeer.Parallel(64)
 	os.Exit(testpeer.Contained(m, "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=not a secret",

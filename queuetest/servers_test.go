@@ -22,7 +22,7 @@ func TestServersConform(t *testing.T) {
 		{"ElasticMQ", testpeer.ElasticMQ, "000000000000", elasticMQDiffers},
 		{"MiniStack", testpeer.MiniStack, "000000000000", miniStackDiffers},
 	} {
-		t.Run(c.name, func(t *testing.T) { // one server at a time, because the parallel checks keep each one busy
+		t.Run(c.name, func(t *testing.T) { // parallel checks keep each one busy
 			endpoint := c.start(t)
 			server := openSQS(t, endpoint, endpoint+"/"+c.account+"/")
 			suite := queuetest.Suite{

@@ -11,27 +11,25 @@ import (
 	"time"
 )
 
-// Suite is the conformance suite: about seventy checks of documented and observed SQS behavior, and of behavior that
-// this module relies on.
+// Suite is about seventy checks of documented and observed SQS behavior, and of behavior that this module relies on.
 type Suite struct {
-	// Start returns the server for a check. It may return the same server each time.
+	// Start returns the server for a check, which may be the same each time.
 	Start func(t testing.TB) Server
-	// Virtual runs each check in a testing/synctest bubble, in which the server must run. Otherwise, checks that take
-	// minutes are skipped.
+	// Virtual runs each check in a testing/synctest bubble, which must include the server. Otherwise, checks that
+	// take minutes are skipped.
 	Virtual bool
-	// Differs maps checks that the server is known to fail to a description of its behavior. These checks are reported
-	// as skipped, and fail the suite if they pass.
+	// Differs maps checks that the server is known to fail to a description of its behavior. They are reported as
+	// skipped, and fail if they pass.
 	Differs map[string]string
-	// Repeats allows concurrent receives of a standard queue to return the same message twice, as SQS may
-	// ("at-least-once delivery"). Every message must still be received.
+	// Repeats allows concurrent receives of a standard queue to return a message twice, as SQS may ("at-least-once
+	// delivery"). Each must still be received.
 	Repeats bool
-	// UncountsUnread means that a receive must not count if its message is returned with
-	// [queue.VisibilityChange].Unread. Otherwise, the receive must count.
+	// UncountsUnread requires that a receive returned with [queue.VisibilityChange].Unread does not count. Otherwise,
+	// it must count.
 	UncountsUnread bool
 }
 
-// Run runs every check as a parallel subtest. In real time, checks spend most of their time waiting, so use a high
-// -parallel.
+// Run runs every check as a parallel subtest. In real time, checks mostly wait, so use a high -parallel.
 func (s *Suite) Run(t *testing.T) {
 	checks := allChecks()
 	for name := range s.Differs {
@@ -84,7 +82,7 @@ func (s *Suite) runCheck(t *testing.T, c check) {
 	t.Fatal("the machine was too slow, five times, to look while a message was invisible for a second or two")
 }
 
-// outcome returns the errors of a check, or the reason to skip it. A known failure is skipped; its absence is an error.
+// The absence of a known failure is an error.
 func outcome(failures []string, known bool, reason string) (errs []string, skip string) {
 	switch {
 	case !known:
@@ -95,8 +93,7 @@ func outcome(failures []string, known bool, reason string) (errs []string, skip 
 	return nil, "known difference: " + reason + "\nobserved: " + strings.Join(failures, "\n")
 }
 
-// prefix returns a prefix for queue names that is unique to the check and the run, because a server may outlive the
-// process.
+// Queue names are unique to the check and the run, because a server may outlive the process.
 func prefix(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

@@ -69,7 +69,6 @@ func TestExecuteRepeatsACheckThatWasTooLate(t *testing.T) {
 	})
 }
 
-// brokenQueue accepts every call and reports no errors, but stores nothing and is slow.
 type brokenQueue struct{}
 
 func (brokenQueue) Create(context.Context, string, map[string]string) (Queue, error) {

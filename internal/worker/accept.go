@@ -7,8 +7,8 @@ import (
 	"tendril/queue"
 )
 
-// accept adds received messages to the inventory, or updates the ones that are already held. began is the start of
-// their visibility timeouts.
+// accept adds received messages to the inventory or updates held ones. began is the start of their visibility
+// timeouts.
 func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.Duration, began, now time.Time) {
 	for i := range msgs {
 		if m := &msgs[i]; s.messages.held[m.ID] != nil {
@@ -34,15 +34,14 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Dur
 		return
 	}
 	if h.attempt > 1 {
-		s.messages.groupFailed(h, now) // the earlier attempt may have been on another worker
+		s.messages.groupFailed(h, now)
 	}
 	if s.messages.joinGroup(h) {
 		s.messages.makeReady(h, now)
 	}
 }
 
-// mustDeliver reports whether a message needs a delivery. If it can be deleted at once, because it is done, filtered or
-// expired, mustDeliver counts and reports it.
+// mustDeliver counts and reports a message that can be deleted at once, because it is done, filtered or expired.
 func (s *settler) mustDeliver(h *held, m *queue.Message, filtered bool, now time.Time) bool {
 	switch _, isDone := s.messages.done.values[m.ID]; {
 	case isDone:

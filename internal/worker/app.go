@@ -7,8 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// throttleFirst and throttleLimit are the bounds of the back-off. throttleLongest is the longest pause that a target
-// can request.
+// throttleFirst and throttleLimit bound the back-off; throttleLongest, a target's requested pause.
 const (
 	throttleFirst   = 2 * time.Second
 	throttleLimit   = 30 * time.Second
@@ -22,7 +21,7 @@ const (
 	probeAgain   = time.Second // after the first failed probe of an idle app
 )
 
-// downAfter is the number of consecutive failed probes of an idle app that closes the gate.
+// After downAfter failed probes of an idle app in a row, the gate closes.
 const downAfter = 2
 
 type appMonitor struct {
@@ -33,8 +32,8 @@ type appMonitor struct {
 	readinessSet bool // Worker.Gate was called
 	stopProbe    context.CancelFunc
 	outages      int
-	// A delivery started before reachableSince cannot report an outage. aliveAt is the time of the last response or
-	// successful probe.
+	// A delivery started before reachableSince does not indicate an outage. aliveAt is the time of the last response
+	// or successful probe.
 	reachableSince, aliveAt time.Time
 	pauses                  throttle
 }
@@ -46,8 +45,7 @@ type throttle struct {
 	count       int // pauses since the target last accepted a message
 }
 
-// nextPause returns how long to pause for a throttled delivery. fresh is false if the delivery started before the
-// latest pause ended. Such a delivery must not lengthen the back-off.
+// fresh is false if the delivery started before the latest pause ended; it must not lengthen the back-off.
 func (t *throttle) nextPause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if !t.from.IsZero() && started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false
@@ -58,8 +56,7 @@ func (t *throttle) nextPause(asked time.Duration, started, now time.Time, random
 	return retryWait(t.count+1, throttleFirst, throttleLimit, random), true
 }
 
-// pauseReceiving returns the wait before the next attempt, and closes the gate for that time unless the worker is
-// stopping.
+// pauseReceiving closes the gate for the returned pause, unless the worker is stopping.
 func (a *appMonitor) pauseReceiving(res *queue.Result, started, now time.Time) time.Duration {
 	pause, fresh := a.pauses.nextPause(res.RetryAfter, started, now, a.core.opts.Random())
 	if a.core.phase != running {
@@ -80,7 +77,7 @@ func (a *appMonitor) pauseReceiving(res *queue.Result, started, now time.Time) t
 	return pause
 }
 
-// recordResult updates the state of the app, and reports whether the app responded.
+// responded reports whether the app responded.
 func (a *appMonitor) recordResult(startedAt time.Time, res *queue.Result, now time.Time) (responded bool) {
 	switch {
 	case res.Outcome == queue.Throttled, res.Outcome == queue.Postponed, res.Unsent:
@@ -103,8 +100,8 @@ func (a *appMonitor) recordResult(startedAt time.Time, res *queue.Result, now ti
 	return true
 }
 
-// recordUnreached closes the gate and starts probing. It waits longer after each outage, because an app may pass probes
-// but accept no deliveries.
+// recordUnreached closes the gate and starts probing. It waits longer after each outage, because an app may pass
+// probes but accept no deliveries.
 func (a *appMonitor) recordUnreached(reason string, started, now time.Time) {
 	if started.Before(a.reachableSince) || a.core.phase != running {
 		return
@@ -117,8 +114,8 @@ func (a *appMonitor) recordUnreached(reason string, started, now time.Time) {
 }
 
 // returnable reports whether a message that did not reach the app is returned immediately. If returns count as
-// receives, it returns true only during the first outage, because an app that accepts only probes would otherwise use
-// up all receives within seconds.
+// receives, only the first outage allows it: an app that accepts only probes would use up all receives within
+// seconds.
 func (a *appMonitor) returnable() bool {
 	outages := a.outages
 	if !a.gate.has(AppDown) {
@@ -179,7 +176,7 @@ func (a *appMonitor) stopProbing() {
 }
 
 type probe struct {
-	number           int // from 1
+	number           int
 	firstAt, startAt time.Time
 	err              error
 }
@@ -209,13 +206,12 @@ func (p *probe) run(ctx context.Context, app prober) {
 	p.err = app.Probe(ctx)
 }
 
-// probeEnded evaluates a probe. again is false if no further probe is necessary; otherwise, wait is the time until the
-// next one.
+// wait is the time until the next probe, if again.
 func (a *appMonitor) probeEnded(ctx context.Context, p *probe) (wait time.Duration, again bool) {
 	now := time.Now()
 	a.core.mu.Lock()
 	defer a.core.mu.Unlock()
-	defer a.core.wakeAt(now) // the maintenance loop applies the gate's state
+	defer a.core.wakeAt(now)
 	if ctx.Err() != nil {
 		return 0, false
 	}

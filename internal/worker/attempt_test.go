@@ -12,7 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// redriven resets the attempts of a message after the given number of receives, like a redrive.
+// redriven resets the attempts of a message after some receives, like a redrive.
 type redriven struct {
 	*queuetest.Fake
 	after int

@@ -15,7 +15,7 @@ import (
 	"tendril/queuetest"
 )
 
-// batchApp succeeds for every message if judge is nil.
+// If judge is nil, every message succeeds.
 type batchApp struct {
 	*testApp
 	work  time.Duration
@@ -263,7 +263,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 				r := startBatches(t, fake, app, &Options{Batch: Batch{Size: 10}, ErrorVisibilityTimeout: ptr(10 * time.Second),
 					Events: &Events{Settled: func(s Settled) { attempts.Store(s.ID, s.Attempt) }}})
 				after(500 * ms)
-				if tt.name != "unreached" { // unreached messages are delivered again after a successful probe
+				if tt.name != "unreached" {
 					r.place(queuetest.FakeDeleted, tt.done)
 				}
 				after(3 * time.Minute)
@@ -281,7 +281,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 				seen := map[string]bool{}
 				for _, d := range app.seen() {
 					for _, receipt := range d.receipts {
-						if seen[receipt] && tt.name != "throttled" { // throttled messages were never processed
+						if seen[receipt] && tt.name != "throttled" {
 							t.Errorf("receipt %s was posted twice", receipt)
 						}
 						seen[receipt] = true
@@ -537,7 +537,6 @@ func TestFIFOBatchFailureSparesThoseBehindIt(t *testing.T) {
 	}
 }
 
-// MaxReceives changes while the batch is in flight.
 func TestFIFOBatchInWorkKeepsItsOldPolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

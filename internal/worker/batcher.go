@@ -10,15 +10,14 @@ import (
 type batcher struct {
 	entries   []pending
 	due       time.Time // when an incomplete batch is sent
-	holdUntil time.Time // earliest next call after a failure
+	holdUntil time.Time // earliest next call after failures
 	fails     int       // in a row
 	calls     int
-	serial    bool // keep entries in order: one call at a time
+	serial    bool // one call at a time, to keep the order
 	reusable  []pending
 }
 
-// partCalls is the number of calls in flight from which only full batches are sent, so that entries share calls even
-// without lingering.
+// With partCalls in flight, only full batches are sent, so that entries share calls even without lingering.
 const (
 	maxCalls  = 64
 	partCalls = 4
@@ -31,7 +30,7 @@ func (b *batcher) put(p pending, due time.Time) {
 	b.entries = append(b.entries, p)
 }
 
-// nextBatch returns the entries of one call, or nil if no call is due. The caller increments calls.
+// nextBatch returns the entries of a due call. The caller increments calls.
 func (b *batcher) nextBatch(now time.Time) []pending {
 	n := min(len(b.entries), queue.MaxBatch)
 	if n == 0 || b.atCallLimit() || now.Before(b.holdUntil) {
@@ -49,8 +48,7 @@ func (b *batcher) nextBatch(now time.Time) []pending {
 	return batch
 }
 
-// callEnded records the end of a call, and keeps the memory of batch for the next one. failed means that no entry
-// received a final result.
+// callEnded keeps batch's memory for the next call. failed means that no entry has a final result.
 func (b *batcher) callEnded(batch []pending, now time.Time, failed bool, random float64) {
 	clear(batch[:cap(batch)])
 	b.reusable = batch[:0]
@@ -64,7 +62,7 @@ func (b *batcher) callEnded(batch []pending, now time.Time, failed bool, random 
 	b.holdUntil = now.Add(retryWait(b.fails, 100*time.Millisecond, 5*time.Second, random))
 }
 
-// next returns when to call nextBatch again, or zero if another event must happen first.
+// next returns when to call nextBatch again, or zero to wait for another event.
 func (b *batcher) next() time.Time {
 	if len(b.entries) == 0 || b.atCallLimit() {
 		return time.Time{}
@@ -95,7 +93,7 @@ type errorClass uint8
 
 const (
 	applied   errorClass = iota
-	uncertain            // no response or a server error: the change may have been applied
+	uncertain            // perhaps applied: no response or a server error
 	tryLater
 	refused        // permanent until an operator acts
 	invalidReceipt // invalid or outdated

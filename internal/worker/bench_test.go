@@ -66,7 +66,7 @@ func (instant) Deliver(context.Context, *queue.Message) queue.Result {
 }
 func (instant) Probe(context.Context) error { return nil }
 
-// processorTime returns the CPU time, which varies less than elapsed time on a busy machine.
+// CPU time varies less than elapsed time on a busy machine.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -22,8 +22,7 @@ func (w *Worker) flush(now time.Time) {
 		w.startCall(deletes, expireMessage, expired)
 	}
 
-	// While the gate is closed or deliveries are aborted, returns wait for all receives to end, because an open one
-	// could receive the messages again.
+	// Otherwise, returns wait for all receives to end, because an open one could receive the messages again.
 	if len(w.poller.open) == 0 || w.gate.open() && w.core.workCtx.Err() == nil {
 		w.visibility.queueReturns(now)
 	}
@@ -37,8 +36,8 @@ func (w *Worker) flush(now time.Time) {
 	w.core.wakeAt(changes.next())
 }
 
-// sendable gives up deletes that are too late, and separates the deletes of expired messages. While the queue rejects
-// deletes, it keeps late ones, because the gate opens once one is accepted.
+// sendable gives up late deletes and separates those of expired messages. While the queue rejects deletes, it keeps
+// late ones, because the gate opens once one is accepted.
 func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
 	keepAll := d.gate.has(DeleteRefused) && d.core.phase == running
 	done = batch[:0]
@@ -57,7 +56,7 @@ func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pend
 	return done, expired
 }
 
-// sendable drops changes that are too late or no longer wanted, and completes the others.
+// sendable drops late or unwanted changes and completes the others.
 func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	kept := batch[:0]
 	for _, p := range batch {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// callbackMutex is a lock whose Unlock calls the deferred event listeners. The workers of a pool share one, so that any
-// of them can use a freed slot immediately.
+// callbackMutex calls the deferred event listeners on Unlock. The workers of a pool share one, so that any of them
+// can use a freed slot immediately.
 type callbackMutex struct {
 	sync.Mutex
 	deferred []func()
@@ -33,15 +33,15 @@ const (
 	stopped
 )
 
-// core is the state shared by all parts of a worker. mu also guards the parts; it is not held during calls to the
-// queue, the app or a listener.
+// core is the state shared by a worker's parts, which mu also guards. mu is not held during calls to the queue, the
+// app or a listener.
 type core struct {
 	mu     *callbackMutex
-	opts   Options // changed only by Tune and SetMaxReceives
+	opts   Options
 	events *Events
 	stats  statistics
 	clock  clock
-	margin time.Duration // deletes are not retried this close to the end of the visibility timeout
+	margin time.Duration // no retries of deletes this close to the end of the visibility timeout
 
 	phase    phase
 	callCtx  context.Context // queue calls and probes
@@ -49,7 +49,7 @@ type core struct {
 	workCtx  context.Context // deliveries; set by Run
 	tasks    sync.WaitGroup
 
-	limit, inWork int // deliveries: current limit, and in flight
+	limit, inWork int // of deliveries: current limit, in flight
 
 	wake       chan struct{}
 	sleepUntil time.Time
@@ -66,8 +66,7 @@ func newCore(o Options) *core {
 	return c
 }
 
-// setVisibility applies a new visibility timeout. It never slows down the maintenance loop, because held messages keep
-// the timeout of their receive.
+// The maintenance loop never becomes slower, because held messages keep the timeout of their receive.
 func (c *core) setVisibility(timeout time.Duration) {
 	c.opts.VisibilityTimeout = timeout
 	c.opts.Batch.Window = min(c.opts.Batch.Window, timeout*3/8)
@@ -75,7 +74,7 @@ func (c *core) setVisibility(timeout time.Duration) {
 	c.clock.interval = min(c.clock.interval, max(timeout/16, 50*time.Millisecond))
 }
 
-// setConcurrency applies a new concurrency. After an outage or a pause, it keeps a current limit that is lower.
+// After an outage or a pause, a lower current limit stays.
 func (c *core) setConcurrency(n int) {
 	if c.limit == c.opts.Concurrency || c.limit > n {
 		c.limit = n
@@ -83,7 +82,7 @@ func (c *core) setConcurrency(n int) {
 	c.opts.Concurrency = n
 }
 
-// wakeAt makes the maintenance loop run a round at t, if it would sleep longer. A zero t has no effect.
+// wakeAt schedules a round no later than t. A zero t has no effect.
 func (c *core) wakeAt(t time.Time) {
 	if t.IsZero() || !t.Before(c.sleepUntil) {
 		return
@@ -99,7 +98,7 @@ func (c *core) wakeNow() {
 	}
 }
 
-// lingerUntil returns the time until which an entry waits for others to share its call.
+// lingerUntil is how long an entry waits for others to share its call.
 func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
 	latest := hiddenUntil.Add(-2 * c.margin)
 	if c.phase != running || latest.Before(now) {
@@ -122,8 +121,7 @@ func later(s, t time.Time) time.Time {
 	return s
 }
 
-// notify calls listener with event after the lock is released. The copy of event avoids an allocation if listener is
-// nil.
+// notify calls listener after the lock is released. Copying event avoids an allocation if listener is nil.
 func notify[E any](c *core, listener func(E), event E) {
 	if listener != nil {
 		e := event
@@ -131,32 +129,32 @@ func notify[E any](c *core, listener func(E), event E) {
 	}
 }
 
-// retryWait returns an exponential back-off, shortened by up to half so that workers do not retry in step.
+// retryWait is an exponential back-off, shortened by up to half so that workers do not retry in step.
 func retryWait(failures int, base, limit time.Duration, random float64) time.Duration {
 	d := math.Min(float64(base)*math.Pow(2, float64(max(failures, 1)-1)), float64(limit))
 	return time.Duration(d * (1 - random/2))
 }
 
-// clock detects stalls: late ticks, and jumps of the wall clock ahead of the monotonic clock, which stands still while
-// the machine is suspended.
+// clock detects stalls: late ticks, and a wall clock ahead of the monotonic one, which stands still while the machine
+// is suspended.
 type clock struct {
-	interval time.Duration // longest interval between ticks
+	interval time.Duration // longest, between ticks
 	last     time.Time
 	stall    stall
 }
 
 type stall struct {
 	from, until time.Time
-	// hidden is the part of the stall that the monotonic clock missed.
+	// The monotonic clock missed the hidden part.
 	hidden time.Duration
 }
 
-// slack is the tolerance for late ticks and for the wall clock running ahead.
+// slack is the tolerance for late ticks and the wall clock.
 const slack = time.Second
 
 func (s stall) length() time.Duration { return s.until.Sub(s.from) + s.hidden }
 
-// tick returns the stall since the previous tick; the zero value means that the clock did not stall.
+// tick returns the stall since the previous tick, or the zero value.
 func (c *clock) tick(now time.Time) stall {
 	if c.last.IsZero() {
 		c.last = now
@@ -165,7 +163,7 @@ func (c *clock) tick(now time.Time) stall {
 	return c.advance(now, now.Sub(c.last), now.Round(0).Sub(c.last.Round(0)))
 }
 
-// advance is like tick, with the time since the previous tick according to the monotonic and the wall clock.
+// advance is tick for the time since the previous tick by either clock.
 func (c *clock) advance(now time.Time, mono, wall time.Duration) stall {
 	if mono < 0 {
 		return stall{} // now is before the previous tick
@@ -183,8 +181,8 @@ func (c *clock) advance(now time.Time, mono, wall time.Duration) stall {
 	return s
 }
 
-// earliestHidden returns the earliest time at which the visibility timeouts of a receive can have started. Its response
-// may have waited unread during a stall.
+// earliestHidden is the earliest start of a receive's visibility timeouts: its response may have waited unread during
+// a stall.
 func (c *clock) earliestHidden(start, now time.Time, travel time.Duration) time.Time {
 	t := now.Add(-min(now.Sub(start), travel))
 	if s := c.stall; start.Before(s.until) && !now.Before(s.until) {

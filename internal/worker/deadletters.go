@@ -6,12 +6,11 @@ import (
 	"tendril/queue"
 )
 
-// maxUnsentLetters limits the messages waiting for the dead-letter queue. Further failed messages are left to the
-// redrive policy.
+// maxUnsentLetters limits the messages waiting for the dead-letter queue. Others are left to the redrive policy.
 const maxUnsentLetters = 1000
 
-// deadLetters sends messages to the dead-letter queue, then deletes them. If the queue rejects a message, it is
-// retried, or dead-lettered by the redrive policy without a reason.
+// deadLetters sends messages to the dead-letter queue, then deletes them. A rejected message is retried, or
+// dead-lettered by the redrive policy without a reason.
 type deadLetters struct {
 	core       *core
 	to         DeadLetterer // nil if not supported

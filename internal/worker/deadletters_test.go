@@ -230,7 +230,7 @@ func TestDeadLettersOfAGroupKeepTheirOrder(t *testing.T) {
 			}
 			after(2 * time.Hour)
 			r.place(queuetest.FakeDeleted, len(q.letters))
-			r.place(queuetest.FakeDead, 36-len(q.letters)) // returned too often behind a failed message
+			r.place(queuetest.FakeDead, 36-len(q.letters))
 			last := map[string]int{}
 			for _, l := range q.letters {
 				var n int

@@ -26,9 +26,9 @@ type action struct {
 type endedDelivery struct {
 	result  queue.Result
 	attempt int // from 1
-	// receivedAt is the start of the 12 hours for which SQS can keep the message invisible.
+	// SQS's 12-hour limit counts from receivedAt.
 	receivedAt time.Time
-	// due is the end of the visibility timeout set by the receive.
+	// due is the end of the receive's visibility timeout.
 	due        time.Time
 	lapsed     bool
 	extended   bool
@@ -39,9 +39,8 @@ type endedDelivery struct {
 	random     float64 // in [0,1)
 }
 
-// decide returns what to do with a message after its delivery. After the visibility timeout, it leaves the visibility
-// unchanged, because another worker may hold the message. It deletes a done message even then, because the receipt
-// handle may still be valid.
+// After the visibility timeout, decide leaves the visibility unchanged, because another worker may hold the message.
+// It deletes a done message even then, because the receipt handle may still be valid.
 func decide(o *Options, d *endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}
@@ -74,7 +73,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	return action{verb: retry, after: max(min(after, longest), 0)}
 }
 
-// retryDelay returns the delay before the next attempt, or false if the visibility timeout of the receive applies.
+// retryDelay returns false if the visibility timeout of the receive applies.
 func retryDelay(o *Options, d *endedDelivery) (time.Duration, bool) {
 	switch {
 	case d.result.Outcome == queue.Throttled:
@@ -96,11 +95,10 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 		now.Round(0).Sub(m.FirstReceivedAt) > o.Retention
 }
 
-// failAfterUnfinished marks successes in a FIFO batch as failed if an earlier message of their group is unfinished,
-// because the earlier message would then be processed after them. behind contains the index of the unfinished message
-// for each message, or -1.
+// failAfterUnfinished marks successes in a FIFO batch as failed behind an unfinished message of their group, which
+// would otherwise be processed after them. behind has each message's unfinished one, or -1.
 func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
-	unfinished := map[string]int{} // index of the first, by group
+	unfinished := map[string]int{} // first index by group
 	behind = make([]int, len(msgs))
 	for i, h := range msgs {
 		res, group := &results[i], h.msg.GroupID
@@ -123,7 +121,7 @@ func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	return behind
 }
 
-// earlierMessages is the outcome of the earlier messages of a batch in the same FIFO group.
+// earlierMessages is the outcome of a batch's earlier messages in the same FIFO group.
 type earlierMessages uint8
 
 const (

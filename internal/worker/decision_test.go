@@ -180,7 +180,7 @@ func TestBackoff(t *testing.T) {
 		name   string
 		b      Backoff
 		random float64
-		want   []time.Duration // delays in seconds, starting with attempt 1
+		want   []time.Duration // in seconds, from attempt 1
 	}{
 		{"doubles, then grows by the last step, up to the maximum",
 			Backoff{Min: 10 * time.Second, Max: 300 * time.Second, Doublings: 3}, 0.9,

@@ -11,7 +11,7 @@ import (
 	"tendril/queuetest"
 )
 
-// once checks that n messages were posted exactly once and then deleted.
+// once checks that n messages were posted once, then deleted.
 func (r *harness) once(n int) {
 	r.t.Helper()
 	r.place(queuetest.FakeDeleted, n)
@@ -297,7 +297,6 @@ func TestEntriesWithoutAResultAreNotTakenAsDeleted(t *testing.T) {
 	})
 }
 
-// A standard queue confirms deletes with outdated receipt handles without deleting anything.
 func TestLateConfirmationOfADeleteProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -310,7 +309,7 @@ func TestLateConfirmationOfADeleteProvesNothing(t *testing.T) {
 		})
 		r := start(t, fake, &testApp{}, &Options{VisibilityTimeout: 30 * time.Second})
 		r.send(1, "")
-		after(time.Minute) // receiving has stopped and the visibility timeout has expired
+		after(time.Minute)
 		other, err := fake.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Visibility: ptr(5 * time.Minute)})
 		if err != nil || len(other) != 1 {
 			t.Fatal(other, err)
@@ -321,7 +320,7 @@ func TestLateConfirmationOfADeleteProvesNothing(t *testing.T) {
 		if !r.w.Status().Receiving {
 			t.Error("deletes are accepted again, and the gate is closed")
 		}
-		after(10 * time.Minute) // the other worker has died
+		after(10 * time.Minute)
 		r.once(1)
 		r.stop()
 	})

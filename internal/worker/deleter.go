@@ -15,7 +15,7 @@ type deleter struct {
 func (d *deleter) remove(h *held, now time.Time) {
 	h.stage = deleting
 	d.messages.unconfirmed++
-	if g := h.group; g != nil { // the next message of the group will need a slot soon
+	if g := h.group; g != nil { // its group's next message will soon need a slot
 		g.deleting++
 		d.messages.markTurning(g)
 	}
@@ -75,8 +75,8 @@ func (d *deleter) stopReceiving(refusal error, now time.Time) {
 	d.gate.close(DeleteRefused, "the queue rejects deletes, so messages would run again and again: "+refusal.Error(), now)
 }
 
-// confirm removes a deleted message. If it was deleted after its visibility timeout, confirm remembers it as done: a
-// standard queue confirms deletes with outdated receipt handles without deleting anything.
+// A standard queue confirms deletes with outdated receipt handles without deleting anything, so confirm remembers a
+// message deleted after its visibility timeout as done.
 func (d *deleter) confirm(h *held, sent, now time.Time) {
 	m := d.messages
 	m.unconfirmed--
@@ -105,8 +105,7 @@ func (d *deleter) retryDelete(p pending, err error, class errorClass, now time.T
 	d.pending.put(p, p.nextTry(now, d.core.opts.Random()))
 }
 
-// giveUp gives up a delete. If the message was processed within its visibility timeout, it is deleted without being
-// posted when it is received again.
+// A message processed within its visibility timeout is deleted without being posted when received again.
 func (d *deleter) giveUp(p pending, err error, now time.Time) {
 	if !p.isWanted() {
 		return

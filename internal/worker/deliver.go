@@ -19,20 +19,20 @@ type slots struct {
 	starts   history
 
 	parked []*slot // last in, first out
-	// reused by the next call of gatherBatch
+	// Reused by the next call of gatherBatch.
 	gathered      []*held
 	gatheredBytes int
 }
 
-// slot is a goroutine that delivers messages. It exits when work is closed.
+// slot is a goroutine that delivers messages until work is closed.
 type slot struct {
 	work    chan []*held
 	results [1]queue.Result
 	settled []Settled
 }
 
-// startDeliveries starts deliveries of all workers in the pool. If free is not nil, it returns this worker's first
-// batch, to run on free, instead of starting it.
+// startDeliveries starts deliveries of all workers in the pool, except this worker's first batch if free can run it,
+// which it returns.
 func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	for {
 		of, batch := w.beginNext(now)
@@ -47,7 +47,7 @@ func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	}
 }
 
-// beginNext begins a delivery of any worker in the pool, or returns nil.
+// beginNext begins a delivery of any worker in the pool.
 func (w *Worker) beginNext(now time.Time) (of *Worker, batch []*held) {
 	if w.lane != nil {
 		return w.lane.pool.beginNext(now)
@@ -76,7 +76,7 @@ func (w *Worker) runSlot(own *slot, batch []*held) {
 	}
 }
 
-// deliver delivers a batch, and returns the slot's next one, or nil if the slot is now parked.
+// next is nil if the slot is now parked.
 func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 	results := w.callApp(own, batch)
 
@@ -111,8 +111,8 @@ func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 	return next
 }
 
-// callApp delivers a batch. If the delivery panics, all messages fail. All deliveries share one context, because
-// creating one for each would cost more than all other processing.
+// If the delivery panics, all messages fail. All deliveries share one context, because creating contexts would cost
+// more than all other processing.
 func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -140,7 +140,7 @@ func (w *Worker) deliverBatch(batch []*held) []queue.Result {
 	return results
 }
 
-// beginBatch removes the next batch from the inventory, or returns nil if none may start now.
+// beginBatch removes a batch from the inventory, or returns nil if none may start now.
 func (s *slots) beginBatch(now time.Time) []*held {
 	s.settler.returnStale(now)
 	first := s.messages.ready.first()
@@ -177,7 +177,7 @@ func (s *slots) beginBatch(now time.Time) []*held {
 	return batch
 }
 
-// beginMessage marks h, which must be the next ready message or the next one of its group, as being delivered.
+// beginMessage requires that h is the next ready message or the next one of its group.
 func (s *slots) beginMessage(h *held, now time.Time) {
 	if h.stage == ready {
 		s.messages.ready.pop()
@@ -200,8 +200,7 @@ func (s *slots) beginMessage(h *held, now time.Time) {
 	}
 }
 
-// returnStale returns ready messages to the queue that have waited too long for a slot. Messages that were postponed
-// before are postponed again instead.
+// returnStale returns ready messages that have waited too long for a slot, or postpones them again.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		isVisible := !now.Before(h.hiddenUntil)
@@ -266,8 +265,8 @@ func (s *slots) startable(now time.Time) bool {
 	return s.messages.ready.len() > 0 && (s.core.opts.Batch.Window == 0 || !now.Before(s.batchDue(now)))
 }
 
-// gatherBatch returns the next batch, valid until the next call: ready messages in order, each followed by the messages
-// waiting in its FIFO group. A postponed message forms a batch of its own.
+// gatherBatch returns the next batch, valid until the next call: ready messages in order, each followed by the
+// waiting ones of its FIFO group. A postponed message is a batch of its own.
 func (s *slots) gatherBatch(now time.Time) []*held {
 	s.gathered, s.gatheredBytes = s.gathered[:0], 0
 	ready := &s.messages.ready
@@ -286,8 +285,8 @@ func (s *slots) gatherBatch(now time.Time) []*held {
 	return s.gathered
 }
 
-// gatherBehind adds the messages waiting behind h in its group. It adds none behind a retried message or one on its
-// last receive: if that message failed, their attempts would be in vain.
+// gatherBehind adds the messages waiting behind h, unless h is retried or on its last receive: if it failed, their
+// attempts would be in vain.
 func (s *slots) gatherBehind(h *held, now time.Time) {
 	for _, next := range h.group.waiting {
 		if h.attempt > 1 || s.messages.lastReceive(h) || next.lapsed || next.isHalfway(now) || !s.gather(next) {

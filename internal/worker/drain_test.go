@@ -109,7 +109,7 @@ func TestAbortLeavesItsMessagesToTheirVisibility(t *testing.T) {
 		fake := queuetest.NewFake(nil)
 		app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
 			if m.Body == "body 0" {
-				sleep(ctx, time.Hour) // ends at the moment of the abort
+				sleep(ctx, time.Hour)
 				return queue.Result{Outcome: queue.Done, Status: 200}
 			}
 			return done(time.Hour)(ctx, m)

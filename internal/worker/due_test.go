@@ -40,7 +40,6 @@ func (c *changeWatch) mark(changes []queue.VisibilityChange, begin bool) {
 	}
 }
 
-// firstFails fails the first attempt of each message after work.
 type firstFails struct {
 	work, latency time.Duration
 
@@ -86,7 +85,7 @@ func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 			for _, fifo := range []bool{false, true} {
 				for _, size := range []int{1, 10} {
 					if a.work > time.Hour && (fifo || size > 1) {
-						continue // covered by the other cases
+						continue
 					}
 					opts := &Options{FIFO: fifo, VisibilityTimeout: a.visibility, Batch: Batch{Size: size}}
 					due := max(a.visibility, a.work)
@@ -102,7 +101,6 @@ func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	}
 }
 
-// checkDue checks that a message that fails after work is attempted again due after its first start.
 func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options) {
 	t.Helper()
 	const latency = 40 * time.Millisecond

@@ -13,7 +13,7 @@ type Events struct {
 	PollFailed func(PollFailed)
 	Duplicate  func(Duplicate)
 	Settled    func(Settled)
-	// Postponed is called instead of Settled if no attempt was made, or if a throttled message is kept.
+	// Postponed is called instead of Settled without an attempt, or if a throttled message is kept.
 	Postponed         func(Postponed)
 	DeadLettered      func(DeadLettered)
 	Deleted           func(Deleted)
@@ -30,7 +30,7 @@ type Events struct {
 	Stalled           func(Stalled)
 }
 
-// Received is a successful receive call, with or without messages.
+// Received is a successful receive call, perhaps without messages.
 type Received struct {
 	Messages    int
 	LongestWait time.Duration // since a message was sent
@@ -41,7 +41,7 @@ type Received struct {
 type PollFailed struct {
 	Err      error
 	Failures int // in a row
-	// Permanent means that an operator must act. The worker keeps retrying slowly.
+	// Permanent means that an operator must act. The worker retries slowly.
 	Permanent bool
 	RetryIn   time.Duration
 }
@@ -60,12 +60,12 @@ type Settled struct {
 	ID, GroupID  string
 	Task         string // of a scheduled run, or ""
 	ReceiveCount int
-	// Attempt is ReceiveCount without the receives before a redrive and, if known, without receives whose messages did
-	// not reach the app.
+	// Attempt is ReceiveCount without receives before a redrive and, if known, without those that did not reach the
+	// app.
 	Attempt int
-	// ReceivesHere is the number of receives in this queue, which the redrive policy counts; 0 if unknown.
+	// ReceivesHere is this queue's receive count, which the redrive policy limits; 0 if unknown.
 	ReceivesHere int
-	// Outcome to Instruction, and Unsent, come from the [queue.Result].
+	// From [queue.Result], like Unsent.
 	Outcome          queue.Outcome
 	Answer           string
 	Status           int
@@ -74,10 +74,10 @@ type Settled struct {
 	Excerpt, Process string
 	Instruction      queue.Instruction
 	Batch            int // messages in the delivery
-	// Wait is the time from sending to the start of the delivery. Held is the time the message waited for a slot.
+	// Wait lasts from sending to the delivery's start, Held only from when the message was ready.
 	Duration, Wait, Held time.Duration
-	// NextRetry is when the message should become visible. It is zero if the message was deleted, dead-lettered or
-	// returned immediately.
+	// NextRetry is when the message should become visible, or zero if it was deleted, dead-lettered or returned
+	// immediately.
 	NextRetry time.Time
 	// Late means that the visibility timeout had expired; another worker may hold the message.
 	Late          bool
@@ -86,7 +86,7 @@ type Settled struct {
 	DeadLettering bool
 }
 
-// DeadLettered is one attempt to send a message to the dead-letter queue.
+// DeadLettered is an attempt to send a message to the dead-letter queue.
 type DeadLettered struct {
 	ID          string
 	Task        string
@@ -95,10 +95,10 @@ type DeadLettered struct {
 	Err         error
 }
 
-// Postponed is a delivery that made no attempt or that the target throttled.
+// Postponed is a delivery without an attempt, or throttled by the target.
 type Postponed struct {
 	Kept bool // false if returned to the queue
-	// Throttled means that the target throttled the delivery. Status is the HTTP status of its response, or 0.
+	// Throttled reports that the target throttled. Status is its HTTP status, or 0.
 	Throttled bool
 	Status    int
 	Duration  time.Duration
@@ -110,14 +110,14 @@ type Deleted struct {
 	Duration time.Duration
 }
 
-// DeleteFailed is a delete that was not confirmed.
+// DeleteFailed is an unconfirmed delete.
 type DeleteFailed struct {
 	ID   string
 	Task string
 	Err  error
-	// Final means that the delete is not retried.
+	// Final means no further retries.
 	Final bool
-	// DeadLetter means that the message is already in the dead-letter queue. It may arrive there twice.
+	// DeadLetter means that the message is already in the dead-letter queue, and may arrive there twice.
 	DeadLetter bool
 }
 
@@ -127,11 +127,11 @@ type Extended struct {
 	Duration time.Duration
 }
 
-// ChangeFailed is a visibility change that was not confirmed.
+// ChangeFailed is an unconfirmed visibility change.
 type ChangeFailed struct {
 	ID   string
 	Task string
-	Kind string // "extend", "retry" (the delay after a failure) or "return" (to the queue)
+	Kind string // "extend", "retry" (after a failure) or "return" (to the queue)
 	Err  error
 }
 
@@ -142,11 +142,11 @@ type Returned struct{ Messages int }
 type VisibilityExpired struct {
 	ID   string
 	Task string
-	// InWork means that the message was being delivered. Otherwise, it is dropped without being posted.
+	// InWork means that the message was being delivered. Otherwise, it is dropped unposted.
 	InWork bool
 }
 
-// Expired is a message past its retention, which is deleted without being posted.
+// Expired is a message past its retention, which is deleted unposted.
 type Expired struct {
 	ID              string
 	Task            string
@@ -154,7 +154,7 @@ type Expired struct {
 	FirstReceivedAt time.Time
 }
 
-// Filtered is a message that the filter did not match, which is deleted without being posted.
+// Filtered is a message that the filter did not match, which is deleted unposted.
 type Filtered struct {
 	ID           string
 	Task         string
@@ -167,23 +167,23 @@ type GateChanged struct {
 	Reasons []Reason
 }
 
-// Throttled is the start or extension of a pause caused by a throttling target.
+// Throttled is the start or extension of a pause for a throttling target.
 type Throttled struct {
 	For         time.Duration
 	Reason      string
 	Consecutive int // pauses since the target last accepted a message
 }
 
-// Limited is the start or end of a period of refusals by a [Limiter].
+// Limited is the start or end of a period in which a [Limiter] refuses.
 type Limited struct {
 	Reason string
 	Over   bool
-	For    time.Duration // set at the end of the period
+	For    time.Duration // set at the end
 }
 
 // Stalled is a period in which the process was stopped, suspended or starved of CPU time.
 type Stalled struct {
-	For time.Duration // according to the monotonic or the wall clock, whichever shows more
+	For time.Duration // by the clock that shows more, monotonic or wall
 }
 
 // JoinEvents returns Events that call the listeners of all arguments in order.
@@ -226,18 +226,17 @@ func both[E any](f, g func(E)) func(E) {
 // Block identifies why a worker is not receiving.
 type Block string
 
-// The blocks of a worker, which can have several at the same time.
+// A worker can have several blocks at the same time.
 const (
 	// Paused is set by [Worker.Pause].
 	Paused Block = "paused"
 	// NotReady is set by [Worker.Gate].
 	NotReady Block = "not ready"
-	// AppDown means that the app is unreachable. The worker probes it.
+	// AppDown means that the app is unreachable and being probed.
 	AppDown Block = "app down"
-	// DeleteRefused means that the queue permanently rejects deletes, so that messages would be processed again and
-	// again.
+	// DeleteRefused means that the queue permanently rejects deletes, so messages would be processed repeatedly.
 	DeleteRefused Block = "delete refused"
-	// Throttling means that a target throttled deliveries. The gate stays closed until the pause ends.
+	// Throttling lasts until a throttling target's pause ends.
 	Throttling Block = "throttled"
 	// Draining means that the worker is stopping.
 	Draining Block = "draining"

@@ -100,7 +100,7 @@ func TestExtensionNeverOverwritesARetryDelay(t *testing.T) {
 		fake := queuetest.NewFake(nil)
 		fake.Fail(queuetest.FakeChangeVisibility, queuetest.FakeFault{Latency: 10 * time.Second})
 		app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
-			sleep(ctx, 39*time.Second) // the extension, sent at 30 s, arrives at 40 s
+			sleep(ctx, 39*time.Second)
 			return failed(ctx, m)
 		}}
 		r := start(t, fake, app, &Options{VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: ptr(3 * time.Second)})

@@ -13,7 +13,6 @@ import (
 	"tendril/queuetest"
 )
 
-// inOrder checks that the messages of each group were processed in order, without overlap.
 func (r *harness) inOrder() {
 	r.t.Helper()
 	r.orderOf(r.t.Errorf)
@@ -189,7 +188,7 @@ func TestFIFOUnderFailures(t *testing.T) {
 				defer mu.Unlock()
 				return random.Float64() < p
 			}
-			most := []int{0, 4}[seed%2] // with 4, some messages are dead-lettered
+			most := []int{0, 4}[seed%2]
 			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: most, Latency: 5 * time.Millisecond})
 			trouble := func(c queuetest.FakeCall) queuetest.FakeFault {
 				if c.Action != queuetest.FakeSend && chance(0.1) {
@@ -239,7 +238,7 @@ func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
 		})
 		r := prepare(t, fake, &testApp{handle: done(2 * time.Second)}, &Options{FIFO: true, Concurrency: 3})
 		r.run()
-		after(3 * time.Second) // the first message of a is being deleted; the first of b is ready
+		after(3 * time.Second)
 		s := r.w.Status()
 		if s.Prefetched != 0 || s.InWork+s.Unconfirmed > 3 {
 			t.Errorf("status: %+v", s)
@@ -298,7 +297,7 @@ func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	}
 }
 
-// Returned messages use up receives: those behind a dead-lettered message may have no other receive left.
+// Messages behind a dead-lettered one may have no other receive left.
 func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
@@ -316,7 +315,7 @@ func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 				posts := app.byID()[id]
 				want := map[int]int{1: 3, 4: 1}[i]
 				if evt == nil && i == 4 {
-					want = 2 // the first message fails again after all receives opened before its failure have ended
+					want = 2
 				}
 				if len(posts) != max(want, 1) {
 					t.Errorf("message %d: posts %+v, want %d", i, posts, want)
@@ -327,8 +326,8 @@ func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	}
 }
 
-// After a failure, messages are received one at a time, so those behind the failing one lose at most one attempt, or a
-// few with several workers.
+// After a failure, messages are received one at a time, so those behind lose at most one attempt, or a few with
+// several workers.
 func TestFIFOMessagesBehindAFailureKeepTheirAttempts(t *testing.T) {
 	t.Parallel()
 	const most = 5

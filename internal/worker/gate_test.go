@@ -43,7 +43,6 @@ func TestNothingIsReceivedBeforeTheAppAnswers(t *testing.T) {
 	})
 }
 
-// Queues that share a target open their gates together, perhaps before some of their workers run.
 func TestGateMayOpenBeforeRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -125,7 +124,7 @@ func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 		atOutage := r.w.Status().Counts
 		after(10 * time.Minute)
 		s := r.w.Status()
-		// Only messages that were in flight, prefetched or being received when the outage started use up a receive.
+		// Only messages in flight, prefetched or being received at the start use up a receive.
 		if received := s.Counts.Received - atOutage.Received; received > 3*c+10 {
 			t.Errorf("%d messages received during the outage, want at most %d", received, 3*c+10)
 		}
@@ -153,7 +152,7 @@ func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 	})
 }
 
-// slowStart checks that deliveries resume one at a time, with one more after each response.
+// slowStart expects one more concurrent delivery after each response.
 func slowStart(t *testing.T, posts []post, healed time.Time, c int) {
 	t.Helper()
 	answered := 0
@@ -188,13 +187,13 @@ func TestLateRefusalOfTheOldAppDoesNotCloseTheGate(t *testing.T) {
 			slow = false
 			mu.Unlock()
 			if wait {
-				sleep(ctx, 5*time.Second) // connecting hangs until it times out
+				sleep(ctx, 5*time.Second)
 			}
 			return queue.Result{Outcome: queue.Unreached, Reason: "connect timeout"}
 		}}
 		r := start(t, queuetest.NewFake(nil), app, &Options{Concurrency: 2})
 		r.send(2, "")
-		after(time.Second) // the second message closed the gate, and the prober opened it
+		after(time.Second)
 		app.mu.Lock()
 		app.handle = nil
 		app.mu.Unlock()
@@ -209,7 +208,6 @@ func TestLateRefusalOfTheOldAppDoesNotCloseTheGate(t *testing.T) {
 	})
 }
 
-// Each attempt uses up a receive.
 func TestAppThatPassesOnlyProbesIsTriedLessOften(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

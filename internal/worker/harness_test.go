@@ -28,7 +28,7 @@ type post struct {
 	left        time.Duration
 }
 
-// testApp returns status 200 immediately if handle is nil.
+// If handle is nil, testApp returns status 200 immediately.
 type testApp struct {
 	handle func(ctx context.Context, m *queue.Message) queue.Result
 	fake   *queuetest.Fake // for post.left; may be nil
@@ -40,8 +40,8 @@ type testApp struct {
 	now     map[string]int
 	working int
 	most    int
-	asks    int // deliveries that made no attempt
-	twice   int // deliveries that started while the same message was being delivered
+	asks    int // without an attempt
+	twice   int // started during a delivery of the same message
 }
 
 func done(d time.Duration) func(context.Context, *queue.Message) queue.Result {
@@ -137,7 +137,7 @@ type harness struct {
 	ended chan error
 }
 
-// start runs a worker that the test must end, usually with stop.
+// The test must end the worker, usually with stop.
 func start(t *testing.T, fake *queuetest.Fake, app *testApp, opts *Options) *harness {
 	t.Helper()
 	r := prepare(t, fake, app, opts)
@@ -201,7 +201,7 @@ func (r *harness) place(place queuetest.FakePlace, want int) {
 	}
 }
 
-// after sleeps for d and then waits until all goroutines are blocked.
+// after then waits until all goroutines are blocked.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

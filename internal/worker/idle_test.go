@@ -147,7 +147,7 @@ func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 	}
 }
 
-// If refused messages were returned immediately, they would use up their receives within a minute.
+// If returned immediately, refused messages would use up their receives within a minute.
 func TestRefusalsBetweenProbesKeepTheVisibilityTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,8 +17,8 @@ type inventory struct {
 	turning     int // FIFO groups with turning set
 	unconfirmed int
 
-	done     memory[struct{}] // messages that were processed, but whose delete is not confirmed
-	unposted memory[int]      // numbers of counted receives that were never posted, by keyInQueue
+	done     memory[struct{}] // processed, but the delete is not confirmed
+	unposted memory[int]      // counted receives that were never posted, by keyInQueue
 }
 
 func newInventory(c *core) *inventory {
@@ -34,7 +34,7 @@ func (m *inventory) makeReady(h *held, now time.Time) {
 	}
 }
 
-// windowEnd returns the end of the batch window. It leaves enough of the visibility timeout to deliver h.
+// windowEnd leaves enough of the visibility timeout to deliver h.
 func (m *inventory) windowEnd(h *held) time.Time {
 	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(h.visibility*7/16))
 }
@@ -63,8 +63,7 @@ func (m *inventory) expireVisibility(h *held) {
 	notify(m.core, m.core.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, Task: h.task(), InWork: h.stage == posting})
 }
 
-// countUnposted records that the message of a receive did not reach the app. counted means that the queue counted the
-// receive.
+// countUnposted records a receive that did not reach the app. counted means that the queue counted it.
 func (m *inventory) countUnposted(h *held, counted bool) {
 	id := keyInQueue(h.msg.ID, h.receives, h.receivesHere)
 	n := m.unposted.values[id]
@@ -76,15 +75,14 @@ func (m *inventory) countUnposted(h *held, counted bool) {
 
 type failingGroup struct {
 	until time.Time
-	// urgent means that the failed message has used at least half of its receives.
+	// At least half of the failed message's receives are used.
 	urgent bool
 }
 
-// rememberFailing is the number of visibility timeouts for which failing groups are remembered, because another worker
-// may receive their messages meanwhile.
+// rememberFailing is in visibility timeouts: another worker may receive a failing group's messages meanwhile.
 const rememberFailing = 4
 
-// groupFailed remembers a failing group of a FIFO queue, if returns count as receives.
+// If returns count as receives, groupFailed remembers the failing group of a FIFO queue.
 func (m *inventory) groupFailed(h *held, again time.Time) {
 	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
 		m.failing[h.msg.GroupID] = failingGroup{
@@ -96,8 +94,8 @@ func (m *inventory) groupFailed(h *held, again time.Time) {
 
 func (m *inventory) groupRecovered(group string) { delete(m.failing, group) }
 
-// oneAtATime reports whether to receive messages one at a time, so that the messages behind a failing one are not
-// received with it. With a large backlog, only urgent groups justify the additional calls.
+// oneAtATime reports whether to receive messages one at a time, so that those behind a failing one are not received
+// with it. With a large backlog, only urgent groups justify the calls.
 func (m *inventory) oneAtATime(now time.Time, largeBacklog bool) bool {
 	isWorthwhile := false
 	for group, f := range m.failing {
@@ -149,7 +147,7 @@ func (l *readyList) pop() *held {
 	return h
 }
 
-// memory drops its oldest entries when it is full.
+// memory drops its oldest entries when full.
 type memory[V any] struct {
 	bound  int
 	values map[string]V
@@ -173,7 +171,7 @@ func (m *memory[V]) remember(name string, v V) {
 	}
 }
 
-// joinGroup adds h to its group. It returns false if h must wait behind other messages of the group.
+// joinGroup returns false if h must wait behind messages of its group.
 func (m *inventory) joinGroup(h *held) bool {
 	if !m.core.opts.FIFO || h.msg.GroupID == "" {
 		return true
@@ -190,7 +188,7 @@ func (m *inventory) joinGroup(h *held) bool {
 	return false
 }
 
-// markTurning marks g if all of its active messages are being deleted, so that the next one will soon need a slot.
+// A turning group will soon need a slot for its next message.
 func (m *inventory) markTurning(g *group) {
 	if g.deleting == g.active && len(g.waiting) > 0 && !g.turning {
 		g.turning = true
@@ -198,7 +196,7 @@ func (m *inventory) markTurning(g *group) {
 	}
 }
 
-// leaveGroup removes a finished message from its group. If it was the last active message, the next one becomes ready.
+// leaveGroup removes a finished message. After the last active one, the next becomes ready.
 func (m *inventory) leaveGroup(h *held, now time.Time) {
 	g := h.group
 	if g == nil {
@@ -224,8 +222,7 @@ func (m *inventory) leaveGroup(h *held, now time.Time) {
 	m.makeReady(next, now)
 }
 
-// disband removes an unfinished message and all waiting messages from their group. The caller must return the waiting
-// ones to the queue.
+// disband removes an unfinished message and all waiting ones, which the caller must return to the queue.
 func (m *inventory) disband(h *held) (waiting []*held) {
 	g := h.group
 	if g == nil {
@@ -259,7 +256,7 @@ func (m *inventory) endTurn(g *group) {
 	}
 }
 
-// putBackInGroup makes an active message wait behind the earlier messages of its batch.
+// putBackInGroup makes an active message wait behind the earlier ones of its batch.
 func (m *inventory) putBackInGroup(h *held) {
 	g := h.group
 	g.active--
@@ -268,8 +265,8 @@ func (m *inventory) putBackInGroup(h *held) {
 	m.markTurning(g)
 }
 
-// lastReceive reports whether h has reached the maximum receive count of a FIFO queue. It returns false for redriven
-// messages, because their count may include receives in other queues.
+// lastReceive reports whether h reached the maximum receive count of a FIFO queue. Redriven messages never do,
+// because their count may include receives in other queues.
 func (m *inventory) lastReceive(h *held) bool {
 	return m.core.opts.FIFO && m.core.opts.MaxReceives > 0 && h.receives == m.core.opts.MaxReceives && h.msg.DeadLetterSource == ""
 }
@@ -280,8 +277,8 @@ const (
 	postponeLongest  = time.Minute
 )
 
-// If more than maxPostponed messages are postponed, or their bodies exceed postponedPerBytes times PrefetchBytes, the
-// one postponed last is returned. It stays invisible for surplusPause, so that it is not received again immediately.
+// Beyond maxPostponed messages, or bodies of postponedPerBytes times PrefetchBytes, the latest postponed message is
+// returned. It stays invisible for surplusPause, so that it is not received again immediately.
 const (
 	maxPostponed      = 1000
 	postponedPerBytes = 8
@@ -357,7 +354,7 @@ func (m *inventory) addStatus(s *Status, now time.Time) {
 
 	s.LongestDelivery = now.Sub(longest.startedAt)
 	s.LongestID = longest.msg.ID
-	if m.core.opts.FIFO { // a group blocks messages only on FIFO queues
+	if m.core.opts.FIFO {
 		s.LongestGroup = longest.msg.GroupID
 	}
 }

@@ -23,7 +23,7 @@ type lane struct {
 	weight    int     // at least 1
 	credit    float64 // in turns; see takeTurn
 	wantsTurn bool
-	granted   int // slots reserved for messages being received
+	granted   int // for messages being received
 	nextCheck time.Time
 }
 
@@ -73,7 +73,7 @@ func (l *lane) heldOrExpected(now time.Time) int {
 	return n
 }
 
-// usableSlots returns how many slots the queue can use, including the slots reserved for it.
+// usableSlots includes the queue's reserved slots.
 func (l *lane) usableSlots(now time.Time) int {
 	free := l.freeSlots(now)
 	if free == 0 {
@@ -101,7 +101,7 @@ func (l *lane) hasWork(now time.Time) bool {
 	return !l.limiter.refusing(now) && l.limiterRoom(now) > 0 && l.wantsSlots(now)
 }
 
-// wantsSlots reports whether the queue has or expects messages for another slot. It ignores the limiter.
+// wantsSlots reports whether messages for another slot are present or expected. It ignores the limiter.
 func (l *lane) wantsSlots(now time.Time) bool {
 	reachedOwnLimit := l.core.limit < l.pool.concurrency && l.core.limit-l.core.inWork <= l.granted
 	if !l.isOpen() || reachedOwnLimit {
@@ -127,7 +127,7 @@ func (l *lane) demand(now time.Time) demand {
 	return noDemand
 }
 
-// overdue returns how long the next message has waited if that exceeds MaxWait, otherwise 0.
+// overdue returns how long the next message has waited if more than MaxWait, otherwise 0.
 func (l *lane) overdue(now time.Time) time.Duration {
 	if l.usableSlots(now) <= l.granted {
 		return 0
@@ -138,8 +138,8 @@ func (l *lane) overdue(now time.Time) time.Duration {
 	return 0
 }
 
-// nextWaited returns how long the next message has waited. If no message is ready, it returns the longest possible
-// wait, or 0 while a receive is checking a queue without plenty.
+// nextWaited returns how long the next message has waited. Without a ready one, it is the longest possible wait, or 0
+// while a receive checks a queue without plenty.
 func (l *lane) nextWaited(now time.Time) time.Duration {
 	if h := l.messages.ready.first(); h != nil {
 		return now.Round(0).Sub(h.msg.SentAt)
@@ -180,8 +180,8 @@ func (l *lane) limiterIsTight(now time.Time) bool {
 	return l.limiter.room(now) < queues
 }
 
-// claimedByOthers returns the room of a shared limiter that other queues need: for all messages held or expected
-// (claimed), and for their reserved slots alone (reserved).
+// claimedByOthers is the shared limiter's room that other queues need: for messages held or expected, and for
+// reserved slots alone.
 func (l *lane) claimedByOthers() (claimed, reserved int) {
 	for _, m := range l.pool.lanes {
 		if m == l || !m.limiter.shares(l.limiter) {
@@ -195,10 +195,9 @@ func (l *lane) claimedByOthers() (claimed, reserved int) {
 	return claimed, reserved
 }
 
-// permittedByLimiter returns how many messages the next receive may request under the limiter: the queue's share of the
-// room, or as many as its reserved slots need if that is more. Empty queues get equal shares, because messages may
-// arrive in all of them at once. In strict order, a queue gets only what its reserved slots need while a higher one
-// waits for the limiter.
+// permittedByLimiter limits the next receive to the queue's share of the limiter's room, or its reserved slots' need
+// if that is more. Empty queues share equally, because messages may arrive in all of them at once. In strict order,
+// only the reserved slots count while a higher queue waits for the limiter.
 func (l *lane) permittedByLimiter(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	claimed, reserved := 0, 0
@@ -237,7 +236,7 @@ func (l *lane) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// prefetch returns how many messages the queue may hold beyond its slots, at its share of the pool's rate.
+// prefetch returns how many messages to hold beyond the slots, at the queue's share of the pool's rate.
 func (l *lane) prefetch(now time.Time) int {
 	p := l.pool
 	if l.core.limit < l.core.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.core.opts.PrefetchBytes {
@@ -254,20 +253,19 @@ func (l *lane) prefetch(now time.Time) int {
 }
 
 type backlog struct {
-	// known means that a receive has returned. plenty means that the last response did not wait and contained more than
-	// half of the requested messages. A known queue without plenty has a trickle of messages.
+	// known means that a receive has returned; plenty, that the last response did not wait and had more than half of
+	// the requested messages. A known queue without plenty is a trickle.
 	known, plenty, empty bool
 	emptyAt              time.Time
-	// receivedAt is the time of the last response with messages. presumedEmptyAt and presumedEmptyBefore are the last
-	// two times at which a queue with plenty seemed empty.
+	// receivedAt is the last response with messages; the others, the last two times at which a queue with plenty
+	// seemed empty.
 	receivedAt, presumedEmptyAt, presumedEmptyBefore time.Time
-	// earliestSent is the earliest possible send time of the next message; zero before the first response.
+	// earliestSent bounds the next message's sent time; zero before the first response.
 	earliestSent time.Time
 	pollsEmpty   bool
 }
 
-// presumeEmpty records that the queue seems empty. It returns false if the queue has a trickle, because such a queue is
-// empty now and then.
+// presumeEmpty returns false for a trickle, which is empty now and then.
 func (b *backlog) presumeEmpty(now time.Time) (mayHavePlenty bool) {
 	b.empty, b.emptyAt = true, now
 	if b.known && !b.plenty {
@@ -304,12 +302,11 @@ const (
 	firstTimeoutLeast  = time.Second
 )
 
-// emptyTimeout returns how long a receive may take to return messages before the queue counts as empty.
-//
-// With plenty, it is five times the slowest recent call, between 250 ms and 10 s, but at least twice that call: one
-// receive in a hundred is much slower than the others, and the queue would lose its turns. It is at most a twentieth of
-// the time since the queue last seemed empty, because slots are idle meanwhile. For a trickle, or with a tight limiter,
-// it is a few typical round trips.
+// emptyTimeout returns how long a receive may take before the queue counts as empty.
+// With plenty, it is five times the slowest recent call, 250 ms to 10 s, but at least twice that call: one receive in
+// a hundred is much slower, and the queue would lose its turns. It is at most a twentieth of the time since the queue
+// last seemed empty, because slots are idle meanwhile. For a trickle or a tight limiter, it is a few typical round
+// trips.
 func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	slowest := max(l.pace.calls.sum(now).most, l.pace.roundTrip, l.pace.call)
 	usual := l.poller.usualResponseTime(now)
@@ -328,15 +325,15 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	return min(most, max(now.Sub(l.backlog.presumedEmptyAt)/20, usual))
 }
 
-// firstTimeout is the timeout before the first call has returned: three times the slowest call of any queue, and at
-// least a second. While no queue has responded, it is an entire long poll, because no other queue can use the slots. In
-// strict order or with a tight limiter, it stays short, because a long wait would block other queues.
+// firstTimeout is the timeout before the first response: three times the slowest call of any queue, at least a
+// second, or an entire long poll while no queue has responded, because no other can use the slots. In strict order or
+// with a tight limiter, it stays short, because a long wait would block other queues.
 func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	if l.limiterIsTight(now) {
 		return max(usualResponseFirst, usual)
 	}
 	var slowest time.Duration
-	responded := false // also true for responses that waited, which do not measure a call
+	responded := false // or waited, which does not measure a call
 	for _, m := range l.pool.lanes {
 		slowest = max(slowest, m.pace.calls.sum(now).most)
 		responded = responded || slowest > 0 || m.backlog.known
@@ -347,8 +344,8 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	return max(firstTimeoutLeast, 3*slowest)
 }
 
-// leastTrip returns the shortest recent round trip of all queues that are about as fast as this one. They probably
-// share a server, and a queue that starts later would measure only the loaded server.
+// leastTrip returns the shortest recent round trip of queues about as fast as this one. They probably share a server,
+// whose load a later queue would measure.
 func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	least := own
 	for _, m := range l.pool.lanes {
@@ -363,8 +360,8 @@ func (l *lane) emptyNow(now time.Time) bool {
 	return l.backlog.empty && (len(l.poller.open) > 0 || now.Sub(l.backlog.emptyAt) < emptyFor)
 }
 
-// likelyReceived returns how many of n requested messages a receive is likely to return: none from an empty queue, one
-// from a trickle, all otherwise.
+// likelyReceived returns how many of n requested messages to expect: none from an empty queue, one from a trickle,
+// all otherwise.
 func (l *lane) likelyReceived(n int, now time.Time) int {
 	switch {
 	case l.emptyNow(now):
@@ -375,7 +372,7 @@ func (l *lane) likelyReceived(n int, now time.Time) int {
 	return 1
 }
 
-// setExpectation sets the wait time of a receive and the number of messages expected from it.
+// setExpectation sets the receive's wait time and expected messages.
 func (l *lane) setExpectation(o *openReceive) {
 	o.wait = l.pool.waitTime(l, o.start)
 	o.expected = l.likelyReceived(o.asked, o.start)
@@ -394,14 +391,14 @@ func (l *lane) expectedUntil(o *openReceive, timeout time.Duration) time.Time {
 	return later(o.start, l.backlog.receivedAt).Add(timeout)
 }
 
-// expireExpected stops expecting messages from receives that have taken too long.
+// expireExpected gives up messages expected from slow receives.
 func (l *lane) expireExpected(now time.Time) {
 	if l.poller.expected == 0 || now.Before(l.nextCheck) {
 		return
 	}
 
 	timeout := l.emptyTimeout(now)
-	l.nextCheck = now.Add(min(timeout, plentyTimeoutLeast)) // responses to other queues may shorten the timeout
+	l.nextCheck = now.Add(min(timeout, plentyTimeoutLeast)) // other queues' responses may shorten the timeout
 	for o := range l.poller.open {
 		if o.expected == 0 {
 			continue
@@ -417,8 +414,7 @@ func (l *lane) expireExpected(now time.Time) {
 	}
 }
 
-// nextExpiry returns when to call expireExpected again, or zero if no slots are reserved or withheld for expected
-// messages.
+// nextExpiry returns when to call expireExpected again, or zero if no slots wait for expected messages.
 func (l *lane) nextExpiry() time.Time {
 	p := l.pool
 	if l.poller.expected == 0 || (p.granted == 0 && !(p.strict && p.inWork < p.concurrency)) {
@@ -445,14 +441,14 @@ func (l *lane) updateBacklog(o *openReceive, msgs []queue.Message, now time.Time
 
 func (l *lane) messagesReceived(o *openReceive, n int, lastSent, now time.Time) {
 	if o.waited && o.expected > 0 {
-		l.backlog.presumeEmpty(now) // slots were reserved although the queue was empty
+		l.backlog.presumeEmpty(now)
 	}
 	l.backlog.recordMessages(lastSent, 2*n > o.asked && !o.waited, now)
 	if o.presumedEmpty && !o.waited {
 		l.backlog.presumedEmptyAt = l.backlog.presumedEmptyBefore // the queue was slow, not empty
 	}
 	if !l.backlog.plenty {
-		l.nextCheck = now // the timeout is now shorter
+		l.nextCheck = now
 	}
 	for _, m := range l.pool.lanes {
 		m.backlog.pollsEmpty = false

@@ -8,17 +8,15 @@ import (
 
 const (
 	askLimiterAgain = 100 * time.Millisecond
-	// limitedCalm is the time without a refusal after which a limited period ends, so that not every refusal of a rate
-	// limit is reported.
+	// limitedCalm without a refusal ends a limited period, so that not every refusal of a rate limit is reported.
 	limitedCalm   = time.Second
 	breakerReason = "breaker"
 )
 
-// sharedLimiter is the state of a limiter that the workers of a pool share, so that the pool's order decides which
-// worker proceeds.
+// The workers of a pool share a limiter's state, so that the pool's order decides which proceeds.
 type sharedLimiter struct {
 	limiter Limiter
-	// After a refusal, no delivery starts before askAt or, with onRelease, before another delivery ends.
+	// After a refusal, no delivery starts before askAt or, with onRelease, before another one ends.
 	askAt     time.Time
 	onRelease bool
 	// changes counts calls that invalidate a result of Room.
@@ -35,7 +33,7 @@ type limiterState struct {
 	since, until, calmAt time.Time
 	periods              int64
 
-	// The result of Room is valid at roomAt while roomSince equals shared.changes.
+	// Room's result is valid at roomAt while roomSince equals shared.changes.
 	roomAt     time.Time
 	roomSince  int
 	roomCount  int
@@ -51,7 +49,7 @@ func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.shared.askAt.IsZero() && now.Before(l.shared.askAt)
 }
 
-// acquire requests a permit for up to n messages, and returns how many it allows. 0 means that the limiter refuses.
+// messages is how many of n the permit allows; 0 is a refusal.
 func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages int) {
 	if l.refusing(now) {
 		return 0, 0
@@ -86,8 +84,7 @@ func (l *limiterState) release(now time.Time, permit uint64, results []queue.Res
 	}
 }
 
-// limiterAhead is how far ahead messages are received under a limiter. It is enough for full batches of ten at 40
-// messages per second.
+// How far ahead messages are received under a limiter: enough for full batches of ten at 40 messages per second.
 const limiterAhead = 250 * time.Millisecond
 
 func (l *limiterState) room(now time.Time) int {
@@ -105,7 +102,7 @@ func (l *limiterState) breakerOpen(now time.Time) bool {
 	return l != nil && l.room(now) == 0 && l.roomReason == breakerReason
 }
 
-// recordRefusal prolongs the limited period. If the reason has changed, it starts another one.
+// recordRefusal prolongs the limited period, or starts another if the reason has changed.
 func (l *limiterState) recordRefusal(now time.Time, wait time.Duration, reason string) {
 	l.until = now.Add(wait)
 	l.calmAt = l.until.Add(limitedCalm)
@@ -123,7 +120,7 @@ func (l *limiterState) recordRefusal(now time.Time, wait time.Duration, reason s
 	notify(l.core, l.core.events.Limited, Limited{Reason: reason})
 }
 
-// askAgainLater schedules another call of the limiter, because the limiter does not report that it has room again.
+// The limiter does not report new room, so askAgainLater schedules another call.
 func (l *limiterState) askAgainLater(now time.Time) {
 	if !now.Before(l.lookAt) {
 		l.lookAt = now.Add(askLimiterAgain)

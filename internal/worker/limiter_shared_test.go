@@ -224,7 +224,7 @@ func TestLimitersOfTwoTargets(t *testing.T) {
 	})
 }
 
-// Messages of a lower queue could not start, and returning them would use up receives.
+// A lower queue's messages could not start, and returns would use up receives.
 func TestStrictOrderReceivesNothingBelowWhileTheRateIsUsedUp(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{2, 20, 50, 300} {

@@ -117,7 +117,7 @@ func (l *limits) all() []Limited {
 }
 
 type scripted struct {
-	waits []time.Duration // -1 allows the delivery
+	waits []time.Duration // -1 allows it
 	room  int
 }
 
@@ -155,14 +155,14 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	}
 	step(0, 1)
 	step(100, 0)
-	step(599, 0) // the limiter is not called before 600 ms
+	step(599, 0)
 	step(600, 1)
-	step(700, 0) // refused until a delivery ends
+	step(700, 0)
 	step(750, 0)
 	b.release(at(760), latest, []queue.Result{{}})
 	step(760, 1)
 	step(800, 0)
-	step(901, 0) // no delivery has ended, so the limiter is called again after askLimiterAgain
+	step(901, 0) // no delivery has ended, so it is asked again after askLimiterAgain
 	if len(s.waits) != 2 {
 		t.Fatalf("%d answers left, want 2", len(s.waits))
 	}
@@ -174,7 +174,7 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	}
 	b.endCalmPeriod(at(4901))
 	c.mu.Lock()
-	_ = b.limiting // accesses limiting while the lock is held; Unlock calls the listeners
+	_ = b.limiting // under the lock; Unlock calls the listeners
 	c.mu.Unlock()
 	want := []Limited{{Reason: "rate"}, {Reason: "rate", Over: true, For: 3801 * ms}}
 	if !reflect.DeepEqual(l.events, want) {
@@ -228,7 +228,7 @@ func TestRateLimiter(t *testing.T) {
 				after(5 * time.Millisecond)
 				most = max(most, r.w.Status().Prefetched)
 			}
-			// The limit allows a quarter of a second of deliveries, plus those during a receive of 5 ms.
+			// A quarter of a second of deliveries, plus those during a receive of 5 ms.
 			if most > max(queue.MaxBatch, int(rate/4))+int(math.Ceil(rate*0.005)) {
 				t.Errorf("rate %v: %d messages prefetched", rate, most)
 			}
@@ -242,7 +242,7 @@ func TestRateLimiter(t *testing.T) {
 				t.Errorf("rate %v: events %+v, counts %+v", rate, events.all(), c)
 			}
 			r.stop()
-			for i := range l.begun { // at most two seconds' worth of deliveries start in any second
+			for i := range l.begun { // at most two seconds' worth start in any second
 				if j := i + int(2*rate) + 1; j < len(l.begun) && l.begun[j].Sub(l.begun[i]) < time.Second {
 					t.Fatalf("rate %v: %d deliveries began within %v", rate, j-i+1, l.begun[j].Sub(l.begun[i]))
 				}

@@ -24,7 +24,7 @@ func (s stage) String() string {
 	return [...]string{"waiting", "ready", "posting", "postponed", "dead-lettering", "deleting", "gone"}[s]
 }
 
-// held is a received message that is not settled. The lock guards every field but msg, which does not change.
+// held is a received, unsettled message. The lock guards every field but msg, which does not change.
 type held struct {
 	msg   queue.Message
 	group *group
@@ -32,29 +32,29 @@ type held struct {
 
 	receipt    string
 	visibility time.Duration
-	// receivedAt and arrivedAt are the earliest and latest possible time of the receive. The current visibility timeout
-	// runs from hiddenFrom to hiddenUntil.
+	// receivedAt and arrivedAt bound the time of the receive. The visibility timeout runs from hiddenFrom to
+	// hiddenUntil.
 	receivedAt, arrivedAt, hiddenFrom, hiddenUntil time.Time
 	nextExtend                                     time.Time
 	nextChange                                     *pending
 	changing                                       bool
 	lapsed                                         bool
-	// extended means that an extension was sent, so the message may stay invisible longer than the receive requested.
+	// After an extension, the message may stay invisible longer than the receive requested.
 	extended  bool
 	isExpired bool
 
-	// receives is the receive count, and receivesHere the count in this queue, or 0 if unknown.
+	// receivesHere is the count in this queue, or 0 if unknown.
 	receives, receivesHere int
-	// attempt is the value of [Settled].Attempt.
+	// attempt is [Settled].Attempt.
 	attempt int
 	readyAt time.Time
-	// postponedUntil is when a postponed message becomes ready again.
+	// postponedUntil is when the message becomes ready again.
 	postponedAt, postponedUntil time.Time
 	heapIndex                   int
 
 	startedAt time.Time
 	waited    time.Duration // from SentAt to startedAt
-	// permit is set on the first message of a batch. batchOfOne contains only this message.
+	// permit is set on a batch's first message. batchOfOne has only this message.
 	permit                                      uint64
 	batchOfOne                                  [1]*held
 	throttled, onLastReceive, failedLastReceive bool
@@ -64,8 +64,8 @@ type held struct {
 
 func (h *held) task() string { return h.msg.Attribute(queue.AttributeTask) }
 
-// received records a receive, whose visibility timeout began at the given time. receivesHere is unknown for redriven
-// messages if the queue does not report Attempt.
+// began is the start of the visibility timeout. receivesHere is unknown for redriven messages if the queue does not
+// report Attempt.
 func (h *held) received(m *queue.Message, began, now time.Time, visibility time.Duration) {
 	h.receipt = m.ReceiptHandle
 	h.receivedAt = began
@@ -86,24 +86,24 @@ func (h *held) hide(t time.Time, d time.Duration) {
 	h.hiddenFrom, h.hiddenUntil = t, t.Add(d)
 }
 
-// moveBack moves all times back, because the queue's clock kept running during the hidden part of a stall.
+// The queue's clock kept running during the hidden part of a stall.
 func (h *held) moveBack(hidden time.Duration) {
 	for _, t := range [...]*time.Time{&h.receivedAt, &h.arrivedAt, &h.hiddenFrom, &h.hiddenUntil} {
 		*t = t.Add(-hidden)
 	}
 }
 
-// longestTimeout returns the longest visibility timeout that can still be set.
+// longestTimeout returns the longest visibility timeout that can be set.
 func (h *held) longestTimeout(now time.Time) time.Duration {
 	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second
 }
 
-// tooOldToExtend reports whether no extension can leave half of a visibility timeout, which a delivery requires.
+// tooOldToExtend reports whether no extension can leave the half of a visibility timeout that a delivery needs.
 func (h *held) tooOldToExtend(now time.Time) bool {
 	return h.longestTimeout(now) < h.visibility/2 && h.hiddenUntil.Sub(now) <= h.visibility/2
 }
 
-// extension returns the visibility timeout to set, or 0 if no extension is due.
+// extension returns the visibility timeout to set, or 0 if not due.
 func (h *held) extension(now time.Time) time.Duration {
 	if h.changing || h.lapsed || now.Before(h.nextExtend) || now.Sub(h.hiddenFrom) < h.extendAfter() {
 		return 0
@@ -115,8 +115,8 @@ func (h *held) extension(now time.Time) time.Duration {
 	return timeout
 }
 
-// extendAfter returns the age of the visibility timeout at which to extend it. Waiting and postponed messages are
-// extended earlier, so that more than half of the timeout is left when their turn comes.
+// extendAfter is the age of the visibility timeout at which to extend it: earlier for waiting and postponed messages,
+// so that more than half is left when their turn comes.
 func (h *held) extendAfter() time.Duration {
 	switch h.stage {
 	case posting, deadLettering:
@@ -143,8 +143,7 @@ func (h *held) size() int {
 	return n
 }
 
-// keyInQueue returns a key for a message in its current queue, because a redrive resets the receive count but keeps the
-// ID.
+// A redrive resets the receive count but keeps the ID, so keyInQueue uses both.
 func keyInQueue(id string, receives, here int) string {
 	if here == 0 || here == receives {
 		return id
@@ -152,11 +151,11 @@ func keyInQueue(id string, receives, here int) string {
 	return id + " " + strconv.Itoa(receives-here)
 }
 
-// group holds the messages of one FIFO message group. All are from one receive, because a queue does not return more
-// messages of a group in flight.
+// group is the held messages of a FIFO group. All are from one receive, because a queue returns no more while some
+// are in flight.
 type group struct {
 	id       string
-	active   int // messages being delivered or deleted: one message or one batch
+	active   int // being delivered or deleted: one message or batch
 	deleting int
 	waiting  []*held
 	// turning means that all active messages are being deleted and others wait.
@@ -180,9 +179,9 @@ type pending struct {
 	receipt    string
 	purpose    purpose
 	tries      int32
-	visibility time.Duration // for extensions; otherwise set when sent
+	visibility time.Duration // for extensions; else set when sent
 	at         time.Time     // when the message becomes visible; zero means now
-	until      time.Time     // the change has no effect after this time
+	until      time.Time     // no effect after this time
 }
 
 func (p *pending) isWanted() bool { return p.h.stage == deleting && p.receipt == p.h.receipt }

@@ -29,32 +29,31 @@ type Options struct {
 	Concurrency int
 	// VisibilityTimeout is set by receives and extensions, 1 s to 12 h; 0 means 300 s, negative values 1 s.
 	VisibilityTimeout time.Duration
-	// ErrorVisibilityTimeout is how long a message stays invisible after a failure, 0 to 12 h. Nil means the rest of
+	// ErrorVisibilityTimeout is how long a message stays invisible after a failure, 0 to 12 h; nil means the rest of
 	// the receive's visibility timeout.
 	ErrorVisibilityTimeout *time.Duration
 	// Backoff replaces ErrorVisibilityTimeout.
 	Backoff Backoff
 	// RespectRetryAfter gives the app's Retry-After precedence over Backoff and ErrorVisibilityTimeout.
 	RespectRetryAfter bool
-	// Retention is the maximum age of a message since its first receive. Older messages are deleted. 0 means 345600 s
-	// (4 days).
+	// Retention is the maximum age since the first receive; older messages are deleted. 0 means 345600 s (4 days).
 	Retention time.Duration
 	// WaitTime is the wait of a long poll, 1 to 20 s; 0 means 20 s.
 	WaitTime time.Duration
 	// FIFO keeps message groups in order and deletes without lingering. It must match the queue.
 	FIFO bool
-	// HeldBytes limits the bodies and attributes of held messages; 0 means no limit. One message may exceed it.
+	// HeldBytes limits the bodies and attributes of held messages, except for a single one; 0 means no limit.
 	HeldBytes int
-	// UncountedReturns means that the queue does not count receives of messages returned unread
+	// UncountedReturns means that the queue does not count receives that are returned unread
 	// ([queue.VisibilityChange]).
 	UncountedReturns bool
-	// MaxReceives is the receive count at which the queue dead-letters a message; 0 if unknown or unlimited. After its
-	// last receive, a failed message no longer blocks its FIFO group, and goes to the [DeadLetterer], if any.
+	// MaxReceives is the receive count at which the queue dead-letters a message; 0 if unknown or unlimited. After
+	// its last receive, a failed message no longer blocks its FIFO group, and goes to the [DeadLetterer], if any.
 	MaxReceives int
-	// ProbeIdle is how long an app may be idle before it is probed; 0 disables these probes.
+	// ProbeIdle is how long an app may be idle before it is probed; 0 disables probes.
 	ProbeIdle time.Duration
-	// DeleteLinger is how long deletes and visibility changes wait to share a call with others; 0 means 100 ms, and
-	// negative values no wait.
+	// DeleteLinger is how long deletes and visibility changes wait to share a call; 0 means 100 ms, negative values
+	// none.
 	DeleteLinger time.Duration
 	// PrefetchBytes limits the bodies of messages waiting for a slot or postponed; 0 means 16 MiB.
 	PrefetchBytes int
@@ -62,28 +61,28 @@ type Options struct {
 	Limiter Limiter
 	Batch   Batch
 	Events  *Events // may be nil
-	// Random returns numbers in [0,1) for jitter and must be safe for concurrent use; nil means math/rand/v2.
+	// Random returns jitter in [0,1) and must be safe for concurrent use; nil means math/rand/v2.
 	Random func() float64
 
-	// Pool shares a concurrency limit with other workers; may be nil. With a pool, Concurrency is this queue's own
-	// limit; 0 means the pool's.
+	// Pool shares a concurrency limit with other workers; may be nil. Concurrency is then this queue's own limit; 0
+	// means the pool's.
 	Pool *Pool
 	// Weight is this queue's relative share of the pool's slots, up to 1000000; 0 counts as 1. If no worker sets one,
 	// the queues are served in strict order of the calls of [New].
 	Weight int
-	// MaxWait is how long a message may wait before its queue gets a turn out of order, but at most every second turn;
-	// 0 disables such turns.
+	// MaxWait is how long a message may wait before its queue gets a turn out of order, at most every second turn; 0
+	// disables these.
 	MaxWait time.Duration
 }
 
-// Batch configures deliveries of several messages at once. The zero value means one message per delivery.
+// Batch configures deliveries of several messages. The zero value means one message per delivery.
 type Batch struct {
 	// Size is the maximum number of messages per delivery, 1 to 10; 0 means 1. Larger sizes require a [BatchDeliverer].
 	Size int
 	// Window is how long an incomplete batch waits for more messages, 0 to 300 s and at most three eighths of the
 	// visibility timeout.
 	Window time.Duration
-	// Bytes limits the bodies and attributes of a batch; 0 means no limit. One message may exceed it.
+	// Bytes limits the bodies and attributes of a batch, except for a single message; 0 means no limit.
 	Bytes int
 }
 
@@ -91,17 +90,17 @@ const maxBatchWindow = 300 * time.Second
 
 const maxHidden = queue.MaxVisibility
 
-// Backoff is a delay that doubles Doublings times, starting from Min, then grows by a constant step up to Max. With Min
-// 10 s, Max 300 s and 3 Doublings, the delays are 10, 20, 40, 80, 160, 240, 300 and 300 s.
+// Backoff is a delay that doubles Doublings times from Min, then grows by a constant step up to Max. With Min 10 s,
+// Max 300 s and 3 Doublings, the delays are 10, 20, 40, 80, 160, 240, 300 and 300 s.
 type Backoff struct {
-	Min       time.Duration // 0 disables the back-off
+	Min       time.Duration // 0 disables it
 	Max       time.Duration // 0 means 12 h
 	Doublings int
-	// Jitter is the largest fraction of the delay that is randomly subtracted, 0 to 1.
+	// Jitter is the largest fraction of the delay to subtract at random, 0 to 1.
 	Jitter float64
 }
 
-// Longest returns the longest delay after the given attempt, counted from 1.
+// Longest returns the longest delay after the given attempt, from 1.
 func (b Backoff) Longest(attempt int) time.Duration { return b.delay(attempt, 0) }
 
 func (b Backoff) delay(attempt int, random float64) time.Duration {
@@ -128,7 +127,7 @@ func (o *Options) withDefaults() Options {
 	s.VisibilityTimeout = visibilityOf(s.VisibilityTimeout)
 
 	s.Batch.Size = clamp(s.Batch.Size, 1, queue.MaxBatch)
-	s.Batch.Window = clamp(s.Batch.Window, 0, maxBatchWindow) // limited further by setVisibility
+	s.Batch.Window = clamp(s.Batch.Window, 0, maxBatchWindow) // setVisibility limits it further
 	if s.Batch.Size == 1 {
 		s.Batch.Window = 0
 	}
@@ -155,35 +154,34 @@ func clamp[T int | float64 | time.Duration](v, low, high T) T {
 	return min(max(v, low), high)
 }
 
-// Queue is the queue that a worker serves. Its methods must be safe for concurrent use and return soon after ctx is
-// done.
+// Queue is a worker's queue. Its methods must be safe for concurrent use and return soon after ctx is done.
 type Queue interface {
 	// Receive waits up to req.Wait for the first message. It must not retry, because each receive counts.
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
-	// Delete deletes messages by up to [queue.MaxBatch] receipt handles. It returns nil if all were deleted, otherwise
-	// one error per handle.
+	// Delete deletes messages by up to [queue.MaxBatch] receipt handles. It returns nil if all were deleted,
+	// otherwise one error per handle.
 	Delete(ctx context.Context, receipts []string) []error
 	// Expire deletes messages past their retention, which do not count as processed.
 	Expire(ctx context.Context, receipts []string) []error
-	// ChangeVisibility applies up to [queue.MaxBatch] changes in order, and returns errors like Delete.
+	// ChangeVisibility applies up to [queue.MaxBatch] changes in order, with errors as from Delete.
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
 }
 
 // DeadLetterer is a [Queue] that can dead-letter messages before its redrive policy does.
 type DeadLetterer interface {
 	// TakesDeadLetters reports whether DeadLetter may be called for messages on their last receive or, if last is
-	// false, for messages that the app wants dead-lettered. It must be quick, because the worker holds a lock.
+	// false, that the app wants dead-lettered. It must be quick, because the worker holds a lock.
 	TakesDeadLetters(last bool) bool
-	// DeadLetter moves or copies up to [queue.MaxBatch] messages, and returns errors like Delete. The worker then
-	// deletes the accepted ones.
+	// DeadLetter moves or copies up to [queue.MaxBatch] messages, with errors as from Delete. The worker then deletes
+	// the accepted ones.
 	DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error
 }
 
 // Deliverer delivers messages to the app. Its methods must be safe for concurrent use and return soon after ctx is
 // done.
 type Deliverer interface {
-	// Deliver delivers a message at most once, with its own timeouts, and must not keep or modify m. After
-	// [queue.Postponed], which means no attempt, it is called again.
+	// Deliver delivers a message at most once, with its own timeouts, and must not keep or modify m. It is called
+	// again after [queue.Postponed], which means no attempt.
 	Deliver(ctx context.Context, m *queue.Message) queue.Result
 	// Probe returns nil if the app accepts connections.
 	Probe(ctx context.Context) error
@@ -200,13 +198,12 @@ type BatchDeliverer interface {
 // Limiter decides when the app may receive another message. It must be comparable, safe for concurrent use, and quick,
 // because the worker holds a lock.
 type Limiter interface {
-	// Acquire requests a permit for a delivery of n messages. Permit 0 means that the limiter refuses. wait is then the
-	// time until the next request, or 0 to request again after the next release; reason is one word ("rate",
-	// "concurrency", "breaker").
+	// Acquire requests a permit for n messages. Permit 0 is a refusal: wait is the time until the next request, or 0
+	// to wait for the next release; reason is one word ("rate", "concurrency", "breaker").
 	Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string)
-	// Release is called once per permit, with the results of its delivery.
+	// Release is called once per permit, with the delivery's results.
 	Release(permit uint64, now time.Time, results ...queue.Result)
-	// Room estimates how many deliveries can start within d. If n is 0, the worker stops receiving for the given
-	// reason, a word as in Acquire.
+	// Room estimates how many deliveries can start within d. If n is 0, the worker stops receiving for the reason, as
+	// in Acquire.
 	Room(now time.Time, d time.Duration) (n int, reason string)
 }

@@ -27,16 +27,14 @@ const slowApp = time.Second
 
 const averaged = 16
 
-// recordDelivery records the time of a delivery. It averages the first samples equally, because the fastest of several
-// concurrent deliveries end first.
+// recordDelivery averages the first samples equally, because the fastest of concurrent deliveries end first.
 func (p *pace) recordDelivery(d time.Duration, now time.Time) {
 	p.completed++
 	p.service = max(p.service+(d-p.service)/time.Duration(min(p.completed, averaged)), 1)
 	p.finished = now
 }
 
-// recordReceive records a receive that did not wait. isRoundTrip means that the previous one did not wait either, so d
-// is exactly one round trip.
+// isRoundTrip means that the previous receive did not wait either, so d is exactly one round trip.
 func (p *pace) recordReceive(d time.Duration, isRoundTrip bool, now time.Time) {
 	if isRoundTrip {
 		p.roundTrip = average(p.roundTrip, min(d, 10*time.Second))
@@ -45,7 +43,7 @@ func (p *pace) recordReceive(d time.Duration, isRoundTrip bool, now time.Time) {
 	p.trips.add(d, now)
 }
 
-// canBeRoundTrip reports whether d, compared with recent calls, can be a round trip rather than a wait.
+// canBeRoundTrip reports whether d can be a round trip rather than a wait, judging by recent calls.
 func (p *pace) canBeRoundTrip(d time.Duration, now time.Time) bool {
 	most := p.calls.sum(now).most
 	return most == 0 || d <= 4*most
@@ -63,7 +61,7 @@ func average[T float64 | time.Duration](old, sample T) T {
 	return old + (sample-old)/averaged
 }
 
-// longestTransit returns how long a response may have been on its way.
+// longestTransit returns how long a response may have been in transit.
 func (p *pace) longestTransit(visibility time.Duration) time.Duration {
 	usual := time.Second
 	if p.roundTrip > 0 {
@@ -72,7 +70,7 @@ func (p *pace) longestTransit(visibility time.Duration) time.Duration {
 	return min(usual, visibility/4)
 }
 
-// rate returns how many messages per second the app processes with limit concurrent deliveries; 0 if unknown.
+// rate is in messages per second with limit concurrent deliveries; 0 if unknown.
 func (p *pace) rate(limit int) float64 {
 	if p.service == 0 {
 		return 0
@@ -81,7 +79,7 @@ func (p *pace) rate(limit int) float64 {
 }
 
 // prefetch returns how many messages to hold beyond those in flight: enough for one and a half round trips, and up to
-// ten more to request full batches. It returns 0 if the app is slow or its speed is unknown.
+// ten more to request full batches. It is 0 if the app is slow or its speed unknown.
 func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	if !p.isFast(now) {
 		return 0
@@ -93,8 +91,7 @@ func (p *pace) isFast(now time.Time) bool {
 	return p.service > 0 && p.service < slowApp && now.Sub(p.finished) < slowApp
 }
 
-// prefetchAtRate is like prefetch, for the given rate per second. A few fast responses prove little, so it returns at
-// most twice the number of completed messages.
+// rate is per second. A few fast responses prove little, so the result is at most twice the completed messages.
 func (p *pace) prefetchAtRate(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)

@@ -34,7 +34,7 @@ func TestIdleQueueCostsThreeCallsAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, queuetest.NewFake(nil), &testApp{}, nil)
-		r.send(200, "") // enough to open parallel receives, which must then end
+		r.send(200, "")
 		after(2 * time.Minute)
 		before := r.fake.Calls(queuetest.FakeReceive)
 		deletes := r.fake.Calls(queuetest.FakeDelete)
@@ -221,7 +221,7 @@ func TestPrefetchStopsAtItsBytes(t *testing.T) {
 			most = max(most, r.w.Status().Prefetched)
 		}
 		r.place(queuetest.FakeDeleted, 100)
-		if most > 13 { // three, plus those of one receive in flight
+		if most > 13 {
 			t.Errorf("%d messages of 1 MiB were prefetched, 3 MiB allowed", most)
 		}
 		r.stop()
@@ -518,7 +518,7 @@ func TestExpiredMessagesAreDeletedUnposted(t *testing.T) {
 			}},
 		})
 		ids := r.send(3, "")
-		time.Sleep(5 * time.Hour) // the message was never received, so it has not expired
+		time.Sleep(5 * time.Hour)
 		r.run()
 		after(59 * time.Minute)
 		r.place(queuetest.FakeDeleted, 0)
@@ -582,7 +582,7 @@ func TestAttemptsExcludeUnpostedReceives(t *testing.T) {
 		after(time.Second)
 		app.setDown(false)
 		r.send(1, "")
-		after(probeLimit) // first attempt, after a successful probe
+		after(probeLimit)
 		app.setDown(true)
 		after(15 * time.Second)
 		app.setDown(false)
@@ -603,7 +603,7 @@ func TestAttemptsExcludeUnpostedReceives(t *testing.T) {
 	})
 }
 
-// A message that was received and returned before must be recognized even if the queue did not count the receive.
+// A returned message must be recognized even if the queue did not count the receive.
 func TestWaitedKnowsReturnedMessages(t *testing.T) {
 	t.Parallel()
 	w, now := New(queuetest.NewFake(nil), &testApp{}, nil), time.Now()

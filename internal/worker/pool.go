@@ -29,7 +29,7 @@ type Pool struct {
 	inWork       int
 	granted      int
 	lastPromoted bool  // the last turn went to a queue because of MaxWait
-	keptTurn     *lane // has the next turn, but cannot use it yet; may be nil
+	keptTurn     *lane // has the next turn, but cannot use it yet
 	pace         *pace
 	starts       history
 
@@ -46,7 +46,7 @@ func NewPool(opts *PoolOptions) *Pool {
 		concurrency: clamp(cmp.Or(o.Concurrency, defaultConcurrency), 1, maxConcurrency)}
 }
 
-// join adds a queue. Workers with the same limiter share its state.
+// Workers with the same limiter share its state.
 func (p *Pool) join(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +95,7 @@ func (p *Pool) beginNext(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// beginReserved begins a delivery in a reserved slot. It releases reserved slots that their queues can no longer use.
+// beginReserved begins a delivery in a reserved slot. It releases slots that their queues can no longer use.
 func (p *Pool) beginReserved(now time.Time) (*Worker, []*held) {
 	for _, l := range p.lanes {
 		if l.granted == 0 {
@@ -118,8 +118,8 @@ func (p *Pool) beginReserved(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// beginInTurn gives free slots to queues in turn, until one of them begins a delivery. For queues without a message
-// that can start, it reserves slots.
+// beginInTurn gives free slots to queues in turn, until one begins a delivery. It reserves slots for queues without a
+// message that can start.
 func (p *Pool) beginInTurn(now time.Time) (*Worker, []*held) {
 	for p.granted < p.concurrency-p.inWork {
 		l := p.drawLane(now)
@@ -144,20 +144,21 @@ func (p *Pool) beginInTurn(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// reservable returns the maximum number of slots reserved for a queue. At the maximum, the queue's turn and all later
-// turns wait; otherwise, held messages of other queues would overtake its slow receives.
+// reservable is a queue's maximum of reserved slots. At the maximum, its turn and all later ones wait; otherwise,
+// held messages of other queues would overtake its slow receives.
 func (p *Pool) reservable(l *lane, now time.Time) int {
 	return int(math.Ceil(p.shareOf(l, now)*float64(p.concurrency))) + 1
 }
 
-// keepTurn keeps a turn that a queue cannot use yet. Drawing again would favor queues whose limiters refuse less often.
+// keepTurn keeps a turn that a queue cannot use yet. Drawing again would favor queues whose limiters refuse less
+// often.
 func (p *Pool) keepTurn(l *lane) {
 	if !p.strict && p.keptTurn == nil {
 		p.keptTurn = l
 	}
 }
 
-// drawLane returns the queue that has the next turn, or nil if no queue has demand.
+// drawLane returns the queue with the next turn, or nil without demand.
 func (p *Pool) drawLane(now time.Time) *lane {
 	if l := p.takeKeptTurn(now); l != nil {
 		return l
@@ -165,7 +166,7 @@ func (p *Pool) drawLane(now time.Time) *lane {
 
 	late, next := p.mostOverdue(now), p.byOrder(now)
 	if late != nil && late == next {
-		return next // it is that queue's turn anyway
+		return next
 	}
 	if late != nil && !p.lastPromoted {
 		p.lastPromoted = true
@@ -178,7 +179,7 @@ func (p *Pool) drawLane(now time.Time) *lane {
 	return next
 }
 
-// takeKeptTurn returns the queue whose turn was kept, or nil if it still cannot use the turn or no longer needs it.
+// takeKeptTurn returns nil if the queue still cannot use the turn or no longer needs it.
 func (p *Pool) takeKeptTurn(now time.Time) *lane {
 	l := p.keptTurn
 	switch {
@@ -219,14 +220,14 @@ func (p *Pool) higherHasWork(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool { return m.hasWork(now) })
 }
 
-// higherWaits reports whether a higher queue with the same limiter wants slots, even while the limiter refuses.
+// higherWaits reports whether a higher queue with the same limiter wants slots, even while it refuses.
 func (p *Pool) higherWaits(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool {
 		return m.limiter.shares(l.limiter) && m.wantsSlots(now)
 	})
 }
 
-// shareOf returns the queue's expected share of the turns, 0 to 1.
+// shareOf is the queue's expected share of the turns, 0 to 1.
 func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	if p.strict {
 		return 1
@@ -234,8 +235,7 @@ func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	return p.weightShare(l, func(m *lane) bool { return !m.emptyNow(now) })
 }
 
-// shareOfLimiter returns the queue's expected share of the turns among the queues that share its limiter. For an empty
-// queue, other empty queues count too.
+// shareOfLimiter is the same among the queues that share the limiter. For an empty queue, other empty ones count too.
 func (p *Pool) shareOfLimiter(l *lane, now time.Time) float64 {
 	empty := l.emptyNow(now)
 	if p.strict && !empty {
@@ -254,7 +254,7 @@ func (p *Pool) weightShare(l *lane, counts func(*lane) bool) float64 {
 	return float64(l.weight) / float64(total)
 }
 
-// restIfEmpty makes the pool sleep if all queues were empty for an entire long poll.
+// The pool sleeps if all queues were empty for an entire long poll.
 func (p *Pool) restIfEmpty(now time.Time) {
 	if p.sleep == 0 || slices.ContainsFunc(p.lanes, (*lane).preventsRest) {
 		return
@@ -266,7 +266,7 @@ func (p *Pool) restIfEmpty(now time.Time) {
 	}
 }
 
-// timeLeftInRound returns how long the open receives of other queues may still wait.
+// timeLeftInRound is how long other queues' open receives may still wait.
 func (p *Pool) timeLeftInRound(l *lane, now time.Time) (left time.Duration) {
 	for _, m := range p.lanes {
 		if m == l {
@@ -279,7 +279,7 @@ func (p *Pool) timeLeftInRound(l *lane, now time.Time) (left time.Duration) {
 	return left
 }
 
-// waitTime returns the wait time of a receive. Receives of empty queues end together, so that the whole pool can sleep.
+// Receives of empty queues end together, so that the whole pool can sleep.
 func (p *Pool) waitTime(l *lane, now time.Time) time.Duration {
 	if p.sleep == 0 || !l.backlog.pollsEmpty {
 		return l.core.opts.WaitTime

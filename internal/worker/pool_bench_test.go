@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// BenchmarkPool is like BenchmarkOverhead, for several queues that share 50 slots.
 func BenchmarkPool(b *testing.B) {
 	for _, bm := range []struct {
 		queues, weight int

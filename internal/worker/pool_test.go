@@ -21,7 +21,7 @@ func TestSharesOfThreeFullQueues(t *testing.T) {
 		api, think time.Duration
 		weights    []int
 		want       []float64
-		floor      float64 // minimum throughput in percent of what the slots allow
+		floor      float64 // minimum throughput in percent of the slots' maximum
 	}{
 		{10, 10 * ms, 10 * ms, []int{3, 2, 1}, []float64{50, 33.3, 16.7}, 90},
 		{50, 10 * ms, 10 * ms, []int{3, 2, 1}, []float64{50, 33.3, 16.7}, 90},
@@ -341,13 +341,13 @@ func TestMaxWaitOfAllQueues(t *testing.T) {
 		slots   int
 		api     time.Duration
 		weights []int
-		known   bool // the pool has already received from the queues
+		known   bool // the pool has received from the queues before
 		older   string
-		low     [2]int // range of the lower queue's turns among the first 160
+		low     [2]int // range of the lower queue's first 160 turns
 	}{
 		{"strict", 2, 2 * ms, []int{0, 0}, true, "b", [2]int{72, 80}},
 		{"strict, slow receives", 10, 40 * ms, []int{0, 0}, true, "b", [2]int{70, 90}},
-		{"strict, never heard of", 2, 2 * ms, []int{0, 0}, false, "b", [2]int{50, 64}}, // after waiting for a second
+		{"strict, never heard of", 2, 2 * ms, []int{0, 0}, false, "b", [2]int{50, 64}},
 		{"strict, the higher is older", 2, 2 * ms, []int{0, 0}, true, "a", [2]int{0, 3}},
 		{"weights", 10, 40 * ms, []int{20, 1}, true, "b", [2]int{70, 95}},
 		{"weights, the lighter is younger", 2, 2 * ms, []int{3, 1}, true, "a", [2]int{12, 28}},
@@ -404,7 +404,7 @@ func TestSleepAfterAWholeEmptyRound(t *testing.T) {
 			&Options{WaitTime: 5 * time.Second})
 		c.run()
 		after(2 * time.Second)
-		c.by["b"].send(1, "") // the next receive of b starts 2 s after that of a
+		c.by["b"].send(1, "")
 		after(time.Minute)
 		before, rests, until := c.receives(), 0, time.Time{}
 		for range 15 * 60 {
@@ -572,7 +572,7 @@ func TestNothingIsPrefetchedFromAQueueOfUnknownSpeed(t *testing.T) {
 	})
 }
 
-// The first response of another queue may end a wait and therefore measure no round trip.
+// Another queue's first response may end a wait and measure no round trip.
 func TestRetriesDoNotWaitForOtherQueuesFirstLongPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -123,7 +123,6 @@ func TestPostponedMessageIsKept(t *testing.T) {
 		r.place(queuetest.FakeDeleted, 11)
 		at := p.asked(ids[0])
 		for i := 1; i < len(at); i++ {
-			// The other ten messages use the slot in between.
 			if gap := at[i].Sub(at[i-1]); gap < 200*ms || i > 10 && gap != 200*ms {
 				t.Fatalf("asked again after %v, want 200 ms", gap)
 			}
@@ -166,7 +165,6 @@ func TestPostponedIsTooShortOrTooLong(t *testing.T) {
 	}
 }
 
-// SQS hides a message for at most 12 hours after a receive.
 func TestPostponedForTwelveHours(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -263,8 +261,8 @@ func TestSurplusOfPostponedMessages(t *testing.T) {
 		good := r.send(500, "")
 		after(50 * time.Second)
 		r.receives(1, first...)
-		r.receives(1, more...) // returned, and invisible for a minute
-		r.receives(1, good...) // not blocked by the postponed messages
+		r.receives(1, more...)
+		r.receives(1, good...)
 		if s := r.w.Status(); s.Postponed != maxPostponed || s.Counts.Returned != 30 || s.Counts.Done != 500 {
 			t.Errorf("%d postponed, %d given back, %d done", s.Postponed, s.Counts.Returned, s.Counts.Done)
 		}
@@ -279,11 +277,11 @@ func TestSurplusOfPostponedBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, p := porterHarness(t, nil, &Options{PrefetchBytes: 10}, time.Second)
-		ids := r.send(20, "") // 80 bytes may be kept
+		ids := r.send(20, "")
 		p.put(30*time.Second, ids...)
 		r.run()
 		after(20 * time.Second)
-		if s := r.w.Status(); s.Postponed < 11 || s.Postponed > 12 { // depends on the order
+		if s := r.w.Status(); s.Postponed < 11 || s.Postponed > 12 {
 			t.Errorf("%d messages of 6 to 7 bytes are kept, want 11 or 12 in 80 bytes", s.Postponed)
 		}
 		after(3 * time.Minute)
@@ -331,7 +329,7 @@ func TestPostponedFindsNoSlot(t *testing.T) {
 		ids := r.send(2, "")
 		p.put(ms, ids[0])
 		r.run()
-		after(500 * ms) // the first message becomes ready while the second uses the slot
+		after(500 * ms)
 		others := r.send(1, "")
 		after(5 * time.Minute)
 		r.receives(1, ids[0], ids[1], others[0])
@@ -424,19 +422,19 @@ func TestPostponedOfABatch(t *testing.T) {
 	})
 }
 
-// Each letter of what is a result: x for done, o for postponed, f for failed.
+// A letter is a result: x is done, o postponed, f failed.
 func TestPostponedOfAGroupInABatch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		what     string
 		receives []int
 	}{
-		{"ox", []int{1, 2}}, // the second message is not deleted before the first
+		{"ox", []int{1, 2}},
 		{"xo", []int{1, 1}},
 		{"oo", []int{1, 1}},
 		{"ooo", []int{1, 1, 1}},
 		{"xoo", []int{1, 1, 1}},
-		{"fo", []int{2, 2}}, // no message may overtake a failed one
+		{"fo", []int{2, 2}},
 		{"ofo", []int{1, 2, 2}},
 		{"oof", []int{1, 1, 2}},
 	} {

@@ -26,7 +26,7 @@ type world struct {
 	failing, lost, broken, throttled, outage, double float64 // probabilities
 	postponing                                       float64
 	flap                                             bool
-	// dead is a queue action that fails until the disturbances end.
+	// dead fails until the disturbances end.
 	dead queuetest.FakeAction
 }
 
@@ -246,8 +246,7 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	if w.fifo {
 		(&harness{t: nil, fake: fake, app: app}).orderOf(t.Errorf)
 	}
-	// The worker must not change messages that another worker may hold, unless the queue delivers duplicates or
-	// responds after the visibility timeout.
+	// Another worker may hold these messages, except with duplicates or responses after the visibility timeout.
 	if w.double == 0 && w.lost == 0 && fake.StaleChanges() > 0 && counts.VisibilityExpired == 0 {
 		t.Errorf("%d changes of visibility under a receipt that was over", fake.StaleChanges())
 	}
@@ -262,7 +261,7 @@ func (w *world) checkRepeats(t tester, app *testApp, counts Counts) {
 	for id, posts := range app.byID() {
 		for i := 1; i < len(posts); i++ {
 			before := posts[i-1]
-			// If the queue delivers a message twice, a delete with the older receipt handle may have no effect.
+			// With duplicates, a delete with the older receipt handle may have no effect.
 			if before.outcome == queue.Done && counts.Late == 0 && w.double == 0 {
 				t.Errorf("%s was posted again after its success", id)
 			}

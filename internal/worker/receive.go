@@ -12,7 +12,7 @@ import (
 const (
 	maxReceives        = 64
 	fullReceives       = 8                // open receives that indicate a large backlog
-	receiveMargin      = 30 * time.Second // before a call times out, in addition to its wait time
+	receiveMargin      = 30 * time.Second // added to a call's wait time
 	failedReceiveFirst = 250 * time.Millisecond
 	failedReceiveLimit = 15 * time.Second
 	refusedFirst       = 5 * time.Second // after a permanent refusal
@@ -27,14 +27,14 @@ type poller struct {
 	limiter  *limiterState
 	pace     *pace
 	lane     *lane // nil without a pool
-	// A nil filter, or a pointer to nil, delivers all messages.
+	// Nil, or a pointer to nil, delivers all messages.
 	filter atomic.Pointer[func(*queue.Message) bool]
 
 	open     map[*openReceive]struct{}
 	asked    int // messages requested by open receives
-	expected int // messages expected from open receives; used in pools
-	// want is the maximum number of open receives. A full response doubles it, or halves it if the response was slow,
-	// at most once per round trip. A partial response halves it, and an empty one resets it to one.
+	expected int // expected from open receives; used in pools
+	// want is the maximum of open receives. A full response doubles it, or halves it if slow, at most once per round
+	// trip. A partial one halves it, an empty one resets it to one.
 	want          int
 	wantChangedAt time.Time
 	lastFull      bool
@@ -49,7 +49,7 @@ type openReceive struct {
 	cancel        context.CancelFunc
 	asked         int
 	expected      int
-	presumedEmpty bool // its messages are no longer expected
+	presumedEmpty bool
 	waited        bool
 	wait          time.Duration
 	visibility    time.Duration
@@ -57,8 +57,7 @@ type openReceive struct {
 	canceled      bool
 }
 
-// adaptWant updates want. It reports whether the receive took exactly one round trip, because it and the previous one
-// were full.
+// roundTrip means that this receive and the previous one were full, so this one took exactly one round trip.
 func (p *poller) adaptWant(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
 	wasFull := p.lastFull
 	p.lastFull = n >= o.asked
@@ -68,7 +67,7 @@ func (p *poller) adaptWant(o *openReceive, n int, l load, now time.Time) (roundT
 	case !p.lastFull:
 		p.want = max(p.want/2, 1)
 	case l == heavy || o.start.Before(p.wantChangedAt):
-		// want is right, or has changed since this receive started.
+		// want is right, or changed since this receive started.
 	case l == crowded:
 		p.want, p.wantChangedAt = max(p.want/2, 1), now
 	default:
@@ -86,7 +85,7 @@ func (p *poller) delayIfEmpty(o *openReceive, n int, now time.Time) {
 	p.notBefore = now.Add(retryWait(p.emptyStreak, failedReceiveFirst, quickReceiveLimit, 0))
 }
 
-// backOff records a failure, and returns the wait before the next receive. Concurrent failures count as one.
+// backOff returns the wait before the next receive. Concurrent failures count as one.
 func (p *poller) backOff(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
 	p.want, p.lastFull = 1, false
 	if o.start.Before(p.failedAt) && now.Before(p.notBefore) {
@@ -146,8 +145,7 @@ func (w *Worker) receive(o *openReceive) {
 	}
 }
 
-// filterMessages reports which messages do not match the filter. It is called without the lock, because the filter may
-// be slow.
+// filterMessages is called without the lock, because the filter may be slow.
 func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	match := p.filter.Load()
 	if match == nil || *match == nil || len(msgs) == 0 {
@@ -160,7 +158,7 @@ func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	return filtered
 }
 
-// beginReceive registers the next receive, or returns nil if none may start now.
+// beginReceive returns nil if no receive may start now.
 func (p *poller) beginReceive(now time.Time) *openReceive {
 	if !p.mayReceive(now) {
 		return nil
@@ -180,7 +178,7 @@ func (p *poller) beginReceive(now time.Time) *openReceive {
 	return o
 }
 
-// requestSize returns how many messages the next receive requests. If it is 0 or less, no receive may start.
+// If requestSize is 0 or less, no receive may start.
 func (p *poller) requestSize(now time.Time) int {
 	n := p.room(now)
 	if n > 0 && p.limiter != nil {
@@ -208,8 +206,8 @@ func (p *poller) mayReceive(now time.Time) bool {
 	return p.messages.unconfirmed < p.maxUnconfirmed()
 }
 
-// maxUnconfirmed returns the maximum number of unconfirmed deletes: the concurrency plus two round trips. If the
-// process dies, these messages are delivered again.
+// maxUnconfirmed limits unconfirmed deletes to the concurrency plus two round trips. If the process dies, these
+// messages are delivered again.
 func (p *poller) maxUnconfirmed() int {
 	twoTrips := 2 * p.pace.rate(p.core.limit) * p.pace.roundTrip.Seconds()
 	return p.core.opts.Concurrency*p.core.opts.Batch.Size + int(clamp(twoTrips, 320, maxCalls*queue.MaxBatch))
@@ -228,19 +226,19 @@ func (p *poller) room(now time.Time) int {
 	active := p.core.inWork*size + p.messages.ready.len() + p.messages.turning + p.asked
 	room := limit + prefetch - active
 	if active >= limit && room < min(queue.MaxBatch, prefetch) {
-		return 0 // all slots are provided for, so prefetch only full batches
+		return 0 // all slots have messages, so prefetch only full batches
 	}
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// The memory reserved for each requested message, in bytes.
+// Bytes reserved for each requested message.
 const (
 	leastReserved = 64 << 10
 	mostReserved  = 1 << 20 // the largest message
 )
 
-// roomInMemory returns how many more messages fit in HeldBytes, but at least one if no message is held. For remote
-// queues, which have many slow receives open, it assumes a typical message size.
+// roomInMemory returns how many more messages fit in HeldBytes, at least one if none is held. Remote queues, with
+// many slow receives open, are assumed to have a typical message size.
 func (p *poller) roomInMemory() int {
 	each := mostReserved
 	if remote := !p.core.opts.UncountedReturns; remote && p.pace.body > 0 {
@@ -252,8 +250,7 @@ func (p *poller) roomInMemory() int {
 	return (p.core.opts.HeldBytes-p.messages.bytes)/each - p.asked
 }
 
-// permittedByLimiter returns how many messages the limiter allows to receive. If there is no room, it records a
-// refusal.
+// permittedByLimiter records a refusal without room.
 func (p *poller) permittedByLimiter(now time.Time) int {
 	room := p.limiter.room(now)
 	if room == 0 {
@@ -266,8 +263,8 @@ func (p *poller) permittedByLimiter(now time.Time) int {
 	return roomForFullBatch(room, p.messages.ready.len()+p.asked)
 }
 
-// roomForFullBatch returns the unused room. It returns 0 if part of the room is used and the rest is too small for a
-// full batch of ten, or of room if that is less.
+// roomForFullBatch returns the unused room, or 0 if part of it is used and the rest is less than a full batch (ten,
+// or room if less).
 func roomForFullBatch(room, used int) int {
 	unused := room - used
 	if used > 0 && unused < min(queue.MaxBatch, room) {
@@ -276,8 +273,8 @@ func roomForFullBatch(room, used int) int {
 	return unused
 }
 
-// receiveEnded records the result of a receive. It returns when the visibility timeouts began, or zero if the receive
-// failed. Failures after a cancellation do not count.
+// receiveEnded returns when the visibility timeouts began, or zero after a failure. Failures after a cancellation do
+// not count.
 func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, now time.Time) (hiddenSince time.Time) {
 	delete(p.open, o)
 	p.asked -= o.asked
@@ -336,7 +333,7 @@ func (p *poller) reportReceived(msgs []queue.Message, took time.Duration, now ti
 }
 
 // waitedOnEmptyQueue reports whether the receive seems to have waited on an empty queue: each message was sent after
-// its start or, in a slow response, had been received before.
+// its start or, in a slow response, received before.
 func (p *poller) waitedOnEmptyQueue(o *openReceive, msgs []queue.Message, now time.Time) bool {
 	start, end := o.start.Round(0), now.Round(0)
 	isSlow := now.Sub(o.start) > p.usualResponseTime(now)
@@ -350,7 +347,7 @@ func (p *poller) waitedOnEmptyQueue(o *openReceive, msgs []queue.Message, now ti
 	return true
 }
 
-// receivedBefore reports whether the message was received before, including receives that the queue did not count.
+// receivedBefore includes receives that the queue did not count.
 func (p *poller) receivedBefore(m *queue.Message) bool {
 	_, isBack := p.messages.unposted.values[keyInQueue(m.ID, m.ReceiveCount, m.Attempt)]
 	return isBack || m.ReceiveCount > 1
@@ -362,8 +359,7 @@ const (
 	usualResponseFirst = 300 * time.Millisecond
 )
 
-// usualResponseTime returns how long a queue with messages usually takes to respond. Before the first response, it is
-// estimated from other queues.
+// usualResponseTime is how long a queue with messages takes to respond, estimated from other queues at first.
 func (p *poller) usualResponseTime(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
 	if trip == 0 && p.lane != nil {
@@ -385,8 +381,8 @@ func (p *poller) leastTrip(now time.Time) time.Duration {
 	return p.lane.leastTrip(own, now)
 }
 
-// safeToCancelAfter returns the age from which an open receive is assumed to be waiting. Canceling it earlier could
-// lose messages in transit, which stay invisible.
+// safeToCancelAfter is the age at which an open receive is assumed to be waiting. Canceling earlier could lose
+// messages in transit, which stay invisible.
 func (p *poller) safeToCancelAfter() time.Duration {
 	if p.pace.roundTrip == 0 {
 		return 300 * time.Millisecond
@@ -394,8 +390,7 @@ func (p *poller) safeToCancelAfter() time.Duration {
 	return clamp(3*p.pace.roundTrip, 100*time.Millisecond, time.Second)
 }
 
-// cancelWaiting cancels waiting receives if the gate or the breaker stops receiving. It returns when to call it again,
-// or zero.
+// cancelWaiting applies if the gate or breaker stops receiving. It returns when to call it again, or zero.
 func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	if p.gate.open() && !p.limiter.breakerOpen(now) {
 		return time.Time{}
@@ -425,7 +420,7 @@ const (
 	crowded             // there are too many receives
 )
 
-// loadSlack is the delay of a response that may have other causes than load.
+// A delay of up to loadSlack may have other causes than load.
 const loadSlack = 250 * time.Millisecond
 
 func loadOf(took, least time.Duration) load {

@@ -23,10 +23,9 @@ func (e *stopError) Error() string {
 const abortGrace = 2 * time.Second
 
 // Run serves the queue until one of the contexts is done. It can be called only once.
-//
 // When receive is done, the worker lets deliveries finish, confirms their deletes and returns unposted messages. When
-// work is done, it cancels deliveries and leaves their messages to their visibility timeouts. If any messages are
-// unfinished, Run returns an error with their number. When it returns, all goroutines have exited.
+// work is done, it cancels deliveries and leaves their messages to their visibility timeouts. Run returns an error
+// with the number of unfinished messages, if any, once all goroutines have exited.
 func (w *Worker) Run(receive, work context.Context) error {
 	now := time.Now()
 	w.core.mu.Lock()
@@ -72,7 +71,7 @@ func (w *Worker) maintain() {
 	}
 }
 
-// round does all work that is due, and returns the time of the next round.
+// round does all due work and returns the time of the next round.
 func (w *Worker) round(now time.Time) time.Time {
 	w.checkClock(now)
 	if !now.Before(w.nextCheck) {
@@ -102,7 +101,7 @@ func (w *Worker) checkAll(now time.Time) {
 	}
 }
 
-// nextDue returns the first time after now at which a part of the worker has work to do.
+// nextDue returns when a part of the worker next has work, after now.
 func (w *Worker) nextDue(cancelNext, now time.Time) time.Time {
 	due := []time.Time{cancelNext, w.letters.pending.next(), w.deletes.pending.next(), w.visibility.pending.next(),
 		w.poller.notBefore, w.messages.deferred.next(), w.app.pauses.until, w.slots.batchDue(now)}

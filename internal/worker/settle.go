@@ -19,8 +19,7 @@ type settler struct {
 	pace       *pace
 }
 
-// settle carries out the decision about each message of a batch, and appends the attempts to settled. responded reports
-// whether the app responded.
+// settle appends the attempts to settled. responded reports whether the app responded.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
 	_ []Settled, responded bool,
 ) {
@@ -56,7 +55,7 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 	return settled, responded
 }
 
-// decisive returns the result that reveals most about the state of the app.
+// decisive returns the result that reveals most about the app's state.
 func decisive(results []queue.Result) *queue.Result {
 	found := &results[0]
 	for i := range results {
@@ -67,7 +66,6 @@ func decisive(results []queue.Result) *queue.Result {
 	return found
 }
 
-// evidence ranks how much a result says about the state of the app.
 func evidence(r *queue.Result) int {
 	switch {
 	case r.Unsent || r.Outcome == queue.Postponed:
@@ -80,7 +78,7 @@ func evidence(r *queue.Result) int {
 	return 3 // the app processed the message
 }
 
-// decide returns what to do with h. If a throttled message is kept, decide changes its result to Postponed.
+// decide changes the result of a kept throttled message to Postponed.
 func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time) action {
 	if !now.Before(h.hiddenUntil) {
 		s.messages.expireVisibility(h)
@@ -105,7 +103,7 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 }
 
 // pauseForTarget stops receiving and delivering for the returned time. It keeps h if possible, because a return would
-// use up a receive, which could dead-letter the message.
+// use up a receive, perhaps the last.
 func (s *settler) pauseForTarget(h *held, res *queue.Result, now time.Time) time.Duration {
 	pause := s.app.pauseReceiving(res, h.startedAt, now)
 	if s.core.phase == running {
@@ -122,7 +120,7 @@ func (s *settler) pauseForTarget(h *held, res *queue.Result, now time.Time) time
 	return pause
 }
 
-// mayKeep reports whether a message that was not attempted may be kept for another delivery.
+// mayKeep reports whether an unattempted message may be kept for another delivery.
 func (s *settler) mayKeep(h *held, now time.Time) bool {
 	return s.gate.keepsMessages() && s.core.workCtx.Err() == nil && !h.tooOldToExtend(now)
 }
@@ -158,14 +156,13 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 
 	if act.verb == remove {
 		s.messages.groupRecovered(e.GroupID)
-	} else { // also after the last receive, because the next message may fail in the same way
+	} else { // also after the last receive: the next message may fail in the same way
 		s.messages.groupFailed(h, later(e.NextRetry, now))
 	}
 	s.core.stats.recordSettled(e, now)
 }
 
-// keepOrReturn keeps or returns the messages that were not attempted. It works backward to preserve the order of FIFO
-// groups.
+// keepOrReturn settles unattempted messages, backward to preserve the order of FIFO groups.
 func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []action, now time.Time) {
 	for i, h := range slices.Backward(batch) {
 		act := actions[i]
@@ -204,7 +201,7 @@ func (s *settler) returnUnposted(now time.Time) {
 	}
 }
 
-// postpone keeps h for the given time. If too many messages are postponed, it returns the latest ones.
+// postpone keeps h for the given time. If too many are postponed, it returns the latest.
 func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	if h.postponedAt.IsZero() {
 		h.postponedAt = now

@@ -139,7 +139,7 @@ func TestPriceOfBecomingEmpty(t *testing.T) {
 	for _, tt := range []struct {
 		slots, burst int
 		every, think time.Duration
-		want         int // minimum turns of the other queue in 8 s
+		want         int // other queue's minimum turns in 8 s
 	}{
 		{10, 10, 500 * ms, 10 * ms, 7000},
 		{10, 10, 4 * time.Second, 10 * ms, 7200},
@@ -369,7 +369,7 @@ func TestWantFollowsTheLoad(t *testing.T) {
 		want  int
 	}{
 		{0, light, 32}, {0, light, 64}, {0, light, 64}, {0, heavy, 64}, {0, crowded, 32},
-		{time.Second, crowded, 32}, // started before the last change
+		{time.Second, crowded, 32},
 		{time.Second, light, 32},
 		{0, light, 64},
 	} {

@@ -12,7 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// suspend does not advance the queue's clock: tests call Redeliver for that.
+// The queue's clock does not advance: tests call Redeliver for that.
 func (r *harness) suspend(d time.Duration) {
 	now := time.Now()
 	r.w.core.mu.Lock()
@@ -76,7 +76,7 @@ func TestSuspendDropsUnpostedMessages(t *testing.T) {
 		app := &testApp{handle: done(5 * time.Second)}
 		r := start(t, fake, app, &Options{FIFO: true, VisibilityTimeout: time.Minute})
 		r.send(10, "g")
-		after(12 * time.Second) // the third message is in flight
+		after(12 * time.Second)
 		r.suspend(10 * time.Minute)
 		after(20 * time.Second)
 		if got := len(app.seen()); got != 3 {

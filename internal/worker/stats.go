@@ -12,34 +12,33 @@ import (
 type Status struct {
 	Name  string
 	Phase string // "not started", "running", "draining", "aborting" or "stopped"
-	// Receiving is false if the gate is closed or the limiter's breaker is open; Reasons explains why.
+	// Receiving is false while the gate is closed or the limiter's breaker open, for these Reasons.
 	Receiving bool
 	Reasons   []Reason
 
-	// Limit is lower than Concurrency for a while after an outage or a pause.
+	// Limit is below Concurrency for a while after an outage or pause.
 	Concurrency, Limit int
-	// InWork is the number of deliveries in flight, and Polls the number of open receives. The other fields count
-	// messages: Prefetched messages wait for a slot, Waiting ones for earlier messages of their FIFO group, Postponed
-	// ones for their next delivery, and Unconfirmed ones for the confirmation of their delete.
+	// InWork counts deliveries in flight, and Polls open receives. The others count messages: Prefetched ones wait
+	// for a slot, Waiting ones for earlier messages of their FIFO group, Postponed ones for their next delivery, and
+	// Unconfirmed ones for the confirmation of their delete.
 	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
 
 	Counts      Counts  // since the start of Run
 	PerSecond   float64 // settled, averaged over about 10 s
 	ServiceTime time.Duration
 
-	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending to delivery in the
+	// Oldest is the age of the oldest held message; LongestWait, the longest time from sending to delivery in the
 	// last minute.
 	Oldest, LongestWait time.Duration
-	// LongestDelivery is the age of the oldest delivery in flight. LongestID is the ID of its message, and LongestGroup
-	// the message's FIFO group.
+	// LongestDelivery is the age of the oldest delivery in flight, of message LongestID in FIFO group LongestGroup.
 	LongestDelivery         time.Duration
 	LongestID, LongestGroup string
-	// Recent and RecentFailed count the deliveries of the last five minutes.
+	// Recent and RecentFailed count deliveries of the last five minutes.
 	Recent, RecentFailed int64
-	// Turns is the number of messages started in the last minute. TurnShare is its share of the pool's, 0 to 1.
+	// Turns counts messages started in the last minute; TurnShare is the share of the pool's, 0 to 1.
 	Turns     int64
 	TurnShare float64
-	LimitedBy string     // "" outside of limited periods
+	LimitedBy string     // "" outside limited periods
 	LastError *LastError // may be nil
 }
 
@@ -53,8 +52,8 @@ type LastError struct {
 type Counts struct {
 	// Received includes Duplicates.
 	Received, Duplicates int64
-	// Posted counts started deliveries. Done to Postponed count their results. Aborted deliveries were canceled by the
-	// end of Run. Late ones ended after their visibility timeout.
+	// Posted counts started deliveries, Done to Postponed their results. Aborted deliveries were canceled by the end
+	// of Run; Late ones ended after their visibility timeout.
 	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
 	// DeletesLost counts deletes that were given up.
 	Deleted, DeletesLost, Expired, Filtered int64
@@ -78,7 +77,7 @@ type statistics struct {
 
 type outcomes struct{ settled, failed int64 }
 
-// The product of these constants must equal the window in package health.
+// The product must equal the window in package health.
 const (
 	outcomeStep  = 10 * time.Second
 	outcomeSteps = 30
@@ -126,7 +125,7 @@ func (c *Counts) count(e *Settled) {
 // rateWindow is the time constant of perSecond, in seconds.
 const rateWindow = 10
 
-// measureRate updates perSecond, an exponential moving average over rateWindow.
+// measureRate updates perSecond, an exponential moving average.
 func (t *statistics) measureRate(now time.Time) {
 	settled := t.counts.Done + t.counts.Failed + t.counts.Unreached + t.counts.Throttled
 	seconds := now.Sub(t.measuredAt).Seconds()

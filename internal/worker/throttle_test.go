@@ -160,7 +160,7 @@ func TestEndsOfDeliveriesAreCounted(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		result queue.Result
-		paused bool // before the delivery ends, so that the message is not kept
+		paused bool // before the delivery ends, so the message is not kept
 		want   Counts
 	}{
 		{"done", queue.Result{Outcome: queue.Done}, false, Counts{Done: 1}},
@@ -173,7 +173,7 @@ func TestEndsOfDeliveriesAreCounted(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
 			app := &testApp{handle: func(ctx context.Context, _ *queue.Message) queue.Result {
-				if calls++; calls > 1 { // a retry
+				if calls++; calls > 1 {
 					sleep(ctx, time.Minute)
 					return queue.Result{Outcome: queue.Done}
 				}

@@ -51,13 +51,13 @@ func TestTuneChangesTheDelayAfterAFailure(t *testing.T) {
 		r.run()
 		after(time.Second)
 		r.w.Tune(&Tuning{ErrorVisibilityTimeout: new(100 * time.Second)})
-		after(10 * time.Second) // the second attempt has failed
+		after(10 * time.Second)
 		after(50 * time.Second)
 		if n := len(app.seen()); n != 2 {
 			t.Errorf("%d attempts after a minute, want 2: the second failure waits for 100 s", n)
 		}
 		r.w.Tune(&Tuning{Backoff: Backoff{Min: time.Second}})
-		after(50 * time.Second) // third attempt; the next ones follow a second apart
+		after(50 * time.Second)
 		after(2 * time.Minute)
 		if n := len(app.seen()); n < 10 {
 			t.Errorf("%d attempts three minutes later, want ten and more", n)
@@ -74,7 +74,7 @@ func TestTuneChangesTheVisibilityOfLaterReceives(t *testing.T) {
 		r.run()
 		after(time.Second)
 		r.w.Tune(&Tuning{Concurrency: 2, VisibilityTimeout: 600 * time.Second})
-		after(30 * time.Second) // the open receive ends
+		after(30 * time.Second)
 		r.send(1, "")
 		after(3 * time.Minute)
 

@@ -4,18 +4,17 @@ type demand uint8
 
 const (
 	noDemand demand = iota
-	// openDemand means that open receives may still return messages for the slot. In strict order, lower queues wait
-	// for them.
+	// Open receives may return messages for the slot. In strict order, lower queues wait for them.
 	openDemand
 	hasDemand
 )
 
-// sameCredit is the difference below which two credits count as equal.
+// Closer credits count as equal.
 const sameCredit = 1e-9
 
-// takeTurn picks one of the queues that want the turn by smooth weighted round robin, or returns nil. All of them gain
-// credit in proportion to their weights, and the one with the most pays for the turn. random breaks ties, so that
-// queues of equal weight have equal chances on each instance.
+// takeTurn picks a queue that wants the turn by smooth weighted round robin, or returns nil. All of them gain credit
+// in proportion to their weights, and the one with the most pays for the turn. random breaks ties, so that queues of
+// equal weight have equal chances on each instance.
 func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (taker *lane) {
 	total, tied := 0, 0
 	for _, l := range lanes {
@@ -45,7 +44,7 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 	return taker
 }
 
-// firstInOrder returns the first queue with demand, or -1 if an earlier queue has openDemand or none has demand.
+// firstInOrder returns the first queue with demand, or -1 without one or behind one with openDemand.
 func firstInOrder(n int, demandOf func(int) demand) int {
 	for i := range n {
 		switch demandOf(i) {

@@ -42,7 +42,6 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 				}
 				continue
 			}
-			// The differences caused by the change are balanced within a round.
 			shareTurns(2*total, lanes, wants)
 			got := map[*lane]int{}
 			for n := 1; n <= 3*total; n++ {
@@ -80,7 +79,6 @@ func TestEqualWeightsAreInRandomOrder(t *testing.T) {
 		t.Fatalf("orders of the first turns: %v, want the 6 in which each queue has one", orders)
 	}
 	const p = 1.0 / 6
-	// The tolerance is five standard deviations.
 	allowed := 5 * math.Sqrt(starts*p*(1-p))
 	for order, n := range orders {
 		if math.Abs(float64(n)-starts*p) > allowed {

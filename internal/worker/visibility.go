@@ -13,7 +13,7 @@ type visibilityChanger struct {
 	returning []pending
 }
 
-// checkHeld extends visibility timeouts. It drops or returns messages whose timeout can no longer be extended.
+// checkHeld extends visibility timeouts, and drops or returns messages whose timeout can no longer be extended.
 func (v *visibilityChanger) checkHeld(now time.Time) {
 	for _, h := range v.messages.held {
 		if h.stage == ready || h.stage == deleting {
@@ -37,8 +37,7 @@ func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
 	}
 }
 
-// queueChange queues a visibility change. If the message already has one, the new change waits for its end, because two
-// changes could arrive in the wrong order.
+// queueChange waits for the end of the message's current change, because two could arrive in the wrong order.
 func (v *visibilityChanger) queueChange(p pending, due time.Time) {
 	if p.h.changing {
 		p.h.nextChange = &p
@@ -119,7 +118,7 @@ func (v *visibilityChanger) extensionEnded(p pending, err error, class errorClas
 	v.changeEnded(h, now)
 }
 
-// extensionFailed does not retry the change: the next round extends the visibility timeout anew.
+// The next round extends the visibility timeout anew.
 func (v *visibilityChanger) extensionFailed(p pending, err error, class errorClass, now time.Time) {
 	h := p.h
 	v.reportFailure(p, err)
@@ -134,8 +133,8 @@ func (v *visibilityChanger) extensionFailed(p pending, err error, class errorCla
 	}
 }
 
-// retryChange retries a failed change. If the change may have been applied, it is retried only while the message is
-// invisible in either case, because another worker may receive it later.
+// retryChange retries a change that may have been applied only while the message is invisible in either case, because
+// another worker may receive it later.
 func (v *visibilityChanger) retryChange(p pending, err error, class errorClass, start, now time.Time) {
 	v.reportFailure(p, err)
 	p.tries++
@@ -163,8 +162,8 @@ func (v *visibilityChanger) delayRetry(h *held, at, now time.Time) {
 }
 
 // leaveToTimeout drops a message, which becomes visible when its timeout ends, and returns the messages behind it in
-// its FIFO group. If the message failed on its last receive, it keeps them: they have been received as often, and
-// another receive might dead-letter them unposted.
+// its FIFO group. After a failure on the last receive, it keeps them: they have been received as often, and another
+// receive might dead-letter them unposted.
 func (v *visibilityChanger) leaveToTimeout(h *held, now time.Time) {
 	if h.failedLastReceive {
 		v.messages.leaveGroup(h, now)
@@ -179,14 +178,14 @@ func (v *visibilityChanger) returnWithGroup(h *held, now time.Time) {
 	v.returnMessage(h, 0, now)
 }
 
-// returnAll returns the messages of a group. It works backward to preserve their order.
+// returnAll works backward to preserve the group's order.
 func (v *visibilityChanger) returnAll(group []*held, now time.Time) {
 	for _, h := range slices.Backward(group) {
 		v.returnMessage(h, 0, now)
 	}
 }
 
-// returnMessage makes h visible after the pause. If its visibility timeout has expired, it only drops h.
+// After its visibility timeout, h is only dropped.
 func (v *visibilityChanger) returnMessage(h *held, pause time.Duration, now time.Time) {
 	isVisible := !now.Before(h.hiddenUntil)
 	v.messages.forget(h)

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// Worker polls one queue, delivers its messages and settles them. Its methods are safe for concurrent use.
+// Worker polls a queue, delivers its messages and settles them. Its methods are safe for concurrent use.
 type Worker struct {
 	core       *core
 	queue      Queue
@@ -31,7 +31,7 @@ type Worker struct {
 	drained   chan struct{}
 }
 
-// New returns a worker that is idle until [Worker.Run] is called. opts may be nil.
+// New returns a worker that is idle until [Worker.Run]. opts may be nil.
 func New(q Queue, d Deliverer, opts *Options) *Worker {
 	w := &Worker{queue: q, deliverer: d, pace: newPace(), drained: make(chan struct{})}
 	o := opts.withDefaults()
@@ -71,7 +71,7 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 	return w
 }
 
-// proceed starts everything that is possible now, at the end of every step that holds the lock.
+// proceed starts everything that is possible now. Every step ends with it, under the lock.
 func (w *Worker) proceed(now time.Time) {
 	w.applyGate(now)
 	w.startDeliveries(nil, now)
@@ -96,7 +96,7 @@ func (w *Worker) checkClock(now time.Time) {
 	}
 }
 
-// recordStall corrects all times, because the queue's clock kept running while the monotonic clock stood still.
+// The queue's clock kept running while the monotonic clock stood still.
 func (w *Worker) recordStall(s stall) {
 	for _, h := range w.messages.held {
 		h.moveBack(s.hidden)
@@ -124,8 +124,8 @@ func (w *Worker) Resume() {
 	w.proceed(time.Now())
 }
 
-// Gate sets whether the app is ready; reason explains why it is not. If Gate is not called before [Worker.Run], the
-// worker probes the app itself. Opening the gate ends an outage: deliveries resume one at a time.
+// Gate sets whether the app is ready; reason explains why not. Unless Gate is called before [Worker.Run], the worker
+// probes the app itself. Opening the gate ends an outage: deliveries resume one at a time.
 func (w *Worker) Gate(open bool, reason string) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -134,19 +134,19 @@ func (w *Worker) Gate(open bool, reason string) {
 	w.proceed(now)
 }
 
-// SetMaxReceives changes [Options].MaxReceives; 0 means unknown. Shortly after an increase, a message may be delivered
-// after later messages of its group.
+// SetMaxReceives changes [Options].MaxReceives; 0 means unknown. Shortly after an increase, a message may be
+// delivered after later ones of its group.
 func (w *Worker) SetMaxReceives(n int) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
 	w.core.opts.MaxReceives = n
 }
 
-// SetFilter sets the filter of later receives: messages that do not match are deleted without being posted. A nil match
-// delivers all. match must be safe for concurrent use.
+// SetFilter sets the filter of later receives: messages that do not match are deleted unposted. A nil match delivers
+// all. match must be safe for concurrent use.
 func (w *Worker) SetFilter(match func(*queue.Message) bool) { w.poller.filter.Store(&match) }
 
-// Tuning contains the [Options] that can change while a worker runs.
+// Tuning has the [Options] that can change while a worker runs.
 type Tuning struct {
 	Concurrency            int
 	VisibilityTimeout      time.Duration
@@ -156,9 +156,8 @@ type Tuning struct {
 	Retention              time.Duration
 }
 
-// Tune changes settings while the worker runs. They apply to all attempts that end later. Deliveries in flight finish
-// even if concurrency decreases. Messages keep the visibility timeout of their receive. A worker of a pool ignores
-// Concurrency.
+// Tune changes settings for all attempts that end later. Deliveries in flight finish even if Concurrency decreases; a
+// worker of a pool ignores it. Messages keep the visibility timeout of their receive.
 func (w *Worker) Tune(t *Tuning) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -210,7 +209,7 @@ func (w *Worker) Status() Status {
 	return s
 }
 
-// InWork returns the attempt number and start time of a message that is being delivered.
+// InWork returns the attempt number and start time of a message in delivery.
 func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
