@@ -61,7 +61,7 @@ func (a *AutoScaling) GroupOf(ctx context.Context, instance string) (string, err
 	return sdk.ToString(out.AutoScalingInstances[0].AutoScalingGroupName), nil
 }
 
-// Group returns a group without verifying that it exists.
+// Group returns a group, which need not exist.
 func (a *AutoScaling) Group(name string) *Group { return &Group{scaling: a, name: name} }
 
 // Group is an Auto Scaling group.
@@ -73,7 +73,7 @@ type Group struct {
 // GroupState is a group's size and instances.
 type GroupState struct {
 	Min, Max, Desired int
-	// Instances includes instances that are starting or terminating.
+	// Instances includes starting and terminating ones.
 	Instances []GroupInstance
 	// ManagedBy is the service or program that controls the group's size, or "".
 	ManagedBy string
@@ -90,10 +90,10 @@ func (s GroupState) InService() int {
 	return n
 }
 
-// GroupInstance is an instance of a group.
+// GroupInstance is an instance of a [Group].
 type GroupInstance struct {
 	ID string
-	// State is the lifecycle state, such as "InService" or "Terminating:Wait".
+	// State is such as "InService" or "Terminating:Wait".
 	State              string
 	Healthy, Protected bool
 }
@@ -161,7 +161,7 @@ func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// SetSize sets the desired capacity, ignoring the group's cooldown. Sizes outside the group's limits are an error.
+// SetSize sets the desired capacity, ignoring the cooldown. Sizes outside the group's limits are an error.
 func (g *Group) SetSize(ctx context.Context, n int) error {
 	_, err := g.scaling.api.get().SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
 		AutoScalingGroupName: &g.name, DesiredCapacity: sdk.Int32(int32(min(max(n, 0), 1<<30))),
@@ -200,7 +200,7 @@ func (m *Member) Heartbeat(ctx context.Context) error {
 	})
 }
 
-// Complete completes the lifecycle actions; the group then terminates the instance.
+// Complete completes the lifecycle actions, so that the group terminates the instance.
 func (m *Member) Complete(ctx context.Context) error {
 	return m.forEach(ctx, m.hooks.Own, "CompleteLifecycleAction", func(hook string) error {
 		_, err := m.group.scaling.api.get().CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
@@ -211,7 +211,7 @@ func (m *Member) Complete(ctx context.Context) error {
 	})
 }
 
-// forEach calls all hooks, and ignores those without a lifecycle action: it was completed, or timed out.
+// forEach ignores hooks without a lifecycle action: it was completed or timed out.
 func (m *Member) forEach(ctx context.Context, hooks []string, action string, call func(hook string) error) error {
 	var failed error
 	for _, hook := range hooks {
@@ -223,12 +223,12 @@ func (m *Member) forEach(ctx context.Context, hooks []string, action string, cal
 	return failed
 }
 
-// TerminationHooks are the names of lifecycle hooks that delay the termination of a group's instances.
+// TerminationHooks are the lifecycle hooks that delay the termination of a group's instances.
 type TerminationHooks struct {
-	// All must be extended while the instance needs time, because a timeout with the default result ABANDON ends the
-	// other hooks as well.
+	// All must be extended while the instance needs time: a timeout with the default result ABANDON also ends the
+	// others.
 	All []string
-	// Own must be completed. The others notify a queue or topic, whose consumer completes them.
+	// Own must be completed. The other hooks notify a queue or topic, whose consumer completes them.
 	Own []string
 }
 
@@ -280,7 +280,7 @@ func (s *service) explainScaling(ctx context.Context, permission, what string, e
 	})
 }
 
-// scalingCode recognizes missing resources, which EC2 Auto Scaling reports as ValidationError.
+// EC2 Auto Scaling reports missing resources as ValidationError.
 func scalingCode(refused *refusal) string {
 	switch refused.shape {
 	case "ValidationError":

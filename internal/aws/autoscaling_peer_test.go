@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// Lifecycle actions are not tested, because moto does not support them.
+// moto does not support lifecycle actions.
 func TestAgainstAForeignAutoScaling(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

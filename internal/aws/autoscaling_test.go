@@ -281,7 +281,6 @@ func TestInstance(t *testing.T) {
 }
 
 func TestInstanceOutsideEC2(t *testing.T) {
-	// TestMain disables the metadata service.
 	t.Parallel()
 	i, err := NewInstance("")
 	if err != nil {

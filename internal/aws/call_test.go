@@ -228,7 +228,7 @@ func TestWrongClockIsCorrected(t *testing.T) {
 		t.Run(skew.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var theirs atomic.Int64 // how far the service's clock is ahead
+				var theirs atomic.Int64
 				theirs.Store(int64(skew))
 				server := func(r *http.Request) (*http.Response, error) {
 					now := time.Now().Add(time.Duration(theirs.Load())).UTC()
@@ -369,7 +369,6 @@ func queueOnServer(t *testing.T, handle http.HandlerFunc) (q *Queue, connections
 	return q, connections
 }
 
-// A connection can be reused only after its response has been read to the end.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	long := `{"Messages":[` + wireMessage("m", strings.Repeat("long ", 100_000)) + `]}`
@@ -384,7 +383,7 @@ func TestConnectionsAreReused(t *testing.T) {
 			t.Fatal(len(messages), err)
 		}
 	}
-	// On a busy machine, net/http abandons a connection if it does not see the request written within 50 ms.
+	// net/http abandons a connection if it does not see the request written within 50 ms.
 	if n := connections.Load(); n > 3 {
 		t.Errorf("%d connections for 10 calls, want 1", n)
 	}

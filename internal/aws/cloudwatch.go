@@ -18,14 +18,14 @@ import (
 
 const maxDatums = 1000
 
-// Datum is a statistic set. A single value is a set with one sample.
+// Datum is a statistic set. A single value has one sample.
 type Datum struct {
 	Name string
-	// Dimension is "" if the metric has none; tendril uses at most one.
+	// Dimension is "" if the metric has none.
 	Dimension, DimensionValue string
-	// Unit is a CloudWatch unit such as "Count" or "Milliseconds"; "" means "None".
+	// Unit is a CloudWatch unit such as "Milliseconds"; "" means "None".
 	Unit string
-	// At is the time of the measurement, at most two weeks ago. Zero means the time at which CloudWatch receives it.
+	// At is at most two weeks ago. Zero means when CloudWatch receives the value.
 	At time.Time
 	// Samples is at least 1 when publishing.
 	Samples, Sum, Minimum, Maximum float64
@@ -54,8 +54,8 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 
 	api := cloudwatch.NewFromConfig(cfg, func(o *cloudwatch.Options) {
 		o.Retryer = sdk.NopRetryer{}
-		// Many compatible servers support neither CBOR, the default protocol, nor compressed bodies. Requests in JSON
-		// stay far below the limit of 1 MiB.
+		// Many compatible servers support neither CBOR, the default protocol, nor compression. Requests in JSON stay
+		// far below the limit of 1 MiB.
 		o.Protocol = awsjson.New10(schemas.GraniteServiceVersion20100801)
 		o.DisableRequestCompression = true
 	})
@@ -91,18 +91,18 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 	})
 }
 
-// GroupCPU requests several periods, because Amazon EC2 publishes some values late.
+// Amazon EC2 publishes some values late.
 const metricPeriods = 3
 
-// GroupCPU returns the CPU utilization of an Auto Scaling group's instances, in percent, over the newest period
-// before end that has readings. If none has, Samples is 0. period is a multiple of a minute.
+// GroupCPU returns the CPU utilization of a group's instances, in percent, in the newest period before end that has
+// readings. If none has, Samples is 0. period is a multiple of a minute.
 func (c *CloudWatch) GroupCPU(ctx context.Context, group string, end time.Time, period time.Duration) (newest Datum, err error) {
 	out, err := c.api.get().GetMetricStatistics(ctx, &cloudwatch.GetMetricStatisticsInput{
 		Namespace: sdk.String("AWS/EC2"), MetricName: sdk.String("CPUUtilization"),
 		Dimensions: []types.Dimension{{Name: sdk.String("AutoScalingGroupName"), Value: &group}},
 		StartTime:  sdk.Time(end.Add(-metricPeriods * period)), EndTime: &end, Period: sdk.Int32(int32(period / time.Second)),
 		Statistics: []types.Statistic{types.StatisticSampleCount, types.StatisticSum, types.StatisticMinimum, types.StatisticMaximum},
-	}, func(o *cloudwatch.Options) { o.Retryer = retry.NewStandard() }) // reading may be repeated
+	}, func(o *cloudwatch.Options) { o.Retryer = retry.NewStandard() })
 	if err != nil {
 		return Datum{}, c.service.explain(ctx, "reading the CPU utilization of "+group, err, func(refused *refusal) (code, message string) {
 			code = refused.queueCode()

@@ -9,13 +9,12 @@ import (
 	"tendril/queue"
 )
 
-// DeadLetters is a queue whose failed messages tendril moves to the dead-letter queue itself, to record the failure,
-// which SQS does not.
+// DeadLetters is a queue whose failed messages tendril dead-letters itself, to record the failure, which SQS does not.
 type DeadLetters struct {
 	*Queue
-	// To returns the name of the dead-letter queue; "" if unknown.
+	// To returns the dead-letter queue's name, or "".
 	To func() string
-	// ARN is the queue's ARN and Instance is this instance's name. Each dead letter contains both.
+	// ARN is the queue's, Instance this instance's name. Each dead letter contains both.
 	ARN, Instance string
 	// Last includes messages at their last receive, which SQS would otherwise move.
 	Last        bool
@@ -27,8 +26,7 @@ var (
 	errNoRoomForReason   = errors.New("the message has no room for the attribute " + queue.AttributeReason)
 )
 
-// TakesDeadLetters reports whether DeadLetter accepts messages at their last receive or, if last is false, messages
-// with receives left.
+// TakesDeadLetters reports whether DeadLetter accepts messages at their last receive or, if last is false, others.
 func (d *DeadLetters) TakesDeadLetters(last bool) bool {
 	if last {
 		return d.Last
@@ -46,7 +44,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 
 	errs := make([]error, len(letters))
 	var out []queue.Outgoing
-	var places []int // of the outgoing messages in letters
+	var places []int // indexes of the outgoing messages in letters
 	for i := range letters {
 		m, fits := d.withSource(letters[i]).Outgoing(d.FIFO())
 		if !fits {
@@ -101,7 +99,7 @@ func (d *DeadLetters) withSource(l queue.DeadLetter) *queue.DeadLetter {
 	return &l
 }
 
-// Sibling returns another queue in the same account and region, where SQS requires the dead-letter queue to be.
+// Sibling returns another queue in the same account and region, as SQS requires of a dead-letter queue.
 func (q *Queue) Sibling(name string) *Queue {
 	where := q.site
 	where.queue = name

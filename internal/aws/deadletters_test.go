@@ -158,7 +158,7 @@ func TestDeadLettersOnAForeignServer(t *testing.T) {
 	letters := lettersOf("\ta\r\n\u00e9", "b")
 	letters[0].Message.Attributes = []queue.Attribute{{Name: "blob", Type: "Binary", Value: "\x00\xff"}}
 	letters[0].Failure.Answer = "\x00 \"quoted\" \ufffe <&> \u00e9\U0001f600"
-	for range 2 { // the second time, the queue deduplicates them
+	for range 2 {
 		if errs := d.DeadLetter(t.Context(), letters); errs != nil {
 			t.Fatal(errs)
 		}

@@ -14,16 +14,16 @@ import (
 	"tendril/queue"
 )
 
-// The strings of received share the response's memory; build copies them.
+// received's strings share the response's memory; build copies them.
 type received struct {
 	id, receipt, body, bodySum, attributesSum     string
-	attributes                                    []queue.Attribute // sorted by name
+	attributes                                    []queue.Attribute
 	sender, group, dedup, sequence, trace, source string
 	receives                                      int64
 	sentAt, firstReceivedAt                       time.Time
 }
 
-// SQS responses are only five levels deep.
+// SQS responses are five levels deep.
 var answerLimits = sqswire.Limits{Depth: 64, Lenient: true}
 
 type messageReader struct {
@@ -150,7 +150,6 @@ func (m *received) setAttribute(a queue.Attribute) {
 	m.attributes = slices.Insert(m.attributes, i, a)
 }
 
-// SQS encodes integers as strings.
 func (r *messageReader) integer() int64 {
 	if r.json.Null() {
 		return 0
@@ -169,7 +168,7 @@ func (r *messageReader) milliseconds() time.Time {
 	return time.Time{}
 }
 
-// The copies do not retain the response. All strings share one allocation, except the ID, which outlives the message.
+// The copies do not retain the response. They share one allocation, except the ID, which outlives the message.
 func (m *received) build() queue.Message {
 	size := len(m.receipt) + len(m.body) + len(m.sender) + len(m.group) + len(m.dedup) + len(m.sequence) + len(m.trace) +
 		len(m.source)
@@ -269,7 +268,7 @@ func readFailure(r *sqswire.Reader, results []entryResult) {
 	storeResult(r, results, id, entryResult{answered: true, err: entryError(code, message, senderFault)})
 }
 
-// readFlag also accepts strings, because some servers encode booleans as strings.
+// Some servers encode booleans as strings.
 func readFlag(r *sqswire.Reader) bool {
 	if r.Peek() != '"' {
 		return r.Bool()

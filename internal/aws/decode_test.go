@@ -95,7 +95,7 @@ func TestCorruptMessagesAreLeftOut(t *testing.T) {
 	}
 }
 
-// The expected digests were computed from the documented format with Python's hashlib.
+// The digests were computed from the documented format with Python's hashlib.
 func TestAttributeDigest(t *testing.T) {
 	t.Parallel()
 	attrs := []queue.Attribute{{Name: "bin", Type: "Binary.png", Value: "\x00\x01\xff"},
@@ -320,7 +320,7 @@ func must(err error) {
 	}
 }
 
-// Thousands of IDs outlive their messages, so they must not keep the bodies in memory.
+// Thousands of IDs outlive their messages.
 func TestIDHoldsNoBody(t *testing.T) {
 	t.Parallel()
 	m := (&received{id: "id", receipt: "receipt", body: strings.Repeat("x", 1<<20)}).build()

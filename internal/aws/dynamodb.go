@@ -18,8 +18,8 @@ import (
 )
 
 // Table is a DynamoDB table that implements [registry.Store]. Its key is the string hash key "id", without a sort key,
-// as in the registry of an Elastic Beanstalk worker environment. The two can share a table because tendril's IDs start
-// with "lease:", "fire:", "task:" or "pauses:". Table is safe for concurrent use.
+// as in an Elastic Beanstalk worker environment. Both can share a table, because tendril's IDs start with "lease:",
+// "fire:", "task:" or "pauses:". Table is safe for concurrent use.
 //
 // Calls are not retried, because a lease holder must know when each write started. Errors are [queue.Error], with
 // queue.CodeResourceNotFound for a missing table.
@@ -32,7 +32,7 @@ type Table struct {
 // Close closes idle connections.
 func (t *Table) Close() { t.service.close() }
 
-// tableName has no upper bound, because {3,255} would be compiled to 255 copies of the class at each start.
+// No upper bound: {3,255} would be compiled to 255 copies of the class at each start.
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,}$`)
 
 // OpenTable creates a client from the AWS configuration.
@@ -141,7 +141,7 @@ func (t *Table) Expires(ctx context.Context) (yes bool, by string, err error) {
 	return by == expiryAttribute, by, nil
 }
 
-// Expire enables time to live. It returns an error if the table uses another time-to-live attribute.
+// Expire enables time to live. It fails if the table uses another time-to-live attribute.
 func (t *Table) Expire(ctx context.Context) error {
 	yes, by, err := t.Expires(ctx)
 	switch {

@@ -25,8 +25,7 @@ func rewired(table *Table, transport http.RoundTripper) *dynamodb.Client {
 	})
 }
 
-// oneAtATime serializes the calls of all clients that share turn, because moto, unlike DynamoDB, evaluates conditions
-// without a lock.
+// oneAtATime serializes the calls of clients that share turn: moto, unlike DynamoDB, checks conditions without a lock.
 func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 	return rewired(table, roundTrip(func(r *http.Request) (*http.Response, error) {
 		turn.Lock()
@@ -51,7 +50,7 @@ func TestTableOnForeignServers(t *testing.T) {
 		name    string
 		start   func(testing.TB) (endpoint string)
 		inTurns bool
-		// lacks means that the server has neither transactions nor time to live.
+		// lacks means neither transactions nor time to live.
 		lacks bool
 	}{
 		{name: "moto", start: func(t testing.TB) string { return testpeer.Moto(t, "dynamodb") }, inTurns: true},
@@ -204,16 +203,16 @@ func tries(t *testing.T, table *Table) {
 			t.Errorf("try %d in term %d: %+v is stored", before+1, term, got)
 		}
 	}
-	try(0, 1, false, true) // there is no lease
+	try(0, 1, false, true)
 	lead(t, table, "tries", 1, false)
 	try(0, 2, false, true)
-	try(1, 1, false, false) // there is no try 1
+	try(1, 1, false, false)
 	try(0, 1, true, false)
-	try(0, 1, true, false) // a repetition
+	try(0, 1, true, false)
 	lead(t, table, "tries", 1, true)
-	try(1, 1, false, true) // the lease is released
+	try(1, 1, false, true)
 	lead(t, table, "tries", 2, false)
-	try(0, 2, false, false) // term 1 announced it but did not settle it
+	try(0, 2, false, false) // announced by term 1, which did not settle it
 	try(1, 2, true, false)
 	lead(t, table, "tries", 3, false)
 	try(1, 3, false, false)
@@ -241,7 +240,6 @@ func unknownAttributes(t *testing.T, table *Table) {
 	}
 }
 
-// A change in an ended term must fail, and no try may belong to two terms.
 func rivals(t *testing.T, table *Table) {
 	const terms = 6
 	ctx := context.Background()
@@ -249,7 +247,7 @@ func rivals(t *testing.T, table *Table) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	over := int64(0)
-	claimers := map[string]int64{} // term by run and try
+	claimers := map[string]int64{} // terms by run and try
 	claim := func(term int64, id string, try int) {
 		mu.Lock()
 		before := over

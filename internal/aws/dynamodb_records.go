@@ -86,7 +86,7 @@ func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[
 	return items, nil
 }
 
-// Swap implements [registry.Store]. A fenced change and its check of the lease are one transaction.
+// Swap implements [registry.Store]. A fenced change and its lease check are one transaction.
 func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
 	if len(changes) == 0 && fence != (registry.Fence{}) {
 		return nil, t.transact(ctx, "checking the lease", fence, nil)
@@ -129,7 +129,7 @@ func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.
 	return records[0], nil
 }
 
-// differsError means that the condition of an update failed. item is nil if the server did not return the stored item.
+// differsError means that an update's condition failed. item is nil if the server did not return it.
 type differsError struct{ item attributeValues }
 
 func (e *differsError) Error() string { return "the stored item differs from the expected one" }
@@ -228,7 +228,7 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 	return u
 }
 
-// If the record has a version, only that is compared.
+// A version stands for all fields.
 func isCompared(old registry.Record, name string) bool {
 	if old.Fields == nil || name == expiryAttribute {
 		return false

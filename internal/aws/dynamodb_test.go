@@ -133,7 +133,7 @@ func TestTableCallsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// If the response to a swap is lost, Swap must recognize the stored item as its own when the repetition fails.
+// After a lost response, the repetition fails, but the stored item is Swap's own.
 func TestSwapKnowsItsOwn(t *testing.T) {
 	t.Parallel()
 	const item = `{"id":{"S":"lease:jobs"},"owner":{"S":"me"},"version":{"S":"b"},"term":{"N":"7"},"duration_ms":{"N":"15000"},"released":{"BOOL":false},"data":{"S":""}}`
@@ -158,7 +158,6 @@ func TestSwapKnowsItsOwn(t *testing.T) {
 	}
 }
 
-// A foreign item must never be treated as a free lease.
 func TestForeignItemIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, item := range []string{
@@ -241,7 +240,6 @@ func TestSinceReadsInHundreds(t *testing.T) {
 	}
 }
 
-// Different versions of tendril share a table.
 func TestItemsKeepTheirFormat(t *testing.T) {
 	t.Parallel()
 	ok := func() *http.Response { return reply(200, `{}`) }

@@ -17,7 +17,7 @@ import (
 // TaskPlace identifies a running ECS task.
 type TaskPlace struct {
 	Cluster, ARN, Region string
-	// Service is "" if the task has none or the container agent does not report it; see [ECS.ServiceOf].
+	// Service may be "" even for a service's task; see [ECS.ServiceOf].
 	Service string
 }
 
@@ -67,7 +67,7 @@ func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := cfg // an endpoint may be configured for only one of the two services
+	own := cfg // an endpoint may be configured for only one of the two
 	if err := service.locate(ctx, &own, service.name); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (e *ECS) ServiceOf(ctx context.Context, cluster, task string) (string, erro
 	return name, nil
 }
 
-// Service returns a service without verifying that it exists.
+// Service returns a service, which need not exist.
 func (e *ECS) Service(cluster, name string) *ECSService { return &ECSService{e, cluster, name} }
 
 // ECSService is an ECS service.

@@ -9,10 +9,10 @@ import (
 	"tendril/queue"
 )
 
-// wholeSeconds rounds up, so that a timeout is never shorter than requested.
+// Rounding up keeps a timeout from being shorter than requested.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// appendReceive requests system attributes under both parameter names, because some servers support only one.
+// Some servers support only one of the two parameters for system attributes.
 func appendReceive(dst []byte, url string, req queue.ReceiveRequest) []byte {
 	dst = sqswire.AppendString(append(dst, `{"QueueUrl":`...), url)
 	dst = append(dst, `,"MaxNumberOfMessages":`...)

@@ -27,7 +27,6 @@ func TestSecondsRoundUp(t *testing.T) {
 	}
 }
 
-// Headers must be equal, too, so that servers cannot treat the requests differently.
 func TestRequestsEqualThoseOfTheSDK(t *testing.T) {
 	t.Parallel()
 	wait, visibility, delay := 20*time.Second, 300*time.Second, 5*time.Second

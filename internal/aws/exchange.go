@@ -65,7 +65,7 @@ func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// isProxied also returns true for invalid proxy settings; the transport then reports the error.
+// If the proxy settings are invalid, the transport reports the error.
 func (x *exchanger) isProxied(req *http.Request) bool {
 	if x.transport.Proxy == nil {
 		return false
@@ -96,7 +96,7 @@ func (x *exchanger) close() {
 type connection struct {
 	*connpool.Peeker
 	raw    net.Conn
-	stream net.Conn // TLS connection over raw, or raw itself
+	stream net.Conn // over raw, or raw itself
 	limit  io.LimitedReader
 	in     *bufio.Reader
 	abort  func() // makes all reads and writes fail
@@ -132,21 +132,21 @@ func (x *exchanger) handshake(ctx context.Context, raw net.Conn, host string) (*
 	return secure, secure.HandshakeContext(limited)
 }
 
-// Close closes the connection without a TLS alert, which could block.
+// Close sends no TLS alert, which could block.
 func (c *connection) Close() error { return c.raw.Close() }
 
 // maxHeaders includes informational responses.
 const maxHeaders = 64 << 10
 
-// exchange sends a request and returns the final response, whose body must be read to the end to return the connection
-// to the pool. sent reports whether the server may have received part of the request.
+// exchange returns the final response. Its body must be read to the end to return the connection to the pool. sent
+// reports whether the server may have received part of the request.
 func (c *connection) exchange(req *http.Request, text []byte, pool *connpool.Pool[*connection]) (resp *http.Response,
 	sent bool, err error) {
 	stopAborting := context.AfterFunc(req.Context(), c.abort)
 	written, writeErr := c.stream.Write(text)
 	sent = written > 0 || writeErr == nil
 	err = writeErr
-	if sent { // The server may have responded without reading the whole request.
+	if sent { // the server may have responded before reading all of it
 		resp, err = c.readHead(req)
 	}
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 type scriptedServer struct {
 	url                   string
 	connections, requests atomic.Int64
-	closed                chan struct{} // receives a value after each connection
+	closed                chan struct{}
 }
 
 const lastAnswer = "\x00" // at the end of a text: close the connection after sending it
@@ -168,7 +168,7 @@ func TestRequestIsSentAgainOnlyIfNothingWasSent(t *testing.T) {
 		limited, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		for n, want := range []error{nil, want} {
-			if accepts == 1 && n == 1 { // the server waits for the rest of the request
+			if accepts == 1 && n == 1 {
 				limited, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 				defer cancel()
 				want = context.DeadlineExceeded
@@ -207,7 +207,6 @@ func TestEndOfTheContextEndsTheExchange(t *testing.T) {
 	}
 }
 
-// A server may reject a long request without reading it.
 func TestEarlyRejectionIsRead(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
@@ -269,7 +268,7 @@ func TestCertificatesAreVerified(t *testing.T) {
 			t.Errorf("with the bundle: %v", err)
 		}
 	}
-	s.url = strings.Replace(s.url, "127.0.0.1", "localhost", 1) // the certificate has another name
+	s.url = strings.Replace(s.url, "127.0.0.1", "localhost", 1) // not in the certificate
 	_, err = s.open(t).Receive(t.Context(), queue.ReceiveRequest{Max: 1, Wait: noWait})
 	if err == nil || !strings.Contains(err.Error(), "not localhost") {
 		t.Errorf("with another name: %v", err)

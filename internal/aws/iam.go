@@ -20,8 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// IAM identifies the caller and simulates its permissions. It does not use the SDK's clients for IAM and STS, to save
-// dependencies.
+// IAM identifies the caller and simulates its permissions. It bypasses the SDK's clients to save dependencies.
 type IAM struct {
 	service     service
 	credentials sdk.CredentialsProvider
@@ -43,7 +42,7 @@ type globalEndpoint struct{ name, url, region string }
 
 // Caller is the owner of the credentials.
 type Caller struct {
-	// ARN identifies a user, or a session of a role.
+	// ARN identifies a user, or a role's session.
 	Account, ARN string
 }
 
@@ -66,7 +65,6 @@ func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
 	return i, nil
 }
 
-// IAM has a single endpoint per partition.
 func globalEndpoints(region string) (iam, sts globalEndpoint) {
 	iam = globalEndpoint{"iam", "https://iam.amazonaws.com", "us-east-1"}
 	sts = globalEndpoint{"sts", "https://sts." + region + ".amazonaws.com", region}
@@ -90,8 +88,8 @@ func (i *IAM) Caller(ctx context.Context) (Caller, error) {
 	return Caller{answer.Account, answer.ARN}, err
 }
 
-// Denied returns the actions that the caller's policies do not allow on a resource. conditions contains the values of
-// condition keys that policies compare with StringEquals. It needs iam:SimulatePrincipalPolicy.
+// Denied returns the actions that the caller's policies deny on a resource. conditions contains values of condition
+// keys for StringEquals. It needs iam:SimulatePrincipalPolicy.
 func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource string,
 	conditions map[string][]string) (denied []string, err error) {
 	var answer struct {
@@ -183,7 +181,7 @@ func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values,
 			Code    string `xml:"Error>Code"`
 			Message string `xml:"Error>Message"`
 		}
-		_ = xml.Unmarshal(text, &refused) // other servers may not respond with XML
+		_ = xml.Unmarshal(text, &refused)
 		return &refusal{status: resp.StatusCode, query: refused.Code, message: firstLine(refused.Message)}
 	}
 	return xml.Unmarshal(text, answer)

@@ -21,16 +21,16 @@ import (
 	"tendril/queue"
 )
 
-// The metadata service is local and nothing responds outside EC2, so the timeout is short.
+// The metadata service is local, and nothing responds outside EC2.
 const metadataTimeout = 2 * time.Second
 
-// Instance is the EC2 instance that runs this process. It is safe for concurrent use. Outside EC2, its methods return
-// an error within a few seconds.
+// Instance is the EC2 instance that runs this process. It is safe for concurrent use. Outside EC2, its methods fail
+// within a few seconds.
 type Instance struct {
 	api *imds.Client
 }
 
-// NewInstance returns the instance of this process. endpoint is the metadata service's URL; "" means
+// NewInstance returns this process's instance. endpoint is the metadata service's URL; "" means
 // AWS_EC2_METADATA_SERVICE_ENDPOINT or the standard address.
 func NewInstance(endpoint string) (*Instance, error) {
 	endpoint = cmp.Or(endpoint, os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"))
@@ -40,13 +40,13 @@ func NewInstance(endpoint string) (*Instance, error) {
 	}
 	return &Instance{api: imds.New(imds.Options{
 		Endpoint: endpoint,
-		// Requests are rare, so idle connections are not kept.
+		// Requests are rare.
 		HTTPClient: &http.Client{Timeout: metadataTimeout, Transport: &http.Transport{DisableKeepAlives: true}},
 		Retryer:    sdk.NopRetryer{},
 	})}, nil
 }
 
-// InstanceID returns TENDRIL_INSTANCE_ID if it is set, otherwise the ID from the instance metadata.
+// InstanceID returns TENDRIL_INSTANCE_ID or, if unset, the ID from the instance metadata.
 func (i *Instance) InstanceID(ctx context.Context) (string, error) {
 	if id := os.Getenv("TENDRIL_INSTANCE_ID"); id != "" {
 		return id, nil
@@ -92,7 +92,7 @@ func (i *Instance) targetState(ctx context.Context) (string, error) {
 	return state, err
 }
 
-// MayBeInstance reports whether this process may run on an EC2 instance, without waiting for the metadata service.
+// MayBeInstance reports whether this may be an EC2 instance, without waiting for the metadata service.
 //
 // Source: Amazon EC2 User Guide, "Detect whether a host is an EC2 instance".
 func MayBeInstance() bool {
@@ -141,17 +141,17 @@ func (i *Instance) explain(ctx context.Context, path string, err error) error {
 		firstLine(unwrapSDK(err).Error()))}
 }
 
-// TaskProtection is the duration of an ECS task's protection unless renewed. ECS allows 1 minute to 48 hours.
+// TaskProtection is how long an ECS task is protected unless renewed. ECS allows 1 minute to 48 hours.
 const TaskProtection = time.Hour
 
 const maxAgentAnswer = 64 << 10
 
 // ECSTask is the ECS task of this process. It is safe for concurrent use.
 type ECSTask struct {
-	state string // URL of the protection endpoint
+	state string // the protection endpoint's URL
 }
 
-// NewECSTask returns the task of this process. agent is the value of ECS_AGENT_URI.
+// NewECSTask returns this process's task. agent is the value of ECS_AGENT_URI.
 func NewECSTask(agent string) (*ECSTask, error) {
 	if !isWebURL(agent) {
 		return nil, fmt.Errorf("ECS_AGENT_URI %q is not a URL: Amazon ECS sets it in its containers; unset it "+
@@ -160,8 +160,8 @@ func NewECSTask(agent string) (*ECSTask, error) {
 	return &ECSTask{state: strings.TrimSuffix(agent, "/") + "/task-protection/v1/state"}, nil
 }
 
-// Protect protects the task from scale-in and deployments for [TaskProtection], or ends the protection. The task's
-// role must allow ecs:UpdateTaskProtection.
+// Protect protects the task from scale-in and deployments for [TaskProtection], or ends the protection. The task's role
+// must allow ecs:UpdateTaskProtection.
 //
 // Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection endpoint".
 func (t *ECSTask) Protect(ctx context.Context, on bool) error {
@@ -209,7 +209,7 @@ func askAgent(ctx context.Context, method, url string, body []byte) (status int,
 	return resp.StatusCode, text, err
 }
 
-// Even a response with status 200 may report a failure.
+// A response with status 200 may report a failure.
 func readProtection(status int, text []byte, on bool) error {
 	var answer struct {
 		Protection *struct{ ProtectionEnabled bool }

@@ -22,7 +22,7 @@ import (
 
 var errPaused = errors.New("the queue was paused before the function was invoked")
 
-// longestFunction is the maximum run time of a function, plus some overhead.
+// longestFunction is a function's maximum run time, plus overhead.
 const longestFunction = 905 * time.Second
 
 // Lambda invokes an AWS Lambda function. It is safe for concurrent use.
@@ -40,7 +40,7 @@ func (l *Lambda) Close() { l.service.close() }
 // LambdaOptions configure [OpenLambda]. Only Function is required.
 type LambdaOptions struct {
 	Client Options
-	// Connections is the number of idle connections to keep; 0 means 1000.
+	// Connections limits idle connections; 0 means 1000.
 	Connections int
 	// Function is a name, partial ARN or ARN, optionally with an alias or version.
 	Function string
@@ -82,8 +82,8 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 }
 
 // Invoke runs the function once with a JSON payload and waits for its result. It repeats the call only if a reused
-// connection failed before a byte was sent. It invokes nothing if paused returns true just before; paused may be nil.
-// The caller must not change payload afterwards, because an abandoned connection may still read it.
+// connection failed before a byte was sent. If paused, which may be nil, returns true just before, nothing is invoked.
+// payload must not change afterwards, because an abandoned connection may still read it.
 func (l *Lambda) Invoke(ctx context.Context, payload []byte, paused func() bool) (queue.Invocation, error) {
 	limited, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
@@ -97,7 +97,7 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte, paused func() bool)
 			continue
 		}
 		if late := limited.Err(); late != nil && !errors.Is(err, late) {
-			err = fmt.Errorf("%w: %w", late, err) // after the deadline, the body's error may be only "closed"
+			err = fmt.Errorf("%w: %w", late, err) // after the deadline, the body's error may only be "closed"
 		}
 		return queue.Invocation{}, &invokeError{Sent: sent.left, Err: l.unanswered(ctx, err)}
 	}
@@ -127,8 +127,7 @@ func (l *Lambda) call(ctx context.Context, kind types.InvocationType, sent *send
 	}, nil
 }
 
-// Check verifies that the function exists and may be invoked, without running it. It needs only
-// lambda:InvokeFunction.
+// Check verifies that the function exists and may be invoked, without running it. It needs only lambda:InvokeFunction.
 func (l *Lambda) Check(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -143,8 +142,8 @@ func (l *Lambda) Check(ctx context.Context) error {
 		"lambda:InvokeFunction")
 }
 
-// FunctionTimeout returns the function's timeout in whole seconds. It needs lambda:GetFunctionConfiguration; without
-// that permission the error code is queue.CodeAccessDenied.
+// FunctionTimeout returns the function's timeout in whole seconds. Without the permission
+// lambda:GetFunctionConfiguration, the error code is queue.CodeAccessDenied.
 func (l *Lambda) FunctionTimeout(ctx context.Context) (time.Duration, error) {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -188,11 +187,11 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 
 type functionReference struct {
 	Name string
-	// Qualifier is an alias or version; "" means the latest version.
+	// Qualifier is an alias or version; "" means the latest.
 	Qualifier       string
 	Region, Account string
 
-	// called is the FunctionName parameter of API calls.
+	// called is the API's FunctionName.
 	called string
 }
 

@@ -32,9 +32,9 @@ func (e *invokeError) Unwrap() error { return e.Err }
 func (e *invokeError) Unsent() bool { return !e.Sent }
 
 type sending struct {
-	// payload is sent instead of the SDK's body, for the reason given at [wholeBodies].
+	// payload replaces the SDK's body; see [wholeBodies].
 	payload []byte
-	paused  func() bool // may be nil
+	paused  func() bool
 	// left means that a byte may have been sent.
 	left bool
 	// stale means that nothing was sent because the reused connection was dead.
@@ -45,7 +45,7 @@ type sendingKey struct{}
 
 type onceTransport struct{ next http.RoundTripper }
 
-// maxReply exceeds Lambda's limit of 6 MiB.
+// Lambda's limit is 6 MiB.
 const maxReply = 7 << 20
 
 func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -67,7 +67,7 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	// If closing the connection ends the response, an empty body may be a truncated one.
+	// If closing the connection ends the response, an empty body may be truncated.
 	endless := resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxReply, needed: endless}
 	return resp, nil
@@ -75,7 +75,7 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 type usedConn struct {
 	known, reused bool
-	conn          *tappedConn // nil if it is not tapped
+	conn          *tappedConn // nil if not tapped
 	writesBefore  int64
 }
 
@@ -107,14 +107,14 @@ func tapDial(dial dialer) dialer {
 	}
 }
 
-// Sealing a tappedConn blocks further writes, so that its count of writes is final.
+// Sealing a tappedConn blocks writes, so that its count is final.
 type tappedConn struct {
 	net.Conn
 	writes atomic.Int64
 	sealed atomic.Bool
 }
 
-// Write increments the count first, so that either Write sees the seal or seal sees the write.
+// Write counts first, so that either Write sees the seal or seal sees the write.
 func (c *tappedConn) Write(p []byte) (int, error) {
 	c.writes.Add(1)
 	if c.sealed.Load() {

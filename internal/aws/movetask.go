@@ -21,10 +21,10 @@ type MoveTask struct {
 	queue   *Queue
 	source  string
 	handle  string
-	started int64 // Unix milliseconds; 0 until SQS reports it
+	started int64 // Unix milliseconds; 0 until reported
 }
 
-// MoveProgress is the progress of a [MoveTask]. It is zero until SQS lists the task.
+// MoveProgress is a [MoveTask]'s progress, zero until SQS lists the task.
 type MoveProgress struct {
 	// Status is RUNNING, COMPLETED, CANCELLING, CANCELLED or FAILED.
 	Status string
@@ -35,7 +35,7 @@ type MoveProgress struct {
 
 // StartMove starts moving all messages of this dead-letter queue back to their source queues, at most perSecond
 // messages per second (1 to 500; 0 leaves the rate to SQS). It returns [ErrNoMoveTasks] if the server does not support
-// move tasks. The code is UnsupportedOperation if a task is already running for the queue.
+// move tasks. The code is UnsupportedOperation if one is already running for the queue.
 func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error) {
 	source, err := q.arn(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error)
 	return &MoveTask{queue: q, source: source, handle: sdk.ToString(out.TaskHandle)}, nil
 }
 
-// hasNoMoveTasks also checks the message, because SQS uses the same error code for a queue with a running task.
+// SQS uses the same error code for a queue with a running task.
 func hasNoMoveTasks(err error) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) {
@@ -99,7 +99,7 @@ func (t *MoveTask) Progress(ctx context.Context) (MoveProgress, error) {
 	return MoveProgress{}, nil
 }
 
-// Cancel stops the task and returns the approximate number of messages it has moved. They are not moved back.
+// Cancel stops the task and returns about how many messages it has moved. They are not moved back.
 func (t *MoveTask) Cancel(ctx context.Context) (moved int64, err error) {
 	out, err := callSDK(ctx, t.queue, t.queue.sqs.api.CancelMessageMoveTask,
 		&sqs.CancelMessageMoveTaskInput{TaskHandle: &t.handle})

@@ -53,7 +53,6 @@ func TestMoveTask(t *testing.T) {
 		got != (MoveProgress{Status: "RUNNING", Moved: 3, ToMove: 9}) {
 		t.Errorf("progress %+v, %v", got, err)
 	}
-	// A later task is running, so this one has no handle.
 	answers["ListMessageMoveTasks"] = `{"Results":[{"TaskHandle":"other","Status":"RUNNING","StartedTimestamp":8},` +
 		`{"Status":"FAILED","StartedTimestamp":7,"ApproximateNumberOfMessagesMoved":5,"FailureReason":"because"}]}`
 	if got, err := task.Progress(t.Context()); err != nil ||

@@ -9,20 +9,20 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// Options configure a client. A nil *Options is valid. Credentials always come from the standard AWS configuration.
+// Options configure a client. A nil *Options is valid. Credentials come from the standard AWS configuration.
 type Options struct {
-	// Region defaults to the region of the environment or the profile. A region in a URL or ARN takes precedence.
+	// Region defaults to the environment's or the profile's. A URL's or ARN's region takes precedence.
 	Region string
-	// Profile is one of the shared AWS configuration files; "" means AWS_PROFILE or "default".
+	// Profile names a shared AWS configuration profile; "" means AWS_PROFILE or "default".
 	Profile string
-	// Endpoint is the URL of a compatible server; "" means the service's variable, such as AWS_ENDPOINT_URL_SQS, then
-	// AWS_ENDPOINT_URL, then the AWS endpoint. For SQS, it can also be unix:PATH.
+	// Endpoint is a compatible server's URL; "" means the service's variable, such as AWS_ENDPOINT_URL_SQS, then
+	// AWS_ENDPOINT_URL, then AWS. For SQS, it can also be unix:PATH.
 	Endpoint string
 	Events   *Events
 	Log      LogFunc
 }
 
-// Events contains listeners for calls to SQS. Each may be nil. They may be called concurrently and must not block.
+// Events are listeners for calls to SQS; each may be nil. They may be called concurrently and must not block.
 type Events struct {
 	// Corrupted is called for every message or batch entry with a wrong checksum.
 	Corrupted func(Corruption)
@@ -31,8 +31,7 @@ type Events struct {
 	ClockAdjusted func(offset time.Duration)
 }
 
-// Corruption describes a message damaged in transit. A damaged received message becomes visible again after its
-// visibility timeout.
+// Corruption describes a message damaged in transit. A received one becomes visible again after its visibility timeout.
 type Corruption struct {
 	Queue, MessageID string
 	// Part is "body" or "attributes".
@@ -44,7 +43,7 @@ type Corruption struct {
 // LogFunc receives the SDK's log messages. It must be safe for concurrent use.
 type LogFunc func(level slog.Level, text string)
 
-// Logf implements the SDK's Logger interface.
+// Logf implements the SDK's logging.Logger.
 func (f LogFunc) Logf(kind logging.Classification, format string, values ...any) {
 	level := slog.LevelDebug
 	if kind == logging.Warn {
@@ -53,8 +52,7 @@ func (f LogFunc) Logf(kind logging.Classification, format string, values ...any)
 	f(level, firstLine(fmt.Sprintf(format, values...)))
 }
 
-// The rest of a message can contain the SDK's chain of causes or, for a rejected signature, the canonical request with
-// the session token.
+// Further lines can contain the SDK's chain of causes or, for a rejected signature, the session token.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Feature is an activity that needs AWS permissions. Its value is also a valid statement ID.
+// Feature is an activity that needs AWS permissions. It is also a valid statement ID.
 type Feature string
 
 // The features of an environment and of the commands that manage its resources.
 const (
 	Receive           Feature = "Receive"
 	CountDeadLetters  Feature = "CountDeadLetters"
-	SendDeadLetters   Feature = "SendDeadLetters" // including the reason for the last failure
+	SendDeadLetters   Feature = "SendDeadLetters" // including the last failure's reason
 	CreateQueues      Feature = "CreateQueues"
 	Enqueue           Feature = "Enqueue" // messages of scheduled runs
 	KeepRegistry      Feature = "KeepRegistry"
@@ -22,7 +22,7 @@ const (
 	ReadMetrics       Feature = "ReadMetrics"
 	FetchPayloads     Feature = "FetchPayloads"
 	KeepArchives      Feature = "KeepArchives"
-	CheckArchives     Feature = "CheckArchives" // checks whether the bucket exists
+	CheckArchives     Feature = "CheckArchives" // existence of the bucket
 	DescribeGroups    Feature = "DescribeGroups"
 	TakePartInGroup   Feature = "TakePartInGroup" // set the size and the protection, complete terminations
 	DescribeScaling   Feature = "DescribeScaling" // of EC2 Auto Scaling groups
@@ -68,7 +68,7 @@ var permissions = map[Feature]string{
 	TerminateRegistry: "dynamodb:DescribeTable ListTagsOfResource Scan DeleteTable",
 }
 
-// The IAM actions of these calls have different names.
+// These calls' IAM actions have other names.
 var callActions = map[string]string{
 	"sqs:DeleteMessageBatch":           "DeleteMessage",
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
@@ -80,7 +80,7 @@ var callActions = map[string]string{
 	"s3:HeadBucket":                    "ListBucket",
 }
 
-// Actions returns the IAM actions that the feature requires, sorted.
+// Actions returns the required IAM actions, sorted.
 func (f Feature) Actions() []string {
 	service, calls, _ := strings.Cut(permissions[f], ":")
 	var actions []string

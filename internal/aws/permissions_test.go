@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// clients is keyed by IAM service name, which is also the SDK's package name. Instance metadata needs no permissions.
+// Keys are IAM service names, which are also the SDK's package names. Instance metadata needs no permissions.
 var clients = map[string]reflect.Type{
 	"autoscaling": reflect.TypeFor[*autoscaling.Client](), "cloudwatch": reflect.TypeFor[*cloudwatch.Client](),
 	"dynamodb": reflect.TypeFor[*dynamodb.Client](), "lambda": reflect.TypeFor[*lambda.Client](),
@@ -50,7 +50,7 @@ func calls(t *testing.T) (found []string) {
 		for _, spec := range file.Imports {
 			name, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), "github.com/aws/aws-sdk-go-v2/service/")
 			switch {
-			case !ok || strings.Contains(name, "/"): // type and schema names, not calls
+			case !ok || strings.Contains(name, "/"):
 			case clients[name] == nil:
 				t.Errorf("%s imports %s: enter its client in this test", entry.Name(), spec.Path.Value)
 			default:
@@ -62,7 +62,7 @@ func calls(t *testing.T) (found []string) {
 			switch n := n.(type) {
 			case *ast.SelectorExpr:
 				of := n.X
-				if got, ok := of.(*ast.CallExpr); ok { // such as api.get().CreateTable
+				if got, ok := of.(*ast.CallExpr); ok {
 					if get, ok := got.Fun.(*ast.SelectorExpr); ok && get.Sel.Name == "get" {
 						of = get.X
 					}
@@ -87,7 +87,7 @@ func calls(t *testing.T) (found []string) {
 	return slices.Compact(found)
 }
 
-// The policy printed by 'tendril check' would not allow a call missing from the list.
+// Otherwise, the policy printed by 'tendril check' would lack a call.
 func TestEveryCallHasAPermission(t *testing.T) {
 	var listed []string
 	for _, row := range permissions {

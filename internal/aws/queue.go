@@ -32,7 +32,7 @@ func (q *Queue) Region() string { return q.site.region }
 func (q *Queue) FIFO() bool { return Reference{Name: q.site.queue}.FIFO() }
 
 // Queue returns a queue by name, URL or ARN, and checks that there are credentials. For a name or ARN, it asks SQS for
-// the URL, and returns queue.ErrNoQueue for a missing queue.
+// the URL, and returns queue.ErrNoQueue if the queue is missing.
 func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 	ref, err := ParseReference(reference)
 	if err != nil {
@@ -71,10 +71,10 @@ const (
 	longestWait = 20 * time.Second
 )
 
-// Receive returns up to req.Max messages without damaged ones. Durations are rounded up to whole seconds.
+// Receive returns up to req.Max messages, without damaged ones. Durations are rounded up to seconds.
 //
 // It does not retry, because a lost response has already increased receive counts. If ctx ends, SQS may still return
-// messages to the abandoned call; they become visible again after their visibility timeout.
+// messages to the abandoned call; they become visible after their visibility timeout.
 func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	wait := longestWait
 	if req.Wait != nil {
@@ -97,8 +97,8 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	return messages, err
 }
 
-// Delete deletes messages in batches of ten, with retries. It returns nil if SQS confirms all deletes, otherwise one
-// error per receipt handle.
+// Delete deletes messages in batches of ten, with retries. It returns nil if SQS confirms all, otherwise one error per
+// receipt handle.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return inBatches(receipts, func(part []string) ([]entryResult, error) {
 		return q.batch(ctx, "DeleteMessageBatch", false, len(part), func(dst []byte, i int) []byte {
@@ -107,13 +107,13 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	})
 }
 
-// Expire is Delete, because SQS does not record why messages are deleted.
+// Expire is Delete: SQS does not record why messages are deleted.
 func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 	return q.Delete(ctx, receipts)
 }
 
-// ChangeVisibility applies the changes in batches of ten, with retries. Durations are rounded up to whole seconds. It
-// returns nil if all changes succeeded, otherwise one error per change.
+// ChangeVisibility applies changes in batches of ten, with retries. Durations are rounded up to seconds. It returns nil
+// if all succeeded, otherwise one error per change.
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	return inBatches(changes, func(part []queue.VisibilityChange) ([]entryResult, error) {
 		return q.batch(ctx, "ChangeMessageVisibilityBatch", false, len(part), func(dst []byte, i int) []byte {
@@ -147,7 +147,7 @@ func inBatches[T any](items []T, call func(part []T) ([]entryResult, error)) []e
 
 // Send sends up to [queue.MaxBatch] messages in one call. It returns one [queue.Sent] per message, in order.
 //
-// Retries after a lost response can duplicate messages on a standard queue; FIFO queues deduplicate them.
+// Retries can duplicate messages on a standard queue; FIFO queues deduplicate them.
 func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	return q.send(ctx, msgs, false)
 }
@@ -201,7 +201,7 @@ func (q *Queue) sentOf(m *queue.Outgoing, r entryResult) queue.Sent {
 	return sent
 }
 
-// checkOutgoing rejects invalid UTF-8, which JSON would change.
+// JSON would change invalid UTF-8.
 func checkOutgoing(m *queue.Outgoing) error {
 	if !m.IsValidUTF8() {
 		return queue.Errorf(queue.CodeInvalidMessageContents,
@@ -250,8 +250,8 @@ func callSDK[In, Out any](ctx context.Context, q *Queue,
 	return out, explain(ctx, q.site.queue, q.site.endpoint.Host, err)
 }
 
-// Create creates a queue with the given SQS attributes and tags. If the queue exists with other attributes, the error
-// code is queue.CodeQueueNameExists.
+// Create creates a queue with SQS attributes and tags. If the queue exists with other attributes, the error code is
+// queue.CodeQueueNameExists.
 func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]string) (*Queue, error) {
 	ref, err := ParseReference(name)
 	if err != nil {
@@ -273,7 +273,7 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 	return q, nil
 }
 
-// List returns all queues whose names start with prefix. It omits queues with invalid URLs.
+// List returns the queues whose names start with prefix. It omits those with invalid URLs.
 func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	where, err := s.site(ctx, Reference{Name: prefix + "*"})
 	if err != nil {
@@ -305,7 +305,7 @@ func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	}
 }
 
-// Attributes returns all attributes of the queue, keyed by their SQS names. Message counts are approximate.
+// Attributes returns all attributes by their SQS names. Message counts are approximate.
 func (q *Queue) Attributes(ctx context.Context) (map[string]string, error) {
 	out, err := callSDK(ctx, q, q.sqs.api.GetQueueAttributes, &sqs.GetQueueAttributesInput{
 		QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
@@ -315,8 +315,7 @@ func (q *Queue) Attributes(ctx context.Context) (map[string]string, error) {
 	return out.Attributes, nil
 }
 
-// SetAttributes changes attributes. SQS takes up to 60 seconds to apply them, or up to 15 minutes for the retention
-// period.
+// SetAttributes changes attributes. SQS applies them within 60 seconds, the retention period within 15 minutes.
 func (q *Queue) SetAttributes(ctx context.Context, attrs map[string]string) error {
 	_, err := callSDK(ctx, q, q.sqs.api.SetQueueAttributes,
 		&sqs.SetQueueAttributesInput{QueueUrl: &q.url, Attributes: attrs})
@@ -330,13 +329,13 @@ func (q *Queue) Purge(ctx context.Context) error {
 	return err
 }
 
-// DeleteQueue deletes the queue and its messages. The name can be reused after 60 seconds.
+// DeleteQueue deletes the queue and its messages. SQS allows its name again after 60 seconds.
 func (q *Queue) DeleteQueue(ctx context.Context) error {
 	_, err := callSDK(ctx, q, q.sqs.api.DeleteQueue, &sqs.DeleteQueueInput{QueueUrl: &q.url})
 	return err
 }
 
-// DeadLetterSources returns the URLs of all queues that use this queue as their dead-letter queue.
+// DeadLetterSources returns the URLs of the queues whose dead-letter queue this is.
 func (q *Queue) DeadLetterSources(ctx context.Context) (urls []string, err error) {
 	in := &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &q.url}
 	for more := true; more; more = sdk.ToString(in.NextToken) != "" {

@@ -17,11 +17,11 @@ type Reference struct {
 	URL             string
 	Region, Account string
 
-	// origin is the scheme and host for calls, if the reference is a URL outside AWS's public endpoints.
+	// origin is the scheme and host of a URL outside AWS's public endpoints.
 	origin string
 }
 
-// Remote reports whether the reference is a URL or an ARN. A name may also refer to an embedded queue.
+// Remote reports whether the reference is a URL or an ARN. A name may also mean an embedded queue.
 func (r Reference) Remote() bool { return r.URL != "" || r.Region != "" }
 
 // FIFO reports whether the queue is a FIFO queue.
@@ -102,8 +102,7 @@ func parseURL(s string) (Reference, error) {
 	return r, nil
 }
 
-// regionOfHost returns public=true if the SDK has endpoint rules for the host, such as for dual stack, FIPS and
-// partitions.
+// public means that the SDK has endpoint rules for the host, such as for dual stack, FIPS and partitions.
 func regionOfHost(host string) (region string, public bool) {
 	labels := strings.Split(host, ".")
 	public = !strings.Contains(host, ".vpce.") && (strings.HasSuffix(host, ".amazonaws.com") ||
@@ -123,7 +122,7 @@ func regionOfHost(host string) (region string, public bool) {
 }
 
 var (
-	// A region may become part of a host name, so an invalid one could direct calls to another host.
+	// A region may become part of a host name, so an invalid one could direct calls elsewhere.
 	hostLabel   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	regionLabel = regexp.MustCompile(`^[a-z]{2,}(-[a-z]+)+-\d+$`)
 	queueNames  = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)

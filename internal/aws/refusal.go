@@ -19,12 +19,12 @@ import (
 	"tendril/queue"
 )
 
-// refusal is an error response that the SDK's retry rules can classify.
+// refusal is an error response, classified by the SDK's retry rules.
 type refusal struct {
 	status         int
 	shape, message string
 	query          string
-	// skew is the service's time minus the local time, valid only if dated is set.
+	// skew is the service's time minus the local time, valid if dated.
 	dated bool
 	skew  time.Duration
 }
@@ -34,7 +34,7 @@ func (r *refusal) Error() string {
 		fmt.Sprintf("HTTP status %d %s without an explanation", r.status, http.StatusText(r.status)))
 }
 
-// foreign reports whether a proxy, or a server with another protocol, sent the response.
+// foreign reports whether a proxy, or a server with another protocol, responded.
 func (r *refusal) foreign() bool {
 	switch r.ErrorCode() {
 	case "":
@@ -176,7 +176,7 @@ func unwrapSDK(err error) error {
 	return err
 }
 
-// undelivered returns an error of a type that the SDK's retry rules recognize.
+// The SDK's retry rules recognize these types.
 func undelivered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &sdk.RequestCanceledError{Err: ctx.Err()}

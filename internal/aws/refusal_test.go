@@ -51,7 +51,6 @@ func TestCodeOfARefusal(t *testing.T) {
 	}
 }
 
-// Infrequent calls use the SDK's client, and must return the same errors as frequent calls.
 func TestErrorsOfTheSDK(t *testing.T) {
 	t.Parallel()
 	gone := &smithy.OperationError{ServiceID: "SQS", OperationName: "GetQueueUrl",

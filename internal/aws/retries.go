@@ -73,11 +73,11 @@ func (r *retries) waitToRetry(ctx context.Context, tried int, cause error) (retu
 	}
 }
 
-// Up to maxClockSkew, a wrong clock does not explain a rejected signature.
+// A smaller error does not explain a rejected signature.
 const maxClockSkew = 4 * time.Minute
 
 // learnClock adjusts the clock and returns true if a wrong clock made a request signed with offset fail. As in the SDK,
-// a wrong time must be a possible cause of the error, and the response's Date must be far from the signed time.
+// the error must permit this cause, and the response's Date must be far from the signed time.
 func (r *retries) learnClock(err error, offset time.Duration) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeClockSkew() {
@@ -90,8 +90,7 @@ func (r *retries) learnClock(err error, offset time.Duration) bool {
 	return true
 }
 
-// refusalOf computes the clock skew from the Date header, unless an Age header shows that the response comes from a
-// cache.
+// A response with an Age header comes from a cache, so its Date is no clock.
 func refusalOf(resp *http.Response, shape, message string) *refusal {
 	r := &refusal{status: resp.StatusCode, shape: shape, message: firstLine(message)}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {

@@ -67,8 +67,8 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 	}, nil
 }
 
-// Fetch returns an object of at most limit bytes, after verifying its checksum if it has one. It retries after errors,
-// including an incomplete body. It needs s3:GetObject.
+// Fetch returns an object of at most limit bytes, and verifies its checksum if it has one. It retries, even after an
+// incomplete body. It needs s3:GetObject.
 //
 // The error code is queue.CodeResourceNotFound, queue.CodeAccessDenied, ObjectTooLarge, queue.CodeRequestThrottled, or
 // queue.CodeUnreachable for anything that a retry may fix, including ctx's deadline.
@@ -124,7 +124,7 @@ func (s *S3) Get(ctx context.Context, bucket, key string, w io.Writer) error {
 	}
 }
 
-// destination distinguishes its writer's error from a download error.
+// destination tells its writer's errors from download errors.
 type destination struct {
 	io.Writer
 	err error
@@ -161,8 +161,7 @@ func (s *S3) Delete(ctx context.Context, bucket, key string) error {
 	return s.sendOnly(ctx, &objectCall{operation: "DeleteObject", method: http.MethodDelete, bucket: bucket, key: key})
 }
 
-// CheckBucket returns an error if the bucket does not exist, is in another region, or denies access. It needs
-// s3:ListBucket.
+// CheckBucket fails if the bucket does not exist, is in another region, or denies access. It needs s3:ListBucket.
 func (s *S3) CheckBucket(ctx context.Context, bucket string) error {
 	return s.sendOnly(ctx, &objectCall{operation: "HeadBucket", method: http.MethodHead, bucket: bucket})
 }
@@ -180,7 +179,7 @@ type objectCall struct {
 	from                           int64
 	body                           io.ReaderAt // may be nil
 	size                           int64
-	digest                         string // SHA-256 of the body in hexadecimal; "" for an empty body
+	digest                         string // SHA-256 in hexadecimal; "" for an empty body
 }
 
 func (c *objectCall) action() string {
@@ -261,7 +260,7 @@ func (c *objectCall) unsigned(where url.URL) *http.Request {
 	case c.body != nil:
 		req.Body = io.NopCloser(io.NewSectionReader(c.body, 0, c.size))
 		req.ContentLength = c.size
-		req.Header.Set("Expect", "100-continue") // so that a refusal arrives before the contents are sent
+		req.Header.Set("Expect", "100-continue") // a refusal arrives before the contents are sent
 	case c.from > 0:
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", c.from))
 	case c.method == http.MethodGet:
@@ -272,7 +271,7 @@ func (c *objectCall) unsigned(where url.URL) *http.Request {
 
 func refusedObject(resp *http.Response) error {
 	var words struct{ Code, Message string }
-	// Servers other than Amazon S3 may not respond with XML.
+	// Other servers may not respond with XML.
 	_ = xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&words)
 	return refusalOf(resp, words.Code, words.Message)
 }

@@ -175,7 +175,7 @@ func TestRefusedStoresNameThePermission(t *testing.T) {
 		status int
 		code   string
 		want   string
-		words  []string // words of the errors for storing, deleting and checking
+		words  []string
 	}{
 		"denied": {403, "AccessDenied", queue.CodeAccessDenied, []string{"these credentials s3:PutObject on the object",
 			"these credentials s3:DeleteObject on the object", "these credentials s3:ListBucket on the bucket"}},
@@ -196,7 +196,6 @@ func TestRefusedStoresNameThePermission(t *testing.T) {
 	}
 }
 
-// Some servers ignore the Range header.
 func TestGetContinues(t *testing.T) {
 	t.Parallel()
 	for name, ranges := range map[string]bool{"with ranges": true, "without ranges": false} {
@@ -270,7 +269,7 @@ func TestObjectRequests(t *testing.T) {
 	for _, test := range []struct {
 		bucket, key string
 		variables   map[string]string
-		want        string // method and URL
+		want        string
 		signedFor   string
 	}{
 		{"photos", "a b/ü?+%.json", nil,
@@ -311,7 +310,7 @@ func TestObjectRequests(t *testing.T) {
 			if !strings.Contains(signed, "/"+test.signedFor+"/aws4_request") {
 				t.Errorf("signed as %s, want %s", signed, test.signedFor)
 			}
-			// S3 signs paths as they are, without escaping them again (Signature Version 4, canonical URI).
+			// S3 signs paths without escaping them again (Signature Version 4, canonical URI).
 			again, at := req.Clone(t.Context()), req.Header.Get("X-Amz-Date")
 			again.Header.Del("Authorization")
 			when, err := time.Parse("20060102T150405Z", at)
@@ -364,7 +363,7 @@ func TestObjectsAreCheckedAgainstTheirChecksum(t *testing.T) {
 		}
 	}
 	s, _ := objectServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==-3") // checksum of a three-part upload
+		w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==-3") // of a three-part upload
 		io.WriteString(w, "123456789")
 	})
 	if _, err := s.Fetch(t.Context(), "b", "k", 9); err != nil {

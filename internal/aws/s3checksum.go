@@ -24,8 +24,8 @@ var objectChecksums = []struct {
 	{"X-Amz-Checksum-Sha1", sha1.New},
 }
 
-// checkObject skips composite checksums of multipart uploads, which end with the number of parts: verifying them would
-// require each part's checksum.
+// checkObject skips multipart uploads' checksums, which end with the number of parts: verifying them would require each
+// part's checksum.
 func checkObject(header http.Header, contents []byte) error {
 	for _, checksum := range objectChecksums {
 		want := header.Get(checksum.header)

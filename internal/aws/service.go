@@ -20,21 +20,21 @@ import (
 	"tendril/queue"
 )
 
-// localRegion is for signatures to servers outside AWS, which ignore it.
+// Servers outside AWS ignore the region in a signature.
 const localRegion = "us-east-1"
 
 type service struct {
 	name      string // such as "Amazon ECS"
 	id        string // the SDK's ID, such as "ECS"
 	variable  string // environment variable with the endpoint
-	host      string // endpoint, or service and region, for error messages
+	host      string // endpoint, or service and region, in errors
 	transport *http.Transport
 	terse     bool // error responses may have only a status
 }
 
 func (s *service) close() { s.transport.CloseIdleConnections() }
 
-// use names the client in the error for a missing region.
+// use appears in the error for a missing region.
 func loadWithRegion(ctx context.Context, opts *Options, name, use string, connections int) (sdk.Config, service, error) {
 	cfg, s, err := loadConfig(ctx, opts, name, connections)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *service) locate(ctx context.Context, cfg *sdk.Config, use string) error
 	return nil
 }
 
-// The SDK's configuration sources implement these interfaces, but the SDK does not export them.
+// The SDK implements these interfaces, but does not export them.
 type (
 	endpointIgnorer interface {
 		GetIgnoreConfiguredEndpoints(context.Context) (ignore, found bool, err error)
@@ -204,8 +204,7 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	t := buildable.GetTransport()
 	t.MaxIdleConns = 0
 	t.MaxIdleConnsPerHost = connections
-	// The timeout exceeds the interval between two calls, but makes the client close idle connections before the server
-	// does.
+	// The client must close idle connections before the server does, but reuse them for the next call.
 	t.IdleConnTimeout = 15 * time.Second
 	t.DisableCompression = true
 	// Ten messages of 1 KB, or ten receipt handles, fit into one read or write.
@@ -216,8 +215,8 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	return t
 }
 
-// The SDK closes its own body when a response starts; net/http may still be reading the body and would then close the
-// connection. wholeBodies therefore sends copies.
+// wholeBodies sends copies. The SDK closes its own body when a response starts; if net/http is still reading it, it
+// closes the connection.
 type wholeBodies struct{ next http.RoundTripper }
 
 func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -241,5 +240,5 @@ func (s *service) dialSocket(path string) (endpoint string) {
 	return "http://localhost"
 }
 
-// keepRedirect returns redirects to the caller, because a signature is valid for one host only.
+// A signature is valid for one host only.
 func keepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -26,7 +26,7 @@ func TestSDKLogsToTheOption(t *testing.T) {
 	os.Stderr = w
 	t.Cleanup(func() { os.Stderr = stderr })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Amz-Crc32", "1") // a checksum that does not match the body
+		w.Header().Set("X-Amz-Crc32", "1")
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(server.Close)

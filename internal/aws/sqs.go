@@ -29,7 +29,7 @@ type SQS struct {
 	api     *sqs.Client // for infrequent calls
 
 	exchanger    *exchanger
-	roundTripper http.RoundTripper // the exchanger, unless a test replaces it
+	roundTripper http.RoundTripper // the exchanger, except in tests
 	credentials  sdk.CredentialsProvider
 	signer       sqs.HTTPSignerV4
 	retries      retries
@@ -43,7 +43,7 @@ func (s *SQS) Close() {
 	s.exchanger.close()
 }
 
-// sqsConnections suffices for the 64 concurrent receives of a worker and as many deletes.
+// sqsConnections suffices for a worker's 64 concurrent receives and as many deletes.
 const sqsConnections = 128
 
 // OpenSQS creates a client from the AWS configuration. The endpoint can be unix:PATH.
@@ -77,7 +77,7 @@ func (s *SQS) corrupted(c Corruption) {
 	}
 }
 
-// site prefers the region in a URL or ARN. A configured endpoint replaces only the address.
+// site prefers a URL's or ARN's region. A configured endpoint replaces only the address.
 func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	o := s.api.Options()
 	base := o.BaseEndpoint
@@ -115,7 +115,7 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	return site{queue: ref.Name, endpoint: endpoint, region: region}, nil
 }
 
-// Endpoint returns the URL of the server that has the queue with the given name, URL or ARN.
+// Endpoint returns the URL of a queue's server. reference is a name, URL or ARN.
 func (s *SQS) Endpoint(ctx context.Context, reference string) (string, error) {
 	ref, err := ParseReference(reference)
 	if err != nil {
@@ -130,7 +130,7 @@ func (w site) setEndpoint(o *sqs.Options) {
 	o.Region, o.BaseEndpoint = w.region, &base
 }
 
-// maxAnswer is the size of ten messages of the maximum size with every character escaped.
+// maxAnswer is ten messages of the maximum size with every character escaped.
 const maxAnswer = 10 * 6 << 20
 
 type site struct {
@@ -198,14 +198,14 @@ func (s *SQS) keepBuffer(buffer *[]byte) {
 	}
 }
 
-// Lower layers cannot send the request again, because they cannot rewind its body.
+// Lower layers cannot resend the request, because they cannot rewind its body.
 func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Request, error) {
 	credentials, err := retrieve(ctx, s.credentials)
 	if err != nil {
 		return nil, err
 	}
 
-	where := call.site.endpoint // a copy, because the signer changes it
+	where := call.site.endpoint // the signer changes it
 	req := &http.Request{
 		Method: http.MethodPost, URL: &where, Host: where.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -240,7 +240,7 @@ func readAll(buf []byte, resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > maxAnswer {
 		return buf, fmt.Errorf("the response is larger than %d bytes", maxAnswer)
 	}
-	if need := int(resp.ContentLength) + 1; cap(buf) < need { // the length is -1 if unknown
+	if need := int(resp.ContentLength) + 1; cap(buf) < need { // -1 if unknown
 		buf = make([]byte, 0, need)
 	}
 
@@ -299,7 +299,7 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 		return ctx.Err()
 	}
 	var known *queue.Error
-	if errors.As(err, &known) { // such as an error of the credential service
+	if errors.As(err, &known) {
 		return known
 	}
 

@@ -253,7 +253,6 @@ func TestQueueThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// The SDK's client wraps a failed connection like an error response.
 func TestServerThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	s, err := OpenSQS(t.Context(), nil)

@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// environmentTag holds the environment's name.
 const environmentTag = "tendril:environment"
 
 // Tags returns the tags of a resource that belongs to environment.
@@ -43,7 +42,7 @@ type TableInfo struct {
 	Tags  map[string]string
 }
 
-// Describe returns the table's ARN, size and tags. If the tags may not be read, the error is queue.ErrDenied and the
+// Describe returns the table's ARN, size and tags. If reading the tags is denied, the error is queue.ErrDenied and the
 // rest is valid.
 func (t *Table) Describe(ctx context.Context) (info TableInfo, err error) {
 	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})

@@ -38,8 +38,7 @@ type Options struct {
 
 	// Output receives each line of output, without its line break and with control characters escaped; stream is
 	// "stdout" or "stderr". Calls are serialized; Output must not retain line. Lines are dropped while Output blocks.
-	// Nil
-	// discards all output.
+	// Nil discards all output.
 	Output func(process, stream string, line []byte)
 	// MaxLine limits a line's bytes; 0 means 16 KiB. The rest of a longer line is replaced with its length.
 	MaxLine int

@@ -29,8 +29,7 @@ type Process struct {
 	// listener makes the process unready.
 	AnyListener bool
 	// User is a name or ID, optionally with a group ("nobody", "1000:1000"). Without one, the user's supplementary
-	// groups
-	// apply. HOME, USER and LOGNAME override Env. "" means tendril's own user; others require root.
+	// groups apply. HOME, USER and LOGNAME override Env. "" means tendril's own user; others require root.
 	User string
 	// Limits have the names of /etc/security/limits.conf ("nofile", "core", ...). A value is a number in the resource's
 	// unit, "unlimited", or "soft:hard". Limits require Linux and /bin/sh.

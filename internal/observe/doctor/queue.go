@@ -15,8 +15,7 @@ const QueueFits = "queue"
 const maxRetention = 14 * 24 * time.Hour
 
 // Examine returns the findings about a queue, unsorted. It does not check missing attributes, except the redrive
-// policy,
-// which SQS omits if unset.
+// policy, which SQS omits if unset.
 func (q *Queue) Examine() []Finding { return q.examine(true) }
 
 func (q *Queue) examine(running bool) []Finding {

@@ -29,8 +29,7 @@ type Options struct {
 	App    func() (AppState, bool)
 	Leader func() LeaderState
 	// Tasks returns paused and failing tasks. Scaling returns why the group cannot have the size that this instance
-	// wants,
-	// or "".
+	// wants, or "".
 	Tasks   func() []TaskState
 	Scaling func() string
 	DataDir func() DataDirState

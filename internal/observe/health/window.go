@@ -192,8 +192,7 @@ type mark struct {
 }
 
 // observe returns the counter's increase in the last five minutes, starting from before. It ignores decreases, which
-// are
-// resets.
+// are resets.
 func (r increases) observe(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {

@@ -8,8 +8,7 @@ import (
 )
 
 // sampler admits each outcome's first lines per second, so that successes never hide failures. It is safe for
-// concurrent
-// use.
+// concurrent use.
 type sampler struct {
 	perSecond int // 0 means no limit
 
