@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A scale-in is wrong if the backlog, or the minimum load of the last minute, needs the removed processes; a scale-out
-// if the previous size could have handled the backlog and twice the maximum load of the last minutes.
+// A scale-in is wrong if the backlog or the last minute's minimum load needs the removed processes; a scale-out, if the
+// previous size could have handled the backlog and twice the maximum load.
 func (w *simulation) judge(p Policy, d Decision) string {
 	p = p.Complete()
 	in := Inputs{Slots: w.c.slots, ServiceTime: w.c.service}
@@ -148,11 +148,11 @@ func swing(low, high float64, half time.Duration) func(time.Duration, *rand.Rand
 	}
 }
 
-// The loads in fleetCurves peak at 70 percent of these sizes, apart from bursts.
+// The loads peak at 70 percent of these sizes, apart from bursts.
 func fleetSizes() []int { return []int{1, 10, 100, 1000} }
 
-// fleetCurves combines five load shapes, four fleet sizes and five service times. Each backlog count is a minute late.
-// Every second fleet loses a tenth of its readings and, every three hours, all readings for 12 minutes.
+// Each backlog count is a minute late. Every second fleet loses a tenth of its readings and, every three hours, all
+// readings for 12 minutes.
 func fleetCurves() []curve {
 	const day = 24 * time.Hour
 	var all []curve

@@ -9,16 +9,16 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Events contains the package's listeners. Each may be nil. They are called one at a time and must not block.
+// Events are listeners; each may be nil. They are called one at a time and must not block.
 type Events struct {
 	// Decided is called when the size changes, or stays the same for a new reason.
 	Decided   func(Decided)
 	Failed    func(Failed)
 	Protected func(on bool)
-	// Terminating is called when this instance starts to drain before its termination.
+	// Terminating is called when this instance starts to drain for its termination.
 	Terminating func()
-	// Terminated is called after the drain and the lifecycle action. If err is not nil, the group terminates the
-	// instance when the hook times out.
+	// Terminated is called after the drain and the lifecycle action. After an error, the group terminates the instance
+	// when the hook times out.
 	Terminated func(err error)
 }
 
@@ -68,7 +68,7 @@ type Decided struct {
 	Decision Decision
 
 	Applied bool
-	// NotApplied says why a change was not applied; "" if it was.
+	// NotApplied is why a change was not applied, or "".
 	NotApplied string
 }
 
@@ -79,10 +79,10 @@ func (d Decided) repeats(other Decided) bool {
 
 // Failed describes a failed call.
 type Failed struct {
-	// Doing describes the call, such as "reading the size".
+	// Doing is such as "reading the size".
 	Doing string
 	Err   error
-	// Consecutive counts consecutive failures of the call, including this one.
+	// Consecutive counts the call's failures in a row, including this one.
 	Consecutive int
 }
 

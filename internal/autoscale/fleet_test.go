@@ -20,7 +20,7 @@ func TestProtection(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		p    Protection
-		work []Work // one per ten seconds
+		work []Work // per ten seconds
 		want string
 	}{
 		{"idle", Protection{}, []Work{none, none}, "--"},
@@ -69,7 +69,7 @@ func TestProtector(t *testing.T) {
 		}
 		stop := start(p.Run)
 		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
-		pass(time.Hour + time.Second) // ends between two checks
+		pass(time.Hour + time.Second)
 		busy.Store(true)
 		pass(time.Hour)
 		busy.Store(false)
@@ -80,7 +80,6 @@ func TestProtector(t *testing.T) {
 		refuse.set(nil)
 		pass(time.Minute)
 		stop()
-		// Hours of work need only two calls.
 		want := []string{
 			"0s: set false",
 			"1h0m5s: set true", "protected true",

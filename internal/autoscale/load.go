@@ -7,8 +7,8 @@ import (
 // QueueState is the load of a queue and its worker.
 type QueueState struct {
 	Name string
-	// Backlog excludes messages in flight; it is valid if Known is set. Oldest is the age of the oldest waiting message
-	// if HasAge is set.
+	// Backlog excludes messages in flight, and is valid if Known. Oldest is the oldest waiting message's age, valid if
+	// HasAge.
 	Known   bool
 	Backlog int64
 	Oldest  time.Duration
@@ -22,12 +22,12 @@ type QueueState struct {
 
 // Gauge measures the load.
 //
-// A slot is room for one delivery in flight. The limit, http-connections, applies to the whole instance with all its
+// A slot is room for one delivery in flight. The limit, http-connections, applies to the instance with all its
 // replicas, because it protects the services that the app depends on. A replica's slots are its equal share at the
 // maximum number of replicas; with fewer replicas, it may exceed that share.
 type Gauge struct {
 	Queues func() []QueueState
-	// Slots is the number of slots of one replica, or of this instance if instances are scaled.
+	// Slots are per replica, or this instance's if instances are scaled.
 	Slots int
 	// Ready returns the number of ready replicas; nil means 1.
 	Ready     func() int
@@ -35,13 +35,13 @@ type Gauge struct {
 	Deploying func() bool
 }
 
-// Read returns the current measures, except Desired and Ready. If the load of any queue is unknown, so is the total.
+// Read returns the current measures, except Desired and Ready. If any queue's load is unknown, so is the total.
 func (g *Gauge) Read() Inputs {
 	in, _ := g.Measure()
 	return in
 }
 
-// Measure also returns the measures as a sample for the other instances.
+// Measure also returns the measures as a sample for other instances.
 func (g *Gauge) Measure() (Inputs, Sample) {
 	queues := g.Queues()
 	total := combinedState(queues)
@@ -123,7 +123,7 @@ type QueueLoad struct {
 	OldestSeconds int64 `json:"oldestSeconds"`
 }
 
-// NewScale adds up the queues whose load is known. desired is [Status].Desired, or the current size before the first
+// NewScale adds up the queues with known loads. desired is [Status].Desired, or the current size before the first
 // decision.
 func NewScale(queues []QueueState, desired int) Scale {
 	s := Scale{Queues: map[string]QueueLoad{}, Desired: max(desired, 1)}

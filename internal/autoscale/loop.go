@@ -19,11 +19,11 @@ type Target interface {
 }
 
 type boundedTarget interface {
-	// Bounds returns the target's own limits, as of the last call of Size.
+	// Bounds returns the target's own limits as of the last Size.
 	Bounds() (least, most int)
 }
 
-// Advice is a target that only stores the size, for an external scaler. The zero value has size 1.
+// Advice is a target that stores the size for an external scaler. The zero value has size 1.
 type Advice struct{ size atomic.Int64 }
 
 // Size returns the last requested size as both results.
@@ -43,23 +43,22 @@ type Options struct {
 	Policy Policy
 	// Interval is the time between readings; 0 means 10 s.
 	Interval time.Duration
-	// CallTimeout limits each call to the target; 0 means 10 s.
+	// CallTimeout limits calls to the target; 0 means 10 s.
 	CallTimeout time.Duration
 	// IsLeader reports whether this instance may change the size; nil means always.
 	IsLeader func() bool
-	// Metric returns the newest value of the trigger's measure; nil means that load returns it. Only the leader calls
-	// Metric.
+	// Metric returns the trigger's newest value; nil means that load does. Only the leader calls it.
 	Metric func(context.Context) (Datapoint, error)
 	Events Events
 }
 
-// Loop applies a policy. All methods except Run are safe for concurrent use.
+// Loop applies a policy. Except for Run, it is safe for concurrent use.
 type Loop struct {
 	load   func() Inputs
 	target Target
 	opts   Options
 
-	// The fields below are used only by Run.
+	// The fields below are for Run only.
 	state policyState
 	calls caller
 	size  knownSize
@@ -68,7 +67,7 @@ type Loop struct {
 	status Status
 }
 
-// New returns a loop; start it with [Loop.Run]. load returns the current measures, such as [Gauge.Read].
+// New returns a loop; [Loop.Run] starts it. load returns the current measures, such as [Gauge.Read].
 func New(load func() Inputs, target Target, opts Options) *Loop {
 	opts.Policy.FromMetric = opts.Metric != nil
 	opts.Policy = opts.Policy.Complete()
@@ -125,8 +124,7 @@ func (l *Loop) boundedPolicy() (p Policy, ok bool) {
 	return l.opts.Policy.within(least, most), true
 }
 
-// Followers read the size less often, because AWS would throttle the account if all instances of a large group read it
-// in every interval.
+// AWS would throttle the account if all instances of a large group read the size in every interval.
 const followerIntervals = 10
 
 type knownSize struct {
@@ -187,7 +185,7 @@ func (l *Loop) apply(ctx context.Context, d Decision, mayApply bool) Decided {
 	return Decided{Decision: d, Applied: true}
 }
 
-// A failure remains in the status until the call succeeds.
+// A failure stays in the status until the call succeeds.
 func (l *Loop) call(ctx context.Context, doing string, f func(context.Context) error) error {
 	if err := l.calls.do(ctx, doing, f); err != nil {
 		return err
@@ -223,10 +221,10 @@ const maxDecisions = 100
 // Status is a snapshot of a loop.
 type Status struct {
 	Policy Policy
-	// Desired is the size that the policy wants, whether applied or not; 0 before the first decision.
+	// Desired is what the policy wants, applied or not; 0 before the first decision.
 	Inputs         Inputs
 	Desired, Ready int
-	// Decisions contains the last hundred decisions, newest first. Repeated decisions share an entry.
+	// Decisions contains the last hundred, newest first. Repeated decisions share an entry.
 	Decisions []Entry
 	// Failed is the last failed call; nil once that call succeeds.
 	Failed *Failed
@@ -238,7 +236,7 @@ type Entry struct {
 
 	// Inputs belong to the last repetition.
 	Inputs Inputs
-	// Until is the time of the last repetition. Times includes the first decision.
+	// Until is the last repetition. Times includes the first decision.
 	Until time.Time
 	Times int
 }

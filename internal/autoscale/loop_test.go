@@ -222,7 +222,7 @@ func TestFollowersReadTheSizeSeldom(t *testing.T) {
 			t.Errorf("%d reads after 10 minutes in which they fail, want 6 more", g.reads-36)
 		}
 		g.fail(nil, nil)
-		time.Sleep(15 * time.Second) // the size has been read and is reused for ten intervals
+		time.Sleep(15 * time.Second) // the size is reused for ten intervals
 		synctest.Wait()
 		g.mu.Lock()
 		g.size = 8
@@ -302,7 +302,7 @@ func TestLoopLimitsItsCalls(t *testing.T) {
 		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
 		}
-		time.Sleep(6 * time.Second) // until the second call is in progress
+		time.Sleep(6 * time.Second) // the second call is in progress
 		stop()
 		if lines := j.take(); len(lines) != 0 {
 			t.Errorf("the stop is reported as a failure: %v", lines)
@@ -352,7 +352,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// The loop completes its policy more than once, which must not restore the default cooldown.
+// Completing a policy again must not restore the default cooldown.
 func TestNegativeCooldownStaysOff(t *testing.T) {
 	t.Parallel()
 	p := Policy{Cooldown: -1, Measure: BusyShare, Period: time.Second}.Complete()

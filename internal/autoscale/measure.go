@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Measure is the metric of a trigger, as in the option MeasureName; "" means no trigger.
+// Measure is a trigger's metric, as in the option MeasureName; "" means no trigger.
 type Measure string
 
 // The measures of a trigger.
 const (
 	CPUUtilization    Measure = "CPUUtilization"    // percent
 	BacklogPerProcess Measure = "BacklogPerProcess" // waiting messages divided by the size
-	OldestMessageAge  Measure = "OldestMessageAge"  // age of the oldest waiting message, in seconds
+	OldestMessageAge  Measure = "OldestMessageAge"  // seconds, of the oldest waiting message
 	BusyShare         Measure = "BusyShare"         // busy delivery slots, in percent
 )
 
-// Statistic is the function that combines the readings of a period.
+// Statistic combines a period's readings.
 type Statistic string
 
 // The statistics of a trigger. Sum depends on the number of readings.
@@ -33,7 +33,7 @@ type measureInfo struct {
 	measure      Measure
 	unit         string
 	lower, upper float64
-	// shared means that the measure is inversely proportional to the size.
+	// shared means inversely proportional to the size.
 	shared bool
 }
 
@@ -54,7 +54,7 @@ func (m Measure) measureInfo() (measureInfo, bool) {
 	return measureInfo{}, false
 }
 
-// Reading is a measured value. The zero value is a missing reading.
+// Reading is a measured value. The zero value is a missing one.
 type Reading struct {
 	Value float64
 	Known bool
@@ -68,7 +68,7 @@ func of(v float64) Reading {
 	return Reading{Value: v, Known: true}
 }
 
-// Datapoint is a metric's value over one period. It is missing if Samples is 0.
+// Datapoint is a metric's value over one period, missing if Samples is 0.
 type Datapoint struct {
 	Value   float64
 	From    time.Time
@@ -83,7 +83,7 @@ func (r Reading) MarshalJSON() ([]byte, error) {
 	return json.Marshal(r.Value)
 }
 
-// UnmarshalJSON decodes null and out-of-range values as missing readings.
+// UnmarshalJSON decodes null and out-of-range values as missing.
 func (r *Reading) UnmarshalJSON(text []byte) error {
 	var value *float64
 	if err := json.Unmarshal(text, &value); err != nil {
@@ -98,28 +98,28 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 
 // Inputs determine a decision.
 type Inputs struct {
-	// Desired is the last requested size and Ready the number of ready members, both from the target.
+	// Desired is the last requested size, Ready the number of ready members.
 	Desired, Ready int
-	// CPU is the usage of all processors, in percent.
+	// CPU is the percentage of all processors.
 	CPU Reading
 	// Backlog excludes messages in flight.
 	Backlog Reading
-	// OldestAge is the age of the oldest waiting message in seconds.
+	// OldestAge is in seconds, of the oldest waiting message.
 	OldestAge Reading
-	// Busy is the percentage of busy slots.
-	Busy Reading
-	// Slots are per process or instance. ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
+	Busy      Reading
+	// Slots are per process or instance. Busy is their percentage in use. ServiceTime is the average duration of a
+	// delivery in seconds; 0 if unknown.
 	Slots       int
 	ServiceTime float64
 	// Reporting is the number of measured instances; 0 means that all measures except the backlog are this instance's.
-	// Measured is the trigger's measure over all of them; nil means that the measure's own field applies. With
-	// [Policy].FromMetric, MeasuredFrom is the start of its period.
+	// Measured is the trigger's measure over all of them, nil if its own field applies. With [Policy].FromMetric,
+	// MeasuredFrom is the start of its period.
 	Reporting    int
 	Measured     *Reading
 	MeasuredFrom time.Time
-	// HoldScaleIn says why the size must not decrease; "" if it may.
+	// HoldScaleIn is why the size must not decrease, or "".
 	HoldScaleIn string
-	// Hold says why the size must not change, such as a deployment; "" if it may.
+	// Hold is why the size must not change, such as a deployment, or "".
 	Hold string
 }
 

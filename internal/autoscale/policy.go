@@ -8,17 +8,17 @@ import (
 
 // Policy determines the size. The zero value tracks the backlog and the busy slots, with sizes from 1 to 4.
 //
-// The fields from Measure to BreachDuration configure a trigger. With the sizes and Cooldown, they correspond to the
-// options of aws:autoscaling:trigger and aws:autoscaling:asg.
+// The fields from Measure to BreachDuration configure a trigger. With the sizes and Cooldown, they correspond to
+// aws:autoscaling:trigger and aws:autoscaling:asg.
 type Policy struct {
-	// The sizes range from 1 to 10000. 0 means 1 for MinSize; for MaxSize, it means 4, or MinSize if that is larger.
+	// MinSize 0 means 1; MaxSize 0 means 4, or MinSize if larger. The maximum is 10000.
 	MinSize, MaxSize int
-	// Cooldown is the minimum time between two changes of size; 0 means 360 s, negative means no cooldown. With
-	// tracking, it delays only scale-in.
+	// Cooldown is the minimum time between two changes of size; 0 means 360 s, negative means none. With tracking, it
+	// delays only scale-in.
 	Cooldown time.Duration
 
-	// Instances means that the size is a number of instances, whose measures are combined. The size does not decrease
-	// while most of them fail to report.
+	// Instances means that the size is a number of instances, whose measures are combined. It does not decrease while
+	// most of them fail to report.
 	Instances bool
 	// FromMetric means that the measure is a metric of the group, and each value its statistic over one period.
 	FromMetric bool
@@ -28,8 +28,8 @@ type Policy struct {
 	Statistic Statistic
 	// Unit is Percent, Count or Seconds and must match the measure; "" means the measure's unit.
 	Unit string
-	// If both thresholds are 0, they are 25 and 75 for CPUUtilization, 10 and 100 for BacklogPerProcess, 10 and 60
-	// for OldestMessageAge, and 30 and 80 for BusyShare.
+	// If both thresholds are 0, they are 25 and 75 for CPUUtilization, 10 and 100 for BacklogPerProcess, 10 and 60 for
+	// OldestMessageAge, and 30 and 80 for BusyShare.
 	LowerThreshold, UpperThreshold float64
 	// LowerBreachScaleIncrement is negative and UpperBreachScaleIncrement positive; 0 means -1 and 1.
 	LowerBreachScaleIncrement, UpperBreachScaleIncrement int
@@ -45,10 +45,10 @@ type Policy struct {
 	// TargetBusy is the percentage of busy slots that tracking aims for and that a trigger's scale-in must not exceed,
 	// 1 to 100; 0 means 75.
 	TargetBusy float64
-	// DrainWithin is the time in which tracking tries to finish the waiting messages; 0 means 60 s.
+	// DrainWithin is how soon tracking tries to finish the waiting messages; 0 means 60 s.
 	DrainWithin time.Duration
-	// TargetBacklog is the number of messages that may wait per process or instance; 0 means as many as one finishes
-	// within DrainWithin.
+	// TargetBacklog is how many messages may wait per process or instance; 0 means as many as one finishes within
+	// DrainWithin.
 	TargetBacklog float64
 	// Tracking scales out when all readings within ScaleOutAfter, at least two, request a larger size; 0 means 20 s.
 	ScaleOutAfter time.Duration
@@ -56,11 +56,11 @@ type Policy struct {
 	ScaleInAfter time.Duration
 }
 
-// Complete fills in defaults. Package config has checked the values.
+// Complete fills in defaults. It does not validate: package config has.
 func (p Policy) Complete() Policy {
 	p.MinSize = cmp.Or(p.MinSize, 1)
 	p.MaxSize = cmp.Or(p.MaxSize, max(4, p.MinSize))
-	p.Cooldown = cmp.Or(p.Cooldown, 360*time.Second) // Complete may be called again, so negative values stay
+	p.Cooldown = cmp.Or(p.Cooldown, 360*time.Second) // negative stays, because Complete may be called again
 	p.TargetBusy = cmp.Or(p.TargetBusy, 75)
 	p.DrainWithin = cmp.Or(p.DrainWithin, time.Minute)
 	p.ScaleOutAfter = cmp.Or(p.ScaleOutAfter, 20*time.Second)
@@ -103,8 +103,8 @@ type policyState struct {
 	changed         time.Time
 	recommendations []recommendation
 	period          period
-	// over and under count consecutive periods above and below the thresholds. value and work belong to the last
-	// complete period.
+	// over and under count consecutive periods beyond the thresholds. value and work belong to the last complete
+	// period.
 	over, under int
 	value       Reading
 	work        float64
@@ -113,7 +113,7 @@ type policyState struct {
 // Rule names the rule that made a decision.
 type Rule string
 
-// The rules, in the order in which they are checked.
+// These rules are in the order in which they are checked.
 const (
 	ruleBounds      Rule = "bounds"
 	ruleHeld        Rule = "held"
@@ -125,7 +125,7 @@ const (
 	ruleCooldown    Rule = "cooldown"
 	ruleScaleInHeld Rule = "scale-in held"
 	ruleNeeded      Rule = "needed"
-	ruleIdle        Rule = "idle"   // messages wait, but most slots are free, so more would not help
+	ruleIdle        Rule = "idle"   // messages wait, but most slots are free
 	ruleSteady      Rule = "steady" // no other size was needed for long enough
 )
 

@@ -25,7 +25,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// If the options disagree, the longer time applies, because Elastic Beanstalk adjusts one of them.
+// Elastic Beanstalk adjusts one of the options if they disagree.
 func TestBreachDuration(t *testing.T) {
 	t.Parallel()
 	const min = time.Minute

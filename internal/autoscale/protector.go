@@ -12,12 +12,12 @@ type Work struct {
 	Longest time.Duration
 }
 
-// Protection configures when an instance is protected from scale-in. A drain waits for short deliveries, and a group
-// whose instances are all protected could never scale in.
+// Protection configures when an instance is protected from scale-in. Only long deliveries protect it: a drain waits for
+// short ones, and a group whose instances are all protected could never scale in.
 type Protection struct {
 	// After is the age from which a delivery protects the instance; 0 means 10 s, negative means immediately.
 	After time.Duration
-	// Linger extends the protection after the last long delivery, to reduce the number of calls; 0 means 30 s.
+	// Linger extends the protection to save calls; 0 means 30 s.
 	Linger time.Duration
 }
 
@@ -48,9 +48,9 @@ type Protector struct {
 	Protection Protection
 	// Interval is the time between calls of Work; 0 means 5 s.
 	Interval time.Duration
-	// CallTimeout limits each call; 0 means 10 s.
+	// CallTimeout limits calls; 0 means 10 s.
 	CallTimeout time.Duration
-	// Renew is the interval for renewing a protection that expires; 0 if it does not.
+	// Renew is the interval for renewing a protection; 0 if it does not expire.
 	Renew  time.Duration
 	Events Events
 }
@@ -75,7 +75,7 @@ type protectorRun struct {
 	protector *Protector
 	calls     caller
 	state     protectionState
-	// on is the last protection set. known is false until a call succeeds.
+	// on is the last protection set; known is false until a call succeeds.
 	on, known bool
 	// maybeSet means that protection was requested and not removed since.
 	maybeSet  bool

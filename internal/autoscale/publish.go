@@ -12,7 +12,7 @@ type Metric struct {
 	Unit  string // "Count" or "Seconds"
 }
 
-// metrics omits unknown values, so that an alarm sees missing data rather than 0.
+// An alarm must see missing data rather than 0.
 func metrics(in Inputs, instances int) []Metric {
 	var out []Metric
 	if in.Backlog.Known {
@@ -33,7 +33,7 @@ type Reporter struct {
 	Events    Events
 }
 
-// Run publishes the metrics every minute until ctx ends, and reports failures.
+// Run publishes the metrics every minute until ctx ends.
 func (r *Reporter) Run(ctx context.Context) {
 	calls := newCaller(0, r.Events.Failed)
 	every(ctx, time.Minute, func() bool {

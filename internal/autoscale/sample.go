@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Sample is the load of one of several instances. Its JSON names must not change, because instances of different
-// versions read each other's samples.
+// Sample is one instance's load. Its JSON names must not change, because instances of different versions read each
+// other's samples.
 type Sample struct {
 	CPU       Reading `json:"cpu"`
 	OldestAge Reading `json:"oldest_age"`
-	// Slots is the maximum number of concurrent deliveries, InWork the current number.
+	// Slots is the maximum number of concurrent deliveries, InWork the current one.
 	Slots  int `json:"slots"`
 	InWork int `json:"in_flight"`
 	// ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
@@ -42,8 +42,7 @@ func (s *Sample) read(m Measure) Reading {
 // Combine returns the inputs for a decision about several instances. own contains this instance's measures and the
 // queue's backlog, all the samples of all reporting instances, including this one.
 //
-// The trigger's statistic combines the readings of its measure. OldestAge is the maximum; the other measures are
-// averages.
+// The trigger's statistic combines its measure. OldestAge is the maximum; other measures are averages.
 func Combine(own Inputs, all []Sample, p Policy) Inputs {
 	in := own
 	in.Reporting = len(all)

@@ -19,8 +19,7 @@ var update = flag.Bool("update", false, "rewrite docs/scale.md and testdata")
 type policyCase struct {
 	name   string
 	policy Policy
-	// turns is the number of changes of direction allowed beyond the load's own; misled is that number with wrong
-	// readings.
+	// turns is the number of changes of direction allowed beyond the load's own, misled with wrong readings.
 	turns, misled int
 }
 
@@ -37,7 +36,7 @@ func policyCases() []policyCase {
 	}
 }
 
-// allowed returns the longest acceptable wait: until the first new processes are ready, plus twice DrainWithin.
+// The longest acceptable wait is until the first new processes are ready, plus twice DrainWithin.
 func (c curve) allowed() time.Duration { return c.start + 2*time.Minute + 30*time.Second }
 
 func TestSimulation(t *testing.T) {
@@ -97,7 +96,7 @@ func check(t *testing.T, one policyCase, o outcome, tracking bool) {
 	}
 }
 
-// With a noisy load, more changes of direction are allowed than for processes, because each report counts for a minute.
+// Each report counts for a minute, so a noisy load may cause more changes of direction than for processes.
 func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
 	t.Parallel()
 	if raceDetector {
@@ -118,9 +117,9 @@ func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
 	runs.Wait()
 }
 
-// The longest acceptable wait consists of two minutes for counting, two readings, the start of the first instances, and
-// half a minute for each doubling of the group. Readings may be missing for 12 minutes, and a spike may be 15 minutes
-// of work for the maximum size.
+// The longest acceptable wait covers two minutes for counting, two readings, the start of the first instances, and half
+// a minute for each doubling of the group. Readings may be missing for 12 minutes, and a spike may be 15 minutes of
+// work for the maximum size.
 func (c curve) allowedInFleet() time.Duration {
 	d := c.start + 3*time.Minute + time.Duration(math.Ceil(math.Log2(float64(c.fleet.most)))*30)*time.Second
 	if c.missing != nil {

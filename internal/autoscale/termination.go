@@ -31,7 +31,7 @@ const heartbeatInterval = 15 * time.Second
 
 const completionAttempts = 6
 
-// Run returns early if ctx ends before the group terminates the instance. If ctx ends during the drain, Run still
+// Run returns early if ctx ends before the group selects the instance. If ctx ends during the drain, Run still
 // completes the lifecycle action.
 func (d *Termination) Run(ctx context.Context) {
 	if !d.waitUntilChosen(ctx) {
@@ -71,7 +71,7 @@ func (d *Termination) drainWithHeartbeats(ctx context.Context) error {
 	return err
 }
 
-// sendHeartbeats waits first, because the hooks' timeouts have just started.
+// No heartbeat at first, because the hooks' timeouts have just started.
 func (d *Termination) sendHeartbeats(ctx context.Context) {
 	calls := newCaller(0, d.Events.Failed)
 	first := true

@@ -11,7 +11,7 @@ import (
 const (
 	// tolerance is the largest fraction of a process to round down.
 	tolerance = 0.1
-	// headroom is the reserve after a scale-in, which avoids oscillation.
+	// headroom after a scale-in avoids oscillation.
 	headroom = 1.15
 )
 
@@ -19,7 +19,7 @@ type recommendation struct {
 	at    time.Time
 	exact float64
 	size  int
-	// idle means that size is not larger only because most slots are free.
+	// idle means that only free slots keep size from being larger.
 	idle bool
 	// whole is false if a measure was missing; size is then a lower bound.
 	whole bool
@@ -76,7 +76,7 @@ func (p Policy) scaleIn(s policyState, v recommendation, d Decision) Decision {
 	return d
 }
 
-// need is the size that one measure requires; if the measure is unknown, size is 0.
+// need is the size that one measure requires, 0 if the measure is unknown.
 type need struct {
 	size  float64
 	known bool
@@ -169,7 +169,7 @@ func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	if in.Slots <= 0 || in.ServiceTime <= 0 {
 		return 0, false
 	}
-	// If messages take longer than DrainWithin, they need only start within it.
+	// Messages that take longer than DrainWithin need only start within it.
 	return float64(in.Slots) * max(1, p.DrainWithin.Seconds()/in.ServiceTime), true
 }
 

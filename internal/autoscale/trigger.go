@@ -10,7 +10,7 @@ type period struct {
 	known, missing int
 	sum            float64
 	least, most    float64
-	// work is the maximum work in flight, as a number of fully busy processes.
+	// work is the maximum work in flight, in fully busy processes.
 	work float64
 }
 
@@ -75,7 +75,7 @@ func (p Policy) decideByTrigger(s policyState, in Inputs, d Decision) (policySta
 	return s, d
 }
 
-// A gap of more than Period discards the period and the counts of consecutive breaches.
+// A gap of more than Period discards the period and the counts of breaches.
 func (p Policy) addReading(s policyState, in Inputs, now time.Time) policyState {
 	if p.FromMetric {
 		return p.addMetricPeriod(s, in)
@@ -159,12 +159,12 @@ func (p Policy) decrease(s policyState, in Inputs, d Decision, least int) Decisi
 	return d
 }
 
-// Unlike the last period's value, the current measure is not affected by a past spike.
+// Unlike the last period's value, the current one is not affected by a past spike.
 func (p Policy) over(in Inputs) bool {
 	return in.read(p.Measure).Value > (p.LowerThreshold+p.UpperThreshold)/2
 }
 
-// If most slots are free, the message group, a limit or the queue itself holds back the waiting messages.
+// If most slots are free, the message group, a limit or the queue itself holds back messages.
 func (in Inputs) idle() bool { return in.Busy.Known && in.Busy.Value < 50 }
 
 func (in Inputs) busyProcesses() float64 { return float64(in.Ready) * min(in.Busy.Value, 100) / 100 }

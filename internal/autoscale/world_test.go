@@ -17,10 +17,10 @@ type curve struct {
 	length time.Duration
 	// load is in processes: 3 keeps three processes busy.
 	load func(t time.Duration, r *rand.Rand) float64
-	// burst is the work of messages that arrive at once, in seconds of one process.
+	// burst is work that arrives at once, in seconds of one process.
 	burst func(t time.Duration) float64
-	// service is the time per message in seconds, slots the number of concurrent messages per process, and start the
-	// time until a process is ready.
+	// service is seconds per message, slots the concurrent messages per process, start the time until a process is
+	// ready.
 	service float64
 	slots   int
 	start   time.Duration
@@ -47,13 +47,12 @@ func (c curve) interval() time.Duration {
 }
 
 type simulation struct {
-	c       curve
-	r       *rand.Rand
-	now     time.Duration
-	backlog float64
-	inWork  float64
-	ready   []time.Duration
-	// came records arrived over time, to determine the age of the oldest message.
+	c             curve
+	r             *rand.Rand
+	now           time.Duration
+	backlog       float64
+	inWork        float64
+	ready         []time.Duration
 	arrived, done float64
 	came          []float64
 	oldest        int
@@ -197,7 +196,7 @@ func (w *simulation) inputsOfInstances(p Policy) Inputs {
 	for i := range all {
 		sum += all[i].read(p.Measure).Value
 	}
-	if !own.CPU.Known { // readings may be lost
+	if !own.CPU.Known {
 		in.CPU, in.Measured = Reading{}, nil
 	} else {
 		w.averages = append(w.averages, sum/float64(len(all)))
@@ -253,11 +252,11 @@ type outcome struct {
 	wrong          []string
 	waited         time.Duration
 	left           float64
-	// used is the running time of all processes divided by the time of the work.
+	// used is all processes' running time divided by the time of the work.
 	used float64
-	// held is the number of decisions without all readings, and blind the number of scale-ins among them.
+	// held counts decisions without all readings, blind the scale-ins among them.
 	held, blind int
-	// hours is the total running time of all instances, and ideal the minimum possible.
+	// hours is the instances' total running time, ideal the minimum possible.
 	hours, ideal float64
 }
 

@@ -71,14 +71,14 @@ func (p Pause) MarshalJSON() ([]byte, error) {
 
 // Settings are options for all instances.
 type Settings struct {
-	// Revision is the revision of the desired state that set the options.
+	// Revision is the desired state's when the options were set.
 	Revision int64     `json:"revision"`
 	By       string    `json:"by,omitempty"`
 	At       time.Time `json:"at"`
-	// Text has the format of a settings file. Previous is the text that a rollback restores.
+	// Text has the format of a settings file. A rollback restores Previous.
 	Text     string `json:"text,omitempty"`
 	Previous string `json:"previous,omitempty"`
-	// RolledBack is the reason for the rollback that set these options, or "".
+	// RolledBack is the reason for the rollback to these options, or "".
 	RolledBack string `json:"rolled_back,omitempty"`
 	// Rollout is nil unless a rollout in batches is in progress. It is replaced, never modified.
 	Rollout *SettingsRollout `json:"rollout,omitempty"`
@@ -102,7 +102,7 @@ func (s Settings) MarshalJSON() ([]byte, error) {
 // SettingsRollout is a rollout of settings in batches.
 type SettingsRollout struct {
 	How Rollout `json:"how"`
-	// Instances with IDs up to Until use the new settings; the others use Kept.
+	// Instances with IDs up to Until use the new settings; others use Kept.
 	Until string   `json:"until,omitempty"`
 	Kept  Settings `json:"kept"`
 
@@ -122,7 +122,7 @@ func (r SettingsRollout) MarshalJSON() ([]byte, error) {
 	return encodeKeeping(plain(r), r.unknown)
 }
 
-// For returns the settings for an instance. id is "" before the instance has joined.
+// For returns an instance's settings. id is "" before the instance has joined.
 func (s *Settings) For(id string) Settings {
 	if s.Rollout != nil && (id == "" || id > s.Rollout.Until) {
 		return s.Rollout.Kept
@@ -131,7 +131,7 @@ func (s *Settings) For(id string) Settings {
 }
 
 // SetSettings replaces the settings during a [DesiredState.Change]. settled means that all instances have applied the
-// current settings, so that a rollback can restore them.
+// current ones, so that a rollback can restore them.
 func (d *Desired) SetSettings(text, by string, settled bool) {
 	previous := d.Settings.Previous
 	if settled {
@@ -141,8 +141,8 @@ func (d *Desired) SetSettings(text, by string, settled bool) {
 		Previous: previous}
 }
 
-// RollOutSettings is like SetSettings, but in batches. An instance uses the settings for new instances until its batch
-// starts.
+// RollOutSettings is like SetSettings, but in batches. Until its batch starts, an instance uses the settings for new
+// instances.
 func (d *Desired) RollOutSettings(text, by string, settled bool, how Rollout) {
 	kept := d.Settings.For("")
 	kept.Previous = ""
@@ -150,7 +150,7 @@ func (d *Desired) RollOutSettings(text, by string, settled bool, how Rollout) {
 	d.Settings.Rollout = &SettingsRollout{How: how, Kept: kept}
 }
 
-// AppliedBy reports whether all reachable instances that support settings have applied them, and no rollout is in
+// AppliedBy reports whether all reachable instances that support settings have applied them and no rollout is in
 // progress.
 func (s *Settings) AppliedBy(all []Instance) bool {
 	return s.Rollout == nil && !slices.ContainsFunc(all, func(one Instance) bool {
@@ -158,7 +158,7 @@ func (s *Settings) AppliedBy(all []Instance) bool {
 	})
 }
 
-// RollBackSettings undoes the latest change of the settings. why is the reason the settings failed.
+// RollBackSettings undoes the latest change. why is the reason that the settings failed.
 func (d *Desired) RollBackSettings(why, by string) {
 	d.SetSettings(d.Settings.Previous, by, false)
 	d.Settings.RolledBack = why
@@ -166,12 +166,12 @@ func (d *Desired) RollBackSettings(why, by string) {
 
 // SettingsProgress describes the settings that an instance has applied or rejected.
 type SettingsProgress struct {
-	// Applied and Rejected are revisions of settings. Reason is the reason for Rejected.
+	// Applied and Rejected are revisions of settings. Reason explains Rejected.
 	Applied, Rejected int64
 	Reason            string
 }
 
-// SettingsStep is the next action of an instance on the settings.
+// SettingsStep is an instance's next action on the settings.
 type SettingsStep int
 
 // Results of [SettingsProgress.Next].
@@ -196,14 +196,14 @@ func (p SettingsProgress) Next(s *Settings) SettingsStep {
 
 // Reasons to reject a stored state or record.
 var (
-	// ErrForged means that the signature was not made with a fleet key of this instance.
+	// ErrForged means that the signature was not made with this instance's fleet key.
 	ErrForged = errors.New("it was not signed with this instance's fleet key: give all instances the same key")
 	// ErrReplayed means that this instance has seen a later revision or version.
 	ErrReplayed = errors.New("it is older than the one this instance has seen")
 	// ErrDiverged means that two states have the same revision, for example after the registry was lost.
 	ErrDiverged = errors.New("it differs from the one with the same revision that this instance has applied: the next change " +
 		"of pauses, settings or the app replaces it")
-	// ErrUnsigned means that a record has no signature, although this instance has a fleet key.
+	// ErrUnsigned means that a record lacks a signature although this instance has a fleet key.
 	ErrUnsigned = errors.New("it is not signed: give all instances this version and the same fleet key")
 )
 
@@ -212,11 +212,11 @@ type signed struct {
 	Signature string          `json:"signature"`
 }
 
-// FleetKey has one or more parts, separated by commas. The first part signs; signatures of all parts are valid. So a
-// key can be replaced while instances still use the previous one.
+// FleetKey has one or more parts, separated by commas. The first part signs; signatures of all are valid. So a key can
+// be replaced while instances still use the previous one.
 type FleetKey string
 
-// Kinds of signatures. A signature of one kind is not valid as another.
+// A signature of one kind is not valid as another.
 const (
 	desiredState   = "desired state"
 	instanceRecord = "instance record"
@@ -237,8 +237,8 @@ func (k FleetKey) verify(kind, text, by string) bool {
 	return false
 }
 
-// PeerSecrets returns the secrets that prove possession of a fleet key to the instance with this ID. Clients use the
-// first one; servers accept all.
+// PeerSecrets returns secrets that prove possession of a fleet key to the instance id. Clients use the first; servers
+// accept all.
 func (k FleetKey) PeerSecrets(environment, id string) (secrets []string) {
 	for key := range strings.SplitSeq(string(k), ",") {
 		if key != "" {
@@ -279,7 +279,7 @@ func (k FleetKey) open(text, environment string) (Desired, error) {
 type DesiredState struct {
 	environment string
 	key         FleetKey
-	keep        func(text string) error // nil means that the state is kept only in memory
+	keep        func(text string) error // nil keeps the state in memory only
 
 	mu     sync.Mutex
 	latest Desired
@@ -287,9 +287,9 @@ type DesiredState struct {
 	err    error
 }
 
-// NewDesired returns a desired state that starts with kept, the text last passed to keep, or "". keep stores each new
-// state before it takes effect, so that a restart cannot return to an older one; it may be nil. If kept is not genuine,
-// NewDesired returns an error and the zero state.
+// NewDesired returns a desired state that starts with kept, the text last passed to keep, or "". keep, which may be
+// nil, stores each new state before it takes effect, so that a restart cannot return to an older one. If kept is not
+// genuine, NewDesired returns an error and the zero state.
 func NewDesired(environment string, key FleetKey, kept string, keep func(text string) error) (*DesiredState, error) {
 	d := &DesiredState{environment: environment, key: key, keep: keep, latest: Desired{Environment: environment}}
 	if kept == "" {
@@ -305,7 +305,7 @@ func NewDesired(environment string, key FleetKey, kept string, keep func(text st
 
 func (d *DesiredState) leaseName() string { return d.environment + "/desired" }
 
-// Current returns this instance's copy of the state, and the error of the last read.
+// Current returns the latest known state, and the error of the last read.
 func (d *DesiredState) Current() (Desired, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -331,7 +331,6 @@ func (d *DesiredState) refresh(ctx context.Context, store Store) (queue.Lease, e
 	return stored, d.accept(stored)
 }
 
-// accept makes a stored state the latest one. It rejects a state that is older or not genuine.
 func (d *DesiredState) accept(stored queue.Lease) error {
 	next := Desired{Environment: d.environment}
 	if stored.Version != "" {
@@ -363,9 +362,9 @@ func (d *DesiredState) accept(stored queue.Lease) error {
 }
 
 const (
-	// followInterval is how often the leader reads the registry, and other instances the leader's lease.
+	// followInterval is how often the leader reads the registry, and others the leader's lease.
 	followInterval = 2 * time.Second
-	// rereadAfter is how often other instances also read the registry.
+	// rereadAfter is how often others also read the registry.
 	rereadAfter = 5 * time.Minute
 	retryAfter  = 10 * time.Second
 )
@@ -376,7 +375,7 @@ type Following struct {
 	// Revision returns the revision in the leader's lease.
 	Leads    func() bool
 	Revision func() int64
-	// Apply is called after each change of the state, and Failed with the first of several errors.
+	// Apply is called after each change of the state, Failed with the first of several errors.
 	Apply  func()
 	Failed func(error)
 }
@@ -417,8 +416,8 @@ func (f *Following) due(age time.Duration, revision int64, lastErr error) bool {
 }
 
 // Change alters the stored state and returns the new one. It replaces a stored state that is older than the latest
-// known one or diverges from it. If the stored state is forged, Change returns an error. alter may be called several
-// times, with the new revision set. If alter returns an error, nothing changes.
+// known one or diverges from it, and rejects a forged one. alter may be called several times, with the new revision
+// set; if it returns an error, nothing changes.
 func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desired) error) (Desired, error) {
 	for ctx.Err() == nil {
 		stored, err := d.refresh(ctx, store)

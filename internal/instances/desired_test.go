@@ -43,7 +43,7 @@ func pauseQueue(t *testing.T, d *DesiredState, store Store, name string) Desired
 	return now
 }
 
-// overwrite acts like an attacker with access to the registry.
+// overwrite is an attacker with access to the registry.
 func overwrite(t *testing.T, store Store, data string) {
 	t.Helper()
 	const name = "jobs/desired"
@@ -213,7 +213,6 @@ func TestChangeKeepsUnknownFields(t *testing.T) {
 	}
 }
 
-// A version without settings wrote this state.
 func TestStateOfAnEarlierVersionIsRead(t *testing.T) {
 	t.Parallel()
 	const text = `{"state":{"app":{"current":{"number":1,"digest":"2be42b6d5cf470f4d2870cb7cbe946b7a4b18271fd7c149e9ddf8be9b531cbb1",` +
@@ -228,7 +227,6 @@ func TestStateOfAnEarlierVersionIsRead(t *testing.T) {
 	}
 }
 
-// If the state took effect without being kept, a restart would return to the previous one.
 func TestStateThatCannotBeKeptHasNoEffect(t *testing.T) {
 	t.Parallel()
 	full := errors.New("no space left")
@@ -296,7 +294,6 @@ func TestConcurrentChangesAllTakeEffect(t *testing.T) {
 	}
 }
 
-// Without changes, instances rarely read the registry.
 func TestPauseReachesAThousandInstances(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -399,7 +396,7 @@ func TestNextStepWithSettings(t *testing.T) {
 	}
 }
 
-// After a rollback, Previous must equal Text, so that a second rollback changes nothing.
+// A second rollback must change nothing.
 func TestRolledBackSettings(t *testing.T) {
 	t.Parallel()
 	d := Desired{Revision: 4}
@@ -507,7 +504,6 @@ func TestSettingsAreRolledOutInBatches(t *testing.T) {
 	}
 }
 
-// A rollback restores the last settings that all instances had applied.
 func TestSettingsAreChangedDuringTheirRollout(t *testing.T) {
 	t.Parallel()
 	all := []Instance{{Record: Record{Applies: []string{PartSettings}, SettingsRevision: 2}}}

@@ -225,7 +225,6 @@ func TestChangedStatusIsWrittenAtOnceAndLoadIsNot(t *testing.T) {
 			t.Errorf("%d writes for one change", n)
 		}
 
-		// Each interval is up to a tenth shorter than a minute.
 		before = f.writes.Load()
 		after(time.Hour)
 		if n := f.writes.Load() - before; n < 60 || n > 67 {
@@ -258,7 +257,6 @@ func TestLostAnswerDoesNotCostTheSlot(t *testing.T) {
 	})
 }
 
-// answerLoser applies changes but loses the responses.
 type answerLoser struct {
 	Store
 	lose atomic.Bool
@@ -312,7 +310,7 @@ func TestThousandInstances(t *testing.T) {
 	})
 }
 
-// elect makes p read the leader's lease as rarely as the environment's health allows.
+// elect makes p read the leader's lease as rarely as health monitoring allows.
 func (f *fleet) elect(t *testing.T, p *process) {
 	t.Helper()
 	elector, err := leader.New(p.network, leader.Options{Name: "jobs/leader", Announce: p.Announcement,

@@ -17,7 +17,7 @@ import (
 const (
 	pollInterval   = 5 * time.Second
 	statusInterval = 10 * time.Second
-	// retryInterval is the first random wait after a failure. It doubles each time, up to maxRetryInterval.
+	// retryInterval is the first random wait after a failure. It doubles up to maxRetryInterval.
 	retryInterval    = 2 * time.Second
 	maxRetryInterval = time.Minute
 	callTimeout      = 5 * time.Second
@@ -32,7 +32,7 @@ type Options struct {
 	// Key signs and authenticates records; "" means neither.
 	Key FleetKey
 	Log *slog.Logger
-	// ID must be new each time tendril starts; "" means a random ID.
+	// ID must be new at each start; "" means a random ID.
 	ID string
 	// Random returns numbers in [0,1) that spread writes; nil means math/rand/v2.
 	Random func() float64
@@ -58,8 +58,7 @@ type Member struct {
 	announcement atomic.Pointer[string]
 }
 
-// NewMember returns a member. report returns the record without ID, Load and WrittenAt. load is called once for each
-// write.
+// NewMember returns a member. report returns the record without ID, Load and WrittenAt. load is called once per write.
 func NewMember(opts Options, report func() Record, load func() Load) *Member {
 	m := &Member{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, report: report, load: load,
 		id: cmp.Or(opts.ID, rand.Text()[:12]), random: opts.Random, slot: -1}
@@ -69,11 +68,11 @@ func NewMember(opts Options, report func() Record, load func() Load) *Member {
 	return m
 }
 
-// ID returns an ID that is new each time tendril starts.
+// ID returns an ID that is new at each start.
 func (m *Member) ID() string { return m.id }
 
-// Announcement returns the location of this instance's record, for [Watcher.Announced], or "" before the first write.
-// It is safe for concurrent use.
+// Announcement returns the location of this instance's record for [Watcher.Announced], or "" before the first write. It
+// is safe for concurrent use.
 func (m *Member) Announcement() string {
 	if text := m.announcement.Load(); text != nil {
 		return *text
@@ -97,8 +96,8 @@ func (m *Member) Run(ctx context.Context) {
 	}
 }
 
-// backoff returns the wait after a failure. It is random, so that instances that start together do not contend
-// indefinitely. A first failure is logged, unless it is only contention.
+// backoff is random, so that instances that start together do not contend indefinitely. It logs a first failure, unless
+// it is only contention.
 func (m *Member) backoff(err error) time.Duration {
 	if m.retries == 0 && !errors.Is(err, errContended) {
 		m.log.Warn("instance record not written", "err", err)
@@ -108,7 +107,6 @@ func (m *Member) backoff(err error) time.Duration {
 	return time.Duration((0.1 + 0.9*m.random()) * float64(most))
 }
 
-// step joins, or writes the record if it is due.
 func (m *Member) step(ctx context.Context) error {
 	if m.slot < 0 {
 		if err := m.join(ctx); err != nil {
@@ -138,7 +136,6 @@ func (m *Member) step(ctx context.Context) error {
 	return nil
 }
 
-// join takes a slot, which may still contain the record of another instance.
 func (m *Member) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -166,7 +163,7 @@ func (m *Member) join(ctx context.Context) error {
 	return nil
 }
 
-// write writes the record. If another instance owns the slot, it gives up the slot, and the next step joins again.
+// If another instance owns the slot, write gives it up, and the next step joins again.
 func (m *Member) write(ctx context.Context, r Record) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -188,7 +185,7 @@ func (m *Member) write(ctx context.Context, r Record) error {
 	return errContended
 }
 
-// Leave marks the record as stopped and frees the slot. If Leave fails, the leader frees the slot later.
+// Leave marks the record as stopped and frees the slot; if it fails, the leader frees the slot later.
 func (m *Member) Leave(ctx context.Context) error {
 	if m.slot < 0 || m.version == "" {
 		return nil

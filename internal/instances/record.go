@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// Heartbeat is the maximum time between two writes of a record.
+	// Heartbeat is the maximum time between a record's writes.
 	Heartbeat = time.Minute
-	// ReadInterval is the time between the leader's reads of the records.
+	// ReadInterval is the time between the leader's reads.
 	ReadInterval = 20 * time.Second
-	// FreshFor is how long an instance counts as reachable after its record has changed. It covers a heartbeat, a read
-	// and a slow call.
+	// FreshFor is how long an instance counts as reachable after its record has changed: a heartbeat, a read and a slow
+	// call.
 	FreshFor = 90 * time.Second
 	// ForgetAfter is how long an unreachable instance keeps its slot.
 	ForgetAfter = 10 * time.Minute
@@ -37,21 +37,21 @@ const (
 
 // Record describes an instance. Readers ignore unknown fields.
 type Record struct {
-	// ID is new each time tendril starts. Name consists of the host and the process ID. Member is the ID in the Auto
-	// Scaling group, or "".
+	// ID is new at each start. Name consists of the host and the process ID. Member is the ID in the Auto Scaling
+	// group, or "".
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Member string `json:"member,omitempty"`
-	// Console is the host:port of the console, as reachable from other machines; "" if the console is off.
+	// Console is the console's host:port for other machines; "" if it is off.
 	Console string `json:"console,omitempty"`
 	// Certificate is the fingerprint of the console's certificate; "" for plain HTTP. Host identifies the machine and
-	// its loopback address; "" if the instance does not answer other instances.
+	// its loopback address; "" if the instance does not answer others.
 	Certificate string    `json:"certificate,omitempty"`
 	Host        string    `json:"host,omitempty"`
 	Version     string    `json:"version"`
 	AppVersion  string    `json:"app_version,omitempty"`
 	StartedAt   time.Time `json:"started_at"`
-	// State is a state constant of package api. Causes written by earlier versions have only texts.
+	// State is a state constant of package api. Causes from earlier versions have only texts.
 	State        string         `json:"state"`
 	Health       health.Status  `json:"health,omitempty"`
 	Causes       []health.Cause `json:"details,omitempty"`
@@ -60,35 +60,34 @@ type Record struct {
 	// Follows means that the instance has applied the desired state up to Revision.
 	Follows  bool  `json:"follows,omitempty"`
 	Revision int64 `json:"revision,omitempty"`
-	// Applies lists the supported parts of the desired state, such as [PartSettings]. All instances support pauses.
+	// Applies lists the supported parts of the desired state, such as [PartSettings], except pauses.
 	Applies []string `json:"applies,omitempty"`
-	// SettingsRevision is the revision of the settings that were applied or, if Rejected is set, rejected for that
+	// SettingsRevision is the revision of the applied settings or, if Rejected is set, of those rejected for that
 	// reason.
 	SettingsRevision int64     `json:"settings_revision,omitempty"`
 	Rejected         string    `json:"rejected,omitempty"`
 	App              AppReport `json:"app,omitzero"`
 
-	// Environment is the health of all instances, and Unreachable the IDs of the unreachable ones. Only the leader sets
-	// them.
+	// Environment is the health of all instances, Unreachable the IDs of unreachable ones. Only the leader sets them.
 	Environment *health.Environment `json:"environment,omitempty"`
 	Unreachable []string            `json:"unreachable,omitempty"`
 
 	Load Load `json:"load"`
-	// WrittenAt is the time on the writer's clock, which may be wrong.
+	// WrittenAt is by the writer's clock, which may be wrong.
 	WrittenAt time.Time `json:"written_at"`
 }
 
-// Parts of the desired state that an instance can apply.
+// These are parts of the desired state that an instance may support.
 const (
 	PartSettings = "settings"
 	// PartBatches means that the instance waits for its batch of a rollout.
 	PartBatches = "settings-batches"
-	// PartQueueSettings means that the instance applies options of single queues.
+	// PartQueueSettings means options of single queues.
 	PartQueueSettings = "queue-settings"
 	PartApp           = "app"
 )
 
-// Load changes constantly. Each write updates it, but a change of Load does not cause a write.
+// Load changes constantly. Each write updates it, but its change does not cause one.
 type Load struct {
 	autoscale.Sample
 	OldestDelivery int `json:"oldest_delivery_seconds,omitempty"`
@@ -121,8 +120,7 @@ func clipText(s string, most int) string {
 	return s[:most]
 }
 
-// sameStatus reports whether two records differ only in the texts of causes, which contain changing numbers. The load
-// must not be set in either.
+// sameStatus ignores the texts of causes, which contain changing numbers. Load must not be set.
 func (r Record) sameStatus(other Record) bool {
 	status := func(r Record) string {
 		r.Causes, r.Environment = nil, nil
@@ -132,12 +130,10 @@ func (r Record) sameStatus(other Record) bool {
 	return status(r) == status(other) && r.Environment.Same(other.Environment)
 }
 
-// signatureMark starts the signature, which is a field, so that earlier versions and instances without a key can read
-// the record.
+// The signature is a field, so that earlier versions and instances without a key can read the record.
 const signatureMark = `,"signature":"`
 
-// lease returns the signed record as a lease. The signature also covers the version and the name of the slot, which
-// includes the environment.
+// lease's signature also covers the version and the slot's name, which includes the environment.
 func (r Record) lease(slot, version string, key FleetKey) queue.Lease {
 	data, _ := json.Marshal(r)
 	text := string(data)

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// App is the desired version of the app: Current, or Next on instances to which it has been rolled out.
+// App is the app's desired version: Current or, on instances to which it has been rolled out, Next.
 type App struct {
 	Current AppVersion `json:"current"`
-	// Next is the version being rolled out, or nil. Instances with IDs up to Until run it.
+	// Instances with IDs up to Until run Next, which is nil without a rollout.
 	Next    *AppVersion `json:"next,omitempty"`
 	Until   string      `json:"until,omitempty"`
 	Rollout Rollout     `json:"rollout,omitzero"`
@@ -40,14 +40,13 @@ type AppVersion struct {
 	// Number counts from 1. Of is the number of the version that a rollback restores; 0 for a deployment.
 	Number int `json:"number"`
 	Of     int `json:"of,omitempty"`
-	// Digest is the SHA-256 of the archive in hexadecimal. Size is its size in bytes, and Name its file name.
+	// Digest is the archive's SHA-256 in hexadecimal, Size its size in bytes, Name its file name.
 	Digest string    `json:"digest"`
 	Size   int64     `json:"size"`
 	Name   string    `json:"name,omitempty"`
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"`
-	// Withdrawn means that no instance may start deliveries on the version. Error is the reason the rollout failed, or
-	// "".
+	// Withdrawn means that no delivery may start on the version. Error is why its rollout failed, or "".
 	Withdrawn bool   `json:"withdrawn,omitempty"`
 	Error     string `json:"error,omitempty"`
 
@@ -71,11 +70,10 @@ func (v AppVersion) String() string { return fmt.Sprintf("version %d (%s)", v.Nu
 
 // Rollout describes how a version or settings are rolled out.
 type Rollout struct {
-	// BatchPercent or BatchSize is the size of a batch. If both are 0, all instances change at once.
+	// If BatchPercent and BatchSize are 0, all instances change at once.
 	BatchPercent int `json:"batch_percent,omitempty"`
 	BatchSize    int `json:"batch_size,omitempty"`
-	// Timeout is the time within which all instances of a batch must apply the change and, without IgnoreHealth, be
-	// healthy.
+	// Timeout is how long a batch may take to apply the change and, without IgnoreHealth, to become healthy.
 	Timeout      time.Duration `json:"timeout"`
 	IgnoreHealth bool          `json:"ignore_health,omitempty"`
 
@@ -98,7 +96,7 @@ func (r Rollout) MarshalJSON() ([]byte, error) {
 const (
 	// KeptVersions is the number of earlier versions kept for a rollback.
 	KeptVersions = 5
-	// These limits keep the desired state below the registry's limit of 16 KiB.
+	// These limits keep the desired state below the registry's 16 KiB.
 	listedVersions   = 10
 	maxVersionText   = 120
 	maxVersionReason = 300
@@ -106,7 +104,7 @@ const (
 	settleTime = 20 * time.Second
 )
 
-// Wanted returns the desired version for an instance. id is "" before the instance has joined.
+// Wanted returns an instance's desired version. id is "" before the instance has joined.
 func (a *App) Wanted(id string) AppVersion {
 	if a.Next != nil && (id != "" && id <= a.Until || a.Current.Withdrawn) {
 		return *a.Next
@@ -114,8 +112,8 @@ func (a *App) Wanted(id string) AppVersion {
 	return a.Current
 }
 
-// Withdrawn reports whether no delivery may start on a version. A version that is not listed counts as withdrawn,
-// because only instances that were disconnected for long run it.
+// Withdrawn reports whether no delivery may start on a version. An unlisted version counts as withdrawn: only instances
+// that were disconnected for long run it.
 func (a *App) Withdrawn(number int) bool {
 	switch {
 	case number == 0 || a.Next != nil && number == a.Next.Number:
@@ -137,8 +135,7 @@ func (a *App) Restorable() (kept []AppVersion) {
 	return kept
 }
 
-// begin starts the rollout of v. If there is no current version, v becomes the current one. A rollback withdraws the
-// current version.
+// A rollback withdraws the current version.
 func (a App) begin(v AppVersion, how Rollout) App {
 	v.Name = clipText(v.Name, maxVersionText)
 	v.By = clipText(v.By, maxVersionText)
@@ -164,7 +161,7 @@ func (a App) finish() App {
 	return a
 }
 
-// endRollout ends the rollout, and adds former, a version that no instance runs anymore, to the earlier versions.
+// endRollout lists former, which no instance runs anymore, as an earlier version.
 func (a *App) endRollout(former AppVersion) {
 	all := append([]AppVersion{former}, a.Earlier...)
 	a.Earlier = all[:min(len(all), listedVersions)]
@@ -173,7 +170,6 @@ func (a *App) endRollout(former AppVersion) {
 	a.Rollout = Rollout{}
 }
 
-// fail ends the rollout, and returns all instances to the current version.
 func (a App) fail(reason string) App {
 	failed := *a.Next
 	failed.Withdrawn = true
@@ -189,8 +185,8 @@ var (
 	ErrNoRollout         = errors.New("no deployment is in progress")
 )
 
-// BeginRollout starts the rollout of a version, and returns it with its number. It must be called during a
-// [DesiredState.Change]. If the error is ErrRolloutInProgress, it returns the version in progress.
+// BeginRollout starts the rollout of a version during a [DesiredState.Change], and returns the version with its number.
+// With ErrRolloutInProgress, it returns the version in progress.
 func (d *Desired) BeginRollout(v AppVersion, how Rollout) (AppVersion, error) {
 	app := App{}
 	if d.App != nil {
@@ -208,8 +204,7 @@ func (d *Desired) BeginRollout(v AppVersion, how Rollout) (AppVersion, error) {
 	return *app.Next, nil
 }
 
-// AbortRollout ends the rollout and returns all instances to the current version. If no rollout is in progress, it
-// returns [ErrNoRollout].
+// AbortRollout ends the rollout and returns all instances to the current version, or returns [ErrNoRollout].
 func (d *Desired) AbortRollout(reason string) error {
 	if d.App == nil || d.App.Next == nil {
 		return ErrNoRollout
@@ -221,8 +216,8 @@ func (d *Desired) AbortRollout(reason string) error {
 
 // AppReport is the part of a record about the app.
 type AppReport struct {
-	// Takes means that the instance takes part in rollouts. Number is the number of the running version, or 0 if it was
-	// deployed on this instance only.
+	// Takes means that the instance takes part in rollouts. Number is the running version's, or 0 if it was deployed on
+	// this instance only.
 	Takes  bool `json:"takes,omitempty"`
 	Number int  `json:"number,omitempty"`
 	// Failed is the version that did not start here, or 0.
@@ -230,8 +225,8 @@ type AppReport struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// Conductor advances a rollout on the leader. Everything except its times is in the desired state and the records, so
-// that the next leader can continue.
+// Conductor advances a rollout on the leader. Except for its times, everything is in the desired state and the records,
+// so that the next leader can continue.
 type Conductor struct {
 	number  int
 	until   string
@@ -239,7 +234,7 @@ type Conductor struct {
 	healthy time.Time
 }
 
-// Next returns the next state of a rollout, and whether the state has changed.
+// Next returns a rollout's next state, and whether it changed.
 func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*Record) bool) (next App, changed bool) {
 	if app.Next == nil {
 		return app, false
@@ -279,7 +274,7 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 	return app, true
 }
 
-// waitingFor returns the reasons the instances are not ready for the next batch.
+// waitingFor returns why the instances are not ready for the next batch.
 func (a *App) waitingFor(switched []Instance, healthy func(*Record) bool) (reasons []string) {
 	for i := range switched {
 		one := &switched[i]
@@ -297,7 +292,7 @@ func (a *App) waitingFor(switched []Instance, healthy func(*Record) bool) (reaso
 	return reasons
 }
 
-// NextSettings is like Next for settings. failed is the reason the settings must be rolled back, or "".
+// NextSettings is like Next for settings. failed is why the settings must be rolled back, or "".
 func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, healthy func(*Record) bool) (next Settings, failed string,
 	changed bool) {
 	if s.Rollout == nil {
@@ -334,8 +329,8 @@ func reportSettingsAsApp(all []Instance) []Instance {
 	return all
 }
 
-// rolloutMembers returns the reachable instances with authenticated records that take part in a rollout. switched
-// contains the instances with IDs up to until; rest contains the others, ordered by ID.
+// rolloutMembers returns the reachable, authenticated instances that take part in a rollout: switched with IDs up to
+// until, and the rest, ordered by ID.
 func rolloutMembers(until string, all []Instance) (switched, rest []Instance) {
 	for i := range all {
 		one := &all[i]
@@ -351,7 +346,7 @@ func rolloutMembers(until string, all []Instance) (switched, rest []Instance) {
 	return switched, rest
 }
 
-// InBatches reports whether instances switch in batches, rather than all at once.
+// InBatches reports whether instances switch in batches, not all at once.
 func (r Rollout) InBatches() bool { return r.BatchSize > 0 || r.BatchPercent > 0 }
 
 func (r Rollout) batchSize(all int) int {

@@ -41,7 +41,7 @@ func (f *followers) deploy(of int, how Rollout) {
 	f.app = f.app.begin(AppVersion{Of: of}, how)
 }
 
-// step lets the leader decide and reachable instances follow. It returns the IDs of the instances on each version.
+// step returns the IDs of the instances on each version.
 func (f *followers) step(after time.Duration) string {
 	f.now = f.now.Add(after)
 	f.app, _ = f.conductor.Next(f.app, f.all, f.now, func(r *Record) bool { return r.Health == "Ok" })
@@ -71,7 +71,7 @@ func TestRolloutSwitchesOneBatchAfterTheOther(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		how  Rollout
-		want []string // every 20 seconds
+		want []string
 	}{
 		{"all at once", Rollout{}, []string{"2: abcd", "2: abcd", "2: abcd"}},
 		{"one by one", Rollout{BatchSize: 1}, []string{"1: bcd, 2: a", "1: bcd, 2: a", "1: cd, 2: ab", "1: cd, 2: ab",
@@ -189,7 +189,7 @@ func TestRolloutSkipsInstancesThatCannotBeReached(t *testing.T) {
 		t.Errorf("the first batch: %s", got)
 	}
 	f.all[1].Age = FreshFor
-	f.add("aa") // a new instance, with an ID that the batches have passed
+	f.add("aa") // the batches have passed this ID
 	f.add("d")
 	for range 8 {
 		f.step(settleTime)
@@ -295,7 +295,6 @@ func TestOneRolloutAtATime(t *testing.T) {
 	}
 }
 
-// The state must fit into one lease, so the list of versions must be bounded.
 func TestListOfVersionsIsBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1000)
@@ -316,7 +315,6 @@ func TestListOfVersionsIsBounded(t *testing.T) {
 	}
 }
 
-// deployee is an instance whose deployments take five seconds.
 type deployee struct {
 	*process
 	state    *DesiredState
@@ -388,7 +386,6 @@ func (f *deployFleet) count(n int) {
 	f.busiest = max(f.busiest, f.busy)
 }
 
-// Each leader dies after a minute.
 func TestRolloutSurvivesItsLeaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 const (
 	rolloutTick = 2 * time.Second
-	// rolloutRecords is the maximum age of the records that the leader uses.
+	// rolloutRecords is the maximum age of records that the leader uses.
 	rolloutRecords = 5 * time.Second
 	rolloutRetry   = 30 * time.Second
 )
@@ -27,11 +27,11 @@ var (
 
 // RolloutApp is the app of an instance.
 type RolloutApp interface {
-	// Running returns the number of the running version, or 0 if it was deployed on this instance only.
+	// Running returns the running version's number, or 0 if it was deployed on this instance only.
 	Running() int
-	// Deploy deploys a version without downtime. If it fails, the previous version keeps running.
+	// Deploy has no downtime. If it fails, the previous version keeps running.
 	Deploy(ctx context.Context, v *AppVersion) error
-	// Abort aborts the deployment in progress. It has no effect if it is too late.
+	// Abort aborts the deployment in progress, unless it is too late.
 	Abort(ctx context.Context)
 	// Hold stops new deliveries for a reason; "" resumes them.
 	Hold(reason string)
@@ -46,12 +46,12 @@ type Rollouts struct {
 	wake      chan struct{}
 	deploys   sync.WaitGroup
 
-	holding sync.Mutex // held until a decision is applied, so that an older decision never overrides a newer one
+	holding sync.Mutex // until a decision is applied, so that an older one never overrides it
 
 	mu        sync.Mutex
-	unknown   bool // the current version has not been read yet
-	switching int  // version being deployed here, or 0
-	failed    int  // version whose last deployment failed here, or 0
+	unknown   bool // not read yet
+	switching int  // being deployed here, or 0
+	failed    int  // whose last deployment failed here, or 0
 	reason    string
 	failedAt  time.Time
 }
@@ -61,7 +61,7 @@ func NewRollouts(state *DesiredState, app RolloutApp) *Rollouts {
 	return &Rollouts{state: state, app: app, wake: make(chan struct{}, 1)}
 }
 
-// Fleet gives the leader access to the records of all instances. All fields are required.
+// Fleet gives the leader access to all instances' records. All fields are required.
 type Fleet struct {
 	Store   Store
 	ID      string
@@ -83,8 +83,7 @@ func (f *Fleet) records(ctx context.Context) ([]Instance, error) {
 type RolloutOptions struct {
 	*Fleet
 	Active func() bool
-	// Changed is called after this instance has changed the desired state. Finished is called if the change ended a
-	// rollout.
+	// Changed is called after this instance changes the desired state, Finished if that ends a rollout.
 	Changed  func()
 	Finished func(ctx context.Context, now *App, v *AppVersion)
 	Tried    func(v *AppVersion, err error)
@@ -111,7 +110,6 @@ func (r *Rollouts) Run(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// advance continues a rollout on the leader.
 func (r *Rollouts) advance(ctx context.Context, o *RolloutOptions) {
 	now, _ := r.state.Current()
 	if now.App == nil || now.App.Next == nil {
@@ -185,7 +183,7 @@ func (r *Rollouts) holdReason() string {
 	if now.App == nil {
 		return ""
 	}
-	for _, number := range []int{r.app.Running(), switching} { // both, because it may be too late to abort a deployment
+	for _, number := range []int{r.app.Running(), switching} { // it may be too late to abort a deployment
 		if now.App.Withdrawn(number) {
 			return fmt.Sprintf("version %d of the app was rolled back", number)
 		}
@@ -193,8 +191,6 @@ func (r *Rollouts) holdReason() string {
 	return ""
 }
 
-// followDesired starts the deployment of the desired version, and aborts the deployment of a version that is no longer
-// desired.
 func (r *Rollouts) followDesired(ctx context.Context, o *RolloutOptions) {
 	r.resolveUnknown(ctx, o)
 	r.applyHold()
@@ -218,8 +214,7 @@ func (r *Rollouts) followDesired(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// resolveUnknown reads the desired state if the current version is unknown. The version stays unknown until this
-// instance runs the desired one.
+// The version stays unknown until this instance runs the desired one.
 func (r *Rollouts) resolveUnknown(ctx context.Context, o *RolloutOptions) {
 	r.mu.Lock()
 	unknown := r.unknown
@@ -265,7 +260,7 @@ func (r *Rollouts) deploy(ctx context.Context, v *AppVersion, o *RolloutOptions)
 	r.notify()
 }
 
-// Report returns the part of this instance's record about the app.
+// Report returns the app's part of this instance's record.
 func (r *Rollouts) Report() AppReport {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 // Store stores the slots and the roster as leases.
 type Store interface {
 	Read(ctx context.Context, name string) (queue.Lease, error)
-	// Swap stores next if the stored lease has the version of old. won is also true if next was already stored.
+	// Swap stores next if the stored lease has old's version. won is also true if next was already stored.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
-// roster contains the number of slots, which are numbered from 0, and the free ones.
+// Slots are numbered from 0.
 type roster struct {
 	Slots int   `json:"slots"`
 	Free  []int `json:"free,omitempty"`
@@ -29,7 +29,7 @@ func (r roster) takeSlot() (roster, int) {
 	return roster{r.Slots + 1, nil}, r.Slots
 }
 
-// freeSlots adds slots to the free ones, and removes free slots at the end of the roster.
+// freeSlots drops free slots at the end of the roster.
 func (r roster) freeSlots(slots ...int) roster {
 	all := append(slices.Clone(r.Free), slots...)
 	slices.Sort(all)
@@ -61,7 +61,7 @@ func rosterOf(l queue.Lease) (r roster, err error) {
 	return r, nil
 }
 
-// changeRoster edits the stored roster. done is false if another instance has changed it at the same time.
+// done is false if another instance changed the roster at the same time.
 func (d directory) changeRoster(ctx context.Context, version string, edit func(roster) roster) (done bool, err error) {
 	stored, err := d.store.Read(ctx, d.rosterName())
 	if err != nil {

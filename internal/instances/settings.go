@@ -14,15 +14,14 @@ const settingsRetry = 10 * time.Second
 // ErrNotApplied means that settings were neither applied nor rejected.
 var ErrNotApplied = errors.New("not applied")
 
-// SettingsFollower applies settings, and rolls back settings that it rejects. On the leader, it advances their rollout.
+// SettingsFollower applies settings, and rolls back those that it rejects. On the leader, it advances their rollout.
 // All fields are required.
 type SettingsFollower struct {
 	State *DesiredState
 	Name  string
-	// Apply applies settings. If it fails, the previous settings stay in effect.
+	// If Apply fails, the previous settings stay in effect.
 	Apply func(context.Context, *Settings) error
-	// Changed is called after each attempt to change the desired state. If the attempt failed, Failed is called before
-	// it.
+	// Changed is called after each attempt to change the desired state, and Failed before it if the attempt failed.
 	Changed func()
 	Failed  func(error)
 	// Due receives a value when the settings may have changed. Its capacity is 1.
@@ -145,7 +144,7 @@ func (f *SettingsFollower) advanceRollout(ctx context.Context, fleet *Fleet, con
 		latest := &now.Settings
 		switch {
 		case latest.Revision != s.Revision || latest.Rollout == nil || latest.Rollout.Until != s.Rollout.Until:
-			return ErrNotApplied // the settings have changed, perhaps because of another leader
+			return ErrNotApplied // perhaps changed by another leader
 		case failed != "":
 			now.RollBackSettings(fmt.Sprintf("revision %d: %s", s.Revision, failed), f.Name)
 		default:

@@ -21,7 +21,7 @@ import (
 
 const (
 	parallelReads = 16
-	// announcedTimeout is short, because health checks wait for the leader's record.
+	// Health checks wait for the leader's record.
 	announcedTimeout = time.Second
 )
 
@@ -30,7 +30,7 @@ type Instance struct {
 	Record
 	// Age is the time since this reader last saw the record change.
 	Age time.Duration
-	// Refused is the reason the record could not be authenticated, or nil. A refused record is not used for decisions.
+	// Refused is why the record could not be authenticated, or nil. A refused record is not used for decisions.
 	Refused error
 }
 
@@ -45,7 +45,7 @@ func (i *Instance) HealthStatus() health.InstanceHealth {
 	return i.Record.HealthStatus()
 }
 
-// Reachable reports whether the record has changed within the last [FreshFor].
+// Reachable reports whether the record has changed within [FreshFor].
 func (i *Instance) Reachable() bool { return i.Age < FreshFor }
 
 // Watcher reads the records of all instances and determines their ages. It is safe for concurrent use.
@@ -53,7 +53,7 @@ type Watcher struct {
 	directory
 	log *slog.Logger
 
-	reading chan struct{} // full during Read, because a concurrent Read could mistake its result for a replay
+	reading chan struct{} // full during Read; a concurrent Read could take its result for a replay
 
 	mu      sync.Mutex
 	seen    map[int]observation
@@ -61,7 +61,7 @@ type Watcher struct {
 	all     []Instance
 	readAt  time.Time // last complete read, or zero
 	err     error
-	leading time.Time // when this instance became the leader, or zero
+	leading time.Time // since when this instance leads, or zero
 
 	leader announced
 }
@@ -74,7 +74,7 @@ type announced struct {
 	at     time.Time
 }
 
-// observation is the content of a slot. since is the time at which it was first seen.
+// since is when the content was first seen.
 type observation struct {
 	stored  queue.Lease
 	since   time.Time
@@ -83,13 +83,13 @@ type observation struct {
 
 var errUnread = errors.New("not read yet")
 
-// NewWatcher returns a watcher that has read nothing yet.
+// NewWatcher returns a watcher without records.
 func NewWatcher(opts Options) *Watcher {
 	return &Watcher{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, reading: make(chan struct{}, 1),
 		seen: map[int]observation{}, highest: map[string]int{}, err: errUnread}
 }
 
-// Run reads the records and frees the slots of lost instances, while this instance is the leader.
+// Run reads the records and frees lost instances' slots while this instance leads.
 func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	ticks := time.Tick(followInterval)
 	var last time.Time
@@ -107,7 +107,6 @@ func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	}
 }
 
-// update records whether this instance leads. On the leader, it reads the records and frees lost slots.
 func (w *Watcher) update(ctx context.Context, leads bool) {
 	w.mu.Lock()
 	switch {
@@ -131,7 +130,7 @@ func (w *Watcher) update(ctx context.Context, leads bool) {
 	}
 }
 
-// Leading returns how long this instance has been reading the records as the leader, or 0.
+// Leading returns how long this instance has been the leader and reading records, or 0.
 func (w *Watcher) Leading() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +140,7 @@ func (w *Watcher) Leading() time.Duration {
 	return time.Since(w.leading)
 }
 
-// Recent returns the instances of the last read, with their current ages, and the error of that read.
+// Recent returns the last read's instances, with their current ages, and its error.
 func (w *Watcher) Recent() ([]Instance, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +151,7 @@ func (w *Watcher) Recent() ([]Instance, error) {
 	return all, w.err
 }
 
-// ReadOnce returns the result of the last read if it succeeded and is younger than maxAge. Otherwise, it calls Read.
+// ReadOnce returns the last read's result if it succeeded and is younger than maxAge. Otherwise, it calls Read.
 func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instance, error) {
 	w.mu.Lock()
 	recent := !w.readAt.IsZero() && time.Since(w.readAt) < maxAge && w.err == nil
@@ -163,7 +162,7 @@ func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instanc
 	return w.Read(ctx)
 }
 
-// Read returns all instances that have not stopped, ordered by slot. The age of a new instance is 0.
+// Read returns all instances that have not stopped, by slot. A new instance's age is 0.
 func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	select {
 	case w.reading <- struct{}{}:
@@ -203,7 +202,7 @@ func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	return slices.Clone(w.all), nil
 }
 
-// observe returns the observation of a slot, given the previous one. The caller must hold mu.
+// The caller must hold mu.
 func (w *Watcher) observe(slot int, stored queue.Lease) observation {
 	o := observation{stored: stored, since: w.readAt}
 	before, known := w.seen[slot]
@@ -216,7 +215,6 @@ func (w *Watcher) observe(slot int, stored queue.Lease) observation {
 	return o
 }
 
-// isInUse reports whether a slot contains the record of an instance that has not stopped.
 func isInUse(stored queue.Lease) bool { return stored.Version != "" && !stored.Released }
 
 // authenticate rejects forged and replayed records. Instances number their versions, so a replay is recognized even in
@@ -245,8 +243,8 @@ func parseVersion(version string) (id string, number int) {
 	return id, number
 }
 
-// Announced returns the record to which the leader's [Member.Announcement] refers. It calls the store only for a new
-// announcement, or some time after an error.
+// Announced returns the record at the leader's [Member.Announcement]. It calls the store only for a new announcement,
+// or some time after an error.
 func (w *Watcher) Announced(ctx context.Context, announcement string) (Record, error) {
 	l := &w.leader
 	l.Lock()
@@ -273,7 +271,7 @@ func (w *Watcher) readAnnounced(ctx context.Context, announcement string) (Recor
 	return r, nil
 }
 
-// readRecord reads the record in a slot. It fails if the record's number is lower than number.
+// readRecord fails if the record's number is below number.
 func (w *Watcher) readRecord(ctx context.Context, slot, number int) (Record, error) {
 	stored, err := w.store.Read(ctx, w.slotName(slot))
 	if err != nil {
@@ -321,7 +319,6 @@ func (w *Watcher) readSlots(ctx context.Context) (map[int]queue.Lease, error) {
 	return leases, nil
 }
 
-// freeLostSlots frees the slots that have not changed for [ForgetAfter].
 func (w *Watcher) freeLostSlots(ctx context.Context) error {
 	lost := map[int]queue.Lease{}
 	w.mu.Lock()
@@ -351,8 +348,7 @@ func (w *Watcher) freeLostSlots(ctx context.Context) error {
 	return err // after a conflict, the next read frees the slots
 }
 
-// markStopped marks a record as stopped, so that its instance joins again if it returns. stopped is false if the
-// instance has reported since.
+// A stopped instance joins again if it returns. stopped is false if it has reported since.
 func (w *Watcher) markStopped(ctx context.Context, slot int, stored queue.Lease) (stopped bool, err error) {
 	if !isInUse(stored) {
 		return true, nil

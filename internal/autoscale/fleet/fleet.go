@@ -9,12 +9,12 @@ import (
 	"tendril/internal/aws"
 )
 
-// Fleet represents this instance in a group. The leader sets the size of the group or service, or publishes the load. A
-// nil *Fleet represents a single instance.
+// Fleet is this instance in a group. The leader sets the size of the group or service, or publishes the load. A nil
+// *Fleet is a single instance.
 type Fleet struct {
 	opts     Options
 	self     *member         // nil in an ECS task
-	tasks    *serviceTasks   // nil outside of ECS
+	tasks    *serviceTasks   // nil outside ECS
 	metrics  *aws.CloudWatch // nil unless needed to publish the load or read the group's metric
 	reporter *autoscale.Reporter
 }
@@ -86,7 +86,7 @@ func (f *Fleet) Target() autoscale.Target {
 	return &sizedGroup{Group: f.self.service.Group(f.opts.Group), self: f.self}
 }
 
-// Amazon EC2 publishes readings some time after the end of their period.
+// Amazon EC2 publishes readings some time after their period.
 const metricDelay = 2 * time.Minute
 
 // CPUMetric returns a function that reads the group's CPU utilization from CloudWatch, with the policy's statistic and
@@ -129,7 +129,7 @@ type Members struct {
 	At          time.Time
 }
 
-// Members returns the last known members of the Auto Scaling group, or the zero value outside a group.
+// Members returns the group's last known members, or the zero value outside an Auto Scaling group.
 func (f *Fleet) Members() Members {
 	if f == nil || f.self == nil {
 		return Members{}
@@ -139,7 +139,7 @@ func (f *Fleet) Members() Members {
 	return f.self.members
 }
 
-// Run starts the membership, which lasts until Close. After counted is closed, when the load is known, Run publishes
+// Run starts the membership, which lasts until Close. Once counted is closed, that is, the load is known, Run publishes
 // the load until ctx ends.
 func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 	if f == nil {
@@ -166,8 +166,7 @@ func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 	f.reporter.Run(ctx)
 }
 
-// Close ends the membership, which allows the group to terminate the instance. Call it after everything else has
-// stopped.
+// Close ends the membership, so that the group may terminate the instance. Call it after everything else has stopped.
 func (f *Fleet) Close(ctx context.Context) error {
 	if f.self != nil {
 		f.self.leave(ctx)
@@ -188,7 +187,7 @@ func (f *Fleet) closeConnections() {
 	}
 }
 
-// Problem returns the reason why this instance is not a full member, or "".
+// Problem returns why this instance is not a full member, or "".
 func (f *Fleet) Problem() string {
 	if f == nil || f.self == nil {
 		return ""

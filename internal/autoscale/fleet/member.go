@@ -23,10 +23,10 @@ const (
 
 // Options configure a [Fleet]. Work, Drain, Load, IsLeader and Log are required.
 type Options struct {
-	// Region is the group's region; "" means the environment's, the profile's or the instance's.
+	// Region is the group's; "" means the environment's, the profile's or the instance's.
 	Region string
-	// Group is the Auto Scaling group to resize; Cluster and Service identify the ECS service to resize. If all are "",
-	// this process finds its own group or service, and publishes the load to Namespace.
+	// Group, or Cluster and Service, is resized. If all are "", this process finds its own group or service, and
+	// publishes the load to Namespace.
 	Group, Cluster, Service, Namespace string
 	Work                               func() autoscale.Work
 	Unprotected                        bool
@@ -52,13 +52,13 @@ type Timing struct {
 type member struct {
 	opts    Options
 	service *aws.AutoScaling
-	looked  chan struct{} // closed after the first attempt to find the group
-	// stop cancels run, which ends the protection and the wait for termination. released is closed after everything
-	// else has stopped.
+	looked  chan struct{} // after the first attempt to find the group
+	// run lasts as long as the protection and the wait for termination. released is closed after everything else has
+	// stopped.
 	run      context.Context
 	stop     context.CancelFunc
 	released chan struct{}
-	// terminating means that the group is terminating this instance. completed is closed after the lifecycle action.
+	// completed is closed after the lifecycle action.
 	terminating atomic.Bool
 	completed   chan struct{}
 	all         sync.WaitGroup
@@ -77,7 +77,6 @@ func newMember(opts Options, service *aws.AutoScaling) *member {
 	return m
 }
 
-// Once the group is found, the instance is protected during long deliveries and drained before termination.
 func (m *member) start() { m.all.Go(m.findAndJoin) }
 
 func (m *member) findAndJoin() {

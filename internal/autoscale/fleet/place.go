@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// metadataVariable is set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint
+	// ECS sets metadataVariable in every task. Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint
 	// version 4".
 	metadataVariable = "ECS_CONTAINER_METADATA_URI_V4"
 	metadataTimeout  = 2 * time.Second
-	// Kubernetes sets kubernetesVariable in every container. The cluster scales its nodes' group itself. Source:
-	// Kubernetes documentation, "Service", "Discovering services".
+	// Kubernetes, which scales its nodes' group itself, sets kubernetesVariable in every container. Source: Kubernetes
+	// documentation, "Service", "Discovering services".
 	kubernetesVariable = "KUBERNETES_SERVICE_HOST"
 )
 
-// Place is the group or service that this process belongs to. The zero value means neither.
+// Place is the group or service of this process, or neither.
 type Place struct {
 	Group            string
 	Cluster, Service string
@@ -32,8 +32,8 @@ type Place struct {
 // Alone reports whether this process is in neither a group nor a service.
 func (p Place) Alone() bool { return p.Group == "" && p.Service == "" }
 
-// Find returns the group or service of this process. After an error, callers must not scale anything, because the
-// process may belong to a group.
+// Find returns this process's group or service. After an error, callers must not scale anything, because the process
+// may belong to a group.
 func Find(ctx context.Context, region string, logSDK aws.LogFunc) (Place, error) {
 	switch {
 	case os.Getenv(metadataVariable) != "":
@@ -54,7 +54,7 @@ func findGroup(ctx context.Context, connection *aws.Options) (Place, error) {
 	defer cancel()
 	id, err := machine.InstanceID(asking)
 	if err != nil {
-		return Place{}, nil // not on EC2, or in a container that cannot reach the metadata service
+		return Place{}, nil // not on EC2, or in a container without access to the metadata service
 	}
 
 	if os.Getenv("TENDRIL_INSTANCE_ID") == "" {

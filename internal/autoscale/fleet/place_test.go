@@ -21,7 +21,7 @@ func TestPlaceHasTheFormatOfTheOption(t *testing.T) {
 	}
 }
 
-// A pod's node may be in a group, but the cluster manages that group.
+// The cluster manages the node's group.
 func TestPodIsNotInAGroup(t *testing.T) {
 	t.Setenv(metadataVariable, "")
 	t.Setenv(kubernetesVariable, "10.0.0.1")
@@ -60,7 +60,7 @@ func fakeECS(t *testing.T, metadata string, answers map[string]string) {
 const task = `{"Cluster":"arn:aws:ecs:eu-west-1:123456789012:cluster/prod",` +
 	`"TaskARN":"arn:aws:ecs:eu-west-1:123456789012:task/prod/1"`
 
-// The service is looked up in ECS, because some container agents do not report it.
+// Some container agents do not report the service.
 func TestServiceOfATaskIsFound(t *testing.T) {
 	found := func(group string) string { return `{"tasks":[{"group":"` + group + `"}],"failures":[]}` }
 	size := `{"services":[{"serviceName":"web","status":"ACTIVE","runningCount":3,"desiredCount":4}],"failures":[]}`
@@ -84,7 +84,7 @@ func TestServiceOfATaskIsFound(t *testing.T) {
 				t.Errorf("%+v, %v; want %+v", p, err, tt.want)
 			}
 			tasks := serviceTasks{connection: &aws.Options{}}
-			for range 2 { // the second call uses the result of the first
+			for range 2 {
 				if n, err := tasks.count(t.Context()); err != nil || n != tt.count {
 					t.Errorf("%d tasks, %v; want %d", n, err, tt.count)
 				}
@@ -96,7 +96,7 @@ func TestServiceOfATaskIsFound(t *testing.T) {
 	}
 }
 
-// If the service is unknown, something else may scale it.
+// Something else may scale an unknown service.
 func TestTaskThatCannotBeFoundIsAnError(t *testing.T) {
 	for name, metadata := range map[string]string{"the agent fails": "", "the task is gone": task + "}"} {
 		t.Run(name, func(t *testing.T) {

@@ -11,19 +11,18 @@ import (
 	"tendril/internal/aws"
 )
 
-// agentVariable is set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection
+// ECS sets agentVariable in every task. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection
 // endpoint".
 const agentVariable = "ECS_AGENT_URI"
 
-// agentTimeout is short, because the agent is local.
+// The agent is local.
 const agentTimeout = 3 * time.Second
 
 // InTask reports whether this process runs in an ECS task.
 func InTask() bool { return os.Getenv(agentVariable) != "" }
 
 // ProtectTask protects this process's ECS task from scale-in and deployments during long deliveries. end removes the
-// protection, or returns when its context ends. protected is called as in [Options]. An invalid agent address is an
-// error.
+// protection, or returns when its context ends. protected is as in [Options]. An invalid agent address is an error.
 func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger, protected func(on bool)) (
 	end func(context.Context) error, err error) {
 	task, err := aws.NewECSTask(os.Getenv(agentVariable))
