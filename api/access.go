@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Scopes of a session or token. None implies another.
+// Scopes of a session or token, none of which implies another.
 const (
-	// ScopeRead permits reading message bodies, settings, and the output of the app, hooks and other servers.
+	// ScopeRead permits reading message bodies, settings, and output of the app, hooks and other servers.
 	ScopeRead = "read"
 	// ScopeAct permits changing queues, messages and tasks, and stopping the environment.
 	ScopeAct = "act"
@@ -32,7 +32,7 @@ func CheckScopes(scopes []string) error {
 
 type callerNameKey struct{}
 
-// WithCallerName returns a copy of ctx with the name of a console caller.
+// WithCallerName returns a context with a console caller's name.
 func WithCallerName(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, callerNameKey{}, who)
 }
@@ -43,16 +43,15 @@ func CallerName(ctx context.Context) string {
 	return who
 }
 
-// Caller describes the sender of a request.
+// Caller is the sender of a request.
 type Caller struct {
 	// Who is "owner", "session" and a number, "token" and a name, "local user" if no token is needed, or "" if unknown.
 	Who    string   `json:"who,omitempty"`
 	Scopes []string `json:"scopes"`
-	// ReadOnly means that the caller cannot use actions. BodiesHidden means that responses include message bodies only
-	// on request.
+	// ReadOnly forbids actions. BodiesHidden means that responses include message bodies only on request.
 	ReadOnly     bool `json:"read_only"`
 	BodiesHidden bool `json:"bodies_hidden"`
 }
 
-// May reports whether the caller can use actions that require the scope.
+// May reports whether the caller may use actions that require the scope.
 func (c *Caller) May(scope string) bool { return !c.ReadOnly && slices.Contains(c.Scopes, scope) }

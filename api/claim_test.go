@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// A flock lock belongs to the open file, so this process can conflict with itself.
 func TestOneClaimsADirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

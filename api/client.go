@@ -22,23 +22,23 @@ import (
 	"tendril/queue"
 )
 
-// ErrOff is returned by [Dial] if the environment runs without a console.
+// ErrOff means that the environment runs without a console.
 var ErrOff = errors.New("the console is off")
 
-// Client calls the console of a running environment. It is safe for concurrent use. Its methods return an [*Error] if
-// the console refuses a request, and an error wrapping [ErrNotRunning] if the environment is gone.
+// Client calls the console of a running environment. It is safe for concurrent use. Refused requests return an
+// [*Error]; if the environment is gone, the error wraps [ErrNotRunning].
 type Client struct {
 	Instance Instance
-	// Bodies requests message bodies even if they are hidden. Set it before the first call.
+	// Bodies requests hidden message bodies. Set it before the first call.
 	Bodies bool
 
 	transport Transport
 	dataDir   string // "" after [NewClient]
 	onlyReads bool
-	instance  string // ID of the instance to read from; "" for the console's own instance
+	instance  string // instance to read from; "" for the console's own
 }
 
-// Dial returns a client for the environment running on dataDir. It makes no connection. The error wraps [ErrNotRunning]
+// Dial returns a client for the environment running on dataDir, without connecting. The error wraps [ErrNotRunning]
 // or [ErrOff]. If the token is not readable, the client can still read health and counts.
 func Dial(dataDir string) (*Client, error) {
 	instance, err := ReadInstance(dataDir)
@@ -64,8 +64,7 @@ func NewClient(instance Instance, transport Transport) *Client {
 
 // Transport sends the requests of a [Client].
 type Transport interface {
-	// Answer sends r and decodes the response into into, a pointer to the route's answer type. If the console refuses
-	// the request, the error is an [*Error].
+	// Answer sends r and decodes the response into a pointer to the route's answer type. A refusal is an [*Error].
 	Answer(ctx context.Context, r *Request, into any) error
 }
 
@@ -107,11 +106,11 @@ func (r Route[Body, Answer]) send(ctx context.Context, c *Client, body Body, nam
 	return answer, err
 }
 
-// ErrOnlyReads is returned by calls that would change something after [Client.OnlyRead].
+// ErrOnlyReads is returned for changes after [Client.OnlyRead].
 var ErrOnlyReads = errors.New("this client only reads")
 
-// On returns a client that reads from the instance with the given [KnownInstance].ID, through the same console. ""
-// means the console's own instance.
+// On returns a client that reads from the instance with a [KnownInstance].ID through the same console. "" means the
+// console's own instance.
 func (c *Client) On(id string) *Client {
 	on := *c
 	on.instance, on.onlyReads = id, c.onlyReads || id != ""
@@ -139,7 +138,7 @@ func (c *Client) answer(ctx context.Context, r *Request, into any) error {
 	return c.transport.Answer(ctx, c.of(r), into)
 }
 
-// Filter selects messages to list. The zero value selects the first 100.
+// Filter selects messages to list; the zero value, the first 100.
 type Filter struct {
 	Selection
 	State string
@@ -156,7 +155,7 @@ func (c *Client) withBodies(query url.Values) url.Values {
 
 func limitQuery(limit int) url.Values { return url.Values{"limit": {strconv.Itoa(cmp.Or(limit, 100))}} }
 
-// OnlyRead makes all later calls that would change something fail with [ErrOnlyReads].
+// OnlyRead makes later calls that would change something fail with [ErrOnlyReads].
 func (c *Client) OnlyRead() { c.onlyReads = true }
 
 // Close closes idle connections.
@@ -175,12 +174,12 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return st, err
 }
 
-// Describe returns a description of the environment's components and settings.
+// Describe returns the environment's components and settings.
 func (c *Client) Describe(ctx context.Context) (Description, error) {
 	return GetEnvironment.get(ctx, c, nil)
 }
 
-// Examine returns the problems of the environment, its machine and the services it depends on.
+// Examine returns problems of the environment, its machine and services.
 func (c *Client) Examine(ctx context.Context) (doctor.Examination, error) {
 	return GetExamination.get(ctx, c, nil)
 }
@@ -190,7 +189,7 @@ func (c *Client) Health(ctx context.Context) (health.Report, error) {
 	return GetHealth.get(ctx, c, nil)
 }
 
-// Series returns the curves of the named range, one of [series.Ranges]; "" means the shortest.
+// Series returns the curves of a range from [series.Ranges]; "" means the shortest.
 func (c *Client) Series(ctx context.Context, name string) (series.Curves, error) {
 	return GetSeries.get(ctx, c, url.Values{"range": {name}})
 }
@@ -206,8 +205,8 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 	return GetQueue.get(ctx, c, nil, name)
 }
 
-// Messages returns a page of messages, oldest first. next is the cursor of the next page, or "" on the last page. Pages
-// may be shorter than the limit.
+// Messages returns a page of messages, oldest first, perhaps shorter than the limit. next is the cursor of the next
+// page, or "" on the last one.
 func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Message, next string, err error) {
 	query := selectionQuery(&f.Selection)
 	query.Set("state", f.State)
@@ -217,7 +216,7 @@ func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Me
 	return answer.Messages, answer.Next, err
 }
 
-// Message returns the message with the given ID.
+// Message returns a message by ID.
 func (c *Client) Message(ctx context.Context, name, id string) (Message, error) {
 	return GetMessage.get(ctx, c, c.withBodies(url.Values{}), name, id)
 }
@@ -234,8 +233,8 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 	return list.Deliveries, err
 }
 
-// FindMessage finds a message in any embedded queue by its ID or a prefix of at least four characters. If no queue has
-// it, the error describes its last outcome.
+// FindMessage finds a message in any embedded queue by its ID or a prefix of at least four characters. Otherwise, the
+// error describes its last outcome.
 func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	queues, err := c.Queues(ctx)
 	if err != nil && !HasStatus(err, http.StatusConflict) { // the status means that all queues are on Amazon SQS
@@ -258,8 +257,8 @@ func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	}
 }
 
-// LastOutcome returns the latest outcome of a message on any instance, by the message's ID or a prefix. A message that
-// was neither delivered nor removed is found only in an embedded queue, and only by a prefix.
+// LastOutcome returns a message's latest outcome on any instance, by ID or prefix. A message that was neither
+// delivered nor removed is found only in an embedded queue, and only by a prefix.
 func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	ask := func(ctx context.Context, on *Client) (Delivery, error) { return GetOutcome.get(ctx, on, nil, id) }
 	d, err := ask(ctx, c)
@@ -290,7 +289,7 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	return d, nil
 }
 
-// errNotStored says what is last known about a message that no embedded queue stores.
+// errNotStored describes the last known outcome of a message that no embedded queue stores.
 func errNotStored(d *Delivery) *Error {
 	clock := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 	at := clock(d.At)
@@ -331,8 +330,8 @@ var goneHints = map[string]string{
 	MessageDeadLettered: "'tendril dead list' shows dead letters, which have another ID on Amazon SQS",
 }
 
-// Outcome returns a message's latest delivery; false means that it has none. If a delivery is in progress, Outcome
-// waits up to wait for its end.
+// Outcome returns a message's latest delivery, or false without one. It waits up to wait for the end of a delivery in
+// progress.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {
 	until := time.Now().Add(wait)
 	for {
@@ -349,7 +348,7 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 	}
 }
 
-// Pause stops receiving from the named queue, or from all queues if name is "".
+// Pause stops receiving from the named queue, or from all if name is "".
 func (c *Client) Pause(ctx context.Context, name string, why Reason) (Paused, error) {
 	if name == "" {
 		return PauseAll.send(ctx, c, why)
@@ -357,7 +356,7 @@ func (c *Client) Pause(ctx context.Context, name string, why Reason) (Paused, er
 	return PauseQueue.send(ctx, c, why, name)
 }
 
-// Resume undoes Pause for the named queue, or for all queues if name is "".
+// Resume undoes Pause for the named queue, or for all if name is "".
 func (c *Client) Resume(ctx context.Context, name string, where Reason) (Paused, error) {
 	if name == "" {
 		return ResumeAll.send(ctx, c, where)
@@ -365,14 +364,13 @@ func (c *Client) Resume(ctx context.Context, name string, where Reason) (Paused,
 	return ResumeQueue.send(ctx, c, where, name)
 }
 
-// Purge deletes a queue's messages up to the position through and returns their number. confirm must be the queue's
-// name.
+// Purge deletes a queue's messages up to a position and returns their number. confirm must be the queue's name.
 func (c *Client) Purge(ctx context.Context, name, confirm string, through int64) (int, error) {
 	n, err := PurgeQueue.send(ctx, c, Confirmation{confirm, through}, name)
 	return n["purged"], err
 }
 
-// CreateQueue creates an embedded queue and returns its ARN. It succeeds if a queue with the same attributes exists.
+// CreateQueue creates an embedded queue, unless it exists with the same attributes, and returns its ARN.
 func (c *Client) CreateQueue(ctx context.Context, name string, attributes map[string]string) (arn string, err error) {
 	answer, err := CreateQueue.send(ctx, c, Creation{name, attributes})
 	return answer.ARN, err
@@ -437,14 +435,13 @@ func (c *Client) Deploy(ctx context.Context, path string) (DeployResult, error) 
 	return Deploy.send(ctx, c, DeployRequest{path})
 }
 
-// Reload applies changed files, like SIGHUP. The error has a [Detail] for each problem in the file with the periodic
-// tasks, and a status as for Deploy.
+// Reload applies changed files, like SIGHUP. The error has a status as for Deploy and a [Detail] for each problem in
+// the file with the periodic tasks.
 func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 	return Reload.send(ctx, c, NoBody{})
 }
 
-// Count counts the selected messages of an embedded queue. It counts for at most the time within; 0 means the server's
-// limit.
+// Count counts selected messages of an embedded queue for at most the time within; 0 means the server's limit.
 func (c *Client) Count(ctx context.Context, name string, sel Selection, within time.Duration) (Total, error) {
 	query := selectionQuery(&sel)
 	if within > 0 {
@@ -458,13 +455,12 @@ func (c *Client) Retry(ctx context.Context, name, id string) (Placed, error) {
 	return RetryMessage.send(ctx, c, NoBody{}, name, id)
 }
 
-// Delay hides a message for the given time, which is rounded up to whole seconds and limited to 12 hours.
+// Delay hides a message for up to 12 hours, in whole seconds rounded up.
 func (c *Client) Delay(ctx context.Context, name, id string, delay time.Duration) (Placed, error) {
 	return DelayMessage.send(ctx, c, DelayRequest{int((delay + time.Second - 1) / time.Second)}, name, id)
 }
 
-// Edit atomically replaces the message that has the given ID with msg, as in [EditRequest]. It returns the new
-// message's ID.
+// Edit atomically replaces a message with msg, as in [EditRequest], and returns the new ID.
 func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (string, error) {
 	answer, err := EditMessage.send(ctx, c, EditRequest{msg, to},
 		name, id)
@@ -484,14 +480,14 @@ func (c *Client) Move(ctx context.Context, from, to string, ids []string) (int, 
 	return n["moved"], err
 }
 
-// Delete deletes up to 1000 messages and returns their number. If there is more than one ID, confirm must be the number
-// of IDs.
+// Delete deletes up to 1000 messages and returns their number. Except for a single ID, confirm must be the number of
+// IDs.
 func (c *Client) Delete(ctx context.Context, name string, ids []string, confirm int64) (int, error) {
 	answer, err := DeleteMessages.send(ctx, c, Deletion{IDs: ids, Confirm: confirm}, name)
 	return answer.Deleted, err
 }
 
-// DeleteMatching starts a task that deletes the selected dead letters, as in [Deletion].
+// DeleteMatching starts a task that deletes selected dead letters, as in [Deletion].
 func (c *Client) DeleteMatching(ctx context.Context, name string, sel Selection, rate int,
 	confirm int64) (MoveTask, error) {
 	answer, err := DeleteMessages.send(ctx, c, Deletion{Filter: &sel, Rate: rate, Confirm: confirm}, name)
@@ -501,7 +497,7 @@ func (c *Client) DeleteMatching(ctx context.Context, name string, sel Selection,
 	return *answer.Task, nil
 }
 
-// Tasks returns the periodic tasks and the current leader.
+// Tasks returns the periodic tasks and the leader.
 func (c *Client) Tasks(ctx context.Context) (TasksStatus, error) {
 	return GetTasks.get(ctx, c, nil)
 }
@@ -516,8 +512,7 @@ func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]Tas
 	return list.Runs, err
 }
 
-// RunTask enqueues one run of a task immediately, even if the task is paused. If the error has status 503, the run may
-// nevertheless be enqueued.
+// RunTask enqueues a run of a task at once, even a paused one. With status 503, the run may nevertheless be enqueued.
 func (c *Client) RunTask(ctx context.Context, name string) (TaskRun, error) {
 	return RunTask.send(ctx, c, NoBody{}, name)
 }
@@ -534,19 +529,19 @@ func (c *Client) ResumeTask(ctx context.Context, name string) error {
 	return err
 }
 
-// Receive receives messages from an embedded queue like a consumer on SQS.
+// Receive receives messages from an embedded queue like an SQS consumer.
 func (c *Client) Receive(ctx context.Context, name string, req ReceiveRequest) ([]ReceivedMessage, error) {
 	list, err := ReceiveMessages.send(ctx, c, req, name)
 	return list.Messages, err
 }
 
-// Acknowledge deletes up to ten messages by receipt handle and returns the number deleted.
+// Acknowledge deletes up to ten messages by receipt handle and returns their number.
 func (c *Client) Acknowledge(ctx context.Context, name string, handles []string) (int, error) {
 	n, err := AcknowledgeMessages.send(ctx, c, Receipts{handles}, name)
 	return n["deleted"], err
 }
 
-// Redrive starts a task that moves the selected messages of a dead-letter queue, as in [RedriveRequest].
+// Redrive starts a task that moves selected messages of a dead-letter queue, as in [RedriveRequest].
 func (c *Client) Redrive(ctx context.Context, name, to string, rate int, sel Selection, most int64) (MoveTask,
 	error) {
 	return StartRedrive.send(ctx, c, RedriveRequest{to, rate, sel, most}, name)
@@ -557,18 +552,18 @@ func (c *Client) RedriveTask(ctx context.Context, name string) (MoveTask, error)
 	return GetRedrive.get(ctx, c, nil, name)
 }
 
-// CancelRedrive cancels the running task of a dead-letter queue. Completed moves and deletions are not undone.
+// CancelRedrive cancels a dead-letter queue's running task, without undoing moves and deletions.
 func (c *Client) CancelRedrive(ctx context.Context, name string) (MoveTask, error) {
 	return CancelRedrive.get(ctx, c, nil, name)
 }
 
-// RecordExchanges records requests to the app and its responses for the duration span, at most [MaxRecording].
+// RecordExchanges records requests to the app and its responses for a time, at most [MaxRecording].
 func (c *Client) RecordExchanges(ctx context.Context, span time.Duration) error {
 	_, err := RecordExchanges.send(ctx, c, RecordRequest{min(span, MaxRecording).String()})
 	return err
 }
 
-// Exchange returns the last recorded exchange for a message. The error has status 404 if nothing was recorded.
+// Exchange returns the last recorded exchange of a message, or an error with status 404.
 func (c *Client) Exchange(ctx context.Context, id string) (Exchange, error) {
 	return GetExchange.get(ctx, c, url.Values{"body": {"1"}}, id)
 }
@@ -578,44 +573,44 @@ func (c *Client) Configuration(ctx context.Context) (Configuration, error) {
 	return GetConfiguration.get(ctx, c, nil)
 }
 
-// PreviewChange returns the effect of a change of settings. The error has a [Detail] for each invalid option.
+// PreviewChange returns the effect of a settings change. The error has a [Detail] for each invalid option.
 func (c *Client) PreviewChange(ctx context.Context, change SettingsChange) (SettingsPreview, error) {
 	return PreviewSettings.send(ctx, c, change)
 }
 
-// ChangeSettings writes a change and applies the settings that need no restart. If the base is outdated, the error has
+// ChangeSettings writes a change and applies the settings that need no restart. An outdated base is an error with
 // status 409.
 func (c *Client) ChangeSettings(ctx context.Context, change SettingsChange) (SettingsPreview, error) {
 	return ChangeSettings.send(ctx, c, change)
 }
 
-// Versions returns the deployed versions of the app, newest first. In a fleet, the list may be a few seconds old.
+// Versions returns the app's deployed versions, newest first. In a fleet, the list may be seconds old.
 func (c *Client) Versions(ctx context.Context) ([]AppVersion, error) {
 	list, err := GetVersions.get(ctx, c, nil)
 	return list.Versions, err
 }
 
-// LatestVersions is like Versions, but in a fleet it reads the registry first.
+// LatestVersions is Versions, but reads a fleet's registry first.
 func (c *Client) LatestVersions(ctx context.Context) ([]AppVersion, error) {
 	list, err := GetVersions.get(ctx, c, url.Values{"latest": {"true"}})
 	return list.Versions, err
 }
 
-// Rollback redeploys the version with the given number; 0 means the previous one. Errors are as for Deploy, and have
-// status 404 for an unknown version.
+// Rollback redeploys a version by number; 0 means the previous one. Errors are as for Deploy, with status 404 for an
+// unknown version.
 func (c *Client) Rollback(ctx context.Context, number int) (DeployResult, error) {
 	return Rollback.send(ctx, c, RollbackRequest{number})
 }
 
-// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 if no
-// deployment is in progress or the new version is already serving.
+// AbortDeploy aborts the deployment in progress and returns it once ended. The error has status 409 without one, or
+// if the new version is already serving.
 func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
 	return AbortDeploy.send(ctx, c, NoBody{})
 }
 
 // RestartProcess restarts a process of the app and returns the name of its replacement. A replica is replaced without
-// interrupting service; a helper is restarted after it has exited. "web-2" means the second replica if no process has
-// that name. Errors are as for Deploy, with status 404 for an unknown process and 409 for a draining replica.
+// interruption; a helper is restarted after it has exited. "web-2" is the second replica, unless a process has that
+// name. Errors are as for Deploy, with status 404 for an unknown process and 409 for a draining replica.
 func (c *Client) RestartProcess(ctx context.Context, name string) (now string, err error) {
 	done, err := RestartProcess.send(ctx, c, NoBody{}, name)
 	return done.Process, err
@@ -626,29 +621,29 @@ func (c *Client) ScaleDecisions(ctx context.Context) (ScaleDecisions, error) {
 	return GetScaleDecisions.get(ctx, c, nil)
 }
 
-// Scale returns the backlog and the desired size.
+// Scale returns the backlog and desired size.
 func (c *Client) Scale(ctx context.Context) (autoscale.Scale, error) {
 	return GetScale.get(ctx, c, nil)
 }
 
-// Instances returns the known instances of the environment.
+// Instances returns the environment's known instances.
 func (c *Client) Instances(ctx context.Context) (Instances, error) {
 	return GetInstances.get(ctx, c, nil)
 }
 
-// Events returns the events selected by f.
+// Events returns selected events.
 func (c *Client) Events(ctx context.Context, f EventFilter) ([]eventlog.Event, error) {
 	list, err := GetEvents.get(ctx, c, f.query())
 	return list.Events, err
 }
 
-// FollowEvents calls each for every event selected by f as it occurs, starting after f.After or, if that is 0, with the
+// FollowEvents calls each for every selected event as it occurs, starting after f.After or, if that is 0, with the
 // next event. It returns nil when the environment ends the stream.
 func (c *Client) FollowEvents(ctx context.Context, f EventFilter, each func(eventlog.Event) error) error {
 	return follow(ctx, c, GetEvents.request(f.query()), each)
 }
 
-// Logs returns the log lines selected by f.
+// Logs returns selected log lines.
 func (c *Client) Logs(ctx context.Context, f LineFilter) ([]eventlog.Line, error) {
 	list, err := GetLogs.get(ctx, c, f.query())
 	return list.Lines, err

@@ -2,32 +2,31 @@ package api
 
 import "time"
 
-// Effect constants are the values of [ConfigOption].Effect.
+// Effects of a changed [ConfigOption].
 const (
-	EffectReload  = "reload"  // takes effect when the change is saved
-	EffectApp     = "app"     // takes effect after a restart of the app's processes
-	EffectRestart = "restart" // takes effect after a restart of the environment
+	EffectReload  = "reload"  // once saved
+	EffectApp     = "app"     // after a restart of the app's processes
+	EffectRestart = "restart" // after a restart of the environment
 )
 
-// Configuration holds all options of an environment.
+// Configuration is all options of an environment.
 type Configuration struct {
-	// Shared is nil without a fleet key. Changes are then made to the settings file.
+	// Shared is nil without a fleet key. The settings file is then changed.
 	Shared *SharedSettings `json:"shared,omitempty"`
 	File   string          `json:"file"`
 	Exists bool            `json:"exists"`
 	Hash   string          `json:"hash"`
-	// Blocks are the sections of Elastic Beanstalk's configuration page. Topics are the groups of all options.
+	// Blocks are the sections of Elastic Beanstalk's configuration page; Topics, the groups of all options.
 	Blocks  []string       `json:"blocks"`
 	Topics  []string       `json:"topics"`
 	Options []ConfigOption `json:"options"`
 	Queues  []ConfigQueue  `json:"queues"`
-	// Changes are the options whose configured values are not yet in force. Problem is the reason the configured values
-	// cannot be read, or "".
+	// Changes are options whose configured values are not in force. Problem is why these cannot be read, or "".
 	Changes []OptionChange `json:"changes,omitempty"`
 	Problem string         `json:"problem,omitempty"`
 }
 
-// SharedSettings describes the latest change of the settings for all instances.
+// SharedSettings is the latest change of the settings for all instances.
 type SharedSettings struct {
 	Revision int64     `json:"revision"` // 0 before the first change
 	By       string    `json:"by,omitempty"`
@@ -41,42 +40,42 @@ type SharedSettings struct {
 // ConfigOption is an option with its value, documentation and editing rules.
 type ConfigOption struct {
 	DescribedOption
-	// Block is one of [Configuration].Blocks, or "". Topic is one of [Configuration].Topics.
+	// Block and Topic are from [Configuration]; Block may be "".
 	Block string `json:"block,omitempty"`
 	Topic string `json:"topic"`
 	Label string `json:"label"`
-	// Key is the option's name in the settings file; "" if it is not allowed there.
+	// Key is the name in the settings file; "" if not allowed there.
 	Key    string `json:"key,omitempty"`
 	Help   string `json:"help"`
 	Detail string `json:"detail,omitempty"`
-	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit is the unit of a number without
-	// a suffix.
+	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit is for numbers without a
+	// suffix.
 	Type string `json:"type"`
 	Unit string `json:"unit,omitempty"`
-	// Default is the default value or a description of it.
+	// Default is the default or a description of it.
 	Default string   `json:"default"`
 	Allowed string   `json:"allowed"`
 	Choices []string `json:"choices,omitempty"`
-	// Hidden means that at least part of the value is redacted.
+	// Hidden means that some of the value is redacted.
 	Hidden bool `json:"hidden,omitempty"`
-	// Scope is the scope required to change the option.
+	// Scope is required to change the option.
 	Scope  string `json:"scope"`
 	Effect string `json:"effect"`
-	// Locked is the reason the option cannot be changed in the settings file, or "".
+	// Locked is why the settings file cannot change the option, or "".
 	Locked string `json:"locked,omitempty"`
-	// Overridden is the variable or flag that overrides the shared settings on this instance, or "". Options that cannot
-	// be shared have none.
+	// Overridden is the variable or flag that overrides the shared settings on this instance, or "", as for options
+	// that cannot be shared.
 	Overridden string `json:"overridden,omitempty"`
 }
 
-// ConfigQueue holds the settings of one queue.
+// ConfigQueue is the settings of one queue.
 type ConfigQueue struct {
 	Name string `json:"name"`
 	// Settings have names such as "http-path of payments", as in a [SettingsChange].
 	Settings []ConfigOption `json:"settings"`
 }
 
-// Option returns an option or a queue's setting by name, or nil.
+// Option returns an option or queue setting by name, or nil.
 func (c *Configuration) Option(name string) *ConfigOption {
 	for i := range c.Options {
 		if c.Options[i].Name == name {
@@ -93,35 +92,31 @@ func (c *Configuration) Option(name string) *ConfigOption {
 	return nil
 }
 
-// SettingsChange is a change of the shared settings, or of the settings file if there are no shared settings or This is
-// set.
+// SettingsChange is a change of the shared settings, or of the settings file without any or if This is set.
 type SettingsChange struct {
 	This bool `json:"this,omitempty"`
-	// Set maps option names to new values; nil removes an option from the settings. "http-path of payments" is a
-	// setting of one queue.
+	// Set maps option names to new values; nil removes one. "http-path of payments" is a setting of one queue.
 	Set map[string]*string `json:"set"`
-	// Base is the [Configuration].Hash on which the change is based. A preview does not need it.
+	// Base is the [Configuration].Hash that the change is based on, not needed for a preview.
 	Base string `json:"base,omitempty"`
 }
 
-// SettingsPreview is the effect of a change of settings.
+// SettingsPreview is the effect of a settings change.
 type SettingsPreview struct {
-	// File is the settings file, or the revision of the shared settings.
+	// File is the settings file, or the shared settings' revision.
 	File     string `json:"file"`
 	Revision int64  `json:"revision,omitempty"`
-	// Base and Hash are the hashes of the settings before and after the change.
+	// Hashes of the settings before and after the change.
 	Base  string     `json:"base"`
 	Hash  string     `json:"hash"`
 	Scope string     `json:"scope"`
 	Lines []FileLine `json:"lines"`
-	// Changes are the options whose effective value changes. After the change has been made, those without Restart are
-	// in force.
+	// Changes are the options whose effective value changes. Once made, those without Restart are in force.
 	Changes  []OptionChange `json:"changes"`
 	Warnings []Detail       `json:"warnings,omitempty"`
 }
 
-// Changed returns the names of the changed options: those whose new values are in force, and those that take effect at
-// the next start.
+// Changed returns the changed options in force, and those that take effect at the next start.
 func (p *SettingsPreview) Changed() (now, later []string) {
 	for _, o := range p.Changes {
 		if o.Restart {
@@ -135,7 +130,7 @@ func (p *SettingsPreview) Changed() (now, later []string) {
 
 // FileLine is a line added to or removed from the settings file.
 type FileLine struct {
-	// Line counts from 1, in the new file if Added is set, otherwise in the previous one.
+	// Line is from 1, in the new file if Added, otherwise in the previous one.
 	Line  int    `json:"line"`
 	Added bool   `json:"added"`
 	Text  string `json:"text"`

@@ -21,27 +21,26 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// maxAnswer is the maximum size in bytes of a response, far more than a page of messages needs.
+// maxAnswer in bytes is far more than a page of messages needs.
 const maxAnswer = 256 << 20
 
 type connection struct {
 	instance       Instance
 	dataDir, token string       // "" for a [Peer]
-	quick, slow    *http.Client // slow is for routes with their own time limit
+	quick, slow    *http.Client // slow is for routes with their own limit
 	most           int64
 }
 
-// Peer is a read-only connection to the console of another instance.
+// Peer is a read-only connection to another instance's console.
 type Peer struct{ *connection }
 
-// PeerPatience is how long a [Peer] waits for the start of a response. Handlers that wait must respond well within this
-// time.
+// PeerPatience is how long a [Peer] waits for a response to start. Handlers that wait must respond well within it.
 const PeerPatience = 2 * time.Second
 
 const maxPeerAnswer = 8 << 20
 
-// NewPeer returns a connection to an instance. It trusts only the instance's ConsoleCertificate, or uses plain HTTP if
-// that is "". Either way, the instance must prove that it knows the secret.
+// NewPeer returns a connection to an instance. It trusts only the instance's ConsoleCertificate, or uses plain HTTP
+// if that is "". Either way, the instance must prove that it knows the secret.
 func NewPeer(instance Instance, secret string) *Peer {
 	c := &connection{instance: instance, most: maxPeerAnswer}
 	c.quick = c.client(PeerPatience, secret)
@@ -49,8 +48,8 @@ func NewPeer(instance Instance, secret string) *Peer {
 	return &Peer{c}
 }
 
-// Unproved reports whether err means that the server failed to prove its identity. Such a server has received only a
-// challenge, not the request.
+// Unproved reports whether the server failed to prove its identity. It has then received only a challenge, not the
+// request.
 func Unproved(err error) bool {
 	var unproved *proof.Error
 	return errors.Is(err, errCertificate) || errors.As(err, &unproved)
@@ -58,8 +57,7 @@ func Unproved(err error) bool {
 
 var errCertificate = errors.New("unexpected certificate")
 
-// newConnection returns a connection that authenticates the server by its certificate or, over plain HTTP, by the
-// token.
+// Servers prove their identity by the certificate or, over plain HTTP, by the token.
 func newConnection(instance Instance, dataDir, token string) *connection {
 	c := &connection{instance: instance, dataDir: dataDir, token: token, most: maxAnswer}
 	secret := ""
@@ -71,10 +69,10 @@ func newConnection(instance Instance, dataDir, token string) *connection {
 	return c
 }
 
-// client returns a client that follows no redirects. Unless secret is "", servers must prove that they know it.
+// client follows no redirects. Unless secret is "", servers must prove that they know it.
 func (c *connection) client(patience time.Duration, secret string) *http.Client {
 	transport := &http.Transport{
-		// VerifyConnection compares the whole certificate, so its name and issuer do not matter.
+		// VerifyConnection compares the whole certificate, so name and issuer do not matter.
 		TLSClientConfig:       &tls.Config{InsecureSkipVerify: true, VerifyConnection: c.checkCertificate},
 		DialContext:           (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
 		ResponseHeaderTimeout: patience,
@@ -87,8 +85,7 @@ func (c *connection) client(patience time.Duration, secret string) *http.Client 
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// checkCertificate accepts the instance's certificate or, because it may have changed since Dial, the certificate in
-// the current instance file.
+// The certificate may have changed since Dial, so checkCertificate also accepts the current instance file's.
 func (c *connection) checkCertificate(s tls.ConnectionState) error {
 	shown := CertificateFingerprint(s.PeerCertificates[0].Raw)
 	if shown == c.instance.ConsoleCertificate {
@@ -120,7 +117,7 @@ func (c *connection) Answer(ctx context.Context, r *Request, into any) error {
 }
 
 func (c *connection) send(ctx context.Context, r *Request, accept string) (*http.Response, error) {
-	if r.Body != nil && c.token == "" { // without a token, the server is not authenticated
+	if r.Body != nil && c.token == "" { // the server is not authenticated
 		return nil, c.unauthorized(NewError(http.StatusUnauthorized, "this needs the console's token", ""))
 	}
 	var payload io.Reader
@@ -133,7 +130,7 @@ func (c *connection) send(ctx context.Context, r *Request, accept string) (*http
 	}
 
 	method, _, _ := strings.Cut(r.Pattern, " ")
-	// Escape dots too, so that no server resolves "." and ".." in names.
+	// Dots are escaped so that no server resolves "." and ".." in names.
 	path := r.Path(func(name string) string { return strings.ReplaceAll(url.PathEscape(name), ".", "%2E") })
 	if len(r.Query) > 0 {
 		path += "?" + r.Query.Encode()

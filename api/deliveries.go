@@ -18,15 +18,15 @@ type Delivery struct {
 	Status  int    `json:"status,omitempty"` // 0 without a response
 	Reason  string `json:"reason,omitempty"`
 	Answer  string `json:"answer,omitempty"` // start of an unsuccessful response
-	// Attempt counts the deliveries by this process, and ReceiveCount the receives from the queue.
+	// Attempt counts deliveries by this process, ReceiveCount receives from the queue.
 	Attempt      int `json:"attempt,omitempty"`
 	ReceiveCount int `json:"receive_count,omitempty"`
-	// DurationMS is the app's response time. WaitMS is the time from sending the message to this attempt.
+	// DurationMS is the app's response time; WaitMS, the time from sending the message to this attempt.
 	DurationMS int64     `json:"duration_ms"`
 	WaitMS     int64     `json:"wait_ms"`
 	At         time.Time `json:"at"`
-	// RetryAt is the time at which the message becomes visible again, or zero if unknown. DeadLetterQueue is set after
-	// the last attempt.
+	// RetryAt is when the message becomes visible again, or zero if unknown. DeadLetterQueue is set after the last
+	// attempt.
 	RetryAt         time.Time `json:"retry_at,omitzero"`
 	DeadLetterQueue string    `json:"dead_letter_queue,omitempty"`
 }
@@ -34,11 +34,11 @@ type Delivery struct {
 // DeliveryList is the response to GET /api/v1/deliveries.
 type DeliveryList struct {
 	Deliveries []Delivery `json:"deliveries"`
-	Since      time.Time  `json:"since,omitzero"` // deliveries before this time are no longer known
+	Since      time.Time  `json:"since,omitzero"` // earlier ones are no longer known
 }
 
-// Outcomes without a finished delivery. For [InWork], DurationMS is the time since the start of the delivery.
-// [MessageStored] means that a message found by a prefix of its ID is in a queue.
+// Outcomes without a finished delivery. For [InWork], DurationMS is the time since its start. [MessageStored] means
+// that a message found by a prefix of its ID is in a queue.
 const (
 	InWork              = "in work"
 	MessageDeleted      = "deleted"
@@ -48,8 +48,7 @@ const (
 	MessageStored       = "stored"
 )
 
-// Tried reports whether the delivery was an attempt, rather than the return of a message to the queue because the app
-// was not ready.
+// Tried reports whether this was an attempt, not the return of a message because the app was not ready.
 func (d *Delivery) Tried() bool {
 	return d.Outcome != queue.Unreached.String() || !d.RetryAt.IsZero()
 }
@@ -57,7 +56,7 @@ func (d *Delivery) Tried() bool {
 // Done reports whether the delivery succeeded.
 func (d *Delivery) Done() bool { return d.Outcome == queue.Done.String() }
 
-// Problem groups failed deliveries of one queue by reason.
+// Problem groups a queue's failed deliveries by reason.
 type Problem struct {
 	Queue         string    `json:"queue"`
 	Reason        string    `json:"reason"`

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Description describes the components of a running environment, or of the one 'tendril up' would start. Probable
-// secrets are redacted.
+// Description describes the components of an environment, running or as 'tendril up' would start it. Probable secrets
+// are redacted.
 type Description struct {
 	Environment string `json:"environment"`
 	Running     bool   `json:"running"`
-	// Version is tendril's version. AppVersion is the app's, or "" if tendril runs no app.
+	// Version is tendril's. AppVersion is the app's, or "" without an app.
 	Version    string `json:"version"`
 	AppVersion string `json:"app_version,omitempty"`
 	// PID, StartedAt and State are zero if no process runs.
 	PID       int              `json:"pid,omitempty"`
 	StartedAt time.Time        `json:"started_at,omitzero"`
 	State     string           `json:"state,omitempty"`
-	Region    string           `json:"region"` // of the queues on Amazon SQS, or in the ARNs of embedded queues
+	Region    string           `json:"region"` // of Amazon SQS, or of embedded queues' ARNs
 	Queues    []DescribedQueue `json:"queues"`
-	// Processes are the app's processes, or a single one for a local Lambda function.
+	// Processes are the app's, or one for a local Lambda function.
 	Processes []DescribedProcess `json:"processes,omitempty"`
 	Tasks     *TasksStatus       `json:"tasks,omitempty"` // nil without periodic tasks
-	// Election describes how the leader is elected; "" if no leader is needed. Leader is nil if no process runs.
+	// Election is how the leader is elected; "" if none is needed. Leader is nil if no process runs.
 	Election string  `json:"election,omitempty"`
 	Leader   *Leader `json:"leader,omitempty"`
-	// Scaling is nil if the size is fixed. If no process runs, only its target and bounds are set.
+	// Scaling is nil for a fixed size. If no process runs, only its target and bounds are set.
 	Scaling *Scaling `json:"scaling,omitempty"`
 	// Deployments are the last 20 since startup, newest first.
 	Deployments []Deployment `json:"deployments,omitempty"`
@@ -36,7 +36,7 @@ type Description struct {
 	Notes   []string          `json:"notes,omitempty"`
 }
 
-// Places are the addresses an environment listens on and the files it uses.
+// Places are an environment's addresses and files.
 type Places struct {
 	Ports []Place `json:"ports"`
 	Files []Place `json:"files"`
@@ -52,10 +52,10 @@ type Place struct {
 type DescribedQueue struct {
 	Name    string `json:"name"`
 	Backend string `json:"backend"`       // a Backend constant
-	URL     string `json:"url,omitempty"` // empty if unknown until startup
+	URL     string `json:"url,omitempty"` // "" if unknown until startup
 	ARN     string `json:"arn,omitempty"`
 	FIFO    bool   `json:"fifo"`
-	// Target is a URL, "lambda:" and the name of an AWS Lambda function, or the command of a local function; "" for a
+	// Target is a URL, "lambda:" and an AWS Lambda function's name, or a local function's command; "" for a
 	// dead-letter queue.
 	Target          string            `json:"target,omitempty"`
 	Attributes      map[string]string `json:"attributes,omitempty"`
@@ -69,15 +69,15 @@ type DescribedProcess struct {
 	Command string `json:"command"`
 }
 
-// Resource is an AWS resource used by the environment.
+// Resource is an AWS resource of the environment.
 type Resource struct {
-	// Kind is for example "queue" or "registry table".
+	// Kind is such as "queue" or "registry table".
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	ARN    string `json:"arn,omitempty"`
 	URL    string `json:"url,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Owned means that 'tendril terminate' deletes the resource. Otherwise, Note is the reason it does not.
+	// Owned means that 'tendril terminate' deletes the resource. Otherwise, Note is why not.
 	Owned bool   `json:"owned"`
 	Note  string `json:"note,omitempty"`
 }
@@ -87,7 +87,7 @@ type OptionValue struct {
 	Value string `json:"value"`
 	// Layer is "default", "bundle", "file", "environment" or "flag".
 	Layer string `json:"layer"`
-	// Where is the place of the value, such as "tendril.yaml:3"; "" for a default.
+	// Where is such as "tendril.yaml:3"; "" for a default.
 	Where string `json:"where,omitempty"`
 }
 
@@ -95,21 +95,21 @@ type OptionValue struct {
 type DescribedOption struct {
 	Name string `json:"name"` // for a queue's setting, its key in tendril.yaml
 	OptionValue
-	// SetBy holds the values of all layers, weakest first; empty for a default.
+	// SetBy has the values of all layers, weakest first; empty for a default.
 	SetBy []OptionValue `json:"set_by,omitempty"`
 }
 
-// OptionChange is an option whose configured value differs from the value in force.
+// OptionChange is an option whose configured value is not in force.
 type OptionChange struct {
-	// Name is the option's name; for a setting of one queue, it ends with " of " and the queue's name.
+	// Name ends with " of " and the queue's name for one queue's setting.
 	Name string `json:"name"`
 	OptionValue
-	// Restart means that the change takes effect only after a restart of the environment.
+	// Restart means that only a restart of the environment applies the change.
 	Restart     bool `json:"restart"`
 	RestartsApp bool `json:"restarts_app,omitempty"`
 }
 
-// Option returns the named option and its pending changes, including changes for single queues.
+// Option returns the named option and its pending changes, including single queues'.
 func (d *Description) Option(name string) (found DescribedOption, changes []OptionChange) {
 	for _, o := range d.Options {
 		if o.Name == name {

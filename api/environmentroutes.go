@@ -4,5 +4,5 @@ import (
 	"time"
 )
 
-// MaxDeploy limits the duration of a deployment, including the last deliveries to the previous version.
+// MaxDeploy limits a deployment, including the last deliveries to the previous version.
 const MaxDeploy = 15 * time.Minute

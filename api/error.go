@@ -7,16 +7,16 @@ import (
 	"tendril/queue"
 )
 
-// Error is the error for a refused request, on both the server and the client.
+// Error is a refused request's error, on both the server and the client.
 type Error struct {
 	Status  int    `json:"-"`
 	Message string `json:"error"`
 	Hint    string `json:"hint,omitempty"`
-	// Code comes from the underlying [queue.Error], if any.
+	// Code is from the underlying [queue.Error], if any.
 	Code      string   `json:"code,omitempty"`
 	RequestID string   `json:"request_id,omitempty"` // also appears in the log
 	Details   []Detail `json:"details,omitempty"`
-	// Switched, Step and Output come from the underlying [DeployError].
+	// Switched, Step and Output are from the underlying [DeployError].
 	Switched bool     `json:"switched,omitempty"`
 	Step     string   `json:"step,omitempty"`
 	Output   []string `json:"output,omitempty"`
@@ -43,7 +43,7 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code != "" && t.Code == e.Code
 }
 
-// HasStatus reports whether err is an [*Error] with the given status.
+// HasStatus reports whether err is an [*Error] with the status.
 func HasStatus(err error, status int) bool {
 	e, refused := errors.AsType[*Error](err)
 	return refused && e.Status == status

@@ -21,14 +21,14 @@ type (
 	}
 )
 
-// EventFilter selects events. The zero value selects the newest 100.
+// EventFilter selects events; the zero value, the newest 100.
 type EventFilter struct {
-	// After selects events with a higher ID, oldest first; without it, the newest events come first. Before selects
-	// events with a lower ID. In both, 0 means no bound.
+	// After selects higher IDs, oldest first; without it, the newest come first. Before selects lower IDs. In both, 0
+	// means no bound.
 	After, Before int64
 	Limit         int // 1 to 1000; 0 means 100
 	Kinds         []string
-	Since, Until  time.Time // zero means no bound; Until is exclusive
+	Since, Until  time.Time // zero for no bound; Until is exclusive
 	Match         string    // substring of the text or a field, ignoring case
 }
 
@@ -41,13 +41,13 @@ func (f *EventFilter) query() url.Values {
 	return values
 }
 
-// LineFilter selects log lines. The zero value selects the newest 100 of level Info and above.
+// LineFilter selects log lines; the zero value, the newest 100 of level Info and above.
 type LineFilter struct {
 	After, Before int64 // as in [EventFilter]
 	Limit         int
 	Process       string // "" for all; [eventlog.Own] for tendril
 	Level         slog.Level
-	Until         time.Time // exclusive; zero means no bound
+	Until         time.Time // exclusive; zero for no bound
 	Match         string    // substring of the text, ignoring case
 }
 

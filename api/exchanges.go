@@ -7,19 +7,19 @@ import (
 // MaxRecording is the maximum duration of a recording.
 const MaxRecording = 5 * time.Minute
 
-// Exchange is a request to the app and the app's response. Header values that may be secrets are redacted.
+// Exchange is a request to the app and its response. Header values that may be secrets are redacted.
 type Exchange struct {
 	MessageID string `json:"message_id"`
 	Queue     string `json:"queue,omitempty"`
 	URL       string `json:"url,omitempty"`
-	// Request holds the request line and headers.
+	// request line and headers
 	Request []string `json:"request"`
 	// Body is limited to 64 KiB, BodySize is not.
 	Body     string `json:"body"`
 	BodySize int    `json:"body_size"`
-	// BodyHidden means that the bodies and headers are omitted because they were not requested.
+	// BodyHidden means that bodies and headers were not requested.
 	BodyHidden bool `json:"body_hidden,omitempty"`
-	// Answer holds the status line and headers of the response. AnswerBody is limited to 16 KiB.
+	// Answer is the response's status line and headers. AnswerBody is limited to 16 KiB.
 	Answer     []string  `json:"answer,omitempty"`
 	AnswerBody string    `json:"answer_body,omitempty"`
 	Error      string    `json:"error,omitempty"`
@@ -30,7 +30,7 @@ type Exchange struct {
 type (
 	// RecordRequest is the request body of [Client.RecordExchanges].
 	RecordRequest struct {
-		// For is a duration of at most 5m.
+		// For is a duration, at most 5m.
 		For string `json:"for"`
 	}
 	// Recording is the response to a [RecordRequest].

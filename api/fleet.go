@@ -24,7 +24,7 @@ type FromInstance[T any] struct {
 	Err      error
 }
 
-// FromEach queries up to 50 instances through the console of c. Each further instance gets an error.
+// FromEach queries up to 50 instances through c's console. Each further instance gets an error.
 func FromEach[T any](ctx context.Context, c *Client, all []KnownInstance, ask func(context.Context, *Client) (T, error)) []FromInstance[T] {
 	answers := make([]FromInstance[T], len(all))
 	var asking errgroup.Group
@@ -48,12 +48,12 @@ func FromEach[T any](ctx context.Context, c *Client, all []KnownInstance, ask fu
 	return answers
 }
 
-// Readable returns the instances that have a record in the registry; [Client.On] accepts their IDs.
+// Readable returns the instances with a record in the registry, whose IDs [Client.On] accepts.
 func (all *Instances) Readable() []KnownInstance {
 	return slices.DeleteFunc(slices.Clone(all.Instances), func(one KnownInstance) bool { return one.ID == "" })
 }
 
-// NewestEvents merges the answers into up to most events, newest first, and sets each event's Instance.
+// NewestEvents merges up to most events, newest first, and sets their Instance.
 func NewestEvents(answers []FromInstance[[]eventlog.Event], most int) []eventlog.Event {
 	return newest(answers, most, func(e *eventlog.Event) (time.Time, *string) { return e.At, &e.Instance })
 }

@@ -26,34 +26,34 @@ const InstanceFile = "instance.json"
 // ErrNotRunning means that no environment is running on the data directory.
 var ErrNotRunning = errors.New("no environment is running")
 
-// Instance describes the environment running on a data directory. Its file exists while the environment is up and
-// contains no secrets.
+// Instance is the environment running on a data directory. Its file exists while the environment is up and contains
+// no secrets.
 type Instance struct {
 	PID     int    `json:"pid"`
 	Version string `json:"version"`
-	// Program is zero if an older version wrote the file.
+	// Program is zero in files of older versions.
 	Program     Program `json:"program,omitzero"`
 	Environment string  `json:"environment"`
-	// Console is the console's local host:port, or "" if it is off. ConsoleCertificate is the fingerprint of its
-	// certificate, or "" for plain HTTP.
+	// Console is the console's local host:port, or "" if off. ConsoleCertificate is its certificate's fingerprint, or
+	// "" for plain HTTP.
 	Console            string `json:"console"`
 	ConsoleCertificate string `json:"console_certificate,omitempty"`
-	// Endpoint is the URL of the embedded SQS endpoint; "" for Amazon SQS.
+	// Endpoint is the embedded SQS endpoint's URL; "" for Amazon SQS.
 	Endpoint  string `json:"endpoint"`
 	Region    string `json:"region"`
 	AccountID string `json:"account_id"`
 	// Queues is empty if the environment only serves queues.
 	Queues    []InstanceQueue `json:"queues,omitempty"`
 	StartedAt time.Time       `json:"started_at"`
-	// AppPort is the port of the app's first replica, or 0.
+	// AppPort is the first replica's port, or 0.
 	AppPort int `json:"app_port,omitempty"`
 	// Folder is the app's folder or, without one, the working directory of 'tendril up'; absolute.
 	Folder string `json:"folder,omitempty"`
-	// AppliesMachine means that deployments apply the sections of .ebextensions that change the machine.
+	// AppliesMachine means that deployments apply the machine sections of .ebextensions.
 	AppliesMachine bool `json:"applies_machine,omitempty"`
 }
 
-// Program identifies the executable of a process. It is recorded because other users may be unable to read /proc.
+// Program identifies a process's executable, because other users may be unable to read /proc.
 type Program struct {
 	Path string `json:"path"`
 	// ID changes when the file is replaced.
@@ -85,7 +85,7 @@ type InstanceQueue struct {
 	Embedded        bool   `json:"embedded"` // false on Amazon SQS
 }
 
-// Queue returns the queue with the given name, or the first one if name is "". It returns the zero value if absent.
+// Queue returns the named queue, or the first if name is ""; the zero value if absent.
 func (i *Instance) Queue(name string) InstanceQueue {
 	for _, q := range i.Queues {
 		if name == "" || name == q.Name {
@@ -95,7 +95,7 @@ func (i *Instance) Queue(name string) InstanceQueue {
 	return InstanceQueue{}
 }
 
-// ConsoleURL returns the URL of the console; "" if it is off.
+// ConsoleURL returns the console's URL; "" if off.
 func (i *Instance) ConsoleURL() string {
 	switch {
 	case i.Console == "":
@@ -109,12 +109,12 @@ func (i *Instance) ConsoleURL() string {
 // Embedded reports whether the instance serves its own queues.
 func (i *Instance) Embedded() bool { return i.Endpoint != "" }
 
-// Write atomically writes the instance file in dataDir, with mode 0600.
+// Write atomically writes dataDir's instance file with mode 0600.
 func (i *Instance) Write(dataDir string) error {
 	return datadir.ReplaceJSON(filepath.Join(dataDir, InstanceFile), i)
 }
 
-// RemoveInstance removes the instance file from dataDir. A missing file is not an error.
+// RemoveInstance removes dataDir's instance file, if any.
 func RemoveInstance(dataDir string) error { return remove(filepath.Join(dataDir, InstanceFile)) }
 
 func remove(path string) error {
@@ -124,8 +124,8 @@ func remove(path string) error {
 	return nil
 }
 
-// ReadInstance returns the environment running on dataDir. The error wraps [ErrNotRunning] if there is no instance
-// file, or if its process no longer holds the claim. The process ID alone is no proof, because it may have been reused.
+// ReadInstance returns the environment running on dataDir. The error wraps [ErrNotRunning] without an instance file,
+// or if its process no longer holds the claim. The process ID alone is no proof, because it may have been reused.
 func ReadInstance(dataDir string) (*Instance, error) {
 	path := filepath.Join(dataDir, InstanceFile)
 	data, err := os.ReadFile(path)
@@ -156,8 +156,8 @@ func ReadInstance(dataDir string) (*Instance, error) {
 	return &i, nil
 }
 
-// DataDirectories returns the data directories in a state folder, followed by the folder itself, which earlier versions
-// used for all environments.
+// DataDirectories returns the data directories in a state folder, then the folder itself, which earlier versions used
+// for all environments.
 func DataDirectories(stateFolder string) (dirs []string) {
 	if stateFolder == "" {
 		return nil
@@ -174,11 +174,11 @@ func DataDirectories(stateFolder string) (dirs []string) {
 	return append(dirs, stateFolder)
 }
 
-// elsewhere is the prefix of links to data directories outside the state folder.
+// prefix of links to data directories outside the state folder
 const elsewhere = "elsewhere-"
 
 // Announce creates a symbolic link by which [DataDirectories] finds a data directory outside the state folder, and
-// removes broken links. forget removes the new link unless an environment is running on the data directory.
+// removes broken ones. forget removes it unless an environment is running on the data directory.
 func Announce(stateFolder, dataDir string) (forget func(), err error) {
 	folder := datadir.Of(stateFolder, "")
 	dataDir, err = filepath.Abs(dataDir)
@@ -216,14 +216,13 @@ func removeBrokenLinks(folder string) {
 // Found is an environment running on this machine, and its data directory.
 type Found struct {
 	DataDir string
-	// Name is the environment's name or, if several with this name are running, NAME@END with the end of the data
-	// directory's path.
+	// Name is the environment's name or, if several have it, NAME@END with the end of the data directory's path.
 	Name string
 	Instance
 }
 
-// Running returns the environments running on dirs, sorted by name. It omits directories that are not readable, such as
-// those of other users.
+// Running returns the environments running on dirs, sorted by name, except in unreadable directories such as other
+// users'.
 func Running(dirs []string) (all []Found) {
 	for _, dir := range dirs {
 		if i, err := ReadInstance(dir); err == nil {
@@ -270,8 +269,8 @@ func foreign(path string) error {
 		Hint: "run this as the user that runs the environment", cause: fs.ErrPermission}
 }
 
-// ProcessAlive reports whether a process with that ID is running, under any user. On Linux, a process that has exited
-// but was not reaped by its parent is not running.
+// ProcessAlive reports whether a process is running, under any user. On Linux, an exited process that its parent has
+// not reaped is not running.
 func ProcessAlive(pid int) bool {
 	if pid <= 0 {
 		return false
@@ -289,8 +288,8 @@ const claimFile = "instance.lock"
 // ErrClaimed means that another process owns the data directory.
 var ErrClaimed = errors.New("another environment is running")
 
-// Claim makes this process the owner of the instance file and token in dataDir, which must exist, until it calls
-// release or exits. The error wraps [ErrClaimed] if another process is the owner.
+// Claim makes this process the owner of the instance file and token in dataDir, which must exist, until release or
+// exit. The error wraps [ErrClaimed] if another process is.
 func Claim(dataDir string) (release func() error, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dataDir, claimFile))
 	if err != nil {
@@ -306,7 +305,7 @@ func Claim(dataDir string) (release func() error, err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 
-	// A child process being started may hold a copy of the descriptor, so closing alone would not unlock.
+	// A child process may hold a copy of the descriptor, so closing alone would not unlock.
 	return func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
 }
 
@@ -350,7 +349,7 @@ func isClaimed(dataDir string) (claimed bool, err error) {
 	return false, errors.Join(err, f.Close())
 }
 
-// TokenFile is the file in the data directory with the console's token.
+// TokenFile is the data directory's file with the console's token.
 const TokenFile = "console.token"
 
 // NewToken returns 256 random bits in hexadecimal.
@@ -360,12 +359,12 @@ func NewToken() string {
 	return hex.EncodeToString(raw[:])
 }
 
-// WriteToken writes the token file in dataDir with mode 0600, even if the file had another mode.
+// WriteToken writes dataDir's token file with mode 0600, whatever its mode was.
 func WriteToken(dataDir, token string) error {
 	return datadir.Replace(filepath.Join(dataDir, TokenFile), []byte(token+"\n"), 0o600)
 }
 
-// RemoveToken removes the token file from dataDir. A missing file is not an error.
+// RemoveToken removes dataDir's token file, if any.
 func RemoveToken(dataDir string) error { return remove(filepath.Join(dataDir, TokenFile)) }
 
 // ReadToken returns the token in dataDir.

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// RestartedProcess is the response to [Client.RestartProcess], with the name of the replacement.
+// RestartedProcess is the response to [Client.RestartProcess]: the replacement's name.
 type RestartedProcess struct {
 	Process string `json:"process"`
 }
@@ -21,31 +21,31 @@ type VersionList struct {
 	Versions []AppVersion `json:"versions"`
 }
 
-// RollbackRequest is the request body of [Client.Rollback]. Version 0 means the previous one.
+// RollbackRequest is the request body of [Client.Rollback]. 0 means the previous version.
 type RollbackRequest struct {
 	Version int `json:"version"`
 }
 
-// ScaleDecisions holds the last hundred scaling decisions, newest first.
+// ScaleDecisions is the last hundred scaling decisions, newest first.
 type ScaleDecisions struct {
 	Advice    bool            `json:"advice,omitempty"`
 	Decisions []ScaleDecision `json:"decisions"`
 }
 
-// ScaleInputs are the inputs of a scaling decision. Unknown values are omitted.
+// ScaleInputs are a scaling decision's inputs. Unknown values are omitted.
 type ScaleInputs struct {
 	Ready         int      `json:"ready"`
 	Backlog       *float64 `json:"backlog,omitempty"`
 	OldestSeconds *float64 `json:"oldest_seconds,omitempty"`
 	BusyPercent   *float64 `json:"busy_percent,omitempty"` // delivery slots in use
 	CPUPercent    *float64 `json:"cpu_percent,omitempty"`  // of all processors
-	Hold          string   `json:"hold,omitempty"`         // the reason if the size must not change
+	Hold          string   `json:"hold,omitempty"`         // why the size must not change, or ""
 }
 
-// Instances holds the known instances of the environment, starting with the one that the console belongs to.
+// Instances are the environment's known instances, starting with the console's own.
 type Instances struct {
 	Instances []KnownInstance `json:"instances"`
-	// Election describes how the leader is elected; "" if no leader is needed.
+	// Election is how the leader is elected; "" if none is needed.
 	Election string `json:"election,omitempty"`
 	// Revision is the latest known revision of the desired state; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
@@ -55,10 +55,10 @@ type Instances struct {
 	Notes  []string        `json:"notes,omitempty"`
 }
 
-// SourceRegistry is the Source of an instance with a record in the registry.
+// SourceRegistry is the Source of instances with a registry record.
 const SourceRegistry = "registry"
 
-// Applied returns the number of instances for which has returns true, and the names of the others.
+// Applied returns the number of instances that has accepts, and the names of the others.
 func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, unreachable []string) {
 	for i := range all.Instances {
 		switch one := &all.Instances[i]; {
@@ -83,7 +83,7 @@ func (all *Instances) Batches() string {
 	return fmt.Sprintf("Settings of revision %d: applied by %d of %d reachable instances, in batches.", s.Revision, done, done+len(behind))
 }
 
-// Rollout describes which instances run a version, and returns the names of unreachable instances.
+// Rollout describes which instances run a version, and names unreachable ones.
 func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 	if all.Unread != "" {
 		return fmt.Sprintf("version %d: the instances that run it are unknown: %s", number, all.Unread), nil
@@ -114,17 +114,17 @@ func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 	return text, unreachable
 }
 
-// KnownInstance describes an instance. Unknown values are omitted.
+// KnownInstance is an instance. Unknown values are omitted.
 type KnownInstance struct {
-	// ID is new at each start; "" without a record in a registry. See [Client.On].
+	// ID is new at each start; "" without a registry record. See [Client.On].
 	ID string `json:"id,omitempty"`
-	// NoDetails is the reason the console cannot read from this instance, or "".
+	// NoDetails is why the console cannot read from this instance, or "".
 	NoDetails string `json:"no_details,omitempty"`
-	// Name is the host and process ID, the ID in the Auto Scaling group, or both.
+	// Name is the host and process ID, the Auto Scaling group's ID, or both.
 	Name   string `json:"name"`
-	Member string `json:"member,omitempty"` // the ID in the Auto Scaling group; "" if unknown
-	// This marks the console's own instance. Source is "process", "registry", "lease", or "asg:" and the name of an
-	// Auto Scaling group.
+	Member string `json:"member,omitempty"` // in the Auto Scaling group; "" if unknown
+	// This marks the console's own instance. Source is "process", "registry", "lease", or "asg:" and an Auto Scaling
+	// group's name.
 	This   bool   `json:"this,omitempty"`
 	Source string `json:"source"`
 	State  string `json:"state,omitempty"`
@@ -136,11 +136,10 @@ type KnownInstance struct {
 	Version         string         `json:"version,omitempty"`
 	AppVersion      string         `json:"app_version,omitempty"`
 	StartedAt       time.Time      `json:"started_at,omitzero"`
-	Console         string         `json:"console,omitempty"` // host:port, reported by the instance
+	Console         string         `json:"console,omitempty"` // host:port, as reported
 	Health          string         `json:"health,omitempty"`
 	Causes          []health.Cause `json:"causes,omitempty"`
-	// InFlight is the number of running deliveries, and Slots the maximum number. LongestSeconds is the age of the
-	// oldest delivery.
+	// InFlight counts running deliveries, Slots is their maximum, and LongestSeconds the age of the oldest.
 	InFlight       *int     `json:"in_flight,omitempty"`
 	Slots          int      `json:"slots,omitempty"`
 	LongestSeconds int      `json:"longest_seconds,omitempty"`
@@ -152,26 +151,25 @@ type KnownInstance struct {
 	// SettingsRevision is the applied revision of the shared settings or, if Rejected is set, the rejected one.
 	SettingsRevision int64  `json:"settings_revision,omitempty"`
 	Rejected         string `json:"rejected,omitempty"`
-	// TakesVersions means that the instance runs the app version that is set for all instances.
+	// TakesVersions means that the instance runs the app version set for all instances.
 	TakesVersions bool `json:"takes_versions,omitempty"`
-	// AppNumber is the number of that version; 0 for a version of this instance only.
+	// AppNumber is that version's number; 0 for one of this instance only.
 	AppNumber int `json:"app_number,omitempty"`
 	// Unreachable means that the instance's record has not changed for 90 s. RecordAgeSeconds is the time since the
 	// console's instance last saw it change; 0 without a record, or after the first read.
 	Unreachable      bool    `json:"unreachable,omitempty"`
 	RecordAgeSeconds float64 `json:"record_age_seconds,omitempty"`
-	// NotAuthenticated means that the console's instance has a fleet key, but the record is not signed with it, belongs
-	// elsewhere, or is outdated. The other fields may then be false and are not used in decisions.
+	// NotAuthenticated means that the console's instance has a fleet key, but the record is not signed with it,
+	// belongs elsewhere or is outdated. The other fields may be false and are not used in decisions.
 	NotAuthenticated bool `json:"not_authenticated,omitempty"`
-	// Unhealthy is the health status in the Auto Scaling group. Protected is the scale-in protection; nil if unknown.
+	// Unhealthy is the Auto Scaling group's health status; Protected, its scale-in protection, nil if unknown.
 	Unhealthy bool  `json:"unhealthy,omitempty"`
 	Protected *bool `json:"protected,omitempty"`
 	// SeenAt is the time of the group's report; zero for the console's own instance.
 	SeenAt time.Time `json:"seen_at,omitzero"`
 }
 
-// ChooseVersion returns the version with the wanted number, or the previous one if wanted is 0. all must be sorted
-// newest first.
+// ChooseVersion returns the wanted version, or the previous one for 0. all must be sorted newest first.
 func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 	var kept []string
 	for _, v := range all {

@@ -18,37 +18,37 @@ const (
 	MessageDamaged  = "damaged"
 )
 
-// Message is a message in a queue. A line of an export is a Message, which can be sent again.
+// Message is a message in a queue, or a line of an export, which can be sent again.
 type Message struct {
 	ID    string `json:"id,omitempty"`
 	Queue string `json:"queue,omitempty"`
 	// State is "" for a received message.
 	State string `json:"state,omitempty"`
 	Body  string `json:"body"`
-	// BodyHidden means that Body, Attributes and responses are omitted, because they were not requested.
+	// BodyHidden means that Body, Attributes and responses were not requested.
 	BodyHidden   bool       `json:"body_hidden,omitempty"`
 	Attributes   Attributes `json:"attributes,omitempty"`
 	ReceiveCount int        `json:"receive_count,omitempty"` // in all queues
-	// VisibleAt is set for delayed and in-flight messages. SentAt of a scheduled message is the time when it becomes
-	// visible. Each time is zero if unknown or not applicable.
+	// VisibleAt is set for delayed and in-flight messages. SentAt of a scheduled message is when it becomes visible.
+	// Zero times are unknown or not applicable.
 	SentAt          time.Time `json:"sent_at,omitzero"`
 	FirstReceivedAt time.Time `json:"first_received_at,omitzero"`
 	VisibleAt       time.Time `json:"visible_at,omitzero"`
 	DeadAt          time.Time `json:"dead_at,omitzero"`
-	// DeadLetterSource is the ARN of the queue from which the message was dead-lettered, or "".
+	// DeadLetterSource is the ARN of the queue that dead-lettered the message, or "".
 	DeadLetterSource string `json:"dead_letter_source,omitempty"`
-	// DedupID and SequenceNumber are set only in FIFO queues. GroupID is also set in standard queues.
+	// DedupID and SequenceNumber are set only in FIFO queues, GroupID also in standard queues.
 	GroupID        string `json:"group_id,omitempty"`
 	DedupID        string `json:"dedup_id,omitempty"`
 	SequenceNumber string `json:"sequence_number,omitempty"`
 	// SenderID is an account or principal ID.
 	SenderID    string `json:"sender_id,omitempty"`
 	TraceHeader string `json:"trace_header,omitempty"`
-	// Attempts are the last failed deliveries, oldest first. Only embedded queues store them.
+	// Attempts are the last failed deliveries, oldest first, in embedded queues only.
 	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
-// StateText returns the words for the state of a message, such as "in flight".
+// StateText returns a message state in words, such as "in flight".
 func StateText(state string) string {
 	if state == MessageVisible {
 		return "waiting"
@@ -56,8 +56,7 @@ func StateText(state string) string {
 	return strings.ReplaceAll(state, "_", " ")
 }
 
-// StateText returns the words for the message's state, which is "dead" for a dead letter that is not in flight or
-// delayed.
+// StateText returns the message's state in words, "dead" for a dead letter that is not in flight or delayed.
 func (m *Message) StateText() string {
 	if m.State == MessageVisible && !m.DeadAt.IsZero() {
 		return "dead"
@@ -80,10 +79,10 @@ type Attempt struct {
 	Answer       string    `json:"answer,omitempty"` // start of the app's response
 	DurationMS   int64     `json:"duration_ms"`
 	ReceiveCount int       `json:"receive_count,omitempty"`
-	RetryAt      time.Time `json:"retry_at,omitzero"` // when the message became visible again; zero if unknown
+	RetryAt      time.Time `json:"retry_at,omitzero"` // when the message becomes visible again; zero if unknown
 }
 
-// Summary returns the reason and the first line of the answer.
+// Summary returns the reason and the answer's first line.
 func (a *Attempt) Summary() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(a.Answer), "\n")
 	switch "" {
@@ -95,7 +94,7 @@ func (a *Attempt) Summary() string {
 	return a.Reason + ": " + line
 }
 
-// ReasonGroup groups messages of a queue by the reason of their last failure.
+// ReasonGroup groups a queue's messages by the reason of their last failure.
 type ReasonGroup = queue.ReasonGroup
 
 // ReasonList is the response to GET /api/v1/queues/{name}/reasons.
@@ -103,8 +102,8 @@ type ReasonList struct {
 	Reasons []ReasonGroup `json:"reasons"`
 }
 
-// Attributes are message attributes, encoded in JSON as an object by name: a string for a String, {"type": "Number",
-// "value": "3"} for other text, {"type": "Binary", "base64": "..."} for bytes.
+// Attributes are message attributes, in JSON an object by name: a string for a String, {"type": "Number", "value":
+// "3"} for other text, {"type": "Binary", "base64": "..."} for bytes.
 type Attributes []queue.Attribute
 
 type attributeJSON struct {
@@ -113,7 +112,7 @@ type attributeJSON struct {
 	Base64 *string `json:"base64,omitempty"`
 }
 
-// MarshalJSON encodes the attributes as a JSON object, sorted by name.
+// MarshalJSON sorts the attributes by name.
 func (as Attributes) MarshalJSON() ([]byte, error) {
 	byName := make(map[string]any, len(as))
 	for _, a := range as {
@@ -130,7 +129,7 @@ func (as Attributes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(byName)
 }
 
-// UnmarshalJSON also decodes a bare JSON number as an attribute of type Number. It sorts the attributes by name.
+// UnmarshalJSON also accepts a bare JSON number as a Number, and sorts the attributes by name.
 func (as *Attributes) UnmarshalJSON(data []byte) error {
 	var byName map[string]json.RawMessage
 	if err := json.Unmarshal(data, &byName); err != nil {
@@ -209,7 +208,7 @@ type Outgoing struct {
 	TraceHeader string    `json:"trace_header,omitempty"`
 }
 
-// ToQueue converts the message to the type in package queue.
+// ToQueue converts to package queue's type.
 func (o *Outgoing) ToQueue() queue.Outgoing {
 	out := queue.Outgoing{Body: o.Body, Attributes: o.Attributes, GroupID: o.GroupID, DedupID: o.DedupID,
 		TraceHeader: o.TraceHeader, NotBefore: o.NotBefore}
@@ -236,11 +235,11 @@ type (
 	SendRequest struct {
 		Messages []Outgoing `json:"messages"`
 	}
-	// SendAnswer is the response to a [SendRequest]. It has one result for each message, in order.
+	// SendAnswer is the response to a [SendRequest], with the results in order.
 	SendAnswer struct {
 		Results []SendResult `json:"results"`
 	}
-	// SendResult is the result of sending one message.
+	// SendResult is one message's result.
 	SendResult struct {
 		ID             string `json:"id,omitempty"`
 		SequenceNumber string `json:"sequence_number,omitempty"`
@@ -249,7 +248,7 @@ type (
 	}
 )
 
-// MessagePage is one page of a queue's messages.
+// MessagePage is a page of a queue's messages.
 type MessagePage struct {
 	Messages []Message `json:"messages"`
 	// Next is the cursor of the next page, or "".

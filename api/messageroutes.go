@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// Selection selects messages of a queue. The zero value selects all.
+// Selection selects a queue's messages; the zero value, all.
 type Selection = queue.Selection
 
 func selectionQuery(s *Selection) url.Values {
@@ -40,10 +40,10 @@ func selectionQuery(s *Selection) url.Values {
 	return query
 }
 
-// Total is the number of messages that a [Selection] selects.
+// Total is how many messages a [Selection] selects.
 type Total struct {
 	N     int64 `json:"n"`
-	Exact bool  `json:"exact"` // false if counting ended early and there may be more than N
+	Exact bool  `json:"exact"` // false if counting ended early, so N is a minimum
 }
 
 // DelayRequest is the request body of [Client.Delay].
@@ -54,7 +54,7 @@ type DelayRequest struct {
 // MessageTaken is the state of a message that was received between the change and its response.
 const MessageTaken = "taken"
 
-// Placed is the state of a message after it was retried or delayed.
+// Placed is a message's state after a retry or delay.
 type Placed struct {
 	ID    string `json:"id"`
 	State string `json:"state"` // as in [Message], or [MessageTaken]
@@ -65,5 +65,5 @@ type Placed struct {
 // EditRequest is the request body of [Client.Edit].
 type EditRequest struct {
 	Message Outgoing `json:"message"`
-	To      string   `json:"to,omitempty"` // "" means the queue that the message was dead-lettered from
+	To      string   `json:"to,omitempty"` // "" for the queue that dead-lettered the message
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// FailingShare returns the share of failed deliveries in the last five minutes, 0 to 1.
+// FailingShare is the share of failed deliveries in the last five minutes, 0 to 1.
 func (w *Worker) FailingShare() float64 {
 	if w.RecentDeliveries > 0 {
 		return float64(w.RecentFailed) / float64(w.RecentDeliveries)
@@ -34,7 +34,7 @@ func (t *Task) State() string {
 	return TaskScheduled
 }
 
-// Why returns the reason for the state, or "".
+// Why returns the state's reason, or "".
 func (t *Task) Why() string {
 	var why []string
 	if t.Paused {

@@ -17,25 +17,23 @@ const (
 	QueueFailing = "Failing" // the queue cannot be reached
 )
 
-// Progress describes whether a queue's messages are being delivered, and why not. It is the zero value without a
-// worker.
+// Progress is whether and why not a queue's messages are being delivered; zero without a worker.
 type Progress struct {
-	// State is one of the states above. Why is the reason for it, or the reason messages wait although others are
-	// delivered.
+	// Why is the State's reason, or why messages wait although others are delivered.
 	State       string    `json:"state,omitempty"`
 	Why         string    `json:"why,omitempty"`
 	Paused      bool      `json:"paused"` // by a person, a hook or a signal
 	PauseReason string    `json:"pause_reason,omitempty"`
 	PausedBy    string    `json:"paused_by,omitempty"`
 	PausedAt    time.Time `json:"paused_at,omitzero"`
-	// DrainSeconds is the estimated time to deliver the waiting messages, at the rate of the last minute; 0 if unknown,
-	// or if the backlog is not shrinking.
+	// DrainSeconds is the estimated time to deliver the waiting messages, at the last minute's rate; 0 if unknown, or
+	// if the backlog is not shrinking.
 	DrainSeconds           float64 `json:"drain_seconds,omitempty"`
 	LongestDeliverySeconds float64 `json:"longest_delivery_seconds,omitempty"`
 	LongestMessageID       string  `json:"longest_message_id,omitempty"`
 }
 
-// Explain sets State and Why of all workers. It needs all of them, because they share slots and limits.
+// Explain sets State and Why of all workers, which share slots and limits.
 func Explain(workers []Worker, limits []Limit) {
 	for i := range workers {
 		w := &workers[i]
@@ -148,7 +146,7 @@ func (w *Worker) slotHolders(all []Worker) string {
 	return fmt.Sprintf("%s of %d", text, w.Slots)
 }
 
-// groupText explains that a message group blocks others, or returns "". It ignores a delivery of less than a second.
+// groupText explains that a message group blocks others, or returns "". It ignores deliveries of less than a second.
 func (w *Worker) groupText() string {
 	switch {
 	case w.LongestGroup != "" && w.LongestDeliverySeconds >= 1:

@@ -19,7 +19,7 @@ type ReceiveRequest struct {
 	VisibilitySeconds *int `json:"visibility_seconds,omitempty"` // 0 to 43200; nil means the queue's default
 }
 
-// ToQueue converts the request to the type in package queue.
+// ToQueue converts to package queue's type.
 func (q *ReceiveRequest) ToQueue() queue.ReceiveRequest {
 	wait := time.Duration(q.WaitSeconds) * time.Second
 	out := queue.ReceiveRequest{Max: max(q.Max, 1), Wait: &wait}

@@ -4,38 +4,38 @@ import (
 	"time"
 )
 
-// MaxWait is the maximum time a request waits, except for hooks and deployments.
+// MaxWait is how long a request may wait, except for hooks and deployments.
 const MaxWait = 25 * time.Second
 
-// MaxBody is the maximum size in bytes of a request body: ten messages of 1 MiB in total, with every byte escaped.
+// MaxBody is the maximum request body in bytes: messages of 1 MiB in total, with every byte escaped.
 const MaxBody = 8 << 20
 
 // Confirmation is the request body of an irreversible action.
 type Confirmation struct {
 	Confirm string `json:"confirm,omitempty"`
-	// Through is a position as in [Queue].Newest. Messages after it are not affected; 0 means no limit.
+	// Through is the last affected position, as in [Queue].Newest; 0 means no limit.
 	Through int64 `json:"through,omitempty"`
 }
 
-// Reason is the request body of a pause. Its text is limited to 200 bytes.
+// Reason is the request body of a pause, up to 200 bytes of text.
 type Reason struct {
 	Reason string `json:"reason"`
-	This   bool   `json:"this,omitempty"` // pause on the answering instance only, even if a fleet key is set
+	This   bool   `json:"this,omitempty"` // on the answering instance only, even with a fleet key
 }
 
 // MoveRequest is the request body of [Client.Move].
 type MoveRequest struct {
 	IDs []string `json:"ids"`
-	To  string   `json:"to,omitempty"` // "" means the queue that each message was dead-lettered from
+	To  string   `json:"to,omitempty"` // "" for the queue that dead-lettered each message
 }
 
-// Deletion is the request body of a deletion, with either IDs or Filter.
+// Deletion is the request body of a deletion, by IDs or Filter.
 type Deletion struct {
 	IDs []string `json:"ids,omitempty"`
-	// Filter starts a task that deletes the selected dead letters; {} selects all.
+	// Filter starts a task that deletes selected dead letters; {} selects all.
 	Filter *Selection `json:"filter,omitempty"`
-	Rate   int        `json:"rate,omitempty"` // 1 to 500 per second; 0 means no limit
-	// Confirm is the number of messages, typed by a person. It is required for more than one message.
+	Rate   int        `json:"rate,omitempty"` // 1 to 500 per second; 0 for no limit
+	// Confirm is the number of messages, typed by a person, except for a single one.
 	Confirm int64 `json:"confirm,omitempty"`
 }
 
@@ -46,7 +46,7 @@ type Deleted struct {
 }
 
 type (
-	// Count maps "purged", "moved" or "deleted" to a number of messages.
+	// Count has a number of messages as "purged", "moved" or "deleted".
 	Count map[string]int
 
 	// QueueList is the response to GET /api/v1/queues.
@@ -68,7 +68,7 @@ type (
 	// Paused is the response when queues are paused or resumed.
 	Paused struct {
 		Paused   bool  `json:"paused"`
-		Revision int64 `json:"revision,omitempty"` // of the desired state; 0 if only this instance changed
+		Revision int64 `json:"revision,omitempty"` // of the desired state; 0 for this instance only
 	}
 	// TaskPaused is the response when a task is paused or resumed.
 	TaskPaused struct {
@@ -87,7 +87,7 @@ type (
 
 	// DeployRequest is the request body of [Client.Deploy].
 	DeployRequest struct {
-		// Path names a folder or an archive; "" means the current version.
+		// Path is a folder or an archive; "" for the current version's.
 		Path string `json:"path"`
 	}
 )

@@ -1,4 +1,4 @@
 package api
 
-// RequestIDHeader is the response header with the request's ID, which also appears in log lines and errors.
+// RequestIDHeader is the response header with the request's ID, as in log lines and errors.
 const RequestIDHeader = "X-Request-Id"

@@ -9,16 +9,15 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// Route describes a request and its response. The server, [Client] and the OpenAPI document share it.
+// Route is a request and its response, shared by the server, [Client] and the OpenAPI document.
 type Route[Body, Answer any] struct {
-	Pattern string // method and path, with names in braces
-	// Summary is a sentence for the OpenAPI document. Query lists the names of the query parameters, separated by
-	// spaces.
+	Pattern string // method and path with names in braces
+	// Summary is a sentence for the OpenAPI document. Query lists the query parameters, separated by spaces.
 	Summary, Query string
-	// Act is the action as logged, such as "queue paused". Its first word tells what the name in the path names: a
-	// message, a task or a process; otherwise, a queue.
+	// Act is the logged action, such as "queue paused". Its first word tells what the path names: a message, task or
+	// process; otherwise, a queue.
 	Act   string
-	Limit time.Duration // set if a request may take longer than [MaxWait]
+	Limit time.Duration // if a request may take longer than [MaxWait]
 }
 
 // NoBody is the body of routes without one.

@@ -1,16 +1,16 @@
 package api
 
-// SessionKeyHeader carries a session's key, which every action requires in addition to the cookie. Browsers send a
-// cookie to all ports of a host, so other servers can read it, but store the key per port.
+// SessionKeyHeader carries a session's key, which actions require besides the cookie. Browsers send a cookie to all
+// ports of a host, so other servers can read it, but store the key per port.
 const SessionKeyHeader = "X-Tendril-Session-Key"
 
-// CodeSessionKey is the [Error].Code if a session requests an action without its key.
+// CodeSessionKey is the [Error].Code of a session's action without its key.
 const CodeSessionKey = "SessionKeyRequired"
 
 type (
 	// LoginRequest is the request for a login link.
 	LoginRequest struct {
-		// Scopes may be empty, which means all.
+		// Scopes may be empty for all.
 		Scopes []string `json:"scopes,omitempty"`
 	}
 	// LoginLink is the response to a [LoginRequest].

@@ -30,13 +30,12 @@ type Status struct {
 	// State is "" if unknown.
 	State   string `json:"state,omitempty"`
 	Backend string `json:"backend"`
-	// QueueServer is the host of the SQS-compatible server that has the queues, if it is neither Amazon SQS nor
-	// embedded.
+	// QueueServer is the SQS-compatible server's host, if the queues are neither on Amazon SQS nor embedded.
 	QueueServer string         `json:"queue_server,omitempty"`
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	Ready       bool           `json:"ready"`
 	Checks      []health.Check `json:"checks,omitempty"`
-	// Queues are the embedded queues sorted by name, followed by the queues in use on Amazon SQS.
+	// Queues are the embedded queues by name, then those in use on Amazon SQS.
 	Queues []Queue  `json:"queues"`
 	Ledger *Account `json:"ledger,omitempty"`
 	// Workers is empty if the environment only serves queues.
@@ -45,7 +44,7 @@ type Status struct {
 	App            []Process       `json:"app,omitempty"`
 	Deployment     *Deployment     `json:"deployment,omitempty"`
 	PoisonMessages *PoisonMessages `json:"isolation,omitempty"`
-	Limits         []Limit         `json:"limits,omitempty"` // one entry for each target with limits
+	Limits         []Limit         `json:"limits,omitempty"` // one for each target with limits
 	Scaling        *Scaling        `json:"scaling,omitempty"`
 	Health         *health.Report  `json:"health,omitempty"`
 	Tasks          *TasksStatus    `json:"tasks,omitempty"` // nil without periodic tasks
@@ -53,7 +52,7 @@ type Status struct {
 	Problems []Problem `json:"problems,omitempty"`
 }
 
-// Account accounts for every message ever accepted:
+// Account counts every message ever accepted:
 //
 //	Sent = Done + DeadLettered + Expired + Purged + Live
 type Account struct {
@@ -68,12 +67,12 @@ type Account struct {
 	Live int64 `json:"live"`
 }
 
-// Off returns the account's imbalance: 0 unless there is a bug.
+// Off is the account's imbalance: 0 unless there is a bug.
 func (a Account) Off() int64 {
 	return a.Sent - a.Done - a.DeadLettered - a.Expired - a.Purged - a.Live
 }
 
-// Ledger accounts for the messages of one queue.
+// Ledger accounts for a queue's messages.
 type Ledger = queue.Ledger
 
 // Queue is a queue with its message counts and settings.
@@ -82,22 +81,22 @@ type Queue struct {
 	ARN           string  `json:"arn,omitempty"`
 	URL           string  `json:"url,omitempty"` // on Amazon SQS only
 	FIFO          bool    `json:"fifo"`
-	Ledger        Ledger  `json:"ledger"`         // on Amazon SQS, only the counts of live messages
-	OldestSeconds float64 `json:"oldest_seconds"` // age of the oldest live message; 0 if the queue is empty or unknown
-	// Newest is the position of the newest message in an embedded queue, from 1; see [Confirmation].Through.
+	Ledger        Ledger  `json:"ledger"`         // on Amazon SQS, only live counts
+	OldestSeconds float64 `json:"oldest_seconds"` // of the oldest live message; 0 if empty or unknown
+	// Newest is the newest message's position in an embedded queue, from 1; see [Confirmation].Through.
 	Newest          int64  `json:"newest,omitempty"`
-	DeadLetterQueue string `json:"dead_letter_queue,omitempty"` // from the redrive policy, like MaxReceives; "" without one
+	DeadLetterQueue string `json:"dead_letter_queue,omitempty"` // from the redrive policy, like MaxReceives
 	MaxReceives     int    `json:"max_receives,omitempty"`
 	// DeadLetterQueueMissing means that the dead-letter queue does not exist, so messages are retried without limit.
 	DeadLetterQueueMissing bool `json:"dead_letter_queue_missing,omitempty"`
-	// DeadLetterSources are the queues whose redrive policy targets this queue. Lists of queues omit them.
+	// DeadLetterSources are queues whose redrive policy targets this one. Lists of queues omit them.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
-	// Progress describes this environment's worker.
+	// Progress is this environment's worker's.
 	Progress
 	Attributes map[string]string `json:"attributes,omitempty"` // lists of queues omit them
 }
 
-// DeadLetterQueues returns the names of the dead-letter queues used by the given queues.
+// DeadLetterQueues returns the names of the queues' dead-letter queues.
 func DeadLetterQueues(queues []Queue) map[string]bool {
 	names := map[string]bool{}
 	for _, q := range queues {
@@ -120,63 +119,62 @@ func (q *Queue) Problem() string {
 	return strings.Join(problems, "; ")
 }
 
-// Worker describes the receiving and delivery of one queue's messages.
+// Worker is the receiving and delivery of one queue's messages.
 type Worker struct {
 	Queue  string `json:"queue"`
 	FIFO   bool   `json:"fifo,omitempty"`
 	Target string `json:"target,omitempty"`
 	Progress
-	// Concurrency is the queue's maximum number of messages in flight. Limit is a lower maximum while the worker
-	// resumes after an outage, otherwise 0. Slots is the maximum of all queues together; 0 for a single queue.
+	// Concurrency is the queue's maximum of messages in flight; Limit, a lower one while resuming after an outage,
+	// otherwise 0; Slots, that of all queues together, or 0 for a single queue.
 	Concurrency int `json:"concurrency"`
 	Limit       int `json:"limit,omitempty"`
 	Slots       int `json:"slots,omitempty"`
 	// InWork counts running deliveries.
 	InWork int `json:"in_work"`
-	// Waiting counts messages waiting for delivery, without delayed ones. Prefetched counts the waiting messages that
-	// the worker has already received.
+	// Waiting counts messages to deliver, without delayed ones; Prefetched, those already received.
 	Waiting    int64 `json:"waiting"`
 	Prefetched int   `json:"prefetched"`
-	// InFlight counts messages that are hidden from receives, including failed ones whose retry is not due.
+	// InFlight counts messages hidden from receives, including failed ones whose retry is not due.
 	InFlight int64 `json:"in_flight"`
-	// LongestGroup is the message group of the longest running delivery on a FIFO queue.
+	// LongestGroup is the FIFO group of the longest running delivery.
 	LongestGroup string `json:"longest_group,omitempty"`
-	// Receiving is false while a gate is closed, the worker is paused or the breaker is open.
+	// Receiving is false while a gate is closed, the worker paused or the breaker open.
 	Receiving   bool     `json:"receiving"`
 	GateReasons []string `json:"gate_reasons,omitempty"`
 	WorkerCounts
 	RecentDeliveries int64 `json:"recent_deliveries"` // in the last five minutes
 	RecentFailed     int64 `json:"recent_failed"`
-	// OldestSeconds is the age of the oldest unfinished message.
+	// OldestSeconds is the oldest unfinished message's age.
 	OldestSeconds float64 `json:"oldest_seconds"`
 	// LongestWaitSeconds is the longest time from send to delivery in the last minute.
 	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
-	// TurnShare is this queue's share, 0 to 1, of the deliveries started in the last minute.
+	// TurnShare is the queue's share, 0 to 1, of the deliveries started in the last minute.
 	TurnShare float64 `json:"turn_share"`
 	LimitedBy string  `json:"limited_by,omitempty"` // limit that delays messages
 	PerSecond float64 `json:"per_second,omitempty"` // recent rate of settled messages
-	LastError string  `json:"last_error,omitempty"` // from the latest queue call; "" if it succeeded
+	LastError string  `json:"last_error,omitempty"` // of the latest queue call, or ""
 }
 
-// WorkerCounts counts messages since startup. Done, Failed and Unreached are outcomes of deliveries.
+// WorkerCounts counts messages since startup, and deliveries by outcome.
 type WorkerCounts struct {
 	Received  int64 `json:"received"`
 	Done      int64 `json:"done"`
 	Failed    int64 `json:"failed"`
 	Unreached int64 `json:"unreached"`
-	// Returned messages were made visible again without a delivery.
+	// Returned messages became visible again without a delivery.
 	Returned int64 `json:"given_back"`
-	// Expired messages exceeded their retention period or deadline. Filtered messages do not match the filter. Both
-	// were deleted without a delivery.
+	// Expired messages exceeded their retention period or deadline, Filtered ones did not match the filter. Both were
+	// deleted without a delivery.
 	Expired  int64 `json:"expired"`
 	Filtered int64 `json:"filtered"`
-	// Throttled messages were rejected by the target because of its rate limit.
+	// Throttled messages were rejected by the target's rate limit.
 	Throttled int64 `json:"throttled"`
 }
 
 // Roles of a [Process].
 const (
-	RoleRetired    = "retired"    // gets no new messages, finishes its deliveries and stops
+	RoleRetired    = "retired"    // finishes its deliveries, then stops
 	RoleQuarantine = "quarantine" // gets only quarantined messages
 )
 
@@ -185,37 +183,36 @@ type Process struct {
 	// Name is from the Procfile, or "web" for a single command.
 	Name  string `json:"name"`
 	State string `json:"state"`
-	Role  string `json:"role,omitempty"` // "" for helpers and for replicas that get new messages
-	PID   int    `json:"pid,omitempty"`  // 0 if the process is not running
+	Role  string `json:"role,omitempty"` // "" for helpers and replicas with new messages
+	PID   int    `json:"pid,omitempty"`  // 0 if not running
 	Port  int    `json:"port,omitempty"`
-	// Ready means that the process accepts messages. A process without a port is ready as soon as it runs.
+	// Ready means that the process accepts messages. Without a port, it is ready as soon as it runs.
 	Ready    bool      `json:"ready"`
 	Since    time.Time `json:"since,omitzero"`
 	Restarts int       `json:"restarts"` // automatic restarts
 	LastExit string    `json:"last_exit,omitempty"`
 	NotReady string    `json:"not_ready,omitempty"`
-	// Memory is the resident memory in bytes, and CPUPercent the recent use of one processor, both including child
-	// processes; 0 if unknown.
+	// Memory is resident bytes, and CPUPercent the recent use of one processor, with child processes; 0 if unknown.
 	Memory     int64   `json:"memory,omitempty"`
 	CPUPercent float64 `json:"cpu_percent,omitempty"`
 }
 
-// ShownDecisions is the maximum number of decisions in a [Scaling].
+// ShownDecisions limits the decisions in a [Scaling].
 const ShownDecisions = 20
 
-// Scaling describes the scaling of the environment.
+// Scaling is the environment's scaling.
 type Scaling struct {
-	// Target is "processes" for the app's local processes, "asg:" and the name of an Auto Scaling group, "ecs:",
-	// cluster, "/" and service for Amazon ECS, "publish" if an external scaler uses the published metrics, or "none" if
+	// Target is "processes" for local processes, "asg:" and an Auto Scaling group's name, "ecs:", cluster, "/" and
+	// service for Amazon ECS, "publish" for an external scaler that uses the published metrics, or "none" if
 	// configured scaling is impossible; see Problem.
 	Target  string `json:"target"`
 	MinSize int    `json:"min_size"`
 	MaxSize int    `json:"max_size"`
-	// Desired is 0 before the first decision. Ready is the number of processes or instances that can work.
+	// Desired is 0 before the first decision. Ready counts processes or instances that can work.
 	Desired  int  `json:"desired"`
 	Ready    int  `json:"ready"`
-	IsLeader bool `json:"in_charge"` // this instance scales or publishes; always true for processes
-	// Protection is "on" or "off" for scale-in protection, "" if it does not apply.
+	IsLeader bool `json:"in_charge"` // scales or publishes; always true for processes
+	// Protection is scale-in protection, "on" or "off", or "" if not applicable.
 	Protection string          `json:"protection,omitempty"`
 	Problem    string          `json:"problem,omitempty"`
 	Decisions  []ScaleDecision `json:"decisions,omitempty"` // the latest [ShownDecisions], newest first
@@ -231,7 +228,7 @@ type ScaleDecision struct {
 	Rule       string       `json:"rule"`
 	Why        string       `json:"why"`
 	Applied    bool         `json:"applied"`
-	NotApplied string       `json:"not_applied,omitempty"` // the reason if the size could not be set
+	NotApplied string       `json:"not_applied,omitempty"` // why the size could not be set, or ""
 	Inputs     *ScaleInputs `json:"inputs,omitempty"`
 }
 
@@ -264,20 +261,20 @@ func (d *Deployment) Over() bool {
 
 // PoisonMessages counts messages that crash the app.
 type PoisonMessages struct {
-	Quarantined int  `json:"suspects"` // suspected of crashing the app, so they are delivered one at a time
+	Quarantined int  `json:"suspects"` // suspected, so delivered one at a time
 	Poison      int  `json:"killers"`  // known to crash the app
 	Broken      bool `json:"broken,omitempty"`
 }
 
-// Limit describes the limits protecting a target.
+// Limit is a target's limits.
 type Limit struct {
 	Target      string  `json:"target"`                // as in [Worker]
-	Rate        float64 `json:"rate,omitempty"`        // messages per second; 0 means no limit
-	InWork      int     `json:"in_work"`               // deliveries in progress; a batch counts as one
-	Concurrency int     `json:"concurrency,omitempty"` // the current adaptive or slow-start limit; 0 means no limit
-	// Breaker is "closed", "open" or "half-open", or "" without a breaker.
+	Rate        float64 `json:"rate,omitempty"`        // messages per second; 0 for no limit
+	InWork      int     `json:"in_work"`               // deliveries; a batch counts as one
+	Concurrency int     `json:"concurrency,omitempty"` // adaptive or slow-start limit; 0 for no limit
+	// Breaker is "closed", "open", "half-open", or "" without one.
 	Breaker string    `json:"breaker,omitempty"`
-	TrialAt time.Time `json:"trial_at,omitzero"` // time of the next trial delivery of an open breaker
+	TrialAt time.Time `json:"trial_at,omitzero"` // next trial delivery of an open breaker
 	Failing float64   `json:"failing,omitempty"` // recent share of failed deliveries, 0 to 1
 	Refused int64     `json:"refused"`
 }
@@ -288,7 +285,7 @@ const (
 	VersionKept      = "kept" // served earlier; available for rollback
 	VersionDeploying = "deploying"
 	VersionFailed    = "failed" // its files were removed
-	// VersionInPlace served earlier from a folder that tendril did not copy; it is not available for rollback.
+	// VersionInPlace served earlier from a folder that tendril did not copy, so rollback is impossible.
 	VersionInPlace = "in place"
 )
 
@@ -301,13 +298,13 @@ type AppVersion struct {
 	// Folder is tendril's copy, or the given folder if InPlace; "" for a failed version or a command.
 	Folder  string `json:"folder,omitempty"`
 	InPlace bool   `json:"in_place,omitempty"`
-	// Digest is the SHA-256 of the archive of a version deployed to all instances; "" if it cannot be restored.
+	// Digest is the archive's SHA-256 for a version deployed to all instances; "" if it cannot be restored.
 	Digest     string    `json:"digest,omitempty"`
-	Of         int       `json:"of,omitempty"`       // the version that a rollback restored; 0 for a deployment
-	Replaced   []int     `json:"replaced,omitempty"` // the versions previously in Folder, newest last
+	Of         int       `json:"of,omitempty"`       // version that a rollback restored, or 0
+	Replaced   []int     `json:"replaced,omitempty"` // versions previously in Folder, newest last
 	DeployedAt time.Time `json:"deployed_at"`
 	By         string    `json:"by"` // [Caller].Who, "start" or "signal"
-	// Size is in bytes, measured when the version started to serve.
+	// Size is in bytes when the version started to serve.
 	Size  int64  `json:"size,omitempty"`
 	Error string `json:"error,omitempty"`
 }
@@ -318,21 +315,21 @@ type DeployResult struct {
 	From       string   `json:"from,omitempty"`
 	To         string   `json:"to"`
 	DurationMS int64    `json:"duration_ms"`       // includes stopping the previous version
-	Of         int      `json:"of,omitempty"`      // the version restored by a rollback; 0 for a deployment
-	Later      []string `json:"later,omitempty"`   // names of changed settings that take effect at the next start
-	Rollout    int      `json:"rollout,omitempty"` // the version still being deployed to all instances, or 0
+	Of         int      `json:"of,omitempty"`      // version that a rollback restored, or 0
+	Later      []string `json:"later,omitempty"`   // changed settings that take effect at the next start
+	Rollout    int      `json:"rollout,omitempty"` // version still being deployed to all instances, or 0
 }
 
 // DeployError is the failure of a started deployment.
 type DeployError struct {
-	// Switched means that the new version is serving although a later step failed. Otherwise, the previous version
-	// still is, unless Stopped is set.
+	// Switched means that the new version is serving although a later step failed. Otherwise, the previous one is,
+	// unless Stopped.
 	Switched bool
-	Stopped  bool // the environment stopped during the deployment, so no version is serving
+	Stopped  bool // the environment stopped during the deployment; no version is serving
 	Aborted  bool
 	// Step is the failed hook, build command or process, or "".
 	Step   string
-	Output []string // last lines of the output of Step
+	Output []string // last lines of Step's output
 	Err    error
 }
 
@@ -340,21 +337,20 @@ func (e *DeployError) Error() string { return e.Err.Error() }
 
 func (e *DeployError) Unwrap() error { return e.Err }
 
-// ReloadResult is the effect of a reload. The zero value means that nothing changed.
+// ReloadResult is a reload's effect; the zero value means none.
 type ReloadResult struct {
-	// File is the file with the periodic tasks. NotScheduled is the reason its tasks are not scheduled, or "".
+	// File has the periodic tasks. NotScheduled is why they are not scheduled, or "".
 	File         string        `json:"file,omitempty"`
 	Tasks        int           `json:"tasks"`
 	NotScheduled string        `json:"notScheduled,omitempty"`
-	Deployed     *DeployResult `json:"deployed,omitempty"` // set if files of the app changed and it was redeployed
-	// Settings are the names of the changed settings that are in force. Later are the names of those that take effect
-	// at the next start.
+	Deployed     *DeployResult `json:"deployed,omitempty"` // set if the app's files changed and it was redeployed
+	// Settings are changed settings in force; Later, those that take effect at the next start.
 	Settings  []string `json:"settings,omitempty"`
 	Later     []string `json:"later,omitempty"`
-	Unchanged string   `json:"unchanged,omitempty"` // the checked folder, if there was nothing to reload
+	Unchanged string   `json:"unchanged,omitempty"` // checked folder, if nothing changed
 }
 
-// QueuesAt returns where the queues are, for example "Amazon SQS".
+// QueuesAt returns where the queues are, such as "Amazon SQS".
 func (s *Status) QueuesAt() string {
 	switch {
 	case s.Backend != BackendSQS:

@@ -4,37 +4,37 @@ import (
 	"time"
 )
 
-// TasksStatus describes the periodic tasks of an environment.
+// TasksStatus is the periodic tasks of an environment.
 type TasksStatus struct {
 	File   string `json:"file"`
-	Off    string `json:"off,omitempty"` // the reason no task is scheduled, or ""
+	Off    string `json:"off,omitempty"` // why no task is scheduled, or ""
 	Leader Leader `json:"leader"`
 	Tasks  []Task `json:"tasks"`
 }
 
-// Leader identifies the instance that enqueues the runs of periodic tasks, if known.
+// Leader is the instance that enqueues periodic runs, if known.
 type Leader struct {
 	Leading bool `json:"leading"`
-	// Term counts changes of the leader. Holder is the current leader, last seen AgeSeconds ago.
+	// Term counts changes of the leader. Holder is the current one, last seen AgeSeconds ago.
 	Term       int64   `json:"term,omitempty"`
 	Holder     string  `json:"holder,omitempty"`
 	AgeSeconds float64 `json:"age_seconds,omitempty"`
-	// Console is the host:port of the leader's console, as reported by the leader; "" if off or unknown.
+	// Console is the leader's console host:port, as reported; "" if off or unknown.
 	Console string `json:"console,omitempty"`
-	Error   string `json:"error,omitempty"` // from the latest registry call; "" if it succeeded
-	Local   bool   `json:"local,omitempty"` // this instance is configured as the only one, so no leader is elected
+	Error   string `json:"error,omitempty"` // of the latest registry call, or ""
+	Local   bool   `json:"local,omitempty"` // configured as the only instance, so no leader is elected
 }
 
 // Task is a periodic task and its state.
 type Task struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
-	// Words describes Schedule in English. Zone is the time zone of Schedule.
+	// Words is Schedule in English, Zone its time zone.
 	Schedule string      `json:"schedule"`
 	Words    string      `json:"words"`
 	Zone     string      `json:"zone"`
-	Next     []time.Time `json:"next,omitempty"` // the next five due times, in the task's zone, without jitter
-	// PausedBy is "" and PausedAt is zero if unknown.
+	Next     []time.Time `json:"next,omitempty"` // next five due times, in the task's zone, without jitter
+	// PausedBy and PausedAt are zero if unknown.
 	Paused      bool      `json:"paused"`
 	PauseReason string    `json:"pause_reason,omitempty"`
 	PausedBy    string    `json:"paused_by,omitempty"`
@@ -43,30 +43,29 @@ type Task struct {
 	Missed      string    `json:"missed"`          // "one", "all" or "skip"
 	Queue       string    `json:"queue,omitempty"` // "" for the environment's first queue
 	Last        *TaskRun  `json:"last,omitempty"`
-	Failing     int       `json:"failing,omitempty"` // consecutive failures to enqueue a run
-	// FailedRuns counts consecutive failed runs delivered by this instance. LastFailure is the reason of the latest.
+	Failing     int       `json:"failing,omitempty"` // consecutive failures to enqueue
+	// FailedRuns counts consecutive failed runs delivered by this instance. LastFailure is the latest's reason.
 	FailedRuns  int    `json:"failed_runs,omitempty"`
 	LastFailure string `json:"last_failure,omitempty"`
-	Problem     string `json:"problem,omitempty"` // the reason the task or its own queue does not work, or ""
+	Problem     string `json:"problem,omitempty"` // why the task or its own queue does not work, or ""
 }
 
-// TaskRun is one run of a task, as known to this instance.
+// TaskRun is a run of a task, as known to this instance.
 type TaskRun struct {
 	Task string `json:"task"`
-	// RunID is shared by all messages of the run; "" if another instance enqueued it.
+	// RunID is the same in all messages of the run; "" if another instance enqueued it.
 	RunID       string    `json:"fire_id,omitempty"`
 	Manual      bool      `json:"manual,omitempty"` // requested by a person
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	// EnqueuedAt is zero unless this instance enqueued the run.
 	EnqueuedAt time.Time `json:"enqueued_at,omitzero"`
-	// LatenessMS is the time in milliseconds from the due time to enqueueing, including jitter; 0 if another instance
-	// enqueued the run.
+	// LatenessMS is from the due time to enqueueing, including jitter; 0 if another instance enqueued the run.
 	LatenessMS int64  `json:"lateness_ms"`
-	Skipped    string `json:"skipped,omitempty"` // the reason the run was skipped, or ""
+	Skipped    string `json:"skipped,omitempty"` // why the run was skipped, or ""
 	MessageID  string `json:"message_id,omitempty"`
-	Resent     bool   `json:"resent,omitempty"` // the run may have been enqueued twice
-	// Attempts counts the deliveries by this instance. Outcome, Status, Reason and DurationMS are of the last one, as
-	// in [Delivery].
+	Resent     bool   `json:"resent,omitempty"` // may have been enqueued twice
+	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS are the last one's, as in
+	// [Delivery].
 	Attempts   int       `json:"attempts"`
 	Outcome    string    `json:"outcome,omitempty"`
 	Status     int       `json:"status,omitempty"`

@@ -10,9 +10,8 @@ const (
 	tidyBusy     = 100 * time.Millisecond // between steps while commits continue
 	tidyRows     = 2_000
 	tidyRowsBusy = 500 // 5,000 rows per second, more than any queue adds deduplication IDs
-	// free pages kept in the file while the writer is idle
-	slackPages = 512
-	// Busy writers keep more, because large bodies soon need free pages again.
+	// Free pages kept in the file: more while the writer is busy, because large bodies soon need them again.
+	slackPages     = 512
 	slackPagesBusy = 4_096
 )
 
