@@ -19,8 +19,7 @@ import (
 
 const amazonTable = "tendril-registry"
 
-// amazonPlace returns queues and a registry on moto. Calls are serialized, because moto, unlike AWS, does not lock
-// between evaluating a condition and writing.
+// Unlike AWS, moto does not lock between evaluating a condition and writing, so calls are serialized.
 func amazonPlace(t *testing.T, name string) *place {
 	endpoint := oneAtATime(t, testpeer.Moto(t, "sqs", "dynamodb"))
 	setCredentials()

@@ -89,7 +89,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// isStale reports whether a live page has just replaced the element.
+// isStale means that a live page has just replaced the element.
 func isStale(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "node with given id")
 }

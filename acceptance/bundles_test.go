@@ -60,7 +60,7 @@ func frameworkBundles() []frameworkBundle {
 	}}
 }
 
-// railsDigest signs a job's body as the gem active_elastic_job does.
+// railsDigest signs a body like the gem active_elastic_job.
 func railsDigest(body string) string {
 	mac := hmac.New(sha1.New, []byte(railsSecret))
 	mac.Write([]byte(body))
@@ -75,7 +75,7 @@ func TestFrameworkBundlesAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs := t.TempDir() // stand-ins for every program, so that the output does not depend on the machine
+	programs := t.TempDir() // stand-ins, so that the output does not depend on the machine
 	for _, name := range []string{"npm", "python", "gunicorn", "bundle", "php", "java", "mvn"} {
 		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
 			t.Fatal(err)
@@ -100,7 +100,6 @@ func TestFrameworkBundlesAreChecked(t *testing.T) {
 	}
 }
 
-// The apps must receive the headers that their frameworks require.
 func TestFrameworkBundlesRun(t *testing.T) {
 	t.Parallel()
 	for _, b := range frameworkBundles() {
@@ -190,7 +189,7 @@ func (b *frameworkBundle) deliver(t *testing.T, p *process, started event) {
 	p.await(t, "the message is deleted", func(e event) bool { return e.MessageID == id && e.Status == 200.0 })
 }
 
-// refuse sends a message that the app must reject. Otherwise, a response of 200 would prove nothing.
+// If the app did not reject this message, a response of 200 would prove nothing.
 func (b *frameworkBundle) refuse(t *testing.T, p *process, started event) {
 	t.Helper()
 	if b.refusedStatus == 0 {

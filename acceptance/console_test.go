@@ -182,7 +182,6 @@ func (b *browser) axe(script string) []string {
 	return found
 }
 
-// The other tests prove nothing if the browser does not report policy violations.
 func TestPolicyIsSeenToWork(t *testing.T) {
 	t.Parallel()
 	b := startConsole(t).signIn(t)

@@ -21,17 +21,16 @@ type pageAction struct {
 	path    string
 	prepare func()
 	page    string
-	before  string // JavaScript condition before the action
+	before  string // JavaScript condition
 	lead    func()
 	form    string
 	fields  map[string]string
 	result  string
-	back    string            // address after the action; defaults to page
-	after   string            // like before, after the action and an update
-	changes map[string]string // facts that change; nil if they vary
+	back    string            // address; defaults to page
+	after   string            // JavaScript condition, also after an update
+	changes map[string]string // facts; nil if they vary
 }
 
-// Each action starts at an address with two parameters. Address, filter and result must survive an update of the page.
 func TestEachActionKeepsTwoParameters(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)
@@ -40,7 +39,7 @@ func TestEachActionKeepsTwoParameters(t *testing.T) {
 	}
 	moved := e.run(t, "send", "--queue", "mail", "--delay", "15m", "moved")
 	edited := e.run(t, "send", "--queue", "mail-dead", "to edit")
-	e.run(t, "send", "--queue", "jobs-dead", "refuse 13, sent here") // without a reason
+	e.run(t, "send", "--queue", "jobs-dead", "refuse 13, sent here")
 	e.run(t, "queues", "create", "scratch", "--no-dead-letter-queue")
 	e.run(t, "tasks", "pause", "report") // its runs would be messages, too
 	b := e.signIn(t)

@@ -9,7 +9,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// An instance that does not respond only adds a line to the page.
 func TestConsoleShowsAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()

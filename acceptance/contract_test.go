@@ -293,7 +293,7 @@ func TestContractVisibilityIsExtendedWhileTheAppWorks(t *testing.T) {
 
 func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 	t.Parallel()
-	address := "127.0.0.1:" + testpeer.FreePort(t) // no program listens here, so connections are refused
+	address := "127.0.0.1:" + testpeer.FreePort(t) // no program listens here
 	c, url := endpoint(t, "orders", nil)
 	p, _ := start(t, "up", "--queue-url", url, "--target", "http://"+address, "--console", "off")
 	for i := range 100 {
@@ -354,7 +354,6 @@ func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 				dir := t.TempDir()
 				args := append(flags, "--queue", "jobs.fifo", "--max-retries", "3", "--data-dir", dir, "--listen", "127.0.0.1:0",
 					"--console", "off")
-				// The first tendril creates the queue. Messages sent after it exits are received by the second one.
 				p, _ := start(t, args...)
 				p.terminate(t)
 				p, started := start(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off")

@@ -115,7 +115,6 @@ func TestMessageActsInTheBrowser(t *testing.T) {
 	}
 }
 
-// Redriving the messages of one reason must not move others.
 func TestLiveUpdatesKeepFiltersInTheBrowser(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)

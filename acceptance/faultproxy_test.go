@@ -34,7 +34,7 @@ const (
 type faultPlan struct {
 	fault networkFault
 	share float64
-	only  string // part of the names of the affected SQS, DynamoDB or registry actions
+	only  string // part of the names of affected actions
 	pause time.Duration
 	// then reports whether to lose a request (with a nil answer) or a response; nil means always.
 	then func(answer []byte) bool
@@ -93,14 +93,14 @@ func (p *faultProxy) draw(action string) (plan faultPlan, changed <-chan struct{
 	if p.plan.fault == "" || !strings.Contains(action, p.plan.only) || p.random.Float64() >= p.plan.share {
 		return faultPlan{}, p.changed
 	}
-	if p.plan.fault != wrongByte { // counted later, and only if the response contains a message
+	if p.plan.fault != wrongByte { // counted later, if the response contains a message
 		p.injected[p.plan.fault]++
 	}
 	return p.plan, p.changed
 }
 
-// duringWait returns the current plan, for a request that started under an earlier one, such as a long poll. It returns
-// only plans with a then function.
+// duringWait is for requests that started under an earlier plan, such as long polls. It returns only plans with a then
+// function.
 func (p *faultProxy) duringWait(action string) faultPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,15 +163,15 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer)
 }
 
-// pass forwards a request. If the server does not respond, neither does the proxy.
+// If the server does not respond, neither does the proxy.
 func (p *faultProxy) pass(r *http.Request, body []byte) (*http.Response, []byte) {
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, p.to+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	out.GetBody = nil // prevents the transport from repeating the request
+	out.GetBody = nil // the transport must not repeat the request
 	out.Header = r.Header.Clone()
-	if r.Host == p.Listener.Addr().String() { // other host names are kept, because the server may expect them
+	if r.Host == p.Listener.Addr().String() { // the server may expect another host name
 		out.Host = r.Host
 	}
 	resp, err := p.transport.RoundTrip(out)

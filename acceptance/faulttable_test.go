@@ -137,7 +137,7 @@ func runCases(t *testing.T, pkg string, times int, names []string) (counted map[
 	for name, c := range counted {
 		if c.failed > 0 {
 			t.Logf("%s.%s: %d of %d cases failed", pkg, name, c.failed, c.passed+c.failed)
-			err = nil // failures are reported with their row
+			err = nil // reported with their row
 		}
 	}
 	if err != nil {

@@ -94,7 +94,6 @@ func (m *member) paused(t *testing.T) (paused bool, reason string) {
 	return st.Workers[0].Paused, st.Workers[0].Why
 }
 
-// The pause also applies to an instance that starts later or was unreachable, and after the leader is killed.
 func TestPauseAppliesToAllInstances(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -304,7 +303,6 @@ func (m *member) running(t *testing.T) (versions []int) {
 	return versions
 }
 
-// The deployment reaches an instance that starts midway, and continues although the leader is killed.
 func TestDeploymentReachesAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()

@@ -68,7 +68,7 @@ type place struct {
 	// term is the maximum time until the next fault. On average, missed runs can be caught up within it.
 	term  time.Duration
 	lease func(context.Context) (queue.Lease, error)
-	// since returns the times up to which runs are accounted for; see [registry.Runs].
+	// since is as in [registry.Runs].
 	since func(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)
 	runs  func(t *testing.T) []run
 	twice bool
@@ -255,8 +255,7 @@ func (f *fleet) add() {
 	f.nodes[n.name] = n
 }
 
-// leader waits until the lease is held by a live instance other than the one named not, or until that one has renewed
-// the lease after the fault.
+// leader waits until a live instance other than not holds the lease, or not has renewed it after the fault.
 func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease) {
 	f.t.Helper()
 	deadline := time.After(2 * time.Minute)
@@ -280,7 +279,7 @@ func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease)
 	}
 }
 
-// fault injects a fault. The returned channel is closed when the fault ends; it is nil for a permanent fault.
+// The channel is closed when the fault ends; it is nil for a permanent fault.
 func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	n, healed := f.nodes[name], make(chan struct{})
 	switch kind {

@@ -159,8 +159,7 @@ func journalSize(folder string) (n int64) {
 	return n
 }
 
-// checkMigrated checks that each message of the standard queue arrived at least once, and each message of the FIFO
-// queue exactly once and in order.
+// Each message of the standard queue must arrive at least once, and each of the FIFO queue exactly once and in order.
 func checkMigrated(t *testing.T, size int, standard, fifo []broker.Stored) {
 	t.Helper()
 	number := func(m *queue.Message) int {

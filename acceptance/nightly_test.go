@@ -95,7 +95,6 @@ func writeNightlyTable(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "results.md"), []byte(table.String()), 0o644)
 }
 
-// Test names can contain slashes and spaces.
 func TestNightlyTableHasEachResult(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

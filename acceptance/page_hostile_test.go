@@ -42,7 +42,6 @@ func TestFormsSurviveExtensionsOfTheBrowser(t *testing.T) {
 	}
 }
 
-// The page must close its stream and not open another one.
 func TestAScriptErrorIsNoLostConnection(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)

@@ -48,7 +48,7 @@ func tendril(t *testing.T, dir string, env []string, args ...string) (output str
 	return ownWarning.ReplaceAllString(string(out), ""), cmd.ProcessState.ExitCode()
 }
 
-// ownWarning is caused by this test's own setting of TENDRIL_LISTEN.
+// This test's own TENDRIL_LISTEN causes ownWarning.
 var ownWarning = regexp.MustCompile("(?m)^warning: TENDRIL_LISTEN: .*\n")
 
 var (

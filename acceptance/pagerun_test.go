@@ -32,7 +32,7 @@ func open(t *testing.T, dir string, env []string, args ...string) *shop {
 	t.Helper()
 	args = append([]string{"up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0"}, args...)
 	p := launchIn(t, dir, env, args...)
-	// The log format for terminals has no event "started", so open waits for the first receive instead.
+	// The log format for terminals has no event "started".
 	return &shop{p, t, dir, p.await(t, "it started", func(e event) bool {
 		return e.Msg == "started" || strings.Contains(e.Msg, " · receiving started")
 	})}

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		if binary = os.Getenv("ACCEPTANCE_BINARY"); binary != "" { // a binary with mutations that tests must detect
+		if binary = os.Getenv("ACCEPTANCE_BINARY"); binary != "" { // with mutations that tests must detect
 			return m.Run()
 		}
 		binary = filepath.Join(dir, "tendril")
@@ -60,8 +60,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// program returns a command that runs the built program. It also reads the state of all source files: go test caches
-// results by the files that a test opens, and does not know that TestMain builds the program.
+// go test caches results by the files that a test opens, and does not know that TestMain builds the program. So program
+// looks at all source files.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if err := lookAtSources(); err != nil {
@@ -181,7 +181,7 @@ func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	go p.read(out)
 	t.Cleanup(func() {
 		if t.Failed() {
-			p.cmd.Process.Signal(syscall.SIGTERM) // makes the process log why it does not stop
+			p.cmd.Process.Signal(syscall.SIGTERM) // the process then logs why it does not stop
 			select {
 			case <-p.exited:
 			case <-time.After(20 * time.Second):
@@ -237,7 +237,7 @@ func (p *process) await(t *testing.T, what string, wanted func(event) bool) even
 	}
 }
 
-// waitsFor returns the time to wait for an event. It is shorter for mutants, because they may prevent the event.
+// Mutants may prevent the event.
 func waitsFor() time.Duration {
 	if os.Getenv("TENDRIL_MUTANT") != "" {
 		return 6 * time.Second

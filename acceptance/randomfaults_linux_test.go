@@ -187,7 +187,7 @@ func TestEachFaultKeepsTheLedger(t *testing.T) {
 		t.Run(k.row+" "+k.name, func(t *testing.T) {
 			resume(t)
 			visibility := 4 * time.Second
-			if k.harmless { // long enough for the queue to restart before its messages become visible
+			if k.harmless { // the queue restarts before its messages become visible
 				visibility = 20 * time.Second
 			}
 			w := newFaultyWorld(t, visibility)
@@ -216,7 +216,7 @@ type faultyWorld struct {
 	version                                                 int
 
 	mu                         sync.Mutex
-	done                       map[string]int // in the external app, by message ID
+	done                       map[string]int // by message ID
 	corrupt                    int
 	acked                      map[string]string
 	unknown                    int
@@ -451,7 +451,7 @@ func (w *faultyWorld) numberInFlight(ctx context.Context) (int, error) {
 	return strconv.Atoi(out.Attributes[inFlight])
 }
 
-// open records the start of a fault. end must be called once the fault can have no further effects.
+// end must be called once the fault can have no further effects.
 func (w *faultyWorld) open(k *faultKind) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -639,7 +639,7 @@ func (w *faultyWorld) check() {
 		if len(missing) > 0 {
 			recovered = time.Since(healed)
 		}
-		// If a response was lost, its messages are received again after their visibility timeout.
+		// Messages in a lost response are received again after their visibility timeout.
 		if len(missing) == 0 && time.Since(healed) > w.visibility+3*time.Second || time.Since(healed) > 2*time.Minute {
 			break
 		}

@@ -21,15 +21,15 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// In these tests, the reader of tendril's output exits or stalls. For example, Ctrl-C also ends the other programs of a
-// pipeline, and a pager or log driver may stop reading.
+// In these tests, the reader of tendril's output exits or stalls: Ctrl-C also ends the other programs of a pipeline,
+// and a pager or log driver may stop reading.
 
 type piped struct {
 	cmd           *exec.Cmd
 	out           *bufio.Reader
 	started       event
 	dir, journal  string
-	noise, silent string // the app prints once noise exists, and then creates silent
+	noise, silent string // the app prints once noise exists, then creates silent
 	exited        chan struct{}
 }
 
@@ -142,7 +142,7 @@ func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	t.Helper()
 	p.fill(t)
 	before := sendBody(t, p.started, "1ms")
-	eventually(t, "the short job is done", func() bool { // before the next job starts, to tell the two apart
+	eventually(t, "the short job is done", func() bool { // tells the two jobs apart
 		times, _ := readJournal(t, p.journal)
 		return times[before] > 0
 	})
@@ -155,7 +155,7 @@ func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	p.drained(t, before, id)
 }
 
-// Ctrl-C signals both programs of 'tendril up app 2>&1 | cat', and cat exits immediately.
+// Ctrl-C signals both programs of 'tendril up app 2>&1   cat', and cat exits immediately.
 func TestCtrlCInAPipelineDrains(t *testing.T) {
 	t.Parallel()
 	r, w := osPipe(t)
@@ -220,7 +220,6 @@ func TestStalledReaderAndASecondSignal(t *testing.T) {
 	p.drained(t)
 }
 
-// No line may be cut, and the last lines must be complete.
 func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t)
@@ -265,7 +264,6 @@ func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 	t.Logf("%d lines of noise, %d missing, the last line: %s", noise, missing, last)
 }
 
-// SIGPIPE must end the commands without a message.
 func TestShortCommandsEndWithTheirReader(t *testing.T) {
 	t.Parallel()
 	r, w := osPipe(t)

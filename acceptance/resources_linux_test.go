@@ -41,7 +41,6 @@ func ownMounts(t *testing.T) {
 	}
 }
 
-// If the disk becomes read-only, tendril exits.
 func TestFullDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -184,7 +183,7 @@ func TestNameOfTheQueueFailsAndMoves(t *testing.T) {
 		resumed.Round(100*time.Millisecond))
 }
 
-// The machine runs out of ports, so failed connections must not count as receives.
+// Failed connections must not count as receives.
 func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -292,7 +291,7 @@ func TestLittleMemory(t *testing.T) {
 		"dead-lettered without cause 0; the app was killed for want of memory %d times", bodies, limit>>20, bodies, deaths)
 }
 
-// tendril drains 300 waiting messages of 1 MiB while more are sent, in the memory that sidecar.yaml requests.
+// tendril drains 300 messages of 1 MiB while more are sent, in the memory that sidecar.yaml requests.
 func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -448,7 +447,7 @@ func TestLittleCPU(t *testing.T) {
 
 func cpuGroup(t *testing.T, percent int) (dir string) {
 	t.Helper()
-	const period = 100_000 // in microseconds
+	const period = 100_000 // microseconds
 	quota := strconv.Itoa(percent * period / 100)
 	for _, kind := range []struct{ root, file, text string }{
 		{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", quota},

@@ -31,7 +31,7 @@ type seenByObserver struct {
 	Env       []string
 	URI, Body string
 	From      string
-	Port      string // of the daemon's end of the connection
+	Port      string // the daemon's
 	Header    http.Header
 }
 

@@ -130,7 +130,6 @@ func TestSentencesScaling(t *testing.T) {
 	})
 }
 
-// The instances do not elect a leader.
 func TestSentencesPublishedCPU(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "jobs", nil)
@@ -345,7 +344,7 @@ func TestSentencesRollout(t *testing.T) {
 	}
 	row(t, "A83", func(t *testing.T) {
 		eventuallyWithin(t, patience, "the first batch starts version 2", func() bool { return starts() > 0 })
-		time.Sleep(15 * time.Second) // enough for the other instance to notice and start the version
+		time.Sleep(15 * time.Second) // the other instance would notice and start the version
 		if n := starts(); n != 1 {
 			t.Errorf("%d instances started the version, and a batch has 1", n)
 		}
@@ -428,7 +427,7 @@ func TestSentencesDueTask(t *testing.T) {
 	long(t)
 	t.Parallel()
 	if left := time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)); left < 15*time.Second {
-		time.Sleep(left) // so that no run is due during startup
+		time.Sleep(left) // no run may be due during startup
 	}
 	const token = "0123456789abcdef-token"
 	_, served := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off", "--registry-token", token)
@@ -459,7 +458,7 @@ func TestSentencesDueTask(t *testing.T) {
 	for deadline := due.Add(waitsFor()); len(ticks()) == 0 && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
-	time.Sleep(time.Second) // leaves time for an unwanted second run
+	time.Sleep(time.Second) // time for an unwanted second run
 	got := ticks()
 	row(t, "A38", func(t *testing.T) {
 		if len(got) == 0 || got[0].location != "/tick" || len(q.receipts("elasticbeanstalk scheduled job")) != 1 {

@@ -37,7 +37,7 @@ func TestSentencesCapacity(t *testing.T) {
 	q.up(t, app, "--http-connections", "2")
 	q.put(t, "a", "b", "c", "d", "e", "f")
 	app.await(t, "two are in work", func(all []posted) bool { return len(all) >= 2 })
-	time.Sleep(700 * time.Millisecond) // leaves time for unwanted messages
+	time.Sleep(700 * time.Millisecond) // time for unwanted messages
 	held := attributes(t.Context(), t, q.Client, q.url)["ApproximateNumberOfMessagesNotVisible"]
 	inWork := len(app.all())
 
@@ -296,7 +296,7 @@ func fullListener(t *testing.T) string {
 func TestSentencesRetention(t *testing.T) {
 	t.Parallel()
 	const minute, longer = "60", 75 * time.Second
-	t.Run("queue", func(t *testing.T) { // the queue's retention period is shorter than the daemon's
+	t.Run("queue", func(t *testing.T) { // shorter than the daemon's
 		t.Parallel()
 		c, url := endpoint(t, "short", map[string]string{"MessageRetentionPeriod": minute})
 		send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: new("old")})
@@ -308,7 +308,7 @@ func TestSentencesRetention(t *testing.T) {
 			between(t, "the time until the message was gone", time.Since(began), 58*time.Second, longer-time.Second)
 		})
 	})
-	t.Run("daemon", func(t *testing.T) { // the daemon's retention period is shorter, and there is no dead-letter queue
+	t.Run("daemon", func(t *testing.T) { // shorter than the queue's, and there is no dead-letter queue
 		t.Parallel()
 		q := watchQueue(t, "long", nil)
 		app := newScript(t, func(w http.ResponseWriter, _ *http.Request, p posted) { w.WriteHeader(500) })

@@ -231,7 +231,7 @@ func TestSentencesWorkerlessOrder(t *testing.T) {
 				t.Errorf("of the first %d invocations %d are of the first queue", n-2, first)
 			}
 		})
-		// The first queue receives another message while messages of the second queue are in flight.
+		// This message arrives while messages of the second queue are in flight.
 		send(t, w.Client, &sqs.SendMessageInput{QueueUrl: new(w.urls["payments"]), MessageBody: new("urgent")})
 		w.f.mu.Lock()
 		sent := len(w.f.bodies)
@@ -396,7 +396,7 @@ func TestSentencesWorkerlessMetrics(t *testing.T) {
 		matches(t, all, "MessagesProcessed(.|\n)*payments|payments(.|\n)*MessagesProcessed")
 	})
 	row(t, "E26", func(t *testing.T) { matches(t, all, "Duration") })
-	row(t, "E19", func(t *testing.T) { // reported even if there are no messages
+	row(t, "E19", func(t *testing.T) { // even without messages
 		if n < 2 {
 			t.Errorf("%d calls in two intervals, of which the second was idle", n)
 		}

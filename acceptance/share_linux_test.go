@@ -87,7 +87,7 @@ func TestSharedQueueOfThreeUsers(t *testing.T) {
 		}
 	}
 	tendril, app := copyFor(t, open, program(t).Path), copyFor(t, open, os.Args[0])
-	home := func(uid int) string { // a folder that other users cannot access
+	home := func(uid int) string { // other users cannot access it
 		dir := filepath.Join(open, fmt.Sprint(uid))
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// These tests cover the scenarios of the article "Gracefully shutting down worker nodes on Elastic Beanstalk": a stop
-// during jobs, a stuck job, and an app that crashes repeatedly.
+// These tests cover the article "Gracefully shutting down worker nodes on Elastic Beanstalk": a stop during jobs, a
+// stuck job, and an app that crashes repeatedly.
 
 func appUp(t *testing.T, files map[string]string, args ...string) (p *process, started event, port string) {
 	t.Helper()
@@ -59,8 +59,8 @@ func survivors(mark string) (pids []string) {
 	return pids
 }
 
-// portFree waits until the app's port is free, because a process being killed loses its environment, which survivors
-// reads, before its files.
+// portFree waits for the app's port: a process being killed loses its environment, which survivors reads, before its
+// files.
 func portFree(t *testing.T, port string) {
 	t.Helper()
 	eventually(t, "the app's port is free", func() bool {
@@ -117,7 +117,6 @@ func TestStuckJob(t *testing.T) {
 	portFree(t, port)
 }
 
-// The environment must stay up, receive no messages, and report the problem.
 func TestCrashLoop(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
@@ -131,7 +130,7 @@ func TestCrashLoop(t *testing.T) {
 		return e.Level == "ERROR" &&
 			e.Msg == "process failed too often" && strings.Contains(e.attribute("err"), "failed 3 times")
 	})
-	time.Sleep(5 * time.Second) // long enough that tendril has stopped waiting for the app
+	time.Sleep(5 * time.Second) // tendril has stopped waiting for the app
 	a := attributes(t.Context(), t, client(started.Endpoint), started.QueueURL)
 	if a["ApproximateNumberOfMessages"] == "" {
 		t.Error("the queues are not served any more")
@@ -166,7 +165,6 @@ func buildingUp(t *testing.T) (p *process, mark string) {
 	return p, mark
 }
 
-// A build canceled by a stop does not count as a failure.
 func TestStopDuringTheStart(t *testing.T) {
 	t.Parallel()
 	p, mark := buildingUp(t)

@@ -45,7 +45,7 @@ func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 			for _, target := range []string{"none", "auto", "asg:web", "ecs:shop/web"} {
 				where := fmt.Sprintf("side services: %s, place: %s, --scale-target %s", name, place, target)
 				took := time.Duration(math.MaxInt64)
-				for try := 0; try < 5 && took > limit; try++ { // repeated, because other load can slow it down
+				for try := 0; try < 5 && took > limit; try++ { // other load can slow it down
 					took = min(took, firstDelivery(t, c, env, "--cron", cron, "--registry-table", "registry", "--registry-create",
 						"--periodic-trust", "registry", "--cloudwatch", "on", "--scale-target", target, "--s3-payloads", "payloads"))
 				}

@@ -118,7 +118,7 @@ type soak struct {
 	pid     int
 
 	sent, deployments, eventsRead atomic.Int64
-	at                            []float64 // in hours since the first sample
+	at                            []float64 // hours since the first sample
 	samples                       []usage
 }
 
@@ -145,10 +145,10 @@ func (s *soak) measure() (u usage) {
 	if found != 4 {
 		s.t.Fatalf("%d of 4 metrics found", found)
 	}
-	u[0] /= 2 // because the next collection starts only once the heap has doubled
+	u[0] /= 2 // the next collection starts only once the heap has doubled
 	err = filepath.WalkDir(s.data, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // a folder, or deleted in the meantime
+			return nil // a folder, or deleted meanwhile
 		}
 		if info, err := d.Info(); err == nil {
 			u[4] += float64(info.Size())
@@ -178,7 +178,7 @@ func (s *soak) sample(ctx context.Context, every time.Duration) {
 	}
 }
 
-// produce sends rate messages per second. Of a thousand messages, ten fail once and one always fails.
+// Of a thousand messages, ten fail once and one always fails.
 func (s *soak) produce(ctx context.Context, rate int) {
 	const batch = 10
 	c := client(s.started.Endpoint)
@@ -224,11 +224,10 @@ func (s *soak) warmUp() {
 	preload(s.t, c, s.started.QueueURL, 500, func(int) string { return "20ms" })
 	s.sent.Add(500)
 	awaitQuiet(s.t, s.started)
-	time.Sleep(2 * time.Second) // lets idle connections close
+	time.Sleep(2 * time.Second) // idle connections close
 }
 
-// emptyDeadLetters receives and deletes dead letters until ctx is done. If ctx is the test's context, it stops once the
-// queue is empty.
+// If ctx is the test's context, emptyDeadLetters stops once the queue is empty.
 func (s *soak) emptyDeadLetters(ctx context.Context) {
 	c, url := client(s.started.Endpoint), s.started.QueueURL+"-dead"
 	for ctx.Err() == nil {
@@ -332,7 +331,7 @@ func (s *soak) slopes(length time.Duration) string {
 	return strings.Join(all, "; ")
 }
 
-// regression computes the standard error from the means of twenty groups, because successive samples are correlated.
+// Successive samples are correlated, so regression computes the standard error from the means of twenty groups.
 func regression(x, y []float64) (mean, slope, deviation float64) {
 	const groups = 20
 	if len(x) > 2*groups {

@@ -22,7 +22,7 @@ type systemd struct {
 
 func newSystemd(t *testing.T) *systemd {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "notify") // a short path, because the length of socket paths is limited
+	dir, err := os.MkdirTemp("", "notify") // the length of socket paths is limited
 	if err != nil {
 		t.Fatal(err)
 	}

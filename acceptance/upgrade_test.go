@@ -17,7 +17,7 @@ func older(t *testing.T) string {
 	return path
 }
 
-// Each message must be delivered once. A pause must apply to all instances or be refused.
+// A pause must apply to all instances or be refused.
 func TestOlderAndNewerVersionsShareARegistry(t *testing.T) {
 	old, current := older(t), program(t).Path
 	for _, c := range []struct {

@@ -97,7 +97,7 @@ func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	if testing.Short() {
 		kills, per = 3, 100
 	}
-	app := newRecorder(t, 20*time.Millisecond) // deletes of acknowledged messages are then written, even by a busy disk
+	app := newRecorder(t, 20*time.Millisecond) // even a busy disk then writes deletes of acknowledged messages
 	dir := t.TempDir()
 	up := func() (*process, event) {
 		return start(t, "up", "--data-dir", dir, "--name", "jobs", "--target", app.URL, "--listen", "127.0.0.1:0",

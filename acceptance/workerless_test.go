@@ -35,8 +35,7 @@ type arena struct {
 	sample, points int
 	work           time.Duration
 
-	// repeats means that the server, like moto, may return a message to two concurrent receives. Only the first receive
-	// counts.
+	// repeats means that the server, like moto, may return a message to two concurrent receives. Only the first counts.
 	repeats bool
 
 	mu       sync.Mutex
@@ -64,7 +63,7 @@ func eachPlace(t *testing.T, run func(t *testing.T, a *arena)) {
 	t.Run("moto", func(t *testing.T) {
 		t.Parallel()
 		a := newArena(t, testpeer.Moto(t, "sqs"))
-		// moto slows down with the number of messages, to a hundred per second, so the function must be the bottleneck.
+		// moto slows down to a hundred messages per second, so the function must be the bottleneck.
 		a.sample, a.points, a.work = 600, 8, 60*time.Millisecond
 		a.repeats = true
 		run(t, a)
@@ -265,7 +264,7 @@ func TestWorkerlessStrictOrder(t *testing.T) {
 	})
 }
 
-// A message in any queue must be processed immediately, not after the end of another queue's poll.
+// A message must not wait for the end of another queue's poll.
 func TestWorkerlessIdle(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, a *arena) {
@@ -275,7 +274,7 @@ func TestWorkerlessIdle(t *testing.T) {
 		a.mu.Lock()
 		before := a.receives
 		a.mu.Unlock()
-		time.Sleep(20 * time.Second) // enough for two polls of ten seconds
+		time.Sleep(20 * time.Second) // two polls of ten seconds
 		a.mu.Lock()
 		polls := a.receives - before
 		a.mu.Unlock()

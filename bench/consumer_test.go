@@ -65,7 +65,7 @@ func camelRoute(b *testing.B, _, sqs, app string, connections int) (*exec.Cmd, e
 		"-Dcamel.main.routes-include-pattern=file:"+inTestdata(b, "camel.xml"), "org.apache.camel.main.Main"), nil
 }
 
-// installed returns the folder of a program in TENDRIL_BENCH_PEERS, where `go run ./bench/report -install` installs it.
+// installed returns a program's folder in TENDRIL_BENCH_PEERS, where `go run ./bench/report -install` installs it.
 func installed(name string) (string, error) {
 	folder := os.Getenv("TENDRIL_BENCH_PEERS")
 	path := filepath.Join(folder, name)

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// The test endpoint accepts any credentials.
 var credentials = []string{"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
 	"AWS_EC2_METADATA_DISABLED=true"}
 
@@ -31,7 +30,7 @@ func BenchmarkDaemon(b *testing.B) {
 	} {
 		b.Run(fmt.Sprintf("c=%d/api=%v/think=%v", c.connections, c.api, c.think), func(b *testing.B) {
 			app := role(b, "app", "BENCH_THINK="+c.think.String())
-			ceilings := map[int]float64{} // per round, shared by all programs
+			ceilings := map[int]float64{} // per round, for all programs
 			for _, program := range consumers {
 				b.Run(program.name, func(b *testing.B) {
 					var share, rate, cpu, calls, memory []float64
@@ -109,7 +108,7 @@ func awaitDeleted(b *testing.B, sqs string, n int64, d *daemon) (now counts) {
 
 type counts map[string]int64
 
-// calls returns the number of calls that Amazon SQS would bill.
+// Amazon SQS would bill these calls.
 func (c counts) calls() int64 {
 	return c["ReceiveMessage"] + c["DeleteMessageBatch"] + c["DeleteMessage"] + c["ChangeMessageVisibility"] +
 		c["ChangeMessageVisibilityBatch"]
@@ -191,7 +190,7 @@ func BenchmarkIdle(b *testing.B) {
 		if d, err := program.start(b, bin, sqs, app, 50); err != nil {
 			b.Log(err)
 		} else {
-			awaitDeleted(b, sqs, 1, d) // one after another, so that the programs do not slow each other down
+			awaitDeleted(b, sqs, 1, d) // one by one, so that the programs do not slow each other down
 			all = append(all, &idle{name: program.name, sqs: sqs, d: d})
 		}
 	}

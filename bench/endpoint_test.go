@@ -23,7 +23,7 @@ import (
 type endpoint struct {
 	name  string
 	query bool
-	// warmUp is the number of messages to process before measuring, for servers with a JIT compiler.
+	// warmUp is the number of messages before the measurement, for servers with a JIT compiler.
 	warmUp  int64
 	command func(b *testing.B, bin, address string) (*exec.Cmd, error)
 }
@@ -117,7 +117,7 @@ func (e endpoint) run(b *testing.B, bin string) map[string]float64 {
 	got := map[string]float64{}
 	got["send/s"], got["send-cpu-µs/msg"] = e.measure(b, d, 1e6, time.Second, c.send)
 	got["send-ten/s"], got["send-ten-cpu-µs/msg"] = e.measure(b, d, 1e6, time.Second, c.sendTen)
-	if err := c.createQueue("bench-receive"); err != nil { // so that all servers start with queues of the same length
+	if err := c.createQueue("bench-receive"); err != nil { // all servers start with queues of the same length
 		b.Fatal(err)
 	}
 	e.measure(b, d, backlog, 5*time.Second, c.sendTen)
@@ -163,7 +163,7 @@ func (e endpoint) measure(b *testing.B, d *daemon, n int64, limit time.Duration,
 
 const callers = 16
 
-// sqsClient uses neither an SDK nor signatures, to take little CPU time from the server.
+// Without an SDK and signatures, sqsClient takes little CPU time from the server.
 type sqsClient struct {
 	client  *http.Client
 	address string

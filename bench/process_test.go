@@ -43,8 +43,8 @@ func role(b *testing.B, name string, settings ...string) string {
 	return "http://" + strings.TrimSpace(line)
 }
 
-// buildTendril compiles the command as for a release, once per run, and returns its path. TENDRIL_BENCH_BINARY is the
-// path of a command to use instead.
+// buildTendril compiles the command as for a release, once per run. TENDRIL_BENCH_BINARY is the path of a command to
+// use instead.
 func buildTendril(b *testing.B) string {
 	b.Helper()
 	if bin := os.Getenv("TENDRIL_BENCH_BINARY"); bin != "" {
@@ -94,8 +94,7 @@ func (d *daemon) stopped(b *testing.B) {
 	}
 }
 
-// stop sends SIGTERM, and returns the CPU time, the peak memory in bytes and the time until exit. tendril must exit
-// with status 0.
+// stop returns the CPU time, the peak memory in bytes and the time until exit.
 func (d *daemon) stop(b *testing.B) (cpu time.Duration, rss int64, took time.Duration) {
 	b.Helper()
 	begin := time.Now()

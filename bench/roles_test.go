@@ -57,7 +57,7 @@ func envDuration(name string) time.Duration {
 	return d
 }
 
-// serve prints its loopback address and serves until standard input is closed, when the parent process exits.
+// serve prints its loopback address. It ends when the parent process exits, which closes standard input.
 func serve(h http.Handler) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -99,8 +99,8 @@ func newStandIn(total int, api time.Duration) *standIn {
 	return s
 }
 
-// attributesMD5 computes the digest of both attributes like SQS: for each attribute, sorted by name, the length and
-// bytes of the name and of the type, one byte for the kind of value, and the length and bytes of the value.
+// The digest covers, for each attribute by name, the length and bytes of the name and of the type, one byte for the
+// kind of value, and the length and bytes of the value, as in SQS.
 func attributesMD5() string {
 	h := md5.New()
 	put := func(s string) {
@@ -263,7 +263,7 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// postLoop posts n bodies over c connections. Its throughput is the ceiling.
+// postLoop's throughput is the ceiling.
 func postLoop(url string, n, c int) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c, MaxConnsPerHost: c}}
 	var left atomic.Int64

@@ -54,7 +54,7 @@ func only(t *testing.T, stage []instruction, name string) string {
 	return rests[0]
 }
 
-// words returns an instruction's exec form, which needs no shell.
+// An exec form needs no shell.
 func words(t *testing.T, name, text string) (list []string) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &list); err != nil {

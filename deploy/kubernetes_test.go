@@ -160,7 +160,7 @@ type (
 	}
 )
 
-// deployed returns the pod in a manifest, and the token that permits only draining.
+// drainToken permits only draining.
 func deployed(t *testing.T, file string) (p pod, drainToken string) {
 	t.Helper()
 	for _, text := range strings.Split(read(t, file), "\n---\n") {
@@ -235,7 +235,7 @@ func (c *container) mustWork(t *testing.T, grace time.Duration) {
 	}
 }
 
-// ask sends a request like a probe of the pod to a console with all its parts, and returns the response.
+// ask sends a request like a probe of the pod to a console with all its parts.
 func ask(path, drainToken string, headers func(name string) string) (status int, body string) {
 	server := console.New(&console.Options{
 		Token:  "4f1b0c2a9d8e7f60",

@@ -134,7 +134,7 @@ func mustFit(t *testing.T, u unit, cfg *config.Config) {
 	}
 }
 
-// install puts an existing program in place of tendril, because systemd-analyze looks for it.
+// systemd-analyze looks for the program, so install replaces tendril with an existing one.
 func install(t *testing.T, dropIn string, more string) (path string) {
 	t.Helper()
 	dir := t.TempDir()

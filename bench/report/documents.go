@@ -35,8 +35,7 @@ func writeDocuments(folder string, all *results) error {
 	return nil
 }
 
-// fill replaces the parts between markers. A marker names a table of tables.go, or a benchmark ("broker.Groups") for a
-// table of all its results.
+// A marker names a table of tables.go, or a benchmark ("broker.Groups") for a table of all its results.
 func fill(page string, all *results) (string, error) {
 	parts := map[string]string{"conditions": conditions(all) + "\n"}
 	for _, t := range tables {

@@ -13,11 +13,11 @@ type peer struct {
 	folder, name, version string
 	// jars are Maven coordinates ("group:artifact:version"), installed with their dependencies.
 	jars []string
-	// commands install a program that has no jars. {} stands for its folder.
+	// commands install a program without jars. {} stands for its folder.
 	commands []string
 }
 
-// peers have fixed versions that work with the benchmarks.
+// These versions work with the benchmarks.
 var peers = []peer{
 	{folder: "node", name: "sqs-consumer", version: "15.0.3", commands: []string{
 		"npm install --silent --no-audit --no-fund --prefix {} sqs-consumer@15.0.3 @aws-sdk/client-sqs@3.1169.0"}},

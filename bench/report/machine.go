@@ -48,8 +48,8 @@ type processors struct {
 	known       bool // only on Linux
 }
 
-// The fields of /proc/stat are user, nice, system, idle, iowait, irq, softirq and steal. Steal is time used by other
-// virtual machines, and counts as busy.
+// The fields of /proc/stat are user, nice, system, idle, iowait, irq, softirq and steal. Steal, used by other virtual
+// machines, counts as busy.
 func readProcessors() (p processors) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -77,8 +77,8 @@ func readProcessors() (p processors) {
 // ticks per second are the same on all Linux ports of Go.
 const ticks = 100
 
-// othersSince returns the processor use of other programs in percent, or -1 if unknown. own is the processor time of
-// the measured programs.
+// othersSince returns the processor use of other programs in percent, or -1 if unknown. own is the measured programs'
+// processor time.
 func (p processors) othersSince(before processors, own time.Duration) float64 {
 	total := p.total - before.total
 	if !p.known || !before.known || total <= 0 {

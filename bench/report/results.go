@@ -22,7 +22,7 @@ func (s sample) median() float64 {
 func (s sample) lowest() float64  { return s[0] }
 func (s sample) highest() float64 { return s[len(s)-1] }
 
-// figure identifies a measurement, such as "broker.Send/callers=1/size=200" in "msg/s".
+// figure is such as "broker.Send/callers=1/size=200" in "msg/s".
 type figure struct{ benchmark, unit string }
 
 type run struct {
@@ -34,7 +34,7 @@ type results struct {
 	samples map[figure]sample
 	// runs maps completed runs to the processor use of other programs in percent, or -1 if unknown.
 	runs map[run]float64
-	// facts contains the commit, date, machine, go and peers of the first result.
+	// facts are the commit, date, machine, go and peers of the first result.
 	facts map[string]string
 }
 
@@ -62,7 +62,7 @@ func (all *results) add(r *benchfmt.Result) {
 	base, parts := r.Name.Parts()
 	name := path.Base(r.GetConfig("pkg")) + "." + string(base)
 	for _, part := range parts {
-		if part[0] == '/' { // otherwise, it is the number of processors
+		if part[0] == '/' { // otherwise, the number of processors
 			name += string(part)
 		}
 	}

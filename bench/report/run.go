@@ -62,8 +62,7 @@ func (r *runner) wants(s step) bool { return s.scale == r.o.scale && r.o.only.Ma
 
 var errStopped = errors.New("stopped: run the same command to go on")
 
-// started creates the file of results, or returns the runs in an existing file of the same commit. Without resume, it
-// replaces the file.
+// started returns the runs in an existing file of the same commit. Without such a file or resume, it starts a new one.
 func started(o *options, commit string) ([]run, error) {
 	data, err := os.ReadFile(o.results)
 	if errors.Is(err, os.ErrNotExist) || !o.resume {
@@ -148,7 +147,7 @@ func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	others := readProcessors().othersSince(before, own)
 	fmt.Fprintf(os.Stderr, ", %.0f s, %.0f s of processor time; other programs used %.1f %% of the processors\n",
 		time.Since(began).Seconds(), own.Seconds(), others)
-	if err != nil { // one program may have failed, but the results of the others are kept
+	if err != nil { // other programs' results are kept
 		err = fmt.Errorf("step %s failed: %w\n%s", s.name, err, out.Bytes())
 	}
 	return errors.Join(err, r.record(s, round, others, out.Bytes()))

@@ -42,7 +42,7 @@ func needsCheckout(t *testing.T) {
 	}
 }
 
-// The second call has nothing to do, and the third only measures an additional round. All calls print the tables.
+// The second call has nothing to do, and the third only measures an additional round.
 func TestReportRunsWhatIsMissing(t *testing.T) {
 	needsCheckout(t)
 	withSuite(t,

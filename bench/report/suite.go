@@ -3,10 +3,10 @@ package main
 type step struct {
 	name                  string
 	pkg, bench, benchtime string
-	// rounds is the number of rounds that include the step; 0 means all. Slow steps run in fewer rounds.
+	// rounds is the number of rounds with this step; 0 means all. Slow steps run in fewer.
 	rounds int
-	// depth is the initial number of messages in the store's depth benchmarks; 0 means their default, 1,000,000. It is
-	// appended to figures' names: "broker.Depth@10000000".
+	// depth is the initial number of messages in the store's depth benchmarks; 0 means 1,000,000. It is appended to
+	// figures' names: "broker.Depth@10000000".
 	depth int
 	// scale marks steps of docs/scale.md, which require -scale.
 	scale bool

@@ -60,7 +60,7 @@ func everything(all *results, benchmark string) (t table, ok bool) {
 	return t, len(parts) > 0
 }
 
-// wide is the range of a sample, as a share of its median, above which a cell shows the range.
+// A cell shows the range of a sample if it exceeds this share of its median.
 const wide = 0.2
 
 func (c *cell) text(all *results) string {

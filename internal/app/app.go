@@ -18,10 +18,10 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Options configure an [App]. All fields except Bundle, Command and Shared are required.
+// Options configure an [App]. Only Bundle, Command and Shared are optional.
 type Options struct {
 	Settings func() *config.Settings
-	// Bundle may be nil. Command is empty if the bundle's Procfile defines it.
+	// Command is empty if the bundle's Procfile defines it.
 	Bundle  *bundle.Bundle
 	Command []string
 	Shared  SharedVersion
@@ -32,34 +32,33 @@ type Options struct {
 	Counters supervisor.Events
 	Hurry    context.Context // when it is done, every stop is immediate
 	Draining <-chan struct{} // closed when shutdown begins
-	Ready    chan struct{}   // closed when the app first becomes ready
-	// Changing holds one token. Only the holder of the token may change versions, settings and tasks.
+	Ready    chan struct{}   // closed when the app is first ready
+	// Changing holds one token, which its holder needs to change versions, settings and tasks.
 	Changing chan struct{}
 	Gate     func(open bool, reason string)
 	Failed   func(error)
-	// DrainTimeout limits how long a retired replica may take to finish its deliveries.
+	// DrainTimeout limits how long a retired replica may finish its deliveries.
 	DrainTimeout func() time.Duration
 	Check        func(*bundle.Bundle) error
-	// Change compares a new version's settings with the current ones. Apply applies the change; if newReplicas is true,
-	// it applies it only to new replicas.
+	// Change compares a new version's settings with the current ones. Apply applies them, to new replicas only if
+	// newReplicas is true.
 	Change func(*bundle.Bundle) (config.Change, error)
 	Apply  func(c config.Change, newReplicas bool)
 	Facts  Facts
 	// ClaimCommands waits while another instance runs the version's leader_only commands. It returns nil if they have
-	// already run. version must be the same on all instances.
+	// run. version must be the same on all instances.
 	ClaimCommands func(ctx context.Context, version string) (CommandClaim, error)
 	AdoptTasks    func(context.Context, *bundle.Bundle)
 }
 
 // Facts stores the values that get-config prints, by version number. Only Environ is safe for concurrent use.
 type Facts interface {
-	// Publish stores the values of a version. If s is nil, it uses the current settings.
+	// If s is nil, Publish uses the current settings.
 	Publish(version int, b *bundle.Bundle, s *config.Settings) error
-	// Serve selects the version whose values get-config prints outside of steps and processes.
+	// Serve selects the version that get-config uses outside of steps and processes.
 	Serve(version int) error
 	Remove(version int) error
-	// Environ returns env with the variables that select a version's values. asApp is true for processes of the app's
-	// user.
+	// Environ returns env with the variables that select a version. asApp is true for processes of the app's user.
 	Environ(env []string, version int, asApp bool) []string
 }
 
@@ -72,7 +71,7 @@ func (o *Options) stopping() bool {
 	}
 }
 
-// App is the app running on this machine. Only the holder of the Changing token may call the methods that deploy.
+// App is the app on this machine. Methods that deploy require the Changing token.
 type App struct {
 	opts        *Options
 	steps       *stepRunner
@@ -95,7 +94,7 @@ type App struct {
 	startHooks chan struct{}
 }
 
-// New returns an app. Call [App.Start] to start it.
+// New returns an app; [App.Start] starts it.
 func New(opts *Options) *App {
 	s := opts.Settings()
 	pid := newPIDFile(s.PIDFile, opts.Log)
@@ -148,13 +147,13 @@ func (a *App) afterSwitch() {
 
 func (a *App) updatePIDOwner() { a.pid.setOwner(a.replicas.now.Load().replicas[0]) }
 
-// Route returns the deliverer for one queue. open returns a client for an address. fifo means that messages of a group
-// stay in order.
+// Route returns one queue's deliverer. open returns a client for an address. fifo keeps the messages of a group in
+// order.
 func (a *App) Route(open func(address string) (*deliver.Client, error), name string, fifo bool) *Route {
 	return &Route{a.balancer, a.detector, a.quarantine, open, name, fifo}
 }
 
-// Start starts the first version, and does not wait until it is ready. Stop must be called even after an error.
+// Start starts the first version without waiting until it is ready. Stop must be called even after an error.
 func (a *App) Start(ctx context.Context, replicas int) error {
 	a.versions.open()
 	v := version{number: a.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command, origin: firstOrigin(a.opts),
@@ -187,7 +186,7 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 	return nil
 }
 
-// Stop stops all processes, with the full grace period unless Hurry is done.
+// Stop stops all processes, with the grace period unless Hurry is done.
 func (a *App) Stop(context.Context) error {
 	a.endRun()
 	a.background.Go(a.quarantine.stop)
@@ -218,8 +217,7 @@ func (a *App) blockChanges() {
 	}
 }
 
-// watchReadiness ends the environment if the app is not ready in time. It applies only to startup: if the app becomes
-// unready later, only the gates close.
+// Only a startup that takes too long ends the environment; later, only the gates close.
 func (a *App) watchReadiness() {
 	select {
 	case <-a.gate.ready:
@@ -259,8 +257,7 @@ func (a *App) afterFirstReady(v version) {
 	}
 }
 
-// gaveUp handles an app that has failed too often. If the app was never ready, the environment ends; otherwise,
-// receiving pauses or the deployment is rolled back.
+// If the app was never ready, the environment ends. Otherwise, receiving pauses or the deployment is rolled back.
 func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	isBeingDeployed := r != nil && r.version.number > max(a.replicas.current().number, a.first)
 	endsEnvironment := !a.gate.wasReady() && !isBeingDeployed
@@ -293,7 +290,7 @@ func (a *App) Version() string { return a.replicas.current().String() }
 // WasReady reports whether the app has ever been ready.
 func (a *App) WasReady() bool { return a.gate.wasReady() }
 
-// Forget discards the record of a message that has left its queue.
+// Forget discards what is known about a message that has left its queue.
 func (a *App) Forget(id string) { a.detector.forget(id) }
 
 // Poison returns the numbers of messages that crash the app.
@@ -302,8 +299,7 @@ func (a *App) Poison() PoisonStatus { return a.detector.poison() }
 // StartHooks returns a channel that is closed once the first version's postdeploy hooks have run or been skipped.
 func (a *App) StartHooks() <-chan struct{} { return a.startHooks }
 
-// NotReady returns the reason of the first unready replica, and when any replica was last ready; each is zero if
-// unknown.
+// NotReady returns why the first unready replica is not ready, and when any replica was last ready; each may be zero.
 func (a *App) NotReady() (reason string, lastReady time.Time) {
 	replicas, _ := a.replicas.status()
 	for _, p := range replicas {
@@ -317,7 +313,7 @@ func (a *App) NotReady() (reason string, lastReady time.Time) {
 	return reason, lastReady
 }
 
-// Serving returns the statuses of the serving version's replicas, then of its helpers.
+// Serving returns the statuses of the serving replicas, then of the helpers.
 func (a *App) Serving() []supervisor.Status {
 	replicas, helpers := a.replicas.status()
 	return append(replicas, helpers...)
@@ -326,8 +322,7 @@ func (a *App) Serving() []supervisor.Status {
 // Draining processes finish their deliveries and get no new ones.
 const Draining supervisor.State = "draining"
 
-// Processes returns the statuses of all processes, including draining replicas and the replica for quarantined
-// messages.
+// Processes returns all processes, including draining replicas and the replica for quarantined messages.
 func (a *App) Processes() []supervisor.Status {
 	replicas, helpers := a.replicas.status()
 	for _, r := range a.replicas.draining() {
@@ -344,7 +339,7 @@ func (a *App) Processes() []supervisor.Status {
 	return append(replicas, helpers...)
 }
 
-// Role returns the role of a process: [api.RoleRetired], [api.RoleQuarantine] or "".
+// Role returns [api.RoleRetired], [api.RoleQuarantine] or "".
 func (a *App) Role(process string) string {
 	isNamed := func(r *replica) bool { return r.name() == process }
 	if slices.ContainsFunc(a.replicas.draining(), isNamed) {
@@ -366,7 +361,7 @@ func (a *App) ReadyReplicas() (n int) {
 	return n
 }
 
-// Scaler returns a scaler for the replicas. Once run is done, it makes no changes.
+// Scaler returns a scaler of the replicas. Once run is done, it makes no changes.
 func (a *App) Scaler(run context.Context) *Scaler {
 	return &Scaler{size: a.replicas.size, ready: a.ReadyReplicas, scale: a.replicas.scale, log: a.opts.Log, run: run}
 }

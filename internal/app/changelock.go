@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Errors returned when the app cannot be changed.
+// These errors mean that the app cannot be changed.
 var (
 	// ErrBusy means that another change is in progress, or that a deployment canceled this one.
 	ErrBusy = errors.New("another deployment or scaling operation is in progress; wait until it finishes")
@@ -46,8 +46,8 @@ const (
 )
 
 // begin starts a change; the caller must call end. A deployment waits for a start, and cancels a change of size or a
-// restart. For any other concurrent change, the error is [ErrBusy]. The cause of the returned context is [ErrStopped]
-// if the app stops, and [ErrBusy] if a deployment cancels the change.
+// restart. Any other concurrent change fails with [ErrBusy]. The returned context's cause is [ErrStopped] if the app
+// stops, and [ErrBusy] if a deployment cancels the change.
 func (l *changeLock) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(l.stopping, func() { cancel(ErrStopped) })
@@ -93,7 +93,7 @@ func (l *changeLock) acquire(ctx context.Context, kind changeKind, giveUp contex
 	return nil
 }
 
-// acquireToDeploy cancels a change of size or a restart and waits for the token. The caller must hold the lock.
+// l.mu must be held.
 func (l *changeLock) acquireToDeploy(ctx context.Context) error {
 	l.deploying = true
 	if l.giveUp != nil {
@@ -118,6 +118,6 @@ func (l *changeLock) release(kind changeKind) {
 	if kind == toDeploy {
 		l.deploying = false
 	}
-	l.giveUp = nil // before a waiting deployment receives the token
+	l.giveUp = nil // before a waiting deployment gets the token
 	l.token <- struct{}{}
 }

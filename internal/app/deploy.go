@@ -18,8 +18,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Deploy replaces the serving version with the one in a folder or archive. If path is "", it redeploys the serving
-// version.
+// Deploy replaces the serving version with a folder or archive. If path is "", it redeploys the serving version.
 func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
@@ -42,7 +41,7 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	return a.deploy(ctx, old, v)
 }
 
-// openAgain opens a version to redeploy it. If its files have not changed, the deployment is only a restart.
+// If the files have not changed, the deployment is only a restart.
 func (a *App) openAgain(old version) (v version, err error) {
 	restart := len(old.changedFiles()) == 0
 	switch {
@@ -59,8 +58,8 @@ func (a *App) openAgain(old version) (v version, err error) {
 	return v, err
 }
 
-// Reload deploys the changed files in the serving version's folder. If only settings changed, the processes keep
-// running. It returns nil if no file has changed.
+// Reload deploys the changed files in the serving version's folder, or returns nil if there are none. If only settings
+// changed, the processes keep running.
 func (a *App) Reload(ctx context.Context) (*api.ReloadResult, error) {
 	v := a.replicas.current()
 	files := v.changedFiles()
@@ -83,7 +82,7 @@ func (a *App) Reload(ctx context.Context) (*api.ReloadResult, error) {
 	return &api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, err
 }
 
-// openChanged opens the version whose files have changed. If only settings changed, it sets configOnly.
+// If only settings changed, openChanged sets configOnly.
 func (a *App) openChanged(v version, files []string) (version, error) {
 	if v.copied == nil {
 		next, err := a.open(v.bundle.Dir, "")
@@ -137,7 +136,7 @@ func replaceFiles(dir, from string, names []string) error {
 	return nil
 }
 
-// importVersion unpacks an archive or copies a folder. If change is not nil, it then modifies the files.
+// importVersion unpacks an archive or copies a folder. change, which may be nil, then modifies the files.
 func (a *App) importVersion(source string, change func(dir string) error) (version, error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
@@ -149,7 +148,7 @@ func (a *App) importVersion(source string, change func(dir string) error) (versi
 		copied = fileStamps(source)
 		b, err := bundle.Open(source)
 		if err == nil {
-			err = a.opts.Check(b) // a copy would hide files that other users can write
+			err = a.opts.Check(b) // before a copy hides files that other users can write
 		}
 		if err != nil {
 			return version{}, Refused(err)
@@ -206,7 +205,7 @@ func (a *App) open(path, archive string) (v version, err error) {
 		return version{}, Refused(err)
 	}
 
-	v.bundle.Archive = archive // a.opts.Check also checks who can change the archive
+	v.bundle.Archive = archive // Check also checks who can change the archive
 	if len(a.opts.Command) == 0 {
 		if len(v.bundle.Processes) == 0 {
 			v.bundle = v.bundle.WithDefault()
@@ -225,7 +224,7 @@ func (a *App) open(path, archive string) (v version, err error) {
 	return v, nil
 }
 
-// Share gives the app's user access to a version's folder. fresh means that tendril has just created the folder.
+// Share gives the app's user access to a version's folder. fresh means that tendril has just created it.
 func Share(s *config.Settings, dir string, fresh bool) error {
 	if os.Geteuid() != 0 || s.AppUser == "" {
 		return nil
@@ -256,8 +255,7 @@ func (a *App) prune(v version) {
 	}
 }
 
-// Refused returns the console's error for a version that is invalid because of err. If a file is missing, it returns
-// err unchanged.
+// Refused returns the console's error for an invalid version. It returns err unchanged if a file is missing.
 func Refused(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -273,7 +271,7 @@ func Refused(err error) error {
 	return refusal
 }
 
-// deploy deploys v. If anything fails before the switch, the previous version keeps serving.
+// If anything fails before the switch, the previous version keeps serving.
 func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, error) {
 	ctx, cancel := a.untilStop(ctx)
 	defer cancel(nil)
@@ -284,7 +282,7 @@ func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, err
 	err := a.prepare(ctx, &v)
 	switch {
 	case err == nil:
-		err = a.replicas.deploy(ctx, v) // logs its errors
+		err = a.replicas.deploy(ctx, v)
 	case isStopped(ctx):
 		event.Deploy.Log(a.opts.Log, slog.LevelError, "deployment abandoned", "version", v.number, "err", err)
 	case !isAborted(ctx):
@@ -315,7 +313,7 @@ func (a *App) logDeploymentStarted(old, v version) {
 	event.Deploy.Log(a.opts.Log, slog.LevelInfo, "deployment started", attrs...)
 }
 
-// prepare does everything that must succeed before the processes of a version start.
+// prepare does everything that must succeed before a version's processes start.
 func (a *App) prepare(ctx context.Context, v *version) error {
 	if err := a.publish(v); err != nil {
 		return err
@@ -346,7 +344,7 @@ func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, 
 	err := a.prepare(ctx, &v)
 	a.removeFacts(v.facts)
 	if err == nil {
-		v.facts = old.facts // the processes still use the previous version's values
+		v.facts = old.facts // the processes still use the previous values
 		err = a.replicas.adopt(ctx, v)
 	}
 	if err != nil {
@@ -401,16 +399,16 @@ func (a *App) endFailed(ctx context.Context, state string, err error) error {
 	return failed
 }
 
-// Abort cancels the deployment in progress, or its remaining hooks if the new version is already serving, and waits
-// until it ends. It returns an [*api.Error] if no deployment is in progress or the version is already serving.
+// Abort cancels the deployment in progress or, once the new version is serving, its remaining hooks, and waits until it
+// ends. It returns an [*api.Error] if no deployment is in progress or the version is already serving.
 func (a *App) Abort(ctx context.Context) (api.Deployment, error) {
 	return a.deployments.abortCurrent(ctx)
 }
 
-// Deployments returns the last 20 deployments since startup, newest first.
+// Deployments returns the last 20 since startup, newest first.
 func (a *App) Deployments() []api.Deployment { return a.deployments.newestFirst() }
 
-// Deployment returns the current or most recent deployment, or nil.
+// Deployment returns the current or last deployment, or nil.
 func (a *App) Deployment() *api.Deployment {
 	if all := a.deployments.newestFirst(); len(all) > 0 {
 		return &all[0]

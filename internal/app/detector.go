@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	brokenAfter    = 10 // number of different messages in a row that crash the app
+	brokenAfter    = 10 // different messages in a row that crash the app
 	maxQuarantined = 10_000
 )
 
-// detector identifies the messages that crash the app. It is safe for concurrent use.
+// detector finds the messages that crash the app. It is safe for concurrent use.
 type detector struct {
 	log *slog.Logger
 
 	mu          sync.Mutex
 	quarantined map[string]*crashRecord
-	streak      int // number of different crashing messages since the last success
+	streak      int // different crashing messages since the last success
 	broken      bool
-	// idle lets most deliveries skip the lock. It means that no message is quarantined and streak is 0.
+	// idle means that no message is quarantined and streak is 0, so that most deliveries skip the lock.
 	idle atomic.Bool
 }
 
@@ -39,7 +39,7 @@ func (m delivered) attributes(more ...any) []any {
 type crashRecord struct {
 	message delivered
 	since   time.Time
-	crashes int // crashes while this was the only message in flight
+	crashes int // while this was the only message in flight
 }
 
 func newDetector(log *slog.Logger) *detector {
@@ -67,7 +67,7 @@ func (d *detector) isBroken() bool {
 type PoisonStatus struct {
 	Quarantined int  // delivered one at a time
 	Poison      int  // crashed the app when delivered alone
-	Broken      bool // ten different messages in a row have crashed the app
+	Broken      bool // ten different messages in a row crashed the app
 }
 
 func (d *detector) poison() PoisonStatus {
@@ -82,7 +82,7 @@ func (d *detector) poison() PoisonStatus {
 	return s
 }
 
-// crashed quarantines the messages that were in flight during a crash. A single message in flight is poison.
+// A message that was the only one in flight is poison.
 func (d *detector) crashed(messages []delivered, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,7 +16,6 @@ func from(queue string, ids ...string) (messages []delivered) {
 	return messages
 }
 
-// Harmless messages are delivered at most twice.
 func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 	t.Parallel()
 	const messages, slots, maxReceives = 10_000, 10, 3

@@ -12,7 +12,7 @@ import (
 	"tendril/internal/supervisor/notify"
 )
 
-// localCredential is used for the embedded queue, which accepts any credentials on loopback.
+// The embedded queue accepts any credentials on loopback.
 const localCredential = "tendril"
 
 // Queue is the queue to which the app's environment variables refer.
@@ -20,7 +20,7 @@ type Queue struct {
 	// Endpoint is "" on Amazon SQS, where the app's SDK determines the region and credentials.
 	Endpoint, Region string
 	Name, URL        string // of the worker's queue
-	// AccessKeyID and SecretAccessKey are credentials for the embedded queue; "" if it accepts any.
+	// AccessKeyID and SecretAccessKey are for the embedded queue; "" if it accepts any.
 	AccessKeyID, SecretAccessKey string
 }
 

@@ -10,8 +10,7 @@ func (a *App) publish(v *version) error {
 	return a.opts.Facts.Publish(v.facts, v.bundle, v.change.Settings)
 }
 
-// RefreshFacts updates the values that get-config prints, for use after a change of settings. The caller must hold the
-// Changing token.
+// RefreshFacts updates get-config's values after a change of settings. The caller must hold the Changing token.
 func (a *App) RefreshFacts() {
 	v := a.replicas.current()
 	if a.opts.Facts == nil {

@@ -2,7 +2,6 @@ package app
 
 import "testing"
 
-// Closing ready triggers a health evaluation, which would otherwise report an unready app.
 func TestGatesAreOpenWhenTheAppIsReady(t *testing.T) {
 	t.Parallel()
 	passed := 0

@@ -19,10 +19,10 @@ import (
 // VersionsFile lists the deployed versions in the data directory.
 const VersionsFile = "app-versions.json"
 
-// maxVersions is the maximum length of the list. Package bundle keeps fewer archives.
+// Package bundle keeps fewer archives.
 const maxVersions = 20
 
-// keptVersions is the list of deployed versions. It contains each folder once, with the last version deployed from it.
+// keptVersions contains each folder once, with the last version deployed from it.
 type keptVersions struct {
 	path string
 	log  *slog.Logger
@@ -35,7 +35,7 @@ type storedVersions struct {
 	Versions []api.AppVersion `json:"versions"`
 }
 
-// open reads the list. It ignores an unreadable file, which the next deployment replaces.
+// open ignores an unreadable file, which the next deployment replaces.
 func (k *keptVersions) open() {
 	if k.path == "" {
 		return
@@ -54,8 +54,8 @@ func (k *keptVersions) open() {
 	k.all = stored.Versions
 }
 
-// folderPath resolves a stored path. Paths in the data directory are stored as relative paths, so that it can be moved;
-// earlier versions stored absolute paths.
+// Paths in the data directory are stored as relative paths, so that it can be moved; earlier versions stored absolute
+// paths.
 func (k *keptVersions) folderPath(folder string) string {
 	dir := k.dir()
 	if folder != "" && !filepath.IsAbs(folder) {
@@ -164,7 +164,7 @@ func folderSize(dir string) (size int64) {
 }
 
 type origin struct {
-	// source is the archive or folder as given, or "". isCopy means that tendril created the version's folder.
+	// source is the given archive or folder, or "". isCopy means that tendril created the version's folder.
 	source string
 	isCopy bool
 	// of is the version that a rollback restored, or 0.

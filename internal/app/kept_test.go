@@ -97,7 +97,6 @@ func TestVersionToRollBackTo(t *testing.T) {
 	}
 }
 
-// A version deployed in place runs in its source folder, so each deployment replaces the previous version.
 func TestRollbackErrorExplainsWhyAVersionIsUnavailable(t *testing.T) {
 	t.Parallel()
 	var all []api.AppVersion
@@ -197,7 +196,6 @@ func TestVersionsSurviveARestart(t *testing.T) {
 	}
 }
 
-// Folders outside the data directory keep their paths.
 func TestVersionsMoveWithTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]string{

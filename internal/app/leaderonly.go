@@ -17,8 +17,7 @@ import (
 
 // CommandClaim is this instance's right to run a version's leader_only commands.
 type CommandClaim interface {
-	// Context returns a context that is done when another instance may hold the claim, or when the deployment's context
-	// is done.
+	// Context is done when another instance may hold the claim, or with the deployment's context.
 	Context() context.Context
 	// Finish releases the claim. If done is true, other instances skip the commands.
 	Finish(ctx context.Context, done bool) error
@@ -31,10 +30,10 @@ type leaderCommands struct {
 	digest string
 	left   int
 	asked  bool
-	claim  CommandClaim // nil before the first command, and if another instance has run the commands
+	claim  CommandClaim // nil before the first command, and if another instance has run them
 }
 
-// leaderCommandsOf returns the version's leader_only commands. It hashes the files before steps change them.
+// leaderCommandsOf hashes the files before steps change them.
 func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCommands, error) {
 	l := &leaderCommands{opts: s.opts}
 	for i := range steps {

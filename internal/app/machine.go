@@ -70,7 +70,7 @@ type machineSystem struct {
 	runner  *stepRunner
 	version int
 	environ []string
-	// The fields below belong to the current step. detached lets the step start services that outlive tendril.
+	// The fields below belong to the current step. detached lets it start services that outlive tendril.
 	kept     *lastLines
 	detached bool
 }
@@ -86,7 +86,7 @@ func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error
 		p.Argv = shellOf(c.Shell)
 	}
 
-	var mu sync.Mutex // stdout and stderr are read by separate goroutines
+	var mu sync.Mutex // separate goroutines read stdout and stderr
 	var answer strings.Builder
 	err := m.runner.runStep(ctx, m.version, &p, func(stream string, line []byte) {
 		switch {

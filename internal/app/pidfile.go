@@ -13,8 +13,7 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// pidFile writes the PID of a replica to a file. Tendril never sends signals to the PID in the file, because it may
-// have been reused.
+// pidFile writes a replica's PID to a file. Tendril never signals the PID in the file, which may have been reused.
 type pidFile struct {
 	path string
 	log  *slog.Logger
@@ -66,7 +65,7 @@ func (p *pidFile) update() {
 	p.written = pid
 }
 
-// remove removes the file, unless it contains another PID. It does not block if the file is a FIFO.
+// remove keeps a file with another PID. It does not block on a FIFO.
 func (p *pidFile) remove() {
 	file, err := os.OpenFile(p.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

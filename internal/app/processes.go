@@ -120,7 +120,7 @@ func (s *supervised) isSameApp(v, next version) bool {
 		slices.Equal(s.opts.Environ(v.bundle, 0), s.opts.Environ(next.bundle, 0))
 }
 
-// events returns the events of a replica's process, or of the helpers if r is nil.
+// r is nil for the helpers.
 func (s *supervised) events(r *replica) supervisor.Events {
 	events := supervisor.Events{
 		Started: func(e supervisor.Started) { s.started(r, e) },
@@ -163,7 +163,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 }
 
 func (s *supervised) started(r *replica, e supervisor.Started) {
-	level := slog.LevelInfo // for helpers, which have no readiness
+	level := slog.LevelInfo // helpers have no readiness
 	if r != nil {
 		s.pid.started(r, e.PID)
 		level = slog.LevelDebug
@@ -201,7 +201,7 @@ func (s *supervised) logExit(r *replica, e supervisor.Exited) {
 
 func (s *supervised) logRestart(e supervisor.Restarting) {
 	switch {
-	case e.OnTrial: // logged when restarts ended
+	case e.OnTrial:
 	case e.Excused:
 		s.opts.Log.Info("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds())
 	default:

@@ -28,7 +28,6 @@ func isDone(r <-chan struct{}) bool {
 	}
 }
 
-// A delivery waits only briefly for the exit, but child processes may use the whole grace period.
 func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 	t.Parallel()
 	s, r := newTestProcesses(t)

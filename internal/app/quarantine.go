@@ -43,7 +43,7 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 	q.mu.Lock()
 	q.used = time.Now()
 	q.mu.Unlock()
-	if result.Outcome == queue.Unreached { // not passed on, because it says nothing about the serving replicas
+	if result.Outcome == queue.Unreached { // says nothing about the serving replicas
 		result.Outcome, result.RetryAfter = queue.Postponed, quarantinePause
 	}
 
@@ -65,7 +65,7 @@ func (q *quarantine) readyReplica(ctx context.Context) (*replica, error) {
 	return r, err
 }
 
-// currentReplica returns the replica for quarantined messages. If none runs the serving version, it starts one.
+// currentReplica starts a replica unless one runs the serving version.
 func (q *quarantine) currentReplica(ctx context.Context) (*replica, error) {
 	v := q.replicas.current()
 	if r := q.running(); r != nil && r.version.number == v.number {
@@ -90,7 +90,7 @@ func (q *quarantine) running() *replica {
 	return q.replica
 }
 
-// stop stops the replica. It ignores errors, because the supervisor reports processes that survive SIGKILL.
+// The supervisor reports processes that survive SIGKILL.
 func (q *quarantine) stop() {
 	q.mu.Lock()
 	r := q.replica
@@ -101,7 +101,7 @@ func (q *quarantine) stop() {
 	}
 }
 
-// stopUnused stops the replica unless it is in use. In that case, the next delivery replaces it if it is outdated.
+// If the replica is in use and outdated, the next delivery replaces it.
 func (q *quarantine) stopUnused() {
 	if q.using.TryLock() {
 		q.stop()
@@ -109,8 +109,8 @@ func (q *quarantine) stopUnused() {
 	}
 }
 
-// restart stops the named replica; the next delivery starts a new one. During a delivery, restart returns an error,
-// because the exit would look like a crash.
+// restart stops the named replica; the next delivery starts a new one. It fails during a delivery, because the exit
+// would look like a crash.
 func (q *quarantine) restart(name string) (found bool, err error) {
 	if r := q.running(); r == nil || r.name() != name {
 		return false, nil

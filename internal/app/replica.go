@@ -17,7 +17,7 @@ import (
 type processes interface {
 	Status() []supervisor.Status
 	Restart(ctx context.Context, name string) error
-	// Stop stops the processes. When ctx is done, the grace period ends.
+	// Once ctx is done, Stop ends the grace period.
 	Stop(ctx context.Context) error
 }
 
@@ -32,11 +32,11 @@ type replica struct {
 	admitted, ready, retired bool
 	reason                   string
 	inWork                   int
-	idle                     chan struct{} // closed once the replica is retired and has no deliveries
+	idle                     chan struct{} // closed once the replica is retired without deliveries
 
 	stopping atomic.Bool
-	// wasReady means that the replica may have received messages. causedByMessage means that a message probably caused
-	// its last exit.
+	// wasReady means that the replica may have received messages, causedByMessage that a message probably caused its
+	// last exit.
 	wasReady, causedByMessage atomic.Bool
 
 	mu          sync.Mutex
@@ -71,8 +71,7 @@ func (r *replica) notReadyReason(known string) string {
 	return known
 }
 
-// giveUp records that the replica has failed; only the first error is kept. The process is still restarted from time to
-// time.
+// giveUp records the first failure. The process is still restarted from time to time.
 func (r *replica) giveUp(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +136,7 @@ func (r *replica) end(m delivered) {
 
 const maxExits = 3
 
-// recordExit passes the messages in flight to crashed, before it wakes their deliveries.
+// recordExit passes the messages in flight to crashed before it wakes their deliveries.
 func (r *replica) recordExit(how supervisor.Exit, crashed func([]delivered)) {
 	if r.stopping.Load() {
 		return

@@ -17,9 +17,9 @@ import (
 var errRolledBack = errors.New("the deployment was rolled back")
 
 type launcher interface {
-	// launch starts a replica. ctx limits only the start.
+	// ctx limits only the start.
 	launch(ctx context.Context, v version, r *replica) (processes, error)
-	// helpers starts the processes that receive no deliveries. It may return nil.
+	// helpers starts the processes without deliveries. It may return nil.
 	helpers(ctx context.Context, v version) (processes, error)
 }
 
@@ -29,10 +29,9 @@ type replicaOptions struct {
 	stopTimeout  func() time.Duration
 	hurry        context.Context
 	log          *slog.Logger
-	// The functions below are called with the progress of a deployment. They are not called concurrently and must not
-	// change the set.
+	// These report the progress of a deployment. They are not called concurrently and must not change the set.
 	starting, switching, switched func()
-	restarted                     func() // called instead of switched after a restart
+	restarted                     func() // instead of switched after a restart
 	retired                       func(version)
 }
 
@@ -49,7 +48,7 @@ type replicaSet struct {
 	now atomic.Pointer[serving]
 }
 
-// serving is an immutable snapshot. Only the holder of the change lock replaces it.
+// serving is an immutable snapshot, replaced only under the change lock.
 type serving struct {
 	version  version
 	replicas []*replica // in start order
@@ -63,7 +62,7 @@ func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
 	return s
 }
 
-// start starts n replicas of v, and does not wait until they are ready. After an error, no replica is running.
+// start does not wait until the replicas are ready. After an error, none is running.
 func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	ctx, end, err := s.changes.begin(ctx, toStart)
 	if err != nil {
@@ -104,7 +103,7 @@ func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
 
 func (s *replicaSet) launchAll(ctx context.Context, v version, n int) (replicas []*replica, err error) {
 	for len(replicas) < n && ctx.Err() == nil {
-		// Stop the replicas concurrently: the failed one may take its full grace period.
+		// The failed replica may take its full grace period.
 		discarded := make(chan struct{})
 		before := replicas
 		stop := context.AfterFunc(ctx, func() { s.discard(before); close(discarded) })
@@ -254,8 +253,7 @@ func (u *unreadyReplica) failedStep(problem string) error {
 	return u.replica.failedStep(fmt.Errorf("%s %s: %s", u.replica.name(), problem, u.reason))
 }
 
-// firstUnready returns the first unready replica, or nil if all are ready. It returns an error if any of them has given
-// up.
+// firstUnready returns nil if all replicas are ready, and an error if any has given up.
 func firstUnready(replicas []*replica) (first *unreadyReplica, err error) {
 	for _, r := range replicas {
 		if err := r.err(); err != nil {
@@ -268,8 +266,8 @@ func firstUnready(replicas []*replica) (first *unreadyReplica, err error) {
 	return first, nil
 }
 
-// scale changes the number of replicas to n, at least 1, and returns once new ones are ready. The error is [ErrBusy]
-// if a deployment canceled the change.
+// scale changes the number of replicas to n, at least 1, and returns once new ones are ready. It returns [ErrBusy] if a
+// deployment canceled the change.
 func (s *replicaSet) scale(ctx context.Context, n int) error {
 	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {
@@ -317,7 +315,7 @@ func (s *replicaSet) scaleIn(n int) {
 	s.retiring.Go(func() { s.retireAll(retired, s.opts.drainTimeout()) })
 }
 
-// launchReady starts n replicas and waits until they are ready. After an error, none of them is running.
+// After an error, none of the new replicas is running.
 func (s *replicaSet) launchReady(ctx context.Context, v version, n int) ([]*replica, error) {
 	replicas, err := s.launchAll(ctx, v, n)
 	if err == nil {
@@ -388,7 +386,7 @@ func (s *replicaSet) draining() []*replica {
 	return s.balancer.replicasWhere(func(r *replica) bool { return r.retired })
 }
 
-// discard stops the replicas concurrently, because each may take its full grace period.
+// Each replica may take its full grace period.
 func (s *replicaSet) discard(replicas []*replica) {
 	var all sync.WaitGroup
 	for _, r := range replicas {

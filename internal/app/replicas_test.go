@@ -56,7 +56,7 @@ type fakeLauncher struct {
 	hurry context.Context
 }
 
-// fakeProcesses is a replica, or the helpers if replica is nil.
+// replica is nil for the helpers.
 type fakeProcesses struct {
 	launcher *fakeLauncher
 	replica  *replica
@@ -82,7 +82,6 @@ func newFakeLauncher(t *testing.T, change func(*replicaOptions)) (*fakeLauncher,
 	return s, s.set
 }
 
-// startReplicas waits until n replicas of version 1 are ready, and stops them after the test.
 func startReplicas(t *testing.T, n int, change func(*replicaOptions)) (*fakeLauncher, *replicaSet) {
 	t.Helper()
 	s, m := newFakeLauncher(t, change)
@@ -405,7 +404,6 @@ func TestFailedScaleOutChangesNothing(t *testing.T) {
 	})
 }
 
-// The replica is draining after a scale-in, or never becomes ready after a scale-out.
 func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newFakeLauncher(t, nil)
@@ -745,7 +743,6 @@ func TestNoSwitchToReplicasThatBecameUnready(t *testing.T) {
 	}
 }
 
-// The replicas ignore SIGTERM.
 func TestManyReplicasEndTogether(t *testing.T) {
 	const grace, many = 10 * time.Second, 20
 	for what, change := range map[string]func(ctx context.Context, m *replicaSet) error{

@@ -14,7 +14,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Restart restarts a process of the serving version and returns the name of its replacement. A replica drains once its
+// Restart restarts a process of the serving version and returns its replacement's name. A replica drains once its
 // replacement is ready. A helper stops first, because it must not run twice.
 func (a *App) Restart(ctx context.Context, name string) (started string, err error) {
 	if a.opts.stopping() {
@@ -50,8 +50,7 @@ func (a *App) RestartAll(ctx context.Context) (restarted int, err error) {
 
 var errNoProcess = errors.New("not found")
 
-// restart replaces a replica, and returns once the new one receives deliveries. The error is [ErrBusy] if a deployment
-// canceled the restart.
+// restart returns once the new replica receives deliveries. It returns [ErrBusy] if a deployment canceled the restart.
 func (s *replicaSet) restart(ctx context.Context, name string) (started string, err error) {
 	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {

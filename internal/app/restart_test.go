@@ -20,7 +20,7 @@ import (
 
 func namesOf(s *replicaSet) []string { return replicaNames(s.now.Load().replicas) }
 
-// "web" also selects a replica that has another name after an earlier restart.
+// "web" also selects a replica that was renamed by an earlier restart.
 func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := startReplicas(t, 2, nil)
@@ -47,7 +47,7 @@ func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 	})
 }
 
-// After a deployment, the previous names select replicas by position, and draining replicas can still be named.
+// Previous names select replicas by position, and draining replicas can still be named.
 func TestEveryShownReplicaNameIsAcceptedAfterADeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := startReplicas(t, 2, nil)
@@ -99,7 +99,7 @@ func TestDrainingReplicaIsNotRestarted(t *testing.T) {
 		a := &App{replicas: m, quarantine: &quarantine{replicas: m}}
 		for _, r := range held {
 			if r.name() == bundle.MainProcess {
-				continue // also the name of the process in the Procfile
+				continue // also a name in the Procfile
 			}
 			var refused *api.Error
 			if _, err := m.restart(t.Context(), r.name()); !errors.As(err, &refused) || refused.Status != http.StatusConflict {
@@ -197,7 +197,6 @@ func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 	})
 }
 
-// A replacement replica starts without the restart delay of a failing process.
 func TestACrashInQuarantineDoesNotDelayTheNextMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, m := startReplicas(t, 1, nil)

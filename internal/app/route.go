@@ -13,8 +13,8 @@ import (
 // exitWait is how long a failed delivery waits for a process exit that would explain it.
 const exitWait = 250 * time.Millisecond
 
-// notReadyWait is how long messages wait for an unready app. Returning them would use up receives, and an app that was
-// crashed by a message is usually ready again soon.
+// Returning the messages of an unready app would use up receives, and an app crashed by a message is usually ready
+// again soon.
 const notReadyWait = 3 * time.Second
 
 const badAddress = "invalid address of the app"
@@ -85,7 +85,7 @@ func unreached(n int, reason string, err error) []queue.Result {
 	return slices.Repeat([]queue.Result{{Outcome: queue.Unreached, Reason: reason, Err: err}}, n)
 }
 
-// Probe returns nil if any replica is ready. It sends no request, because the supervisor already checks each replica.
+// Probe returns nil if any replica is ready. It sends no request, because the supervisor checks each replica.
 func (t *Route) Probe(context.Context) error {
 	if open, _ := t.balancer.isOpen(); !open {
 		return errNoReplica
@@ -107,7 +107,7 @@ func (t *Route) recordOutcomes(ctx context.Context, r *replica, ms []*queue.Mess
 		switch {
 		case noResponse && replicaExits():
 			if alone {
-				t.quarantine.stop() // so that the next message does not wait for the restart delay
+				t.quarantine.stop() // otherwise, the next message would wait for the restart delay
 			}
 			result.Reason = "the app exited while processing this message: " + result.Reason
 		case result.Outcome != queue.Unreached:
@@ -125,7 +125,7 @@ func exitsSoon(exited <-chan struct{}) bool {
 	}
 }
 
-// Close closes all connections. A later delivery opens a new one.
+// Close closes all connections; a later delivery opens a new one.
 func (t *Route) Close() {
 	t.balancer.mu.Lock()
 	replicas := slices.Clone(t.balancer.replicas)

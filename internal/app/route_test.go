@@ -17,7 +17,6 @@ import (
 	"tendril/queue"
 )
 
-// A message rejected before sending reveals nothing about the app, so its delivery does not wait for an exit.
 func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,7 +76,6 @@ func TestMessageThatWaitedForAReplicaIsNotSentIfItsQueueWasPausedMeanwhile(t *te
 	}
 }
 
-// While the replica for quarantined messages starts, its version may be withdrawn and replaced.
 func TestQuarantinedMessageIsNotSentToAReplacedVersion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

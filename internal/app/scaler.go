@@ -14,8 +14,7 @@ const (
 	lastGrowthPause  = 10 * time.Minute
 )
 
-// Scaler changes the number of replicas for package autoscale. It works in the background, because new replicas take
-// time.
+// Scaler changes the number of replicas for package autoscale, in the background because new replicas take time.
 type Scaler struct {
 	size, ready func() int
 	scale       func(ctx context.Context, n int) error
@@ -85,8 +84,7 @@ func (s *Scaler) scaleToWanted() {
 	s.wanted = 0
 }
 
-// blockScaleOut rejects scale-outs for a while after a failure, unless the cause is a deployment or the stop. The
-// caller must hold the lock.
+// Deployments and the stop do not block scale-outs. s.mu must be held.
 func (s *Scaler) blockScaleOut(n int, cause error) {
 	if s.run.Err() != nil || errors.Is(cause, ErrBusy) || errors.Is(cause, ErrStopped) {
 		return

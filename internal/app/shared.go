@@ -6,16 +6,14 @@ import (
 	"tendril/api"
 )
 
-// SharedVersion identifies a version deployed to all instances. The zero value means that the version is deployed
-// only to this instance.
+// SharedVersion identifies a version deployed to all instances. The zero value is one deployed to this instance only.
 type SharedVersion struct {
-	// Number and Name are the same on all instances.
 	Number int
 	Name   string
 	By     string
 }
 
-// DeployShared is like [App.Deploy] for an archive deployed to all instances.
+// DeployShared is [App.Deploy] for an archive deployed to all instances.
 func (a *App) DeployShared(ctx context.Context, archive string, shared SharedVersion) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
@@ -29,7 +27,7 @@ func (a *App) DeployShared(ctx context.Context, archive string, shared SharedVer
 	return a.deploy(ctx, a.replicas.current(), v)
 }
 
-// Examine returns the reason a folder or archive cannot be deployed, or nil. It runs no code in it.
+// Examine returns why a folder or archive cannot be deployed, or nil. It runs no code in it.
 func (a *App) Examine(path string) error {
 	v, err := a.importVersion(path, nil)
 	if err == nil {
@@ -38,8 +36,8 @@ func (a *App) Examine(path string) error {
 	return err
 }
 
-// SharedNumber returns the number of the serving version or, before the start, of the first version. It returns 0 if
-// that version is not deployed to all instances.
+// SharedNumber returns the number of the serving version or, before the start, of the first. It is 0 for a version
+// deployed to this instance only.
 func (a *App) SharedNumber() int {
 	v := a.replicas.current()
 	if v.number == 0 {

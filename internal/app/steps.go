@@ -18,7 +18,7 @@ const (
 	stepLimit = time.Hour
 	// outputWait is how long processes left behind by a step may keep its output open.
 	outputWait = 5 * time.Second
-	// stepLines is the limit of lines per second, which is too high to have an effect.
+	// stepLines per second are too many to have an effect.
 	stepLines = 1_000_000
 )
 
@@ -107,7 +107,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 		step.Name, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
 }
 
-// placeOf returns the prefix of an error, or "" for a hook, whose name is its file.
+// A hook's name is its file, so it needs no prefix.
 func placeOf(step *bundle.Step) string {
 	switch {
 	case step.Line > 0:
@@ -159,7 +159,7 @@ func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.S
 	return s.runStep(ctx, version, p, output)
 }
 
-// shellOf returns the command for a shell line. It prefers bash, because sh is bash on Elastic Beanstalk's platforms.
+// sh is bash on Elastic Beanstalk's platforms.
 func shellOf(text string) []string {
 	const bash = "/bin/bash"
 	if info, err := os.Stat(bash); err == nil && info.Mode().IsRegular() {
@@ -176,8 +176,8 @@ func withVariables(env, own []string) []string {
 	return env
 }
 
-// runStep runs a command. When ctx is done, it sends SIGTERM to the command's process group, and SIGKILL after the
-// grace period. Processes that the command leaves behind run until [stepRunner.endLeftBehind].
+// When ctx is done, runStep sends SIGTERM to the command's process group, and SIGKILL after the grace period. Processes
+// that the command leaves behind run until [stepRunner.endLeftBehind].
 func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {

@@ -22,7 +22,7 @@ import (
 type stepGroup struct {
 	runner *stepRunner
 	err    chan error
-	left   *os.File // reaches EOF when the process left behind exits
+	left   *os.File // at EOF once the process left behind exits
 }
 
 func newSteps(hurry context.Context, grace time.Duration) *stepRunner {
@@ -80,7 +80,7 @@ func (s *stepGroup) mustLoseAll(t *testing.T) {
 	}
 }
 
-// The Procfile's processes are in the plan too, but are not steps.
+// The Procfile's processes are in the plan, too, but are no steps.
 func TestStepsRunInTwoParts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -119,7 +119,6 @@ func TestStepsRunInTwoParts(t *testing.T) {
 	}
 }
 
-// The name of a hook is its file.
 func TestAFailedStepNamesItsFileOnce(t *testing.T) {
 	t.Parallel()
 	s := newSteps(t.Context(), time.Second)
@@ -141,7 +140,6 @@ func TestAFailedStepNamesItsFileOnce(t *testing.T) {
 	}
 }
 
-// The command does not wait for processes left behind to close its output.
 func TestGroupMayLeaveSomethingBehind(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"exit 0", "sleep 5 & exit 0", "exit 7"} {
@@ -210,7 +208,7 @@ func TestGroupThatDoesNotListenIsKilled(t *testing.T) {
 	}
 }
 
-// A process gets SIGTERM first even if it has left the process group and changed its environment.
+// The process has left the process group and changed its environment.
 func TestProcessesLeftByAFailedVersionAreStopped(t *testing.T) {
 	t.Parallel()
 	s := newSteps(context.Background(), time.Minute)

@@ -23,11 +23,11 @@ type version struct {
 	bundle  *bundle.Bundle
 	command []string
 	origin  origin
-	// files is the state of the folder after the steps ran. read is its state when the version was read.
+	// files is the folder's state after the steps, read its state when the version was read.
 	files, read map[string]string
-	// copied is the state of the source folder when it was copied, or nil.
+	// copied is the source folder's state when it was copied, or nil.
 	copied map[string]string
-	// facts is the number of the version whose get-config values the processes use.
+	// facts is the version whose get-config values the processes use.
 	facts      int
 	configOnly bool
 	unpacked   bool
@@ -64,8 +64,8 @@ func (v *version) recordFiles() {
 	maps.Copy(v.files, v.read)
 }
 
-// changedFiles returns the files that have changed since the version was deployed. It ignores cron.yaml and
-// tendril.yaml, which are reloaded without a new version.
+// changedFiles returns the files changed since the deployment. It ignores cron.yaml and tendril.yaml, which are
+// reloaded without a new version.
 func (v version) changedFiles() (changed []string) {
 	dir, before := v.dir(), v.files
 	if v.copied != nil {
@@ -111,8 +111,7 @@ func writtenFolders() []string {
 	return []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
 }
 
-// fileStamps returns the state of each file in dir, by slash-separated path. It skips folders that apps and builds
-// write to.
+// fileStamps returns each file's state by slash-separated path. It skips folders that apps and builds write to.
 func fileStamps(dir string) map[string]string {
 	written := writtenFolders()
 	files := map[string]string{}
@@ -137,7 +136,7 @@ func fileStamps(dir string) map[string]string {
 
 const versionFile = "app.version"
 
-// versionNumbers assigns version numbers. They are unique across restarts if path is set.
+// versionNumbers are unique across restarts if path is set.
 type versionNumbers struct {
 	path string
 	log  *slog.Logger

@@ -17,16 +17,16 @@ import (
 // MaxSize is the maximum size of an archive in bytes, as in Elastic Beanstalk.
 const MaxSize = 512 << 20
 
-// Store is shared by all instances. Its methods are safe for concurrent use.
+// Store is shared by all instances. It is safe for concurrent use.
 type Store interface {
 	// Put is all or nothing, and may replace an archive.
 	Put(ctx context.Context, name string, archive io.ReaderAt, size int64) error
-	// If the archive does not exist, the error wraps [fs.ErrNotExist].
+	// Get's error wraps [fs.ErrNotExist] if the archive does not exist.
 	Get(ctx context.Context, name string, w io.Writer) error
 	Delete(ctx context.Context, name string) error
 }
 
-// Name returns the name of an environment's archive with the given digest.
+// Name returns the name of an environment's archive with a digest.
 func Name(environment, digest string) string {
 	safe := strings.Map(func(c rune) rune {
 		switch {
@@ -38,7 +38,7 @@ func Name(environment, digest string) string {
 	return safe + "-" + digest + ".zip"
 }
 
-// Digest returns the SHA-256 digest of a file in hexadecimal, and its size.
+// Digest returns a file's SHA-256 digest in hexadecimal, and its size.
 func Digest(path string) (digest string, size int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // Objects are the Amazon S3 calls of a [Bucket].
 type Objects interface {
 	Put(ctx context.Context, bucket, key string, contents io.ReaderAt, size int64) error
-	// If the object or bucket does not exist, the error has the code queue.CodeResourceNotFound.
+	// Get's error has the code queue.CodeResourceNotFound if the object or bucket does not exist.
 	Get(ctx context.Context, bucket, key string, w io.Writer) error
 	Delete(ctx context.Context, bucket, key string) error
 }

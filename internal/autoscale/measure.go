@@ -106,9 +106,9 @@ type Inputs struct {
 	Backlog Reading
 	// OldestAge is in seconds, of the oldest waiting message.
 	OldestAge Reading
-	Busy      Reading
-	// Slots are per process or instance. Busy is their percentage in use. ServiceTime is the average duration of a
-	// delivery in seconds; 0 if unknown.
+	// Busy is the percentage of busy slots.
+	Busy Reading
+	// Slots are per process or instance. ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
 	Slots       int
 	ServiceTime float64
 	// Reporting is the number of measured instances; 0 means that all measures except the backlog are this instance's.

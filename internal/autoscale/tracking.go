@@ -19,7 +19,7 @@ type recommendation struct {
 	at    time.Time
 	exact float64
 	size  int
-	// idle means that only free slots keep size from being larger.
+	// idle means that size would be larger if most slots were not free.
 	idle bool
 	// whole is false if a measure was missing; size is then a lower bound.
 	whole bool

@@ -16,8 +16,8 @@ var copiedAttributes = []string{"VisibilityTimeout", "DelaySeconds", "MessageRet
 // lostAttributes contain accounts, keys or addresses.
 var lostAttributes = []string{"Policy", "KmsMasterKeyId", "RedriveAllowPolicy"}
 
-// Attributes returns the attributes with which to create a copy of a queue, without the redrive policy, and the names
-// of attributes that cannot be copied.
+// Attributes returns the attributes for a copy of a queue, without the redrive policy, and the names of those that
+// cannot be copied.
 func Attributes(source map[string]string) (create map[string]string, missing []string) {
 	create = map[string]string{}
 	for _, name := range copiedAttributes {
@@ -26,7 +26,7 @@ func Attributes(source map[string]string) (create map[string]string, missing []s
 		}
 	}
 	if create["MaximumMessageSize"] == strconv.Itoa(queue.MaxMessageSize) {
-		delete(create, "MaximumMessageSize") // SQS's maximum is too large for some servers
+		delete(create, "MaximumMessageSize") // too large for some servers
 	}
 	for _, name := range lostAttributes {
 		if source[name] != "" {
@@ -42,7 +42,7 @@ func RedrivePolicy(arn string, maxReceives int) string {
 	return string(policy)
 }
 
-// Differing returns the sorted names of attributes whose values differ from wanted.
+// Differing returns the sorted names of attributes that differ from wanted.
 func Differing(wanted, has map[string]string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !strings.EqualFold(wanted[name], has[name]) {

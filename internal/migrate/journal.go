@@ -20,21 +20,21 @@ type Journal struct {
 	path string
 
 	mu       sync.Mutex
-	synced   sync.Cond // signaled when syncedTo increases or err is set
+	synced   sync.Cond // when syncedTo increases or err is set
 	file     *os.File
 	written  int64
 	syncedTo int64
 	syncing  bool
-	err      error // first failed write or fsync, after which the file is unreliable
+	err      error // of a write or fsync, after which the file is unreliable
 	begun    bool
 	header   header
 	accepted map[key]bool
-	intended map[key]time.Time // first send of each message with an unknown outcome
+	intended map[key]time.Time // first send of messages with an unknown outcome
 	resent   int
 	deleted  int
 }
 
-// key is a hash of a message ID, because a queue may contain millions of messages.
+// key is a hash of a message ID: a queue may contain millions of messages.
 type key [16]byte
 
 func keyOf(id string) key {
@@ -77,7 +77,7 @@ func OpenJournal(path, from, to string) (*Journal, error) {
 	return j, nil
 }
 
-// load removes an incomplete last record, which a crash may leave.
+// A crash may leave an incomplete last record.
 func (j *Journal) load() error {
 	in := bufio.NewReader(j.file)
 	good := int64(0)
@@ -133,7 +133,7 @@ func (j *Journal) intend(k key, at time.Time) {
 // Begun reports whether a run has started.
 func (j *Journal) Begun() bool { return j.begun }
 
-// Begin records the message counts of both queues before the first run.
+// Begin records both queues' message counts before the first run.
 func (j *Journal) Begin(source, destination int) error {
 	j.header.Source, j.header.Destination = source, destination
 	if err := j.write(record{Begin: &j.header}, true); err != nil {

@@ -13,21 +13,21 @@ import (
 // Item is a message at the source.
 type Item struct {
 	ID string
-	// Message has no delay and no deduplication ID.
+	// Message has neither a delay nor a deduplication ID.
 	Message   queue.Outgoing
 	VisibleAt time.Time
 	InFlight  bool
 	Receipt   string
 }
 
-// Count counts the messages in a queue by state.
+// Count is a queue's number of messages by state.
 type Count struct {
 	Visible  int `json:"visible"`
 	Delayed  int `json:"delayed"`
 	InFlight int `json:"in_flight"`
 }
 
-// Total returns the number of messages in all states.
+// Total returns the number of all messages.
 func (c Count) Total() int { return c.Visible + c.Delayed + c.InFlight }
 
 // Source is the queue to move messages from.
@@ -35,9 +35,9 @@ type Source interface {
 	// Take returns about n messages, or none at the end of the queue. Unless deleted, they are returned again after
 	// Rewind, or after some time.
 	Take(ctx context.Context, n int) ([]Item, error)
-	// Rewind makes the next Take start with the oldest message.
+	// After Rewind, Take starts with the oldest message.
 	Rewind()
-	// Delete returns nil if all deletes succeeded, otherwise one error per message.
+	// Delete returns nil if it deleted all, otherwise one error per message.
 	Delete(ctx context.Context, items []Item) []error
 	Count(ctx context.Context) (Count, error)
 }
@@ -51,28 +51,28 @@ type Destination interface {
 // Options configure [Run].
 type Options struct {
 	FIFO bool
-	// SourceExact and DestinationExact mean that the counts of these queues are exact and current.
+	// SourceExact and DestinationExact mean that these counts are exact and current.
 	SourceExact, DestinationExact bool
-	// CutDelays shortens delays that exceed MaxDelay. Otherwise, such messages stay at the source.
+	// CutDelays shortens delays beyond MaxDelay. Otherwise, such messages stay at the source.
 	CutDelays bool
 	// MaxDelay is the destination's; 0 means no limit.
 	MaxDelay time.Duration
-	// Wait applies to messages in flight or delayed at the source.
+	// Wait is for messages in flight or delayed at the source.
 	Wait time.Duration
-	// Uncertain applies to messages on a FIFO queue with an unknown outcome.
+	// Uncertain is for messages on a FIFO queue with an unknown outcome.
 	Uncertain Decision
 	// Concurrency limits calls to a standard queue.
 	Concurrency int
-	// Progress may be nil. Its arguments include earlier runs.
+	// Progress may be nil. It includes earlier runs.
 	Progress func(sent, total int)
-	// Waiting is called with the messages that Run waits for. It may be nil.
+	// Waiting is called with the messages that Run waits for; may be nil.
 	Waiting func(Count)
 }
 
 // Decision determines whether messages on a FIFO queue with an unknown outcome are sent again.
 type Decision string
 
-// The decisions. With Undecided, Run returns [ErrUncertain].
+// With Undecided, Run returns [ErrUncertain].
 const (
 	Undecided Decision = ""
 	Resend    Decision = "send" // may duplicate them
@@ -97,11 +97,11 @@ type run struct {
 
 	mu      sync.Mutex
 	skipped map[string]Reason
-	// blocked has the groups of a FIFO queue with a rejected message, waiting the groups with a message in flight.
+	// blocked has the FIFO queue's groups with a rejected message, waiting those with a message in flight.
 	blocked, waiting map[string]bool
 }
 
-// answer says whether the destination has accepted the uncertain messages of earlier runs.
+// answer says whether the destination accepted earlier runs' uncertain messages.
 type answer struct{ known, accepted bool }
 
 // Run moves all messages from the source. It returns when only skipped messages are left, when it has received no
@@ -208,7 +208,7 @@ func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	return len(accepted)+len(fresh) > 0, nil
 }
 
-// Messages that stay permanently are recorded in skipped, and groups that stay until the next Rewind in waiting.
+// mustStay records messages that stay permanently in skipped, and groups that stay until the next Rewind in waiting.
 func (r *run) mustStay(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true

@@ -21,8 +21,7 @@ type fakeQueue struct {
 	at       int
 	dedup    map[string]time.Time
 	received []queue.Outgoing
-	// onSend runs before each send. An error in before means that the call is lost; in after, that its response is
-	// lost.
+	// An error in before means that the call is lost; in after, that its response is.
 	onSend   func(messages []queue.Outgoing) (before, after error)
 	onDelete func(items []Item) error
 	refuses  string
@@ -179,7 +178,7 @@ func TestKilledRunIsContinued(t *testing.T) {
 	for _, c := range []struct {
 		step     string
 		sent     bool // by the destination
-		accepted bool // recorded in the journal
+		accepted bool // in the journal
 	}{{"before the send", false, false}, {"after the send", true, false}, {"before the delete", true, true}} {
 		for _, fifo := range []bool{false, true} {
 			for _, later := range []time.Duration{time.Second, 10 * time.Minute} {
@@ -368,7 +367,6 @@ func TestJournalOfAnotherMigrationIsRefused(t *testing.T) {
 	}
 }
 
-// A crash may cut off the last line at any byte.
 func TestJournalWithACutLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j := openJournal(t, path)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Reason is the reason that a message stays at the source.
+// Reason is why a message stays at the source.
 type Reason string
 
 // The reasons.
 const (
-	Refused  Reason = "refused"   // rejected by the destination
-	Behind   Reason = "behind"    // an earlier message of its group was rejected
+	Refused  Reason = "refused"   // by the destination
+	Behind   Reason = "behind"    // an earlier message of its group was refused
 	DueLater Reason = "due_later" // its delay exceeds the destination's maximum
 )
 
@@ -24,7 +24,7 @@ type Result struct {
 	SourceCount int `json:"source_count"`
 	Arrived     int `json:"arrived"`
 	Left        int `json:"left"`
-	// Sent counts messages accepted by the destination, Deleted messages deleted from the source.
+	// Sent messages were accepted by the destination, Deleted ones deleted from the source.
 	Sent    int `json:"sent"`
 	Deleted int `json:"deleted"`
 	// Resent messages had an unknown outcome. On a standard queue, they may be duplicates.
@@ -75,7 +75,7 @@ func messages(n int) string {
 	return fmt.Sprintf("%d messages", n)
 }
 
-// settleTime allows for approximate counts of Amazon SQS, which take about a minute to become correct.
+// Amazon SQS's counts take about a minute to become correct.
 const settleTime = 90 * time.Second
 
 func (r *run) finish(ctx context.Context, settle bool) error {

@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// A message that exceeds the destination's lower size limit must stay at the source.
 func TestCallThatIsTooLongIsSplit(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -131,7 +130,6 @@ func TestDueTimeIsSentWhereTheDestinationTakesIt(t *testing.T) {
 	})
 }
 
-// Batches must not exceed 1 MiB, even on a FIFO queue.
 func TestLargeMessagesAreSentInCallsThatFit(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

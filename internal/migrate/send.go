@@ -48,7 +48,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// attempt returns the messages to send again, with a reason. err is an error of the journal or of deleting.
+// attempt returns the messages to send again, and why. err is an error of the journal or of deleting.
 func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, err error) {
 	out := make([]queue.Outgoing, len(items))
 	ids := make([]string, len(items))
@@ -153,11 +153,11 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	}
 
 	wait = (wait + time.Second - 1).Truncate(time.Second)
-	out.Delay = &wait // needed even if 0, because the destination may have a default delay
+	out.Delay = &wait // 0 overrides the destination's default delay
 	return out
 }
 
-// withoutUncertain returns the messages to send. Of messages whose deduplication interval has passed, it deletes those
+// withoutUncertain returns the messages to send. Of those whose deduplication interval has passed, it deletes the ones
 // that the destination has accepted.
 func (r *run) withoutUncertain(ctx context.Context, items []Item) ([]Item, error) {
 	if !r.options.FIFO {
@@ -190,7 +190,7 @@ func (r *run) withoutUncertain(ctx context.Context, items []Item) ([]Item, error
 	return slices.DeleteFunc(slices.Clone(items), func(it Item) bool { return r.journal.Accepted(it.ID) }), nil
 }
 
-// The result for messages of earlier runs is kept, because the count changes with each send.
+// Earlier runs' result is kept, because the count changes with each send.
 func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool, error) {
 	if fromEarlierRun && r.earlier.known {
 		return r.earlier.accepted, nil

@@ -22,17 +22,17 @@ const (
 	retryAfter = 10 * time.Second               // after a failure
 )
 
-// Options configure [Peers]. All fields but Key are required.
+// Options configure [Peers]. Only Key is optional.
 type Options struct {
-	// Environment is the name in the registry. ID and Host are this instance's.
+	// ID and Host are this instance's.
 	Environment, ID, Host string
-	// Key authenticates instances to each other. Without it, no instance is contacted.
+	// Key authenticates instances to each other. Without it, none is contacted.
 	Key  instances.FleetKey
 	List func(context.Context) ([]instances.Instance, error)
 	Log  *slog.Logger
 }
 
-// Peers reads from other instances. Its methods are safe for concurrent use.
+// Peers reads from other instances. It is safe for concurrent use.
 type Peers struct {
 	opts Options
 
@@ -43,18 +43,18 @@ type Peers struct {
 type peer struct {
 	conn     *api.Peer
 	instance api.Instance
-	// err is the failure of the last request; nil if it succeeded. After a failure, the next request is sent at retryAt.
+	// err is the last request's failure, or nil. The next request is sent at retryAt.
 	err     error
 	retryAt time.Time
 }
 
-// New returns a Peers. It does not contact any instance.
+// New returns a Peers, without contacting any instance.
 func New(opts Options) *Peers { return &Peers{opts: opts, known: map[string]*peer{}} }
 
 // ID returns this instance's ID.
 func (p *Peers) ID() string { return p.opts.ID }
 
-// Secrets returns the secrets with which other instances prove themselves to this one.
+// Secrets returns the secrets that other instances prove to this one.
 func (p *Peers) Secrets() []string { return p.opts.Key.PeerSecrets(p.opts.Environment, p.opts.ID) }
 
 // Close closes idle connections.
@@ -76,10 +76,10 @@ func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, result an
 	})
 }
 
-// Follow calls each for every line of a stream from an instance, until ctx ends or each returns an error, which Follow
-// returns. Other errors are as for [Peers.Answer].
+// Follow calls each for every line of a stream from an instance, until ctx ends or each fails; it returns that error.
+// Other errors are as for [Peers.Answer].
 func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error {
-	var stopped error // the error of each, which is not a failure of the instance
+	var stopped error // from each, so not a failure of the instance
 	err := p.request(ctx, id, func(conn *api.Peer) error {
 		err := conn.Follow(ctx, r, func(line []byte) error {
 			stopped = each(line)
@@ -117,7 +117,7 @@ func (p *Peers) request(ctx context.Context, id string, send func(*api.Peer) err
 	return p.recordResult(to, record, err)
 }
 
-// isRefusal reports whether the instance responded with an error other than one about the secret.
+// isRefusal reports whether the instance responded with an error that is not about the secret.
 func isRefusal(err error) bool {
 	var answer *api.Error
 	return errors.As(err, &answer) && answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden
@@ -132,7 +132,7 @@ func find(all []instances.Instance, id string) (*instances.Instance, error) {
 	return &all[i], nil
 }
 
-// NoDetails returns the reason an instance cannot be contacted, or "".
+// NoDetails returns why an instance cannot be contacted, or "".
 func (p *Peers) NoDetails(i *instances.Instance) string {
 	switch {
 	case p.opts.Key == "":
@@ -162,7 +162,7 @@ func (p *Peers) NoDetails(i *instances.Instance) string {
 	return ""
 }
 
-// connect returns the peer for i, or the error of a recent failure. Stopped instances are not current.
+// connect also returns the error of a recent failure. It forgets instances that are not current.
 func (p *Peers) connect(i *instances.Instance, current []instances.Instance) (*peer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +180,7 @@ func (p *Peers) connect(i *instances.Instance, current []instances.Instance) (*p
 	return one, nil
 }
 
-// forgetStopped forgets instances other than current ones. The caller must hold mu.
+// p.mu must be held.
 func (p *Peers) forgetStopped(current []instances.Instance) {
 	for id, one := range p.known {
 		if !slices.ContainsFunc(current, func(i instances.Instance) bool { return i.ID == id }) {
@@ -190,7 +190,7 @@ func (p *Peers) forgetStopped(current []instances.Instance) {
 	}
 }
 
-// recordResult records the result of a request; a nil err means success. It logs only the first of several failures.
+// A nil err means success. Only the first of several failures is logged.
 func (p *Peers) recordResult(to *peer, i *instances.Instance, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,7 +221,7 @@ func (p *Peers) logFailure(i *instances.Instance, cause error) {
 	}
 }
 
-// causeOf returns the cause of err without the URL, which the caller's message already names.
+// The caller's message already names the URL.
 func causeOf(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

@@ -24,7 +24,7 @@ type service struct {
 	connections, requests atomic.Int64 // without challenges
 }
 
-// serve starts a service that, if proves is set, proves that it is "b".
+// If proves is set, the service proves that it is "b".
 func serve(t *testing.T, encrypted, proves bool, answer http.HandlerFunc) *service {
 	t.Helper()
 	s := &service{}
@@ -60,7 +60,6 @@ func (s *service) record() instances.Instance {
 	return instances.Instance{Record: r}
 }
 
-// newPeers returns the peers of "a".
 func newPeers(t *testing.T, records ...instances.Instance) (*Peers, *strings.Builder) {
 	t.Helper()
 	log := &strings.Builder{}
@@ -94,7 +93,7 @@ func TestInstancesReadFromEachOther(t *testing.T) {
 				t.Errorf("%s: %+v, %v", name, st, err)
 			}
 		}
-		// On a busy machine, net/http drops a connection if it does not know within 50 ms that the request was written.
+		// net/http drops a connection if it does not know within 50 ms that the request was written.
 		if n := s.connections.Load(); n > 3 {
 			t.Errorf("%s: ten requests used %d connections", name, n)
 		}
@@ -137,8 +136,8 @@ func TestAnotherServiceAtTheAddressGetsNothing(t *testing.T) {
 	}
 }
 
-// A record that is forged, unsigned or old, or whose address may lead to another host or service, must not cause a
-// connection.
+// A record must not cause a connection if it is forged, unsigned or old, or its address may lead to another host or
+// service.
 func TestOnlyAddressesOfTheRecordAreContacted(t *testing.T) {
 	t.Parallel()
 	s := serve(t, true, true, answerStatus)
@@ -216,7 +215,7 @@ func TestSlowPeerIsNotAwaitedEachTime(t *testing.T) {
 	}
 }
 
-// askAnother contacts instance "c", a long time after the last contact of "b".
+// askAnother contacts instance "c" long after the last contact of "b".
 func askAnother(t *testing.T, p *Peers) {
 	t.Helper()
 	p.known["b"].retryAt = time.Now().Add(-time.Hour)

@@ -14,7 +14,7 @@ type Leases struct{ store Store }
 // NewLeases returns the leases in store.
 func NewLeases(store Store) *Leases { return &Leases{store} }
 
-// Read returns the named lease, or the zero value if it does not exist.
+// Read returns a lease, or the zero value if it does not exist.
 func (l *Leases) Read(ctx context.Context, name string) (queue.Lease, error) {
 	if err := checkName("lease", name); err != nil {
 		return queue.Lease{}, err
@@ -26,9 +26,8 @@ func (l *Leases) Read(ctx context.Context, name string) (queue.Lease, error) {
 	return leaseOf(records[0])
 }
 
-// Swap stores next if the stored Version is old.Version, where "" means that no lease is stored. won is also true if
-// next was already stored, so that callers can repeat a call that received no response. Duration is stored in whole
-// milliseconds.
+// Swap stores next if the stored Version is old.Version, where "" means none. won is also true if next was already
+// stored, so that a call without a response can be repeated. Duration is stored in whole milliseconds.
 func (l *Leases) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error) {
 	if err := checkLease(name, next); err != nil {
 		return false, queue.Lease{}, err
@@ -52,8 +51,7 @@ func leaseRecord(name string, l queue.Lease) Record {
 		"duration_ms": l.Duration.Milliseconds(), "released": l.Released, "data": l.Data}}
 }
 
-// leaseOf returns the lease in a record. It rejects a record of another kind, because treating it as a free lease could
-// result in two leaders.
+// leaseOf rejects a record of another kind: treating it as a free lease could result in two leaders.
 func leaseOf(r Record) (queue.Lease, error) {
 	if r.Fields == nil {
 		return queue.Lease{}, nil

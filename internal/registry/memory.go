@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-const memoryRetention = 48 * time.Hour // for records that expire
+const memoryRetention = 48 * time.Hour // of records that expire
 
 // Memory is an in-memory store, for a single instance and for tests.
 type Memory struct {

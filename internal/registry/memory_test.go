@@ -90,7 +90,7 @@ func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 	}
 }
 
-// A failed dial can be repeated, but after a broken connection, the message may have been sent.
+// After a broken connection, unlike a failed dial, the message may have been sent.
 func TestAFailedDialIsRepeatedWithinOneTry(t *testing.T) {
 	t.Parallel()
 	for err, most := range map[error]int{
@@ -108,7 +108,6 @@ func TestAFailedDialIsRepeatedWithinOneTry(t *testing.T) {
 	}
 }
 
-// Skip must find a try that another leader announced, even if its result was lost.
 func TestSkipFindsAnnouncedTries(t *testing.T) {
 	t.Parallel()
 	store := registry.NewMemory()

@@ -8,17 +8,17 @@ import (
 	"tendril/queue"
 )
 
-// runRetention is longer than the period in which missed runs are searched for.
+// runRetention exceeds the period searched for missed runs.
 const runRetention = 30 * 24 * time.Hour
 
 // Run is a scheduled run of a task.
 type Run struct {
 	Task string
-	// ScheduledAt is in UTC and whole seconds, without jitter. For a manual run, it is the time of the request.
+	// ScheduledAt is in UTC and whole seconds, without jitter. A manual run's is the time of the request.
 	ScheduledAt time.Time
 	Path        string
 	DueAt       time.Time
-	// ID is the same on all instances and in all tries, such as "task@2026-11-20T13:00:00Z".
+	// ID, such as "task@2026-11-20T13:00:00Z", is the same on all instances and in all tries.
 	ID string
 	// Manual means that a person requested the run. It needs no leader and does not advance the schedule.
 	Manual  bool
@@ -40,10 +40,10 @@ func (r *Run) check(scope Scope) error {
 	return checkName("task", r.Task)
 }
 
-// Start is the start of a new task or of a changed schedule.
+// Start is the start of a new task or a changed schedule.
 type Start struct {
 	At time.Time
-	// Schedule identifies the schedule and the time zone. It may be "".
+	// Schedule identifies the schedule and the time zone; may be "".
 	Schedule string
 }
 
@@ -51,31 +51,31 @@ type Start struct {
 type EnqueueResult struct {
 	Sent    queue.Sent // ID may be "" if Already is set
 	Already bool       // enqueued by an earlier call
-	// Resent means that there may be two messages, because the outcome of an earlier try is unknown. It is never set
-	// for embedded and FIFO queues.
+	// Resent means that there may be two messages, because an earlier try's outcome is unknown. It is never set for
+	// embedded and FIFO queues.
 	Resent bool
 }
 
 // RunRecord is the stored state of a run.
 type RunRecord struct {
-	// Tries is the number of announced tries. Term is the term of the last one.
+	// Tries counts announced tries. Term is the last one's.
 	Tries int
 	Term  int64
-	// Settled means that the run was sent as the message MessageID or, if that is "", skipped.
+	// A Settled run was sent as the message MessageID or, if that is "", skipped.
 	Settled   bool
 	MessageID string
 }
 
-// Leadership returns this instance's term. ok is false if this instance may not be the leader.
+// Leadership returns this instance's term. ok is false if it may not be the leader.
 type Leadership interface {
 	Term() (term int64, ok bool)
 }
 
 // Sender sends messages.
 type Sender interface {
-	// Send sends m to the queue with the given name, URL or ARN. If the error is a [queue.Error] with a code other than
-	// Unreachable and Closed, or wraps [ErrNotSent], the message was not accepted. After any other error, the outcome
-	// is unknown.
+	// Send sends m to a queue, by name, URL or ARN. After a [queue.Error] with a code other than Unreachable and
+	// Closed, or an error that wraps [ErrNotSent], the message was not accepted. After any other error, the outcome is
+	// unknown.
 	Send(ctx context.Context, queueName string, m queue.Outgoing) (queue.Sent, error)
 }
 

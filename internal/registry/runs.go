@@ -20,8 +20,8 @@ type Runs struct {
 	store Store
 	scope Scope
 
-	// queues is the store, if it can enqueue in a transaction. Otherwise, messages are sent with sender, after a check
-	// with lead, because the queue does not check terms.
+	// queues is the store, if it can enqueue in a transaction. Otherwise, sender sends messages after a check with
+	// lead, because the queue does not check terms.
 	queues QueueStore
 	sender Sender
 	lead   Leadership
@@ -40,9 +40,8 @@ func NewSentRuns(store Store, scope Scope, sender Sender, lead Leadership) *Runs
 	return &Runs{store: store, scope: scope, sender: sender, lead: lead, pending: map[string]*pendingRun{}}
 }
 
-// Since returns the times of each task, and records new tasks with their start. If the schedule has changed, times
-// before its start count as accounted for. A start that is earlier than the recorded one, because a clock was set back,
-// replaces it.
+// Since returns each task's times, and records new tasks with their start. If the schedule has changed, times before
+// its start count as accounted for. A start earlier than the recorded one, because a clock was set back, replaces it.
 func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error) {
 	tasks := slices.Sorted(maps.Keys(starts))
 	keys := make([]string, len(tasks))
@@ -69,7 +68,7 @@ func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (
 	return times, nil
 }
 
-// withStart returns a task's record, with the start if it changes the task's times.
+// withStart adds the start if it changes the task's times.
 func withStart(row Record, start Start) Record {
 	at, times := start.At.UnixMilli(), TimesOf(row)
 	schedule := row.Fields.text("schedule")
@@ -100,8 +99,8 @@ func TimesOf(row Record) (times queue.TaskTimes) {
 	return times
 }
 
-// update replaces each record, both in the store and in the slice, with the result of change. It retries after a
-// conflict. It checks the fence even if nothing changes.
+// update replaces each record, in the store and in the slice, with the result of change. It retries after a conflict.
+// It checks the fence even if nothing changes.
 func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change func(i int, stored Record) Record) error {
 	for first := true; ; first = false {
 		var changes []Change
@@ -216,8 +215,8 @@ func runRecordOf(r Record) RunRecord {
 	return RunRecord{Tries: int(tries), Term: term, Settled: settled, MessageID: r.Fields.text("message")}
 }
 
-// Skip accounts for at most 1000 runs of one task, in order, without sending them. It returns the records of the runs
-// that were already sent or announced, by ID.
+// Skip accounts for at most 1000 runs of one task, in order, without sending them. It returns the records of those
+// already sent or announced, by ID.
 func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]RunRecord, error) {
 	last := &runs[len(runs)-1]
 	if err := last.check(r.scope); err != nil {
@@ -261,7 +260,7 @@ func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	if record := runRecordOf(stored[0]); record.Tries == 0 && record.MessageID == "" {
 		return false, nil
 	}
-	// Records of earlier versions have no path.
+	// Earlier versions recorded no path.
 	recorded, ok := stored[0].Fields["path"].(string)
 	return !ok || recorded == path, nil
 }

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// dedupWindow is the deduplication interval of FIFO queues, minus a margin for clocks and the call.
+	// dedupWindow is a FIFO queue's deduplication interval, minus a margin for clocks and the call.
 	dedupWindow = 5*time.Minute - 30*time.Second
 	settleTries = 3 // per Enqueue call
-	// If there are maxPending unsettled runs, runs older than pendingRetention are dropped.
+	// Once maxPending runs are unsettled, those older than pendingRetention are dropped.
 	maxPending       = 1000
 	pendingRetention = 48 * time.Hour
 )
@@ -28,7 +28,7 @@ type pendingRun struct {
 	maybeSent bool
 	// firstSentAt is the monotonic time before the first send.
 	firstSentAt time.Time
-	// sent is the result of the send, while it is not recorded yet.
+	// sent is the result of the send until it is recorded.
 	sent   queue.Sent
 	resent bool
 }
@@ -80,7 +80,7 @@ func (r *Runs) forget(id string) {
 	delete(r.pending, id)
 }
 
-// announce records a try before it is sent. If an earlier try is settled, it returns the message of that try instead.
+// If an earlier try is settled, announce returns its message instead of announcing a try.
 func (r *Runs) announce(ctx context.Context, term int64, run *Run, p *pendingRun) (earlier *queue.Sent, err error) {
 	own := runRecordOf(p.record)
 	if own.Tries > 0 && !p.maybeSent && own.Term == term {
@@ -117,8 +117,7 @@ func (r *Runs) announce(ctx context.Context, term int64, run *Run, p *pendingRun
 	}
 }
 
-// checkTries returns ErrUncertain if no more tries are allowed. sameTerm means that the previous try was in the same
-// term.
+// sameTerm means that the previous try was in the same term.
 func checkTries(run *Run, p *pendingRun, number int, sameTerm bool) error {
 	switch {
 	case number == 1:
@@ -132,7 +131,7 @@ func checkTries(run *Run, p *pendingRun, number int, sameTerm bool) error {
 	return nil
 }
 
-// age returns an upper bound of the time since the run was first sent.
+// age returns an upper bound of the time since the first send.
 func (p *pendingRun) age(run *Run) time.Duration {
 	if !p.firstSentAt.IsZero() && !p.resent {
 		return time.Since(p.firstSentAt)
@@ -172,8 +171,7 @@ func certainlyNotSent(err error) bool {
 	return errors.As(err, &refusal) && refusal.Code != queue.CodeUnreachable && refusal.Code != queue.CodeClosed
 }
 
-// settleSent records the message of a run. It is not fenced, because the message was sent regardless of the current
-// leader.
+// settleSent is not fenced: the message was sent, whoever leads now.
 func (r *Runs) settleSent(ctx context.Context, run *Run, p *pendingRun) (err error) {
 	for range settleTries {
 		err = r.settle(ctx, Fence{}, run, p.record, p.sent.ID)
@@ -203,8 +201,8 @@ func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record,
 	return r.account(ctx, Fence{}, run)
 }
 
-// skipRuns settles the last run as skipped, and the runs that this process sent but could not settle before. It adds
-// the sent runs to found.
+// skipRuns settles the last run as skipped, and the runs that this process sent but could not settle before, which it
+// adds to found.
 func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Record, found map[string]RunRecord) error {
 	for i := range runs {
 		run := &runs[i]

@@ -8,13 +8,13 @@ import (
 	"tendril/queue"
 )
 
-// Kind is the kind of a record. It is part of the stored key.
+// Kind is a kind of record, part of the stored key.
 type Kind string
 
 // Kinds of records.
 const (
 	KindLease Kind = "lease"
-	// KindRun has the value used by earlier versions.
+	// KindRun has the value of earlier versions.
 	KindRun    Kind = "fire"
 	KindTask   Kind = "task"
 	KindPauses Kind = "pauses"
@@ -36,11 +36,11 @@ type Record struct {
 	Version string
 	// Fields is nil if the record does not exist. It must not be modified.
 	Fields Fields
-	// Expires is the time after which the store may delete the record; zero means never.
+	// After Expires, the store may delete the record; zero means never.
 	Expires time.Time
 }
 
-// With returns a copy of the record with fields added or replaced.
+// With returns a copy with fields added or replaced.
 func (r Record) With(fields Fields) Record {
 	all := Fields{}
 	maps.Copy(all, r.Fields)
@@ -49,15 +49,14 @@ func (r Record) With(fields Fields) Record {
 	return r
 }
 
-// Without returns a copy of the record without the field.
+// Without returns a copy without the field.
 func (r Record) Without(field string) Record {
 	others := r.With(nil)
 	delete(others.Fields, field)
 	return others
 }
 
-// Same reports whether two records with the same key have the same version or, for kinds without versions, the same
-// fields.
+// Same reports whether two records with the same key have the same version or, without versions, the same fields.
 func Same(a, b Record) bool {
 	if a.Version != "" || b.Version != "" {
 		return a.Version == b.Version
@@ -68,13 +67,14 @@ func Same(a, b Record) bool {
 // Change replaces a record with another of the same kind and key.
 type Change struct{ Old, Next Record }
 
-// Fence allows a change only if the stored lease has this term and is not released. The zero value allows every change.
+// Fence allows a change only while the stored lease has this term and is not released. The zero value allows every
+// change.
 type Fence struct {
 	Lease string
 	Term  int64
 }
 
-// Check rejects a fence that has a lease without a term, a term without a lease, or a negative term.
+// Check rejects a fence with a lease but no term, a term but no lease, or a negative term.
 func (f Fence) Check() error {
 	if (f.Lease == "") != (f.Term == 0) || f.Term < 0 {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -83,8 +83,7 @@ func (f Fence) Check() error {
 	return nil
 }
 
-// Refuse returns an error if the fence's term has ended. stored is the record of the lease, and change names the change
-// in the error.
+// Refuse returns an error if the fence's term has ended. stored is the lease's record, change the subject of the error.
 func (f Fence) Refuse(stored Record, change string) error {
 	term, _ := stored.Fields["term"].(int64)
 	released, _ := stored.Fields["released"].(bool)
@@ -95,15 +94,14 @@ func (f Fence) Refuse(stored Record, change string) error {
 }
 
 // Store stores records. Its methods see the latest write, return when their context ends, and are safe for concurrent
-// use. After an error, a change may have been applied or may still be applied. Package registrytest contains a test
-// suite.
+// use. After an error, a change may have been applied or may still be. Package registrytest tests stores.
 type Store interface {
 	// Read returns one record for each key. A missing record has no Fields.
 	Read(ctx context.Context, kind Kind, keys ...string) ([]Record, error)
-	// Swap makes each change whose Old is stored, and returns the records that are stored afterwards. A change whose
-	// Next is already stored has no effect, so that callers can repeat a call that received no response. It depends on
-	// the store whether a conflict prevents the other changes. If the fence's term has ended, the error is
-	// [queue.ErrStaleTerm] and nothing is written; this also holds without changes.
+	// Swap makes each change whose Old is stored, and returns the records stored afterwards. A change whose Next is
+	// already stored has no effect, so that a call without a response can be repeated. It depends on the store whether
+	// a conflict prevents the other changes. If the fence's term has ended, even without changes, the error is
+	// [queue.ErrStaleTerm] and nothing is written.
 	Swap(ctx context.Context, fence Fence, changes ...Change) ([]Record, error)
 }
 
@@ -111,7 +109,7 @@ type Store interface {
 type QueueStore interface {
 	Store
 	// Enqueue sends m and makes the changes in one transaction, fenced as in Swap. The first change is for the run's
-	// record; Enqueue sets its fields message and sequence. On a conflict, nothing changes and the stored records are
+	// record, whose fields message and sequence Enqueue sets. On a conflict, nothing changes and the stored records are
 	// returned.
 	Enqueue(ctx context.Context, fence Fence, queueName string, m queue.Outgoing, changes ...Change) (sent queue.Sent,
 		conflict []Record, err error)
@@ -119,7 +117,7 @@ type QueueStore interface {
 
 // Scope determines the keys of an environment's records.
 type Scope struct {
-	// Name is the key prefix of tasks and runs, and the key of the pauses. It may be "".
+	// Name is the key prefix of tasks and runs, and the key of the pauses; may be "".
 	Name string
 	// Lease fences changes; "" for a single instance.
 	Lease string
@@ -133,7 +131,7 @@ func (s Scope) Key(name string) string {
 	return s.Name + "/" + name
 }
 
-// Fence returns the fence of a term. Term 0, for manual requests, and a scope without a lease have none.
+// Fence returns a term's fence, or none for term 0, which is for manual requests, or without a lease.
 func (s Scope) Fence(term int64) Fence {
 	if s.Lease == "" || term == 0 {
 		return Fence{}

@@ -6,12 +6,12 @@ import (
 )
 
 type core struct {
-	pkg   string   // folder, relative to the root of the repository
-	files []string // file names without .go; empty means all files
+	pkg   string   // relative to the repository's root
+	files []string // without .go; empty means all files
 	skip  string
 }
 
-// cores are the packages and files that decide about messages, tasks and instances.
+// cores decide about messages, tasks and instances.
 var cores = []core{
 	{pkg: "internal/delivery/webhook"},
 	{pkg: "internal/delivery/envelope"},

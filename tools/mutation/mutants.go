@@ -19,7 +19,7 @@ type mutant struct {
 	place
 }
 
-// place identifies a mutant independently of its line.
+// place does not depend on the mutant's line.
 type place struct {
 	function string // Type.Method for methods; "" in a package variable
 	kind     string // boundary, negation, arithmetic, increment or negative
@@ -39,7 +39,7 @@ type source struct {
 type program struct {
 	pkg     *packages.Package
 	dir     string
-	mutants []mutant // mutants[i].id is i+1
+	mutants []mutant // by id - 1
 	sources []source
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The limits apply to every core, in percent.
+// These percentages apply to every core.
 const (
 	minEfficacy    = 95
 	maxUnexecuted  = 5

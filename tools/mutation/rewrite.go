@@ -56,7 +56,7 @@ func (f *finder) negative(e *ast.UnaryExpr) {
 	f.after(e.End(), ")")
 }
 
-// increment inserts a function call, because the statement may be in the header of a loop.
+// The statement may be in a loop's header, so increment inserts a function call.
 func (f *finder) increment(s *ast.IncDecStmt) {
 	other := "--"
 	if s.Tok == token.DEC {
@@ -74,7 +74,7 @@ func (f *finder) call(e *ast.BinaryExpr, function string) {
 	f.after(e.End(), ")")
 }
 
-// explicit returns the type argument of a call if it cannot be inferred because all operands are untyped constants.
+// explicit returns a call's type argument if all operands are untyped constants, because it cannot be inferred.
 func (f *finder) explicit(result types.TypeAndValue, operands ...ast.Expr) string {
 	for _, operand := range operands {
 		if f.program.pkg.TypesInfo.Types[operand].Value == nil {
@@ -105,8 +105,7 @@ func (f *finder) after(pos token.Pos, text string) {
 	f.edit(edit{offset: f.offset(pos), text: text, closes: true})
 }
 
-// rewritten applies the edits. At the same offset, it nests them: edits of outer expressions were added before those of
-// inner ones.
+// At the same offset, edits of outer expressions were added before those of inner ones.
 func (s source) rewritten() []byte {
 	type numbered struct {
 		edit

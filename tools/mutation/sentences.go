@@ -143,7 +143,7 @@ func (s *sentence) pattern() *regexp.Regexp {
 
 func (f *goFile) offset(pos token.Pos) int { return f.fset.Position(pos).Offset }
 
-// branch returns code that runs the changed body as a nested function, because it may contain labels and named results.
+// The changed body is a nested function, because it may contain labels and named results.
 func (f *goFile) branch(id int, results *ast.FieldList, body string) string {
 	if results == nil {
 		return fmt.Sprintf("\nif mutantOn(%d) {\nfunc() {%s\n}()\nreturn\n}\n", id, body)

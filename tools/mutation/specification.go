@@ -81,7 +81,7 @@ func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement
 		s := sentences[i]
 		start := time.Now()
 		before := unchanged[s.testName().whole()]
-		if before.outcome == killed { // another subtest may have failed, so run only this one
+		if before.outcome == killed { // another subtest may have failed
 			before = t.timed(ctx, s.testName())
 		}
 		if before.outcome == survived {
@@ -96,7 +96,7 @@ func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement
 	return judged
 }
 
-// unchanged runs the tests without a change. A test that fails or is skipped then cannot judge a change.
+// A test that fails or is skipped without a change cannot judge one.
 func (t *trial) unchanged(ctx context.Context, sentences []*sentence) map[testName]judgement {
 	results := map[testName]judgement{}
 	var names []testName
@@ -136,7 +136,7 @@ func each(n int, do func(i int)) {
 	all.Wait()
 }
 
-// run runs a test with the given change; id 0 means no change. All its processes have exited when run returns.
+// id 0 means no change. All the test's processes have exited when run returns.
 func (t *trial) run(ctx context.Context, id int, name testName, limit time.Duration) judgement {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

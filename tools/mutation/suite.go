@@ -44,7 +44,7 @@ const (
 	unexecuted outcome = "not executed"
 )
 
-// build compiles the tests and runs each one once to record the mutants that it executes.
+// build runs each test once to record the mutants that it executes.
 func build(ctx context.Context, p *program, c core, dir string) (*suite, error) {
 	overlay, err := p.overlay(dir)
 	if err != nil {
@@ -60,7 +60,7 @@ func build(ctx context.Context, p *program, c core, dir string) (*suite, error) 
 	if err != nil {
 		return nil, err
 	}
-	if uses { // use the same cases each time, without shrinking and without writing failure files
+	if uses { // the same cases each time, without shrinking and failure files
 		s.flags = append(s.flags, "-rapid.seed=1", "-rapid.shrinktime=1ns", "-rapid.nofailfile")
 	}
 	return s, s.record(ctx, dir, c)
@@ -83,7 +83,7 @@ func usesRapid(dir string) (bool, error) {
 	return false, nil
 }
 
-// record runs each test. Failing tests cannot judge mutants, so they are excluded and reported.
+// Failing tests cannot judge mutants, so record excludes and reports them.
 func (s *suite) record(ctx context.Context, dir string, c core) error {
 	list, err := exec.CommandContext(ctx, s.binary, "-test.list", "^(Test|Fuzz|Example)").Output()
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *suite) run(ctx context.Context, id int, record string, limit time.Durat
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return timedOut, nil
 	case errors.As(err, &failed) && ctx.Err() == nil:
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) // kills processes that a panicking test left behind
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) // a panicking test may have left processes behind
 		return killed, nil
 	}
 	return "", err

@@ -16,7 +16,7 @@ import (
 
 var tagged = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)$`)
 
-// versionOf returns the version and time of the commit. A snapshot needs no tag; its version contains the commit.
+// versionOf returns the commit's version and time. A snapshot needs no tag; its version contains the commit.
 func versionOf(ctx context.Context, root string, snapshot bool) (version string, at time.Time, err error) {
 	seconds, err := output(ctx, root, nil, "git", "log", "-1", "--format=%ct %h")
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *release) build(ctx context.Context) error {
 			continue
 		}
 		path := filepath.Join(r.work, t.String(), "tendril")
-		// The processor levels are set because this machine may have other defaults.
+		// This machine may have other default processor levels.
 		environment := []string{"GOOS=" + t.os, "GOARCH=" + t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly",
 			"GOEXPERIMENT=", "GOWORK=off"}
 		if _, err := output(ctx, r.root, environment, "tools/release/build.sh", r.version, path); err != nil {

@@ -70,7 +70,7 @@ func (r *release) packLayout(folder string) error {
 	return os.WriteFile(filepath.Join(r.out, "tendril_"+r.version+"_oci.tar"), archive.Bytes(), 0o644)
 }
 
-// image returns an image with a single layer, equivalent to deploy/docker/Dockerfile.
+// image has a single layer and is equivalent to deploy/docker/Dockerfile.
 func (r *release) image(t target) (v1.Image, error) {
 	binary, err := os.ReadFile(r.binary[t])
 	if err != nil {

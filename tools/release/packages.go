@@ -72,7 +72,7 @@ func (r *release) packageInfo(t target, format string) (*nfpm.Info, error) {
 		return nil, err
 	}
 	add(unit, "/usr/lib/systemd/system/tendril.service", files.TypeFile, 0o644)
-	// Only root may read the file, because it may contain keys.
+	// The file may contain keys.
 	add(filepath.Join(r.root, "deploy/systemd/tendril.env"), "/etc/tendril/tendril.env", files.TypeConfigNoReplace, 0o600)
 	for _, f := range installed {
 		add(filepath.Join(r.root, f.from), f.to, files.TypeFile, 0o644)
@@ -118,8 +118,7 @@ func (r *release) packagedUnit() (string, error) {
 	return path, os.WriteFile(path, []byte("# tendril as a service\n"+rest), 0o644)
 }
 
-// packageScripts returns the installation scripts. After an upgrade, they restart a running service, which drains
-// first.
+// After an upgrade, the scripts restart a running service, which drains first.
 func (r *release) packageScripts() (nfpm.Scripts, error) {
 	scripts := map[string]string{
 		"postinstall": `#!/bin/sh

@@ -17,7 +17,7 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// The third-party files that the console serves are listed, too.
+// The SBOM includes third-party files that the console serves.
 func (r *release) writeSBOM(context.Context) error {
 	info, err := buildinfo.ReadFile(r.binary[r.targets[0]])
 	if err != nil {

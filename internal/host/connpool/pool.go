@@ -16,10 +16,10 @@ type Conn interface {
 	Close() error
 }
 
-// Pool keeps unused connections for a short time. Get returns the most recently used one, so that surplus connections
-// expire. It is safe for concurrent use.
+// Pool keeps unused connections for a short time. Get returns the most recently used one, so that surplus ones expire.
+// It is safe for concurrent use.
 type Pool[C Conn] struct {
-	// Keep limits how long an unused connection is kept. A negative value disables reuse.
+	// Keep limits how long an unused connection is kept; negative disables reuse.
 	Keep time.Duration
 
 	mu     sync.Mutex
@@ -33,7 +33,7 @@ type unused[C Conn] struct {
 	since time.Time
 }
 
-// Get returns a connection that can be reused, or false.
+// Get returns a reusable connection, or false.
 func (p *Pool[C]) Get(now time.Time) (conn C, found bool) {
 	for {
 		p.mu.Lock()
@@ -124,8 +124,8 @@ func NewPeeker(c net.Conn) *Peeker {
 	return p
 }
 
-// Alive reports whether the connection is open and has no data to read. It returns true for a nil Peeker. If there is
-// data, Alive consumes a byte of it, so the connection must be closed.
+// Alive reports whether the connection is open and has no data to read. It returns true for a nil Peeker. It consumes a
+// byte of any data, so the connection must then be closed.
 func (p *Peeker) Alive() bool {
 	return p == nil || p.raw.Read(p.look) == nil && p.n <= 0 &&
 		(errors.Is(p.err, syscall.EAGAIN) || errors.Is(p.err, syscall.EWOULDBLOCK))

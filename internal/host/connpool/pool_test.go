@@ -37,7 +37,6 @@ func TestPool(t *testing.T) {
 		if !first.closed || second.closed {
 			t.Errorf("after 1.2 s and 0.6 s: closed %v and %v", first.closed, second.closed)
 		}
-		// Connections may expire before the sweep runs.
 		if _, found := p.Get(time.Now().Add(time.Minute)); found || !second.closed {
 			t.Error("a connection too old was given out")
 		}

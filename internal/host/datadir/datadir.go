@@ -17,13 +17,13 @@ var ErrUnsafe = errors.New("unsafe data directory")
 
 const environments = "environments"
 
-// Of returns an environment's data directory, or the parent of all data directories if environment is "".
+// Of returns an environment's data directory, or the parent of all if environment is "".
 func Of(stateFolder, environment string) string {
 	return filepath.Join(stateFolder, environments, environment)
 }
 
 // Make creates the data directory with mode 0700, or checks an existing one. The error wraps [ErrUnsafe] if a user
-// other than root or the current one owns it or can write to it. Make follows a symbolic link.
+// other than root or the current one owns it or can write to it. Make follows symbolic links.
 func Make(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	var info fs.FileInfo
@@ -49,8 +49,7 @@ func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
 	return nil
 }
 
-// OpenFile opens or creates a file in the data directory, with mode 0600. It rejects symbolic links and other irregular
-// files.
+// OpenFile opens or creates a file with mode 0600. It rejects symbolic links and other irregular files.
 func OpenFile(path string) (*os.File, error) {
 	// O_NONBLOCK keeps the open from blocking on a FIFO.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
@@ -86,8 +85,8 @@ func Replace(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// ReadJSON decodes a file into the value that to points at. If the file is missing, the value stays unchanged. ReadJSON
-// rejects the same files as [CheckFile].
+// ReadJSON decodes a file into to, which stays unchanged if the file is missing. It rejects the same files as
+// [CheckFile].
 func ReadJSON(path string, to any) error {
 	if err := CheckFile(path); err != nil {
 		return err
@@ -111,7 +110,7 @@ func ReplaceJSON(path string, value any) error {
 	return Replace(path, append(text, '\n'), 0o600)
 }
 
-// CheckFile rejects symbolic links and other irregular files. A missing file is not an error.
+// CheckFile rejects symbolic links and other irregular files. A missing file is no error.
 func CheckFile(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -131,11 +130,11 @@ func irregular(path, what string) error {
 	return fmt.Errorf("%s is %s; remove it, or use another data directory with --data-dir", path, what)
 }
 
-// AllowsOnlyTraversal reports whether other users can at most traverse a folder with this mode. If they can do more, an
-// administrator has probably chosen the mode.
+// AllowsOnlyTraversal reports whether other users can at most traverse a folder. Otherwise, an administrator has
+// probably chosen the mode.
 func AllowsOnlyTraversal(mode fs.FileMode) bool { return mode.Perm()&^0o711 == 0 }
 
-// AllowGroupTraversal changes a folder's group and lets its members traverse but not list the folder.
+// AllowGroupTraversal changes a folder's group, and lets it traverse but not list the folder.
 func AllowGroupTraversal(folder string, gid int) error {
 	if err := os.Lchown(folder, -1, gid); err != nil {
 		return err
@@ -143,8 +142,8 @@ func AllowGroupTraversal(folder string, gid int) error {
 	return os.Chmod(folder, 0o710)
 }
 
-// AllowTraversal lets a group traverse the data directory. If an administrator has chosen the directory's mode,
-// AllowTraversal lets all users traverse it and keeps its group.
+// AllowTraversal lets a group traverse the data directory. If an administrator has chosen its mode, it keeps the group
+// and lets all users traverse it.
 func AllowTraversal(dir string, gid int) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -156,7 +155,7 @@ func AllowTraversal(dir string, gid int) error {
 	return os.Chmod(dir, info.Mode().Perm()|0o001)
 }
 
-// Identity identifies files, so that a replaced file can be detected later.
+// Identity identifies files, to detect later that one was replaced.
 type Identity []identified
 
 type identified struct {
@@ -164,7 +163,7 @@ type identified struct {
 	info fs.FileInfo
 }
 
-// Identify returns the identity of the existing files among paths.
+// Identify identifies the existing files among paths.
 func Identify(paths ...string) (all Identity) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
@@ -174,7 +173,7 @@ func Identify(paths ...string) (all Identity) {
 	return all
 }
 
-// Changed returns nil, or an error that names the first path at which the file has changed.
+// Changed returns an error that names the first path at which the file has changed, or nil.
 func (all Identity) Changed() error {
 	for _, one := range all {
 		info, err := os.Stat(one.path)

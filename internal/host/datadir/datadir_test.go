@@ -65,7 +65,6 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// Opening a FIFO must not block.
 func TestFilesAreRegular(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -152,7 +151,6 @@ func TestReplaceLeavesNoTemporaryFiles(t *testing.T) {
 	}
 }
 
-// A mode chosen by an administrator is kept.
 func TestAllowTraversal(t *testing.T) {
 	t.Parallel()
 	for before, want := range map[fs.FileMode]fs.FileMode{0o700: 0o710, 0o711: 0o710, 0o750: 0o751, 0o755: 0o755} {

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	smallBody = 4 << 10          // maximum body size in bytes that needs no reservation
-	maxWait   = 10 * time.Second // maximum time a body waits for memory
-	usualBody = 1 << 20          // bytes; ordinary messages are at most this large
+	smallBody = 4 << 10 // bytes; needs no reservation
+	maxWait   = 10 * time.Second
+	usualBody = 1 << 20 // bytes; ordinary messages are at most this large
 
-	// leastRate is the rate in bytes per second at which a body that holds memory must arrive while others wait for
-	// memory. Otherwise, it loses its memory. uploadGrace is additional time for distant clients.
+	// A body that holds memory loses it if it arrives more slowly than leastRate, in bytes per second, while others
+	// wait. uploadGrace is extra time for distant clients.
 	leastRate   = 256 << 10
 	uploadGrace = 500 * time.Millisecond
 	recheckRate = 100 * time.Millisecond
@@ -32,17 +32,16 @@ type Bodies struct {
 	waiting []*reservation // in the order in which they get memory
 }
 
-// reservation is a request for memory. The reservation of a body precedes those of larger bodies that have not waited
-// much longer, so that neither large nor small bodies starve. Responses precede all later requests, because the
-// requests that caused them have already been checked.
+// reservation is a request for memory. A body's precedes those of larger bodies that have not waited much longer, so
+// that neither small nor large ones starve. Responses precede all later requests, because the requests behind them have
+// already been checked.
 type reservation struct {
 	bytes   int64
 	due     time.Time
 	granted chan struct{}
 }
 
-// NewBodies returns a limit of total bytes for all bodies. most is the maximum size of a body and must not exceed
-// total.
+// NewBodies limits all bodies to total bytes, and each to most, which must not exceed total.
 func NewBodies(total, most int64) *Bodies {
 	return &Bodies{free: total, most: most}
 }
@@ -58,7 +57,7 @@ type handler struct {
 	bodies *Bodies
 }
 
-// ServeHTTP is separate from serveLarge, so that waiting requests need little stack.
+// serveLarge is separate, so that waiting requests need little stack.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength >= 0 && r.ContentLength <= smallBody {
 		h.Handler.ServeHTTP(w, r)
@@ -82,7 +81,7 @@ type body struct {
 	bodies  *Bodies
 	request *http.Request
 	conn    *http.ResponseController
-	claimed int64 // the maximum memory that the body can need; 0 while it is small
+	claimed int64 // the most that the body can need; 0 while it is small
 
 	mu       sync.Mutex
 	read     int64
@@ -91,7 +90,7 @@ type body struct {
 	cut      bool
 }
 
-// Read reserves all of the memory at once, because two bodies that each held half of the memory would block each other.
+// Read reserves all memory at once, because two bodies that each held half of it would block each other.
 func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.claimed > 0:
@@ -158,7 +157,7 @@ func (b *Bodies) isShort() bool {
 	return len(b.waiting) > 0
 }
 
-// Acquire waits until memory is available. If that takes too long, it returns a [*queue.Error].
+// Acquire waits for memory. If that takes too long, it returns a [*queue.Error].
 func (b *Bodies) Acquire(ctx context.Context, bytes int64) error {
 	return b.reserve(ctx, bytes, time.Now())
 }
@@ -210,7 +209,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// grant gives the free memory to waiting reservations. The caller must hold the lock.
+// b.mu must be held.
 func (b *Bodies) grant() {
 	for len(b.waiting) > 0 && b.waiting[0].bytes <= b.free {
 		b.free -= b.waiting[0].bytes
@@ -219,7 +218,7 @@ func (b *Bodies) grant() {
 	}
 }
 
-// Release releases memory that Acquire has reserved.
+// Release releases memory reserved by Acquire.
 func (b *Bodies) Release(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

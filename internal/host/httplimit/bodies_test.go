@@ -109,7 +109,7 @@ func TestReservationIsTheLargestPossibleBody(t *testing.T) {
 	}
 }
 
-// pipes accepts in-memory connections, whose deadlines use synctest's clock.
+// pipes are in-memory connections, whose deadlines use synctest's clock.
 type pipes struct{ accepted chan net.Conn }
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -123,7 +123,7 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
-// upload pauses after each part, and returns the response status, or 0 without a response.
+// upload pauses after each part. It returns the status, or 0 without a response.
 func newBodyServer(t *testing.T, bodies *Bodies) (upload func(length, part int, pause time.Duration) int) {
 	t.Helper()
 	l := pipes{make(chan net.Conn)}

@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// longestLine is more than the length of any valid Content-Length line.
+// longestLine exceeds any valid Content-Length line.
 const longestLine = 64
 
 // framing reads request headers to find lengths that proxies may read differently (RFC 9112, section 6.1), because
-// net/http does not show them to handlers. It stops at the first request with folded lines or Transfer-Encoding, which
-// must be the last one on the connection.
+// net/http hides them from handlers. It stops at the first request with folded lines or Transfer-Encoding, which must
+// be the last one on the connection.
 type framing struct {
-	last atomic.Int64 // number of the request at which framing stopped, from 1
+	last atomic.Int64 // request at which framing stopped, from 1
 
 	requests int64
 	body     uint64
@@ -24,7 +24,7 @@ type framing struct {
 
 type requestHead struct {
 	started                bool
-	folded, sized, encoded bool // folded is also true if the Content-Length line is longer than longestLine
+	folded, sized, encoded bool // folded is also true for lines beyond longestLine
 	length                 uint64
 }
 

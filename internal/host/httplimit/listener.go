@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// grace is the minimum time that an idle connection is kept, because it may be about to send a request.
+// An idle connection younger than grace may be about to send a request.
 const grace = 100 * time.Millisecond
 
 // Limits are the limits of an HTTP server.
 type Limits struct {
-	// Connections is the maximum number of connections. A single remote address may use half of them.
+	// Connections is the maximum number of connections. One remote address may use half of them.
 	Connections int
-	// Bodies limits the memory of request bodies; nil if the server limits them itself.
+	// Bodies limits request bodies; nil if the server limits them itself.
 	Bodies *Bodies
-	// Anonymous reports whether a request lacks valid credentials; nil if credentials are not required.
+	// Anonymous reports whether a request lacks valid credentials; nil if none are required.
 	Anonymous func(*http.Request) bool
-	// Probe reports whether a request is a probe. If it is set, requests other than probes leave a quarter of the
-	// connections free, and the limit on anonymous requests does not apply to probes.
+	// Probe reports whether a request is a probe; may be nil. If set, other requests leave a quarter of the connections
+	// free, and the limit on anonymous requests does not apply to probes.
 	Probe func(*http.Request) bool
-	// Full is called when a new connection exceeds the limit. It may be nil.
+	// Full is called when a new connection exceeds the limit; may be nil.
 	Full func()
 }
 
@@ -60,9 +60,9 @@ type connection struct {
 	state   *tls.ConnectionState // nil without TLS and before the handshake is complete
 	failed  *log.Logger
 
-	element *list.Element // in idle; nil while a request is in progress
+	element *list.Element // in idle; nil during a request
 	since   time.Time
-	givenUp atomic.Bool // closed to make room for another connection, so requests get no response
+	givenUp atomic.Bool // closed for another connection; requests get no response
 }
 
 func (c *connection) Read(p []byte) (int, error) {
@@ -76,7 +76,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// handshake makes the TLS handshake, with the same responses as net/http.
+// handshake responds like net/http.
 func (c *connection) handshake(encrypted *tls.Conn) error {
 	if err := encrypted.Handshake(); err != nil {
 		if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil {
@@ -101,8 +101,8 @@ func (c *connection) CloseWrite() error {
 
 type connectionKey struct{}
 
-// Listen wraps l with limits. It replaces the server's Handler, ConnState and ConnContext. Connections of l may be of
-// type *tls.Conn.
+// Listen wraps l with limits. It replaces the server's Handler, ConnState and ConnContext. l's connections may be
+// *tls.Conn.
 func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 	limited := &listener{Listener: l, limits: limits, failed: server.ErrorLog, changed: make(chan struct{}, 1),
 		conns: map[*connection]bool{}, peers: map[netip.Addr]int{}}
@@ -130,8 +130,7 @@ func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 	return limited
 }
 
-// Accept waits until the next connection can be served. It closes connections from an address that has used up its
-// share.
+// Accept waits until the next connection can be served. It closes connections from an address beyond its share.
 func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.acceptWithinShare()
 	if err != nil {
@@ -156,7 +155,7 @@ func (l *listener) acceptWithinShare() (net.Conn, error) {
 }
 
 // awaitRoom calls makeRoom again after wait, or when a connection changes. Meanwhile, responses ask clients to close
-// their connections, so that no connection is closed with a request in transit. ok is false if the listener is closed.
+// their connections, so that none is closed with a request in transit. ok is false if the listener is closed.
 func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	l.limits.Full()
 	l.waiting.Store(true)
@@ -176,8 +175,8 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	return true
 }
 
-// makeRoom makes room for a connection, if necessary by closing the longest idle one. If that is not possible yet, wait
-// is the time until it may be.
+// makeRoom makes room for a connection, if necessary by closing the longest idle one. wait is the time until that may
+// be possible.
 func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	l.mu.Lock()
 	if len(l.conns) < l.limits.Connections {
@@ -233,7 +232,7 @@ func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	return true
 }
 
-// giveUp removes an idle connection, which the caller must close. The caller must hold the lock.
+// giveUp's caller must hold the lock, and close the connection.
 func (l *listener) giveUp(idle *list.Element) net.Conn {
 	c := l.idle.Remove(idle).(*connection)
 	c.givenUp.Store(true)
@@ -253,7 +252,7 @@ func closeAtOnce(conn net.Conn) {
 	conn.Close()
 }
 
-// addToPeer adds to the number of connections of a remote address. The caller must hold the lock.
+// l.mu must be held.
 func (l *listener) addToPeer(conn net.Conn, connections int) {
 	peer, isRemote := peerOf(conn)
 	if !isRemote {
@@ -283,8 +282,7 @@ func (l *listener) add(c *connection) {
 	c.element = l.idle.PushBack(c)
 }
 
-// track updates the state of a connection. The server calls it before the handler, so a connection that reaches the
-// handler is either in use or given up.
+// The server calls track before the handler, so a connection that reaches the handler is either in use or given up.
 func (l *listener) track(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -314,7 +312,6 @@ func (l *listener) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// Close closes the listener and ends a waiting Accept.
 func (l *listener) Close() error {
 	l.end()
 	return l.Listener.Close()

@@ -164,7 +164,7 @@ func TestCloseEndsAWaitForRoom(t *testing.T) {
 	}
 }
 
-// The connection is closed for a new one just as its request arrives, so the client resends the request.
+// The connection is closed for a new one just as its request arrives, so the client resends it.
 func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Bool

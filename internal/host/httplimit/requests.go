@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// discardTime is how long to read the body of a rejected request, for clients that send the whole body before they read
-// the response.
+// Some clients send the whole body before they read the rejection.
 const discardTime = time.Second
 
-// ServeHTTP drops requests on connections that were given up. Clients send these requests again.
+// ServeHTTP drops requests on connections that were given up; clients resend them.
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := r.Context().Value(connectionKey{}).(*connection)
 	if c.givenUp.Load() {
@@ -47,8 +46,7 @@ func refuse(w http.ResponseWriter, why string) {
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-// serveAnonymous limits requests without credentials, so that connections remain for callers with credentials. The
-// handler gets no body.
+// serveAnonymous limits requests without credentials, so that connections remain for others. The handler gets no body.
 func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	rc := http.NewResponseController(w)
@@ -59,10 +57,10 @@ func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 			refuse(w, "too many requests without valid credentials at once; send credentials, or try again")
 			return
 		}
-		defer func() { _ = rc.Flush() }() // the request counts until the client has read the response
+		defer func() { _ = rc.Flush() }() // counts until the client has read the response
 	}
 
-	bodiless := r.WithContext(r.Context()) // a copy, because the server discards the body of the original request
+	bodiless := r.WithContext(r.Context()) // the server discards the original request's body
 	bodiless.Body, bodiless.ContentLength = http.NoBody, 0
 	l.requests.ServeHTTP(w, bodiless)
 }

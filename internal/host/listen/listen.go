@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// ErrInUse means that another process is listening at the address.
+// ErrInUse means that another process listens at the address.
 var ErrInUse = errors.New("is in use")
 
-// ErrReachable means that other machines can reach an address that is meant to be local.
+// ErrReachable means that other machines can reach an address meant to be local.
 var ErrReachable = errors.New("not a local address")
 
 // TCP listens on an address. With localOnly, it returns [ErrReachable] if other machines can reach it.
@@ -53,8 +53,8 @@ func Local(l net.Listener) string {
 }
 
 // Public returns an address at which other machines can reach a TCP listener, if possible. For a listener on all
-// addresses, it is the source address of packets to other networks or, without a route to them, the machine's first
-// public address.
+// addresses, it is the source address of packets to other networks or, without a route, the machine's first public
+// address.
 func Public(l net.Listener) string {
 	bound := Address(l)
 	if !bound.Addr().IsUnspecified() {
@@ -71,7 +71,6 @@ func Public(l net.Listener) string {
 	return netip.AddrPortFrom(own, bound.Port()).String()
 }
 
-// sourceAddress returns the source address of packets to other networks, or the zero value without a route to them.
 func sourceAddress() netip.Addr {
 	for _, elsewhere := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // documentation addresses
 		conn, err := net.Dial("udp", elsewhere) // sends no packet
@@ -84,8 +83,7 @@ func sourceAddress() netip.Addr {
 	return netip.Addr{}
 }
 
-// firstPublic returns the first public address, or the zero value. It is for networks without a default route, whose
-// machines can still reach each other.
+// Without a default route, machines of one network can still reach each other.
 func firstPublic(addresses []net.Addr) netip.Addr {
 	for _, address := range addresses {
 		if prefix, err := netip.ParsePrefix(address.String()); err == nil && prefix.Addr().Unmap().IsGlobalUnicast() {
@@ -95,8 +93,8 @@ func firstPublic(addresses []net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// Unix creates a socket for its owner and the group of its folder. It replaces a stale socket. If a process serves the
-// socket, it returns [ErrInUse].
+// Unix creates a socket for its owner and its folder's group. It replaces a stale socket. If a process serves it, the
+// error is [ErrInUse].
 func Unix(path string) (net.Listener, error) {
 	err := checkSocketPath(path)
 	var l net.Listener
@@ -168,7 +166,7 @@ func CloseAll(listeners []net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// Merge returns a listener that accepts the connections of all listeners. Its address is the first one's.
+// Merge returns a listener that accepts all listeners' connections. Its address is the first one's.
 func Merge(listeners []net.Listener) net.Listener {
 	if len(listeners) == 1 {
 		return listeners[0]

@@ -24,10 +24,10 @@ const refused = "refused"
 
 const patience = 10 * time.Second
 
-// Error means that a server did not prove that it knows the secret. The server has received only the challenge.
+// Error means that a server did not prove that it knows the secret. It has received only the challenge.
 type Error struct {
 	Address string
-	// Other means that the server has a different secret. Otherwise, it is an older version or a different program.
+	// Other means that the server has a different secret. Otherwise, it is an older version or another program.
 	Other bool
 	cause error
 }
@@ -43,10 +43,10 @@ func (e *Error) Error() string {
 	return "the server at " + e.Address + " does not prove that it knows the token"
 }
 
-// Unwrap returns the reason the challenge received no response, or nil.
+// Unwrap returns why the challenge received no response, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Require returns a copy of t that uses a connection only after the server has proved that it knows the secret.
+// Require returns a copy of t that uses a connection only once the server has proved that it knows the secret.
 func Require(t *http.Transport, secret string) *http.Transport {
 	t = t.Clone()
 	dial := t.DialContext
@@ -119,7 +119,7 @@ func challenge(ctx context.Context, conn net.Conn, secret string) error {
 	return nil
 }
 
-// exchange sends the challenge and returns the proof in the response, or "" if the server does not support challenges.
+// exchange returns the server's proof, or "" if it does not support challenges.
 func exchange(conn net.Conn, request *http.Request) (string, error) {
 	if err := request.Write(conn); err != nil {
 		return "", err
@@ -155,7 +155,7 @@ func Answer(w http.ResponseWriter, r *http.Request, secret string) bool {
 	return true
 }
 
-// Knows reports whether a request is a challenge from a client that knows the secret. The secret must not be "".
+// Knows reports whether a request is a challenge from a client that knows the secret, which must not be "".
 func Knows(r *http.Request, secret string) bool {
 	nonce, given, _ := strings.Cut(r.Header.Get(header), ".")
 	return nonce != "" && secret != "" && hmac.Equal([]byte(given), []byte(mac(secret, "client", nonce, binding(r))))
@@ -168,7 +168,7 @@ func mac(secret, who, nonce, bound string) string {
 }
 
 // channel exports keying material that both ends of a TLS connection share, but not a proxy between them (RFC 9266). If
-// there is none, the result is random, so that no proof is valid.
+// there is none, it returns a random string, so that no proof is valid.
 func channel(state *tls.ConnectionState) string {
 	material, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, sha256.Size)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 const secret = "a-secret-of-32-characters-in-all"
 
-// genuine starts a server that knows a secret, and counts the requests that follow the proof.
+// served counts the requests after the proof.
 func genuine(t *testing.T, known string) (url string, served *atomic.Int32) {
 	t.Helper()
 	served = new(atomic.Int32)

@@ -7,8 +7,8 @@ import (
 
 const shellSafe = "_-./:@%+,"
 
-// ShellWord quotes text as one word for bash, zsh or ksh, so that commands suggested with untrusted text are safe to
-// run. A word that starts with "-" may be read as an option unless it follows "--".
+// ShellWord quotes text as one word for bash, zsh or ksh, so that suggested commands are safe to run. A word that
+// starts with "-" may be read as an option unless it follows "--".
 func ShellWord(text string) string {
 	isSafe := func(r rune) bool {
 		return r < 0x80 && (r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune(shellSafe, r))

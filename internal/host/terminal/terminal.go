@@ -53,7 +53,7 @@ type Writer struct {
 	Colors bool
 }
 
-// Write writes the escaped text. It returns len(p), or the underlying writer's error.
+// Write returns len(p), or the underlying writer's error.
 func (w *Writer) Write(p []byte) (int, error) {
 	text := p
 	if !isPlain(string(p), true) {
@@ -80,10 +80,10 @@ func (w *Writer) escape(p []byte) []byte {
 	return []byte(b.String())
 }
 
-// safeColors excludes black and backgrounds, which can make text unreadable.
+// Black and backgrounds can make text unreadable.
 var safeColors = strings.Split(",0,1,2,22,31,32,33,34,35,36,39,91,92,93,94,95,96", ",")
 
-// colorLength returns the length of the safe color sequence at the start of p, or 0.
+// colorLength returns the length of a safe color sequence at the start of p, or 0.
 func colorLength(p []byte) int {
 	rest, ok := bytes.CutPrefix(p, []byte("\x1b["))
 	end := bytes.IndexByte(rest[:min(len(rest), 16)], 'm')

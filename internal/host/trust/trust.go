@@ -17,15 +17,15 @@ type Error struct {
 	// Text names the other users, as in "it belongs to the user alice".
 	Text string
 	Fix  string
-	// AllUsers means that all local users can write to the file or folder.
+	// AllUsers means that all local users can write to it.
 	AllUsers bool
 }
 
 // Error returns the path and the text.
 func (e *Error) Error() string { return e.Path + ": " + e.Text }
 
-// File returns an [*Error] if another user controls a file. An error about access by all local users takes precedence.
-// If the file is missing, only its folder is checked.
+// File returns an [*Error] if another user controls a file, preferably one about all local users. If the file is
+// missing, only its folder is checked.
 func File(path string) error {
 	found := worse(check(path), check(filepath.Dir(path)))
 	target, err := filepath.EvalSymlinks(path)
@@ -35,10 +35,10 @@ func File(path string) error {
 	return worse(found, check(filepath.Dir(target)))
 }
 
-const mostChecked = 200_000 // mostChecked is the maximum number of files in a copied folder.
+const mostChecked = 200_000 // files in a copied folder
 
-// Folder is like [File] for a folder. It also checks all files below the entries of dir that inside names. It fails if
-// there are too many files.
+// Folder is [File] for a folder. It also checks all files below the entries of dir that inside names. It fails if there
+// are too many files.
 func Folder(dir string, inside ...string) error { return folder(mostChecked, dir, inside) }
 
 func folder(most int, dir string, inside []string) error {
@@ -61,7 +61,7 @@ func folder(most int, dir string, inside []string) error {
 	return found
 }
 
-// worse returns the error that concerns all local users, or else the first one.
+// worse prefers an error that concerns all local users.
 func worse(first, second error) error {
 	if first == nil || concernsAllUsers(second) && !concernsAllUsers(first) {
 		return second
@@ -111,7 +111,7 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 
 	others := Controllers(mode, uid, gid, self)
 	if others == Owner && mode&0o002 != 0 {
-		others = AllUsers // because root never runs code that all users can write to
+		others = AllUsers // root never runs code that all users can write to
 	}
 
 	canWrite := fmt.Sprintf(" can write to it (mode %04o)", mode.Perm())
@@ -126,7 +126,7 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	return nil
 }
 
-// Others names the other users who control a file or folder.
+// Others are the other users who control a file or folder.
 type Others int
 
 // The values of [Others].

@@ -89,10 +89,10 @@ func (r *runsTest) earlierTimesWereNeverDue() {
 		schedule       string
 		at, upTo, from int
 	}{
-		{"", 0, 0, 0}, // written by an earlier version
+		{"", 0, 0, 0}, // from an earlier version
 		{"0 5 * * *", 1, 0, 0},
 		{"0 5 * * *", 2, 0, 0},
-		{"", 3, 0, 0}, // written by an earlier version
+		{"", 3, 0, 0}, // from an earlier version
 		{"* * * * * UTC", 4, 4, 4},
 		{"* * * * * UTC", 5, 4, 4},
 		{"* * * * * UTC", 2, 4, 2}, // the clock was set back
@@ -212,7 +212,7 @@ func (r *runsTest) onlyCurrentTermWrites() {
 	r.enqueue(manual)
 }
 
-// checkTerm checks the calls that take a term, with new runs. stale means that the term has ended.
+// stale means that the term has ended.
 func (r *runsTest) checkTerm(what string, term int64, stale bool) {
 	r.Helper()
 	r.checkedTerms++

@@ -16,16 +16,16 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// FS is a file system for SQLite. Its methods are safe for concurrent use.
+// FS is a file system for SQLite. It is safe for concurrent use.
 type FS struct {
 	name string
 
 	deciding sync.Mutex // held while fail runs
-	calls    int        // number of changes to files since the last SetFail
+	calls    int        // changes to files since the last SetFail
 	fail     func(op, path string, n int) int32
 
 	mu    sync.Mutex
-	syncs map[string]int // by the file's base name
+	syncs map[string]int // by base name
 	disk  map[string]*shadow
 }
 
@@ -81,7 +81,7 @@ func (f *FS) shadow(path string) *shadow {
 	return s
 }
 
-// opening records an open. The content of an existing file counts as synced.
+// An existing file's content counts as synced.
 func (f *FS) opening(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -128,8 +128,8 @@ func (f *FS) Kill(t testing.TB, from, to string) {
 	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) { return w, true })
 }
 
-// crash copies a directory. It keeps the pending writes that left returns. Files are processed in the order of their
-// names, so that a seed gives reproducible results.
+// crash keeps the pending writes that left returns. It processes files by name, so that a seed gives reproducible
+// results.
 func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendingWrite, bool)) {
 	t.Helper()
 	f.mu.Lock()
@@ -156,45 +156,45 @@ func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendi
 	}
 }
 
-// Forget discards the state of the files in a directory. No file in it may be open.
+// Forget discards the state of a directory's files. None of them may be open.
 func (f *FS) Forget(dir string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	maps.DeleteFunc(f.disk, func(path string, _ *shadow) bool { return filepath.Dir(path) == filepath.Clean(dir) })
 }
 
-// Syncs returns how often files with this base name have been synced.
+// Syncs returns how often files with this base name were synced.
 func (f *FS) Syncs(name string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.syncs[name]
 }
 
-// Name returns the name under which the file system is registered with SQLite.
+// Name returns the file system's name in SQLite.
 func (f *FS) Name() string { return f.name }
 
 // SetFail sets the function that returns SQLite's result code for each later call that changes a file; 0 means success.
-// op is "open", "write", "truncate" or "sync", and n counts the calls from 1. Calls of fail are serialized, and fail
-// may block. nil turns failures off.
+// op is "open", "write", "truncate" or "sync", and n counts the calls from 1. Calls of fail are serialized; it may
+// block. nil turns failures off.
 func (f *FS) SetFail(fail func(op, path string, n int) int32) {
 	f.deciding.Lock()
 	defer f.deciding.Unlock()
 	f.fail, f.calls = fail, 0
 }
 
-// The code below uses SQLite's C interface, as translated to Go by the driver's library. Structures are in the
+// The code below uses SQLite's C interface, as translated to Go by the driver's library: structures are in the
 // library's memory, and functions are called through pointers. Only opening and the methods that change a file are
 // replaced.
 
-// SQLite passes only C addresses, which these maps resolve.
+// SQLite passes only C addresses.
 var registered struct {
 	sync.Mutex
 	systems map[uintptr]system
 	files   map[uintptr]*faultFile
-	methods map[uintptr]uintptr // from the original method table to its replacement
+	methods map[uintptr]uintptr // replacements of method tables
 }
 
-// open is the function of the underlying file system.
+// open belongs to the underlying file system.
 type system struct {
 	fs   *FS
 	open uintptr
@@ -222,14 +222,14 @@ func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintp
 
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
-// New registers a new file system for the duration of a test.
+// New registers a file system for the duration of a test.
 func New(t testing.TB) *FS {
 	t.Helper()
 	return register(t, 0)
 }
 
-// NewDefault registers a new file system as SQLite's default for the duration of a test. Tests that use SQLite must not
-// run in parallel.
+// NewDefault registers a file system as SQLite's default for the duration of a test. Tests that use SQLite must not run
+// in parallel.
 func NewDefault(t testing.TB) *FS {
 	t.Helper()
 	return register(t, 1)
@@ -305,7 +305,7 @@ func faultOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr)
 	return rc
 }
 
-// replaceMethods copies the method table and inserts this package's methods. The caller must hold the lock.
+// registered must be locked.
 func replaceMethods(tls *libc.TLS, original uintptr) uintptr {
 	if p := registered.methods[original]; p != 0 {
 		return p

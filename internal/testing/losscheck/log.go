@@ -10,7 +10,7 @@ import (
 type Log struct {
 	mu       sync.Mutex
 	messages map[string]message
-	attempts bool // whether Sending was called, so that unknown messages are a problem
+	attempts bool // Sending was called, so unknown messages are a problem
 }
 
 type message struct{ sending, sent, deleting, deleted bool }
@@ -26,10 +26,10 @@ func (l *Log) Sending(key string) {
 // Sent records that a send was acknowledged.
 func (l *Log) Sent(key string) { l.update(key, func(m *message) { m.sent = true }) }
 
-// Deleting records that a message is about to be deleted or processed, so it may disappear.
+// Deleting records that a message is about to be deleted or processed, so that it may disappear.
 func (l *Log) Deleting(key string) { l.update(key, func(m *message) { m.deleting = true }) }
 
-// Deleted records that a queue with durable deletes acknowledged a delete.
+// Deleted records that a queue with durable deletes acknowledged one.
 func (l *Log) Deleted(key string) { l.update(key, func(m *message) { m.deleted = true }) }
 
 func (l *Log) update(key string, change func(m *message)) {
@@ -69,8 +69,7 @@ func (l *Log) Snapshot() *Log {
 	return copied
 }
 
-// AddAttempts adds the requests made since a snapshot, but not their acknowledgements, because a crash may have undone
-// them.
+// AddAttempts adds the requests since a snapshot, but not their acknowledgements, which a crash may have undone.
 func (l *Log) AddAttempts(later *Log) {
 	for key, m := range later.Snapshot().messages {
 		if m.sending {

@@ -13,21 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience is the maximum wait for a text or for a program's exit.
+// Patience limits the wait for a text or a program's exit.
 const Patience = 30 * time.Second
 
 // Terminal is a terminal of 80 × 24 characters.
 type Terminal struct {
 	t        *testing.T
 	keyboard *os.File // where keys are typed
-	// File is the end of the terminal that programs use.
+	// File is the programs' end of the terminal.
 	File *os.File
 
 	mu     sync.Mutex
 	screen strings.Builder
 }
 
-// Open returns a new terminal, which is closed at the end of the test.
+// Open returns a terminal, which is closed at the end of the test.
 func Open(t *testing.T) *Terminal {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -8,7 +8,6 @@ import (
 	"tendril/internal/testing/faultfs"
 )
 
-// bug is a deliberate defect of the simulated world, which the oracle must detect.
 type bug string
 
 const (

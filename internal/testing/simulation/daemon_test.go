@@ -19,7 +19,7 @@ type daemon struct {
 
 	mu     sync.Mutex
 	lives  int
-	life   *life         // nil while it is down
+	life   *life         // nil while down
 	goesOn chan struct{} // closed at the end of a pause; nil while running
 
 	kept string
@@ -43,7 +43,7 @@ type life struct {
 	parts                    sync.WaitGroup
 	workerErr                error
 
-	// The oracle's lock guards posts and receipts.
+	// The oracle's lock guards these.
 	posts    int
 	receipts map[string]bool
 }
@@ -238,7 +238,7 @@ func (d *daemon) resume() {
 	}
 }
 
-// frozen waits until the end of a pause. It returns an error if the process was killed meanwhile.
+// frozen waits until the end of a pause. It fails if the process is killed meanwhile.
 func (l *life) frozen() error {
 	l.mu.Lock()
 	goesOn := l.goesOn

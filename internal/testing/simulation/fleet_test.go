@@ -43,7 +43,7 @@ type follower struct {
 	reasons [pauseSources]string
 
 	fleetMu   sync.Mutex
-	withdrawn map[int]time.Time  // when the daemon learned of the withdrawal, by version
+	withdrawn map[int]time.Time  // when the daemon learned of it, by version
 	abort     context.CancelFunc // nil if the deployment cannot be aborted
 	joined    time.Time
 }
@@ -86,7 +86,7 @@ func (f *follower) keep(text string) error {
 }
 
 // adopt waits for the desired state, and applies the stored one if the registry does not answer in time. The first
-// daemon to start stores its app as the first version. A daemon whose settings are contradictory does not start.
+// daemon to start stores its app as the first version. A daemon with contradictory settings does not start.
 func (f *follower) adopt(ctx context.Context) {
 	defer close(f.adopted)
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -117,7 +117,7 @@ func (f *follower) adopt(ctx context.Context) {
 	f.apply()
 }
 
-// isAdopted waits for the start, because a daemon neither leads nor enqueues before it.
+// Before its start, a daemon neither leads nor enqueues.
 func (f *follower) isAdopted(ctx context.Context) bool {
 	if f == nil {
 		return true
@@ -256,8 +256,8 @@ func (f *follower) rejects(settings string) bool {
 	return strings.HasSuffix(settings, fmt.Sprintf("not on %d", f.index))
 }
 
-// keeps reports whether the daemon ignores the settings of a rollback because it rejects them. That is possible if it
-// was away when they were last in force (decision 0154).
+// keeps reports whether the daemon rejects, and thus ignores, the settings of a rollback. It may have been away when
+// they were last in force (decision 0154).
 func (f *follower) keeps(s *instances.Settings) bool { return s.RolledBack != "" && f.rejects(s.Text) }
 
 // applySettings takes up to three seconds and, in a batch, up to ten more for restarting the app.
@@ -303,7 +303,7 @@ func (f *follower) Abort(context.Context) {
 	}
 }
 
-// Deploy takes 2 to 17 seconds. In the last fifth, after the switch, the deployment can no longer be aborted.
+// Deploy takes 2 to 17 seconds. In the last fifth, after the switch, it can no longer be aborted.
 func (f *follower) Deploy(ctx context.Context, v *instances.AppVersion) error {
 	if _, _, err := f.way.call(ctx, "fetch", true, fetchNothing); err != nil {
 		return fmt.Errorf("%w: %w", instances.ErrDeployLater, err)

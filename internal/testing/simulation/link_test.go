@@ -19,12 +19,12 @@ import (
 // link is a network connection that loses calls and responses. The oracle observes all calls.
 type link struct {
 	w      *world
-	daemon int // index of the daemon; for the producer, the number of daemons
+	daemon int // the producer's is the number of daemons
 	life   *life
 
 	mu   sync.Mutex
 	at   time.Duration
-	same map[string]int // number of calls made at the current time, by action
+	same map[string]int // calls at the current time, by action
 }
 
 var (
@@ -96,7 +96,7 @@ func (l *link) draw(action string, ofRegistry bool) (t trouble) {
 	return t
 }
 
-// call makes a call. applied means that it reached the broker, even if an error is returned.
+// applied means that the call reached the broker, even if it failed.
 func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	do func(context.Context, *broker.Broker) error) (applied, slow bool, err error) {
 	ctx, cancel := l.whileAlive(ctx)
@@ -119,7 +119,7 @@ func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	}
 	err = do(ctx, b)
 	if !l.w.server.alive(life) {
-		t.answer = queue.ErrUnreachable // the broker has crashed
+		t.answer = queue.ErrUnreachable
 	}
 	if !sleep(ctx, t.after) {
 		return true, t.slow, l.ended(ctx)
@@ -150,8 +150,7 @@ func (l *link) ended(ctx context.Context) error {
 	return &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
 }
 
-// frozen waits while the link is paused, and reports whether it was paused. The error is errKilled if the daemon was
-// killed meanwhile.
+// frozen reports whether the link was paused. The error is errKilled if the daemon was killed meanwhile.
 func (l *link) frozen() (waited bool, err error) {
 	if l.life == nil {
 		return false, nil
@@ -246,7 +245,7 @@ func (l *link) ChangeVisibility(ctx context.Context, changes []queue.VisibilityC
 	for i, c := range changes {
 		receipts[i], sent[i] = c.ReceiptHandle, c
 		if !l.w.plan.Embedded {
-			sent[i].Unread = false // because the wire protocol has no such field
+			sent[i].Unread = false // the wire protocol has no such field
 		}
 		if l.w.bug == bugRetryEarly {
 			sent[i].Visibility = 0
@@ -300,7 +299,7 @@ func (l *link) Swap(ctx context.Context, name string, old, next queue.Lease) (wo
 	return won && err == nil, now, err
 }
 
-// leaseName returns the name of a lease. With bugLeadTwice, each daemon has its own lease, so there can be two leaders.
+// With bugLeadTwice, each daemon has its own lease, so there can be two leaders.
 func (l *link) leaseName(name string) string {
 	if l.w.bug == bugLeadTwice {
 		return fmt.Sprint(name, l.daemon)
@@ -377,7 +376,6 @@ func (l *link) Send(ctx context.Context, out []queue.Outgoing) (sent []queue.Sen
 	return sent, err
 }
 
-// sleep waits for d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

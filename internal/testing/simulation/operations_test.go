@@ -38,16 +38,15 @@ const (
 	abortDeployment   operationKind = "abort"
 )
 
-// operationKinds contains some kinds more than once, because they need a finished or a running deployment and are
-// otherwise rare.
+// Kinds that need a finished or a running deployment, and are otherwise rare, occur more than once.
 var operationKinds = []operationKind{pauseQueue, resumeQueue, setSettings, setRejected, setRejected, setUnhealthy, deployGood,
 	deployGood, deployGood, deployGood, deployBroken, deployBrokenOnOne, deployUnhealthy, rollBack, rollBack, rollBack, abortDeployment,
 	abortDeployment}
 
 const (
-	// followWithin is the maximum delay of a change without faults, according to docs/fleet.md.
+	// Without faults, a change takes at most followWithin, according to docs/fleet.md.
 	followWithin = 30 * time.Second
-	// rolloutTimeout limits each batch, and settleWithin a whole rollout including its rollback.
+	// rolloutTimeout limits each batch, settleWithin a whole rollout with its rollback.
 	rolloutTimeout = 2 * time.Minute
 	settleWithin   = 20 * time.Minute
 	joinWithin     = 25 * time.Second
@@ -74,8 +73,7 @@ func drawOperations(r *rand.Rand, p *plan, n int) (all []operation) {
 	return all
 }
 
-// operate performs the operations. Without faults, it checks that each change takes effect unless another one follows
-// within a minute.
+// Without faults, each change must take effect unless another one follows within a minute.
 func (w *world) operate() {
 	for i := range w.plan.Operations {
 		op := &w.plan.Operations[i]
@@ -228,8 +226,7 @@ func (w *world) awaitSettled() {
 	}
 }
 
-// started returns the followers of all daemons except those that do not start, because of their settings or the
-// network.
+// started omits daemons that do not start, because of their settings or the network.
 func (w *world) started() (all []*follower) {
 	for _, d := range w.daemons {
 		if l := d.running(); l != nil && isClosed(l.fleet.adopted) {
@@ -318,7 +315,6 @@ func (o *oracle) revision() int64 {
 	return o.desired
 }
 
-// applied checks that no daemon returns to an older state, not even after a restart.
 func (o *oracle) applied(f *follower, revision int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -350,8 +346,8 @@ func (o *oracle) began(what string, batch int) {
 	o.rollouts[what] = &rollout{began: time.Now(), batch: batch, switching: map[*follower]bool{}}
 }
 
-// switching checks that at most one batch switches at once. Daemons that started during the rollout do not belong to a
-// batch, and a leader does not wait for an unreachable daemon. isRollout is false for a return to the previous state.
+// At most one batch may switch at once. Daemons that started during the rollout belong to no batch, and a leader does
+// not wait for an unreachable daemon. isRollout is false for a return to the previous state.
 func (o *oracle) switching(f *follower, what string, isRollout bool) {
 	o.w.note("daemon %d switches to %s", f.index, what)
 	o.mu.Lock()

@@ -12,8 +12,8 @@ import (
 	"tendril/queue"
 )
 
-// The oracle tracks every message from its send to its end. For each fault, it grants the affected messages an excuse
-// (one more POST) or a charge (a receive without an attempt).
+// The oracle tracks every message. For each fault, it grants the affected messages an excuse (one more POST) or a
+// charge (a receive without an attempt).
 type oracle struct {
 	w *world
 
@@ -21,9 +21,9 @@ type oracle struct {
 	messages   map[string]*message
 	receipts   map[string]*message
 	groups     map[string][]*message
-	since      map[string]time.Time // from which each task's runs count
-	leaders    map[int64]*life      // lives whose enqueues were accepted, by term
-	desired    int64                // last confirmed revision of the desired state
+	since      map[string]time.Time // the time from which each task's runs count
+	leaders    map[int64]*life      // with accepted enqueues, by term
+	desired    int64                // last confirmed revision
 	followed   map[*daemon]int64    // last applied revision
 	operations map[operationKind]int
 	rollouts   map[string]*rollout
@@ -53,7 +53,7 @@ type message struct {
 	delay      time.Duration
 	ids        []string
 
-	holder   *life // the life with the newest receipt handle, or nil
+	holder   *life // with the newest receipt handle; may be nil
 	receipt  string
 	heldAt   time.Time
 	hiddenTo time.Time
@@ -67,7 +67,7 @@ type message struct {
 	doneBy   []*life
 	isDone   bool
 	deleted  bool
-	syncs    int // syncs of the log when the delete was confirmed
+	syncs    int // of the log, when the delete was confirmed
 
 	excuses, duplicates, charges, redriven int
 	why                                    []string
@@ -81,7 +81,7 @@ type post struct {
 	got        time.Time
 	start, end time.Time
 	excuses    int
-	// overlaps means that a second daemon was legitimately processing the message at about the same time. Each may then
+	// overlaps means that a second daemon legitimately processed the message at about the same time. Each may then
 	// overwrite the other's visibility timeout.
 	overlaps bool
 }
@@ -156,7 +156,7 @@ func (o *oracle) charge(key, why string) {
 	o.get(key).charges++
 }
 
-// chargeHeld charges all messages that the daemon of l holds, because it may release them.
+// The daemon of l may release all messages that it holds.
 func (o *oracle) chargeHeld(l *life) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -177,11 +177,10 @@ func (o *oracle) left(l *life, why string) {
 	}
 }
 
-// forgetful is the age up to which a killed broker forgets receives: a fifth of a second, plus the time of the commit.
+// A killed broker forgets receives younger than forgetful: a fifth of a second, plus the time of the commit.
 const forgetful = 500 * time.Millisecond
 
-// forgetReceives grants an excuse to messages that were received after since, because the queue's file may lack these
-// receives.
+// The queue's file may lack receives after since.
 func (o *oracle) forgetReceives(since time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -192,8 +191,7 @@ func (o *oracle) forgetReceives(since time.Time) {
 	}
 }
 
-// powerFailed grants an excuse to the messages that a power failure may affect. It may lose all receives, and the
-// deletes since the last sync.
+// A power failure may lose all receives, and the deletes since the last sync.
 func (o *oracle) powerFailed(syncs int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -240,7 +238,6 @@ func (o *oracle) changed(c queue.VisibilityChange) {
 	}
 }
 
-// deleting checks that a daemon deletes a message only after it has read the app's success.
 func (o *oracle) deleting(l *life, receipts []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -325,8 +322,7 @@ func (o *oracle) checkRetry(p *post) {
 	}
 }
 
-// checkOrder checks that no other message of the group is in flight and that all earlier ones are settled, unless a
-// fault excuses it.
+// Unless a fault excuses it, no other message of the group may be in flight and all earlier ones must be settled.
 func (o *oracle) checkOrder(m *message) {
 	for _, before := range o.groups[m.group] {
 		if before == m {

@@ -13,7 +13,7 @@ import (
 // stored as JSON.
 type plan struct {
 	Seed uint64 `json:"seed"`
-	// Embedded means that the queue is in the process of the only daemon. Otherwise, the daemons share a server.
+	// An Embedded queue is in the process of the only daemon. Otherwise, daemons share a server.
 	FIFO     bool `json:"fifo"`
 	Embedded bool `json:"embedded"`
 	Daemons  int  `json:"daemons"`
@@ -24,14 +24,14 @@ type plan struct {
 	MaxReceives int `json:"max_receives"`
 
 	Visibility time.Duration `json:"visibility"`
-	// A negative ErrorVisibility means that it is not set.
+	// A negative ErrorVisibility means unset.
 	ErrorVisibility time.Duration `json:"error_visibility"`
 	Inactivity      time.Duration `json:"inactivity"`
 	Shutdown        time.Duration `json:"shutdown"`
-	Length          time.Duration `json:"length"` // the time at which all faults end
+	Length          time.Duration `json:"length"` // until all faults end
 
-	// These are the shares of messages that never succeed, that fail at first, that take longer than the visibility
-	// timeout, that get no response at first, and that are delayed.
+	// These are shares of messages: those that never succeed, fail at first, take longer than the visibility timeout,
+	// get no response at first, and are delayed.
 	Poison  float64 `json:"poison"`
 	Failing float64 `json:"failing"`
 	Slow    float64 `json:"slow"`
@@ -39,7 +39,7 @@ type plan struct {
 	Delayed float64 `json:"delayed"`
 
 	Tasks bool `json:"tasks"`
-	// Operations require a shared queue, and Tasks, because the tasks' leader announces changes.
+	// Operations require a shared queue, and Tasks, whose leader announces changes.
 	Operations []operation `json:"operations,omitempty"`
 
 	Faults []fault `json:"faults"`
@@ -49,9 +49,9 @@ type fault struct {
 	Kind kind          `json:"kind"`
 	At   time.Duration `json:"at"`
 	For  time.Duration `json:"for"`
-	// A Daemon equal to the number of daemons is the producer, which has only network faults.
+	// The producer's Daemon is the number of daemons. It has only network faults.
 	Daemon int     `json:"daemon"`
-	Chance float64 `json:"chance,omitempty"` // probability per call
+	Chance float64 `json:"chance,omitempty"` // per call
 	// Keep is the share of unsynced writes that survive a power failure. Step is the change of a clock.
 	Keep float64       `json:"keep,omitempty"`
 	Step time.Duration `json:"step,omitempty"`
@@ -95,7 +95,7 @@ var (
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// newPlan derives a plan from a seed. One plan in eight has no faults, so no message may be repeated.
+// One plan in eight has no faults, so no message may be repeated.
 func newPlan(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 72))
 	between := func(low, high int) int { return low + r.IntN(high-low+1) }

@@ -24,13 +24,13 @@ type server struct {
 
 	mu      sync.Mutex
 	b       *broker.Broker
-	life    int // number of crashes and stops
+	life    int // crashes and stops
 	dir     string
 	opening bool
 
 	disk struct {
 		sync.Mutex
-		dead         string // directory of a broker that has crashed
+		dead         string // directory of a crashed broker
 		fails        kind
 		fault        int
 		began, ended time.Time
@@ -63,7 +63,7 @@ func (s *server) alive(life int) bool {
 	return s.life == life
 }
 
-// run starts the broker. It retries while the disk fails, like a service manager.
+// run retries while the disk fails, like a service manager.
 func (s *server) run() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,8 +131,8 @@ func (s *server) stop() error {
 	return nil
 }
 
-// crash replaces the disk with its state after a crash. After a kill, all writes survive. After a power failure, all
-// synced writes and the share keep of the others survive. crash reports whether the broker was running.
+// After a kill, all writes survive; after a power failure, the synced ones and the share keep of the others. crash
+// reports whether the broker was running.
 func (s *server) crash(isPower bool, keep float64) bool {
 	b := s.take()
 	if b == nil {
@@ -197,11 +197,10 @@ func (s *server) setDisk(how kind, fault int) {
 	}
 }
 
-// recovers is the time within which the broker works again after a disk failure: up to five seconds to reopen its file,
-// and another to retry receives.
+// After a disk failure, the broker takes up to five seconds to reopen its file, and another to retry receives.
 const recovers = 7 * time.Second
 
-// diskFailing returns the time since which the broker may be unable to write receives, or zero.
+// diskFailing returns since when the broker may be unable to write receives, or zero.
 func (s *server) diskFailing() time.Time {
 	s.disk.Lock()
 	defer s.disk.Unlock()

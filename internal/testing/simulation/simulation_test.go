@@ -172,7 +172,7 @@ func (s *summary) String() string {
 		s.seeds, s.quiet, s.virtual.Hours(), s.planned, strings.Join(faults, ", "), s.operations, s.figures)
 }
 
-// checkEffects checks that faults of every kind had an effect. Otherwise, the oracle was not tested.
+// Without effects of every kind of fault, the oracle was not tested.
 func (s *summary) checkEffects(t *testing.T) {
 	for _, k := range kinds {
 		if s.faults[k] == 0 {

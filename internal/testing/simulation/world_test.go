@@ -142,7 +142,7 @@ func (w *world) live() {
 	}
 }
 
-// produce sends messages over the length of the plan, and messages of a group one at a time.
+// produce sends messages over the plan's length, and a group's messages one at a time.
 func (w *world) produce(producing *sync.WaitGroup) {
 	p := w.plan
 	for g := range p.Groups {
@@ -312,7 +312,7 @@ func (w *world) startQueue() {
 	}
 }
 
-// redeliver makes messages in flight visible, because a standard queue on Amazon SQS may deliver a message twice.
+// A standard queue on Amazon SQS may deliver a message twice.
 func (w *world) redeliver(i int) (any bool) {
 	b, _ := w.server.current()
 	if b == nil {
@@ -368,7 +368,7 @@ func (w *world) drain() bool {
 	p := w.plan
 	each := p.Visibility + p.Inactivity + max(p.ErrorVisibility, 0)
 	longest := time.Duration(p.MaxReceives+1)*each + 10*time.Minute
-	if p.FIFO { // messages of a group are processed one at a time
+	if p.FIFO { // a group's messages are processed one at a time
 		bad := 0
 		for i := range p.Messages {
 			if n := p.nature(fmt.Sprintf("m%d", i)); n != plain {
@@ -411,8 +411,7 @@ func (w *world) stuck(b *broker.Broker) string {
 	return strings.Join(text, "; ")
 }
 
-// digest returns a hash of the history. Lines with the same time are sorted, because goroutines that wake together run
-// in any order.
+// Goroutines that wake together run in any order, so lines with the same time are sorted.
 func digest(history []string) uint64 {
 	h := fnv.New64a()
 	for _, line := range slices.Sorted(slices.Values(history)) {

@@ -18,14 +18,12 @@ type contained struct {
 }
 
 // Contained runs tests with their own home and temporary directories, and without AWS and XDG environment variables
-// except the named ones. Tests and their child processes neither read the user's home directory nor leave files there
-// or in the temporary directory, even if killed. Packages that start processes or read AWS settings should use it in
-// TestMain.
+// except the named ones. Even if killed, they leave no files in the user's directories. Packages that start processes
+// or read AWS settings should use it in TestMain.
 func Contained(tests Tests, variables ...string) Tests { return contained{tests, variables} }
 
-// Run implements [Tests].
 func (c contained) Run() (code int) {
-	dir, err := os.MkdirTemp("", "") // short, because the length of socket paths is limited
+	dir, err := os.MkdirTemp("", "") // the length of socket paths is limited
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "making a folder for the tests:", err)
 		return 1
@@ -39,14 +37,14 @@ func (c contained) Run() (code int) {
 }
 
 func contain(dir string, variables []string) error {
-	// The mode is the same as for /tmp. When run as root, some tests start processes of other users, which write here.
+	// Root's tests start processes of other users, which write here.
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 		return err
 	}
 	set := homesOfTools()
 	set["TMPDIR"] = dir
 	set["HOME"] = filepath.Join(dir, "home")
-	set["XDG_STATE_HOME"] = filepath.Join(dir, "home", "state") // because root's default is /var/lib
+	set["XDG_STATE_HOME"] = filepath.Join(dir, "home", "state") // root's default is /var/lib
 	set["AWS_EC2_METADATA_DISABLED"] = "true"                   // prevents requests to other machines
 
 	for _, entry := range variables {
@@ -67,7 +65,7 @@ func contain(dir string, variables []string) error {
 	return os.Mkdir(set["HOME"], 0o700)
 }
 
-// homesOfTools returns variables by which the go command and pyenv find the user's folders, although HOME is different.
+// homesOfTools lets the go command and pyenv find the user's folders, although HOME differs.
 func homesOfTools() map[string]string {
 	set := map[string]string{}
 	if out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOENV", "GOMODCACHE", "GOPATH").Output(); err == nil {

@@ -15,8 +15,8 @@ const (
 	memoryPrefix = "tendril-test-"
 )
 
-// MemoryFolder returns a new folder for tests that do not test the disk, in memory if possible. It is removed at the
-// end of the test or, if the process is killed, by a later test process.
+// MemoryFolder returns a folder for tests that do not test the disk, in memory if possible. It is removed at the end of
+// the test or, if the process is killed, by a later test process.
 func MemoryFolder(t interface {
 	Cleanup(func())
 	Fatal(...any)

@@ -27,7 +27,7 @@ func (o *Output) All() string {
 	return o.text.String()
 }
 
-// String returns the last forty lines of the output.
+// String returns the last forty lines.
 func (o *Output) String() string { return LastLines(o.All()) }
 
 // LastLines returns the last forty lines of a text.

@@ -21,7 +21,7 @@ func Missing(t testing.TB, what, install string) {
 	t.Skipf("NOT TESTED against %s, which is not here: %s", what, install)
 }
 
-// Program returns the path of a program. If it is not installed, the test is skipped or fails as in [Missing].
+// Program returns a program's path. If it is not installed, the test is skipped or fails as in [Missing].
 func Program(t testing.TB, name string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -31,7 +31,7 @@ func Program(t testing.TB, name string) (path string) {
 	return path
 }
 
-// MountNamespace skips or fails the test, as [Missing] does, if unshare cannot create a mount namespace.
+// MountNamespace skips or fails the test as in [Missing] if unshare cannot create a mount namespace.
 func MountNamespace(t testing.TB) {
 	t.Helper()
 	unshare := Program(t, "unshare")
@@ -40,14 +40,14 @@ func MountNamespace(t testing.TB) {
 	}
 }
 
-// Python returns the path of an interpreter that has the modules. install names the packages that contain them.
+// Python returns the path of an interpreter with the modules. install names their packages.
 func Python(t testing.TB, install string, modules ...string) (path string) {
 	t.Helper()
 	return python(t, "TENDRIL_PYTHON", "python3", install, modules)
 }
 
-// PythonProgram returns the path of a program from a Python package, which it looks for next to the interpreter and in
-// PATH. If it is missing, the test is skipped or fails as in [Missing].
+// PythonProgram returns the path of a program from a Python package, next to the interpreter or in PATH. If it is
+// missing, the test is skipped or fails as in [Missing].
 func PythonProgram(t testing.TB, install, name string) (path string) {
 	t.Helper()
 	path = filepath.Join(filepath.Dir(Python(t, install)), name)
@@ -66,7 +66,7 @@ func pythonHelp(variable, install string) string {
 		"=$PWD/venv/bin/python"
 }
 
-// QueryPython is like [Python], for packages from before November 2023, whose SDK uses the Query protocol.
+// QueryPython is [Python] for packages from before November 2023, whose SDK uses the Query protocol.
 func QueryPython(t testing.TB, install string, modules ...string) (path string) {
 	t.Helper()
 	return python(t, "TENDRIL_PYTHON_QUERY", "", install, modules)
@@ -90,7 +90,7 @@ func python(t testing.TB, variable, fallback, install string, modules []string) 
 	return path
 }
 
-// pythonRuns caches the output of scripts, because importing an AWS emulator takes half a second.
+// Importing an AWS emulator takes half a second.
 var pythonRuns sync.Map
 
 func runPython(path, script string) (out string, err error) {
@@ -113,7 +113,7 @@ func Jars(t testing.TB, variable, install string) (classPath string) {
 	return filepath.Join(folder, "*")
 }
 
-// NodeModules returns the path of a folder node_modules with the packages. It requires node.
+// NodeModules returns the path of a node_modules folder with the packages. It requires node.
 func NodeModules(t testing.TB, packages ...string) (path string) {
 	t.Helper()
 	Program(t, "node")

@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// firstPort and lastPort are below the ephemeral ports and outside the range of package supervisor. Ports below 11000
-// include some that browsers refuse, such as 10080.
+// These ports are below the ephemeral ones and outside package supervisor's. Browsers refuse some below 11000, such as
+// 10080.
 const (
 	firstPort = 11_000
 	lastPort  = 19_999
 	blockSize = 100
 )
 
-// A process claims a block by listening on its first port until the process ends.
+// A process claims a block by listening on its first port until it ends.
 var ports struct {
 	sync.Mutex
 	next, end int
-	claims    []net.Listener // kept, because the garbage collector closes a listener without references
+	claims    []net.Listener // kept from the garbage collector, which would close them
 }
 
 // FreePort returns a free port between 11000 and 19999. A process gets each port only once, and no other process that

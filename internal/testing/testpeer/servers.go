@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Tests expect these versions, because the behavior of servers differs between versions.
+// The behavior of these servers differs between versions.
 const (
 	motoVersion      = "5.2.5"
 	elasticMQVersion = "1.7.1"
@@ -21,8 +21,8 @@ const (
 	dynaliteVersion  = "4.0.0"
 )
 
-// Moto starts moto, an emulator of AWS, with the given services, such as "sqs" and "dynamodb", until the end of the
-// test. Its threads share no lock, so operations that are atomic on AWS may not be.
+// Moto starts moto, an emulator of AWS, with services such as "sqs" and "dynamodb", until the end of the test. Its
+// threads share no lock, so operations that are atomic on AWS may not be.
 func Moto(t testing.TB, services ...string) (endpoint string) {
 	t.Helper()
 	modules := []string{"moto.server"}
