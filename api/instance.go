@@ -174,7 +174,7 @@ func DataDirectories(stateFolder string) (dirs []string) {
 	return append(dirs, stateFolder)
 }
 
-// prefix of links to data directories outside the state folder
+// elsewhere is the prefix of links to data directories outside the state folder.
 const elsewhere = "elsewhere-"
 
 // Announce creates a symbolic link by which [DataDirectories] finds a data directory outside the state folder, and

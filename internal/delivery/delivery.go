@@ -9,32 +9,32 @@ import (
 
 func stages(opts *Options) stage {
 	d := send(opts)
-	if opts.Tracer != nil { // innermost, so that the request carries the span
+	if opts.Tracer != nil { // so that the request carries the span
 		d = trace(d, opts.Tracer)
 	}
 	if opts.Begun != nil {
 		d = announce(d, opts.Begun)
 	}
-	if opts.Account != nil { // inside unwrap, so that only runs that are sent are recorded
+	if opts.Account != nil { // only runs that are sent are recorded
 		d = recordRuns(d, opts.Account)
 	}
 	if opts.Paused != nil { // the outer stages may wait
 		d = unlessPaused(d, opts.Paused)
 	}
-	if opts.SNS || opts.Payloads != nil { // inside recognizeRuns, so that scheduled runs are not unwrapped
+	if opts.SNS || opts.Payloads != nil { // scheduled runs are not unwrapped
 		d = unwrap(d, opts)
 	}
 
 	d = recognizeRuns(d, opts)
-	if opts.Tracker != nil { // outermost, so that fetching a payload counts as in flight
+	if opts.Tracker != nil { // fetching a payload counts as in flight
 		d = opts.Tracker.track(d)
 	}
 
 	return d
 }
 
-// ForWorker returns the deliverer for a worker: a [worker.BatchDeliverer] if the target accepts batches and OneByOne is
-// not set.
+// ForWorker returns a worker's deliverer: a [worker.BatchDeliverer] if the target accepts batches and OneByOne is not
+// set.
 func ForWorker(opts *Options) worker.Deliverer {
 	one := single{opts.Target, stages(opts)}
 	if _, ok := opts.Target.(batchTarget); ok && !opts.OneByOne {

@@ -12,7 +12,7 @@ import (
 	"tendril/internal/delivery/runtimeapi"
 )
 
-// Functions contains the local Lambda functions of an environment. It is not safe for concurrent use.
+// Functions are an environment's local Lambda functions. It is not safe for concurrent use.
 type Functions struct {
 	byCommand map[string]*Function
 }
@@ -24,7 +24,7 @@ type Function struct {
 	Name string
 }
 
-// Open returns the function for a command. On the first call for the command, it creates the function with start.
+// Open returns the function for a command. The first call creates it with start.
 func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error)) (*Function, error) {
 	if function := f.byCommand[command]; function != nil {
 		return function, nil
@@ -41,8 +41,7 @@ func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error))
 	return function, nil
 }
 
-// newName returns a name without the arguments. Arguments may be secret, and names are visible without the console's
-// token.
+// newName omits arguments, which may be secret: names are visible without the console's token.
 func (f *Functions) newName(command string) string {
 	program := programName(command)
 	number := 1

@@ -11,7 +11,6 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Arguments may be secret.
 func TestFunctionsAreNamedAfterTheirPrograms(t *testing.T) {
 	t.Parallel()
 	var functions Functions

@@ -47,7 +47,7 @@ func (r *Remote) Probe(ctx context.Context) error {
 	return r.http.Load().Probe(ctx)
 }
 
-// Renew replaces the client with a new one. If open fails, the previous client stays in use.
+// Renew replaces the client. If open fails, the previous one stays in use.
 func (r *Remote) Renew() error {
 	opened, err := r.open()
 	if err != nil {
@@ -62,10 +62,10 @@ func (r *Remote) Renew() error {
 // Close closes the client.
 func (r *Remote) Close() { r.http.Load().Close() }
 
-// CheckAt returns check for target's host. An HTTP check on target's port uses TLS if target does.
+// CheckAt returns check for target's host. An HTTP check on its port uses TLS if target does.
 func CheckAt(check supervisor.Check, target string) supervisor.Check {
 	u, err := url.Parse(target)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" { // a Unix socket has no host
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return check
 	}
 	if host := u.Hostname(); !strings.EqualFold(host, "localhost") {

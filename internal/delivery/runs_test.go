@@ -43,7 +43,7 @@ func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	const run = "audit@2026-03-22T23:10:00Z"
 	for _, tt := range []struct {
 		name         string
-		trust, known bool // trust: only registered runs are trusted; known: the run is registered
+		trust, known bool
 		want         seen
 	}{
 		{"all are trusted", false, false, seen{"/audit", "audit", "acme", ""}},
@@ -126,7 +126,6 @@ func TestBegunIsReportedForDeliveredMessages(t *testing.T) {
 	}
 }
 
-// A run's body may look like an envelope.
 func TestRunsAreNotUnwrapped(t *testing.T) {
 	t.Parallel()
 	opts, d := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) { return []byte("fetched"), nil }))

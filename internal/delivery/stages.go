@@ -23,19 +23,19 @@ type Options struct {
 	FIFO     bool
 	OneByOne bool
 	Tracker  *Tracker // may be nil
-	Known    Registry // nil trusts every message that claims to be a scheduled run
-	// Account returns the account of scheduled runs. Both may be nil.
+	Known    Registry // nil trusts every message that claims to be a run
+	// Account may be nil or return nil.
 	Account  func() RunAccount
 	SNS      bool
 	Payloads *envelope.Opener // nil if no bucket is allowed
-	// Deadline returns the limit for an entire delivery; 0 and a nil Deadline mean no limit.
+	// Deadline limits an entire delivery; 0 and a nil Deadline mean no limit.
 	Deadline func() time.Duration
 	// Postponed is called if the registry or a payload is temporarily unavailable; may be nil.
 	Postponed func(m *queue.Message, retryIn time.Duration, err error)
-	// Paused reports whether sending must stop, for example because the app's version was rolled back; may be nil. It
-	// is called after the waits for the registry and a payload. A Target that waits must call it as well.
+	// Paused reports whether sending must stop, such as after a rollback of the app's version; may be nil. It is
+	// called after the waits for the registry and a payload. A Target that waits must call it as well.
 	Paused func() bool
-	// Begun is called before a message is sent, with the path if it is a scheduled run, otherwise ""; may be nil.
+	// Begun is called before a message is sent, with a scheduled run's path, otherwise ""; may be nil.
 	Begun func(path string)
 	// Posting is called with the receipt handle just before a message is sent; may be nil.
 	Posting func(receipt string)
@@ -60,7 +60,7 @@ type message struct {
 	result queue.Result
 }
 
-// withoutReason removes the reason of an earlier dead-lettering, so that the app receives the original message.
+// The app receives the original message, without the reason of an earlier dead-lettering.
 func withoutReason(m *queue.Message) *queue.Message {
 	others, _ := queue.CutReason(m.Attributes)
 	if len(others) == len(m.Attributes) {
@@ -149,7 +149,7 @@ type RunAccount interface {
 	Ended(outcome periodic.Outcome)
 }
 
-// recordRuns uses the same account for the start and the end of a run.
+// A run starts and ends in the same account.
 func recordRuns(next stage, account func() RunAccount) stage {
 	return func(ctx context.Context, batch []*message) {
 		to := account()
@@ -173,8 +173,7 @@ func recordRuns(next stage, account func() RunAccount) stage {
 	}
 }
 
-// Registry reports whether a run with this ID was scheduled for this path. If that is not known yet, the error is
-// [periodic.ErrUndecided].
+// Registry reports whether a run with this ID was scheduled for this path, or returns [periodic.ErrUndecided].
 type Registry func(ctx context.Context, id, path string) (bool, error)
 
 const undecidedPause = time.Second
@@ -197,7 +196,7 @@ func recognizeRuns(next stage, opts *Options) stage {
 	}
 }
 
-// convertUnknownRun turns a run into an ordinary message if it is not registered or is a copy with a different path. It
+// convertUnknownRun turns a run into an ordinary message if it is unregistered or a copy with a different path. It
 // returns false if the lookup fails.
 func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
@@ -230,8 +229,7 @@ func withoutRun(m *queue.Message) *queue.Message {
 	return &ordinary
 }
 
-// failedLookup returns the result of a message whose lookup failed. The message is usually postponed, because an outage
-// of the registry must not use up receives.
+// failedLookup usually postpones the message, because an outage of the registry must not use up receives.
 func failedLookup(ctx context.Context, m *message, opts *Options, err error, took time.Duration) queue.Result {
 	switch {
 	case errors.Is(err, periodic.ErrUndecided):
@@ -248,8 +246,7 @@ func failedLookup(ctx context.Context, m *message, opts *Options, err error, too
 		RetryAfter: retryIn}
 }
 
-// keepReady returns the messages for which ready returns true. On a FIFO queue, any other message holds back the later
-// ones of its group.
+// keepReady returns the ready messages. On a FIFO queue, any other message holds back the later ones of its group.
 func keepReady(batch []*message, fifo bool, ready func(*message) bool) []*message {
 	kept := make([]*message, 0, len(batch))
 	heldBack := map[string]queue.Result{} // by group
@@ -294,7 +291,7 @@ func (t *Tracker) end(id uint64) {
 	delete(t.since, id)
 }
 
-// Work returns the number of deliveries in flight and the age of the oldest.
+// Work returns the number of deliveries in flight and the oldest's age.
 func (t *Tracker) Work() autoscale.Work {
 	now := time.Now()
 	t.mu.Lock()

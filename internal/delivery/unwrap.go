@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// fetchTimeout is long enough for the largest payload at 5 Mbit/s.
+	// fetchTimeout is enough for the largest payload at 5 Mbit/s.
 	fetchTimeout = 30 * time.Second
 	fetchPause   = 5 * time.Second
 )
@@ -66,7 +66,7 @@ func fetchPayload(ctx context.Context, m *message, deadline time.Time, opts *Opt
 		return false
 	}
 
-	// The pause is longer than the fetch, so that most slots are free for other messages while S3 is not responding.
+	// The pause exceeds the fetch, so that most slots are free while S3 is not responding.
 	retryIn := max(fetchPause, 2*time.Since(start))
 	if ctx.Err() == nil && opts.Postponed != nil {
 		opts.Postponed(m.Message, retryIn, err)
@@ -76,7 +76,7 @@ func fetchPayload(ctx context.Context, m *message, deadline time.Time, opts *Opt
 	return false
 }
 
-// isTemporary reports whether S3 or the network caused err, rather than the object.
+// isTemporary blames S3 or the network, not the object.
 func isTemporary(err error) bool {
 	return errors.Is(err, queue.ErrUnreachable) || errors.Is(err, queue.ErrThrottled) ||
 		errors.Is(err, context.DeadlineExceeded)

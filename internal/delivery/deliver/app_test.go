@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// app runs script for each connection. script may violate the protocol.
+// script may violate the protocol.
 type app struct {
 	script func(c *appConn)
 

@@ -25,7 +25,7 @@ func (h *requestHead) appendBatchHead(b []byte, p *content, trace *TraceContext)
 	return append(b, "\r\n"...)
 }
 
-// batchID returns the ID with which a batch is signed. It depends only on the messages.
+// The ID that signs a batch depends only on its messages.
 func batchID(batch []*queue.Message) string {
 	sum := sha256.New()
 	for _, m := range batch {
@@ -34,8 +34,8 @@ func batchID(batch []*queue.Message) string {
 	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// readFailures sets p.failed from the response. It ignores a body without failures, because many apps just return "OK".
-// problem, if not "", means that the report is unreliable.
+// readFailures sets p.failed. It ignores a body without failures, because many apps just return "OK". A problem means
+// that the report is unreliable.
 func (p *content) readFailures(res *response) (problem string) {
 	if !res.bodyComplete {
 		return "response to a batch longer than 64 KiB"
@@ -58,11 +58,10 @@ func messageIDs(ms []*queue.Message) []string {
 
 const behindReason = "an earlier message of its group is not done"
 
-// InParts delivers messages in order. A message for which alone returns true is delivered by itself, the others
-// together. If deliver returns fewer results than messages, it is called again with the rest.
-//
-// On a FIFO queue, a message that is not done holds back later messages of its group. If a part is throttled or does
-// not reach the target, the remaining messages are not sent.
+// InParts delivers messages in order, those for which alone returns true by themselves, the others together. If
+// deliver returns fewer results than messages, it is called again with the rest.
+// On a FIFO queue, an unfinished message holds back later ones of its group. After a part that is throttled or does
+// not reach the target, nothing more is sent.
 func InParts(ms []*queue.Message, fifo bool, alone func(*queue.Message) bool,
 	deliver func(part []*queue.Message) []queue.Result) []queue.Result {
 	p := parts{ms: ms, fifo: fifo, alone: alone, results: make([]queue.Result, len(ms)),
@@ -94,11 +93,11 @@ type parts struct {
 	fifo     bool
 	alone    func(*queue.Message) bool
 	results  []queue.Result
-	heldBack map[string]queue.Result // results for messages behind an unfinished one, by group
+	heldBack map[string]queue.Result // results behind an unfinished message, by group
 }
 
-// nextPart returns the indexes of the messages to deliver next, and the first index after the part. It sets the results
-// of messages that are held back.
+// nextPart returns the indexes of the messages to deliver next, and the first index after the part. It sets the
+// results of held-back messages.
 func (p *parts) nextPart(start int) (indexes []int, end int) {
 	for end = start; end < len(p.ms); end++ {
 		m := p.ms[end]
@@ -132,7 +131,7 @@ func (p *parts) record(index int, r queue.Result) {
 	}
 }
 
-// endWith sets the result r, of a message that did not reach the target, for the messages from index next.
+// endWith sets the result of an unreached message for all from index next.
 func (p *parts) endWith(r queue.Result, next int) {
 	r.Duration = 0
 	for ; next < len(p.ms); next++ {

@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// lettersOf abbreviates outcomes: D is done, F failed, U unreached.
+// D is done, F failed, U unreached.
 func lettersOf(results []queue.Result) (s string) {
 	for _, r := range results {
 		s += strings.ToUpper(r.Outcome.String()[:1])
@@ -151,7 +151,7 @@ func TestRunsAreNotBatched(t *testing.T) {
 			t.Errorf("%s: %s, want %s; posts (-want +got)\n%s", tt.name, lettersOf(results), tt.want, diff)
 		}
 		posted := strings.Fields(strings.Join(posts, " "))
-		for i, r := range results { // messages held back make no attempt
+		for i, r := range results {
 			if isPosted := slices.Contains(posted, ms[i].ID); r.Unsent == isPosted {
 				t.Errorf("%s: message %s was posted: %t, and its result says unsent: %t", tt.name, ms[i].ID, isPosted, r.Unsent)
 			}

@@ -20,7 +20,7 @@ type Client struct {
 	transport *transport
 	single    protocol
 	batches   protocol
-	record    string // end of each batch record; "" disables batches
+	record    string // end of each batch record; "" for no batches
 	fifo      bool
 	deadline  time.Duration
 	trace     func(context.Context, *queue.Message) TraceContext // may be nil
@@ -29,7 +29,7 @@ type Client struct {
 	events    Events
 }
 
-// NewClient returns a client that is not connected yet.
+// NewClient returns an unconnected client.
 func NewClient(opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -72,8 +72,8 @@ func NewClient(opts *Options) (*Client, error) {
 	}, nil
 }
 
-// Deliver posts m to the app at most once. If a kept connection accepts no bytes, it tries again on a new one. It
-// returns soon after ctx is done; the outcome is Failed if the app may be processing the message.
+// Deliver posts m to the app at most once. If a kept connection accepts no bytes, it tries a new one. It returns soon
+// after ctx is done; the outcome is Failed if the app may be processing the message.
 func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	run, err := runOf(m)
 	if err != nil {
@@ -86,9 +86,9 @@ func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return c.deliver(ctx, &p)
 }
 
-// DeliverBatch posts several messages in one request, in the format of Lambda events. The app may respond with
-// batchItemFailures. Scheduled runs, and all messages without [Options].QueueARN, are posted alone. On a FIFO queue, a
-// message that is not done holds back later messages of its group.
+// DeliverBatch posts several messages in one request, in the format of Lambda events, to which the app may respond
+// with batchItemFailures. Scheduled runs, and all messages without [Options].QueueARN, are posted alone. On a FIFO
+// queue, an unfinished message holds back later ones of its group.
 func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	isAlone := func(m *queue.Message) bool { return c.record == "" || m.Run != nil }
 	return InParts(ms, c.fifo, isAlone, func(part []*queue.Message) []queue.Result {
@@ -191,7 +191,7 @@ func (c *Client) writeHead(ctx context.Context, r *request, p *content) (dropped
 	return dropped
 }
 
-// recorder returns the function that records the exchange, or nil if it is not recorded.
+// recorder returns nil if the exchange is not recorded.
 func (c *Client) recorder(p *content) func(*Exchange) {
 	switch {
 	case c.events.Record == nil:
@@ -216,8 +216,7 @@ func (c *Client) recorder(p *content) func(*Exchange) {
 	}
 }
 
-// Probe returns nil if the app accepts connections. With TLS, it completes the handshake, because servers log
-// incomplete ones.
+// Probe returns nil if the app accepts connections and, because servers log incomplete ones, TLS handshakes.
 func (c *Client) Probe(ctx context.Context) error {
 	if err := c.transport.probe(ctx); err != nil {
 		return &queue.Error{Message: connectReason(err, min(c.reasons.connectTimeout, probeWait)), Err: err}
@@ -225,8 +224,8 @@ func (c *Client) Probe(ctx context.Context) error {
 	return nil
 }
 
-// TLSConfig returns the current TLS configuration, which must not be modified, or nil without TLS.
+// TLSConfig returns the current TLS configuration, which must not be modified, or nil.
 func (c *Client) TLSConfig() *tls.Config { return c.transport.dialer.config() }
 
-// Close closes unused connections immediately and the others when their deliveries end.
+// Close closes unused connections at once, the others after their deliveries.
 func (c *Client) Close() { c.transport.pool.Close() }

@@ -19,25 +19,24 @@ import (
 
 const (
 	writeGrace = 50 * time.Millisecond
-	// writeChunk is the size in bytes from which a request is written in a separate goroutine, so that the app can
-	// respond early.
+	// Requests from writeChunk bytes are written in a separate goroutine, so that the app can respond early.
 	writeChunk      = 32 << 10
 	maxResponseHead = 64 << 10
 	readBuffer      = 4 << 10
-	// maxResponseBody is the length in bytes of a response body above which the connection is closed.
+	// After a longer body, in bytes, the connection is closed.
 	maxResponseBody = 64 << 10
 	failureRead     = 2 << 10
-	// drainTime limits reading the body of an unsuccessful response, which may be needed for an excerpt.
+	// An unsuccessful body is read for up to drainTime, for an excerpt.
 	drainTime = time.Second
 )
 
-// These replace the parser's errors, which would quote the response.
+// The parser's errors would quote the response.
 var (
 	errHeadTooLong = errors.New("the response headers are longer than 64 KiB")
 	errGarbled     = errors.New("the response is not HTTP")
 )
 
-// isLate reports whether a deadline of the exchange has passed, as opposed to a network timeout.
+// isLate ignores network timeouts.
 func isLate(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 func isTimeout(err error) bool {
@@ -45,7 +44,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isClosed reports whether the peer closed the connection. A peer that has not read all data resets it.
+// A peer that has not read all data resets the connection.
 func isClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
@@ -58,7 +57,7 @@ type conn struct {
 	buf    *bufio.Reader // reads through conn.Read
 	out    []byte        // request headers, then chunks of the body
 
-	// The following buffers are reused.
+	// Reused buffers.
 	readBuf   []byte
 	bodyStart []byte
 	response  http.Response
@@ -66,14 +65,14 @@ type conn struct {
 
 	idle           time.Duration
 	end            time.Time // zero if none
-	written        int64     // bytes passed to the kernel
+	written        int64     // to the kernel
 	read           int64
-	limit          int64 // bytes that may still be read
-	restartTimeout bool  // the next read must restart the idle timeout
+	limit          int64 // bytes left to read
+	restartTimeout bool  // at the next read
 	readErr        error
-	stopped        atomic.Bool // reads and writes fail from now on
+	stopped        atomic.Bool // reads and writes fail
 	closing        atomic.Bool // the response has arrived, so writing must end
-	watch          *watch      // watches the context of the latest exchange; nil if that context cannot end
+	watch          *watch      // of the latest exchange's context; nil if that cannot end
 
 	extended bool
 	problem  string // why an instruction was ignored, or ""
@@ -98,7 +97,7 @@ func (c *conn) resetForExchange(idle time.Duration, end time.Time) {
 	c.extend()
 }
 
-// extend restarts the idle timeout, up to the deadline of the exchange.
+// extend restarts the idle timeout, within the exchange's deadline.
 func (c *conn) extend() {
 	now := time.Now()
 	deadline := now.Add(c.idle)
@@ -114,10 +113,10 @@ func (c *conn) extend() {
 	}
 }
 
-// stop makes all further reads and writes fail. It is safe for concurrent use.
+// stop makes further reads and writes fail. It is safe for concurrent use.
 func (c *conn) stop() {
 	c.stopped.Store(true)
-	c.raw.SetDeadline(time.Unix(1, 0)) // in the past on any clock
+	c.raw.SetDeadline(time.Unix(1, 0)) // past on any clock
 }
 
 // Read restarts the idle timeout if the previous read returned data.
@@ -145,7 +144,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// send writes c.out and body in chunks, each of which counts as activity.
+// send writes c.out and body. Each chunk counts as activity.
 func (c *conn) send(body string) error {
 	for {
 		n := min(max(writeChunk-len(c.out), 0), len(body))
@@ -166,8 +165,8 @@ func (c *conn) Close() error {
 	return c.raw.Close()
 }
 
-// watch aborts a connection's exchanges when their context is done. It is kept between exchanges, because deliveries
-// share a context, and registering with it each time would contend for its lock.
+// watch aborts exchanges when their context is done. It is kept between exchanges: deliveries share a context, and
+// registering each time would contend for its lock.
 type watch struct {
 	conn       *conn
 	done       <-chan struct{}
@@ -177,7 +176,7 @@ type watch struct {
 	exchanging bool
 }
 
-// startWatch returns the watch for the context, or nil if the context cannot end.
+// startWatch returns nil if the context cannot end.
 func (c *conn) startWatch(ctx context.Context) *watch {
 	done := ctx.Done()
 	if c.watch == nil || c.watch.done != done {
@@ -242,7 +241,7 @@ func (c *conn) exchange(ctx context.Context, r *request) response {
 	return res
 }
 
-// exchangeShort writes the whole request before it reads. The app may respond even if it has not read all of it.
+// exchangeShort writes the whole request before it reads. The app may respond without reading all of it.
 func (c *conn) exchangeShort(body string, p *protocol) response {
 	err := c.send(body)
 	if err != nil && c.written == 0 {
@@ -284,8 +283,7 @@ func (w *writer) run(body string) {
 	close(w.done)
 }
 
-// finish waits up to writeGrace for the end of the write, and reports whether the whole request was written. w may be
-// nil.
+// finish waits up to writeGrace, and reports whether the whole request was written. w may be nil.
 func (w *writer) finish() bool {
 	if w == nil {
 		return true

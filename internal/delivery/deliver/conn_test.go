@@ -45,7 +45,7 @@ func TestDeadlinesOfAConnection(t *testing.T) {
 		c.stop()
 		past := time.Unix(1, 0).Sub(now)
 		check("stopped", past, past)
-		c.extend() // called by a goroutine that has not noticed the stop yet
+		c.extend()
 		check("stopped for good", past, past)
 	})
 }
@@ -72,7 +72,7 @@ func TestContextAbortsLaterExchangesOfAConnection(t *testing.T) {
 		h, a := startPiped(t, func(c *appConn) {
 			c.read()
 			c.write(ok200)
-			c.read() // no response
+			c.read()
 			c.read()
 		}, func(o *Options) { o.KeepAlive = time.Hour })
 		ctx, cancel := context.WithCancel(t.Context())
@@ -103,7 +103,7 @@ func TestConnectionRegistersOnceWithAContextUntilItIsClosed(t *testing.T) {
 	h, a := startPiped(t, alwaysAnswer(ok200), func(o *Options) { o.KeepAlive = time.Hour })
 	shared := &countedContext{Context: context.Background(), done: make(chan struct{})}
 	want(t, h.Deliver(shared, message()), queue.Done, 200, "")
-	first := shared.registered // includes the dial's
+	first := shared.registered
 	want(t, h.Deliver(shared, message()), queue.Done, 200, "")
 	if shared.registered != first || shared.closed != first-1 {
 		t.Errorf("%d registrations of %d are open after two deliveries, of %d after one", shared.registered-shared.closed,

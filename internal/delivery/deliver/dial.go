@@ -16,7 +16,7 @@ type dialer struct {
 	timeout time.Duration
 	open    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config // nil without TLS
-	files   *identity   // updates tls when the certificate files change; may be nil
+	files   *identity   // updates tls when the files change
 	event   func(Connected)
 }
 
@@ -43,10 +43,10 @@ func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) er
 	if a, err := netip.ParseAddrPort(address); err == nil {
 		return refuseAddress(a.Addr())
 	}
-	return nil // a Unix socket
+	return nil
 }
 
-// dial connects and completes the TLS handshake. A zero end means no deadline.
+// dial completes the TLS handshake. A zero end means no deadline.
 func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()

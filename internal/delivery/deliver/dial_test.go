@@ -51,7 +51,7 @@ func TestDialFailures(t *testing.T) {
 		if !errors.Is(r.Err, test.err) {
 			t.Errorf("%s: the cause is %v", test.reason, r.Err)
 		}
-		probed := strings.Replace(test.reason, "5s", "4s", 1) // a probe has a shorter timeout
+		probed := strings.Replace(test.reason, "5s", "4s", 1)
 		if err := h.Probe(t.Context()); err == nil || err.Error() != probed || !errors.Is(err, test.err) {
 			t.Errorf("%s: the probe says %v", test.reason, err)
 		}
@@ -124,7 +124,7 @@ func TestRefusedAtConnect(t *testing.T) {
 	h := newHTTP(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	// Even if it were not refused, nothing would be sent to a multicast address.
+	// Nothing would be sent to a multicast address in any case.
 	_, err := h.transport.dialer.open(ctx, "tcp", "224.0.0.1:80")
 	if !errors.Is(err, errRefusedAddress) {
 		t.Errorf("dialled: %v", err)

@@ -10,18 +10,17 @@ import (
 
 const exchangeBody = 16 << 10
 
-// Exchange is one POST request and its response. Header values that may be secret are masked.
+// Exchange is one POST request and its response. Possible secrets in header values are masked.
 type Exchange struct {
-	// Head contains the request line and the headers, without line breaks.
+	// Head has the request line and headers, without line breaks.
 	Head []string
 	Body string
-	// Answer contains the status line and sorted headers of the response, or is nil without one. AnswerBody is
-	// truncated to 16 KiB.
+	// Answer is the response's status line and sorted headers, or nil. AnswerBody is truncated to 16 KiB.
 	Answer     []string
 	AnswerBody string
 	Began      time.Time
 	Duration   time.Duration
-	// Err is the reason the response is missing or, if it is a success, incomplete.
+	// Err is why the response is missing or, if a success, incomplete.
 	Err error
 }
 

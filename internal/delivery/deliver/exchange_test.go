@@ -20,7 +20,7 @@ type fate int
 const (
 	kept fate = iota
 	closed
-	dropped // by the client, because the connection may be out of sync
+	dropped // by the client: it may be out of sync
 )
 
 func TestOddAnswers(t *testing.T) {
@@ -142,7 +142,7 @@ func TestUnsolicitedResponseIsIgnored(t *testing.T) {
 		c.read()
 		c.write(ok200)
 		if c.n == 1 {
-			<-said // the first delivery has ended
+			<-said
 			c.write(ok200)
 			said <- struct{}{}
 			c.read()

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// TLSFiles are the paths of PEM files. They are checked for changes before each connection.
+// TLSFiles are paths of PEM files, which are checked for changes before each connection.
 type TLSFiles struct {
-	// CA contains the trusted certificate authorities; "" means the system's.
+	// CA has the trusted certificate authorities; "" means the system's.
 	CA string
-	// Cert contains the client certificate with its chain, and Key its private key. Set both or neither.
+	// Cert has the client certificate with its chain, Key its private key: both or neither.
 	Cert, Key string
 }
 
@@ -31,7 +31,7 @@ type identity struct {
 
 	mu       sync.Mutex
 	current  *tls.Config
-	expires  time.Time // of the certificate that expires first
+	expires  time.Time // of the first certificate to expire
 	reported time.Time
 	seen     [3]string
 }
@@ -52,8 +52,7 @@ func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead))
 	return i, nil
 }
 
-// currentConfig returns the current configuration. While the files are unreadable or invalid, it keeps the previous
-// one.
+// While the files are unreadable or invalid, currentConfig keeps the previous configuration.
 func (i *identity) currentConfig(now time.Time) *tls.Config {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -112,7 +111,7 @@ func readRegular(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// parseFiles returns the configuration, and when the first certificate expires.
+// The time is when the first certificate expires.
 func (i *identity) parseFiles() (*tls.Config, time.Time, error) {
 	c := i.base.Clone()
 	c.MinVersion = tls.VersionTLS12

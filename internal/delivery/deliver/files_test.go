@@ -37,7 +37,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue returns a certificate for name. The first certificate is the authority's own.
+// The first certificate is the authority's own.
 func (a *authority) issue(t testing.TB, name string, until time.Time) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -81,7 +81,7 @@ func writePEM(path, kind string, der []byte) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// mutual starts a server that requires client certificates signed by a. client holds the last client's name.
+// mutual requires client certificates of a. client holds the last one's name.
 func mutual(t testing.TB, a *authority, name string, most uint16) (url string, f TLSFiles, client *atomic.Value) {
 	t.Helper()
 	dir := t.TempDir()
@@ -147,7 +147,6 @@ func TestClientCertificate(t *testing.T) {
 	}
 }
 
-// With TLS 1.3, the message may have been sent before the refusal.
 func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

@@ -13,7 +13,7 @@ import (
 
 const (
 	attributePrefix = "X-Aws-Sqsd-Attr-"
-	// droppedName is the name of the attribute whose header counts dropped attributes.
+	// The header of this attribute counts dropped attributes.
 	droppedName = "Dropped"
 )
 
@@ -21,8 +21,8 @@ type requestHead struct {
 	ordinary string          // request line to X-Aws-Sqsd-Path
 	fixed    string          // after the request target
 	batch    string          // like ordinary, for batches
-	budget   int             // bytes of attribute and trace headers
-	signer   *webhook.Signer // nil for unsigned requests
+	budget   int             // bytes, attributes and trace
+	signer   *webhook.Signer // nil if unsigned
 }
 
 func newRequestHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
@@ -41,7 +41,7 @@ func newRequestHead(t *target, opts *Options, signer *webhook.Signer) *requestHe
 
 func field(name, value string) string { return name + ": " + value + "\r\n" }
 
-// append appends the head of a request, and returns the number of attributes that were dropped or trimmed.
+// append returns the number of attributes that were dropped or trimmed.
 func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body string, trace *TraceContext) (
 	out []byte, dropped int,
 ) {
@@ -69,7 +69,7 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body
 	return append(b, "\r\n"...), dropped
 }
 
-// appendRunStart appends the start of the head for a scheduled run, which differs in its path and description.
+// appendRunStart writes a scheduled run's path and description.
 func (h *requestHead) appendRunStart(b []byte, run *scheduledRun) []byte {
 	b = append(b, "POST "...)
 	b = append(b, run.target...)
@@ -84,8 +84,8 @@ func (h *requestHead) appendRunStart(b []byte, run *scheduledRun) []byte {
 	return b
 }
 
-// appendAttributes appends the text attributes that are valid, unique and fit into room. It returns the number of
-// attributes that were dropped or trimmed.
+// appendAttributes appends the valid, unique text attributes that fit into room. It returns the number dropped or
+// trimmed.
 func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
 	for i := range attributes {
 		a := &attributes[i]
@@ -125,7 +125,7 @@ func isForwarded(a *queue.Attribute) bool {
 	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))
 }
 
-// isRepeated reports whether an earlier attribute has the same header name, which ignores case.
+// Header names ignore case.
 func isRepeated(earlier []queue.Attribute, name string) bool {
 	for i := range earlier {
 		if len(earlier[i].Name) == len(name) && strings.EqualFold(earlier[i].Name, name) && isForwarded(&earlier[i]) {
@@ -197,7 +197,7 @@ func appendTime(b []byte, name string, at time.Time) []byte {
 	return append(b, "\r\n"...)
 }
 
-// scheduledAt converts a time to RFC 3339. It returns unknown formats unchanged, because the app may understand them.
+// scheduledAt returns RFC 3339. Unknown formats are unchanged, because the app may understand them.
 func scheduledAt(value string) string {
 	value = strings.TrimSpace(value)
 	for _, layout := range []string{queue.RunTimeLayout, "2006-01-02 15:04:05 -0700", time.RFC3339} {

@@ -208,7 +208,7 @@ func TestCoreHeadersCannotBreakOut(t *testing.T) {
 	}
 }
 
-// FuzzHeaders checks that net/http can parse the request, which must contain exactly the permitted headers.
+// FuzzHeaders checks that net/http parses exactly the permitted headers.
 func FuzzHeaders(f *testing.F) {
 	f.Add("a", "String", "1", "b", "Number", "2", "beanstalk.sqsd.path", "String", "/x?y")
 	f.Add("Foo", "String", "x\r\ny: z", "foo", "String.x", "é", "Dropped", "Number", "9")
@@ -286,7 +286,7 @@ func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped i
 		_, has := got[http.CanonicalHeaderKey(attributePrefix+a.Name)]
 		if has && !isRepeated(m.Attributes[:i], a.Name) && !strings.EqualFold(a.Name, droppedName) &&
 			strings.Trim(a.Value, " \t") != a.Value {
-			arrived-- // sent, but counted because it was trimmed
+			arrived-- // trimmed, so sent and counted
 		}
 	}
 	for name := range got {

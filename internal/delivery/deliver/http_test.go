@@ -35,7 +35,7 @@ func TestBodyArrivesByteForByte(t *testing.T) {
 			c.write(ok200)
 		}
 	})
-	long := strings.Repeat("0123456789abcdef", 64<<10) // 1 MiB
+	long := strings.Repeat("0123456789abcdef", 64<<10)
 	sent := []string{"", "x", "\x00\r\n\r\nPOST / HTTP/1.1\r\n", "é\xff", long[:writeChunk-1], long[:writeChunk],
 		long[:writeChunk+1], long}
 	for _, body := range sent {
@@ -89,7 +89,6 @@ func TestPeriodicMessageHasNoBodyAndItsOwnPath(t *testing.T) {
 	}
 }
 
-// Only 200, the default, means success. Redirects are not followed.
 func TestEveryStatus(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int64
@@ -279,7 +278,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TLS servers log connections that are closed or reset during the handshake.
+// TLS servers log connections that end during the handshake.
 func TestProbeIsNotLoggedByTLSServers(t *testing.T) {
 	t.Parallel()
 	var logged strings.Builder

@@ -10,23 +10,22 @@ import (
 )
 
 const (
-	// maxEvent is Lambda's limit for the payload of a synchronous invocation in bytes: less than 6 MiB.
+	// Lambda's payload limit of a synchronous invocation, in bytes: less than 6 MiB.
 	maxEvent  = 6<<20 - 1
 	probeTime = 10 * time.Second
 )
 
-// Invoker invokes a function. Its optional method Check(ctx) error checks whether the function can be invoked.
+// Invoker invokes a function. Its optional method Check(ctx) error checks whether it can be invoked.
 type Invoker interface {
-	// Invoke invokes the function at most once, with its own timeout and response limit. It must return soon after ctx
-	// is done, but may keep reading the payload, and must be safe for concurrent use. If paused returns true after a
-	// wait, Invoke should return an error without invoking the function; paused returns at once.
-	//
-	// An error means that there is no complete response. The function may have run, unless a wrapped error has a method
-	// Unsent() bool that returns true.
+	// Invoke invokes the function at most once, with its own timeout and response limit. It must return soon after
+	// ctx is done, but may keep reading the payload, and must be safe for concurrent use. If paused returns true
+	// after a wait, Invoke should return an error instead; paused returns at once.
+	// An error means that there is no complete response. The function may have run, unless a wrapped error has a
+	// method Unsent() bool that returns true.
 	Invoke(ctx context.Context, payload []byte, paused func() bool) (queue.Invocation, error)
 }
 
-// Lambda delivers messages to a function, as Lambda's event source mapping for SQS does. It is safe for concurrent use.
+// Lambda delivers messages to a function like Lambda's event source mapping for SQS. It is safe for concurrent use.
 type Lambda struct {
 	invoker  Invoker
 	source   string
@@ -35,7 +34,7 @@ type Lambda struct {
 	paused   func() bool
 }
 
-// NewLambda returns a Lambda without calling the function. queueARN is the event source. If it ends in .fifo, message
+// NewLambda returns a Lambda without calling the function. queueARN is the event source; if it ends in .fifo, message
 // groups keep their order. paused is as in [Options].
 func NewLambda(invoker Invoker, queueARN string, paused func() bool) (*Lambda, error) {
 	from, err := recordEnd(queueARN)
@@ -51,9 +50,9 @@ func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return l.DeliverBatch(ctx, []*queue.Message{m})[0]
 }
 
-// DeliverBatch delivers ms in order, in as few events as possible. No message is in two events that run, because an
-// event that is rejected as too large does not run before it is split. On a FIFO queue, a message that is not done
-// prevents later messages of its group from being done.
+// DeliverBatch delivers ms in order, in as few events as possible. No message is in two events that run: an event
+// rejected as too large does not run before it is split. On a FIFO queue, an unfinished message prevents later ones
+// of its group from being done.
 func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	perEvent := len(ms)
 	neverAlone := func(*queue.Message) bool { return false }
@@ -62,7 +61,7 @@ func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// invoke delivers up to *perEvent messages. If the service rejects the event as too large, it reduces *perEvent.
+// invoke delivers up to *perEvent messages, and reduces *perEvent if the service rejects the event as too large.
 func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, perEvent *int) []queue.Result {
 	event, n := renderEvent(part[:min(len(part), *perEvent)], l.source, l.maxEvent)
 	if n == 0 {
@@ -98,9 +97,9 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, perEvent *in
 	return results
 }
 
-// failBehind replaces successes behind an unfinished message of their group with the outcome of that message.
+// failBehind gives successes behind an unfinished message of their group its outcome.
 func failBehind(part []*queue.Message, results []queue.Result) {
-	unfinished := map[string]queue.Result{} // the first one's, by group
+	unfinished := map[string]queue.Result{} // the first's, by group
 	for i := range results {
 		r, group := &results[i], part[i].GroupID
 		first, found := unfinished[group]

@@ -25,7 +25,7 @@ type endpoint struct {
 	answer func(w http.ResponseWriter, event events.SQSEvent)
 
 	mu  sync.Mutex
-	ran map[string]int // events that contained each message
+	ran map[string]int
 }
 
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +118,6 @@ func raw(answer string) func(http.ResponseWriter, events.SQSEvent) {
 	}
 }
 
-// The client is the AWS SDK.
 func TestOutcomesOverHTTP(t *testing.T) {
 	const cutOff = "connection closed before the response was complete; the function may have run"
 	hold := make(chan struct{})
@@ -192,7 +191,7 @@ func TestOutcomesOverHTTP(t *testing.T) {
 			})
 			results := l.DeliverBatch(t.Context(), messages("a", "b", "c"))
 			if strings.HasPrefix(test.name, "slow") {
-				hold <- struct{}{} // the function returns only now
+				hold <- struct{}{}
 			}
 			if got := outcomes(results); got != test.want {
 				t.Errorf("got %s, want %s: %q %v", got, test.want, results[0].Reason, results[0].Err)
@@ -213,7 +212,7 @@ func TestOutcomesOverHTTP(t *testing.T) {
 	}
 }
 
-// wantRuns checks that each message was in exactly one event, or was sent again in a smaller event if again is set.
+// again allows a second, smaller event.
 func wantRuns(t *testing.T, e *endpoint, again bool, messages int) {
 	t.Helper()
 	e.mu.Lock()

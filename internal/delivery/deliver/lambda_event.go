@@ -18,7 +18,7 @@ const (
 	eventEnd   = `]}`
 )
 
-// recordEnd returns the end of each record, which is the same for all messages of a queue.
+// recordEnd is the same for all messages of a queue.
 func recordEnd(arn string) (string, error) {
 	parts := strings.Split(arn, ":")
 	valid := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && isFieldValue(arn)
@@ -33,7 +33,7 @@ func recordEnd(arn string) (string, error) {
 	return string(append(b, '}')), nil
 }
 
-// renderEvent returns an event with as many messages as fit, and their number. If n is 0, the event contains only the
+// renderEvent returns an event with as many messages as fit, and their number. If that is 0, the event has only the
 // first message, which is too large.
 func renderEvent(part []*queue.Message, end string, maxBytes int) (event []byte, n int) {
 	size := len(eventStart) + len(eventEnd)
@@ -53,7 +53,7 @@ func renderEvent(part []*queue.Message, end string, maxBytes int) (event []byte,
 		}
 
 		if n > 0 {
-			event = event[:before] // the message starts the next event
+			event = event[:before] // it starts the next event
 		}
 		return append(event, eventEnd...), n
 	}
@@ -116,7 +116,7 @@ func appendMillis(b []byte, name string, at time.Time) []byte {
 	return append(b, '"')
 }
 
-// The lists stringListValues and binaryListValues are empty, because SQS does not use them.
+// SQS does not use stringListValues and binaryListValues.
 func appendMessageAttributes(b []byte, attributes []queue.Attribute) []byte {
 	b = append(b, `,"messageAttributes":{`...)
 	for i := range attributes {

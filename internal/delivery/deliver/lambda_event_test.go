@@ -73,7 +73,6 @@ func TestEventOfABareMessage(t *testing.T) {
 	}
 }
 
-// Amazon's clients compute this digest.
 func TestAttributesSum(t *testing.T) {
 	t.Parallel()
 	sum := sqswire.AttributesMD5([]queue.Attribute{{Name: "timestamp", Type: "Number", Value: "1493147359900"}})

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// judgeCall returns the result of one call for each of the message IDs.
+// A call has these results:
 //
 //	nothing was sent                    unreached
 //	no complete response                failed: it may have run
@@ -62,7 +62,6 @@ func isUnsent(err error) bool {
 	return errors.As(err, &unsent) && unsent.Unsent()
 }
 
-// callFailed returns the result of a call without a complete response.
 func callFailed(ctx context.Context, err error) queue.Result {
 	if isUnsent(err) {
 		return queue.Result{Outcome: queue.Unreached, Reason: unsentReason(ctx, err), Err: err}
@@ -98,7 +97,7 @@ func tooLarge(a *queue.Invocation) bool {
 		a.Code == "SerializedRequestEntityTooLargeException"
 }
 
-// callRefused returns the result of a response that came from the service, not from the function.
+// callRefused judges a response from the service, not the function.
 func callRefused(a *queue.Invocation) queue.Result {
 	outcome, advice := advise(a)
 	r := queue.Result{Outcome: outcome, Status: a.Status, Reason: "HTTP " + strconv.Itoa(a.Status)}
@@ -129,8 +128,8 @@ const (
 	cannotRun   = "the service cannot run the function for now"
 )
 
-// advise returns the outcome of a response from the service itself, and advice for the user, or "". After a gateway
-// timeout, the outcome is Failed, because the function may have run.
+// advise returns the outcome of the service's own response, and advice for the user, or "". A gateway timeout is
+// Failed, because the function may have run.
 func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	if tooLarge(a) {
 		return queue.Failed, "the event is too large for the function (store large bodies elsewhere and send a reference)"
@@ -173,7 +172,7 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	return queue.Failed, ""
 }
 
-// functionError returns only the type of a function error, because its message may contain anything.
+// A function error's message may contain anything, so only its type is shown.
 func functionError(a *queue.Invocation) string {
 	var body struct {
 		Type    string `json:"errorType"`

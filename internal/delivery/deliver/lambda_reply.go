@@ -17,8 +17,8 @@ const (
 
 type reply struct {
 	failed  map[string]bool // reported IDs
-	problem string          // the report is unreliable, so the whole batch fails
-	note    string          // failures are reported where Lambda ignores them, so all messages are done
+	problem string          // unreliable, so the whole batch fails
+	note    string          // reported where Lambda ignores them, so all messages are done
 }
 
 // readReply reads the reply of a function that did not fail. ids are the IDs in its event.
@@ -68,7 +68,7 @@ func readObject(object []byte, ids []string) reply {
 	return reply{failed: failed, problem: problem}
 }
 
-// reportsInBody reports whether the body of an API Gateway response, as text, base64 or an object, contains failures.
+// The body of an API Gateway response is text, base64 or an object.
 func reportsInBody(object []byte, ids []string) bool {
 	var gateway struct {
 		Body     json.RawMessage `json:"body"`
@@ -83,7 +83,7 @@ func reportsInBody(object []byte, ids []string) bool {
 		body = []byte(text)
 	}
 	if gateway.IsBase64 {
-		body, _ = base64.StdEncoding.DecodeString(string(body)) // after an error, the decoded part is not valid JSON
+		body, _ = base64.StdEncoding.DecodeString(string(body)) // after an error, it is not valid JSON
 	}
 
 	if !bytes.HasPrefix(body, []byte("{")) || !json.Valid(body) {
@@ -122,7 +122,6 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 	return failed, ""
 }
 
-// findReport returns the list of failures in a reply, or nil if it has none.
 func findReport(object []byte) (list json.RawMessage, err error) {
 	err = eachMember(object, func(name string, value json.RawMessage) error {
 		switch {
@@ -180,7 +179,7 @@ func eachMember(object []byte, visit func(name string, value json.RawMessage) er
 	return nil
 }
 
-// looksLikeFailures reports whether name is another spelling of batchItemFailures, such as snake case.
+// looksLikeFailures accepts other spellings of batchItemFailures, such as snake case.
 func looksLikeFailures(name string) bool {
 	return strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), failuresMember)
 }

@@ -111,7 +111,7 @@ func TestReplyNamesARepeatedID(t *testing.T) {
 	}
 }
 
-// FuzzReply checks that messages are done only if the reply is JSON that does not list them as failed.
+// Messages are done only if the reply is JSON that does not list them as failed.
 func FuzzReply(f *testing.F) {
 	for _, reply := range []string{``, `null`, `{"batchItemFailures":[{"itemIdentifier":"a"}]}`,
 		`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"a"}]}`,

@@ -64,7 +64,7 @@ func newLambda(t testing.TB, f *function, change ...func(*Lambda)) *Lambda {
 
 func fifo(l *Lambda) { l.fifo = true }
 
-// messages parses names of the form "group/id" or "id".
+// names are "group/id" or "id".
 func messages(names ...string) []*queue.Message {
 	var ms []*queue.Message
 	for _, name := range names {
@@ -96,7 +96,6 @@ func outcomes(results []queue.Result) string {
 	return b
 }
 
-// wantDelivery checks the results and the events that the function received.
 func wantDelivery(t *testing.T, f *function, results []queue.Result, want string, calls ...string) {
 	t.Helper()
 	var got []string
@@ -340,7 +339,6 @@ func TestFIFOGroups(t *testing.T) {
 	f := &function{answer: func(int, events.SQSEvent, int) (Invocation, error) { return failing("1"), nil }}
 	ms := messages("a/1", "b/2", "a/3", "b/4", "a/5")
 	wantDelivery(t, f, newLambda(t, f, fifo).DeliverBatch(t.Context(), ms), "FDFDF", "1 2 3 4 5")
-	// Message groups have no order on a standard queue.
 	f.calls = nil
 	wantDelivery(t, f, newLambda(t, f).DeliverBatch(t.Context(), ms), "FDDDD", "1 2 3 4 5")
 	f.calls = nil
@@ -369,7 +367,6 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 			ms = append(ms, large(name, 2<<20))
 		}
 		results := newLambda(t, f).DeliverBatch(t.Context(), ms)
-		// The report about c, which is not in the first event, is unreliable.
 		wantDelivery(t, f, results, "FFFDF", "a b", "c d", "e")
 	})
 	t.Run("one too large", func(t *testing.T) {
@@ -429,7 +426,6 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 	})
 }
 
-// No message runs twice, or after an unfinished one of its group.
 func TestBatchProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -36,7 +36,7 @@ func TestOnePostPerDelivery(t *testing.T) {
 			}
 			c.write(ok200)
 			switch fate {
-			case 7: // close while the next message may be in transit
+			case 7: // while the next message may be in transit
 				spin(rand.IntN(20000))
 				return
 			case 6:
@@ -83,7 +83,7 @@ func TestOnePostPerDelivery(t *testing.T) {
 	t.Logf("%v", outcomes)
 }
 
-// spin waits without a timer, which would be too imprecise.
+// Timers would be too imprecise.
 func spin(n int) {
 	for i := range n {
 		_ = strconv.Itoa(i)

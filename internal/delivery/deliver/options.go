@@ -13,37 +13,37 @@ import (
 
 // Options configure a [Client]. Only Target is required.
 type Options struct {
-	// Target is an http or https URL, or a Unix socket written as unix:///run/app.sock, http+unix:///run/app.sock or
+	// Target is an http or https URL, or a Unix socket: unix:///run/app.sock, http+unix:///run/app.sock or
 	// http+unix://%2Frun%2Fapp.sock/path. A path in the URL replaces Path.
 	Target string
-	// Path is the path of ordinary messages, optionally with a query; "" means "/".
+	// Path is of ordinary messages, optionally with a query; "" means "/".
 	Path string
 	// MimeType is the Content-Type of single messages; "" means application/json.
 	MimeType string
 	// QueueName is sent in X-Aws-Sqsd-Queue.
 	QueueName string
-	// QueueARN is included in each record of a batch; "" disables batches.
+	// QueueARN is part of each batch record; "" disables batches.
 	QueueARN string
 	// ConnectTimeout includes name resolution and the TLS handshake; 0 means 5 s.
 	ConnectTimeout time.Duration
-	// InactivityTimeout is the longest time without activity; 0 means 180 s. Every byte from the app and every accepted
-	// chunk of a long message is activity.
+	// InactivityTimeout is the longest time without activity, which is every byte from the app and every accepted
+	// chunk of a long message; 0 means 180 s.
 	InactivityTimeout time.Duration
 	// Deadline limits an entire delivery, including connecting; 0 means no limit.
 	Deadline time.Duration
-	// KeepAlive is how long an unused connection is kept; 0 means 1 s, which is below the default of common servers. A
+	// KeepAlive is how long an unused connection is kept; 0 means 1 s, less than the default of common servers. A
 	// negative value disables reuse.
 	KeepAlive time.Duration
-	// SuccessCodes are the status codes that mean success; the zero value means 200 only.
+	// SuccessCodes are the status codes of success; the zero value means 200 only.
 	SuccessCodes StatusSet
-	// TerminalCodes are status codes after which a message is not retried. SuccessCodes take precedence.
+	// TerminalCodes are status codes without retries. SuccessCodes take precedence.
 	TerminalCodes StatusSet
 	// HeaderBudget limits attribute and trace headers in bytes; 0 means 8 KiB, the limit of common servers.
 	HeaderBudget int
 	TLS          TLSFiles
 	// SigningKeys sign every request; see package webhook.
 	SigningKeys []string
-	// Paused reports whether nothing may be sent any more; may be nil. It is called just before a message is sent.
+	// Paused reports whether nothing more may be sent; may be nil. It is called just before sending.
 	Paused func() bool
 	// Trace returns the trace context of a request; may be nil.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
@@ -51,49 +51,49 @@ type Options struct {
 	Version string
 	Events  Events
 
-	// The following fields are for tests.
+	// For tests.
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config
 	maxBody int
 }
 
-// TraceContext contains trace headers. Empty and invalid values are omitted.
+// TraceContext has trace headers. Empty and invalid values are omitted.
 type TraceContext struct {
-	// XRay is the X-Amzn-Trace-Id header; the others are W3C headers.
+	// XRay is X-Amzn-Trace-Id; the others are W3C headers.
 	Traceparent, Tracestate, Baggage, XRay string
 }
 
-// Events are the listeners of a [Client]; each may be nil. They should return quickly, because they delay the delivery.
+// Events are the listeners of a [Client]; each may be nil. They delay the delivery, so they should return quickly.
 type Events struct {
 	Connected         func(Connected)
 	AttributesDropped func(AttributesDropped)
 	CertificateRead   func(CertificateRead)
-	// Record returns the function to call with the exchange of m, or nil.
+	// Record returns the function that receives m's exchange, or nil.
 	Record func(m *queue.Message) func(*Exchange)
-	// OutcomeIgnored is called for an invalid Tendril-Outcome header. problem does not quote it.
+	// OutcomeIgnored is called for an invalid Tendril-Outcome header, which problem does not quote.
 	OutcomeIgnored func(problem string)
-	// Reconnected is called when a kept connection is replaced because it accepted no bytes.
+	// Reconnected is called when a kept connection accepted no bytes and is replaced.
 	Reconnected func()
 }
 
-// Connected is one attempt to connect.
+// Connected is an attempt to connect.
 type Connected struct {
-	// Address is host and port, or the path of a socket.
+	// Address is host and port, or a socket's path.
 	Address string
 	Err     error
 }
 
-// CertificateRead reports that certificate files have changed or a certificate expires soon.
+// CertificateRead reports changed certificate files or a certificate that expires soon.
 type CertificateRead struct {
-	// Changed means that changed files are in use. Otherwise, Err is the reason they are not.
+	// Changed means that changed files are in use. Otherwise, Err is why not.
 	Changed bool
 	Err     error
-	// Expires is the earliest expiry of the certificates. Soon is set once a day if Expires is near or past.
+	// Expires is the earliest expiry. Soon is set once a day if it is near or past.
 	Expires time.Time
 	Soon    bool
 }
 
-// AttributesDropped reports how many attributes of a message were dropped or trimmed.
+// AttributesDropped counts a message's dropped or trimmed attributes.
 type AttributesDropped struct {
 	MessageID string
 	Count     int

@@ -40,7 +40,7 @@ func newReasons(opts *Options) reasons {
 	}
 }
 
-// judge returns the result of an exchange for all messages of the request.
+// An exchange has one result for all messages of its request:
 //
 //	nothing sent, or TLS refused      unreached
 //	no response, or not HTTP          failed
@@ -49,7 +49,7 @@ func newReasons(opts *Options) reasons {
 //	a success                         done
 //	any other status                  failed
 //
-// A terminal status counts as an instruction only for a single message. In a batch, it could refer to any message.
+// In a batch, a terminal status is no instruction, because it could refer to any message.
 func (c *Client) judge(ctx context.Context, res *response, p *content, end time.Time) queue.Result {
 	if res.head == nil || res.successCutOff {
 		return c.reasons.judgeIncomplete(ctx, res, end)
@@ -88,7 +88,7 @@ func (r *reasons) judgeIncomplete(ctx context.Context, res *response, end time.T
 	return queue.Result{Reason: r.noResponseReason(ctx, res, end), Err: res.err}
 }
 
-// limitReached returns the limit that has ended the exchange, or "" if neither its context nor its deadline has.
+// limitReached returns the limit that ended the exchange, or "".
 func (r *reasons) limitReached(ctx context.Context, end time.Time) string {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -202,8 +202,8 @@ func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	}
 }
 
-// redirectedTo returns text such as " to https://example.com/login" for the target of a redirect, without the parts
-// that may be secret. It returns "" if the target is invalid.
+// redirectedTo returns text such as " to https://example.com/login", without possibly secret parts, or "" for an
+// invalid target.
 func redirectedTo(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -211,7 +211,7 @@ func redirectedTo(location string) string {
 	}
 	to := u.EscapedPath()
 	if u.Host != "" && isHostName(u.Hostname()) {
-		to = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() + to // often only the scheme or port differs
+		to = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() + to // often only these differ
 	}
 	if to == "" || !isFieldValue(to) {
 		return ""
@@ -222,7 +222,7 @@ func redirectedTo(location string) string {
 	return " to " + to
 }
 
-// retryAfter parses seconds or a date, up to [queue.MaxVisibility]. It returns 0 if the value is invalid.
+// retryAfter parses seconds or a date, up to [queue.MaxVisibility]; 0 if invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	const most = queue.MaxVisibility
@@ -236,14 +236,14 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), most)
 }
 
-// shownCharacters is the maximum length of a displayed line, and excerptBytes the maximum size of an excerpt.
+// Limits of a displayed line and an excerpt.
 const (
 	shownCharacters = 160
 	excerptBytes    = 1 << 10
 )
 
-// summarize returns the most informative line of an unsuccessful response, or "" if the body is not text: an HTML or
-// XML page's message, the start of JSON, or a line of other text. excerpt is the start of the body, without HTML tags.
+// summarize returns the most informative line of an unsuccessful response: an HTML or XML page's message, the start
+// of JSON, or a line of other text; "" for other bodies. excerpt is the start of the body, without HTML tags.
 func summarize(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return "", ""
@@ -269,8 +269,7 @@ func summarize(header http.Header, body []byte) (line, excerpt string) {
 	return line, excerptBelow(line, text)
 }
 
-// excerptBelow returns the start of text, preceded by line if necessary. It returns "" if that would add nothing to
-// line.
+// excerptBelow returns the start of text, after line if necessary, or "" if that adds nothing to line.
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
 	start := strings.TrimSpace(firstBytes(text))
@@ -284,7 +283,7 @@ func excerptBelow(line, text string) string {
 	return firstBytes(line + "\n" + start)
 }
 
-// firstLine returns the first line that does more than name a status, or else the first non-empty one.
+// firstLine returns the first line that says more than a status, or else the first non-empty one.
 func firstLine(text string) (first string) {
 	for line := range strings.Lines(text) {
 		line = printable(line)

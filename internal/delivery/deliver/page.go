@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// pageText returns the message of an HTML or XML page: the title or, if that only names the status, the first <pre>,
-// the first <h1> or the whole text. text is the text of the page without its title.
+// pageText returns an HTML or XML page's message: the title or, if that only names the status, the first <pre>, the
+// first <h1> or the whole text. text lacks the title.
 func pageText(source []byte) (line, text string) {
 	p := page{parts: map[atom.Atom]*strings.Builder{atom.Title: {}, atom.Pre: {}, atom.H1: {}}}
 	tokens := html.NewTokenizer(bytes.NewReader(source))
@@ -32,7 +32,7 @@ func pageText(source []byte) (line, text string) {
 type page struct {
 	text         strings.Builder // without the title
 	parts        map[atom.Atom]*strings.Builder
-	part, hidden atom.Atom // elements that enclose the next text
+	part, hidden atom.Atom // enclose the next text
 }
 
 func (p *page) addText(text string) {
@@ -75,7 +75,7 @@ func (p *page) separateWords(tag atom.Atom) {
 	}
 }
 
-// message returns the first part that does more than name a status, or else the first non-empty one.
+// message is the first part that says more than a status, or else the first non-empty one.
 func (p *page) message() string {
 	candidates := []string{
 		printable(p.parts[atom.Title].String()),
@@ -91,12 +91,12 @@ func (p *page) message() string {
 	return cmp.Or(candidates...)
 }
 
-// inline elements do not separate words. Read-only.
+// Inline elements do not separate words. Read-only.
 var inline = map[atom.Atom]bool{atom.A: true, atom.Abbr: true, atom.B: true, atom.Code: true, atom.Em: true, atom.Font: true,
 	atom.I: true, atom.Kbd: true, atom.Mark: true, atom.Samp: true, atom.Small: true, atom.Span: true, atom.Strong: true,
 	atom.Tt: true, atom.U: true, atom.Var: true}
 
-// indented normalizes white space, except at the start of a line, and removes empty lines.
+// White space at the start of a line remains.
 func indented(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(strings.ReplaceAll(text, "\u00a0", " ")) {
@@ -118,7 +118,7 @@ var statusNames = func() map[string]bool {
 	return names
 }()
 
-// namesStatus reports whether text says no more than a status code, such as "HTTP Status 404 - Not Found".
+// namesStatus reports whether text is only a status, such as "HTTP Status 404 - Not Found".
 func namesStatus(text string) bool {
 	words := wordsOf(text)
 	if len(words) > 1 && words[0] == "error" && statusNames[strings.Join(words[1:], " ")] {

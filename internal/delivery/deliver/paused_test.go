@@ -52,7 +52,7 @@ func TestLaterPartsOfABatchAreNotSentIfTheQueueWasPausedMeanwhile(t *testing.T) 
 		paused.Store(true)
 		c.write(ok200)
 	}, func(o *Options) { o.Paused = paused.Load })
-	results := h.DeliverBatch(t.Context(), messages("a", "b")) // posted alone: the client has no ARN
+	results := h.DeliverBatch(t.Context(), messages("a", "b"))
 	if results[0].Outcome != queue.Done || results[1].Outcome != queue.Postponed || a.posts.Load() != 1 {
 		t.Errorf("%+v after %d POSTs", results, a.posts.Load())
 	}

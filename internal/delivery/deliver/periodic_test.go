@@ -72,7 +72,6 @@ func TestBadTaskPathIsNeverPosted(t *testing.T) {
 	a.wantCounts(t, 0, 0)
 }
 
-// Zone abbreviations other than UTC are ambiguous.
 func TestScheduledAtKeepsUnknownZones(t *testing.T) {
 	t.Parallel()
 	if got := scheduledAt("2017-03-22 23:10:00 XYZ"); got != "2017-03-22 23:10:00 XYZ" {

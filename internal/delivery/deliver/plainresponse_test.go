@@ -50,7 +50,7 @@ func TestOtherResponsesAreLeftToTheParser(t *testing.T) {
 	}
 }
 
-// FuzzPlainAnswer checks that parsePlainHead agrees with net/http.
+// parsePlainHead must agree with net/http.
 func FuzzPlainAnswer(f *testing.F) {
 	for _, text := range plainResponses {
 		f.Add([]byte(text))

@@ -34,7 +34,7 @@ func (r receivedRequest) need(pairs ...string) error {
 	return nil
 }
 
-// fromDaemon is the check by which receivers recognize the daemon.
+// Receivers recognize the daemon by this check.
 func (r receivedRequest) fromDaemon() error {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil || !net.ParseIP(host).IsLoopback() {
@@ -153,7 +153,7 @@ func TestReceivers(t *testing.T) {
 			t.Parallel()
 			receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
-				r.Header.Set("Content-Length", strconv.FormatInt(r.ContentLength, 10)) // removed by the server
+				r.Header.Set("Content-Length", strconv.FormatInt(r.ContentLength, 10))
 				err := test.checks(receivedRequest{r, string(body)})
 				if r.Method != http.MethodPost || r.RequestURI != test.reached || string(body) != test.body {
 					err = fmt.Errorf("%s %s with body %q", r.Method, r.RequestURI, body)

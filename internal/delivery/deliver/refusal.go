@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// With TLS 1.3, a server checks the client certificate after the client has completed its handshake. It refuses the
-// certificate by sending an alert instead of a response.
+// With TLS 1.3, a server checks the client certificate after the client's handshake, and refuses it by an alert
+// instead of a response.
 
 const refusedReason = "TLS certificate refused by the target"
 
 const refusalWait = 250 * time.Millisecond
 
-// Alerts about client certificates in RFC 8446: bad, unsupported, revoked, expired or unknown certificate, unknown CA,
-// access denied, certificate required.
+// RFC 8446: bad, unsupported, revoked, expired or unknown certificate, unknown CA, access denied, certificate
+// required.
 var refusals = []tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116}
 
-// isRefusal reports whether the target refused the client certificate. In that case, it has not read the request.
+// A target that refuses the client certificate has not read the request.
 func isRefusal(err error) bool {
 	var remote *net.OpError
 	return errors.As(err, &remote) && remote.Op == "remote error" &&

@@ -14,30 +14,30 @@ import (
 
 type protocol struct {
 	idle        time.Duration
-	success     StatusSet // bodies of these statuses must be complete
-	maxBody     int       // bytes of a success body to read
-	keepBytes   int       // bytes to keep of any body
+	success     StatusSet // their bodies must be complete
+	maxBody     int       // to read of a success body
+	keepBytes   int       // to keep of any body
 	needHeaders bool
 }
 
 type response struct {
 	head          *http.Response // nil if no headers were read
-	bodyStart     []byte         // start of the body; valid until the next exchange
-	sent          bool           // at least one byte may have reached the app
+	bodyStart     []byte         // valid until the next exchange
+	sent          bool           // one byte may have reached the app
 	started       bool
 	success       bool
-	successCutOff bool // a success with an incomplete body
+	successCutOff bool // with an incomplete body
 	bodyComplete  bool
 	instruction   instruction
 	problem       string        // why an instruction was ignored, or ""
-	extended      time.Duration // inactivity timeout chosen by the app
+	extended      time.Duration // chosen by the app
 	err           error         // why head is nil or the body incomplete
-	reusable      bool          // conn is reusable
+	reusable      bool          // by the next exchange
 	conn          *conn
 	pool          *connpool.Pool[*conn]
 }
 
-// readResponse reads the final response. On failure, the caller must finish w.
+// On failure, the caller must finish w.
 func (c *conn) readResponse(p *protocol, w *writer) response {
 	head, err := c.readHead(p)
 	if err != nil {
@@ -64,13 +64,13 @@ func (c *conn) readResponse(p *protocol, w *writer) response {
 		res.instruction = c.applyOutcome(values, inTrailer)
 	}
 
-	// Extra bytes could be mistaken for the response to the next request.
+	// Extra bytes could be mistaken for the next response.
 	res.reusable = written && res.bodyComplete && !head.Close && head.StatusCode != http.StatusSwitchingProtocols &&
 		c.buf.Buffered() == 0
 	return res
 }
 
-// readWholeBody reads the body, and reports whether the whole request was written.
+// written reports whether the whole request was written.
 func (c *conn) readWholeBody(res *response, p *protocol, w *writer) (written bool) {
 	res.bodyComplete, res.err = c.readBody(res.head.Body, p.maxBody, p.keepBytes)
 	res.bodyStart = c.bodyStart
@@ -82,8 +82,7 @@ func (c *conn) readWholeBody(res *response, p *protocol, w *writer) (written boo
 	return w.finish()
 }
 
-// drainBody reads the body of an unsuccessful response for up to drainTime. If the request was not completely written,
-// it reads nothing and returns false.
+// drainBody reads an unsuccessful body for up to drainTime, or nothing if the request was not completely written.
 func (c *conn) drainBody(res *response, p *protocol, w *writer) (written bool) {
 	if !w.finish() {
 		return false
@@ -97,7 +96,7 @@ func (c *conn) drainBody(res *response, p *protocol, w *writer) (written bool) {
 	return true
 }
 
-// readHead returns the final response. Informational responses count as activity and may carry instructions.
+// Informational responses count as activity and may carry instructions.
 func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	for {
 		c.limit = maxResponseHead
@@ -124,13 +123,13 @@ func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	}
 }
 
-// isInformational reports whether the response is followed by a final one. A change of protocol is final itself.
+// A change of protocol is final.
 func isInformational(status int) bool {
 	return status >= 100 && status < 200 && status != http.StatusSwitchingProtocols
 }
 
-// readBody reads up to maxBody bytes, and keeps the first keep bytes in bodyStart. complete is false if the body is
-// longer. If the body is cut off, readBody returns an error.
+// readBody keeps the first keep bytes in bodyStart. complete is false for more than maxBody bytes; a body that is cut
+// off is an error.
 func (c *conn) readBody(body io.Reader, maxBody, keep int) (complete bool, err error) {
 	c.bodyStart = c.bodyStart[:0]
 	if body == http.NoBody {
@@ -155,7 +154,7 @@ func (c *conn) readBody(body io.Reader, maxBody, keep int) (complete bool, err e
 	return false, nil
 }
 
-// readPlainHead parses most success responses, faster than net/http. It returns nil for any other response.
+// readPlainHead parses most success responses, faster than net/http. It returns nil for others.
 func (c *conn) readPlainHead(p *protocol) *http.Response {
 	if p.needHeaders {
 		return nil
@@ -184,7 +183,7 @@ type plainHead struct {
 	size   int   // of the head
 }
 
-// parsePlainHead parses a head whose headers are all known to be irrelevant.
+// parsePlainHead accepts only headers that are known to be irrelevant.
 func parsePlainHead(text []byte) (head plainHead, ok bool) {
 	line, rest, found := bytes.Cut(text, crlf)
 	if !found {
@@ -268,7 +267,7 @@ type exactBody struct {
 	remaining int64
 }
 
-// Read returns [io.ErrUnexpectedEOF] if the body is incomplete.
+// Read returns [io.ErrUnexpectedEOF] for an incomplete body.
 func (b *exactBody) Read(p []byte) (int, error) {
 	n, err := b.conn.buf.Read(p[:min(int64(len(p)), b.remaining)])
 	b.remaining -= int64(n)

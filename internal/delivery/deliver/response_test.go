@@ -24,7 +24,6 @@ func TestAnswerHead(t *testing.T) {
 	}
 }
 
-// The bodies are error pages of common frameworks and servers.
 func TestReasonOfAPage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, body, want string }{

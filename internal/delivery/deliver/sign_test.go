@@ -33,7 +33,6 @@ func verify(t testing.TB, p post) received {
 		receiver.VerifyIgnoringTimestamp([]byte(p.body), h)}
 }
 
-// A scheduled run is signed without a body.
 func TestEachAttemptIsSignedAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -62,7 +61,6 @@ func TestEachAttemptIsSignedAnew(t *testing.T) {
 	})
 }
 
-// Some IDs must be escaped in a header.
 func TestIDIsSignedAsItIsSent(t *testing.T) {
 	t.Parallel()
 	var got received

@@ -11,10 +11,10 @@ const (
 	maxStatus = 599
 )
 
-// StatusSet is a set of HTTP status codes from 200 to 599. The zero value is empty. Sets can be compared with ==.
+// StatusSet is a set of HTTP status codes from 200 to 599, comparable with ==. The zero value is empty.
 type StatusSet [maxStatus + 1]bool
 
-// ParseStatusSet parses a comma-separated list of status codes ("200"), ranges ("202-204") and classes ("2xx").
+// ParseStatusSet parses a comma-separated list of codes ("200"), ranges ("202-204") and classes ("2xx").
 func ParseStatusSet(list string) (StatusSet, error) {
 	var s StatusSet
 	for entry := range strings.SplitSeq(list, ",") {

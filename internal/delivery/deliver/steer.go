@@ -8,15 +8,14 @@ import (
 	"tendril/queue"
 )
 
-// outcomeHeader is a response header or trailer in which the app instructs tendril how to handle its message:
+// By a Tendril-Outcome response header or trailer, the app tells how to handle its message:
 //
 //	Tendril-Outcome: retry; after=90s; reason="the printer is busy"
 //	Tendril-Outcome: drop; reason="no such order any more"
 //	Tendril-Outcome: dead-letter; reason="not a picture"
 //	Tendril-Outcome: extend; for=30m
 //
-// extend is sent in an informational response (1xx), or in the headers of a success response. Invalid headers are
-// ignored and reported.
+// extend is sent in an informational response (1xx) or a success's headers. Invalid headers are ignored and reported.
 const outcomeHeader = "Tendril-Outcome"
 
 type verb uint8
@@ -32,11 +31,11 @@ const (
 type instruction struct {
 	verb   verb
 	timed  bool
-	time   time.Duration // of the after or for parameter
+	time   time.Duration // after or for
 	reason string        // printable, truncated
 }
 
-// Problems do not quote the header, so that there are only a few different ones.
+// Problems do not quote the header, so that only a few different ones exist.
 const (
 	problemTwice       = "given more than once"
 	problemWord        = "does not start with retry, drop, dead-letter or extend"
@@ -49,7 +48,7 @@ const (
 	maxInstructionTime = queue.MaxVisibility
 )
 
-// parseInstruction parses the header. If there is a problem, the instruction must be ignored.
+// With a problem, the instruction must be ignored.
 func parseInstruction(values []string) (s instruction, problem string) {
 	if len(values) != 1 {
 		return instruction{}, problemTwice
@@ -109,11 +108,11 @@ func (s *instruction) set(p parameter) (ok bool) {
 
 type parameter struct {
 	name, value string
-	rest        string // the parameters that follow
+	rest        string
 	more        bool
 }
 
-// cutParameter returns the first parameter in text, or false if text does not start with one.
+// ok is false if text does not start with a parameter.
 func cutParameter(text string) (p parameter, ok bool) {
 	name, text, found := strings.Cut(strings.TrimLeft(text, " \t"), "=")
 	if !found || name != "after" && name != "reason" && name != "for" {
@@ -133,7 +132,7 @@ func cutParameter(text string) (p parameter, ok bool) {
 	return p, closed && (p.more || after == "")
 }
 
-// cutQuoted returns the value of the quoted string at the start of text, or false if the string has no end.
+// closed is false if the quoted string has no end.
 func cutQuoted(text string) (value, after string, closed bool) {
 	var b strings.Builder
 	for i := 1; i < len(text); i++ {
@@ -170,8 +169,8 @@ const (
 	inTrailer
 )
 
-// applyOutcome carries out an extend instruction, and returns any other instruction. If the header must be ignored, it
-// records the problem.
+// applyOutcome carries out an extend instruction, and returns any other. It records the problem of a header that must
+// be ignored.
 func (c *conn) applyOutcome(values []string, place headerPlace) instruction {
 	s, problem := parseInstruction(values)
 	switch {
@@ -195,7 +194,6 @@ func (c *conn) applyOutcome(values []string, place headerPlace) instruction {
 	return s
 }
 
-// result applies the instruction to the result of a response.
 func (s *instruction) result(status string, result queue.Result) queue.Result {
 	if s.reason != "" {
 		result.Answer, result.Excerpt = s.reason, ""

@@ -208,7 +208,6 @@ func TestAppExtendsItsTime(t *testing.T) {
 			if r.Duration != tt.took {
 				t.Errorf("%s: took %v, want %v", tt.name, r.Duration, tt.took)
 			}
-			// The next delivery has the configured timeout again.
 			if r.Outcome == queue.Done {
 				if next := deliver(h, message()); next.Outcome != queue.Failed || next.Duration > idle+time.Second {
 					t.Errorf("%s: then %+v", tt.name, next)

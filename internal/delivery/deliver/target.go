@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// maxSocketPath is the maximum length in bytes of a socket path, for all systems.
+// maxSocketPath is in bytes, for all systems.
 const maxSocketPath = 103
 
 type target struct {
 	network string   // "tcp" or "unix"
-	dials   []string // addresses to try, in order
+	dials   []string // in order
 	host    string
-	name    string // for TLS; "" without TLS
+	name    string // for TLS, or ""
 	path    string
 }
 
@@ -67,7 +67,7 @@ func socketTarget(raw, rest string) (*target, error) {
 	return &target{network: "unix", dials: []string{socket}, host: "localhost", path: path}, nil
 }
 
-// splitSocketPath accepts an absolute path, or an escaped one that may be followed by the path of the requests.
+// splitSocketPath accepts an absolute path, or an escaped one, perhaps with the requests' path.
 func splitSocketPath(text string) (socket, path string, err error) {
 	if strings.HasPrefix(text, "/") {
 		return text, "", nil
@@ -88,7 +88,7 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 		t.name, standardPort = host, "443"
 	}
 	port := cmp.Or(u.Port(), standardPort)
-	address, _ := netip.ParseAddr(host) // invalid if host is a name
+	address, _ := netip.ParseAddr(host) // invalid for a name
 	if err := checkHost(host, address, port); err != nil {
 		return nil, fmt.Errorf("target %q: %w", raw, err)
 	}
@@ -133,7 +133,7 @@ func localHost(port, standard string) string {
 
 var errRefusedAddress = errors.New("link-local, multicast and cloud metadata addresses are never posted to")
 
-// refuseAddress rejects addresses that may serve machine credentials or reach more than one host.
+// refuseAddress rejects addresses that may serve machine credentials or reach several hosts.
 func refuseAddress(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
 	metadata := netip.AddrFrom16([16]byte{0xfd, 0x00, 0x0e, 0xc2, 14: 0x02, 15: 0x54})

@@ -185,7 +185,7 @@ func TestContextEnds(t *testing.T) {
 				m.Body = strings.Repeat("x", test.size)
 				r := h.Deliver(ctx, m)
 				outcome := queue.Failed
-				if test.name == "within a long message" { // the pipe accepts no bytes
+				if test.name == "within a long message" {
 					outcome, reason = queue.Unreached,
 						map[bool]string{false: "stopped", true: "deadline passed"}[late]+" before anything was sent"
 				}

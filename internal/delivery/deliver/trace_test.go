@@ -49,7 +49,6 @@ func TestTraceHeaders(t *testing.T) {
 	}
 }
 
-// The trace header and the attribute share the header budget.
 func TestTraceIsAnAttributeToo(t *testing.T) {
 	t.Parallel()
 	m := message(text("traceparent", aParent))
@@ -85,7 +84,7 @@ func TestTraceIsPosted(t *testing.T) {
 	}
 }
 
-// FuzzTrace checks that a trace context cannot add lines to the request head.
+// A trace context must not add lines to the request head.
 func FuzzTrace(f *testing.F) {
 	f.Add(aParent, "a=1", "k=v", aRoot)
 	f.Add(aParent+"\r\nEvil: 1", "a=1\n", "k=v\r\n", aRoot+"\r\n")

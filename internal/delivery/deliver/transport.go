@@ -30,7 +30,7 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-// transport sends requests to one server, each of them at most once; see doc.go.
+// transport sends requests to one server, each at most once; see doc.go.
 type transport struct {
 	dialer      *dialer
 	pool        connpool.Pool[*conn]
@@ -38,8 +38,8 @@ type transport struct {
 	reconnected func() // may be nil
 }
 
-// exchange sends a request and reads the response. It returns an error only if ctx is done or it cannot connect;
-// nothing was sent then. The caller must release the response.
+// An error of exchange means that ctx is done or connecting failed, and nothing was sent. The caller must release the
+// response.
 func (t *transport) exchange(ctx context.Context, r *request) (response, error) {
 	if err := ctx.Err(); err != nil {
 		return response{}, err
@@ -83,7 +83,7 @@ func (res *response) release(now time.Time) {
 	}
 }
 
-// probeWait is long enough for two retransmissions of the SYN packet.
+// probeWait allows two retransmissions of the SYN packet.
 const probeWait = 4 * time.Second
 
 func (t *transport) probe(ctx context.Context) error {

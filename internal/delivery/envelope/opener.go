@@ -14,31 +14,31 @@ import (
 
 var (
 	errNotAllowed = errors.New("bucket not allowed")
-	// errBadKey means that a server could resolve the key to an object in another bucket.
+	// errBadKey means that a server could resolve the key to another bucket's object.
 	errBadKey = errors.New("key not allowed")
 	// ErrTooLarge means that the payload exceeds [Opener].Limit.
 	ErrTooLarge = errors.New("payload too large")
-	// ErrNoPointer means that a message is marked as a pointer, but its body is not one.
+	// ErrNoPointer means that a message is marked as a pointer, but has no pointer in its body.
 	ErrNoPointer = errors.New("invalid S3 pointer")
 )
 
 // Fetcher reads S3 objects.
 type Fetcher interface {
-	// Fetch returns the whole object, or an error if it exceeds limit. Errors must not contain the key.
+	// Fetch returns the whole object, or an error above limit. Errors must not contain the key.
 	Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error)
 }
 
-// Opener replaces S3 pointers with the payloads they refer to.
+// Opener replaces S3 pointers with their payloads.
 type Opener struct {
 	Fetcher Fetcher
-	// Buckets lists the buckets that may be read.
+	// Buckets may be read.
 	Buckets []string
-	Limit   int64 // maximum size of a payload in bytes; 0 means 16 MiB
+	Limit   int64 // payload size in bytes; 0 means 16 MiB
 }
 
 // Open returns a copy of m with its payload as the body, without the attribute that marks pointers
-// (ExtendedPayloadSize, formerly SQSLargePayloadSize). It returns unmarked messages unchanged. If it returns an error,
-// m must not be delivered, because its body is not the one that the producer sent.
+// (ExtendedPayloadSize, formerly SQSLargePayloadSize). Unmarked messages are unchanged. After an error, m must not be
+// delivered, because its body is not the producer's.
 func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Message, opened bool, err error) {
 	mark := slices.IndexFunc(m.Attributes, func(a queue.Attribute) bool { return isPointerAttribute(a.Name) })
 	if mark < 0 {

@@ -68,7 +68,6 @@ func TestKeysThatLeaveTheBucket(t *testing.T) {
 	}
 }
 
-// fetchFunc returns empty payloads.
 type fetchFunc func(key string)
 
 func (f fetchFunc) Fetch(_ context.Context, _, key string, _ int64) ([]byte, error) {

@@ -28,7 +28,6 @@ func (r *received) message() *queue.Message {
 	return m
 }
 
-// moto's SNS and the public extended client created the messages.
 func TestMessagesOfForeignImplementations(t *testing.T) {
 	t.Parallel()
 	var counts struct{ notifications, raw, pointers int }

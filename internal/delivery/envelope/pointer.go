@@ -9,15 +9,13 @@ import (
 const (
 	maxBucket = 255     // longer than any bucket name ever allowed
 	maxKey    = 1024    // S3's limit in bytes
-	maxBody   = 8 << 10 // bytes; enough for a pointer with a fully escaped key
+	maxBody   = 8 << 10 // enough for a pointer with a fully escaped key
 )
 
 // parsePointer parses the format of Amazon's extended client libraries:
-//
 // ["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]
-//
-// The class may also be MessageS3Pointer, as in the first Java client, in any package. The sender controls the pointer,
-// so the caller must check the bucket.
+// The class may also be MessageS3Pointer, as in the first Java client, in any package. The sender controls the
+// pointer, so the caller must check the bucket.
 func parsePointer(body string) (bucket, key string, ok bool) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if len(text) > maxBody || !strings.HasPrefix(text, "[") {
@@ -29,7 +27,7 @@ func parsePointer(body string) (bucket, key string, ok bool) {
 		return "", "", false
 	}
 	var class string
-	var location map[string]any // a struct would also accept field names in different case
+	var location map[string]any // a struct would ignore the case of field names
 	if json.Unmarshal(parts[0], &class) != nil || !isPointerClass(class) || json.Unmarshal(parts[1], &location) != nil {
 		return "", "", false
 	}
@@ -48,8 +46,8 @@ func isPointerClass(class string) bool {
 	return name != class && (name == "PayloadS3Pointer" || name == "MessageS3Pointer")
 }
 
-// leavesBucket reports whether a server that normalizes paths could resolve the key to another bucket, because it
-// contains a segment "." or "..", possibly percent-encoded several times.
+// leavesBucket reports whether a server that normalizes paths could resolve the key to another bucket, by a segment
+// "." or "..", perhaps percent-encoded several times.
 func leavesBucket(key string) bool {
 	for {
 		for part := range strings.FieldsFuncSeq(key, func(r rune) bool { return r == '/' || r == '\\' }) {
@@ -66,7 +64,7 @@ func leavesBucket(key string) bool {
 	}
 }
 
-// percentDecoded decodes text once, and leaves invalid escapes unchanged.
+// Invalid escapes are unchanged.
 func percentDecoded(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -10,30 +10,29 @@ import (
 	"tendril/queue"
 )
 
-// The app receives these attributes in headers, such as X-Aws-Sqsd-Attr-Sns-Topic-Arn. Publishers cannot set them.
+// The app receives these in headers, such as X-Aws-Sqsd-Attr-Sns-Topic-Arn. Publishers cannot set them.
 const (
 	topicAttribute     = "sns-topic-arn"
-	messageIDAttribute = "sns-message-id" // the same for every subscriber and delivery
+	messageIDAttribute = "sns-message-id" // for all subscribers and deliveries
 	subjectAttribute   = "sns-subject"    // absent without a subject
 )
 
-// maxAttributes is the limit of SQS; notifications may have more.
+// SQS's limit, which notifications may exceed
 const maxAttributes = 10
 
-// Kind is the kind of SNS envelope in a message body, if any.
+// Kind is the kind of SNS envelope in a body, if any.
 type Kind int
 
 const (
-	plain Kind = iota // includes raw message delivery
+	plain Kind = iota // or raw message delivery
 	wrapped
-	// Confirmation requests the confirmation of a subscription by visiting a URL, which this package never does.
+	// Confirmation requests a visit to a URL to confirm a subscription, which this package never does.
 	Confirmation
 )
 
-// SNS returns the message inside a notification, or m itself for other kinds. The message inside has the attributes of
-// m, the three set by this package and, up to ten in total, the attributes of the notification in order of name. It
-// lacks attributes whose name is in use (ignoring case), invalid in SQS or reserved for scheduled runs, or whose value
-// cannot be decoded.
+// SNS returns the message inside a notification, or m itself for other kinds. The message inside has the attributes
+// of m, the three set by this package and, up to ten in total, the notification's in order of name, except names in
+// use (ignoring case), invalid in SQS or reserved for scheduled runs, and values that cannot be decoded.
 func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	n, kind := parseNotification(m.Body)
 	if kind != wrapped {
@@ -53,14 +52,14 @@ type snsEnvelope struct {
 
 type snsAttribute struct{ Type, Value string }
 
-// parseNotification accepts only an exact SNS envelope, because anything else may be an ordinary message.
+// Only an exact SNS envelope is accepted, because anything else may be an ordinary message.
 func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"TopicArn"`) {
 		return n, plain
 	}
 
-	var fields map[string]json.RawMessage // a struct would also accept "type" and "TYPE"
+	var fields map[string]json.RawMessage // a struct would also accept "TYPE"
 	if json.Unmarshal([]byte(text), &fields) != nil {
 		return n, plain
 	}
@@ -82,7 +81,6 @@ func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	return n, plain
 }
 
-// merge combines the attributes of the notification with the outer attributes of its message.
 func (n *snsEnvelope) merge(outer []queue.Attribute) []queue.Attribute {
 	merged := slices.DeleteFunc(slices.Clone(outer), func(a queue.Attribute) bool { return isSourceAttribute(a.Name) })
 	free := maxAttributes - len(merged)
@@ -107,7 +105,7 @@ func (n *snsEnvelope) merge(outer []queue.Attribute) []queue.Attribute {
 	return merged
 }
 
-// translate returns the attribute in SQS's form, or false if it is invalid in SQS, reserved or cannot be decoded.
+// translate returns false if the attribute is invalid in SQS, reserved or cannot be decoded.
 func (a snsAttribute) translate(name string) (queue.Attribute, bool) {
 	if !validName(name) || strings.HasPrefix(strings.ToLower(name), queue.RunPrefix) {
 		return queue.Attribute{}, false
@@ -129,7 +127,7 @@ func isSourceAttribute(name string) bool {
 	return slices.Contains([]string{topicAttribute, messageIDAttribute, subjectAttribute}, strings.ToLower(name))
 }
 
-// has reports whether an attribute has the name. It ignores case, because attributes become HTTP headers.
+// Attributes become HTTP headers, which ignore case.
 func has(attributes []queue.Attribute, name string) bool {
 	return slices.ContainsFunc(attributes, func(a queue.Attribute) bool { return strings.EqualFold(a.Name, name) })
 }

@@ -116,7 +116,7 @@ func TestOtherBodiesAreUnchanged(t *testing.T) {
 	}
 }
 
-// FuzzSNS checks that SNS does not modify its argument and returns a valid message.
+// SNS must not modify its argument, and must return a valid message.
 func FuzzSNS(f *testing.F) {
 	f.Add(notificationWith(
 		`,"Subject":"s","MessageAttributes":{"z":{"Type":"Number","Value":"7"},"b":{"Type":"Binary","Value":"AP8="}}`))

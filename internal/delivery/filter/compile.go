@@ -33,7 +33,7 @@ type field struct {
 	name   string
 	nested *object // nil if the field has tests
 	tests  []test
-	absent bool // also matches a missing value
+	absent bool // matches a missing value
 }
 
 func (f *field) matchesLeaf(l leaf) bool {
@@ -51,13 +51,13 @@ type test func(l *leaf) bool
 
 type leaf struct {
 	kind       jsontext.Kind
-	text       string // unquoted string, or JSON text of another kind
+	text       string // unquoted, or JSON of another kind
 	alsoString bool
 }
 
 func (l *leaf) isString() bool { return l.kind == isString || l.alsoString }
 
-// number keeps the digits of integers, because float64 cannot represent all of them exactly.
+// float64 cannot represent all integers, so number keeps their digits.
 type number struct {
 	digits string
 	value  float64
@@ -119,7 +119,7 @@ func (p *parser) object(n node) (*object, *patternError) {
 	return o, nil
 }
 
-// or parses the alternatives of $or. It rejects operators, because they would be taken for field names.
+// or parses the alternatives of $or. It rejects operators, which would pass for field names.
 func (p *parser) or(n node) ([]*object, *patternError) {
 	if len(n.array) < 2 {
 		return nil, p.fail(n.offset, "$or has one alternative: use two or more")
@@ -163,7 +163,7 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 	return f, nil
 }
 
-// operators are the operators of EventBridge. Lambda does not support the last two for SQS. Read-only.
+// EventBridge's operators, of which Lambda does not support the last two for SQS. Read-only.
 var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
 	"cidr"}
 

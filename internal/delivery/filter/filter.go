@@ -16,11 +16,11 @@ const (
 	attributesKey = "messageAttributes"
 )
 
-// Filter matches messages against patterns. One matching pattern is enough. It is safe for concurrent use.
+// Filter matches messages against patterns, of which one must match. It is safe for concurrent use.
 type Filter struct{ patterns []*object }
 
-// Parse compiles a pattern, or the FilterCriteria of an event source mapping: {"Filters": [{"Pattern": "..."}]}. Errors
-// contain the line and column.
+// Parse compiles a pattern, or the FilterCriteria of an event source mapping: {"Filters": [{"Pattern": "..."}]}.
+// Errors have the line and column.
 func Parse(text string) (*Filter, error) {
 	p, root, wrong := parseJSON(text)
 	if wrong != nil {
@@ -76,8 +76,7 @@ func (p *parser) message(root node) (*object, *patternError) {
 	return p.object(root)
 }
 
-// checkKeys rejects unknown top-level keys, because a pattern with one would match nothing, and all messages would be
-// deleted.
+// A pattern with an unknown top-level key would match nothing, so all messages would be deleted.
 func (p *parser) checkKeys(n node) *patternError {
 	for _, m := range n.object {
 		switch {
@@ -124,7 +123,7 @@ func (p *parser) checkAttributes(n node) *patternError {
 	return nil
 }
 
-// Match reports whether m matches at least one pattern.
+// Match reports whether m matches a pattern.
 func (f *Filter) Match(m *queue.Message) bool {
 	var body body
 	return slices.ContainsFunc(f.patterns, func(o *object) bool {
@@ -140,7 +139,7 @@ func (f *Filter) Match(m *queue.Message) bool {
 type body struct {
 	read bool
 	text string
-	json []byte // JSON object or array; nil for other text
+	json []byte // object or array; nil for other text
 }
 
 func (b *body) of(m *queue.Message) *body {

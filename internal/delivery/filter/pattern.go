@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxPattern is the maximum size of a pattern in bytes.
+// maxPattern is in bytes.
 const (
 	maxPattern = 64 << 10
 	maxDepth   = 32
@@ -20,7 +20,7 @@ const (
 const jsonBlanks = " \t\r\n"
 
 type patternError struct {
-	// Line and Column count from 1. Column is in bytes.
+	// Line and Column are from 1, Column in bytes.
 	Line, Column int
 	Text         string
 }
@@ -32,7 +32,7 @@ type node struct {
 	kind   jsontext.Kind
 	object []member
 	array  []node
-	text   string // unquoted string, or JSON text of another kind
+	text   string // unquoted, or JSON of another kind
 	source string
 }
 
@@ -78,7 +78,7 @@ func parseJSON(text string) (*parser, node, *patternError) {
 	if len(text) > maxPattern {
 		return p, node{}, p.fail(0, "the pattern has %d bytes, the maximum is %d", len(text), maxPattern)
 	}
-	if wrong := p.checkSyntax(); wrong != nil { // report syntax errors first
+	if wrong := p.checkSyntax(); wrong != nil {
 		return p, node{}, wrong
 	}
 
@@ -102,10 +102,10 @@ func (p *parser) checkSyntax() *patternError {
 	case errors.As(err, &syntax):
 		return p.fail(int(syntax.ByteOffset), "invalid JSON")
 	}
-	return p.fail(int(d.InputOffset())-1, "invalid JSON") // the text contains a second value
+	return p.fail(int(d.InputOffset())-1, "invalid JSON") // a second value
 }
 
-// value reads the next value. It ignores errors of the decoder, because checkSyntax has validated the text.
+// checkSyntax has validated the text, so value ignores the decoder's errors.
 func (p *parser) value(depth int) (node, *patternError) {
 	n := node{offset: p.next()}
 	if depth > maxDepth {

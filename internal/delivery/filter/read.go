@@ -8,10 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The functions in this file expect valid JSON without surrounding white space.
+// These functions expect valid JSON without surrounding white space.
 
-// matchesJSON matches an object, or an array if an object in it matches. Any other value matches like an object without
-// fields.
+// An object in an array may match. Any other value matches like an object without fields.
 func (o *object) matchesJSON(value []byte) bool {
 	switch {
 	case len(value) > 0 && value[0] == '{':
@@ -31,7 +30,7 @@ func (o *object) matchesJSON(value []byte) bool {
 	return o.match((*field).matchesAbsence)
 }
 
-// matchesJSON matches the value of a field; nil means that the field is missing.
+// A nil value is a missing field.
 func (f *field) matchesJSON(value []byte) bool {
 	if f.nested != nil {
 		return f.nested.matchesJSON(value)
@@ -40,8 +39,7 @@ func (f *field) matchesJSON(value []byte) bool {
 	return matched || !found && f.absent
 }
 
-// matchesLeaves matches the values in value that are neither objects nor arrays. found means that there is such a
-// value.
+// found reports whether value has anything but objects and arrays.
 func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	switch {
 	case len(value) == 0 || value[0] == '{':
@@ -70,7 +68,7 @@ func leafOf(value jsontext.Value) leaf {
 	}
 }
 
-// unquote decodes a JSON string, and replaces invalid UTF-8 with U+FFFD. The result may share the memory of quoted.
+// unquote decodes a JSON string, with U+FFFD for invalid UTF-8. The result may share quoted's memory.
 func unquote(quoted []byte) []byte {
 	if plain := quoted[1 : len(quoted)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
 		return plain
@@ -79,8 +77,7 @@ func unquote(quoted []byte) []byte {
 	return text
 }
 
-// lookUp returns the value of a field, or nil if it is missing. If the name is repeated, the last value counts, as in
-// most JSON parsers.
+// lookUp returns a field's last value, as in most JSON parsers, or nil.
 func lookUp(object []byte, name string) (found []byte) {
 	eachChild(object, func(quoted, value []byte) {
 		if string(unquote(quoted)) == name {
@@ -90,13 +87,13 @@ func lookUp(object []byte, name string) (found []byte) {
 	return found
 }
 
-// eachChild visits the fields of an object, or the elements of an array, which have no name.
+// eachChild visits an object's fields, or an array's elements, without names.
 func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	d := decoders.Get().(*jsontext.Decoder)
 	defer decoders.Put(d)
 	d.Reset(bytes.NewBuffer(container), lenient)
 
-	// The decoder may overwrite the values that it returns, so next returns a slice of container.
+	// The decoder may overwrite its values, so next returns a slice of container.
 	next := func() []byte {
 		value, _ := d.ReadValue()
 		end := d.InputOffset()
@@ -113,5 +110,5 @@ func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	}
 }
 
-// Decoders are reused, because each message needs several.
+// Each message needs several decoders, so they are reused.
 var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}

@@ -9,12 +9,11 @@ import (
 
 const (
 	initialLimit = 10
-	// stabilizationWindow is the time after a peak in concurrent deliveries during which the limit does not fall for
-	// lack of load.
+	// For stabilizationWindow after a peak in concurrent deliveries, the limit does not fall for lack of load.
 	stabilizationWindow = time.Minute
 	// baselineWindows is the number of library windows (1 s or 50 deliveries, whichever is longer) that define the
-	// normal speed. With the default of 10, the limit rises to three times the app's capacity under overload. With many
-	// more, an app that becomes slower for a good reason is throttled for minutes.
+	// normal speed. With the default of 10, the limit rises to three times the app's capacity under overload. With
+	// many more, an app that becomes slower for a good reason is throttled for minutes.
 	baselineWindows = 50
 )
 
@@ -32,9 +31,9 @@ const unlimited = math.MaxInt32
 const averageOver = 32
 
 type estimate struct {
-	// duration is the mean of successful deliveries in nanoseconds; 0 before the first.
+	// mean of successful deliveries in nanoseconds; 0 before the first
 	duration float64
-	// batch is the size of the largest batch so far. A mean would keep shrinking, because room limits batches.
+	// batch is the largest so far. A mean would keep shrinking, because room limits batches.
 	batch int
 }
 
@@ -47,8 +46,7 @@ func (e *estimate) recordDuration(took time.Duration) {
 	e.duration += (t - e.duration) / averageOver
 }
 
-// showsSpeed reports whether the duration of a failure shows the app's speed. A failure that is shorter than a success
-// does not, because an app that rejects requests immediately would appear fast.
+// A failure shorter than a success does not show the speed: an app that rejects requests at once would appear fast.
 func (e *estimate) showsSpeed(took time.Duration) bool {
 	return e.duration > 0 && float64(took) >= e.duration
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 )
 
-// These states are shown in [Status].Breaker.
+// The states are shown in [Status].Breaker.
 const (
 	stateClosed   = "closed"
 	stateOpen     = "open"
@@ -15,7 +15,7 @@ const (
 
 const (
 	minDeliveries = 10
-	// maxDelay is the longest delay, unless [Breaker.Delay] is longer.
+	// maxDelay does not apply if [Breaker.Delay] is longer.
 	maxDelay = time.Minute
 )
 
@@ -26,19 +26,19 @@ type breaker struct {
 	events *deferredEvents
 
 	state string
-	// generation counts state changes. Results of earlier generations must not affect the trial.
+	// generation counts state changes, because earlier results must not affect the trial.
 	generation     uint32
 	inWork         int
 	trialRunning   bool
 	slowStartLimit int
-	// openings counts the openings of the breaker since the app was last at full concurrency.
+	// openings since the app was last at full concurrency
 	openings          int
 	openedAt, trialAt time.Time
-	// now is the time of the current call, which onStateChanged needs.
+	// now is for onStateChanged, the time of the current call.
 	now time.Time
 }
 
-// newBreaker returns a breaker. If none is configured, it returns nil, which allows everything.
+// A nil breaker allows everything.
 func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	if opts.Breaker == nil {
 		return nil
@@ -90,7 +90,7 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	b.inWork--
 	switch class {
 	case resultOK:
-		// One more delivery per success doubles the concurrency in about the duration of a delivery.
+		// One more per success doubles the concurrency in about a delivery's duration.
 		if b.slowStartLimit > 0 {
 			b.slowStartLimit++
 		}
@@ -104,11 +104,11 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 		}
 		b.lib.RecordFailure()
 	default:
-		b.trialRunning = false // inconclusive, so another delivery becomes the trial
+		b.trialRunning = false // inconclusive: another delivery becomes the trial
 	}
 }
 
-// onStateChanged is called by the library, during acquire and release.
+// The library calls onStateChanged during acquire and release.
 func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 	b.generation++
 	b.inWork = 0

@@ -38,7 +38,7 @@ type permitInWork struct {
 func newHarness(t *testing.T, opts Options) *harness {
 	h := &harness{t: t}
 	record := func(event any) {
-		h.Status() // listeners may call the limiter
+		h.Status()
 		h.events = append(h.events, eventText(event))
 	}
 	opts.Events = &Events{
@@ -234,7 +234,7 @@ func TestFailureHalvesTheSlowStart(t *testing.T) {
 		h := newHarness(t, Options{Breaker: &Breaker{}})
 		h.deliver(10, serverError)
 		time.Sleep(5 * time.Second)
-		h.deliver(6, success) // the trial, followed by five deliveries that raise the limit
+		h.deliver(6, success)
 		for _, want := range []int{3, 1, 1} {
 			h.deliver(1, serverError)
 			if got := h.Status().SlowStart; got != want {
@@ -257,7 +257,6 @@ func TestFailedTrialDoublesTheDelay(t *testing.T) {
 			h.wantEvents("breaker half-open: one delivery on trial", "breaker open: the trial failed, next in "+delay)
 		}
 		failing := time.Since(opened)
-		// Only full concurrency resets the delay.
 		time.Sleep(time.Minute)
 		h.deliver(1, success)
 		h.wantLastEvent("breaker closed after " + (failing + time.Minute + time.Millisecond).String())
@@ -336,7 +335,7 @@ func TestResultOfTheTrialDecides(t *testing.T) {
 				if tt.want != stateHalfOpen {
 					return
 				}
-				h.wantAllow("") // the first trial was inconclusive
+				h.wantAllow("")
 				h.wantAllow("breaker 0s")
 				h.done(success, 0)
 				h.wantState(stateClosed)
@@ -418,7 +417,7 @@ func TestBatchCountsAsOneDelivery(t *testing.T) {
 			t.Errorf("failing %v, want 0.33", got)
 		}
 		for range 3 {
-			batch(unreached, serverError) // failures: 4 of 10, 5 of 11, 6 of 12
+			batch(unreached, serverError)
 		}
 		h.wantState(stateOpen)
 	})

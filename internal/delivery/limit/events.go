@@ -2,18 +2,18 @@ package limit
 
 import "time"
 
-// Events are the listeners of a [Limiter]; each may be nil. They must not block or call the worker, which may be
-// holding its lock. Changes in quick succession may be reported out of order.
+// Events are the listeners of a [Limiter]; each may be nil. They must not block or call the worker, which may hold
+// its lock. Changes in quick succession may be reported out of order.
 type Events struct {
 	Opened       func(Opened)
 	HalfOpened   func(HalfOpened)
-	Closed       func(Closed) // deliveries resume with a slow start
+	Closed       func(Closed) // with a slow start
 	LimitChanged func(Resized)
 }
 
 // Opened reports that the breaker opened.
 type Opened struct {
-	// Failures and Deliveries are counted in the window or, if TrialFailed is set, among the trials.
+	// Counted in the window or, if TrialFailed, among the trials.
 	Failures, Deliveries int
 	TrialFailed          bool
 	Delay                time.Duration // until the next trial
@@ -24,7 +24,7 @@ type HalfOpened struct{}
 
 // Closed reports that the breaker closed.
 type Closed struct {
-	After time.Duration // since the breaker opened
+	After time.Duration // since it opened
 }
 
 // Resized reports that the adaptive limit changed.
@@ -35,16 +35,16 @@ type Status struct {
 	Rate   float64 // messages per second; 0 means no limit
 	InWork int     // deliveries; a batch counts as one
 	Limit  int     // adaptive concurrency limit; 0 if off
-	// SlowStart is the concurrency limit during a slow start; otherwise 0.
+	// SlowStart is the slow start's concurrency limit, otherwise 0.
 	SlowStart int
-	Breaker   string // "closed", "open" or "half-open"; "" without a breaker
-	// Failing is the fraction of failed deliveries in the breaker's window, 0 to 1.
+	Breaker   string // "closed", "open" or "half-open", or ""
+	// Failing is the share of failed deliveries in the breaker's window, 0 to 1.
 	Failing float64
 	TrialAt time.Time // zero unless open
 	Refused Refused   // since the limiter was created
 }
 
-// Refused counts refusals by reason. One message may be refused many times.
+// Refused counts refusals by reason, perhaps many for one message.
 type Refused struct {
 	Breaker, Concurrency, Rate int64
 }

@@ -14,10 +14,10 @@ type Limiter struct {
 	opts Options
 
 	mu sync.Mutex
-	// last is the latest time passed to a call. A call with an earlier time uses last instead.
+	// A call with a time before last uses last.
 	last     time.Time
 	rate     *rateLimiter
-	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil without an adaptive limit
+	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil if not configured
 	breaker  *breaker
 	estimate estimate
 	refused  Refused
@@ -28,7 +28,7 @@ type Limiter struct {
 
 type delivery struct {
 	startedAt  time.Time
-	adaptive   adaptivelimiter.Permit // nil without an adaptive limit
+	adaptive   adaptivelimiter.Permit // nil if not configured
 	generation uint32
 }
 
@@ -45,9 +45,9 @@ func New(opts *Options) *Limiter {
 	return l
 }
 
-// Acquire requests a permit to deliver n messages in one request. Permit 0 means that the limiter refuses, which uses
-// up nothing. wait is then the time until the next request, or 0 to request again after the next release; reason is
-// "breaker", "concurrency" or "rate".
+// Acquire requests a permit to deliver n messages in one request. Permit 0 is a refusal, which uses up nothing: wait
+// is the time until the next request, or 0 to wait for the next release; reason is "breaker", "concurrency" or
+// "rate".
 func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -76,8 +76,8 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 	return l.permits, 0, ""
 }
 
-// Release ends a delivery with the results of its messages. A second release of a permit has no effect. The result of a
-// canceled delivery must wrap [context.Canceled] in Err, so that it does not count as a failure.
+// Release ends a delivery with its messages' results. A second release has no effect. A canceled delivery's result
+// must wrap [context.Canceled] in Err, so that it is no failure.
 func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -96,7 +96,7 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 	case done || class != resultIgnored && l.estimate.showsSpeed(took):
 		d.adaptive.Record()
 	default:
-		d.adaptive.Drop() // the duration does not show the app's speed
+		d.adaptive.Drop()
 	}
 
 	if done {
@@ -106,7 +106,7 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 }
 
 // Room estimates how many messages can start until now + d, in batches of the maximum size. If n is 0, the worker
-// should not receive. reason is the strictest limit, or "" without limits.
+// should not receive. reason is the strictest limit, or "".
 func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()

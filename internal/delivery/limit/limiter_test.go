@@ -39,22 +39,22 @@ func TestRefusalConsumesNothing(t *testing.T) {
 		}
 		h.done(success, 0)
 		h.done(success, 0)
-		h.deliver(8, serverError) // the refusals used up none of the burst of 10
-		h.wantState(stateOpen)    // 8 of 10 deliveries failed
+		h.deliver(8, serverError) // none of the burst of 10 is used up
+		h.wantState(stateOpen)
 		for range 50 {
 			if got := h.allow(); got[:7] != "breaker" {
 				t.Fatalf("answer %q", got)
 			}
 		}
 		time.Sleep(5 * time.Second)
-		permit, _, _ := h.Acquire(time.Now(), 10) // uses the whole burst and the trial
+		permit, _, _ := h.Acquire(time.Now(), 10) // the whole burst, and the trial
 		h.wantLastEvent("breaker half-open: one delivery on trial")
 		h.Release(permit, time.Now(), slices.Repeat([]queue.Result{unreached}, 10)...)
 		for range 50 {
 			h.wantAllow("rate 100ms")
 		}
 		time.Sleep(100 * time.Millisecond)
-		h.wantAllow("") // the trial is still available
+		h.wantAllow("")
 		if got, want := h.Status().Refused, (Refused{Breaker: 50, Concurrency: 50, Rate: 50}); got != want {
 			t.Errorf("refused %+v, want %+v", got, want)
 		}
@@ -206,7 +206,7 @@ func TestAdaptiveLimitLearnsNothingFromFailuresBeforeTheFirstSuccess(t *testing.
 	})
 }
 
-// Each delivery moves the mean duration by 1/32 of the difference.
+// Each delivery moves the mean by 1/32 of the difference.
 func TestRoomFollowsTheMeanDuration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

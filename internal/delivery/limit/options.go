@@ -14,16 +14,16 @@ const (
 
 // Options configure a [Limiter]. The zero value and nil limit nothing. Values out of range are clamped.
 type Options struct {
-	// Rate is the maximum number of messages per second; 0 means no limit. Unused capacity accumulates up to a tenth of
-	// a second's worth or one Batch, whichever is more, but at most a second's worth and at least one message.
+	// Rate is the maximum number of messages per second; 0 means no limit. Unused capacity accumulates up to a tenth
+	// of a second's worth or one Batch, whichever is more, but at most a second's worth and at least one message.
 	Rate float64
 	// Concurrency is the worker's limit of deliveries in flight; 0 means 50. It ends a slow start and bounds the
 	// adaptive limit.
 	Concurrency int
 	// Batch is the maximum number of messages per delivery; 0 means 1.
 	Batch int
-	// Adaptive adapts the concurrency to the app's speed, starting at 10: it falls when responses are slower than
-	// usual, and rises otherwise. It does not suit an app that is overloaded from the start.
+	// Adaptive adapts the concurrency to the app's speed, from 10: it falls when responses are slower than usual, and
+	// rises otherwise. It does not suit an app that is overloaded from the start.
 	Adaptive bool
 	// Breaker stops deliveries to a failing app; may be nil.
 	Breaker *Breaker
@@ -32,14 +32,13 @@ type Options struct {
 
 // Breaker configures when deliveries to a failing app stop and resume. The zero value is valid.
 type Breaker struct {
-	// FailureRatio is the fraction of failed deliveries that opens the breaker, 0.01 to 1 in steps of 0.01; 0 means
-	// 0.5. It applies once 10 deliveries have ended within Window.
+	// FailureRatio is the share of failed deliveries that opens the breaker, 0.01 to 1 in steps of 0.01; 0 means 0.5.
+	// It applies after 10 deliveries within Window.
 	FailureRatio float64
-	// Window is the period over which deliveries are counted, at least 1 s; 0 means 30 s. It advances in steps of a
-	// tenth.
+	// Window is the period of counted deliveries, at least 1 s; 0 means 30 s. It advances by tenths.
 	Window time.Duration
-	// Delay is how long the breaker stays open before a trial; 0 means 5 s. It doubles with each failure until the app
-	// is back at full concurrency, up to 60 s or the configured delay, whichever is longer.
+	// Delay is how long the breaker stays open before a trial; 0 means 5 s. It doubles with each failure until the
+	// app is back at full concurrency, up to 60 s or the configured delay, whichever is longer.
 	Delay time.Duration
 }
 

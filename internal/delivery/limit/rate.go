@@ -9,11 +9,10 @@ import (
 
 const epsilon = 1e-9
 
-// rateLimiter limits messages per second. Its time must not go backward, because the library would grant the same
-// capacity twice.
+// The time must not go backward: the library would grant the same capacity twice.
 type rateLimiter struct{ *rate.Limiter }
 
-// newRateLimiter returns a rate limiter. If perSecond is 0, it returns nil, which allows everything.
+// A nil rateLimiter allows everything.
 func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	if perSecond == 0 {
 		return nil
@@ -21,14 +20,12 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch))}
 }
 
-// burstOf returns the number of messages that may start at once. It is small, because a burst adds to the rate after a
-// pause, but large enough for late timers and batches.
+// A burst adds to the rate after a pause, so it is small, but large enough for late timers and batches.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }
 
-// acquire takes capacity for n messages, or returns how long to wait for it. A batch larger than the burst uses future
-// capacity.
+// acquire returns 0 or how long to wait. A batch larger than the burst uses future capacity.
 func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	if r == nil {
 		return 0

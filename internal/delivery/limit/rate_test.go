@@ -133,7 +133,7 @@ func TestRateHoldsInEveryPeriod(t *testing.T) {
 				sum += float64(s.n)
 				most := burst + perSecond*(s.at-starts[i].at).Seconds()
 				if beyond := float64(s.n) - burst; beyond > 0 {
-					most += beyond // the last batch uses future capacity
+					most += beyond // with future capacity
 				}
 				if sum > most+1e-3 {
 					t.Fatalf("%v messages from %s to %s, at most %v", sum, starts[i].at, s.at, most)

@@ -15,10 +15,9 @@ import (
 
 const (
 	headerPatience = 10 * time.Second
-	// maxConnections is generous, because a function needs one or two. Without a limit, any local program could exhaust
-	// the file descriptors.
+	// A function needs one or two connections. Without a limit, any local program could exhaust the file descriptors.
 	maxConnections = 16
-	// drainLimit is how many bytes of an oversized response are read, so that the function receives the rejection.
+	// An oversized response is read up to drainLimit, so that the function receives the rejection.
 	drainLimit = 64 << 20
 )
 
@@ -72,7 +71,7 @@ func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// write sends an invocation. It ignores errors, because the process then exits or the invocation times out.
+// After an error, the process exits or the invocation times out.
 func (a *api) write(w http.ResponseWriter, inv *invocation) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -112,7 +111,7 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// responseOf returns the response in a request. A trailer may report that writing the response failed.
+// A trailer may report that writing the response failed.
 func responseOf(r *http.Request, body []byte) queue.Invocation {
 	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
 	if kind == "" {
@@ -139,7 +138,7 @@ func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 	a.complete(w, id, response)
 }
 
-// complete accepts a response. It records the response first, because the function may exit as soon as it is confirmed.
+// The function may exit as soon as the response is confirmed, so complete records it first.
 func (a *api) complete(w http.ResponseWriter, id string, response queue.Invocation) {
 	if !a.inst.pool.recordResponse(a.inst, id, response) {
 		refuseID(w)
@@ -181,7 +180,7 @@ func readBody(r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	if len(body) > maxResponse {
-		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // the body is rejected in any case
+		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // rejected in any case
 		return nil, errBodyTooLarge
 	}
 	return body, nil

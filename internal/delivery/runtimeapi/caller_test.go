@@ -82,7 +82,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 				t.Errorf("connection %d: read %d, %v", i, n, err)
 			}
 		}
-		if after := time.Since(began); after > time.Second { // each had some time to send a request
+		if after := time.Since(began); after > time.Second {
 			t.Errorf("they were closed after %s", after)
 		}
 		if a := invoke(t, p, "still here"); string(a.Payload) != "still here" {
@@ -147,7 +147,6 @@ func ask(url, body string) (string, error) {
 	return resp.Status, err
 }
 
-// Children of the function's shell are accepted.
 func TestRealForeignClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -240,7 +239,6 @@ func TestUnknownUsersAndLimitsAreRefused(t *testing.T) {
 	}
 }
 
-// copySelf copies the test binary so that every user can run it.
 func copySelf(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "function")
@@ -249,7 +247,7 @@ func copySelf(t *testing.T) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	file := filepath.Join(dir, "function")
-	copied := exec.Command("cp", os.Args[0], file) // cp, so that no new process inherits the open file
+	copied := exec.Command("cp", os.Args[0], file) // no new process inherits the open file
 	if err := errors.Join(os.Chmod(dir, 0o755), copied.Run()); err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,9 @@ import (
 	"tendril/queue"
 )
 
-// Unless they lock the pool's mutex, the functions in this file require the caller to hold it.
+// Unless they lock the pool's mutex, these functions require the caller to hold it.
 
-// lingering is how long to wait until a process that has responded requests another invocation, before starting another
-// process.
+// A process that has responded gets this time to request another invocation before another process is started.
 const lingering = 50 * time.Millisecond
 
 func (p *Pool) dispatch() {
@@ -35,7 +34,7 @@ func (p *Pool) dispatch() {
 	}
 }
 
-// grow starts as many processes as waiting invocations need, but at least one if none is alive.
+// grow starts as many processes as waiting invocations need, at least one if none is alive.
 func (p *Pool) grow() {
 	alive, coming := 0, 0
 	for _, inst := range p.slots {
@@ -64,11 +63,11 @@ func (p *Pool) grow() {
 }
 
 type nextRequest struct {
-	offer    <-chan *invocation // stays empty if the process is about to be ended
+	offer    <-chan *invocation // empty if the process is about to be ended
 	endsInit bool
 }
 
-// poll records a request for the next invocation. It returns false while the process owes a response.
+// poll records a request for the next invocation, or returns false while the process owes a response.
 func (p *Pool) poll(inst *instance) (r nextRequest, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +103,7 @@ func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if inst.offer != offer {
-		return // the process has made a new request
+		return // there is a new request
 	}
 	p.reclaim(inst, offer)
 	p.markAway(inst)
@@ -156,8 +155,8 @@ func (p *Pool) owesResponse(inst *instance, id string) bool {
 	return inst.owesResponse(id)
 }
 
-// initReported records an initialization error, and gives the process some time to exit. It returns false if the
-// process has already initialized or is being ended.
+// initReported records an initialization error, and gives the process time to exit. It returns false if the process
+// is initialized or being ended.
 func (p *Pool) initReported(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,8 +168,7 @@ func (p *Pool) initReported(inst *instance, a queue.Invocation) bool {
 	return true
 }
 
-// recordResponse ends an invocation with its response. It returns false if the process does not owe a response to this
-// invocation.
+// recordResponse returns false if the process does not owe a response to this invocation.
 func (p *Pool) recordResponse(inst *instance, id string, response queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,7 +192,7 @@ func (p *Pool) recordResponse(inst *instance, id string, response queue.Invocati
 	return true
 }
 
-// recordFailure counts a failure and starts a pause. During a pause or a stop, it only returns false, so that processes
+// recordFailure counts a failure and starts a pause. During a pause or a stop, it returns false, so that processes
 // that fail together count once.
 func (p *Pool) recordFailure() (first bool) {
 	if p.pause != nil || p.stopping {

@@ -25,14 +25,13 @@ func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	}
 }
 
-// remove removes a process that has exited. report, if not nil, reports the invocation or initialization that the exit
-// ended.
+// remove removes an exited process. report, if not nil, reports the ended invocation or initialization.
 func (p *Pool) remove(inst *instance, exit supervisor.Exit) (report func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	inst.disarm()
 	p.removeIdle(inst)
-	p.reclaim(inst, inst.offer) // the process may have exited before the invocation was sent
+	p.reclaim(inst, inst.offer) // it may have exited before the invocation was sent
 
 	was := inst.phase
 	inst.phase = dead
@@ -42,8 +41,7 @@ func (p *Pool) remove(inst *instance, exit supervisor.Exit) (report func()) {
 	return report
 }
 
-// handleExit ends the invocation or initialization of a process that has exited. report may be nil. The caller must
-// hold the mutex.
+// report may be nil. The caller must hold the mutex.
 func (p *Pool) handleExit(inst *instance, was phase, exit supervisor.Exit) (report func()) {
 	switch {
 	case was == busy:
@@ -56,7 +54,6 @@ func (p *Pool) handleExit(inst *instance, was phase, exit supervisor.Exit) (repo
 	return nil
 }
 
-// endInvocation ends the invocation of a process that exited without a response.
 func (p *Pool) endInvocation(inst *instance, exit supervisor.Exit) (report func()) {
 	inv := inst.current
 	switch inst.asked {
@@ -76,8 +73,7 @@ func (p *Pool) endInvocation(inst *instance, exit supervisor.Exit) (report func(
 	return nil
 }
 
-// initFailed records the failure of an initialization. If the failure starts a pause, the oldest waiting invocation
-// ends with the error.
+// If initFailed starts a pause, the oldest waiting invocation ends with the error.
 func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {
@@ -114,7 +110,7 @@ func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (res
 	}
 }
 
-// exitMessage describes an exit in Lambda's wording.
+// exitMessage uses Lambda's wording.
 func exitMessage(e supervisor.Exit) string {
 	switch {
 	case e.Err != nil:

@@ -19,7 +19,7 @@ import (
 
 type Exit = supervisor.Exit
 
-// fakeHost runs functions as goroutines with in-memory connections, for tests in virtual time.
+// fakeHost runs functions as goroutines with in-memory connections, in virtual time.
 type fakeHost struct {
 	behave func(f *function) Exit
 
@@ -29,7 +29,7 @@ type fakeHost struct {
 	alive     int
 	mostAlive int
 	startErr  error
-	hold      chan struct{} // if not nil, delays the start of a process
+	hold      chan struct{} // delays the start of a process
 	closed    bool
 	signals   []syscall.Signal
 }
@@ -185,7 +185,7 @@ func (f *function) get(ctx context.Context) (*http.Response, error) {
 	return f.client.Do(req)
 }
 
-// post returns status 0 if there is no response. path is below /2018-06-01/runtime.
+// post returns status 0 without a response. path is below /2018-06-01/runtime.
 func (f *function) post(path, body string, header ...string) (int, string) {
 	req, err := http.NewRequestWithContext(f.ctx, http.MethodPost, "http://"+f.address+"/2018-06-01/runtime/"+path,
 		bytes.NewReader([]byte(body)))

@@ -11,11 +11,11 @@ import (
 
 type host struct {
 	listen func() (net.Listener, error)
-	// client describes the program at the other end of a connection, or returns "" if it has exited.
+	// client describes a connection's other end, "" if it has exited.
 	client func(net.Conn) string
-	// start starts the command as the leader of a new process group.
+	// start makes the command the leader of a new process group.
 	start func(instance int, env []string) (process, error)
-	// close must be called after all processes have been reaped.
+	// close must follow the reaping of all processes.
 	close func()
 }
 

@@ -12,14 +12,13 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// initTimeout is the time within which a process must request its first invocation. Lambda allows 10 s and then tries
-// again.
+// initTimeout is the time for the first request. Lambda allows 10 s and then tries again.
 const initTimeout = time.Minute
 
-// initErrorPatience is the time within which a process must exit after it has posted an initialization error.
+// initErrorPatience is the time to exit after an initialization error.
 const initErrorPatience = time.Second
 
-// launch starts a process. The caller must hold the pool's mutex.
+// The caller must hold the pool's mutex.
 func (p *Pool) launch(number int) *instance {
 	inst := &instance{
 		pool: p, number: number, since: time.Now(),
@@ -62,7 +61,7 @@ func (inst *instance) serve(listener net.Listener, address string) (stop func())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = server.Serve(limited) // always fails once the server is closed
+		_ = server.Serve(limited) // fails once the server is closed
 	}()
 	return func() {
 		_ = server.Close()
@@ -83,7 +82,7 @@ func (inst *instance) attach(proc process) {
 	}
 }
 
-// detach must be called before the process is reaped, because its PID may then be reused.
+// detach must precede reaping, because the PID may then be reused.
 func (inst *instance) detach() {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxRequest and maxResponse are Lambda's limits in bytes.
+	// Lambda's limits in bytes.
 	maxRequest  = 6 << 20
 	maxResponse = 6<<20 + 100
 )
@@ -47,7 +47,7 @@ func paused(left time.Duration) queue.Invocation {
 	}
 }
 
-// failure returns a function error in Lambda's format. id may be "".
+// failure returns a function error as Lambda does. id may be "".
 func failure(kind, id, text string) queue.Invocation {
 	if id != "" {
 		text = "RequestId: " + id + " Error: " + text
@@ -59,18 +59,18 @@ func failure(kind, id, text string) queue.Invocation {
 	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: payload, Reason: kind}
 }
 
-// seconds rounds d up to a hundredth of a second, so that a short limit is not shown as 0.
+// seconds rounds up to hundredths, so that a short limit is not shown as 0.
 func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 }
 
-// posted returns the function error in a request. kind is from the header or trailer and may be ""; an errorType in the
-// body takes precedence.
+// posted returns the function error in a request. kind, from the header or trailer, may be ""; the body's errorType
+// takes precedence.
 func posted(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`
 	}
 	valid := json.Valid(body)
 	if valid {
-		_ = json.Unmarshal(body, &form) // other JSON has no errorType
+		_ = json.Unmarshal(body, &form) // may lack it
 	}
 	if form.Type != "" {
 		kind = form.Type

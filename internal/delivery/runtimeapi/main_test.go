@@ -37,11 +37,11 @@ func play(role string) int {
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
 		return playFunction()
-	case "wrapped": // a script that runs the function
+	case "wrapped":
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), roleVariable+"=function")
 		return child.Run().(*exec.ExitError).ExitCode()
-	case "child": // connects to the observer
+	case "child":
 		_, _ = attend()
 		select {}
 	case "pool":
@@ -97,14 +97,14 @@ func act(how string) ([]byte, error) {
 	case "crash":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
-	case "meet": // answers when the test tells it to
+	case "meet":
 		conn, err := attend()
 		if err != nil {
 			return nil, err
 		}
 		_, err = io.ReadFull(conn, make([]byte, 1))
 		return nil, err
-	case "family", "hang", "leave": // starts one child in its own process group and one in another
+	case "family", "hang", "leave": // one in its own process group, one in another
 		for range 2 {
 			child := exec.Command(os.Args[0])
 			child.Env = append(os.Environ(), roleVariable+"=child")
@@ -119,7 +119,7 @@ func act(how string) ([]byte, error) {
 		switch how {
 		case "hang":
 			select {}
-		case "leave": // exits when the test tells it to
+		case "leave":
 			_, _ = conn.Read(make([]byte, 1))
 			os.Exit(3)
 		}

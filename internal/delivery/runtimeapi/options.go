@@ -13,8 +13,8 @@ import (
 
 // Options configure a [Pool]. Only Command is required.
 type Options struct {
-	// Command is run without a shell. A name without a slash is looked up in the PATH of Env; a relative path is
-	// relative to Dir.
+	// Command runs without a shell. A name without a slash is looked up in Env's PATH; a relative path is relative to
+	// Dir.
 	Command []string
 	// Dir is the working directory and LAMBDA_TASK_ROOT; "" means the current directory.
 	Dir string
@@ -29,22 +29,22 @@ type Options struct {
 	Instances int
 	// Timeout limits an invocation, up to the function's next request; 0 means 15 minutes, Lambda's maximum.
 	Timeout time.Duration
-	// Grace is the time between SIGTERM and SIGKILL; 0 means 2 s. A timeout sends SIGKILL immediately, as in Lambda.
+	// Grace is between SIGTERM and SIGKILL; 0 means 2 s. A timeout sends SIGKILL at once, as in Lambda.
 	Grace time.Duration
-	// Hurry ends the grace periods of [Pool.Stop] when it is done; may be nil.
+	// Hurry, once done, ends the grace periods of [Pool.Stop]; may be nil.
 	Hurry context.Context
 
 	// Name has 1 to 64 letters, digits, hyphens and underscores; "" means "function".
 	Name string
-	// Region defaults to AWS_REGION or AWS_DEFAULT_REGION in Env, or else to us-east-1. AccountID defaults to
+	// Region defaults to Env's AWS_REGION or AWS_DEFAULT_REGION, or else us-east-1. AccountID defaults to
 	// 000000000000.
 	Region, AccountID string
 
-	// Output receives every line of output, without the line ending and with control characters escaped. instance
-	// counts from 1; stream is "stdout" or "stderr". Output must be safe for concurrent use and must not keep line.
-	// While it blocks, lines may be dropped. It may be nil.
+	// Output receives every output line, without its ending and with control characters escaped; may be nil. instance
+	// is from 1; stream is "stdout" or "stderr". Output must be safe for concurrent use and must not keep line. While
+	// it blocks, lines may be dropped.
 	Output func(instance int, stream string, line []byte)
-	// LinesPerSecond is the maximum number of lines per process, averaged over five seconds; 0 means 1000.
+	// LinesPerSecond limits a process's lines, averaged over five seconds; 0 means 1000.
 	LinesPerSecond int
 
 	Events Events
@@ -52,7 +52,7 @@ type Options struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// withDefaults validates o and sets defaults. Package supervisor checks Command, User and Limits.
+// Package supervisor checks Command, User and Limits.
 func (o Options) withDefaults() (Options, error) {
 	o.Timeout = cmp.Or(o.Timeout, 15*time.Minute)
 	o.Grace = cmp.Or(o.Grace, 2*time.Second)
@@ -78,8 +78,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Events are the listeners of a pool; each may be nil. They must return quickly and must not call the pool. Events of
-// one process are sequential.
+// Events are the listeners of a pool; each may be nil. They must return quickly and not call the pool. Events of one
+// process are sequential.
 type Events struct {
 	Ready        func(Ready)
 	InitFailed   func(InitFailed)
@@ -89,9 +89,9 @@ type Events struct {
 	LinesDropped func(supervisor.LinesDropped)
 }
 
-// Ready reports that a process has requested its first invocation.
+// Ready reports a process's first request.
 type Ready struct {
-	// Instance counts from 1; numbers are reused.
+	// Instance is from 1; numbers are reused.
 	Instance, PID int
 	After         time.Duration
 }
@@ -99,10 +99,10 @@ type Ready struct {
 // InitFailed reports that a process failed before its first invocation.
 type InitFailed struct {
 	Instance int
-	// Type is an error type, such as "Runtime.ImportModuleError".
+	// Type is such as "Runtime.ImportModuleError".
 	Type   string
 	Reason string
-	// Failures counts failures since the last response. No process starts during Pause, which begins with this failure.
+	// Failures counts failures since the last response. This failure starts the Pause, in which no process starts.
 	Failures int
 	Pause    time.Duration
 }
@@ -114,21 +114,20 @@ type TimedOut struct {
 	Limit     time.Duration
 }
 
-// Exited reports that a process and its group have exited or could not be started.
+// Exited reports that a process and its group have exited or could not start.
 type Exited struct {
-	// PID is 0 if the process could not be started.
+	// PID is 0 if it could not start.
 	Instance, PID int
 	Exit          supervisor.Exit
-	// Asked is the reason the pool ended the process, such as "stopped" or "time limit"; "" if the process exited by
-	// itself.
+	// Asked is why the pool ended the process, such as "stopped" or "time limit"; "" if it exited by itself.
 	Asked string
 }
 
-// Refused reports the 1st, 10th, 100th and so on request from a program that does not belong to the function.
+// Refused reports the 1st, 10th, 100th and so on request from a program outside the function.
 type Refused struct {
 	Instance int
-	// Client describes the program, such as "curl (pid 123) of user 1000".
+	// Client is such as "curl (pid 123) of user 1000".
 	Client string
-	// Total counts the requests that the pool has rejected so far.
+	// Total is the pool's number of rejected requests.
 	Total int
 }

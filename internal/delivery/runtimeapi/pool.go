@@ -11,10 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// killPatience is how long to wait after SIGKILL, which only processes that hang in the kernel survive.
+// Only processes that hang in the kernel survive SIGKILL this long.
 const killPatience = 5 * time.Second
 
-// New returns a pool that is not started.
+// New returns an unstarted pool.
 func New(o Options) (*Pool, error) {
 	set, err := o.withDefaults()
 	if err != nil {
@@ -40,9 +40,10 @@ func (p *Pool) Start() {
 	p.dispatch()
 }
 
-// Invoke passes payload to a process and returns its response, which may report a failure. Callers are served in order.
-// An error that wraps errNotInvoked means that the function received nothing. If ctx ends while the function runs, its
-// process is terminated. paused is called, with a lock held, before a process receives the invocation; it may be nil.
+// Invoke passes payload to a process and returns its response, which may report a failure. Callers are served in
+// order. An error that wraps errNotInvoked means that the function received nothing. If ctx ends while the function
+// runs, its process is terminated. paused is called, with a lock held, before a process receives the invocation; may
+// be nil.
 func (p *Pool) Invoke(ctx context.Context, payload []byte, paused func() bool) (queue.Invocation, error) {
 	if len(payload) > maxRequest {
 		return tooLarge(len(payload)), nil
@@ -72,7 +73,7 @@ func (p *Pool) enqueue(inv *invocation) {
 	p.dispatch()
 }
 
-// abandon gives up an invocation and ends its process, unless its outcome has arrived in the meantime.
+// abandon ends an invocation's process, unless the outcome has arrived meanwhile.
 func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +92,7 @@ func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 }
 
 // Stop ends all processes and waits for them; the error lists processes that did not exit. Waiting and later
-// invocations fail with errNotInvoked. Idle processes receive SIGTERM, and SIGKILL after the grace period. Busy ones
+// invocations fail with errNotInvoked. Idle processes receive SIGTERM, and SIGKILL after the grace period; busy ones
 // may finish until ctx is done. Later calls wait for the first.
 func (p *Pool) Stop(ctx context.Context) error {
 	if !p.beginStop() {
@@ -152,7 +153,7 @@ func (p *Pool) endAll(end func(*instance, asked)) {
 	}
 }
 
-// beginStop returns false if the pool is already being stopped.
+// beginStop returns false if the pool is already stopping.
 func (p *Pool) beginStop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -122,7 +122,7 @@ func TestProcessesStartAsNeeded(t *testing.T) {
 			t.Errorf("nine invocations of 1 s by three took %s", took)
 		}
 		first := string(invoke(t, p, "").Payload)
-		synctest.Wait() // the function requests another invocation
+		synctest.Wait()
 		if again := string(invoke(t, p, "").Payload); again != first {
 			t.Errorf("process %s, then %s: the one that was busy last should be used", first, again)
 		}
@@ -182,7 +182,7 @@ func TestTimeLimit(t *testing.T) {
 		if h.started() != 2 || time.Since(began) > 2*time.Second {
 			t.Errorf("%d processes, after %s: want a second at once", h.started(), time.Since(began))
 		}
-		synctest.Wait() // the answer arrives before the event
+		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
 		if len(reported) != 1 || reported[0].RequestID != a.RequestID || reported[0].Limit != 1500*time.Millisecond {
@@ -281,7 +281,7 @@ func TestInitFailure(t *testing.T) {
 		if errors != 1 {
 			t.Errorf("%d invocations were charged for one failure", errors)
 		}
-		time.Sleep(500*time.Millisecond + time.Second) // no invocation waits during the pause and the next failure
+		time.Sleep(500*time.Millisecond + time.Second)
 		synctest.Wait()
 		if a := invoke(t, p, "x"); a.Status != 429 || a.RetryAfter != time.Second {
 			t.Errorf("answer %+v, want a pause of 1 s after the second failure", a)
@@ -358,7 +358,7 @@ func TestProgramThatCannotStart(t *testing.T) {
 		p.mu.Unlock()
 		answer := make(chan queue.Invocation)
 		go func() { answer <- invoke(t, p, "x") }()
-		synctest.Wait() // the invocation waits for the start
+		synctest.Wait()
 		close(hold)
 		wantError(t, <-answer, "Runtime.InvalidEntrypoint", "exec format error")
 		synctest.Wait()
@@ -455,7 +455,7 @@ func TestInvocationThatWaitedForAProcessIsNotRunIfItsQueueWasPaused(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		var received atomic.Int64
 		p, h := newFakePool(t, Options{}, func(f *function) Exit {
-			f.sleep(10 * time.Second) // initialization
+			f.sleep(10 * time.Second)
 			return f.serve(func(event) string { received.Add(1); return "null" })
 		})
 		defer stop(t, p, h)
@@ -634,7 +634,6 @@ func TestStopWithoutStart(t *testing.T) {
 	}
 }
 
-// Processes that hang in the kernel do not exit.
 func TestStopNamesProcessesThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -89,7 +89,7 @@ func TestRealConcurrency(t *testing.T) {
 	for _, g := range together {
 		g.conn.Write([]byte("x"))
 	}
-	last := w.meet() // the fifth invocation has waited
+	last := w.meet()
 	if !pids[last.pid] {
 		t.Error("there was a fifth process")
 	}
@@ -103,7 +103,7 @@ func TestRealTimeLimit(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
 			w := newObserver(t)
-			// Long enough to start all processes, even on a busy machine.
+			// Enough to start all processes on a busy machine.
 			p := newRealPool(t, role, w, Options{Timeout: 5 * time.Second})
 			answer := make(chan queue.Invocation)
 			go func() { answer <- invoke(t, p, "hang") }()
@@ -126,7 +126,7 @@ func TestRealDeathLeavesNothing(t *testing.T) {
 	answer := make(chan queue.Invocation)
 	go func() { answer <- invoke(t, p, "leave") }()
 	children := []*reportingChild{w.meet(), w.meet(), w.meet()}
-	for _, g := range children { // a process exits when it reads this
+	for _, g := range children {
 		g.conn.Write([]byte("x"))
 	}
 	wantError(t, <-answer, "Runtime.ExitError", "exit status 3")

@@ -20,10 +20,10 @@ type Pool struct {
 	mu                sync.Mutex
 	started, stopping bool
 	slots             []*instance
-	// idle is in the order of use, most recent last. waiting is in the order of arrival.
+	// idle is by use, most recent last; waiting, by arrival.
 	idle    []*instance
 	waiting []*invocation
-	// failures counts failures since the last response. While pause is not nil, no process starts before pauseEnd.
+	// failures are since the last response. While pause is not nil, no process starts before pauseEnd.
 	failures int
 	pause    *time.Timer
 	pauseEnd time.Time
@@ -38,11 +38,11 @@ type Pool struct {
 type phase int
 
 const (
-	starting phase = iota // has not requested an invocation yet
+	starting phase = iota // no invocation requested yet
 	idle
 	away // hung up while waiting
 	busy
-	responded // has not requested another invocation
+	responded // no other invocation requested yet
 	dead
 )
 
@@ -62,20 +62,20 @@ type instance struct {
 	pool   *Pool
 	number int
 	since  time.Time
-	// announced is closed when the process can be terminated, and gone when the process has exited.
+	// announced is closed when the process can be terminated, gone when it has exited.
 	announced, gone chan struct{}
 
 	phase       phase
 	initialized bool
 	asked       asked
-	// lingers means that the process responded a while ago, but has not requested another invocation.
+	// lingers means that the process responded a while ago without another request.
 	lingers bool
-	// initError is the error posted to init/error, or nil.
+	// initError was posted to init/error, or is nil.
 	initError *queue.Invocation
 	offer     chan *invocation
 	current   *invocation
 	limit     *time.Timer
-	// proc is nil unless the process is running. pid keeps its value after the process has exited.
+	// proc is nil unless the process is running; pid stays after its exit.
 	proc process
 	pid  int
 
@@ -98,7 +98,7 @@ type invocation struct {
 	paused   func() bool // may be nil
 }
 
-// end sets the outcome. Only the first call has an effect.
+// Only the first call of end has an effect.
 func (inv *invocation) end(o outcome) {
 	o.RequestID = inv.id
 	if o.Status != http.StatusOK {
@@ -138,7 +138,7 @@ func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string
 	if report == nil || c.total < c.next {
 		return
 	}
-	if name := client(conn); name != "" { // if the client has exited, the next rejection is reported instead
+	if name := client(conn); name != "" { // an exited client is not reported, but the next one
 		c.next = max(c.next, 1) * 10
 		report(Refused{Instance: instance, Client: name, Total: c.total})
 	}
@@ -169,7 +169,7 @@ func (inst *instance) assign(inv *invocation) {
 	inst.offer <- inv
 }
 
-// arm makes the pool kill the process after d. It replaces the previous timer.
+// arm replaces the previous timer: the pool kills the process after d.
 func (inst *instance) arm(d time.Duration, why asked) {
 	inst.disarm()
 	var timer *time.Timer

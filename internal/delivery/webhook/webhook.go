@@ -17,13 +17,13 @@ import (
 const (
 	sharedPrefix  = "whsec_" // shared secret
 	privatePrefix = "whsk_"  // ed25519 private key
-	// shortestSecret and longestSecret are the sizes of a shared secret in bytes, from Standard Webhooks 1.0.0.
+	// A shared secret's size in bytes, from Standard Webhooks 1.0.0.
 	shortestSecret = 24
 	longestSecret  = 64
 	largestKept    = 64 << 10
 )
 
-// CheckKey returns an error if the key is invalid. The error does not contain the key.
+// CheckKey returns an error, without the key, if it is invalid.
 func CheckKey(text string) error {
 	_, err := parseKey(text)
 	return err
@@ -79,7 +79,7 @@ type workspace struct {
 	macs    []hash.Hash // one per key; nil for private keys
 }
 
-// NewSigner returns a signer, or nil if there are no keys.
+// NewSigner returns a signer, or nil without keys.
 func NewSigner(keys []string) (*Signer, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -106,8 +106,7 @@ func NewSigner(keys []string) (*Signer, error) {
 	return s, nil
 }
 
-// AppendHeaders appends the three header lines for an attempt at the given time. id must be the message ID that is sent
-// in the request.
+// AppendHeaders appends an attempt's three header lines. id must be the message ID in the request.
 func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
 	w := s.work.Get().(*workspace)
 	w.content = append(w.content[:0], id...)
