@@ -10,8 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// authorize checks the caller's permission for a queue; name is "" for actions without a queue. A caller without
-// permission does not learn whether the queue exists.
+// name is "" for actions without a queue. A caller without permission does not learn whether the queue exists.
 func (x *actionCall) authorize(name string) error {
 	arn := ""
 	if name != "" {
@@ -34,7 +33,7 @@ var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queu
 	"TENDRIL_REGISTRY_TOKEN to the content of the file registry-token in the data directory of the tendril that "+
 	"serves the queue.")
 
-// admitted returns an action that requires the registry's token, unless requests must be signed.
+// admitted requires the registry's token, unless requests must be signed.
 func (h *Handler) admitted(a action) action {
 	run := a.run
 	a.run = func(x *actionCall, request any) (any, error) {
@@ -50,8 +49,7 @@ func (h *Handler) isToken(given string) bool {
 	return h.token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(h.token)) == 1
 }
 
-// Anonymous reports whether a request's headers lack the required credentials. Such a request is refused,
-// whatever its body contains.
+// Anonymous reports whether a request is refused for its headers, which lack credentials, whatever its body.
 func (h *Handler) Anonymous(r *http.Request) bool {
 	if proof.Knows(r, h.token) {
 		return false
@@ -62,7 +60,7 @@ func (h *Handler) Anonymous(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), registryPrefix) && !h.isToken(r.Header.Get(registryToken))
 }
 
-// overSocket reports whether the request came over a Unix socket, which web pages cannot reach.
+// Web pages cannot reach a Unix socket.
 func overSocket(r *http.Request) bool {
 	_, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr)
 	return ok

@@ -25,7 +25,7 @@ import (
 	"tendril/queue"
 )
 
-// signedClient returns a client that signs for the host queue.internal, whatever the URL.
+// The signature is for the host queue.internal, whatever the URL.
 func signedClient(t testing.TB, url string, p access.KeyPair) *sqs.Client {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -40,7 +40,7 @@ func signedClient(t testing.TB, url string, p access.KeyPair) *sqs.Client {
 	})
 }
 
-// keyring creates key pairs, and returns them by name with their keyring.
+// The key pairs are returned by name.
 func keyring(t testing.TB, pairs ...access.KeyPair) (map[string]access.KeyPair, *access.Keyring) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "credentials.json")
@@ -152,7 +152,7 @@ func TestSignedRequests(t *testing.T) {
 	}
 }
 
-// Setting a redrive policy must require permission for its target queue.
+// Setting a redrive policy requires permission for its target queue.
 func TestConfinedKeyPairCannotMoveMessagesToOtherQueues(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -207,7 +207,6 @@ func TestTLSOnlyPolicyIsExplainedAndCanBeRepaired(t *testing.T) {
 	mustCall(t, h, "SendMessage", `{"QueueUrl":"jobs","MessageBody":"x"}`)
 }
 
-// Web pages cannot reach a Unix socket, so any Host header is accepted.
 func TestSocketsAnswerToAnyHost(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -277,7 +276,7 @@ func TestSignedQueryRequests(t *testing.T) {
 	}
 }
 
-// Any local user can call a loopback endpoint, so becoming the leader and enqueueing runs must require the token.
+// Any local user can call a loopback endpoint, so becoming the leader and enqueueing runs require the token.
 func TestRegistryAsksForItsToken(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &Options{RegistryToken: "0123456789abcdef"})
@@ -303,7 +302,6 @@ func TestRegistryAsksForItsToken(t *testing.T) {
 	mustCall(t, h, "ListQueues", "{}")
 }
 
-// A key pair with all permissions must replace the token.
 func TestRegistryOfSignedRequests(t *testing.T) {
 	t.Parallel()
 	found := map[string]error{}
@@ -325,8 +323,8 @@ func TestRegistryOfSignedRequests(t *testing.T) {
 	}
 }
 
-// Another program on the port of a stopped 'tendril serve' must not get the token, nor must an earlier version of
-// tendril unless it is explicitly trusted.
+// Another program on the port of a stopped 'tendril serve' must not get the token, nor an earlier version of tendril
+// unless explicitly trusted.
 func TestRegistryTokenIsNotSentToImpostors(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"

@@ -12,15 +12,15 @@ import (
 	"tendril/queue"
 )
 
-// action is one action of the API. Each protocol decodes a request into the value that request returns, passes it to
-// run, and encodes the response.
+// action is one action of the API. Each protocol decodes a request into the value from request, passes it to run, and
+// encodes the response.
 type action struct {
 	request func() any
 	run     func(x *actionCall, request any) (response any, err error)
 	// ofAccount actions are not valid at a queue's URL.
 	ofAccount bool
 
-	// responseType, parameters and answer describe the request and the response for both protocols.
+	// For both protocols.
 	responseType reflect.Type
 	parameters   parameters
 	answer       elements
@@ -44,8 +44,8 @@ type actionCall struct {
 	ctx    context.Context
 	broker *broker.Broker
 	queue  string // "" for an action without a queue
-	// base is the scheme and host that the client used ("http://HOST"). Queue URLs contain it, because older SDKs
-	// send requests to the host in the queue URL.
+	// base is the client's scheme and host ("http://HOST"), for queue URLs, because older SDKs send requests to their
+	// host.
 	base, account string
 	// trace is the X-Amzn-Trace-Id header.
 	trace  string
@@ -55,7 +55,7 @@ type actionCall struct {
 	// stopped is closed when receives must stop waiting.
 	stopped <-chan struct{}
 	room    answerRoom
-	// archives is nil if this server stores no archives.
+	// archives is nil if this server stores none.
 	archives Archives
 }
 
@@ -76,7 +76,7 @@ func (x *actionCall) exists(name string) error {
 
 type nothing struct{}
 
-// typed returns an action that sets x.queue if the request names a queue, authorizes the caller, checks the required
+// typed returns an action that sets x.queue if the request names one, authorizes the caller, checks the required
 // parameters, and runs f.
 func typed[Request, Response any](f func(*actionCall, *Request) (*Response, error)) action {
 	required := requiredFields(reflect.TypeFor[Request]())
@@ -114,15 +114,15 @@ type queueRequest struct {
 
 func (r *queueRequest) setPath(path string) { r.QueueURL = cmp.Or(r.QueueURL, path) }
 
-// namedQueue contains a queue's name instead of its URL. The queue need not exist.
+// The queue need not exist.
 type namedQueue struct {
 	QueueName string `required:"true"`
 }
 
 func (r *namedQueue) about() string { return r.QueueName }
 
-// queueName returns the name in the last two segments of QueueUrl, or QueueUrl if that is a bare name. It ignores the
-// rest of the URL, because clients keep URLs of other endpoints.
+// queueName returns the name in the last two segments of QueueUrl, or a bare name. The rest is ignored, because
+// clients keep URLs of other endpoints.
 func (r *queueRequest) queueName() (string, error) {
 	if r.QueueURL == "" {
 		return "", missing("QueueUrl")

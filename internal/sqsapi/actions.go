@@ -105,13 +105,13 @@ func listDeadLetterSourceQueues(x *actionCall,
 	return &listDeadLetterSourceQueuesResponse{x.queueURLs(names), next}, err
 }
 
-// As in SQS, the name of the list starts in lower case, unlike in ListQueues, and the list is present even if empty.
+// As in SQS, the name is in lower case, unlike in ListQueues, and the list is present even if empty.
 type listDeadLetterSourceQueuesResponse struct {
 	QueueURLs []string `json:"queueUrls" query:"QueueUrl"`
 	NextToken string   `json:",omitempty"`
 }
 
-// maxListed is the maximum page size and the default.
+// maxListed is the maximum and default page size.
 const maxListed = 1000
 
 type pageRequest struct {
@@ -120,7 +120,7 @@ type pageRequest struct {
 }
 
 // page returns up to MaxResults of the sorted names after the token, and the next token ("" at the end or, as in SQS,
-// without MaxResults). A token is the last name of its page, so it stays valid when queues are created or deleted.
+// without MaxResults). A token is its page's last name, so it stays valid when queues are created or deleted.
 func (r *pageRequest) page(names []string) ([]string, string, error) {
 	limit := maxListed
 	if r.MaxResults != nil {
@@ -166,12 +166,12 @@ type listQueueTagsResponse struct {
 	Tags map[string]string `json:",omitempty" query:"Tag,Key"`
 }
 
-// queueAttributes contains numbers as strings, and times in seconds since 1970.
+// Numbers are strings, and times in seconds since 1970.
 type queueAttributes struct {
 	Attributes map[string]string `json:",omitempty" query:"Attribute,Name"`
 }
 
-// queueAttributeNames lists the names that a request may contain. Read-only.
+// A request may contain these names. Read-only.
 var queueAttributeNames = []string{
 	"All", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible",
 	"ContentBasedDeduplication", "CreatedTimestamp", "DeduplicationScope", "DelaySeconds", "FifoQueue",
@@ -180,7 +180,7 @@ var queueAttributeNames = []string{
 	"SqsManagedSseEnabled", "VisibilityTimeout",
 }
 
-// As in SQS, getQueueAttributes returns no attributes for a request without names.
+// As in SQS, a request without names gets no attributes.
 func getQueueAttributes(x *actionCall, in *struct {
 	queueRequest
 	AttributeNames []string `query:"AttributeName"`

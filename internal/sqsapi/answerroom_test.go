@@ -24,7 +24,7 @@ func (m *testMemory) Acquire(_ context.Context, bytes int64) error {
 
 func (m *testMemory) Release(bytes int64) { m.free += bytes }
 
-// Memory must stay reserved until the response is written. Without memory, no message may be received or counted.
+// Memory stays reserved until the response is written. Without it, no message may be received or counted.
 func TestReceiveTakesMemoryForItsAnswer(t *testing.T) {
 	t.Parallel()
 	memory := &testMemory{}

@@ -27,7 +27,7 @@ type messageAttribute struct {
 // attributeList is sorted by name. In JSON, it is an object.
 type attributeList []messageAttribute
 
-// sort sorts the list. Of attributes with the same name, it keeps the last.
+// Of attributes with the same name, sort keeps the last.
 func (l *attributeList) sort() {
 	slices.SortStableFunc(*l, func(a, b messageAttribute) int { return strings.Compare(a.name, b.name) })
 	distinct := (*l)[:0]
@@ -39,7 +39,7 @@ func (l *attributeList) sort() {
 	*l = distinct
 }
 
-// MarshalJSONTo encodes the list as an object. Only the registry's client needs it.
+// Only the registry's client needs MarshalJSONTo.
 func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	object := make(map[string]*messageAttribute, len(l))
 	for i := range l {
@@ -48,8 +48,8 @@ func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	return json.MarshalEncode(to, object)
 }
 
-// toQueue checks only which fields are set, because a [queue.Attribute] no longer shows that. The broker validates the
-// rest.
+// toQueue checks only which fields are set, because a [queue.Attribute] no longer shows that. The broker validates
+// the rest.
 func (l attributeList) toQueue() ([]queue.Attribute, error) {
 	if len(l) == 0 {
 		return nil, nil
@@ -92,10 +92,10 @@ func (v *messageAttribute) wrongField(field string) error {
 		v.name, v.DataType, field)
 }
 
-// traceAttribute is the only system attribute that a sender can set.
+// traceAttribute is the only system attribute that senders can set.
 const traceAttribute = "AWSTraceHeader"
 
-// maxTrace limits the trace header, in bytes. X-Ray's own headers are below 500 bytes.
+// maxTrace is in bytes. X-Ray's own headers are below 500.
 const maxTrace = 2048
 
 func checkTraceHeader(system []queue.Attribute) error {
@@ -112,7 +112,7 @@ func checkTraceHeader(system []queue.Attribute) error {
 	return nil
 }
 
-// selectAttributes returns the requested attributes: by name, with "prefix.*", or all with "All", ".*" or "*".
+// names may contain "prefix.*", or "All", ".*" or "*" for all.
 func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attribute {
 	if len(attributes) == 0 || len(names) == 0 {
 		return nil
@@ -152,8 +152,8 @@ func digestOf[T any](appendTo func(dst []byte, of T) []byte, of T) string {
 	return string(appendTo(text[:0], of))
 }
 
-// systemAttributes are in output order. Numbers are sent as strings, times in milliseconds since 1970, and empty
-// attributes are omitted. Read-only.
+// In output order. Numbers are strings, times are in milliseconds since 1970, and empty attributes are omitted.
+// Read-only.
 var systemAttributes = [...]struct {
 	name string
 	of   func(m *queue.Message) string
@@ -171,8 +171,7 @@ var systemAttributes = [...]struct {
 
 type systemSet uint16
 
-// systemSetOf combines the names in the deprecated parameter and in the current one. As in SQS, unknown names are
-// ignored.
+// The deprecated and the current parameter are combined. As in SQS, unknown names are ignored.
 func systemSetOf(lists ...[]string) (set systemSet) {
 	for _, name := range slices.Concat(lists...) {
 		for i := range systemAttributes {

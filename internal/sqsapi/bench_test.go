@@ -21,8 +21,8 @@ import (
 )
 
 // The benchmarks alternate between our server and one that reads the same request and sends a canned reply, so that
-// results do not depend on the machine. "%canned" is our request rate relative to that server's, "%canned-cpu" the same
-// for processor time. Both include the client. Use -cpu 1 to run client and server on one core.
+// results do not depend on the machine. "%canned" is our request rate relative to that server's, "%canned-cpu" the
+// same for processor time, both including the client. Use -cpu 1 to run client and server on one core.
 
 var benchBody = strings.Repeat("x", 200)
 
@@ -51,7 +51,7 @@ func newWire(b *testing.B, h http.Handler) *wire {
 	return &wire{&http.Client{Transport: transport}, "http://" + listener.Addr().String() + "/"}
 }
 
-// call makes a request in JSON, or in the Query protocol if action is "".
+// action is "" for the Query protocol.
 func (w *wire) call(b *testing.B, action, body string) []byte {
 	r, err := http.NewRequest(http.MethodPost, w.url, strings.NewReader(body))
 	if err != nil {
@@ -75,7 +75,7 @@ func (w *wire) call(b *testing.B, action, body string) []byte {
 	return answer
 }
 
-// canned replies to each action with a response recorded from our server.
+// canned replies with responses recorded from our server.
 type canned struct {
 	mu      sync.RWMutex
 	replies map[string][]byte
@@ -106,7 +106,7 @@ func newBench(b *testing.B) *bench {
 	return &bench{h: h, ours: newWire(b, h), fake: newWire(b, c), canned: c}
 }
 
-// call makes a request to our server and records the response for the canned one.
+// call also records the response for the canned server.
 func (s *bench) call(b *testing.B, action, body string) []byte {
 	answer := s.ours.call(b, action, body)
 	s.canned.mu.Lock()
@@ -115,8 +115,8 @@ func (s *bench) call(b *testing.B, action, body string) []byte {
 	return answer
 }
 
-// compare measures our server and the canned one in turns. prepare runs before each turn on our server; its time does
-// not count.
+// compare measures our server and the canned one in turns. prepare runs before each turn on our server, outside the
+// measurement.
 func (s *bench) compare(b *testing.B, prepare func(n int), ours, fake func(n int)) {
 	share, cpuShare := inTurns(b, prepare, ours, fake)
 	b.ReportMetric(100*share, "%canned")
@@ -259,8 +259,7 @@ func (s *bench) receiveDelete(b *testing.B, call func(*testing.B, string, string
 		`{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","Entries":[`+entries.String()+`]}`)
 }
 
-// handlesIn finds receipt handles without parsing the response, so that the client's cost does not hide the
-// difference between the servers.
+// Parsing the response would hide the difference between the servers behind the client's cost.
 func handlesIn(answer string) (handles []string) {
 	const key = `"ReceiptHandle":"`
 	for {
@@ -273,7 +272,7 @@ func handlesIn(answer string) (handles []string) {
 	}
 }
 
-// BenchmarkQuery reports, as "xJSON-cpu", the processor time of Query relative to JSON, including the client.
+// BenchmarkQuery reports, as "xJSON-cpu", Query's processor time relative to JSON, including the client.
 func BenchmarkQuery(b *testing.B) {
 	for _, test := range []struct{ name, action, body string }{
 		{"send/single", "SendMessage", sendBody()},
@@ -429,7 +428,7 @@ func newJournal(b *testing.B) *journal {
 	if err != nil {
 		b.Fatal(err)
 	}
-	// Write the whole file in advance, because overwriting does not change its metadata.
+	// Overwriting does not change the file's metadata.
 	if _, err := file.Write(make([]byte, 16<<20)); err != nil {
 		b.Fatal(err)
 	}
@@ -471,8 +470,8 @@ func (j *journal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	j.canned.ServeHTTP(w, r)
 }
 
-// BenchmarkSender compares the sends of one caller with the minimum for a durable send over HTTP: the canned server
-// plus one sync. O_DSYNC makes a write wait for the disk.
+// BenchmarkSender compares one caller's sends with the minimum for a durable send over HTTP: the canned server plus
+// one sync. O_DSYNC makes a write wait for the disk.
 func BenchmarkSender(b *testing.B) {
 	s := newBench(b)
 	s.call(b, "SendMessage", sendBody())
@@ -496,8 +495,8 @@ func BenchmarkSender(b *testing.B) {
 	b.ReportMetric(100*cpuShare, "%row-cpu")
 }
 
-// BenchmarkLeast compares the journal with the canned server. The result is an upper limit for durable servers that
-// use net/http on this machine.
+// BenchmarkLeast compares the journal with the canned server, as an upper limit for durable servers that use net/http
+// on this machine.
 func BenchmarkLeast(b *testing.B) {
 	for _, test := range []struct{ name, action, body string }{
 		{"single/16", "SendMessage", sendBody()},

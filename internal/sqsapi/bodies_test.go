@@ -13,7 +13,7 @@ import (
 	"tendril/internal/host/httplimit"
 )
 
-// stalled is a body that returns its text and then blocks until it is closed.
+// stalled returns its text and then blocks until it is closed.
 type stalled struct {
 	io.Reader
 	closed, waits chan struct{}
@@ -30,7 +30,7 @@ func (s *stalled) Read(p []byte) (int, error) {
 
 func (s *stalled) Close() error { return nil }
 
-// The server must allocate a buffer of the announced length only once memory is available.
+// A buffer of the announced length must wait for memory.
 func TestBodiesWaitingForMemoryCostLittle(t *testing.T) {
 	const length, many = 6 << 20, 50
 	h := newHandler(t, nil)
@@ -47,17 +47,17 @@ func TestBodiesWaitingForMemoryCostLittle(t *testing.T) {
 		requests.Go(func() { server.ServeHTTP(httptest.NewRecorder(), r) })
 	}
 	post(strings.Repeat("x", 100<<10))
-	<-waits // the first request holds all of the memory
+	<-waits
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range many {
-		post(strings.Repeat("x", 4<<10)) // with one more byte, the body would require memory
+		post(strings.Repeat("x", 4<<10)) // one more byte would require memory
 	}
 	for range many {
 		<-waits
 	}
 	runtime.ReadMemStats(&after)
-	// The race detector allocates memory too; a buffer of the announced length would take 6 MB.
+	// The race detector allocates too; a buffer of the announced length would take 6 MB.
 	if each := (after.TotalAlloc - before.TotalAlloc) / many; each > 2<<20 {
 		t.Errorf("%d kB were allocated for each body that is not there", each>>10)
 	}

@@ -13,15 +13,14 @@ import (
 )
 
 const (
-	// maxMessage limits a message or batch, in bytes.
+	// of a message or batch, in bytes
 	maxMessage = 1 << 20
-	// MaxBody is the maximum size of a request body in bytes. It allows six bytes of JSON (\u003c) for each byte of the
-	// largest batch, plus space for names, handles and URLs.
+	// MaxBody is the maximum request body in bytes. It allows six bytes of JSON (\u003c) for each byte of the largest
+	// batch, plus names, handles and URLs.
 	MaxBody = 6*maxMessage + 256<<10
-	// maxDepth limits nesting. A valid request has at most six levels.
+	// A valid request has at most six levels.
 	maxDepth = 16
-	// maxValues limits the number of values, because a small body could otherwise require a hundred times its size in
-	// memory.
+	// A small body could otherwise require a hundred times its size in memory.
 	maxValues = 10_000
 )
 
@@ -151,7 +150,7 @@ func jsonRefusal(err *sqswire.Error, body []byte) *queue.Error {
 	return malformed("it is not valid JSON from byte " + strconv.Itoa(min(err.At+1, len(body))) + " on")
 }
 
-// notBase64 is appended to the name of a Query parameter.
+// notBase64 follows the name of a Query parameter.
 const notBase64 = " must be base64"
 
 func malformed(why string) *queue.Error {

@@ -103,7 +103,7 @@ func TestDecodeJSONRefuses(t *testing.T) {
 	}
 }
 
-// Characters in strings must not count, even after an escaped quotation mark.
+// Characters in strings do not count, even after an escaped quotation mark.
 func TestLimitsIgnoreStrings(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("[", 2*maxDepth), `\"` + strings.Repeat("[", 2*maxDepth),
@@ -117,13 +117,13 @@ func TestLimitsIgnoreStrings(t *testing.T) {
 
 func TestMostValues(t *testing.T) {
 	t.Parallel()
-	body := `{"x":[0` + strings.Repeat(",0", maxValues-2) + `]}` // counts the object, the list and the elements
+	body := `{"x":[0` + strings.Repeat(",0", maxValues-2) + `]}`
 	if err := decodeJSON([]byte(body), new(sendMessageRequest)); err != nil {
 		t.Error(err)
 	}
 }
 
-// The decoders must accept only JSON, keep text intact and respect their limits.
+// Decoders accept only JSON, keep text intact and respect their limits.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		``, " \n", " \f", `{}`, `null`, `[{}]`, `{"QueueUrl":"http://localhost/1/q","MessageBody":"hi"}`,
@@ -169,7 +169,7 @@ func decodeJSON(body []byte, request any) error {
 	return parametersOf(reflect.TypeOf(request).Elem(), "").decodeJSON(body, request)
 }
 
-// blank trims the white space of JSON, which is less than bytes.TrimSpace trims.
+// JSON has less white space than bytes.TrimSpace.
 func blank(body []byte) bool { return len(bytes.Trim(body, " \t\r\n")) == 0 }
 
 func decodeByLibrary(body []byte, request any) error {
@@ -267,8 +267,7 @@ func decodeCases() []decodeCase {
 	}
 }
 
-// checkSameAsLibrary compares decodeJSON with decodeByLibrary, except for requests with duplicates or beyond the
-// limits.
+// The library is the reference, except for duplicates and requests beyond the limits.
 func checkSameAsLibrary(t *testing.T, body []byte, action action) {
 	t.Helper()
 	ours, library := action.request(), action.request()

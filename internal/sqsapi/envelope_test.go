@@ -65,7 +65,7 @@ func TestA1A2A3ErrorTable(t *testing.T) {
 	left := maps.Clone(faults)
 	for _, code := range []string{codeUnknownOperation, codeSerialization, codeTooLarge, codeMethodNotAllowed,
 		codeEncoding, codeInternal} {
-		delete(left, code) // these codes occur before an action runs; see TestA1A5A8Envelope
+		delete(left, code) // before an action runs; see TestA1A5A8Envelope
 	}
 	for _, test := range tests {
 		w := httptest.NewRecorder()
@@ -179,7 +179,6 @@ func TestA1A5A8Envelope(t *testing.T) {
 	}
 }
 
-// If the length is unknown, reading must stop at the limit.
 func TestLargeBodiesAreNotRead(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -201,7 +200,7 @@ func (s *spaces) Read(p []byte) (int, error) {
 	return copy(p, bytes.Repeat([]byte(" "), len(p))), nil
 }
 
-// If decoding were quadratic, this test would take minutes.
+// Quadratic decoding would take minutes.
 func TestLargestMessageInItsLongestForm(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -264,10 +263,10 @@ func TestA6QueueURLCarriesTheHostThatWasCalled(t *testing.T) {
 	}
 }
 
-// Replies to arbitrary parameters must be JSON, and must not be internal failures.
+// Replies must be JSON, and not internal failures.
 func FuzzServe(f *testing.F) {
 	h := newHandler(f, nil)
-	h.Stop() // prevents long polls
+	h.Stop()
 	for _, name := range []string{"jobs", "steps.fifo"} {
 		body := `{"QueueName":"` + name + `"}`
 		if strings.HasSuffix(name, ".fifo") {

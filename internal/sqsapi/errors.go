@@ -22,7 +22,7 @@ type fault struct {
 	query string
 	// status is 500 or more if the server is at fault.
 	status int
-	// text, if not "", replaces the message, because clients may match on it.
+	// text replaces the message, unless "", because clients may match on it.
 	text string
 }
 
@@ -83,7 +83,7 @@ var faults = map[string]fault{
 	"KmsOptInRequired":   {"KMS.OptInRequired", 403, ""},
 	"KmsThrottled":       {"KMS.ThrottlingException", 400, ""},
 
-	// These codes are not in Amazon's model. A full disk is not a 503, because SDKs retry that immediately.
+	// These are not in Amazon's model. A full disk is not a 503, which SDKs retry immediately.
 	queue.CodeAccessDenied:          {"AccessDenied", 403, ""},
 	queue.CodeSignatureDoesNotMatch: {"SignatureDoesNotMatch", 403, ""},
 	queue.CodeUnreachable:           {"ServiceUnavailable", 503, ""},

@@ -47,8 +47,8 @@ func (x *exchange) readJSON(target string) (act *action, request any, err error)
 	return act, request, act.parameters.decodeJSON(in.Bytes(), request)
 }
 
-// trusted is the number of bytes that must arrive before the server allocates a buffer for the whole Content-Length.
-// Package httplimit reserves memory for larger bodies.
+// A buffer for the whole Content-Length is allocated once trusted bytes have arrived. Package httplimit reserves
+// memory for larger bodies.
 const trusted = 64<<10 + bytes.MinRead
 
 func (x *exchange) readBody(in *bytes.Buffer) error {
@@ -95,7 +95,7 @@ func (x *exchange) authenticate(body []byte) (err error) {
 	return err
 }
 
-// run runs an action. Thousands of long polls may wait in it, so its stack must be small.
+// Thousands of long polls may wait in run, so its stack must be small.
 func (x *exchange) run(act *action, request any) {
 	call := x.call()
 	defer call.room.release()
@@ -123,7 +123,7 @@ func (x *exchange) succeed(act *action, response any) error {
 	return nil
 }
 
-// fail replies with an error, but hides the cause of an internal error from the client.
+// fail hides the cause of an internal error from the client.
 func (x *exchange) fail(err error) {
 	refusal := asQueueError(err)
 	if refusal == nil {
@@ -142,7 +142,7 @@ func (x *exchange) answer(status int, contentType string, body []byte) {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)
 	if len(body) > 0 {
-		// If the client has disconnected, its messages become visible again after their visibility timeout.
+		// If the client has disconnected, its messages become visible after their visibility timeout.
 		_, _ = x.w.Write(body)
 	}
 }

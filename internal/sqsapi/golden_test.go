@@ -41,7 +41,7 @@ func TestA4A7Golden(t *testing.T) {
 	}
 }
 
-// replayFile compares a file with what replay, in virtual time, makes of it. With -update, it rewrites the file.
+// replay runs in virtual time. With -update, replayFile rewrites the file.
 func replayFile(t *testing.T, file string, replay func(t *testing.T, text string) string) {
 	t.Helper()
 	want, err := os.ReadFile(file)
@@ -69,7 +69,7 @@ func replay(t *testing.T, script string) string {
 		line = strings.TrimRight(line, "\n")
 		if p.answered && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ">") && !strings.HasPrefix(line, "+") &&
 			line != "" {
-			continue // skip the old reply in the script
+			continue
 		}
 		p.answered = false
 		switch {

@@ -10,10 +10,10 @@ import (
 	"tendril/queue"
 )
 
-// guard rejects calls from web pages. It recognizes them by headers that only browsers add and, with DNS rebinding, by
-// the Host header.
+// guard rejects calls from web pages, recognized by headers that only browsers add and, with DNS rebinding, by the
+// Host header.
 type guard struct {
-	signed bool // requests must be signed, which a page cannot do
+	signed bool // requests must be signed, as a page cannot
 }
 
 func (g guard) check(r *http.Request) error {
@@ -40,8 +40,7 @@ func (g guard) check(r *http.Request) error {
 			"the endpoint from a program that does not send it.", quote(header))
 }
 
-// isLoopback reports whether the host is a loopback name or address. It accepts any port, because ports may be
-// forwarded.
+// isLoopback accepts any port, because ports may be forwarded.
 func isLoopback(hostport string) bool {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -59,9 +58,8 @@ func isLoopback(hostport string) bool {
 	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
 }
 
-// ofNodeFetch reports whether a request is from Node's fetch, which sends Sec-Fetch-Mode: cors and no other browser
-// header. Browsers always add Sec-Fetch-Site, and scripts cannot set or remove either
-// (https://www.w3.org/TR/fetch-metadata/).
+// Node's fetch sends Sec-Fetch-Mode: cors and no other browser header. Browsers always add Sec-Fetch-Site, and
+// scripts cannot set or remove either (https://www.w3.org/TR/fetch-metadata/).
 func ofNodeFetch(header http.Header) bool {
 	const mode = "Sec-Fetch-Mode"
 	language := header["Accept-Language"]

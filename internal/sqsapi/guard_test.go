@@ -119,11 +119,11 @@ func TestBrowserAttacksAreRefused(t *testing.T) {
 	for _, attack := range browserAttacks {
 		for _, sdk := range []string{"", "AmazonSQS.PurgeQueue"} {
 			if sdk != "" && attack.headers["Accept-Language"] != "" {
-				continue // scripts cannot set X-Amz-Target without a preflight
+				continue // scripts need a preflight to set X-Amz-Target
 			}
 			t.Run(attack.name+" "+sdk, func(t *testing.T) {
 				t.Parallel()
-				// The handler has no broker, so it panics if a request reaches an action.
+				// Without a broker, a request that reaches an action panics.
 				h := &Handler{guard: guard{}, actions: actions()}
 				body := `{"QueueUrl":"jobs"}`
 				if sdk == "" {
@@ -159,7 +159,7 @@ func TestNodeFetchIsAccepted(t *testing.T) {
 	}
 }
 
-// checkRefusal checks that the reply is a 403 with an explanation, which scripts cannot read.
+// checkRefusal expects a 403 with an explanation, which scripts cannot read.
 func checkRefusal(t *testing.T, w *httptest.ResponseRecorder, inJSON bool) {
 	t.Helper()
 	if w.Code != http.StatusForbidden {

@@ -22,13 +22,13 @@ import (
 type Options struct {
 	// Keys authenticates requests. If nil, every client is trusted.
 	Keys *access.Keyring
-	// RegistryToken must accompany registry requests if Keys is nil. "" means that no token is required.
+	// RegistryToken must accompany registry requests if Keys is nil; "" requires none.
 	RegistryToken string
-	// Archives stores archives for the instances that share the registry. If nil, requests for archives are refused.
+	// Archives stores archives for the instances that share the registry; nil refuses them.
 	Archives Archives
-	// Memory limits the memory of receives. It must allow at least 4 MiB; nil means no limit.
+	// Memory limits the memory of receives, at least 4 MiB; nil means no limit.
 	Memory Memory
-	// Failed is called with the cause of an internal error, which the client does not see. It may be nil.
+	// Failed is called with the cause of an internal error, which the client does not see; may be nil.
 	Failed func(action, requestID string, err error)
 }
 
@@ -38,7 +38,7 @@ type Handler struct {
 	account string
 	guard   guard
 	keys    *access.Keyring
-	token   string // for registry requests
+	token   string // for the registry
 	store   Archives
 	memory  Memory
 	failed  func(action, requestID string, err error)
@@ -50,7 +50,7 @@ type Handler struct {
 	buffers sync.Pool
 }
 
-// New returns a handler that serves b. The caller must not close b before the last request has ended.
+// New returns a handler that serves b. Close b only after the last request.
 func New(b *broker.Broker, opts *Options) *Handler {
 	opts = cmp.Or(opts, &Options{})
 	h := &Handler{
@@ -75,12 +75,12 @@ func New(b *broker.Broker, opts *Options) *Handler {
 	return h
 }
 
-// Stop ends the waits of current and future ReceiveMessage calls. Other calls are still served. It may be called more
-// than once.
+// Stop ends the waits of current and future ReceiveMessage calls. Other calls are still served. It may be called
+// repeatedly.
 func (h *Handler) Stop() { h.stop() }
 
-// ServeHTTP rejects requests whose Host header is not accepted or that a web page could have caused. It answers
-// challenges of package proof before these checks.
+// ServeHTTP rejects requests with an invalid Host header or that a web page could have caused. It answers challenges
+// of package proof first.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if proof.Answer(w, r, h.token) {
 		return
@@ -105,7 +105,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.run(act, request)
 }
 
-// keptBuffer is the size in bytes above which buffers are not reused.
+// Larger buffers, in bytes, are not reused.
 const keptBuffer = 256 << 10
 
 func (h *Handler) buffer() *bytes.Buffer { return h.buffers.Get().(*bytes.Buffer) }
@@ -143,10 +143,9 @@ func Server(h *Handler) *http.Server {
 		ReadTimeout:       30 * time.Second,
 		// From the end of the header: 30 s for the body, 20 s for the longest poll, and the rest for the reply.
 		WriteTimeout: 80 * time.Second,
-		// Longer than the 90 s of Go's HTTP client, so that the client closes idle connections first and never uses a
-		// connection that the server is closing.
+		// Go's HTTP client closes idle connections after 90 s, so it never uses one that the server is closing.
 		IdleTimeout:    120 * time.Second,
-		MaxHeaderBytes: 64 << 10, // a signed request has about 1 KiB
+		MaxHeaderBytes: 64 << 10, // a signed one has about 1 KiB
 	}
 	server.RegisterOnShutdown(h.Stop)
 	return server

@@ -13,8 +13,8 @@ import (
 	"tendril/internal/host/httplimit"
 )
 
-// A long poll must use 4 KiB of stack, not 8, beside net/http's memory and the client's connection. The race detector
-// changes the size of stack frames.
+// A long poll uses 4 KiB of stack, not 8, beside net/http's memory and the client's connection. The race detector
+// changes stack frames.
 func TestLongPollsCostLittleMemory(t *testing.T) {
 	const polls, most = 300, 25_000
 	h := newHandler(t, nil)
@@ -50,12 +50,12 @@ func TestLongPollsCostLittleMemory(t *testing.T) {
 			}
 		}
 		runtime.GC()
-		runtime.GC() // the second collection also clears pools
+		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc + m.StackInuse
 	}
-	before := poll(5) // the first requests create shared state
+	before := poll(5)
 	if each := (poll(polls) - before) / polls; each > most {
 		t.Errorf("a long poll takes %d bytes, more than %d", each, most)
 	}

@@ -42,7 +42,7 @@ type startMoveResponse struct {
 }
 
 func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveResponse, error) {
-	// Without a destination, messages go back to their source queues, which requires permission for all queues.
+	// Without a destination, messages return to their sources, which requires permission for all queues.
 	if err := x.authorize(queue.NameInARN(in.DestinationARN)); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveRespon
 	return &startMoveResponse{handle}, err
 }
 
-// given replaces an explicit 0 with an invalid value, because the broker treats 0 as absent.
+// given makes an explicit 0 invalid, because the broker treats 0 as absent.
 func given(n *int) int {
 	switch {
 	case n == nil:
@@ -84,7 +84,7 @@ type listMovesResponse struct {
 	Results []moveResult `json:",omitempty" query:"*ResultEntry"`
 }
 
-// moveResult has times in milliseconds since 1970.
+// Times are in milliseconds since 1970.
 type moveResult struct {
 	TaskHandle                        string `json:",omitempty"`
 	Status                            string

@@ -11,14 +11,14 @@ import (
 	"tendril/queue"
 )
 
-// parameters maps the Query names of a request's fields to their descriptions. The JSON name is the json tag or the
-// field's name. The Query name is the same, unless there is a query tag:
+// parameters describes a request's fields by their Query names. The JSON name is the json tag or the field's name.
+// The Query name is the same, unless there is a query tag:
 //
 //	`query:"TagKey"`         a list: TagKey.1, TagKey.2
 //	`query:"*RequestEntry"`  a list of structures with the action's name: SendMessageBatchRequestEntry.1.Id
 //	`query:"Tag,Key"`        a map: Tag.1.Key, Tag.1.Value
 //
-// A request without a field that has the tag required is refused.
+// A request without a field tagged required is refused.
 type parameters map[string]*parameter
 
 type parameter struct {
@@ -26,9 +26,9 @@ type parameter struct {
 	bit   uint64
 	json  string
 	key   string     // name of a map's keys
-	of    parameters // fields of a structure, or of the elements of a list or map
+	of    parameters // of a structure, or of a list's or map's elements
 	set   setter     // nil for lists, maps and structures
-	// transient strings share the request's memory, so they must not be kept after the request.
+	// Transient strings share the request's memory and must not outlive it.
 	transient bool
 }
 
@@ -63,11 +63,11 @@ type wireField struct {
 	typ              reflect.Type
 	name             string // in Go
 	json, query, key string
-	omitted          bool // left out if empty
-	required         bool // the request is refused without it
+	omitted          bool // if empty
+	required         bool
 }
 
-// aliases returns the names of a map: the SDK for Java writes Tags.1.Key although the JSON name is "tags".
+// The SDK for Java writes Tags.1.Key although the JSON name is "tags".
 func (f *wireField) aliases() []string {
 	if f.key == "" {
 		return []string{f.json}
@@ -155,10 +155,10 @@ func setterOf(t reflect.Type) setter {
 	return nil
 }
 
-// errScattered means that the parameters of a list or structure are not consecutive or not in order.
+// errScattered means that a list's or structure's parameters are not consecutive and in order.
 var errScattered = errors.New("the parameters are scattered")
 
-// decode sets the fields of a request. As in SQS, it ignores unknown parameters, and the last duplicate wins. Errors
+// decode sets the fields of a request. As in SQS, unknown parameters are ignored, and the last duplicate wins. Errors
 // are of type [*queue.Error].
 func (p parameters) decode(values []formValue, request any) error {
 	v := reflect.ValueOf(request).Elem()
@@ -178,7 +178,7 @@ func (p parameters) decode(values []formValue, request any) error {
 	return err
 }
 
-// fill sets the fields of a struct. The values are positioned at the names of its fields.
+// The values are positioned at the names of v's fields.
 func (p parameters) fill(v reflect.Value, values []formValue) error {
 	var seen uint64
 	for len(values) > 0 {
@@ -236,7 +236,7 @@ func (f *parameter) setTo(field reflect.Value, v *formValue) error {
 	return nil
 }
 
-// fillList sets a list or map. The values are positioned at the element numbers.
+// The values are positioned at the element numbers.
 func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 	last := -1
 	for len(values) > 0 {
@@ -269,7 +269,7 @@ func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 	return nil
 }
 
-// fillUnnumbered sets an element from the first n values. Old clients omit the number of a single element:
+// fillUnnumbered sets an element from the first n values. Old clients omit a single element's number:
 // AttributeName=All, or Attribute.Name and Attribute.Value. An empty value then means an empty list.
 func (f *parameter) fillUnnumbered(field reflect.Value, values []formValue) (n int, err error) {
 	head := values[0].head()
@@ -343,8 +343,8 @@ func (f *parameter) keyValue(values []formValue) (key, value string) {
 	return key, value
 }
 
-// below returns the values whose next name part is head, positioned after it. If they are not consecutive, it returns
-// errScattered.
+// below returns the values whose next name part is head, positioned after it, or errScattered if they are not
+// consecutive.
 func below(values []formValue, head string) ([]formValue, error) {
 	for len(values) > 0 && values[0].head() != head {
 		values = values[1:]

@@ -19,7 +19,6 @@ func TestA8Boto3OfTheQueryProtocol(t *testing.T) {
 	runPeer(t, exec.Command(testpeer.QueryPython(t, "boto3==1.26.165", "boto3"), "testdata/boto3_test.py"))
 }
 
-// Celery makes requests that boto3 alone does not make.
 func TestCelery(t *testing.T) {
 	t.Parallel()
 	runCelery(t, testpeer.Python(t, "celery[sqs]", "boto3", "celery", "pycurl"))
@@ -94,8 +93,7 @@ func TestSQSConsumer(t *testing.T) {
 
 func runNode(t *testing.T, name string, packages ...string) {
 	modules := testpeer.NodeModules(t, packages...)
-	// Node looks for modules in the script's directory and its parents, so run the script from a directory with a
-	// link to the modules.
+	// Node looks for modules in the script's directory and its parents, so the script runs beside a link to them.
 	dir := t.TempDir()
 	script, err := os.ReadFile("testdata/js/" + name)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 const formType = "application/x-www-form-urlencoded"
 
-// serveQuery serves a request whose parameters are in the URL, in a form or in both. The path may name a queue.
+// Parameters are in the URL, a form or both. The path may name a queue.
 func (x *exchange) serveQuery() {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodPost {
 		x.w.Header().Set("Allow", "GET, POST")
@@ -70,8 +70,8 @@ func actionName(values []formValue) (name string) {
 	return name
 }
 
-// readForm returns the parameters of the URL, followed by the parameters of the body. It also authenticates the
-// request, whose signature covers the body.
+// readForm returns the parameters of the URL, then of the body. It also authenticates the request, whose signature
+// covers the body.
 func (x *exchange) readForm() ([]formValue, error) {
 	in := x.h.buffer()
 	defer x.h.release(in)
@@ -101,17 +101,17 @@ func isForm(contentType string) bool {
 type formValue struct {
 	// name is a path such as SendMessageBatchRequestEntry.1.Id.
 	name, value string
-	// at is the offset of the next name part to decode.
+	// at is the offset of the next name part.
 	at int
 }
 
-// head returns the next name part to decode, or "" at the end.
+// head returns the next name part, or "".
 func (v *formValue) head() string {
 	head, _, _ := strings.Cut(v.name[min(v.at, len(v.name)):], ".")
 	return head
 }
 
-// parseForm copies the values, so that they do not keep the form in memory.
+// parseForm copies the values, so that the form's memory is freed.
 func parseForm(values []formValue, form string) ([]formValue, error) {
 	values = slices.Grow(values, min(strings.Count(form, "&")+1, maxValues))
 	for form != "" {
@@ -143,7 +143,7 @@ func parseForm(values []formValue, form string) ([]formValue, error) {
 }
 
 func unescape(s string) (string, error) {
-	if strings.IndexByte(s, '%') >= 0 || strings.IndexByte(s, '+') >= 0 { // checking is cheaper than decoding
+	if strings.IndexByte(s, '%') >= 0 || strings.IndexByte(s, '+') >= 0 { // cheaper than decoding
 		decoded, err := url.QueryUnescape(s)
 		if err != nil {
 			return "", errors.New("has an invalid escape sequence")
@@ -156,8 +156,7 @@ func unescape(s string) (string, error) {
 	return s, nil
 }
 
-// sortValues groups the parameters of each list, map or structure, and sorts lists by element number. The sort is
-// stable.
+// sortValues groups the parameters of each list, map or structure, and sorts lists by number. It is stable.
 func sortValues(values []formValue) { slices.SortStableFunc(values, compareNames) }
 
 func compareNames(a, b formValue) int {
@@ -174,7 +173,7 @@ func compareNames(a, b formValue) int {
 	return cmp.Compare(len(a.name)-a.at, len(b.name)-b.at)
 }
 
-// compareHeads orders numbers by value, and before other name parts.
+// Numbers are ordered by value, before other name parts.
 func compareHeads(x, y string) int {
 	i, xNumber := listNumber(x)
 	j, yNumber := listNumber(y)
@@ -189,7 +188,7 @@ func compareHeads(x, y string) int {
 	return strings.Compare(x, y)
 }
 
-// listNumber parses s as the number of a list element, up to nine digits.
+// listNumber accepts up to nine digits.
 func listNumber(s string) (n int, ok bool) {
 	if s == "" || len(s) > 9 {
 		return 0, false

@@ -115,7 +115,7 @@ func TestA8DecodeQuery(t *testing.T) {
 	}
 }
 
-// Numbers are sorted by value and before other text, shorter names first.
+// Numbers come first, by value; shorter names before longer ones.
 func TestSortedParameters(t *testing.T) {
 	t.Parallel()
 	sorted := []string{"A", "A.", "A.1", "A.1.Id", "A.2", "A.10", "A.10.1", "A.10.Id", "A.Id", "A.b", "B", "B.1", "a"}
@@ -131,7 +131,7 @@ func TestSortedParameters(t *testing.T) {
 	}
 }
 
-// A stored message body must not keep the whole form in memory.
+// A stored body must not keep the form in memory.
 func TestValuesOfAFormAreCopies(t *testing.T) {
 	t.Parallel()
 	form := "MessageBody=abc&QueueUrl=%61bc"
@@ -164,7 +164,7 @@ func TestABatchIsReadIntoOneArray(t *testing.T) {
 	}
 }
 
-// Errors must quote at most 80 bytes of input.
+// Errors quote at most 80 bytes of input.
 func TestUntrustedTextIsShortened(t *testing.T) {
 	t.Parallel()
 	most := strings.Repeat("x", 80)
@@ -212,7 +212,7 @@ func TestA8DecodeQueryRefuses(t *testing.T) {
 	}
 }
 
-// The requests use GET and POST, on "/" and on a queue's path. A QueueUrl parameter must override the path.
+// A QueueUrl parameter overrides the path.
 func TestA8WaysToNameAQueue(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -297,10 +297,10 @@ func replaceNoXML(s string) string {
 	}, string([]rune(s)))
 }
 
-// Replies to arbitrary forms must be valid XML, and must not be internal failures.
+// Replies must be valid XML, and not internal failures.
 func FuzzServeQuery(f *testing.F) {
 	h := newHandler(f, nil)
-	h.Stop() // prevents long polls
+	h.Stop()
 	mustCall(f, h, "CreateQueue", `{"QueueName":"jobs"}`)
 	for action := range sqsActions() {
 		f.Add(action, "QueueUrl=jobs&MessageBody=x&ReceiptHandle=h&VisibilityTimeout=1&QueueName=jobs&Label=l&TagKey.1=a")

@@ -73,7 +73,7 @@ func encoded(values []formValue) string {
 	return strings.Join(form, "&")
 }
 
-// asJSON encodes a request. Missing lists become empty ones.
+// Missing lists become empty ones.
 func asJSON(t *testing.T, request any) string {
 	t.Helper()
 	text, err := json.Marshal(request, json.Deterministic(true))
@@ -83,7 +83,6 @@ func asJSON(t *testing.T, request any) string {
 	return string(text)
 }
 
-// The order of form parameters must not matter.
 func TestA8BothProtocolsFillTheSameRequest(t *testing.T) {
 	t.Parallel()
 	for _, test := range decodeCases() {
@@ -123,7 +122,6 @@ func checkRoundTrip(t *testing.T, act action, parameters parameters, name string
 	checkSameAsLibrary(t, []byte(want), act)
 }
 
-// Accepted forms must survive encoding and decoding in both protocols.
 func FuzzDecodeQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "Action=SendMessage&MessageBody=a", "&=&a&%", "QueueUrl=q&AttributeName.1=All&AttributeName.2=x",

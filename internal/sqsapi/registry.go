@@ -8,12 +8,12 @@ import (
 	"tendril/queue"
 )
 
-// registryPrefix is the X-Amz-Target prefix of the registry's actions, which are not part of SQS. Clients use it to
-// detect this server.
+// registryPrefix is the X-Amz-Target prefix of the registry's actions, which are not part of SQS. Clients detect this
+// server by it.
 const registryPrefix = "Tendril_20261120."
 
-// The types below are shared with [RegistryClient]. Responses contain every field that is not omitted when empty, so
-// that the client can tell them from other JSON.
+// [RegistryClient] shares the types below. Responses contain every field that is not omitted when empty, so that the
+// client can tell them from other JSON.
 
 type leaseWire struct {
 	Owner                string
@@ -40,7 +40,7 @@ type (
 
 type swapLeaseRequest struct {
 	Name string
-	// OldVersion is the version to replace; "" if no lease is stored.
+	// OldVersion is the version to replace; "" without a stored lease.
 	OldVersion string
 	Next       *leaseWire `required:"true"`
 }
@@ -50,7 +50,7 @@ type swapLeaseResponse struct {
 	Current leaseWire
 }
 
-// maxLease limits the duration of a lease, to prevent an overflow.
+// maxLease prevents an overflow.
 const maxLease = 366 * 24 * time.Hour
 
 type runWire struct {
@@ -91,7 +91,7 @@ type (
 type sinceRunsRequest struct {
 	Lease string
 	Term  int64
-	// From is in Unix milliseconds, by task.
+	// Unix milliseconds by task
 	From map[string]int64
 	// Schedules identifies each task's schedule. Clients that do not compare schedules omit it.
 	Schedules map[string]string `json:",omitempty"`
@@ -99,19 +99,19 @@ type sinceRunsRequest struct {
 
 type sinceRunsResponse struct {
 	Since map[string]int64
-	// From omits tasks whose start is unknown. Earlier servers omit the field.
+	// From omits tasks whose start is unknown. Earlier servers omit it.
 	From map[string]int64 `json:",omitempty"`
 }
 
 type skipRunRequest struct {
 	runWire
-	// IDs are the IDs of the runs to look up. Earlier clients omit it.
+	// IDs are runs to look up. Earlier clients omit them.
 	IDs []string `json:"Ids,omitempty"`
 }
 
 type skipRunResponse struct {
 	Skipped bool
-	// Made contains message IDs by run.
+	// Made has message IDs by run.
 	Made map[string]string `json:",omitempty"`
 }
 
@@ -173,7 +173,7 @@ func archivesOf(x *actionCall) (Archives, error) {
 	return x.archives, nil
 }
 
-// registryActions calls scheduled runs "fires" on the wire, for compatibility.
+// For compatibility, scheduled runs are "fires" on the wire.
 func registryActions() map[string]action {
 	return map[string]action{
 		"ReadLease":     typed(readLease),
@@ -210,7 +210,7 @@ func enqueueRun(x *actionCall, in *enqueueRequest) (*enqueueResponse, error) {
 		return nil, err
 	}
 	run.Queue = in.Queue
-	// Ignore the request's trace header, which belongs to the call, not to the message.
+	// The request's trace header belongs to the call, not to the message.
 	if run.Message, _, err = in.Message.prepare(""); err != nil {
 		return nil, err
 	}
@@ -255,7 +255,7 @@ func skipRuns(x *actionCall, in *skipRunRequest) (*skipRunResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	last.Manual = false // only scheduled runs can be skipped, so require a task
+	last.Manual = false // only scheduled runs can be skipped
 	var all []registry.Run
 	for _, id := range in.IDs {
 		all = append(all, registry.Run{ID: id})

@@ -108,7 +108,7 @@ func TestRegistryIsGuarded(t *testing.T) {
 	}
 }
 
-// Replies to arbitrary parameters must be JSON, and must not be internal failures.
+// Replies must be JSON, and not internal failures.
 func FuzzRegistry(f *testing.F) {
 	h := newHandler(f, nil)
 	mustCall(f, h, "CreateQueue", `{"QueueName":"jobs"}`)

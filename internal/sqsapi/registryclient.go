@@ -23,10 +23,9 @@ import (
 	"tendril/queue"
 )
 
-// RegistryClient accesses the registry of a broker in another process. If the registry refuses a call, the error is the
-// registry's [*queue.Error]. If the endpoint does not respond, the code is [queue.CodeUnreachable]; if it is not a
-// registry, [queue.CodeUnsupportedOperation]. After any other error, a write may have taken effect; it can be repeated.
-//
+// RegistryClient accesses the registry of a broker in another process. A refusal is the registry's [*queue.Error]. If
+// the endpoint does not respond, the code is [queue.CodeUnreachable]; if it is not a registry,
+// [queue.CodeUnsupportedOperation]. After any other error, a write may have taken effect; it can be repeated.
 // Calls are not retried. All methods are safe for concurrent use.
 type RegistryClient struct {
 	endpoint string
@@ -37,21 +36,21 @@ type RegistryClient struct {
 	http     http.Client
 }
 
-// Identity holds the credentials of a [RegistryClient]. The zero value has none.
+// Identity is a [RegistryClient]'s credentials; the zero value has none.
 type Identity struct {
 	Token string
-	// Insecure sends the token even to a server that does not prove that it knows the token.
+	// Insecure sends the token even to a server that does not prove that it knows it.
 	Insecure bool
-	// Sign signs a request with the given body, or is nil. It is used only if the endpoint requires it, because other
-	// SQS servers reject signatures with unknown keys.
+	// Sign signs a request with its body; may be nil. It is used only if the endpoint requires it, because other SQS
+	// servers reject signatures with unknown keys.
 	Sign func(r *http.Request, body []byte) error
 }
 
 const maxRegistryAnswer = 16 << 20
 
-// NewRegistryClient returns a client for the runs of one environment at the endpoint of a [Handler], such as
-// http://127.0.0.1:9324. hc may provide a transport, or be nil. Redirects are not followed. The token is sent only over
-// TLS, or to a server that proves that it knows the token.
+// NewRegistryClient returns a client for the runs of one environment at a [Handler]'s endpoint, such as
+// http://127.0.0.1:9324. hc may provide a transport, or be nil. Redirects are not followed. The token is sent only
+// over TLS, or to a server that proves that it knows it.
 func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *http.Client) *RegistryClient {
 	c := &RegistryClient{endpoint: endpoint, scope: scope, token: as.Token, sign: as.Sign}
 	if hc != nil {
@@ -68,7 +67,7 @@ func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *h
 	return c
 }
 
-// Probe reports whether the endpoint serves a registry. It returns an error if it cannot tell.
+// Probe reports whether the endpoint serves a registry, or returns an error if unknown.
 func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	_, err := ask[lastRunsResponse](ctx, c, "LastFires", lastRunsRequest{})
 	if err == nil {
@@ -269,10 +268,10 @@ func messageWire(m *queue.Outgoing) (*outgoing, error) {
 	return o, nil
 }
 
-// decodeOptions accept duplicate members; the last one wins.
+// Of duplicate members, the last one wins.
 var decodeOptions = jsontext.AllowDuplicateNames(true)
 
-// callOptions produce the output of the standard encoder, but reject invalid UTF-8 instead of replacing it.
+// Like the standard encoder, but invalid UTF-8 is rejected, not replaced.
 var callOptions = json.JoinOptions(json.Deterministic(true), json.FormatNilMapAsNull(true),
 	json.FormatNilSliceAsNull(true))
 
@@ -345,7 +344,7 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 }
 
 func (c *RegistryClient) noAnswer(err error) error {
-	var outer *url.Error // the text of a url.Error would repeat the address
+	var outer *url.Error // its text would repeat the address
 	if errors.As(err, &outer) {
 		err = outer.Err
 	}

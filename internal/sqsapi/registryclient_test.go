@@ -132,7 +132,6 @@ func TestRegistryClientEnqueues(t *testing.T) {
 	}
 }
 
-// The code and text must be the same over HTTP as locally.
 func TestRegistryClientRefusals(t *testing.T) {
 	t.Parallel()
 	c, b := newRegistry(t)
@@ -173,7 +172,7 @@ func TestRegistryClientRefusals(t *testing.T) {
 	}
 }
 
-// Text that JSON would change silently must be rejected.
+// JSON would change some text silently.
 func TestRegistryClientSendsWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	c, calls := answering(t, 200, jsonType, `{"MessageId":"m","Already":false}`)
@@ -209,7 +208,7 @@ func TestProbe(t *testing.T) {
 	for name, other := range map[string]struct {
 		status            int
 		contentType, body string
-		unknown           bool // the client cannot tell whether it reached a registry
+		unknown           bool // perhaps not a registry
 	}{
 		"an SQS server": {400, jsonType, `{"__type":"com.amazonaws.sqs#UnknownOperationException","message":""}`,
 			false},

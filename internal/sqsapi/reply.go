@@ -17,7 +17,7 @@ import (
 
 type replyForm interface {
 	contentType() string
-	// success gets a nil response if the action has no output.
+	// The response is nil for an action without output.
 	success(dst []byte, x *exchange, act *action, response any) ([]byte, error)
 	failure(dst []byte, x *exchange, refusal *queue.Error) []byte
 }
@@ -91,8 +91,8 @@ func (xmlQuery) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
 
 func (jsonQuery) contentType() string { return "application/json" }
 
-// success writes absent members as null, and names two lists differently than AWS JSON 1.0, like Amazon's gateways to
-// SQS.
+// Like Amazon's gateways to SQS, success writes absent members as null, and names two lists differently than AWS JSON
+// 1.0.
 func (jsonQuery) success(dst []byte, x *exchange, act *action, response any) ([]byte, error) {
 	members := map[string]any{"ResponseMetadata": requestMetadata{x.id}}
 	if response != nil {
@@ -132,7 +132,7 @@ func (all elements) legacyMembers(response map[string]any) map[string]any {
 	return members
 }
 
-// legacyValue turns an object into a list of pairs, and converts the elements of a list.
+// legacyValue turns an object into a list of pairs, and converts a list's elements.
 func (e *element) legacyValue(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

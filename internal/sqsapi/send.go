@@ -21,7 +21,7 @@ type sendMessageRequest struct {
 	outgoing
 }
 
-// accepted is the result of a send. Clients verify its digests.
+// Clients verify the digests.
 type accepted struct {
 	MD5OfMessageBody             string
 	MD5OfMessageAttributes       string `json:",omitempty"`
@@ -85,7 +85,7 @@ func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*batchRespons
 	})
 }
 
-// batchSize counts bodies, and the names, types and values of attributes, but not system attributes.
+// System attributes do not count.
 func batchSize(entries []sendEntry) (size int) {
 	for i := range entries {
 		size += len(entries[i].MessageBody)
@@ -97,8 +97,7 @@ func batchSize(entries []sendEntry) (size int) {
 	return size
 }
 
-// prepare returns the message to send and the part of its result that is known before the send. trace is the request's
-// trace header.
+// answer is the part of the result that is known before the send. trace is the request's trace header.
 func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepted, err error) {
 	if o.MessageBody == "" {
 		return message, answer, missing("MessageBody")
@@ -128,7 +127,7 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	}
 
 	if len(system) > 0 {
-		message.TraceHeader = strings.Clone(system[0].Value) // the value shares the request's memory
+		message.TraceHeader = strings.Clone(system[0].Value) // it shares the request's memory
 	} else if len(trace) <= maxTrace {
 		message.TraceHeader = trace
 	}

@@ -112,9 +112,8 @@ type batchResponse[Answer any] struct {
 	Failed     []failure `json:",omitempty" query:"BatchResultErrorEntry"`
 }
 
-// runBatch validates each entry with prepare, which returns a job and the answer to send if the job succeeds. It then
-// passes all valid jobs to call, which returns one error per job (nil if all succeeded), or an error for the whole
-// request.
+// runBatch validates each entry with prepare, which returns a job and the answer if it succeeds. It then passes all
+// valid jobs to call, which returns one error per job (nil if all succeeded), or an error for the whole request.
 func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []Entry,
 	prepare func(E) (Job, Answer, error), call func([]Job, []Answer) ([]error, error)) (*batchResponse[Answer], error) {
 	response := &batchResponse[Answer]{}
@@ -196,8 +195,7 @@ func notInEntryID(c rune) bool {
 	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
 }
 
-// inBatch converts an error for a single message to the error for a batch entry, which reports a missing parameter as
-// an invalid value.
+// inBatch converts a single message's error for a batch entry, which reports a missing parameter as an invalid value.
 func inBatch(refusal *queue.Error) *queue.Error {
 	if refusal.Code == queue.CodeMissingRequiredParameter {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "%s", refusal.Message)

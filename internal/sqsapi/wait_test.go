@@ -81,7 +81,7 @@ func TestReceiveWakesForAMessage(t *testing.T) {
 	})
 }
 
-// pipes is a listener for connections in memory, so that a test can wait until the server has reacted to them.
+// pipes has connections in memory, so that a test can wait for the server's reaction.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -112,7 +112,7 @@ func TestLongPollsOfDisconnectedClientsTakeNoMessage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		synctest.Wait() // until all of them poll
+		synctest.Wait()
 
 		for _, client := range clients {
 			client.Close()
@@ -159,7 +159,7 @@ func TestShutdownEndsLongPolls(t *testing.T) {
 	server := Server(h)
 	whole := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begun <- struct{}{} // a shutdown that starts after this point waits for the request
+		begun <- struct{}{} // a later shutdown waits for the request
 		whole.ServeHTTP(w, r)
 	})
 	served := make(chan error, 1)

@@ -11,21 +11,21 @@ import (
 const (
 	xmlType  = "text/xml"
 	xmlStart = `<?xml version="1.0"?>` + "\n<"
-	// xmlNamespace contains the API version that all current clients use.
+	// The API version is the one of all current clients.
 	xmlNamespace = ` xmlns="http://queue.amazonaws.com/doc/2012-11-05/">`
 )
 
-// elements describes the XML of a response's fields, by the same tags as [parameters]. A list is a sequence of
-// elements; a map is a sequence of elements with a key and a Value.
+// elements describes a response's fields in XML, by the same tags as [parameters]. A list is a sequence of elements;
+// a map, of elements with a key and a Value.
 type elements []element
 
 type element struct {
 	index   []int
 	name    string
 	key     string   // name of a map's keys
-	omitted bool     // left out if empty
-	of      elements // fields of the structures in a list
-	json    string   // name in JSON replies of the Query protocol
+	omitted bool     // if empty
+	of      elements // of the structures in a list
+	json    string   // in JSON replies of the Query protocol
 }
 
 func elementsOf(t reflect.Type, action string) (all elements) {
@@ -96,8 +96,8 @@ func appendKeyValue(dst []byte, name, keyName, key, value string) []byte {
 	return appendTag(dst, "</", name)
 }
 
-// appendXMLText escapes text. Characters that XML cannot represent become U+FFFD. Carriage returns are escaped, because
-// parsers convert them to line feeds.
+// appendXMLText escapes text. Characters that XML cannot represent become U+FFFD. Parsers convert carriage returns to
+// line feeds, so they are escaped.
 func appendXMLText(dst []byte, s string) []byte {
 	done := 0
 	for i := 0; i < len(s); {
@@ -115,7 +115,7 @@ func appendXMLText(dst []byte, s string) []byte {
 	return append(dst, s[done:]...)
 }
 
-// xmlPlain contains the bytes that need no escaping. Read-only.
+// xmlPlain has the bytes that need no escaping. Read-only.
 var xmlPlain = func() (plain [256]bool) {
 	for c := range utf8.RuneSelf {
 		plain[c] = c >= ' ' || c == '\t' || c == '\n'
@@ -126,8 +126,7 @@ var xmlPlain = func() (plain [256]bool) {
 	return plain
 }()
 
-// xmlEscape returns the escape of the first character of s, or "" if it needs none, and the character's size in
-// bytes.
+// xmlEscape returns the escape of s's first character, or "", and its size in bytes.
 func xmlEscape(s string) (escape string, size int) {
 	switch s[0] {
 	case '&':

@@ -40,9 +40,9 @@ type Options struct {
 	// 000000000000.
 	Region, AccountID string
 
-	// Output receives every output line, without its ending and with control characters escaped; may be nil. instance
-	// is from 1; stream is "stdout" or "stderr". Output must be safe for concurrent use and must not keep line. While
-	// it blocks, lines may be dropped.
+	// Output receives every line of output, without the line ending and with control characters escaped. instance
+	// counts from 1; stream is "stdout" or "stderr". Output must be safe for concurrent use and must not keep line.
+	// While it blocks, lines may be dropped. It may be nil.
 	Output func(instance int, stream string, line []byte)
 	// LinesPerSecond limits a process's lines, averaged over five seconds; 0 means 1000.
 	LinesPerSecond int

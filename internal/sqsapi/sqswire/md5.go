@@ -10,12 +10,11 @@ import (
 
 // BodyMD5 returns the digest of a message body.
 func BodyMD5(body string) [md5.Size]byte {
-	return md5.Sum(unsafe.Slice(unsafe.StringData(body), len(body))) // the bytes are only read
+	return md5.Sum(unsafe.Slice(unsafe.StringData(body), len(body))) // only read
 }
 
 // appendAttribute appends an attribute as SQS passes it to MD5: length and name, length and type, 1 for text or 2 for
-// binary, length and value. Lengths are big-endian uint32. Attributes are sorted by name.
-//
+// binary, length and value. Lengths are big-endian uint32.
 // Source: Amazon SQS Developer Guide, "Calculating the MD5 message digest for message attributes".
 func appendAttribute(dst []byte, a *queue.Attribute) []byte {
 	dst = appendSized(dst, a.Name)
@@ -32,8 +31,7 @@ func appendSized(dst []byte, s string) []byte {
 	return append(dst, s...)
 }
 
-// AttributesMD5 returns the digest of attributes, which may be in any order. SQS omits the digest if there are no
-// attributes.
+// AttributesMD5 returns the digest of attributes in any order. SQS omits it without attributes.
 func AttributesMD5(attributes []queue.Attribute) [md5.Size]byte {
 	attributes = queue.SortedAttributes(attributes)
 	var scratch [512]byte

@@ -14,21 +14,20 @@ type Problem int
 // The problems of a JSON text.
 const (
 	NotJSON       Problem = iota // invalid from Error.At
-	HalfPair                     // Error.Got is an unpaired surrogate in a string
-	TooDeep                      // nested deeper than [Limits] allows
-	TooManyValues                // more values than [Limits] allows
+	HalfPair                     // Error.Got is an unpaired surrogate
+	TooDeep                      // deeper than [Limits]
+	TooManyValues                // more than [Limits]
 	WrongKind                    // the value at Error.Path must be Error.Want
 )
 
-// Error describes why a text cannot be read. It never quotes strings in the text.
+// Error is why a text cannot be read. It never quotes strings in the text.
 type Error struct {
 	Problem Problem
-	// At is the offset of the problem in bytes.
+	// At is in bytes.
 	At int
-	// Path names the value, such as Entries.0.Id; "" for the whole text.
+	// Path is such as Entries.0.Id; "" for the whole text.
 	Path string
-	// Want and Got are kinds of values, such as "string" and "number 1.5". Got is "" if the kind is right but the
-	// value is invalid.
+	// Want and Got are kinds of values, such as "string" and "number 1.5". Got is "" if only the value is invalid.
 	Want, Got string
 }
 
@@ -48,18 +47,18 @@ func (e *Error) Error() string {
 	return "it is not valid JSON" + at
 }
 
-// Limits restricts the input of a [Reader]. Zero means no limit.
+// Limits restricts a [Reader]'s input. Zero means no limit.
 type Limits struct {
 	Depth int
-	// Values is the maximum number of values, counted by commas and opening brackets. Without a limit, a short text
-	// can require a hundred times its size in memory.
+	// Values is counted by commas and opening brackets. Without a limit, a short text can require a hundred times its
+	// size in memory.
 	Values int
-	// Lenient accepts control characters and invalid UTF-8 in strings, and replaces unpaired surrogates with U+FFFD.
+	// Lenient accepts control characters and invalid UTF-8 in strings, and unpaired surrogates as U+FFFD.
 	Lenient bool
 }
 
-// Reader reads a JSON text. Each method consumes the next value, which must be of the method's kind or null. After an
-// error, methods return zero values and [Reader.Finish] returns the error.
+// Reader reads a JSON text. Each method consumes the next value, which must be of its kind or null. After an error,
+// methods return zero values and [Reader.Finish] the error.
 type Reader struct {
 	limits Limits
 	text   string
@@ -73,7 +72,7 @@ type Reader struct {
 // NewReader returns a reader of text.
 func NewReader(text string, limits Limits) Reader { return Reader{limits: limits, text: text} }
 
-// Finish returns the first error, or nil. Anything but white space after the value is an error.
+// Finish returns the first error, or nil. Only white space may follow the value.
 func (r *Reader) Finish() *Error {
 	if !r.AtEnd() {
 		r.fail(NotJSON)
@@ -90,7 +89,7 @@ func (r *Reader) AtEnd() bool {
 	return r.at == len(r.text)
 }
 
-// fail records the first error and moves to the end, so that nothing more is read.
+// fail records the first error and skips to the end.
 func (r *Reader) fail(problem Problem) *Error {
 	failed := &Error{Problem: problem, At: r.at}
 	if r.err == nil {
@@ -120,10 +119,10 @@ func (r *Reader) Mismatch(want string) {
 	failed.Got = got
 }
 
-// kinds maps the first byte of a value other than a number to its kind. Read-only.
+// kinds is by a value's first byte, except for numbers. Read-only.
 var kinds = map[byte]string{'"': "string", '[': "array", '{': "object", 't': "bool", 'f': "bool", 'n': "null"}
 
-// Reject records that the value just read is invalid, such as malformed base64.
+// Reject records that the last value is invalid, such as malformed base64.
 func (r *Reader) Reject(want string) { r.fail(WrongKind).Want = want }
 
 func (e *Error) within(name string) {
@@ -196,7 +195,7 @@ func (r *Reader) count() {
 	}
 }
 
-// more reports whether another element follows the first n. It consumes separators and the closing bracket.
+// more reports whether another element follows the first n, and consumes separators and the closing bracket.
 func (r *Reader) more(n int, bracket byte) bool {
 	switch {
 	case r.err != nil:
@@ -214,7 +213,7 @@ func (r *Reader) more(n int, bracket byte) bool {
 	return false
 }
 
-// Object calls member with the name of each member. member must consume the member's value.
+// Object calls member with each member's name. member must consume the value.
 func (r *Reader) Object(member func(name string)) {
 	if !r.open('{', "object") {
 		return
@@ -239,7 +238,7 @@ func (r *Reader) Object(member func(name string)) {
 	}
 }
 
-// List calls element for each element. element must consume the element.
+// List calls element for each element, which it must consume.
 func (r *Reader) List(element func()) {
 	if !r.open('[', "list or base64 string") {
 		return
@@ -252,7 +251,7 @@ func (r *Reader) List(element func()) {
 	}
 }
 
-// Text returns a string. Unless it has escapes, it shares the text's memory.
+// Text returns a string, which shares the text's memory unless it has escapes.
 func (r *Reader) Text() string {
 	if r.Null() {
 		return ""
@@ -272,7 +271,7 @@ func (r *Reader) Text() string {
 			return ""
 		}
 		end += n + 1
-		// A quotation mark after an odd number of backslashes is part of the string.
+		// It is escaped after an odd number of backslashes.
 		inside := r.text[start+1 : end-1]
 		escaped = (len(inside)-len(strings.TrimRight(inside, `\`)))%2 == 1
 	}
@@ -291,7 +290,7 @@ func (r *Reader) Text() string {
 	return r.unescape(s, start+1)
 }
 
-// OwnText is like Text, but the string never shares the text's memory.
+// OwnText is like Text, but never shares memory.
 func (r *Reader) OwnText() string {
 	s := r.Text()
 	if r.shared {
@@ -312,7 +311,7 @@ func (r *Reader) unescape(s string, offset int) string {
 		rest = rest[n:]
 
 		const escaped, plain = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
-		if i := strings.IndexByte(escaped, rest[1]); i >= 0 { // a string never ends with an unescaped backslash
+		if i := strings.IndexByte(escaped, rest[1]); i >= 0 { // never at the end of a string
 			out = append(out, plain[i])
 			rest = rest[2:]
 			continue
@@ -350,7 +349,7 @@ func (r *Reader) codePoint(s string) (c rune, size int) {
 	return -1, unitSize
 }
 
-// codeUnit decodes the \uXXXX at the start of s, or returns -1 if absent.
+// codeUnit decodes the \uXXXX at the start of s, or returns -1.
 func codeUnit(s string) rune {
 	if len(s) < 6 || s[:2] != `\u` {
 		return -1
@@ -376,7 +375,7 @@ func isText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' })
 }
 
-// Integer returns an integer that fits into the given number of bits.
+// Integer returns an integer of up to the given bits.
 func (r *Reader) Integer(bits int) int64 {
 	if r.Null() {
 		return 0
@@ -427,7 +426,7 @@ func (r *Reader) number() string {
 	return r.text[start:r.at]
 }
 
-// Bool returns a boolean. It returns false for null.
+// Bool returns a boolean, false for null.
 func (r *Reader) Bool() bool {
 	if r.word("true") {
 		return true
