@@ -81,7 +81,7 @@ func recommended(ago time.Duration, size float64) recommendation {
 
 func TestRecommendationsThatStillCount(t *testing.T) {
 	t.Parallel()
-	p := Policy{}.Complete() // ScaleOutAfter is 20 s, ScaleInAfter 5 min
+	p := Policy{}.Complete()
 	const s = time.Second
 	for _, c := range []struct {
 		name string

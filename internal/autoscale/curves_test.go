@@ -174,7 +174,7 @@ func fleetCurves() []curve {
 			add(curve{family: "steady", length: 12 * time.Hour, load: withNoise(steady(high/2), 0.1)})
 			add(curve{family: "diurnal", length: 2 * day, load: wave(low, high, day), turns: 3})
 			add(curve{family: "spikes", length: 12 * time.Hour, load: steady(low), turns: 7,
-				burst: func(t time.Duration) float64 { // 15 minutes of work at the high load
+				burst: func(t time.Duration) float64 {
 					if t%(3*time.Hour) == 30*time.Minute {
 						return 900 * high
 					}

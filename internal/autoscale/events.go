@@ -67,8 +67,7 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 type Decided struct {
 	Decision Decision
 
-	Applied bool
-	// NotApplied is why a change was not applied, or "".
+	Applied    bool
 	NotApplied string
 }
 

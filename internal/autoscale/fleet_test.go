@@ -20,7 +20,7 @@ func TestProtection(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		p    Protection
-		work []Work // per ten seconds
+		work []Work
 		want string
 	}{
 		{"idle", Protection{}, []Work{none, none}, "--"},

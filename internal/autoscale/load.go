@@ -23,8 +23,8 @@ type QueueState struct {
 // Gauge measures the load.
 //
 // A slot is room for one delivery in flight. The limit, http-connections, applies to the instance with all its
-// replicas, because it protects the services that the app depends on. A replica's slots are its equal share at the
-// maximum number of replicas; with fewer replicas, it may exceed that share.
+// replicas, because it protects the services that the app depends on. A replica's slots are its share at the maximum
+// number of replicas; with fewer replicas, it may exceed that share.
 type Gauge struct {
 	Queues func() []QueueState
 	// Slots are per replica, or this instance's if instances are scaled.
@@ -113,7 +113,6 @@ func averageServiceTime(queues []QueueState) float64 {
 type Scale struct {
 	Queues map[string]QueueLoad `json:"queues"`
 	QueueLoad
-	// Desired is at least 1.
 	Desired int `json:"desired"`
 }
 

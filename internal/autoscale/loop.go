@@ -151,7 +151,7 @@ func (l *Loop) readSize(ctx context.Context, leader bool) error {
 
 func (l *Loop) replaceMeasure(ctx context.Context, in Inputs) Inputs {
 	var newest Datapoint
-	_ = l.call(ctx, "reading "+string(l.opts.Policy.Measure), func(ctx context.Context) (err error) { // reported already
+	_ = l.call(ctx, "reading "+string(l.opts.Policy.Measure), func(ctx context.Context) (err error) {
 		newest, err = l.opts.Metric(ctx)
 		return err
 	})
@@ -226,7 +226,7 @@ type Status struct {
 	Desired, Ready int
 	// Decisions contains the last hundred, newest first. Repeated decisions share an entry.
 	Decisions []Entry
-	// Failed is the last failed call; nil once that call succeeds.
+	// Failed is the last failed call; nil once it succeeds.
 	Failed *Failed
 }
 

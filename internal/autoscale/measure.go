@@ -104,15 +104,14 @@ type Inputs struct {
 	CPU Reading
 	// Backlog excludes messages in flight.
 	Backlog Reading
-	// OldestAge is in seconds, of the oldest waiting message.
+	// OldestAge is in seconds.
 	OldestAge Reading
-	// Busy is the percentage of busy slots.
-	Busy Reading
-	// Slots are per process or instance. ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
+	Busy      Reading
+	// Slots are per process or instance. ServiceTime is a delivery's average duration in seconds; 0 if unknown.
 	Slots       int
 	ServiceTime float64
 	// Reporting is the number of measured instances; 0 means that all measures except the backlog are this instance's.
-	// Measured is the trigger's measure over all of them, nil if its own field applies. With [Policy].FromMetric,
+	// Measured is the trigger's measure over all of them, or nil if its own field applies. With [Policy].FromMetric,
 	// MeasuredFrom is the start of its period.
 	Reporting    int
 	Measured     *Reading

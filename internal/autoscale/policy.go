@@ -121,7 +121,7 @@ const (
 	ruleMissing     Rule = "missing" // a measure is missing or covers no whole period yet
 	ruleOut         Rule = "out"
 	ruleIn          Rule = "in"
-	ruleLimit       Rule = "limit" // the size is MinSize or MaxSize
+	ruleLimit       Rule = "limit"
 	ruleCooldown    Rule = "cooldown"
 	ruleScaleInHeld Rule = "scale-in held"
 	ruleNeeded      Rule = "needed"
@@ -131,8 +131,7 @@ const (
 
 // Decision is the result of applying a policy.
 type Decision struct {
-	At time.Time
-	// From and Desired are equal if the size does not change.
+	At            time.Time
 	From, Desired int
 	Rule          Rule
 	Why           string

@@ -142,14 +142,13 @@ func TestTracking(t *testing.T) {
 	})
 	t.Run("by the backlog", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 5)
-		// 10 slots process 600 messages of 1 s per minute.
 		s.step(measured(70, 4800))
 		s.want(s.step(measured(70, 4800)), ruleOut, 8)
 	})
 	t.Run("by long work", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 2)
 		in := measured(50, 45)
-		in.ServiceTime = 600 // ten messages start immediately, and no others within a minute
+		in.ServiceTime = 600
 		s.step(in)
 		s.want(s.step(in), ruleOut, 5)
 	})
@@ -306,7 +305,7 @@ func TestTrigger(t *testing.T) {
 		p.LowerBreachScaleIncrement = -6
 		s := newPolicyScript(t, p, 8)
 		in := measured(5, 0)
-		in.Busy = of(30) // 2.4 of 8 are busy: two would be overloaded, and three 80 % busy
+		in.Busy = of(30) // two processes would be overloaded
 		s.want(s.run(in, time.Hour), ruleIn, 4)
 		s = newPolicyScript(t, p, 8)
 		s.want(s.run(measured(5, 0), time.Hour), ruleIn, 2)
@@ -368,8 +367,8 @@ func TestPeriodsOfAMetric(t *testing.T) {
 	began := time.Unix(1_800_000_000, 0)
 	for name, c := range map[string]struct {
 		periods int
-		changed int       // minute of the last change of size
-		values  []Reading // one per minute, each read six times
+		changed int
+		values  []Reading
 		want    int
 		rule    Rule
 	}{

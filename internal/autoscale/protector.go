@@ -13,7 +13,7 @@ type Work struct {
 }
 
 // Protection configures when an instance is protected from scale-in. Only long deliveries protect it: a drain waits for
-// short ones, and a group whose instances are all protected could never scale in.
+// short ones, and a group of protected instances could never scale in.
 type Protection struct {
 	// After is the age from which a delivery protects the instance; 0 means 10 s, negative means immediately.
 	After time.Duration
@@ -67,7 +67,7 @@ func (p *Protector) Run(ctx context.Context) {
 	every(ctx, cmp.Or(p.Interval, 5*time.Second), func() bool { run.update(ctx, time.Now()); return true })
 
 	if run.maybeSet {
-		_ = run.set(context.WithoutCancel(ctx), false) // reported already
+		_ = run.set(context.WithoutCancel(ctx), false)
 	}
 }
 

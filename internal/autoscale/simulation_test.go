@@ -47,7 +47,7 @@ func TestSimulation(t *testing.T) {
 	}
 	policies := policyCases()
 	if raceDetector {
-		policies = policies[:1] // a pure function has no data races, and the race detector is slow
+		policies = policies[:1] // the race detector is slow
 	}
 	results := make([][]outcome, len(policies))
 	var runs sync.WaitGroup
@@ -119,7 +119,7 @@ func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
 
 // The longest acceptable wait covers two minutes for counting, two readings, the start of the first instances, and half
 // a minute for each doubling of the group. Readings may be missing for 12 minutes, and a spike may be 15 minutes of
-// work for the maximum size.
+// work.
 func (c curve) allowedInFleet() time.Duration {
 	d := c.start + 3*time.Minute + time.Duration(math.Ceil(math.Log2(float64(c.fleet.most)))*30)*time.Second
 	if c.missing != nil {
@@ -178,7 +178,7 @@ func fleetTable(results []outcome) string {
 		"| turns (the load's own) |\n" +
 		"|---|---|---|---|---|---|\n")
 	for _, first := range results[:5] {
-		for _, size := range fleetSizes()[1:] { // a group of one instance never changes
+		for _, size := range fleetSizes()[1:] {
 			turns := 0
 			var wait, allowed time.Duration
 			var share, rate float64

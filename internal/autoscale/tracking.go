@@ -9,7 +9,6 @@ import (
 )
 
 const (
-	// tolerance is the largest fraction of a process to round down.
 	tolerance = 0.1
 	// headroom after a scale-in avoids oscillation.
 	headroom = 1.15
@@ -57,7 +56,7 @@ func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policySt
 
 func (p Policy) scaleIn(s policyState, v recommendation, d Decision) Decision {
 	top, covered := largest(s.recommendations), p.covered(s.recommendations, v.at)
-	next := max(roundUp(top.exact*headroom), (d.From+1)/2, p.MinSize) // at most halved, because the load may return
+	next := max(roundUp(top.exact*headroom), (d.From+1)/2, p.MinSize)
 
 	switch {
 	case d.From == p.MinSize:
@@ -76,7 +75,6 @@ func (p Policy) scaleIn(s policyState, v recommendation, d Decision) Decision {
 	return d
 }
 
-// need is the size that one measure requires, 0 if the measure is unknown.
 type need struct {
 	size  float64
 	known bool

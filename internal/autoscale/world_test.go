@@ -16,8 +16,7 @@ type curve struct {
 	seed   uint64
 	length time.Duration
 	// load is in processes: 3 keeps three processes busy.
-	load func(t time.Duration, r *rand.Rand) float64
-	// burst is work that arrives at once, in seconds of one process.
+	load  func(t time.Duration, r *rand.Rand) float64
 	burst func(t time.Duration) float64
 	// service is seconds per message, slots the concurrent messages per process, start the time until a process is
 	// ready.
@@ -149,8 +148,7 @@ func (w *simulation) age() time.Duration {
 	return time.Duration(len(w.came)-w.oldest) * step
 }
 
-// inputsOfInstances combines reports of instances, some full and the others idle. The leader, the first instance, is
-// full in half of the simulations.
+// The leader, the first instance, is full in half of the simulations.
 func (w *simulation) inputsOfInstances(p Policy) Inputs {
 	own := w.inputs()
 	left := w.inWork
@@ -252,11 +250,9 @@ type outcome struct {
 	wrong          []string
 	waited         time.Duration
 	left           float64
-	// used is all processes' running time divided by the time of the work.
-	used float64
+	used           float64
 	// held counts decisions without all readings, blind the scale-ins among them.
-	held, blind int
-	// hours is the instances' total running time, ideal the minimum possible.
+	held, blind  int
 	hours, ideal float64
 }
 

@@ -73,8 +73,7 @@ type Group struct {
 // GroupState is a group's size and instances.
 type GroupState struct {
 	Min, Max, Desired int
-	// Instances includes starting and terminating ones.
-	Instances []GroupInstance
+	Instances         []GroupInstance
 	// ManagedBy is the service or program that controls the group's size, or "".
 	ManagedBy string
 }
@@ -225,10 +224,9 @@ func (m *Member) forEach(ctx context.Context, hooks []string, action string, cal
 
 // TerminationHooks are the lifecycle hooks that delay the termination of a group's instances.
 type TerminationHooks struct {
-	// All must be extended while the instance needs time: a timeout with the default result ABANDON also ends the
-	// others.
+	// All must be extended while the instance needs time: a timeout with the default result ABANDON ends the others.
 	All []string
-	// Own must be completed. The other hooks notify a queue or topic, whose consumer completes them.
+	// Own must be completed; other hooks' consumers complete them.
 	Own []string
 }
 

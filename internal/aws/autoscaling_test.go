@@ -47,7 +47,7 @@ func openStandIn(t *testing.T, s *scalingStandIn) *AutoScaling {
 	}
 	t.Cleanup(a.Close)
 	o := a.api.get().Options()
-	o.Retryer = sdk.NopRetryer{} // avoids retry delays
+	o.Retryer = sdk.NopRetryer{}
 	a.api = newClient(autoscaling.New(o))
 	return a
 }

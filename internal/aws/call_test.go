@@ -113,7 +113,7 @@ func TestAttempts(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { // avoids real retry delays
+			synctest.Test(t, func(t *testing.T) {
 				q := openCanned(t, test.steps, nil)
 				err := test.do(q)
 				if !errors.Is(err, test.want) || test.want == nil && err != nil {
@@ -374,7 +374,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	long := `{"Messages":[` + wireMessage("m", strings.Repeat("long ", 100_000)) + `]}`
 	q, connections := queueOnServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
-			_, _ = io.WriteString(w, long) // chunked, because it exceeds the server's buffer
+			_, _ = io.WriteString(w, long)
 		}
 	})
 	for range 10 {
@@ -415,7 +415,7 @@ func TestConnectionsAreKeptForAllCalls(t *testing.T) {
 		}
 		all.Wait()
 	}
-	if n := connections.Load(); n > calls+calls/10 { // a few more on a busy machine
+	if n := connections.Load(); n > calls+calls/10 {
 		t.Errorf("%d connections for 3 times %d calls", n, calls)
 	}
 }

@@ -2,8 +2,8 @@ package aws
 
 import "unsafe"
 
-// client hides the SDK's client from reflection. html/template calls methods by name, so the linker would keep all
-// methods of a reachable client, adding 10 MB (decision 0066). The zero value holds nil.
+// client hides the SDK's client from reflection: html/template would make the linker keep all methods of a reachable
+// client, adding 10 MB (decision 0066). The zero value holds nil.
 type client[T any] struct {
 	pointer unsafe.Pointer
 }

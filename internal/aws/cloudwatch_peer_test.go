@@ -17,7 +17,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
 	}
-	endpoint := testpeer.Moto(t, "cloudwatch") // before setAWS, which changes the environment
+	endpoint := testpeer.Moto(t, "cloudwatch")
 	setAWS(t, nil)
 	c, err := OpenCloudWatch(context.Background(), &Options{Region: "eu-west-1", Endpoint: endpoint})
 	if err != nil {

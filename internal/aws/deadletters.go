@@ -14,7 +14,7 @@ type DeadLetters struct {
 	*Queue
 	// To returns the dead-letter queue's name, or "".
 	To func() string
-	// ARN is the queue's, Instance this instance's name. Each dead letter contains both.
+	// ARN is the queue's, Instance this instance's name.
 	ARN, Instance string
 	// Last includes messages at their last receive, which SQS would otherwise move.
 	Last        bool
@@ -44,7 +44,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 
 	errs := make([]error, len(letters))
 	var out []queue.Outgoing
-	var places []int // indexes of the outgoing messages in letters
+	var places []int
 	for i := range letters {
 		m, fits := d.withSource(letters[i]).Outgoing(d.FIFO())
 		if !fits {

@@ -168,7 +168,7 @@ func (r *messageReader) milliseconds() time.Time {
 	return time.Time{}
 }
 
-// The copies do not retain the response. They share one allocation, except the ID, which outlives the message.
+// The copies share one allocation, except the ID, which outlives the message.
 func (m *received) build() queue.Message {
 	size := len(m.receipt) + len(m.body) + len(m.sender) + len(m.group) + len(m.dedup) + len(m.sequence) + len(m.trace) +
 		len(m.source)

@@ -17,9 +17,9 @@ import (
 	"tendril/queue"
 )
 
-// Table is a DynamoDB table that implements [registry.Store]. Its key is the string hash key "id", without a sort key,
-// as in an Elastic Beanstalk worker environment. Both can share a table, because tendril's IDs start with "lease:",
-// "fire:", "task:" or "pauses:". Table is safe for concurrent use.
+// Table is a DynamoDB table that implements [registry.Store]. Its key is the string hash key "id", as in an Elastic
+// Beanstalk worker environment. Both can share a table, because tendril's IDs start with "lease:", "fire:", "task:" or
+// "pauses:". Table is safe for concurrent use.
 //
 // Calls are not retried, because a lease holder must know when each write started. Errors are [queue.Error], with
 // queue.CodeResourceNotFound for a missing table.
@@ -160,7 +160,7 @@ func (t *Table) Expire(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if yes, _, _ := t.Expires(ctx); yes { // another instance may have enabled it
+	if yes, _, _ := t.Expires(ctx); yes {
 		return nil
 	}
 	return t.explain(ctx, "setting the table's time to live", err)

@@ -247,7 +247,7 @@ func rivals(t *testing.T, table *Table) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	over := int64(0)
-	claimers := map[string]int64{} // terms by run and try
+	claimers := map[string]int64{}
 	claim := func(term int64, id string, try int) {
 		mu.Lock()
 		before := over

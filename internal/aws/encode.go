@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// Rounding up keeps a timeout from being shorter than requested.
+// Rounding up keeps a timeout from being too short.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 // Some servers support only one of the two parameters for system attributes.

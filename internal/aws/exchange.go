@@ -99,7 +99,7 @@ type connection struct {
 	stream net.Conn // over raw, or raw itself
 	limit  io.LimitedReader
 	in     *bufio.Reader
-	abort  func() // makes all reads and writes fail
+	abort  func()
 }
 
 func (x *exchanger) dial(ctx context.Context, to *url.URL) (*connection, error) {
@@ -135,18 +135,17 @@ func (x *exchanger) handshake(ctx context.Context, raw net.Conn, host string) (*
 // Close sends no TLS alert, which could block.
 func (c *connection) Close() error { return c.raw.Close() }
 
-// maxHeaders includes informational responses.
 const maxHeaders = 64 << 10
 
-// exchange returns the final response. Its body must be read to the end to return the connection to the pool. sent
-// reports whether the server may have received part of the request.
+// The response's body must be read to the end to return the connection to the pool. sent reports whether the server may
+// have received part of the request.
 func (c *connection) exchange(req *http.Request, text []byte, pool *connpool.Pool[*connection]) (resp *http.Response,
 	sent bool, err error) {
 	stopAborting := context.AfterFunc(req.Context(), c.abort)
 	written, writeErr := c.stream.Write(text)
 	sent = written > 0 || writeErr == nil
 	err = writeErr
-	if sent { // the server may have responded before reading all of it
+	if sent {
 		resp, err = c.readHead(req)
 	}
 	if err != nil {

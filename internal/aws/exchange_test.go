@@ -28,7 +28,7 @@ type scriptedServer struct {
 	closed                chan struct{}
 }
 
-const lastAnswer = "\x00" // at the end of a text: close the connection after sending it
+const lastAnswer = "\x00"
 
 func serveScript(t *testing.T, texts ...string) *scriptedServer {
 	t.Helper()
@@ -130,7 +130,7 @@ func TestConnectionsAreReusedAfterCompleteResponses(t *testing.T) {
 
 func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
-	s := serveScript(t, okAnswer+lastAnswer) // the response has no Connection: close header
+	s := serveScript(t, okAnswer+lastAnswer)
 	q := s.open(t)
 	for n := range int64(5) {
 		if _, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Wait: noWait}); err != nil {
@@ -268,7 +268,7 @@ func TestCertificatesAreVerified(t *testing.T) {
 			t.Errorf("with the bundle: %v", err)
 		}
 	}
-	s.url = strings.Replace(s.url, "127.0.0.1", "localhost", 1) // not in the certificate
+	s.url = strings.Replace(s.url, "127.0.0.1", "localhost", 1)
 	_, err = s.open(t).Receive(t.Context(), queue.ReceiveRequest{Max: 1, Wait: noWait})
 	if err == nil || !strings.Contains(err.Error(), "not localhost") {
 		t.Errorf("with another name: %v", err)

@@ -21,7 +21,7 @@ type MoveTask struct {
 	queue   *Queue
 	source  string
 	handle  string
-	started int64 // Unix milliseconds; 0 until reported
+	started int64
 }
 
 // MoveProgress is a [MoveTask]'s progress, zero until SQS lists the task.
@@ -33,9 +33,9 @@ type MoveProgress struct {
 	FailureReason string
 }
 
-// StartMove starts moving all messages of this dead-letter queue back to their source queues, at most perSecond
-// messages per second (1 to 500; 0 leaves the rate to SQS). It returns [ErrNoMoveTasks] if the server does not support
-// move tasks. The code is UnsupportedOperation if one is already running for the queue.
+// StartMove starts moving all messages of this dead-letter queue back to their source queues, at most perSecond per
+// second (1 to 500; 0 leaves the rate to SQS). It returns [ErrNoMoveTasks] if the server does not support move tasks.
+// The code is UnsupportedOperation if one is already running for the queue.
 func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error) {
 	source, err := q.arn(ctx)
 	if err != nil {

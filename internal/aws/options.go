@@ -15,8 +15,8 @@ type Options struct {
 	Region string
 	// Profile names a shared AWS configuration profile; "" means AWS_PROFILE or "default".
 	Profile string
-	// Endpoint is a compatible server's URL; "" means the service's variable, such as AWS_ENDPOINT_URL_SQS, then
-	// AWS_ENDPOINT_URL, then AWS. For SQS, it can also be unix:PATH.
+	// Endpoint is a compatible server's URL; "" means AWS_ENDPOINT_URL_SQS (for SQS), then AWS_ENDPOINT_URL, then AWS.
+	// For SQS, it can also be unix:PATH.
 	Endpoint string
 	Events   *Events
 	Log      LogFunc
@@ -26,8 +26,8 @@ type Options struct {
 type Events struct {
 	// Corrupted is called for every message or batch entry with a wrong checksum.
 	Corrupted func(Corruption)
-	// ClockAdjusted is called after AWS rejects a signature because the local clock is wrong. Later signing times
-	// include offset.
+	// ClockAdjusted is called after AWS rejects a signature because of the local clock. Later signing times include
+	// offset.
 	ClockAdjusted func(offset time.Duration)
 }
 

@@ -12,9 +12,9 @@ type Feature string
 const (
 	Receive           Feature = "Receive"
 	CountDeadLetters  Feature = "CountDeadLetters"
-	SendDeadLetters   Feature = "SendDeadLetters" // including the last failure's reason
+	SendDeadLetters   Feature = "SendDeadLetters" // with the last failure's reason
 	CreateQueues      Feature = "CreateQueues"
-	Enqueue           Feature = "Enqueue" // messages of scheduled runs
+	Enqueue           Feature = "Enqueue"
 	KeepRegistry      Feature = "KeepRegistry"
 	CreateRegistry    Feature = "CreateRegistry"
 	InvokeFunctions   Feature = "InvokeFunctions"
@@ -22,14 +22,14 @@ const (
 	ReadMetrics       Feature = "ReadMetrics"
 	FetchPayloads     Feature = "FetchPayloads"
 	KeepArchives      Feature = "KeepArchives"
-	CheckArchives     Feature = "CheckArchives" // existence of the bucket
+	CheckArchives     Feature = "CheckArchives"
 	DescribeGroups    Feature = "DescribeGroups"
-	TakePartInGroup   Feature = "TakePartInGroup" // set the size and the protection, complete terminations
-	DescribeScaling   Feature = "DescribeScaling" // of EC2 Auto Scaling groups
+	TakePartInGroup   Feature = "TakePartInGroup"
+	DescribeScaling   Feature = "DescribeScaling"
 	DescribeServices  Feature = "DescribeServices"
 	ResizeServices    Feature = "ResizeServices"
-	FindScalers       Feature = "FindScalers"       // of ECS services
-	ManageDeadLetters Feature = "ManageDeadLetters" // read, redrive, delete and purge
+	FindScalers       Feature = "FindScalers"
+	ManageDeadLetters Feature = "ManageDeadLetters"
 	ListQueues        Feature = "ListQueues"
 	TerminateQueues   Feature = "TerminateQueues"
 	TerminateRegistry Feature = "TerminateRegistry"
@@ -68,12 +68,11 @@ var permissions = map[Feature]string{
 	TerminateRegistry: "dynamodb:DescribeTable ListTagsOfResource Scan DeleteTable",
 }
 
-// These calls' IAM actions have other names.
 var callActions = map[string]string{
 	"sqs:DeleteMessageBatch":           "DeleteMessage",
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
 	"sqs:SendMessageBatch":             "SendMessage",
-	"sqs:CreateQueue":                  "CreateQueue TagQueue", // with tags
+	"sqs:CreateQueue":                  "CreateQueue TagQueue",
 	"dynamodb:CreateTable":             "CreateTable TagResource",
 	"dynamodb:TransactWriteItems":      "ConditionCheckItem UpdateItem",
 	"lambda:Invoke":                    "InvokeFunction",

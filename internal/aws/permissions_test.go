@@ -87,7 +87,6 @@ func calls(t *testing.T) (found []string) {
 	return slices.Compact(found)
 }
 
-// Otherwise, the policy printed by 'tendril check' would lack a call.
 func TestEveryCallHasAPermission(t *testing.T) {
 	var listed []string
 	for _, row := range permissions {

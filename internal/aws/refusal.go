@@ -58,7 +58,6 @@ func (r *refusal) foreignAnswer(host, name, variable string) string {
 
 func (r *refusal) ErrorCode() string { return cmp.Or(r.shape, r.query) }
 
-// HTTPStatusCode is for the SDK's retry rules.
 func (r *refusal) HTTPStatusCode() int { return r.status }
 
 func (r *refusal) queueCode() string {
@@ -143,7 +142,7 @@ func refusalIn(err error) *refusal {
 		own.shape, own.message = withoutNamespace(api.ErrorCode()), firstLine(api.ErrorMessage())
 		if own.isPlaceholder() {
 			own.shape, own.message = "", ""
-		} else if own.message == "UnknownError" { // the SDK's placeholder; the shape is more precise
+		} else if own.message == "UnknownError" {
 			own.message = ""
 		}
 	}

@@ -124,7 +124,7 @@ func (s *S3) Get(ctx context.Context, bucket, key string, w io.Writer) error {
 	}
 }
 
-// destination tells its writer's errors from download errors.
+// destination records its writer's error.
 type destination struct {
 	io.Writer
 	err error
@@ -177,7 +177,7 @@ func (s *S3) sendOnly(ctx context.Context, call *objectCall) error {
 type objectCall struct {
 	operation, method, bucket, key string
 	from                           int64
-	body                           io.ReaderAt // may be nil
+	body                           io.ReaderAt
 	size                           int64
 	digest                         string // SHA-256 in hexadecimal; "" for an empty body
 }

@@ -24,10 +24,10 @@ import (
 const localRegion = "us-east-1"
 
 type service struct {
-	name      string // such as "Amazon ECS"
-	id        string // the SDK's ID, such as "ECS"
-	variable  string // environment variable with the endpoint
-	host      string // endpoint, or service and region, in errors
+	name      string
+	id        string
+	variable  string
+	host      string
 	transport *http.Transport
 	terse     bool // error responses may have only a status
 }
@@ -204,7 +204,7 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	t := buildable.GetTransport()
 	t.MaxIdleConns = 0
 	t.MaxIdleConnsPerHost = connections
-	// The client must close idle connections before the server does, but reuse them for the next call.
+	// Idle connections must last until the next call, but close before the server closes them.
 	t.IdleConnTimeout = 15 * time.Second
 	t.DisableCompression = true
 	// Ten messages of 1 KB, or ten receipt handles, fit into one read or write.
@@ -215,8 +215,7 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	return t
 }
 
-// wholeBodies sends copies. The SDK closes its own body when a response starts; if net/http is still reading it, it
-// closes the connection.
+// The SDK closes its own body when a response starts. If net/http is still reading it, it closes the connection.
 type wholeBodies struct{ next http.RoundTripper }
 
 func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -26,10 +26,10 @@ import (
 // SQS is a client for Amazon SQS or a compatible server. It is safe for concurrent use.
 type SQS struct {
 	service service
-	api     *sqs.Client // for infrequent calls
+	api     *sqs.Client
 
 	exchanger    *exchanger
-	roundTripper http.RoundTripper // the exchanger, except in tests
+	roundTripper http.RoundTripper
 	credentials  sdk.CredentialsProvider
 	signer       sqs.HTTPSignerV4
 	retries      retries
@@ -140,13 +140,11 @@ type site struct {
 }
 
 type call struct {
-	site   *site
-	action string
-	body   []byte
-	// timeout limits each attempt.
+	site    *site
+	action  string
+	body    []byte
 	timeout time.Duration
-	// once prevents a retry if the first attempt may have had an effect.
-	once bool
+	once    bool
 }
 
 // read must not retain the response's body.
@@ -205,7 +203,7 @@ func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Reque
 		return nil, err
 	}
 
-	where := call.site.endpoint // the signer changes it
+	where := call.site.endpoint
 	req := &http.Request{
 		Method: http.MethodPost, URL: &where, Host: where.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -240,7 +238,7 @@ func readAll(buf []byte, resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > maxAnswer {
 		return buf, fmt.Errorf("the response is larger than %d bytes", maxAnswer)
 	}
-	if need := int(resp.ContentLength) + 1; cap(buf) < need { // -1 if unknown
+	if need := int(resp.ContentLength) + 1; cap(buf) < need {
 		buf = make([]byte, 0, need)
 	}
 

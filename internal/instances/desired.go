@@ -371,8 +371,7 @@ const (
 
 // Following configures [DesiredState.Follow]. All fields are required.
 type Following struct {
-	Store Store
-	// Revision returns the revision in the leader's lease.
+	Store    Store
 	Leads    func() bool
 	Revision func() int64
 	// Apply is called after each change of the state, Failed with the first of several errors.

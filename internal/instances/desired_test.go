@@ -299,7 +299,7 @@ func TestPauseReachesAThousandInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const count = 1000
 		elections := newFleet()
-		f := &fleet{store: elections.store} // counted separately
+		f := &fleet{store: elections.store}
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		defer running.Wait()
@@ -396,7 +396,6 @@ func TestNextStepWithSettings(t *testing.T) {
 	}
 }
 
-// A second rollback must change nothing.
 func TestRolledBackSettings(t *testing.T) {
 	t.Parallel()
 	d := Desired{Revision: 4}

@@ -96,8 +96,7 @@ func (m *Member) Run(ctx context.Context) {
 	}
 }
 
-// backoff is random, so that instances that start together do not contend indefinitely. It logs a first failure, unless
-// it is only contention.
+// backoff is random, so that instances that start together do not contend indefinitely.
 func (m *Member) backoff(err error) time.Duration {
 	if m.retries == 0 && !errors.Is(err, errContended) {
 		m.log.Warn("instance record not written", "err", err)
@@ -151,7 +150,6 @@ func (m *Member) join(ctx context.Context) error {
 		return fmt.Errorf("registering this instance: %w", err)
 	}
 
-	// The slot may contain another instance's record.
 	stored, err := m.store.Read(ctx, m.slotName(slot))
 	if err != nil {
 		return fmt.Errorf("registering this instance: %w", err)
@@ -163,7 +161,7 @@ func (m *Member) join(ctx context.Context) error {
 	return nil
 }
 
-// If another instance owns the slot, write gives it up, and the next step joins again.
+// If another instance owns the slot, the next step joins again.
 func (m *Member) write(ctx context.Context, r Record) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -37,10 +37,10 @@ func (a App) MarshalJSON() ([]byte, error) {
 
 // AppVersion is a deployed version of the app.
 type AppVersion struct {
-	// Number counts from 1. Of is the number of the version that a rollback restores; 0 for a deployment.
+	// Number counts from 1. Of is the version that a rollback restores; 0 for a deployment.
 	Number int `json:"number"`
 	Of     int `json:"of,omitempty"`
-	// Digest is the archive's SHA-256 in hexadecimal, Size its size in bytes, Name its file name.
+	// Digest is the archive's SHA-256 in hexadecimal, Name its file name.
 	Digest string    `json:"digest"`
 	Size   int64     `json:"size"`
 	Name   string    `json:"name,omitempty"`
@@ -100,7 +100,7 @@ const (
 	listedVersions   = 10
 	maxVersionText   = 120
 	maxVersionReason = 300
-	// settleTime is how long a batch must stay healthy. It covers two reports.
+	// settleTime is how long a batch must stay healthy, at least two reports.
 	settleTime = 20 * time.Second
 )
 
@@ -161,7 +161,6 @@ func (a App) finish() App {
 	return a
 }
 
-// endRollout lists former, which no instance runs anymore, as an earlier version.
 func (a *App) endRollout(former AppVersion) {
 	all := append([]AppVersion{former}, a.Earlier...)
 	a.Earlier = all[:min(len(all), listedVersions)]
@@ -274,7 +273,6 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 	return app, true
 }
 
-// waitingFor returns why the instances are not ready for the next batch.
 func (a *App) waitingFor(switched []Instance, healthy func(*Record) bool) (reasons []string) {
 	for i := range switched {
 		one := &switched[i]
@@ -329,8 +327,7 @@ func reportSettingsAsApp(all []Instance) []Instance {
 	return all
 }
 
-// rolloutMembers returns the reachable, authenticated instances that take part in a rollout: switched with IDs up to
-// until, and the rest, ordered by ID.
+// rolloutMembers omits unreachable and unauthenticated instances. switched have IDs up to until; rest is ordered by ID.
 func rolloutMembers(until string, all []Instance) (switched, rest []Instance) {
 	for i := range all {
 		one := &all[i]

@@ -41,7 +41,6 @@ func (f *followers) deploy(of int, how Rollout) {
 	f.app = f.app.begin(AppVersion{Of: of}, how)
 }
 
-// step returns the IDs of the instances on each version.
 func (f *followers) step(after time.Duration) string {
 	f.now = f.now.Add(after)
 	f.app, _ = f.conductor.Next(f.app, f.all, f.now, func(r *Record) bool { return r.Health == "Ok" })
@@ -189,7 +188,7 @@ func TestRolloutSkipsInstancesThatCannotBeReached(t *testing.T) {
 		t.Errorf("the first batch: %s", got)
 	}
 	f.all[1].Age = FreshFor
-	f.add("aa") // the batches have passed this ID
+	f.add("aa")
 	f.add("d")
 	for range 8 {
 		f.step(settleTime)
@@ -219,7 +218,6 @@ func TestSuccessorContinuesTheRollout(t *testing.T) {
 	}
 }
 
-// lateApp takes ten seconds to deploy and cannot be aborted.
 type lateApp struct {
 	running atomic.Int64
 	held    atomic.Bool
@@ -428,7 +426,7 @@ func TestRolloutSurvivesItsLeaders(t *testing.T) {
 		all = append(all, f.start(t, "midway"))
 		for began := time.Now(); !runAll(2) && time.Since(began) < 30*time.Minute; time.Sleep(time.Second) {
 		}
-		if !runAll(2) || f.busiest > 3 { // the new instance may join a batch
+		if !runAll(2) || f.busiest > 3 {
 			t.Errorf("all run version 2: %t; at most %d switched at the same time", runAll(2), f.busiest)
 		}
 		time.Sleep(time.Minute)

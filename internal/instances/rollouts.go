@@ -31,7 +31,6 @@ type RolloutApp interface {
 	Running() int
 	// Deploy has no downtime. If it fails, the previous version keeps running.
 	Deploy(ctx context.Context, v *AppVersion) error
-	// Abort aborts the deployment in progress, unless it is too late.
 	Abort(ctx context.Context)
 	// Hold stops new deliveries for a reason; "" resumes them.
 	Hold(reason string)
@@ -50,8 +49,8 @@ type Rollouts struct {
 
 	mu        sync.Mutex
 	unknown   bool // not read yet
-	switching int  // being deployed here, or 0
-	failed    int  // whose last deployment failed here, or 0
+	switching int
+	failed    int
 	reason    string
 	failedAt  time.Time
 }
@@ -117,7 +116,7 @@ func (r *Rollouts) advance(ctx context.Context, o *RolloutOptions) {
 	}
 	all, err := o.records(ctx)
 	if err != nil {
-		return // logged by the watcher
+		return
 	}
 
 	before := *now.App
@@ -183,7 +182,7 @@ func (r *Rollouts) holdReason() string {
 	if now.App == nil {
 		return ""
 	}
-	for _, number := range []int{r.app.Running(), switching} { // it may be too late to abort a deployment
+	for _, number := range []int{r.app.Running(), switching} {
 		if now.App.Withdrawn(number) {
 			return fmt.Sprintf("version %d of the app was rolled back", number)
 		}

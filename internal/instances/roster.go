@@ -29,7 +29,6 @@ func (r roster) takeSlot() (roster, int) {
 	return roster{r.Slots + 1, nil}, r.Slots
 }
 
-// freeSlots drops free slots at the end of the roster.
 func (r roster) freeSlots(slots ...int) roster {
 	all := append(slices.Clone(r.Free), slots...)
 	slices.Sort(all)

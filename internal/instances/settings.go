@@ -19,9 +19,8 @@ var ErrNotApplied = errors.New("not applied")
 type SettingsFollower struct {
 	State *DesiredState
 	Name  string
-	// If Apply fails, the previous settings stay in effect.
 	Apply func(context.Context, *Settings) error
-	// Changed is called after each attempt to change the desired state, and Failed before it if the attempt failed.
+	// Changed is called after each attempt to change the desired state, after Failed if it failed.
 	Changed func()
 	Failed  func(error)
 	// Due receives a value when the settings may have changed. Its capacity is 1.
@@ -133,7 +132,7 @@ func (f *SettingsFollower) advanceRollout(ctx context.Context, fleet *Fleet, con
 	}
 	all, err := fleet.records(ctx)
 	if err != nil {
-		return // logged by the watcher
+		return
 	}
 	next, failed, changed := conductor.NextSettings(s, all, time.Now(), fleet.Healthy)
 	if !changed {
@@ -144,7 +143,7 @@ func (f *SettingsFollower) advanceRollout(ctx context.Context, fleet *Fleet, con
 		latest := &now.Settings
 		switch {
 		case latest.Revision != s.Revision || latest.Rollout == nil || latest.Rollout.Until != s.Rollout.Until:
-			return ErrNotApplied // perhaps changed by another leader
+			return ErrNotApplied
 		case failed != "":
 			now.RollBackSettings(fmt.Sprintf("revision %d: %s", s.Revision, failed), f.Name)
 		default:

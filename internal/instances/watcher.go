@@ -57,7 +57,7 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	seen    map[int]observation
-	highest map[string]int // version number, by instance ID
+	highest map[string]int
 	all     []Instance
 	readAt  time.Time // last complete read, or zero
 	err     error
@@ -271,7 +271,6 @@ func (w *Watcher) readAnnounced(ctx context.Context, announcement string) (Recor
 	return r, nil
 }
 
-// readRecord fails if the record's number is below number.
 func (w *Watcher) readRecord(ctx context.Context, slot, number int) (Record, error) {
 	stored, err := w.store.Read(ctx, w.slotName(slot))
 	if err != nil {
@@ -345,7 +344,7 @@ func (w *Watcher) freeLostSlots(ctx context.Context) error {
 		}
 	}
 	_, err := w.changeRoster(ctx, rand.Text(), func(r roster) roster { return r.freeSlots(freed...) })
-	return err // after a conflict, the next read frees the slots
+	return err
 }
 
 // A stopped instance joins again if it returns. stopped is false if it has reported since.

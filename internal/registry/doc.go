@@ -11,8 +11,6 @@
 //	       |
 //	       '- broker.Registry (QueueStore), aws.Table, Memory
 //
-// [Leases] and [Runs] contain the rules. A store only compares and replaces records.
-//
 // # Scheduled runs
 //
 // A run is identified by its task and scheduled time. A QueueStore writes the run's record and message in one
@@ -24,9 +22,9 @@
 //	     |                 '- no response: announce try 2 and send again
 //	     '- announced before, never settled: announce try 2 and send again
 //
-// On a standard queue, a leader makes at most two tries and then returns [ErrUncertain]. A later leader that finds the
-// run unsettled makes one more try, because a missing run is worse than a duplicate message. On a FIFO queue, tries are
-// unlimited during the deduplication interval of 5 minutes, and then stop.
+// On a standard queue, a leader makes at most two tries and then returns [ErrUncertain]. A later leader makes one more,
+// because a missing run is worse than a duplicate message. On a FIFO queue, tries are unlimited during the deduplication
+// interval of 5 minutes, and then stop.
 //
 // Stored keys, attributes and wire actions call a scheduled run a "fire", as in earlier versions.
 package registry

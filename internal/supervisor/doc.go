@@ -17,8 +17,7 @@
 //	   |  RetryAfter          v
 //	   +------------------- Failed
 //
-// A process that is not ready is never killed for that. A [Runner] starts processes for callers with their own
-// bookkeeping, such as packages runtimeapi and app.
+// A process is never killed for not being ready. A [Runner] starts processes for callers with their own bookkeeping.
 //
 // # Invariants
 //
@@ -28,23 +27,21 @@
 //   - A process that exits has failed, even with status 0, unless [Process.MayFinish] is set.
 //   - A process is started only if its port is free, and is ready only while it listens there itself.
 //   - The [Gate] closes before a process is stopped.
-//   - A process inherits neither environment nor open files. TENDRIL_RUN may be added to its environment, and HOME,
-//     USER and LOGNAME with a [Process.User].
+//   - A process inherits neither environment nor open files, but its environment may get TENDRIL_RUN and, with a
+//     [Process.User], HOME, USER and LOGNAME.
 //   - User and limits apply from the program's first instruction.
 //   - Output is always drained, so it can neither block a process nor fill the memory.
 //   - Stop is bounded by the grace period, its context and [Options.Hurry], plus five seconds after KILL.
 //
 // # Descendants
 //
-// On Linux, each run gets a version 2 control group if tendril can create one inside its own: processes cannot leave
-// it, and the kernel kills it as a whole. Otherwise each run has a mark in its environment, which children inherit,
-// and /proc is searched for it (processtree.go). Only a daemon that erases its environment escapes that search. Other
-// systems only have process groups.
+// On Linux, each run gets a version 2 control group if tendril can create one: processes cannot leave it, and the kernel
+// kills it as a whole. Otherwise, each run has a mark in its environment, for which /proc is searched; only a daemon that
+// erases its environment escapes that search. Other systems only have process groups.
 //
-// After kill -9 of tendril, no child survives: on Linux the kernel kills direct children through a parent-death
-// signal, which is tied to the one locked thread that starts all processes. A small shell ([procgroup.Guard]) kills
-// their descendants when the pipe from tendril closes.
+// After kill -9 of tendril, no child survives. On Linux, a parent-death signal, tied to the one locked thread that starts
+// all processes, kills direct children. A small shell ([procgroup.Guard]) kills their descendants when the pipe from
+// tendril closes.
 //
-// As process 1, as in a container, tendril reaps orphans (reaper_linux.go), but never a child that other code waits
-// for.
+// As process 1, tendril reaps orphans (reaper_linux.go), but never a child that other code waits for.
 package supervisor

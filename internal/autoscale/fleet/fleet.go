@@ -15,7 +15,7 @@ type Fleet struct {
 	opts     Options
 	self     *member         // nil in an ECS task
 	tasks    *serviceTasks   // nil outside ECS
-	metrics  *aws.CloudWatch // nil unless needed to publish the load or read the group's metric
+	metrics  *aws.CloudWatch // nil unless needed for the load or the group's metric
 	reporter *autoscale.Reporter
 }
 
@@ -123,7 +123,6 @@ func statistic(d *aws.Datum, s autoscale.Statistic) float64 {
 
 // Members is the last known state of an Auto Scaling group.
 type Members struct {
-	// Group and Self are "" if unknown.
 	Group, Self string
 	Instances   []aws.GroupInstance
 	At          time.Time

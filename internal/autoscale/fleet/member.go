@@ -25,18 +25,17 @@ const (
 type Options struct {
 	// Region is the group's; "" means the environment's, the profile's or the instance's.
 	Region string
-	// Group, or Cluster and Service, is resized. If all are "", this process finds its own group or service, and
-	// publishes the load to Namespace.
+	// Group, or Cluster and Service, is resized. If all are "", this process finds its own, and publishes the load to
+	// Namespace.
 	Group, Cluster, Service, Namespace string
 	Work                               func() autoscale.Work
 	Unprotected                        bool
-	// CPUMetric enables [Fleet.CPUMetric].
-	CPUMetric bool
-	Drain     func(context.Context) error
-	Load      func() autoscale.Inputs
-	IsLeader  func() bool
-	Log       *slog.Logger
-	LogSDK    func(level slog.Level, text string)
+	CPUMetric                          bool
+	Drain                              func(context.Context) error
+	Load                               func() autoscale.Inputs
+	IsLeader                           func() bool
+	Log                                *slog.Logger
+	LogSDK                             func(level slog.Level, text string)
 	// Protected is called with the initial state and after every change; may be nil.
 	Protected func(on bool)
 	Timing    Timing
@@ -52,9 +51,8 @@ type Timing struct {
 type member struct {
 	opts    Options
 	service *aws.AutoScaling
-	looked  chan struct{} // after the first attempt to find the group
-	// run lasts as long as the protection and the wait for termination. released is closed after everything else has
-	// stopped.
+	looked  chan struct{}
+	// released is closed after everything else has stopped.
 	run      context.Context
 	stop     context.CancelFunc
 	released chan struct{}
@@ -160,7 +158,6 @@ func final(err error) error {
 	return err
 }
 
-// settled means that no further attempt is needed.
 func (m *member) recordAttempt(self identity, err error) (settled bool) {
 	settled = err == nil || errors.As(err, &notAMember{})
 

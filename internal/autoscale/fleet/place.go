@@ -13,12 +13,10 @@ import (
 )
 
 const (
-	// ECS sets metadataVariable in every task. Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint
-	// version 4".
+	// Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint version 4".
 	metadataVariable = "ECS_CONTAINER_METADATA_URI_V4"
 	metadataTimeout  = 2 * time.Second
-	// Kubernetes, which scales its nodes' group itself, sets kubernetesVariable in every container. Source: Kubernetes
-	// documentation, "Service", "Discovering services".
+	// Kubernetes scales its nodes' group itself. Source: Kubernetes documentation, "Service", "Discovering services".
 	kubernetesVariable = "KUBERNETES_SERVICE_HOST"
 )
 

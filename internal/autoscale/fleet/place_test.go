@@ -21,7 +21,6 @@ func TestPlaceHasTheFormatOfTheOption(t *testing.T) {
 	}
 }
 
-// The cluster manages the node's group.
 func TestPodIsNotInAGroup(t *testing.T) {
 	t.Setenv(metadataVariable, "")
 	t.Setenv(kubernetesVariable, "10.0.0.1")
@@ -60,7 +59,6 @@ func fakeECS(t *testing.T, metadata string, answers map[string]string) {
 const task = `{"Cluster":"arn:aws:ecs:eu-west-1:123456789012:cluster/prod",` +
 	`"TaskARN":"arn:aws:ecs:eu-west-1:123456789012:task/prod/1"`
 
-// Some container agents do not report the service.
 func TestServiceOfATaskIsFound(t *testing.T) {
 	found := func(group string) string { return `{"tasks":[{"group":"` + group + `"}],"failures":[]}` }
 	size := `{"services":[{"serviceName":"web","status":"ACTIVE","runningCount":3,"desiredCount":4}],"failures":[]}`
@@ -96,7 +94,6 @@ func TestServiceOfATaskIsFound(t *testing.T) {
 	}
 }
 
-// Something else may scale an unknown service.
 func TestTaskThatCannotBeFoundIsAnError(t *testing.T) {
 	for name, metadata := range map[string]string{"the agent fails": "", "the task is gone": task + "}"} {
 		t.Run(name, func(t *testing.T) {

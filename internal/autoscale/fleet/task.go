@@ -11,11 +11,9 @@ import (
 	"tendril/internal/aws"
 )
 
-// ECS sets agentVariable in every task. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection
-// endpoint".
+// Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection endpoint".
 const agentVariable = "ECS_AGENT_URI"
 
-// The agent is local.
 const agentTimeout = 3 * time.Second
 
 // InTask reports whether this process runs in an ECS task.

@@ -6,8 +6,6 @@
 //	Anonymous    requests without valid credentials have no body, and occupy an eighth of the connections
 //	Probe        other requests occupy three quarters of the connections
 //
-// A connection with a request in progress is never closed for a new one. Slow requests are otherwise left to the
-// server's own timeouts.
-//
-// Requests whose length a proxy may read differently are rejected, to prevent request smuggling.
+// A connection with a request in progress is never closed for a new one. Requests whose length a proxy may read
+// differently are rejected, to prevent request smuggling.
 package httplimit

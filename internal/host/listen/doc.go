@@ -1,5 +1,5 @@
 // Package listen opens the addresses and sockets that servers listen on.
 //
-// The bound address, not the given name, decides whether an address is local. A socket is created in a private folder
-// and renamed once its permissions are set, so that other users cannot connect in between.
+// The bound address, not the given name, decides whether an address is local. A socket is renamed from a private folder
+// once its permissions are set, so that other users cannot connect before.
 package listen

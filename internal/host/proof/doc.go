@@ -7,9 +7,9 @@
 //	       ◀───────────── 204 with HMAC(token, "server", nonce, address) ──
 //	       ── the request, with the token and its body, on the same connection ──▶
 //
-// The proof and the requests share one TCP connection, so a process that takes over the port later gets neither. The
-// HMAC covers the address the server sees, so another listener cannot relay the challenge. Over TLS it covers
-// exported keying material instead, so that the address may be translated on the way.
+// A process that takes over the port later gets neither, because both share one TCP connection. The HMAC covers the
+// address that the server sees, so another listener cannot relay the challenge. Over TLS, it covers exported keying
+// material instead, so that the address may be translated on the way.
 //
 // The proof does not encrypt: anyone who can read the traffic can read the token.
 package proof

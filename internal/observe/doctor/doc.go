@@ -4,6 +4,5 @@
 //	answers of servers: Date, Server ─────────┤──> Facts ──Examine──> []Finding
 //	this machine: disk, files, ports, zones ──┘
 //
-// [Examine] is a pure function of the [Facts] and skips unknown facts. The other functions inspect the machine without
-// changing it.
+// [Examine] is a pure function of the [Facts] and skips unknown facts.
 package doctor

@@ -51,10 +51,9 @@ type DeadLetterQueue struct {
 
 // Times are a queue's time settings.
 type Times struct {
-	// Visibility is the receive timeout; Retention is how long a message is retried after its first receive.
+	// Retention is how long a message is retried after its first receive.
 	Visibility, Retention time.Duration
-	// Attempt is the maximum duration of a delivery attempt; 0 skips the check. AttemptText names the settings behind
-	// it.
+	// Attempt is a delivery attempt's maximum duration; 0 skips the check. AttemptText names the settings behind it.
 	Attempt     time.Duration
 	AttemptText string
 	// Pause returns the longest delay after an attempt, from 1; nil skips the check.
@@ -66,7 +65,6 @@ type Times struct {
 
 // App describes a target of messages.
 type App struct {
-	// Own means that tendril starts the app. Target is a URL or command.
 	Target          string
 	Own             bool
 	Problem, Remedy string
@@ -94,14 +92,13 @@ type Clock struct {
 type Proxy struct {
 	// Where is the file and line that sets the timeout; "" for the default.
 	Target, Name, Where string
-	// Timeout is the proxy's, Attempt is tendril's.
-	Timeout, Attempt time.Duration
+	Timeout, Attempt    time.Duration
 }
 
 // Port describes an address on which the environment listens.
 type Port struct {
 	Name, Option, Use, At string
-	// Holder is the process that listens there, or "". Set means that Option is not the default.
+	// Set means that Option is not the default.
 	Holder  string
 	Set     bool
 	Free    string

@@ -206,7 +206,6 @@ func ProbeAddress(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// Most systems assign these IDs to people.
 const firstUser, endOfUsers = 1000, 60000
 
 // FindUsers returns the users in a passwd file who can log in, except self.

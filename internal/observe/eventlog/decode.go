@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	maxLine = 64 << 10 // longer than any event
-	maxID   = 1 << 53  // exact in every JSON parser
+	maxLine = 64 << 10
+	maxID   = 1 << 53 // exact in every JSON parser
 )
 
-// decode skips malformed lines, which a crash can leave.
+// A crash can leave malformed lines, which decode skips.
 func decode(r io.Reader, visit func(Event) bool) (more bool, err error) {
 	return eachLine(r, func(line []byte) bool {
 		var e Event
@@ -29,7 +29,7 @@ func eachLine(r io.Reader, visit func(line []byte) bool) (more bool, err error) 
 		if whole && !tooLong && len(line) > 1 && !visit(line) {
 			return false, nil
 		}
-		whole = !tooLong // the next slice continues this line
+		whole = !tooLong
 		if errors.Is(err, io.EOF) {
 			return true, nil
 		}

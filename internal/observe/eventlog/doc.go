@@ -4,8 +4,7 @@
 //	          |                                |
 //	          '------------> Read <------------'
 //
-// Failed deliveries have their own log ([OpenFailures]). [Endings] records how each message left its queue, in about 70
-// bytes.
+// Failed deliveries have their own log ([OpenFailures]). [Endings] records how each message left its queue.
 //
 // # Invariants
 //

@@ -20,7 +20,7 @@ const (
 
 const (
 	maxEndings  = 32 << 20 // bytes per file, about 450,000 messages
-	maxUnstored = 4 << 20  // bytes waiting for the disk
+	maxUnstored = 4 << 20
 	storeEvery  = time.Second
 	storeSize   = 64 << 10 // limits the memory of a busy queue
 )
@@ -35,7 +35,7 @@ type Ending struct {
 	By               string // who deleted or moved it, or ""
 }
 
-// Filtered is the outcome of a message that the filter deleted. The queue also reports it as done.
+// Filtered is the outcome of a message that the filter deleted, which the queue reports as done.
 const Filtered = "filtered"
 
 // A line with the outcome lost replaces the endings lost before it.
@@ -118,8 +118,8 @@ func (l *Endings) AddAll(n int, ending func(i int) Ending) {
 	}
 }
 
-// Find returns the latest ending of a message sent to queue, or the zero value. A purge of the queue counts. All
-// endings are stored from since, which may be zero.
+// Find returns the latest ending of a message sent to queue, or of that queue's purge, or the zero value. All endings
+// are stored from since, which may be zero.
 func (l *Endings) Find(id, queue string) (found Ending, since time.Time, err error) {
 	s := endingSearch{prefix: append([]byte(id), '\t'), queue: queue}
 	err = l.eachLine(s.visit)
@@ -173,7 +173,7 @@ func (l *Endings) IDs(start string, most int) ([]string, error) {
 func (l *Endings) eachLine(visit func(line []byte)) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	_ = l.store() // otherwise, the lines are still in memory
+	_ = l.store()
 	visitAll := func(r io.Reader) (bool, error) {
 		return eachLine(r, func(line []byte) bool { visit(line); return true })
 	}

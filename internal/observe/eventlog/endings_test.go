@@ -181,7 +181,7 @@ func TestEndingsThatDoNotFitAreLostAndTheHistoryStartsLater(t *testing.T) {
 		time.Sleep(2 * storeEvery)
 		l.writing.Lock()
 		_ = l.file.file.Close()
-		l.file.file, _ = os.Open(filepath.Join(dir, EndingsFile)) // writing fails
+		l.file.file, _ = os.Open(filepath.Join(dir, EndingsFile))
 		l.writing.Unlock()
 
 		filler := Ending{MessageID: "x", Queue: "jobs", Outcome: "deleted", By: strings.Repeat("x", maxField)}

@@ -33,7 +33,7 @@ func (at files) eachFile(read func(io.Reader) (more bool, err error)) error {
 type appender struct {
 	files
 	maxSegment int64
-	file       *os.File // nil if reopening failed
+	file       *os.File
 	size       int64
 	torn       bool // the last line may be incomplete
 }

@@ -35,8 +35,8 @@ type LineQuery struct {
 	Range
 	Process string // "web" includes its replicas "web-2" and "web-3"
 	Level   slog.Level
-	Match   string    // substring, ignoring case
-	Until   time.Time // exclusive; zero for no limit
+	Match   string // substring, ignoring case
+	Until   time.Time
 }
 
 // Matches reports whether q selects a line, ignoring its Range.

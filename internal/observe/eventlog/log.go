@@ -233,6 +233,6 @@ func readTail(path string) (events []Event, whole bool, err error) {
 	if _, err := f.Seek(max(size-tailBytes, 0), io.SeekStart); err != nil {
 		return nil, size <= tailBytes, err
 	}
-	_, err = decode(f, func(e Event) bool { events = append(events, e); return true }) // skips a partial first line
+	_, err = decode(f, func(e Event) bool { events = append(events, e); return true })
 	return events, size <= tailBytes, err
 }

@@ -9,9 +9,8 @@ import (
 type Range struct {
 	// After and Before are exclusive bounds; 0 means no bound.
 	After, Before int64
-	// Newest selects from the end, newest first.
-	Newest bool
-	Limit  int // 0 means no limit
+	Newest        bool
+	Limit         int // 0 means no limit
 }
 
 type entry interface {

@@ -1,6 +1,6 @@
 // Package health turns the reports of all parts into one status, one color and its causes.
 //
-// Statuses, colors and causes follow Elastic Beanstalk's enhanced health.
+// It follows Elastic Beanstalk's enhanced health.
 //
 //	deliveries ──> window ─┐
 //	Host (CPU, disk ...) ──┤            ┌───────────┐          ┌───────────┐
@@ -26,5 +26,5 @@
 //
 //   - Unknown values raise no cause.
 //   - A report other than Ok has at least one cause.
-//   - A probe fails only for problems that a restart or another instance can fix. An unreachable queue affects every instance, so it takes none out of service.
+//   - A probe fails only for problems that a restart or another instance can fix, so not for an unreachable queue.
 package health

@@ -42,9 +42,8 @@ const (
 	maxSharedText = 300
 )
 
-// The environment has a status if at least this percentage of instances is as bad. Elastic Beanstalk documents no
-// thresholds, but these match its examples in
-// docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html.
+// The environment has a status if at least this percentage of instances is as bad. These match the examples in
+// docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html, which has no thresholds.
 var shares = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
 
 // EnvironmentOf derives an environment's health. Starting instances do not make it worse, as in Elastic Beanstalk;

@@ -39,7 +39,6 @@ type Host struct {
 	last cpuTimes
 }
 
-// cpuTimes are seconds since boot, summed over processors.
 type cpuTimes struct{ busy, idle float64 }
 
 // NewHost returns a Host for the disk that contains path, or for no disk if path is "".

@@ -12,7 +12,7 @@ func TestIncreasesOfTheLastFiveMinutes(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		before int64
-		values []int64 // one value per minute
+		values []int64
 		want   []int64
 	}{
 		{"an increase counts from the first call", 0, []int64{2, 2, 3}, []int64{2, 2, 3}},

@@ -44,7 +44,7 @@ type Process struct {
 	RetryAfter time.Duration
 	// Restarts counts restarts after failures; in inputs, only those in the last five minutes.
 	Restarts int
-	LastExit string // may be ""
+	LastExit string
 }
 
 // Operation is a change in progress.
@@ -89,10 +89,9 @@ type pollFailure struct {
 
 // QueueState is the state of one queue and its worker.
 type QueueState struct {
-	Name      string
-	Embedded  bool
-	Receiving bool
-	// PausedBy and PauseReason may be "".
+	Name                  string
+	Embedded              bool
+	Receiving             bool
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
@@ -130,12 +129,12 @@ type AppState struct {
 // TaskState describes a paused or failing periodic task.
 type TaskState struct {
 	Name string
-	// A Paused task skips scheduled runs. PausedBy and PauseReason may be "".
+	// A Paused task skips scheduled runs.
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
 	Problem               string
-	FailedRuns            int // consecutive
+	FailedRuns            int
 	LastFailure           string
 }
 

@@ -19,7 +19,7 @@ type Options struct {
 	// StartLimit counts from Began; 0 means 10 min.
 	Began      time.Time
 	StartLimit time.Duration
-	// Started is closed after startup, AppReady when the app first is ready, Draining when shutdown begins.
+	// Started is closed after startup, AppReady once the app is ready, Draining when shutdown begins.
 	Started, AppReady, Draining <-chan struct{}
 	Host                        *Host
 	IgnoreClientErrors          bool // excludes 4xx responses
@@ -28,14 +28,13 @@ type Options struct {
 	// App returns false if tendril does not run the app.
 	App    func() (AppState, bool)
 	Leader func() LeaderState
-	// Tasks returns paused and failing tasks. Scaling returns why the group cannot have the size that this instance
-	// wants, or "".
+	// Scaling returns why the group cannot have the size that this instance wants, or "".
 	Tasks   func() []TaskState
 	Scaling func() string
 	DataDir func() DataDirState
 	// RegistryLost returns why receiving is stopped, or ""; may be nil.
 	RegistryLost func() string
-	Problems     func() []StoredProblem // may be nil
+	Problems     func() []StoredProblem
 	Log          *slog.Logger
 }
 
@@ -44,7 +43,7 @@ type Monitor struct {
 	opts Options
 
 	perQueue sync.Map
-	wasReady atomic.Bool // all targets at the same time
+	wasReady atomic.Bool
 	again    chan struct{}
 
 	pollsMu sync.Mutex

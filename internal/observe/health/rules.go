@@ -25,7 +25,6 @@ func statusAt(v float64, levels ...level) (s Status) {
 	return s
 }
 
-// measured returns a finding to smooth, or nil if c has no status.
 func measured(c Cause) []finding {
 	if c.Status == "" {
 		return nil
@@ -33,7 +32,6 @@ func measured(c Cause) []finding {
 	return []finding{{c, true}}
 }
 
-// fact returns a finding that counts at once, or nil if c has no status.
 func fact(c Cause) []finding {
 	if c.Status == "" {
 		return nil
@@ -77,7 +75,6 @@ func count(n int64, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// An app that is briefly unready may just be restarting.
 const notReadyGrace = 20 * time.Second
 
 func appRule(in *inputs) []finding {
@@ -166,7 +163,7 @@ var (
 	replicaNumber = regexp.MustCompile(`-\d+$`)
 )
 
-// A failed deployment's output is not logged as a warning, so the remedy names its step or process.
+// A failed deployment's output is not logged as a warning.
 func logsOfFailure(in *inputs) string {
 	failed := in.Deployment.Failed
 	if step := failedStep.FindStringSubmatch(failed); step != nil {
@@ -229,8 +226,8 @@ func by(name string) string {
 	return " by " + name
 }
 
-// Failures among fewer than fewRequests deliveries in five minutes are Info, or Warning if their percentage is Severe
-// and at least fewFailures failed.
+// Fewer than fewRequests deliveries in five minutes raise Info, or Warning at a Severe percentage with at least
+// fewFailures failures.
 const fewRequests, fewFailures = 10, 3
 
 func (q *queueInputs) failureShare(in *inputs, kind string, kinds []Class, words string, levels ...level) []finding {
@@ -282,13 +279,13 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	add(d[NoAnswer], "without a response")
 	found := q.failureShare(in, "server-errors", kinds, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded},
 		level{30, Severe})
-	if found != nil && 2*d[NoAnswer] > failed && len(in.App.Processes) > 0 { // the app hangs
+	if found != nil && 2*d[NoAnswer] > failed && len(in.App.Processes) > 0 {
 		found[0].Remedy = "tendril restart " + in.App.Processes[0].Name
 	}
 	return found
 }
 
-// High thresholds: an app may have good reasons to reject messages.
+// An app may have good reasons to reject messages, so thresholds are high.
 func clientErrorRule(in *inputs, q *queueInputs) []finding {
 	kinds, words := []Class{Client, Other}, "are erroring with HTTP 4xx or a redirect"
 	if in.IgnoreClientErrors {
@@ -302,7 +299,7 @@ func unreachedRule(in *inputs, q *queueInputs) []finding {
 		level{60, Severe})
 }
 
-// At most Warning, because any sender can cause unsent messages.
+// Any sender can cause unsent messages, so at most Warning.
 func unsentRule(in *inputs, q *queueInputs) []finding {
 	return q.failureShare(in, "unsent", []Class{Unsent},
 		"failed before a request was sent, for example because the task path was rejected", level{10, Warning})

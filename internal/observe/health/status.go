@@ -87,9 +87,8 @@ type Report struct {
 // Cause is one reason for a status.
 type Cause struct {
 	// Kind and Name identify the cause. Name is the affected queue, process or task, or "".
-	Kind string `json:"kind,omitempty"`
-	Name string `json:"name,omitempty"`
-	// Status is what this cause alone would lead to.
+	Kind   string `json:"kind,omitempty"`
+	Name   string `json:"name,omitempty"`
 	Status Status `json:"status"`
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`

@@ -41,8 +41,8 @@ func (s starts) rank() int {
 // are added to the last check.
 //
 // A fact counts at once. A measured cause becomes worse once three checks within a minute (or all, if fewer) are at
-// least that bad, and better once all checks within a minute are. Until then, an ended cause is shown with its end,
-// unless its status is Info.
+// least that bad, and better once all checks within a minute are. Until then, an ended cause stays, unless its status
+// is Info.
 func (s smoother) smooth(found []finding, now time.Time, round bool) (smoother, Report) {
 	var causes []Cause
 	if len(found) > 0 && found[0].Status.rank() == 0 {
@@ -111,13 +111,13 @@ func (s smoother) ended(found []finding, now time.Time) (ended []finding) {
 	return ended
 }
 
-// smoothed returns a finding's cause with its smoothed status, and when it reached each rank. Callers omit rank Ok.
+// smoothed also returns when the cause reached each rank. Callers omit rank Ok.
 func (s smoother) smoothed(f *finding, now time.Time) (Cause, starts) {
 	ranks, first := s.ranksOf(f.id(), now)
 	start := s.starts[f.id()]
 	rank := min(max(start.rank(), s.agreed(ranks)), ranks[len(ranks)-1])
 	if s.shown.Status.rank() == 0 && f.Status.Color() != Green {
-		rank = Ok.rank() // one measurement is not enough at startup or after a grey status
+		rank = Ok.rank() // one measurement is not enough at startup
 	}
 	if !f.measured && f.Until.IsZero() {
 		rank = max(rank, f.Status.rank())
@@ -180,7 +180,7 @@ func (s smoother) agreed(ranks []int) int {
 	case last.Sub(first) >= span/3:
 		return ranks[0]
 	case n == 1:
-		return ranks[0] // the first check in more than a minute
+		return ranks[0]
 	}
 	return 0
 }

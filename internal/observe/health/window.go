@@ -87,9 +87,9 @@ type Latencies [steps]uint32
 type window struct {
 	mu     sync.Mutex
 	recent *timewindow.Window[bucket]
-	total  Latencies // since startup
+	total  Latencies
 	last   lastFailures
-	failed int64 // since startup
+	failed int64
 }
 
 type bucket struct {
@@ -108,7 +108,7 @@ func (w *window) count(c Class, d time.Duration, failed Failure, now time.Time) 
 	}
 	b := w.recent.At(now)
 	if b == nil {
-		return // the clock was set back too far
+		return
 	}
 
 	b.classes[c]++
@@ -191,8 +191,7 @@ type mark struct {
 	total int64
 }
 
-// observe returns the counter's increase in the last five minutes, starting from before. It ignores decreases, which
-// are resets.
+// The first increase is from before. A decrease is a reset and counts as 0.
 func (r increases) observe(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {

@@ -5,9 +5,8 @@
 //	12:00:02 ! changing the visibility failed  queue=jobs message_id=4f0c2b1e-... err="..."
 //	web.1 | listening on port 8080
 //
-// Messages are constant. Attributes use the same keys everywhere: component, queue, message_id, task, attempt, outcome,
-// duration_ms, reason, err, hint.
+// Messages are constant. Attributes use the keys component, queue, message_id, task, attempt, outcome, duration_ms,
+// reason, err and hint.
 //
-// Lines about deliveries are sampled: only a limited number per second and outcome is printed. [Logger.ReportOmitted]
-// logs how many were omitted.
+// Only a limited number of lines about deliveries is printed per second and outcome.
 package logging

@@ -19,7 +19,6 @@ type sampler struct {
 	}
 }
 
-// omitted counts lines of an earlier second, and is returned once.
 func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted int) {
 	if s.perSecond == 0 {
 		return true, 0

@@ -95,12 +95,6 @@ func (l *Logger) logSettled(name, target string, s *worker.Settled, next Redeliv
 	l.printing.LogAttrs(context.Background(), levelOf(s.Outcome), "settled", attrs...)
 }
 
-// appendSettled appends the rest of a line such as
-//
-//	12:00:01 ✓ 200   12ms  4f0c2b1e-...  jobs task tidy
-//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  jobs  attempt 2: status 500 "no such order"; next in 5m0s
-//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  jobs  attempt 3: status 500; last of 3, moving to jobs-dead in 5m0s
-//	12:00:01 ✗ 422   12ms  4f0c2b1e-...  jobs  attempt 1: status 422 "no such user"; moving to jobs-dead now
 func (l *Logger) appendSettled(p *printer, b *bytes.Buffer, name string, s *worker.Settled, next Redelivery, now time.Time) {
 	mark, color := "✓ ", green
 	if s.Outcome != queue.Done {

@@ -8,8 +8,7 @@
 //
 //   - Recording adds no cost per message.
 //   - Memory is bounded: 19 KB for the environment and 4.4 KB for each of at most 64 queues.
-//   - The percentile of a point is computed from all its deliveries. It is not an average of percentiles.
-//   - Unknown values are NaN, or null in JSON.
+//   - A point's percentile is computed from all its deliveries, not as an average of percentiles.
 //
-// Nothing is written to disk, so the series start with the process.
+// Nothing is written to disk.
 package series

@@ -68,7 +68,6 @@ func collect[T any](c *catalogue, read func() T, send func(out samples, value T)
 	c.registry.MustRegister(&sourceCollector[T]{catalogue: c, source: cachedSource[T]{read: read}, send: send})
 }
 
-// Describe sends nothing: metrics are checked when collected.
 func (*sourceCollector[T]) Describe(chan<- *prometheus.Desc) {}
 
 func (r *sourceCollector[T]) Collect(out chan<- prometheus.Metric) {

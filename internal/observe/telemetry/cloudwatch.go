@@ -38,7 +38,7 @@ type Health struct {
 	// Code is the EnvironmentHealth metric, 0 (Ok) to 25 (Severe). Only the leader sets HasCode.
 	Code    int
 	HasCode bool
-	// Leads is sent as the Leader metric if Periodic is set, that is, if there are periodic tasks.
+	// Periodic means that there are periodic tasks. Only then, Leads is sent as the Leader metric.
 	Periodic, Leads bool
 	// CPU is in percent, and valid if HasCPU.
 	CPU    float64
@@ -108,8 +108,8 @@ func (c *CloudWatch) stats() sinkStats {
 	return s
 }
 
-// Run sends data until ctx is done, and the rest within 5 s. It retries failed calls' data with later intervals, after
-// 5 s to 5 minutes, and keeps at most 15 intervals by merging the oldest. Data whose response is lost may count twice.
+// Run sends data until ctx is done, and the rest within 5 s. It retries failed calls' data with later intervals, and
+// keeps at most 15 intervals by merging the oldest. Data whose response is lost may count twice.
 func (c *CloudWatch) Run(ctx context.Context) {
 	calls, cancel := flushContext(ctx)
 	defer cancel()
@@ -233,7 +233,7 @@ func retryAfter(n int) time.Duration {
 	return min(5*time.Second<<min(n-1, 10), 5*time.Minute)
 }
 
-// isRejected reports whether the data is invalid; retrying it would only delay later intervals.
+// Retrying invalid data would only delay later intervals.
 func isRejected(err error) bool {
 	var rejected *queue.Error
 	if !errors.As(err, &rejected) {

@@ -35,7 +35,6 @@ const (
 	operationChange  = "change_visibility"
 )
 
-// Embedded queues count as SQS, too.
 func system() attribute.KeyValue { return semconv.MessagingSystemAWSSQS }
 
 func operationType(operation string) attribute.KeyValue {

@@ -169,7 +169,6 @@ type boundedProcessor struct {
 	sink    *sink
 }
 
-// OnEnd drops the span if the queue is full.
 func (g *boundedProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	if g.pending.Add(1) > g.limit {
 		g.pending.Add(-1)
@@ -204,7 +203,7 @@ type metricExporter struct {
 	o *OTLP
 }
 
-// Export returns nil: the sink records errors, and the next call sends the metrics, which are cumulative.
+// Export returns nil: the sink records errors, and the next call sends the cumulative metrics.
 func (e *metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -22,8 +22,8 @@ const (
 // All implementations propagate at least maxState bytes.
 const maxState = 512
 
-// Propagate returns a message's trace headers. The trace context comes from the span in ctx or else from the message.
-// Invalid values are omitted, because receivers would drop the trace or reject the request.
+// Propagate returns a message's trace headers, from the span in ctx or else from the message. It omits invalid values,
+// because receivers would drop the trace or reject the request.
 func Propagate(ctx context.Context, m *queue.Message) deliver.TraceContext {
 	t := deliver.TraceContext{XRay: validXRay(m.TraceHeader)}
 	if value := textAttribute(m, baggageAttribute); value != "" {
@@ -90,7 +90,6 @@ type carrier struct{ m *queue.Message }
 
 func (c carrier) Get(name string) string { return textAttribute(c.m, name) }
 
-// Set does nothing: messages are immutable.
 func (carrier) Set(string, string) {}
 
 func (carrier) Keys() []string { return nil }

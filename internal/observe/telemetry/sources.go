@@ -27,7 +27,6 @@ type Sources struct {
 type WorkerStatus struct {
 	Queue, Target string
 	Status        worker.Status
-	// AdaptiveLimit is 0 if off.
 	AdaptiveLimit int
 }
 
@@ -120,7 +119,7 @@ func sendWorkers(out samples, workers []WorkerStatus) {
 	}
 }
 
-// Queues beyond the limit are omitted, because a partial sum would mislead.
+// A partial sum would mislead.
 func sendQueues(out samples, queues []Queue, names *boundedNames) {
 	for _, q := range queues {
 		if names.label(q.Name) != q.Name {
@@ -154,7 +153,7 @@ func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 const maxQueueNames = 200
 
-// boundedNames replaces names after the first maxQueueNames with "other", because clients can create queues.
+// Clients can create queues, so names after the first maxQueueNames become "other".
 type boundedNames struct {
 	mu   sync.Mutex
 	seen map[string]bool

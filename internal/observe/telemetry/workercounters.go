@@ -99,13 +99,12 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	return worker.JoinEvents(all...)
 }
 
-// deliveryCounters avoids looking up metrics for every message.
 type deliveryCounters struct {
 	catalogue                *catalogue
 	queue, target            string
 	late                     prometheus.Counter
 	duration, wait, attempts prometheus.Observer
-	// Most combinations never occur, so each is created on first use.
+	// Most combinations never occur.
 	deliveries [len(outcomes)][len(codeClasses)]atomic.Pointer[prometheus.Counter]
 }
 
@@ -115,7 +114,6 @@ func (t *Telemetry) deliveryCounters(queue, target string) *deliveryCounters {
 		duration: t.catalogue.histogram("tendril_delivery_duration_seconds", queue, target),
 		wait:     t.catalogue.histogram("tendril_message_wait_seconds", queue),
 		attempts: t.catalogue.histogram("tendril_message_attempts", queue)}
-	// From 0, even the first failure shows as an increase.
 	c.delivery(outcomeOK, 200)
 	c.delivery(outcomeRetry, 500)
 	c.delivery(outcomeRetry, 0)

@@ -4,7 +4,7 @@
 //	                             '-- its children            <--- Guard: KILL to the group
 //	Leader.Await ... Leader.Reap
 //
-// A group is signaled only until its leader is reaped, because its number may be reused afterwards. So [Leader.Await]
-// does not reap the leader if the system allows that, and [Guard.Remove] comes before [Leader.Reap]. Only Linux has
-// the parent-death signal and can wait without reaping; other systems rely on the guard.
+// A group is signaled only until its leader is reaped, because its number may be reused afterwards. So [Guard.Remove]
+// comes before [Leader.Reap]. Only Linux has the parent-death signal and can wait without reaping; other systems rely on
+// the guard.
 package procgroup

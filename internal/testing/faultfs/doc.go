@@ -6,10 +6,10 @@
 //
 // # Invariants
 //
-//   - Closing a file does not sync it, because that would hide a missing sync.
+//   - Closing a file does not sync it, which would hide a missing sync.
 //   - A crash happens between two writes, never in the middle of one.
 //   - A file that is removed and recreated starts empty.
 //
-// It does not simulate losing the creation, removal or renaming of files, which SQLite syncs with the directory, and
-// ignores files not opened by SQLite.
+// The creation, removal and renaming of files, which SQLite syncs with the directory, are never lost. Files not opened
+// by SQLite are ignored.
 package faultfs

@@ -1,6 +1,6 @@
 // Package testpeer provides tests with the third-party programs they run against.
 //
-// Tests without their program are skipped with a conspicuous message. Environment variables:
+// Tests without their program are skipped. Environment variables:
 //
 //	TENDRIL_PYTHON           Python with the packages of the test; default python3
 //	TENDRIL_PYTHON_QUERY     Python with packages from before November 2023, which use the Query protocol
@@ -12,6 +12,4 @@
 //	TENDRIL_REQUIRE_PEERS    1 to fail instead of skipping
 //
 // CI installs all of them and sets TENDRIL_REQUIRE_PEERS.
-//
-// [Moto], [ElasticMQ], [MiniStack] and [Dynalite] run servers that emulate AWS until the end of the test.
 package testpeer
