@@ -16,22 +16,20 @@
 //	 | SQLite: queues.db, its log      | -------------------+
 //	 +---------------------------------+   messages not in memory
 //
-// Memory holds an index of each queue: a window of the next visible messages, and every received message. Most receives
-// therefore need no disk I/O.
+// Memory holds a window of each queue's next visible messages and every received message, so most receives need no disk
+// I/O.
 //
-// The writer commits all pending requests in one transaction, with an fsync if any of them must be durable. Deletes
-// need none: they survive kill -9, but after a power failure the message may be delivered again.
+// The writer commits all pending requests in one transaction, with an fsync if any must be durable. Deletes need none:
+// they survive kill -9, but a message deleted before a power failure may be delivered again.
 //
 // # Invariants
 //
-//   - A send is acknowledged after it is on disk. From then on the message is in exactly one queue until it is
-//     deleted, moved, expired or purged. The transaction that removes it also updates the queue's [Ledger].
+//   - A send is acknowledged once on disk. The message is then in exactly one queue until it is deleted, expired or
+//     purged, in a transaction that also updates the queue's [Ledger].
 //   - Readers ignore a row until its request has been notified of the commit (index.published).
 //   - A key is never reused. New messages get keys at the end of their queue's range.
 //   - Memory holds every message whose state is not fully in its row (index.held).
-//   - A message that a request is about to remove is marked as leaving. Other requests do not touch it.
-//   - If a message with attempts was never moved, it also has a row in receipts, so that deleting it after a restart
-//     also deletes the attempts.
+//   - A message that a request is about to remove is marked as leaving, and no other request touches it.
 //   - A queue's lock is never held during disk I/O, and the locks of two queues are never held at once.
 //
 // # Durability
@@ -43,6 +41,6 @@
 // that it holds all acknowledged data. On a nearly full disk, sends are refused so that receives and deletes can
 // continue.
 //
-// There is no replication, and there are no rate limits. Encryption keys are stored but not used. Callers evaluate
-// policies ([Broker.Policy]).
+// There is no replication and no rate limit. Encryption keys are stored but not used. Callers evaluate policies
+// ([Broker.Policy]).
 package broker

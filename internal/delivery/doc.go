@@ -11,12 +11,12 @@
 //	  v
 //	Target: [Remote], the replicas of package app, or a function (deliver.Lambda)
 //
-// Each stage wraps the next. It sets the results of messages that it cannot pass on and, on a FIFO queue, holds back
-// later messages of their groups.
+// Each stage sets the results of messages that it cannot pass on and, on a FIFO queue, holds back later messages of
+// their groups.
 //
-// An unregistered run, if only registered ones are trusted, becomes an ordinary message: it loses its run attributes
-// and is posted to the app's own path.
+// If only registered runs are trusted, another one becomes an ordinary message: it loses its run attributes and is
+// posted to the app's own path.
 //
-// If S3 does not respond in time, the message is postponed, which is not an attempt. If the object is missing or access
-// is denied, the delivery fails.
+// If S3 does not respond in time, the message is postponed, without an attempt. If the object is missing or access is
+// denied, the delivery fails.
 package delivery

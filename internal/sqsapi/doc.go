@@ -1,7 +1,7 @@
 // Package sqsapi serves a broker over the SQS wire protocol.
 //
-// AWS SDKs work with a [Handler] as with Amazon SQS when AWS_ENDPOINT_URL_SQS points to it. It speaks AWS JSON 1.0,
-// which SDKs have used since November 2023, and the older Query protocol.
+// AWS SDKs use a [Handler] as Amazon SQS when AWS_ENDPOINT_URL_SQS points to it. It speaks AWS JSON 1.0, which SDKs
+// have used since November 2023, and the older Query protocol.
 //
 //	POST /   X-Amz-Target: AmazonSQS.SendMessage   {"QueueUrl":…}
 //	POST /account/queue                            Action=SendMessage&MessageBody=…
@@ -18,12 +18,11 @@
 //	   |
 //	replyForm    response, or error with the protocol's code and text
 //
-// The tags of an [action]'s request and response types describe it for both protocols. Actions validate a single
-// request; the broker validates messages and queues, so that the rules are the same for all its callers.
+// The tags of an [action]'s types describe it for both protocols. The broker validates messages and queues, so that the
+// rules are the same for all its callers.
 //
 // With [Options.Keys], every request must be signed (package access). Without keys, every client may use the queues, so
-// the server should listen only on loopback addresses and Unix sockets. The guard rejects requests from web pages in a
-// browser on this machine.
+// listen only on loopback addresses and Unix sockets. The guard rejects web pages in a browser on this machine.
 //
 // # Invariants
 //

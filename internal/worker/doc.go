@@ -1,8 +1,7 @@
 // Package worker polls queues, delivers each message and settles it.
 //
-// A [Worker] serves one queue. Its goroutines wait without the lock for a receive (receive.go), a delivery
-// (deliver.go), a queue call (calls.go) or the next round (run.go). They pass the result to the parts below, which
-// hold the state, and then call proceed.
+// The goroutines of a [Worker] wait without the lock for a receive (receive.go), a delivery (deliver.go), a queue call
+// (calls.go) or the next round (run.go). They pass the result to the parts below and then call proceed.
 //
 //		Queue --> receive --> accept --> deliver --> settle --> call --> Queue
 //		             ^           |          ^           |
@@ -14,24 +13,23 @@
 //	    one, and never more messages than can start soon (pace.go).
 //	  - The inventory holds messages that are ready, waiting behind their FIFO group, or postponed.
 //	  - The slots choose messages for delivery, one at a time per FIFO group, with a permit of the [Limiter].
-//	  - The settler carries out the decision about each delivered message (decision.go), in batches of up to ten
-//	    (batcher.go).
+//	  - The settler carries out decisions about delivered messages (decision.go) in batches of up to ten (batcher.go).
 //	  - The gate holds the reasons for not receiving; app.go monitors the app.
 //
 // One lock guards all parts. Workers of a [Pool] share it, and their slots (lane.go, turns.go).
 //
 // # Invariants
 //
-//   - Each receive is posted at most once, and a worker never posts a message twice at the same time. Deliver is called
-//     again for a receive only after [queue.Postponed], which guarantees that nothing was posted.
+//   - Each receive is posted at most once, and a message never twice at the same time. Deliver is called again only
+//     after [queue.Postponed], which guarantees that nothing was posted.
 //   - A message is deleted only once it is done, filtered out, past its retention or accepted by the dead-letter queue.
-//     If it is received again before the delete is confirmed, it is deleted without being posted.
+//     If received again before the delete is confirmed, it is deleted unposted.
 //   - A delivery holds its slot until the response, not until the delete.
 //   - A delivery starts with more than half of its visibility timeout left; other messages are returned.
 //   - Unposted messages are returned with a visibility timeout of 0. A message that may still be running is never made
 //     visible early.
-//   - Postponed messages occupy no slot and use up no receive. They are returned when the gate closes, when the
-//     worker drains, 12 h after the receive, and when there are too many.
+//   - Postponed messages occupy no slot and use up no receive. They are returned when the gate closes, the worker
+//     drains, 12 h after the receive, and when there are too many.
 //   - Message k+1 of a FIFO group is posted after the delete of k is confirmed, after k failed on its last receive, or
 //     after k in the same batch. If k failed and may be received again, the messages behind it are returned; those in
 //     its batch are not deleted even if done, because k would be processed after them.
@@ -39,23 +37,22 @@
 // # Several queues
 //
 // Each free slot goes to a queue with work: in strict order of joining if no [Options] have a Weight, otherwise in
-// turns proportional to the weights. If a message must first be received, a slot stays reserved for it, so that the
-// shares hold even if receives are slow. If the response takes too long, the queue counts as empty and its slots are
-// freed. In strict order, a queue receives nothing while a higher one has work.
+// turns proportional to the weights. It stays reserved while the message is received, so that the shares hold even if
+// receives are slow. After too long a wait, the queue counts as empty. In strict order, a queue receives nothing while
+// a higher one has work.
 //
 // # Failures
 //
 //   - The process stops for longer than the visibility timeout: unposted messages are dropped; deliveries continue, and
 //     done messages are still deleted.
-//   - The app refuses connections, which is not an attempt: receiving stops, unposted messages are returned, and the
-//     app is probed. Then deliveries resume one at a time, with one more after each response.
-//   - The target throttles, which is not an attempt: receiving and delivering stop for the requested time, or for 1 to
-//     30 s.
+//   - The app refuses connections (no attempt): receiving stops, unposted messages are returned, and the app is probed.
+//     Then deliveries resume one at a time, with one more after each response.
+//   - The target throttles (no attempt): receiving and delivering stop for the requested time, or for 1 to 30 s.
 //   - The limiter refuses: all workers that share it stop receiving. Held messages wait.
 //   - A receive fails: the next one waits up to 15 s, or up to 30 s after a permanent refusal.
 //   - A delete fails: it is retried until shortly before the visibility timeout ends. After a permanent refusal,
 //     receiving stops until a delete is accepted.
-//   - A visibility change fails: it is retried only while it cannot affect a later receive by another worker.
+//   - A visibility change fails: it is retried only while it cannot affect another worker's receive.
 //
-// The queue's redrive policy limits the attempts, not the worker. The worker never repeats a POST request.
+// The redrive policy limits the attempts. The worker never repeats a POST request.
 package worker

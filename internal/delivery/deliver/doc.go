@@ -20,25 +20,25 @@
 //	   v                                                           |
 //	response.go  read the response ------------------------> outcome.go
 //
-// http.Transport is unsuitable: it may resend a request; it reads ahead, so that unsolicited bytes can become the next
-// response; and it reports neither how much of a request was written nor progress. It also needs 50 % more CPU time.
-// net/http only parses responses.
+// http.Transport is unsuitable: it may resend a request; it reads ahead, so unsolicited bytes can become the next
+// response; it reports neither progress nor how much of a request was written; and it needs 50 % more CPU time. net/http
+// only parses responses.
 //
 // # Guarantees
 //
 //   - Done requires a complete success response to this request, with a body of up to 64 KiB.
-//   - Unreached means that no byte of the request was sent, or that the target refused the client certificate. Anything
-//     between Unreached and Done is Failed, even if the app may have processed the message.
+//   - Unreached means that no byte was sent, or that the target refused the client certificate. Anything between
+//     Unreached and Done is Failed, even if the app may have processed the message.
 //   - Tendril-Outcome takes precedence over the status of a complete response (steer.go).
-//   - The client connects only to the configured target, without redirects or proxies. A message can choose only a path
-//     on it, see [queue.ParsePath]. Link-local and metadata addresses are rejected after name resolution.
+//   - The client connects only to the configured target, without redirects or proxies. A message can choose only the
+//     path, see [queue.ParsePath]. Link-local and metadata addresses are rejected after name resolution.
 //   - A connection is reused only if the previous exchange was complete and no extra bytes followed.
-//   - An attribute is delivered unchanged, apart from surrounding spaces, or dropped and counted in
-//     X-Aws-Sqsd-Attr-Dropped. It cannot stop a delivery or replace another header.
+//   - An attribute is delivered unchanged, trimmed or dropped; X-Aws-Sqsd-Attr-Dropped counts the last two. It cannot
+//     stop a delivery or replace another header.
 //
 // # Functions
 //
-// [Lambda] delivers to a function through an [Invoker], as Lambda's event source mapping for SQS does.
+// [Lambda] delivers to a function through an [Invoker], like Lambda's event source mapping for SQS.
 //
 //		messages                                                    results
 //		   |                                                           ^

@@ -13,6 +13,5 @@
 //   - Attributes that mark scheduled runs are dropped, so a notification cannot pass as one.
 //   - Errors contain neither the body nor the object key.
 //
-// Signatures of notifications are not verified: the queue policy decides who may send. Payloads remain in S3 when their
-// messages are deleted.
+// Notifications' signatures are not verified: the queue policy decides who may send. Payloads stay in S3.
 package envelope

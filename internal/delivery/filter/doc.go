@@ -8,12 +8,10 @@
 //
 //   - All fields of an object must match, but only one item of a field's list. "$or" contains a list of objects, at
 //     least one of which must match.
-//   - If the message contains an array, at least one element must match. In an array of objects, a single object must
-//     match all fields.
+//   - One element of an array in the message must match; in an array of objects, a single object must match all fields.
 //   - As in Lambda, an object as the pattern for the body matches only JSON objects and arrays, and a list matches only
 //     other text.
-//   - Numbers are compared numerically: 300 matches 3e2. A message attribute of type Number is compared both as a
-//     number and as a string.
+//   - Numbers are compared numerically: 300 matches 3e2. A Number attribute is also compared as a string.
 //   - The exists operator applies to values, as in EventBridge; an object is not a value.
 //
 // Operators and message keys that Lambda does not support for SQS are rejected.

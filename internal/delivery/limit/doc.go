@@ -29,17 +29,15 @@
 // # Counting
 //
 // The rate limit counts messages; the concurrency limit and the breaker count deliveries. A delivery fails if the app
-// responds with 500 or more, a function ends with an error, or the response is incomplete. A batch does not fail if one
-// of its results shows that the app works. If a trial is inconclusive, another delivery becomes the trial.
+// responds with 500 or more, a function ends with an error, or the response is incomplete, unless another result of the
+// batch shows that the app works. After an inconclusive trial, another delivery becomes the trial.
 //
-// The adaptive limit learns from successes, and from failures that took at least as long as a success: an app that
-// rejects requests immediately must not appear fast.
+// The adaptive limit ignores failures faster than a success: an app that rejects requests at once must not appear fast.
 //
 // # Invariants
 //
-//   - A refusal uses up no capacity of any limit.
-//   - In any period, at most the rate's messages plus one burst start. A batch larger than the burst uses future
-//     capacity.
+//   - A refusal uses up no capacity.
+//   - In any period, at most the rate's messages plus one burst start. A larger batch uses future capacity.
 //   - No delivery starts while the adaptive limit is reached. A falling limit does not affect deliveries in flight.
 //   - An open breaker allows nothing until its delay has passed, and then one trial.
 //   - A result counts for the breaker only in the state in which its delivery started.
@@ -47,9 +45,9 @@
 //
 // # Behavior of the adaptive limit
 //
-// The limit changes by one about once per second, or every 50 deliveries if that takes longer, so it needs about a
-// minute to settle, and then oscillates around the app's capacity. A simulation with 100 slots that always have work,
-// and an app that processes k requests at a time in 100 ms each:
+// The limit changes by one about once per second, or every 50 deliveries if that is longer, settles in about a minute
+// and then oscillates around the app's capacity. A simulation with 100 busy slots and an app that processes k requests
+// at a time in 100 ms each:
 //
 //	 k   mean limit   highest limit   throughput of the app's maximum
 //	 5       12             20             87 %

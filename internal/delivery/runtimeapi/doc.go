@@ -1,7 +1,7 @@
 // Package runtimeapi runs a Lambda function on this machine behind the Lambda Runtime API.
 //
-// A [Pool] runs up to Instances processes of one command, passes each of them one invocation at a time, and answers
-// like Lambda's Invoke:
+// A [Pool] runs up to Instances processes of one command, passes each one invocation at a time, and answers like
+// Lambda's Invoke:
 //
 //	p, err := runtimeapi.New(runtimeapi.Options{Command: []string{"./bootstrap"}, Instances: 4})
 //	...
@@ -27,20 +27,18 @@
 //
 // # Invariants
 //
-//   - Every process has its own port, so that a killed process cannot answer for its successor. (Most runtime clients
-//     accept only a host and port.)
+//   - Every process has its own port, so that a killed process cannot answer for its successor.
 //   - An invocation is assigned at most once, and a process handles one at a time.
 //   - An answer counts as soon as it is posted. The process is free when it requests the next invocation.
 //   - When a process dies, the rest of its process group is killed before its invocation is answered.
-//   - Only the function receives invocations. Requests with a different Host header or from a browser are rejected. On
-//     Linux, requests from programs outside the process group and its children are rejected too.
+//   - Only the function receives invocations. Requests with a different Host header, from a browser or, on Linux, from
+//     programs outside the process group and its children are rejected.
 //
-// Errors posted by the function, the death of its process, timeouts, and oversized or streamed responses are answered
-// with the FunctionError "Unhandled". If a process exits before it requests its first invocation, the oldest waiting
-// invocation receives the error. After that, or after an idle process has exited, no process starts during a pause of
-// 500 ms, which doubles each time up to 30 s. If no process is alive then, Invoke answers with status 429 and
-// RetryAfter.
+// Errors posted by the function, the death of its process, timeouts, and oversized or streamed responses have the
+// FunctionError "Unhandled". If a process exits before its first request, the oldest waiting invocation receives the
+// error. After that, or after the exit of an idle process, no process starts for 500 ms, doubled each time up to 30 s.
+// If no process is alive then, Invoke answers with status 429 and RetryAfter.
 //
-// There is no sandbox, and processes that leave the group (setsid) outlive the function. Extensions, the telemetry
-// API, SnapStart, response streaming and freezing are not supported.
+// There is no sandbox, and processes that leave the group (setsid) outlive the function. Extensions, telemetry,
+// SnapStart, response streaming and freezing are not supported.
 package runtimeapi

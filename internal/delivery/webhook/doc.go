@@ -7,8 +7,6 @@
 //	webhook-signature  a signature of "id.timestamp.body" per key, separated by spaces
 //
 // Keys are whsec_ and base64 for a shared secret (HMAC-SHA256, "v1"), or whsk_ and base64 for an ed25519 private key
-// ("v1a"). Receivers that know one of the keys accept a request, so keys can be rotated without interruption. Errors
-// never contain keys.
-//
-// Receivers verify signatures themselves, see docs/signing.md.
+// ("v1a"). Receivers accept any key they know, so keys can be rotated without interruption. Errors never contain keys.
+// Verification is described in docs/signing.md.
 package webhook
