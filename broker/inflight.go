@@ -25,12 +25,7 @@ type receiveMarks struct {
 
 // mark records one receive:
 //
-//		key 8
-//	 first receive 8
-//	 serial 4
-//	 receive count 4
-//	 epoch 4
-//	 checksum 4
+//	key 8 | first receive 8 | serial 4 | receive count 4 | epoch 4 | checksum 4
 type mark struct {
 	key, first       int64
 	serial, received uint32

@@ -9,6 +9,7 @@ import (
 )
 
 // Receive returns up to req.Max visible messages and hides them. It waits up to req.Wait for the first one.
+//
 // It first moves messages that exceeded the maximum receive count to the dead-letter queue, durably. It logs and
 // skips damaged messages.
 func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {

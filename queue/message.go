@@ -235,6 +235,7 @@ type TaskTimes struct {
 }
 
 // Lease is the record by which instances agree on the leader. The zero value was never written.
+//
 // It contains no time of day: to detect expiry, an instance measures with its own clock whether Version changes
 // within Duration.
 type Lease struct {

@@ -26,6 +26,7 @@ import (
 // RegistryClient accesses the registry of a broker in another process. A refusal is the registry's [*queue.Error]. If
 // the endpoint does not respond, the code is [queue.CodeUnreachable]; if it is not a registry,
 // [queue.CodeUnsupportedOperation]. After any other error, a write may have taken effect; it can be repeated.
+//
 // Calls are not retried. All methods are safe for concurrent use.
 type RegistryClient struct {
 	endpoint string

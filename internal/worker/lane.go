@@ -303,6 +303,7 @@ const (
 )
 
 // emptyTimeout returns how long a receive may take before the queue counts as empty.
+//
 // With plenty, it is five times the slowest recent call, 250 ms to 10 s, but at least twice that call: one receive in
 // a hundred is much slower, and the queue would lose its turns. It is at most a twentieth of the time since the queue
 // last seemed empty, because slots are idle meanwhile. For a trickle or a tight limiter, it is a few typical round

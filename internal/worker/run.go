@@ -23,6 +23,7 @@ func (e *stopError) Error() string {
 const abortGrace = 2 * time.Second
 
 // Run serves the queue until one of the contexts is done. It can be called only once.
+//
 // When receive is done, the worker lets deliveries finish, confirms their deletes and returns unposted messages. When
 // work is done, it cancels deliveries and leaves their messages to their visibility timeouts. Run returns an error
 // with the number of unfinished messages, if any, once all goroutines have exited.

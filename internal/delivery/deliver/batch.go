@@ -60,6 +60,7 @@ const behindReason = "an earlier message of its group is not done"
 
 // InParts delivers messages in order, those for which alone returns true by themselves, the others together. If
 // deliver returns fewer results than messages, it is called again with the rest.
+//
 // On a FIFO queue, an unfinished message holds back later ones of its group. After a part that is throttled or does
 // not reach the target, nothing more is sent.
 func InParts(ms []*queue.Message, fifo bool, alone func(*queue.Message) bool,

@@ -20,6 +20,7 @@ type Invoker interface {
 	// Invoke invokes the function at most once, with its own timeout and response limit. It must return soon after
 	// ctx is done, but may keep reading the payload, and must be safe for concurrent use. If paused returns true
 	// after a wait, Invoke should return an error instead; paused returns at once.
+	//
 	// An error means that there is no complete response. The function may have run, unless a wrapped error has a
 	// method Unsent() bool that returns true.
 	Invoke(ctx context.Context, payload []byte, paused func() bool) (queue.Invocation, error)

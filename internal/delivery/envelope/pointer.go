@@ -13,7 +13,9 @@ const (
 )
 
 // parsePointer parses the format of Amazon's extended client libraries:
+//
 // ["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]
+//
 // The class may also be MessageS3Pointer, as in the first Java client, in any package. The sender controls the
 // pointer, so the caller must check the bucket.
 func parsePointer(body string) (bucket, key string, ok bool) {

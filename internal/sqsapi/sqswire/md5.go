@@ -15,6 +15,7 @@ func BodyMD5(body string) [md5.Size]byte {
 
 // appendAttribute appends an attribute as SQS passes it to MD5: length and name, length and type, 1 for text or 2 for
 // binary, length and value. Lengths are big-endian uint32.
+//
 // Source: Amazon SQS Developer Guide, "Calculating the MD5 message digest for message attributes".
 func appendAttribute(dst []byte, a *queue.Attribute) []byte {
 	dst = appendSized(dst, a.Name)
