@@ -30,7 +30,7 @@ type Options struct {
 	// Output receives each line written by a process or a deployment step.
 	Output   func(process, stream string, line []byte)
 	Counters supervisor.Events
-	Hurry    context.Context // when it is done, every stop is immediate
+	Hurry    context.Context // once done, every stop is immediate
 	Draining <-chan struct{} // closed when shutdown begins
 	Ready    chan struct{}   // closed when the app is first ready
 	// Changing holds one token, which its holder needs to change versions, settings and tasks.
@@ -171,7 +171,7 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 		return err
 	}
 	v.recordFiles()
-	a.linkCurrent(v) // hooks may use the link
+	a.linkCurrent(v)
 
 	a.opts.Gate(false, "waiting for the app to be ready")
 	a.background.Go(func() { a.quarantine.stopIdle(a.run) })
@@ -243,7 +243,7 @@ func (a *App) afterFirstReady(v version) {
 		a.recordServing(v)
 	}
 
-	select { // deployments must not run hooks at the same time
+	select {
 	case <-a.opts.Changing:
 		defer func() { a.opts.Changing <- struct{}{} }()
 	case <-a.run.Done():

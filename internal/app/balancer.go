@@ -57,7 +57,7 @@ func (b *balancer) isPortTaken(port int) bool {
 	if slices.ContainsFunc(b.replicas, func(r *replica) bool { return r.port == port }) {
 		return true
 	}
-	return port == b.port && len(b.replicas) > 0 && supervisor.PortTaken(port) // by another program
+	return port == b.port && len(b.replicas) > 0 && supervisor.PortTaken(port)
 }
 
 func (r *replica) setReady(ready bool, reason string) {

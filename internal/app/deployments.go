@@ -17,7 +17,7 @@ const keptDeployments = 20
 
 type deployments struct {
 	mu    sync.Mutex
-	all   []*api.Deployment // oldest first
+	all   []*api.Deployment
 	abort context.CancelCauseFunc
 	over  chan struct{}
 }

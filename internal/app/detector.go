@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	brokenAfter    = 10 // different messages in a row that crash the app
+	brokenAfter    = 10
 	maxQuarantined = 10_000
 )
 
@@ -39,7 +39,7 @@ func (m delivered) attributes(more ...any) []any {
 type crashRecord struct {
 	message delivered
 	since   time.Time
-	crashes int // while this was the only message in flight
+	crashes int
 }
 
 func newDetector(log *slog.Logger) *detector {

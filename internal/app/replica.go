@@ -32,7 +32,7 @@ type replica struct {
 	admitted, ready, retired bool
 	reason                   string
 	inWork                   int
-	idle                     chan struct{} // closed once the replica is retired without deliveries
+	idle                     chan struct{} // closed once retired without deliveries
 
 	stopping atomic.Bool
 	// wasReady means that the replica may have received messages, causedByMessage that a message probably caused its
@@ -156,7 +156,7 @@ func (r *replica) recordExit(how supervisor.Exit, crashed func([]delivered)) {
 }
 
 const (
-	maxLastLines = 20   // per process
+	maxLastLines = 20
 	maxLastLine  = 1000 // bytes
 )
 

@@ -31,7 +31,7 @@ type replicaOptions struct {
 	log          *slog.Logger
 	// These report the progress of a deployment. They are not called concurrently and must not change the set.
 	starting, switching, switched func()
-	restarted                     func() // instead of switched after a restart
+	restarted                     func()
 	retired                       func(version)
 }
 
@@ -51,7 +51,7 @@ type replicaSet struct {
 // serving is an immutable snapshot, replaced only under the change lock.
 type serving struct {
 	version  version
-	replicas []*replica // in start order
+	replicas []*replica
 	helpers  processes
 }
 
@@ -132,9 +132,9 @@ func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error)
 	return r, nil
 }
 
-// deploy starts as many replicas of v as are serving, and switches deliveries to them once all are ready. The previous
-// replicas drain in the background. If the new version fails, the error wraps [errRolledBack]. Until the switch, ctx
-// can cancel the deployment.
+// deploy switches deliveries to as many replicas of v once all are ready. The previous replicas drain in the
+// background. If the new version fails, the error wraps [errRolledBack]. Until the switch, ctx can cancel the
+// deployment.
 func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	ctx, end, err := s.changes.begin(ctx, toDeploy)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	}
 
 	s.now.Store(&serving{v, replicas, helpers})
-	limit := s.opts.drainTimeout() // before the new settings apply
+	limit := s.opts.drainTimeout()
 	s.opts.switching()
 	s.balancer.replace(old, replicas)
 	s.opts.switched()

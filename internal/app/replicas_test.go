@@ -52,11 +52,9 @@ type fakeLauncher struct {
 	helping int
 	// A start takes pause, and a stop takes grace.
 	pause, grace time.Duration
-	// hurry limits how long a replica whose start is canceled may take to stop.
-	hurry context.Context
+	hurry        context.Context
 }
 
-// replica is nil for the helpers.
 type fakeProcesses struct {
 	launcher *fakeLauncher
 	replica  *replica
@@ -685,7 +683,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		began = time.Now()
-		s.pause = 1050 * time.Millisecond // the second replica becomes ready while the first is unready
+		s.pause = 1050 * time.Millisecond
 		if err := m.deployAndRetire(t.Context(), versionOf(2, wavering)); err != nil {
 			t.Fatal(err)
 		}

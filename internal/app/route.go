@@ -13,8 +13,7 @@ import (
 // exitWait is how long a failed delivery waits for a process exit that would explain it.
 const exitWait = 250 * time.Millisecond
 
-// Returning the messages of an unready app would use up receives, and an app crashed by a message is usually ready
-// again soon.
+// Returning messages would use up receives, and an app crashed by a message is usually ready again soon.
 const notReadyWait = 3 * time.Second
 
 const badAddress = "invalid address of the app"
@@ -99,7 +98,7 @@ func (t *Route) recordOutcomes(ctx context.Context, r *replica, ms []*queue.Mess
 	for i := range results {
 		result := &results[i]
 		if result.Unsent || result.Outcome == queue.Postponed {
-			continue // says nothing about the app
+			continue
 		}
 
 		result.Process = r.name()

@@ -16,10 +16,9 @@ import (
 
 const (
 	stepLimit = time.Hour
-	// outputWait is how long processes left behind by a step may keep its output open.
+	// outputWait is for processes that a step left behind.
 	outputWait = 5 * time.Second
-	// stepLines per second are too many to have an effect.
-	stepLines = 1_000_000
+	stepLines  = 1_000_000
 )
 
 const beforeStart, afterStart = false, true

@@ -22,7 +22,7 @@ import (
 type stepGroup struct {
 	runner *stepRunner
 	err    chan error
-	left   *os.File // at EOF once the process left behind exits
+	left   *os.File
 }
 
 func newSteps(hurry context.Context, grace time.Duration) *stepRunner {

@@ -18,7 +18,7 @@ type Objects interface {
 type Bucket struct {
 	Objects Objects
 	Name    string
-	Prefix  string // of keys; may be ""
+	Prefix  string
 }
 
 // Put implements [Store].

@@ -88,7 +88,6 @@ const (
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 
-// isName accepts names that are safe as file names.
 func isName(s string) bool { return len(s) <= 200 && nameForm.MatchString(s) }
 
 // ServedFolder stores archives on the tendril that serves a queue.
@@ -142,7 +141,7 @@ func (f ServedFolder) admitUpload() error {
 	count := 0
 	for _, e := range entries {
 		if isStaleUpload(e) {
-			_ = os.Remove(filepath.Join(string(f), e.Name())) // the next upload retries
+			_ = os.Remove(filepath.Join(string(f), e.Name()))
 			continue
 		}
 		count++

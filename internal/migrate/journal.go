@@ -20,7 +20,7 @@ type Journal struct {
 	path string
 
 	mu       sync.Mutex
-	synced   sync.Cond // when syncedTo increases or err is set
+	synced   sync.Cond
 	file     *os.File
 	written  int64
 	syncedTo int64
@@ -180,7 +180,7 @@ func (j *Journal) forget(ids ...string) {
 		delete(j.intended, keyOf(id))
 	}
 	j.mu.Unlock()
-	_ = j.write(record{Forget: ids}, false) // if this fails, the messages count as uncertain
+	_ = j.write(record{Forget: ids}, false)
 }
 
 func (j *Journal) recordDeleted(n int) error {

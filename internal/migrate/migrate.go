@@ -60,8 +60,7 @@ type Options struct {
 	// Wait is for messages in flight or delayed at the source.
 	Wait time.Duration
 	// Uncertain is for messages on a FIFO queue with an unknown outcome.
-	Uncertain Decision
-	// Concurrency limits calls to a standard queue.
+	Uncertain   Decision
 	Concurrency int
 	// Progress may be nil. It includes earlier runs.
 	Progress func(sent, total int)
@@ -92,7 +91,7 @@ type run struct {
 	journal *Journal
 	result  *Result
 	began   time.Time
-	gaveUp  bool // messages are left, although the run waited for them
+	gaveUp  bool
 	earlier answer
 
 	mu      sync.Mutex
@@ -101,7 +100,7 @@ type run struct {
 	blocked, waiting map[string]bool
 }
 
-// answer says whether the destination accepted earlier runs' uncertain messages.
+// answer is whether the destination accepted earlier runs' uncertain messages.
 type answer struct{ known, accepted bool }
 
 // Run moves all messages from the source. It returns when only skipped messages are left, when it has received no
@@ -161,7 +160,6 @@ func (r *run) loop(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("counting the messages at the source: %w", err)
 		}
-		// An approximate count needs confirmation.
 		empty++
 		if left.Total() <= len(r.skipped) && (empty > 2 || r.options.SourceExact) {
 			return nil
@@ -264,7 +262,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 			case r.blocked[group]:
 				r.skip(&it, Behind)
 			case groups[group] || len(round) == perCall || size(round)+it.Message.Size() > maxBytes && len(round) > 0:
-				groups[group] = true // later messages of the group have to wait, too
+				groups[group] = true
 				rest = append(rest, it)
 			default:
 				groups[group] = true

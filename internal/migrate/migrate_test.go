@@ -177,8 +177,8 @@ var errKilled = errors.New("killed")
 func TestKilledRunIsContinued(t *testing.T) {
 	for _, c := range []struct {
 		step     string
-		sent     bool // by the destination
-		accepted bool // in the journal
+		sent     bool
+		accepted bool
 	}{{"before the send", false, false}, {"after the send", true, false}, {"before the delete", true, true}} {
 		for _, fifo := range []bool{false, true} {
 			for _, later := range []time.Duration{time.Second, 10 * time.Minute} {

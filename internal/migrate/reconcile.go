@@ -11,8 +11,8 @@ type Reason string
 
 // The reasons.
 const (
-	Refused  Reason = "refused"   // by the destination
-	Behind   Reason = "behind"    // an earlier message of its group was refused
+	Refused  Reason = "refused"
+	Behind   Reason = "behind"
 	DueLater Reason = "due_later" // its delay exceeds the destination's maximum
 )
 

@@ -37,7 +37,6 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 			return err
 		}
 		if r.options.FIFO {
-			// The deduplication interval may have passed by now.
 			again, err = r.withoutUncertain(ctx, again)
 			if err != nil {
 				return err
@@ -121,7 +120,6 @@ func (r *run) accept(ctx context.Context, items []Item) error {
 	for i := range items {
 		ids[i] = items[i].ID
 	}
-	// Record this even if the run is about to stop.
 	if err := r.journal.Accept(ids); err != nil {
 		return err
 	}
@@ -157,8 +155,8 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	return out
 }
 
-// withoutUncertain returns the messages to send. Of those whose deduplication interval has passed, it deletes the ones
-// that the destination has accepted.
+// withoutUncertain returns the messages to send. Of those whose deduplication interval has passed, it deletes the
+// accepted ones.
 func (r *run) withoutUncertain(ctx context.Context, items []Item) ([]Item, error) {
 	if !r.options.FIFO {
 		return items, nil

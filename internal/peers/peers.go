@@ -18,13 +18,12 @@ import (
 )
 
 const (
-	patience   = api.PeerPatience + time.Second // for a response
-	retryAfter = 10 * time.Second               // after a failure
+	patience   = api.PeerPatience + time.Second
+	retryAfter = 10 * time.Second
 )
 
 // Options configure [Peers]. Only Key is optional.
 type Options struct {
-	// ID and Host are this instance's.
 	Environment, ID, Host string
 	// Key authenticates instances to each other. Without it, none is contacted.
 	Key  instances.FleetKey
@@ -79,7 +78,7 @@ func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, result an
 // Follow calls each for every line of a stream from an instance, until ctx ends or each fails; it returns that error.
 // Other errors are as for [Peers.Answer].
 func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error {
-	var stopped error // from each, so not a failure of the instance
+	var stopped error
 	err := p.request(ctx, id, func(conn *api.Peer) error {
 		err := conn.Follow(ctx, r, func(line []byte) error {
 			stopped = each(line)
@@ -221,7 +220,6 @@ func (p *Peers) logFailure(i *instances.Instance, cause error) {
 	}
 }
 
-// The caller's message already names the URL.
 func causeOf(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

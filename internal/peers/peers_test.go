@@ -21,10 +21,9 @@ const key = instances.FleetKey("fleet-key-0123456789")
 
 type service struct {
 	*httptest.Server
-	connections, requests atomic.Int64 // without challenges
+	connections, requests atomic.Int64
 }
 
-// If proves is set, the service proves that it is "b".
 func serve(t *testing.T, encrypted, proves bool, answer http.HandlerFunc) *service {
 	t.Helper()
 	s := &service{}
@@ -215,7 +214,6 @@ func TestSlowPeerIsNotAwaitedEachTime(t *testing.T) {
 	}
 }
 
-// askAnother contacts instance "c" long after the last contact of "b".
 func askAnother(t *testing.T, p *Peers) {
 	t.Helper()
 	p.known["b"].retryAt = time.Now().Add(-time.Hour)
@@ -251,7 +249,7 @@ func TestInstanceIsNotAskedSoonAfterALongStreamOfItFailed(t *testing.T) {
 		<-failing
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
-			err = errors.Join(conn.(*net.TCPConn).SetLinger(0), conn.Close()) // resets the connection
+			err = errors.Join(conn.(*net.TCPConn).SetLinger(0), conn.Close())
 		}
 		if err != nil {
 			t.Error(err)

@@ -27,7 +27,7 @@ type Runs struct {
 	lead   Leadership
 
 	mu      sync.Mutex
-	pending map[string]*pendingRun // unsettled, by run ID
+	pending map[string]*pendingRun // by run ID
 }
 
 // NewRuns returns the runs of an environment whose queues are in store.
@@ -68,7 +68,6 @@ func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (
 	return times, nil
 }
 
-// withStart adds the start if it changes the task's times.
 func withStart(row Record, start Start) Record {
 	at, times := start.At.UnixMilli(), TimesOf(row)
 	schedule := row.Fields.text("schedule")
@@ -99,8 +98,8 @@ func TimesOf(row Record) (times queue.TaskTimes) {
 	return times
 }
 
-// update replaces each record, in the store and in the slice, with the result of change. It retries after a conflict.
-// It checks the fence even if nothing changes.
+// update replaces records, in the store and in the slice, and retries after a conflict. It checks the fence even if
+// nothing changes.
 func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change func(i int, stored Record) Record) error {
 	for first := true; ; first = false {
 		var changes []Change
@@ -196,7 +195,6 @@ func AdviseQueue(err error, name string) error {
 
 func (r *Runs) absentRecord(id string) Record { return Record{Kind: KindRun, Key: r.scope.Key(id)} }
 
-// triedRecord returns a run's record with another announced try.
 func (r *Runs) triedRecord(before Record, term int64, run *Run, number int) Record {
 	fields := Fields{"task": run.Task, "at_ms": run.ScheduledAt.UnixMilli(), "term": term, "tries": int64(number),
 		"settled": false}

@@ -14,13 +14,12 @@ import (
 const (
 	// dedupWindow is a FIFO queue's deduplication interval, minus a margin for clocks and the call.
 	dedupWindow = 5*time.Minute - 30*time.Second
-	settleTries = 3 // per Enqueue call
+	settleTries = 3
 	// Once maxPending runs are unsettled, those older than pendingRetention are dropped.
 	maxPending       = 1000
 	pendingRetention = 48 * time.Hour
 )
 
-// pendingRun is this process's state of an unsettled run.
 type pendingRun struct {
 	scheduledAt time.Time
 	record      Record
@@ -28,7 +27,7 @@ type pendingRun struct {
 	maybeSent bool
 	// firstSentAt is the monotonic time before the first send.
 	firstSentAt time.Time
-	// sent is the result of the send until it is recorded.
+	// sent is unset once it is recorded.
 	sent   queue.Sent
 	resent bool
 }
@@ -117,7 +116,6 @@ func (r *Runs) announce(ctx context.Context, term int64, run *Run, p *pendingRun
 	}
 }
 
-// sameTerm means that the previous try was in the same term.
 func checkTries(run *Run, p *pendingRun, number int, sameTerm bool) error {
 	switch {
 	case number == 1:
@@ -185,8 +183,8 @@ func (r *Runs) settleSent(ctx context.Context, run *Run, p *pendingRun) (err err
 	return nil
 }
 
-// settle records a run as sent or, without a message, as skipped. It writes the run's record before the task's, so that
-// after a crash in between, the next leader finds the run settled.
+// settle writes the run's record before the task's, so that after a crash in between, the next leader finds the run
+// settled. Without a message, the run counts as skipped.
 func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record, message string) error {
 	err := r.update(ctx, fence, []Record{record}, func(_ int, stored Record) Record {
 		if runRecordOf(stored).Settled {

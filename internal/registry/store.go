@@ -94,14 +94,14 @@ func (f Fence) Refuse(stored Record, change string) error {
 }
 
 // Store stores records. Its methods see the latest write, return when their context ends, and are safe for concurrent
-// use. After an error, a change may have been applied or may still be. Package registrytest tests stores.
+// use. After an error, a change may have been applied or may still be.
 type Store interface {
 	// Read returns one record for each key. A missing record has no Fields.
 	Read(ctx context.Context, kind Kind, keys ...string) ([]Record, error)
 	// Swap makes each change whose Old is stored, and returns the records stored afterwards. A change whose Next is
-	// already stored has no effect, so that a call without a response can be repeated. It depends on the store whether
-	// a conflict prevents the other changes. If the fence's term has ended, even without changes, the error is
-	// [queue.ErrStaleTerm] and nothing is written.
+	// already stored has no effect, so that a call can be repeated. It depends on the store whether a conflict prevents
+	// the other changes. If the fence's term has ended, even without changes, the error is [queue.ErrStaleTerm] and
+	// nothing is written.
 	Swap(ctx context.Context, fence Fence, changes ...Change) ([]Record, error)
 }
 

@@ -64,7 +64,6 @@ func cgroupMount(mountinfo string) (root, point string) {
 	return "", ""
 }
 
-// cgroupPath returns the path in the version 2 hierarchy, whose number is 0.
 func cgroupPath(text string) string {
 	for line := range strings.Lines(text) {
 		if path, ok := strings.CutPrefix(line, "0::"); ok {

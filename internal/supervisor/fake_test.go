@@ -40,7 +40,6 @@ type machine struct {
 	closed     bool
 }
 
-// newMachine scripts the n-th start with lives[n]; the last one repeats.
 func newMachine(t *testing.T, lives ...life) *machine {
 	return &machine{t: t, lives: lives, began: time.Now(), ready: true}
 }

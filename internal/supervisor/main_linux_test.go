@@ -71,7 +71,6 @@ func adoptOne() int {
 		Name: "litter", Argv: []string{os.Args[0]},
 		Env: append(childEnv("daemoniser", os.Getenv("OBSERVER")), "DAEMONS=idle"),
 	}}, &Options{RestartLimit: -1})
-	// Adopt orphaned descendants, like process 1.
 	if unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
 		return 1
 	}

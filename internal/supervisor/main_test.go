@@ -113,7 +113,6 @@ func spawn(role string, attr *syscall.SysProcAttr) *exec.Cmd {
 	return cmd
 }
 
-// report's connection stays open while the process lives.
 func report(role string) (net.Conn, error) {
 	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
 	if err == nil {
@@ -122,7 +121,6 @@ func report(role string) (net.Conn, error) {
 	return conn, err
 }
 
-// stay answers each line with "here" until the test closes the connection.
 func stay(role string) int {
 	conn, err := report(role)
 	if err != nil {
@@ -243,7 +241,6 @@ func childEnv(role, observer string) []string {
 	return []string{roleVariable + "=" + role, "OBSERVER=" + observer}
 }
 
-// An open connection of observer shows that its child process is alive.
 type observer struct {
 	t  *testing.T
 	ln net.Listener

@@ -283,7 +283,7 @@ func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float6
 	}
 	failures = append(earlier, now)
 	if more := len(failures) - o.RestartLimit - 1; more >= 0 {
-		// Attempts may continue indefinitely, so the list must not grow.
+		// Attempts may continue indefinitely.
 		return failures[more:], 0, true
 	}
 	delay = o.RestartMin
@@ -327,7 +327,7 @@ func (l *processLoop) enter(state State, change func(*Status)) {
 func (l *processLoop) snapshot() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.status // LastExit is never modified
+	return l.status
 }
 
 func call[E any](f func(E), event E) {

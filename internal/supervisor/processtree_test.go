@@ -104,7 +104,6 @@ func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 			!strings.Contains(err.Error(), "exit status 3") {
 			t.Errorf("Run = %v, want status 3", err)
 		}
-		// The connection closes when the daemon exits.
 		w.ln.(interface{ SetDeadline(time.Time) error }).SetDeadline(time.Now().Add(time.Millisecond))
 		if conn, err := w.ln.Accept(); err == nil {
 			g := &reportingChild{t: t, conn: conn}

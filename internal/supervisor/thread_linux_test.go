@@ -58,7 +58,7 @@ func TestParentDeathSignalWorksWithoutTheGuard(t *testing.T) {
 func onThreadThatEnds(f func()) int {
 	thread := make(chan int)
 	go func() {
-		// A thread ends when its locked goroutine returns, except for the main thread, which is held here.
+		// The main thread would not end with its locked goroutine.
 		runtime.LockOSThread()
 		if syscall.Gettid() == os.Getpid() {
 			thread <- onThreadThatEnds(f)

@@ -18,7 +18,7 @@ func TestUsageIncludesAllDescendants(t *testing.T) {
 		t.Errorf("the first reading is %v", usage)
 	}
 	after := []process{{pid: 10, ppid: 1, pgrp: 10, state: 'S', start: 1, ticks: 150, memory: 1000},
-		{pid: 11, ppid: 10, pgrp: 10, state: 'S', start: 9, ticks: 20, memory: 100}, // reused PID
+		{pid: 11, ppid: 10, pgrp: 10, state: 'S', start: 9, ticks: 20, memory: 100},
 		{pid: 12, ppid: 11, pgrp: 12, state: 'S', start: 10, ticks: 30, memory: 10},
 		{pid: 20, ppid: 1, pgrp: 20, state: 'S', start: 3, ticks: 7, memory: 70}}
 	usage, _ = measure(after, []int{10, 20}, ticks, 2*time.Second)

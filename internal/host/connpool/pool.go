@@ -23,7 +23,7 @@ type Pool[C Conn] struct {
 	Keep time.Duration
 
 	mu     sync.Mutex
-	unused []unused[C] // sorted by since
+	unused []unused[C]
 	sweep  *time.Timer
 	closed bool
 }

@@ -14,10 +14,10 @@ import (
 const (
 	smallBody = 4 << 10 // bytes; needs no reservation
 	maxWait   = 10 * time.Second
-	usualBody = 1 << 20 // bytes; ordinary messages are at most this large
+	usualBody = 1 << 20 // bytes
 
-	// A body that holds memory loses it if it arrives more slowly than leastRate, in bytes per second, while others
-	// wait. uploadGrace is extra time for distant clients.
+	// A body that arrives more slowly than leastRate, in bytes per second, loses its memory if others wait. uploadGrace
+	// is extra time for distant clients.
 	leastRate   = 256 << 10
 	uploadGrace = 500 * time.Millisecond
 	recheckRate = 100 * time.Millisecond
@@ -29,11 +29,11 @@ type Bodies struct {
 
 	mu      sync.Mutex
 	free    int64
-	waiting []*reservation // in the order in which they get memory
+	waiting []*reservation
 }
 
 // reservation is a request for memory. A body's precedes those of larger bodies that have not waited much longer, so
-// that neither small nor large ones starve. Responses precede all later requests, because the requests behind them have
+// that neither small nor large ones starve. Responses precede later requests, because the requests behind them have
 // already been checked.
 type reservation struct {
 	bytes   int64
@@ -81,7 +81,7 @@ type body struct {
 	bodies  *Bodies
 	request *http.Request
 	conn    *http.ResponseController
-	claimed int64 // the most that the body can need; 0 while it is small
+	claimed int64 // 0 while the body is small
 
 	mu       sync.Mutex
 	read     int64
@@ -90,7 +90,7 @@ type body struct {
 	cut      bool
 }
 
-// Read reserves all memory at once, because two bodies that each held half of it would block each other.
+// Read reserves all memory at once: two bodies that each held half of it would block each other.
 func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.claimed > 0:
@@ -139,7 +139,7 @@ func (b *body) cutIfSlow() {
 	allowed := uploadGrace + time.Duration(b.read)*time.Second/leastRate
 	b.cut = time.Since(b.since) >= allowed && b.bodies.isShort()
 	if b.cut {
-		_ = b.conn.SetReadDeadline(time.Now()) // fails only in tests, whose writers have no deadlines
+		_ = b.conn.SetReadDeadline(time.Now())
 		return
 	}
 	time.AfterFunc(recheckRate, b.cutIfSlow)

@@ -123,7 +123,6 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
-// upload pauses after each part. It returns the status, or 0 without a response.
 func newBodyServer(t *testing.T, bodies *Bodies) (upload func(length, part int, pause time.Duration) int) {
 	t.Helper()
 	l := pipes{make(chan net.Conn)}

@@ -7,12 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// longestLine exceeds any valid Content-Length line.
 const longestLine = 64
 
-// framing reads request headers to find lengths that proxies may read differently (RFC 9112, section 6.1), because
-// net/http hides them from handlers. It stops at the first request with folded lines or Transfer-Encoding, which must
-// be the last one on the connection.
+// framing reads request headers to find lengths that proxies may read differently (RFC 9112, section 6.1), which
+// net/http hides from handlers. It stops at the first request with folded lines or Transfer-Encoding, which must be the
+// last one on the connection.
 type framing struct {
 	last atomic.Int64 // request at which framing stopped, from 1
 
@@ -67,7 +66,7 @@ func (f *framing) readLine(line []byte) {
 		head.sized = true
 		head.folded = head.folded || len(line) >= longestLine
 		value := bytes.TrimSpace(line[len("Content-Length:"):])
-		head.length, _ = strconv.ParseUint(string(value), 10, 63) // the server rejects invalid numbers
+		head.length, _ = strconv.ParseUint(string(value), 10, 63)
 	case isField(line, "Transfer-Encoding:"):
 		head.encoded = true
 	}

@@ -99,7 +99,6 @@ func newReader(t *testing.T, encrypted bool) (dial func(*testing.T) net.Conn) {
 	}
 }
 
-// statuses ends with "closed" if the connection does.
 func statuses(conn net.Conn, requests string, part, most int) string {
 	go func() {
 		for rest := []byte(requests); len(rest) > 0; rest = rest[min(part, len(rest)):] {

@@ -27,7 +27,7 @@ type Limits struct {
 	// Anonymous reports whether a request lacks valid credentials; nil if none are required.
 	Anonymous func(*http.Request) bool
 	// Probe reports whether a request is a probe; may be nil. If set, other requests leave a quarter of the connections
-	// free, and the limit on anonymous requests does not apply to probes.
+	// free, and the limit on anonymous requests excludes probes.
 	Probe func(*http.Request) bool
 	// Full is called when a new connection exceeds the limit; may be nil.
 	Full func()
@@ -68,7 +68,7 @@ type connection struct {
 func (c *connection) Read(p []byte) (int, error) {
 	if encrypted, ok := c.Conn.(*tls.Conn); ok && c.state == nil {
 		if err := c.handshake(encrypted); err != nil {
-			return 0, io.EOF // the server would respond to other errors
+			return 0, io.EOF
 		}
 	}
 	n, err := c.Conn.Read(p)
@@ -76,7 +76,6 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// handshake responds like net/http.
 func (c *connection) handshake(encrypted *tls.Conn) error {
 	if err := encrypted.Handshake(); err != nil {
 		if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil {
@@ -175,8 +174,7 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	return true
 }
 
-// makeRoom makes room for a connection, if necessary by closing the longest idle one. wait is the time until that may
-// be possible.
+// makeRoom closes the longest idle connection if necessary. wait is the time until that may be possible.
 func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	l.mu.Lock()
 	if len(l.conns) < l.limits.Connections {

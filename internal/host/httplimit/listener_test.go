@@ -39,7 +39,6 @@ func newLimited(t *testing.T, most int, encrypted bool) *limited {
 		s.Listener = tls.NewListener(s.Listener, &tls.Config{Certificates: testCertificates()})
 	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	// The test server sets its own ConnState, which also calls the previous one.
 	s.Listener = Listen(s.Config, s.Listener, Limits{Connections: most, Full: func() { s.full.Add(1) }})
 	s.listener = s.Listener.(*listener)
 	s.Start()
@@ -73,7 +72,6 @@ func (s *limited) send(conn net.Conn, path string) {
 	}
 }
 
-// answer returns 0 if the connection was closed.
 func (s *limited) answer(conn net.Conn) int {
 	s.t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
@@ -164,7 +162,6 @@ func TestCloseEndsAWaitForRoom(t *testing.T) {
 	}
 }
 
-// The connection is closed for a new one just as its request arrives, so the client resends it.
 func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Bool
@@ -182,7 +179,7 @@ func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
 		if state == http.StateActive && late.CompareAndSwap(nil, conn) {
 			close(arrived)
-			<-goOn // the listener has not yet seen the request
+			<-goOn
 		}
 		track(conn, state)
 		if state == http.StateClosed && conn == late.Load() {

@@ -72,8 +72,8 @@ func Public(l net.Listener) string {
 }
 
 func sourceAddress() netip.Addr {
-	for _, elsewhere := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // documentation addresses
-		conn, err := net.Dial("udp", elsewhere) // sends no packet
+	for _, elsewhere := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} {
+		conn, err := net.Dial("udp", elsewhere)
 		if err != nil {
 			continue
 		}
@@ -83,7 +83,6 @@ func sourceAddress() netip.Addr {
 	return netip.Addr{}
 }
 
-// Without a default route, machines of one network can still reach each other.
 func firstPublic(addresses []net.Addr) netip.Addr {
 	for _, address := range addresses {
 		if prefix, err := netip.ParsePrefix(address.String()); err == nil && prefix.Addr().Unmap().IsGlobalUnicast() {

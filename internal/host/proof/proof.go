@@ -17,7 +17,6 @@ import (
 	"time"
 )
 
-// header contains NONCE.PROOF in a challenge, and the server's proof in its response.
 const header = "X-Tendril-Challenge"
 
 const refused = "refused"
@@ -27,7 +26,7 @@ const patience = 10 * time.Second
 // Error means that a server did not prove that it knows the secret. It has received only the challenge.
 type Error struct {
 	Address string
-	// Other means that the server has a different secret. Otherwise, it is an older version or another program.
+	// Other means that the server has a different secret.
 	Other bool
 	cause error
 }
@@ -168,7 +167,7 @@ func mac(secret, who, nonce, bound string) string {
 }
 
 // channel exports keying material that both ends of a TLS connection share, but not a proxy between them (RFC 9266). If
-// there is none, it returns a random string, so that no proof is valid.
+// there is none, it is random, so that no proof is valid.
 func channel(state *tls.ConnectionState) string {
 	material, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, sha256.Size)
 	if err != nil {

@@ -15,12 +15,11 @@ import (
 
 const secret = "a-secret-of-32-characters-in-all"
 
-// served counts the requests after the proof.
 func genuine(t *testing.T, known string) (url string, served *atomic.Int32) {
 	t.Helper()
 	served = new(atomic.Int32)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Connection", "close") // like a full server, before it reads the request
+		w.Header().Set("Connection", "close")
 		if !Answer(w, r, known) {
 			served.Add(1)
 		}
@@ -103,7 +102,6 @@ func TestServerWithoutProofGetsNothing(t *testing.T) {
 	}
 }
 
-// A process that takes over the port after the proof receives nothing.
 func TestEachConnectionIsProved(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Answer(w, r, secret) }))

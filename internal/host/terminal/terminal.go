@@ -83,7 +83,6 @@ func (w *Writer) escape(p []byte) []byte {
 // Black and backgrounds can make text unreadable.
 var safeColors = strings.Split(",0,1,2,22,31,32,33,34,35,36,39,91,92,93,94,95,96", ",")
 
-// colorLength returns the length of a safe color sequence at the start of p, or 0.
 func colorLength(p []byte) int {
 	rest, ok := bytes.CutPrefix(p, []byte("\x1b["))
 	end := bytes.IndexByte(rest[:min(len(rest), 16)], 'm')

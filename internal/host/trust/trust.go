@@ -13,11 +13,9 @@ import (
 
 // Error means that other users control the contents of a file or folder.
 type Error struct {
-	Path string
-	// Text names the other users, as in "it belongs to the user alice".
-	Text string
-	Fix  string
-	// AllUsers means that all local users can write to it.
+	Path     string
+	Text     string
+	Fix      string
 	AllUsers bool
 }
 
@@ -35,7 +33,7 @@ func File(path string) error {
 	return worse(found, check(filepath.Dir(target)))
 }
 
-const mostChecked = 200_000 // files in a copied folder
+const mostChecked = 200_000
 
 // Folder is [File] for a folder. It also checks all files below the entries of dir that inside names. It fails if there
 // are too many files.
@@ -61,7 +59,6 @@ func folder(most int, dir string, inside []string) error {
 	return found
 }
 
-// worse prefers an error that concerns all local users.
 func worse(first, second error) error {
 	if first == nil || concernsAllUsers(second) && !concernsAllUsers(first) {
 		return second

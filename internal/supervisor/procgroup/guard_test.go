@@ -22,7 +22,7 @@ type child struct {
 func guarded(t *testing.T, g *Guard) *child {
 	t.Helper()
 	cmd := exec.Command("sleep", "1000")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no parent-death signal
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func kill(t *testing.T, g *Guard) {
 	if err := syscall.Kill(g.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	_ = g.cmd.Wait() // also closes the pipe
+	_ = g.cmd.Wait()
 }
 
 func TestGuardOutlastsTheSignalsThatStopAService(t *testing.T) {

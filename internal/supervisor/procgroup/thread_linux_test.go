@@ -28,7 +28,7 @@ func TestThreadIsKept(t *testing.T) {
 func onThreadThatEnds() int {
 	thread := make(chan int)
 	go func() {
-		// A thread ends when its locked goroutine returns, except for the main thread, which is held here.
+		// The main thread would not end with its locked goroutine.
 		runtime.LockOSThread()
 		if syscall.Gettid() == os.Getpid() {
 			thread <- onThreadThatEnds()

@@ -21,11 +21,11 @@ type FS struct {
 	name string
 
 	deciding sync.Mutex // held while fail runs
-	calls    int        // changes to files since the last SetFail
+	calls    int
 	fail     func(op, path string, n int) int32
 
 	mu    sync.Mutex
-	syncs map[string]int // by base name
+	syncs map[string]int
 	disk  map[string]*shadow
 }
 
@@ -128,8 +128,7 @@ func (f *FS) Kill(t testing.TB, from, to string) {
 	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) { return w, true })
 }
 
-// crash keeps the pending writes that left returns. It processes files by name, so that a seed gives reproducible
-// results.
+// Processing files by name makes a seed's results reproducible.
 func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendingWrite, bool)) {
 	t.Helper()
 	f.mu.Lock()
@@ -183,15 +182,14 @@ func (f *FS) SetFail(fail func(op, path string, n int) int32) {
 }
 
 // The code below uses SQLite's C interface, as translated to Go by the driver's library: structures are in the
-// library's memory, and functions are called through pointers. Only opening and the methods that change a file are
-// replaced.
+// library's memory, and functions are called through pointers.
 
 // SQLite passes only C addresses.
 var registered struct {
 	sync.Mutex
 	systems map[uintptr]system
 	files   map[uintptr]*faultFile
-	methods map[uintptr]uintptr // replacements of method tables
+	methods map[uintptr]uintptr
 }
 
 // open belongs to the underlying file system.
@@ -214,8 +212,6 @@ type (
 	syncFunc  = func(tls *libc.TLS, file uintptr, flags int32) int32
 )
 
-// pointer converts a Go function to a C function pointer, function does the reverse, and at returns the structure at an
-// address.
 func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
 
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintptr }{p})) }

@@ -19,9 +19,8 @@ const Patience = 30 * time.Second
 // Terminal is a terminal of 80 × 24 characters.
 type Terminal struct {
 	t        *testing.T
-	keyboard *os.File // where keys are typed
-	// File is the programs' end of the terminal.
-	File *os.File
+	keyboard *os.File
+	File     *os.File
 
 	mu     sync.Mutex
 	screen strings.Builder

@@ -19,8 +19,8 @@ type daemon struct {
 
 	mu     sync.Mutex
 	lives  int
-	life   *life         // nil while down
-	goesOn chan struct{} // closed at the end of a pause; nil while running
+	life   *life
+	goesOn chan struct{}
 
 	kept string
 
@@ -238,7 +238,7 @@ func (d *daemon) resume() {
 	}
 }
 
-// frozen waits until the end of a pause. It fails if the process is killed meanwhile.
+// frozen fails if the process is killed during the pause.
 func (l *life) frozen() error {
 	l.mu.Lock()
 	goesOn := l.goesOn

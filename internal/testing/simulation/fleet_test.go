@@ -43,8 +43,8 @@ type follower struct {
 	reasons [pauseSources]string
 
 	fleetMu   sync.Mutex
-	withdrawn map[int]time.Time  // when the daemon learned of it, by version
-	abort     context.CancelFunc // nil if the deployment cannot be aborted
+	withdrawn map[int]time.Time
+	abort     context.CancelFunc
 	joined    time.Time
 }
 
@@ -85,8 +85,8 @@ func (f *follower) keep(text string) error {
 	return nil
 }
 
-// adopt waits for the desired state, and applies the stored one if the registry does not answer in time. The first
-// daemon to start stores its app as the first version. A daemon with contradictory settings does not start.
+// adopt applies the stored state if the registry does not answer in time. The first daemon to start stores its app as
+// the first version. A daemon with contradictory settings does not start.
 func (f *follower) adopt(ctx context.Context) {
 	defer close(f.adopted)
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -117,7 +117,6 @@ func (f *follower) adopt(ctx context.Context) {
 	f.apply()
 }
 
-// Before its start, a daemon neither leads nor enqueues.
 func (f *follower) isAdopted(ctx context.Context) bool {
 	if f == nil {
 		return true
@@ -237,7 +236,7 @@ func (f *follower) setPause(source int, reason string) {
 	case f.pausedAt.Load() == nil:
 		at := time.Now()
 		f.pausedAt.Store(&at)
-		f.w.oracle.chargeHeld(f.life) // the worker releases the messages that it has not posted
+		f.w.oracle.chargeHeld(f.life)
 	}
 	if f.w.bug != bugIgnorePause {
 		f.worker.Pause(effective)
@@ -256,11 +255,11 @@ func (f *follower) rejects(settings string) bool {
 	return strings.HasSuffix(settings, fmt.Sprintf("not on %d", f.index))
 }
 
-// keeps reports whether the daemon rejects, and thus ignores, the settings of a rollback. It may have been away when
-// they were last in force (decision 0154).
+// keeps reports whether the daemon rejects a rollback's settings. It may have been away when they were last in force
+// (decision 0154).
 func (f *follower) keeps(s *instances.Settings) bool { return s.RolledBack != "" && f.rejects(s.Text) }
 
-// applySettings takes up to three seconds and, in a batch, up to ten more for restarting the app.
+// In a batch, the app's restart takes up to ten seconds.
 func (f *follower) applySettings(ctx context.Context, s *instances.Settings) error {
 	if s.Rollout != nil {
 		f.w.oracle.switching(f, settingsName(s.Revision), true)
@@ -303,7 +302,7 @@ func (f *follower) Abort(context.Context) {
 	}
 }
 
-// Deploy takes 2 to 17 seconds. In the last fifth, after the switch, it can no longer be aborted.
+// In the last fifth of its time, after the switch, Deploy can no longer be aborted.
 func (f *follower) Deploy(ctx context.Context, v *instances.AppVersion) error {
 	if _, _, err := f.way.call(ctx, "fetch", true, fetchNothing); err != nil {
 		return fmt.Errorf("%w: %w", instances.ErrDeployLater, err)

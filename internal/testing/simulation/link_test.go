@@ -24,7 +24,7 @@ type link struct {
 
 	mu   sync.Mutex
 	at   time.Duration
-	same map[string]int // calls at the current time, by action
+	same map[string]int
 }
 
 var (

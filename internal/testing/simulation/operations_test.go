@@ -44,9 +44,8 @@ var operationKinds = []operationKind{pauseQueue, resumeQueue, setSettings, setRe
 	abortDeployment}
 
 const (
-	// Without faults, a change takes at most followWithin, according to docs/fleet.md.
-	followWithin = 30 * time.Second
-	// rolloutTimeout limits each batch, settleWithin a whole rollout with its rollback.
+	// Source: docs/fleet.md.
+	followWithin   = 30 * time.Second
 	rolloutTimeout = 2 * time.Minute
 	settleWithin   = 20 * time.Minute
 	joinWithin     = 25 * time.Second
@@ -60,10 +59,10 @@ func drawOperations(r *rand.Rand, p *plan, n int) (all []operation) {
 			op := operation{Kind: operationKinds[r.IntN(len(operationKinds))], At: at, Daemon: r.IntN(p.Daemons), On: r.IntN(p.Daemons),
 				Batch: r.IntN(p.Daemons)}
 			if (op.Kind == setRejected || op.Kind == setUnhealthy) && p.Daemons == 1 {
-				op.Kind = setSettings // the operator's own daemon checks the settings first
+				op.Kind = setSettings
 			}
 			if op.Kind == setUnhealthy {
-				op.Batch = max(op.Batch, 1) // otherwise, the health would not be examined
+				op.Batch = max(op.Batch, 1)
 			}
 			all = append(all, op)
 			at += time.Duration(r.Int64N(int64(near))).Truncate(time.Millisecond)
@@ -73,7 +72,6 @@ func drawOperations(r *rand.Rand, p *plan, n int) (all []operation) {
 	return all
 }
 
-// Without faults, each change must take effect unless another one follows within a minute.
 func (w *world) operate() {
 	for i := range w.plan.Operations {
 		op := &w.plan.Operations[i]
@@ -226,7 +224,6 @@ func (w *world) awaitSettled() {
 	}
 }
 
-// started omits daemons that do not start, because of their settings or the network.
 func (w *world) started() (all []*follower) {
 	for _, d := range w.daemons {
 		if l := d.running(); l != nil && isClosed(l.fleet.adopted) {
@@ -245,7 +242,6 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// await waits until lacks returns "" for every daemon, and returns how long that took.
 func (w *world) await(limit time.Duration, lacks func(*follower) string) time.Duration {
 	for began := time.Now(); ; sleep(context.Background(), 100*time.Millisecond) {
 		missing := ""
@@ -286,7 +282,6 @@ func (w *world) finished(_ context.Context, now *instances.App, v *instances.App
 	}
 }
 
-// disturbed reports whether a fault since the given time may hide a daemon's reports.
 func (w *world) disturbed(since time.Time) bool {
 	for i := range w.plan.Faults {
 		f := &w.plan.Faults[i]
@@ -339,7 +334,7 @@ type rollout struct {
 	switching map[*follower]bool
 }
 
-// began records a rollout before the write is confirmed, because the write may be repeated or its confirmation lost.
+// The write may be repeated or its confirmation lost, so began records the rollout before.
 func (o *oracle) began(what string, batch int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -21,10 +21,10 @@ type oracle struct {
 	messages   map[string]*message
 	receipts   map[string]*message
 	groups     map[string][]*message
-	since      map[string]time.Time // the time from which each task's runs count
-	leaders    map[int64]*life      // with accepted enqueues, by term
-	desired    int64                // last confirmed revision
-	followed   map[*daemon]int64    // last applied revision
+	since      map[string]time.Time
+	leaders    map[int64]*life // by term
+	desired    int64
+	followed   map[*daemon]int64
 	operations map[operationKind]int
 	rollouts   map[string]*rollout
 	violations []string
@@ -40,7 +40,7 @@ type figures struct {
 type sendState int
 
 const (
-	sending sendState = iota // in progress, or unknown forever
+	sending sendState = iota
 	accepted
 	refused
 )
@@ -53,7 +53,7 @@ type message struct {
 	delay      time.Duration
 	ids        []string
 
-	holder   *life // with the newest receipt handle; may be nil
+	holder   *life
 	receipt  string
 	heldAt   time.Time
 	hiddenTo time.Time
@@ -67,7 +67,7 @@ type message struct {
 	doneBy   []*life
 	isDone   bool
 	deleted  bool
-	syncs    int // of the log, when the delete was confirmed
+	syncs    int
 
 	excuses, duplicates, charges, redriven int
 	why                                    []string
@@ -81,7 +81,7 @@ type post struct {
 	got        time.Time
 	start, end time.Time
 	excuses    int
-	// overlaps means that a second daemon legitimately processed the message at about the same time. Each may then
+	// overlaps means that a second daemon legitimately processed the message at about the same time, so that each may
 	// overwrite the other's visibility timeout.
 	overlaps bool
 }
@@ -281,7 +281,7 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 	if len(m.doneBy) > 0 {
 		o.figures.Duplicates++
 	}
-	if m.isDone { // a message sent twice may need several attempts
+	if m.isDone {
 		m.isDone = false
 		if m.duplicates++; m.duplicates > m.excuses+m.redriven {
 			o.violate("%s is posted again after its success, %d times with %d reasons: %v", key, m.duplicates, m.excuses,
@@ -322,7 +322,7 @@ func (o *oracle) checkRetry(p *post) {
 	}
 }
 
-// Unless a fault excuses it, no other message of the group may be in flight and all earlier ones must be settled.
+// Unless a fault excuses it, earlier messages of the group must be settled, and no other may be in flight.
 func (o *oracle) checkOrder(m *message) {
 	for _, before := range o.groups[m.group] {
 		if before == m {

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// plan describes a simulation. It is derived from a seed, which also determines later random numbers. Failing plans are
-// stored as JSON.
+// plan is derived from a seed, which also determines later random numbers. Failing plans are stored as JSON.
 type plan struct {
 	Seed uint64 `json:"seed"`
 	// An Embedded queue is in the process of the only daemon. Otherwise, daemons share a server.
@@ -51,7 +50,7 @@ type fault struct {
 	For  time.Duration `json:"for"`
 	// The producer's Daemon is the number of daemons. It has only network faults.
 	Daemon int     `json:"daemon"`
-	Chance float64 `json:"chance,omitempty"` // per call
+	Chance float64 `json:"chance,omitempty"`
 	// Keep is the share of unsynced writes that survive a power failure. Step is the change of a clock.
 	Keep float64       `json:"keep,omitempty"`
 	Step time.Duration `json:"step,omitempty"`
@@ -149,7 +148,6 @@ func (f *fault) during(at time.Duration, daemon int) bool {
 	return f.Daemon == daemon && at >= f.At && at < f.At+f.For
 }
 
-// roll returns a number in [0,1) that depends only on the plan and the arguments.
 func (p *plan) roll(what ...any) float64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, p.Seed, what)

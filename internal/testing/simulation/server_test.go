@@ -24,13 +24,13 @@ type server struct {
 
 	mu      sync.Mutex
 	b       *broker.Broker
-	life    int // crashes and stops
+	life    int
 	dir     string
 	opening bool
 
 	disk struct {
 		sync.Mutex
-		dead         string // directory of a crashed broker
+		dead         string
 		fails        kind
 		fault        int
 		began, ended time.Time
@@ -131,8 +131,7 @@ func (s *server) stop() error {
 	return nil
 }
 
-// After a kill, all writes survive; after a power failure, the synced ones and the share keep of the others. crash
-// reports whether the broker was running.
+// After a kill, all writes survive; after a power failure, the synced ones and the share keep of the others.
 func (s *server) crash(isPower bool, keep float64) bool {
 	b := s.take()
 	if b == nil {
@@ -200,7 +199,6 @@ func (s *server) setDisk(how kind, fault int) {
 // After a disk failure, the broker takes up to five seconds to reopen its file, and another to retry receives.
 const recovers = 7 * time.Second
 
-// diskFailing returns since when the broker may be unable to write receives, or zero.
 func (s *server) diskFailing() time.Time {
 	s.disk.Lock()
 	defer s.disk.Unlock()

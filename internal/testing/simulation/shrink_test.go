@@ -9,7 +9,6 @@ import (
 
 const shrinkRuns = 150
 
-// shrink returns a shorter plan that still fails, or nil if p does not fail.
 func shrink(t *testing.T, fs *faultfs.FS, p *plan) (*plan, outcome) {
 	s := &shrinker{left: shrinkRuns, run: func(p *plan) outcome { return run(t, fs, p, "") }}
 	short := s.shrink(p)

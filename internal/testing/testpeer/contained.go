@@ -18,12 +18,11 @@ type contained struct {
 }
 
 // Contained runs tests with their own home and temporary directories, and without AWS and XDG environment variables
-// except the named ones. Even if killed, they leave no files in the user's directories. Packages that start processes
-// or read AWS settings should use it in TestMain.
+// except the named ones. Packages that start processes or read AWS settings should use it in TestMain.
 func Contained(tests Tests, variables ...string) Tests { return contained{tests, variables} }
 
 func (c contained) Run() (code int) {
-	dir, err := os.MkdirTemp("", "") // the length of socket paths is limited
+	dir, err := os.MkdirTemp("", "")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "making a folder for the tests:", err)
 		return 1
@@ -45,7 +44,7 @@ func contain(dir string, variables []string) error {
 	set["TMPDIR"] = dir
 	set["HOME"] = filepath.Join(dir, "home")
 	set["XDG_STATE_HOME"] = filepath.Join(dir, "home", "state") // root's default is /var/lib
-	set["AWS_EC2_METADATA_DISABLED"] = "true"                   // prevents requests to other machines
+	set["AWS_EC2_METADATA_DISABLED"] = "true"
 
 	for _, entry := range variables {
 		name, value, _ := strings.Cut(entry, "=")
@@ -65,7 +64,7 @@ func contain(dir string, variables []string) error {
 	return os.Mkdir(set["HOME"], 0o700)
 }
 
-// homesOfTools lets the go command and pyenv find the user's folders, although HOME differs.
+// homesOfTools lets the go command and pyenv find the user's folders.
 func homesOfTools() map[string]string {
 	set := map[string]string{}
 	if out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOENV", "GOMODCACHE", "GOPATH").Output(); err == nil {

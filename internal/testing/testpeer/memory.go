@@ -16,7 +16,7 @@ const (
 )
 
 // MemoryFolder returns a folder for tests that do not test the disk, in memory if possible. It is removed at the end of
-// the test or, if the process is killed, by a later test process.
+// the test or by a later test process.
 func MemoryFolder(t interface {
 	Cleanup(func())
 	Fatal(...any)

@@ -90,7 +90,6 @@ func python(t testing.TB, variable, fallback, install string, modules []string) 
 	return path
 }
 
-// Importing an AWS emulator takes half a second.
 var pythonRuns sync.Map
 
 func runPython(path, script string) (out string, err error) {

@@ -114,7 +114,6 @@ func (e environmentOf) Run() int {
 }
 
 func TestContainedTestsHaveFoldersOfTheirOwn(t *testing.T) {
-	// Telemetry of the go command would write to this folder even after the test.
 	settings := t.TempDir()
 	telemetry := filepath.Join(settings, "go", "telemetry")
 	if err := os.MkdirAll(telemetry, 0o755); err != nil {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// These ports are below the ephemeral ones and outside package supervisor's. Browsers refuse some below 11000, such as
-// 10080.
+// These ports are below the ephemeral ones and outside package supervisor's. Browsers refuse some below 11000.
 const (
 	firstPort = 11_000
 	lastPort  = 19_999
@@ -20,7 +19,7 @@ const (
 var ports struct {
 	sync.Mutex
 	next, end int
-	claims    []net.Listener // kept from the garbage collector, which would close them
+	claims    []net.Listener // or the garbage collector would close them
 }
 
 // FreePort returns a free port between 11000 and 19999. A process gets each port only once, and no other process that

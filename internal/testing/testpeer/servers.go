@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// The behavior of these servers differs between versions.
 const (
 	motoVersion      = "5.2.5"
 	elasticMQVersion = "1.7.1"
@@ -125,7 +124,7 @@ func serve(t testing.TB, server *exec.Cmd, port string) (endpoint string) {
 		_ = server.Process.Kill()
 		<-ended
 	})
-	const patience = 2 * time.Minute // Java starts slowly if the machine is busy
+	const patience = 2 * time.Minute
 	limit := time.After(patience)
 	for {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
