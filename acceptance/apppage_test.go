@@ -109,7 +109,7 @@ func awaitHooks(t *testing.T, trace, want string) {
 	t.Helper()
 	got := ""
 	for range 600 {
-		text, _ := os.ReadFile(trace) // absent until the first hook runs
+		text, _ := os.ReadFile(trace)
 		if got = strings.Join(strings.Fields(string(text)), " "); got == want {
 			return
 		}
@@ -190,7 +190,6 @@ func TestAppPageRollBack(t *testing.T) {
 		"Procfile": appLine(journal, "2"),
 		".platform/hooks/predeploy/20-migrate.sh": "#!/bin/sh\necho 'no such table: orders'\nexit 7\n",
 	}))
-	// Progress messages depend on timing.
 	_, want, _ := strings.Cut(fenced(t, page(t, "docs/app.md"), "preparing version 2"), "migrate.sh\n")
 	if code != 1 || !strings.HasSuffix(shape(out), shape(want)) {
 		t.Errorf("exit status %d\n%s\nwant 1 and\n%s", code, out, want)

@@ -143,7 +143,6 @@ func TestShutdownArticle(t *testing.T) {
 		t.Errorf("the crashed worker %s did a job", did)
 	}
 
-	// When the machine shuts down, init scripts stop its services.
 	m.whileAtWork(t, "five", func() error {
 		out, err := m.run("/etc/init.d/worker", "stop")
 		if err != nil || !strings.Contains(out, "[Stopped]") {

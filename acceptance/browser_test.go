@@ -89,7 +89,6 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// isStale means that a live page has just replaced the element.
 func isStale(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "node with given id")
 }

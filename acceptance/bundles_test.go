@@ -60,7 +60,6 @@ func frameworkBundles() []frameworkBundle {
 	}}
 }
 
-// railsDigest signs a body like the gem active_elastic_job.
 func railsDigest(body string) string {
 	mac := hmac.New(sha1.New, []byte(railsSecret))
 	mac.Write([]byte(body))

@@ -103,7 +103,7 @@ func TestConfigurationKeepsWhatIsTypedWhileThePageIsLive(t *testing.T) {
 	b.open("/configuration")
 	b.await("the stream", "document.querySelector('#live')._htmx?.sse")
 	b.click("details.topic > summary")
-	e.run(t, "send", "--queue", "mail", "--delay", "15m", "changes the counts") // shown next to the navigation entry
+	e.run(t, "send", "--queue", "mail", "--delay", "15m", "changes the counts")
 	e.run(t, "queues", "pause", "mail", "--reason", "shown in the header")
 	b.awaitText("1 queue paused")
 	b.await("the open topic", "document.querySelector('details.topic').open")

@@ -135,7 +135,7 @@ func TestLiveUpdatesKeepFiltersInTheBrowser(t *testing.T) {
 	}
 
 	b.open("/dead?queue=jobs-dead")
-	b.click("#main tbody tr:nth-of-type(2) td.reason a") // the smaller group
+	b.click("#main tbody tr:nth-of-type(2) td.reason a")
 	b.await("the open group", "document.querySelector('#main tr.chosen')")
 	const twoRows = "document.querySelectorAll('#main tr[id^=m-]').length === 2"
 	b.stays("the rows of the group", twoRows)

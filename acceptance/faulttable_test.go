@@ -18,7 +18,7 @@ import (
 )
 
 // The test counts the cases of each fault in docs/reliability.md, which are subtests without subtests.
-// TENDRIL_FAULT_TABLE sets the duration per package. By default, the test runs only at night.
+// TENDRIL_FAULT_TABLE sets the duration per package; by default, the test runs only at night.
 func TestFaultTable(t *testing.T) {
 	length := testpeer.Size(0, time.Minute)
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_FAULT_TABLE")); err == nil {
@@ -137,7 +137,7 @@ func runCases(t *testing.T, pkg string, times int, names []string) (counted map[
 	for name, c := range counted {
 		if c.failed > 0 {
 			t.Logf("%s.%s: %d of %d cases failed", pkg, name, c.failed, c.passed+c.failed)
-			err = nil // reported with their row
+			err = nil
 		}
 	}
 	if err != nil {

@@ -33,8 +33,8 @@ const (
 	tickTask  = "tick"
 )
 
-// The leader is killed with SIGKILL, paused for longer than the lease, or cut off from the network. On a standard queue
-// of Amazon SQS, a run may have a second message with the same ID.
+// The leader is killed, paused for longer than the lease, or cut off from the network. On a standard queue of Amazon
+// SQS, a run may have a second message with the same ID.
 //
 // TENDRIL_LEADER_KILLS sets the number of faults. By default, the test runs only at night, because it needs an idle
 // machine.

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// A nightly run stores the result of each passing test in a folder for the commit, and skips these tests if it is
+// A nightly run stores the result of each passing test in a folder for the commit, and skips these tests when
 // restarted. TENDRIL_NIGHTLY_DIR is the parent folder; the default is in the user's cache folder.
 
 // nightlyFolder returns "" if this is not a nightly run or the work tree has changes.

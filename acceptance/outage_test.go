@@ -26,7 +26,7 @@ func TestOutageBurnsNoReceives(t *testing.T) {
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_OUTAGE")); err == nil {
 		outage = d
 	}
-	address, dir := "127.0.0.1:"+testpeer.FreePort(t), t.TempDir() // no program listens here
+	address, dir := "127.0.0.1:"+testpeer.FreePort(t), t.TempDir()
 	p, started := start(t, "up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off", "--name", "jobs",
 		"--target", "http://"+address,
 		"--http-connections", fmt.Sprint(connections), "--visibility-timeout", "1", "--max-retries", "3")

@@ -27,7 +27,7 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_POISON")); err == nil {
 		messages = n
 	}
-	const known, per = 10, 6_000 // poison messages, and good messages in the second part
+	const known, per = 10, 6_000
 	poison := func(i int) bool { return i%100 == 42 }
 	body := func(i int) string {
 		if poison(i) {

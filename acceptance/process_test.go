@@ -60,8 +60,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// go test caches results by the files that a test opens, and does not know that TestMain builds the program. So program
-// looks at all source files.
+// go test does not know that TestMain builds the program, so its cache needs program to look at all source files.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if err := lookAtSources(); err != nil {
@@ -181,7 +180,7 @@ func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	go p.read(out)
 	t.Cleanup(func() {
 		if t.Failed() {
-			p.cmd.Process.Signal(syscall.SIGTERM) // the process then logs why it does not stop
+			p.cmd.Process.Signal(syscall.SIGTERM) // the process logs why it does not stop
 			select {
 			case <-p.exited:
 			case <-time.After(20 * time.Second):

@@ -45,7 +45,6 @@ func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 		for producers.acked.Load() < goal {
 			producers.wait()
 		}
-		// Kill the queue within the next few commits.
 		time.AfterFunc(rand.N(20*time.Millisecond), p.kill)
 		<-p.exited
 		p = serve(listen)

@@ -150,8 +150,8 @@ func onApp(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() 
 	}
 }
 
-// Only messages in flight during a fault may be processed twice. By default, each fault happens once. TENDRIL_SEED
-// repeats the choices of an earlier run, and TENDRIL_RANDOM_FAULTS sets the duration of the long form.
+// Only messages in flight during a fault may be processed twice. TENDRIL_SEED repeats the choices of an earlier run,
+// and TENDRIL_RANDOM_FAULTS sets the duration of the long form.
 func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestEachFaultKeepsTheLedger(t *testing.T) {
 		t.Run(k.row+" "+k.name, func(t *testing.T) {
 			resume(t)
 			visibility := 4 * time.Second
-			if k.harmless { // the queue restarts before its messages become visible
+			if k.harmless {
 				visibility = 20 * time.Second
 			}
 			w := newFaultyWorld(t, visibility)
@@ -216,7 +216,7 @@ type faultyWorld struct {
 	version                                                 int
 
 	mu                         sync.Mutex
-	done                       map[string]int // by message ID
+	done                       map[string]int
 	corrupt                    int
 	acked                      map[string]string
 	unknown                    int

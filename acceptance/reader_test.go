@@ -21,15 +21,14 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// In these tests, the reader of tendril's output exits or stalls: Ctrl-C also ends the other programs of a pipeline,
-// and a pager or log driver may stop reading.
+// In these tests, the reader of tendril's output exits or stalls.
 
 type piped struct {
 	cmd           *exec.Cmd
 	out           *bufio.Reader
 	started       event
 	dir, journal  string
-	noise, silent string // the app prints once noise exists, then creates silent
+	noise, silent string
 	exited        chan struct{}
 }
 
@@ -142,7 +141,7 @@ func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	t.Helper()
 	p.fill(t)
 	before := sendBody(t, p.started, "1ms")
-	eventually(t, "the short job is done", func() bool { // tells the two jobs apart
+	eventually(t, "the short job is done", func() bool {
 		times, _ := readJournal(t, p.journal)
 		return times[before] > 0
 	})
@@ -155,7 +154,7 @@ func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	p.drained(t, before, id)
 }
 
-// Ctrl-C signals both programs of 'tendril up app 2>&1   cat', and cat exits immediately.
+// Ctrl-C signals both programs of a pipeline with cat, and cat exits immediately.
 func TestCtrlCInAPipelineDrains(t *testing.T) {
 	t.Parallel()
 	r, w := osPipe(t)

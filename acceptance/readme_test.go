@@ -43,7 +43,7 @@ func TestReadmeCommands(t *testing.T) {
 			data := filepath.Join(dir, "data")
 			p := tt.start(t, dir, "up", "examples/thumbnails", "--data-dir", data, "--listen", "127.0.0.1:0", "--console",
 				"127.0.0.1:0", "--port", testpeer.FreePort(t))
-			// The example's periodic task may run meanwhile, so the number of pictures varies.
+			// The example's periodic task may run meanwhile.
 			p.await(t, "24 thumbnails were made", func(e event) bool {
 				return e.Msg == "settled" && e.Outcome == "done" && countThumbnails(t, dir) >= 24
 			})

@@ -407,7 +407,6 @@ func TestTooLittleMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// tendril gets a fiftieth of a processor.
 func TestLittleCPU(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -447,7 +446,7 @@ func TestLittleCPU(t *testing.T) {
 
 func cpuGroup(t *testing.T, percent int) (dir string) {
 	t.Helper()
-	const period = 100_000 // microseconds
+	const period = 100_000
 	quota := strconv.Itoa(percent * period / 100)
 	for _, kind := range []struct{ root, file, text string }{
 		{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", quota},

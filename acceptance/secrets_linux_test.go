@@ -12,11 +12,10 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// tendril and the app run as the same unprivileged user.
 func TestAppOfTheSameUserCannotReadTheSigningKeyInMemory(t *testing.T) {
 	t.Parallel()
 	const key = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
-	const user = 65106 // if the test runs as root
+	const user = 65106
 	dir, data := t.TempDir(), t.TempDir()
 	const app = "web: for name in /proc/[0-9]*; do" +
 		" { cat $name/environ; head -c 1 $name/mem; ls $name/fd; } >/tmp/$$ 2>/dev/null;" +

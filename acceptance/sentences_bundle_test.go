@@ -23,7 +23,7 @@ import (
 )
 
 type seenByObserver struct {
-	Event     string // start, post, done or term
+	Event     string
 	Version   string
 	PID       int
 	Parent    int

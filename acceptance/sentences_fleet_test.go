@@ -108,7 +108,7 @@ func TestSentencesScaling(t *testing.T) {
 		group.desired = 3
 		p := up(t, group, "--scale-lower-threshold", "200", "--scale-upper-threshold", "1000",
 			"--scale-lower-breach-scale-increment=-2")
-		row(t, "A52", func(t *testing.T) { // with several instances, the average decides: see A53
+		row(t, "A52", func(t *testing.T) {
 			p.await(t, "why the group does not shrink, or that it does", func(e event) bool {
 				return len(group.requested()) > 0 || e.attribute("component") == "scale" && strings.Contains(e.Reason, "below 200 for")
 			})
@@ -253,7 +253,6 @@ func (d *dynamo) owners() []string {
 	return append([]string(nil), d.writes...)
 }
 
-// Neither instance alone would keep the group's size.
 func TestSentencesAverageOfInstances(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -286,7 +285,7 @@ func TestSentencesAverageOfInstances(t *testing.T) {
 		long("the leader watches the other one first", func() bool { return decisions("the loads of the others") > 0 })
 		alone := decisions("in the last complete period of 2s, between")
 		long("the leader decides by both", func() bool { return decisions("in the last complete period of 2s, between") > alone })
-		time.Sleep(5 * time.Second) // two periods; the size could change after each
+		time.Sleep(5 * time.Second) // the size could change after each period
 		if sizes := group.requested(); len(sizes) > 0 {
 			t.Errorf("with one busy and one idle instance the group was told %v", sizes)
 		}
@@ -298,7 +297,7 @@ func TestSentencesAverageOfInstances(t *testing.T) {
 	})
 }
 
-// Both instances are always unhealthy, which IgnoreHealthCheck permits.
+// IgnoreHealthCheck permits that both instances are always unhealthy.
 func TestSentencesRollout(t *testing.T) {
 	minutes(t)
 	t.Parallel()

@@ -296,7 +296,7 @@ func fullListener(t *testing.T) string {
 func TestSentencesRetention(t *testing.T) {
 	t.Parallel()
 	const minute, longer = "60", 75 * time.Second
-	t.Run("queue", func(t *testing.T) { // shorter than the daemon's
+	t.Run("queue", func(t *testing.T) {
 		t.Parallel()
 		c, url := endpoint(t, "short", map[string]string{"MessageRetentionPeriod": minute})
 		send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: new("old")})
@@ -308,7 +308,7 @@ func TestSentencesRetention(t *testing.T) {
 			between(t, "the time until the message was gone", time.Since(began), 58*time.Second, longer-time.Second)
 		})
 	})
-	t.Run("daemon", func(t *testing.T) { // shorter than the queue's, and there is no dead-letter queue
+	t.Run("daemon", func(t *testing.T) {
 		t.Parallel()
 		q := watchQueue(t, "long", nil)
 		app := newScript(t, func(w http.ResponseWriter, _ *http.Request, p posted) { w.WriteHeader(500) })

@@ -46,7 +46,7 @@ type watchedQueue struct {
 
 	mu    sync.Mutex
 	calls []queueCall
-	open  int // calls in progress, except receives
+	open  int
 }
 
 func watchQueue(t *testing.T, name string, attrs map[string]string) *watchedQueue {
@@ -313,7 +313,6 @@ func TestSentencesRequest(t *testing.T) {
 	})
 }
 
-// Each message fails at its first receive.
 func TestSentencesErrors(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", nil)

@@ -396,7 +396,7 @@ func TestSentencesWorkerlessMetrics(t *testing.T) {
 		matches(t, all, "MessagesProcessed(.|\n)*payments|payments(.|\n)*MessagesProcessed")
 	})
 	row(t, "E26", func(t *testing.T) { matches(t, all, "Duration") })
-	row(t, "E19", func(t *testing.T) { // even without messages
+	row(t, "E19", func(t *testing.T) {
 		if n < 2 {
 			t.Errorf("%d calls in two intervals, of which the second was idle", n)
 		}

@@ -73,7 +73,6 @@ func copyFor(t *testing.T, dir, from string) string {
 	return to
 }
 
-// The queue, the worker with its app, and the sender share no files.
 func TestSharedQueueOfThreeUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT TESTED with several users: it takes root")
@@ -87,7 +86,7 @@ func TestSharedQueueOfThreeUsers(t *testing.T) {
 		}
 	}
 	tendril, app := copyFor(t, open, program(t).Path), copyFor(t, open, os.Args[0])
-	home := func(uid int) string { // other users cannot access it
+	home := func(uid int) string {
 		dir := filepath.Join(open, fmt.Sprint(uid))
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)

@@ -15,8 +15,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// These tests cover the article "Gracefully shutting down worker nodes on Elastic Beanstalk": a stop during jobs, a
-// stuck job, and an app that crashes repeatedly.
+// These tests cover the article "Gracefully shutting down worker nodes on Elastic Beanstalk".
 
 func appUp(t *testing.T, files map[string]string, args ...string) (p *process, started event, port string) {
 	t.Helper()
@@ -91,7 +90,6 @@ func TestStopDuringWork(t *testing.T) {
 	portFree(t, port)
 }
 
-// The stuck job delays the stop by its timeout and the app's grace period.
 func TestStuckJob(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")

@@ -25,7 +25,7 @@ func TestDeletedQueueIsReported(t *testing.T) {
 		"--console", "off", "--wait-time", "1s")
 	sendMany(t, c, url, 20)
 	app.waitDone(t, 20)
-	// Messages that are processed but cannot be deleted would change the exit status.
+	// Messages that cannot be deleted would change the exit status.
 	isEmpty, until := empty(t, c, url), time.Now().Add(time.Minute)
 	for !isEmpty(nil) {
 		if time.Now().After(until) {
@@ -49,7 +49,6 @@ func TestDeletedQueueIsReported(t *testing.T) {
 	report(t, "1 queue deleted while it was used: reported after %s, 0 crashes", reported.Round(100*time.Millisecond))
 }
 
-// A proxy responds with 504 while the app is still working.
 func TestProxyThatGivesUp(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -93,7 +92,6 @@ func TestProxyThatGivesUp(t *testing.T) {
 		messages)
 }
 
-// Each sync of the queue's files takes half a second, and the app works longer than the visibility timeout.
 func TestSlowDiskRepeatsNothing(t *testing.T) {
 	long(t)
 	t.Parallel()

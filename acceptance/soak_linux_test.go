@@ -118,7 +118,7 @@ type soak struct {
 	pid     int
 
 	sent, deployments, eventsRead atomic.Int64
-	at                            []float64 // hours since the first sample
+	at                            []float64
 	samples                       []usage
 }
 
@@ -148,7 +148,7 @@ func (s *soak) measure() (u usage) {
 	u[0] /= 2 // the next collection starts only once the heap has doubled
 	err = filepath.WalkDir(s.data, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // a folder, or deleted meanwhile
+			return nil
 		}
 		if info, err := d.Info(); err == nil {
 			u[4] += float64(info.Size())

@@ -99,7 +99,6 @@ func TestTasksThatCameLater(t *testing.T) {
 	check(s, "deploy", writeBundle(t, files))
 }
 
-// The first version never becomes ready, and the second is broken.
 func TestVersionForOneThatNeverCameUp(t *testing.T) {
 	t.Parallel()
 	journal, data := filepath.Join(t.TempDir(), "journal"), t.TempDir()
@@ -124,7 +123,6 @@ func TestVersionForOneThatNeverCameUp(t *testing.T) {
 	}
 }
 
-// The settings change after a deployment has read them.
 func TestReloadIsNotTakenBackByADeployment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

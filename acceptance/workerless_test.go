@@ -35,14 +35,14 @@ type arena struct {
 	sample, points int
 	work           time.Duration
 
-	// repeats means that the server, like moto, may return a message to two concurrent receives. Only the first counts.
+	// repeats means that the server may return a message to two concurrent receives. Only the first counts.
 	repeats bool
 
 	mu       sync.Mutex
 	invoked  []invoked
 	news     chan struct{}
 	receives int
-	// slow counts receives with a response so late that the worker may have taken the queue for an empty one.
+	// slow counts receives whose late response may have made the worker take the queue for an empty one.
 	slow     int
 	function string
 }
@@ -207,7 +207,6 @@ func (a *arena) everyOnce(n int) {
 	}
 }
 
-// The expected shares are 50, 33 and 17 %.
 func TestWorkerlessWeights(t *testing.T) { // not parallel, because it measures shares
 	eachPlace(t, func(t *testing.T, a *arena) {
 		a.fill(a.sample * 2 / 3) // half of the sample will come from payments
@@ -249,8 +248,8 @@ func TestWorkerlessStrictOrder(t *testing.T) {
 		a.up("--function=my-function", "--queues=payments,submissions,default", "-concurrency=5")
 		list := a.await(300)
 
-		// Messages start in order, but up to five are on their way to the function and may overtake each other. While
-		// the response to a receive is late, the next queue gets the five slots.
+		// Up to five messages are on their way to the function and may overtake each other. While the response to a
+		// receive is late, the next queue gets the five slots.
 		a.mu.Lock()
 		early := 5 * (1 + a.slow)
 		a.mu.Unlock()
@@ -264,7 +263,6 @@ func TestWorkerlessStrictOrder(t *testing.T) {
 	})
 }
 
-// A message must not wait for the end of another queue's poll.
 func TestWorkerlessIdle(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, a *arena) {

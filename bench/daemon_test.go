@@ -19,7 +19,7 @@ func BenchmarkDaemon(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {
 		connections, messages int
-		others                int // for the other programs, which are slower
+		others                int
 		api, think            time.Duration
 	}{
 		{10, 3000, 1500, 10 * time.Millisecond, 10 * time.Millisecond},
@@ -30,7 +30,7 @@ func BenchmarkDaemon(b *testing.B) {
 	} {
 		b.Run(fmt.Sprintf("c=%d/api=%v/think=%v", c.connections, c.api, c.think), func(b *testing.B) {
 			app := role(b, "app", "BENCH_THINK="+c.think.String())
-			ceilings := map[int]float64{} // per round, for all programs
+			ceilings := map[int]float64{}
 			for _, program := range consumers {
 				b.Run(program.name, func(b *testing.B) {
 					var share, rate, cpu, calls, memory []float64
@@ -116,8 +116,7 @@ func (c counts) calls() int64 {
 
 type daemonRun struct{ perSecond, cpuPerMessage, callsPerMessage, memory float64 }
 
-// BenchmarkEmbedded drains a prefilled embedded queue, with worker and store in one process. The ceiling is measured in
-// the same run.
+// BenchmarkEmbedded drains a prefilled embedded queue, with worker and store in one process.
 func BenchmarkEmbedded(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct{ connections, messages int }{{10, 40000}, {50, 40000}} {
@@ -172,8 +171,8 @@ func preload(b *testing.B, bin, dir string, n int) {
 	d.stop(b)
 }
 
-// BenchmarkIdle runs all programs in parallel for 40 seconds without messages. It reports the time to the first
-// receive, the calls per minute, the CPU time, the resident memory, and the time from SIGTERM to exit.
+// BenchmarkIdle runs all programs for 40 seconds without messages. It reports the time to the first receive, the calls
+// per minute, the CPU time, the resident memory, and the time from SIGTERM to exit.
 func BenchmarkIdle(b *testing.B) {
 	const watch = 40 * time.Second
 	bin := buildTendril(b)
@@ -190,7 +189,7 @@ func BenchmarkIdle(b *testing.B) {
 		if d, err := program.start(b, bin, sqs, app, 50); err != nil {
 			b.Log(err)
 		} else {
-			awaitDeleted(b, sqs, 1, d) // one by one, so that the programs do not slow each other down
+			awaitDeleted(b, sqs, 1, d)
 			all = append(all, &idle{name: program.name, sqs: sqs, d: d})
 		}
 	}

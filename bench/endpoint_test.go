@@ -73,8 +73,8 @@ func moto(_ *testing.B, _, address string) (*exec.Cmd, error) {
 }
 
 // BenchmarkEndpoint measures SQS servers with 16 connections. The client sends 200-byte messages for a second each,
-// individually and in batches of ten, and receives and deletes 5,000 messages in batches of ten. tendril stores
-// messages on disk before it responds; the other servers keep them in memory.
+// individually and in batches of ten, and receives and deletes 5,000 messages in batches of ten. Only tendril stores
+// messages on disk.
 func BenchmarkEndpoint(b *testing.B) {
 	bin := buildTendril(b)
 	for _, e := range endpoints {
@@ -117,7 +117,7 @@ func (e endpoint) run(b *testing.B, bin string) map[string]float64 {
 	got := map[string]float64{}
 	got["send/s"], got["send-cpu-µs/msg"] = e.measure(b, d, 1e6, time.Second, c.send)
 	got["send-ten/s"], got["send-ten-cpu-µs/msg"] = e.measure(b, d, 1e6, time.Second, c.sendTen)
-	if err := c.createQueue("bench-receive"); err != nil { // all servers start with queues of the same length
+	if err := c.createQueue("bench-receive"); err != nil {
 		b.Fatal(err)
 	}
 	e.measure(b, d, backlog, 5*time.Second, c.sendTen)
@@ -129,8 +129,8 @@ func (e endpoint) run(b *testing.B, bin string) map[string]float64 {
 
 const backlog = 5000
 
-// measure calls step concurrently until limit has passed, n messages are processed, or no messages are left. cpu is the
-// server's CPU time per message in microseconds.
+// measure calls step concurrently until limit has passed, n messages are processed, or none are left. cpu is in
+// microseconds per message.
 func (e endpoint) measure(b *testing.B, d *daemon, n int64, limit time.Duration,
 	step func() (int, error)) (perSecond, cpu float64) {
 	b.Helper()

@@ -39,8 +39,8 @@ func consumeWithSDK(queue, url string, connections int) error {
 	return <-failed
 }
 
-// wholeBodies sends a copy of each request body. The SDK closes its own body when the response starts. If net/http is
-// still writing it, net/http closes the connection and drops the response, and ten messages stay invisible.
+// The SDK closes its own request body when the response starts. If net/http is still writing it, net/http drops the
+// response, and ten messages stay invisible.
 type wholeBodies struct{ client *http.Client }
 
 func (c wholeBodies) Do(r *http.Request) (*http.Response, error) {

@@ -94,7 +94,6 @@ func (d *daemon) stopped(b *testing.B) {
 	}
 }
 
-// stop returns the CPU time, the peak memory in bytes and the time until exit.
 func (d *daemon) stop(b *testing.B) (cpu time.Duration, rss int64, took time.Duration) {
 	b.Helper()
 	begin := time.Now()

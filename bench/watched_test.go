@@ -19,8 +19,8 @@ import (
 const watchers = 20
 
 // BenchmarkWatched drains the embedded queue with and without live console pages, in alternating rounds, and reports
-// the remaining share of the throughput. This is the worst case: the app takes no time, and all processes compete for
-// the processors.
+// the remaining share of the throughput. In this worst case, the app takes no time, and all processes compete for the
+// processors.
 func BenchmarkWatched(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {
@@ -45,7 +45,6 @@ func BenchmarkWatched(b *testing.B) {
 	}
 }
 
-// drainWatched returns the messages per second, the daemon's CPU time, and the page updates per second.
 func drainWatched(b *testing.B, bin, app string, n, pages int) (perSecond float64, used time.Duration,
 	updates float64) {
 	b.Helper()

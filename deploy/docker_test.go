@@ -54,7 +54,6 @@ func only(t *testing.T, stage []instruction, name string) string {
 	return rests[0]
 }
 
-// An exec form needs no shell.
 func words(t *testing.T, name, text string) (list []string) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &list); err != nil {

@@ -53,7 +53,7 @@ func checkUp(t *testing.T, where string, args, environ []string) *config.Config 
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		if value == "" {
-			entry = name + "=what-the-secret-holds" // a reference
+			entry = name + "=what-the-secret-holds"
 		}
 		if _, known := config.Lookup(name); !known && strings.HasPrefix(name, "TENDRIL_") {
 			t.Errorf("%s: there is no variable %s", where, name)

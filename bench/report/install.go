@@ -9,7 +9,6 @@ import (
 )
 
 type peer struct {
-	// name and version appear in the report.
 	folder, name, version string
 	// jars are Maven coordinates ("group:artifact:version"), installed with their dependencies.
 	jars []string

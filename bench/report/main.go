@@ -16,7 +16,7 @@ import (
 
 type options struct {
 	rounds                     int
-	only                       *regexp.Regexp // nil means all
+	only                       *regexp.Regexp
 	results, peers             string
 	draw, write, resume, scale bool
 }

@@ -62,7 +62,7 @@ func (r *runner) wants(s step) bool { return s.scale == r.o.scale && r.o.only.Ma
 
 var errStopped = errors.New("stopped: run the same command to go on")
 
-// started returns the runs in an existing file of the same commit. Without such a file or resume, it starts a new one.
+// started returns the runs in an existing file of the same commit, or starts a new file.
 func started(o *options, commit string) ([]run, error) {
 	data, err := os.ReadFile(o.results)
 	if errors.Is(err, os.ErrNotExist) || !o.resume {
@@ -147,7 +147,7 @@ func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	others := readProcessors().othersSince(before, own)
 	fmt.Fprintf(os.Stderr, ", %.0f s, %.0f s of processor time; other programs used %.1f %% of the processors\n",
 		time.Since(began).Seconds(), own.Seconds(), others)
-	if err != nil { // other programs' results are kept
+	if err != nil {
 		err = fmt.Errorf("step %s failed: %w\n%s", s.name, err, out.Bytes())
 	}
 	return errors.Join(err, r.record(s, round, others, out.Bytes()))

@@ -11,7 +11,6 @@ type core struct {
 	skip  string
 }
 
-// cores decide about messages, tasks and instances.
 var cores = []core{
 	{pkg: "internal/delivery/webhook"},
 	{pkg: "internal/delivery/envelope"},
@@ -22,14 +21,14 @@ var cores = []core{
 	{pkg: "internal/autoscale", skip: "^TestSimulation$"},
 	{pkg: "internal/app", files: []string{"detector"}},
 	{pkg: "internal/cron/periodic"},
-	{pkg: "internal/worker", files: []string{"decision", "settle", "options"}}, // outcomes, order, back-off
-	{pkg: "broker", files: []string{"visibility", "fifo", "send"}, // send.go contains the deduplication
-		skip: "^Test(EveryCallFails|EnqueueIsAtomic|PowerFailure|Kill|DamagedFile|LogStaysBounded)$"}, // slow disk tests
+	{pkg: "internal/worker", files: []string{"decision", "settle", "options"}},
+	{pkg: "broker", files: []string{"visibility", "fifo", "send"},
+		skip: "^Test(EveryCallFails|EnqueueIsAtomic|PowerFailure|Kill|DamagedFile|LogStaysBounded)$"},
 	{pkg: "internal/delivery/deliver", files: []string{"target", "header", "outcome", "steer", "status", "lambda_event", "lambda_outcome",
 		"lambda_reply", "batch", "syntax", "refusal"}},
 	{pkg: "internal/sqsapi", files: []string{"decode", "json", "parameters", "query"},
 		skip: "^Test(LongPollsCostLittleMemory)$|Boto3|Celery|CommandLine|Java|PHP|Ruby|" +
-			"NodeFetch|SQSConsumer"}, // a memory test, and third-party clients
+			"NodeFetch|SQSConsumer"},
 }
 
 func (c core) counts(file string) bool {

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// These percentages apply to every core.
 const (
 	minEfficacy    = 95
 	maxUnexecuted  = 5

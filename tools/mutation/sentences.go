@@ -25,11 +25,11 @@ const sentencesFile = "docs/specification.yaml"
 
 type sentence struct {
 	Row    string `yaml:"row"`
-	Change string `yaml:"change"` // description of the changed behavior
-	In     string `yaml:"in"`     // package.Function or package.Type.Method
-	Find   string `yaml:"find"`   // must occur once in the body; all white space is equivalent
+	Change string `yaml:"change"`
+	In     string `yaml:"in"`
+	Find   string `yaml:"find"` // must occur once in the body; all white space is equivalent
 	Put    string `yaml:"put"`
-	Test   string `yaml:"test"` // package.TestName, optionally with /subtest
+	Test   string `yaml:"test"`
 
 	id int
 }
@@ -98,7 +98,6 @@ func module(root string) ([]*goFile, error) {
 	return files, err
 }
 
-// apply adds a changed copy of the function's body, which runs while the mutant is selected.
 func (s *sentence) apply(files []*goFile) error {
 	var at *goFile
 	var in *ast.FuncDecl

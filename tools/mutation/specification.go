@@ -81,7 +81,7 @@ func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement
 		s := sentences[i]
 		start := time.Now()
 		before := unchanged[s.testName().whole()]
-		if before.outcome == killed { // another subtest may have failed
+		if before.outcome == killed {
 			before = t.timed(ctx, s.testName())
 		}
 		if before.outcome == survived {

@@ -44,7 +44,6 @@ const (
 	unexecuted outcome = "not executed"
 )
 
-// build runs each test once to record the mutants that it executes.
 func build(ctx context.Context, p *program, c core, dir string) (*suite, error) {
 	overlay, err := p.overlay(dir)
 	if err != nil {
@@ -60,7 +59,7 @@ func build(ctx context.Context, p *program, c core, dir string) (*suite, error) 
 	if err != nil {
 		return nil, err
 	}
-	if uses { // the same cases each time, without shrinking and failure files
+	if uses {
 		s.flags = append(s.flags, "-rapid.seed=1", "-rapid.shrinktime=1ns", "-rapid.nofailfile")
 	}
 	return s, s.record(ctx, dir, c)
@@ -131,7 +130,7 @@ func (s *suite) judge(ctx context.Context, m mutant) (outcome, error) {
 		}
 		var err error
 		result, err = s.run(ctx, m.id, "", allowed(total), names...)
-		if result == timedOut { // the cause may also be other load on the machine
+		if result == timedOut {
 			result, err = s.run(ctx, m.id, "", patience*allowed(total), names...)
 		}
 		if result != survived || err != nil {
@@ -179,7 +178,7 @@ func (s *suite) run(ctx context.Context, id int, record string, limit time.Durat
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return timedOut, nil
 	case errors.As(err, &failed) && ctx.Err() == nil:
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) // a panicking test may have left processes behind
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 		return killed, nil
 	}
 	return "", err
