@@ -43,6 +43,7 @@ func goLoop(*testing.B, string, string, string, int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
+// Each consumer of sqs-consumer processes ten messages concurrently.
 func sqsConsumer(b *testing.B, _, _, _ string, _ int) (*exec.Cmd, error) {
 	folder, err := installed("node")
 	if err != nil {
@@ -53,6 +54,7 @@ func sqsConsumer(b *testing.B, _, _, _ string, _ int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
+// Each consumer of a Camel route processes one message at a time.
 func camelRoute(b *testing.B, _, sqs, app string, connections int) (*exec.Cmd, error) {
 	jars, err := installed("camel")
 	if err != nil {

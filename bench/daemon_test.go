@@ -19,7 +19,7 @@ func BenchmarkDaemon(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {
 		connections, messages int
-		others                int
+		others                int // for the other programs, which are slower
 		api, think            time.Duration
 	}{
 		{10, 3000, 1500, 10 * time.Millisecond, 10 * time.Millisecond},
@@ -30,7 +30,7 @@ func BenchmarkDaemon(b *testing.B) {
 	} {
 		b.Run(fmt.Sprintf("c=%d/api=%v/think=%v", c.connections, c.api, c.think), func(b *testing.B) {
 			app := role(b, "app", "BENCH_THINK="+c.think.String())
-			ceilings := map[int]float64{}
+			ceilings := map[int]float64{} // per round, for all programs
 			for _, program := range consumers {
 				b.Run(program.name, func(b *testing.B) {
 					var share, rate, cpu, calls, memory []float64
@@ -189,7 +189,7 @@ func BenchmarkIdle(b *testing.B) {
 		if d, err := program.start(b, bin, sqs, app, 50); err != nil {
 			b.Log(err)
 		} else {
-			awaitDeleted(b, sqs, 1, d)
+			awaitDeleted(b, sqs, 1, d) // one by one, so that the programs do not slow each other down
 			all = append(all, &idle{name: program.name, sqs: sqs, d: d})
 		}
 	}

@@ -82,7 +82,7 @@ func TestTheServiceFitsTheOptions(t *testing.T) {
 				texts = append(texts, read(t, s.dropIn))
 			}
 			u := parseUnit(texts...)
-			states := slices.Sorted(slices.Values(u["Service.StateDirectory"]))
+			states := slices.Sorted(slices.Values(u["Service.StateDirectory"])) // systemd sorts them
 			environ := append(slices.Clone(u["Service.Environment"]),
 				"STATE_DIRECTORY=/var/lib/"+strings.Join(states, ":/var/lib/"))
 			if s.settings != "" {
@@ -115,7 +115,7 @@ func mustFit(t *testing.T, u unit, cfg *config.Config) {
 	}
 	for name, want := range map[string]string{
 		"Service.Type":          "notify",
-		"Service.KillMode":      "mixed",
+		"Service.KillMode":      "mixed", // SIGTERM to tendril only
 		"Service.ExecReload":    "/bin/kill -HUP $MAINPID",
 		"Service.Restart":       "on-failure", // stays down after "tendril drain"
 		"Service.OOMPolicy":     "continue",

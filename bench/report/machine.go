@@ -45,7 +45,7 @@ func machine() string {
 // processors is the machine's processor time since boot, in kernel ticks.
 type processors struct {
 	total, busy float64
-	known       bool
+	known       bool // only on Linux
 }
 
 // The fields of /proc/stat are user, nice, system, idle, iowait, irq, softirq and steal. Steal, used by other virtual

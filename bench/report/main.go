@@ -16,7 +16,7 @@ import (
 
 type options struct {
 	rounds                     int
-	only                       *regexp.Regexp
+	only                       *regexp.Regexp // nil means all
 	results, peers             string
 	draw, write, resume, scale bool
 }

@@ -105,7 +105,7 @@ func TestConditionsSayWhetherTheMachineWasQuiet(t *testing.T) {
 
 func TestOtherProgramsAreWhatIsNotOurs(t *testing.T) {
 	before := processors{total: 1000, busy: 100, known: true}
-	after := processors{total: 1400, busy: 400, known: true}
+	after := processors{total: 1400, busy: 400, known: true} // 2 s on two processors, of which 3 s are busy
 	if got := after.othersSince(before, time.Second); got != 50 {
 		t.Error(got)
 	}
@@ -142,7 +142,7 @@ func TestMarkersAreFilled(t *testing.T) {
 	if filled, err := fill(page, all); err != nil || !strings.Contains(filled, want) {
 		t.Errorf("all of a benchmark: %v\n%s", err, filled)
 	}
-	page = "<!-- report: console -->\n<!-- end of report -->"
+	page = "<!-- report: console -->\n<!-- end of report -->" // also the name of a folder with packages
 	if filled, err := fill(page, readFile(t, "../results.txt")); err != nil ||
 		!strings.Contains(filled, "| measure | target | result |") {
 		t.Errorf("a table that is called like a folder: %v\n%s", err, filled)

@@ -62,7 +62,7 @@ func (all *results) add(r *benchfmt.Result) {
 	base, parts := r.Name.Parts()
 	name := path.Base(r.GetConfig("pkg")) + "." + string(base)
 	for _, part := range parts {
-		if part[0] == '/' {
+		if part[0] == '/' { // otherwise, the number of processors
 			name += string(part)
 		}
 	}

@@ -147,7 +147,7 @@ func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	others := readProcessors().othersSince(before, own)
 	fmt.Fprintf(os.Stderr, ", %.0f s, %.0f s of processor time; other programs used %.1f %% of the processors\n",
 		time.Since(began).Seconds(), own.Seconds(), others)
-	if err != nil {
+	if err != nil { // other programs' results are kept
 		err = fmt.Errorf("step %s failed: %w\n%s", s.name, err, out.Bytes())
 	}
 	return errors.Join(err, r.record(s, round, others, out.Bytes()))

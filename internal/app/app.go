@@ -171,7 +171,7 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 		return err
 	}
 	v.recordFiles()
-	a.linkCurrent(v)
+	a.linkCurrent(v) // hooks may use the link
 
 	a.opts.Gate(false, "waiting for the app to be ready")
 	a.background.Go(func() { a.quarantine.stopIdle(a.run) })
@@ -243,7 +243,7 @@ func (a *App) afterFirstReady(v version) {
 		a.recordServing(v)
 	}
 
-	select {
+	select { // deployments must not run hooks at the same time
 	case <-a.opts.Changing:
 		defer func() { a.opts.Changing <- struct{}{} }()
 	case <-a.run.Done():

@@ -100,7 +100,7 @@ func (l *changeLock) acquireToDeploy(ctx context.Context) error {
 		l.giveUp(ErrBusy)
 	}
 
-	l.mu.Unlock()
+	l.mu.Unlock() // release needs the lock
 	var err error
 	select {
 	case <-l.token:

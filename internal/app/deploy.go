@@ -47,7 +47,7 @@ func (a *App) openAgain(old version) (v version, err error) {
 	switch {
 	case old.bundle == nil:
 		v = version{command: old.command}
-	case old.origin.isCopy && old.copied == nil:
+	case old.origin.isCopy && old.copied == nil: // an archive or a rollback
 		v, err = a.open(old.dir(), "")
 		v.origin.source, v.origin.isCopy = old.origin.source, old.origin.isCopy
 	default:
@@ -205,7 +205,7 @@ func (a *App) open(path, archive string) (v version, err error) {
 		return version{}, Refused(err)
 	}
 
-	v.bundle.Archive = archive
+	v.bundle.Archive = archive // Check also checks who can change the archive
 	if len(a.opts.Command) == 0 {
 		if len(v.bundle.Processes) == 0 {
 			v.bundle = v.bundle.WithDefault()
@@ -248,7 +248,7 @@ func (a *App) prune(v version) {
 	}
 	var inUse []string
 	for _, r := range a.replicas.balancer.replicasWhere(func(*replica) bool { return true }) {
-		inUse = append(inUse, r.version.dir())
+		inUse = append(inUse, r.version.dir()) // includes draining versions and replaced copies
 	}
 	if err := bundle.PruneVersions(v.dir(), inUse...); err != nil {
 		a.opts.Log.Warn("old versions not removed", "err", err)
@@ -343,7 +343,7 @@ func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, 
 	err := a.prepare(ctx, &v)
 	a.removeFacts(v.facts)
 	if err == nil {
-		v.facts = old.facts
+		v.facts = old.facts // the processes still use the previous values
 		err = a.replicas.adopt(ctx, v)
 	}
 	if err != nil {

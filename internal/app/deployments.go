@@ -17,7 +17,7 @@ const keptDeployments = 20
 
 type deployments struct {
 	mu    sync.Mutex
-	all   []*api.Deployment
+	all   []*api.Deployment // oldest first
 	abort context.CancelCauseFunc
 	over  chan struct{}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	brokenAfter    = 10
+	brokenAfter    = 10 // different messages in a row that crash the app
 	maxQuarantined = 10_000
 )
 

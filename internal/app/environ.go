@@ -19,7 +19,7 @@ const localCredential = "tendril"
 type Queue struct {
 	// Endpoint is "" on Amazon SQS, where the app's SDK determines the region and credentials.
 	Endpoint, Region string
-	Name, URL        string
+	Name, URL        string // of the worker's queue
 	// AccessKeyID and SecretAccessKey are for the embedded queue; "" if it accepts any.
 	AccessKeyID, SecretAccessKey string
 }
@@ -38,7 +38,7 @@ func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, p
 		return strings.HasPrefix(entry, "TENDRIL_") || strings.HasPrefix(entry, "WORKERLESS_") ||
 			strings.HasPrefix(entry, "PORT=")
 	})
-	env.setMissing("PYTHONUNBUFFERED", "1")
+	env.setMissing("PYTHONUNBUFFERED", "1") // buffering would delay the log
 	if port != 0 {
 		env.set("PORT", strconv.Itoa(port))
 	}

@@ -33,7 +33,7 @@ func TestLeaderOnlyCommandsRunWhereTheClaimIs(t *testing.T) {
 	granted := func() *fakeClaim { return &fakeClaim{ctx: t.Context()} }
 	all, yes, no := []string{"a", "L1", "b", "L2", "c"}, []bool{true}, []bool{false}
 	for name, c := range map[string]struct {
-		claim  *fakeClaim
+		claim  *fakeClaim // nil if another instance has run the commands
 		refuse error
 		fails  string
 		ran    []string

@@ -88,7 +88,7 @@ func linkGetConfig(b *bundle.Bundle) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(bundle.GetConfig); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(bundle.GetConfig); err != nil && !errors.Is(err, fs.ErrNotExist) { // a dangling link
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(bundle.GetConfig), 0o755); err != nil {

@@ -86,7 +86,7 @@ func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error
 		p.Argv = shellOf(c.Shell)
 	}
 
-	var mu sync.Mutex
+	var mu sync.Mutex // separate goroutines read stdout and stderr
 	var answer strings.Builder
 	err := m.runner.runStep(ctx, m.version, &p, func(stream string, line []byte) {
 		switch {

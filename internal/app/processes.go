@@ -163,7 +163,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 }
 
 func (s *supervised) started(r *replica, e supervisor.Started) {
-	level := slog.LevelInfo
+	level := slog.LevelInfo // helpers have no readiness
 	if r != nil {
 		s.pid.started(r, e.PID)
 		level = slog.LevelDebug

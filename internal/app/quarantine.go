@@ -14,7 +14,7 @@ import (
 
 const (
 	quarantineIdle  = time.Minute
-	quarantinePause = 200 * time.Millisecond
+	quarantinePause = 200 * time.Millisecond // before an undelivered message is retried
 )
 
 type quarantine struct {
@@ -43,7 +43,7 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 	q.mu.Lock()
 	q.used = time.Now()
 	q.mu.Unlock()
-	if result.Outcome == queue.Unreached {
+	if result.Outcome == queue.Unreached { // says nothing about the serving replicas
 		result.Outcome, result.RetryAfter = queue.Postponed, quarantinePause
 	}
 

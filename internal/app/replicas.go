@@ -31,7 +31,7 @@ type replicaOptions struct {
 	log          *slog.Logger
 	// These report the progress of a deployment. They are not called concurrently and must not change the set.
 	starting, switching, switched func()
-	restarted                     func()
+	restarted                     func() // instead of switched after a restart
 	retired                       func(version)
 }
 
@@ -51,7 +51,7 @@ type replicaSet struct {
 // serving is an immutable snapshot, replaced only under the change lock.
 type serving struct {
 	version  version
-	replicas []*replica
+	replicas []*replica // in start order
 	helpers  processes
 }
 
@@ -162,7 +162,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	}
 
 	s.now.Store(&serving{v, replicas, helpers})
-	limit := s.opts.drainTimeout()
+	limit := s.opts.drainTimeout() // before the new settings apply
 	s.opts.switching()
 	s.balancer.replace(old, replicas)
 	s.opts.switched()

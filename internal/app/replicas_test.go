@@ -683,7 +683,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		began = time.Now()
-		s.pause = 1050 * time.Millisecond
+		s.pause = 1050 * time.Millisecond // the second replica becomes ready while the first is unready
 		if err := m.deployAndRetire(t.Context(), versionOf(2, wavering)); err != nil {
 			t.Fatal(err)
 		}

@@ -98,7 +98,7 @@ func (t *Route) recordOutcomes(ctx context.Context, r *replica, ms []*queue.Mess
 	for i := range results {
 		result := &results[i]
 		if result.Unsent || result.Outcome == queue.Postponed {
-			continue
+			continue // says nothing about the app
 		}
 
 		result.Process = r.name()

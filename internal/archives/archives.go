@@ -69,7 +69,7 @@ func Fetch(ctx context.Context, from Store, name, digest string, size int64, pat
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name())
+	defer os.Remove(file.Name()) // fails after the rename
 
 	to := &verifier{to: file, remaining: size, sum: sha256.New()}
 	if err = from.Get(ctx, name, to); err == nil {
@@ -117,7 +117,7 @@ func (f Folder) Put(ctx context.Context, name string, archive io.ReaderAt, size 
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name())
+	defer os.Remove(file.Name()) // fails after the rename
 
 	_, err = io.Copy(file, &contextReader{ctx, io.NewSectionReader(archive, 0, size)})
 	if err == nil {

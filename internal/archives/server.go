@@ -141,7 +141,7 @@ func (f ServedFolder) admitUpload() error {
 	count := 0
 	for _, e := range entries {
 		if isStaleUpload(e) {
-			_ = os.Remove(filepath.Join(string(f), e.Name()))
+			_ = os.Remove(filepath.Join(string(f), e.Name())) // the next upload retries
 			continue
 		}
 		count++

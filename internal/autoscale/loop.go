@@ -151,7 +151,7 @@ func (l *Loop) readSize(ctx context.Context, leader bool) error {
 
 func (l *Loop) replaceMeasure(ctx context.Context, in Inputs) Inputs {
 	var newest Datapoint
-	_ = l.call(ctx, "reading "+string(l.opts.Policy.Measure), func(ctx context.Context) (err error) {
+	_ = l.call(ctx, "reading "+string(l.opts.Policy.Measure), func(ctx context.Context) (err error) { // reported already
 		newest, err = l.opts.Metric(ctx)
 		return err
 	})

@@ -67,7 +67,7 @@ func (p *Protector) Run(ctx context.Context) {
 	every(ctx, cmp.Or(p.Interval, 5*time.Second), func() bool { run.update(ctx, time.Now()); return true })
 
 	if run.maybeSet {
-		_ = run.set(context.WithoutCancel(ctx), false)
+		_ = run.set(context.WithoutCancel(ctx), false) // reported already
 	}
 }
 

@@ -38,7 +38,7 @@ func (r *Reporter) Run(ctx context.Context) {
 	calls := newCaller(0, r.Events.Failed)
 	every(ctx, time.Minute, func() bool {
 		if r.IsLeader() {
-			_ = calls.do(ctx, "publishing the load", r.publish)
+			_ = calls.do(ctx, "publishing the load", r.publish) // reported already
 		}
 		return true
 	})

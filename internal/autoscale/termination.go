@@ -54,7 +54,7 @@ func (d *Termination) waitUntilChosen(ctx context.Context) bool {
 
 	calls := newCaller(0, d.Events.Failed)
 	every(ctx, cmp.Or(d.Poll, 5*time.Second), func() bool {
-		_ = calls.do(ctx, "checking for termination", check)
+		_ = calls.do(ctx, "checking for termination", check) // reported already
 		return !chosen
 	})
 	return chosen && ctx.Err() == nil
@@ -77,7 +77,7 @@ func (d *Termination) sendHeartbeats(ctx context.Context) {
 	first := true
 	every(ctx, heartbeatInterval, func() bool {
 		if !first {
-			_ = calls.do(ctx, "sending the lifecycle heartbeat", d.Hook.Heartbeat)
+			_ = calls.do(ctx, "sending the lifecycle heartbeat", d.Hook.Heartbeat) // reported already
 		}
 		first = false
 		return true

@@ -56,7 +56,7 @@ func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policySt
 
 func (p Policy) scaleIn(s policyState, v recommendation, d Decision) Decision {
 	top, covered := largest(s.recommendations), p.covered(s.recommendations, v.at)
-	next := max(roundUp(top.exact*headroom), (d.From+1)/2, p.MinSize)
+	next := max(roundUp(top.exact*headroom), (d.From+1)/2, p.MinSize) // at most halved, because the load may return
 
 	switch {
 	case d.From == p.MinSize:

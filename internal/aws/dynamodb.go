@@ -160,7 +160,7 @@ func (t *Table) Expire(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if yes, _, _ := t.Expires(ctx); yes {
+	if yes, _, _ := t.Expires(ctx); yes { // another instance may have enabled it
 		return nil
 	}
 	return t.explain(ctx, "setting the table's time to live", err)

@@ -64,7 +64,7 @@ func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[
 
 	items := make(map[string]attributeValues, len(ids))
 	for len(keys) > 0 {
-		n := min(len(keys), 100)
+		n := min(len(keys), 100) // the limit of BatchGetItem
 		out, err := t.api.get().BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{t.name: {Keys: keys[:n], ConsistentRead: sdk.Bool(true)}},
 		})

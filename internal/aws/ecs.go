@@ -67,7 +67,7 @@ func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := cfg
+	own := cfg // an endpoint may be configured for only one of the two
 	if err := service.locate(ctx, &own, service.name); err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ type connection struct {
 	stream net.Conn // over raw, or raw itself
 	limit  io.LimitedReader
 	in     *bufio.Reader
-	abort  func()
+	abort  func() // makes all reads and writes fail
 }
 
 func (x *exchanger) dial(ctx context.Context, to *url.URL) (*connection, error) {
@@ -145,7 +145,7 @@ func (c *connection) exchange(req *http.Request, text []byte, pool *connpool.Poo
 	written, writeErr := c.stream.Write(text)
 	sent = written > 0 || writeErr == nil
 	err = writeErr
-	if sent {
+	if sent { // the server may have responded before reading all of it
 		resp, err = c.readHead(req)
 	}
 	if err != nil {

@@ -28,7 +28,7 @@ type scriptedServer struct {
 	closed                chan struct{}
 }
 
-const lastAnswer = "\x00"
+const lastAnswer = "\x00" // at the end of a text: close the connection after sending it
 
 func serveScript(t *testing.T, texts ...string) *scriptedServer {
 	t.Helper()
@@ -130,7 +130,7 @@ func TestConnectionsAreReusedAfterCompleteResponses(t *testing.T) {
 
 func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
-	s := serveScript(t, okAnswer+lastAnswer)
+	s := serveScript(t, okAnswer+lastAnswer) // the response has no Connection: close header
 	q := s.open(t)
 	for n := range int64(5) {
 		if _, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Wait: noWait}); err != nil {

@@ -148,7 +148,7 @@ const maxAgentAnswer = 64 << 10
 
 // ECSTask is the ECS task of this process. It is safe for concurrent use.
 type ECSTask struct {
-	state string
+	state string // the protection endpoint's URL
 }
 
 // NewECSTask returns this process's task. agent is the value of ECS_AGENT_URI.

@@ -75,7 +75,7 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 type usedConn struct {
 	known, reused bool
-	conn          *tappedConn
+	conn          *tappedConn // nil if not tapped
 	writesBefore  int64
 }
 
@@ -144,7 +144,7 @@ func tapOf(conn net.Conn) *tappedConn {
 type boundedBody struct {
 	io.ReadCloser
 	left   int64
-	needed bool
+	needed bool // an empty body is an error
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {
@@ -167,7 +167,7 @@ func refusedInvocation(err error) (queue.Invocation, bool) {
 	}
 
 	a := queue.Invocation{Status: refused.status, Code: refused.shape, Message: refused.message}
-	if a.Code == "UnknownError" {
+	if a.Code == "UnknownError" { // the SDK's code for a response without one
 		a.Code, a.Message = "", ""
 	}
 

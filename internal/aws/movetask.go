@@ -21,7 +21,7 @@ type MoveTask struct {
 	queue   *Queue
 	source  string
 	handle  string
-	started int64
+	started int64 // Unix milliseconds; 0 until reported
 }
 
 // MoveProgress is a [MoveTask]'s progress, zero until SQS lists the task.

@@ -24,11 +24,11 @@ const (
 	KeepArchives      Feature = "KeepArchives"
 	CheckArchives     Feature = "CheckArchives"
 	DescribeGroups    Feature = "DescribeGroups"
-	TakePartInGroup   Feature = "TakePartInGroup"
-	DescribeScaling   Feature = "DescribeScaling"
+	TakePartInGroup   Feature = "TakePartInGroup" // set the size and the protection, complete terminations
+	DescribeScaling   Feature = "DescribeScaling" // of EC2 Auto Scaling groups
 	DescribeServices  Feature = "DescribeServices"
 	ResizeServices    Feature = "ResizeServices"
-	FindScalers       Feature = "FindScalers"
+	FindScalers       Feature = "FindScalers" // of ECS services
 	ManageDeadLetters Feature = "ManageDeadLetters"
 	ListQueues        Feature = "ListQueues"
 	TerminateQueues   Feature = "TerminateQueues"
@@ -68,6 +68,7 @@ var permissions = map[Feature]string{
 	TerminateRegistry: "dynamodb:DescribeTable ListTagsOfResource Scan DeleteTable",
 }
 
+// These calls' IAM actions have other names.
 var callActions = map[string]string{
 	"sqs:DeleteMessageBatch":           "DeleteMessage",
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",

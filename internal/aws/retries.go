@@ -28,7 +28,7 @@ func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
 
 // attempt adds offset to the signing time. once prevents a retry if the first attempt may have had an effect.
 func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Duration) error) error {
-	returnRetryToken := func(error) error { return nil }
+	returnRetryToken := func(error) error { return nil } // the first attempt has none
 	for tried := 1; ; tried++ {
 		returnAttemptToken, err := r.retryer.GetAttemptToken(ctx)
 		if err != nil {
@@ -37,7 +37,7 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 
 		offset := time.Duration(r.clock.Load())
 		err = attempt(offset)
-		_ = returnRetryToken(err)
+		_ = returnRetryToken(err) // failing to return a token is harmless
 		_ = returnAttemptToken(err)
 		if err == nil {
 			return nil

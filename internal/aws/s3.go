@@ -177,7 +177,7 @@ func (s *S3) sendOnly(ctx context.Context, call *objectCall) error {
 type objectCall struct {
 	operation, method, bucket, key string
 	from                           int64
-	body                           io.ReaderAt
+	body                           io.ReaderAt // may be nil
 	size                           int64
 	digest                         string // SHA-256 in hexadecimal; "" for an empty body
 }

@@ -188,7 +188,7 @@ func TestRefusedStoresNameThePermission(t *testing.T) {
 			s, _ := objectServer(t, refuseObject(test.status, test.code, "refused"))
 			for i, err := range []error{s.Put(t.Context(), "b", "k", strings.NewReader("x"), 1), s.Delete(t.Context(), "b", "k"),
 				s.CheckBucket(t.Context(), "b")} {
-				if i < 2 || test.status != 400 {
+				if i < 2 || test.status != 400 { // a HEAD has only a status
 					wantCode(t, err, test.want, test.words[i])
 				}
 			}
@@ -363,7 +363,7 @@ func TestObjectsAreCheckedAgainstTheirChecksum(t *testing.T) {
 		}
 	}
 	s, _ := objectServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==-3")
+		w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==-3") // of a three-part upload
 		io.WriteString(w, "123456789")
 	})
 	if _, err := s.Fetch(t.Context(), "b", "k", 9); err != nil {

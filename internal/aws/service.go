@@ -27,7 +27,7 @@ type service struct {
 	name      string
 	id        string
 	variable  string
-	host      string
+	host      string // endpoint, or service and region, in errors
 	transport *http.Transport
 	terse     bool // error responses may have only a status
 }

@@ -203,7 +203,7 @@ func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Reque
 		return nil, err
 	}
 
-	where := call.site.endpoint
+	where := call.site.endpoint // the signer changes it
 	req := &http.Request{
 		Method: http.MethodPost, URL: &where, Host: where.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -238,7 +238,7 @@ func readAll(buf []byte, resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > maxAnswer {
 		return buf, fmt.Errorf("the response is larger than %d bytes", maxAnswer)
 	}
-	if need := int(resp.ContentLength) + 1; cap(buf) < need {
+	if need := int(resp.ContentLength) + 1; cap(buf) < need { // -1 if unknown
 		buf = make([]byte, 0, need)
 	}
 

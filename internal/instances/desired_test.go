@@ -299,7 +299,7 @@ func TestPauseReachesAThousandInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const count = 1000
 		elections := newFleet()
-		f := &fleet{store: elections.store}
+		f := &fleet{store: elections.store} // counted separately
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		defer running.Wait()

@@ -298,7 +298,7 @@ func TestThousandInstances(t *testing.T) {
 		after(measured)
 		writes := float64(f.writes.Load()-before) / measured.Seconds()
 		reads := float64(f.reads.Load()-readBefore) / measured.Seconds()
-		const seconds, write, read = 30 * 24 * 3600, 0.625e-6, 0.125e-6
+		const seconds, write, read = 30 * 24 * 3600, 0.625e-6, 0.125e-6 // on-demand prices in dollars
 		dollars := seconds * (writes*write + reads*read) / n
 		t.Logf("%.1f writes and %.1f reads a second, %.3f dollars per instance and month", writes, reads, dollars)
 		if writes > 20 || dollars > 0.05 {

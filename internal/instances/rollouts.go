@@ -49,8 +49,8 @@ type Rollouts struct {
 
 	mu        sync.Mutex
 	unknown   bool // not read yet
-	switching int
-	failed    int
+	switching int  // being deployed here, or 0
+	failed    int  // whose last deployment failed here, or 0
 	reason    string
 	failedAt  time.Time
 }
@@ -116,7 +116,7 @@ func (r *Rollouts) advance(ctx context.Context, o *RolloutOptions) {
 	}
 	all, err := o.records(ctx)
 	if err != nil {
-		return
+		return // logged by the watcher
 	}
 
 	before := *now.App
@@ -182,7 +182,7 @@ func (r *Rollouts) holdReason() string {
 	if now.App == nil {
 		return ""
 	}
-	for _, number := range []int{r.app.Running(), switching} {
+	for _, number := range []int{r.app.Running(), switching} { // it may be too late to abort a deployment
 		if now.App.Withdrawn(number) {
 			return fmt.Sprintf("version %d of the app was rolled back", number)
 		}

@@ -132,7 +132,7 @@ func (f *SettingsFollower) advanceRollout(ctx context.Context, fleet *Fleet, con
 	}
 	all, err := fleet.records(ctx)
 	if err != nil {
-		return
+		return // logged by the watcher
 	}
 	next, failed, changed := conductor.NextSettings(s, all, time.Now(), fleet.Healthy)
 	if !changed {
@@ -143,7 +143,7 @@ func (f *SettingsFollower) advanceRollout(ctx context.Context, fleet *Fleet, con
 		latest := &now.Settings
 		switch {
 		case latest.Revision != s.Revision || latest.Rollout == nil || latest.Rollout.Until != s.Rollout.Until:
-			return ErrNotApplied
+			return ErrNotApplied // perhaps changed by another leader
 		case failed != "":
 			now.RollBackSettings(fmt.Sprintf("revision %d: %s", s.Revision, failed), f.Name)
 		default:

@@ -344,7 +344,7 @@ func (w *Watcher) freeLostSlots(ctx context.Context) error {
 		}
 	}
 	_, err := w.changeRoster(ctx, rand.Text(), func(r roster) roster { return r.freeSlots(freed...) })
-	return err
+	return err // after a conflict, the next read frees the slots
 }
 
 // A stopped instance joins again if it returns. stopped is false if it has reported since.

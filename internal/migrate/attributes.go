@@ -26,7 +26,7 @@ func Attributes(source map[string]string) (create map[string]string, missing []s
 		}
 	}
 	if create["MaximumMessageSize"] == strconv.Itoa(queue.MaxMessageSize) {
-		delete(create, "MaximumMessageSize")
+		delete(create, "MaximumMessageSize") // too large for some servers
 	}
 	for _, name := range lostAttributes {
 		if source[name] != "" {

@@ -180,7 +180,7 @@ func (j *Journal) forget(ids ...string) {
 		delete(j.intended, keyOf(id))
 	}
 	j.mu.Unlock()
-	_ = j.write(record{Forget: ids}, false)
+	_ = j.write(record{Forget: ids}, false) // if this fails, the messages count as uncertain
 }
 
 func (j *Journal) recordDeleted(n int) error {

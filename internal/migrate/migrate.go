@@ -265,7 +265,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 				groups[group] = true
 				rest = append(rest, it)
 			default:
-				groups[group] = true
+				groups[group] = true // later messages of the group have to wait, too
 				round = append(round, it)
 			}
 		}

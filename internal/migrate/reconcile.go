@@ -11,7 +11,7 @@ type Reason string
 
 // The reasons.
 const (
-	Refused  Reason = "refused"
+	Refused  Reason = "refused" // by the destination
 	Behind   Reason = "behind"
 	DueLater Reason = "due_later" // its delay exceeds the destination's maximum
 )

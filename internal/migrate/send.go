@@ -37,6 +37,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 			return err
 		}
 		if r.options.FIFO {
+			// The deduplication interval may have passed by now.
 			again, err = r.withoutUncertain(ctx, again)
 			if err != nil {
 				return err

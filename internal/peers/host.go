@@ -9,7 +9,7 @@ import (
 
 // Host returns an ID of this machine and network namespace.
 func Host() string {
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // only on Linux
 	network, _ := os.Readlink("/proc/self/ns/net")
 	name, _ := os.Hostname()
 	sum := sha256.Sum256([]byte(cmp.Or(string(boot), name) + "\n" + network))

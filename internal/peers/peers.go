@@ -78,7 +78,7 @@ func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, result an
 // Follow calls each for every line of a stream from an instance, until ctx ends or each fails; it returns that error.
 // Other errors are as for [Peers.Answer].
 func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error {
-	var stopped error
+	var stopped error // from each, so not a failure of the instance
 	err := p.request(ctx, id, func(conn *api.Peer) error {
 		err := conn.Follow(ctx, r, func(line []byte) error {
 			stopped = each(line)

@@ -249,7 +249,7 @@ func TestInstanceIsNotAskedSoonAfterALongStreamOfItFailed(t *testing.T) {
 		<-failing
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
-			err = errors.Join(conn.(*net.TCPConn).SetLinger(0), conn.Close())
+			err = errors.Join(conn.(*net.TCPConn).SetLinger(0), conn.Close()) // resets the connection
 		}
 		if err != nil {
 			t.Error(err)

@@ -14,7 +14,7 @@ import (
 const (
 	// dedupWindow is a FIFO queue's deduplication interval, minus a margin for clocks and the call.
 	dedupWindow = 5*time.Minute - 30*time.Second
-	settleTries = 3
+	settleTries = 3 // per Enqueue call
 	// Once maxPending runs are unsettled, those older than pendingRetention are dropped.
 	maxPending       = 1000
 	pendingRetention = 48 * time.Hour

@@ -88,7 +88,7 @@ func (l *logFile) makeRoom(n int64) bool {
 }
 
 func (l *logFile) rotate() error {
-	if l.file != nil {
+	if l.file != nil { // nil if an earlier rotation failed to reopen it
 		for n := l.keep - 1; n >= 0; n-- {
 			if err := os.Rename(l.numbered(n), l.numbered(n+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err

@@ -53,7 +53,7 @@ type host struct {
 func newHost() *host {
 	keepInheritedFiles()
 	h := &host{cgroups: findCgroups()}
-	if os.Getpid() == 1 {
+	if os.Getpid() == 1 { // in a container
 		h.reaper = newReaper()
 	}
 	return h

@@ -267,6 +267,7 @@ func TestRealOutputHeldByAnother(t *testing.T) {
 func TestRealProcessGetsItsArgumentsEnvironmentAndFolder(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
+	// Simulates a file that the test's parent left open.
 	if leak, err := unix.Dup(int(os.Stdin.Fd())); err != nil {
 		t.Fatal(err)
 	} else {
@@ -283,7 +284,7 @@ func TestRealProcessGetsItsArgumentsEnvironmentAndFolder(t *testing.T) {
 	var out, errs []string
 	for _, line := range r.lines {
 		if strings.HasPrefix(line, "stdout env "+procgroup.MarkVariable+"=") {
-			continue
+			continue // set if control groups are not available
 		}
 		if rest, ok := strings.CutPrefix(line, "stdout "); ok {
 			out = append(out, rest)

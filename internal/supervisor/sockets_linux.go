@@ -223,9 +223,9 @@ func diagRequest(from, to netip.AddrPort) []byte {
 	m = native.AppendUint32(m, size)
 	m = native.AppendUint16(m, sockDiagByFamily)
 	m = native.AppendUint16(m, unix.NLM_F_REQUEST)
-	m = append(m, 0, 0, 0, 0, 0, 0, 0, 0)
+	m = append(m, 0, 0, 0, 0, 0, 0, 0, 0) // sequence number and port ID
 	m = append(m, unix.AF_INET, unix.IPPROTO_TCP, 0, 0)
-	m = native.AppendUint32(m, 0xffffffff)
+	m = native.AppendUint32(m, 0xffffffff) // in any state
 	m = network.AppendUint16(m, from.Port())
 	m = network.AppendUint16(m, to.Port())
 	for _, a := range []netip.AddrPort{from, to} {
@@ -234,8 +234,8 @@ func diagRequest(from, to netip.AddrPort) []byte {
 		m = append(m, make([]byte, 12)...)
 	}
 
-	m = native.AppendUint32(m, 0)
-	return native.AppendUint64(m, math.MaxUint64)
+	m = native.AppendUint32(m, 0)                 // any network interface
+	return native.AppendUint64(m, math.MaxUint64) // no cookie
 }
 
 func parseDiag(m []byte) (client, bool) {
@@ -271,7 +271,7 @@ func (t *processTree) owns(conn net.Conn) bool {
 	sockets := c.sockets()
 	leader := process{pid: int(t.pid.Load())}
 	removeHeld(sockets, []process{leader})
-	if len(sockets) == 0 {
+	if len(sockets) == 0 { // usually, the leader holds the socket
 		return true
 	}
 

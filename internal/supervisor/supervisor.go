@@ -130,7 +130,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	select {
 	case <-s.done:
 		return nil
-	case <-time.After(s.opts.Grace + killWait):
+	case <-time.After(s.opts.Grace + killWait): // by then, SIGKILL has been sent
 	case <-ctx.Done():
 	case <-s.opts.Hurry.Done():
 	}

@@ -22,7 +22,7 @@ func main() {
 }
 
 func run(ctx context.Context, names []string) error {
-	root, err := filepath.Abs("..")
+	root, err := filepath.Abs("..") // go run -C tools changes to the folder tools
 	if err != nil {
 		return err
 	}

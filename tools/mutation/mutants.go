@@ -22,7 +22,7 @@ type mutant struct {
 // place does not depend on the mutant's line.
 type place struct {
 	function string // "" in a package variable
-	kind     string
+	kind     string // boundary, negation, arithmetic, increment or negative
 	source   string
 }
 
@@ -103,7 +103,7 @@ func functionName(decl *ast.FuncDecl) string {
 		return decl.Name.Name
 	}
 	receiver := strings.TrimPrefix(types.ExprString(decl.Recv.List[0].Type), "*")
-	name, _, _ := strings.Cut(receiver, "[")
+	name, _, _ := strings.Cut(receiver, "[") // removes type parameters
 	return name + "." + decl.Name.Name
 }
 

@@ -25,11 +25,11 @@ const sentencesFile = "docs/specification.yaml"
 
 type sentence struct {
 	Row    string `yaml:"row"`
-	Change string `yaml:"change"`
-	In     string `yaml:"in"`
-	Find   string `yaml:"find"` // must occur once in the body; all white space is equivalent
+	Change string `yaml:"change"` // description of the changed behavior
+	In     string `yaml:"in"`     // package.Function or package.Type.Method
+	Find   string `yaml:"find"`   // must occur once in the body; all white space is equivalent
 	Put    string `yaml:"put"`
-	Test   string `yaml:"test"`
+	Test   string `yaml:"test"` // package.TestName, optionally with /subtest
 
 	id int
 }

@@ -81,7 +81,7 @@ func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement
 		s := sentences[i]
 		start := time.Now()
 		before := unchanged[s.testName().whole()]
-		if before.outcome == killed {
+		if before.outcome == killed { // another subtest may have failed
 			before = t.timed(ctx, s.testName())
 		}
 		if before.outcome == survived {

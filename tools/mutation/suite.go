@@ -59,7 +59,7 @@ func build(ctx context.Context, p *program, c core, dir string) (*suite, error) 
 	if err != nil {
 		return nil, err
 	}
-	if uses {
+	if uses { // the same cases each time, without shrinking and failure files
 		s.flags = append(s.flags, "-rapid.seed=1", "-rapid.shrinktime=1ns", "-rapid.nofailfile")
 	}
 	return s, s.record(ctx, dir, c)
@@ -130,7 +130,7 @@ func (s *suite) judge(ctx context.Context, m mutant) (outcome, error) {
 		}
 		var err error
 		result, err = s.run(ctx, m.id, "", allowed(total), names...)
-		if result == timedOut {
+		if result == timedOut { // the cause may also be other load on the machine
 			result, err = s.run(ctx, m.id, "", patience*allowed(total), names...)
 		}
 		if result != survived || err != nil {
@@ -178,7 +178,7 @@ func (s *suite) run(ctx context.Context, id int, record string, limit time.Durat
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return timedOut, nil
 	case errors.As(err, &failed) && ctx.Err() == nil:
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) // a panicking test may have left processes behind
 		return killed, nil
 	}
 	return "", err

@@ -51,7 +51,7 @@ type Timing struct {
 type member struct {
 	opts    Options
 	service *aws.AutoScaling
-	looked  chan struct{}
+	looked  chan struct{} // after the first attempt to find the group
 	// released is closed after everything else has stopped.
 	run      context.Context
 	stop     context.CancelFunc

@@ -29,7 +29,7 @@ type Bodies struct {
 
 	mu      sync.Mutex
 	free    int64
-	waiting []*reservation
+	waiting []*reservation // in the order in which they get memory
 }
 
 // reservation is a request for memory. A body's precedes those of larger bodies that have not waited much longer, so
@@ -139,7 +139,7 @@ func (b *body) cutIfSlow() {
 	allowed := uploadGrace + time.Duration(b.read)*time.Second/leastRate
 	b.cut = time.Since(b.since) >= allowed && b.bodies.isShort()
 	if b.cut {
-		_ = b.conn.SetReadDeadline(time.Now())
+		_ = b.conn.SetReadDeadline(time.Now()) // fails only in tests, whose writers have no deadlines
 		return
 	}
 	time.AfterFunc(recheckRate, b.cutIfSlow)

@@ -66,7 +66,7 @@ func (f *framing) readLine(line []byte) {
 		head.sized = true
 		head.folded = head.folded || len(line) >= longestLine
 		value := bytes.TrimSpace(line[len("Content-Length:"):])
-		head.length, _ = strconv.ParseUint(string(value), 10, 63)
+		head.length, _ = strconv.ParseUint(string(value), 10, 63) // the server rejects invalid numbers
 	case isField(line, "Transfer-Encoding:"):
 		head.encoded = true
 	}

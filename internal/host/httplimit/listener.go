@@ -68,7 +68,7 @@ type connection struct {
 func (c *connection) Read(p []byte) (int, error) {
 	if encrypted, ok := c.Conn.(*tls.Conn); ok && c.state == nil {
 		if err := c.handshake(encrypted); err != nil {
-			return 0, io.EOF
+			return 0, io.EOF // the server would respond to other errors
 		}
 	}
 	n, err := c.Conn.Read(p)

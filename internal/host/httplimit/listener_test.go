@@ -179,7 +179,7 @@ func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
 		if state == http.StateActive && late.CompareAndSwap(nil, conn) {
 			close(arrived)
-			<-goOn
+			<-goOn // the listener has not yet seen the request
 		}
 		track(conn, state)
 		if state == http.StateClosed && conn == late.Load() {

@@ -57,7 +57,7 @@ func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 			refuse(w, "too many requests without valid credentials at once; send credentials, or try again")
 			return
 		}
-		defer func() { _ = rc.Flush() }()
+		defer func() { _ = rc.Flush() }() // counts until the client has read the response
 	}
 
 	bodiless := r.WithContext(r.Context()) // the server discards the original request's body

@@ -72,8 +72,8 @@ func Public(l net.Listener) string {
 }
 
 func sourceAddress() netip.Addr {
-	for _, elsewhere := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} {
-		conn, err := net.Dial("udp", elsewhere)
+	for _, elsewhere := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // documentation addresses
+		conn, err := net.Dial("udp", elsewhere) // sends no packet
 		if err != nil {
 			continue
 		}

@@ -20,7 +20,7 @@ const (
 
 const (
 	maxEndings  = 32 << 20 // bytes per file, about 450,000 messages
-	maxUnstored = 4 << 20
+	maxUnstored = 4 << 20  // bytes waiting for the disk
 	storeEvery  = time.Second
 	storeSize   = 64 << 10 // limits the memory of a busy queue
 )
@@ -173,7 +173,7 @@ func (l *Endings) IDs(start string, most int) ([]string, error) {
 func (l *Endings) eachLine(visit func(line []byte)) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	_ = l.store()
+	_ = l.store() // otherwise, the lines are still in memory
 	visitAll := func(r io.Reader) (bool, error) {
 		return eachLine(r, func(line []byte) bool { visit(line); return true })
 	}

@@ -34,7 +34,7 @@ type Options struct {
 	DataDir func() DataDirState
 	// RegistryLost returns why receiving is stopped, or ""; may be nil.
 	RegistryLost func() string
-	Problems     func() []StoredProblem
+	Problems     func() []StoredProblem // may be nil
 	Log          *slog.Logger
 }
 
@@ -43,7 +43,7 @@ type Monitor struct {
 	opts Options
 
 	perQueue sync.Map
-	wasReady atomic.Bool
+	wasReady atomic.Bool // all targets at the same time
 	again    chan struct{}
 
 	pollsMu sync.Mutex

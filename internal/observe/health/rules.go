@@ -279,7 +279,7 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	add(d[NoAnswer], "without a response")
 	found := q.failureShare(in, "server-errors", kinds, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded},
 		level{30, Severe})
-	if found != nil && 2*d[NoAnswer] > failed && len(in.App.Processes) > 0 {
+	if found != nil && 2*d[NoAnswer] > failed && len(in.App.Processes) > 0 { // the app hangs
 		found[0].Remedy = "tendril restart " + in.App.Processes[0].Name
 	}
 	return found

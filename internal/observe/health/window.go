@@ -89,7 +89,7 @@ type window struct {
 	recent *timewindow.Window[bucket]
 	total  Latencies
 	last   lastFailures
-	failed int64
+	failed int64 // since startup
 }
 
 type bucket struct {
@@ -108,7 +108,7 @@ func (w *window) count(c Class, d time.Duration, failed Failure, now time.Time) 
 	}
 	b := w.recent.At(now)
 	if b == nil {
-		return
+		return // the clock was set back too far
 	}
 
 	b.classes[c]++

@@ -209,7 +209,7 @@ func (l *level) addQueue(name string) {
 
 func (l *level) add(s *sample, at time.Time) {
 	slot := at.UnixNano() / int64(l.step)
-	if slot < l.slot-points {
+	if slot < l.slot-points { // the clock was set back too far
 		*l = newLevel(l.step)
 	}
 	if slot < l.slot {

@@ -331,7 +331,7 @@ func TestHangingCollectorDoesNotBlockDeliveries(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	o := open(t, nil)
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
-	for range 100 {
+	for range 100 { // a blocking processor would hang here
 		_, end := tracer.Begin(context.Background(), []*queue.Message{{ID: "m"}})
 		end([]queue.Result{{Outcome: queue.Done}})
 	}

@@ -89,15 +89,15 @@ func (r *runsTest) earlierTimesWereNeverDue() {
 		schedule       string
 		at, upTo, from int
 	}{
-		{"", 0, 0, 0},
+		{"", 0, 0, 0}, // from an earlier version
 		{"0 5 * * *", 1, 0, 0},
 		{"0 5 * * *", 2, 0, 0},
-		{"", 3, 0, 0},
+		{"", 3, 0, 0}, // from an earlier version
 		{"* * * * * UTC", 4, 4, 4},
 		{"* * * * * UTC", 5, 4, 4},
 		{"* * * * * UTC", 2, 4, 2}, // the clock was set back
 		{"", 1, 4, 1},
-		{"0 5 * * *", 3, 4, 3},
+		{"0 5 * * *", 3, 4, 3}, // an instance with the old schedule; runs stay accounted for
 		{"0 5 * * *", 6, 4, 3},
 	} {
 		got, err := r.since(0, "audit", registry.Start{At: hours(step.at), Schedule: step.schedule})

@@ -24,7 +24,7 @@ type systemdSocket struct {
 
 func newSystemdSocket(t *testing.T) *systemdSocket {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sd")
+	dir, err := os.MkdirTemp("", "sd") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestCallsReturnWhenSystemdStopsReading(t *testing.T) {
 	}
 	s.timeout = hangGuard
 	sent := make(chan struct{})
-	go func() { defer close(sent); s.Ready("up") }()
+	go func() { defer close(sent); s.Ready("up") }() // blocks until systemd reads again
 	for got := m.next(); got != "READY=1\nSTATUS=up"; got = m.next() {
 		if got != "STOPPING=1" {
 			t.Fatalf("systemd received %q", got)

@@ -60,7 +60,7 @@ func kill(t *testing.T, g *Guard) {
 	if err := syscall.Kill(g.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	_ = g.cmd.Wait()
+	_ = g.cmd.Wait() // also closes the pipe
 }
 
 func TestGuardOutlastsTheSignalsThatStopAService(t *testing.T) {

@@ -21,11 +21,11 @@ type FS struct {
 	name string
 
 	deciding sync.Mutex // held while fail runs
-	calls    int
+	calls    int        // changes to files since the last SetFail
 	fail     func(op, path string, n int) int32
 
 	mu    sync.Mutex
-	syncs map[string]int
+	syncs map[string]int // by base name
 	disk  map[string]*shadow
 }
 

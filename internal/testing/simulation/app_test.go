@@ -17,8 +17,8 @@ const (
 	plain nature = iota
 	poison
 	failing
-	slow
-	hanging
+	slow    // takes longer than the visibility timeout
+	hanging // gives no response once
 )
 
 func (p *plan) nature(key string) nature {

@@ -19,7 +19,7 @@ type daemon struct {
 
 	mu     sync.Mutex
 	lives  int
-	life   *life
+	life   *life // nil while down
 	goesOn chan struct{}
 
 	kept string

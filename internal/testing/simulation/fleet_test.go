@@ -43,8 +43,8 @@ type follower struct {
 	reasons [pauseSources]string
 
 	fleetMu   sync.Mutex
-	withdrawn map[int]time.Time
-	abort     context.CancelFunc
+	withdrawn map[int]time.Time  // when the daemon learned of it, by version
+	abort     context.CancelFunc // nil if the deployment cannot be aborted
 	joined    time.Time
 }
 

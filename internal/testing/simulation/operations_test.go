@@ -59,10 +59,10 @@ func drawOperations(r *rand.Rand, p *plan, n int) (all []operation) {
 			op := operation{Kind: operationKinds[r.IntN(len(operationKinds))], At: at, Daemon: r.IntN(p.Daemons), On: r.IntN(p.Daemons),
 				Batch: r.IntN(p.Daemons)}
 			if (op.Kind == setRejected || op.Kind == setUnhealthy) && p.Daemons == 1 {
-				op.Kind = setSettings
+				op.Kind = setSettings // the operator's own daemon checks the settings first
 			}
 			if op.Kind == setUnhealthy {
-				op.Batch = max(op.Batch, 1)
+				op.Batch = max(op.Batch, 1) // otherwise, the health would not be examined
 			}
 			all = append(all, op)
 			at += time.Duration(r.Int64N(int64(near))).Truncate(time.Millisecond)

@@ -22,9 +22,9 @@ type oracle struct {
 	receipts   map[string]*message
 	groups     map[string][]*message
 	since      map[string]time.Time
-	leaders    map[int64]*life // by term
-	desired    int64
-	followed   map[*daemon]int64
+	leaders    map[int64]*life   // by term
+	desired    int64             // last confirmed revision
+	followed   map[*daemon]int64 // last applied revision
 	operations map[operationKind]int
 	rollouts   map[string]*rollout
 	violations []string
@@ -53,7 +53,7 @@ type message struct {
 	delay      time.Duration
 	ids        []string
 
-	holder   *life
+	holder   *life // with the newest receipt handle; may be nil
 	receipt  string
 	heldAt   time.Time
 	hiddenTo time.Time
@@ -67,7 +67,7 @@ type message struct {
 	doneBy   []*life
 	isDone   bool
 	deleted  bool
-	syncs    int
+	syncs    int // of the log, when the delete was confirmed
 
 	excuses, duplicates, charges, redriven int
 	why                                    []string
@@ -281,7 +281,7 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 	if len(m.doneBy) > 0 {
 		o.figures.Duplicates++
 	}
-	if m.isDone {
+	if m.isDone { // a message sent twice may need several attempts
 		m.isDone = false
 		if m.duplicates++; m.duplicates > m.excuses+m.redriven {
 			o.violate("%s is posted again after its success, %d times with %d reasons: %v", key, m.duplicates, m.excuses,

@@ -50,7 +50,7 @@ type fault struct {
 	For  time.Duration `json:"for"`
 	// The producer's Daemon is the number of daemons. It has only network faults.
 	Daemon int     `json:"daemon"`
-	Chance float64 `json:"chance,omitempty"`
+	Chance float64 `json:"chance,omitempty"` // per call
 	// Keep is the share of unsynced writes that survive a power failure. Step is the change of a clock.
 	Keep float64       `json:"keep,omitempty"`
 	Step time.Duration `json:"step,omitempty"`

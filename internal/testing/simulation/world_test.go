@@ -82,7 +82,7 @@ func watch(p *plan) (stop func()) {
 func (w *world) now() time.Duration { return time.Since(w.began) }
 
 func (w *world) note(format string, args ...any) {
-	text := strings.ReplaceAll(fmt.Sprintf(format, args...), w.server.root, "")
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), w.server.root, "") // the root differs in each run
 	line := fmt.Sprintf("%12.6f  %s", w.now().Seconds(), text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +116,7 @@ func (w *world) live() {
 		if len(w.plan.Operations) > 0 {
 			w.settleFleet()
 		}
-		time.Sleep(2*time.Minute + 137*time.Millisecond)
+		time.Sleep(2*time.Minute + 137*time.Millisecond) // enough to elect a leader and catch up on missed runs
 		for _, d := range w.daemons {
 			d.running().stopTasks()
 		}
@@ -367,7 +367,7 @@ func (w *world) drain() bool {
 	p := w.plan
 	each := p.Visibility + p.Inactivity + max(p.ErrorVisibility, 0)
 	longest := time.Duration(p.MaxReceives+1)*each + 10*time.Minute
-	if p.FIFO {
+	if p.FIFO { // a group's messages are processed one at a time
 		bad := 0
 		for i := range p.Messages {
 			if n := p.nature(fmt.Sprintf("m%d", i)); n != plain {
@@ -376,7 +376,7 @@ func (w *world) drain() bool {
 		}
 		longest += time.Duration(bad) * longest
 	}
-	if b, _ := w.server.current(); b != nil {
+	if b, _ := w.server.current(); b != nil { // twice the time in which all messages time out
 		l, _ := b.Ledger(w.queueName(workQueue))
 		longest += 2 * time.Duration(l.Live) * p.Inactivity / time.Duration(p.Connections*p.Daemons)
 	}

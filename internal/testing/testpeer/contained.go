@@ -22,7 +22,7 @@ type contained struct {
 func Contained(tests Tests, variables ...string) Tests { return contained{tests, variables} }
 
 func (c contained) Run() (code int) {
-	dir, err := os.MkdirTemp("", "")
+	dir, err := os.MkdirTemp("", "") // the length of socket paths is limited
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "making a folder for the tests:", err)
 		return 1
@@ -44,7 +44,7 @@ func contain(dir string, variables []string) error {
 	set["TMPDIR"] = dir
 	set["HOME"] = filepath.Join(dir, "home")
 	set["XDG_STATE_HOME"] = filepath.Join(dir, "home", "state") // root's default is /var/lib
-	set["AWS_EC2_METADATA_DISABLED"] = "true"
+	set["AWS_EC2_METADATA_DISABLED"] = "true"                   // prevents requests to other machines
 
 	for _, entry := range variables {
 		name, value, _ := strings.Cut(entry, "=")

@@ -124,7 +124,7 @@ func serve(t testing.TB, server *exec.Cmd, port string) (endpoint string) {
 		_ = server.Process.Kill()
 		<-ended
 	})
-	const patience = 2 * time.Minute
+	const patience = 2 * time.Minute // Java starts slowly if the machine is busy
 	limit := time.After(patience)
 	for {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
