@@ -590,7 +590,7 @@ func (c *Client) Versions(ctx context.Context) ([]AppVersion, error) {
 	return list.Versions, err
 }
 
-// LatestVersions is Versions, but reads a fleet's registry first.
+// LatestVersions is like Versions, but reads a fleet's registry first.
 func (c *Client) LatestVersions(ctx context.Context) ([]AppVersion, error) {
 	list, err := GetVersions.get(ctx, c, url.Values{"latest": {"true"}})
 	return list.Versions, err

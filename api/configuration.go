@@ -11,7 +11,7 @@ const (
 
 // Configuration is all options of an environment.
 type Configuration struct {
-	// Shared is nil without a fleet key. The settings file is then changed.
+	// Shared is nil without a fleet key; changes are then made to the settings file.
 	Shared *SharedSettings `json:"shared,omitempty"`
 	File   string          `json:"file"`
 	Exists bool            `json:"exists"`
@@ -21,7 +21,7 @@ type Configuration struct {
 	Topics  []string       `json:"topics"`
 	Options []ConfigOption `json:"options"`
 	Queues  []ConfigQueue  `json:"queues"`
-	// Changes are options whose configured values are not in force. Problem is why these cannot be read, or "".
+	// Changes are options whose configured values are not in force. Problem is the reason these cannot be read, or "".
 	Changes []OptionChange `json:"changes,omitempty"`
 	Problem string         `json:"problem,omitempty"`
 }
@@ -61,7 +61,7 @@ type ConfigOption struct {
 	// Scope is required to change the option.
 	Scope  string `json:"scope"`
 	Effect string `json:"effect"`
-	// Locked is why the settings file cannot change the option, or "".
+	// Locked is the reason the settings file cannot change the option, or "".
 	Locked string `json:"locked,omitempty"`
 	// Overridden is the variable or flag that overrides the shared settings on this instance, or "", as for options
 	// that cannot be shared.

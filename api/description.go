@@ -71,13 +71,13 @@ type DescribedProcess struct {
 
 // Resource is an AWS resource of the environment.
 type Resource struct {
-	// Kind is such as "queue" or "registry table".
+	// Kind is for example "queue" or "registry table".
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	ARN    string `json:"arn,omitempty"`
 	URL    string `json:"url,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Owned means that 'tendril terminate' deletes the resource. Otherwise, Note is why not.
+	// Owned means that 'tendril terminate' deletes the resource. Otherwise, Note is the reason.
 	Owned bool   `json:"owned"`
 	Note  string `json:"note,omitempty"`
 }
@@ -87,7 +87,7 @@ type OptionValue struct {
 	Value string `json:"value"`
 	// Layer is "default", "bundle", "file", "environment" or "flag".
 	Layer string `json:"layer"`
-	// Where is such as "tendril.yaml:3"; "" for a default.
+	// Where is a place such as "tendril.yaml:3"; "" for a default.
 	Where string `json:"where,omitempty"`
 }
 

@@ -39,7 +39,7 @@ type ScaleInputs struct {
 	OldestSeconds *float64 `json:"oldest_seconds,omitempty"`
 	BusyPercent   *float64 `json:"busy_percent,omitempty"` // delivery slots in use
 	CPUPercent    *float64 `json:"cpu_percent,omitempty"`  // of all processors
-	Hold          string   `json:"hold,omitempty"`         // why the size must not change, or ""
+	Hold          string   `json:"hold,omitempty"`         // the reason if the size must not change
 }
 
 // Instances are the environment's known instances, starting with the console's own.
@@ -118,7 +118,7 @@ func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 type KnownInstance struct {
 	// ID is new at each start; "" without a registry record. See [Client.On].
 	ID string `json:"id,omitempty"`
-	// NoDetails is why the console cannot read from this instance, or "".
+	// NoDetails is the reason the console cannot read from this instance, or "".
 	NoDetails string `json:"no_details,omitempty"`
 	// Name is the host and process ID, the Auto Scaling group's ID, or both.
 	Name   string `json:"name"`

@@ -40,7 +40,7 @@ func selectionQuery(s *Selection) url.Values {
 	return query
 }
 
-// Total is how many messages a [Selection] selects.
+// Total is the number of messages in a [Selection].
 type Total struct {
 	N     int64 `json:"n"`
 	Exact bool  `json:"exact"` // false if counting ended early, so N is a minimum

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// FailingShare is the share of failed deliveries in the last five minutes, 0 to 1.
+// FailingShare returns the share of failed deliveries in the last five minutes, 0 to 1.
 func (w *Worker) FailingShare() float64 {
 	if w.RecentDeliveries > 0 {
 		return float64(w.RecentFailed) / float64(w.RecentDeliveries)

@@ -17,9 +17,9 @@ const (
 	QueueFailing = "Failing" // the queue cannot be reached
 )
 
-// Progress is whether and why not a queue's messages are being delivered; zero without a worker.
+// Progress describes whether a queue's messages are being delivered, and why not; zero without a worker.
 type Progress struct {
-	// Why is the State's reason, or why messages wait although others are delivered.
+	// Why is the reason for State, or for messages that wait although others are delivered.
 	State       string    `json:"state,omitempty"`
 	Why         string    `json:"why,omitempty"`
 	Paused      bool      `json:"paused"` // by a person, a hook or a signal

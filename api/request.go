@@ -46,7 +46,7 @@ type Deleted struct {
 }
 
 type (
-	// Count has a number of messages as "purged", "moved" or "deleted".
+	// Count maps "purged", "moved" or "deleted" to a number of messages.
 	Count map[string]int
 
 	// QueueList is the response to GET /api/v1/queues.

@@ -67,7 +67,7 @@ type Account struct {
 	Live int64 `json:"live"`
 }
 
-// Off is the account's imbalance: 0 unless there is a bug.
+// Off returns the account's imbalance: 0 unless there is a bug.
 func (a Account) Off() int64 {
 	return a.Sent - a.Done - a.DeadLettered - a.Expired - a.Purged - a.Live
 }
@@ -91,7 +91,7 @@ type Queue struct {
 	DeadLetterQueueMissing bool `json:"dead_letter_queue_missing,omitempty"`
 	// DeadLetterSources are queues whose redrive policy targets this one. Lists of queues omit them.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
-	// Progress is this environment's worker's.
+	// Progress describes this environment's worker.
 	Progress
 	Attributes map[string]string `json:"attributes,omitempty"` // lists of queues omit them
 }
@@ -228,7 +228,7 @@ type ScaleDecision struct {
 	Rule       string       `json:"rule"`
 	Why        string       `json:"why"`
 	Applied    bool         `json:"applied"`
-	NotApplied string       `json:"not_applied,omitempty"` // why the size could not be set, or ""
+	NotApplied string       `json:"not_applied,omitempty"` // the reason the size could not be set, or ""
 	Inputs     *ScaleInputs `json:"inputs,omitempty"`
 }
 
@@ -339,7 +339,7 @@ func (e *DeployError) Unwrap() error { return e.Err }
 
 // ReloadResult is a reload's effect; the zero value means none.
 type ReloadResult struct {
-	// File has the periodic tasks. NotScheduled is why they are not scheduled, or "".
+	// File has the periodic tasks. NotScheduled is the reason they are not scheduled, or "".
 	File         string        `json:"file,omitempty"`
 	Tasks        int           `json:"tasks"`
 	NotScheduled string        `json:"notScheduled,omitempty"`

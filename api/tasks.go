@@ -7,7 +7,7 @@ import (
 // TasksStatus is the periodic tasks of an environment.
 type TasksStatus struct {
 	File   string `json:"file"`
-	Off    string `json:"off,omitempty"` // why no task is scheduled, or ""
+	Off    string `json:"off,omitempty"` // the reason no task is scheduled, or ""
 	Leader Leader `json:"leader"`
 	Tasks  []Task `json:"tasks"`
 }
@@ -47,7 +47,7 @@ type Task struct {
 	// FailedRuns counts consecutive failed runs delivered by this instance. LastFailure is the latest's reason.
 	FailedRuns  int    `json:"failed_runs,omitempty"`
 	LastFailure string `json:"last_failure,omitempty"`
-	Problem     string `json:"problem,omitempty"` // why the task or its own queue does not work, or ""
+	Problem     string `json:"problem,omitempty"` // the reason the task or its own queue does not work, or ""
 }
 
 // TaskRun is a run of a task, as known to this instance.
@@ -61,7 +61,7 @@ type TaskRun struct {
 	EnqueuedAt time.Time `json:"enqueued_at,omitzero"`
 	// LatenessMS is from the due time to enqueueing, including jitter; 0 if another instance enqueued the run.
 	LatenessMS int64  `json:"lateness_ms"`
-	Skipped    string `json:"skipped,omitempty"` // why the run was skipped, or ""
+	Skipped    string `json:"skipped,omitempty"` // the reason the run was skipped, or ""
 	MessageID  string `json:"message_id,omitempty"`
 	Resent     bool   `json:"resent,omitempty"` // may have been enqueued twice
 	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS are the last one's, as in

@@ -219,7 +219,7 @@ func (t *tx) writeAttempt(it *pendingAttempt) error {
 	return t.writeInAnyQueue(it)
 }
 
-// Up to maxAppended bytes, attempts are appended to a history. A longer one is rewritten and trimmed.
+// Histories longer than maxAppended bytes are rewritten and trimmed, not appended to.
 const maxAppended = 4 << 10
 
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)

@@ -97,8 +97,8 @@ func (c *condition) admits(r *record) bool {
 	})
 }
 
-// scanMatching returns up to limit matching of at most browseChunk rows. last is the last key examined, or 0 at the
-// end of the queue.
+// scanMatching returns up to limit matching rows among the next browseChunk. last is the last key examined, or 0 at
+// the end of the queue.
 func (c *conn) scanMatching(columns string, after, high int64, sel condition, limit int) (rows []*record, last int64,
 	err error) {
 	if sel.text == "" {
@@ -133,7 +133,7 @@ func (c *conn) selectMatching(columns string, after, high int64, sel condition, 
 	return c.records(`SELECT `+columns+` FROM messages WHERE `+keys+sel.text+` ORDER BY id LIMIT ?`, args...)
 }
 
-// countChunk counts the matching among the next rows. last is as in scanMatching.
+// The last key is as in scanMatching.
 func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, err error) {
 	keys, keyArgs := sel.keyRange(after, high, rows)
 	args := slices.Concat(sel.args, keyArgs, []any{int64(rows)})

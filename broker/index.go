@@ -185,7 +185,7 @@ type memory struct {
 }
 
 type memoryLimits struct {
-	// total limits the fresh messages of all queues; each queue may hold least.
+	// total limits the fresh messages of all queues, but each may hold least.
 	total, least int
 	// Maximum fresh messages of a queue. On a FIFO queue, this also limits how far a receive looks past locked
 	// groups.
@@ -213,12 +213,12 @@ func limitsOf(memory int64) *memoryLimits {
 }
 
 // window tracks which messages are in memory. Up to cursor, all are in the delivery order, were delivered or are
-// delayed. From there to tail, only messages of quiet tenants up to ahead are.
+// delayed. From there to tail, memory holds only messages of quiet tenants, up to ahead.
 type window struct {
 	cursor, tail int64
 	ahead        int64 // below cursor if nothing was read ahead
 	early        map[int64]bool
-	// Delayed messages are read in order of due time and key; these are the last one's.
+	// The due time and key of the last delayed message read; they are read in this order.
 	dueAt, dueKey int64
 	dueSeen       int // times that delays have ended
 	dueRead       int // dueSeen at the latest read of messages whose delay has ended
@@ -241,7 +241,6 @@ func (w *window) recordRemoved(key int64) {
 	f.removed[key] = true
 }
 
-// capacity returns how many fresh messages fit in memory.
 func (x *index) capacity() int {
 	limits := &x.broker.memory.limits
 	most := limits.standard
@@ -371,7 +370,7 @@ type fill struct {
 
 	main, late []*record
 
-	// Messages that left the queue during the read. The queue's lock guards it.
+	// removed holds messages that left the queue during the read. The queue's lock guards it.
 	removed map[int64]bool
 }
 
@@ -494,7 +493,6 @@ func (w *window) advance(f *fill) {
 	}
 }
 
-// admit adds the rows that are still to be delivered.
 func (x *index) admit(f *fill, rows []*record) (added int) {
 	for _, r := range rows {
 		if x.skips(f, r) {

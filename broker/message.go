@@ -36,7 +36,7 @@ type message struct {
 	mark     uint32 // slot in receiveMarks, or 0
 }
 
-// received excludes the receives that do not count, which count includes so that every receive has its own receipt
+// received excludes receives that do not count. count includes them, so that every receive has its own receipt
 // handle.
 func (m *message) received() int32 { return m.count - m.unread }
 
@@ -53,8 +53,8 @@ func (m *message) uncount() {
 	}
 }
 
-// newest reports whether a receipt is of the latest receive. A kill may have lost that receive, so a receipt of a
-// later epoch is newer.
+// newest reports whether a receipt is the latest. A kill may have lost the latest receive, so a receipt of a later
+// epoch is newer.
 func (m *message) newest(of receipt) bool {
 	if of.epoch == m.epoch {
 		return of.serial == uint32(m.count)

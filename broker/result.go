@@ -73,7 +73,7 @@ func (q *liveQueue) message(work *block, r *record) queue.Message {
 	return m
 }
 
-// undo makes messages visible again whose contents could not be read. Their receives do not count.
+// undo makes messages with unreadable contents visible again. Their receives do not count.
 func (r *receive) undo(list []receivedMessage) {
 	q := r.q
 	q.mu.Lock()

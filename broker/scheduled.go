@@ -12,7 +12,6 @@ import (
 // time.
 func scheduled(sent, due int64) bool { return due != 0 && due == sent }
 
-// maxAhead limits how far ahead a message can be scheduled.
 const maxAhead = 100 * 365 * 24 * time.Hour
 
 // notBefore returns Unix milliseconds, or 0 if not scheduled. The NotBefore field takes precedence over the

@@ -277,7 +277,7 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
 }
 
-// reason is why SQS rejects the policy, or "".
+// reason is SQS's reason for rejecting the policy, or "".
 func decodePolicy(kind, value string, policy any, members []string) (reason string) {
 	unsupported := "Amazon SQS can't create the " + kind + ", as it's in an unsupported format."
 	var given map[string]json.RawMessage

@@ -225,7 +225,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err
 	}
-	// SQLite gives the files next to it the same mode: private to the owner.
+	// SQLite gives its other files the same mode, so all are private to the owner.
 	f, err := datadir.OpenFile(path)
 	if err != nil {
 		return nil, err

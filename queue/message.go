@@ -150,7 +150,7 @@ func NameInARN(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1
 // FIFOSuffix ends the name of every FIFO queue.
 const FIFOSuffix = ".fifo"
 
-// IsFIFO reports whether a name, URL or ARN is a FIFO queue's.
+// IsFIFO reports whether a name, URL or ARN belongs to a FIFO queue.
 func IsFIFO(name string) bool { return strings.HasSuffix(name, FIFOSuffix) }
 
 // DeadLetterName returns the default name or ARN of a queue's dead-letter queue.

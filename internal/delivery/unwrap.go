@@ -76,7 +76,7 @@ func fetchPayload(ctx context.Context, m *message, deadline time.Time, opts *Opt
 	return false
 }
 
-// isTemporary blames S3 or the network, not the object.
+// isTemporary reports whether S3 or the network, not the object, caused err.
 func isTemporary(err error) bool {
 	return errors.Is(err, queue.ErrUnreachable) || errors.Is(err, queue.ErrThrottled) ||
 		errors.Is(err, context.DeadlineExceeded)

@@ -105,7 +105,7 @@ func listDeadLetterSourceQueues(x *actionCall,
 	return &listDeadLetterSourceQueuesResponse{x.queueURLs(names), next}, err
 }
 
-// As in SQS, the name is in lower case, unlike in ListQueues, and the list is present even if empty.
+// As in SQS, the list's name starts in lower case, unlike in ListQueues, and the list is present even if empty.
 type listDeadLetterSourceQueuesResponse struct {
 	QueueURLs []string `json:"queueUrls" query:"QueueUrl"`
 	NextToken string   `json:",omitempty"`

@@ -6,7 +6,6 @@ import (
 	"tendril/queue"
 )
 
-// Codes of requests that fail before an action runs.
 const (
 	codeUnknownOperation = "UnknownOperationException"
 	codeSerialization    = "SerializationException"

@@ -115,7 +115,7 @@ func (in *receiveMessageRequest) prepare() (queue.ReceiveRequest, error) {
 	return request, err
 }
 
-// This response is the largest and most frequent one, and the standard encoder several times slower.
+// This response is the largest and most frequent. appendJSON is several times faster than the standard encoder.
 func (r *receiveMessageResponse) appendJSON(dst []byte) []byte {
 	if len(r.received) == 0 {
 		return append(dst, "{}"...)

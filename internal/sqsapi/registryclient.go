@@ -272,7 +272,7 @@ func messageWire(m *queue.Outgoing) (*outgoing, error) {
 // Of duplicate members, the last one wins.
 var decodeOptions = jsontext.AllowDuplicateNames(true)
 
-// Like the standard encoder, but invalid UTF-8 is rejected, not replaced.
+// callOptions are the standard encoder's, but reject invalid UTF-8 instead of replacing it.
 var callOptions = json.JoinOptions(json.Deterministic(true), json.FormatNilMapAsNull(true),
 	json.FormatNilSliceAsNull(true))
 

@@ -132,7 +132,6 @@ func (all elements) legacyMembers(response map[string]any) map[string]any {
 	return members
 }
 
-// legacyValue turns an object into a list of pairs, and converts a list's elements.
 func (e *element) legacyValue(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -9,9 +9,8 @@ import (
 )
 
 const (
-	xmlType  = "text/xml"
-	xmlStart = `<?xml version="1.0"?>` + "\n<"
-	// The API version is the one of all current clients.
+	xmlType      = "text/xml"
+	xmlStart     = `<?xml version="1.0"?>` + "\n<"
 	xmlNamespace = ` xmlns="http://queue.amazonaws.com/doc/2012-11-05/">`
 )
 

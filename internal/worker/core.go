@@ -154,7 +154,6 @@ const slack = time.Second
 
 func (s stall) length() time.Duration { return s.until.Sub(s.from) + s.hidden }
 
-// tick returns the stall since the previous tick, or the zero value.
 func (c *clock) tick(now time.Time) stall {
 	if c.last.IsZero() {
 		c.last = now
@@ -163,7 +162,7 @@ func (c *clock) tick(now time.Time) stall {
 	return c.advance(now, now.Sub(c.last), now.Round(0).Sub(c.last.Round(0)))
 }
 
-// advance is tick for the time since the previous tick by either clock.
+// advance is tick, given the time since the previous tick by either clock.
 func (c *clock) advance(now time.Time, mono, wall time.Duration) stall {
 	if mono < 0 {
 		return stall{} // now is before the previous tick

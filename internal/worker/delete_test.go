@@ -11,7 +11,6 @@ import (
 	"tendril/queuetest"
 )
 
-// once checks that n messages were posted once, then deleted.
 func (r *harness) once(n int) {
 	r.t.Helper()
 	r.place(queuetest.FakeDeleted, n)

@@ -47,7 +47,6 @@ func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	}
 }
 
-// beginNext begins a delivery of any worker in the pool.
 func (w *Worker) beginNext(now time.Time) (of *Worker, batch []*held) {
 	if w.lane != nil {
 		return w.lane.pool.beginNext(now)
@@ -140,7 +139,7 @@ func (w *Worker) deliverBatch(batch []*held) []queue.Result {
 	return results
 }
 
-// beginBatch removes a batch from the inventory, or returns nil if none may start now.
+// beginBatch returns nil if no batch may start now.
 func (s *slots) beginBatch(now time.Time) []*held {
 	s.settler.returnStale(now)
 	first := s.messages.ready.first()

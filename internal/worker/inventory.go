@@ -75,7 +75,7 @@ func (m *inventory) countUnposted(h *held, counted bool) {
 
 type failingGroup struct {
 	until time.Time
-	// At least half of the failed message's receives are used.
+	// urgent means that the failed message has used at least half of its receives.
 	urgent bool
 }
 

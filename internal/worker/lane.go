@@ -101,7 +101,7 @@ func (l *lane) hasWork(now time.Time) bool {
 	return !l.limiter.refusing(now) && l.limiterRoom(now) > 0 && l.wantsSlots(now)
 }
 
-// wantsSlots reports whether messages for another slot are present or expected. It ignores the limiter.
+// wantsSlots ignores the limiter.
 func (l *lane) wantsSlots(now time.Time) bool {
 	reachedOwnLimit := l.core.limit < l.pool.concurrency && l.core.limit-l.core.inWork <= l.granted
 	if !l.isOpen() || reachedOwnLimit {
@@ -373,7 +373,6 @@ func (l *lane) likelyReceived(n int, now time.Time) int {
 	return 1
 }
 
-// setExpectation sets the receive's wait time and expected messages.
 func (l *lane) setExpectation(o *openReceive) {
 	o.wait = l.pool.waitTime(l, o.start)
 	o.expected = l.likelyReceived(o.asked, o.start)

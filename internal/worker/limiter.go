@@ -8,7 +8,8 @@ import (
 
 const (
 	askLimiterAgain = 100 * time.Millisecond
-	// limitedCalm without a refusal ends a limited period, so that not every refusal of a rate limit is reported.
+	// A limited period ends after limitedCalm without a refusal, so that not every refusal of a rate limit is
+	// reported.
 	limitedCalm   = time.Second
 	breakerReason = "breaker"
 )
@@ -49,7 +50,7 @@ func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.shared.askAt.IsZero() && now.Before(l.shared.askAt)
 }
 
-// messages is how many of n the permit allows; 0 is a refusal.
+// The permit allows messages of the n requested; 0 is a refusal.
 func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages int) {
 	if l.refusing(now) {
 		return 0, 0
@@ -84,7 +85,8 @@ func (l *limiterState) release(now time.Time, permit uint64, results []queue.Res
 	}
 }
 
-// How far ahead messages are received under a limiter: enough for full batches of ten at 40 messages per second.
+// limiterAhead is how far ahead messages are received under a limiter, enough for full batches of ten at 40 messages
+// per second.
 const limiterAhead = 250 * time.Millisecond
 
 func (l *limiterState) room(now time.Time) int {

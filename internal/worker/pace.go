@@ -61,7 +61,6 @@ func average[T float64 | time.Duration](old, sample T) T {
 	return old + (sample-old)/averaged
 }
 
-// longestTransit returns how long a response may have been in transit.
 func (p *pace) longestTransit(visibility time.Duration) time.Duration {
 	usual := time.Second
 	if p.roundTrip > 0 {

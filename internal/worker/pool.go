@@ -227,7 +227,7 @@ func (p *Pool) higherWaits(l *lane, now time.Time) bool {
 	})
 }
 
-// shareOf is the queue's expected share of the turns, 0 to 1.
+// shareOf returns 0 to 1.
 func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	if p.strict {
 		return 1
@@ -235,7 +235,8 @@ func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	return p.weightShare(l, func(m *lane) bool { return !m.emptyNow(now) })
 }
 
-// shareOfLimiter is the same among the queues that share the limiter. For an empty queue, other empty ones count too.
+// shareOfLimiter returns the share among the queues with the same limiter. For an empty queue, other empty ones count
+// too.
 func (p *Pool) shareOfLimiter(l *lane, now time.Time) float64 {
 	empty := l.emptyNow(now)
 	if p.strict && !empty {
@@ -266,7 +267,6 @@ func (p *Pool) restIfEmpty(now time.Time) {
 	}
 }
 
-// timeLeftInRound is how long other queues' open receives may still wait.
 func (p *Pool) timeLeftInRound(l *lane, now time.Time) (left time.Duration) {
 	for _, m := range p.lanes {
 		if m == l {

@@ -72,7 +72,6 @@ func (w *Worker) maintain() {
 	}
 }
 
-// round does all due work and returns the time of the next round.
 func (w *Worker) round(now time.Time) time.Time {
 	w.checkClock(now)
 	if !now.Before(w.nextCheck) {
@@ -102,7 +101,6 @@ func (w *Worker) checkAll(now time.Time) {
 	}
 }
 
-// nextDue returns when a part of the worker next has work, after now.
 func (w *Worker) nextDue(cancelNext, now time.Time) time.Time {
 	due := []time.Time{cancelNext, w.letters.pending.next(), w.deletes.pending.next(), w.visibility.pending.next(),
 		w.poller.notBefore, w.messages.deferred.next(), w.app.pauses.until, w.slots.batchDue(now)}

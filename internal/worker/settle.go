@@ -120,7 +120,6 @@ func (s *settler) pauseForTarget(h *held, res *queue.Result, now time.Time) time
 	return pause
 }
 
-// mayKeep reports whether an unattempted message may be kept for another delivery.
 func (s *settler) mayKeep(h *held, now time.Time) bool {
 	return s.gate.keepsMessages() && s.core.workCtx.Err() == nil && !h.tooOldToExtend(now)
 }

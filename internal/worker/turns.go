@@ -44,7 +44,7 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 	return taker
 }
 
-// firstInOrder returns the first queue with demand, or -1 without one or behind one with openDemand.
+// firstInOrder returns the first queue with demand, or -1 if none has any or an earlier one has openDemand.
 func firstInOrder(n int, demandOf func(int) demand) int {
 	for i := range n {
 		switch demandOf(i) {

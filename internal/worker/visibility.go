@@ -133,8 +133,8 @@ func (v *visibilityChanger) extensionFailed(p pending, err error, class errorCla
 	}
 }
 
-// retryChange retries a change that may have been applied only while the message is invisible in either case, because
-// another worker may receive it later.
+// If a change may have been applied, retryChange retries it only while the message is invisible in either case,
+// because another worker may receive it later.
 func (v *visibilityChanger) retryChange(p pending, err error, class errorClass, start, now time.Time) {
 	v.reportFailure(p, err)
 	p.tries++

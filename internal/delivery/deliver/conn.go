@@ -97,7 +97,6 @@ func (c *conn) resetForExchange(idle time.Duration, end time.Time) {
 	c.extend()
 }
 
-// extend restarts the idle timeout, within the exchange's deadline.
 func (c *conn) extend() {
 	now := time.Now()
 	deadline := now.Add(c.idle)

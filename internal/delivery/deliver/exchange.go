@@ -20,7 +20,7 @@ type Exchange struct {
 	AnswerBody string
 	Began      time.Time
 	Duration   time.Duration
-	// Err is why the response is missing or, if a success, incomplete.
+	// Err is the reason the response is missing or, if a success, incomplete.
 	Err error
 }
 

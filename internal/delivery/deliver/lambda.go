@@ -98,7 +98,7 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, perEvent *in
 	return results
 }
 
-// failBehind gives successes behind an unfinished message of their group its outcome.
+// failBehind gives successes the outcome of an unfinished message before them in their group.
 func failBehind(part []*queue.Message, results []queue.Result) {
 	unfinished := map[string]queue.Result{} // the first's, by group
 	for i := range results {

@@ -85,7 +85,7 @@ type Connected struct {
 
 // CertificateRead reports changed certificate files or a certificate that expires soon.
 type CertificateRead struct {
-	// Changed means that changed files are in use. Otherwise, Err is why not.
+	// Changed means that changed files are in use. Otherwise, Err is the reason.
 	Changed bool
 	Err     error
 	// Expires is the earliest expiry. Soon is set once a day if it is near or past.

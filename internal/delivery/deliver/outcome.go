@@ -88,7 +88,6 @@ func (r *reasons) judgeIncomplete(ctx context.Context, res *response, end time.T
 	return queue.Result{Reason: r.noResponseReason(ctx, res, end), Err: res.err}
 }
 
-// limitReached returns the limit that ended the exchange, or "".
 func (r *reasons) limitReached(ctx context.Context, end time.Time) string {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

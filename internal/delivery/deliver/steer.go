@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// By a Tendril-Outcome response header or trailer, the app tells how to handle its message:
+// In this response header or trailer, the app tells tendril how to handle its message:
 //
 //	Tendril-Outcome: retry; after=90s; reason="the printer is busy"
 //	Tendril-Outcome: drop; reason="no such order any more"

@@ -10,7 +10,7 @@ import (
 
 // These functions expect valid JSON without surrounding white space.
 
-// An object in an array may match. Any other value matches like an object without fields.
+// matchesJSON also matches an array with a matching object. Other values match like an object without fields.
 func (o *object) matchesJSON(value []byte) bool {
 	switch {
 	case len(value) > 0 && value[0] == '{':
@@ -39,7 +39,7 @@ func (f *field) matchesJSON(value []byte) bool {
 	return matched || !found && f.absent
 }
 
-// found reports whether value has anything but objects and arrays.
+// found means that value has something other than objects and arrays.
 func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	switch {
 	case len(value) == 0 || value[0] == '{':

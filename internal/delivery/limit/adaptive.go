@@ -31,7 +31,7 @@ const unlimited = math.MaxInt32
 const averageOver = 32
 
 type estimate struct {
-	// mean of successful deliveries in nanoseconds; 0 before the first
+	// duration is the mean of successful deliveries in nanoseconds; 0 before the first.
 	duration float64
 	// batch is the largest so far. A mean would keep shrinking, because room limits batches.
 	batch int

@@ -31,7 +31,7 @@ type breaker struct {
 	inWork         int
 	trialRunning   bool
 	slowStartLimit int
-	// openings since the app was last at full concurrency
+	// openings counts since the app was last at full concurrency.
 	openings          int
 	openedAt, trialAt time.Time
 	// now is for onStateChanged, the time of the current call.

@@ -45,7 +45,7 @@ func classify(res *queue.Result) resultClass {
 	}
 }
 
-// One OK result makes the class OK, or else one failure makes it failed. done reports whether any message is done.
+// The class is OK if any result is, or else failed if any is. done reports whether any message is done.
 func classifyAll(results []queue.Result) (class resultClass, done bool) {
 	for i := range results {
 		done = done || results[i].Outcome == queue.Done

@@ -99,7 +99,7 @@ type Ready struct {
 // InitFailed reports that a process failed before its first invocation.
 type InitFailed struct {
 	Instance int
-	// Type is such as "Runtime.ImportModuleError".
+	// Type is an error type, such as "Runtime.ImportModuleError".
 	Type   string
 	Reason string
 	// Failures counts failures since the last response. This failure starts the Pause, in which no process starts.
@@ -119,14 +119,14 @@ type Exited struct {
 	// PID is 0 if it could not start.
 	Instance, PID int
 	Exit          supervisor.Exit
-	// Asked is why the pool ended the process, such as "stopped" or "time limit"; "" if it exited by itself.
+	// Asked is the reason the pool ended the process, such as "stopped" or "time limit"; "" if it exited by itself.
 	Asked string
 }
 
 // Refused reports the 1st, 10th, 100th and so on request from a program outside the function.
 type Refused struct {
 	Instance int
-	// Client is such as "curl (pid 123) of user 1000".
+	// Client is a program, such as "curl (pid 123) of user 1000".
 	Client string
 	// Total is the pool's number of rejected requests.
 	Total int

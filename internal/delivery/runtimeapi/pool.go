@@ -153,7 +153,6 @@ func (p *Pool) endAll(end func(*instance, asked)) {
 	}
 }
 
-// beginStop returns false if the pool is already stopping.
 func (p *Pool) beginStop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -146,7 +146,6 @@ func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string
 
 func (inst *instance) usable() bool { return inst.asked == "" && inst.phase != dead }
 
-// isComing reports whether the process will probably request an invocation soon.
 func (inst *instance) isComing() bool {
 	if !inst.usable() {
 		return false

@@ -20,12 +20,12 @@ const (
 	WrongKind                    // the value at Error.Path must be Error.Want
 )
 
-// Error is why a text cannot be read. It never quotes strings in the text.
+// Error is the reason a text cannot be read. It never quotes strings in the text.
 type Error struct {
 	Problem Problem
 	// At is in bytes.
 	At int
-	// Path is such as Entries.0.Id; "" for the whole text.
+	// Path names the value, such as Entries.0.Id; "" for the whole text.
 	Path string
 	// Want and Got are kinds of values, such as "string" and "number 1.5". Got is "" if only the value is invalid.
 	Want, Got string
@@ -89,7 +89,6 @@ func (r *Reader) AtEnd() bool {
 	return r.at == len(r.text)
 }
 
-// fail records the first error and skips to the end.
 func (r *Reader) fail(problem Problem) *Error {
 	failed := &Error{Problem: problem, At: r.at}
 	if r.err == nil {
