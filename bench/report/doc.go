@@ -6,10 +6,9 @@
 //	go run ./bench/report -draw -write      write the tables from existing results
 //	go run ./bench/report -scale -write     run the benchmarks of docs/scale.md, which take many minutes
 //
-// A round runs each step of the suite once, so that changing load on the machine affects all steps alike. Results are
-// stored in Go's benchmark format (bench/results.txt), which benchstat reads too. An interrupted run continues where
-// it stopped if the commit is unchanged. If other programs used much processor time, the report calls the figures
-// provisional.
+// A round runs each step once, so that changing load on the machine affects all steps alike. Results are stored in Go's
+// benchmark format (bench/results.txt). An interrupted run continues where it stopped if the commit is unchanged. If
+// other programs used much processor time, the report calls the figures provisional.
 //
 // Tables are inserted between markers, which name a table or a benchmark ("broker.Groups"):
 //

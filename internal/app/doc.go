@@ -6,17 +6,16 @@
 //	                        |    replica web-3  version 2, held until all of it is ready
 //	                        '--> replica web-4  for quarantined messages, one at a time
 //
-// When a replica crashes, any message it had in flight may be the cause. All of them are quarantined and delivered
-// alone to a separate replica, so that the next crash identifies one message and harmless messages are not
-// dead-lettered. A message that survives leaves the quarantine.
+// When a replica crashes, the messages that it had in flight are quarantined and delivered alone to a separate replica,
+// so that the next crash identifies one message. A message that survives leaves the quarantine.
 //
 // # Invariants
 //
 //   - A replica is stopped only when it has no deliveries, or when draining exceeded its limit.
-//   - Only one change (start, scale, restart, deploy) runs at a time; others fail with [ErrBusy]. But a deployment
-//     waits for a start, and cancels a change of size or a restart.
+//   - Only one change (start, scale, restart, deploy) runs at a time; others fail with [ErrBusy], except that a
+//     deployment waits for a start, and cancels a change of size or a restart.
 //   - Deliveries switch to a version only while all of its replicas are ready at the same time.
 //   - A failed deployment leaves the previous replicas serving and none of its own running.
 //   - Helpers, the processes without deliveries, run once per version.
-//   - At most 10,000 messages are quarantined. Beyond that the oldest is forgotten.
+//   - At most 10,000 messages are quarantined. Beyond that, the oldest is forgotten.
 package app

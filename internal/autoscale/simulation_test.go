@@ -36,7 +36,7 @@ func policyCases() []policyCase {
 	}
 }
 
-// The longest acceptable wait is until the first new processes are ready, plus twice DrainWithin.
+// The first new processes must be ready; DrainWithin then passes twice.
 func (c curve) allowed() time.Duration { return c.start + 2*time.Minute + 30*time.Second }
 
 func TestSimulation(t *testing.T) {
@@ -96,7 +96,6 @@ func check(t *testing.T, one policyCase, o outcome, tracking bool) {
 	}
 }
 
-// Each report counts for a minute, so a noisy load may cause more changes of direction than for processes.
 func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
 	t.Parallel()
 	if raceDetector {
@@ -117,9 +116,8 @@ func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
 	runs.Wait()
 }
 
-// The longest acceptable wait covers two minutes for counting, two readings, the start of the first instances, and half
-// a minute for each doubling of the group. Readings may be missing for 12 minutes, and a spike may be 15 minutes of
-// work.
+// This allows two minutes for counting, two readings, the start of the first instances, and half a minute for each
+// doubling of the group. Readings may be missing for 12 minutes, and a spike may be 15 minutes of work.
 func (c curve) allowedInFleet() time.Duration {
 	d := c.start + 3*time.Minute + time.Duration(math.Ceil(math.Log2(float64(c.fleet.most)))*30)*time.Second
 	if c.missing != nil {

@@ -144,7 +144,7 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 	return d
 }
 
-// The work in flight may permit only part of the decrement. least is the size after all of it.
+// least is the size after the whole decrement, only part of which the work in flight may permit.
 func (p Policy) decrease(s policyState, in Inputs, d Decision, least int) Decision {
 	why := d.Why
 	for size := least; size < d.From; size++ {

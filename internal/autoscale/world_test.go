@@ -24,8 +24,8 @@ type curve struct {
 	slots   int
 	start   time.Duration
 	missing func(t time.Duration, r *rand.Rand) (cpu, backlog, busy, all bool)
-	// noise is the spread of CPU readings in percent. glitches is the probability that the backlog is misread as zero
-	// or as a thousand times too large.
+	// noise is the spread of CPU readings in percent, glitches the probability that the backlog is misread as zero or a
+	// thousandfold.
 	noise    float64
 	glitches float64
 	turns    int

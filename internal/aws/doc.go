@@ -1,7 +1,5 @@
 // Package aws contains the clients for AWS, which no other package calls.
 //
-// The clients also work with compatible servers.
-//
 //	worker ── Receive, Delete, ChangeVisibility ──┐            operator ── Create, List,
 //	sender ── Send ───────────────────────────────┤                │       Attributes, Purge ...
 //	                                              v                v
@@ -15,13 +13,13 @@
 //
 // # Invariants
 //
-//   - A receive is attempted once, because a lost response has already increased receive counts. The exception is a signature rejected because of the local clock.
+//   - A receive is attempted once, because a lost response has already increased receive counts, unless its signature
+//     is rejected because of the local clock.
 //   - The exchanger resends a request only if a kept connection accepted no byte of it.
 //   - A Lambda function is invoked once, unless a reused connection failed before a byte was sent.
 //   - Messages with a wrong checksum are neither returned nor deleted.
 //   - The region in a queue's URL or ARN takes precedence. A configured endpoint replaces only the address.
 //
-// Errors are [tendril/queue.Error]. AccessDenied covers credentials and permissions. Unreachable covers everything that
-// may work later: no response, a proxy's response, an internal error. If the caller's context is canceled, the error is
-// the context's.
+// Errors are [tendril/queue.Error], or the context's. AccessDenied covers credentials and permissions, Unreachable
+// everything that may work later.
 package aws

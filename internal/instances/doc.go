@@ -5,10 +5,9 @@
 //	                 \           roster          /
 //	                  '--- free slots, count ---'
 //
-// Each instance owns one slot, stored as a lease, so that registries of all versions support it. The roster, another
-// lease, counts the slots and lists the free ones.
+// Each instance owns one slot, stored as a lease. The roster, another lease, counts the slots and lists the free ones.
 //
-// An instance writes its record when its status changes, and every minute with its current load. Clocks of machines
-// differ, so a record's age is the time since the reader last saw it change. After [FreshFor], an instance counts as
-// unreachable; after [ForgetAfter], the leader frees its slot.
+// An instance writes its record when its status changes, and every minute. Machines' clocks differ, so a record's age is
+// the time since the reader last saw it change. After [FreshFor], an instance counts as unreachable; after [ForgetAfter],
+// the leader frees its slot.
 package instances

@@ -2,12 +2,10 @@
 //
 //	Take -> Intend (journal) -> Send -> Accept (journal, fsync) -> Delete
 //
-// No message is lost: it is deleted only after the destination has acknowledged it and the [Journal] has recorded this
-// on disk. If a run is killed, the next one continues. On a standard queue, messages with an unknown outcome are sent
-// again and counted as resent. On a FIFO queue, they can be sent again for five minutes, because the deduplication ID
-// is derived from the message ID. After that, the destination's message count decides if possible; otherwise [Run]
-// returns [ErrUncertain].
+// A message is deleted only after the destination has acknowledged it and the [Journal] has recorded this on disk. If a
+// run is killed, the next one continues. On a standard queue, messages with an unknown outcome are sent again. On a FIFO
+// queue, they can be sent again for five minutes, because the deduplication ID is derived from the message ID. After
+// that, the destination's message count decides if possible; otherwise, [Run] returns [ErrUncertain].
 //
-// On a FIFO queue, a batch contains at most one message per group, so that later ones do not overtake a rejected
-// message.
+// On a FIFO queue, a batch contains at most one message per group, so that none overtakes a rejected one.
 package migrate

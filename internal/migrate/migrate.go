@@ -32,8 +32,8 @@ func (c Count) Total() int { return c.Visible + c.Delayed + c.InFlight }
 
 // Source is the queue to move messages from.
 type Source interface {
-	// Take returns about n messages, or none at the end of the queue. Unless deleted, they are returned again after
-	// Rewind, or after some time.
+	// Take returns about n messages, or none at the end of the queue. Unless deleted, they return after Rewind, or
+	// after some time.
 	Take(ctx context.Context, n int) ([]Item, error)
 	// After Rewind, Take starts with the oldest message.
 	Rewind()
@@ -206,7 +206,7 @@ func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	return len(accepted)+len(fresh) > 0, nil
 }
 
-// mustStay records messages that stay permanently in skipped, and groups that stay until the next Rewind in waiting.
+// mustStay adds permanent cases to skipped, and groups that stay until the next Rewind to waiting.
 func (r *run) mustStay(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true

@@ -21,7 +21,6 @@ type fakeQueue struct {
 	at       int
 	dedup    map[string]time.Time
 	received []queue.Outgoing
-	// An error in before means that the call is lost; in after, that its response is.
 	onSend   func(messages []queue.Outgoing) (before, after error)
 	onDelete func(items []Item) error
 	refuses  string
@@ -229,7 +228,6 @@ func TestKilledRunIsContinued(t *testing.T) {
 	}
 }
 
-// Another sender uses the destination, so its count does not show whether the messages were accepted.
 func TestUncertainFIFOMessagesNeedADecision(t *testing.T) {
 	for decision, want := range map[Decision]int{Undecided: 0, Resend: 2, Drop: 1} {
 		synctest.Test(t, func(t *testing.T) {

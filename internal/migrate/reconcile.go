@@ -20,7 +20,7 @@ const (
 type Result struct {
 	Queue string `json:"queue"`
 	FIFO  bool   `json:"fifo"`
-	// SourceCount is from before the first run, Left from after the last. Arrived counts new messages in between.
+	// SourceCount is from before the first run, Left from after the last. Arrived messages came in between.
 	SourceCount int `json:"source_count"`
 	Arrived     int `json:"arrived"`
 	Left        int `json:"left"`

@@ -12,8 +12,7 @@
 //   - never by name, through a proxy, or after a redirect.
 //
 // Each connection starts with a mutual proof (package proof) of a secret derived from the fleet key and the contacted
-// instance's ID. A proof is valid for one connection to one run of an instance.
+// instance's ID.
 //
-// Peers have read access only. Responses are limited in size and time. After a failure, an instance is not contacted
-// for a few seconds.
+// Peers have read access only. Responses are limited in size and time.
 package peers

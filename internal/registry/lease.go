@@ -27,7 +27,7 @@ func (l *Leases) Read(ctx context.Context, name string) (queue.Lease, error) {
 }
 
 // Swap stores next if the stored Version is old.Version, where "" means none. won is also true if next was already
-// stored, so that a call without a response can be repeated. Duration is stored in whole milliseconds.
+// stored, so that a call can be repeated. Duration is stored in whole milliseconds.
 func (l *Leases) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error) {
 	if err := checkLease(name, next); err != nil {
 		return false, queue.Lease{}, err
@@ -51,7 +51,7 @@ func leaseRecord(name string, l queue.Lease) Record {
 		"duration_ms": l.Duration.Milliseconds(), "released": l.Released, "data": l.Data}}
 }
 
-// leaseOf rejects a record of another kind: treating it as a free lease could result in two leaders.
+// Treating a record of another kind as a free lease could result in two leaders.
 func leaseOf(r Record) (queue.Lease, error) {
 	if r.Fields == nil {
 		return queue.Lease{}, nil

@@ -14,13 +14,13 @@ const runRetention = 30 * 24 * time.Hour
 // Run is a scheduled run of a task.
 type Run struct {
 	Task string
-	// ScheduledAt is in UTC and whole seconds, without jitter. A manual run's is the time of the request.
+	// ScheduledAt is in UTC and whole seconds, without jitter; for a manual run, the time of the request.
 	ScheduledAt time.Time
 	Path        string
 	DueAt       time.Time
 	// ID, such as "task@2026-11-20T13:00:00Z", is the same on all instances and in all tries.
 	ID string
-	// Manual means that a person requested the run. It needs no leader and does not advance the schedule.
+	// A Manual run, requested by a person, needs no leader and does not advance the schedule.
 	Manual  bool
 	Queue   string // name, URL or ARN
 	Message queue.Outgoing

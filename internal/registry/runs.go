@@ -20,8 +20,8 @@ type Runs struct {
 	store Store
 	scope Scope
 
-	// queues is the store, if it can enqueue in a transaction. Otherwise, sender sends messages after a check with
-	// lead, because the queue does not check terms.
+	// Without queues, which can enqueue in a transaction, sender sends messages after a check with lead, because the
+	// queue does not check terms.
 	queues QueueStore
 	sender Sender
 	lead   Leadership
@@ -41,7 +41,7 @@ func NewSentRuns(store Store, scope Scope, sender Sender, lead Leadership) *Runs
 }
 
 // Since returns each task's times, and records new tasks with their start. If the schedule has changed, times before
-// its start count as accounted for. A start earlier than the recorded one, because a clock was set back, replaces it.
+// its start count as accounted for. An earlier start, after a clock was set back, replaces the recorded one.
 func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error) {
 	tasks := slices.Sorted(maps.Keys(starts))
 	keys := make([]string, len(tasks))

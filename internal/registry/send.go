@@ -79,7 +79,7 @@ func (r *Runs) forget(id string) {
 	delete(r.pending, id)
 }
 
-// If an earlier try is settled, announce returns its message instead of announcing a try.
+// announce returns the message of an earlier try if that is settled.
 func (r *Runs) announce(ctx context.Context, term int64, run *Run, p *pendingRun) (earlier *queue.Sent, err error) {
 	own := runRecordOf(p.record)
 	if own.Tries > 0 && !p.maybeSent && own.Term == term {

@@ -32,7 +32,7 @@ func (f Fields) text(name string) string {
 type Record struct {
 	Kind Kind
 	Key  string
-	// Version changes with each write. It is "" for kinds whose records are compared by all fields.
+	// Version changes with each write. It is "" for kinds that are compared by all fields.
 	Version string
 	// Fields is nil if the record does not exist. It must not be modified.
 	Fields Fields
@@ -74,7 +74,7 @@ type Fence struct {
 	Term  int64
 }
 
-// Check rejects a fence with a lease but no term, a term but no lease, or a negative term.
+// Check rejects a fence with only a lease or only a term, or a negative term.
 func (f Fence) Check() error {
 	if (f.Lease == "") != (f.Term == 0) || f.Term < 0 {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -131,7 +131,7 @@ func (s Scope) Key(name string) string {
 	return s.Name + "/" + name
 }
 
-// Fence returns a term's fence, or none for term 0, which is for manual requests, or without a lease.
+// Fence returns a term's fence. Term 0, for manual requests, and a scope without a lease have none.
 func (s Scope) Fence(term int64) Fence {
 	if s.Lease == "" || term == 0 {
 		return Fence{}

@@ -53,7 +53,7 @@ type DeadLetterQueue struct {
 type Times struct {
 	// Retention is how long a message is retried after its first receive.
 	Visibility, Retention time.Duration
-	// Attempt is a delivery attempt's maximum duration; 0 skips the check. AttemptText names the settings behind it.
+	// Attempt limits a delivery attempt; 0 skips the check. AttemptText names the settings behind it.
 	Attempt     time.Duration
 	AttemptText string
 	// Pause returns the longest delay after an attempt, from 1; nil skips the check.
@@ -90,7 +90,7 @@ type Clock struct {
 
 // Proxy describes a proxy between tendril and the app.
 type Proxy struct {
-	// Where is the file and line that sets the timeout; "" for the default.
+	// Where is the file and line of the timeout; "" for the default.
 	Target, Name, Where string
 	Timeout, Attempt    time.Duration
 }

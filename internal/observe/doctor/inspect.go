@@ -20,7 +20,7 @@ import (
 
 const syncSamples = 5
 
-// InspectDisk examines the disk of the data directory, which need not exist. It writes a small unnamed file there.
+// InspectDisk examines the disk of the data directory, which need not exist, by writing a small unnamed file there.
 func InspectDisk(path string) Disk {
 	d := Disk{Path: path}
 	folder, err := nearestFolder(path)

@@ -93,7 +93,7 @@ func openEndings(dir string, maxSegment int64, failed func(error)) *Endings {
 	return l
 }
 
-// Add records an ending now. It does not wait for the disk; endings are lost if the disk is full or too slow.
+// Add records an ending now. Endings are lost if the disk is full or too slow.
 func (l *Endings) Add(e Ending) { l.AddAll(1, func(int) Ending { return e }) }
 
 // AddAll records n endings at once. ending must not use l.

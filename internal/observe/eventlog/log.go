@@ -199,7 +199,7 @@ func (l *Log) append(e *Event) error {
 	return l.file.append(append(line, '\n'))
 }
 
-// Read returns the selected events in a data directory. An environment may be appending to the log.
+// Read returns the selected events in a data directory, even if an environment is appending to the log.
 func Read(dir string, q Query) ([]Event, error) {
 	s := selector[Event]{Range: q.Range, matches: q.matches}
 	err := scan(eventFiles(dir), s.offer)

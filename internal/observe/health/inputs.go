@@ -42,7 +42,7 @@ type Process struct {
 	// A GivenUp process is retried every RetryAfter; 0 means never.
 	GivenUp    bool
 	RetryAfter time.Duration
-	// Restarts counts restarts after failures; in inputs, only those in the last five minutes.
+	// Restarts counts restarts after failures; in inputs, those in the last five minutes.
 	Restarts int
 	LastExit string
 }

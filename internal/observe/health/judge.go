@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// finding is an unsmoothed cause. A measured one needs several agreeing checks; any other counts at once.
+// A measured finding needs several agreeing checks; any other counts at once.
 type finding struct {
 	Cause
 	measured bool

@@ -226,8 +226,8 @@ func by(name string) string {
 	return " by " + name
 }
 
-// Fewer than fewRequests deliveries in five minutes raise Info, or Warning at a Severe percentage with at least
-// fewFailures failures.
+// Failures among fewer than fewRequests deliveries are Info, or Warning if their share is Severe and at least
+// fewFailures failed.
 const fewRequests, fewFailures = 10, 3
 
 func (q *queueInputs) failureShare(in *inputs, kind string, kinds []Class, words string, levels ...level) []finding {

@@ -107,7 +107,7 @@ func (l *Logger) DeadLettered(name, to string, d worker.DeadLettered) {
 	}
 }
 
-// OutcomeIgnored returns a listener for invalid Tendril-Outcome headers that logs each kind of problem once.
+// OutcomeIgnored returns a listener for invalid Tendril-Outcome headers. It logs each kind of problem once.
 func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	var logged sync.Map
 	return func(problem string) {
