@@ -26,7 +26,8 @@ var (
 	errNoRoomForReason   = errors.New("the message has no room for the attribute " + queue.AttributeReason)
 )
 
-// TakesDeadLetters reports whether DeadLetter accepts messages at their last receive or, if last is false, others.
+// TakesDeadLetters reports whether DeadLetter accepts messages at their last receive or, if last is false, other
+// messages.
 func (d *DeadLetters) TakesDeadLetters(last bool) bool {
 	if last {
 		return d.Last

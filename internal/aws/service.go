@@ -215,7 +215,7 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	return t
 }
 
-// The SDK closes its own body when a response starts. If net/http is still reading it, it closes the connection.
+// The SDK closes its own body when a response starts; if net/http is still reading it, net/http closes the connection.
 type wholeBodies struct{ next http.RoundTripper }
 
 func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
