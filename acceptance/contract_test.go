@@ -318,7 +318,7 @@ func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 	}
 }
 
-// On the embedded queue, receives of the messages behind a failing one do not count.
+// On the embedded queue, receives of messages behind a failing one do not count.
 func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 	t.Parallel()
 	for name, elsewhere := range map[string]bool{"embedded": false, "elsewhere": true} {

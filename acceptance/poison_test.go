@@ -17,8 +17,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Once identified, poison messages must not slow down the others. TENDRIL_POISON sets the number of messages; one in a
-// hundred is poison.
+// Once identified, poison messages must not slow down other messages. TENDRIL_POISON sets the number of messages; one
+// in a hundred is poison.
 func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	minutes(t)
 	t.Parallel()

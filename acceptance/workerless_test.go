@@ -42,7 +42,7 @@ type arena struct {
 	invoked  []invoked
 	news     chan struct{}
 	receives int
-	// slow counts receives whose late response may have made the worker take the queue for an empty one.
+	// slow counts receives whose response was so late that the worker may have considered the queue empty.
 	slow     int
 	function string
 }

@@ -20,7 +20,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// BENCH_ROLE makes the test binary run as one of a measurement's other processes.
+// BENCH_ROLE makes the test binary act as one of the other processes of a measurement.
 func TestMain(m *testing.M) {
 	switch os.Getenv("BENCH_ROLE") {
 	case "":

@@ -21,7 +21,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// releases are the oldest release with stable sidecars and the newest known one.
+// releases are the oldest release with stable sidecars and the newest known release.
 var releases = []string{"1.33", "1.37"}
 
 func documents(t *testing.T, file string) (docs []map[string]any) {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// sample contains one figure's results, sorted.
+// sample contains the results of one figure, sorted.
 type sample []float64
 
 func (s sample) median() float64 {
@@ -22,7 +22,7 @@ func (s sample) median() float64 {
 func (s sample) lowest() float64  { return s[0] }
 func (s sample) highest() float64 { return s[len(s)-1] }
 
-// figure is such as "broker.Send/callers=1/size=200" in "msg/s".
+// figure identifies a measurement, such as "broker.Send/callers=1/size=200" in "msg/s".
 type figure struct{ benchmark, unit string }
 
 type run struct {

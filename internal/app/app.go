@@ -33,14 +33,14 @@ type Options struct {
 	Hurry    context.Context // once done, every stop is immediate
 	Draining <-chan struct{} // closed when shutdown begins
 	Ready    chan struct{}   // closed when the app is first ready
-	// Changing holds one token, which its holder needs to change versions, settings and tasks.
+	// Changing holds one token. Changing versions, settings or tasks requires the token.
 	Changing chan struct{}
 	Gate     func(open bool, reason string)
 	Failed   func(error)
 	// DrainTimeout limits how long a retired replica may finish its deliveries.
 	DrainTimeout func() time.Duration
 	Check        func(*bundle.Bundle) error
-	// Change compares a new version's settings with the current ones. Apply applies them, to new replicas only if
+	// Change compares a new version's settings with the current ones. Apply applies the change, to new replicas only if
 	// newReplicas is true.
 	Change func(*bundle.Bundle) (config.Change, error)
 	Apply  func(c config.Change, newReplicas bool)
@@ -339,7 +339,7 @@ func (a *App) Processes() []supervisor.Status {
 	return append(replicas, helpers...)
 }
 
-// Role returns [api.RoleRetired], [api.RoleQuarantine] or "".
+// Role returns the role of a process: [api.RoleRetired], [api.RoleQuarantine] or "".
 func (a *App) Role(process string) string {
 	isNamed := func(r *replica) bool { return r.name() == process }
 	if slices.ContainsFunc(a.replicas.draining(), isNamed) {

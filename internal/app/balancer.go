@@ -14,7 +14,7 @@ import (
 var errNoReplica = errors.New("no replica of the app is ready")
 
 type balancer struct {
-	// port is the first replica's; 0 means any free port.
+	// port is the first replica's port; 0 means any free port.
 	port     int
 	freePort func() (int, error)
 	// changed is called, in order, when deliveries become possible or impossible. It must not change the balancer.

@@ -6,7 +6,8 @@ import (
 	"tendril/api"
 )
 
-// SharedVersion identifies a version deployed to all instances. The zero value is one deployed to this instance only.
+// SharedVersion identifies a version deployed to all instances. The zero value means a version deployed only to this
+// one.
 type SharedVersion struct {
 	Number int
 	Name   string

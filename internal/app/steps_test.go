@@ -80,7 +80,7 @@ func (s *stepGroup) mustLoseAll(t *testing.T) {
 	}
 }
 
-// The Procfile's processes are in the plan, too, but are no steps.
+// The plan also contains the Procfile's processes, which are not steps.
 func TestStepsRunInTwoParts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

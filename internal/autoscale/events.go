@@ -78,7 +78,7 @@ func (d Decided) repeats(other Decided) bool {
 
 // Failed describes a failed call.
 type Failed struct {
-	// Doing is such as "reading the size".
+	// Doing describes the call, such as "reading the size".
 	Doing string
 	Err   error
 	// Consecutive counts the call's failures in a row, including this one.

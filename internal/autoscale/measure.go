@@ -14,7 +14,7 @@ type Measure string
 const (
 	CPUUtilization    Measure = "CPUUtilization"    // percent
 	BacklogPerProcess Measure = "BacklogPerProcess" // waiting messages divided by the size
-	OldestMessageAge  Measure = "OldestMessageAge"  // seconds, of the oldest waiting message
+	OldestMessageAge  Measure = "OldestMessageAge"  // age of the oldest waiting message in seconds
 	BusyShare         Measure = "BusyShare"         // busy delivery slots, in percent
 )
 
@@ -110,9 +110,9 @@ type Inputs struct {
 	// Slots are per process or instance. ServiceTime is a delivery's average duration in seconds; 0 if unknown.
 	Slots       int
 	ServiceTime float64
-	// Reporting is the number of measured instances; 0 means that all measures except the backlog are this instance's.
-	// Measured is the trigger's measure over all of them, or nil if its own field applies. With [Policy].FromMetric,
-	// MeasuredFrom is the start of its period.
+	// Reporting is the number of measured instances; 0 means that all measures except the backlog are from this
+	// instance. Measured is the trigger's measure over all instances; nil means that its own field applies. With
+	// [Policy].FromMetric, MeasuredFrom is the start of its period.
 	Reporting    int
 	Measured     *Reading
 	MeasuredFrom time.Time

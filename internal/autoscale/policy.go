@@ -47,7 +47,7 @@ type Policy struct {
 	TargetBusy float64
 	// DrainWithin is how soon tracking tries to finish the waiting messages; 0 means 60 s.
 	DrainWithin time.Duration
-	// TargetBacklog is how many messages may wait per process or instance; 0 means as many as one finishes within
+	// TargetBacklog is how many messages may wait per process or instance; 0 means as many as it finishes within
 	// DrainWithin.
 	TargetBacklog float64
 	// Tracking scales out when all readings within ScaleOutAfter, at least two, request a larger size; 0 means 20 s.

@@ -61,7 +61,7 @@ const (
 )
 
 // Run sets and removes the protection until ctx ends, and finally removes it. Unless protections expire, it first
-// removes one left behind by a killed process.
+// removes protection left behind by a killed process.
 func (p *Protector) Run(ctx context.Context) {
 	run := protectorRun{protector: p, known: p.Renew > 0, calls: newCaller(p.CallTimeout, p.Events.Failed)}
 	every(ctx, cmp.Or(p.Interval, 5*time.Second), func() bool { run.update(ctx, time.Now()); return true })

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Hook is the group's lifecycle hooks that delay the instance's termination.
+// Hook controls the lifecycle hooks that delay the instance's termination.
 type Hook interface {
 	Heartbeat(ctx context.Context) error
 	// Complete lets the group terminate the instance.

@@ -25,8 +25,8 @@ type recommendation struct {
 	why   string
 }
 
-// decideByTracking scales out once all recent recommendations exceed the size, and in to the largest of a longer
-// period, but at most by half.
+// decideByTracking scales out once all recent recommendations exceed the size. It scales in to the largest
+// recommendation of a longer period, but at most by half.
 func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	if !in.Busy.Known && !in.Backlog.Known {
 		d.Rule, d.Why = ruleMissing, "the number of busy slots and the backlog are unknown"

@@ -23,7 +23,7 @@ type AutoScaling struct {
 // Close closes idle connections.
 func (a *AutoScaling) Close() { a.service.close() }
 
-// OpenAutoScaling creates a client from the AWS configuration. The region defaults to the instance's.
+// OpenAutoScaling creates a client from the AWS configuration. The default region is the instance's region.
 func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 	cfg, service, err := loadConfig(ctx, opts, "Auto Scaling", 4)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s GroupState) InService() int {
 // GroupInstance is an instance of a [Group].
 type GroupInstance struct {
 	ID string
-	// State is such as "InService" or "Terminating:Wait".
+	// State is the lifecycle state, such as "InService" or "Terminating:Wait".
 	State              string
 	Healthy, Protected bool
 }
@@ -224,7 +224,8 @@ func (m *Member) forEach(ctx context.Context, hooks []string, action string, cal
 
 // TerminationHooks are the lifecycle hooks that delay the termination of a group's instances.
 type TerminationHooks struct {
-	// All must be extended while the instance needs time: a timeout with the default result ABANDON ends the others.
+	// All must be extended while the instance needs time: a timeout with the default result ABANDON also ends the other
+	// hooks.
 	All []string
 	// Own must be completed; other hooks' consumers complete them.
 	Own []string

@@ -9,12 +9,12 @@ import (
 	"tendril/queue"
 )
 
-// DeadLetters is a queue whose failed messages tendril dead-letters itself, to record the failure, which SQS does not.
+// DeadLetters is a queue whose failed messages tendril moves to the dead-letter queue itself, to record the failure.
 type DeadLetters struct {
 	*Queue
 	// To returns the dead-letter queue's name, or "".
 	To func() string
-	// ARN is the queue's, Instance this instance's name.
+	// ARN is the queue's ARN. Instance is this instance's name.
 	ARN, Instance string
 	// Last includes messages at their last receive, which SQS would otherwise move.
 	Last        bool

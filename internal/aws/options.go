@@ -11,7 +11,7 @@ import (
 
 // Options configure a client. A nil *Options is valid. Credentials come from the standard AWS configuration.
 type Options struct {
-	// Region defaults to the environment's or the profile's. A URL's or ARN's region takes precedence.
+	// Region defaults to the region of the environment or the profile. A region in a URL or ARN takes precedence.
 	Region string
 	// Profile names a shared AWS configuration profile; "" means AWS_PROFILE or "default".
 	Profile string
@@ -31,7 +31,8 @@ type Events struct {
 	ClockAdjusted func(offset time.Duration)
 }
 
-// Corruption describes a message damaged in transit. A received one becomes visible again after its visibility timeout.
+// Corruption describes a message damaged in transit. A damaged received message becomes visible again after its
+// visibility timeout.
 type Corruption struct {
 	Queue, MessageID string
 	// Part is "body" or "attributes".

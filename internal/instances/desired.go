@@ -212,8 +212,8 @@ type signed struct {
 	Signature string          `json:"signature"`
 }
 
-// FleetKey has one or more parts, separated by commas. The first part signs; signatures of all are valid. So a key can
-// be replaced while instances still use the previous one.
+// FleetKey has one or more parts, separated by commas. The first part signs; signatures of all parts are valid. So a
+// key can be replaced while instances still use the previous one.
 type FleetKey string
 
 // A signature of one kind is not valid as another.
@@ -362,9 +362,9 @@ func (d *DesiredState) accept(stored queue.Lease) error {
 }
 
 const (
-	// followInterval is how often the leader reads the registry, and others the leader's lease.
+	// followInterval is how often the leader reads the registry, and other instances the leader's lease.
 	followInterval = 2 * time.Second
-	// rereadAfter is how often others also read the registry.
+	// rereadAfter is how often other instances also read the registry.
 	rereadAfter = 5 * time.Minute
 	retryAfter  = 10 * time.Second
 )

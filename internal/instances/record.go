@@ -62,13 +62,14 @@ type Record struct {
 	Revision int64 `json:"revision,omitempty"`
 	// Applies lists the supported parts of the desired state, such as [PartSettings], except pauses.
 	Applies []string `json:"applies,omitempty"`
-	// SettingsRevision is the revision of the applied settings or, if Rejected is set, of those rejected for that
-	// reason.
+	// SettingsRevision is the revision of the applied settings or, if Rejected is set, of the settings rejected for
+	// that reason.
 	SettingsRevision int64     `json:"settings_revision,omitempty"`
 	Rejected         string    `json:"rejected,omitempty"`
 	App              AppReport `json:"app,omitzero"`
 
-	// Environment is the health of all instances, Unreachable the IDs of unreachable ones. Only the leader sets them.
+	// Environment is the health of all instances. Unreachable lists the IDs of unreachable instances. Only the leader
+	// sets both.
 	Environment *health.Environment `json:"environment,omitempty"`
 	Unreachable []string            `json:"unreachable,omitempty"`
 
@@ -87,7 +88,7 @@ const (
 	PartApp           = "app"
 )
 
-// Load changes constantly. Each write updates it, but its change does not cause one.
+// Load changes constantly. Each write updates it, but a change of Load does not cause a write.
 type Load struct {
 	autoscale.Sample
 	OldestDelivery int `json:"oldest_delivery_seconds,omitempty"`

@@ -40,7 +40,7 @@ func TestRecordsThatAreNotGenuineAreNotUsed(t *testing.T) {
 	record := Record{ID: "id", Name: "a", Health: health.Ok, Version: "1"}
 	for _, c := range []struct {
 		name string
-		// attack receives an earlier and the current content of slot 0, and that of slot 1.
+		// attack receives an earlier and the current content of slot 0, and the content of slot 1.
 		attack func(earlier, now, other queue.Lease) queue.Lease
 		want   error
 	}{

@@ -215,8 +215,8 @@ func (d *Desired) AbortRollout(reason string) error {
 
 // AppReport is the part of a record about the app.
 type AppReport struct {
-	// Takes means that the instance takes part in rollouts. Number is the running version's, or 0 if it was deployed on
-	// this instance only.
+	// Takes means that the instance takes part in rollouts. Number is the running version, or 0 if it was deployed only
+	// on this instance.
 	Takes  bool `json:"takes,omitempty"`
 	Number int  `json:"number,omitempty"`
 	// Failed is the version that did not start here, or 0.

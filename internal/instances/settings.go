@@ -14,7 +14,7 @@ const settingsRetry = 10 * time.Second
 // ErrNotApplied means that settings were neither applied nor rejected.
 var ErrNotApplied = errors.New("not applied")
 
-// SettingsFollower applies settings, and rolls back those that it rejects. On the leader, it advances their rollout.
+// SettingsFollower applies settings, and rolls back settings that it rejects. On the leader, it advances their rollout.
 // All fields are required.
 type SettingsFollower struct {
 	State *DesiredState

@@ -16,7 +16,7 @@ var copiedAttributes = []string{"VisibilityTimeout", "DelaySeconds", "MessageRet
 // lostAttributes contain accounts, keys or addresses.
 var lostAttributes = []string{"Policy", "KmsMasterKeyId", "RedriveAllowPolicy"}
 
-// Attributes returns the attributes for a copy of a queue, without the redrive policy, and the names of those that
+// Attributes returns the attributes for a copy of a queue, without the redrive policy, and the names of attributes that
 // cannot be copied.
 func Attributes(source map[string]string) (create map[string]string, missing []string) {
 	create = map[string]string{}

@@ -55,7 +55,7 @@ type Options struct {
 	SourceExact, DestinationExact bool
 	// CutDelays shortens delays beyond MaxDelay. Otherwise, such messages stay at the source.
 	CutDelays bool
-	// MaxDelay is the destination's; 0 means no limit.
+	// MaxDelay is the destination's limit; 0 means no limit.
 	MaxDelay time.Duration
 	// Wait is for messages in flight or delayed at the source.
 	Wait time.Duration
@@ -96,7 +96,7 @@ type run struct {
 
 	mu      sync.Mutex
 	skipped map[string]Reason
-	// blocked has the FIFO queue's groups with a rejected message, waiting those with a message in flight.
+	// blocked contains groups of a FIFO queue with a rejected message, waiting groups with a message in flight.
 	blocked, waiting map[string]bool
 }
 

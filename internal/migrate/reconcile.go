@@ -24,7 +24,7 @@ type Result struct {
 	SourceCount int `json:"source_count"`
 	Arrived     int `json:"arrived"`
 	Left        int `json:"left"`
-	// Sent messages were accepted by the destination, Deleted ones deleted from the source.
+	// Sent counts messages accepted by the destination, Deleted messages deleted from the source.
 	Sent    int `json:"sent"`
 	Deleted int `json:"deleted"`
 	// Resent messages had an unknown outcome. On a standard queue, they may be duplicates.

@@ -156,8 +156,7 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	return out
 }
 
-// withoutUncertain returns the messages to send. Of those whose deduplication interval has passed, it deletes the
-// accepted ones.
+// withoutUncertain returns the messages to send. It deletes accepted messages whose deduplication interval has passed.
 func (r *run) withoutUncertain(ctx context.Context, items []Item) ([]Item, error) {
 	if !r.options.FIFO {
 		return items, nil

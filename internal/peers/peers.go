@@ -25,7 +25,7 @@ const (
 // Options configure [Peers]. Only Key is optional.
 type Options struct {
 	Environment, ID, Host string
-	// Key authenticates instances to each other. Without it, none is contacted.
+	// Key authenticates instances to each other. Without a key, no instance is contacted.
 	Key  instances.FleetKey
 	List func(context.Context) ([]instances.Instance, error)
 	Log  *slog.Logger

@@ -213,7 +213,7 @@ func runRecordOf(r Record) RunRecord {
 	return RunRecord{Tries: int(tries), Term: term, Settled: settled, MessageID: r.Fields.text("message")}
 }
 
-// Skip accounts for at most 1000 runs of one task, in order, without sending them. It returns the records of those
+// Skip accounts for at most 1000 runs of one task, in order, without sending them. It returns the records of runs
 // already sent or announced, by ID.
 func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]RunRecord, error) {
 	last := &runs[len(runs)-1]

@@ -15,7 +15,7 @@ const (
 	// dedupWindow is a FIFO queue's deduplication interval, minus a margin for clocks and the call.
 	dedupWindow = 5*time.Minute - 30*time.Second
 	settleTries = 3 // per Enqueue call
-	// Once maxPending runs are unsettled, those older than pendingRetention are dropped.
+	// Once maxPending runs are unsettled, runs older than pendingRetention are dropped.
 	maxPending       = 1000
 	pendingRetention = 48 * time.Hour
 )
@@ -169,7 +169,7 @@ func certainlyNotSent(err error) bool {
 	return errors.As(err, &refusal) && refusal.Code != queue.CodeUnreachable && refusal.Code != queue.CodeClosed
 }
 
-// settleSent is not fenced: the message was sent, whoever leads now.
+// settleSent is not fenced, because the message was sent regardless of the current leader.
 func (r *Runs) settleSent(ctx context.Context, run *Run, p *pendingRun) (err error) {
 	for range settleTries {
 		err = r.settle(ctx, Fence{}, run, p.record, p.sent.ID)

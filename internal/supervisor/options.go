@@ -20,8 +20,8 @@ type Options struct {
 	RestartLimit int
 	// RestartWindow is the period in which failures count; 0 means 300 s.
 	RestartWindow time.Duration
-	// Excused reports whether an exit had another cause, such as a message that crashes its consumers. Then it does not
-	// count, and the delay is RestartMin. Excused must return quickly; may be nil.
+	// Excused reports whether an exit had another cause, such as a message that crashes its consumers. Such an exit
+	// does not count, and the delay is RestartMin. Excused must return quickly; may be nil.
 	Excused func(process string, e Exit) bool
 	// RetryAfter is the interval between attempts to revive a failed process; 0 means no attempts. A process has
 	// recovered after running for RestartWindow.
@@ -70,8 +70,8 @@ func (o *Options) withDefaults() Options {
 	return set
 }
 
-// Events are callbacks; each may be nil. Calls for one process are in order, and may be concurrent with other
-// processes'. They must return quickly and not call Start, Stop or Restart.
+// Events are callbacks; each may be nil. Calls for one process are in order; calls for different processes may be
+// concurrent. They must return quickly and not call Start, Stop or Restart.
 type Events struct {
 	Started    func(Started)
 	Ready      func(Ready)
@@ -133,7 +133,7 @@ type Exited struct {
 type Restarting struct {
 	Process string
 	Delay   time.Duration
-	// Failures counts those in the restart window, including this one. Limit is the maximum number of restarts.
+	// Failures counts the failures in the restart window, including this one. Limit is the maximum number of restarts.
 	Failures, Limit int
 	// Excused is set by [Options.Excused], OnTrial by [Options.RetryAfter].
 	Excused, OnTrial bool

@@ -49,7 +49,7 @@ func (t *processTree) members() []process {
 	return found
 }
 
-// isMarked requires t.mu.
+// t.mu must be held.
 func (t *processTree) isMarked(p process) bool {
 	if t.seen[p.id()] {
 		return true

@@ -59,8 +59,8 @@ func systemOn(h *host) *system {
 	}
 }
 
-// Start starts all processes. It returns once they run, even if not ready. If one cannot be started, the others are
-// stopped; the error is a [*PortError] if a port is taken. ctx limits the startup only.
+// Start starts all processes. It returns once they run, even if they are not ready. If one cannot be started, the
+// others are stopped; the error is a [*PortError] if a port is taken. ctx limits the startup only.
 func (s *Supervisor) Start(ctx context.Context) error {
 	s.mu.Lock()
 	again := s.started || s.stop.Err() != nil

@@ -25,7 +25,7 @@ type Meter struct {
 	current map[int]Usage
 }
 
-// Read returns the usage of pids, without those whose usage is unknown. Results are cached for two seconds.
+// Read returns the usage of pids, omitting unknown usage. Results are cached for two seconds.
 func (m *Meter) Read(pids []int, now time.Time) map[int]Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()

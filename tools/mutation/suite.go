@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// limits group the tests of a mutant into processes: tests faster than a limit share a process, all others get their
+// limits group a mutant's tests into processes: tests faster than a limit share a process; each slower test gets its
 // own.
 var limits = []time.Duration{30 * time.Millisecond, 300 * time.Millisecond}
 

@@ -23,7 +23,7 @@ const (
 
 // Options configure a [Fleet]. Work, Drain, Load, IsLeader and Log are required.
 type Options struct {
-	// Region is the group's; "" means the environment's, the profile's or the instance's.
+	// Region is the group's region; "" means the region of the environment, the profile or the instance.
 	Region string
 	// Group, or Cluster and Service, is resized. If all are "", this process finds its own, and publishes the load to
 	// Namespace.

@@ -155,7 +155,7 @@ func AllowTraversal(dir string, gid int) error {
 	return os.Chmod(dir, info.Mode().Perm()|0o001)
 }
 
-// Identity identifies files, to detect later that one was replaced.
+// Identity identifies files, to detect replaced files later.
 type Identity []identified
 
 type identified struct {

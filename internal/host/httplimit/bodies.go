@@ -32,9 +32,9 @@ type Bodies struct {
 	waiting []*reservation // in the order in which they get memory
 }
 
-// reservation is a request for memory. A body's precedes those of larger bodies that have not waited much longer, so
-// that neither small nor large ones starve. Responses precede later requests, because the requests behind them have
-// already been checked.
+// reservation is a request for memory. The reservation of a body precedes those of larger bodies that have not waited
+// much longer, so that neither small nor large bodies starve. Responses precede later requests, because their own
+// requests have already been checked.
 type reservation struct {
 	bytes   int64
 	due     time.Time

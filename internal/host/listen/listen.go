@@ -165,7 +165,7 @@ func CloseAll(listeners []net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// Merge returns a listener that accepts all listeners' connections. Its address is the first one's.
+// Merge returns a listener that accepts the connections of all listeners. It has the address of the first listener.
 func Merge(listeners []net.Listener) net.Listener {
 	if len(listeners) == 1 {
 		return listeners[0]

@@ -22,8 +22,8 @@ type Error struct {
 // Error returns the path and the text.
 func (e *Error) Error() string { return e.Path + ": " + e.Text }
 
-// File returns an [*Error] if another user controls a file, preferably one about all local users. If the file is
-// missing, only its folder is checked.
+// File returns an [*Error] if another user controls a file. Errors about all local users take precedence. If the file
+// is missing, only its folder is checked.
 func File(path string) error {
 	found := worse(check(path), check(filepath.Dir(path)))
 	target, err := filepath.EvalSymlinks(path)

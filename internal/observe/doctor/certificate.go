@@ -16,8 +16,8 @@ type Certificate struct {
 	Left         time.Duration
 }
 
-// InspectCertificate returns the expiry of a certificate and its key. If key is "", file contains certificate
-// authorities, and the earliest expiry counts. known is false if the files are unusable.
+// InspectCertificate returns the expiry of the certificate in file, with its private key in key. If key is "", file
+// contains certificate authorities, and the earliest expiry counts. known is false if the files are unusable.
 func InspectCertificate(option, file, key string) (c Certificate, known bool) {
 	c = Certificate{Option: option, File: file}
 	if key == "" {

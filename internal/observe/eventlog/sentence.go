@@ -112,7 +112,7 @@ func counted(messages string) string {
 
 const causedWithin = 2 * time.Second
 
-// OnePerAction merges the events of one action. They must be newest first.
+// OnePerAction merges the events of one action. events must be newest first.
 func OnePerAction(events []Event) []Event {
 	var kept []Event
 	for i := range events {

@@ -24,7 +24,7 @@ type SharedCause struct {
 	// Instances names up to five of Count instances.
 	Count     int      `json:"count,omitempty"`
 	Instances []string `json:"instances,omitempty"`
-	// FiguresOf is the instance whose figures are in the text, if others differ.
+	// FiguresOf is the instance whose figures are in the text, if they differ between instances.
 	FiguresOf string `json:"figures_of,omitempty"`
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Check is one check of a probe, which requires all its checks.
+// Check is one check of a probe. A probe passes if all its checks are OK.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`

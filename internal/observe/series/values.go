@@ -9,7 +9,7 @@ import (
 
 var none = float32(math.NaN())
 
-// Values are a curve's points, oldest first. Unknown ones are NaN, or null in JSON.
+// Values are the points of a curve, oldest first. Unknown values are NaN, or null in JSON.
 type Values []float32
 
 // MarshalJSON writes four significant digits.
@@ -56,7 +56,7 @@ func (v Values) Newest() (value float32, known bool) {
 
 func isNone(value float32) bool { return value != value }
 
-// Curves holds one range's curves of 180 points.
+// Curves holds the curves of one range, with 180 points each.
 type Curves struct {
 	// At holds the periods' ends in Unix seconds, oldest first. The newest may be in progress.
 	At     []int64            `json:"at"`

@@ -8,7 +8,7 @@ import (
 
 type sinkStats struct {
 	sink string
-	// Failed calls' data may have been sent by a later one.
+	// The data of failed calls may have been sent by a later call.
 	errors  int64
 	dropped int64 // spans or statistic sets
 }

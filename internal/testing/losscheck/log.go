@@ -29,7 +29,7 @@ func (l *Log) Sent(key string) { l.update(key, func(m *message) { m.sent = true 
 // Deleting records that a message is about to be deleted or processed, so that it may disappear.
 func (l *Log) Deleting(key string) { l.update(key, func(m *message) { m.deleting = true }) }
 
-// Deleted records that a queue with durable deletes acknowledged one.
+// Deleted records that a queue with durable deletes acknowledged a delete.
 func (l *Log) Deleted(key string) { l.update(key, func(m *message) { m.deleted = true }) }
 
 func (l *Log) update(key string, change func(m *message)) {

@@ -62,7 +62,7 @@ func (o *oracle) judgeDead(m *message, receives int) {
 		return
 	}
 	o.figures.Innocent++
-	// If released receives count, a message that fails at the head of a group may cost those behind it receives.
+	// If released receives count, a message that fails at the head of a group may cost messages behind it receives.
 	if m.failures+m.charges+m.excuses < p.MaxReceives && (!p.FIFO || p.Embedded) && m.redriven == 0 {
 		o.violate("%s is in the dead-letter queue without a cause: %d attempts failed, %d receives were lost: %v", m.key,
 			m.failures, m.charges+m.excuses, m.why)

@@ -67,7 +67,7 @@ type message struct {
 	doneBy   []*life
 	isDone   bool
 	deleted  bool
-	syncs    int // of the log, when the delete was confirmed
+	syncs    int // syncs of the log when the delete was confirmed
 
 	excuses, duplicates, charges, redriven int
 	why                                    []string

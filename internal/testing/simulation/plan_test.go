@@ -29,8 +29,8 @@ type plan struct {
 	Shutdown        time.Duration `json:"shutdown"`
 	Length          time.Duration `json:"length"` // until all faults end
 
-	// These are shares of messages: those that never succeed, fail at first, take longer than the visibility timeout,
-	// get no response at first, and are delayed.
+	// These are the shares of messages that never succeed, fail at first, take longer than the visibility timeout, get
+	// no response at first, and are delayed.
 	Poison  float64 `json:"poison"`
 	Failing float64 `json:"failing"`
 	Slow    float64 `json:"slow"`

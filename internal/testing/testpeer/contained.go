@@ -36,7 +36,7 @@ func (c contained) Run() (code int) {
 }
 
 func contain(dir string, variables []string) error {
-	// Root's tests start processes of other users, which write here.
+	// When run as root, tests start processes of other users, which write here.
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 		return err
 	}

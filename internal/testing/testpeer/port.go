@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// These ports are below the ephemeral ones and outside package supervisor's. Browsers refuse some below 11000.
+// These ports are below the ephemeral ports and outside package supervisor's range. Browsers refuse some ports below
+// 11000.
 const (
 	firstPort = 11_000
 	lastPort  = 19_999
