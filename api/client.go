@@ -289,7 +289,6 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	return d, nil
 }
 
-// errNotStored describes the last known outcome of a message that no embedded queue stores.
 func errNotStored(d *Delivery) *Error {
 	clock := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 	at := clock(d.At)

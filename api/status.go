@@ -44,7 +44,7 @@ type Status struct {
 	App            []Process       `json:"app,omitempty"`
 	Deployment     *Deployment     `json:"deployment,omitempty"`
 	PoisonMessages *PoisonMessages `json:"isolation,omitempty"`
-	Limits         []Limit         `json:"limits,omitempty"` // one for each target with limits
+	Limits         []Limit         `json:"limits,omitempty"`
 	Scaling        *Scaling        `json:"scaling,omitempty"`
 	Health         *health.Report  `json:"health,omitempty"`
 	Tasks          *TasksStatus    `json:"tasks,omitempty"` // nil without periodic tasks
@@ -130,8 +130,7 @@ type Worker struct {
 	Concurrency int `json:"concurrency"`
 	Limit       int `json:"limit,omitempty"`
 	Slots       int `json:"slots,omitempty"`
-	// InWork counts running deliveries.
-	InWork int `json:"in_work"`
+	InWork      int `json:"in_work"`
 	// Waiting counts messages to deliver, without delayed ones; Prefetched, those already received.
 	Waiting    int64 `json:"waiting"`
 	Prefetched int   `json:"prefetched"`
@@ -262,13 +261,13 @@ func (d *Deployment) Over() bool {
 // PoisonMessages counts messages that crash the app.
 type PoisonMessages struct {
 	Quarantined int  `json:"suspects"` // suspected, so delivered one at a time
-	Poison      int  `json:"killers"`  // known to crash the app
+	Poison      int  `json:"killers"`
 	Broken      bool `json:"broken,omitempty"`
 }
 
 // Limit is a target's limits.
 type Limit struct {
-	Target      string  `json:"target"`                // as in [Worker]
+	Target      string  `json:"target"`
 	Rate        float64 `json:"rate,omitempty"`        // messages per second; 0 for no limit
 	InWork      int     `json:"in_work"`               // deliveries; a batch counts as one
 	Concurrency int     `json:"concurrency,omitempty"` // adaptive or slow-start limit; 0 for no limit
@@ -329,7 +328,7 @@ type DeployError struct {
 	Aborted  bool
 	// Step is the failed hook, build command or process, or "".
 	Step   string
-	Output []string // last lines of Step's output
+	Output []string
 	Err    error
 }
 

@@ -104,7 +104,7 @@ type attemptLog struct {
 	pending       []pendingAttempt
 	submitted     int
 	alarm         alarm
-	dropped       int // attempts dropped since droppedLogged
+	dropped       int
 	droppedLogged time.Time
 	latest        struct {
 		attempt Attempt

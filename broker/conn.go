@@ -146,7 +146,6 @@ func isCorrupt(err error) bool {
 	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
 }
 
-// resultCode returns SQLite's primary result code, or 0 for other errors.
 func resultCode(err error) int {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {

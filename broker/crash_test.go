@@ -82,7 +82,7 @@ func crashChild(dir string) {
 			for _, m := range msgs {
 				b.RecordAttempt("work", m.ID, failing(500, m.Body))
 				if rand.IntN(4) == 0 {
-					continue // keep the message, with its attempt
+					continue
 				}
 				say("deleting", m.Body)
 				if errs := q.Delete(context.Background(), []string{m.ReceiptHandle}); errs != nil {

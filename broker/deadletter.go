@@ -12,7 +12,7 @@ type transfer struct {
 	ctx   context.Context // only for its values
 	from  *liveQueue
 	items []*transferItem
-	dead  bool // dead-lettering, not an operator's move
+	dead  bool
 }
 
 func (t *transfer) moved() []*transferItem {
@@ -216,7 +216,6 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	return entryErrors(errs)
 }
 
-// reserve returns an item or an error for each message.
 func (t *transfer) reserve(letters []queue.DeadLetter, to *liveQueue) (items []*transferItem, errs []error, err error) {
 	q := t.from
 	q.lockAndExpire()

@@ -14,11 +14,11 @@ import (
 type fifoOrder struct {
 	groups  map[string]*group
 	ready   indexed[*group]
-	waiting indexed[*group] // by end of delay
+	waiting indexed[*group]
 	fresh   int
 	newest  int64
-	given   int64 // takes from a group so far
-	partial bool  // some messages were not reread since a reset
+	given   int64
+	partial bool // some messages were not reread since a reset
 }
 
 type group struct {

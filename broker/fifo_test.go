@@ -123,7 +123,7 @@ func TestWithdrawnMessageIsNotDelivered(t *testing.T) {
 		f.expect(t, 3, 1, 2, 3)
 		f.giveBack(1, 2, 3)
 		f.withdraw(f.messages[at])
-		f.withdraw(f.messages[at]) // no longer queued
+		f.withdraw(f.messages[at])
 		f.resume(f.messages[at])
 		var before []int64
 		for key := range at - 1 {

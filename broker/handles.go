@@ -51,7 +51,6 @@ const (
 	domainReceipt = 3
 )
 
-// prf is a pseudo-random function, with one AES block per word.
 func (s seal) prf(out *block, domain byte, words ...uint64) uint64 {
 	*out = block{15: domain}
 	for _, word := range words {

@@ -10,12 +10,12 @@ type index struct {
 	broker   *Broker
 	number   int64
 	fifo     bool
-	counters counters           // as of the latest commit
-	cutoff   int64              // stamp; fresh messages sent before it have expired
-	held     map[int64]*message // received before, leaving or damaged
+	counters counters // as of the latest commit
+	cutoff   int64    // stamp; fresh messages sent before it have expired
+	held     map[int64]*message
 	damaged  int
 	order    deliveryOrder
-	inFlight indexed[*message] // by visibility deadline
+	inFlight indexed[*message]
 	delays   delays
 	window   window
 	work     block
@@ -225,7 +225,7 @@ type window struct {
 	generation    int // incremented by each reset, to discard earlier fills
 	filling       *fill
 	stale         bool // set by a reset: receives wait for the next fill
-	size          int  // messages last added to memory.fresh
+	size          int
 }
 
 func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }

@@ -82,7 +82,7 @@ func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	return m.untilDedupExpires(s.write)
 }
 
-// removeGarbage removes rows of purged messages. more means that some may remain.
+// more means that some rows may remain.
 func removeGarbage(c *conn) (more bool, err error) {
 	var low, high int64
 	err = c.query(func(row row) {

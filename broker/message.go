@@ -6,7 +6,7 @@ type message struct {
 	origin int64 // key that the message ID is derived from
 	sent   int64 // stamp
 	due    int64 // end of the delay; 0 if not delayed
-	until  int64 // visibility deadline
+	until  int64
 	index  int
 
 	content *record
@@ -16,15 +16,15 @@ type message struct {
 
 	arrived    int32 // receive count on arrival in this queue
 	count      int32
-	unread     int32  // receives that do not count
-	epoch      uint32 // store's epoch at the latest receive
-	first      int64  // stamp of the first receive
+	unread     int32 // receives that do not count
+	epoch      uint32
+	first      int64 // stamp of the first receive
 	receivedAt int64
 	uncounted  bool // the latest receive does not count
 
 	inFlight bool
 	leaving  bool // a request is about to remove it
-	gone     bool // deleted, moved or expired
+	gone     bool
 	queued   bool
 	holds    bool // blocks its group
 	stored   bool // has a row in receipts, perhaps in attempts

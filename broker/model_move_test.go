@@ -104,7 +104,7 @@ func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 	if to == "" {
 		to = modelWork
 	}
-	stay := map[string]bool{} // groups with a message that has not moved
+	stay := map[string]bool{}
 	for _, x := range m.in(modelDead) {
 		s, err := m.b.Message(context.Background(), to+m.suffix, x.id)
 		if err != nil {
@@ -133,7 +133,7 @@ func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 }
 
 func (m *model) checkEnd(t *rapid.T, k *modelTask) {
-	behind := map[string]bool{} // FIFO groups with a message that may stay
+	behind := map[string]bool{}
 	left := false
 	for _, x := range m.in(modelDead) {
 		switch free := x.until.IsZero() && x.since.Before(k.began) && !x.due.After(k.began); {

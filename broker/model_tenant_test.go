@@ -15,7 +15,7 @@ var modelGroups = []string{"", "a", "b", "c"}
 type modelTenants struct {
 	// known is false if the set of noisy tenants depends on the order of simultaneous events or the broker's memory.
 	known bool
-	seen  bool // so processing time is measured
+	seen  bool
 	noisy map[string]bool
 	done  []modelFlight
 	row   int // consecutive messages of quiet tenants while a noisy one waited
@@ -61,7 +61,7 @@ func (f *modelTenants) ended(m *model, at time.Time, flights []*modelled) {
 		case x.group == "":
 		case own > 0.1*all*sure:
 			f.noisy[x.group] = true
-		case own*sure > 0.1*(earlier+now) && !f.noisy[x.group]: // only if the tenant's flights ended first
+		case own*sure > 0.1*(earlier+now) && !f.noisy[x.group]:
 			f.known = false
 		}
 	}

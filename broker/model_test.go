@@ -68,7 +68,7 @@ type model struct {
 	arrivals int
 	ledgers  map[string]*Ledger
 	copies   int
-	turns    map[string]*modelTurn // by queue and group
+	turns    map[string]*modelTurn
 	given    int
 	task     *modelTask
 	tenants  map[string]*modelTenants
@@ -85,14 +85,14 @@ type modelled struct {
 	place           string
 	arrival         int
 	sentAt          time.Time
-	due             time.Time // end of the delay
+	due             time.Time
 	until           time.Time // visibility deadline; zero if not in flight
-	since           time.Time // time of the latest receive or visibility change
+	since           time.Time
 	received        time.Time
 	count, base     int
 	handle          string
 	deadAt          time.Time
-	dead            bool // was dead-lettered, so it has a source
+	dead            bool
 	flightForgotten bool // a kill lost the visibility deadline
 	attempts        []string
 	attemptedAt     time.Time
@@ -511,7 +511,6 @@ func (m *model) tick(t *rapid.T) {
 	m.sleep(t, time.Duration(rapid.SampledFrom([]int{10, 100, 250, 1000, 5000, 20000}).Draw(t, "ms"))*time.Millisecond)
 }
 
-// Small steps check a move task before other events.
 func (m *model) sleep(t *rapid.T, d time.Duration) {
 	for d > 0 {
 		step := d

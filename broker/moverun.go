@@ -22,7 +22,7 @@ type mover struct {
 	cursor int64
 	// FIFO groups with a message that stays, so that their later messages stay too.
 	blockedGroups map[string]bool
-	leftNoSource  bool // some stayed without a source queue
+	leftNoSource  bool
 }
 
 func (b *Broker) runMove(t *moveTask) {

@@ -70,7 +70,7 @@ type moveTasks struct {
 // crash.
 type moveTask struct {
 	source *liveQueue
-	high   int64 // last key to move
+	high   int64
 	id     string
 	ended  chan struct{}
 

@@ -28,7 +28,6 @@ type policyDocument struct {
 	Statement []json.RawMessage // each a policyStatement or written by hand
 }
 
-// policyStatement is a statement as SQS's AddPermission writes it.
 type policyStatement struct {
 	Sid       string
 	Effect    string

@@ -85,11 +85,11 @@ type liveQueue struct {
 	name, arn string
 	created   int64 // stamp
 	current   atomic.Pointer[description]
-	received  atomic.Bool  // since the broker was opened
+	received  atomic.Bool
 	ageFrom   atomic.Int64 // for OldestAge: keys up to this one are scheduled
 
 	// Only the writer uses disk and removed.
-	disk    counters // with uncommitted changes
+	disk    counters
 	removed bool
 
 	mu        sync.Mutex // guards the fields below

@@ -24,7 +24,7 @@ type catalog struct {
 
 	// moving makes a move atomic for TotalLedger.
 	moving  sync.Mutex
-	deleted *liveQueue // has the sum of the deleted queues' counters
+	deleted *liveQueue
 
 	mu        sync.RWMutex // taken after a queue's lock, never before
 	byName    map[string]*liveQueue

@@ -114,9 +114,9 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 
 type receiveResult struct {
 	messages []receivedMessage
-	repeated bool       // of an earlier receive with the same attempt ID
-	taken    int64      // bytes, except for repeated receives
-	usedUp   []*message // to be dead-lettered
+	repeated bool  // of an earlier receive with the same attempt ID
+	taken    int64 // bytes, except for repeated receives
+	usedUp   []*message
 	filling  *fill
 	waiter   *waiter
 }

@@ -12,7 +12,7 @@ import (
 type record struct {
 	key  int64
 	sent int64 // stamp
-	sum  int64 // checksum of the content
+	sum  int64
 	size int64 // attributes and body in bytes
 	due  int64 // Unix milliseconds on the broker's clock; 0 for no delay
 

@@ -219,7 +219,6 @@ func (s *sweep) onCommit(err error) error {
 	return err
 }
 
-// publish removes the messages from memory or, after an error, releases them.
 func (s *sweep) publish(err error) {
 	q := s.q
 	q.mu.Lock()

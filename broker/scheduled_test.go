@@ -68,7 +68,7 @@ func TestAttributeSchedulesAMessage(t *testing.T) {
 			{at("String", in.Format(time.RFC3339)), 3 * time.Hour},
 			{at("Number", fmt.Sprint(in.Unix())), 3 * time.Hour},
 			{at("Number.int", fmt.Sprint(in.Unix())), 3 * time.Hour},
-			{at("String", "1999-12-31T23:59:59+01:00"), 30 * time.Second}, // past: the queue's delay applies
+			{at("String", "1999-12-31T23:59:59+01:00"), 30 * time.Second},
 			{at("Number", fmt.Sprint(time.Now().Unix()+10)), 30 * time.Second},
 			{at("Number", fmt.Sprint(time.Now().Unix()+40)), 40 * time.Second},
 		} {

@@ -292,7 +292,6 @@ func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (re
 	return reached, refused
 }
 
-// Bodies are run IDs.
 func compareRuns(t *testing.T, b *Broker) {
 	t.Helper()
 	page := browsed(t, b, "work", BrowseRequest{})

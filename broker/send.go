@@ -50,7 +50,6 @@ type sendingItem struct {
 	first      int64 // key of the message, or of a duplicate's original
 }
 
-// fresh reports whether the message is not a duplicate.
 func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.record.key }
 
 // The error is for the whole call.

@@ -27,7 +27,7 @@ func TestDuplicatesWithinTheWindow(t *testing.T) {
 	r := &record{key: makeKey(q.index.number, 7), dedup: "d", group: "g"}
 	for _, c := range []struct {
 		after time.Duration
-		floor int64 // keys up to this one are purged
+		floor int64
 		want  int64
 	}{
 		{0, 0, r.key},

@@ -27,7 +27,7 @@ type settings struct {
 type attribute struct {
 	fallback  string // "" for no default
 	fifo      bool   // only on FIFO queues
-	removable bool   // can be removed with an empty value
+	removable bool
 	read      func(s *settings, name, value string) error
 	// canonical returns the stored, compared and returned form. If nil, the value is unchanged.
 	canonical func(value string) string
@@ -222,8 +222,8 @@ func sameValue(a, b string) bool {
 }
 
 type redrivePolicy struct {
-	target string // ARN
-	max    int32  // receive count, 1 to 1000
+	target string
+	max    int32 // receive count, 1 to 1000
 }
 
 // allowPolicy is a RedriveAllowPolicy: the queues that may use this dead-letter queue.

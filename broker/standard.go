@@ -11,9 +11,9 @@ type standardOrder struct {
 	byID           map[string]*tenant
 	noisy          []*tenant
 	turns          indexed[*tenant] // noisy, with messages; fewest in flight first
-	parkedFresh    int              // fresh messages of noisy tenants
-	given          []*tenant        // noisy tenants in the current take's result
-	quietInRow     int              // quiet tenants' messages since the last noisy one
+	parkedFresh    int
+	given          []*tenant // noisy tenants in the current take's result
+	quietInRow     int       // quiet tenants' messages since the last noisy one
 	busy           recentTime
 	nextQuietCheck int64 // stamp
 	rescan         bool  // reread messages of formerly noisy tenants
@@ -154,7 +154,6 @@ func (s *standardOrder) nextNoisy(oldOnly bool) *message {
 	return m
 }
 
-// park queues a noisy tenant's message behind those of quiet tenants.
 func (s *standardOrder) park(m *message) {
 	n := m.tenant.noisy
 	if m.fresh() {

@@ -31,13 +31,13 @@ type tenant struct {
 	busy     recentTime
 	lastSent int64        // stamp
 	noisy    *noisyTenant // nil while quiet
-	mark     int          // last sweep that found a message
+	mark     int
 }
 
 type noisyTenant struct {
 	fresh, back ring
 	turn        bool // the previous message came from back
-	given       int  // messages in the current take
+	given       int
 	index       int
 }
 

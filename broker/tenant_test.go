@@ -63,7 +63,6 @@ func TestFairQueueFewOfATenantDoNotWaitForManyOfAnother(t *testing.T) {
 	}
 }
 
-// deepBacklog returns options under which most messages are not in memory.
 func deepBacklog() *Options {
 	return limited(func(l *memoryLimits) { l.standard, l.fill, l.least = 40, 16, 4 })
 }

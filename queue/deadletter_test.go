@@ -30,7 +30,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 		message Message
 		failure func(*Failure)
 		fifo    bool
-		want    func(*Failure) // changes the failure to the expected one
+		want    func(*Failure)
 		refused bool
 	}{
 		{name: "body, attributes, group of a tenant and trace header stay",

@@ -14,19 +14,11 @@ import (
 	"tendril/queue"
 )
 
-// Fake is an in-memory queue like SQS, for tests of code that uses a queue. Its timeouts, long polls and latencies work
-// in testing/synctest bubbles.
+// Fake is an in-memory queue like SQS. Its timeouts, long polls and latencies work in testing/synctest bubbles.
 //
-// It behaves like SQS for a consumer:
-//
-//   - Each receive has a new receipt handle.
-//   - A standard queue accepts deletes after the visibility timeout and with outdated receipt handles, though the
-//     latter have no effect here. A FIFO queue rejects both.
-//   - A visibility change never hides a visible message, or any message beyond 12 hours after its receive.
-//   - A long poll returns with the first message.
-//   - A FIFO message in flight blocks later ones of its group.
-//
-// It has no retention and no deduplication. All methods are safe for concurrent use.
+// It behaves like SQS for a consumer, except that outdated receipt handles do not delete, and without retention and
+// deduplication. A visibility change never hides a visible message, or any beyond 12 hours after its receive. All
+// methods are safe for concurrent use.
 type Fake struct {
 	opts FakeOptions
 

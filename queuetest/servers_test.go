@@ -15,7 +15,7 @@ func TestServersConform(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		start   func(testing.TB) (endpoint string)
-		account string // account ID in queue URLs
+		account string
 		differs map[string]string
 	}{
 		{"moto", func(t testing.TB) string { return testpeer.Moto(t, "sqs") }, "123456789012", motoDiffers},

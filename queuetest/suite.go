@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Suite is about seventy checks of documented and observed SQS behavior, and of behavior that this module relies on.
+// Suite is about seventy checks of SQS behavior, documented or observed, and of behavior that this module relies on.
 type Suite struct {
 	// Start returns the server for a check, which may be the same each time.
 	Start func(t testing.TB) Server

@@ -249,7 +249,7 @@ func failedLookup(ctx context.Context, m *message, opts *Options, err error, too
 // keepReady returns the ready messages. On a FIFO queue, any other message holds back the later ones of its group.
 func keepReady(batch []*message, fifo bool, ready func(*message) bool) []*message {
 	kept := make([]*message, 0, len(batch))
-	heldBack := map[string]queue.Result{} // by group
+	heldBack := map[string]queue.Result{}
 	for _, m := range batch {
 		if result, found := heldBack[m.GroupID]; found {
 			m.result = result

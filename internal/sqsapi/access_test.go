@@ -40,7 +40,6 @@ func signedClient(t testing.TB, url string, p access.KeyPair) *sqs.Client {
 	})
 }
 
-// The key pairs are returned by name.
 func keyring(t testing.TB, pairs ...access.KeyPair) (map[string]access.KeyPair, *access.Keyring) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "credentials.json")

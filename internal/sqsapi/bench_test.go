@@ -75,7 +75,6 @@ func (w *wire) call(b *testing.B, action, body string) []byte {
 	return answer
 }
 
-// canned replies with responses recorded from our server.
 type canned struct {
 	mu      sync.RWMutex
 	replies map[string][]byte
@@ -106,7 +105,6 @@ func newBench(b *testing.B) *bench {
 	return &bench{h: h, ours: newWire(b, h), fake: newWire(b, c), canned: c}
 }
 
-// call also records the response for the canned server.
 func (s *bench) call(b *testing.B, action, body string) []byte {
 	answer := s.ours.call(b, action, body)
 	s.canned.mu.Lock()

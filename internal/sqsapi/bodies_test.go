@@ -13,7 +13,6 @@ import (
 	"tendril/internal/host/httplimit"
 )
 
-// stalled returns its text and then blocks until it is closed.
 type stalled struct {
 	io.Reader
 	closed, waits chan struct{}

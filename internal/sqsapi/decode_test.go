@@ -123,7 +123,6 @@ func TestMostValues(t *testing.T) {
 	}
 }
 
-// Decoders accept only JSON, keep text intact and respect their limits.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		``, " \n", " \f", `{}`, `null`, `[{}]`, `{"QueueUrl":"http://localhost/1/q","MessageBody":"hi"}`,

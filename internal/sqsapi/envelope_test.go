@@ -263,7 +263,6 @@ func TestA6QueueURLCarriesTheHostThatWasCalled(t *testing.T) {
 	}
 }
 
-// Replies must be JSON, and not internal failures.
 func FuzzServe(f *testing.F) {
 	h := newHandler(f, nil)
 	h.Stop()

@@ -17,7 +17,7 @@ type exchange struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	form   replyForm
-	id     string // request ID
+	id     string
 	action string
 	caller *access.Caller
 }

@@ -90,7 +90,6 @@ func exchanged(t *testing.T, file string) string {
 	return head + "=== request\n" + request + "=== reply\n" + s.replace(reply) + "\n"
 }
 
-// The text after the headers is the body.
 func rawRequest(t *testing.T, text string) *http.Request {
 	t.Helper()
 	head, body, _ := strings.Cut(strings.TrimSuffix(text, "\n"), "\n\n")
@@ -173,7 +172,7 @@ func TestA4EmptyListsAreAbsent(t *testing.T) {
 // Attributes are text. Times are integers, in seconds for queues and milliseconds for messages.
 func TestA7NumbersAndTimesOfAttributes(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // virtual time starts in the year 2000
+	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, nil)
 		time.Sleep(1234 * time.Millisecond)
 		mustCall(t, h, "CreateQueue", `{"QueueName":"jobs","Attributes":{"DelaySeconds":"0"}}`)

@@ -159,7 +159,6 @@ func TestNodeFetchIsAccepted(t *testing.T) {
 	}
 }
 
-// checkRefusal expects a 403 with an explanation, which scripts cannot read.
 func checkRefusal(t *testing.T, w *httptest.ResponseRecorder, inJSON bool) {
 	t.Helper()
 	if w.Code != http.StatusForbidden {

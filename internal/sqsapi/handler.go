@@ -38,7 +38,7 @@ type Handler struct {
 	account string
 	guard   guard
 	keys    *access.Keyring
-	token   string // for the registry
+	token   string
 	store   Archives
 	memory  Memory
 	failed  func(action, requestID string, err error)

@@ -25,9 +25,9 @@ type parameter struct {
 	index []int // for FieldByIndex
 	bit   uint64
 	json  string
-	key   string     // name of a map's keys
-	of    parameters // of a structure, or of a list's or map's elements
-	set   setter     // nil for lists, maps and structures
+	key   string
+	of    parameters
+	set   setter // nil for lists, maps and structures
 	// Transient strings share the request's memory and must not outlive it.
 	transient bool
 }

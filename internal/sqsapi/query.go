@@ -134,7 +134,7 @@ func parseForm(values []formValue, form string) ([]formValue, error) {
 			return nil, malformed(shorten(name) + " " + err.Error())
 		}
 
-		if text == value { // may share the form's memory
+		if text == value {
 			text = strings.Clone(text)
 		}
 		values = append(values, formValue{name: name, value: text})
@@ -143,7 +143,7 @@ func parseForm(values []formValue, form string) ([]formValue, error) {
 }
 
 func unescape(s string) (string, error) {
-	if strings.IndexByte(s, '%') >= 0 || strings.IndexByte(s, '+') >= 0 { // cheaper than decoding
+	if strings.IndexByte(s, '%') >= 0 || strings.IndexByte(s, '+') >= 0 {
 		decoded, err := url.QueryUnescape(s)
 		if err != nil {
 			return "", errors.New("has an invalid escape sequence")

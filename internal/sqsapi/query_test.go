@@ -297,7 +297,6 @@ func replaceNoXML(s string) string {
 	}, string([]rune(s)))
 }
 
-// Replies must be valid XML, and not internal failures.
 func FuzzServeQuery(f *testing.F) {
 	h := newHandler(f, nil)
 	h.Stop()

@@ -108,7 +108,6 @@ func TestRegistryIsGuarded(t *testing.T) {
 	}
 }
 
-// Replies must be JSON, and not internal failures.
 func FuzzRegistry(f *testing.F) {
 	h := newHandler(f, nil)
 	mustCall(f, h, "CreateQueue", `{"QueueName":"jobs"}`)

@@ -21,10 +21,10 @@ type elements []element
 type element struct {
 	index   []int
 	name    string
-	key     string   // name of a map's keys
-	omitted bool     // if empty
-	of      elements // of the structures in a list
-	json    string   // in JSON replies of the Query protocol
+	key     string
+	omitted bool // if empty
+	of      elements
+	json    string // in JSON replies of the Query protocol
 }
 
 func elementsOf(t reflect.Type, action string) (all elements) {

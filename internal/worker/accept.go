@@ -7,8 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// accept adds received messages to the inventory or updates held ones. began is the start of their visibility
-// timeouts.
+// The visibility timeouts started at began.
 func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.Duration, began, now time.Time) {
 	for i := range msgs {
 		if m := &msgs[i]; s.messages.held[m.ID] != nil {

@@ -29,7 +29,7 @@ type appMonitor struct {
 	gate *gate
 	app  prober
 
-	readinessSet bool // Worker.Gate was called
+	readinessSet bool
 	stopProbe    context.CancelFunc
 	outages      int
 	// A delivery started before reachableSince does not indicate an outage. aliveAt is the time of the last response

@@ -15,7 +15,6 @@ import (
 	"tendril/queuetest"
 )
 
-// If judge is nil, every message succeeds.
 type batchApp struct {
 	*testApp
 	work  time.Duration

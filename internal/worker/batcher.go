@@ -9,7 +9,7 @@ import (
 
 type batcher struct {
 	entries   []pending
-	due       time.Time // when an incomplete batch is sent
+	due       time.Time
 	holdUntil time.Time // earliest next call after failures
 	fails     int       // in a row
 	calls     int
@@ -30,7 +30,7 @@ func (b *batcher) put(p pending, due time.Time) {
 	b.entries = append(b.entries, p)
 }
 
-// nextBatch returns the entries of a due call. The caller increments calls.
+// nextBatch does not increment calls.
 func (b *batcher) nextBatch(now time.Time) []pending {
 	n := min(len(b.entries), queue.MaxBatch)
 	if n == 0 || b.atCallLimit() || now.Before(b.holdUntil) {

@@ -44,7 +44,7 @@ type core struct {
 	margin time.Duration // no retries of deletes this close to the end of the visibility timeout
 
 	phase    phase
-	callCtx  context.Context // queue calls and probes
+	callCtx  context.Context
 	endCalls context.CancelFunc
 	workCtx  context.Context // deliveries; set by Run
 	tasks    sync.WaitGroup

@@ -9,7 +9,7 @@ type deleter struct {
 	visibility *visibilityChanger
 	pace       *pace
 	pending    batcher
-	abandoned  int // given up during shutdown
+	abandoned  int
 }
 
 func (d *deleter) remove(h *held, now time.Time) {

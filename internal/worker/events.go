@@ -33,7 +33,7 @@ type Events struct {
 // Received is a successful receive call, perhaps without messages.
 type Received struct {
 	Messages    int
-	LongestWait time.Duration // since a message was sent
+	LongestWait time.Duration
 	Duration    time.Duration // includes the long poll
 }
 
@@ -55,7 +55,7 @@ type Duplicate struct {
 	Stage string
 }
 
-// Settled is the result of one message's delivery.
+// Settled is the result of a message's delivery.
 type Settled struct {
 	ID, GroupID  string
 	Task         string // of a scheduled run, or ""
@@ -79,7 +79,7 @@ type Settled struct {
 	// NextRetry is when the message should become visible, or zero if it was deleted, dead-lettered or returned
 	// immediately.
 	NextRetry time.Time
-	// Late means that the visibility timeout had expired; another worker may hold the message.
+	// Late means that the visibility timeout had expired, so another worker may hold the message.
 	Late          bool
 	Aborted       bool // because Run was ending
 	Unsent        bool
@@ -98,7 +98,7 @@ type DeadLettered struct {
 // Postponed is a delivery without an attempt, or throttled by the target.
 type Postponed struct {
 	Kept bool // false if returned to the queue
-	// Throttled reports that the target throttled. Status is its HTTP status, or 0.
+	// Throttled means that the target throttled. Status is its HTTP status, or 0.
 	Throttled bool
 	Status    int
 	Duration  time.Duration

@@ -28,10 +28,9 @@ type post struct {
 	left        time.Duration
 }
 
-// If handle is nil, testApp returns status 200 immediately.
 type testApp struct {
 	handle func(ctx context.Context, m *queue.Message) queue.Result
-	fake   *queuetest.Fake // for post.left; may be nil
+	fake   *queuetest.Fake
 
 	mu      sync.Mutex
 	down    bool

@@ -9,12 +9,12 @@ type inventory struct {
 	core     *core
 	held     map[string]*held
 	groups   map[string]*group
-	failing  map[string]failingGroup // by group ID
+	failing  map[string]failingGroup
 	ready    readyList
 	deferred deferredHeap
 
 	bytes       int
-	turning     int // FIFO groups with turning set
+	turning     int
 	unconfirmed int
 
 	done     memory[struct{}] // processed, but the delete is not confirmed
@@ -196,7 +196,6 @@ func (m *inventory) markTurning(g *group) {
 	}
 }
 
-// leaveGroup removes a finished message. After the last active one, the next becomes ready.
 func (m *inventory) leaveGroup(h *held, now time.Time) {
 	g := h.group
 	if g == nil {

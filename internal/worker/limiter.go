@@ -104,7 +104,6 @@ func (l *limiterState) breakerOpen(now time.Time) bool {
 	return l != nil && l.room(now) == 0 && l.roomReason == breakerReason
 }
 
-// recordRefusal prolongs the limited period, or starts another if the reason has changed.
 func (l *limiterState) recordRefusal(now time.Time, wait time.Duration, reason string) {
 	l.until = now.Add(wait)
 	l.calmAt = l.until.Add(limitedCalm)

@@ -93,7 +93,6 @@ func (h *held) moveBack(hidden time.Duration) {
 	}
 }
 
-// longestTimeout returns the longest visibility timeout that can be set.
 func (h *held) longestTimeout(now time.Time) time.Duration {
 	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second
 }

@@ -42,10 +42,9 @@ type Options struct {
 	WaitTime time.Duration
 	// FIFO keeps message groups in order and deletes without lingering. It must match the queue.
 	FIFO bool
-	// HeldBytes limits the bodies and attributes of held messages, except for a single one; 0 means no limit.
+	// HeldBytes limits the bodies and attributes of held messages, but one message may exceed it; 0 means no limit.
 	HeldBytes int
-	// UncountedReturns means that the queue does not count receives that are returned unread
-	// ([queue.VisibilityChange]).
+	// UncountedReturns means that the queue does not count unread receives ([queue.VisibilityChange]).
 	UncountedReturns bool
 	// MaxReceives is the receive count at which the queue dead-letters a message; 0 if unknown or unlimited. After
 	// its last receive, a failed message no longer blocks its FIFO group, and goes to the [DeadLetterer], if any.
@@ -82,7 +81,7 @@ type Batch struct {
 	// Window is how long an incomplete batch waits for more messages, 0 to 300 s and at most three eighths of the
 	// visibility timeout.
 	Window time.Duration
-	// Bytes limits the bodies and attributes of a batch, except for a single message; 0 means no limit.
+	// Bytes limits the bodies and attributes of a batch, but one message may exceed it; 0 means no limit.
 	Bytes int
 }
 
@@ -90,8 +89,8 @@ const maxBatchWindow = 300 * time.Second
 
 const maxHidden = queue.MaxVisibility
 
-// Backoff is a delay that doubles Doublings times from Min, then grows by a constant step up to Max. With Min 10 s,
-// Max 300 s and 3 Doublings, the delays are 10, 20, 40, 80, 160, 240, 300 and 300 s.
+// Backoff is a delay that doubles Doublings times from Min, then grows by a constant step up to Max. With 10 s, 300 s
+// and 3, the delays are 10, 20, 40, 80, 160, 240, 300 and 300 s.
 type Backoff struct {
 	Min       time.Duration // 0 disables it
 	Max       time.Duration // 0 means 12 h
@@ -158,8 +157,8 @@ func clamp[T int | float64 | time.Duration](v, low, high T) T {
 type Queue interface {
 	// Receive waits up to req.Wait for the first message. It must not retry, because each receive counts.
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
-	// Delete deletes messages by up to [queue.MaxBatch] receipt handles. It returns nil if all were deleted,
-	// otherwise one error per handle.
+	// Delete deletes by up to [queue.MaxBatch] receipt handles. It returns nil if all were deleted, otherwise one
+	// error per handle.
 	Delete(ctx context.Context, receipts []string) []error
 	// Expire deletes messages past their retention, which do not count as processed.
 	Expire(ctx context.Context, receipts []string) []error
@@ -169,8 +168,8 @@ type Queue interface {
 
 // DeadLetterer is a [Queue] that can dead-letter messages before its redrive policy does.
 type DeadLetterer interface {
-	// TakesDeadLetters reports whether DeadLetter may be called for messages on their last receive or, if last is
-	// false, that the app wants dead-lettered. It must be quick, because the worker holds a lock.
+	// TakesDeadLetters reports whether DeadLetter accepts messages on their last receive or, if last is false,
+	// rejected by the app. It must be quick, because the worker holds a lock.
 	TakesDeadLetters(last bool) bool
 	// DeadLetter moves or copies up to [queue.MaxBatch] messages, with errors as from Delete. The worker then deletes
 	// the accepted ones.
@@ -180,7 +179,7 @@ type DeadLetterer interface {
 // Deliverer delivers messages to the app. Its methods must be safe for concurrent use and return soon after ctx is
 // done.
 type Deliverer interface {
-	// Deliver delivers a message at most once, with its own timeouts, and must not keep or modify m. It is called
+	// Deliver delivers a message at most once, with its own timeouts, without keeping or modifying m. It is called
 	// again after [queue.Postponed], which means no attempt.
 	Deliver(ctx context.Context, m *queue.Message) queue.Result
 	// Probe returns nil if the app accepts connections.
@@ -198,8 +197,8 @@ type BatchDeliverer interface {
 // Limiter decides when the app may receive another message. It must be comparable, safe for concurrent use, and quick,
 // because the worker holds a lock.
 type Limiter interface {
-	// Acquire requests a permit for n messages. Permit 0 is a refusal: wait is the time until the next request, or 0
-	// to wait for the next release; reason is one word ("rate", "concurrency", "breaker").
+	// Acquire requests a permit for n messages. Permit 0 is a refusal, for a one-word reason ("rate", "concurrency",
+	// "breaker"), until wait has passed or, if that is 0, the next release.
 	Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string)
 	// Release is called once per permit, with the delivery's results.
 	Release(permit uint64, now time.Time, results ...queue.Result)

@@ -88,7 +88,7 @@ func (p *Pool) beginNext(now time.Time) (*Worker, []*held) {
 		return of, batch
 	}
 
-	for _, l := range p.lanes { // a receive may have taken too long
+	for _, l := range p.lanes {
 		l.expireExpected(now)
 		l.core.wakeAt(l.nextExpiry())
 	}

@@ -26,8 +26,7 @@ type world struct {
 	failing, lost, broken, throttled, outage, double float64 // probabilities
 	postponing                                       float64
 	flap                                             bool
-	// dead fails until the disturbances end.
-	dead queuetest.FakeAction
+	dead                                             queuetest.FakeAction
 }
 
 type tester interface {

@@ -31,7 +31,7 @@ type poller struct {
 	filter atomic.Pointer[func(*queue.Message) bool]
 
 	open     map[*openReceive]struct{}
-	asked    int // messages requested by open receives
+	asked    int
 	expected int // expected from open receives; used in pools
 	// want is the maximum of open receives. A full response doubles it, or halves it if slow, at most once per round
 	// trip. A partial one halves it, an empty one resets it to one.

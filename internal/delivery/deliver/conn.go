@@ -52,10 +52,10 @@ func isClosed(err error) bool {
 
 type conn struct {
 	*connpool.Peeker
-	stream io.ReadWriteCloser // TLS over raw, or raw
+	stream io.ReadWriteCloser
 	raw    net.Conn
 	buf    *bufio.Reader // reads through conn.Read
-	out    []byte        // request headers, then chunks of the body
+	out    []byte
 
 	// Reused buffers.
 	readBuf   []byte
@@ -68,7 +68,7 @@ type conn struct {
 	written        int64     // to the kernel
 	read           int64
 	limit          int64 // bytes left to read
-	restartTimeout bool  // at the next read
+	restartTimeout bool
 	readErr        error
 	stopped        atomic.Bool // reads and writes fail
 	closing        atomic.Bool // the response has arrived, so writing must end

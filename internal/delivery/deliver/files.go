@@ -31,7 +31,7 @@ type identity struct {
 
 	mu       sync.Mutex
 	current  *tls.Config
-	expires  time.Time // of the first certificate to expire
+	expires  time.Time
 	reported time.Time
 	seen     [3]string
 }

@@ -18,11 +18,11 @@ const (
 )
 
 type requestHead struct {
-	ordinary string          // request line to X-Aws-Sqsd-Path
-	fixed    string          // after the request target
-	batch    string          // like ordinary, for batches
-	budget   int             // bytes, attributes and trace
-	signer   *webhook.Signer // nil if unsigned
+	ordinary string // request line to X-Aws-Sqsd-Path
+	fixed    string // after the request target
+	batch    string // like ordinary, for batches
+	budget   int    // bytes, attributes and trace
+	signer   *webhook.Signer
 }
 
 func newRequestHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {

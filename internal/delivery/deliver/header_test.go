@@ -208,7 +208,6 @@ func TestCoreHeadersCannotBreakOut(t *testing.T) {
 	}
 }
 
-// FuzzHeaders checks that net/http parses exactly the permitted headers.
 func FuzzHeaders(f *testing.F) {
 	f.Add("a", "String", "1", "b", "Number", "2", "beanstalk.sqsd.path", "String", "/x?y")
 	f.Add("Foo", "String", "x\r\ny: z", "foo", "String.x", "é", "Dropped", "Number", "9")

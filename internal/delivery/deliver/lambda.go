@@ -100,7 +100,7 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, perEvent *in
 
 // failBehind gives successes the outcome of an unfinished message before them in their group.
 func failBehind(part []*queue.Message, results []queue.Result) {
-	unfinished := map[string]queue.Result{} // the first's, by group
+	unfinished := map[string]queue.Result{}
 	for i := range results {
 		r, group := &results[i], part[i].GroupID
 		first, found := unfinished[group]

@@ -24,7 +24,6 @@ func TestReplies(t *testing.T) {
 		inBody  = "batchItemFailures is in the reply's body, where Lambda ignores it: return the object itself"
 	)
 	for _, test := range []struct{ reply, want string }{
-		// All messages are done.
 		{``, done}, {` `, done}, {`null`, done}, {`{}`, done}, {` { } `, done}, {`[]`, done}, {`[ ]`, done},
 		{`"ok"`, done}, {`""`, done}, {`true`, done}, {`false`, done}, {`0`, done}, {`-1.5e3`, done},
 		{`{"statusCode":500,"body":"failed"}`, done}, {`{"errorType":"E","errorMessage":"m"}`, done},
@@ -33,18 +32,15 @@ func TestReplies(t *testing.T) {
 		{`{"BatchItemFailures":[]}`, done}, {`{"batch_item_failures":null,"batchItemFailures":[]}`, done},
 		{`{"statusCode":200,"body":"{\"batchItemFailures\":[]}"}`, done}, {`{"body":"batchItemFailures"}`, done},
 		{`{"body":{"batchItemFailures":[]}}`, done}, {`{"isBase64Encoded":true,"body":"batchItemFailures"}`, done},
-		// All messages are done, with a note.
 		{`{"statusCode":200,"body":"{\"batchItemFailures\":[{\"itemIdentifier\":\"a\"}]}"}`, inBody},
 		{`{"statusCode":200,"body":"{\"batch_item_failures\":[{\"itemIdentifier\":\"a\"}]}"}`, inBody},
 		{`{"body":{"batchItemFailures":[{"itemIdentifier":"a"}]}}`, inBody},
 		{`{"isBase64Encoded":true,"body":"` +
 			base64.StdEncoding.EncodeToString([]byte(`{"batchItemFailures":[{"itemIdentifier":"a"}]}`)) + `"}`, inBody},
-		// Some messages failed.
 		{`{"batchItemFailures":[{"itemIdentifier":"b"}]}`, ".F."},
 		{` {"batchItemFailures" : [ {"itemIdentifier" : "a"} , {"itemIdentifier":"c"} ], "more":[{"batchItemFailures":1}] } `, "F.F"},
 		{`{"batchItemFailures":[{"itemIdentifier":"\u0062","why":{"itemIdentifier":"c"}}]}`, ".F."},
 		{`{"\u0062atchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"b"},{"itemIdentifier":"c"}]}`, "FFF"},
-		// The report is unreliable.
 		{`{"batchItemFailures":[{"itemIdentifier":"x"}]}`, unknown},
 		{`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"A"}]}`, unknown},
 		{`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"a"}]}`, twice},
@@ -111,7 +107,6 @@ func TestReplyNamesARepeatedID(t *testing.T) {
 	}
 }
 
-// Messages are done only if the reply is JSON that does not list them as failed.
 func FuzzReply(f *testing.F) {
 	for _, reply := range []string{``, `null`, `{"batchItemFailures":[{"itemIdentifier":"a"}]}`,
 		`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"a"}]}`,

@@ -210,7 +210,7 @@ func redirectedTo(location string) string {
 	}
 	to := u.EscapedPath()
 	if u.Host != "" && isHostName(u.Hostname()) {
-		to = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() + to // often only these differ
+		to = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() + to
 	}
 	if to == "" || !isFieldValue(to) {
 		return ""

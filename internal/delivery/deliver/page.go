@@ -30,9 +30,9 @@ func pageText(source []byte) (line, text string) {
 }
 
 type page struct {
-	text         strings.Builder // without the title
+	text         strings.Builder
 	parts        map[atom.Atom]*strings.Builder
-	part, hidden atom.Atom // enclose the next text
+	part, hidden atom.Atom
 }
 
 func (p *page) addText(text string) {

@@ -50,7 +50,6 @@ func TestOtherResponsesAreLeftToTheParser(t *testing.T) {
 	}
 }
 
-// parsePlainHead must agree with net/http.
 func FuzzPlainAnswer(f *testing.F) {
 	for _, text := range plainResponses {
 		f.Add([]byte(text))

@@ -14,7 +14,7 @@ import (
 
 type protocol struct {
 	idle        time.Duration
-	success     StatusSet // their bodies must be complete
+	success     StatusSet // bodies of these statuses must be complete
 	maxBody     int       // to read of a success body
 	keepBytes   int       // to keep of any body
 	needHeaders bool
@@ -23,7 +23,7 @@ type protocol struct {
 type response struct {
 	head          *http.Response // nil if no headers were read
 	bodyStart     []byte         // valid until the next exchange
-	sent          bool           // one byte may have reached the app
+	sent          bool           // bytes may have reached the app
 	started       bool
 	success       bool
 	successCutOff bool // with an incomplete body

@@ -32,7 +32,7 @@ type instruction struct {
 	verb   verb
 	timed  bool
 	time   time.Duration // after or for
-	reason string        // printable, truncated
+	reason string
 }
 
 // Problems do not quote the header, so that only a few different ones exist.

@@ -84,7 +84,6 @@ func TestTraceIsPosted(t *testing.T) {
 	}
 }
 
-// A trace context must not add lines to the request head.
 func FuzzTrace(f *testing.F) {
 	f.Add(aParent, "a=1", "k=v", aRoot)
 	f.Add(aParent+"\r\nEvil: 1", "a=1\n", "k=v\r\n", aRoot+"\r\n")

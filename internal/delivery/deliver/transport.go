@@ -14,7 +14,7 @@ type request struct {
 	body     string
 	protocol *protocol
 	end      time.Time // zero means none
-	began    time.Time // set by transport.exchange
+	began    time.Time
 }
 
 var requests = sync.Pool{New: func() any { return new(request) }}

@@ -224,7 +224,7 @@ func TestHangUp(t *testing.T) {
 			if f.number > 1 {
 				return echo(f)
 			}
-			for range 2 { // a client with a short timeout
+			for range 2 {
 				ctx, cancel := context.WithTimeout(f.ctx, time.Second)
 				if resp, err := f.get(ctx); err == nil {
 					resp.Body.Close()

@@ -70,7 +70,7 @@ func posted(kind string, body []byte) queue.Invocation {
 	}
 	valid := json.Valid(body)
 	if valid {
-		_ = json.Unmarshal(body, &form) // may lack it
+		_ = json.Unmarshal(body, &form) // other JSON has no errorType
 	}
 	if form.Type != "" {
 		kind = form.Type
