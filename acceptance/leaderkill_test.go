@@ -255,7 +255,8 @@ func (f *fleet) add() {
 	f.nodes[n.name] = n
 }
 
-// leader waits until a live instance other than not holds the lease, or not has renewed it after the fault.
+// leader waits until the lease is held by a live instance other than the one named not, or until that one has renewed
+// the lease after the fault.
 func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease) {
 	f.t.Helper()
 	deadline := time.After(2 * time.Minute)

@@ -60,7 +60,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// go test does not know that TestMain builds the program, so its cache needs program to look at all source files.
+// program reads the state of all source files, because go test caches results and does not know that TestMain builds
+// the program.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if err := lookAtSources(); err != nil {

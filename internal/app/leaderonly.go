@@ -17,7 +17,7 @@ import (
 
 // CommandClaim is this instance's right to run a version's leader_only commands.
 type CommandClaim interface {
-	// Context is done when another instance may hold the claim, or with the deployment's context.
+	// Context is done when another instance may hold the claim or the deployment's context is done.
 	Context() context.Context
 	// Finish releases the claim. If done is true, other instances skip the commands.
 	Finish(ctx context.Context, done bool) error

@@ -84,7 +84,7 @@ func (s *Scaler) scaleToWanted() {
 	s.wanted = 0
 }
 
-// Deployments and the stop do not block scale-outs. s.mu must be held.
+// A failure caused by a deployment or the stop does not block scale-outs. s.mu must be held.
 func (s *Scaler) blockScaleOut(n int, cause error) {
 	if s.run.Err() != nil || errors.Is(cause, ErrBusy) || errors.Is(cause, ErrStopped) {
 		return

@@ -33,7 +33,7 @@ type measureInfo struct {
 	measure      Measure
 	unit         string
 	lower, upper float64
-	// shared means inversely proportional to the size.
+	// shared means that the measure is inversely proportional to the size.
 	shared bool
 }
 

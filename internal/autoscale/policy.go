@@ -56,7 +56,7 @@ type Policy struct {
 	ScaleInAfter time.Duration
 }
 
-// Complete fills in defaults. It does not validate: package config has.
+// Complete fills in defaults. It does not check values, because package config has.
 func (p Policy) Complete() Policy {
 	p.MinSize = cmp.Or(p.MinSize, 1)
 	p.MaxSize = cmp.Or(p.MaxSize, max(4, p.MinSize))

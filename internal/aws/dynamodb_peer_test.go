@@ -50,7 +50,7 @@ func TestTableOnForeignServers(t *testing.T) {
 		name    string
 		start   func(testing.TB) (endpoint string)
 		inTurns bool
-		// lacks means neither transactions nor time to live.
+		// lacks means that the server has neither transactions nor time to live.
 		lacks bool
 	}{
 		{name: "moto", start: func(t testing.TB) string { return testpeer.Moto(t, "dynamodb") }, inTurns: true},

@@ -228,7 +228,7 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 	return u
 }
 
-// A version stands for all fields.
+// If the record has a version, only that is compared.
 func isCompared(old registry.Record, name string) bool {
 	if old.Fields == nil || name == expiryAttribute {
 		return false

@@ -40,7 +40,7 @@ func NewInstance(endpoint string) (*Instance, error) {
 	}
 	return &Instance{api: imds.New(imds.Options{
 		Endpoint: endpoint,
-		// Requests are rare.
+		// Requests are rare, so idle connections are not kept.
 		HTTPClient: &http.Client{Timeout: metadataTimeout, Transport: &http.Transport{DisableKeepAlives: true}},
 		Retryer:    sdk.NopRetryer{},
 	})}, nil

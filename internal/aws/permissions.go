@@ -68,7 +68,7 @@ var permissions = map[Feature]string{
 	TerminateRegistry: "dynamodb:DescribeTable ListTagsOfResource Scan DeleteTable",
 }
 
-// These calls' IAM actions have other names.
+// The IAM actions of these calls have different names.
 var callActions = map[string]string{
 	"sqs:DeleteMessageBatch":           "DeleteMessage",
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",

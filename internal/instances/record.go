@@ -16,10 +16,10 @@ import (
 const (
 	// Heartbeat is the maximum time between a record's writes.
 	Heartbeat = time.Minute
-	// ReadInterval is the time between the leader's reads.
+	// ReadInterval is the time between the leader's reads of the records.
 	ReadInterval = 20 * time.Second
-	// FreshFor is how long an instance counts as reachable after its record has changed: a heartbeat, a read and a slow
-	// call.
+	// FreshFor is how long an instance counts as reachable after its record has changed. It covers a heartbeat, a read
+	// and a slow call.
 	FreshFor = 90 * time.Second
 	// ForgetAfter is how long an unreachable instance keeps its slot.
 	ForgetAfter = 10 * time.Minute

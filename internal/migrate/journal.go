@@ -34,7 +34,7 @@ type Journal struct {
 	deleted  int
 }
 
-// key is a hash of a message ID: a queue may contain millions of messages.
+// key is a hash of a message ID, because a queue may contain millions of messages.
 type key [16]byte
 
 func keyOf(id string) key {

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// Kernels that cannot kill a group as a whole freeze it for at most freezeWait before its processes are killed.
+	// freezeWait limits the wait until a group is frozen. Kernels that cannot kill a group as a whole freeze it before
+	// its processes are killed.
 	freezeWait = 200 * time.Millisecond
 	// Exiting processes keep the group's directory busy for a moment.
 	removeTries = 20
@@ -119,7 +120,7 @@ func (c *cgroup) holds(pid int) bool {
 	return err == nil && (path == c.folder.path || strings.HasPrefix(path, c.folder.path+"/"))
 }
 
-// empty does not count zombies; nor does the kernel.
+// The kernel does not count zombies.
 func (c *cgroup) empty() bool {
 	text, err := os.ReadFile(filepath.Join(c.folder.folder, "cgroup.events"))
 	if err != nil {

@@ -63,7 +63,7 @@ func withRealUser(user *identity, f func() error) error {
 	return err
 }
 
-// setRealIDs changes the IDs of this thread only, unlike package unix.
+// setRealIDs changes the IDs of this thread only, unlike the functions of package unix.
 func setRealIDs(user, group int) error {
 	const same = ^uintptr(0)
 	if _, _, failed := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(group), same, same); failed != 0 {

@@ -48,7 +48,7 @@ type Options struct {
 	Events Events
 }
 
-// withDefaults does not validate: package config has.
+// withDefaults does not check values, because package config has.
 func (o *Options) withDefaults() Options {
 	var set Options
 	if o != nil {
@@ -135,7 +135,8 @@ type Restarting struct {
 	Delay   time.Duration
 	// Failures counts the failures in the restart window, including this one. Limit is the maximum number of restarts.
 	Failures, Limit int
-	// Excused is set by [Options.Excused], OnTrial by [Options.RetryAfter].
+	// Excused means that the exit does not count; see [Options.Excused]. OnTrial means that the restart is an attempt
+	// to revive the process; see [Options.RetryAfter].
 	Excused, OnTrial bool
 }
 

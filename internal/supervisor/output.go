@@ -24,7 +24,7 @@ const (
 	dropReportInterval = time.Second
 )
 
-// output drops lines while sink blocks, so that the process does not.
+// output drops lines while sink blocks, so that the process is not blocked.
 type output struct {
 	process string
 	sink    func(stream string, line []byte)

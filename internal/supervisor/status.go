@@ -24,7 +24,7 @@ const (
 	Ending State = "stopping"
 	// Stopped means that the process was not started, or was stopped by the supervisor.
 	Stopped State = "stopped"
-	// Finished means that the process exited with status 0 and [Process.MayFinish].
+	// Finished means that the process exited with status 0 and [Process.MayFinish] is set.
 	Finished State = "finished"
 	// Failed means that the process failed too often. It is down until the next attempt to revive it, if any.
 	Failed State = "failed"

@@ -19,7 +19,7 @@ type mutant struct {
 	place
 }
 
-// place does not depend on the mutant's line.
+// place identifies a mutant independently of its line.
 type place struct {
 	function string // "" in a package variable
 	kind     string // boundary, negation, arithmetic, increment or negative

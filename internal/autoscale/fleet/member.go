@@ -25,8 +25,8 @@ const (
 type Options struct {
 	// Region is the group's region; "" means the region of the environment, the profile or the instance.
 	Region string
-	// Group, or Cluster and Service, is resized. If all are "", this process finds its own, and publishes the load to
-	// Namespace.
+	// Group is the Auto Scaling group to resize; Cluster and Service identify the ECS service to resize. If all are "",
+	// this process finds its own, and publishes the load to Namespace.
 	Group, Cluster, Service, Namespace string
 	Work                               func() autoscale.Work
 	Unprotected                        bool

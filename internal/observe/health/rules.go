@@ -299,7 +299,7 @@ func unreachedRule(in *inputs, q *queueInputs) []finding {
 		level{60, Severe})
 }
 
-// Any sender can cause unsent messages, so at most Warning.
+// Any sender can cause unsent messages, so the status is at most Warning.
 func unsentRule(in *inputs, q *queueInputs) []finding {
 	return q.failureShare(in, "unsent", []Class{Unsent},
 		"failed before a request was sent, for example because the task path was rejected", level{10, Warning})
@@ -495,7 +495,7 @@ func memoryRule(in *inputs) []finding {
 		Text: fmt.Sprintf("%.0f %% of memory is in use.", used)})
 }
 
-// These are in bytes, whatever the disk's size.
+// Free space is in bytes, for disks of any size.
 const (
 	lowDiskSpace = 1 << 30
 	minDiskSpace = 64 << 20

@@ -74,7 +74,7 @@ const (
 	buckets    = 30
 )
 
-// This range is 1 ms to about 12 days.
+// The histogram covers 1 ms to about 12 days.
 const (
 	perDoubling = 4
 	steps       = 30 * perDoubling
@@ -191,7 +191,7 @@ type mark struct {
 	total int64
 }
 
-// The first increase is from before. A decrease is a reset and counts as 0.
+// The first value is compared with before. A decrease is a reset and is ignored.
 func (r increases) observe(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {

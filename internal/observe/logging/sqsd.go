@@ -24,7 +24,8 @@ import (
 //	2018-09-27T08:26:57Z http-err: ae772911-9a93-4d3f-9092-fc1970fe3807 (3) 500 - 1.466
 //	2017-04-30T02:01:25Z socket-err: 96055c97-fc82-41d0-a3ec-4aa000fb970e (2) Errno::ETIMEDOUT - 1798.986
 //
-// A delivery starts with the first line. A failure's line has the receive count and the duration in seconds.
+// The first line is logged when a delivery starts. Failures are logged with the receive count and the duration in
+// seconds.
 
 func appendSqsdSent(b []byte, at time.Time, target string) []byte {
 	b = append(at.UTC().AppendFormat(b, time.RFC3339), " message: sent to "...)

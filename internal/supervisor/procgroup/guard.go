@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// guardScript reads the starts and ends of runs ("+ 123:MARKER", "- 123:MARKER"). At the end of input, tendril has
-// died, and it kills the remaining runs. It ignores signals to the whole service, because it must outlast tendril.
+// guardScript reads the starts and ends of runs ("+ 123:MARKER", "- 123:MARKER"). When the input ends, tendril has
+// died, and the script kills the remaining runs. It ignores signals to the whole service, because it must outlast
+// tendril.
 const guardScript = `trap '' HUP INT TERM
 echo ready
 live=' '
