@@ -21,7 +21,7 @@ import (
 // Options configure an [App]. Only Bundle, Command and Shared are optional.
 type Options struct {
 	Settings func() *config.Settings
-	// Command is empty if the bundle's Procfile defines it.
+	// Bundle may be nil. Command is empty if the bundle's Procfile defines it.
 	Bundle  *bundle.Bundle
 	Command []string
 	Shared  SharedVersion
@@ -217,7 +217,8 @@ func (a *App) blockChanges() {
 	}
 }
 
-// Only a startup that takes too long ends the environment; later, only the gates close.
+// watchReadiness ends the environment if startup takes too long. If the app becomes unready later, only the gates
+// close.
 func (a *App) watchReadiness() {
 	select {
 	case <-a.gate.ready:

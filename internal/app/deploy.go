@@ -47,7 +47,7 @@ func (a *App) openAgain(old version) (v version, err error) {
 	switch {
 	case old.bundle == nil:
 		v = version{command: old.command}
-	case old.origin.isCopy && old.copied == nil: // an archive or a rollback
+	case old.origin.isCopy && old.copied == nil:
 		v, err = a.open(old.dir(), "")
 		v.origin.source, v.origin.isCopy = old.origin.source, old.origin.isCopy
 	default:

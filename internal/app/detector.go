@@ -82,7 +82,7 @@ func (d *detector) poison() PoisonStatus {
 	return s
 }
 
-// A message that was the only one in flight is poison.
+// crashed quarantines the messages in flight. A single message in flight is poison.
 func (d *detector) crashed(messages []delivered, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -164,7 +164,7 @@ func folderSize(dir string) (size int64) {
 }
 
 type origin struct {
-	// isCopy means that tendril created the version's folder.
+	// source is the given archive or folder, or "". isCopy means that tendril created the version's folder.
 	source string
 	isCopy bool
 	// of is the version that a rollback restored, or 0.

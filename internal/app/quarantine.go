@@ -90,7 +90,7 @@ func (q *quarantine) running() *replica {
 	return q.replica
 }
 
-// The supervisor reports processes that survive SIGKILL.
+// stop ignores errors, because the supervisor reports processes that survive SIGKILL.
 func (q *quarantine) stop() {
 	q.mu.Lock()
 	r := q.replica

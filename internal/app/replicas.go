@@ -132,9 +132,9 @@ func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error)
 	return r, nil
 }
 
-// deploy switches deliveries to as many replicas of v once all are ready. The previous replicas drain in the
-// background. If the new version fails, the error wraps [errRolledBack]. Until the switch, ctx can cancel the
-// deployment.
+// deploy starts as many replicas of v as are serving, and switches deliveries to them once all are ready. The previous
+// replicas drain in the background. If the new version fails, the error wraps [errRolledBack]. Until the switch, ctx
+// can cancel the deployment.
 func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	ctx, end, err := s.changes.begin(ctx, toDeploy)
 	if err != nil {

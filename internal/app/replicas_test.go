@@ -44,13 +44,12 @@ func versionOf(number int, k kind) version {
 func kindOf(v version) kind { return kind(v.command[0]) }
 
 type fakeLauncher struct {
-	t       *testing.T
-	set     *replicaSet
-	log     *records
-	mu      sync.Mutex
-	running map[*replica]*fakeProcesses
-	helping int
-	// A start takes pause, and a stop takes grace.
+	t            *testing.T
+	set          *replicaSet
+	log          *records
+	mu           sync.Mutex
+	running      map[*replica]*fakeProcesses
+	helping      int
 	pause, grace time.Duration
 	hurry        context.Context
 }
@@ -683,7 +682,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		began = time.Now()
-		s.pause = 1050 * time.Millisecond // the second replica becomes ready while the first is unready
+		s.pause = 1050 * time.Millisecond
 		if err := m.deployAndRetire(t.Context(), versionOf(2, wavering)); err != nil {
 			t.Fatal(err)
 		}

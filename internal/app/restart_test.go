@@ -99,7 +99,7 @@ func TestDrainingReplicaIsNotRestarted(t *testing.T) {
 		a := &App{replicas: m, quarantine: &quarantine{replicas: m}}
 		for _, r := range held {
 			if r.name() == bundle.MainProcess {
-				continue // also a name in the Procfile
+				continue
 			}
 			var refused *api.Error
 			if _, err := m.restart(t.Context(), r.name()); !errors.As(err, &refused) || refused.Status != http.StatusConflict {

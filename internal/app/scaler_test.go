@@ -72,7 +72,7 @@ func TestReplicasChangeInTheBackground(t *testing.T) {
 		wantSize(t, c, 1, 1)
 		set(3)
 		wantSize(t, c, 1, 3)
-		set(2) // waits until the change to 3 is complete
+		set(2)
 		set(4)
 		wantSize(t, c, 1, 4)
 		time.Sleep(time.Minute)

@@ -38,7 +38,7 @@ func (a *App) Examine(path string) error {
 }
 
 // SharedNumber returns the number of the serving version or, before the start, of the first. It is 0 for a version
-// deployed to this instance only.
+// deployed only to this instance.
 func (a *App) SharedNumber() int {
 	v := a.replicas.current()
 	if v.number == 0 {

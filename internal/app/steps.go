@@ -16,7 +16,7 @@ import (
 
 const (
 	stepLimit = time.Hour
-	// outputWait is for processes that a step left behind.
+	// outputWait is how long processes left behind by a step may keep its output open.
 	outputWait = 5 * time.Second
 	stepLines  = 1_000_000
 )

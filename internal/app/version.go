@@ -23,7 +23,7 @@ type version struct {
 	bundle  *bundle.Bundle
 	command []string
 	origin  origin
-	// files is the folder's state after the steps, read its state when the version was read.
+	// files is the folder's state after the steps ran, and read its state when the version was read.
 	files, read map[string]string
 	// copied is the source folder's state when it was copied, or nil.
 	copied map[string]string

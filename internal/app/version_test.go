@@ -26,9 +26,9 @@ func TestChangesOfAVersion(t *testing.T) {
 	write("Procfile", "web: ./app\n")
 	write("app", "old")
 	v := version{bundle: &bundle.Bundle{Dir: dir}, read: readFiles(dir)}
-	write("app", "built anew")                         // by a step
-	write("bin/tool", "")                              // in an ignored folder
-	write(".ebextensions/a.config", "option_settings") // by a user
+	write("app", "built anew")
+	write("bin/tool", "")
+	write(".ebextensions/a.config", "option_settings")
 	v.recordFiles()
 	for _, c := range []struct {
 		change func()

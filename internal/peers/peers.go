@@ -53,7 +53,7 @@ func New(opts Options) *Peers { return &Peers{opts: opts, known: map[string]*pee
 // ID returns this instance's ID.
 func (p *Peers) ID() string { return p.opts.ID }
 
-// Secrets returns the secrets that other instances prove to this one.
+// Secrets returns the secrets with which other instances prove themselves to this one.
 func (p *Peers) Secrets() []string { return p.opts.Key.PeerSecrets(p.opts.Environment, p.opts.ID) }
 
 // Close closes idle connections.
@@ -75,8 +75,8 @@ func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, result an
 	})
 }
 
-// Follow calls each for every line of a stream from an instance, until ctx ends or each fails; it returns that error.
-// Other errors are as for [Peers.Answer].
+// Follow calls each for every line of a stream from an instance, until ctx ends or each returns an error, which Follow
+// returns. Other errors are as for [Peers.Answer].
 func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error {
 	var stopped error // from each, so not a failure of the instance
 	err := p.request(ctx, id, func(conn *api.Peer) error {

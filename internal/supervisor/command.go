@@ -21,7 +21,8 @@ func commandOf(p *Process) (path string, argv []string, err error) {
 	return path, p.Argv, err
 }
 
-// lookPath finds a program. Unlike execvp, it ignores relative entries of PATH: they depend on the working directory.
+// lookPath finds a program. Unlike execvp, it ignores relative entries of PATH, because they depend on the working
+// directory.
 func lookPath(file, dir string, env []string) (string, error) {
 	if strings.Contains(file, "/") {
 		path := file

@@ -18,7 +18,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// roleVariable makes the test binary act as a child process.
 const roleVariable = "SUPERVISOR_TEST_ROLE"
 
 func TestMain(m *testing.M) {

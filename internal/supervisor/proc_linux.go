@@ -14,7 +14,7 @@ type process struct {
 	state           byte
 	// start, in clock ticks since boot, distinguishes processes with the same PID.
 	start uint64
-	// ticks is the CPU time in clock ticks; memory is resident bytes.
+	// ticks is the CPU time in clock ticks, and memory the resident memory in bytes.
 	ticks  uint64
 	memory int64
 }

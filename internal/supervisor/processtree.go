@@ -26,7 +26,7 @@ type child struct {
 	// foreignListener reports whether another program definitely listens on the port. holder may be "". foreignListener
 	// may be nil.
 	foreignListener func(port int) (holder string, is bool)
-	// ports returns the run's listening ports, ascending; may be nil.
+	// ports returns the run's listening ports in ascending order; may be nil.
 	ports func() []int
 	owns  func(net.Conn) bool
 }

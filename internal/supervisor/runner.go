@@ -158,7 +158,7 @@ func (r *Run) Reap() Exit {
 	return r.reap()
 }
 
-// Release is like Reap, but descendants run until [Runner.EndLeftBehind], which gets their owner.
+// Release is like Reap, but descendants keep running until [Runner.EndLeftBehind]. owner identifies them there.
 func (r *Run) Release(owner int) Exit {
 	r.runner.keep(r.child.group, owner)
 	return r.reap()

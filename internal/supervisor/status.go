@@ -39,7 +39,7 @@ type Status struct {
 	Since time.Time
 	// Restarts is the number of automatic restarts.
 	Restarts int
-	// Reason explains why the process is not ready; may be "".
+	// Ready means that the process has passed its check. Otherwise, Reason explains why not; may be "".
 	Ready     bool
 	Reason    string
 	LastReady time.Time

@@ -21,7 +21,7 @@ type Supervisor struct {
 	sinkMu    sync.Mutex
 	newSystem func() *system
 
-	// SIGTERM is sent when stop is done, SIGKILL when kill is.
+	// SIGTERM is sent when stop is done, SIGKILL when kill is done.
 	stop, kill     context.Context
 	endAll, endNow context.CancelFunc
 	done           chan struct{}

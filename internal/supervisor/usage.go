@@ -8,7 +8,7 @@ import (
 
 // Usage is the resource usage of a process and its descendants.
 type Usage struct {
-	// Memory is resident bytes. Shared memory counts for each process.
+	// Memory is the resident memory in bytes. Shared memory counts for each process.
 	Memory int64
 	// CPU is the CPU time since the previous reading, as a percentage of one processor; 0 at the first reading.
 	CPU float64

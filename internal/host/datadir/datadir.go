@@ -17,7 +17,7 @@ var ErrUnsafe = errors.New("unsafe data directory")
 
 const environments = "environments"
 
-// Of returns an environment's data directory, or the parent of all if environment is "".
+// Of returns an environment's data directory, or the parent of all data directories if environment is "".
 func Of(stateFolder, environment string) string {
 	return filepath.Join(stateFolder, environments, environment)
 }

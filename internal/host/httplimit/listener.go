@@ -230,7 +230,7 @@ func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	return true
 }
 
-// giveUp's caller must hold the lock, and close the connection.
+// The caller must hold the lock, and close the connection.
 func (l *listener) giveUp(idle *list.Element) net.Conn {
 	c := l.idle.Remove(idle).(*connection)
 	c.givenUp.Store(true)

@@ -167,7 +167,7 @@ func mac(secret, who, nonce, bound string) string {
 }
 
 // channel exports keying material that both ends of a TLS connection share, but not a proxy between them (RFC 9266). If
-// there is none, it is random, so that no proof is valid.
+// there is none, the result is random, so that no proof is valid.
 func channel(state *tls.ConnectionState) string {
 	material, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, sha256.Size)
 	if err != nil {

@@ -54,5 +54,5 @@ type Leader struct {
 	err error
 }
 
-// PID returns the leader's process ID, which is also the group's.
+// PID returns the leader's process ID, which is also the group's ID.
 func (l *Leader) PID() int { return l.Cmd.Process.Pid }

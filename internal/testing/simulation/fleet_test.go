@@ -43,7 +43,7 @@ type follower struct {
 	reasons [pauseSources]string
 
 	fleetMu   sync.Mutex
-	withdrawn map[int]time.Time  // when the daemon learned of it, by version
+	withdrawn map[int]time.Time  // when the daemon learned of the withdrawal, by version
 	abort     context.CancelFunc // nil if the deployment cannot be aborted
 	joined    time.Time
 }

@@ -19,7 +19,7 @@ import (
 // link is a network connection that loses calls and responses. The oracle observes all calls.
 type link struct {
 	w      *world
-	daemon int // the producer's is the number of daemons
+	daemon int // the number of daemons for the producer
 	life   *life
 
 	mu   sync.Mutex
@@ -96,7 +96,6 @@ func (l *link) draw(action string, ofRegistry bool) (t trouble) {
 	return t
 }
 
-// applied means that the call reached the broker, even if it failed.
 func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	do func(context.Context, *broker.Broker) error) (applied, slow bool, err error) {
 	ctx, cancel := l.whileAlive(ctx)

@@ -22,7 +22,7 @@ var (
 	seedCount = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0 means 50, and 10,000 at night; 1 shows the history")
 )
 
-// Goroutines that wake at the same time then nearly always run in the same order.
+// With GOMAXPROCS(1), goroutines that wake at the same time nearly always run in the same order.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1)
 	os.Exit(testpeer.Contained(m).Run())

@@ -20,7 +20,7 @@ const (
 var ports struct {
 	sync.Mutex
 	next, end int
-	claims    []net.Listener // or the garbage collector would close them
+	claims    []net.Listener // kept, because the garbage collector would close them
 }
 
 // FreePort returns a free port between 11000 and 19999. A process gets each port only once, and no other process that
