@@ -170,9 +170,8 @@ func TestProtectionOfAnEarlierProcessIsRemoved(t *testing.T) {
 type group struct {
 	j       *recorder
 	leaving atomic.Bool
-	// silent makes Chosen fail. refuse is the number of completions that fail.
-	silent atomic.Bool
-	refuse atomic.Int64
+	silent  atomic.Bool
+	refuse  atomic.Int64
 }
 
 func (g *group) chosen(context.Context) (bool, error) {

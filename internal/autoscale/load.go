@@ -27,7 +27,7 @@ type QueueState struct {
 // number of replicas; with fewer replicas, it may exceed that share.
 type Gauge struct {
 	Queues func() []QueueState
-	// Slots are per replica, or this instance's if instances are scaled.
+	// Slots is the number of slots of one replica, or of this instance if instances are scaled.
 	Slots int
 	// Ready returns the number of ready replicas; nil means 1.
 	Ready     func() int

@@ -185,7 +185,6 @@ func (l *Loop) apply(ctx context.Context, d Decision, mayApply bool) Decided {
 	return Decided{Decision: d, Applied: true}
 }
 
-// A failure stays in the status until the call succeeds.
 func (l *Loop) call(ctx context.Context, doing string, f func(context.Context) error) error {
 	if err := l.calls.do(ctx, doing, f); err != nil {
 		return err
@@ -234,9 +233,8 @@ type Status struct {
 type Entry struct {
 	Decided Decided
 
-	// Inputs belong to the last repetition.
 	Inputs Inputs
-	// Until is the last repetition. Times includes the first decision.
+	// Until is the time of the last repetition. Times includes the first decision.
 	Until time.Time
 	Times int
 }

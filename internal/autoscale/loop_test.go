@@ -201,7 +201,7 @@ func TestFollowersReadTheSizeSeldom(t *testing.T) {
 		var j recorder
 		var isLeader synchronized[bool]
 		g := &target{size: 1}
-		var elected synchronized[bool] // becomes true between reading and using the size
+		var elected synchronized[bool]
 		load := func() Inputs {
 			if elected.get() {
 				isLeader.set(true)
@@ -222,7 +222,7 @@ func TestFollowersReadTheSizeSeldom(t *testing.T) {
 			t.Errorf("%d reads after 10 minutes in which they fail, want 6 more", g.reads-36)
 		}
 		g.fail(nil, nil)
-		time.Sleep(15 * time.Second) // the size is reused for ten intervals
+		time.Sleep(15 * time.Second)
 		synctest.Wait()
 		g.mu.Lock()
 		g.size = 8
@@ -231,7 +231,7 @@ func TestFollowersReadTheSizeSeldom(t *testing.T) {
 		j.take()
 		time.Sleep(20 * time.Second)
 		stop()
-		want := []string{"out 8 to 16 true "} // 4 would follow from the previous size
+		want := []string{"out 8 to 16 true "}
 		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
 		}

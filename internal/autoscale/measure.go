@@ -100,7 +100,7 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 type Inputs struct {
 	// Desired is the last requested size, Ready the number of ready members.
 	Desired, Ready int
-	// CPU is the percentage of all processors.
+	// CPU is the usage of all processors in percent.
 	CPU Reading
 	// Backlog excludes messages in flight.
 	Backlog Reading
@@ -116,9 +116,9 @@ type Inputs struct {
 	Reporting    int
 	Measured     *Reading
 	MeasuredFrom time.Time
-	// HoldScaleIn is why the size must not decrease, or "".
+	// HoldScaleIn is the reason that the size must not decrease, or "".
 	HoldScaleIn string
-	// Hold is why the size must not change, such as a deployment, or "".
+	// Hold is the reason that the size must not change, such as a deployment, or "".
 	Hold string
 }
 

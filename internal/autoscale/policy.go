@@ -113,7 +113,7 @@ type policyState struct {
 // Rule names the rule that made a decision.
 type Rule string
 
-// These rules are in the order in which they are checked.
+// The rules, in the order in which they are checked.
 const (
 	ruleBounds      Rule = "bounds"
 	ruleHeld        Rule = "held"

@@ -19,7 +19,8 @@ var update = flag.Bool("update", false, "rewrite docs/scale.md and testdata")
 type policyCase struct {
 	name   string
 	policy Policy
-	// turns is the number of changes of direction allowed beyond the load's own, misled with wrong readings.
+	// turns is the number of changes of direction allowed beyond the load's own; misled is that number with wrong
+	// readings.
 	turns, misled int
 }
 
@@ -36,7 +37,7 @@ func policyCases() []policyCase {
 	}
 }
 
-// The first new processes must be ready; DrainWithin then passes twice.
+// The longest acceptable wait is until the first new processes are ready, plus twice DrainWithin.
 func (c curve) allowed() time.Duration { return c.start + 2*time.Minute + 30*time.Second }
 
 func TestSimulation(t *testing.T) {
@@ -116,8 +117,9 @@ func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
 	runs.Wait()
 }
 
-// This allows two minutes for counting, two readings, the start of the first instances, and half a minute for each
-// doubling of the group. Readings may be missing for 12 minutes, and a spike may be 15 minutes of work.
+// The longest acceptable wait covers two minutes for counting, two readings, the start of the first instances, and half
+// a minute for each doubling of the group. Readings may be missing for 12 minutes, and a spike may be 15 minutes of
+// work.
 func (c curve) allowedInFleet() time.Duration {
 	d := c.start + 3*time.Minute + time.Duration(math.Ceil(math.Log2(float64(c.fleet.most)))*30)*time.Second
 	if c.missing != nil {
@@ -169,7 +171,6 @@ func TestFleetSimulation(t *testing.T) {
 	})
 }
 
-// Each row shows the worst of five service times.
 func fleetTable(results []outcome) string {
 	var out strings.Builder
 	out.WriteString("| load | instances | longest wait (allowed) | instance hours | changes an hour " +

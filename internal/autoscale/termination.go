@@ -71,7 +71,7 @@ func (d *Termination) drainWithHeartbeats(ctx context.Context) error {
 	return err
 }
 
-// No heartbeat at first, because the hooks' timeouts have just started.
+// sendHeartbeats waits first, because the hooks' timeouts have just started.
 func (d *Termination) sendHeartbeats(ctx context.Context) {
 	calls := newCaller(0, d.Events.Failed)
 	first := true

@@ -10,8 +10,7 @@ type period struct {
 	known, missing int
 	sum            float64
 	least, most    float64
-	// work is the maximum work in flight, in fully busy processes.
-	work float64
+	work           float64
 }
 
 func (q period) add(r Reading, work float64, now time.Time) period {

@@ -148,7 +148,6 @@ func (w *simulation) age() time.Duration {
 	return time.Duration(len(w.came)-w.oldest) * step
 }
 
-// The leader, the first instance, is full in half of the simulations.
 func (w *simulation) inputsOfInstances(p Policy) Inputs {
 	own := w.inputs()
 	left := w.inWork

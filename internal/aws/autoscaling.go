@@ -210,7 +210,7 @@ func (m *Member) Complete(ctx context.Context) error {
 	})
 }
 
-// forEach ignores hooks without a lifecycle action: it was completed or timed out.
+// forEach ignores hooks whose lifecycle action was completed or timed out.
 func (m *Member) forEach(ctx context.Context, hooks []string, action string, call func(hook string) error) error {
 	var failed error
 	for _, hook := range hooks {
@@ -227,7 +227,7 @@ type TerminationHooks struct {
 	// All must be extended while the instance needs time: a timeout with the default result ABANDON also ends the other
 	// hooks.
 	All []string
-	// Own must be completed; other hooks' consumers complete them.
+	// Own must be completed here. The other hooks notify a consumer, which completes them.
 	Own []string
 }
 

@@ -25,7 +25,7 @@ type Datum struct {
 	Dimension, DimensionValue string
 	// Unit is a CloudWatch unit such as "Milliseconds"; "" means "None".
 	Unit string
-	// At is at most two weeks ago. Zero means when CloudWatch receives the value.
+	// At is at most two weeks ago. Zero means the time at which CloudWatch receives the value.
 	At time.Time
 	// Samples is at least 1 when publishing.
 	Samples, Sum, Minimum, Maximum float64

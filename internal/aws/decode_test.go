@@ -177,7 +177,7 @@ func FuzzReadMessages(f *testing.F) {
 			t.Fatal("more messages than bytes")
 		}
 		if !utf8.ValidString(answer) || wantErr != nil {
-			return // unlike encoding/json, the reader does not validate UTF-8
+			return
 		}
 		if err != nil {
 			t.Fatalf("encoding/json takes it, the reader does not: %v", err)
@@ -320,7 +320,6 @@ func must(err error) {
 	}
 }
 
-// Thousands of IDs outlive their messages.
 func TestIDHoldsNoBody(t *testing.T) {
 	t.Parallel()
 	m := (&received{id: "id", receipt: "receipt", body: strings.Repeat("x", 1<<20)}).build()

@@ -99,7 +99,7 @@ type connection struct {
 	stream net.Conn // over raw, or raw itself
 	limit  io.LimitedReader
 	in     *bufio.Reader
-	abort  func() // makes all reads and writes fail
+	abort  func()
 }
 
 func (x *exchanger) dial(ctx context.Context, to *url.URL) (*connection, error) {

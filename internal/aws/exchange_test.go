@@ -130,7 +130,7 @@ func TestConnectionsAreReusedAfterCompleteResponses(t *testing.T) {
 
 func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
-	s := serveScript(t, okAnswer+lastAnswer) // the response has no Connection: close header
+	s := serveScript(t, okAnswer+lastAnswer)
 	q := s.open(t)
 	for n := range int64(5) {
 		if _, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Wait: noWait}); err != nil {

@@ -24,7 +24,7 @@ type MoveTask struct {
 	started int64 // Unix milliseconds; 0 until reported
 }
 
-// MoveProgress is a [MoveTask]'s progress, zero until SQS lists the task.
+// MoveProgress is the progress of a [MoveTask]. It is zero until SQS lists the task.
 type MoveProgress struct {
 	// Status is RUNNING, COMPLETED, CANCELLING, CANCELLED or FAILED.
 	Status string

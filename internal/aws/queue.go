@@ -335,7 +335,7 @@ func (q *Queue) DeleteQueue(ctx context.Context) error {
 	return err
 }
 
-// DeadLetterSources returns the URLs of the queues whose dead-letter queue this is.
+// DeadLetterSources returns the URLs of all queues that use this queue as their dead-letter queue.
 func (q *Queue) DeadLetterSources(ctx context.Context) (urls []string, err error) {
 	in := &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &q.url}
 	for more := true; more; more = sdk.ToString(in.NextToken) != "" {

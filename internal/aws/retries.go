@@ -90,7 +90,7 @@ func (r *retries) learnClock(err error, offset time.Duration) bool {
 	return true
 }
 
-// A response with an Age header comes from a cache, so its Date is no clock.
+// A response with an Age header comes from a cache, so its Date does not show the current time.
 func refusalOf(resp *http.Response, shape, message string) *refusal {
 	r := &refusal{status: resp.StatusCode, shape: shape, message: firstLine(message)}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {

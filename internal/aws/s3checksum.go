@@ -24,7 +24,7 @@ var objectChecksums = []struct {
 	{"X-Amz-Checksum-Sha1", sha1.New},
 }
 
-// Multipart uploads' checksums end with the number of parts: verifying them would require each part's checksum.
+// Multipart uploads' checksums end with the number of parts. Verifying them would require each part's checksum.
 func checkObject(header http.Header, contents []byte) error {
 	for _, checksum := range objectChecksums {
 		want := header.Get(checksum.header)

@@ -71,7 +71,7 @@ func (p Pause) MarshalJSON() ([]byte, error) {
 
 // Settings are options for all instances.
 type Settings struct {
-	// Revision is the desired state's when the options were set.
+	// Revision is the revision of the desired state that set the options.
 	Revision int64     `json:"revision"`
 	By       string    `json:"by,omitempty"`
 	At       time.Time `json:"at"`

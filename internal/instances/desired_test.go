@@ -43,7 +43,6 @@ func pauseQueue(t *testing.T, d *DesiredState, store Store, name string) Desired
 	return now
 }
 
-// overwrite is an attacker with access to the registry.
 func overwrite(t *testing.T, store Store, data string) {
 	t.Helper()
 	const name = "jobs/desired"

@@ -310,7 +310,6 @@ func TestThousandInstances(t *testing.T) {
 	})
 }
 
-// elect makes p read the leader's lease as rarely as health monitoring allows.
 func (f *fleet) elect(t *testing.T, p *process) {
 	t.Helper()
 	elector, err := leader.New(p.network, leader.Options{Name: "jobs/leader", Announce: p.Announcement,

@@ -74,16 +74,16 @@ type Record struct {
 	Unreachable []string            `json:"unreachable,omitempty"`
 
 	Load Load `json:"load"`
-	// WrittenAt is by the writer's clock, which may be wrong.
+	// WrittenAt is the time on the writer's clock, which may be wrong.
 	WrittenAt time.Time `json:"written_at"`
 }
 
-// These are parts of the desired state that an instance may support.
+// Parts of the desired state that an instance can apply.
 const (
 	PartSettings = "settings"
 	// PartBatches means that the instance waits for its batch of a rollout.
 	PartBatches = "settings-batches"
-	// PartQueueSettings means options of single queues.
+	// PartQueueSettings means that the instance applies options of single queues.
 	PartQueueSettings = "queue-settings"
 	PartApp           = "app"
 )

@@ -12,7 +12,7 @@ import (
 // App is the app's desired version: Current or, on instances to which it has been rolled out, Next.
 type App struct {
 	Current AppVersion `json:"current"`
-	// Instances with IDs up to Until run Next, which is nil without a rollout.
+	// Next is the version being rolled out, or nil. Instances with IDs up to Until run it.
 	Next    *AppVersion `json:"next,omitempty"`
 	Until   string      `json:"until,omitempty"`
 	Rollout Rollout     `json:"rollout,omitzero"`
@@ -46,7 +46,7 @@ type AppVersion struct {
 	Name   string    `json:"name,omitempty"`
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"`
-	// Withdrawn means that no delivery may start on the version. Error is why its rollout failed, or "".
+	// Withdrawn means that no delivery may start on the version. Error is the reason that its rollout failed, or "".
 	Withdrawn bool   `json:"withdrawn,omitempty"`
 	Error     string `json:"error,omitempty"`
 
@@ -100,7 +100,7 @@ const (
 	listedVersions   = 10
 	maxVersionText   = 120
 	maxVersionReason = 300
-	// settleTime is how long a batch must stay healthy, at least two reports.
+	// settleTime is how long a batch must stay healthy. It covers two reports.
 	settleTime = 20 * time.Second
 )
 
@@ -290,7 +290,7 @@ func (a *App) waitingFor(switched []Instance, healthy func(*Record) bool) (reaso
 	return reasons
 }
 
-// NextSettings is like Next for settings. failed is why the settings must be rolled back, or "".
+// NextSettings is like Next for settings. failed is the reason that the settings must be rolled back, or "".
 func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, healthy func(*Record) bool) (next Settings, failed string,
 	changed bool) {
 	if s.Rollout == nil {
@@ -327,7 +327,8 @@ func reportSettingsAsApp(all []Instance) []Instance {
 	return all
 }
 
-// rolloutMembers omits unreachable and unauthenticated instances. switched have IDs up to until; rest is ordered by ID.
+// rolloutMembers omits unreachable and unauthenticated instances. switched contains the instances with IDs up to until;
+// rest contains the others, ordered by ID.
 func rolloutMembers(until string, all []Instance) (switched, rest []Instance) {
 	for i := range all {
 		one := &all[i]

@@ -45,12 +45,12 @@ type Rollouts struct {
 	wake      chan struct{}
 	deploys   sync.WaitGroup
 
-	holding sync.Mutex // until a decision is applied, so that an older one never overrides it
+	holding sync.Mutex // held until a decision is applied, so that an older one never overrides it
 
 	mu        sync.Mutex
-	unknown   bool // not read yet
-	switching int  // being deployed here, or 0
-	failed    int  // whose last deployment failed here, or 0
+	unknown   bool // the current version has not been read yet
+	switching int  // version being deployed here, or 0
+	failed    int  // version whose last deployment failed here, or 0
 	reason    string
 	failedAt  time.Time
 }

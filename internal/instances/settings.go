@@ -20,7 +20,7 @@ type SettingsFollower struct {
 	State *DesiredState
 	Name  string
 	Apply func(context.Context, *Settings) error
-	// Changed is called after each attempt to change the desired state, after Failed if it failed.
+	// Changed is called after each attempt to change the desired state. If the attempt failed, Failed is called first.
 	Changed func()
 	Failed  func(error)
 	// Due receives a value when the settings may have changed. Its capacity is 1.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// unknownFields is a JSON object of fields that later versions added to a value, or "". They move with the value, for
-// example from Next to Current.
+// unknownFields is a JSON object of fields that later versions added to a value, or "". The fields move with the value,
+// for example from Next to Current.
 type unknownFields string
 
 func decodeKeeping(text []byte, to any) (unknownFields, error) {

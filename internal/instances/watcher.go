@@ -30,7 +30,8 @@ type Instance struct {
 	Record
 	// Age is the time since this reader last saw the record change.
 	Age time.Duration
-	// Refused is why the record could not be authenticated, or nil. A refused record is not used for decisions.
+	// Refused is the reason that the record could not be authenticated, or nil. A refused record is not used for
+	// decisions.
 	Refused error
 }
 
@@ -61,7 +62,7 @@ type Watcher struct {
 	all     []Instance
 	readAt  time.Time // last complete read, or zero
 	err     error
-	leading time.Time // since when this instance leads, or zero
+	leading time.Time // when this instance became the leader, or zero
 
 	leader announced
 }
@@ -140,7 +141,7 @@ func (w *Watcher) Leading() time.Duration {
 	return time.Since(w.leading)
 }
 
-// Recent returns the last read's instances, with their current ages, and its error.
+// Recent returns the instances of the last read, with their current ages, and the error of that read.
 func (w *Watcher) Recent() ([]Instance, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +152,7 @@ func (w *Watcher) Recent() ([]Instance, error) {
 	return all, w.err
 }
 
-// ReadOnce returns the last read's result if it succeeded and is younger than maxAge. Otherwise, it calls Read.
+// ReadOnce returns the result of the last read if it succeeded and is younger than maxAge. Otherwise, it calls Read.
 func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instance, error) {
 	w.mu.Lock()
 	recent := !w.readAt.IsZero() && time.Since(w.readAt) < maxAge && w.err == nil

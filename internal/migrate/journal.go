@@ -25,7 +25,7 @@ type Journal struct {
 	written  int64
 	syncedTo int64
 	syncing  bool
-	err      error // of a write or fsync, after which the file is unreliable
+	err      error // first failed write or fsync, after which the file is unreliable
 	begun    bool
 	header   header
 	accepted map[key]bool

@@ -57,9 +57,9 @@ type Options struct {
 	CutDelays bool
 	// MaxDelay is the destination's limit; 0 means no limit.
 	MaxDelay time.Duration
-	// Wait is for messages in flight or delayed at the source.
+	// Wait applies to messages in flight or delayed at the source.
 	Wait time.Duration
-	// Uncertain is for messages on a FIFO queue with an unknown outcome.
+	// Uncertain applies to messages on a FIFO queue with an unknown outcome.
 	Uncertain   Decision
 	Concurrency int
 	// Progress may be nil. It includes earlier runs.
@@ -100,7 +100,7 @@ type run struct {
 	blocked, waiting map[string]bool
 }
 
-// answer is whether the destination accepted earlier runs' uncertain messages.
+// answer says whether the destination accepted the uncertain messages of earlier runs.
 type answer struct{ known, accepted bool }
 
 // Run moves all messages from the source. It returns when only skipped messages are left, when it has received no
@@ -206,7 +206,7 @@ func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	return len(accepted)+len(fresh) > 0, nil
 }
 
-// mustStay adds permanent cases to skipped, and groups that stay until the next Rewind to waiting.
+// mustStay records messages that stay permanently in skipped, and groups that stay until the next Rewind in waiting.
 func (r *run) mustStay(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true

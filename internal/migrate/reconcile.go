@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Reason is why a message stays at the source.
+// Reason says why a message stays at the source.
 type Reason string
 
 // The reasons.

@@ -58,7 +58,7 @@ type EnqueueResult struct {
 
 // RunRecord is the stored state of a run.
 type RunRecord struct {
-	// Tries counts announced tries. Term is the term of the last try.
+	// Tries is the number of announced tries. Term is the term of the last try.
 	Tries int
 	Term  int64
 	// A Settled run was sent as the message MessageID or, if that is "", skipped.

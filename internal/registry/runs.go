@@ -20,8 +20,8 @@ type Runs struct {
 	store Store
 	scope Scope
 
-	// Without queues, which can enqueue in a transaction, sender sends messages after a check with lead, because the
-	// queue does not check terms.
+	// queues is the store, if it can enqueue in a transaction. Otherwise, sender sends messages after a check with
+	// lead, because the queue does not check terms.
 	queues QueueStore
 	sender Sender
 	lead   Leadership

@@ -27,7 +27,7 @@ type pendingRun struct {
 	maybeSent bool
 	// firstSentAt is the monotonic time before the first send.
 	firstSentAt time.Time
-	// sent is unset once it is recorded.
+	// sent is the result of the send until it is recorded.
 	sent   queue.Sent
 	resent bool
 }

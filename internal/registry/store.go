@@ -83,7 +83,8 @@ func (f Fence) Check() error {
 	return nil
 }
 
-// Refuse returns an error if the fence's term has ended. stored is the lease's record, change the subject of the error.
+// Refuse returns an error if the fence's term has ended. stored is the record of the lease, and change is the subject
+// of the error.
 func (f Fence) Refuse(stored Record, change string) error {
 	term, _ := stored.Fields["term"].(int64)
 	released, _ := stored.Fields["released"].(bool)

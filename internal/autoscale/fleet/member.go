@@ -51,12 +51,13 @@ type Timing struct {
 type member struct {
 	opts    Options
 	service *aws.AutoScaling
-	looked  chan struct{} // after the first attempt to find the group
-	// released is closed after everything else has stopped.
+	looked  chan struct{} // closed after the first attempt to find the group
+	// run lasts until the end of the protection and of the wait for termination. released is closed after everything
+	// else has stopped.
 	run      context.Context
 	stop     context.CancelFunc
 	released chan struct{}
-	// completed is closed after the lifecycle action.
+	// terminating means that the group is terminating this instance. completed is closed after the lifecycle action.
 	terminating atomic.Bool
 	completed   chan struct{}
 	all         sync.WaitGroup

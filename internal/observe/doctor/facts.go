@@ -11,7 +11,7 @@ type Facts struct {
 	Apps         []App
 	Problems     []Problem
 	Secrets      []Problem
-	// Unchecked is why Permissions are unknown, or "".
+	// Unchecked is the reason that Permissions are unknown, or "".
 	Permissions  []Permission
 	Unchecked    string
 	Clocks       []Clock
@@ -98,7 +98,7 @@ type Proxy struct {
 // Port describes an address on which the environment listens.
 type Port struct {
 	Name, Option, Use, At string
-	// Set means that Option is not the default.
+	// Holder is the process that listens there, or "". Set means that Option is not the default.
 	Holder  string
 	Set     bool
 	Free    string
@@ -123,7 +123,7 @@ type OpenFiles struct {
 
 // Zones describes the time zone database.
 type Zones struct {
-	// System is a folder, or "".
+	// System is the folder of the database, or "".
 	Checked bool
 	System  string
 	App     bool

@@ -19,7 +19,7 @@ const Own = "tendril"
 type Line struct {
 	ID int64     `json:"id"`
 	At time.Time `json:"at"`
-	// Process is [Own] or an app process such as "web-2". Stream is "stdout" or "stderr" for the latter.
+	// Process is [Own], or an app process such as "web-2" with the Stream "stdout" or "stderr".
 	Process  string     `json:"process"`
 	Stream   string     `json:"stream,omitempty"`
 	Level    slog.Level `json:"level"`

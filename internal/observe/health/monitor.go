@@ -28,7 +28,8 @@ type Options struct {
 	// App returns false if tendril does not run the app.
 	App    func() (AppState, bool)
 	Leader func() LeaderState
-	// Scaling returns why the group cannot have the size that this instance wants, or "".
+	// Tasks returns the paused and failing tasks. Scaling returns the reason that the group cannot have the size that
+	// this instance wants, or "".
 	Tasks   func() []TaskState
 	Scaling func() string
 	DataDir func() DataDirState

@@ -29,7 +29,7 @@ type Options struct {
 	Out    io.Writer
 	Format Format
 	Color  bool
-	// From slog.LevelWarn, successful deliveries, the banner and response excerpts are omitted, too.
+	// At slog.LevelWarn and higher, successful deliveries, the banner and response excerpts are also omitted.
 	Level slog.Level
 	// PerSecond limits delivery lines per second and outcome; 0 means no limit.
 	PerSecond int

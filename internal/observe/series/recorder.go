@@ -15,7 +15,7 @@ const MaxQueues = 64
 
 const maxMarks = 100
 
-// Counts are cumulative, except after a reset.
+// Counts are cumulative. They decrease if a counter is reset.
 type Counts struct{ In, Out int64 }
 
 // Reading is a snapshot of all counters.

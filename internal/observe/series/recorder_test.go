@@ -117,7 +117,7 @@ func TestLongRangesAreComputedFromAllReadings(t *testing.T) {
 	end := noon.Add(24*time.Hour - 5*time.Second)
 	for _, name := range []string{"3h", "24h"} {
 		c := curves(t, r, name, end)
-		for i := 1; i < points; i++ { // the first period began before the recorder
+		for i := 1; i < points; i++ {
 			if !isNear(c.Series.In[i], 10) || !isNear(c.Series.Out[i], 10) || !isNear(c.Series.InFlight[i], 5) ||
 				c.Series.OldestSeconds[i] != 11 || !isNear(c.Series.P50MS[i], 10) || !isNear(c.Series.P99MS[i], 10) {
 				t.Fatalf("%s, point %d: in %v, out %v, in flight %v, oldest %v, p50 %v, p99 %v", name, i, c.Series.In[i],

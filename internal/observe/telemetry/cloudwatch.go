@@ -38,7 +38,7 @@ type Health struct {
 	// Code is the EnvironmentHealth metric, 0 (Ok) to 25 (Severe). Only the leader sets HasCode.
 	Code    int
 	HasCode bool
-	// Periodic means that there are periodic tasks. Only then, Leads is sent as the Leader metric.
+	// Leads is sent as the Leader metric if there are Periodic tasks.
 	Periodic, Leads bool
 	// CPU is in percent, and valid if HasCPU.
 	CPU    float64

@@ -44,7 +44,7 @@ type Limit struct {
 	Target string
 	// Breaker is "closed", "open", "half-open", or "" without a breaker.
 	Breaker string
-	// Each counts deliveries that had to wait since startup.
+	// These count deliveries that had to wait since startup.
 	RateRefused, ConcurrencyRefused, BreakerRefused int64
 }
 

@@ -104,7 +104,7 @@ type deliveryCounters struct {
 	queue, target            string
 	late                     prometheus.Counter
 	duration, wait, attempts prometheus.Observer
-	// Most combinations never occur.
+	// Counters are created on first use, because most combinations never occur.
 	deliveries [len(outcomes)][len(codeClasses)]atomic.Pointer[prometheus.Counter]
 }
 
