@@ -148,7 +148,7 @@ func TestTracking(t *testing.T) {
 	t.Run("by long work", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 2)
 		in := measured(50, 45)
-		in.ServiceTime = 600 // ten messages start immediately, and no others within a minute
+		in.ServiceTime = 600
 		s.step(in)
 		s.want(s.step(in), ruleOut, 5)
 	})
@@ -367,7 +367,7 @@ func TestPeriodsOfAMetric(t *testing.T) {
 	began := time.Unix(1_800_000_000, 0)
 	for name, c := range map[string]struct {
 		periods int
-		changed int // minute of the last change of size
+		changed int
 		values  []Reading
 		want    int
 		rule    Rule

@@ -177,7 +177,7 @@ func fleetTable(results []outcome) string {
 		"| turns (the load's own) |\n" +
 		"|---|---|---|---|---|---|\n")
 	for _, first := range results[:5] {
-		for _, size := range fleetSizes()[1:] { // a group of one instance never changes
+		for _, size := range fleetSizes()[1:] {
 			turns := 0
 			var wait, allowed time.Duration
 			var share, rate float64

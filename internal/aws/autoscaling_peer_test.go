@@ -34,7 +34,7 @@ func TestAgainstAForeignAutoScaling(t *testing.T) {
 	if err := g.SetSize(ctx, 4); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.SetSize(ctx, 4); err != nil { // repeating the current size is not an error
+	if err := g.SetSize(ctx, 4); err != nil {
 		t.Fatal(err)
 	}
 	if s := describe(t, g); s.InService() != 4 || s.Desired != 4 {

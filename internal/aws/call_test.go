@@ -374,7 +374,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	long := `{"Messages":[` + wireMessage("m", strings.Repeat("long ", 100_000)) + `]}`
 	q, connections := queueOnServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
-			_, _ = io.WriteString(w, long) // chunked, because it exceeds the server's buffer
+			_, _ = io.WriteString(w, long)
 		}
 	})
 	for range 10 {

@@ -27,7 +27,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 	ctx, at := context.Background(), time.Now().UTC().Truncate(time.Minute).Add(-10*time.Minute)
 
 	var data []Datum
-	for i := range 150 { // over 10 KB, so the SDK would compress the body
+	for i := range 150 {
 		data = append(data, Datum{Name: "Duration", Dimension: "Queue", DimensionValue: fmt.Sprintf("jobs-%d", i),
 			Unit: "Milliseconds",
 			At:   at, Samples: 4, Sum: float64(100 + i), Minimum: 5, Maximum: 60})

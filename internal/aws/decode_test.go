@@ -95,7 +95,6 @@ func TestCorruptMessagesAreLeftOut(t *testing.T) {
 	}
 }
 
-// The digests were computed from the documented format with Python's hashlib.
 func TestAttributeDigest(t *testing.T) {
 	t.Parallel()
 	attrs := []queue.Attribute{{Name: "bin", Type: "Binary.png", Value: "\x00\x01\xff"},

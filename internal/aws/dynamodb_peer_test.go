@@ -212,7 +212,7 @@ func tries(t *testing.T, table *Table) {
 	lead(t, table, "tries", 1, true)
 	try(1, 1, false, true)
 	lead(t, table, "tries", 2, false)
-	try(0, 2, false, false) // announced by term 1, which did not settle it
+	try(0, 2, false, false)
 	try(1, 2, true, false)
 	lead(t, table, "tries", 3, false)
 	try(1, 3, false, false)

@@ -363,7 +363,7 @@ func TestObjectsAreCheckedAgainstTheirChecksum(t *testing.T) {
 		}
 	}
 	s, _ := objectServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==-3") // of a three-part upload
+		w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==-3")
 		io.WriteString(w, "123456789")
 	})
 	if _, err := s.Fetch(t.Context(), "b", "k", 9); err != nil {

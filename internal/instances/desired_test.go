@@ -110,7 +110,6 @@ func TestStatesThatAreNotGenuineAreRefused(t *testing.T) {
 	}
 }
 
-// The registry was lost, and two instances created different states with the same revision.
 func TestChangeReplacesADivergedState(t *testing.T) {
 	t.Parallel()
 	lost, store := newFleet().store, newFleet().store

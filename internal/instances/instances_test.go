@@ -189,7 +189,7 @@ func TestDisconnectedInstanceIsUnreachableAndComesBack(t *testing.T) {
 		if got := names(t, w); len(got) != 2 {
 			t.Errorf("right after the cut only %q are reachable", got)
 		}
-		after(Heartbeat + 2*ReadInterval) // the last change may be seen one interval late
+		after(Heartbeat + 2*ReadInterval)
 		if got := names(t, w); !slices.Equal(got, []string{"stays"}) {
 			t.Errorf("%s after the cut %q are reachable", FreshFor+ReadInterval, got)
 		}

@@ -14,7 +14,6 @@ import (
 	"tendril/queue"
 )
 
-// signedFleet starts a with slot 0 and b with slot 1. The watcher also has the key.
 func signedFleet(t *testing.T) (f *fleet, a, b *process, w *Watcher, log *bytes.Buffer) {
 	t.Helper()
 	f, log = newFleet(), &bytes.Buffer{}

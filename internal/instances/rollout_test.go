@@ -188,7 +188,7 @@ func TestRolloutSkipsInstancesThatCannotBeReached(t *testing.T) {
 		t.Errorf("the first batch: %s", got)
 	}
 	f.all[1].Age = FreshFor
-	f.add("aa") // the batches have passed this ID
+	f.add("aa")
 	f.add("d")
 	for range 8 {
 		f.step(settleTime)
@@ -426,7 +426,7 @@ func TestRolloutSurvivesItsLeaders(t *testing.T) {
 		all = append(all, f.start(t, "midway"))
 		for began := time.Now(); !runAll(2) && time.Since(began) < 30*time.Minute; time.Sleep(time.Second) {
 		}
-		if !runAll(2) || f.busiest > 3 { // the new instance may join a batch
+		if !runAll(2) || f.busiest > 3 {
 			t.Errorf("all run version 2: %t; at most %d switched at the same time", runAll(2), f.busiest)
 		}
 		time.Sleep(time.Minute)

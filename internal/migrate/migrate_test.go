@@ -172,7 +172,6 @@ func TestAllMessagesAreMoved(t *testing.T) {
 
 var errKilled = errors.New("killed")
 
-// The process is killed at each step of its third call.
 func TestKilledRunIsContinued(t *testing.T) {
 	for _, c := range []struct {
 		step     string

@@ -200,7 +200,7 @@ func TestLinesOfAResult(t *testing.T) {
 	if diff := cmp.Diff(want, r.Lines()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	r.FIFO = true // the destination deduplicates
+	r.FIFO = true
 	if diff := cmp.Diff(slices.Delete(want, 1, 2), r.Lines()); diff != "" {
 		t.Errorf("FIFO (-want +got)\n%s", diff)
 	}

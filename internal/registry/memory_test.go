@@ -79,7 +79,6 @@ func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 		t.Errorf("after another: %+v, %v with %d sends; want it settled", third, err, s.sends)
 	}
 
-	// A FIFO queue deduplicates for only 5 minutes.
 	fifo := registrytest.Run("audit", 2)
 	fifo.Queue, fifo.DueAt, s.lose = "jobs.fifo", time.Now().Add(-10*time.Minute), 3
 	if _, err := enqueue(fifo); err == nil {

@@ -25,10 +25,9 @@ type logFile struct {
 	maxBytes int64
 	keep     int
 
-	mu   sync.Mutex
-	file *os.File
-	size int64
-	// torn means that the last write stopped in the middle of a line.
+	mu      sync.Mutex
+	file    *os.File
+	size    int64
 	torn    bool
 	closed  bool
 	dropped int64

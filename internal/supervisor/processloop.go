@@ -82,7 +82,6 @@ func (l *processLoop) reportExit(pid int, exit Exit) {
 	call(l.opts.Events.Exited, Exited{Process: l.proc.Name, PID: pid, Exit: exit, Restart: l.restart != nil})
 }
 
-// answerRestart also discards earlier failures.
 func (l *processLoop) answerRestart(err error) {
 	if l.restart != nil {
 		l.restart <- err

@@ -285,7 +285,6 @@ func TestACommandThatCannotRunIsNotTriedAgain(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	})
-	// After the first successful start, status 127 is an ordinary failure.
 	t.Run("later", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			m := newMachine(t, life{lasts: time.Minute, exit: Exit{Code: 1}}, life{exit: Exit{Code: 127}}, life{lasts: never})
@@ -347,7 +346,6 @@ func TestOneGivenUpEndsTheRun(t *testing.T) {
 	})
 }
 
-// A delivery must not wait for the process's descendants.
 func TestEndIsReportedBeforeTheGroupIsCleared(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t,

@@ -118,8 +118,7 @@ type processTree struct {
 }
 
 type processID struct {
-	pid int
-	// start is in clock ticks since boot.
+	pid   int
 	start uint64
 }
 

@@ -202,7 +202,7 @@ func TestDescent(t *testing.T) {
 		{pid: 12, ppid: 1, pgrp: 10, state: 'S'},  // in the leader's group, but orphaned
 		{pid: 13, ppid: 11, pgrp: 13, state: 'S'}, // in another group, but with a known parent
 		{pid: 9, ppid: 13, pgrp: 9, state: 'S'},   // a child of 13, with a lower PID
-		{pid: 20, ppid: 1, pgrp: 20, state: 'S'},  // marked
+		{pid: 20, ppid: 1, pgrp: 20, state: 'S'},
 		{pid: 21, ppid: 20, pgrp: 21, state: 'S'}, // an unmarked child of 20
 		{pid: 30, ppid: 1, pgrp: 30, state: 'S'},
 		{pid: 31, ppid: 30, pgrp: 30, state: 'S'},

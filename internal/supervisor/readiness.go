@@ -173,7 +173,7 @@ func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
 	l.mu.Lock()
 	changed := l.status.Ready != ready
 	l.status.Ready, l.status.Reason = ready, reason
-	if changed && !ready && after == 0 { // ready until it exited
+	if changed && !ready && after == 0 {
 		l.status.LastReady = time.Now()
 	}
 

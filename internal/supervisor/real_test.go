@@ -267,7 +267,6 @@ func TestRealOutputHeldByAnother(t *testing.T) {
 func TestRealProcessGetsItsArgumentsEnvironmentAndFolder(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
-	// Simulates a file that the test's parent left open.
 	if leak, err := unix.Dup(int(os.Stdin.Fd())); err != nil {
 		t.Fatal(err)
 	} else {

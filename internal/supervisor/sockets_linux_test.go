@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The entries are from a little-endian machine.
 func TestFindClient(t *testing.T) {
 	t.Parallel()
 	const text = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode

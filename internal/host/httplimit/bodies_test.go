@@ -203,7 +203,6 @@ func TestSlowUploadIsServedWhileThereIsMemory(t *testing.T) {
 	})
 }
 
-// Clients with slightly smaller bodies retry whenever they are rejected.
 func TestSmallerBodiesDoNotKeepOutLargerOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -179,7 +179,7 @@ func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
 		if state == http.StateActive && late.CompareAndSwap(nil, conn) {
 			close(arrived)
-			<-goOn // the listener has not yet seen the request
+			<-goOn
 		}
 		track(conn, state)
 		if state == http.StateClosed && conn == late.Load() {

@@ -19,7 +19,7 @@ func genuine(t *testing.T, known string) (url string, served *atomic.Int32) {
 	t.Helper()
 	served = new(atomic.Int32)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Connection", "close") // like a full server, before it reads the request
+		w.Header().Set("Connection", "close")
 		if !Answer(w, r, known) {
 			served.Add(1)
 		}

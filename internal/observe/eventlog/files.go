@@ -12,7 +12,7 @@ import (
 type files struct{ current, older string }
 
 func (at files) eachFile(read func(io.Reader) (more bool, err error)) error {
-	current, err := openToRead(at.current) // may be renamed to the older one meanwhile
+	current, err := openToRead(at.current)
 	if err != nil {
 		return err
 	}

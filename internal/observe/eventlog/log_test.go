@@ -176,7 +176,7 @@ func TestEventsAreKeptWhileTheDiskRejectsWrites(t *testing.T) {
 		l := open(eventFiles(dir), 200, func(err error) { reported = append(reported, err) })
 		l.Add("start", strings.Repeat("x", 150), nil)
 		synctest.Wait()
-		obstacle := filepath.Join(dir, OlderFile, "obstacle") // a file cannot replace a folder
+		obstacle := filepath.Join(dir, OlderFile, "obstacle")
 		if err := os.MkdirAll(obstacle, 0o700); err != nil {
 			t.Fatal(err)
 		}

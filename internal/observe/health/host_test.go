@@ -15,7 +15,7 @@ func TestBusyShare(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		before, after cpuTimes
-		want          float64 // negative means unknown
+		want          float64
 	}{
 		{"the first reading", cpuTimes{}, first, -1},
 		{"half busy", first, cpuTimes{busy: 105, idle: 905}, 50},

@@ -189,7 +189,7 @@ func TestOnlyRoundsCountAsChecks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSources()
-		w.queues[0].Oldest = 6 * time.Minute // a tenth of the retention period
+		w.queues[0].Oldest = 6 * time.Minute
 		m := w.monitor()
 		run, stop := context.WithCancel(t.Context())
 		defer stop()

@@ -209,7 +209,7 @@ func (l *level) addQueue(name string) {
 
 func (l *level) add(s *sample, at time.Time) {
 	slot := at.UnixNano() / int64(l.step)
-	if slot < l.slot-points { // the clock was set back too far
+	if slot < l.slot-points {
 		*l = newLevel(l.step)
 	}
 	if slot < l.slot {
@@ -266,7 +266,7 @@ func (l *level) writePoint() {
 	at, took := l.slot%points, l.open.took.Seconds()
 	for name, counts := range l.open.traffic {
 		if _, known := l.traffic[name]; !known {
-			if len(l.traffic) > MaxQueues { // plus the total
+			if len(l.traffic) > MaxQueues {
 				continue
 			}
 			l.addQueue(name)

@@ -36,7 +36,7 @@ type collector struct {
 	metrics []*metricspb.Metric
 	about   map[string]string
 	status  int
-	hold    chan struct{} // delays responses until closed; may be nil
+	hold    chan struct{}
 	arrived chan struct{}
 }
 
@@ -172,7 +172,7 @@ func TestDeliveryHasTwoSpans(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
 	o := open(t, &OTLPOptions{Version: "1.2.3"})
 	tracer := o.Tracer(TracerOptions{Queue: "jobs", QueueURL: "http://q/0/jobs", Target: "http://localhost:8080/"})
-	around, outer := o.tracer.Start(context.Background(), "around") // must not become the parent
+	around, outer := o.tracer.Start(context.Background(), "around")
 	defer outer.End()
 	ctx, end := tracer.Begin(around, []*queue.Message{{ID: "m-1", ReceiveCount: 2,
 		Attributes: []queue.Attribute{{Name: "traceparent", Type: "String", Value: parentOfTest}}}})

@@ -82,7 +82,7 @@ func watch(p *plan) (stop func()) {
 func (w *world) now() time.Duration { return time.Since(w.began) }
 
 func (w *world) note(format string, args ...any) {
-	text := strings.ReplaceAll(fmt.Sprintf(format, args...), w.server.root, "") // the root differs in each run
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), w.server.root, "")
 	line := fmt.Sprintf("%12.6f  %s", w.now().Seconds(), text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -367,7 +367,7 @@ func (w *world) drain() bool {
 	p := w.plan
 	each := p.Visibility + p.Inactivity + max(p.ErrorVisibility, 0)
 	longest := time.Duration(p.MaxReceives+1)*each + 10*time.Minute
-	if p.FIFO { // a group's messages are processed one at a time
+	if p.FIFO {
 		bad := 0
 		for i := range p.Messages {
 			if n := p.nature(fmt.Sprintf("m%d", i)); n != plain {
