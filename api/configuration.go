@@ -130,7 +130,7 @@ func (p *SettingsPreview) Changed() (now, later []string) {
 
 // FileLine is a line added to or removed from the settings file.
 type FileLine struct {
-	// Line is from 1, in the new file if Added, otherwise in the previous one.
+	// Line counts from 1, in the new file if Added, otherwise in the previous one.
 	Line  int    `json:"line"`
 	Added bool   `json:"added"`
 	Text  string `json:"text"`

@@ -24,7 +24,7 @@ type diskGuard struct {
 	checked  time.Time
 	isLow    bool
 	reserved int64            // size of the reserve file in bytes
-	files    datadir.Identity // with the log while the store is open
+	files    datadir.Identity // directory, database and, while the store is open, its log
 	lost     error            // how the files changed, or nil
 }
 

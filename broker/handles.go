@@ -95,7 +95,7 @@ func (s seal) origin(id string) (int64, bool) {
 	return origin, s.messageID(work, origin) == strings.ToLower(id)
 }
 
-// receipt is a decoded receipt handle. Other queues reject its key.
+// receipt is a decoded receipt handle. Its key contains the queue's number, so other queues reject the handle.
 type receipt struct {
 	key    int64
 	serial uint32 // number of the receive, counted or not

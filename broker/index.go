@@ -359,7 +359,7 @@ type fill struct {
 	low, high  int64
 	tail       int64
 	limit      int
-	delayed    bool // FIFO only
+	delayed    bool // include delayed messages (FIFO only)
 
 	without []string
 

@@ -93,7 +93,7 @@ func (m *mover) step() (n int, err error) {
 	movable := m.movable(rows)
 	if i := slices.IndexFunc(movable, m.lacksSource); i == 0 {
 		return 0, m.end(MoveFailed, reasonNoQueue)
-	} else if i > 0 { // the next step ends the task
+	} else if i > 0 { // move only the messages before it; the next step ends the task
 		last = movable[i].key - 1
 		movable = movable[:i]
 	}

@@ -86,7 +86,7 @@ type liveQueue struct {
 	created   int64 // stamp
 	current   atomic.Pointer[description]
 	received  atomic.Bool
-	ageFrom   atomic.Int64 // for OldestAge: keys up to this one are scheduled
+	ageFrom   atomic.Int64 // for OldestAge: messages with keys up to this one are scheduled
 
 	// Only the writer uses disk and removed.
 	disk    counters
@@ -222,7 +222,7 @@ func (q *liveQueue) fill(f *fill) {
 	}
 	q.waiters.wake(q.index.merge(f))
 	if f.without != nil {
-		q.fillIfLow() // this fill may have skipped only noisy tenants
+		q.fillIfLow() // this fill skipped noisy tenants, so it may have added no messages
 	}
 }
 

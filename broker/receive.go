@@ -114,8 +114,8 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 
 type receiveResult struct {
 	messages []receivedMessage
-	repeated bool  // of an earlier receive with the same attempt ID
-	taken    int64 // bytes, except for repeated receives
+	repeated bool  // the messages are of an earlier receive with the same attempt ID
+	taken    int64 // bytes of attributes and bodies, excluding repeated receives
 	usedUp   []*message
 	filling  *fill
 	waiter   *waiter

@@ -109,7 +109,7 @@ type rescheduling struct {
 	delay      time.Duration
 	found      bool
 	before, to int64 // Unix milliseconds
-	sent       int64 // sent time if scheduled; otherwise 0
+	sent       int64 // new sent time of a scheduled message; otherwise 0
 }
 
 func (r *rescheduling) apply(t *tx) error {

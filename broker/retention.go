@@ -14,7 +14,7 @@ const (
 type retention struct {
 	sweptTo  int64 // for the writer: messages up to this key were moved here or are scheduled
 	sweeping bool
-	alarm    alarm // time is a stamp
+	alarm    alarm // set to the next sweep, as a stamp
 }
 
 // watchRetention schedules a sweep for a message sent at the given stamp. The caller must hold the lock.

@@ -29,7 +29,7 @@ type attribute struct {
 	fifo      bool   // only on FIFO queues
 	removable bool
 	read      func(s *settings, name, value string) error
-	// canonical returns the stored, compared and returned form. If nil, the value is unchanged.
+	// canonical returns the form that is stored, compared and returned. If nil, the value stays as given.
 	canonical func(value string) string
 }
 

@@ -6,17 +6,17 @@ type standardOrder struct {
 	main ring // fresh, in key order
 	late ring // fresh, out of key order: formerly delayed or of a noisy tenant
 	back ring
-	turn bool // the previous quiet tenant's message came from back
+	turn bool // the previous message of a quiet tenant came from back
 
 	byID           map[string]*tenant
 	noisy          []*tenant
-	turns          indexed[*tenant] // noisy, with messages; fewest in flight first
+	turns          indexed[*tenant] // noisy tenants with messages, fewest in flight first
 	parkedFresh    int
-	given          []*tenant // noisy tenants in the current take's result
-	quietInRow     int       // quiet tenants' messages since the last noisy one
+	given          []*tenant // noisy tenants whose messages the current take has returned
+	quietInRow     int       // messages of quiet tenants since the last one of a noisy tenant
 	busy           recentTime
 	nextQuietCheck int64 // stamp
-	rescan         bool  // reread messages of formerly noisy tenants
+	rescan         bool  // messages of formerly noisy tenants must be read again
 	sweepAt        int
 	mark           int
 }

@@ -22,7 +22,7 @@ const (
 	quietAfter = 5 * time.Minute
 	// After quietShare messages of quiet tenants, a noisy one gets a turn, so that it never starves.
 	quietShare = 9
-	// Up to fewTenants, inactive ones stay in memory.
+	// Up to fewTenants tenants, inactive ones stay in memory.
 	fewTenants = 4096
 )
 

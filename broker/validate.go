@@ -244,7 +244,7 @@ const (
 	largestPower  = 126
 )
 
-// Leading and trailing zeros are not digits.
+// validNumber does not count leading and trailing zeros as digits.
 func validNumber(s string) bool {
 	if _, err := strconv.Atoi(s); err == nil { // most numbers are integers
 		return true

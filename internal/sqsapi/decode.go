@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// of a message or batch, in bytes
+	// maxMessage limits a message or batch, in bytes.
 	maxMessage = 1 << 20
 	// MaxBody is the maximum request body in bytes. It allows six bytes of JSON (\u003c) for each byte of the largest
 	// batch, plus names, handles and URLs.

@@ -13,7 +13,7 @@ import (
 // guard rejects calls from web pages, recognized by headers that only browsers add and, with DNS rebinding, by the
 // Host header.
 type guard struct {
-	signed bool // requests must be signed, as a page cannot
+	signed bool // requests must be signed, which a page cannot do
 }
 
 func (g guard) check(r *http.Request) error {

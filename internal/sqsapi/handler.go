@@ -145,7 +145,7 @@ func Server(h *Handler) *http.Server {
 		WriteTimeout: 80 * time.Second,
 		// Go's HTTP client closes idle connections after 90 s, so it never uses one that the server is closing.
 		IdleTimeout:    120 * time.Second,
-		MaxHeaderBytes: 64 << 10, // a signed one has about 1 KiB
+		MaxHeaderBytes: 64 << 10, // a signed request has about 1 KiB
 	}
 	server.RegisterOnShutdown(h.Stop)
 	return server

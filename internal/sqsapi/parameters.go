@@ -63,7 +63,7 @@ type wireField struct {
 	typ              reflect.Type
 	name             string // in Go
 	json, query, key string
-	omitted          bool // if empty
+	omitted          bool // left out if empty
 	required         bool
 }
 

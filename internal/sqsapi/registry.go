@@ -255,7 +255,7 @@ func skipRuns(x *actionCall, in *skipRunRequest) (*skipRunResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	last.Manual = false // only scheduled runs can be skipped
+	last.Manual = false // only scheduled runs can be skipped, so require a task
 	var all []registry.Run
 	for _, id := range in.IDs {
 		all = append(all, registry.Run{ID: id})

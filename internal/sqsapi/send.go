@@ -127,7 +127,7 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	}
 
 	if len(system) > 0 {
-		message.TraceHeader = strings.Clone(system[0].Value) // it shares the request's memory
+		message.TraceHeader = strings.Clone(system[0].Value) // the value shares the request's memory
 	} else if len(trace) <= maxTrace {
 		message.TraceHeader = trace
 	}

@@ -22,9 +22,9 @@ type element struct {
 	index   []int
 	name    string
 	key     string
-	omitted bool // if empty
+	omitted bool // left out if empty
 	of      elements
-	json    string // in JSON replies of the Query protocol
+	json    string // name in JSON replies of the Query protocol
 }
 
 func elementsOf(t reflect.Type, action string) (all elements) {

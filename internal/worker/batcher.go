@@ -93,7 +93,7 @@ type errorClass uint8
 
 const (
 	applied   errorClass = iota
-	uncertain            // perhaps applied: no response or a server error
+	uncertain            // no response or a server error: the change may have been applied
 	tryLater
 	refused        // permanent until an operator acts
 	invalidReceipt // invalid or outdated

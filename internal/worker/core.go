@@ -41,7 +41,7 @@ type core struct {
 	events *Events
 	stats  statistics
 	clock  clock
-	margin time.Duration // no retries of deletes this close to the end of the visibility timeout
+	margin time.Duration // deletes are not retried this close to the end of the visibility timeout
 
 	phase    phase
 	callCtx  context.Context
@@ -49,7 +49,7 @@ type core struct {
 	workCtx  context.Context // deliveries; set by Run
 	tasks    sync.WaitGroup
 
-	limit, inWork int // of deliveries: current limit, in flight
+	limit, inWork int // deliveries: current limit, and in flight
 
 	wake       chan struct{}
 	sleepUntil time.Time
@@ -138,14 +138,14 @@ func retryWait(failures int, base, limit time.Duration, random float64) time.Dur
 // clock detects stalls: late ticks, and a wall clock ahead of the monotonic one, which stands still while the machine
 // is suspended.
 type clock struct {
-	interval time.Duration // longest, between ticks
+	interval time.Duration // longest interval between ticks
 	last     time.Time
 	stall    stall
 }
 
 type stall struct {
 	from, until time.Time
-	// The monotonic clock missed the hidden part.
+	// hidden is the part that the monotonic clock missed.
 	hidden time.Duration
 }
 

@@ -98,7 +98,7 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 // failAfterUnfinished marks successes in a FIFO batch as failed behind an unfinished message of their group, which
 // would otherwise be processed after them. behind has each message's unfinished one, or -1.
 func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
-	unfinished := map[string]int{} // first index by group
+	unfinished := map[string]int{} // index of the first, by group
 	behind = make([]int, len(msgs))
 	for i, h := range msgs {
 		res, group := &results[i], h.msg.GroupID

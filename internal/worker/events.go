@@ -178,12 +178,12 @@ type Throttled struct {
 type Limited struct {
 	Reason string
 	Over   bool
-	For    time.Duration // set at the end
+	For    time.Duration // set at the end of the period
 }
 
 // Stalled is a period in which the process was stopped, suspended or starved of CPU time.
 type Stalled struct {
-	For time.Duration // by the clock that shows more, monotonic or wall
+	For time.Duration // according to the monotonic or the wall clock, whichever shows more
 }
 
 // JoinEvents returns Events that call the listeners of all arguments in order.

@@ -39,8 +39,8 @@ type testApp struct {
 	now     map[string]int
 	working int
 	most    int
-	asks    int // without an attempt
-	twice   int // started during a delivery of the same message
+	asks    int // deliveries that made no attempt
+	twice   int // deliveries that started while the same message was being delivered
 }
 
 func done(d time.Duration) func(context.Context, *queue.Message) queue.Result {

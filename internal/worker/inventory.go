@@ -18,7 +18,7 @@ type inventory struct {
 	unconfirmed int
 
 	done     memory[struct{}] // processed, but the delete is not confirmed
-	unposted memory[int]      // counted receives that were never posted, by keyInQueue
+	unposted memory[int]      // numbers of counted receives that were never posted, by keyInQueue
 }
 
 func newInventory(c *core) *inventory {

@@ -23,7 +23,7 @@ type lane struct {
 	weight    int     // at least 1
 	credit    float64 // in turns; see takeTurn
 	wantsTurn bool
-	granted   int // for messages being received
+	granted   int // slots reserved for messages being received
 	nextCheck time.Time
 }
 
@@ -334,7 +334,7 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 		return max(usualResponseFirst, usual)
 	}
 	var slowest time.Duration
-	responded := false // or waited, which does not measure a call
+	responded := false // also true for responses that waited, which do not measure a call
 	for _, m := range l.pool.lanes {
 		slowest = max(slowest, m.pace.calls.sum(now).most)
 		responded = responded || slowest > 0 || m.backlog.known

@@ -154,7 +154,7 @@ func keyInQueue(id string, receives, here int) string {
 // are in flight.
 type group struct {
 	id       string
-	active   int // being delivered or deleted: one message or batch
+	active   int // messages being delivered or deleted: one message or one batch
 	deleting int
 	waiting  []*held
 	// turning means that all active messages are being deleted and others wait.
@@ -178,9 +178,9 @@ type pending struct {
 	receipt    string
 	purpose    purpose
 	tries      int32
-	visibility time.Duration // for extensions; else set when sent
+	visibility time.Duration // for extensions; otherwise set when sent
 	at         time.Time     // when the message becomes visible; zero means now
-	until      time.Time     // no effect after this time
+	until      time.Time     // the change has no effect after this time
 }
 
 func (p *pending) isWanted() bool { return p.h.stage == deleting && p.receipt == p.h.receipt }

@@ -197,8 +197,8 @@ type BatchDeliverer interface {
 // Limiter decides when the app may receive another message. It must be comparable, safe for concurrent use, and quick,
 // because the worker holds a lock.
 type Limiter interface {
-	// Acquire requests a permit for n messages. Permit 0 is a refusal, for a one-word reason ("rate", "concurrency",
-	// "breaker"), until wait has passed or, if that is 0, the next release.
+	// Acquire requests a permit for n messages. Permit 0 is a refusal: wait is then the time until the next request,
+	// or 0 to wait for the next release; reason is one word ("rate", "concurrency", "breaker").
 	Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string)
 	// Release is called once per permit, with the delivery's results.
 	Release(permit uint64, now time.Time, results ...queue.Result)

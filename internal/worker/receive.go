@@ -32,7 +32,7 @@ type poller struct {
 
 	open     map[*openReceive]struct{}
 	asked    int
-	expected int // expected from open receives; used in pools
+	expected int // messages expected from open receives; used in pools
 	// want is the maximum of open receives. A full response doubles it, or halves it if slow, at most once per round
 	// trip. A partial one halves it, an empty one resets it to one.
 	want          int

@@ -36,7 +36,7 @@ var (
 	errGarbled     = errors.New("the response is not HTTP")
 )
 
-// isLate ignores network timeouts.
+// isLate reports whether a deadline of the exchange has passed, as opposed to a network timeout.
 func isLate(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 func isTimeout(err error) bool {
@@ -65,14 +65,14 @@ type conn struct {
 
 	idle           time.Duration
 	end            time.Time // zero if none
-	written        int64     // to the kernel
+	written        int64     // bytes passed to the kernel
 	read           int64
-	limit          int64 // bytes left to read
+	limit          int64 // bytes that may still be read
 	restartTimeout bool
 	readErr        error
-	stopped        atomic.Bool // reads and writes fail
+	stopped        atomic.Bool // reads and writes fail from now on
 	closing        atomic.Bool // the response has arrived, so writing must end
-	watch          *watch      // of the latest exchange's context; nil if that cannot end
+	watch          *watch      // watches the context of the latest exchange; nil if that context cannot end
 
 	extended bool
 	problem  string // why an instruction was ignored, or ""
@@ -115,7 +115,7 @@ func (c *conn) extend() {
 // stop makes further reads and writes fail. It is safe for concurrent use.
 func (c *conn) stop() {
 	c.stopped.Store(true)
-	c.raw.SetDeadline(time.Unix(1, 0)) // past on any clock
+	c.raw.SetDeadline(time.Unix(1, 0)) // in the past on any clock
 }
 
 // Read restarts the idle timeout if the previous read returned data.

@@ -16,7 +16,7 @@ type dialer struct {
 	timeout time.Duration
 	open    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config // nil without TLS
-	files   *identity   // updates tls when the files change
+	files   *identity   // updates tls when the certificate files change; may be nil
 	event   func(Connected)
 }
 

@@ -21,7 +21,7 @@ type requestHead struct {
 	ordinary string // request line to X-Aws-Sqsd-Path
 	fixed    string // after the request target
 	batch    string // like ordinary, for batches
-	budget   int    // bytes, attributes and trace
+	budget   int    // bytes of attribute and trace headers
 	signer   *webhook.Signer
 }
 

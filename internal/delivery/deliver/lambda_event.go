@@ -53,7 +53,7 @@ func renderEvent(part []*queue.Message, end string, maxBytes int) (event []byte,
 		}
 
 		if n > 0 {
-			event = event[:before] // it starts the next event
+			event = event[:before] // the message starts the next event
 		}
 		return append(event, eventEnd...), n
 	}

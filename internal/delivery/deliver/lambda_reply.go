@@ -17,8 +17,8 @@ const (
 
 type reply struct {
 	failed  map[string]bool // reported IDs
-	problem string          // unreliable, so the whole batch fails
-	note    string          // reported where Lambda ignores them, so all messages are done
+	problem string          // the report is unreliable, so the whole batch fails
+	note    string          // failures are reported where Lambda ignores them, so all messages are done
 }
 
 // readReply reads the reply of a function that did not fail. ids are the IDs in its event.
@@ -83,7 +83,7 @@ func reportsInBody(object []byte, ids []string) bool {
 		body = []byte(text)
 	}
 	if gateway.IsBase64 {
-		body, _ = base64.StdEncoding.DecodeString(string(body)) // after an error, it is not valid JSON
+		body, _ = base64.StdEncoding.DecodeString(string(body)) // after an error, the decoded part is not valid JSON
 	}
 
 	if !bytes.HasPrefix(body, []byte("{")) || !json.Valid(body) {

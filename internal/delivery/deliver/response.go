@@ -15,8 +15,8 @@ import (
 type protocol struct {
 	idle        time.Duration
 	success     StatusSet // bodies of these statuses must be complete
-	maxBody     int       // to read of a success body
-	keepBytes   int       // to keep of any body
+	maxBody     int       // bytes of a success body to read
+	keepBytes   int       // bytes to keep of any body
 	needHeaders bool
 }
 
@@ -26,13 +26,13 @@ type response struct {
 	sent          bool           // bytes may have reached the app
 	started       bool
 	success       bool
-	successCutOff bool // with an incomplete body
+	successCutOff bool // a success with an incomplete body
 	bodyComplete  bool
 	instruction   instruction
 	problem       string        // why an instruction was ignored, or ""
-	extended      time.Duration // chosen by the app
+	extended      time.Duration // inactivity timeout chosen by the app
 	err           error         // why head is nil or the body incomplete
-	reusable      bool          // by the next exchange
+	reusable      bool          // conn is reusable
 	conn          *conn
 	pool          *connpool.Pool[*conn]
 }
@@ -180,7 +180,7 @@ const maxPlainHeaders = 16
 type plainHead struct {
 	status int
 	length int64 // of the body; -1 if unknown
-	size   int   // of the head
+	size   int
 }
 
 // parsePlainHead accepts only headers that are known to be irrelevant.

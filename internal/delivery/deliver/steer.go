@@ -31,7 +31,7 @@ const (
 type instruction struct {
 	verb   verb
 	timed  bool
-	time   time.Duration // after or for
+	time   time.Duration // of the after or for parameter
 	reason string
 }
 

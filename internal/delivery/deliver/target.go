@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// maxSocketPath is in bytes, for all systems.
+// maxSocketPath is the maximum length in bytes of a socket path, for all systems.
 const maxSocketPath = 103
 
 type target struct {
 	network string   // "tcp" or "unix"
-	dials   []string // in order
+	dials   []string // addresses to try, in order
 	host    string
-	name    string // for TLS, or ""
+	name    string // for TLS; "" without TLS
 	path    string
 }
 

@@ -13,7 +13,7 @@ import (
 // The app receives these in headers, such as X-Aws-Sqsd-Attr-Sns-Topic-Arn. Publishers cannot set them.
 const (
 	topicAttribute     = "sns-topic-arn"
-	messageIDAttribute = "sns-message-id" // for all subscribers and deliveries
+	messageIDAttribute = "sns-message-id" // the same for every subscriber and delivery
 	subjectAttribute   = "sns-subject"    // absent without a subject
 )
 
@@ -24,7 +24,7 @@ const maxAttributes = 10
 type Kind int
 
 const (
-	plain Kind = iota // or raw message delivery
+	plain Kind = iota // includes raw message delivery
 	wrapped
 	// Confirmation requests a visit to a URL to confirm a subscription, which this package never does.
 	Confirmation

@@ -33,7 +33,7 @@ type field struct {
 	name   string
 	nested *object // nil if the field has tests
 	tests  []test
-	absent bool // matches a missing value
+	absent bool // also matches a missing value
 }
 
 func (f *field) matchesLeaf(l leaf) bool {
@@ -51,7 +51,7 @@ type test func(l *leaf) bool
 
 type leaf struct {
 	kind       jsontext.Kind
-	text       string // unquoted, or JSON of another kind
+	text       string // unquoted string, or JSON text of another kind
 	alsoString bool
 }
 

@@ -32,7 +32,7 @@ type node struct {
 	kind   jsontext.Kind
 	object []member
 	array  []node
-	text   string // unquoted, or JSON of another kind
+	text   string // unquoted string, or JSON text of another kind
 	source string
 }
 
@@ -102,7 +102,7 @@ func (p *parser) checkSyntax() *patternError {
 	case errors.As(err, &syntax):
 		return p.fail(int(syntax.ByteOffset), "invalid JSON")
 	}
-	return p.fail(int(d.InputOffset())-1, "invalid JSON") // a second value
+	return p.fail(int(d.InputOffset())-1, "invalid JSON") // the text contains a second value
 }
 
 // checkSyntax has validated the text, so value ignores the decoder's errors.

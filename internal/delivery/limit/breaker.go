@@ -31,7 +31,7 @@ type breaker struct {
 	inWork         int
 	trialRunning   bool
 	slowStartLimit int
-	// openings counts since the app was last at full concurrency.
+	// openings counts the breaker's openings since the app was last at full concurrency.
 	openings          int
 	openedAt, trialAt time.Time
 	// now is for onStateChanged, the time of the current call.

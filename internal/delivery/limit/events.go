@@ -7,7 +7,7 @@ import "time"
 type Events struct {
 	Opened       func(Opened)
 	HalfOpened   func(HalfOpened)
-	Closed       func(Closed) // with a slow start
+	Closed       func(Closed) // deliveries resume with a slow start
 	LimitChanged func(Resized)
 }
 

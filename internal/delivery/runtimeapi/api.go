@@ -180,7 +180,7 @@ func readBody(r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	if len(body) > maxResponse {
-		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // rejected in any case
+		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // the body is rejected in any case
 		return nil, errBodyTooLarge
 	}
 	return body, nil

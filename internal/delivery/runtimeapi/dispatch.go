@@ -63,7 +63,7 @@ func (p *Pool) grow() {
 }
 
 type nextRequest struct {
-	offer    <-chan *invocation // empty if the process is about to be ended
+	offer    <-chan *invocation // stays empty if the process is about to be ended
 	endsInit bool
 }
 
@@ -103,7 +103,7 @@ func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if inst.offer != offer {
-		return // there is a new request
+		return // the process has made a new request
 	}
 	p.reclaim(inst, offer)
 	p.markAway(inst)

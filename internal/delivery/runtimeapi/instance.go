@@ -61,7 +61,7 @@ func (inst *instance) serve(listener net.Listener, address string) (stop func())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = server.Serve(limited) // fails once the server is closed
+		_ = server.Serve(limited) // always fails once the server is closed
 	}()
 	return func() {
 		_ = server.Close()

@@ -20,10 +20,10 @@ type Pool struct {
 	mu                sync.Mutex
 	started, stopping bool
 	slots             []*instance
-	// idle is by use, most recent last; waiting, by arrival.
+	// idle is in order of use, most recent last; waiting, in order of arrival.
 	idle    []*instance
 	waiting []*invocation
-	// failures are since the last response. While pause is not nil, no process starts before pauseEnd.
+	// failures counts failures since the last response. While pause is not nil, no process starts before pauseEnd.
 	failures int
 	pause    *time.Timer
 	pauseEnd time.Time
@@ -38,11 +38,11 @@ type Pool struct {
 type phase int
 
 const (
-	starting phase = iota // no invocation requested yet
+	starting phase = iota // has not requested an invocation yet
 	idle
 	away // hung up while waiting
 	busy
-	responded // no other invocation requested yet
+	responded // has not requested another invocation
 	dead
 )
 
@@ -138,7 +138,7 @@ func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string
 	if report == nil || c.total < c.next {
 		return
 	}
-	if name := client(conn); name != "" { // an exited client is not reported, but the next one
+	if name := client(conn); name != "" { // if the client has exited, the next rejection is reported instead
 		c.next = max(c.next, 1) * 10
 		report(Refused{Instance: instance, Client: name, Total: c.total})
 	}

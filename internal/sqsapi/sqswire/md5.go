@@ -10,7 +10,7 @@ import (
 
 // BodyMD5 returns the digest of a message body.
 func BodyMD5(body string) [md5.Size]byte {
-	return md5.Sum(unsafe.Slice(unsafe.StringData(body), len(body))) // only read
+	return md5.Sum(unsafe.Slice(unsafe.StringData(body), len(body))) // the bytes are only read
 }
 
 // appendAttribute appends an attribute as SQS passes it to MD5: length and name, length and type, 1 for text or 2 for

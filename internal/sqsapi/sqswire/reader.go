@@ -15,8 +15,8 @@ type Problem int
 const (
 	NotJSON       Problem = iota // invalid from Error.At
 	HalfPair                     // Error.Got is an unpaired surrogate
-	TooDeep                      // deeper than [Limits]
-	TooManyValues                // more than [Limits]
+	TooDeep                      // nested deeper than [Limits] allows
+	TooManyValues                // more values than [Limits] allows
 	WrongKind                    // the value at Error.Path must be Error.Want
 )
 
@@ -118,7 +118,7 @@ func (r *Reader) Mismatch(want string) {
 	failed.Got = got
 }
 
-// kinds is by a value's first byte, except for numbers. Read-only.
+// kinds maps the first byte of a value to its kind, except for numbers. Read-only.
 var kinds = map[byte]string{'"': "string", '[': "array", '{': "object", 't': "bool", 'f': "bool", 'n': "null"}
 
 // Reject records that the last value is invalid, such as malformed base64.
@@ -310,7 +310,7 @@ func (r *Reader) unescape(s string, offset int) string {
 		rest = rest[n:]
 
 		const escaped, plain = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
-		if i := strings.IndexByte(escaped, rest[1]); i >= 0 { // never at the end of a string
+		if i := strings.IndexByte(escaped, rest[1]); i >= 0 { // a string never ends with an unescaped backslash
 			out = append(out, plain[i])
 			rest = rest[2:]
 			continue
