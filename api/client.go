@@ -109,8 +109,8 @@ func (r Route[Body, Answer]) send(ctx context.Context, c *Client, body Body, nam
 // ErrOnlyReads is returned for changes after [Client.OnlyRead].
 var ErrOnlyReads = errors.New("this client only reads")
 
-// On returns a client that reads from the instance with a [KnownInstance].ID through the same console. "" means the
-// console's own instance.
+// On returns a client that reads from the instance with the given [KnownInstance].ID through the same console. ""
+// means the console's own instance.
 func (c *Client) On(id string) *Client {
 	on := *c
 	on.instance, on.onlyReads = id, c.onlyReads || id != ""

@@ -2,14 +2,14 @@ package api
 
 import "time"
 
-// Effects of a changed [ConfigOption].
+// The values of [ConfigOption].Effect: when a change takes effect.
 const (
 	EffectReload  = "reload"  // once saved
 	EffectApp     = "app"     // after a restart of the app's processes
 	EffectRestart = "restart" // after a restart of the environment
 )
 
-// Configuration is all options of an environment.
+// Configuration holds all options of an environment.
 type Configuration struct {
 	// Shared is nil without a fleet key; changes are then made to the settings file.
 	Shared *SharedSettings `json:"shared,omitempty"`
@@ -68,7 +68,7 @@ type ConfigOption struct {
 	Overridden string `json:"overridden,omitempty"`
 }
 
-// ConfigQueue is the settings of one queue.
+// ConfigQueue holds the settings of one queue.
 type ConfigQueue struct {
 	Name string `json:"name"`
 	// Settings have names such as "http-path of payments", as in a [SettingsChange].
@@ -92,7 +92,8 @@ func (c *Configuration) Option(name string) *ConfigOption {
 	return nil
 }
 
-// SettingsChange is a change of the shared settings, or of the settings file without any or if This is set.
+// SettingsChange is a change of the shared settings, or of the settings file if there are no shared settings or This
+// is set.
 type SettingsChange struct {
 	This bool `json:"this,omitempty"`
 	// Set maps option names to new values; nil removes one. "http-path of payments" is a setting of one queue.
@@ -111,7 +112,7 @@ type SettingsPreview struct {
 	Hash  string     `json:"hash"`
 	Scope string     `json:"scope"`
 	Lines []FileLine `json:"lines"`
-	// Changes are the options whose effective value changes. Once made, those without Restart are in force.
+	// Changes are the options whose effective value changes. After the change, those without Restart are in force.
 	Changes  []OptionChange `json:"changes"`
 	Warnings []Detail       `json:"warnings,omitempty"`
 }

@@ -19,10 +19,10 @@ type Description struct {
 	State     string           `json:"state,omitempty"`
 	Region    string           `json:"region"` // of Amazon SQS, or of embedded queues' ARNs
 	Queues    []DescribedQueue `json:"queues"`
-	// Processes are the app's, or one for a local Lambda function.
+	// Processes are the app's processes, or a single one for a local Lambda function.
 	Processes []DescribedProcess `json:"processes,omitempty"`
 	Tasks     *TasksStatus       `json:"tasks,omitempty"` // nil without periodic tasks
-	// Election is how the leader is elected; "" if none is needed. Leader is nil if no process runs.
+	// Election describes how the leader is elected; "" if no leader is needed. Leader is nil if no process runs.
 	Election string  `json:"election,omitempty"`
 	Leader   *Leader `json:"leader,omitempty"`
 	// Scaling is nil for a fixed size. If no process runs, only its target and bounds are set.

@@ -12,7 +12,7 @@ type Exchange struct {
 	MessageID string `json:"message_id"`
 	Queue     string `json:"queue,omitempty"`
 	URL       string `json:"url,omitempty"`
-	// request line and headers
+	// Request holds the request line and headers.
 	Request []string `json:"request"`
 	// Body is limited to 64 KiB, BodySize is not.
 	Body     string `json:"body"`

@@ -26,7 +26,7 @@ type RollbackRequest struct {
 	Version int `json:"version"`
 }
 
-// ScaleDecisions is the last hundred scaling decisions, newest first.
+// ScaleDecisions holds the last hundred scaling decisions, newest first.
 type ScaleDecisions struct {
 	Advice    bool            `json:"advice,omitempty"`
 	Decisions []ScaleDecision `json:"decisions"`
@@ -45,7 +45,7 @@ type ScaleInputs struct {
 // Instances are the environment's known instances, starting with the console's own.
 type Instances struct {
 	Instances []KnownInstance `json:"instances"`
-	// Election is how the leader is elected; "" if none is needed.
+	// Election describes how the leader is elected; "" if no leader is needed.
 	Election string `json:"election,omitempty"`
 	// Revision is the latest known revision of the desired state; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`

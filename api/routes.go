@@ -9,7 +9,7 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// Route is a request and its response, shared by the server, [Client] and the OpenAPI document.
+// Route describes a request and its response. The server, [Client] and the OpenAPI document share it.
 type Route[Body, Answer any] struct {
 	Pattern string // method and path with names in braces
 	// Summary is a sentence for the OpenAPI document. Query lists the query parameters, separated by spaces.

@@ -119,19 +119,20 @@ func (q *Queue) Problem() string {
 	return strings.Join(problems, "; ")
 }
 
-// Worker is the receiving and delivery of one queue's messages.
+// Worker describes the receiving and delivery of one queue's messages.
 type Worker struct {
 	Queue  string `json:"queue"`
 	FIFO   bool   `json:"fifo,omitempty"`
 	Target string `json:"target,omitempty"`
 	Progress
-	// Concurrency is the queue's maximum of messages in flight; Limit, a lower one while resuming after an outage,
-	// otherwise 0; Slots, that of all queues together, or 0 for a single queue.
+	// Concurrency is the queue's maximum number of messages in flight. Limit is a lower maximum while the worker
+	// resumes after an outage, otherwise 0. Slots is the maximum of all queues together; 0 for a single queue.
 	Concurrency int `json:"concurrency"`
 	Limit       int `json:"limit,omitempty"`
 	Slots       int `json:"slots,omitempty"`
 	InWork      int `json:"in_work"`
-	// Waiting counts messages to deliver, without delayed ones; Prefetched, those already received.
+	// Waiting counts messages waiting for delivery, without delayed ones. Prefetched counts those that the worker has
+	// already received.
 	Waiting    int64 `json:"waiting"`
 	Prefetched int   `json:"prefetched"`
 	// InFlight counts messages hidden from receives, including failed ones whose retry is not due.
@@ -191,7 +192,8 @@ type Process struct {
 	Restarts int       `json:"restarts"` // automatic restarts
 	LastExit string    `json:"last_exit,omitempty"`
 	NotReady string    `json:"not_ready,omitempty"`
-	// Memory is resident bytes, and CPUPercent the recent use of one processor, with child processes; 0 if unknown.
+	// Memory is the resident memory in bytes, and CPUPercent the recent use of one processor, both including child
+	// processes; 0 if unknown.
 	Memory     int64   `json:"memory,omitempty"`
 	CPUPercent float64 `json:"cpu_percent,omitempty"`
 }
@@ -199,7 +201,7 @@ type Process struct {
 // ShownDecisions limits the decisions in a [Scaling].
 const ShownDecisions = 20
 
-// Scaling is the environment's scaling.
+// Scaling describes the scaling of the environment.
 type Scaling struct {
 	// Target is "processes" for local processes, "asg:" and an Auto Scaling group's name, "ecs:", cluster, "/" and
 	// service for Amazon ECS, "publish" for an external scaler that uses the published metrics, or "none" if
@@ -265,7 +267,7 @@ type PoisonMessages struct {
 	Broken      bool `json:"broken,omitempty"`
 }
 
-// Limit is a target's limits.
+// Limit describes the limits protecting a target.
 type Limit struct {
 	Target      string  `json:"target"`
 	Rate        float64 `json:"rate,omitempty"`        // messages per second; 0 for no limit
@@ -273,7 +275,7 @@ type Limit struct {
 	Concurrency int     `json:"concurrency,omitempty"` // adaptive or slow-start limit; 0 for no limit
 	// Breaker is "closed", "open", "half-open", or "" without one.
 	Breaker string    `json:"breaker,omitempty"`
-	TrialAt time.Time `json:"trial_at,omitzero"` // next trial delivery of an open breaker
+	TrialAt time.Time `json:"trial_at,omitzero"` // time of the next trial delivery of an open breaker
 	Failing float64   `json:"failing,omitempty"` // recent share of failed deliveries, 0 to 1
 	Refused int64     `json:"refused"`
 }
@@ -303,7 +305,7 @@ type AppVersion struct {
 	Replaced   []int     `json:"replaced,omitempty"` // versions previously in Folder, newest last
 	DeployedAt time.Time `json:"deployed_at"`
 	By         string    `json:"by"` // [Caller].Who, "start" or "signal"
-	// Size is in bytes when the version started to serve.
+	// Size is in bytes, measured when the version started to serve.
 	Size  int64  `json:"size,omitempty"`
 	Error string `json:"error,omitempty"`
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// TasksStatus is the periodic tasks of an environment.
+// TasksStatus describes the periodic tasks of an environment.
 type TasksStatus struct {
 	File   string `json:"file"`
 	Off    string `json:"off,omitempty"` // the reason no task is scheduled, or ""
@@ -59,7 +59,8 @@ type TaskRun struct {
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	// EnqueuedAt is zero unless this instance enqueued the run.
 	EnqueuedAt time.Time `json:"enqueued_at,omitzero"`
-	// LatenessMS is from the due time to enqueueing, including jitter; 0 if another instance enqueued the run.
+	// LatenessMS is the time from the due time to enqueueing, including jitter; 0 if another instance enqueued the
+	// run.
 	LatenessMS int64  `json:"lateness_ms"`
 	Skipped    string `json:"skipped,omitempty"` // the reason the run was skipped, or ""
 	MessageID  string `json:"message_id,omitempty"`

@@ -117,7 +117,6 @@ func parseCursor(cursor string) (int64, error) {
 	return seq, nil
 }
 
-// stored returns false if the message has left the queue. It withholds a damaged message.
 func (q *liveQueue) stored(r *record) (Stored, bool) {
 	isDamaged := r.isDamaged()
 	if isDamaged {

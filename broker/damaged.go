@@ -39,7 +39,6 @@ func (q *liveQueue) withhold(r *record) {
 		"hint", "inspect it with 'tendril message show ID', send it again, and delete it; see docs/backup.md")
 }
 
-// withholdDamaged returns the intact messages. It releases and withholds the others.
 func (q *liveQueue) withholdDamaged(messages []*message) (intact []*message, err error) {
 	keys := make([]int64, len(messages))
 	for i, m := range messages {

@@ -107,7 +107,7 @@ func TestG13DeadlinesDecideAndNotTheirTimers(t *testing.T) {
 		}, "ok", expired},
 		{"FIFO receive", "work.fifo", false, (*deadlineWorld).receives, `""`, `"a"`},
 		{"FIFO reschedule", "work.fifo", false, func(w *deadlineWorld) string {
-			// On a visible message, the delay would be valid.
+			// The delay exceeds the 12-hour limit only for an in-flight message.
 			err := w.q.Reschedule(w.t.Context(), w.id, queue.MaxVisibility-time.Second)
 			return fmt.Sprint(err != nil)
 		}, "true", "false"},

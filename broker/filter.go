@@ -78,7 +78,6 @@ func (c *condition) and(text string, arg any) {
 
 func encodedText(s string) []byte { return append(binary.AppendUvarint(nil, uint64(len(s))), s...) }
 
-// keyRange selects up to rows keys after < key <= high.
 func (c *condition) keyRange(after, high int64, rows int) (where string, args []any) {
 	if c.reason == "" {
 		return `id > ? AND id <= ?`, []any{after, high}
@@ -133,7 +132,6 @@ func (c *conn) selectMatching(columns string, after, high int64, sel condition, 
 	return c.records(`SELECT `+columns+` FROM messages WHERE `+keys+sel.text+` ORDER BY id LIMIT ?`, args...)
 }
 
-// The last key is as in scanMatching.
 func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, err error) {
 	keys, keyArgs := sel.keyRange(after, high, rows)
 	args := slices.Concat(sel.args, keyArgs, []any{int64(rows)})

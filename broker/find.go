@@ -77,7 +77,6 @@ func (q *liveQueue) keys() keyRange {
 	return keyRange{q.name, q.index.low(), q.index.last(), q.index.high(), q.index.counters.live()}
 }
 
-// smallestFirst returns the key ranges of all queues. Their sizes only approximate the numbers of messages.
 func (b *Broker) smallestFirst() (all []keyRange) {
 	for _, q := range b.queues.all() {
 		all = append(all, q.keys())

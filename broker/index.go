@@ -187,8 +187,8 @@ type memory struct {
 type memoryLimits struct {
 	// total limits the fresh messages of all queues, but each may hold least.
 	total, least int
-	// Maximum fresh messages of a queue. On a FIFO queue, this also limits how far a receive looks past locked
-	// groups.
+	// standard and fifo limit the fresh messages of a queue, by type. On a FIFO queue, this also limits how far a
+	// receive looks past locked groups.
 	standard, fifo int
 	fill           int
 	// cache limits the cached contents, and pages the page cache of the write connection, in bytes; each read
@@ -218,7 +218,7 @@ type window struct {
 	cursor, tail int64
 	ahead        int64 // below cursor if nothing was read ahead
 	early        map[int64]bool
-	// The due time and key of the last delayed message read; they are read in this order.
+	// Delayed messages are read in order of due time and key. dueAt and dueKey belong to the last one read.
 	dueAt, dueKey int64
 	dueSeen       int // times that delays have ended
 	dueRead       int // dueSeen at the latest read of messages whose delay has ended

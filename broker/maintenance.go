@@ -142,7 +142,6 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	return false, nil
 }
 
-// forgetDedups deletes expired deduplication IDs, then the names of queues deleted long ago.
 func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, err error) {
 	now := m.b.clock.milli(m.b.clock.now())
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
@@ -154,7 +153,6 @@ func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, err error) {
 	return false, err
 }
 
-// untilDedupExpires is at least tidySoon, or 0 without deduplication IDs.
 func (m *maintenance) untilDedupExpires(c *conn) (time.Duration, error) {
 	first, err := c.integer(`SELECT min(expires) FROM dedup`)
 	if err != nil || first == 0 {
@@ -197,7 +195,7 @@ func (m *maintenance) checkpoint(s *store) error {
 		return s.restartLog("RESTART")
 	}
 
-	// A reader may prevent the restart. Try again after logPages more.
+	// A reader may prevent the restart. Try again once the log has grown by logPages.
 	_, err = s.logPages(`PRAGMA wal_checkpoint(PASSIVE)`)
 	m.nextCheckpoint = min(pages+m.logPages, 2*m.logPages)
 	return err

@@ -21,7 +21,7 @@ type modelTask struct {
 	moved, toMove int64
 	began, acted  time.Time // acted is the time of the latest progress or restart
 	unknown       bool
-	// FIFO groups with a message that was not visible at some time
+	// touched contains the FIFO groups with a message that was not visible at some time.
 	touched map[string]bool
 }
 

@@ -130,7 +130,8 @@ func (m *model) beginFair(place string) (visible []*modelled) {
 	return visible
 }
 
-// expectFair checks that messages of noisy tenants come last, except every tenth message, fewest in flight first.
+// expectFair checks that messages of noisy tenants come last, except for every tenth message, and that the noisy
+// tenant with the fewest messages in flight comes first.
 func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs []queue.Message) {
 	f := m.tenants[place]
 	if m.tiny || !f.known {

@@ -74,7 +74,7 @@ type model struct {
 	tenants  map[string]*modelTenants
 }
 
-// modelTurn places a FIFO group after groups whose first message arrived by behind.
+// modelTurn places a FIFO group after the groups whose first message arrived no later than behind.
 type modelTurn struct {
 	behind, given int
 	lastGiven     int // given at the last delivery, until behind is known

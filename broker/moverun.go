@@ -20,7 +20,7 @@ type mover struct {
 	task   *moveTask
 	sel    condition
 	cursor int64
-	// FIFO groups with a message that stays, so that their later messages stay too.
+	// blockedGroups are the FIFO groups with a message that stays, so that their later messages stay too.
 	blockedGroups map[string]bool
 	leftNoSource  bool
 }
@@ -48,7 +48,6 @@ func (m *mover) durationOf(n int) time.Duration {
 	return time.Duration(n) * time.Second / time.Duration(m.task.Rate)
 }
 
-// pause returns false if the task or the broker ends first.
 func (m *mover) pause(wait time.Duration) bool {
 	timer := time.NewTimer(max(0, wait))
 	defer timer.Stop()
@@ -297,7 +296,6 @@ func (b *Broker) loadMoves(c *conn) error {
 	return cmp.Or(err, damaged)
 }
 
-// moveTaskOf returns a task even if the row's filter is invalid.
 func (b *Broker) moveTaskOf(source *liveQueue, row row) (*moveTask, error) {
 	t := &moveTask{source: source, id: row.text(0), high: row.int(4), ended: make(chan struct{})}
 	t.MoveTask = MoveTask{Status: MoveRunning, ToMove: row.int(9), StartedAt: date(row.int(5)),

@@ -116,7 +116,6 @@ func (b *Broker) beginEpoch(s *store) error {
 	return err
 }
 
-// identity returns the secret, nil in a new database, and the latest epoch.
 func (c *conn) identity() (secret []byte, epoch int64, err error) {
 	err = c.query(func(row row) {
 		switch row.text(0) {

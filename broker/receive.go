@@ -180,7 +180,6 @@ func (r *receive) lookWithinRoom(ctx context.Context) error {
 	return err
 }
 
-// look takes messages, or sets the fill or waiter for wait.
 func (r *receive) look() error {
 	q := r.q
 	q.lockAndExpire()

@@ -16,7 +16,7 @@ type record struct {
 	size int64 // attributes and body in bytes
 	due  int64 // Unix milliseconds on the broker's clock; 0 for no delay
 
-	// Fields up to source are set only on messages from another queue.
+	// The fields from origin to source are set only on messages from another queue.
 	origin   int64
 	received int64 // receive count on arrival in this queue
 	first    int64 // stamp of the first receive in an earlier queue
@@ -127,7 +127,7 @@ const allColumns = `id, sent, sum, size, due, origin, received, first, dead, sou
 
 const browsedColumns = allColumns + `, (SELECT history FROM attempts WHERE attempts.id = messages.id)`
 
-// Larger contents, in bytes, are neither loaded by scans nor cached.
+// keepContent is the size in bytes above which contents are neither loaded by scans nor cached.
 const keepContent = 8 << 10
 
 const scanColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace,

@@ -83,7 +83,6 @@ func (s *sweep) apply(t *tx) error {
 	return nil
 }
 
-// restart discards the result of a rolled-back attempt and advances the cutoff.
 func (s *sweep) restart() {
 	q := s.q
 	q.mu.Lock()

@@ -61,8 +61,8 @@ func (s *settings) checkNotBefore(at time.Time, text string) (int64, error) {
 // Delays beyond the SQS maximum are rounded to longGrid milliseconds, which limits the due times in memory.
 const longGrid = 1000
 
-// visibleAt converts to Unix milliseconds on the broker's clock, whose reading is now. If that agrees with the wall
-// clock, whole seconds stay whole.
+// visibleAt converts to Unix milliseconds on the broker's clock, whose reading is now. If that clock agrees with the
+// wall clock, whole seconds stay whole.
 func (s *sending) visibleAt(notBefore, now int64) int64 {
 	ahead := now - s.at
 	if -delayGrid <= ahead && ahead <= delayGrid {

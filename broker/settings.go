@@ -203,7 +203,6 @@ func effectiveAttributes(fifo bool, given map[string]string) map[string]string {
 	return all
 }
 
-// differing returns the name of a wanted attribute with another current value, or "".
 func differing(current, wanted map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !sameValue(current[name], wanted[name]) {
@@ -298,7 +297,6 @@ func decodePolicy(kind, value string, policy any, members []string) (reason stri
 	return ""
 }
 
-// canonicalRedrive writes maxReceiveCount as a number, as SQS does.
 func canonicalRedrive(value string) string {
 	policy, err := parseRedrivePolicy("", value)
 	if _, given := queue.ParseRedrivePolicy(value); err != nil || policy == nil || given == 0 {

@@ -15,7 +15,7 @@ const (
 	// more than noisyShare of the recent processing time.
 	noisyFlights = 30
 	noisyShare   = 0.1
-	// Minimum processing time per message. Processing time counts half after busyHalfLife.
+	// leastBusy is the minimum processing time counted per message. Processing time counts half after busyHalfLife.
 	busyHalfLife = time.Minute
 	leastBusy    = time.Millisecond
 	// A noisy tenant becomes quiet once it has no visible messages or has sent none for quietAfter.

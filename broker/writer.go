@@ -159,7 +159,7 @@ func (w *writer) run() {
 	}
 }
 
-// gather returns after this many yields without a new request.
+// gather returns after gatherYields yields without a new request.
 const gatherYields = 4
 
 // The group is valid until the next call.
@@ -223,7 +223,7 @@ func (w *writer) refuseIfLow(group []pendingRequest) []pendingRequest {
 	}
 	refusal, justLow := w.b.disk.refusal()
 	if justLow {
-		// Later deletes then fit into the log's existing space.
+		// Restart the log, so that later deletes fit into the space it already has.
 		_ = w.b.store.Load().restartLog("RESTART")
 	}
 	if refusal == nil {

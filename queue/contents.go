@@ -60,8 +60,8 @@ type ReasonGroup struct {
 	// Reason is the result of [FailureGroup], such as "HTTP 422 no customer #"; "" without attempts.
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
-	// First and Last are when the oldest and newest message were dead-lettered or, in other queues, last failed; zero
-	// without attempts.
+	// First and Last are the times when the oldest and newest message were dead-lettered or, in other queues, last
+	// failed; zero without attempts.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
 	// Hours counts the messages by hour of that time; the last element is the current hour.

@@ -14,9 +14,9 @@ import (
 const AttributeReason = "tendril.reason"
 
 const (
-	// SQS allows up to maxAttributes.
+	// maxAttributes is the maximum number of attributes in SQS.
 	maxAttributes = 10
-	// Bytes in a Failure.
+	// maxAnswer and maxReason limit the texts in a Failure, in bytes.
 	maxAnswer = 1 << 10
 	maxReason = 256
 )

@@ -88,7 +88,7 @@ type Outgoing struct {
 
 // Sent is the result of one [Outgoing].
 type Sent struct {
-	ID             string // a FIFO duplicate has the first message's
+	ID             string // ID of the first message for a FIFO duplicate
 	SequenceNumber string // FIFO only
 	// Err is nil once the message is durable.
 	Err error
@@ -116,7 +116,7 @@ const ReceiveBytes = 256 << 10
 
 // Room limits the memory for the messages of one receive.
 type Room interface {
-	// Acquire waits for the maximum memory of a receive.
+	// Acquire waits until the maximum memory that a receive can need is available.
 	Acquire(ctx context.Context) error
 	// Keep releases the acquired memory beyond the messages' total size.
 	Keep(bytes int64)
@@ -226,7 +226,7 @@ func (a *Attribute) IsText() bool {
 	return strings.HasPrefix(a.Type, "String") || strings.HasPrefix(a.Type, "Number")
 }
 
-// TaskTimes are the registry's times of a periodic task.
+// TaskTimes are the times that the registry stores for a periodic task.
 type TaskTimes struct {
 	// UpTo is the time up to which runs were enqueued or skipped.
 	UpTo time.Time

@@ -45,7 +45,8 @@ func ParsePath(raw string) (string, error) {
 	return target, nil
 }
 
-// Servers decode a path once, but some repeatedly, so decodePath also checks the results of further decoding.
+// decodePath decodes the path once, as servers do. Some servers decode repeatedly, so it also checks the results of
+// further decoding.
 func decodePath(path string) (string, error) {
 	if err := checkPath(path); err != nil {
 		return "", err
@@ -89,7 +90,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// Only bytes that are invalid in a request line are escaped: the rest of a query is the app's.
+// escapeQuery escapes only bytes that are invalid in a request line: only the app knows what the rest means.
 func escapeQuery(query string) string {
 	var b []byte
 	for _, c := range []byte(query) {

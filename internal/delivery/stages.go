@@ -24,7 +24,7 @@ type Options struct {
 	OneByOne bool
 	Tracker  *Tracker // may be nil
 	Known    Registry // nil trusts every message that claims to be a run
-	// Account may be nil or return nil.
+	// Account returns the account of scheduled runs. Both may be nil.
 	Account  func() RunAccount
 	SNS      bool
 	Payloads *envelope.Opener // nil if no bucket is allowed

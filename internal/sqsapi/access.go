@@ -33,7 +33,7 @@ var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queu
 	"TENDRIL_REGISTRY_TOKEN to the content of the file registry-token in the data directory of the tendril that "+
 	"serves the queue.")
 
-// admitted requires the registry's token, unless requests must be signed.
+// admitted returns an action that requires the registry's token, unless requests must be signed.
 func (h *Handler) admitted(a action) action {
 	run := a.run
 	a.run = func(x *actionCall, request any) (any, error) {

@@ -20,7 +20,7 @@ type action struct {
 	// ofAccount actions are not valid at a queue's URL.
 	ofAccount bool
 
-	// For both protocols.
+	// responseType, parameters and answer serve both protocols.
 	responseType reflect.Type
 	parameters   parameters
 	answer       elements

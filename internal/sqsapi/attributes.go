@@ -152,8 +152,8 @@ func digestOf[T any](appendTo func(dst []byte, of T) []byte, of T) string {
 	return string(appendTo(text[:0], of))
 }
 
-// In output order. Numbers are strings, times are in milliseconds since 1970, and empty attributes are omitted.
-// Read-only.
+// systemAttributes are in output order. Numbers are strings, times are in milliseconds since 1970, and empty
+// attributes are omitted. Read-only.
 var systemAttributes = [...]struct {
 	name string
 	of   func(m *queue.Message) string

@@ -409,8 +409,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// journal is a minimal durable server: one goroutine appends pending data to a file in one write, waits for the disk,
-// and notifies all callers.
+// journal is a minimal durable server: one goroutine appends pending data to a file and notifies all callers.
 type journal struct {
 	canned
 	pending chan journaled

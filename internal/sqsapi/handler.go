@@ -105,7 +105,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.run(act, request)
 }
 
-// Larger buffers, in bytes, are not reused.
+// keptBuffer is the size in bytes above which buffers are not reused.
 const keptBuffer = 256 << 10
 
 func (h *Handler) buffer() *bytes.Buffer { return h.buffers.Get().(*bytes.Buffer) }

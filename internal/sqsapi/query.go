@@ -105,7 +105,6 @@ type formValue struct {
 	at int
 }
 
-// head returns the next name part, or "".
 func (v *formValue) head() string {
 	head, _, _ := strings.Cut(v.name[min(v.at, len(v.name)):], ".")
 	return head

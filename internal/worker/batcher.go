@@ -30,7 +30,7 @@ func (b *batcher) put(p pending, due time.Time) {
 	b.entries = append(b.entries, p)
 }
 
-// nextBatch does not increment calls.
+// The caller must increment calls.
 func (b *batcher) nextBatch(now time.Time) []pending {
 	n := min(len(b.entries), queue.MaxBatch)
 	if n == 0 || b.atCallLimit() || now.Before(b.holdUntil) {

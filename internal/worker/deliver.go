@@ -31,8 +31,8 @@ type slot struct {
 	settled []Settled
 }
 
-// startDeliveries starts deliveries of all workers in the pool, except this worker's first batch if free can run it,
-// which it returns.
+// startDeliveries starts deliveries of all workers in the pool. If free is not nil, it returns this worker's first
+// batch, to run on free, instead of starting it.
 func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	for {
 		of, batch := w.beginNext(now)
@@ -199,7 +199,8 @@ func (s *slots) beginMessage(h *held, now time.Time) {
 	}
 }
 
-// returnStale returns ready messages that have waited too long for a slot, or postpones them again.
+// returnStale returns ready messages that have waited too long for a slot. Messages that were postponed before are
+// postponed again.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		isVisible := !now.Before(h.hiddenUntil)

@@ -74,7 +74,7 @@ type Settled struct {
 	Excerpt, Process string
 	Instruction      queue.Instruction
 	Batch            int // messages in the delivery
-	// Wait lasts from sending to the delivery's start, Held only from when the message was ready.
+	// Wait is the time from sending to the start of the delivery. Held is the time the message waited for a slot.
 	Duration, Wait, Held time.Duration
 	// NextRetry is when the message should become visible, or zero if it was deleted, dead-lettered or returned
 	// immediately.

@@ -34,7 +34,6 @@ func (m *inventory) makeReady(h *held, now time.Time) {
 	}
 }
 
-// windowEnd leaves enough of the visibility timeout to deliver h.
 func (m *inventory) windowEnd(h *held) time.Time {
 	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(h.visibility*7/16))
 }
@@ -79,7 +78,8 @@ type failingGroup struct {
 	urgent bool
 }
 
-// rememberFailing is in visibility timeouts: another worker may receive a failing group's messages meanwhile.
+// rememberFailing is the number of visibility timeouts for which failing groups are remembered, because another
+// worker may receive their messages meanwhile.
 const rememberFailing = 4
 
 // If returns count as receives, groupFailed remembers the failing group of a FIFO queue.
@@ -171,7 +171,6 @@ func (m *memory[V]) remember(name string, v V) {
 	}
 }
 
-// joinGroup returns false if h must wait behind messages of its group.
 func (m *inventory) joinGroup(h *held) bool {
 	if !m.core.opts.FIFO || h.msg.GroupID == "" {
 		return true

@@ -180,8 +180,8 @@ func (l *lane) limiterIsTight(now time.Time) bool {
 	return l.limiter.room(now) < queues
 }
 
-// claimedByOthers is the shared limiter's room that other queues need: for messages held or expected, and for
-// reserved slots alone.
+// claimedByOthers returns the room of a shared limiter that other queues need: for all messages held or expected, and
+// for their reserved slots alone.
 func (l *lane) claimedByOthers() (claimed, reserved int) {
 	for _, m := range l.pool.lanes {
 		if m == l || !m.limiter.shares(l.limiter) {
@@ -195,9 +195,10 @@ func (l *lane) claimedByOthers() (claimed, reserved int) {
 	return claimed, reserved
 }
 
-// permittedByLimiter limits the next receive to the queue's share of the limiter's room, or its reserved slots' need
-// if that is more. Empty queues share equally, because messages may arrive in all of them at once. In strict order,
-// only the reserved slots count while a higher queue waits for the limiter.
+// permittedByLimiter returns how many messages the next receive may request: the queue's share of the limiter's room,
+// or as many as its reserved slots need if that is more. Empty queues get equal shares, because messages may arrive
+// in all of them at once. In strict order, a queue gets only what its reserved slots need while a higher one waits
+// for the limiter.
 func (l *lane) permittedByLimiter(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	claimed, reserved := 0, 0
@@ -236,7 +237,6 @@ func (l *lane) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// prefetch returns how many messages to hold beyond the slots, at the queue's share of the pool's rate.
 func (l *lane) prefetch(now time.Time) int {
 	p := l.pool
 	if l.core.limit < l.core.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.core.opts.PrefetchBytes {
@@ -257,8 +257,8 @@ type backlog struct {
 	// the requested messages. A known queue without plenty is a trickle.
 	known, plenty, empty bool
 	emptyAt              time.Time
-	// receivedAt is the last response with messages; the others, the last two times at which a queue with plenty
-	// seemed empty.
+	// receivedAt is the time of the last response with messages; the others are the last two times at which a queue
+	// with plenty seemed empty.
 	receivedAt, presumedEmptyAt, presumedEmptyBefore time.Time
 	// earliestSent bounds the next message's sent time; zero before the first response.
 	earliestSent time.Time

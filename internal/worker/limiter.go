@@ -50,7 +50,7 @@ func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.shared.askAt.IsZero() && now.Before(l.shared.askAt)
 }
 
-// The permit allows messages of the n requested; 0 is a refusal.
+// acquire returns a permit and how many of n messages it allows; 0 means that the limiter refuses.
 func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages int) {
 	if l.refusing(now) {
 		return 0, 0

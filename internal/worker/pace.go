@@ -43,7 +43,6 @@ func (p *pace) recordReceive(d time.Duration, isRoundTrip bool, now time.Time) {
 	p.trips.add(d, now)
 }
 
-// canBeRoundTrip reports whether d can be a round trip rather than a wait, judging by recent calls.
 func (p *pace) canBeRoundTrip(d time.Duration, now time.Time) bool {
 	most := p.calls.sum(now).most
 	return most == 0 || d <= 4*most
@@ -90,7 +89,8 @@ func (p *pace) isFast(now time.Time) bool {
 	return p.service > 0 && p.service < slowApp && now.Sub(p.finished) < slowApp
 }
 
-// rate is per second. A few fast responses prove little, so the result is at most twice the completed messages.
+// rate is in messages per second. A few fast responses prove little, so the result is at most twice the completed
+// messages.
 func (p *pace) prefetchAtRate(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)

@@ -220,7 +220,6 @@ func (p *Pool) higherHasWork(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool { return m.hasWork(now) })
 }
 
-// higherWaits reports whether a higher queue with the same limiter wants slots, even while it refuses.
 func (p *Pool) higherWaits(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool {
 		return m.limiter.shares(l.limiter) && m.wantsSlots(now)

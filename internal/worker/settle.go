@@ -200,7 +200,6 @@ func (s *settler) returnUnposted(now time.Time) {
 	}
 }
 
-// postpone keeps h for the given time. If too many are postponed, it returns the latest.
 func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	if h.postponedAt.IsZero() {
 		h.postponedAt = now

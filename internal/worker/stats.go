@@ -12,15 +12,15 @@ import (
 type Status struct {
 	Name  string
 	Phase string // "not started", "running", "draining", "aborting" or "stopped"
-	// Receiving is false while the gate is closed or the limiter's breaker open, for these Reasons.
+	// Receiving is false if the gate is closed or the limiter's breaker is open; Reasons explains why.
 	Receiving bool
 	Reasons   []Reason
 
 	// Limit is below Concurrency for a while after an outage or pause.
 	Concurrency, Limit int
-	// InWork counts deliveries in flight, and Polls open receives. The others count messages: Prefetched wait for a
-	// slot, Waiting for earlier messages of their FIFO group, Postponed for their next delivery, Unconfirmed for the
-	// confirmation of their delete.
+	// InWork counts deliveries in flight, and Polls open receives. The others count messages: Prefetched messages
+	// wait for a slot, Waiting ones for earlier messages of their FIFO group, Postponed ones for their next delivery,
+	// and Unconfirmed ones for the confirmation of their delete.
 	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
 
 	Counts      Counts  // since the start of Run

@@ -58,8 +58,8 @@ func messageIDs(ms []*queue.Message) []string {
 
 const behindReason = "an earlier message of its group is not done"
 
-// InParts delivers messages in order, those for which alone returns true by themselves, the others together. If
-// deliver returns fewer results than messages, it is called again with the rest.
+// InParts delivers messages in order. A message for which alone returns true is delivered by itself, the others
+// together. If deliver returns fewer results than messages, it is called again with the rest.
 //
 // On a FIFO queue, an unfinished message holds back later ones of its group. After a part that is throttled or does
 // not reach the target, nothing more is sent.
@@ -132,7 +132,6 @@ func (p *parts) record(index int, r queue.Result) {
 	}
 }
 
-// endWith sets the result of an unreached message for all from index next.
 func (p *parts) endWith(r queue.Result, next int) {
 	r.Duration = 0
 	for ; next < len(p.ms); next++ {

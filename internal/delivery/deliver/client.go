@@ -216,7 +216,8 @@ func (c *Client) recorder(p *content) func(*Exchange) {
 	}
 }
 
-// Probe returns nil if the app accepts connections and, because servers log incomplete ones, TLS handshakes.
+// Probe returns nil if the app accepts connections. With TLS, it completes the handshake, because servers log
+// incomplete ones.
 func (c *Client) Probe(ctx context.Context) error {
 	if err := c.transport.probe(ctx); err != nil {
 		return &queue.Error{Message: connectReason(err, min(c.reasons.connectTimeout, probeWait)), Err: err}

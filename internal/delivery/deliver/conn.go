@@ -19,14 +19,15 @@ import (
 
 const (
 	writeGrace = 50 * time.Millisecond
-	// Requests from writeChunk bytes are written in a separate goroutine, so that the app can respond early.
+	// writeChunk is the size in bytes from which a request is written in a separate goroutine, so that the app can
+	// respond early.
 	writeChunk      = 32 << 10
 	maxResponseHead = 64 << 10
 	readBuffer      = 4 << 10
-	// After a longer body, in bytes, the connection is closed.
+	// maxResponseBody is the length in bytes of a response body above which the connection is closed.
 	maxResponseBody = 64 << 10
 	failureRead     = 2 << 10
-	// An unsuccessful body is read for up to drainTime, for an excerpt.
+	// drainTime limits reading the body of an unsuccessful response, which may be needed for an excerpt.
 	drainTime = time.Second
 )
 

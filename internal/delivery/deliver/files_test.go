@@ -81,7 +81,7 @@ func writePEM(path, kind string, der []byte) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// mutual requires client certificates of a. client holds the last one's name.
+// mutual starts a server that requires client certificates signed by a. client holds the last client's name.
 func mutual(t testing.TB, a *authority, name string, most uint16) (url string, f TLSFiles, client *atomic.Value) {
 	t.Helper()
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ const (
 	eventEnd   = `]}`
 )
 
-// recordEnd is the same for all messages of a queue.
+// recordEnd returns the end of each record, which is the same for all messages of a queue.
 func recordEnd(arn string) (string, error) {
 	parts := strings.Split(arn, ":")
 	valid := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && isFieldValue(arn)

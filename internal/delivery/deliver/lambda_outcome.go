@@ -97,7 +97,6 @@ func tooLarge(a *queue.Invocation) bool {
 		a.Code == "SerializedRequestEntityTooLargeException"
 }
 
-// callRefused judges a response from the service, not the function.
 func callRefused(a *queue.Invocation) queue.Result {
 	outcome, advice := advise(a)
 	r := queue.Result{Outcome: outcome, Status: a.Status, Reason: "HTTP " + strconv.Itoa(a.Status)}

@@ -16,7 +16,7 @@ type Options struct {
 	// Target is an http or https URL, or a Unix socket: unix:///run/app.sock, http+unix:///run/app.sock or
 	// http+unix://%2Frun%2Fapp.sock/path. A path in the URL replaces Path.
 	Target string
-	// Path is of ordinary messages, optionally with a query; "" means "/".
+	// Path is the path of ordinary messages, optionally with a query; "" means "/".
 	Path string
 	// MimeType is the Content-Type of single messages; "" means application/json.
 	MimeType string
@@ -26,8 +26,8 @@ type Options struct {
 	QueueARN string
 	// ConnectTimeout includes name resolution and the TLS handshake; 0 means 5 s.
 	ConnectTimeout time.Duration
-	// InactivityTimeout is the longest time without activity, which is every byte from the app and every accepted
-	// chunk of a long message; 0 means 180 s.
+	// InactivityTimeout is the longest time without activity; 0 means 180 s. Every byte from the app and every
+	// accepted chunk of a long message is activity.
 	InactivityTimeout time.Duration
 	// Deadline limits an entire delivery, including connecting; 0 means no limit.
 	Deadline time.Duration

@@ -268,7 +268,6 @@ func summarize(header http.Header, body []byte) (line, excerpt string) {
 	return line, excerptBelow(line, text)
 }
 
-// excerptBelow returns the start of text, after line if necessary, or "" if that adds nothing to line.
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
 	start := strings.TrimSpace(firstBytes(text))
@@ -282,7 +281,6 @@ func excerptBelow(line, text string) string {
 	return firstBytes(line + "\n" + start)
 }
 
-// firstLine returns the first line that says more than a status, or else the first non-empty one.
 func firstLine(text string) (first string) {
 	for line := range strings.Lines(text) {
 		line = printable(line)
@@ -294,7 +292,6 @@ func firstLine(text string) (first string) {
 	return first
 }
 
-// printable truncates text to one line, normalizes white space and escapes unprintable characters.
 func printable(text string) string {
 	var b strings.Builder
 	n := 0

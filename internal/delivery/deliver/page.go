@@ -75,7 +75,6 @@ func (p *page) separateWords(tag atom.Atom) {
 	}
 }
 
-// message is the first part that says more than a status, or else the first non-empty one.
 func (p *page) message() string {
 	candidates := []string{
 		printable(p.parts[atom.Title].String()),
@@ -96,7 +95,7 @@ var inline = map[atom.Atom]bool{atom.A: true, atom.Abbr: true, atom.B: true, ato
 	atom.I: true, atom.Kbd: true, atom.Mark: true, atom.Samp: true, atom.Small: true, atom.Span: true, atom.Strong: true,
 	atom.Tt: true, atom.U: true, atom.Var: true}
 
-// White space at the start of a line remains.
+// indented normalizes white space, except at the start of a line, and removes empty lines.
 func indented(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(strings.ReplaceAll(text, "\u00a0", " ")) {

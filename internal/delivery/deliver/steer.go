@@ -112,7 +112,6 @@ type parameter struct {
 	more        bool
 }
 
-// ok is false if text does not start with a parameter.
 func cutParameter(text string) (p parameter, ok bool) {
 	name, text, found := strings.Cut(strings.TrimLeft(text, " \t"), "=")
 	if !found || name != "after" && name != "reason" && name != "for" {
@@ -132,7 +131,6 @@ func cutParameter(text string) (p parameter, ok bool) {
 	return p, closed && (p.more || after == "")
 }
 
-// closed is false if the quoted string has no end.
 func cutQuoted(text string) (value, after string, closed bool) {
 	var b strings.Builder
 	for i := 1; i < len(text); i++ {

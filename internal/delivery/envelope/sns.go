@@ -31,8 +31,9 @@ const (
 )
 
 // SNS returns the message inside a notification, or m itself for other kinds. The message inside has the attributes
-// of m, the three set by this package and, up to ten in total, the notification's in order of name, except names in
-// use (ignoring case), invalid in SQS or reserved for scheduled runs, and values that cannot be decoded.
+// of m, the three set by this package and, up to ten in total, the attributes of the notification in order of name.
+// It lacks attributes whose name is in use (ignoring case), invalid in SQS or reserved for scheduled runs, or whose
+// value cannot be decoded.
 func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	n, kind := parseNotification(m.Body)
 	if kind != wrapped {

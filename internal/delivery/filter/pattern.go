@@ -20,7 +20,7 @@ const (
 const jsonBlanks = " \t\r\n"
 
 type patternError struct {
-	// Line and Column are from 1, Column in bytes.
+	// Line and Column count from 1. Column is in bytes.
 	Line, Column int
 	Text         string
 }

@@ -87,7 +87,6 @@ func lookUp(object []byte, name string) (found []byte) {
 	return found
 }
 
-// eachChild visits an object's fields, or an array's elements, without names.
 func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	d := decoders.Get().(*jsontext.Decoder)
 	defer decoders.Put(d)

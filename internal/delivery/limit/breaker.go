@@ -34,7 +34,7 @@ type breaker struct {
 	// openings counts the breaker's openings since the app was last at full concurrency.
 	openings          int
 	openedAt, trialAt time.Time
-	// now is for onStateChanged, the time of the current call.
+	// now is the time of the current call, which onStateChanged needs.
 	now time.Time
 }
 

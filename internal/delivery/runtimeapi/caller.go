@@ -8,7 +8,7 @@ import (
 
 type caller struct {
 	conn net.Conn
-	// own means that the caller is the process or its child, once checked.
+	// own means that the caller is the process or one of its children. It is valid once checked is set.
 	checked, own bool
 }
 

@@ -11,7 +11,7 @@ import (
 
 type host struct {
 	listen func() (net.Listener, error)
-	// client describes a connection's other end, "" if it has exited.
+	// client describes the program at the other end of a connection, or returns "" if it has exited.
 	client func(net.Conn) string
 	// start makes the command the leader of a new process group.
 	start func(instance int, env []string) (process, error)

@@ -12,10 +12,11 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// initTimeout is the time for the first request. Lambda allows 10 s and then tries again.
+// initTimeout is the time within which a process must request its first invocation. Lambda allows 10 s and then tries
+// again.
 const initTimeout = time.Minute
 
-// initErrorPatience is the time to exit after an initialization error.
+// initErrorPatience is the time within which a process must exit after it has posted an initialization error.
 const initErrorPatience = time.Second
 
 // The caller must hold the pool's mutex.

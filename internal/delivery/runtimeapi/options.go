@@ -89,9 +89,9 @@ type Events struct {
 	LinesDropped func(supervisor.LinesDropped)
 }
 
-// Ready reports a process's first request.
+// Ready reports that a process has requested its first invocation.
 type Ready struct {
-	// Instance is from 1; numbers are reused.
+	// Instance counts from 1; numbers are reused.
 	Instance, PID int
 	After         time.Duration
 }
@@ -102,7 +102,8 @@ type InitFailed struct {
 	// Type is an error type, such as "Runtime.ImportModuleError".
 	Type   string
 	Reason string
-	// Failures counts failures since the last response. This failure starts the Pause, in which no process starts.
+	// Failures counts failures since the last response. No process starts during Pause, which begins with this
+	// failure.
 	Failures int
 	Pause    time.Duration
 }

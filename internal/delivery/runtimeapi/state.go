@@ -68,7 +68,7 @@ type instance struct {
 	phase       phase
 	initialized bool
 	asked       asked
-	// lingers means that the process responded a while ago without another request.
+	// lingers means that the process responded a while ago, but has not requested another invocation.
 	lingers bool
 	// initError was posted to init/error, or is nil.
 	initError *queue.Invocation

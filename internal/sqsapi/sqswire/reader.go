@@ -194,7 +194,6 @@ func (r *Reader) count() {
 	}
 }
 
-// more reports whether another element follows the first n, and consumes separators and the closing bracket.
 func (r *Reader) more(n int, bracket byte) bool {
 	switch {
 	case r.err != nil:
