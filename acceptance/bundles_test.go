@@ -188,7 +188,7 @@ func (b *frameworkBundle) deliver(t *testing.T, p *process, started event) {
 	p.await(t, "the message is deleted", func(e event) bool { return e.MessageID == id && e.Status == 200.0 })
 }
 
-// If the app did not reject this message, a response of 200 would prove nothing.
+// refuse sends a message that the app must reject. Otherwise, a response of 200 would prove nothing.
 func (b *frameworkBundle) refuse(t *testing.T, p *process, started event) {
 	t.Helper()
 	if b.refusedStatus == 0 {

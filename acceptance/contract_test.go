@@ -293,7 +293,7 @@ func TestContractVisibilityIsExtendedWhileTheAppWorks(t *testing.T) {
 
 func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 	t.Parallel()
-	address := "127.0.0.1:" + testpeer.FreePort(t) // no program listens here
+	address := "127.0.0.1:" + testpeer.FreePort(t)
 	c, url := endpoint(t, "orders", nil)
 	p, _ := start(t, "up", "--queue-url", url, "--target", "http://"+address, "--console", "off")
 	for i := range 100 {

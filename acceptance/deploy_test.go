@@ -105,7 +105,7 @@ func TestDeploymentDuringTheStart(t *testing.T) {
 			t.Errorf("status %d: %s", status, answer)
 		}
 	})
-	time.Sleep(200 * time.Millisecond) // both requests arrive
+	time.Sleep(200 * time.Millisecond)
 	if err := os.WriteFile(built, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

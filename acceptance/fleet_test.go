@@ -348,7 +348,7 @@ func TestDeploymentReachesAllInstances(t *testing.T) {
 		return versions["1"] == 2
 	})
 
-	again := up() // runs the current version, not the one on its command line
+	again := up()
 	again.await(t, "it runs version 4", func(e event) bool { return e.Msg == "started" })
 	eventually(t, "the new instance runs version 4", runAll(others[0], 4, 4))
 	if out := again.tendril(t, "versions"); !strings.Contains(out, "4 (1 again)  live") || !strings.Contains(out, "3            failed") {

@@ -237,7 +237,7 @@ func (p *process) await(t *testing.T, what string, wanted func(event) bool) even
 	}
 }
 
-// Mutants may prevent the event.
+// waitsFor returns a shorter time for mutants, because they may prevent the event.
 func waitsFor() time.Duration {
 	if os.Getenv("TENDRIL_MUTANT") != "" {
 		return 6 * time.Second

@@ -248,7 +248,7 @@ func (s *server) process() (*process, event) {
 
 // start retries like a service manager while the queue is unreachable.
 func (s *server) start(t *testing.T) {
-	const queueUnreachable = 4 // exit status of tendril
+	const queueUnreachable = 4
 	for {
 		p := launch(t, s.args...)
 		if started, ok := p.awaitStart(t); ok {

@@ -228,7 +228,7 @@ func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 		rest, _ := io.ReadAll(p.out)
 		read <- rest
 	}()
-	id := sendBody(t, p.started, "2s of work") // long enough even if a busy machine polls slowly
+	id := sendBody(t, p.started, "2s of work")
 	inFlight(t, p.started)
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	if code := p.ends(t, 20*time.Second); code != 0 {

@@ -39,8 +39,8 @@ func consumeWithSDK(queue, url string, connections int) error {
 	return <-failed
 }
 
-// The SDK closes its own request body when the response starts. If net/http is still writing it, net/http drops the
-// response, and ten messages stay invisible.
+// wholeBodies sends copies of request bodies. The SDK closes its own body when the response starts; if net/http is
+// still writing it, net/http drops the response, and ten messages stay invisible.
 type wholeBodies struct{ client *http.Client }
 
 func (c wholeBodies) Do(r *http.Request) (*http.Response, error) {

@@ -152,7 +152,7 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	w.Header().Set("X-Amzn-Requestid", "00000000-0000-0000-0000-000000000000")
 	answer := s.answer(r, action, request)
-	w.Header().Set("Content-Length", strconv.Itoa(len(answer))) // as in Amazon SQS
+	w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
 	w.Write(answer)
 }
 

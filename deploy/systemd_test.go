@@ -82,7 +82,7 @@ func TestTheServiceFitsTheOptions(t *testing.T) {
 				texts = append(texts, read(t, s.dropIn))
 			}
 			u := parseUnit(texts...)
-			states := slices.Sorted(slices.Values(u["Service.StateDirectory"])) // systemd sorts them
+			states := slices.Sorted(slices.Values(u["Service.StateDirectory"]))
 			environ := append(slices.Clone(u["Service.Environment"]),
 				"STATE_DIRECTORY=/var/lib/"+strings.Join(states, ":/var/lib/"))
 			if s.settings != "" {

@@ -142,7 +142,7 @@ func TestMarkersAreFilled(t *testing.T) {
 	if filled, err := fill(page, all); err != nil || !strings.Contains(filled, want) {
 		t.Errorf("all of a benchmark: %v\n%s", err, filled)
 	}
-	page = "<!-- report: console -->\n<!-- end of report -->" // also the name of a folder with packages
+	page = "<!-- report: console -->\n<!-- end of report -->"
 	if filled, err := fill(page, readFile(t, "../results.txt")); err != nil ||
 		!strings.Contains(filled, "| measure | target | result |") {
 		t.Errorf("a table that is called like a folder: %v\n%s", err, filled)

@@ -39,7 +39,7 @@ func (g *gate) change(open bool, reason string) {
 func (g *gate) closeLater() {
 	var timer *time.Timer
 	timer = time.AfterFunc(notReadyWait, func() {
-		g.mu.Lock() // keeps the gate closed between the check and the closing
+		g.mu.Lock() // so that the gate does not open between the check and the closing
 		defer g.mu.Unlock()
 		if open, reason := g.isOpen(); !open && g.timer == timer {
 			g.pass(false, reason)

@@ -103,7 +103,7 @@ func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
 
 func (s *replicaSet) launchAll(ctx context.Context, v version, n int) (replicas []*replica, err error) {
 	for len(replicas) < n && ctx.Err() == nil {
-		// The failed replica may take its full grace period.
+		// Stop the replicas concurrently: the failed one may take its full grace period.
 		discarded := make(chan struct{})
 		before := replicas
 		stop := context.AfterFunc(ctx, func() { s.discard(before); close(discarded) })
@@ -386,7 +386,7 @@ func (s *replicaSet) draining() []*replica {
 	return s.balancer.replicasWhere(func(r *replica) bool { return r.retired })
 }
 
-// Each replica may take its full grace period.
+// discard stops the replicas concurrently, because each may take its full grace period.
 func (s *replicaSet) discard(replicas []*replica) {
 	var all sync.WaitGroup
 	for _, r := range replicas {

@@ -158,7 +158,7 @@ func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.S
 	return s.runStep(ctx, version, p, output)
 }
 
-// sh is bash on Elastic Beanstalk's platforms.
+// shellOf prefers bash, because sh is bash on Elastic Beanstalk's platforms.
 func shellOf(text string) []string {
 	const bash = "/bin/bash"
 	if info, err := os.Stat(bash); err == nil && info.Mode().IsRegular() {

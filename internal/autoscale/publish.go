@@ -12,7 +12,7 @@ type Metric struct {
 	Unit  string // "Count" or "Seconds"
 }
 
-// An alarm must see missing data rather than 0.
+// metrics omits unknown values, so that an alarm sees missing data rather than 0.
 func metrics(in Inputs, instances int) []Metric {
 	var out []Metric
 	if in.Backlog.Known {

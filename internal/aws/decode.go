@@ -268,7 +268,7 @@ func readFailure(r *sqswire.Reader, results []entryResult) {
 	storeResult(r, results, id, entryResult{answered: true, err: entryError(code, message, senderFault)})
 }
 
-// Some servers encode booleans as strings.
+// readFlag also accepts strings, because some servers encode booleans as strings.
 func readFlag(r *sqswire.Reader) bool {
 	if r.Peek() != '"' {
 		return r.Bool()

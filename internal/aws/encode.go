@@ -9,10 +9,10 @@ import (
 	"tendril/queue"
 )
 
-// Rounding up keeps a timeout from being too short.
+// wholeSeconds rounds up, so that a timeout is never too short.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// Some servers support only one of the two parameters for system attributes.
+// appendReceive requests system attributes under both parameter names, because some servers support only one.
 func appendReceive(dst []byte, url string, req queue.ReceiveRequest) []byte {
 	dst = sqswire.AppendString(append(dst, `{"QueueUrl":`...), url)
 	dst = append(dst, `,"MaxNumberOfMessages":`...)

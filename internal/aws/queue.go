@@ -201,7 +201,7 @@ func (q *Queue) sentOf(m *queue.Outgoing, r entryResult) queue.Sent {
 	return sent
 }
 
-// JSON would change invalid UTF-8.
+// checkOutgoing rejects invalid UTF-8, which JSON would change.
 func checkOutgoing(m *queue.Outgoing) error {
 	if !m.IsValidUTF8() {
 		return queue.Errorf(queue.CodeInvalidMessageContents,

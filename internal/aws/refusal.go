@@ -175,7 +175,7 @@ func unwrapSDK(err error) error {
 	return err
 }
 
-// The SDK's retry rules recognize these types.
+// undelivered returns errors of types that the SDK's retry rules recognize.
 func undelivered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &sdk.RequestCanceledError{Err: ctx.Err()}

@@ -215,7 +215,8 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	return t
 }
 
-// The SDK closes its own body when a response starts; if net/http is still reading it, net/http closes the connection.
+// wholeBodies sends copies. The SDK closes its own body when a response starts; if net/http is still reading it,
+// net/http closes the connection.
 type wholeBodies struct{ next http.RoundTripper }
 
 func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -239,5 +240,5 @@ func (s *service) dialSocket(path string) (endpoint string) {
 	return "http://localhost"
 }
 
-// A signature is valid for one host only.
+// keepRedirect returns redirects to the caller, because a signature is valid for one host only.
 func keepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

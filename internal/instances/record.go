@@ -45,7 +45,7 @@ type Record struct {
 	// Console is the console's host:port for other machines; "" if it is off.
 	Console string `json:"console,omitempty"`
 	// Certificate is the fingerprint of the console's certificate; "" for plain HTTP. Host identifies the machine and
-	// its loopback address; "" if the instance does not answer others.
+	// its loopback address; "" if the instance does not answer other instances.
 	Certificate string    `json:"certificate,omitempty"`
 	Host        string    `json:"host,omitempty"`
 	Version     string    `json:"version"`

@@ -77,7 +77,7 @@ func OpenJournal(path, from, to string) (*Journal, error) {
 	return j, nil
 }
 
-// A crash may leave an incomplete last record.
+// load removes an incomplete last record, which a crash may leave.
 func (j *Journal) load() error {
 	in := bufio.NewReader(j.file)
 	good := int64(0)

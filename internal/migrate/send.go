@@ -188,7 +188,7 @@ func (r *run) withoutUncertain(ctx context.Context, items []Item) ([]Item, error
 	return slices.DeleteFunc(slices.Clone(items), func(it Item) bool { return r.journal.Accepted(it.ID) }), nil
 }
 
-// Earlier runs' result is kept, because the count changes with each send.
+// The result for messages of earlier runs is kept, because the count changes with each send.
 func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool, error) {
 	if fromEarlierRun && r.earlier.known {
 		return r.earlier.accepted, nil

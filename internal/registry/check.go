@@ -22,7 +22,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// Some stores would not return invalid text unchanged.
+// checkText rejects text that some stores would not return unchanged.
 func checkText(what, text string) error {
 	if len(text) > maxText || !validText(text) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -31,7 +31,7 @@ func checkText(what, text string) error {
 	return nil
 }
 
-// Term 0 is the term before the first holder.
+// checkLease accepts term 0, the term before the first holder.
 func checkLease(name string, l queue.Lease) error {
 	if err := checkName("lease", name); err != nil {
 		return err

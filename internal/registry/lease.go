@@ -51,7 +51,7 @@ func leaseRecord(name string, l queue.Lease) Record {
 		"duration_ms": l.Duration.Milliseconds(), "released": l.Released, "data": l.Data}}
 }
 
-// Treating a record of another kind as a free lease could result in two leaders.
+// leaseOf rejects a record of another kind, because treating it as a free lease could result in two leaders.
 func leaseOf(r Record) (queue.Lease, error) {
 	if r.Fields == nil {
 		return queue.Lease{}, nil

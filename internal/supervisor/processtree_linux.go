@@ -170,7 +170,7 @@ func (t *processTree) release() {
 	}
 }
 
-// Signal 0 would not work: zombies such as the leader accept it.
+// empty does not use signal 0, because zombies such as the leader also accept it.
 func (g *osGroup) empty() bool { return g.tree.empty() }
 
 func newCgroupTree(parent cgroupFolder) *processTree {

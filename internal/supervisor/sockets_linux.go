@@ -19,7 +19,8 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// Linux does not allow binding 127.0.0.1 while another program listens on all addresses.
+// wildcardTaken returns false, because Linux does not allow binding 127.0.0.1 while another program listens on all
+// addresses.
 func wildcardTaken(int) bool { return false }
 
 func portHolder(port int) string {

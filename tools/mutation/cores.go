@@ -23,12 +23,12 @@ var cores = []core{
 	{pkg: "internal/cron/periodic"},
 	{pkg: "internal/worker", files: []string{"decision", "settle", "options"}},
 	{pkg: "broker", files: []string{"visibility", "fifo", "send"},
-		skip: "^Test(EveryCallFails|EnqueueIsAtomic|PowerFailure|Kill|DamagedFile|LogStaysBounded)$"}, // slow disk tests
+		skip: "^Test(EveryCallFails|EnqueueIsAtomic|PowerFailure|Kill|DamagedFile|LogStaysBounded)$"},
 	{pkg: "internal/delivery/deliver", files: []string{"target", "header", "outcome", "steer", "status", "lambda_event", "lambda_outcome",
 		"lambda_reply", "batch", "syntax", "refusal"}},
 	{pkg: "internal/sqsapi", files: []string{"decode", "json", "parameters", "query"},
 		skip: "^Test(LongPollsCostLittleMemory)$|Boto3|Celery|CommandLine|Java|PHP|Ruby|" +
-			"NodeFetch|SQSConsumer"}, // a memory test, and third-party clients
+			"NodeFetch|SQSConsumer"},
 }
 
 func (c core) counts(file string) bool {

@@ -103,7 +103,7 @@ func functionName(decl *ast.FuncDecl) string {
 		return decl.Name.Name
 	}
 	receiver := strings.TrimPrefix(types.ExprString(decl.Recv.List[0].Type), "*")
-	name, _, _ := strings.Cut(receiver, "[") // removes type parameters
+	name, _, _ := strings.Cut(receiver, "[")
 	return name + "." + decl.Name.Name
 }
 

@@ -22,7 +22,7 @@ const grace = 100 * time.Millisecond
 type Limits struct {
 	// Connections is the maximum number of connections. One remote address may use half of them.
 	Connections int
-	// Bodies limits request bodies; nil if the server limits them itself.
+	// Bodies limits the memory of request bodies; nil if the server limits them itself.
 	Bodies *Bodies
 	// Anonymous reports whether a request lacks valid credentials; nil if none are required.
 	Anonymous func(*http.Request) bool

@@ -41,7 +41,7 @@ const Filtered = "filtered"
 // A line with the outcome lost replaces the endings lost before it.
 const lost = "lost"
 
-// The quoted last field makes a truncated line invalid.
+// appendTo quotes the last field, so that a truncated line is invalid.
 func (e *Ending) appendTo(b []byte) []byte {
 	b = append(append(b, e.MessageID...), '\t')
 	b = append(strconv.AppendInt(b, e.At.UnixMilli(), 10), '\t')
@@ -173,7 +173,7 @@ func (l *Endings) IDs(start string, most int) ([]string, error) {
 func (l *Endings) eachLine(visit func(line []byte)) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	_ = l.store() // otherwise, the lines are still in memory
+	_ = l.store() // lines that cannot be stored are read from memory
 	visitAll := func(r io.Reader) (bool, error) {
 		return eachLine(r, func(line []byte) bool { visit(line); return true })
 	}

@@ -23,7 +23,7 @@ func liveChecks(last, now time.Time) []Check {
 	return []Check{c}
 }
 
-// A shared queue's failure would take all instances out of service.
+// readyChecks ignores a failing shared queue, which would take all instances out of service.
 func readyChecks(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)
@@ -45,7 +45,7 @@ func queueCheck(in inputs) Check {
 	return check
 }
 
-// Startup itself fails if a queue is unreachable.
+// startupChecks ignores queues, because startup itself fails if one is unreachable.
 func startupChecks(in inputs) []Check {
 	return []Check{
 		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not become ready yet")),

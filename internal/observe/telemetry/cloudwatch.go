@@ -203,7 +203,7 @@ func (c *CloudWatch) send(ctx context.Context, namespace string, data []aws.Datu
 	return c.put.PutMetricData(ctx, namespace, data)
 }
 
-// The next interval sends newer values, so there is no retry.
+// sendHealth does not retry, because the next interval sends newer values.
 func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
@@ -233,7 +233,7 @@ func retryAfter(n int) time.Duration {
 	return min(5*time.Second<<min(n-1, 10), 5*time.Minute)
 }
 
-// Retrying invalid data would only delay later intervals.
+// isRejected reports whether the data is invalid. Retrying it would only delay later intervals.
 func isRejected(err error) bool {
 	var rejected *queue.Error
 	if !errors.As(err, &rejected) {

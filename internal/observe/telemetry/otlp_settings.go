@@ -56,7 +56,7 @@ func readSignal(getenv func(string) string, signal string) (on bool, err error) 
 	return true, nil
 }
 
-// The library would ignore invalid values.
+// checkSampler rejects invalid values, which the library would ignore.
 func checkSampler(getenv func(string) string) error {
 	known := []string{"always_on", "always_off", "traceidratio",
 		"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"}

@@ -88,7 +88,7 @@ func endSpan(span trace.Span, r *queue.Result) {
 	span.End()
 }
 
-// OpenTelemetry requires few distinct values.
+// errorType returns few distinct values, as OpenTelemetry requires.
 func errorType(r *queue.Result) string {
 	if r.Status != 0 {
 		return strconv.Itoa(r.Status)

@@ -128,7 +128,7 @@ func (f *FS) Kill(t testing.TB, from, to string) {
 	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) { return w, true })
 }
 
-// Processing files by name makes a seed's results reproducible.
+// crash processes files by name, so that a seed gives reproducible results.
 func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendingWrite, bool)) {
 	t.Helper()
 	f.mu.Lock()

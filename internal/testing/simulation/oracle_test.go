@@ -156,7 +156,7 @@ func (o *oracle) charge(key, why string) {
 	o.get(key).charges++
 }
 
-// The daemon of l may release all messages that it holds.
+// chargeHeld charges all messages that the daemon of l holds, because it may release them.
 func (o *oracle) chargeHeld(l *life) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -180,7 +180,7 @@ func (o *oracle) left(l *life, why string) {
 // A killed broker forgets receives younger than forgetful: a fifth of a second, plus the time of the commit.
 const forgetful = 500 * time.Millisecond
 
-// The queue's file may lack receives after since.
+// forgetReceives excuses messages received after since, because the queue's file may lack these receives.
 func (o *oracle) forgetReceives(since time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

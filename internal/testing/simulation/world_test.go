@@ -311,7 +311,7 @@ func (w *world) startQueue() {
 	}
 }
 
-// A standard queue on Amazon SQS may deliver a message twice.
+// redeliver makes messages in flight visible, because a standard queue on Amazon SQS may deliver a message twice.
 func (w *world) redeliver(i int) (any bool) {
 	b, _ := w.server.current()
 	if b == nil {
@@ -410,7 +410,7 @@ func (w *world) stuck(b *broker.Broker) string {
 	return strings.Join(text, "; ")
 }
 
-// Goroutines that wake together run in any order, so lines with the same time are sorted.
+// digest sorts lines with the same time, because goroutines that wake together run in any order.
 func digest(history []string) uint64 {
 	h := fnv.New64a()
 	for _, line := range slices.Sorted(slices.Values(history)) {
