@@ -48,8 +48,8 @@ type ConfigOption struct {
 	Key    string `json:"key,omitempty"`
 	Help   string `json:"help"`
 	Detail string `json:"detail,omitempty"`
-	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit is for numbers without a
-	// suffix.
+	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit is the unit of a number
+	// without a suffix.
 	Type string `json:"type"`
 	Unit string `json:"unit,omitempty"`
 	// Default is the default or a description of it.

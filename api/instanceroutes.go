@@ -83,7 +83,7 @@ func (all *Instances) Batches() string {
 	return fmt.Sprintf("Settings of revision %d: applied by %d of %d reachable instances, in batches.", s.Revision, done, done+len(behind))
 }
 
-// Rollout describes which instances run a version, and names unreachable ones.
+// Rollout describes which instances run a version, and returns the names of unreachable ones.
 func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 	if all.Unread != "" {
 		return fmt.Sprintf("version %d: the instances that run it are unknown: %s", number, all.Unread), nil

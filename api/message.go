@@ -41,9 +41,8 @@ type Message struct {
 	GroupID        string `json:"group_id,omitempty"`
 	DedupID        string `json:"dedup_id,omitempty"`
 	SequenceNumber string `json:"sequence_number,omitempty"`
-	// SenderID is an account or principal ID.
-	SenderID    string `json:"sender_id,omitempty"`
-	TraceHeader string `json:"trace_header,omitempty"`
+	SenderID       string `json:"sender_id,omitempty"`
+	TraceHeader    string `json:"trace_header,omitempty"`
 	// Attempts are the last failed deliveries, oldest first, in embedded queues only.
 	Attempts []Attempt `json:"attempts,omitempty"`
 }

@@ -136,17 +136,15 @@ type Worker struct {
 	Waiting    int64 `json:"waiting"`
 	Prefetched int   `json:"prefetched"`
 	// InFlight counts messages hidden from receives, including failed ones whose retry is not due.
-	InFlight int64 `json:"in_flight"`
-	// LongestGroup is the FIFO group of the longest running delivery.
+	InFlight     int64  `json:"in_flight"`
 	LongestGroup string `json:"longest_group,omitempty"`
 	// Receiving is false while a gate is closed, the worker paused or the breaker open.
 	Receiving   bool     `json:"receiving"`
 	GateReasons []string `json:"gate_reasons,omitempty"`
 	WorkerCounts
-	RecentDeliveries int64 `json:"recent_deliveries"` // in the last five minutes
-	RecentFailed     int64 `json:"recent_failed"`
-	// OldestSeconds is the oldest unfinished message's age.
-	OldestSeconds float64 `json:"oldest_seconds"`
+	RecentDeliveries int64   `json:"recent_deliveries"` // in the last five minutes
+	RecentFailed     int64   `json:"recent_failed"`
+	OldestSeconds    float64 `json:"oldest_seconds"`
 	// LongestWaitSeconds is the longest time from send to delivery in the last minute.
 	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
 	// TurnShare is the queue's share, 0 to 1, of the deliveries started in the last minute.

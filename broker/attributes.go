@@ -203,7 +203,7 @@ const (
 	maxTagValue = 256 // in characters
 )
 
-// AWS: "Tag naming limits and requirements"
+// notInTagKey follows AWS's "Tag naming limits and requirements".
 func notInTagKey(c rune) bool {
 	return c != ' ' && !unicode.IsLetter(c) && !unicode.IsNumber(c) && !strings.ContainsRune("_.:/=+-@", c)
 }

@@ -220,7 +220,7 @@ type window struct {
 	early        map[int64]bool
 	// Delayed messages are read in order of due time and key. dueAt and dueKey belong to the last one read.
 	dueAt, dueKey int64
-	dueSeen       int // times that delays have ended
+	dueSeen       int // number of times that delays have ended
 	dueRead       int // dueSeen at the latest read of messages whose delay has ended
 	generation    int // incremented by each reset, to discard earlier fills
 	filling       *fill

@@ -39,7 +39,7 @@ func TestConcurrentRemovalsCountOnce(t *testing.T) {
 		"purge":  func(t *testing.T, s stage) { s.b.PurgeQueue(t.Context(), s.q.Name()) },
 		"drop":   func(t *testing.T, s stage) { s.b.DeleteQueue(t.Context(), s.q.Name()) },
 		"expire": nil,
-		"show": func(t *testing.T, s stage) { // makes the message visible and exhausts its maximum receive count
+		"show": func(t *testing.T, s stage) {
 			s.b.SetAttributes(t.Context(), s.q.Name(),
 				map[string]string{"RedrivePolicy": policy(s.b, "other"+suffixOf(s.q), 1)})
 			s.q.ChangeVisibility(t.Context(), changes(s.handle))

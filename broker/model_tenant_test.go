@@ -141,7 +141,7 @@ func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs [
 	noisy := func(x *modelled) bool { return f.noisy[x.group] }
 	waiting = slices.DeleteFunc(waiting, func(x *modelled) bool {
 		moved := x.place != place
-		f.known = f.known && !(moved && noisy(x)) // the model does not know when the broker moves the message
+		f.known = f.known && !(moved && noisy(x))
 		return moved
 	})
 	given := map[string]int{}

@@ -102,7 +102,7 @@ type modelReceipt struct {
 	handle  string
 	m       *modelled
 	place   string
-	arrival int // arrival at that time; a move changes it
+	arrival int
 }
 
 func (r *modelReceipt) there() bool { return r.m.place == r.place && r.m.arrival == r.arrival }

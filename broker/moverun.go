@@ -104,7 +104,6 @@ func (m *mover) step() (n int, err error) {
 	return n, err
 }
 
-// last is as in scanMatching.
 func (m *mover) nextRows() (rows []*record, last int64, err error) {
 	m.cursor = max(m.cursor, m.task.source.keys().low) // purged rows may still be stored
 	err = m.b.read(func(c *conn) (err error) {
@@ -253,7 +252,7 @@ func (x *tx) insertMoveTask(t *moveTask) (err error) {
 	return err
 }
 
-// A task in memory without a row fails: its queue was deleted.
+// A task in memory without a row fails, because its queue was deleted.
 func (b *Broker) loadMoves(c *conn) error {
 	sources := map[int64]*liveQueue{}
 	for _, q := range b.queues.all() {

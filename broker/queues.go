@@ -280,7 +280,7 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	return err
 }
 
-// low < key <= high
+// toGarbage marks the keys low < key <= high as garbage.
 const toGarbage = `INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`
 
 // PurgeQueue deletes all messages of a queue, including delayed and in-flight ones, in constant time, and returns

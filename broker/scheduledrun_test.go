@@ -25,7 +25,7 @@ func runOf(name, task string, n int) registry.Run {
 		Message: queue.Outgoing{Body: "x"}}
 }
 
-// term 0 means without a lease
+// Term 0 means without a lease.
 func enqueueRun(ctx context.Context, b *Broker, term int64, run registry.Run) (registry.EnqueueResult, error) {
 	return registry.NewRuns(b.Registry(), registry.Scope{Lease: "tasks"}).Enqueue(ctx, term, run)
 }

@@ -33,7 +33,7 @@ type attribute struct {
 	canonical func(value string) string
 }
 
-// By attribute name. Read-only.
+// Read-only.
 var settable = map[string]attribute{
 	"VisibilityTimeout": inSeconds(30, 0, 43_200, func(s *settings) *time.Duration { return &s.visibility }),
 	"DelaySeconds":      inSeconds(0, 0, 900, func(s *settings) *time.Duration { return &s.delay }),

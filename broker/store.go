@@ -16,7 +16,7 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// The database schema. Any SQLite tool can read it:
+// The database schema:
 //
 //	queues     one row per queue
 //	counters   one row per queue: the ledger, the next free position, and the
@@ -320,7 +320,7 @@ func (s *store) createTables(dir string) error {
 	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, tables, schemaVersion))
 }
 
-// The statement is not cached, because the pragma takes effect when prepared.
+// synchronous does not cache its statement, because the pragma takes effect when it is prepared.
 func (s *store) synchronous(full bool) error {
 	if s.full == full {
 		return nil
@@ -372,7 +372,7 @@ func (s *store) logPages(pragma string) (pages int64, err error) {
 
 var errStoreClosed = errors.New("the queue database is closed")
 
-// The write connection is last, to checkpoint the log.
+// close closes the write connection last, so that it checkpoints the log.
 func (s *store) close() error {
 	if s.closed {
 		return nil

@@ -21,7 +21,7 @@ const (
 	Postponed
 )
 
-// String returns "failed", "done", "unreached", "throttled" or "postponed".
+// String returns the outcome in lower case, such as "done".
 func (o Outcome) String() string {
 	names := [...]string{"failed", "done", "unreached", "throttled", "postponed"}
 	if o < 0 || int(o) >= len(names) {

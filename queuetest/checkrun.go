@@ -207,7 +207,7 @@ func (e *checkRun) wantCode(what string, err error, codes ...string) {
 	}
 }
 
-// SQS's shortest visibility timeout other than 0
+// short is the shortest visibility timeout of SQS other than 0.
 const short = time.Second
 
 // soon returns SQS's maximum wait, because a server may be slow, or less if the check is expected to fail.

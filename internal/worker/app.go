@@ -77,7 +77,6 @@ func (a *appMonitor) pauseReceiving(res *queue.Result, started, now time.Time) t
 	return pause
 }
 
-// responded reports whether the app responded.
 func (a *appMonitor) recordResult(startedAt time.Time, res *queue.Result, now time.Time) (responded bool) {
 	switch {
 	case res.Outcome == queue.Throttled, res.Outcome == queue.Postponed, res.Unsent:

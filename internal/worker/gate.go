@@ -20,7 +20,7 @@ func (g *gate) index(b Block) int {
 
 func (g *gate) has(b Block) bool { return g.index(b) >= 0 }
 
-// Throttling alone keeps unposted messages.
+// keepsMessages reports whether unposted messages are kept: the gate is open, or closed only by throttling.
 func (g *gate) keepsMessages() bool { return g.open() || len(g.reasons) == 1 && g.has(Throttling) }
 
 func (g *gate) close(b Block, text string, since time.Time) {

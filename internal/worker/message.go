@@ -142,7 +142,8 @@ func (h *held) size() int {
 	return n
 }
 
-// A redrive resets the receive count but keeps the ID, so keyInQueue uses both.
+// keyInQueue returns a key for a message in its current queue, because a redrive resets the receive count but keeps
+// the ID.
 func keyInQueue(id string, receives, here int) string {
 	if here == 0 || here == receives {
 		return id

@@ -70,7 +70,7 @@ type Options struct {
 	// the queues are served in strict order of the calls of [New].
 	Weight int
 	// MaxWait is how long a message may wait before its queue gets a turn out of order, at most every second turn; 0
-	// disables these.
+	// disables such turns.
 	MaxWait time.Duration
 }
 

@@ -174,7 +174,7 @@ func TestSlowIsNotEmpty(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		name string
-		sent time.Duration // since the start of the receive
+		sent time.Duration
 		want time.Time
 	}{
 		{"the messages were there", -time.Minute, time.Time{}},

@@ -9,7 +9,7 @@ const (
 	hasDemand
 )
 
-// Closer credits count as equal.
+// sameCredit is the difference below which two credits count as equal.
 const sameCredit = 1e-9
 
 // takeTurn picks a queue that wants the turn by smooth weighted round robin, or returns nil. All of them gain credit

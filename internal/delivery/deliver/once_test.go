@@ -27,10 +27,10 @@ func TestOnePostPerDelivery(t *testing.T) {
 			answered[id] = fate < 8
 			mu.Unlock()
 			switch fate {
-			case 9: // incomplete headers
+			case 9:
 				c.Conn.(*net.TCPConn).SetLinger(0)
 				return
-			case 8: // incomplete body
+			case 8:
 				c.write(ok200[:len(ok200)-2])
 				return
 			}

@@ -36,7 +36,7 @@ type Options struct {
 	KeepAlive time.Duration
 	// SuccessCodes are the status codes of success; the zero value means 200 only.
 	SuccessCodes StatusSet
-	// TerminalCodes are status codes without retries. SuccessCodes take precedence.
+	// TerminalCodes are status codes after which a message is not retried. SuccessCodes take precedence.
 	TerminalCodes StatusSet
 	// HeaderBudget limits attribute and trace headers in bytes; 0 means 8 KiB, the limit of common servers.
 	HeaderBudget int

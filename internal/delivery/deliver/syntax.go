@@ -21,7 +21,6 @@ func isPlainName(s string) bool {
 	return s != "" && len(s) <= 100 && hasOnlyLettersAnd(s, "0123456789._:$-")
 }
 
-// ASCII letters and others
 func hasOnlyLettersAnd(s, others string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool {
 		return (c|0x20 < 'a' || c|0x20 > 'z') && !strings.ContainsRune(others, c)

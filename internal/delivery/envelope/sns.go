@@ -17,7 +17,7 @@ const (
 	subjectAttribute   = "sns-subject"    // absent without a subject
 )
 
-// SQS's limit, which notifications may exceed
+// SQS's limit; notifications may have more.
 const maxAttributes = 10
 
 // Kind is the kind of SNS envelope in a body, if any.

@@ -33,7 +33,7 @@ const averageOver = 32
 type estimate struct {
 	// duration is the mean of successful deliveries in nanoseconds; 0 before the first.
 	duration float64
-	// batch is the largest so far. A mean would keep shrinking, because room limits batches.
+	// batch is the size of the largest batch so far. A mean would keep shrinking, because room limits batches.
 	batch int
 }
 

@@ -70,7 +70,7 @@ type instance struct {
 	asked       asked
 	// lingers means that the process responded a while ago, but has not requested another invocation.
 	lingers bool
-	// initError was posted to init/error, or is nil.
+	// initError is the error posted to init/error, or nil.
 	initError *queue.Invocation
 	offer     chan *invocation
 	current   *invocation
