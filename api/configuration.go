@@ -16,7 +16,7 @@ type Configuration struct {
 	File   string          `json:"file"`
 	Exists bool            `json:"exists"`
 	Hash   string          `json:"hash"`
-	// Blocks are the sections of Elastic Beanstalk's configuration page; Topics, the groups of all options.
+	// Blocks are the sections of Elastic Beanstalk's configuration page. Topics are the groups of all options.
 	Blocks  []string       `json:"blocks"`
 	Topics  []string       `json:"topics"`
 	Options []ConfigOption `json:"options"`

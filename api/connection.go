@@ -85,7 +85,7 @@ func (c *connection) client(patience time.Duration, secret string) *http.Client 
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// The certificate may have changed since Dial, so checkCertificate also accepts the current instance file's.
+// The certificate may have changed since Dial, so checkCertificate also accepts the one in the current instance file.
 func (c *connection) checkCertificate(s tls.ConnectionState) error {
 	shown := CertificateFingerprint(s.PeerCertificates[0].Raw)
 	if shown == c.instance.ConsoleCertificate {

@@ -21,7 +21,7 @@ type Delivery struct {
 	// Attempt counts deliveries by this process, ReceiveCount receives from the queue.
 	Attempt      int `json:"attempt,omitempty"`
 	ReceiveCount int `json:"receive_count,omitempty"`
-	// DurationMS is the app's response time; WaitMS, the time from sending the message to this attempt.
+	// DurationMS is the app's response time. WaitMS is the time from sending the message to this attempt.
 	DurationMS int64     `json:"duration_ms"`
 	WaitMS     int64     `json:"wait_ms"`
 	At         time.Time `json:"at"`

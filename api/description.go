@@ -10,7 +10,7 @@ import (
 type Description struct {
 	Environment string `json:"environment"`
 	Running     bool   `json:"running"`
-	// Version is tendril's. AppVersion is the app's, or "" without an app.
+	// Version is tendril's version. AppVersion is the app's, or "" without an app.
 	Version    string `json:"version"`
 	AppVersion string `json:"app_version,omitempty"`
 	// PID, StartedAt and State are zero if no process runs.

@@ -120,7 +120,7 @@ type KnownInstance struct {
 	ID string `json:"id,omitempty"`
 	// NoDetails is the reason the console cannot read from this instance, or "".
 	NoDetails string `json:"no_details,omitempty"`
-	// Name is the host and process ID, the Auto Scaling group's ID, or both.
+	// Name is the host and process ID, the ID in the Auto Scaling group, or both.
 	Name   string `json:"name"`
 	Member string `json:"member,omitempty"` // in the Auto Scaling group; "" if unknown
 	// This marks the console's own instance. Source is "process", "registry", "lease", or "asg:" and an Auto Scaling
@@ -162,7 +162,7 @@ type KnownInstance struct {
 	// NotAuthenticated means that the console's instance has a fleet key, but the record is not signed with it,
 	// belongs elsewhere or is outdated. The other fields may be false and are not used in decisions.
 	NotAuthenticated bool `json:"not_authenticated,omitempty"`
-	// Unhealthy is the Auto Scaling group's health status; Protected, its scale-in protection, nil if unknown.
+	// Unhealthy is the health status in the Auto Scaling group. Protected is the scale-in protection; nil if unknown.
 	Unhealthy bool  `json:"unhealthy,omitempty"`
 	Protected *bool `json:"protected,omitempty"`
 	// SeenAt is the time of the group's report; zero for the console's own instance.

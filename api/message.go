@@ -35,7 +35,7 @@ type Message struct {
 	FirstReceivedAt time.Time `json:"first_received_at,omitzero"`
 	VisibleAt       time.Time `json:"visible_at,omitzero"`
 	DeadAt          time.Time `json:"dead_at,omitzero"`
-	// DeadLetterSource is the ARN of the queue that dead-lettered the message, or "".
+	// DeadLetterSource is the ARN of the queue from which the message was dead-lettered, or "".
 	DeadLetterSource string `json:"dead_letter_source,omitempty"`
 	// DedupID and SequenceNumber are set only in FIFO queues, GroupID also in standard queues.
 	GroupID        string `json:"group_id,omitempty"`

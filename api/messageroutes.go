@@ -65,5 +65,5 @@ type Placed struct {
 // EditRequest is the request body of [Client.Edit].
 type EditRequest struct {
 	Message Outgoing `json:"message"`
-	To      string   `json:"to,omitempty"` // "" for the queue that dead-lettered the message
+	To      string   `json:"to,omitempty"` // "" means the queue that the message was dead-lettered from
 }

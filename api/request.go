@@ -26,7 +26,7 @@ type Reason struct {
 // MoveRequest is the request body of [Client.Move].
 type MoveRequest struct {
 	IDs []string `json:"ids"`
-	To  string   `json:"to,omitempty"` // "" for the queue that dead-lettered each message
+	To  string   `json:"to,omitempty"` // "" means the queue that each message was dead-lettered from
 }
 
 // Deletion is the request body of a deletion, by IDs or Filter.

@@ -338,12 +338,12 @@ func (e *DeployError) Unwrap() error { return e.Err }
 
 // ReloadResult is a reload's effect; the zero value means none.
 type ReloadResult struct {
-	// File has the periodic tasks. NotScheduled is the reason they are not scheduled, or "".
+	// File is the file with the periodic tasks. NotScheduled is the reason they are not scheduled, or "".
 	File         string        `json:"file,omitempty"`
 	Tasks        int           `json:"tasks"`
 	NotScheduled string        `json:"notScheduled,omitempty"`
 	Deployed     *DeployResult `json:"deployed,omitempty"` // set if the app's files changed and it was redeployed
-	// Settings are changed settings in force; Later, those that take effect at the next start.
+	// Settings are changed settings in force. Later are those that take effect at the next start.
 	Settings  []string `json:"settings,omitempty"`
 	Later     []string `json:"later,omitempty"`
 	Unchanged string   `json:"unchanged,omitempty"` // checked folder, if nothing changed

@@ -65,7 +65,7 @@ type TaskRun struct {
 	Skipped    string `json:"skipped,omitempty"` // the reason the run was skipped, or ""
 	MessageID  string `json:"message_id,omitempty"`
 	Resent     bool   `json:"resent,omitempty"` // may have been enqueued twice
-	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS are the last one's, as in
+	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS are of the last one, as in
 	// [Delivery].
 	Attempts   int       `json:"attempts"`
 	Outcome    string    `json:"outcome,omitempty"`

@@ -232,7 +232,8 @@ func (w *writer) refuseIfLow(group []pendingRequest) []pendingRequest {
 	return refuseGrowing(group, refusal)
 }
 
-// retryFull refuses the requests that need space and commits the others. It returns these and the result.
+// retryFull refuses the requests that need space and commits the others. It returns the committed requests and the
+// result.
 func (w *writer) retryFull(group []pendingRequest) ([]pendingRequest, error) {
 	group = refuseGrowing(group, errFull)
 	w.b.disk.giveUpReserve()

@@ -14,8 +14,8 @@ type Ledger struct {
 	Done int64 `json:"done"`
 	// DeadLettered counts messages dead-lettered by the redrive policy or a worker.
 	DeadLettered int64 `json:"dead_lettered"`
-	// MovedIn counts messages moved to this queue, including dead letters; MovedOut, messages that an operator moved
-	// away.
+	// MovedIn counts messages moved to this queue, including dead letters. MovedOut counts messages that an operator
+	// moved away.
 	MovedIn  int64 `json:"moved_in"`
 	MovedOut int64 `json:"moved_out"`
 	// Expired counts messages past their retention period or deadline.

@@ -33,7 +33,7 @@ type Message struct {
 	GroupID, DedupID, SequenceNumber string
 	// TraceHeader is the AWSTraceHeader system attribute; may be "".
 	TraceHeader string
-	// DeadLetterSource is the ARN of the queue that dead-lettered the message, or "".
+	// DeadLetterSource is the ARN of the queue from which the message was dead-lettered, or "".
 	DeadLetterSource string
 	// Run is the message's scheduled run, or nil. It is set before the delivery.
 	Run *Run

@@ -89,8 +89,8 @@ const maxBatchWindow = 300 * time.Second
 
 const maxHidden = queue.MaxVisibility
 
-// Backoff is a delay that doubles Doublings times from Min, then grows by a constant step up to Max. With 10 s, 300 s
-// and 3, the delays are 10, 20, 40, 80, 160, 240, 300 and 300 s.
+// Backoff is a delay that doubles Doublings times from Min, then grows by a constant step up to Max. With Min 10 s,
+// Max 300 s and 3 Doublings, the delays are 10, 20, 40, 80, 160, 240, 300 and 300 s.
 type Backoff struct {
 	Min       time.Duration // 0 disables it
 	Max       time.Duration // 0 means 12 h

@@ -27,7 +27,7 @@ type Status struct {
 	PerSecond   float64 // settled, averaged over about 10 s
 	ServiceTime time.Duration
 
-	// Oldest is the age of the oldest held message; LongestWait, the longest time from sending to delivery in the
+	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending to delivery in the
 	// last minute.
 	Oldest, LongestWait time.Duration
 	// LongestDelivery is the age of the oldest delivery in flight, of message LongestID in FIFO group LongestGroup.

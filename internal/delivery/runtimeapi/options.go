@@ -29,7 +29,7 @@ type Options struct {
 	Instances int
 	// Timeout limits an invocation, up to the function's next request; 0 means 15 minutes, Lambda's maximum.
 	Timeout time.Duration
-	// Grace is between SIGTERM and SIGKILL; 0 means 2 s. A timeout sends SIGKILL at once, as in Lambda.
+	// Grace is the time between SIGTERM and SIGKILL; 0 means 2 s. A timeout sends SIGKILL at once, as in Lambda.
 	Grace time.Duration
 	// Hurry, once done, ends the grace periods of [Pool.Stop]; may be nil.
 	Hurry context.Context
