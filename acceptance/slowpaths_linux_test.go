@@ -25,7 +25,7 @@ func TestDeletedQueueIsReported(t *testing.T) {
 		"--console", "off", "--wait-time", "1s")
 	sendMany(t, c, url, 20)
 	app.waitDone(t, 20)
-	// Messages that cannot be deleted would change the exit status.
+	// A message that is not yet deleted would change the exit status.
 	isEmpty, until := empty(t, c, url), time.Now().Add(time.Minute)
 	for !isEmpty(nil) {
 		if time.Now().After(until) {

@@ -19,7 +19,7 @@ func BenchmarkDaemon(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {
 		connections, messages int
-		others                int // for the other programs, which are slower
+		others                int // messages for the other programs, which are slower
 		api, think            time.Duration
 	}{
 		{10, 3000, 1500, 10 * time.Millisecond, 10 * time.Millisecond},
@@ -108,7 +108,7 @@ func awaitDeleted(b *testing.B, sqs string, n int64, d *daemon) (now counts) {
 
 type counts map[string]int64
 
-// Amazon SQS would bill these calls.
+// calls returns how many calls Amazon SQS would bill.
 func (c counts) calls() int64 {
 	return c["ReceiveMessage"] + c["DeleteMessageBatch"] + c["DeleteMessage"] + c["ChangeMessageVisibility"] +
 		c["ChangeMessageVisibilityBatch"]

@@ -105,7 +105,7 @@ func (f *finder) after(pos token.Pos, text string) {
 	f.edit(edit{offset: f.offset(pos), text: text, closes: true})
 }
 
-// At the same offset, the edits of outer expressions come first in s.edits.
+// rewritten relies on the order of s.edits: at the same offset, the edits of outer expressions come first.
 func (s source) rewritten() []byte {
 	type numbered struct {
 		edit

@@ -81,7 +81,7 @@ type Failure struct {
 // StoredProblem is a problem with a queue's stored messages.
 type StoredProblem struct{ Queue, Text, Remedy string }
 
-// Final means that retrying is pointless.
+// pollFailure is a failure to receive; Final means that retrying is pointless.
 type pollFailure struct {
 	problem Problem
 	Final   bool

@@ -99,7 +99,7 @@ func aboutMessage(log *slog.Logger, id, task string) *slog.Logger {
 	return log
 }
 
-// DeadLettered logs that a worker dead-lettered a message.
+// DeadLettered logs that a worker dead-lettered a message. It ignores failures.
 func (l *Logger) DeadLettered(name, to string, d worker.DeadLettered) {
 	if d.Err == nil {
 		aboutMessage(l.With("component", "worker", "queue", name), d.ID, d.Task).Warn("message dead-lettered",
