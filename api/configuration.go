@@ -52,7 +52,7 @@ type ConfigOption struct {
 	// without a suffix.
 	Type string `json:"type"`
 	Unit string `json:"unit,omitempty"`
-	// Default is the default or a description of it.
+	// Default is the default value or a description of it.
 	Default string   `json:"default"`
 	Allowed string   `json:"allowed"`
 	Choices []string `json:"choices,omitempty"`

@@ -49,7 +49,6 @@ func ExampleError() {
 	// Output: 409 this environment has no embedded queues
 }
 
-// startEnvironment is like 'tendril up': it serves a console and writes the files that Dial reads.
 func startEnvironment() (dataDir string, stop func()) {
 	dataDir, err := os.MkdirTemp("", "shop")
 	if err != nil {

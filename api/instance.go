@@ -288,8 +288,8 @@ const claimFile = "instance.lock"
 // ErrClaimed means that another process owns the data directory.
 var ErrClaimed = errors.New("another environment is running")
 
-// Claim makes this process the owner of the instance file and token in dataDir, which must exist, until release or
-// exit. The error wraps [ErrClaimed] if another process is.
+// Claim makes this process the owner of the instance file and token in dataDir, which must exist, until it calls
+// release or exits. The error wraps [ErrClaimed] if another process is the owner.
 func Claim(dataDir string) (release func() error, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dataDir, claimFile))
 	if err != nil {

@@ -35,7 +35,7 @@ type Deletion struct {
 	// Filter starts a task that deletes selected dead letters; {} selects all.
 	Filter *Selection `json:"filter,omitempty"`
 	Rate   int        `json:"rate,omitempty"` // 1 to 500 per second; 0 for no limit
-	// Confirm is the number of messages, typed by a person, except for a single one.
+	// Confirm is the number of messages, typed by a person. It is required for more than one message.
 	Confirm int64 `json:"confirm,omitempty"`
 }
 

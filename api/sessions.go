@@ -10,7 +10,7 @@ const CodeSessionKey = "SessionKeyRequired"
 type (
 	// LoginRequest is the request for a login link.
 	LoginRequest struct {
-		// Scopes may be empty for all.
+		// Scopes may be empty, which means all.
 		Scopes []string `json:"scopes,omitempty"`
 	}
 	// LoginLink is the response to a [LoginRequest].

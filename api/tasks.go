@@ -29,7 +29,7 @@ type Leader struct {
 type Task struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
-	// Words is Schedule in English, Zone its time zone.
+	// Words describes Schedule in English. Zone is its time zone.
 	Schedule string      `json:"schedule"`
 	Words    string      `json:"words"`
 	Zone     string      `json:"zone"`
@@ -44,7 +44,7 @@ type Task struct {
 	Queue       string    `json:"queue,omitempty"` // "" for the environment's first queue
 	Last        *TaskRun  `json:"last,omitempty"`
 	Failing     int       `json:"failing,omitempty"` // consecutive failures to enqueue
-	// FailedRuns counts consecutive failed runs delivered by this instance. LastFailure is the latest's reason.
+	// FailedRuns counts consecutive failed runs delivered by this instance. LastFailure is the reason of the latest.
 	FailedRuns  int    `json:"failed_runs,omitempty"`
 	LastFailure string `json:"last_failure,omitempty"`
 	Problem     string `json:"problem,omitempty"` // the reason the task or its own queue does not work, or ""

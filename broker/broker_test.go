@@ -177,7 +177,6 @@ func texts(msgs []queue.Message) string {
 	return s
 }
 
-// copyDir copies a store as kill -9 would leave it.
 func copyDir(t tester, from, to string) {
 	t.Helper()
 	if err := os.Mkdir(to, 0o700); err != nil {

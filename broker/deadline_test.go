@@ -11,7 +11,6 @@ import (
 	"tendril/queue"
 )
 
-// The world's timers never fire, so that only deadlines count.
 type deadlineWorld struct {
 	t       *testing.T
 	b       *Broker

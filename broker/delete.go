@@ -57,7 +57,7 @@ func (r *removal) reserve(receipts []string) (errs []error, unheld []unheldRecei
 		m := q.index.held[of.key]
 		switch {
 		case m == nil && !q.index.mayExist(of), m != nil && m.leaving:
-			// The removal in progress commits before this request.
+			// The request that is removing the message commits before this one.
 		case m == nil && q.index.fifo:
 			unheld = append(unheld, unheldReceipt{i, handle, of.key})
 		case m == nil:

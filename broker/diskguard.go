@@ -202,7 +202,8 @@ func (r *diskGuard) path() string { return filepath.Join(r.dir, "reserve") }
 
 const (
 	pageSize = 4096
-	// checkpointPages is the log length that triggers a checkpoint, as low as checkpointLeast on tiny disks.
+	// checkpointPages is the log length, in pages, that triggers a checkpoint. On tiny disks, it is as low as
+	// checkpointLeast.
 	checkpointPages = 4_000
 	checkpointLeast = 64
 	// A restarting log is truncated to logLimit bytes, more than its usual length, because overwriting is faster than

@@ -96,7 +96,6 @@ func suffixOf(q *Queue) string {
 	return ""
 }
 
-// holdPublication commits the requests of acts in one transaction. It calls seen before any request is notified.
 func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	t.Helper()
 	release := blockWriter(t, b)

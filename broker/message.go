@@ -1,6 +1,7 @@
 package broker
 
-// message is a message in memory. Times are readings of the broker's clock; stamps are wall-clock times (see stamp).
+// message is the state of a message in memory. Times are readings of the broker's clock; stamps are wall-clock times
+// (see stamp).
 type message struct {
 	key    int64
 	origin int64 // key that the message ID is derived from
@@ -118,7 +119,7 @@ type takeRequest struct {
 	full   func() bool
 	// oldOnly makes a standard queue prefer messages received before: fresh ones need more memory.
 	oldOnly bool
-	// Memory holds all visible messages of the queue.
+	// complete means that memory holds all visible messages of the queue.
 	complete bool
 }
 

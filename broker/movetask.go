@@ -29,7 +29,7 @@ const (
 type MoveRequest struct {
 	// Source and Destination are ARNs. An empty Destination means the queue that each message was dead-lettered from.
 	Source, Destination string
-	// Delete deletes the messages instead; Destination must be empty.
+	// Delete deletes the messages instead of moving them; Destination must then be empty.
 	Delete bool
 	// Rate is in messages per second, 1 to 500; 0 means unlimited.
 	Rate   int

@@ -225,7 +225,7 @@ type redrivePolicy struct {
 	max    int32 // receive count, 1 to 1000
 }
 
-// allowPolicy is a RedriveAllowPolicy: the queues that may use this dead-letter queue.
+// allowPolicy is a RedriveAllowPolicy: the queues that may use this one as their dead-letter queue.
 type allowPolicy struct {
 	all     bool
 	sources []string // ARNs, unless all is true

@@ -97,13 +97,14 @@ type Sent struct {
 // ReceiveRequest is a request for up to Max messages.
 type ReceiveRequest struct {
 	Max int
-	// Wait is the long poll, 0 to 20 s; nil means the queue's ReceiveMessageWaitTimeSeconds.
+	// Wait is the long-poll time, 0 to 20 s; nil means the queue's ReceiveMessageWaitTimeSeconds.
 	Wait *time.Duration
 	// Visibility is the visibility timeout, 0 to [MaxVisibility]; nil means the queue's VisibilityTimeout.
 	Visibility *time.Duration
 	// Stop ends the wait early when closed. Embedded queue only.
 	Stop <-chan struct{}
-	// CountAtPost does not count the receive if the process is killed before it calls Posting. Embedded queue only.
+	// CountAtPost means that the receive does not count if the process is killed before it calls Posting. Embedded
+	// queue only.
 	CountAtPost bool
 	// AttemptID makes a FIFO receive repeatable for 5 minutes (ReceiveRequestAttemptId); may be "".
 	AttemptID string

@@ -20,9 +20,9 @@ import (
 	"tendril/queue"
 )
 
-// The benchmarks alternate between our server and one that reads the same request and sends a canned reply, so that
-// results do not depend on the machine. "%canned" is our request rate relative to that server's, "%canned-cpu" the
-// same for processor time, both including the client. Use -cpu 1 to run client and server on one core.
+// The benchmarks alternate between our server and one that sends canned replies, so that results do not depend on the
+// machine. "%canned" is our request rate relative to that server's, "%canned-cpu" the same for processor time, both
+// including the client. Use -cpu 1 to run client and server on one core.
 
 var benchBody = strings.Repeat("x", 200)
 
@@ -51,7 +51,6 @@ func newWire(b *testing.B, h http.Handler) *wire {
 	return &wire{&http.Client{Transport: transport}, "http://" + listener.Addr().String() + "/"}
 }
 
-// action is "" for the Query protocol.
 func (w *wire) call(b *testing.B, action, body string) []byte {
 	r, err := http.NewRequest(http.MethodPost, w.url, strings.NewReader(body))
 	if err != nil {
@@ -257,7 +256,6 @@ func (s *bench) receiveDelete(b *testing.B, call func(*testing.B, string, string
 		`{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","Entries":[`+entries.String()+`]}`)
 }
 
-// handlesIn does not parse the response, because the client's cost would hide the difference between the servers.
 func handlesIn(answer string) (handles []string) {
 	const key = `"ReceiptHandle":"`
 	for {

@@ -91,7 +91,7 @@ type (
 type sinceRunsRequest struct {
 	Lease string
 	Term  int64
-	// Unix milliseconds by task
+	// From is in Unix milliseconds, by task.
 	From map[string]int64
 	// Schedules identifies each task's schedule. Clients that do not compare schedules omit it.
 	Schedules map[string]string `json:",omitempty"`

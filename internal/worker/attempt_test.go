@@ -12,7 +12,6 @@ import (
 	"tendril/queuetest"
 )
 
-// redriven resets the attempts of a message after some receives, like a redrive.
 type redriven struct {
 	*queuetest.Fake
 	after int

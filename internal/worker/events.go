@@ -65,7 +65,7 @@ type Settled struct {
 	Attempt int
 	// ReceivesHere is this queue's receive count, which the redrive policy limits; 0 if unknown.
 	ReceivesHere int
-	// From [queue.Result], like Unsent.
+	// Outcome to Instruction, and Unsent, come from the [queue.Result].
 	Outcome          queue.Outcome
 	Answer           string
 	Status           int
@@ -98,7 +98,7 @@ type DeadLettered struct {
 // Postponed is a delivery without an attempt, or throttled by the target.
 type Postponed struct {
 	Kept bool // false if returned to the queue
-	// Throttled means that the target throttled. Status is its HTTP status, or 0.
+	// Throttled means that the target throttled the delivery. Status is the HTTP status of its response, or 0.
 	Throttled bool
 	Status    int
 	Duration  time.Duration
@@ -236,7 +236,7 @@ const (
 	AppDown Block = "app down"
 	// DeleteRefused means that the queue permanently rejects deletes, so messages would be processed repeatedly.
 	DeleteRefused Block = "delete refused"
-	// Throttling lasts until a throttling target's pause ends.
+	// Throttling means that a target throttled deliveries. The gate stays closed until the pause ends.
 	Throttling Block = "throttled"
 	// Draining means that the worker is stopping.
 	Draining Block = "draining"

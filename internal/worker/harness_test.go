@@ -136,7 +136,6 @@ type harness struct {
 	ended chan error
 }
 
-// The test must end the worker, usually with stop.
 func start(t *testing.T, fake *queuetest.Fake, app *testApp, opts *Options) *harness {
 	t.Helper()
 	r := prepare(t, fake, app, opts)

@@ -253,8 +253,8 @@ func (l *lane) prefetch(now time.Time) int {
 }
 
 type backlog struct {
-	// known means that a receive has returned; plenty, that the last response did not wait and had more than half of
-	// the requested messages. A known queue without plenty is a trickle.
+	// known means that a receive has returned. plenty means that the last response did not wait and contained more
+	// than half of the requested messages. A known queue without plenty has a trickle of messages.
 	known, plenty, empty bool
 	emptyAt              time.Time
 	// receivedAt is the time of the last response with messages; the others are the last two times at which a queue

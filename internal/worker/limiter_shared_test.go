@@ -13,7 +13,6 @@ import (
 	"tendril/queuetest"
 )
 
-// trialLimiter allows one trial per pause until the first success.
 type trialLimiter struct {
 	mu     sync.Mutex
 	pause  time.Duration

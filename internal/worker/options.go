@@ -44,7 +44,8 @@ type Options struct {
 	FIFO bool
 	// HeldBytes limits the bodies and attributes of held messages, but one message may exceed it; 0 means no limit.
 	HeldBytes int
-	// UncountedReturns means that the queue does not count unread receives ([queue.VisibilityChange]).
+	// UncountedReturns means that the queue does not count receives of messages returned unread
+	// ([queue.VisibilityChange]).
 	UncountedReturns bool
 	// MaxReceives is the receive count at which the queue dead-letters a message; 0 if unknown or unlimited. After
 	// its last receive, a failed message no longer blocks its FIFO group, and goes to the [DeadLetterer], if any.
@@ -168,8 +169,8 @@ type Queue interface {
 
 // DeadLetterer is a [Queue] that can dead-letter messages before its redrive policy does.
 type DeadLetterer interface {
-	// TakesDeadLetters reports whether DeadLetter accepts messages on their last receive or, if last is false,
-	// rejected by the app. It must be quick, because the worker holds a lock.
+	// TakesDeadLetters reports whether DeadLetter may be called for messages on their last receive or, if last is
+	// false, for messages that the app wants dead-lettered. It must be quick, because the worker holds a lock.
 	TakesDeadLetters(last bool) bool
 	// DeadLetter moves or copies up to [queue.MaxBatch] messages, with errors as from Delete. The worker then deletes
 	// the accepted ones.

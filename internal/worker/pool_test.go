@@ -343,7 +343,7 @@ func TestMaxWaitOfAllQueues(t *testing.T) {
 		weights []int
 		known   bool // the pool has received from the queues before
 		older   string
-		low     [2]int // range of the lower queue's first 160 turns
+		low     [2]int // range of the lower queue's turns among the first 160
 	}{
 		{"strict", 2, 2 * ms, []int{0, 0}, true, "b", [2]int{72, 80}},
 		{"strict, slow receives", 10, 40 * ms, []int{0, 0}, true, "b", [2]int{70, 90}},

@@ -4,7 +4,8 @@ type demand uint8
 
 const (
 	noDemand demand = iota
-	// Open receives may return messages for the slot. In strict order, lower queues wait for them.
+	// openDemand means that open receives may still return messages for the slot. In strict order, lower queues wait
+	// for them.
 	openDemand
 	hasDemand
 )

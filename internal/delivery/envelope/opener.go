@@ -31,7 +31,7 @@ type Fetcher interface {
 // Opener replaces S3 pointers with their payloads.
 type Opener struct {
 	Fetcher Fetcher
-	// Buckets may be read.
+	// Buckets lists the buckets that may be read.
 	Buckets []string
 	Limit   int64 // payload size in bytes; 0 means 16 MiB
 }

@@ -109,5 +109,4 @@ func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	}
 }
 
-// Each message needs several decoders, so they are reused.
 var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}

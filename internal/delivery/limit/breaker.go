@@ -15,7 +15,7 @@ const (
 
 const (
 	minDeliveries = 10
-	// maxDelay does not apply if [Breaker.Delay] is longer.
+	// maxDelay is the longest delay, unless [Breaker.Delay] is longer.
 	maxDelay = time.Minute
 )
 

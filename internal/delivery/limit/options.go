@@ -33,9 +33,10 @@ type Options struct {
 // Breaker configures when deliveries to a failing app stop and resume. The zero value is valid.
 type Breaker struct {
 	// FailureRatio is the share of failed deliveries that opens the breaker, 0.01 to 1 in steps of 0.01; 0 means 0.5.
-	// It applies after 10 deliveries within Window.
+	// It applies once 10 deliveries have ended within Window.
 	FailureRatio float64
-	// Window is the period of counted deliveries, at least 1 s; 0 means 30 s. It advances by tenths.
+	// Window is the period over which deliveries are counted, at least 1 s; 0 means 30 s. It advances in steps of a
+	// tenth.
 	Window time.Duration
 	// Delay is how long the breaker stays open before a trial; 0 means 5 s. It doubles with each failure until the
 	// app is back at full concurrency, up to 60 s or the configured delay, whichever is longer.

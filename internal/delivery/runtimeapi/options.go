@@ -117,7 +117,7 @@ type TimedOut struct {
 
 // Exited reports that a process and its group have exited or could not start.
 type Exited struct {
-	// PID is 0 if it could not start.
+	// PID is 0 if the process could not be started.
 	Instance, PID int
 	Exit          supervisor.Exit
 	// Asked is the reason the pool ended the process, such as "stopped" or "time limit"; "" if it exited by itself.

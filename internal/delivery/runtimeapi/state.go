@@ -20,7 +20,7 @@ type Pool struct {
 	mu                sync.Mutex
 	started, stopping bool
 	slots             []*instance
-	// idle is in order of use, most recent last; waiting, in order of arrival.
+	// idle is in order of use, most recent last. waiting is in order of arrival.
 	idle    []*instance
 	waiting []*invocation
 	// failures counts failures since the last response. While pause is not nil, no process starts before pauseEnd.
