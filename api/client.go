@@ -138,7 +138,7 @@ func (c *Client) answer(ctx context.Context, r *Request, into any) error {
 	return c.transport.Answer(ctx, c.of(r), into)
 }
 
-// Filter selects messages to list; the zero value, the first 100.
+// Filter selects messages to list. The zero value selects the first 100.
 type Filter struct {
 	Selection
 	State string
@@ -454,7 +454,7 @@ func (c *Client) Retry(ctx context.Context, name, id string) (Placed, error) {
 	return RetryMessage.send(ctx, c, NoBody{}, name, id)
 }
 
-// Delay hides a message for up to 12 hours, in whole seconds rounded up.
+// Delay hides a message for the given time, rounded up to whole seconds and limited to 12 hours.
 func (c *Client) Delay(ctx context.Context, name, id string, delay time.Duration) (Placed, error) {
 	return DelayMessage.send(ctx, c, DelayRequest{int((delay + time.Second - 1) / time.Second)}, name, id)
 }
@@ -479,8 +479,8 @@ func (c *Client) Move(ctx context.Context, from, to string, ids []string) (int, 
 	return n["moved"], err
 }
 
-// Delete deletes up to 1000 messages and returns their number. Except for a single ID, confirm must be the number of
-// IDs.
+// Delete deletes up to 1000 messages and returns their number. If there is more than one ID, confirm must be the
+// number of IDs.
 func (c *Client) Delete(ctx context.Context, name string, ids []string, confirm int64) (int, error) {
 	answer, err := DeleteMessages.send(ctx, c, Deletion{IDs: ids, Confirm: confirm}, name)
 	return answer.Deleted, err
@@ -577,8 +577,8 @@ func (c *Client) PreviewChange(ctx context.Context, change SettingsChange) (Sett
 	return PreviewSettings.send(ctx, c, change)
 }
 
-// ChangeSettings writes a change and applies the settings that need no restart. An outdated base is an error with
-// status 409.
+// ChangeSettings writes a change and applies the settings that need no restart. If the base is outdated, the error
+// has status 409.
 func (c *Client) ChangeSettings(ctx context.Context, change SettingsChange) (SettingsPreview, error) {
 	return ChangeSettings.send(ctx, c, change)
 }
@@ -601,8 +601,8 @@ func (c *Client) Rollback(ctx context.Context, number int) (DeployResult, error)
 	return Rollback.send(ctx, c, RollbackRequest{number})
 }
 
-// AbortDeploy aborts the deployment in progress and returns it once ended. The error has status 409 without one, or
-// if the new version is already serving.
+// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 if no
+// deployment is in progress or the new version is already serving.
 func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
 	return AbortDeploy.send(ctx, c, NoBody{})
 }

@@ -21,7 +21,7 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// maxAnswer in bytes is far more than a page of messages needs.
+// maxAnswer is the maximum size in bytes of a response, far more than a page of messages needs.
 const maxAnswer = 256 << 20
 
 type connection struct {

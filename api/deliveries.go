@@ -48,7 +48,8 @@ const (
 	MessageStored       = "stored"
 )
 
-// Tried reports whether this was an attempt, not the return of a message because the app was not ready.
+// Tried reports whether the delivery was an attempt, rather than the return of a message because the app was not
+// ready.
 func (d *Delivery) Tried() bool {
 	return d.Outcome != queue.Unreached.String() || !d.RetryAt.IsZero()
 }

@@ -109,7 +109,7 @@ type OptionChange struct {
 	RestartsApp bool `json:"restarts_app,omitempty"`
 }
 
-// Option returns the named option and its pending changes, including single queues'.
+// Option returns the named option and its pending changes, including changes for single queues.
 func (d *Description) Option(name string) (found DescribedOption, changes []OptionChange) {
 	for _, o := range d.Options {
 		if o.Name == name {

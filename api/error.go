@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// Error is a refused request's error, on both the server and the client.
+// Error is the error for a refused request, on both the server and the client.
 type Error struct {
 	Status  int    `json:"-"`
 	Message string `json:"error"`

@@ -21,7 +21,7 @@ type (
 	}
 )
 
-// EventFilter selects events; the zero value, the newest 100.
+// EventFilter selects events. The zero value selects the newest 100.
 type EventFilter struct {
 	// After selects higher IDs, oldest first; without it, the newest come first. Before selects lower IDs. In both, 0
 	// means no bound.
@@ -41,7 +41,7 @@ func (f *EventFilter) query() url.Values {
 	return values
 }
 
-// LineFilter selects log lines; the zero value, the newest 100 of level Info and above.
+// LineFilter selects log lines. The zero value selects the newest 100 of level Info and above.
 type LineFilter struct {
 	After, Before int64 // as in [EventFilter]
 	Limit         int

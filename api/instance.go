@@ -53,7 +53,7 @@ type Instance struct {
 	AppliesMachine bool `json:"applies_machine,omitempty"`
 }
 
-// Program identifies a process's executable, because other users may be unable to read /proc.
+// Program identifies the executable of a process. It is recorded because other users may be unable to read /proc.
 type Program struct {
 	Path string `json:"path"`
 	// ID changes when the file is replaced.
@@ -221,8 +221,7 @@ type Found struct {
 	Instance
 }
 
-// Running returns the environments running on dirs, sorted by name, except in unreadable directories such as other
-// users'.
+// Running returns the environments running on dirs, sorted by name. It omits directories that are not readable.
 func Running(dirs []string) (all []Found) {
 	for _, dir := range dirs {
 		if i, err := ReadInstance(dir); err == nil {
@@ -359,7 +358,7 @@ func NewToken() string {
 	return hex.EncodeToString(raw[:])
 }
 
-// WriteToken writes dataDir's token file with mode 0600, whatever its mode was.
+// WriteToken writes the token file in dataDir with mode 0600, even if the file had another mode.
 func WriteToken(dataDir, token string) error {
 	return datadir.Replace(filepath.Join(dataDir, TokenFile), []byte(token+"\n"), 0o600)
 }

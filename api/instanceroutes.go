@@ -21,7 +21,7 @@ type VersionList struct {
 	Versions []AppVersion `json:"versions"`
 }
 
-// RollbackRequest is the request body of [Client.Rollback]. 0 means the previous version.
+// RollbackRequest is the request body of [Client.Rollback]. Version 0 means the previous one.
 type RollbackRequest struct {
 	Version int `json:"version"`
 }

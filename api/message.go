@@ -101,8 +101,8 @@ type ReasonList struct {
 	Reasons []ReasonGroup `json:"reasons"`
 }
 
-// Attributes are message attributes, in JSON an object by name: a string for a String, {"type": "Number", "value":
-// "3"} for other text, {"type": "Binary", "base64": "..."} for bytes.
+// Attributes are message attributes, encoded in JSON as an object by name: a string for a String, {"type": "Number",
+// "value": "3"} for other text, {"type": "Binary", "base64": "..."} for bytes.
 type Attributes []queue.Attribute
 
 type attributeJSON struct {

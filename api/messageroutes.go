@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// Selection selects a queue's messages; the zero value, all.
+// Selection selects messages of a queue. The zero value selects all.
 type Selection = queue.Selection
 
 func selectionQuery(s *Selection) url.Values {

@@ -181,7 +181,7 @@ type Process struct {
 	// Name is from the Procfile, or "web" for a single command.
 	Name  string `json:"name"`
 	State string `json:"state"`
-	Role  string `json:"role,omitempty"` // "" for helpers and replicas with new messages
+	Role  string `json:"role,omitempty"` // "" for helpers and for replicas that get new messages
 	PID   int    `json:"pid,omitempty"`  // 0 if not running
 	Port  int    `json:"port,omitempty"`
 	// Ready means that the process accepts messages. Without a port, it is ready as soon as it runs.
@@ -343,7 +343,8 @@ type ReloadResult struct {
 	Tasks        int           `json:"tasks"`
 	NotScheduled string        `json:"notScheduled,omitempty"`
 	Deployed     *DeployResult `json:"deployed,omitempty"` // set if the app's files changed and it was redeployed
-	// Settings are changed settings in force. Later are those that take effect at the next start.
+	// Settings are the names of changed settings that are in force. Later are the names of those that take effect at
+	// the next start.
 	Settings  []string `json:"settings,omitempty"`
 	Later     []string `json:"later,omitempty"`
 	Unchanged string   `json:"unchanged,omitempty"` // checked folder, if nothing changed

@@ -43,7 +43,7 @@ type Task struct {
 	Missed      string    `json:"missed"`          // "one", "all" or "skip"
 	Queue       string    `json:"queue,omitempty"` // "" for the environment's first queue
 	Last        *TaskRun  `json:"last,omitempty"`
-	Failing     int       `json:"failing,omitempty"` // consecutive failures to enqueue
+	Failing     int       `json:"failing,omitempty"` // consecutive failures to enqueue a run
 	// FailedRuns counts consecutive failed runs delivered by this instance. LastFailure is the reason of the latest.
 	FailedRuns  int    `json:"failed_runs,omitempty"`
 	LastFailure string `json:"last_failure,omitempty"`

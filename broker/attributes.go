@@ -154,7 +154,7 @@ func (b *Broker) Attributes(name string) (map[string]string, error) {
 	return all, nil
 }
 
-// Policy returns a queue's policy, or nil without a policy or queue.
+// Policy returns a queue's policy, or nil if there is no policy or no such queue.
 func (b *Broker) Policy(name string) *access.Policy {
 	q, err := b.queues.get(name)
 	if err != nil {

@@ -33,7 +33,8 @@ func openConn(path, vfs string) (*conn, error) {
 	return &conn{raw: raw, stmts: map[string]driver.Stmt{}}, nil
 }
 
-// close closes the statements first: open ones would keep the connection, and thus the write-ahead log.
+// close closes the statements first, because open ones keep the connection open. SQLite removes its write-ahead log
+// only when the last connection closes.
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {

@@ -7,8 +7,8 @@ import (
 )
 
 // Delete removes messages by receipt handle. It returns nil if all succeeded, otherwise one error per entry. Deleting
-// a missing message succeeds. A standard queue accepts earlier and expired receipt handles; a FIFO queue only the
-// latest one, while the message is in flight.
+// a missing message succeeds. A standard queue accepts earlier and expired receipt handles; a FIFO queue accepts only
+// the latest one, while the message is in flight.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, CauseDone)
 }

@@ -152,8 +152,8 @@ func (r *diskGuard) tight() bool {
 	return r.isLow
 }
 
-// measure also grows the reserve file with the log. Unknown free space counts as sufficient. The caller must hold the
-// lock.
+// measure measures the free space, and grows the reserve file with the log. Unknown free space counts as sufficient.
+// The caller must hold the lock.
 func (r *diskGuard) measure() {
 	r.checked = time.Now()
 	if r.refreshLost() != nil {

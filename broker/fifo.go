@@ -129,8 +129,8 @@ func (f *fifoOrder) queue(m *message) {
 	f.place(g)
 }
 
-// place moves the group to the heap for its first message, if idle. It deletes an empty group, unless the group must
-// keep its turn for messages to be reread.
+// place puts the group in the heap for its first idle message, or in neither heap while it is locked or empty. It
+// deletes an empty group, unless the group must keep its turn for messages to be reread.
 func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)

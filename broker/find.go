@@ -87,7 +87,6 @@ func (b *Broker) smallestFirst() (all []keyRange) {
 	return all
 }
 
-// idsFrom returns the IDs with the prefix start. last is as in scanMatching.
 func (c *conn) idsFrom(s seal, after, high int64, start string) (ids []string, last int64, err error) {
 	rows := 0
 	work := new(block)

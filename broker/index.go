@@ -141,7 +141,7 @@ func (x *index) unreserve(m *message) {
 	}
 }
 
-// claim reserves a message that is not in memory, until unreserve.
+// claim reserves a message that is not in memory by adding a placeholder; unreserve releases it.
 func (x *index) claim(key int64) *message {
 	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m
@@ -262,7 +262,7 @@ func (x *index) countFresh() {
 	x.window.size = n
 }
 
-// arrive leaves a message outside the window to a later fill.
+// arrive adds a new message. If it is outside the window, a later fill reads it.
 func (x *index) arrive(r *record) {
 	w := &x.window
 	last := w.tail

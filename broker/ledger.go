@@ -94,8 +94,8 @@ func (b *Broker) TotalLedger() Ledger {
 	return total.ledger(inFlight, delayed, damaged)
 }
 
-// OldestAge returns the time since a queue's oldest message was sent or moved there or, if scheduled, became visible,
-// or 0 without messages.
+// OldestAge returns the time since a queue's oldest message was sent or moved there or, if scheduled, became visible.
+// It returns 0 if the queue is empty.
 func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	q, err := b.queues.get(name)
 	if err != nil {

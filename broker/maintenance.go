@@ -108,8 +108,8 @@ func removeGarbage(c *conn) (more bool, err error) {
 	return true, err
 }
 
-// vacuum removes free pages; while the writer is busy, only if they are most of the file. The file shrinks at the
-// next checkpoint.
+// vacuum removes free pages, but while the writer is busy only if they make up most of the file. The file shrinks at
+// the next checkpoint.
 func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {

@@ -12,7 +12,7 @@ type message struct {
 
 	content *record
 	group   *group  // nil on a standard queue
-	tenant  *tenant // nil on a FIFO queue and without a tenant
+	tenant  *tenant // nil on a FIFO queue, and for a message without a tenant
 	size    int32   // attributes and body in bytes
 
 	arrived    int32 // receive count on arrival in this queue

@@ -53,7 +53,6 @@ func checkMove(q, to *liveQueue) error {
 	return nil
 }
 
-// reserve skips messages that are missing or leaving.
 func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*message, err error) {
 	var keys []int64
 	for part := range slices.Chunk(ids, browseChunk) {
@@ -136,7 +135,6 @@ func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved 
 	return t, nil
 }
 
-// sourceARNs returns the ARNs by message key.
 func (b *Broker) sourceARNs(messages []*message) (map[int64]string, error) {
 	sources := map[int64]string{}
 	err := b.read(func(c *conn) error {

@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// Open opens the queues in dir, which it creates with mode 0700. The error wraps [ErrInUse] if another process uses
-// dir, and [ErrUnsafe] if another user can write to it.
+// Open opens the queues in dir, and creates dir with mode 0700 if missing. The error wraps [ErrInUse] if another
+// process uses dir, and [ErrUnsafe] if another user can write to it.
 func Open(dir string, opts *Options) (*Broker, error) {
 	if err := datadir.Make(dir); err != nil {
 		return nil, err
@@ -59,7 +59,6 @@ func (b *Broker) open() error {
 	return nil
 }
 
-// openStore replaces the broker's store once begin has succeeded.
 func (b *Broker) openStore(begin func(s *store) error) error {
 	s, err := openStore(b.dir, b.opts.vfs, b.memory.limits.pages)
 	if err != nil {
@@ -158,7 +157,7 @@ func (b *Broker) Close() error {
 	return errors.Join(b.marks.close(), b.store.Load().close(), unlockDir(b.lock))
 }
 
-// Lost returns an error while the data directory is removed, moved, unmounted or replaced, and sends are refused.
+// Lost returns an error while the data directory is removed, moved, unmounted or replaced. Sends are then refused.
 func (b *Broker) Lost() error {
 	if b.background.closing.Load() {
 		return nil

@@ -134,8 +134,8 @@ func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	return live, err
 }
 
-// CreateQueue creates a queue with SQS attributes. If it exists with other values, the error is QueueNameExists;
-// beyond 10,000 queues, OverLimit.
+// CreateQueue creates a queue. attrs are SQS attribute names and values. If the queue exists with other values, the
+// error is QueueNameExists; if there are 10,000 queues, OverLimit.
 func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[string]string) error {
 	return b.createQueue(ctx, name, attrs, tags, !b.opts.NoWaits)
 }

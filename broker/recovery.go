@@ -6,7 +6,6 @@ import (
 	"tendril/queue"
 )
 
-// restore replaces the failed store once a reopened one accepts a write.
 func (b *Broker) restore() error {
 	if err := b.disk.closing(); err != nil {
 		return err // opening would create an empty store

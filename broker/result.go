@@ -58,7 +58,7 @@ func (r *receive) readContents(list []receivedMessage) error {
 	})
 }
 
-// message omits the fields that only a receive sets.
+// message converts r, without the fields that only a receive can set.
 func (q *liveQueue) message(work *block, r *record) queue.Message {
 	attributes, _ := decodeAttributes(r.attributes) // a damaged row may yield only some
 	m := queue.Message{

@@ -47,7 +47,6 @@ func parseNotBefore(a *queue.Attribute) (at time.Time, err error) {
 	return at, nil
 }
 
-// checkNotBefore returns Unix milliseconds. text is for errors.
 func (s *settings) checkNotBefore(at time.Time, text string) (int64, error) {
 	switch {
 	case s.fifo:

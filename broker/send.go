@@ -78,7 +78,6 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	return s, nil
 }
 
-// newRecord leaves out the fields that the transaction sets.
 func (s *settings) newRecord(m *queue.Outgoing) *record {
 	r := &record{group: m.GroupID, dedup: m.DedupID, trace: m.TraceHeader, body: m.Body, whole: true}
 	r.attributes = encodeAttributes(m.Attributes)

@@ -110,8 +110,8 @@ func (s *standardOrder) flightEnded(m *message, after, now int64) {
 	}
 }
 
-// quietIdleTenants makes tenants quiet that have sent nothing for quietAfter and, if memory holds all visible
-// messages (complete), tenants without any.
+// quietIdleTenants makes quiet the tenants that have sent nothing for quietAfter. If complete, which means that
+// memory holds all visible messages, it also makes quiet the tenants without visible messages.
 func (s *standardOrder) quietIdleTenants(complete bool) {
 	if len(s.noisy) == 0 {
 		return

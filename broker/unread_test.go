@@ -15,7 +15,7 @@ func unread(t testing.TB, q *Queue, m queue.Message) {
 	}
 }
 
-// Serial numbers of receipt handles exceed the receive count.
+// Later receipt handles must stay valid, although their serial numbers exceed the receive count.
 func TestUnreadSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)

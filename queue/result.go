@@ -89,7 +89,7 @@ type Invocation struct {
 	// Reason is more specific than Code, such as ReservedFunctionConcurrentInvocationLimitExceeded, or the error type
 	// of a local function, or "". It reveals no other part of the payloads.
 	Reason     string
-	Message    string        // service's message, for logs
-	RetryAfter time.Duration // before a retry; 0 if absent
-	RequestID  string        // of the service
+	Message    string        // message of the service, for logs; may be ""
+	RetryAfter time.Duration // time to wait before a retry; 0 if absent
+	RequestID  string        // request ID of the service; may be ""
 }

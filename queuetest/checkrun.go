@@ -59,7 +59,7 @@ type checkRun struct {
 
 type fatalFailure struct{}
 
-// tooLate is the panic of a check that was too slow to observe a state.
+// tooLate is the panic value of a check that was too slow to observe a state.
 type tooLate struct{}
 
 // inTime is false if the machine was too slow and the check must run again.

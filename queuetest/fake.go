@@ -16,9 +16,9 @@ import (
 
 // Fake is an in-memory queue like SQS. Its timeouts, long polls and latencies work in testing/synctest bubbles.
 //
-// It behaves like SQS for a consumer, except that outdated receipt handles do not delete, and without retention and
-// deduplication. A visibility change never hides a visible message, or any beyond 12 hours after its receive. All
-// methods are safe for concurrent use.
+// It behaves like SQS for a consumer, but outdated receipt handles delete nothing, and it has no retention and no
+// deduplication. A visibility change never hides a visible message, or any message beyond 12 hours after its receive.
+// All methods are safe for concurrent use.
 type Fake struct {
 	opts FakeOptions
 

@@ -12,7 +12,7 @@ import (
 	"tendril/internal/delivery/runtimeapi"
 )
 
-// Functions are an environment's local Lambda functions. It is not safe for concurrent use.
+// Functions contains the local Lambda functions of an environment. It is not safe for concurrent use.
 type Functions struct {
 	byCommand map[string]*Function
 }

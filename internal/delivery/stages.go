@@ -173,7 +173,8 @@ func recordRuns(next stage, account func() RunAccount) stage {
 	}
 }
 
-// Registry reports whether a run with this ID was scheduled for this path, or returns [periodic.ErrUndecided].
+// Registry reports whether a run with this ID was scheduled for this path. If that is not known yet, the error is
+// [periodic.ErrUndecided].
 type Registry func(ctx context.Context, id, path string) (bool, error)
 
 const undecidedPause = time.Second

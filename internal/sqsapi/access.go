@@ -49,7 +49,8 @@ func (h *Handler) isToken(given string) bool {
 	return h.token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(h.token)) == 1
 }
 
-// Anonymous reports whether a request is refused for its headers, which lack credentials, whatever its body.
+// Anonymous reports whether a request's headers lack the required credentials. Such a request is refused, whatever
+// its body contains.
 func (h *Handler) Anonymous(r *http.Request) bool {
 	if proof.Knows(r, h.token) {
 		return false

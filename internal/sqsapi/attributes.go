@@ -171,7 +171,8 @@ var systemAttributes = [...]struct {
 
 type systemSet uint16
 
-// The deprecated and the current parameter are combined. As in SQS, unknown names are ignored.
+// systemSetOf combines the names in the deprecated parameter and the current one. As in SQS, unknown names are
+// ignored.
 func systemSetOf(lists ...[]string) (set systemSet) {
 	for _, name := range slices.Concat(lists...) {
 		for i := range systemAttributes {

@@ -112,8 +112,6 @@ func (s *bench) call(b *testing.B, action, body string) []byte {
 	return answer
 }
 
-// compare measures our server and the canned one in turns. prepare runs before each turn on our server, outside the
-// measurement.
 func (s *bench) compare(b *testing.B, prepare func(n int), ours, fake func(n int)) {
 	share, cpuShare := inTurns(b, prepare, ours, fake)
 	b.ReportMetric(100*share, "%canned")
@@ -407,7 +405,6 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// journal is a minimal durable server: one goroutine appends pending data to a file and notifies all callers.
 type journal struct {
 	canned
 	pending chan journaled

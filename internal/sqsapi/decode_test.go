@@ -168,7 +168,7 @@ func decodeJSON(body []byte, request any) error {
 	return parametersOf(reflect.TypeOf(request).Elem(), "").decodeJSON(body, request)
 }
 
-// JSON has less white space than bytes.TrimSpace.
+// blank trims the white space of JSON, which is less than bytes.TrimSpace trims.
 func blank(body []byte) bool { return len(bytes.Trim(body, " \t\r\n")) == 0 }
 
 func decodeByLibrary(body []byte, request any) error {

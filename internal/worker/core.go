@@ -98,7 +98,7 @@ func (c *core) wakeNow() {
 	}
 }
 
-// lingerUntil is how long an entry waits for others to share its call.
+// lingerUntil returns the time until which an entry waits for others to share its call.
 func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
 	latest := hiddenUntil.Add(-2 * c.margin)
 	if c.phase != running || latest.Before(now) {

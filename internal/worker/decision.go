@@ -96,7 +96,8 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 }
 
 // failAfterUnfinished marks successes in a FIFO batch as failed behind an unfinished message of their group, which
-// would otherwise be processed after them. behind has each message's unfinished one, or -1.
+// would otherwise be processed after them. behind contains the index of the unfinished message for each message, or
+// -1.
 func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	unfinished := map[string]int{} // index of the first, by group
 	behind = make([]int, len(msgs))

@@ -176,7 +176,7 @@ func (s *slots) beginBatch(now time.Time) []*held {
 	return batch
 }
 
-// beginMessage requires that h is the next ready message or the next one of its group.
+// beginMessage marks h, which must be the next ready message or the next one of its group, as being delivered.
 func (s *slots) beginMessage(h *held, now time.Time) {
 	if h.stage == ready {
 		s.messages.ready.pop()

@@ -95,7 +95,7 @@ type DeadLettered struct {
 	Err         error
 }
 
-// Postponed is a delivery without an attempt, or throttled by the target.
+// Postponed is a delivery that made no attempt or that the target throttled.
 type Postponed struct {
 	Kept bool // false if returned to the queue
 	// Throttled means that the target throttled the delivery. Status is the HTTP status of its response, or 0.

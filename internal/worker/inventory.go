@@ -254,7 +254,6 @@ func (m *inventory) endTurn(g *group) {
 	}
 }
 
-// putBackInGroup makes an active message wait behind the earlier ones of its batch.
 func (m *inventory) putBackInGroup(h *held) {
 	g := h.group
 	g.active--

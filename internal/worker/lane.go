@@ -127,7 +127,6 @@ func (l *lane) demand(now time.Time) demand {
 	return noDemand
 }
 
-// overdue returns how long the next message has waited if more than MaxWait, otherwise 0.
 func (l *lane) overdue(now time.Time) time.Duration {
 	if l.usableSlots(now) <= l.granted {
 		return 0
@@ -391,7 +390,6 @@ func (l *lane) expectedUntil(o *openReceive, timeout time.Duration) time.Time {
 	return later(o.start, l.backlog.receivedAt).Add(timeout)
 }
 
-// expireExpected gives up messages expected from slow receives.
 func (l *lane) expireExpected(now time.Time) {
 	if l.poller.expected == 0 || now.Before(l.nextCheck) {
 		return

@@ -100,7 +100,7 @@ type Backoff struct {
 	Jitter float64
 }
 
-// Longest returns the longest delay after the given attempt, from 1.
+// Longest returns the longest delay after the given attempt, counted from 1.
 func (b Backoff) Longest(attempt int) time.Duration { return b.delay(attempt, 0) }
 
 func (b Backoff) delay(attempt int, random float64) time.Duration {
@@ -203,7 +203,7 @@ type Limiter interface {
 	Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string)
 	// Release is called once per permit, with the delivery's results.
 	Release(permit uint64, now time.Time, results ...queue.Result)
-	// Room estimates how many deliveries can start within d. If n is 0, the worker stops receiving for the reason, as
-	// in Acquire.
+	// Room estimates how many deliveries can start within d. If n is 0, the worker stops receiving for the given
+	// reason, a word as in Acquire.
 	Room(now time.Time, d time.Duration) (n int, reason string)
 }

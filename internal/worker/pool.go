@@ -158,7 +158,6 @@ func (p *Pool) keepTurn(l *lane) {
 	}
 }
 
-// drawLane returns the queue with the next turn, or nil without demand.
 func (p *Pool) drawLane(now time.Time) *lane {
 	if l := p.takeKeptTurn(now); l != nil {
 		return l
@@ -179,7 +178,6 @@ func (p *Pool) drawLane(now time.Time) *lane {
 	return next
 }
 
-// takeKeptTurn returns nil if the queue still cannot use the turn or no longer needs it.
 func (p *Pool) takeKeptTurn(now time.Time) *lane {
 	l := p.keptTurn
 	switch {
@@ -226,7 +224,7 @@ func (p *Pool) higherWaits(l *lane, now time.Time) bool {
 	})
 }
 
-// shareOf returns 0 to 1.
+// shareOf returns the queue's expected share of the turns, 0 to 1.
 func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	if p.strict {
 		return 1

@@ -250,7 +250,7 @@ func (p *poller) roomInMemory() int {
 	return (p.core.opts.HeldBytes-p.messages.bytes)/each - p.asked
 }
 
-// permittedByLimiter records a refusal without room.
+// permittedByLimiter records a refusal if there is no room.
 func (p *poller) permittedByLimiter(now time.Time) int {
 	room := p.limiter.room(now)
 	if room == 0 {

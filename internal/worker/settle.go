@@ -19,7 +19,7 @@ type settler struct {
 	pace       *pace
 }
 
-// settle appends the attempts to settled. responded reports whether the app responded.
+// settle appends the attempts to settled.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
 	_ []Settled, responded bool,
 ) {
@@ -55,7 +55,6 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 	return settled, responded
 }
 
-// decisive returns the result that reveals most about the app's state.
 func decisive(results []queue.Result) *queue.Result {
 	found := &results[0]
 	for i := range results {

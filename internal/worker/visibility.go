@@ -13,7 +13,6 @@ type visibilityChanger struct {
 	returning []pending
 }
 
-// checkHeld extends visibility timeouts, and drops or returns messages whose timeout can no longer be extended.
 func (v *visibilityChanger) checkHeld(now time.Time) {
 	for _, h := range v.messages.held {
 		if h.stage == ready || h.stage == deleting {

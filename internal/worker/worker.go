@@ -156,8 +156,8 @@ type Tuning struct {
 	Retention              time.Duration
 }
 
-// Tune changes settings for all attempts that end later. Deliveries in flight finish even if Concurrency decreases; a
-// worker of a pool ignores it. Messages keep the visibility timeout of their receive.
+// Tune changes settings for all attempts that end later. Deliveries in flight finish even if Concurrency decreases.
+// Messages keep the visibility timeout of their receive. A worker of a pool ignores Concurrency.
 func (w *Worker) Tune(t *Tuning) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -209,7 +209,7 @@ func (w *Worker) Status() Status {
 	return s
 }
 
-// InWork returns the attempt number and start time of a message in delivery.
+// InWork returns the attempt number and start time of a message that is being delivered.
 func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()

@@ -97,8 +97,6 @@ type parts struct {
 	heldBack map[string]queue.Result // results behind an unfinished message, by group
 }
 
-// nextPart returns the indexes of the messages to deliver next, and the first index after the part. It sets the
-// results of held-back messages.
 func (p *parts) nextPart(start int) (indexes []int, end int) {
 	for end = start; end < len(p.ms); end++ {
 		m := p.ms[end]

@@ -29,7 +29,7 @@ type Client struct {
 	events    Events
 }
 
-// NewClient returns an unconnected client.
+// NewClient returns a client that is not connected yet.
 func NewClient(opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -191,7 +191,6 @@ func (c *Client) writeHead(ctx context.Context, r *request, p *content) (dropped
 	return dropped
 }
 
-// recorder returns nil if the exchange is not recorded.
 func (c *Client) recorder(p *content) func(*Exchange) {
 	switch {
 	case c.events.Record == nil:

@@ -111,7 +111,7 @@ func readRegular(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// The time is when the first certificate expires.
+// parseFiles returns the configuration, and when the first certificate expires.
 func (i *identity) parseFiles() (*tls.Config, time.Time, error) {
 	c := i.base.Clone()
 	c.MinVersion = tls.VersionTLS12

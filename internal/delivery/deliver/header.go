@@ -69,7 +69,6 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body
 	return append(b, "\r\n"...), dropped
 }
 
-// appendRunStart writes a scheduled run's path and description.
 func (h *requestHead) appendRunStart(b []byte, run *scheduledRun) []byte {
 	b = append(b, "POST "...)
 	b = append(b, run.target...)

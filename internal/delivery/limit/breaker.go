@@ -38,7 +38,7 @@ type breaker struct {
 	now time.Time
 }
 
-// A nil breaker allows everything.
+// If no breaker is configured, newBreaker returns nil, which allows everything.
 func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	if opts.Breaker == nil {
 		return nil

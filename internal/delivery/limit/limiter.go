@@ -76,8 +76,8 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 	return l.permits, 0, ""
 }
 
-// Release ends a delivery with its messages' results. A second release has no effect. A canceled delivery's result
-// must wrap [context.Canceled] in Err, so that it is no failure.
+// Release ends a delivery with the results of its messages. A second release has no effect. The result of a canceled
+// delivery must wrap [context.Canceled] in Err, so that it does not count as a failure.
 func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()

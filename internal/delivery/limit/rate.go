@@ -12,7 +12,7 @@ const epsilon = 1e-9
 // The time must not go backward: the library would grant the same capacity twice.
 type rateLimiter struct{ *rate.Limiter }
 
-// A nil rateLimiter allows everything.
+// If perSecond is 0, newRateLimiter returns nil, which allows everything.
 func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	if perSecond == 0 {
 		return nil
@@ -25,7 +25,8 @@ func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }
 
-// acquire returns 0 or how long to wait. A batch larger than the burst uses future capacity.
+// acquire takes capacity for n messages, or returns how long to wait for it. A batch larger than the burst uses
+// future capacity.
 func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	if r == nil {
 		return 0

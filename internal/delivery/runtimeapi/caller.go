@@ -18,7 +18,7 @@ func withCaller(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{conn: conn})
 }
 
-// sentBy waits for the process to start, and reports whether it or its child sent the request.
+// sentBy waits for the process to start, and reports whether it or one of its children sent the request.
 func (inst *instance) sentBy(r *http.Request) bool {
 	c, ok := r.Context().Value(callerKey{}).(*caller)
 	if !ok {

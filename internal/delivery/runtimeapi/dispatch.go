@@ -34,7 +34,6 @@ func (p *Pool) dispatch() {
 	}
 }
 
-// grow starts as many processes as waiting invocations need, at least one if none is alive.
 func (p *Pool) grow() {
 	alive, coming := 0, 0
 	for _, inst := range p.slots {

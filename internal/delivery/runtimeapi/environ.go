@@ -42,7 +42,7 @@ func environ(o *Options, address string, now time.Time) []string {
 	return append(env, ours...)
 }
 
-// reserved variables are set by tendril, or specific to an invocation or Lambda's sandbox.
+// reserved reports whether a variable is set by tendril, or specific to one invocation or to Lambda's sandbox.
 func reserved(ours []string, name string) bool {
 	return name == "_HANDLER" || name == "_X_AMZN_TRACE_ID" || name == "AWS_LAMBDA_MAX_CONCURRENCY" ||
 		slices.ContainsFunc(ours, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })

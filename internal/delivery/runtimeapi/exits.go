@@ -25,7 +25,7 @@ func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	}
 }
 
-// remove removes an exited process. report, if not nil, reports the ended invocation or initialization.
+// report may be nil.
 func (p *Pool) remove(inst *instance, exit supervisor.Exit) (report func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 // Only processes that hang in the kernel survive SIGKILL this long.
 const killPatience = 5 * time.Second
 
-// New returns an unstarted pool.
+// New returns a pool that is not started.
 func New(o Options) (*Pool, error) {
 	set, err := o.withDefaults()
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	largestKept    = 64 << 10
 )
 
-// CheckKey returns an error, without the key, if it is invalid.
+// CheckKey returns an error if the key is invalid. The error does not contain the key.
 func CheckKey(text string) error {
 	_, err := parseKey(text)
 	return err
