@@ -4,7 +4,7 @@ import "time"
 
 // The values of [ConfigOption].Effect: when a change takes effect.
 const (
-	EffectReload  = "reload"  // once saved
+	EffectReload  = "reload"  // when saved
 	EffectApp     = "app"     // after a restart of the app's processes
 	EffectRestart = "restart" // after a restart of the environment
 )

@@ -27,7 +27,7 @@ const maxAnswer = 256 << 20
 type connection struct {
 	instance       Instance
 	dataDir, token string       // "" for a [Peer]
-	quick, slow    *http.Client // slow is for routes with their own limit
+	quick, slow    *http.Client // slow is for routes with their own time limit
 	most           int64
 }
 
@@ -117,7 +117,7 @@ func (c *connection) Answer(ctx context.Context, r *Request, into any) error {
 }
 
 func (c *connection) send(ctx context.Context, r *Request, accept string) (*http.Response, error) {
-	if r.Body != nil && c.token == "" { // the server is not authenticated
+	if r.Body != nil && c.token == "" { // without a token, the server is not authenticated
 		return nil, c.unauthorized(NewError(http.StatusUnauthorized, "this needs the console's token", ""))
 	}
 	var payload io.Reader

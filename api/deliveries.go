@@ -34,7 +34,7 @@ type Delivery struct {
 // DeliveryList is the response to GET /api/v1/deliveries.
 type DeliveryList struct {
 	Deliveries []Delivery `json:"deliveries"`
-	Since      time.Time  `json:"since,omitzero"` // earlier ones are no longer known
+	Since      time.Time  `json:"since,omitzero"` // deliveries before this time are no longer known
 }
 
 // Outcomes without a finished delivery. For [InWork], DurationMS is the time since its start. [MessageStored] means

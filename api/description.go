@@ -17,7 +17,7 @@ type Description struct {
 	PID       int              `json:"pid,omitempty"`
 	StartedAt time.Time        `json:"started_at,omitzero"`
 	State     string           `json:"state,omitempty"`
-	Region    string           `json:"region"` // of Amazon SQS, or of embedded queues' ARNs
+	Region    string           `json:"region"` // of the queues on Amazon SQS, or in the ARNs of embedded queues
 	Queues    []DescribedQueue `json:"queues"`
 	// Processes are the app's processes, or a single one for a local Lambda function.
 	Processes []DescribedProcess `json:"processes,omitempty"`

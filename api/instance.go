@@ -344,7 +344,7 @@ func isClaimed(dataDir string) (claimed bool, err error) {
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return true, f.Close()
 	}
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // see [Claim]
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 	return false, errors.Join(err, f.Close())
 }
 

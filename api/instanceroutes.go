@@ -122,7 +122,7 @@ type KnownInstance struct {
 	NoDetails string `json:"no_details,omitempty"`
 	// Name is the host and process ID, the ID in the Auto Scaling group, or both.
 	Name   string `json:"name"`
-	Member string `json:"member,omitempty"` // in the Auto Scaling group; "" if unknown
+	Member string `json:"member,omitempty"` // the ID in the Auto Scaling group; "" if unknown
 	// This marks the console's own instance. Source is "process", "registry", "lease", or "asg:" and an Auto Scaling
 	// group's name.
 	This   bool   `json:"this,omitempty"`
@@ -136,7 +136,7 @@ type KnownInstance struct {
 	Version         string         `json:"version,omitempty"`
 	AppVersion      string         `json:"app_version,omitempty"`
 	StartedAt       time.Time      `json:"started_at,omitzero"`
-	Console         string         `json:"console,omitempty"` // host:port, as reported
+	Console         string         `json:"console,omitempty"` // host:port, reported by the instance
 	Health          string         `json:"health,omitempty"`
 	Causes          []health.Cause `json:"causes,omitempty"`
 	// InFlight counts running deliveries, Slots is their maximum, and LongestSeconds the age of the oldest.

@@ -26,5 +26,5 @@ type RedriveRequest struct {
 	To     string    `json:"to,omitempty"`   // "" means the queue that each message was dead-lettered from
 	Rate   int       `json:"rate,omitempty"` // 1 to 500 per second; 0 for no limit
 	Filter Selection `json:"filter,omitzero"`
-	Most   int64     `json:"most,omitempty"` // more matching messages are refused; 0 for no maximum
+	Most   int64     `json:"most,omitempty"` // the request is refused if more messages match; 0 means no maximum
 }

@@ -7,7 +7,7 @@ import (
 // MaxWait is how long a request may wait, except for hooks and deployments.
 const MaxWait = 25 * time.Second
 
-// MaxBody is the maximum request body in bytes: messages of 1 MiB in total, with every byte escaped.
+// MaxBody is the maximum size in bytes of a request body: ten messages of 1 MiB in total, with every byte escaped.
 const MaxBody = 8 << 20
 
 // Confirmation is the request body of an irreversible action.
@@ -20,7 +20,7 @@ type Confirmation struct {
 // Reason is the request body of a pause, up to 200 bytes of text.
 type Reason struct {
 	Reason string `json:"reason"`
-	This   bool   `json:"this,omitempty"` // on the answering instance only, even with a fleet key
+	This   bool   `json:"this,omitempty"` // pause on the answering instance only, even if a fleet key is set
 }
 
 // MoveRequest is the request body of [Client.Move].
@@ -68,7 +68,7 @@ type (
 	// Paused is the response when queues are paused or resumed.
 	Paused struct {
 		Paused   bool  `json:"paused"`
-		Revision int64 `json:"revision,omitempty"` // of the desired state; 0 for this instance only
+		Revision int64 `json:"revision,omitempty"` // of the desired state; 0 if only this instance changed
 	}
 	// TaskPaused is the response when a task is paused or resumed.
 	TaskPaused struct {

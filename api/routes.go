@@ -17,7 +17,7 @@ type Route[Body, Answer any] struct {
 	// Act is the logged action, such as "queue paused". Its first word tells what the path names: a message, task or
 	// process; otherwise, a queue.
 	Act   string
-	Limit time.Duration // if a request may take longer than [MaxWait]
+	Limit time.Duration // set if a request may take longer than [MaxWait]
 }
 
 // NoBody is the body of routes without one.

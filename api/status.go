@@ -81,8 +81,8 @@ type Queue struct {
 	ARN           string  `json:"arn,omitempty"`
 	URL           string  `json:"url,omitempty"` // on Amazon SQS only
 	FIFO          bool    `json:"fifo"`
-	Ledger        Ledger  `json:"ledger"`         // on Amazon SQS, only live counts
-	OldestSeconds float64 `json:"oldest_seconds"` // of the oldest live message; 0 if empty or unknown
+	Ledger        Ledger  `json:"ledger"`         // on Amazon SQS, only the counts of live messages
+	OldestSeconds float64 `json:"oldest_seconds"` // age of the oldest live message; 0 if empty or unknown
 	// Newest is the newest message's position in an embedded queue, from 1; see [Confirmation].Through.
 	Newest          int64  `json:"newest,omitempty"`
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"` // from the redrive policy, like MaxReceives
@@ -151,7 +151,7 @@ type Worker struct {
 	TurnShare float64 `json:"turn_share"`
 	LimitedBy string  `json:"limited_by,omitempty"` // limit that delays messages
 	PerSecond float64 `json:"per_second,omitempty"` // recent rate of settled messages
-	LastError string  `json:"last_error,omitempty"` // of the latest queue call, or ""
+	LastError string  `json:"last_error,omitempty"` // from the latest queue call; "" if it succeeded
 }
 
 // WorkerCounts counts messages since startup, and deliveries by outcome.
@@ -172,7 +172,7 @@ type WorkerCounts struct {
 
 // Roles of a [Process].
 const (
-	RoleRetired    = "retired"    // finishes its deliveries, then stops
+	RoleRetired    = "retired"    // gets no new messages, finishes its deliveries and stops
 	RoleQuarantine = "quarantine" // gets only quarantined messages
 )
 
@@ -210,7 +210,7 @@ type Scaling struct {
 	// Desired is 0 before the first decision. Ready counts processes or instances that can work.
 	Desired  int  `json:"desired"`
 	Ready    int  `json:"ready"`
-	IsLeader bool `json:"in_charge"` // scales or publishes; always true for processes
+	IsLeader bool `json:"in_charge"` // this instance scales or publishes; always true for processes
 	// Protection is scale-in protection, "on" or "off", or "" if not applicable.
 	Protection string          `json:"protection,omitempty"`
 	Problem    string          `json:"problem,omitempty"`
@@ -260,7 +260,7 @@ func (d *Deployment) Over() bool {
 
 // PoisonMessages counts messages that crash the app.
 type PoisonMessages struct {
-	Quarantined int  `json:"suspects"` // suspected, so delivered one at a time
+	Quarantined int  `json:"suspects"` // suspected of crashing the app, so they are delivered one at a time
 	Poison      int  `json:"killers"`
 	Broken      bool `json:"broken,omitempty"`
 }
@@ -269,8 +269,8 @@ type PoisonMessages struct {
 type Limit struct {
 	Target      string  `json:"target"`
 	Rate        float64 `json:"rate,omitempty"`        // messages per second; 0 for no limit
-	InWork      int     `json:"in_work"`               // deliveries; a batch counts as one
-	Concurrency int     `json:"concurrency,omitempty"` // adaptive or slow-start limit; 0 for no limit
+	InWork      int     `json:"in_work"`               // deliveries in progress; a batch counts as one
+	Concurrency int     `json:"concurrency,omitempty"` // the current adaptive or slow-start limit; 0 means no limit
 	// Breaker is "closed", "open", "half-open", or "" without one.
 	Breaker string    `json:"breaker,omitempty"`
 	TrialAt time.Time `json:"trial_at,omitzero"` // time of the next trial delivery of an open breaker
@@ -299,7 +299,7 @@ type AppVersion struct {
 	InPlace bool   `json:"in_place,omitempty"`
 	// Digest is the archive's SHA-256 for a version deployed to all instances; "" if it cannot be restored.
 	Digest     string    `json:"digest,omitempty"`
-	Of         int       `json:"of,omitempty"`       // version that a rollback restored, or 0
+	Of         int       `json:"of,omitempty"`       // the version that a rollback restored; 0 for a deployment
 	Replaced   []int     `json:"replaced,omitempty"` // versions previously in Folder, newest last
 	DeployedAt time.Time `json:"deployed_at"`
 	By         string    `json:"by"` // [Caller].Who, "start" or "signal"
@@ -314,7 +314,7 @@ type DeployResult struct {
 	From       string   `json:"from,omitempty"`
 	To         string   `json:"to"`
 	DurationMS int64    `json:"duration_ms"`       // includes stopping the previous version
-	Of         int      `json:"of,omitempty"`      // version that a rollback restored, or 0
+	Of         int      `json:"of,omitempty"`      // the version that a rollback restored; 0 for a deployment
 	Later      []string `json:"later,omitempty"`   // changed settings that take effect at the next start
 	Rollout    int      `json:"rollout,omitempty"` // version still being deployed to all instances, or 0
 }
@@ -347,7 +347,7 @@ type ReloadResult struct {
 	// the next start.
 	Settings  []string `json:"settings,omitempty"`
 	Later     []string `json:"later,omitempty"`
-	Unchanged string   `json:"unchanged,omitempty"` // checked folder, if nothing changed
+	Unchanged string   `json:"unchanged,omitempty"` // the checked folder, if there was nothing to reload
 }
 
 // QueuesAt returns where the queues are, such as "Amazon SQS".

@@ -19,10 +19,10 @@ type Leader struct {
 	Term       int64   `json:"term,omitempty"`
 	Holder     string  `json:"holder,omitempty"`
 	AgeSeconds float64 `json:"age_seconds,omitempty"`
-	// Console is the leader's console host:port, as reported; "" if off or unknown.
+	// Console is the host:port of the leader's console, as reported by the leader; "" if off or unknown.
 	Console string `json:"console,omitempty"`
-	Error   string `json:"error,omitempty"` // of the latest registry call, or ""
-	Local   bool   `json:"local,omitempty"` // configured as the only instance, so no leader is elected
+	Error   string `json:"error,omitempty"` // from the latest registry call; "" if it succeeded
+	Local   bool   `json:"local,omitempty"` // this instance is configured as the only one, so no leader is elected
 }
 
 // Task is a periodic task and its state.
@@ -55,7 +55,7 @@ type TaskRun struct {
 	Task string `json:"task"`
 	// RunID is the same in all messages of the run; "" if another instance enqueued it.
 	RunID       string    `json:"fire_id,omitempty"`
-	Manual      bool      `json:"manual,omitempty"` // requested by a person
+	Manual      bool      `json:"manual,omitempty"`
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	// EnqueuedAt is zero unless this instance enqueued the run.
 	EnqueuedAt time.Time `json:"enqueued_at,omitzero"`
@@ -64,7 +64,7 @@ type TaskRun struct {
 	LatenessMS int64  `json:"lateness_ms"`
 	Skipped    string `json:"skipped,omitempty"` // the reason the run was skipped, or ""
 	MessageID  string `json:"message_id,omitempty"`
-	Resent     bool   `json:"resent,omitempty"` // may have been enqueued twice
+	Resent     bool   `json:"resent,omitempty"` // the run may have been enqueued twice
 	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS are of the last one, as in
 	// [Delivery].
 	Attempts   int       `json:"attempts"`

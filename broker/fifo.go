@@ -249,7 +249,7 @@ func (f *fifoOrder) reset(drop func(*message)) {
 	f.fresh = 0
 }
 
-// complete ends a reset: empty groups need no longer keep their turn.
+// complete ends a reset. Empty groups no longer need to keep their turn.
 func (f *fifoOrder) complete() {
 	if !f.partial {
 		return

@@ -30,8 +30,7 @@ type linearState struct {
 	last     string
 }
 
-// step returns false if the call cannot have its result in this state. On a FIFO queue, in-flight messages block
-// later ones, and sends take effect in order of sequence numbers.
+// step returns false if the call cannot have its result in this state.
 func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	id, sequence, _ := strings.Cut(call.id, " ")
 	call.id = id

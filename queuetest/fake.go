@@ -31,7 +31,7 @@ type Fake struct {
 	calls    map[FakeAction]int
 	log      []FakeCall
 	open     int // receives in progress
-	stale    int // stale visibility changes
+	stale    int // number of stale visibility changes
 
 	// waiting has a channel for each long poll, oldest first; closing it wakes the poll. alarm wakes all polls at
 	// alarmAt, when a message becomes visible; alarmAt is zero if it is not set.
@@ -44,7 +44,7 @@ type fakeMessage struct {
 	queue.Message
 	visibleAt time.Time
 	received  time.Time // time of the latest receive
-	serial    int       // receive that issued the latest receipt handle
+	serial    int       // number of the receive that issued the latest receipt handle
 	uncounted bool      // the latest receive does not count
 	deleted   bool
 	dead      bool

@@ -126,7 +126,6 @@ func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options)
 			t.Errorf("%s: %d attempts", name, len(at))
 			continue
 		}
-		// A change may wait for an extension in flight and for others to share its call.
 		if late := at[1].Sub(at[0]) - due; late < 0 || late > 4*latency+defaultDeleteLinger {
 			t.Errorf("%s: the second receive came %v after it was due", name, late)
 		}

@@ -30,7 +30,6 @@ func TestLongWorkIsKeptHidden(t *testing.T) {
 					entries += c.Entries
 				}
 			}
-			// Eight messages share one extension every 30 s for an hour.
 			if changes < 110 || changes > 130 || entries < 8*110 || entries > 8*130 {
 				t.Errorf("%d extensions in %d calls, want about 960 in 120", entries, changes)
 			}

@@ -228,7 +228,6 @@ func TestRateLimiter(t *testing.T) {
 				after(5 * time.Millisecond)
 				most = max(most, r.w.Status().Prefetched)
 			}
-			// A quarter of a second of deliveries, plus those during a receive of 5 ms.
 			if most > max(queue.MaxBatch, int(rate/4))+int(math.Ceil(rate*0.005)) {
 				t.Errorf("rate %v: %d messages prefetched", rate, most)
 			}

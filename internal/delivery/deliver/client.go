@@ -86,9 +86,9 @@ func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return c.deliver(ctx, &p)
 }
 
-// DeliverBatch posts several messages in one request, in the format of Lambda events, to which the app may respond
-// with batchItemFailures. Scheduled runs, and all messages without [Options].QueueARN, are posted alone. On a FIFO
-// queue, an unfinished message holds back later ones of its group.
+// DeliverBatch posts several messages in one request, in the format of Lambda events. The app may respond with
+// batchItemFailures. Scheduled runs, and all messages without [Options].QueueARN, are posted alone. On a FIFO queue,
+// an unfinished message holds back later ones of its group.
 func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	isAlone := func(m *queue.Message) bool { return c.record == "" || m.Run != nil }
 	return InParts(ms, c.fifo, isAlone, func(part []*queue.Message) []queue.Result {

@@ -46,7 +46,7 @@ func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) er
 	return nil
 }
 
-// dial completes the TLS handshake. A zero end means no deadline.
+// dial connects and completes the TLS handshake. A zero end means no deadline.
 func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()

@@ -83,8 +83,8 @@ func (h *requestHead) appendRunStart(b []byte, run *scheduledRun) []byte {
 	return b
 }
 
-// appendAttributes appends the valid, unique text attributes that fit into room. It returns the number dropped or
-// trimmed.
+// appendAttributes appends the text attributes that are valid, unique and fit into room. It returns the number of
+// attributes that were dropped or trimmed.
 func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
 	for i := range attributes {
 		a := &attributes[i]
@@ -124,7 +124,7 @@ func isForwarded(a *queue.Attribute) bool {
 	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))
 }
 
-// Header names ignore case.
+// isRepeated ignores case, as header names do.
 func isRepeated(earlier []queue.Attribute, name string) bool {
 	for i := range earlier {
 		if len(earlier[i].Name) == len(name) && strings.EqualFold(earlier[i].Name, name) && isForwarded(&earlier[i]) {
@@ -196,7 +196,7 @@ func appendTime(b []byte, name string, at time.Time) []byte {
 	return append(b, "\r\n"...)
 }
 
-// scheduledAt returns RFC 3339. Unknown formats are unchanged, because the app may understand them.
+// scheduledAt converts a time to RFC 3339. It returns unknown formats unchanged, because the app may understand them.
 func scheduledAt(value string) string {
 	value = strings.TrimSpace(value)
 	for _, layout := range []string{queue.RunTimeLayout, "2006-01-02 15:04:05 -0700", time.RFC3339} {

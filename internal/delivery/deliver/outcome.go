@@ -201,8 +201,8 @@ func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	}
 }
 
-// redirectedTo returns text such as " to https://example.com/login", without possibly secret parts, or "" for an
-// invalid target.
+// redirectedTo returns text such as " to https://example.com/login", without the parts that may be secret. It returns
+// "" if the target is invalid.
 func redirectedTo(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {

@@ -119,7 +119,7 @@ func (p *parser) object(n node) (*object, *patternError) {
 	return o, nil
 }
 
-// or parses the alternatives of $or. It rejects operators, which would pass for field names.
+// or parses the alternatives of $or. It rejects operators, because they would be taken for field names.
 func (p *parser) or(n node) ([]*object, *patternError) {
 	if len(n.array) < 2 {
 		return nil, p.fail(n.offset, "$or has one alternative: use two or more")

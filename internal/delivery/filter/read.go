@@ -68,7 +68,7 @@ func leafOf(value jsontext.Value) leaf {
 	}
 }
 
-// unquote decodes a JSON string, with U+FFFD for invalid UTF-8. The result may share quoted's memory.
+// unquote decodes a JSON string, replacing invalid UTF-8 with U+FFFD. The result may alias quoted.
 func unquote(quoted []byte) []byte {
 	if plain := quoted[1 : len(quoted)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
 		return plain

@@ -269,7 +269,7 @@ func (r *Reader) Text() string {
 			return ""
 		}
 		end += n + 1
-		// It is escaped after an odd number of backslashes.
+		// A quotation mark after an odd number of backslashes is part of the string.
 		inside := r.text[start+1 : end-1]
 		escaped = (len(inside)-len(strings.TrimRight(inside, `\`)))%2 == 1
 	}
