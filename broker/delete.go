@@ -149,7 +149,7 @@ type removal struct {
 	q        *liveQueue
 	messages []*message // marked as leaving; placeholders if not in memory
 	cause    Cause
-	counted  int // without messages that were already gone
+	counted  int // excludes messages that were already gone
 	dues     []int64
 	removed  []Removal
 	work     block

@@ -18,7 +18,7 @@ func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// Error returns the message or, without one, the code.
+// Error returns the message, or the code if there is no message.
 func (e *Error) Error() string {
 	if e.Message == "" {
 		return e.Code

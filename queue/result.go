@@ -73,7 +73,7 @@ type Result struct {
 	// (an invalid path, or a body that cannot be fetched or is too large).
 	Unsent bool
 	// Fault means that a function returned an error or exceeded its time limit, which Status does not show. It is
-	// like HTTP status 500.
+	// treated like HTTP status 500.
 	Fault bool
 }
 

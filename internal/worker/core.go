@@ -162,7 +162,7 @@ func (c *clock) tick(now time.Time) stall {
 	return c.advance(now, now.Sub(c.last), now.Round(0).Sub(c.last.Round(0)))
 }
 
-// advance is tick, given the time since the previous tick by either clock.
+// advance is like tick, with the time since the previous tick according to the monotonic and the wall clock.
 func (c *clock) advance(now time.Time, mono, wall time.Duration) stall {
 	if mono < 0 {
 		return stall{} // now is before the previous tick
