@@ -22,7 +22,7 @@ type Suite struct {
 	// skipped, and fail if they pass.
 	Differs map[string]string
 	// Repeats allows concurrent receives of a standard queue to return a message twice, as SQS may ("at-least-once
-	// delivery"). Each must still be received.
+	// delivery"). Every message must still be received.
 	Repeats bool
 	// UncountsUnread requires that a receive returned with [queue.VisibilityChange].Unread does not count. Otherwise,
 	// it must count.

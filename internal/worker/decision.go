@@ -25,7 +25,7 @@ type action struct {
 
 type endedDelivery struct {
 	result  queue.Result
-	attempt int // from 1
+	attempt int // counted from 1
 	// SQS's 12-hour limit counts from receivedAt.
 	receivedAt time.Time
 	// due is the end of the receive's visibility timeout.

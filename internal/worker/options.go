@@ -158,8 +158,8 @@ func clamp[T int | float64 | time.Duration](v, low, high T) T {
 type Queue interface {
 	// Receive waits up to req.Wait for the first message. It must not retry, because each receive counts.
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
-	// Delete deletes by up to [queue.MaxBatch] receipt handles. It returns nil if all were deleted, otherwise one
-	// error per handle.
+	// Delete deletes messages by up to [queue.MaxBatch] receipt handles. It returns nil if all were deleted,
+	// otherwise one error per handle.
 	Delete(ctx context.Context, receipts []string) []error
 	// Expire deletes messages past their retention, which do not count as processed.
 	Expire(ctx context.Context, receipts []string) []error

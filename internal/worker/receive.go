@@ -27,7 +27,7 @@ type poller struct {
 	limiter  *limiterState
 	pace     *pace
 	lane     *lane // nil without a pool
-	// Nil, or a pointer to nil, delivers all messages.
+	// A nil filter, or a pointer to nil, delivers all messages.
 	filter atomic.Pointer[func(*queue.Message) bool]
 
 	open     map[*openReceive]struct{}

@@ -35,7 +35,7 @@ type Status struct {
 	LongestID, LongestGroup string
 	// Recent and RecentFailed count deliveries of the last five minutes.
 	Recent, RecentFailed int64
-	// Turns counts messages started in the last minute; TurnShare is the share of the pool's, 0 to 1.
+	// Turns counts messages started in the last minute. TurnShare is its share of the pool's, 0 to 1.
 	Turns     int64
 	TurnShare float64
 	LimitedBy string     // "" outside limited periods
