@@ -321,8 +321,8 @@ type DeployResult struct {
 
 // DeployError is the failure of a started deployment.
 type DeployError struct {
-	// Switched means that the new version is serving although a later step failed. Otherwise, the previous one is,
-	// unless Stopped.
+	// Switched means that the new version is serving although a later step failed. Otherwise, the previous version
+	// still is, unless Stopped is set.
 	Switched bool
 	Stopped  bool // the environment stopped during the deployment; no version is serving
 	Aborted  bool

@@ -105,7 +105,7 @@ type sinceRunsResponse struct {
 
 type skipRunRequest struct {
 	runWire
-	// IDs are runs to look up. Earlier clients omit them.
+	// IDs are the IDs of the runs to look up. Earlier clients omit them.
 	IDs []string `json:"Ids,omitempty"`
 }
 

@@ -33,8 +33,8 @@ type poller struct {
 	open     map[*openReceive]struct{}
 	asked    int
 	expected int // messages expected from open receives; used in pools
-	// want is the maximum of open receives. A full response doubles it, or halves it if slow, at most once per round
-	// trip. A partial one halves it, an empty one resets it to one.
+	// want is the maximum number of open receives. A full response doubles it, or halves it if the response was slow,
+	// at most once per round trip. A partial response halves it, and an empty one resets it to one.
 	want          int
 	wantChangedAt time.Time
 	lastFull      bool

@@ -66,7 +66,7 @@ func leavesBucket(key string) bool {
 	}
 }
 
-// Invalid escapes are unchanged.
+// percentDecoded leaves invalid escapes unchanged.
 func percentDecoded(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
