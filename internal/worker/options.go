@@ -180,8 +180,8 @@ type DeadLetterer interface {
 // Deliverer delivers messages to the app. Its methods must be safe for concurrent use and return soon after ctx is
 // done.
 type Deliverer interface {
-	// Deliver delivers a message at most once, with its own timeouts, without keeping or modifying m. It is called
-	// again after [queue.Postponed], which means no attempt.
+	// Deliver delivers a message at most once, with its own timeouts, and must not keep or modify m. After
+	// [queue.Postponed], which means no attempt, it is called again.
 	Deliver(ctx context.Context, m *queue.Message) queue.Result
 	// Probe returns nil if the app accepts connections.
 	Probe(ctx context.Context) error

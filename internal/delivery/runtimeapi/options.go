@@ -78,8 +78,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Events are the listeners of a pool; each may be nil. They must return quickly and not call the pool. Events of one
-// process are sequential.
+// Events are the listeners of a pool; each may be nil. They must return quickly and must not call the pool. Events of
+// one process are sequential.
 type Events struct {
 	Ready        func(Ready)
 	InitFailed   func(InitFailed)
