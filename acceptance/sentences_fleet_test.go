@@ -282,7 +282,7 @@ func TestSentencesAverageOfInstances(t *testing.T) {
 		eventuallyWithin(t, 4*time.Minute, what, holds)
 	}
 	row(t, "A53", func(t *testing.T) {
-		long("the leader watches the other one first", func() bool { return decisions("the loads of the others") > 0 })
+		long("the leader watches the other one first", func() bool { return decisions("the loads of all instances") > 0 })
 		alone := decisions("in the last complete period of 2s, between")
 		long("the leader decides by both", func() bool { return decisions("in the last complete period of 2s, between") > alone })
 		time.Sleep(5 * time.Second) // the size could change after each period

@@ -152,7 +152,7 @@ func TestSharedQueueOfThreeUsers(t *testing.T) {
 	}
 	up.await(t, "the message was done", func(e event) bool { return e.Msg == "settled" && e.Outcome == "done" })
 	if text, err := send("AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local"); err == nil ||
-		!strings.Contains(text, "SignatureDoesNotMatch") && !strings.Contains(text, "not signed with credentials") {
+		!strings.Contains(text, "SignatureDoesNotMatch") && !strings.Contains(text, "not signed with valid credentials") {
 		t.Errorf("sending with other keys: %v\n%s", err, text)
 	}
 	if text, err := output(command(sender, "peek", "--queue", url), environ(sender, senderKeys...)...); err == nil {

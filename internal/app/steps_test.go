@@ -57,9 +57,9 @@ until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
 	}
 	t.Cleanup(func() {
 		runner.stop()
+		g.mustLoseAll(t)
 		if g.leftAlive() {
 			syscall.Kill(pid, syscall.SIGKILL)
-			t.Error("what it left behind outlives the stop")
 		}
 		left.Close()
 	})

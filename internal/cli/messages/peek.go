@@ -118,7 +118,9 @@ func collectAll(ctx context.Context, sources []messageSource, which *selector) (
 	}
 
 	if len(sources) > 1 {
-		slices.SortStableFunc(all, func(a, b api.Message) int { return orderTime(&a).Compare(orderTime(&b)) })
+		slices.SortStableFunc(all, func(a, b api.Message) int {
+			return cmp.Or(orderTime(&a).Compare(orderTime(&b)), a.SentAt.Compare(b.SentAt))
+		})
 		if which.limit > 0 {
 			all = all[:min(len(all), which.limit)]
 		}

@@ -113,9 +113,13 @@ func runEnvironment(c *base.CLI, opts environment.Options) (err error) {
 	asText := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.Tty
 	c.Buffer(asText)
 	log := newLogger(c, cfg, asText)
-	reportWarnings(c, log, asText, "config", "settings warning", cfg.Warnings)
-	reportWarnings(c, log, asText, "bundle", "bundle warning",
-		append(base.BundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...))
+	reportWarnings(c, asText, cfg.Warnings, func(w bundle.Problem) {
+		log.Warn("settings warning", attributesOf("config", w.String(), w.Hint)...)
+	})
+	ofBundle := append(base.BundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...)
+	reportWarnings(c, asText, ofBundle, func(w bundle.Problem) {
+		log.Warn("bundle warning", attributesOf("bundle", w.String(), w.Hint)...)
+	})
 
 	forget, err := api.Announce(c.StateFolder(), cfg.DataDir)
 	if err != nil {
@@ -154,14 +158,14 @@ func runEnvironment(c *base.CLI, opts environment.Options) (err error) {
 	}
 }
 
-func reportWarnings(c *base.CLI, log *logging.Logger, asText bool, component, message string, warnings []bundle.Problem) {
+func reportWarnings(c *base.CLI, asText bool, warnings []bundle.Problem, log func(bundle.Problem)) {
 	warnings = c.NewWarnings(warnings)
 	if asText {
 		c.PrintWarnings(warnings...)
 		return
 	}
 	for _, w := range warnings {
-		log.Warn(message, attributesOf(component, w.String(), w.Hint)...)
+		log(w)
 	}
 }
 
