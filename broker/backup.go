@@ -36,7 +36,7 @@ func Inspect(dir string) (queues []StoredQueue, err error) {
 	}
 	c, err := openOther(path)
 	if err != nil {
-		return nil, err
+		return nil, adviseRestore(dir, err)
 	}
 	queues, err = c.storedQueues(false)
 	return queues, errors.Join(err, c.close())
@@ -57,7 +57,8 @@ func Backup(dir, file string) ([]StoredQueue, error) {
 	if sizeOf(file) >= 0 {
 		return nil, fmt.Errorf("%s: %w; use another file, or remove this one", file, fs.ErrExist)
 	}
-	return copyDatabase(path, file, ``)
+	queues, err := copyDatabase(path, file, ``)
+	return queues, adviseRestore(dir, err)
 }
 
 // afterBackup prevents the reuse of message IDs and receipt handles that were issued after the backup.
@@ -174,7 +175,7 @@ func openOther(path string) (*conn, error) {
 	}
 	c, err := connect(path, "", "")
 	if err != nil {
-		return nil, explain(path, err)
+		return nil, openFailure(path, err)
 	}
 
 	version, err := c.integer(`PRAGMA user_version`)
@@ -183,7 +184,7 @@ func openOther(path string) (*conn, error) {
 			version, oldestReadable, schemaVersion)
 	}
 	if err != nil {
-		return nil, errors.Join(explain(path, err), c.close())
+		return nil, errors.Join(openFailure(path, err), c.close())
 	}
 	return c, nil
 }

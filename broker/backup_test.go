@@ -168,7 +168,8 @@ func TestRestoreRefusesOtherFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := Restore(file, dir, false); err == nil || !strings.Contains(err.Error(), c.want) {
+			_, err := Restore(file, dir, false)
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "tendril restore") {
 				t.Errorf("restored: %v", err)
 			}
 			for _, path := range []string{databaseName, CreatedFile} {
@@ -177,6 +178,24 @@ func TestRestoreRefusesOtherFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestBackupOfADamagedDatabaseAdvisesRestore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := openDir(t, dir, quiet())
+	send(t, create(t, b, "work", nil), body("a")...)
+	closeBroker(t, b)
+	if err := os.WriteFile(filepath.Join(dir, databaseName), make([]byte, 8192), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := "tendril restore BACKUP --replace --data-dir " + dir
+	if _, err := Backup(dir, filepath.Join(t.TempDir(), "backup.db")); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("backed up: %v", err)
+	}
+	if _, err := Inspect(dir); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("inspected: %v", err)
 	}
 }
 

@@ -122,7 +122,8 @@ func (r *diskGuard) grown(bytes int64) {
 	}
 }
 
-func (r *diskGuard) logShrunk() {
+// shrinkReserve gives space back after the log has shrunk.
+func (r *diskGuard) shrinkReserve() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	want := r.wanted()
@@ -133,7 +134,13 @@ func (r *diskGuard) logShrunk() {
 	if err != nil {
 		return
 	}
-	if errors.Join(f.Truncate(want), f.Close()) == nil {
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case info.Size() < want: // someone removed the file; measure allocates it again
+		r.reserved = 0
+	case f.Truncate(want) == nil:
 		r.reserved = want
 	}
 }

@@ -134,7 +134,7 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 		m.vacuumed = false
 		err := s.restartLog("TRUNCATE")
 		if err == nil {
-			m.b.disk.logShrunk()
+			m.b.disk.shrinkReserve()
 		}
 		return false, err
 	}
@@ -182,7 +182,7 @@ func (m *maintenance) checkpoint(s *store) error {
 	pages, err := s.logPages(`PRAGMA wal_checkpoint(NOOP)`)
 	if pages < m.lastPages {
 		m.nextCheckpoint = m.logPages
-		m.b.disk.logShrunk()
+		m.b.disk.shrinkReserve()
 	}
 
 	m.lastPages = pages

@@ -66,7 +66,7 @@ func (b *Broker) openStore(begin func(s *store) error) error {
 	}
 	if err := begin(s); err != nil {
 		_ = s.close() // the first error is more useful
-		return explain(filepath.Join(b.dir, databaseName), err)
+		return adviseRestore(b.dir, openFailure(filepath.Join(b.dir, databaseName), err))
 	}
 	b.store.Store(s)
 	b.disk.opened()

@@ -236,7 +236,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 
 	s := &store{reads: make(chan *conn, readers)}
 	if err := s.connect(dir, vfs, cache); err != nil {
-		return nil, errors.Join(explain(path, err), s.close())
+		return nil, errors.Join(adviseRestore(dir, openFailure(path, err)), s.close())
 	}
 	return s, nil
 }
@@ -271,15 +271,18 @@ func cacheOf(size int64) string { return fmt.Sprintf("; PRAGMA cache_size = -%d"
 
 var errDamaged = errors.New("the file is damaged")
 
-func explain(path string, err error) error {
-	if !isCorrupt(err) && !errors.Is(err, errDamaged) {
-		return fmt.Errorf("opening %s: %w", path, err)
-	}
-	if !errors.Is(err, errDamaged) {
+func openFailure(path string, err error) error {
+	if isCorrupt(err) {
 		err = fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	return fmt.Errorf("opening %s: %w; type 'tendril restore BACKUP --replace --data-dir %s' (docs/backup.md)", path, err,
-		filepath.Dir(path))
+	return fmt.Errorf("opening %s: %w", path, err)
+}
+
+func adviseRestore(dir string, err error) error {
+	if errors.Is(err, errDamaged) {
+		return fmt.Errorf("%w; type 'tendril restore BACKUP --replace --data-dir %s' (docs/backup.md)", err, dir)
+	}
+	return err
 }
 
 const busyTimeout = `PRAGMA busy_timeout = 10000`

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -416,11 +417,37 @@ func TestReserveShrinksWithTheLog(t *testing.T) {
 			if err := os.Truncate(log, length); err != nil {
 				t.Fatal(err)
 			}
-			r.logShrunk()
+			r.shrinkReserve()
 			if got := reserved(); got != length+minReserved {
 				t.Errorf("%d bytes are reserved beside a log of %d", got, length)
 			}
 		}
+	}
+}
+
+func TestARemovedReserveIsAllocatedAgain(t *testing.T) {
+	t.Parallel()
+	r := newDiskGuard(t.TempDir(), quiet().Logger)
+	r.free = func(string) (int64, int64, error) { return 1 << 30, 1 << 40, nil }
+	if err := os.WriteFile(filepath.Join(r.dir, databaseName+"-wal"), make([]byte, 5<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.grown(5 << 20)
+	for _, path := range []string{r.path(), filepath.Join(r.dir, databaseName+"-wal")} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	r.shrinkReserve()
+	r.measure()
+
+	info, err := os.Stat(r.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if allocated := info.Sys().(*syscall.Stat_t).Blocks * 512; allocated < minReserved {
+		t.Errorf("%d bytes are allocated, want %d", allocated, int64(minReserved))
 	}
 }
 
