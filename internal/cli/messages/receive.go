@@ -98,6 +98,9 @@ func receiveMessages(ctx context.Context, c *base.CLI, p *target.Queue, f *recei
 				return err
 			}
 		}
+		if f.visibility == 0 {
+			break // the next receive would return the same messages
+		}
 	}
 
 	switch {
@@ -105,6 +108,8 @@ func receiveMessages(ctx context.Context, c *base.CLI, p *target.Queue, f *recei
 		c.PrintErrf("no messages received from %s\n", p.Name)
 	case f.delete:
 		c.PrintErrf("%s received and deleted\n", base.Plural(received, "message"))
+	case f.visibility == 0:
+		c.PrintErrf("%s received: still visible to other consumers\n", base.Plural(received, "message"))
 	default:
 		c.PrintErrf("%s received: hidden from other consumers until the visibility timeout expires\n",
 			base.Plural(received, "message"))
