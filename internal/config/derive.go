@@ -151,7 +151,7 @@ func deriveStop(l *loader) {
 	}
 }
 
-func hasBothOrNone(l *loader, cert, key string) bool {
+func checkKeyPair(l *loader, cert, key string) (ok bool) {
 	hasCert := l.option(cert).value.get() != ""
 	hasKey := l.option(key).value.get() != ""
 	switch {
@@ -167,7 +167,7 @@ func deriveEndpoint(l *loader) {
 	s := l.s
 	address, _ := s.ListenOn()
 	switch {
-	case !hasBothOrNone(l, "tls-cert", "tls-key"):
+	case !checkKeyPair(l, "tls-cert", "tls-key"):
 	case address != "" && !isLoopback(address) && s.Credentials == "":
 		l.refuseOption("listen", "type 'tendril credentials create NAME --credentials FILE' and add --credentials FILE, or use "+
 			"127.0.0.1", "%s would let anyone who can reach this address use the queues", l.named("listen"))
@@ -177,7 +177,7 @@ func deriveEndpoint(l *loader) {
 func deriveConsole(l *loader) {
 	s := l.s
 	switch {
-	case !hasBothOrNone(l, "console-tls-cert", "console-tls-key"):
+	case !checkKeyPair(l, "console-tls-cert", "console-tls-key"):
 	case s.Console != Off && !isLoopback(s.Console) && s.ConsoleAuth == ConsoleAuthNone:
 		l.refuseOption("console-auth", "use 127.0.0.1, or console-auth token", "%s would let anyone who can reach "+
 			"this address deploy", l.named("console"))

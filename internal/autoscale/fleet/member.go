@@ -171,18 +171,22 @@ func (m *member) recordAttempt(self identity, err error) (settled bool) {
 	m.mu.Unlock()
 
 	if err != nil && (before == nil || before.Error() != err.Error()) {
-		m.logNotFound(err, settled)
+		m.logNoMembership(err, settled)
 	}
 	return settled
 }
 
-func (m *member) logNotFound(err error, settled bool) {
-	if settled && m.opts.Group == "" {
+func (m *member) logNoMembership(err error, settled bool) {
+	switch {
+	case settled && m.opts.Group == "":
 		m.opts.Log.Info("instances not counted, publishing the total backlog", "reason", err)
-		return
+	case settled:
+		m.opts.Log.Warn("instance not found in any Auto Scaling group: scale-in protection and the drain before "+
+			"termination are off", "err", err)
+	default:
+		m.opts.Log.Warn("Auto Scaling group of this instance not read yet, trying again: scale-in protection and the "+
+			"drain before termination are off", "err", err)
 	}
-	m.opts.Log.Warn("instance not found in any Auto Scaling group: scale-in protection and the drain before "+
-		"termination are off", "err", err)
 }
 
 func (m *member) protectAndDrain(self identity) {

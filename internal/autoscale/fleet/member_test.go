@@ -79,7 +79,7 @@ func TestCountOutsideOfGroups(t *testing.T) {
 		t.Errorf("outside of groups: %d, %v, settled %t, %q", n, err, m.settled, m.problem())
 	}
 	m.recordAttempt(identity{}, none)
-	for _, once := range []string{"level=WARN msg=\"instance not found in any Auto Scaling group",
+	for _, once := range []string{"level=WARN msg=\"Auto Scaling group of this instance not read yet, trying again",
 		"level=INFO msg=\"instances not counted"} {
 		if n := strings.Count(log.String(), once); n != 1 {
 			t.Errorf("the log is %s, want each reason once", log.String())

@@ -145,7 +145,11 @@ func TestStepsChangeOnlyWhatDiffers(t *testing.T) {
 			has: []string{"systemctl", "/run/systemd/system"}, did: []string{"systemctl disable s", "systemctl stop s"},
 			answers: map[string]string{"systemctl is-enabled --quiet s": "", "systemctl is-active --quiet s": ""}},
 		"a script of sysvinit": {config: svc(bundle.Service{Name: "s", Enabled: &yes, Running: &yes}),
-			has: []string{"/etc/init.d/s", "update-rc.d"}, did: []string{"update-rc.d s defaults", "/etc/init.d/s start"}},
+			has: []string{"/etc/init.d/s", "update-rc.d"}, did: []string{
+				`sh -c update-rc.d "$0" defaults && update-rc.d "$0" enable s`, "/etc/init.d/s start"}},
+		"a script of sysvinit that is enabled": {config: svc(bundle.Service{Name: "s", Enabled: &no}),
+			has: []string{"/etc/init.d/s", "update-rc.d"}, did: []string{"update-rc.d s disable"},
+			answers: map[string]string{`sh -c ls /etc/rc[2345].d/S[0-9][0-9]"$0" s`: ""}},
 		"chkconfig": {config: svc(bundle.Service{Name: "s", Enabled: &no}), has: []string{"/etc/init.d/s", "chkconfig"},
 			answers: map[string]string{"chkconfig s": ""}, did: []string{"chkconfig s off"}},
 		"a script that is missing": {config: svc(bundle.Service{Name: "s"}), err: "service s not found on this machine"},

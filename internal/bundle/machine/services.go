@@ -85,8 +85,9 @@ func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 		m.disable = []string{"chkconfig", s.Name, "off"}
 	case a.system.Has("update-rc.d"):
 		m.isEnabled = []string{"sh", "-c", `ls /etc/rc[2345].d/S[0-9][0-9]"$0"`, s.Name}
-		m.enable = []string{"update-rc.d", s.Name, "defaults"}
-		m.disable = []string{"update-rc.d", s.Name, "remove"}
+		// defaults creates the links if there are none, and enable changes those of a disabled service.
+		m.enable = []string{"sh", "-c", `update-rc.d "$0" defaults && update-rc.d "$0" enable`, s.Name}
+		m.disable = []string{"update-rc.d", s.Name, "disable"}
 	case s.Enabled != nil:
 		return m, fmt.Errorf("this machine has neither chkconfig nor update-rc.d: service %s cannot be enabled", s.Name)
 	}
