@@ -243,7 +243,7 @@ func (c *connection) decode(status int, data []byte, into any) error {
 	}
 	refusal := &Error{Status: status}
 	if json.Unmarshal(data, refusal) != nil || refusal.Message == "" {
-		refusal.Message = fmt.Sprintf("the console at %s responded %d %s", c.instance.Console, status, http.StatusText(status))
+		refusal.Message = fmt.Sprintf("the console at %s responded with %d %s", c.instance.Console, status, http.StatusText(status))
 	}
 	if status == http.StatusUnauthorized && c.dataDir != "" {
 		return c.unauthorized(refusal)

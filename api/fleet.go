@@ -36,7 +36,7 @@ func FromEach[T any](ctx context.Context, c *Client, all []KnownInstance, ask fu
 		case a.Instance.NoDetails != "":
 			a.Err = errors.New(a.Instance.NoDetails)
 		case i >= maxAsked:
-			a.Err = fmt.Errorf("not read: at most %d instances are read at once", maxAsked)
+			a.Err = fmt.Errorf("at most %d instances are read at once", maxAsked)
 		default:
 			asking.Go(func() error {
 				a.Answer, a.Err = ask(ctx, c.On(a.Instance.ID))

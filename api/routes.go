@@ -72,7 +72,7 @@ var (
 		Act: "queue paused"}
 	ResumeQueue = Route[Reason, Paused]{Pattern: "POST /api/v1/queues/{name}/resume", Summary: "Resume receiving from a queue.",
 		Act: "queue resumed"}
-	PurgeQueue = Route[Confirmation, Count]{Pattern: "POST /api/v1/queues/{name}/purge", Summary: "Remove all messages of a queue.",
+	PurgeQueue = Route[Confirmation, Count]{Pattern: "POST /api/v1/queues/{name}/purge", Summary: "Delete all messages in a queue.",
 		Act: "queue purged"}
 	MoveMessages = Route[MoveRequest, Count]{Pattern: "POST /api/v1/queues/{name}/move", Summary: "Move messages to another queue.",
 		Act: "messages moved"}

@@ -279,7 +279,7 @@ func limitOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "rate", Default: "0", DefaultNote: "off",
 		Help:   "Maximum messages delivered per second, minute or hour; 0 disables it.",
-		Detail: "A burst of a tenth of a second is allowed.",
+		Detail: "Bursts of up to a tenth of a second's messages are allowed, or one batch if that is more.",
 		value:  rate(&s.Rate),
 	}, {
 		Name: "adaptive-concurrency", Default: "false",

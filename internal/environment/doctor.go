@@ -361,7 +361,7 @@ func (e *examiner) inspectCloud(ctx context.Context) {
 
 	if table := e.settings.RegistryTable; table != "" && !e.settings.RegistryCreate && resource(found, table, "") == nil {
 		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "registry-table",
-			What: "table " + table + " does not exist in DynamoDB", Why: "periodic tasks have no leader without it",
+			What: "table " + table + " does not exist in DynamoDB", Why: "without it, the instances cannot elect a leader, and no periodic task runs",
 			Remedy: "tendril up --registry-create"})
 	}
 

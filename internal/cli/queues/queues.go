@@ -154,7 +154,7 @@ func ledgerText(q api.Queue) string {
 func newQueuesPurge(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge QUEUE",
-		Short: "Remove all messages of a queue permanently",
+		Short: "Permanently delete all messages in a queue",
 	}
 	w := target.AddQueueArgument(c, cmd, "")
 	yes := base.AddYes(cmd)

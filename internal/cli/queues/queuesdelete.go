@@ -18,7 +18,7 @@ func newQueuesDelete(c *base.CLI) *cobra.Command {
 	var untagged bool
 	cmd := &cobra.Command{
 		Use:   "delete QUEUE",
-		Short: "Delete a queue with all its messages permanently",
+		Short: "Permanently delete a queue and all its messages",
 		Long: `Deletes a queue with all its messages after you type their number. Its dead-letter queue stays.
 
 A queue of the running environment is not deleted, nor a dead-letter queue in use. A queue on Amazon

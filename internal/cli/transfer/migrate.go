@@ -81,7 +81,7 @@ func (f *migrateFlags) check(args []string) error {
 		return base.Usagef("no queue given").
 			Hint("name queues on Amazon SQS, or add --all for all of the region")
 	case f.all && len(args) > 0:
-		return base.Usagef("queue names cannot be combined with --all").Hint("use only one of them")
+		return base.Usagef("queue names cannot be combined with --all").Hint("give queue names or --all, not both")
 	case f.uncertain != "" && f.uncertain != string(migrate.Resend) && f.uncertain != string(migrate.Drop):
 		return base.Usagef("invalid --uncertain %q", f.uncertain).Hint("use send or drop")
 	}

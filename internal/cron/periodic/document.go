@@ -36,7 +36,7 @@ func (r *reader) parse(data []byte) *yamlfile.Node {
 	root, fault := yamlfile.Read(data, &yamlfile.Options{
 		// 1000 tasks with every key have about 50,000 tokens.
 		Plain: true, MaxBytes: MaxFile, MaxTokens: 60000, MaxDepth: 8, Form: "list of tasks",
-		HintTooMuch: "combine several tasks into one, and keep their data elsewhere",
+		HintTooMuch: "combine tasks, or keep large payloads elsewhere",
 		HintForm:    skeleton,
 		HintSyntax: `write one "key: value" per line, with a space after the colon and no tabs in front; put an ` +
 			`expression in quotes`,

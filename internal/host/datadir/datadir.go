@@ -181,7 +181,7 @@ func (all Identity) Changed() error {
 		case errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("%s was removed or moved", one.path)
 		case err != nil:
-			return fmt.Errorf("%s cannot be reached: %w", one.path, err)
+			return fmt.Errorf("accessing the data directory: %w", err)
 		case !os.SameFile(info, one.info):
 			return fmt.Errorf("%s was replaced", one.path)
 		}

@@ -171,7 +171,7 @@ func (r *runsTest) skipFindsEnqueuedRuns() {
 	}
 	got, err := r.since(0, "audit", registry.Start{At: hours(0), Schedule: "0 5 * * *"})
 	if err != nil || !got.UpTo.Equal(hours(3)) {
-		r.Errorf("accounted for up to %v, %v", got.UpTo, err)
+		r.Errorf("UpTo is %v, want %v: %v", got.UpTo, hours(3), err)
 	}
 }
 
