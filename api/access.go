@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Scopes of a session or token, none of which implies another.
+// Scopes of a session or token. No scope includes another.
 const (
 	// ScopeRead permits reading message bodies, settings, and output of the app, hooks and other servers.
 	ScopeRead = "read"

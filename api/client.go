@@ -395,8 +395,8 @@ func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) (
 	}
 
 	if len(answer.Results) != len(msgs) {
-		return nil, fmt.Errorf("the console at %s returned %[3]d results for %[2]d messages", c.Instance.Console, len(msgs),
-			len(answer.Results))
+		return nil, fmt.Errorf("the console at %s returned %d results for %d messages", c.Instance.Console,
+			len(answer.Results), len(msgs))
 	}
 
 	sent := make([]queue.Sent, len(msgs))

@@ -84,11 +84,8 @@ type Attempt struct {
 // Summary returns the reason and the answer's first line.
 func (a *Attempt) Summary() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(a.Answer), "\n")
-	switch "" {
-	case line:
-		return a.Reason
-	case a.Reason:
-		return line
+	if a.Reason == "" || line == "" {
+		return a.Reason + line
 	}
 	return a.Reason + ": " + line
 }

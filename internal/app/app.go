@@ -291,7 +291,7 @@ func (a *App) Version() string { return a.replicas.current().String() }
 // WasReady reports whether the app has ever been ready.
 func (a *App) WasReady() bool { return a.gate.wasReady() }
 
-// Forget discards what is known about a message that has left its queue.
+// Forget discards the crash history of a message that has left its queue.
 func (a *App) Forget(id string) { a.detector.forget(id) }
 
 // Poison returns the numbers of messages that crash the app.

@@ -143,7 +143,7 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 	return d
 }
 
-// least is the size after the whole decrement, only part of which the work in flight may permit.
+// decrease scales in to the smallest size that whyNotSmaller accepts. least is the size after the whole decrement.
 func (p Policy) decrease(s policyState, in Inputs, d Decision, least int) Decision {
 	why := d.Why
 	for size := least; size < d.From; size++ {

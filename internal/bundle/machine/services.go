@@ -85,7 +85,7 @@ func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 		m.disable = []string{"chkconfig", s.Name, "off"}
 	case a.system.Has("update-rc.d"):
 		m.isEnabled = []string{"sh", "-c", `ls /etc/rc[2345].d/S[0-9][0-9]"$0"`, s.Name}
-		// defaults creates the links if there are none, and enable changes those of a disabled service.
+		// defaults creates missing links, and enable changes the links of a disabled service.
 		m.enable = []string{"sh", "-c", `update-rc.d "$0" defaults && update-rc.d "$0" enable`, s.Name}
 		m.disable = []string{"update-rc.d", s.Name, "disable"}
 	case s.Enabled != nil:

@@ -139,7 +139,7 @@ func (f *watchFrame) Lines(width, height int) []string {
 
 	footer := Stamp(f.at) + "   q quit   ↑ ↓ scroll"
 	if f.lost != "" {
-		footer = Stamp(f.at) + "   No response, retrying:  " + f.lost
+		footer = Stamp(f.at) + "   No response, retrying: " + f.lost
 	}
 	if below := len(f.lines) - f.scroll - room; below > 0 {
 		footer += fmt.Sprintf("   %d more ↓", below)

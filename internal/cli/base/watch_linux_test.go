@@ -31,7 +31,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	}}
 	ended := make(chan error, 1)
 	go func() { ended <- w.draw(t.Context(), p.File, p.File) }()
-	for _, output := range []string{"block 1", "block 2\r\n\x1b[2K\\x1b[2J", "No response, retrying:  look 3 failed"} {
+	for _, output := range []string{"block 1", "block 2\r\n\x1b[2K\\x1b[2J", "No response, retrying: look 3 failed"} {
 		p.Await(output)
 		select {
 		case next <- struct{}{}:

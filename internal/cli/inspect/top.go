@@ -187,7 +187,7 @@ func (w *topWatch) sendLooks(ctx context.Context, send func(update func())) {
 func (w *topWatch) update(look topLook) {
 	w.client = look.client
 	if look.err != nil {
-		w.frame.lost = "No response, retrying:  " + look.err.Error()
+		w.frame.lost = "No response, retrying: " + look.err.Error()
 		return
 	}
 	w.frame.lost = ""

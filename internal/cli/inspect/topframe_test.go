@@ -66,7 +66,7 @@ func topFrames() map[string]*topFrame {
 			Backend: api.BackendSQS, Health: &health.Report{Status: health.Ok, Since: now.Add(-2 * time.Hour)},
 			Queues: []api.Queue{{Name: "a-queue-whose-name-is-as-long-as-names-of-queues-may-become-on-amazon"}}}},
 		"serve": {now: now, status: api.Status{Environment: "queues"},
-			lost:   "No response, retrying:  connection refused",
+			lost:   "No response, retrying: connection refused",
 			footer: "This process does not receive from queues."},
 	}
 }

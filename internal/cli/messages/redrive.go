@@ -44,11 +44,7 @@ queue. A copy has no reason.`,
 		"source queue).")
 	pace := addRate(cmd, "moved")
 	return changesDead(c, cmd, which, "moved", func(g *deadLetterQueue, messages string) string {
-		sources := "their source queues"
-		if messages == "1 message" {
-			sources = "its source queue"
-		}
-		return "move " + messages + " from " + g.queue.Name + " to " + cmp.Or(to, sources)
+		return "move " + messages + " from " + g.queue.Name + " to " + cmp.Or(to, "the source queue")
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
 		perSecond, supported := taskRate(pace.limit)
 		if supported && g.queue.Remote == nil && which.fitsTask() {
