@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,18 +36,12 @@ type Server interface {
 	Handle(name string) Queue
 }
 
-type check struct {
-	name string
-	// long checks take minutes, so they run only in virtual time.
-	long bool
-	run  func(e *checkRun)
-}
+type check func(e *checkRun)
 
 type checkRun struct {
+	suite          Suite
 	ctx            context.Context
 	server         Server
-	repeats        bool // see [Suite]
-	uncountsUnread bool // see [Suite]
 	expectsFailure bool // see [Suite.Differs]
 	prefix         string
 	queues         int
@@ -74,7 +69,7 @@ func (e *checkRun) execute(c check) (inTime bool) {
 			e.errorf("the check panicked: %v\n%s", r, debug.Stack())
 		}
 	}()
-	c.run(e)
+	c(e)
 	return true
 }
 
@@ -125,6 +120,14 @@ func (e *checkRun) create(a attrs, msgs ...queue.Outgoing) Queue {
 		e.send(q, msgs...)
 	}
 	return q
+}
+
+func (e *checkRun) standard(bodies ...string) Queue {
+	var msgs []queue.Outgoing
+	for _, body := range bodies {
+		msgs = append(msgs, text(body))
+	}
+	return e.create(nil, msgs...)
 }
 
 func (e *checkRun) fifo(more attrs, msgs ...queue.Outgoing) Queue {
@@ -191,8 +194,8 @@ func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, code
 	}
 }
 
-func refusal(name string, a attrs, msgs []queue.Outgoing, codes ...string) check {
-	return check{name: name, run: func(e *checkRun) { e.wantRefused("the send", e.create(a), msgs, codes...) }}
+func refusal(a attrs, msgs []queue.Outgoing, codes ...string) check {
+	return func(e *checkRun) { e.wantRefused("the send", e.create(a), msgs, codes...) }
 }
 
 func (e *checkRun) wantCode(what string, err error, codes ...string) {
@@ -244,6 +247,11 @@ func (e *checkRun) receiveOne(q Queue, visibility time.Duration) queue.Message {
 	return e.receiveAll(q, 1, visibility)[0]
 }
 
+// takeAll hides the messages until the check has ended.
+func (e *checkRun) takeAll(q Queue, n int) []queue.Message { return e.receiveAll(q, n, time.Minute) }
+
+func (e *checkRun) take(q Queue) queue.Message { return e.takeAll(q, 1)[0] }
+
 func (e *checkRun) wantEmpty(why string, q Queue) {
 	if got := e.receive(q, queue.MaxBatch, 0, nil); len(got) > 0 {
 		e.fatalf("received %s: %s", bodies(got), why)
@@ -284,6 +292,14 @@ func bodies(messages []queue.Message) string {
 		out = append(out, fmt.Sprintf("%.40q", m.Body))
 	}
 	return fmt.Sprint(out)
+}
+
+func sortedByBody(messages []queue.Message) []queue.Message {
+	return slices.SortedFunc(slices.Values(messages), func(a, b queue.Message) int { return strings.Compare(a.Body, b.Body) })
+}
+
+func (e *checkRun) wantNext(what string, q Queue, bodies ...string) {
+	e.wantBodies(what, e.takeAll(q, len(bodies)), bodies...)
 }
 
 func (e *checkRun) wantBodies(what string, got []queue.Message, want ...string) {

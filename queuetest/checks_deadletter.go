@@ -2,62 +2,59 @@ package queuetest
 
 import (
 	"slices"
-	"time"
 
 	"tendril/queue"
 )
 
-func deadLetterChecks() []check {
-	return []check{
-		{name: "C1 C3 C6 dead letters: moved when the count would be exceeded", run: checkDeadLetterMove},
-		{name: "C6 dead letters: they name their source", run: func(e *checkRun) {
-			q, dead := e.withDeadLetterQueue("1", nil, text("b"))
-			if m := e.receiveOne(q, 0); m.DeadLetterSource != "" {
-				e.errorf("before the move the dead-letter source is %q", m.DeadLetterSource)
-			}
-			e.wantEmpty("it is used up", q)
-			if m, want := e.receiveOne(dead, time.Minute), e.attribute(q, "QueueArn"); m.DeadLetterSource != want {
-				e.errorf("dead-letter source %q, want %q", m.DeadLetterSource, want)
-			}
-		}},
-		{name: "C3 dead letters: not before the receive that exceeds", run: checkDeadLetterLazy},
-		{name: "C4 dead letters: the count may be a string", run: func(e *checkRun) {
-			q, dead := e.withDeadLetterQueue(`"1"`, nil, text("b"))
+var deadLetterChecks = map[string]check{
+	"C1 C3 C6 dead letters: moved when the count would be exceeded": checkDeadLetterMove,
+	"C6 dead letters: they name their source": func(e *checkRun) {
+		q, dead := e.withDeadLetterQueue("1", nil, text("b"))
+		if m := e.receiveOne(q, 0); m.DeadLetterSource != "" {
+			e.errorf("before the move the dead-letter source is %q", m.DeadLetterSource)
+		}
+		e.wantEmpty("it is used up", q)
+		if m, want := e.take(dead), e.attribute(q, "QueueArn"); m.DeadLetterSource != want {
+			e.errorf("dead-letter source %q, want %q", m.DeadLetterSource, want)
+		}
+	},
+	"C3 dead letters: not before the receive that exceeds": checkDeadLetterLazy,
+	"C4 dead letters: the count may be a string": func(e *checkRun) {
+		q, dead := e.withDeadLetterQueue(`"1"`, nil, text("b"))
+		e.receiveOne(q, 0)
+		e.wantEmpty("its one receive is used up", q)
+		e.wantNext("the dead letters", dead, "b")
+	},
+	"C4 dead letters: without a count there are ten receives": func(e *checkRun) {
+		dead := e.standard()
+		policy := `{"deadLetterTargetArn":"` + e.attribute(dead, "QueueArn") + `"}`
+		q := e.create(attrs{"RedrivePolicy": policy}, text("b"))
+		for range 10 {
 			e.receiveOne(q, 0)
-			e.wantEmpty("its one receive is used up", q)
-			e.wantBodies("the dead letters", e.receiveAll(dead, 1, time.Minute), "b")
-		}},
-		{name: "C4 dead letters: without a count there are ten receives", run: func(e *checkRun) {
-			dead := e.create(nil)
-			policy := `{"deadLetterTargetArn":"` + e.attribute(dead, "QueueArn") + `"}`
-			q := e.create(attrs{"RedrivePolicy": policy}, text("b"))
-			for range 10 {
-				e.receiveOne(q, 0)
-			}
-			e.wantEmpty("ten receives are used up", q)
-			e.wantBodies("the dead letters", e.receiveAll(dead, 1, time.Minute), "b")
-		}},
-		{name: "C4 dead letters: a policy is refused when it cannot work", run: checkPolicies},
-		{name: "C6 dead letters: a FIFO group goes on without the message", run: checkDeadLetterFIFO},
-		{name: "C7 dead letters: from one dead-letter queue to the next", run: func(e *checkRun) {
-			q, dead := e.withDeadLetterQueue("1", nil)
-			last := e.create(nil)
-			e.must("setting the policy", dead.SetAttributes(e.ctx, attrs{"RedrivePolicy": e.policy(last, "1")}))
-			e.send(q, text("b"))
-			e.receiveOne(q, 0)
-			e.wantEmpty("it is used up", q)
-			e.receiveOne(dead, 0)
-			e.wantEmpty("it is used up there too", dead)
-			e.wantBodies("the last queue", e.receiveAll(last, 1, time.Minute), "b")
-		}},
-		{name: "dead letters: deleted in time is not moved", run: func(e *checkRun) {
-			q, dead := e.withDeadLetterQueue("1", nil, text("b"))
-			e.remove(q, e.receiveOne(q, short))
-			e.wait(2 * short)
-			e.wantEmpty("it was deleted", q)
-			e.wantEmpty("it was deleted", dead)
-		}},
-	}
+		}
+		e.wantEmpty("ten receives are used up", q)
+		e.wantNext("the dead letters", dead, "b")
+	},
+	"C4 dead letters: a policy is refused when it cannot work":  checkPolicies,
+	"C6 dead letters: a FIFO group goes on without the message": checkDeadLetterFIFO,
+	"C7 dead letters: from one dead-letter queue to the next": func(e *checkRun) {
+		q, dead := e.withDeadLetterQueue("1", nil)
+		last := e.standard()
+		e.must("setting the policy", dead.SetAttributes(e.ctx, attrs{"RedrivePolicy": e.policy(last, "1")}))
+		e.send(q, text("b"))
+		e.receiveOne(q, 0)
+		e.wantEmpty("it is used up", q)
+		e.receiveOne(dead, 0)
+		e.wantEmpty("it is used up there too", dead)
+		e.wantNext("the last queue", last, "b")
+	},
+	"dead letters: deleted in time is not moved": func(e *checkRun) {
+		q, dead := e.withDeadLetterQueue("1", nil, text("b"))
+		e.remove(q, e.receiveOne(q, short))
+		e.wait(2 * short)
+		e.wantEmpty("it was deleted", q)
+		e.wantEmpty("it was deleted", dead)
+	},
 }
 
 func checkDeadLetterMove(e *checkRun) {
@@ -66,20 +63,15 @@ func checkDeadLetterMove(e *checkRun) {
 		{Name: "s", Type: "String", Value: awkward}}
 	e.send(q, queue.Outgoing{Body: awkward, Attributes: attributes})
 	first := e.receiveOne(q, 0)
-	if second := e.receiveOne(q, 0); second.ReceiveCount != 2 {
-		e.errorf("the second receive: %+v", second)
-	}
+	e.wantReceives("the second receive", e.receiveOne(q, 0), 2)
 
 	e.wantEmpty("two receives are used up", q)
-	m := e.receiveOne(dead, time.Minute)
+	m := e.take(dead)
 	if m.ID != first.ID || m.Body != awkward || !slices.Equal(m.Attributes, attributes) {
 		e.errorf("the message changed on its way to the dead-letter queue: %+v", m)
 	}
 
-	if m.ReceiveCount != 3 {
-		e.errorf("receive count %d in the dead-letter queue, want 3: it goes on counting", m.ReceiveCount)
-	}
-
+	e.wantReceives("in the dead-letter queue, which goes on counting", m, 3)
 	if !m.SentAt.Equal(first.SentAt) {
 		e.errorf("sent at %s in the dead-letter queue, at %s before: a standard queue keeps the time", m.SentAt,
 			first.SentAt)
@@ -93,12 +85,12 @@ func checkDeadLetterLazy(e *checkRun) {
 	e.wantCounts(q, "after the timeout", "1", "0", "0")
 	e.wantCounts(dead, "before the receive that exceeds", "0", "0", "0")
 	e.wantEmpty("its one receive is used up", q)
-	e.receiveOne(dead, time.Minute)
+	e.take(dead)
 }
 
 func checkPolicies(e *checkRun) {
-	q := e.create(nil)
-	standard := e.create(nil)
+	q := e.standard()
+	standard := e.standard()
 	fifo := e.fifo(nil)
 	for what, policy := range map[string]string{
 		"a dead-letter queue that does not exist": `{"deadLetterTargetArn":"` + e.attribute(standard, "QueueArn") +
@@ -124,8 +116,8 @@ func checkDeadLetterFIFO(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("1", attrs{"FifoQueue": "true"})
 	sent := e.send(q, grouped("g", "d1", "first"), grouped("g", "d2", "second"))
 	e.wantBodies("at first", e.receiveAll(q, 1, 0), "first")
-	e.wantBodies("when the first is used up", e.receiveAll(q, 1, time.Minute), "second")
-	m := e.receiveOne(dead, time.Minute)
+	e.wantNext("when the first is used up", q, "second")
+	m := e.take(dead)
 	if m.ID != sent[0].ID || m.GroupID != "g" || m.DedupID != "d1" {
 		e.errorf("the dead letter is %+v, want the first message with its group and deduplication id", m)
 	}

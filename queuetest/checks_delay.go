@@ -7,96 +7,87 @@ import (
 	"tendril/queue"
 )
 
-func delayChecks() []check {
-	return []check{
-		{name: "D1 delay: the queue's delay hides and is counted apart", run: func(e *checkRun) {
-			q := e.create(attrs{"DelaySeconds": "2"})
-			e.validFor(2 * short)
-			e.send(q, text("b"))
-			e.wantEmpty("it is delayed", q)
-			e.wantCounts(q, "with a delay", "0", "0", "1")
-			e.endValidity()
-			if m := e.receiveOne(q, time.Minute); m.ReceiveCount != 1 {
-				e.errorf("receive count %d after the delay, want 1", m.ReceiveCount)
-			}
-		}},
-		{name: "D1 delay: a message's own delay wins, 0 too", run: func(e *checkRun) {
-			q := e.create(attrs{"DelaySeconds": "60"})
-			now, later := time.Duration(0), 2*short
-			e.validFor(later)
-			e.send(q, queue.Outgoing{Body: "later", Delay: &later}, queue.Outgoing{Body: "now", Delay: &now},
-				text("much later"))
-			e.wantBodies("at once", e.receiveAll(q, 1, time.Minute), "now")
-			e.wantEmpty("the others are delayed", q)
-			e.endValidity()
-			e.wantBodies("when its delay is over", e.receiveAll(q, 1, time.Minute), "later")
-		}},
-		{name: "D2 delay: a FIFO message has none of its own", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			some, none := 2*short, time.Duration(0)
-			m := grouped("g", "d", "b")
-			m.Delay = &some
-			e.wantRefused("a delay of 2 s", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue)
-			m.Delay = &none
-			e.send(q, m)
-			e.receiveOne(q, time.Minute)
-		}},
-		{name: "D2 delay: a FIFO queue's delay holds for all", run: func(e *checkRun) {
-			q := e.fifo(attrs{"DelaySeconds": "2"})
-			none := time.Duration(0)
-			m := grouped("g", "d", "b")
-			m.Delay = &none // nil means the queue's delay
-			e.validFor(2 * short)
-			e.send(q, m)
-			e.wantEmpty("the queue delays it", q)
-			e.endValidity()
-			e.receiveOne(q, time.Minute)
-		}},
-	}
+var delayChecks = map[string]check{
+	"D1 delay: the queue's delay hides and is counted apart": func(e *checkRun) {
+		q := e.create(attrs{"DelaySeconds": "2"})
+		e.validFor(2 * short)
+		e.send(q, text("b"))
+		e.wantEmpty("it is delayed", q)
+		e.wantCounts(q, "with a delay", "0", "0", "1")
+		e.endValidity()
+		e.wantReceives("after the delay", e.take(q), 1)
+	},
+	"D1 delay: a message's own delay wins, 0 too": func(e *checkRun) {
+		q := e.create(attrs{"DelaySeconds": "60"})
+		e.validFor(2 * short)
+		e.send(q, queue.Outgoing{Body: "later", Delay: new(2 * short)},
+			queue.Outgoing{Body: "now", Delay: new(time.Duration)}, text("much later"))
+		e.wantNext("at once", q, "now")
+		e.wantEmpty("the others are delayed", q)
+		e.endValidity()
+		e.wantNext("when its delay is over", q, "later")
+	},
+	"D2 delay: a FIFO message has none of its own": func(e *checkRun) {
+		q := e.fifo(nil)
+		m := grouped("g", "d", "b")
+		m.Delay = new(2 * short)
+		e.wantRefused("a delay of 2 s", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue)
+		m.Delay = new(time.Duration)
+		e.send(q, m)
+		e.take(q)
+	},
+	"D2 delay: a FIFO queue's delay holds for all": func(e *checkRun) {
+		q := e.fifo(attrs{"DelaySeconds": "2"})
+		m := grouped("g", "d", "b")
+		m.Delay = new(time.Duration) // nil means the queue's delay
+		e.validFor(2 * short)
+		e.send(q, m)
+		e.wantEmpty("the queue delays it", q)
+		e.endValidity()
+		e.take(q)
+	},
 }
 
-func pollChecks() []check {
-	return []check{
-		{name: "D3 poll: the call's wait wins over the queue's", run: func(e *checkRun) {
-			q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
-			e.within(10*time.Second, func(ctx context.Context) {
-				got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1, Wait: new(time.Duration)})
-				if err != nil || len(got) > 0 {
-					e.errorf("a wait of 0 on a queue with 20 s: %s, %v", bodies(got), err)
-				}
-			})
-		}},
-		{name: "D3 poll: the queue's wait holds without another", run: func(e *checkRun) {
-			q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
-			e.later(short, func() { e.sendLater(q, "b") })
-			e.within(10*time.Second, func(ctx context.Context) {
-				if got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1}); err != nil || len(got) != 1 {
-					e.errorf("a message was sent during the poll: received %s, %v", bodies(got), err)
-				}
-			})
-		}},
-		{name: "D4 poll: returns with the first message, does not wait to fill", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.later(short, func() { e.sendLater(q, "b") })
-			e.within(10*time.Second, func(ctx context.Context) {
-				got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 10, Wait: new(20 * time.Second)})
-				if err != nil || len(got) != 1 {
-					e.errorf("received %s, %v; want the message that was sent meanwhile", bodies(got), err)
-				}
-			})
-		}},
-		{name: "poll: sees what becomes visible again", run: func(e *checkRun) {
-			q := e.create(nil, text("b"))
-			m := e.receiveOne(q, time.Hour)
-			e.later(short, func() {
-				if err := e.change(q, m.ReceiptHandle, 0); err != nil {
-					e.errorf("showing the message: %v", err)
-				}
-			})
-			e.wantBodies("during the poll", e.receiveAll(q, 1, time.Minute), "b")
-		}},
-		{name: "poll: many at once share the messages", run: checkManyPolls},
-	}
+var pollChecks = map[string]check{
+	"D3 poll: the call's wait wins over the queue's": func(e *checkRun) {
+		q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
+		e.within(10*time.Second, func(ctx context.Context) {
+			got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1, Wait: new(time.Duration)})
+			if err != nil || len(got) > 0 {
+				e.errorf("a wait of 0 on a queue with 20 s: %s, %v", bodies(got), err)
+			}
+		})
+	},
+	"D3 poll: the queue's wait holds without another": func(e *checkRun) {
+		q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
+		time.AfterFunc(short, func() { e.sendLater(q, "b") })
+		e.within(10*time.Second, func(ctx context.Context) {
+			if got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1}); err != nil || len(got) != 1 {
+				e.errorf("a message was sent during the poll: received %s, %v", bodies(got), err)
+			}
+		})
+	},
+	"D4 poll: returns with the first message, does not wait to fill": func(e *checkRun) {
+		q := e.standard()
+		time.AfterFunc(short, func() { e.sendLater(q, "b") })
+		e.within(10*time.Second, func(ctx context.Context) {
+			got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 10, Wait: new(20 * time.Second)})
+			if err != nil || len(got) != 1 {
+				e.errorf("received %s, %v; want the message that was sent meanwhile", bodies(got), err)
+			}
+		})
+	},
+	"poll: sees what becomes visible again": func(e *checkRun) {
+		q := e.standard("b")
+		m := e.receiveOne(q, time.Hour)
+		time.AfterFunc(short, func() {
+			if err := e.change(q, m.ReceiptHandle, 0); err != nil {
+				e.errorf("showing the message: %v", err)
+			}
+		})
+		e.wantNext("during the poll", q, "b")
+	},
+	"poll: many at once share the messages": checkManyPolls,
 }
 
 func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
@@ -106,10 +97,6 @@ func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	if ctx.Err() != nil {
 		e.errorf("no response within %s", limit)
 	}
-}
-
-func (e *checkRun) later(d time.Duration, do func()) {
-	time.AfterFunc(d, do)
 }
 
 // sendLater may run outside the check's goroutine.
@@ -123,7 +110,7 @@ func (e *checkRun) sendLater(q Queue, body string) {
 // suite sets Repeats.
 func checkManyPolls(e *checkRun) {
 	const receivers, messages = 4, 60
-	q := e.create(nil)
+	q := e.standard()
 	got := make(chan string, 2*messages)
 	done := make(chan struct{}, receivers)
 	for range receivers {
@@ -150,7 +137,7 @@ func checkManyPolls(e *checkRun) {
 	close(got)
 	received := map[string]bool{}
 	for body := range got {
-		if !missing[body] && !(received[body] && e.repeats) {
+		if !missing[body] && !(received[body] && e.suite.Repeats) {
 			e.errorf("%q was received twice, or never sent", body)
 		}
 		delete(missing, body)

@@ -1,129 +1,124 @@
 package queuetest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"tendril/queue"
 )
 
-func fifoChecks() []check {
-	return append(groupTurnChecks(), []check{
-		{name: "E2 fifo: one receive gives a group in order", run: checkFIFOOrder},
-		{name: "E1 fifo: a group waits for its message in flight, others flow", run: func(e *checkRun) {
-			q := e.fifo(nil, grouped("a", "1", "a1"), grouped("a", "2", "a2"), grouped("b", "3", "b1"))
-			first := e.receiveAll(q, 1, time.Minute)
-			e.wantBodies("at first", first, "a1")
-			e.wantBodies("beside a1 in flight", e.receiveAll(q, 1, time.Minute), "b1")
-			e.wantEmpty("both groups have a message in flight", q)
-			e.remove(q, first...)
-			e.wantBodies("when a1 is deleted", e.receiveAll(q, 1, time.Minute), "a2")
-		}},
-		{name: "E2 fifo: a part deleted, the rest still holds the group", run: func(e *checkRun) {
-			q := e.fifo(nil, inGroup("1", "2", "3")...)
-			got := e.receiveAll(q, 2, time.Minute)
-			e.remove(q, got[0])
-			e.wantEmpty("2 is in flight", q)
-			e.remove(q, got[1])
-			e.wantBodies("when both are deleted", e.receiveAll(q, 1, time.Minute), "3")
-		}},
-		{name: "E1 fifo: a message in flight blocks those behind it, not those before", run: func(e *checkRun) {
-			q := e.fifo(nil, inGroup("1", "2", "3")...)
-			got := e.receiveAll(q, 2, time.Minute)
-			e.hideFor(q, got[0], 0)
-			first := e.receive(q, 10, e.soon(), new(time.Minute))
-			e.wantBodies("1 is before 2, which is in flight", first, "1")
-			e.remove(q, first...)
-			e.wantEmpty("3 is behind 2", q)
-			e.remove(q, got[1])
-			e.wantBodies("when 2 is deleted", e.receiveAll(q, 1, time.Minute), "3")
-		}},
-		{name: "E3 fifo: extending one message holds those behind it", run: func(e *checkRun) {
-			q := e.fifo(nil, inGroup("1", "2", "3", "4")...)
-			e.validFor(2 * short)
-			got := e.receiveAll(q, 3, 2*short)
-			e.hideFor(q, got[1], time.Minute)
-			e.endValidity()
-			e.wait(3 * short)
-			e.wantBodies("2 was extended", e.receive(q, 10, e.soon(), new(time.Minute)), "1")
-			e.wantEmpty("3 and 4 are behind 2", q)
-		}},
-		{name: "E4 fifo: a message that returns is first again", run: func(e *checkRun) {
-			q := e.fifo(nil, inGroup("1", "2", "3")...)
-			got := e.receiveAll(q, 2, time.Minute)
-			e.hideFor(q, got[1], 0)
-			e.hideFor(q, got[0], 0)
-			e.wantBodies("afterwards", e.receiveAll(q, 3, time.Minute), "1", "2", "3")
-		}},
-		{name: "E4 fifo: order holds over timeouts", run: func(e *checkRun) {
-			q := e.fifo(nil, inGroup("1", "2")...)
-			e.wantBodies("at first", e.receiveAll(q, 1, short), "1")
-			e.wait(2 * short)
-			again := e.receiveAll(q, 2, time.Minute)
-			e.wantBodies("after the timeout", again, "1", "2")
-			if again[0].ReceiveCount != 2 || again[1].ReceiveCount != 1 {
-				e.errorf("receive counts %d and %d, want 2 and 1", again[0].ReceiveCount, again[1].ReceiveCount)
-			}
-		}},
-		{name: "E10 fifo: sequence numbers grow", run: checkSequence},
-		refusal("fifo: a group id is required", attrs{"FifoQueue": "true"}, []queue.Outgoing{{Body: "b", DedupID: "d"}},
-			queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue),
-		{name: "fifo: a batch with one message without its ids fails as a whole", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			for what, bad := range map[string]queue.Outgoing{
-				"group":         {Body: "b", DedupID: "d"},
-				"deduplication": {Body: "b", GroupID: "g"},
-			} {
-				_, err := q.Send(e.ctx, []queue.Outgoing{grouped("g", "1", "good"), bad})
-				e.wantCode("one message without a "+what+" id", err, queue.CodeMissingRequiredParameter,
-					queue.CodeInvalidParameterValue)
-			}
-			e.wantEmpty("nothing of such a batch is sent", q)
-		}},
-		{name: "fifo: ids are 1 to 128 plain characters", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			e.wantRefused("a group id with a space", q, []queue.Outgoing{grouped("a b", "d", "b")},
+var fifoChecks = map[string]check{
+	"E2 fifo: one receive gives a group in order": checkFIFOOrder,
+	"E1 fifo: a group waits for its message in flight, others flow": func(e *checkRun) {
+		q := e.fifo(nil, grouped("a", "1", "a1"), grouped("a", "2", "a2"), grouped("b", "3", "b1"))
+		first := e.takeAll(q, 1)
+		e.wantBodies("at first", first, "a1")
+		e.wantNext("beside a1 in flight", q, "b1")
+		e.wantEmpty("both groups have a message in flight", q)
+		e.remove(q, first...)
+		e.wantNext("when a1 is deleted", q, "a2")
+	},
+	"E2 fifo: a part deleted, the rest still holds the group": func(e *checkRun) {
+		q := e.fifo(nil, inGroup("1", "2", "3")...)
+		got := e.takeAll(q, 2)
+		e.remove(q, got[0])
+		e.wantEmpty("2 is in flight", q)
+		e.remove(q, got[1])
+		e.wantNext("when both are deleted", q, "3")
+	},
+	"E1 fifo: a message in flight blocks those behind it, not those before": func(e *checkRun) {
+		q := e.fifo(nil, inGroup("1", "2", "3")...)
+		got := e.takeAll(q, 2)
+		e.hideFor(q, got[0], 0)
+		first := e.receive(q, 10, e.soon(), new(time.Minute))
+		e.wantBodies("1 is before 2, which is in flight", first, "1")
+		e.remove(q, first...)
+		e.wantEmpty("3 is behind 2", q)
+		e.remove(q, got[1])
+		e.wantNext("when 2 is deleted", q, "3")
+	},
+	"E3 fifo: extending one message holds those behind it": func(e *checkRun) {
+		q := e.fifo(nil, inGroup("1", "2", "3", "4")...)
+		e.validFor(2 * short)
+		got := e.receiveAll(q, 3, 2*short)
+		e.hideFor(q, got[1], time.Minute)
+		e.endValidity()
+		e.wait(3 * short)
+		e.wantBodies("2 was extended", e.receive(q, 10, e.soon(), new(time.Minute)), "1")
+		e.wantEmpty("3 and 4 are behind 2", q)
+	},
+	"E4 fifo: a message that returns is first again": func(e *checkRun) {
+		q := e.fifo(nil, inGroup("1", "2", "3")...)
+		got := e.takeAll(q, 2)
+		e.hideFor(q, got[1], 0)
+		e.hideFor(q, got[0], 0)
+		e.wantNext("afterwards", q, "1", "2", "3")
+	},
+	"E4 fifo: order holds over timeouts": func(e *checkRun) {
+		q := e.fifo(nil, inGroup("1", "2")...)
+		e.wantBodies("at first", e.receiveAll(q, 1, short), "1")
+		e.wait(2 * short)
+		again := e.takeAll(q, 2)
+		e.wantBodies("after the timeout", again, "1", "2")
+		if again[0].ReceiveCount != 2 || again[1].ReceiveCount != 1 {
+			e.errorf("receive counts %d and %d, want 2 and 1", again[0].ReceiveCount, again[1].ReceiveCount)
+		}
+	},
+	"E10 fifo: sequence numbers grow": checkSequence,
+	"fifo: a group id is required": refusal(attrs{"FifoQueue": "true"}, []queue.Outgoing{{Body: "b", DedupID: "d"}},
+		queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue),
+	"fifo: a batch with one message without its ids fails as a whole": func(e *checkRun) {
+		q := e.fifo(nil)
+		for what, bad := range map[string]queue.Outgoing{
+			"group":         {Body: "b", DedupID: "d"},
+			"deduplication": {Body: "b", GroupID: "g"},
+		} {
+			_, err := q.Send(e.ctx, []queue.Outgoing{grouped("g", "1", "good"), bad})
+			e.wantCode("one message without a "+what+" id", err, queue.CodeMissingRequiredParameter,
 				queue.CodeInvalidParameterValue)
-			e.wantRefused("a deduplication id of 129", q, []queue.Outgoing{grouped("g", fmt.Sprintf("%0129d", 1), "b")},
-				queue.CodeInvalidParameterValue)
-			e.send(q, grouped("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", fmt.Sprintf("%0128d", 1), "b"))
-		}},
-		{name: "E9 fifo: an attempt id repeats a receive", run: checkAttemptID},
-		{name: "fifo: purge empties groups in flight", run: func(e *checkRun) {
-			q := e.fifo(nil, inGroup("1", "2")...)
-			e.receiveAll(q, 1, time.Hour)
-			e.must("purging", q.Purge(e.ctx))
-			e.send(q, grouped("g", "3", "3"))
-			e.wantBodies("after the purge", e.receiveAll(q, 1, time.Minute), "3")
-		}},
-	}...)
-}
-
-func groupTurnChecks() []check {
-	return []check{
-		{name: "E4 fifo: a group whose messages expired goes behind the others", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			for _, m := range []string{"a1", "a2", "a3", "a4", "b1", "c1"} {
-				e.send(q, grouped(m[:1], m, m))
-			}
-			e.wantBodies("at first", e.receiveAll(q, 2, short), "a1", "a2")
-			e.wantBodies("then", e.receiveAll(q, 1, short), "b1")
-			e.wait(2 * short)
-			got := e.receive(q, 10, e.soon(), new(time.Minute))
-			if len(got) == 0 || got[0].Body != "c1" {
-				e.errorf("received %s; c was not given out before, so it comes first", bodies(got))
-			}
-		}},
-		{name: "E4 fifo: a group that was given out goes behind the others", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			for _, m := range []string{"a1", "b1", "b2", "c1", "a2"} {
-				e.send(q, grouped(m[:1], m, m))
-			}
-			e.wantBodies("at first", e.receiveAll(q, 3, 0), "a1", "a2", "b1")
-			e.wantBodies("then", e.receiveAll(q, 5, time.Minute), "c1", "a1", "a2", "b1", "b2")
-		}},
-	}
+		}
+		e.wantEmpty("nothing of such a batch is sent", q)
+	},
+	"fifo: ids are 1 to 128 plain characters": func(e *checkRun) {
+		q := e.fifo(nil)
+		e.wantRefused("a group id with a space", q, []queue.Outgoing{grouped("a b", "d", "b")},
+			queue.CodeInvalidParameterValue)
+		e.wantRefused("a deduplication id of 129", q, []queue.Outgoing{grouped("g", fmt.Sprintf("%0129d", 1), "b")},
+			queue.CodeInvalidParameterValue)
+		e.send(q, grouped("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", fmt.Sprintf("%0128d", 1), "b"))
+	},
+	"E9 fifo: an attempt id repeats a receive": checkAttemptID,
+	"fifo: purge empties groups in flight": func(e *checkRun) {
+		q := e.fifo(nil, inGroup("1", "2")...)
+		e.receiveAll(q, 1, time.Hour)
+		e.must("purging", q.Purge(e.ctx))
+		e.send(q, grouped("g", "3", "3"))
+		e.wantNext("after the purge", q, "3")
+	},
+	"E4 fifo: a group whose messages expired goes behind the others": func(e *checkRun) {
+		q := e.fifo(nil)
+		for _, m := range []string{"a1", "a2", "a3", "a4", "b1", "c1"} {
+			e.send(q, grouped(m[:1], m, m))
+		}
+		e.wantBodies("at first", e.receiveAll(q, 2, short), "a1", "a2")
+		e.wantBodies("then", e.receiveAll(q, 1, short), "b1")
+		e.wait(2 * short)
+		got := e.receive(q, 10, e.soon(), new(time.Minute))
+		if len(got) == 0 || got[0].Body != "c1" {
+			e.errorf("received %s; c was not given out before, so it comes first", bodies(got))
+		}
+	},
+	"E4 fifo: a group that was given out goes behind the others": func(e *checkRun) {
+		q := e.fifo(nil)
+		for _, m := range []string{"a1", "b1", "b2", "c1", "a2"} {
+			e.send(q, grouped(m[:1], m, m))
+		}
+		e.wantBodies("at first", e.receiveAll(q, 3, 0), "a1", "a2", "b1")
+		e.wantNext("then", q, "c1", "a1", "a2", "b1", "b2")
+	},
 }
 
 func checkFIFOOrder(e *checkRun) {
@@ -160,10 +155,8 @@ func checkSequence(e *checkRun) {
 		sent = append(sent, e.send(q, grouped(fmt.Sprint("g", i%3), fmt.Sprint(i), "b"))...)
 	}
 	byNumber := func(x, y queue.Sent) int {
-		if d := len(x.SequenceNumber) - len(y.SequenceNumber); d != 0 {
-			return d
-		}
-		return slices.Compare([]byte(x.SequenceNumber), []byte(y.SequenceNumber))
+		return cmp.Or(cmp.Compare(len(x.SequenceNumber), len(y.SequenceNumber)),
+			strings.Compare(x.SequenceNumber, y.SequenceNumber))
 	}
 	if !slices.IsSortedFunc(sent, byNumber) || sent[0].SequenceNumber == sent[11].SequenceNumber {
 		e.errorf("sequence numbers do not grow: %v", sent)
@@ -190,68 +183,55 @@ func checkAttemptID(e *checkRun) {
 	e.remove(q, first...)
 }
 
-func deduplicationChecks() []check {
-	return []check{
-		{name: "E5 deduplication: the second send is answered with the first", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			first := e.send(q, grouped("g", "d", "first"))[0]
-			second := e.send(q, grouped("other", "d", "second"))[0]
-			if second.ID != first.ID || second.SequenceNumber != first.SequenceNumber {
-				e.errorf("the duplicate was answered with %+v, the first with %+v", second, first)
-			}
-			m := e.receiveOne(q, time.Minute)
-			e.wantBodies("in the queue", []queue.Message{m}, "first")
-			e.remove(q, m)
-			e.send(q, grouped("g", "d", "third"))
-			e.wantEmpty("the id is remembered after the delete", q)
-		}},
-		{name: "E5 deduplication: within one batch", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			sent := e.send(q, grouped("g", "d", "1"), grouped("g", "d", "2"), grouped("g", "e", "3"))
-			if sent[0].ID != sent[1].ID || sent[0].ID == sent[2].ID {
-				e.errorf("ids %s, %s, %s; want the first two equal", sent[0].ID, sent[1].ID, sent[2].ID)
-			}
-			e.wantBodies("in the queue", e.receiveAll(q, 2, time.Minute), "1", "3")
-		}},
-		{name: "E5 deduplication: for five minutes from the first send", long: true, run: func(e *checkRun) {
-			q := e.fifo(nil, grouped("g", "d", "first"))
-			e.remove(q, e.receiveOne(q, time.Minute))
-			e.wait(5*time.Minute - 2*time.Second)
-			e.send(q, grouped("g", "d", "second")) // a duplicate does not start a new deduplication interval
-			e.wantEmpty("five minutes have not passed", q)
-			e.wait(4 * time.Second)
-			e.send(q, grouped("g", "d", "third"))
-			e.wantBodies("after five minutes", e.receiveAll(q, 1, time.Minute), "third")
-		}},
-		{name: "E6 deduplication: by group when the queue says so", run: func(e *checkRun) {
-			q := e.fifo(attrs{"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"},
-				grouped("a", "d", "1"), grouped("b", "d", "2"), grouped("a", "d", "3"))
-			got := e.receiveAll(q, 2, time.Minute)
-			slices.SortFunc(got, func(x, y queue.Message) int { return slices.Compare([]byte(x.Body), []byte(y.Body)) })
-			e.wantBodies("in the queue", got, "1", "2")
-			e.wantEmpty("3 is a duplicate of 1", q)
-		}},
-		{name: "E7 deduplication: by content, body only", run: func(e *checkRun) {
-			q := e.fifo(attrs{"ContentBasedDeduplication": "true"})
-			with := func(body, dedup, value string) queue.Outgoing {
-				m := grouped("g", dedup, body)
-				m.Attributes = []queue.Attribute{{Name: "a", Type: "String", Value: value}}
-				return m
-			}
-			e.send(q, with("same", "", "1"), with("same", "", "2"), with("same", "own", "3"), with("other", "", "4"))
-			got := e.receiveAll(q, 3, time.Minute)
-			e.wantBodies("in the queue", got, "same", "same", "other")
-			if got[0].Attribute("a") != "1" || got[1].Attribute("a") != "3" || got[1].DedupID != "own" {
-				e.errorf("got %+v and %+v; an id of one's own wins over the content", got[0], got[1])
-			}
-		}},
-		refusal("deduplication: an id is required without content", attrs{"FifoQueue": "true"},
-			[]queue.Outgoing{grouped("g", "", "b")}, queue.CodeInvalidParameterValue, queue.CodeMissingRequiredParameter),
-		{name: "E8 deduplication: purge forgets", run: func(e *checkRun) {
-			q := e.fifo(nil, grouped("g", "d", "first"))
-			e.must("purging", q.Purge(e.ctx))
-			e.send(q, grouped("g", "d", "second"))
-			e.wantBodies("after the purge", e.receiveAll(q, 1, time.Minute), "second")
-		}},
-	}
+var deduplicationChecks = map[string]check{
+	"E5 deduplication: the second send is answered with the first": func(e *checkRun) {
+		q := e.fifo(nil)
+		first := e.send(q, grouped("g", "d", "first"))[0]
+		second := e.send(q, grouped("other", "d", "second"))[0]
+		if second.ID != first.ID || second.SequenceNumber != first.SequenceNumber {
+			e.errorf("the duplicate was answered with %+v, the first with %+v", second, first)
+		}
+		m := e.take(q)
+		e.wantBodies("in the queue", []queue.Message{m}, "first")
+		e.remove(q, m)
+		e.send(q, grouped("g", "d", "third"))
+		e.wantEmpty("the id is remembered after the delete", q)
+	},
+	"E5 deduplication: within one batch": func(e *checkRun) {
+		q := e.fifo(nil)
+		sent := e.send(q, grouped("g", "d", "1"), grouped("g", "d", "2"), grouped("g", "e", "3"))
+		if sent[0].ID != sent[1].ID || sent[0].ID == sent[2].ID {
+			e.errorf("ids %s, %s, %s; want the first two equal", sent[0].ID, sent[1].ID, sent[2].ID)
+		}
+		e.wantNext("in the queue", q, "1", "3")
+	},
+	"E6 deduplication: by group when the queue says so": func(e *checkRun) {
+		q := e.fifo(attrs{"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"},
+			grouped("a", "d", "1"), grouped("b", "d", "2"), grouped("a", "d", "3"))
+		got := e.takeAll(q, 2)
+		e.wantBodies("in the queue", sortedByBody(got), "1", "2")
+		e.wantEmpty("3 is a duplicate of 1", q)
+	},
+	"E7 deduplication: by content, body only": func(e *checkRun) {
+		q := e.fifo(attrs{"ContentBasedDeduplication": "true"})
+		with := func(body, dedup, value string) queue.Outgoing {
+			m := grouped("g", dedup, body)
+			m.Attributes = []queue.Attribute{{Name: "a", Type: "String", Value: value}}
+			return m
+		}
+		e.send(q, with("same", "", "1"), with("same", "", "2"), with("same", "own", "3"), with("other", "", "4"))
+		got := e.takeAll(q, 3)
+		e.wantBodies("in the queue", got, "same", "same", "other")
+		if got[0].Attribute("a") != "1" || got[1].Attribute("a") != "3" || got[1].DedupID != "own" {
+			e.errorf("got %+v and %+v; an id of one's own wins over the content", got[0], got[1])
+		}
+	},
+	"deduplication: an id is required without content": refusal(attrs{"FifoQueue": "true"},
+		[]queue.Outgoing{grouped("g", "", "b")}, queue.CodeInvalidParameterValue, queue.CodeMissingRequiredParameter),
+	"E8 deduplication: purge forgets": func(e *checkRun) {
+		q := e.fifo(nil, grouped("g", "d", "first"))
+		e.must("purging", q.Purge(e.ctx))
+		e.send(q, grouped("g", "d", "second"))
+		e.wantNext("after the purge", q, "second")
+	},
 }

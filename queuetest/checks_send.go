@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,34 +12,32 @@ import (
 // SQS accepts this text, but careless encoders damage it.
 const awkward = "tab\t newline\n return\r quote\" back\\slash </x>&amp; é \u2028 \uE000 \U0001F600 \u007f"
 
-func sendChecks() []check {
-	return []check{
-		{name: "send: a message comes back as it was sent", run: checkRoundTrip},
-		{name: "send: results are in order, ids are new", run: checkSendOrder},
-		{name: "send: the trace header comes back", run: func(e *checkRun) {
-			const header = "Root=1-5759e988-bd862e3fe1be46a994272793"
-			q := e.create(nil, queue.Outgoing{Body: "b", TraceHeader: header})
-			if m := e.receiveOne(q, time.Minute); m.TraceHeader != header {
-				e.errorf("trace header %q", m.TraceHeader)
-			}
-		}},
-		{name: "send: a group id on a standard queue comes back", run: func(e *checkRun) {
-			q := e.create(nil, queue.Outgoing{Body: "b", GroupID: "g"})
-			if m := e.receiveOne(q, time.Minute); m.GroupID != "g" {
-				e.errorf("group id %q", m.GroupID)
-			}
-		}},
-		{name: "send: the sender is known", run: func(e *checkRun) {
-			if m := e.receiveOne(e.create(nil, text("b")), time.Minute); m.SenderID == "" {
-				e.errorf("no sender id")
-			}
-		}},
-		{name: "D5 send: a bad entry does not harm the others", run: checkBadEntry},
-	}
+var sendChecks = map[string]check{
+	"send: a message comes back as it was sent": checkRoundTrip,
+	"send: results are in order, ids are new":   checkSendOrder,
+	"send: the trace header comes back": func(e *checkRun) {
+		const header = "Root=1-5759e988-bd862e3fe1be46a994272793"
+		q := e.create(nil, queue.Outgoing{Body: "b", TraceHeader: header})
+		if m := e.take(q); m.TraceHeader != header {
+			e.errorf("trace header %q", m.TraceHeader)
+		}
+	},
+	"send: a group id on a standard queue comes back": func(e *checkRun) {
+		q := e.create(nil, queue.Outgoing{Body: "b", GroupID: "g"})
+		if m := e.take(q); m.GroupID != "g" {
+			e.errorf("group id %q", m.GroupID)
+		}
+	},
+	"send: the sender is known": func(e *checkRun) {
+		if m := e.take(e.standard("b")); m.SenderID == "" {
+			e.errorf("no sender id")
+		}
+	},
+	"D5 send: a bad entry does not harm the others": checkBadEntry,
 }
 
 func checkRoundTrip(e *checkRun) {
-	q := e.create(nil)
+	q := e.standard()
 	began := time.Now()
 	attributes := []queue.Attribute{
 		{Name: "a.b-c_D", Type: "String", Value: awkward},
@@ -48,7 +47,7 @@ func checkRoundTrip(e *checkRun) {
 	}
 	shuffled := []queue.Attribute{attributes[2], attributes[0], attributes[3], attributes[1]}
 	sent := e.send(q, queue.Outgoing{Body: awkward, Attributes: shuffled})
-	m := e.receiveOne(q, time.Minute)
+	m := e.take(q)
 	if m.ID == "" || m.ID != sent[0].ID {
 		e.errorf("id %q, the send was answered with %q", m.ID, sent[0].ID)
 	}
@@ -76,7 +75,7 @@ func checkRoundTrip(e *checkRun) {
 }
 
 func checkSendOrder(e *checkRun) {
-	q := e.create(nil)
+	q := e.standard()
 	var msgs []queue.Outgoing
 	for _, c := range "0123456789" {
 		msgs = append(msgs, text(string(c)))
@@ -91,7 +90,7 @@ func checkSendOrder(e *checkRun) {
 		e.fatalf("%d different ids for 10 messages", len(ids))
 	}
 
-	for _, m := range e.receiveAll(q, 10, time.Minute) {
+	for _, m := range e.takeAll(q, 10) {
 		if ids[m.ID] != m.Body {
 			e.errorf("message %s has body %q, sent was %q", m.ID, m.Body, ids[m.ID])
 		}
@@ -99,7 +98,7 @@ func checkSendOrder(e *checkRun) {
 }
 
 func checkBadEntry(e *checkRun) {
-	q := e.create(nil)
+	q := e.standard()
 	sent, err := q.Send(e.ctx, []queue.Outgoing{text("first"), text("not allowed: \x01"), text("last")})
 	if err != nil {
 		e.fatalf("the whole call failed: %v", err)
@@ -108,55 +107,50 @@ func checkBadEntry(e *checkRun) {
 	if sent[0].Err != nil || sent[2].Err != nil {
 		e.errorf("the good entries: %v, %v", sent[0].Err, sent[2].Err)
 	}
-	got := e.receiveAll(q, 2, time.Minute)
-	slices.SortFunc(got, func(x, y queue.Message) int { return strings.Compare(x.Body, y.Body) })
-	e.wantBodies("the good entries", got, "first", "last")
+	got := e.takeAll(q, 2)
+	e.wantBodies("the good entries", sortedByBody(got), "first", "last")
 }
 
-func limitChecks() []check {
-	return []check{
-		refusal("limits: an empty body is refused", nil, []queue.Outgoing{text("")},
-			queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue),
-		{name: "limits: characters outside XML are refused", run: checkCharacters},
-		{name: "D7 limits: MaximumMessageSize counts body and attributes", run: checkMessageSize},
-		{name: "limits: one message may fill a megabyte", run: checkMegabyte},
-		refusal("D6 limits: a batch may not exceed a megabyte", nil,
-			slices.Repeat([]queue.Outgoing{text(strings.Repeat("x", 600_000))}, 2), queue.CodeBatchRequestTooLong),
-		{name: "D6 limits: a batch has 1 to 10 entries", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.wantRefused("11 entries", q, slices.Repeat([]queue.Outgoing{text("b")}, 11),
-				queue.CodeTooManyEntriesInBatchRequest)
-			_, err := q.Send(e.ctx, nil)
-			e.wantCode("no entries", err, queue.CodeEmptyBatchRequest)
-		}},
-		{name: "F6 limits: attributes that SQS refuses", run: checkAttributeRules},
-		{name: "limits: a message has at most 10 attributes", run: func(e *checkRun) {
-			q := e.create(nil)
-			m := text("b")
-			for _, c := range "abcdefghij" {
-				m.Attributes = append(m.Attributes, queue.Attribute{Name: string(c), Type: "String", Value: "v"})
-			}
-			e.send(q, m)
-			m.Attributes = append(m.Attributes, queue.Attribute{Name: "k", Type: "String", Value: "v"})
-			e.wantRefused("11 attributes", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue,
-				queue.CodeInvalidAttributeValue)
-		}},
-		{name: "limits: what a receive may ask for", run: checkReceiveLimits},
-		{name: "limits: a delay is at most 15 minutes", run: func(e *checkRun) {
-			q := e.create(nil)
-			delay := 901 * time.Second
-			e.wantRefused("901 s", q, []queue.Outgoing{{Body: "b", Delay: &delay}}, queue.CodeInvalidParameterValue)
-			delay = 900 * time.Second
-			e.send(q, queue.Outgoing{Body: "b", Delay: &delay})
-		}},
-	}
+var limitChecks = map[string]check{
+	"limits: an empty body is refused": refusal(nil, []queue.Outgoing{text("")},
+		queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue),
+	"limits: characters outside XML are refused":               checkCharacters,
+	"D7 limits: MaximumMessageSize counts body and attributes": checkMessageSize,
+	"limits: one message may fill a megabyte":                  checkMegabyte,
+	"D6 limits: a batch may not exceed a megabyte": refusal(nil,
+		slices.Repeat([]queue.Outgoing{text(strings.Repeat("x", 600_000))}, 2), queue.CodeBatchRequestTooLong),
+	"D6 limits: a batch has 1 to 10 entries": func(e *checkRun) {
+		q := e.standard()
+		e.wantRefused("11 entries", q, slices.Repeat([]queue.Outgoing{text("b")}, 11),
+			queue.CodeTooManyEntriesInBatchRequest)
+		_, err := q.Send(e.ctx, nil)
+		e.wantCode("no entries", err, queue.CodeEmptyBatchRequest)
+	},
+	"F6 limits: attributes that SQS refuses": checkAttributeRules,
+	"limits: a message has at most 10 attributes": func(e *checkRun) {
+		q := e.standard()
+		m := text("b")
+		for _, c := range "abcdefghij" {
+			m.Attributes = append(m.Attributes, queue.Attribute{Name: string(c), Type: "String", Value: "v"})
+		}
+		e.send(q, m)
+		m.Attributes = append(m.Attributes, queue.Attribute{Name: "k", Type: "String", Value: "v"})
+		e.wantRefused("11 attributes", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue,
+			queue.CodeInvalidAttributeValue)
+	},
+	"limits: what a receive may ask for": checkReceiveLimits,
+	"limits: a delay is at most 15 minutes": func(e *checkRun) {
+		q := e.standard()
+		e.wantRefused("901 s", q, []queue.Outgoing{{Body: "b", Delay: new(901 * time.Second)}},
+			queue.CodeInvalidParameterValue)
+		e.send(q, queue.Outgoing{Body: "b", Delay: new(900 * time.Second)})
+	},
 }
 
 func checkCharacters(e *checkRun) {
-	q := e.create(nil)
+	q := e.standard()
 	for _, bad := range []string{"\x00", "\x08", "\x0b", "\x1f", "\uFFFE", "\uFFFF"} {
-		e.wantRefused("the character "+strings.ToValidUTF8(strings.Trim(strings.ToUpper(bad), " "), "?")+" in a body", q,
-			[]queue.Outgoing{text("a" + bad + "b")}, queue.CodeInvalidMessageContents)
+		e.wantRefused(fmt.Sprintf("the character %q in a body", bad), q, []queue.Outgoing{text("a" + bad + "b")}, queue.CodeInvalidMessageContents)
 	}
 	e.send(q, text("\t\n\r \uD7FF\uE000\uFFFD\U00010000\U0010FFFF"))
 }
@@ -180,11 +174,11 @@ func checkMessageSize(e *checkRun) {
 }
 
 func checkMegabyte(e *checkRun) {
-	q := e.create(nil)
+	q := e.standard()
 	// Escaped on the wire, each counts as one byte toward the limit.
 	body := strings.Repeat("\"\n", 1<<19)
 	e.send(q, text(body))
-	if m := e.receiveOne(q, time.Minute); m.Body != body {
+	if m := e.take(q); m.Body != body {
 		e.errorf("the body of %d bytes came back as %d other ones", len(body), len(m.Body))
 	}
 	e.wantRefused("one byte more", q, []queue.Outgoing{text(body + "x")}, queue.CodeInvalidParameterValue,
@@ -192,7 +186,7 @@ func checkMegabyte(e *checkRun) {
 }
 
 func checkAttributeRules(e *checkRun) {
-	q := e.create(nil)
+	q := e.standard()
 	for what, a := range map[string]queue.Attribute{
 		"a name beginning with AWS.":   {Name: "AWS.x", Type: "String", Value: "v"},
 		"a name beginning with amazon": {Name: "aMaZoN.x", Type: "String", Value: "v"},
@@ -214,26 +208,23 @@ func checkAttributeRules(e *checkRun) {
 	e.wantEmpty("it was refused", q)
 	letters := queue.Attribute{Name: "attr.1øßä", Type: "String", Value: "v"}
 	e.send(q, queue.Outgoing{Body: "b", Attributes: []queue.Attribute{letters}})
-	if m := e.receiveOne(q, time.Minute); m.Attribute(letters.Name) != "v" {
+	if m := e.take(q); m.Attribute(letters.Name) != "v" {
 		e.errorf("an attribute with letters outside ASCII came back as %q", m.Attributes)
 	}
 }
 
 func checkReceiveLimits(e *checkRun) {
-	q := e.create(nil)
-	second := time.Second
-	long := 21 * time.Second
-	tooLong := 43201 * time.Second
+	q := e.standard()
 	for what, req := range map[string]queue.ReceiveRequest{
 		"no messages":             {Max: 0, Wait: new(time.Duration)},
 		"11 messages":             {Max: 11, Wait: new(time.Duration)},
-		"a wait of 21 s":          {Max: 1, Wait: &long},
-		"a visibility of 43201 s": {Max: 1, Wait: new(time.Duration), Visibility: &tooLong},
+		"a wait of 21 s":          {Max: 1, Wait: new(21 * time.Second)},
+		"a visibility of 43201 s": {Max: 1, Wait: new(time.Duration), Visibility: new(43201 * time.Second)},
 	} {
 		_, err := q.Receive(e.ctx, req)
 		e.wantCode(what, err, queue.CodeInvalidParameterValue)
 	}
-	if got := e.receive(q, 10, second, nil); len(got) > 0 {
+	if got := e.receive(q, 10, time.Second, nil); len(got) > 0 {
 		e.errorf("an empty queue gave %s", bodies(got))
 	}
 }

@@ -8,53 +8,51 @@ import (
 	"tendril/queue"
 )
 
-func receiptChecks() []check {
-	return []check{
-		{name: "B1 receipt: each receive has its own, the newest deletes", run: checkNewReceipts},
-		{name: "B1 receipt: on a standard queue an older one still acts", run: checkOlderReceipt},
-		{name: "B2 receipt: a standard queue deletes after the timeout", run: func(e *checkRun) {
-			q := e.create(nil, text("b"))
-			m := e.receiveOne(q, short)
-			e.wait(2 * short)
+var receiptChecks = map[string]check{
+	"B1 receipt: each receive has its own, the newest deletes": checkNewReceipts,
+	"B1 receipt: on a standard queue an older one still acts":  checkOlderReceipt,
+	"B2 receipt: a standard queue deletes after the timeout": func(e *checkRun) {
+		q := e.standard("b")
+		m := e.receiveOne(q, short)
+		e.wait(2 * short)
+		e.remove(q, m)
+		e.wantEmpty("it was deleted", q)
+	},
+	"B3 receipt: a FIFO queue refuses one that has expired": func(e *checkRun) {
+		q := e.fifo(nil, grouped("g", "d", "b"))
+		m := e.receiveOne(q, short)
+		e.wait(2 * short)
+		errs := q.Delete(e.ctx, []string{m.ReceiptHandle})
+		if len(errs) != 1 {
+			e.fatalf("the delete of an expired receipt: errors %v, want one", errs)
+		}
+		e.wantCode("the delete of an expired receipt", errs[0], queue.CodeInvalidParameterValue)
+		e.wantNext("afterwards", q, "b")
+	},
+	"B4 receipt: a FIFO queue deletes when it was extended in time": func(e *checkRun) {
+		q := e.fifo(nil, grouped("g", "d", "b"))
+		e.validFor(2 * short)
+		m := e.receiveOne(q, 2*short)
+		e.hideFor(q, m, time.Minute)
+		e.endValidity()
+		e.wait(3 * short)
+		e.remove(q, m)
+		e.wantEmpty("it was deleted", q)
+	},
+	"B5 receipt: deleting twice is not an error": func(e *checkRun) {
+		q := e.standard("b")
+		m := e.take(q)
+		for range 3 {
 			e.remove(q, m)
-			e.wantEmpty("it was deleted", q)
-		}},
-		{name: "B3 receipt: a FIFO queue refuses one that has expired", run: func(e *checkRun) {
-			q := e.fifo(nil, grouped("g", "d", "b"))
-			m := e.receiveOne(q, short)
-			e.wait(2 * short)
-			errs := q.Delete(e.ctx, []string{m.ReceiptHandle})
-			if len(errs) != 1 {
-				e.fatalf("the delete of an expired receipt: errors %v, want one", errs)
-			}
-			e.wantCode("the delete of an expired receipt", errs[0], queue.CodeInvalidParameterValue)
-			e.wantBodies("afterwards", e.receiveAll(q, 1, time.Minute), "b")
-		}},
-		{name: "B4 receipt: a FIFO queue deletes when it was extended in time", run: func(e *checkRun) {
-			q := e.fifo(nil, grouped("g", "d", "b"))
-			e.validFor(2 * short)
-			m := e.receiveOne(q, 2*short)
-			e.hideFor(q, m, time.Minute)
-			e.endValidity()
-			e.wait(3 * short)
-			e.remove(q, m)
-			e.wantEmpty("it was deleted", q)
-		}},
-		{name: "B5 receipt: deleting twice is not an error", run: func(e *checkRun) {
-			q := e.create(nil, text("b"))
-			m := e.receiveOne(q, time.Minute)
-			for range 3 {
-				e.remove(q, m)
-			}
-		}},
-		{name: "B6 receipt: a malformed one is refused alone", run: checkMalformedReceipt},
-	}
+		}
+	},
+	"B6 receipt: a malformed one is refused alone": checkMalformedReceipt,
 }
 
 func checkNewReceipts(e *checkRun) {
-	q := e.create(nil, text("b"))
+	q := e.standard("b")
 	first := e.receiveOne(q, 0)
-	second := e.receiveOne(q, time.Minute)
+	second := e.take(q)
 	if first.ReceiptHandle == second.ReceiptHandle {
 		e.errorf("two receives gave the same receipt")
 	}
@@ -68,7 +66,7 @@ func checkNewReceipts(e *checkRun) {
 }
 
 func checkOlderReceipt(e *checkRun) {
-	q := e.create(nil, text("b"))
+	q := e.standard("b")
 	first := e.receiveOne(q, 0)
 	e.receiveOne(q, time.Hour)
 	e.must("showing the message by its first receipt", e.change(q, first.ReceiptHandle, 0))
@@ -85,8 +83,8 @@ func checkOlderReceipt(e *checkRun) {
 }
 
 func checkMalformedReceipt(e *checkRun) {
-	q := e.create(nil, text("b"))
-	m := e.receiveOne(q, time.Minute)
+	q := e.standard("b")
+	m := e.take(q)
 	const junk = "this is not a receipt"
 	errs := q.Delete(e.ctx, []string{junk, m.ReceiptHandle})
 	if len(errs) != 2 || errs[1] != nil {
@@ -98,87 +96,71 @@ func checkMalformedReceipt(e *checkRun) {
 		queue.CodeReceiptHandleIsInvalid)
 }
 
-func visibilityChecks() []check {
-	return []check{
-		{name: "C2 visibility: received is hidden, then back with a count", run: checkHidden},
-		{name: "B11 visibility: the call's value wins over the queue's", run: checkVisibilityPrecedence},
-		{name: "B12 visibility: a receive with 0 leaves it visible", run: func(e *checkRun) {
-			q := e.create(nil, text("b"))
-			for want := 1; want <= 3; want++ {
-				if m := e.receiveOne(q, 0); m.ReceiveCount != want {
-					e.errorf("receive count %d, want %d", m.ReceiveCount, want)
-				}
-			}
-		}},
-		{name: "visibility: extended from the moment of the change", run: func(e *checkRun) {
-			q := e.create(nil, text("b"))
-			e.validFor(2 * short)
-			m := e.receiveOne(q, 2*short)
-			e.wait(short)
-			e.hideFor(q, m, 3*short)
-			e.validFor(3 * short)
-			e.wait(2 * short)
-			e.wantEmpty("its visibility was extended", q)
-			e.endValidity()
-			e.wantBodies("when the extension is over", e.receiveAll(q, 1, time.Minute), "b")
-		}},
-		{name: "B9 visibility: 0 shows it at once and is not remembered", run: func(e *checkRun) {
-			q := e.create(nil, text("b"))
-			e.hideFor(q, e.receiveOne(q, time.Hour), 0)
-			if got := e.receive(q, 1, e.soon(), nil); len(got) != 1 || got[0].ReceiveCount != 2 {
-				e.fatalf("received %s after the change to 0, want the message for the second time", bodies(got))
-			}
-			e.wantEmpty("the queue's own 30 s hide it", q)
-		}},
-		{name: "visibility: what was given back unread was not received", run: checkUnread},
-		{name: "B7 visibility: a change never hides what is visible again", run: func(e *checkRun) {
-			q := e.create(nil, text("b"))
-			m := e.receiveOne(q, short)
-			e.wait(2 * short)
-			_ = e.change(q, m.ReceiptHandle, time.Hour) // SQS may or may not return an error
-			e.wantBodies("afterwards", e.receiveAll(q, 1, time.Minute), "b")
-		}},
-		{name: "B8 visibility: a deleted message cannot be changed", run: func(e *checkRun) {
-			q := e.create(nil, text("b"))
-			m := e.receiveOne(q, time.Minute)
-			e.remove(q, m)
-			e.wantCode("the change", e.change(q, m.ReceiptHandle, time.Minute), queue.CodeInvalidParameterValue,
-				queue.CodeMessageNotInflight)
-		}},
-		{name: "B10 visibility: 12 hours in all from the receive", run: func(e *checkRun) {
-			q := e.create(nil, text("b"))
-			m := e.receiveOne(q, time.Minute)
-			e.wantCode("43200 s right after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility),
-				queue.CodeInvalidParameterValue)
-			e.wait(short + short/2)
-			e.wantCode("43200 s a while after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility),
-				queue.CodeInvalidParameterValue)
-			e.wantCode("43201 s", e.change(q, m.ReceiptHandle, queue.MaxVisibility+time.Second),
-				queue.CodeInvalidParameterValue)
-			e.hideFor(q, m, queue.MaxVisibility-time.Minute)
-		}},
-		{name: "B10 visibility: 12 hours are not begun anew by extending", long: true, run: func(e *checkRun) {
-			q := e.create(nil, text("b"))
-			m := e.receiveOne(q, time.Hour)
-			for range 11 {
-				e.wait(59 * time.Minute)
-				e.hideFor(q, m, time.Hour)
-			}
-			e.wait(time.Hour - time.Second)
-			e.wantCode("an extension beyond 12 hours", e.change(q, m.ReceiptHandle, time.Hour),
-				queue.CodeInvalidParameterValue)
-			e.wantBodies("afterwards", e.receiveAll(q, 1, time.Minute), "b")
-		}},
-	}
+var visibilityChecks = map[string]check{
+	"C2 visibility: received is hidden, then back with a count": checkHidden,
+	"B11 visibility: the call's value wins over the queue's":    checkVisibilityPrecedence,
+	"B12 visibility: a receive with 0 leaves it visible": func(e *checkRun) {
+		q := e.standard("b")
+		for want := 1; want <= 3; want++ {
+			e.wantReceives("without a timeout", e.receiveOne(q, 0), want)
+		}
+	},
+	"visibility: extended from the moment of the change": func(e *checkRun) {
+		q := e.standard("b")
+		e.validFor(2 * short)
+		m := e.receiveOne(q, 2*short)
+		e.wait(short)
+		e.hideFor(q, m, 3*short)
+		e.validFor(3 * short)
+		e.wait(2 * short)
+		e.wantEmpty("its visibility was extended", q)
+		e.endValidity()
+		e.wantNext("when the extension is over", q, "b")
+	},
+	"B9 visibility: 0 shows it at once and is not remembered": func(e *checkRun) {
+		q := e.standard("b")
+		e.hideFor(q, e.receiveOne(q, time.Hour), 0)
+		if got := e.receive(q, 1, e.soon(), nil); len(got) != 1 || got[0].ReceiveCount != 2 {
+			e.fatalf("received %s after the change to 0, want the message for the second time", bodies(got))
+		}
+		e.wantEmpty("the queue's own 30 s hide it", q)
+	},
+	"visibility: what was given back unread was not received": checkUnread,
+	"B7 visibility: a change never hides what is visible again": func(e *checkRun) {
+		q := e.standard("b")
+		m := e.receiveOne(q, short)
+		e.wait(2 * short)
+		_ = e.change(q, m.ReceiptHandle, time.Hour) // SQS may or may not return an error
+		e.wantNext("afterwards", q, "b")
+	},
+	"B8 visibility: a deleted message cannot be changed": func(e *checkRun) {
+		q := e.standard("b")
+		m := e.take(q)
+		e.remove(q, m)
+		e.wantCode("the change", e.change(q, m.ReceiptHandle, time.Minute), queue.CodeInvalidParameterValue,
+			queue.CodeMessageNotInflight)
+	},
+	"B10 visibility: 12 hours in all from the receive": func(e *checkRun) {
+		q := e.standard("b")
+		m := e.take(q)
+		e.wantCode("43200 s right after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility),
+			queue.CodeInvalidParameterValue)
+		e.wait(short + short/2)
+		e.wantCode("43200 s a while after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility),
+			queue.CodeInvalidParameterValue)
+		e.wantCode("43201 s", e.change(q, m.ReceiptHandle, queue.MaxVisibility+time.Second),
+			queue.CodeInvalidParameterValue)
+		e.hideFor(q, m, queue.MaxVisibility-time.Minute)
+	},
 }
 
 func checkHidden(e *checkRun) {
-	q := e.create(nil, text("b"))
+	q := e.standard("b")
 	e.validFor(2 * short)
 	first := e.receiveOne(q, 2*short)
 	e.wantEmpty("it is hidden", q)
 	e.endValidity()
-	second := e.receiveOne(q, time.Minute)
+	second := e.take(q)
 	if second.ReceiveCount != 2 || second.ID != first.ID || !second.SentAt.Equal(first.SentAt) {
 		e.errorf("the second receive is %+v, the first was %+v", second, first)
 	}
@@ -192,17 +174,17 @@ func checkHidden(e *checkRun) {
 // counts.
 func checkUnread(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("3", attrs{"FifoQueue": "true"}, grouped("g", "1", "b"))
-	if !e.uncountsUnread {
-		e.must("returning the message unread", e.returnUnread(q, e.receiveOne(q, time.Minute), 0))
-		e.wantReceives("after an unread return", e.receiveOne(q, time.Minute), 2)
+	if !e.suite.UncountsUnread {
+		e.must("returning the message unread", e.returnUnread(q, e.take(q), 0))
+		e.wantReceives("after an unread return", e.take(q), 2)
 		return
 	}
 
-	counted := e.receiveOne(q, time.Minute)
+	counted := e.take(q)
 	e.hideFor(q, counted, 0)
 	var last queue.Message
 	for range 5 {
-		m := e.receiveOne(q, time.Minute)
+		m := e.take(q)
 		e.wantReceives("after one counted receive", m, 2)
 		if !m.FirstReceivedAt.Equal(counted.FirstReceivedAt) {
 			e.errorf("first received at %v, want %v", m.FirstReceivedAt, counted.FirstReceivedAt)
@@ -216,15 +198,15 @@ func checkUnread(e *checkRun) {
 		last = m
 	}
 
-	second := e.receiveOne(q, time.Minute)
+	second := e.take(q)
 	e.wantCode("returning the message with an earlier receipt handle", e.returnUnread(q, last, 0),
 		queue.CodeInvalidParameterValue)
 	e.hideFor(q, second, 0)
-	third := e.receiveOne(q, time.Minute)
+	third := e.take(q)
 	e.wantReceives("after two counted receives", third, 3)
 	e.hideFor(q, third, 0)
 	e.wantEmpty("three receives counted, and the policy allows no more", q)
-	e.wantReceives("in the dead-letter queue", e.receiveOne(dead, time.Minute), 4)
+	e.wantReceives("in the dead-letter queue", e.take(dead), 4)
 }
 
 func (e *checkRun) returnUnread(q Queue, m queue.Message, hide time.Duration) error {
@@ -246,7 +228,7 @@ func checkVisibilityPrecedence(e *checkRun) {
 	}
 	e.wantEmpty("the queue's 2 s hide it", q)
 	e.endValidity()
-	e.receiveOne(q, time.Minute) // visible after 2 s, then invisible for a minute
+	e.take(q) // visible after 2 s, then invisible for a minute
 	e.wait(3 * short)
 	e.wantEmpty("the call's minute hides it", q)
 }

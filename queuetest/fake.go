@@ -140,6 +140,8 @@ func (f *Fake) Count(place FakePlace) int {
 	return n
 }
 
+func (m *fakeMessage) settled() bool { return m.deleted || m.dead }
+
 func (m *fakeMessage) place(now time.Time) FakePlace {
 	switch {
 	case m.deleted:
@@ -158,7 +160,7 @@ func (m *fakeMessage) place(now time.Time) FakePlace {
 func (f *Fake) Redeliver(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m := f.byID[id]; m != nil && !m.deleted && !m.dead {
+	if m := f.byID[id]; m != nil && !m.settled() {
 		m.visibleAt = time.Now()
 		f.wake(1)
 	}
@@ -266,19 +268,16 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 	}
 
 	now := time.Now()
-	m := &fakeMessage{visibleAt: now}
-	m.ID = fmt.Sprintf("m-%06d", len(f.byID)+1)
-	m.Body = out.Body
-	m.Attributes = out.Attributes
-	m.TraceHeader = out.TraceHeader
-	m.GroupID, m.DedupID = out.GroupID, out.DedupID
-	m.SentAt, m.SenderID = now.Truncate(time.Millisecond), "000000000000"
+	number := len(f.byID) + 1
+	m := &fakeMessage{visibleAt: now, Message: queue.Message{ID: fmt.Sprintf("m-%06d", number), Body: out.Body,
+		Attributes: out.Attributes, TraceHeader: out.TraceHeader, GroupID: out.GroupID, DedupID: out.DedupID,
+		SentAt: now.Truncate(time.Millisecond), SenderID: "000000000000"}}
 	if out.Delay != nil {
 		m.visibleAt = now.Add(*out.Delay)
 	}
 
 	if f.opts.FIFO {
-		m.SequenceNumber = fmt.Sprintf("%020d", len(f.byID)+1)
+		m.SequenceNumber = fmt.Sprintf("%020d", number)
 	}
 
 	f.byID[m.ID] = m
@@ -344,7 +343,7 @@ func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Messa
 	locked := map[string]bool{}
 	for _, m := range f.messages {
 		switch {
-		case m.deleted || m.dead:
+		case m.settled():
 		case now.Before(m.visibleAt):
 			if next.IsZero() || m.visibleAt.Before(next) {
 				next = m.visibleAt
@@ -386,12 +385,12 @@ func (f *Fake) receive(m *fakeMessage, req queue.ReceiveRequest, now time.Time) 
 }
 
 func (f *Fake) compact() {
-	for len(f.messages) > 0 && (f.messages[0].deleted || f.messages[0].dead) {
+	for len(f.messages) > 0 && f.messages[0].settled() {
 		f.messages = f.messages[1:]
 		f.settled--
 	}
 	if f.settled > 64 && f.settled*2 > len(f.messages) {
-		f.messages = slices.DeleteFunc(f.messages, func(m *fakeMessage) bool { return m.deleted || m.dead })
+		f.messages = slices.DeleteFunc(f.messages, (*fakeMessage).settled)
 		f.settled = 0
 	}
 }
@@ -411,20 +410,10 @@ func (f *Fake) ChangeVisibility(ctx context.Context, changes []queue.VisibilityC
 	return f.batch(ctx, call, func(i int, now time.Time) error { return f.change(changes[i], now) })
 }
 
-// apply is called for each entry that takes effect.
 func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now time.Time) error) []error {
-	n := call.Entries
-	if n < 1 || n > queue.MaxBatch {
-		return slices.Repeat([]error{queue.Errorf(queue.CodeTooManyEntriesInBatchRequest,
-			"a call takes 1 to %d entries, not %d", queue.MaxBatch, n)}, max(n, 1))
-	}
-	fault, err := f.beginCall(ctx, call)
+	errs, err := f.applyCall(ctx, call, apply)
 	if err != nil {
-		return slices.Repeat([]error{err}, n)
-	}
-	errs := f.applyBatch(call, fault, apply)
-	if err := f.endCall(ctx); err != nil {
-		return slices.Repeat([]error{err}, n)
+		return slices.Repeat([]error{err}, max(call.Entries, 1))
 	}
 	if errors.Join(errs...) == nil {
 		return nil
@@ -432,9 +421,18 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 	return errs
 }
 
-func (f *Fake) applyBatch(call FakeCall, fault FakeFault, apply func(i int, now time.Time) error) []error {
+// apply is called for each entry that takes effect.
+func (f *Fake) applyCall(ctx context.Context, call FakeCall, apply func(i int, now time.Time) error) ([]error, error) {
+	if n := call.Entries; n < 1 || n > queue.MaxBatch {
+		return nil, queue.Errorf(queue.CodeTooManyEntriesInBatchRequest,
+			"a call takes 1 to %d entries, not %d", queue.MaxBatch, n)
+	}
+	fault, err := f.beginCall(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	now := time.Now()
 	errs := make([]error, call.Entries)
 	for i := range errs {
@@ -450,7 +448,8 @@ func (f *Fake) applyBatch(call FakeCall, fault FakeFault, apply func(i int, now 
 	if call.Action != FakeDelete || f.opts.FIFO { // a delete makes messages visible only on a FIFO queue
 		f.wake(len(f.waiting))
 	}
-	return errs
+	f.mu.Unlock()
+	return errs, f.endCall(ctx)
 }
 
 // latest is false if the message was received again since.
@@ -472,7 +471,7 @@ func (f *Fake) delete(receipt string, now time.Time) error {
 	switch {
 	case err != nil:
 		return err
-	case m.deleted || m.dead:
+	case m.settled():
 		return nil
 	case f.opts.FIFO && (!latest || !now.Before(m.visibleAt)):
 		return errReceipt(receipt, "The receipt handle has expired.")
@@ -494,7 +493,7 @@ func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
 	}
 
 	switch {
-	case m.deleted || m.dead:
+	case m.settled():
 		return errReceipt(c.ReceiptHandle, "Message does not exist or is not available for visibility timeout change.")
 	case !isCurrent && f.opts.FIFO:
 		return errReceipt(c.ReceiptHandle, "The receipt handle has expired.")

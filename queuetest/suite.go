@@ -3,12 +3,13 @@ package queuetest
 import (
 	"context"
 	"fmt"
-	"slices"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 )
 
 // Suite is about seventy checks of SQS behavior, documented or observed, and of behavior that this module relies on.
@@ -29,43 +30,48 @@ type Suite struct {
 	UncountsUnread bool
 }
 
+var checks = [...]map[string]check{sendChecks, limitChecks, receiptChecks, visibilityChecks, deadLetterChecks, delayChecks,
+	pollChecks, fifoChecks, deduplicationChecks, queueChecks, longChecks}
+
+func allChecks() map[string]check {
+	all := map[string]check{}
+	for _, some := range checks {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
 // Run runs every check as a parallel subtest. In real time, checks mostly wait, so use a high -parallel.
 func (s *Suite) Run(t *testing.T) {
-	checks := allChecks()
+	all := allChecks()
 	for name := range s.Differs {
-		if !slices.ContainsFunc(checks, func(c check) bool { return c.name == name }) {
+		if all[name] == nil {
 			t.Errorf("Differs contains %q, which is not a check", name)
 		}
 	}
 
-	for _, c := range checks {
-		t.Run(c.name, func(t *testing.T) {
+	for name, c := range all {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			switch {
 			case s.Virtual:
-				synctest.Test(t, func(t *testing.T) { s.runCheck(t, c) })
-			case c.long:
+				synctest.Test(t, func(t *testing.T) { s.runCheck(t, name, c) })
+			case longChecks[name] != nil:
 				t.Skip("needs minutes: runs in virtual time only")
 			default:
-				s.runCheck(t, c)
+				s.runCheck(t, name, c)
 			}
 		})
 	}
 }
 
-func allChecks() []check {
-	return slices.Concat(sendChecks(), limitChecks(), receiptChecks(), visibilityChecks(), deadLetterChecks(),
-		delayChecks(), pollChecks(), fifoChecks(), deduplicationChecks(), queueChecks())
-}
-
-func (s *Suite) runCheck(t *testing.T, c check) {
+func (s *Suite) runCheck(t *testing.T, name string, c check) {
 	ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
 	defer cancel()
 	server := s.Start(t)
-	reason, known := s.Differs[c.name]
+	reason, known := s.Differs[name]
 	for range 5 {
-		e := &checkRun{ctx: ctx, server: server, repeats: s.Repeats, uncountsUnread: s.UncountsUnread,
-			expectsFailure: known, prefix: prefix(c.name)}
+		e := &checkRun{suite: *s, ctx: ctx, server: server, expectsFailure: known, prefix: prefix(name)}
 		if inTime := e.execute(c); !inTime {
 			continue
 		}
@@ -96,7 +102,7 @@ func outcome(failures []string, known bool, reason string) (errs []string, skip 
 // Queue names are unique to the check and the run, because a server may outlive the process.
 func prefix(name string) string {
 	clean := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return r
 		}
 		return '-'
