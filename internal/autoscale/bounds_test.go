@@ -81,7 +81,6 @@ func recommended(ago time.Duration, size float64) recommendation {
 
 func TestRecommendationsThatStillCount(t *testing.T) {
 	t.Parallel()
-	p := Policy{}.Complete()
 	const s = time.Second
 	for _, c := range []struct {
 		name string
@@ -98,7 +97,7 @@ func TestRecommendationsThatStillCount(t *testing.T) {
 		for _, age := range c.ages {
 			before = append(before, recommended(age, 1))
 		}
-		if got := p.appendRecent(before, recommended(0, 1)); len(got) != c.want {
+		if got := appendRecent(before, recommended(0, 1)); len(got) != c.want {
 			t.Errorf("%s: %d count, want %d", c.name, len(got), c.want)
 		}
 	}
@@ -106,7 +105,6 @@ func TestRecommendationsThatStillCount(t *testing.T) {
 
 func TestSmallestRecentAndLargest(t *testing.T) {
 	t.Parallel()
-	p := Policy{}.Complete()
 	const s = time.Second
 	for _, c := range []struct {
 		name        string
@@ -133,21 +131,21 @@ func TestSmallestRecentAndLargest(t *testing.T) {
 			270 * s, false},
 	} {
 		now := recommended(0, 0).at
-		least, ok := p.smallestRecent(c.all)
-		most, covered := largest(c.all), p.covered(c.all, now)
+		least, ok := smallestRecent(c.all)
+		most, covered := largest(c.all), coverScaleIn(c.all, now)
 		if !ok || now.Sub(least.at) != c.least || now.Sub(most.at) != c.most || covered != c.covered {
 			t.Errorf("%s: the least is %v old, the most %v, covered %v; want %v, %v, %v", c.name, now.Sub(least.at),
 				now.Sub(most.at), covered, c.least, c.most, c.covered)
 		}
 	}
-	if _, ok := p.smallestRecent([]recommendation{recommended(0, 1)}); ok {
+	if _, ok := smallestRecent([]recommendation{recommended(0, 1)}); ok {
 		t.Error("one reading is enough to scale out")
 	}
 }
 
 func TestReasonsOfTracking(t *testing.T) {
 	t.Parallel()
-	p := Policy{MaxSize: 20, TargetBacklog: 5}
+	p := Policy{MaxSize: 20}
 	for _, c := range []struct {
 		name string
 		in   Inputs
@@ -164,20 +162,20 @@ func TestReasonsOfTracking(t *testing.T) {
 		{"no backlog alone", Inputs{Backlog: of(0)}, 2, "the number of busy slots is unknown: 1 needed"},
 	} {
 		s := newPolicyScript(t, p, c.size)
-		if d := s.step(c.in); d.Why != c.want {
+		if d := s.step(fiveEach(c.in)); d.Why != c.want {
 			t.Errorf("%s: %q, want %q", c.name, d.Why, c.want)
 		}
 	}
 	s := newPolicyScript(t, p, 2)
-	if d := s.run(measured(39.4, 0), time.Minute); !strings.HasSuffix(d.Why, "1 needed, for less than 5m so far") {
+	if d := s.run(fiveEach(measured(39.4, 0)), time.Minute); !strings.HasSuffix(d.Why, "1 needed, for less than 5m so far") {
 		t.Errorf("at a load that one could just take, after a minute: %s to %d (%s)", d.Rule, d.Desired, d.Why)
 	}
-	if d := s.run(measured(39.4, 0), time.Hour); d.Rule != ruleSteady || d.Desired != 2 ||
+	if d := s.run(fiveEach(measured(39.4, 0)), time.Hour); d.Rule != ruleSteady || d.Desired != 2 ||
 		!strings.HasSuffix(d.Why, ": 1 needed, the most in the last 5m; 2 with a reserve of 15 %") {
 		t.Errorf("at a load that one could just take, after an hour: %s to %d (%s)", d.Rule, d.Desired, d.Why)
 	}
 	for _, in := range []Inputs{{Slots: 0, ServiceTime: 1}, {Slots: 10, ServiceTime: 0}} {
-		if each, known := (Policy{}).Complete().backlogPerProcess(in); known {
+		if each, known := withDefaults(Policy{}).backlogPerProcess(in); known {
 			t.Errorf("with %d slots and a duration of %v, %v messages each are acceptable", in.Slots, in.ServiceTime, each)
 		}
 	}
@@ -271,7 +269,7 @@ func TestTriggerAtItsBounds(t *testing.T) {
 func TestProtectionBeginsAfterItsTime(t *testing.T) {
 	t.Parallel()
 	for longest, want := range map[time.Duration]bool{10*time.Second - 1: false, 10 * time.Second: true} {
-		if on := (Protection{}).next(protectionState{}, Work{1, longest}, time.Unix(1, 0)).on; on != want {
+		if on := (protectionState{}).next(Work{1, longest}, 0, time.Unix(1, 0)).on; on != want {
 			t.Errorf("work of %v is protected: %v", longest, on)
 		}
 	}
@@ -281,7 +279,7 @@ func TestLoopAtTheBoundsOfItsTarget(t *testing.T) {
 	t.Parallel()
 	load := func() Inputs { return measured(100, 1e6) }
 	g := &bounded{target: target{size: 3}, least: 1, most: 1}
-	l := New(load, g, Options{})
+	l := newLoop(load, g, Options{})
 	l.decideOnce(t.Context())
 	g.fail(errors.New("away"), nil)
 	if l.decideOnce(t.Context()); l.Status().Failed == nil {

@@ -10,10 +10,9 @@ import (
 // A scale-in is wrong if the backlog or the last minute's minimum load needs the removed processes; a scale-out, if the
 // previous size could have handled the backlog and twice the maximum load.
 func (w *simulation) judge(p Policy, d Decision) string {
-	p = p.Complete()
 	in := Inputs{Slots: w.c.slots, ServiceTime: w.c.service}
 	each, _ := p.backlogPerProcess(in)
-	span := p.ScaleOutAfter
+	span := scaleOutAfter
 	if p.Measure != "" {
 		span = p.BreachDuration
 	}
@@ -34,7 +33,6 @@ func (w *simulation) judge(p Policy, d Decision) string {
 // A scale-in by CPUUtilization or BusyShare is wrong if the average of all instances exceeded the lower threshold by
 // more than five points, which allow for lost readings and the cooldown.
 func (w *simulation) judgeAverage(p Policy, d Decision) string {
-	p = p.Complete()
 	if !p.Instances || d.Desired > d.From || p.Measure != CPUUtilization && p.Measure != BusyShare {
 		return ""
 	}

@@ -18,7 +18,7 @@
 //   - A scale-in never leaves too few processes for the known work in flight, nor a size at which the trigger would
 //     immediately scale out again.
 //   - A trigger ignores readings from before the last change of size.
-//   - If a gauge or target fails, the size is kept. After a gap in the readings (half of ScaleInAfter, or a period),
+//   - If a gauge or target fails, the size is kept. After a gap in the readings (half of the scale-in delay, or a period),
 //     earlier readings are dropped.
 //   - The size never becomes zero, because this package runs in the instances that it scales.
 package autoscale

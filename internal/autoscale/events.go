@@ -1,7 +1,6 @@
 package autoscale
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -92,17 +91,17 @@ func call[E any](listener func(E), event E) {
 }
 
 type caller struct {
-	timeout  time.Duration // 0 means 10 s
+	timeout  time.Duration
 	failed   func(Failed)
 	failures map[string]int
 }
 
-func newCaller(timeout time.Duration, failed func(Failed)) caller {
-	return caller{timeout, failed, map[string]int{}}
+func newCaller(failed func(Failed)) caller {
+	return caller{10 * time.Second, failed, map[string]int{}}
 }
 
 func (c *caller) do(ctx context.Context, doing string, f func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, cmp.Or(c.timeout, 10*time.Second))
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 
 	err := f(limited)

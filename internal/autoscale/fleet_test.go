@@ -18,23 +18,22 @@ func TestProtection(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	long, short, none := Work{2, time.Minute}, Work{9, time.Second}, Work{}
 	for _, c := range []struct {
-		name string
-		p    Protection
-		work []Work
-		want string
+		name  string
+		after time.Duration
+		work  []Work
+		want  string
 	}{
-		{"idle", Protection{}, []Work{none, none}, "--"},
-		{"short work needs none", Protection{}, []Work{short, short, short}, "---"},
-		{"long work, then a while", Protection{}, []Work{long, long, none, none, none, none}, "++++--"},
-		{"long work with short breaks", Protection{}, []Work{long, none, short, long, none, none, none}, "++++++-"},
-		{"any work", Protection{After: -1}, []Work{short, none, none, none}, "+++-"},
-		{"a longer while", Protection{Linger: time.Minute}, []Work{long, none, none, none, none, none, none}, "++++++-"},
-		{"a duration without work", Protection{}, []Work{{0, time.Hour}}, "-"},
+		{"idle", 0, []Work{none, none}, "--"},
+		{"short work needs none", 0, []Work{short, short, short}, "---"},
+		{"long work, then a while", 0, []Work{long, long, none, none, none, none}, "++++--"},
+		{"long work with short breaks", 0, []Work{long, none, short, long, none, none, none}, "++++++-"},
+		{"any work", -1, []Work{short, none, none, none}, "+++-"},
+		{"a duration without work", 0, []Work{{0, time.Hour}}, "-"},
 	} {
 		var s protectionState
 		got := ""
 		for i, w := range c.work {
-			s = c.p.next(s, w, now.Add(time.Duration(i)*10*time.Second))
+			s = s.next(w, c.after, now.Add(time.Duration(i)*10*time.Second))
 			got += map[bool]string{true: "+", false: "-"}[s.on]
 		}
 		if got != c.want {

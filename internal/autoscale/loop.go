@@ -41,10 +41,8 @@ func (a *Advice) SetSize(_ context.Context, n int) error {
 // Options configure a [Loop].
 type Options struct {
 	Policy Policy
-	// Interval is the time between readings; 0 means 10 s.
+	// Interval is the time between readings.
 	Interval time.Duration
-	// CallTimeout limits calls to the target; 0 means 10 s.
-	CallTimeout time.Duration
 	// IsLeader reports whether this instance may change the size; nil means always.
 	IsLeader func() bool
 	// Metric returns the trigger's newest value; nil means that load does. Only the leader calls it.
@@ -70,11 +68,10 @@ type Loop struct {
 // New returns a loop; [Loop.Run] starts it. load returns the current measures, such as [Gauge.Read].
 func New(load func() Inputs, target Target, opts Options) *Loop {
 	opts.Policy.FromMetric = opts.Metric != nil
-	opts.Policy = opts.Policy.Complete()
-	opts.Interval = cmp.Or(opts.Interval, 10*time.Second)
+	opts.Policy = opts.Policy.inWholePeriods()
 
 	l := &Loop{load: load, target: target, opts: opts, status: Status{Policy: opts.Policy}}
-	l.calls = newCaller(opts.CallTimeout, func(f Failed) {
+	l.calls = newCaller(func(f Failed) {
 		l.setFailed(&f)
 		call(opts.Events.Failed, f)
 	})

@@ -104,13 +104,19 @@ func start(run func(context.Context)) (stop func()) {
 	return func() { cancel(); <-ended }
 }
 
+func newLoop(load func() Inputs, target Target, opts Options) *Loop {
+	opts.Policy = withDefaults(opts.Policy)
+	opts.Interval = 10 * time.Second
+	return New(load, target, opts)
+}
+
 func TestLoop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
 		busy := func() Inputs { return measured(100, 1e6) }
 		g := &target{size: 1}
-		l := New(busy, g, Options{Policy: Policy{MaxSize: 8}, Events: j.events()})
+		l := newLoop(busy, g, Options{Policy: Policy{MaxSize: 8}, Events: j.events()})
 		stop := start(l.Run)
 		time.Sleep(time.Minute - time.Second)
 		synctest.Wait()
@@ -136,7 +142,7 @@ func TestLoopSetsNothingUnlessLeader(t *testing.T) {
 		var j recorder
 		var isLeader synchronized[bool]
 		g := &target{size: 1}
-		l := New(func() Inputs { return measured(100, 1e6) }, g,
+		l := newLoop(func() Inputs { return measured(100, 1e6) }, g,
 			Options{IsLeader: isLeader.get, Events: j.events()})
 		stop := start(l.Run)
 		time.Sleep(35 * time.Second)
@@ -179,7 +185,7 @@ func TestMetricReplacesTheMeasureOfTheInstances(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var j recorder
 				calls := 0
-				l := New(func() Inputs { return Inputs{CPU: of(5), Busy: of(0), Backlog: of(0)} }, &target{size: 3}, Options{
+				l := newLoop(func() Inputs { return Inputs{CPU: of(5), Busy: of(0), Backlog: of(0)} }, &target{size: 3}, Options{
 					Policy: Policy{MaxSize: 8, Measure: CPUUtilization, Instances: true}, Events: j.events(),
 					IsLeader: func() bool { return c.leader },
 					Metric:   func(context.Context) (Datapoint, error) { calls++; return c.point, c.err },
@@ -208,7 +214,7 @@ func TestFollowersReadTheSizeSeldom(t *testing.T) {
 			}
 			return measured(100, 1e6)
 		}
-		l := New(load, g, Options{Policy: Policy{MaxSize: 16}, IsLeader: isLeader.get, Events: j.events()})
+		l := newLoop(load, g, Options{Policy: Policy{MaxSize: 16}, IsLeader: isLeader.get, Events: j.events()})
 		stop := start(l.Run)
 		time.Sleep(time.Hour - time.Second)
 		synctest.Wait()
@@ -247,7 +253,7 @@ func TestLoopContinuesAfterFailures(t *testing.T) {
 		var j recorder
 		var load synchronized[Inputs]
 		g := &target{size: 1, unread: errors.New("no group")}
-		l := New(load.get, g, Options{Events: j.events()})
+		l := newLoop(load.get, g, Options{Events: j.events()})
 		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		stop := start(l.Run)
 		pass(15 * time.Second)
@@ -293,16 +299,16 @@ func TestLoopLimitsItsCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
-		opts := Options{CallTimeout: 3 * time.Second, Events: j.events()}
-		l := New(func() Inputs { return Inputs{} }, hangingTarget{}, opts)
+		opts := Options{Events: j.events()}
+		l := newLoop(func() Inputs { return Inputs{} }, hangingTarget{}, opts)
 		stop := start(l.Run)
-		time.Sleep(5 * time.Second)
+		time.Sleep(10*time.Second + 1)
 		synctest.Wait()
 		want := []string{"reading the size: context deadline exceeded (1)"}
 		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
 		}
-		time.Sleep(6 * time.Second)
+		time.Sleep(9 * time.Second)
 		stop()
 		if lines := j.take(); len(lines) != 0 {
 			t.Errorf("the stop is reported as a failure: %v", lines)
@@ -352,10 +358,9 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// Completing a policy again must not restore the default cooldown.
-func TestNegativeCooldownStaysOff(t *testing.T) {
+func TestSizeChangesInEveryPeriodWithoutCooldown(t *testing.T) {
 	t.Parallel()
-	p := Policy{Cooldown: -1, Measure: BusyShare, Period: time.Second}.Complete()
+	p := withDefaults(Policy{Cooldown: -1, Measure: BusyShare, Period: time.Second})
 	var s policyState
 	var d Decision
 	now, size := time.Unix(1_800_000_000, 0), 1
@@ -409,7 +414,7 @@ func TestLoopWithinTheBoundsOfTheTarget(t *testing.T) {
 					return measured(100, c.load)
 				}
 				g := &bounded{target: target{size: c.size}, least: c.least, most: c.most}
-				l := New(load, g, Options{Policy: Policy{MinSize: c.minimum, MaxSize: c.max, Cooldown: -1},
+				l := newLoop(load, g, Options{Policy: Policy{MinSize: c.minimum, MaxSize: c.max, Cooldown: -1},
 					Events: j.events()})
 				stop := start(l.Run)
 				time.Sleep(time.Hour)

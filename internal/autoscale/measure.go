@@ -3,7 +3,6 @@ package autoscale
 import (
 	"encoding/json"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -28,31 +27,6 @@ const (
 	Maximum Statistic = "Maximum"
 	Sum     Statistic = "Sum"
 )
-
-type measureInfo struct {
-	measure      Measure
-	unit         string
-	lower, upper float64
-	// shared means that the measure is inversely proportional to the size.
-	shared bool
-}
-
-func measureInfos() []measureInfo {
-	return []measureInfo{
-		{CPUUtilization, "Percent", 25, 75, true},
-		{BacklogPerProcess, "Count", 10, 100, true},
-		{OldestMessageAge, "Seconds", 10, 60, false},
-		{BusyShare, "Percent", 30, 80, true},
-	}
-}
-
-func (m Measure) measureInfo() (measureInfo, bool) {
-	all := measureInfos()
-	if i := slices.IndexFunc(all, func(t measureInfo) bool { return t.measure == m }); i >= 0 {
-		return all[i], true
-	}
-	return measureInfo{}, false
-}
 
 // Reading is a measured value. The zero value is a missing one.
 type Reading struct {

@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"testing"
@@ -9,20 +10,29 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestComplete(t *testing.T) {
-	t.Parallel()
-	p := Policy{Measure: CPUUtilization}.Complete()
-	// Elastic Beanstalk's defaults are a period of 5 minutes and a cooldown of 360 seconds.
-	if p.Period != 5*time.Minute || p.EvaluationPeriods != 1 || p.BreachDuration != 5*time.Minute ||
-		p.Cooldown != 360*time.Second ||
-		p.MinSize != 1 || p.MaxSize != 4 || p.LowerBreachScaleIncrement != -1 || p.UpperBreachScaleIncrement != 1 ||
-		p.Statistic != Average || p.Unit != "Percent" || p.ScaleOutAfter != 20*time.Second ||
-		p.ScaleInAfter != 5*time.Minute || p.TargetBusy != 75 || p.DrainWithin != time.Minute {
-		t.Errorf("the defaults are %+v", p)
+// withDefaults fills in the defaults of package config. A negative cooldown means none.
+func withDefaults(p Policy) Policy {
+	p.MinSize = cmp.Or(p.MinSize, 1)
+	p.MaxSize = cmp.Or(p.MaxSize, 4)
+	p.Cooldown = max(cmp.Or(p.Cooldown, 360*time.Second), 0)
+	p.TargetBusy = cmp.Or(p.TargetBusy, 75)
+	p.DrainWithin = cmp.Or(p.DrainWithin, time.Minute)
+	p.Statistic = cmp.Or(p.Statistic, Average)
+	usual := map[Measure]Policy{
+		CPUUtilization:    {Unit: "Percent", LowerThreshold: 25, UpperThreshold: 75},
+		BacklogPerProcess: {Unit: "Count", LowerThreshold: 10, UpperThreshold: 100},
+		OldestMessageAge:  {Unit: "Seconds", LowerThreshold: 10, UpperThreshold: 60},
+		BusyShare:         {Unit: "Percent", LowerThreshold: 30, UpperThreshold: 80},
+	}[p.Measure]
+	p.Unit = cmp.Or(p.Unit, usual.Unit)
+	if p.LowerThreshold == 0 && p.UpperThreshold == 0 {
+		p.LowerThreshold, p.UpperThreshold = usual.LowerThreshold, usual.UpperThreshold
 	}
-	if p := (Policy{MinSize: 9}).Complete(); p.MinSize != 9 || p.MaxSize != 9 {
-		t.Errorf("a minimum above the default maximum: %d to %d", p.MinSize, p.MaxSize)
-	}
+	p.LowerBreachScaleIncrement = cmp.Or(p.LowerBreachScaleIncrement, -1)
+	p.UpperBreachScaleIncrement = cmp.Or(p.UpperBreachScaleIncrement, 1)
+	p.Period = cmp.Or(p.Period, 5*time.Minute)
+	p.EvaluationPeriods = cmp.Or(p.EvaluationPeriods, 1)
+	return p.inWholePeriods()
 }
 
 // Elastic Beanstalk adjusts one of the options if they disagree.
@@ -36,17 +46,16 @@ func TestBreachDuration(t *testing.T) {
 		wantP   time.Duration
 		wantN   int
 	}{
-		{0, 0, 0, 5 * min, 1},
-		{min, 0, 0, min, 1},
+		{min, 1, 0, min, 1},
 		{min, 3, 0, min, 3},
-		{min, 0, 2 * min, min, 2},
-		{2 * min, 0, 5 * min, 2 * min, 3},
-		{0, 0, 2 * min, 2 * min, 1},
-		{0, 0, 12 * min, 5 * min, 3},
+		{min, 1, 2 * min, min, 2},
+		{2 * min, 1, 5 * min, 2 * min, 3},
+		{2 * min, 1, 2 * min, 2 * min, 1},
+		{5 * min, 1, 12 * min, 5 * min, 3},
 		{5 * min, 1, 2 * min, 5 * min, 1},
 		{min, 1, 5 * min, min, 5},
 	} {
-		p := Policy{Measure: BusyShare, Period: c.period, EvaluationPeriods: c.periods, BreachDuration: c.breach}.Complete()
+		p := Policy{Measure: BusyShare, Period: c.period, EvaluationPeriods: c.periods, BreachDuration: c.breach}.inWholePeriods()
 		if p.Period != c.wantP || p.EvaluationPeriods != c.wantN || p.BreachDuration != c.wantP*time.Duration(c.wantN) {
 			t.Errorf("%v x %d = %v became %v x %d = %v", c.period, c.periods, c.breach, p.Period, p.EvaluationPeriods,
 				p.BreachDuration)
@@ -76,7 +85,7 @@ type policyScript struct {
 
 func newPolicyScript(t *testing.T, p Policy, size int) *policyScript {
 	t.Helper()
-	return &policyScript{t: t, p: p, now: time.Unix(1_800_000_000, 0), size: size}
+	return &policyScript{t: t, p: withDefaults(p), now: time.Unix(1_800_000_000, 0), size: size}
 }
 
 func (s *policyScript) step(in Inputs) Decision {
@@ -113,6 +122,12 @@ func (s *policyScript) want(d Decision, rule Rule, size int) {
 
 func measured(busy, backlog float64) Inputs {
 	return Inputs{Busy: of(busy), Backlog: of(backlog), Slots: 10, ServiceTime: 1, CPU: of(busy), OldestAge: of(0)}
+}
+
+// fiveEach lets five messages wait per process.
+func fiveEach(in Inputs) Inputs {
+	in.Slots, in.ServiceTime = 5, 60
+	return in
 }
 
 func TestBoundsHoldAndReadyComeFirst(t *testing.T) {
@@ -153,9 +168,9 @@ func TestTracking(t *testing.T) {
 		s.want(s.step(in), ruleOut, 5)
 	})
 	t.Run("by a backlog given", func(t *testing.T) {
-		s := newPolicyScript(t, Policy{MaxSize: 20, TargetBacklog: 5}, 2)
-		s.step(measured(50, 20))
-		s.want(s.step(measured(50, 20)), ruleOut, 4)
+		s := newPolicyScript(t, Policy{MaxSize: 20}, 2)
+		s.step(fiveEach(measured(50, 20)))
+		s.want(s.step(fiveEach(measured(50, 20))), ruleOut, 4)
 	})
 	t.Run("by busy slots", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 4)
@@ -387,6 +402,7 @@ func TestPeriodsOfAMetric(t *testing.T) {
 			t.Parallel()
 			p := Policy{MaxSize: 10, Cooldown: -1, Measure: CPUUtilization, LowerThreshold: 20, UpperThreshold: 80,
 				Period: time.Minute, EvaluationPeriods: c.periods, Instances: true, FromMetric: true, Statistic: Sum}
+			p = withDefaults(p)
 			var s policyState
 			if c.changed >= 0 {
 				s = policyState{begun: true, desired: 3, changed: began.Add(time.Duration(c.changed)*time.Minute + time.Second)}
@@ -443,6 +459,7 @@ func TestPolicyPropertiesUnderRandomInputs(t *testing.T) {
 				"measure"),
 			Period: time.Minute, Cooldown: time.Minute,
 		}
+		p = withDefaults(p)
 		var s policyState
 		size, now := rapid.IntRange(0, 15).Draw(t, "size"), time.Unix(1_800_000_000, 0)
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {

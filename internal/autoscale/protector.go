@@ -12,23 +12,17 @@ type Work struct {
 	Longest time.Duration
 }
 
-// Protection configures when an instance is protected from scale-in. Only long deliveries protect it: a drain waits for
-// short ones, and a group of protected instances could never scale in.
-type Protection struct {
-	// After is the age from which a delivery protects the instance; 0 means 10 s, negative means immediately.
-	After time.Duration
-	// Linger extends the protection to save calls; 0 means 30 s.
-	Linger time.Duration
-}
+// protectionLinger extends a protection to save calls.
+const protectionLinger = 30 * time.Second
 
 type protectionState struct {
 	on    bool
 	until time.Time
 }
 
-func (p Protection) next(s protectionState, w Work, now time.Time) protectionState {
-	if w.InWork > 0 && w.Longest >= cmp.Or(p.After, 10*time.Second) {
-		return protectionState{on: true, until: now.Add(cmp.Or(p.Linger, 30*time.Second))}
+func (s protectionState) next(w Work, after time.Duration, now time.Time) protectionState {
+	if w.InWork > 0 && w.Longest >= cmp.Or(after, 10*time.Second) {
+		return protectionState{on: true, until: now.Add(protectionLinger)}
 	}
 	if s.on && now.Before(s.until) {
 		return s
@@ -41,11 +35,13 @@ type Guard interface {
 	Protect(ctx context.Context, on bool) error
 }
 
-// Protector protects this instance from scale-in during long deliveries. Guard and Work are required.
+// Protector protects this instance from scale-in during long deliveries: a drain waits for short ones, and a group of
+// protected instances could never scale in. Guard and Work are required.
 type Protector struct {
-	Guard      Guard
-	Work       func() Work
-	Protection Protection
+	Guard Guard
+	Work  func() Work
+	// After is the age from which a delivery protects the instance; 0 means 10 s, negative means immediately.
+	After time.Duration
 	// Interval is the time between calls of Work; 0 means 5 s.
 	Interval time.Duration
 	// CallTimeout limits calls; 0 means 10 s.
@@ -63,7 +59,8 @@ const (
 // Run sets and removes the protection until ctx ends, and finally removes it. Unless protections expire, it first
 // removes protection left behind by a killed process.
 func (p *Protector) Run(ctx context.Context) {
-	run := protectorRun{protector: p, known: p.Renew > 0, calls: newCaller(p.CallTimeout, p.Events.Failed)}
+	run := protectorRun{protector: p, known: p.Renew > 0, calls: newCaller(p.Events.Failed)}
+	run.calls.timeout = cmp.Or(p.CallTimeout, run.calls.timeout)
 	every(ctx, cmp.Or(p.Interval, 5*time.Second), func() bool { run.update(ctx, time.Now()); return true })
 
 	if run.maybeSet {
@@ -85,7 +82,7 @@ type protectorRun struct {
 }
 
 func (p *protectorRun) update(ctx context.Context, now time.Time) {
-	p.state = p.protector.Protection.next(p.state, p.protector.Work(), now)
+	p.state = p.state.next(p.protector.Work(), p.protector.After, now)
 	want := p.state.on
 	expires := want && !p.renewAt.IsZero() && !now.Before(p.renewAt)
 	if p.known && p.on == want && !expires {

@@ -35,7 +35,7 @@ type Reporter struct {
 
 // Run publishes the metrics every minute until ctx ends.
 func (r *Reporter) Run(ctx context.Context) {
-	calls := newCaller(0, r.Events.Failed)
+	calls := newCaller(r.Events.Failed)
 	every(ctx, time.Minute, func() bool {
 		if r.IsLeader() {
 			_ = calls.do(ctx, "publishing the load", r.publish) // reported already

@@ -59,7 +59,6 @@ func Combine(own Inputs, all []Sample, p Policy) Inputs {
 	in.Slots = total.Slots / len(all)
 	in.ServiceTime = meanServiceTime(all)
 
-	p = p.Complete()
 	in.CPU = combine(all, CPUUtilization, Average)
 	in.OldestAge = combine(all, OldestMessageAge, Maximum)
 	if p.Measure != "" && p.Measure != BacklogPerProcess {

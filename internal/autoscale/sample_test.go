@@ -88,6 +88,7 @@ func TestAverageOverAllInstancesDecides(t *testing.T) {
 			t.Parallel()
 			p := Policy{MinSize: 1, MaxSize: 10, Cooldown: -1, Measure: CPUUtilization, UpperThreshold: c.upper,
 				LowerThreshold: 25, Period: time.Minute, BreachDuration: time.Minute, Instances: true}
+			p = withDefaults(p)
 			var s policyState
 			var d Decision
 			now := time.Unix(0, 0)

@@ -52,7 +52,7 @@ func (d *Termination) waitUntilChosen(ctx context.Context) bool {
 		return err
 	}
 
-	calls := newCaller(0, d.Events.Failed)
+	calls := newCaller(d.Events.Failed)
 	every(ctx, cmp.Or(d.Poll, 5*time.Second), func() bool {
 		_ = calls.do(ctx, "checking for termination", check) // reported already
 		return !chosen
@@ -73,7 +73,7 @@ func (d *Termination) drainWithHeartbeats(ctx context.Context) error {
 
 // sendHeartbeats waits first, because the hooks' timeouts have just started.
 func (d *Termination) sendHeartbeats(ctx context.Context) {
-	calls := newCaller(0, d.Events.Failed)
+	calls := newCaller(d.Events.Failed)
 	first := true
 	every(ctx, heartbeatInterval, func() bool {
 		if !first {
@@ -85,7 +85,7 @@ func (d *Termination) sendHeartbeats(ctx context.Context) {
 }
 
 func (d *Termination) complete(ctx context.Context) error {
-	calls := newCaller(0, d.Events.Failed)
+	calls := newCaller(d.Events.Failed)
 	for attempt := range completionAttempts - 1 {
 		if calls.do(context.WithoutCancel(ctx), "completing the lifecycle hook", d.Hook.Complete) == nil {
 			return nil

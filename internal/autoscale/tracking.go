@@ -12,6 +12,10 @@ const (
 	tolerance = 0.1
 	// headroom after a scale-in avoids oscillation.
 	headroom = 1.15
+	// Tracking scales out when all readings within scaleOutAfter, at least two, request a larger size, and in when all
+	// within scaleInAfter request a smaller one.
+	scaleOutAfter = 20 * time.Second
+	scaleInAfter  = 5 * time.Minute
 )
 
 type recommendation struct {
@@ -34,8 +38,8 @@ func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policySt
 	}
 
 	v := p.recommend(in, d.At)
-	s.recommendations = p.appendRecent(s.recommendations, v)
-	if least, ok := p.smallestRecent(s.recommendations); ok && least.size > in.Desired {
+	s.recommendations = appendRecent(s.recommendations, v)
+	if least, ok := smallestRecent(s.recommendations); ok && least.size > in.Desired {
 		return s, p.scaleOut(least, d)
 	}
 
@@ -45,7 +49,7 @@ func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policySt
 	case !v.whole:
 		d.Rule, d.Why = ruleMissing, v.why
 	case v.size > in.Desired:
-		d.Rule, d.Why = ruleSteady, v.why+", for less than "+span(p.ScaleOutAfter)+" so far"
+		d.Rule, d.Why = ruleSteady, v.why+", for less than "+span(scaleOutAfter)+" so far"
 	case v.size == in.Desired:
 		d.Rule, d.Why = ruleSteady, v.why
 	default:
@@ -55,7 +59,7 @@ func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policySt
 }
 
 func (p Policy) scaleIn(s policyState, v recommendation, d Decision) Decision {
-	top, covered := largest(s.recommendations), p.covered(s.recommendations, v.at)
+	top, covered := largest(s.recommendations), coverScaleIn(s.recommendations, v.at)
 	next := max(roundUp(top.exact*headroom), (d.From+1)/2, p.MinSize) // at most halved, because the load may return
 
 	switch {
@@ -63,14 +67,14 @@ func (p Policy) scaleIn(s policyState, v recommendation, d Decision) Decision {
 		d.Rule, d.Why = ruleLimit, v.why+", and MinSize is "+fmt.Sprint(p.MinSize)
 	case covered && top.size < d.From && next >= d.From:
 		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, the most in the last %s; %d with a reserve of 15 %%", top.why,
-			span(p.ScaleInAfter), next)
+			span(scaleInAfter), next)
 	case !covered || next >= d.From:
-		d.Rule, d.Why = ruleSteady, v.why+", for less than "+span(p.ScaleInAfter)+" so far"
+		d.Rule, d.Why = ruleSteady, v.why+", for less than "+span(scaleInAfter)+" so far"
 	case p.cooldownLeft(s, d.At) > 0:
 		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %s ago", v.why, span(p.Cooldown))
 	default:
 		d.Desired = next
-		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in the last %s", top.why, span(p.ScaleInAfter))
+		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in the last %s", top.why, span(scaleInAfter))
 	}
 	return d
 }
@@ -161,9 +165,6 @@ func span(d time.Duration) string {
 }
 
 func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
-	if p.TargetBacklog > 0 {
-		return p.TargetBacklog, true
-	}
 	if in.Slots <= 0 || in.ServiceTime <= 0 {
 		return 0, false
 	}
@@ -171,22 +172,22 @@ func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	return float64(in.Slots) * max(1, p.DrainWithin.Seconds()/in.ServiceTime), true
 }
 
-func (p Policy) appendRecent(recommendations []recommendation, v recommendation) []recommendation {
-	if n := len(recommendations); n > 0 && v.at.Sub(recommendations[n-1].at) > p.ScaleInAfter/2 {
+func appendRecent(recommendations []recommendation, v recommendation) []recommendation {
+	if n := len(recommendations); n > 0 && v.at.Sub(recommendations[n-1].at) > scaleInAfter/2 {
 		recommendations = nil
 	}
 	first := 0
-	for first+1 < len(recommendations) && v.at.Sub(recommendations[first+1].at) >= p.ScaleInAfter {
+	for first+1 < len(recommendations) && v.at.Sub(recommendations[first+1].at) >= scaleInAfter {
 		first++
 	}
 	return append(slices.Clone(recommendations[first:]), v)
 }
 
-func (p Policy) smallestRecent(recommendations []recommendation) (least recommendation, ok bool) {
+func smallestRecent(recommendations []recommendation) (least recommendation, ok bool) {
 	last := len(recommendations) - 1
 	least = recommendations[last]
 	for i := last - 1; i >= 0; i-- {
-		if last-i >= 2 && recommendations[last].at.Sub(recommendations[i].at) > p.ScaleOutAfter {
+		if last-i >= 2 && recommendations[last].at.Sub(recommendations[i].at) > scaleOutAfter {
 			break
 		}
 		if recommendations[i].size < least.size {
@@ -216,16 +217,15 @@ func largest(recommendations []recommendation) (top recommendation) {
 	return top
 }
 
-func (p Policy) covered(recommendations []recommendation, now time.Time) bool {
+func coverScaleIn(recommendations []recommendation, now time.Time) (covered bool) {
 	var seen time.Time
-	covered := false
 	for _, v := range recommendations {
 		if !v.whole {
 			continue
 		}
 		if seen.IsZero() {
-			covered = now.Sub(v.at) >= p.ScaleInAfter*9/10
-		} else if v.at.Sub(seen) > p.ScaleInAfter/2 {
+			covered = now.Sub(v.at) >= scaleInAfter*9/10
+		} else if v.at.Sub(seen) > scaleInAfter/2 {
 			return false
 		}
 		seen = v.at

@@ -169,8 +169,8 @@ func (in Inputs) idle() bool { return in.Busy.Known && in.Busy.Value < 50 }
 func (in Inputs) busyProcesses() float64 { return float64(in.Ready) * min(in.Busy.Value, 100) / 100 }
 
 func (p Policy) whyNotSmaller(s policyState, in Inputs, next int) string {
-	t, _ := p.Measure.measureInfo()
-	if then := s.value.Value * float64(in.Desired) / float64(next); t.shared && then >= p.UpperThreshold {
+	fallsWithSize := p.Measure != OldestMessageAge
+	if then := s.value.Value * float64(in.Desired) / float64(next); fallsWithSize && then >= p.UpperThreshold {
 		return fmt.Sprintf("with %d it would be %.4g, which triggers scale-out again", next, then)
 	}
 	// An empty backlog says nothing about the work in flight that keeps it empty.

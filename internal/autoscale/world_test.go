@@ -256,6 +256,7 @@ type outcome struct {
 }
 
 func simulate(p Policy, c curve) outcome {
+	p = withDefaults(p)
 	w := &simulation{c: c, r: rand.New(rand.NewPCG(c.seed, 7))}
 	w.resize(1)
 	w.ready[0] = 0

@@ -8,6 +8,5 @@
 // never changed or deleted. The tag is read again immediately before a deletion. A registry table that contains another
 // environment's lease is kept.
 //
-// To support another service, add a source to [Open] in the order of deletion: resources that refer to others come
-// first.
+// [Inventory.List] returns resources in the order of deletion: those that refer to others come first.
 package cloud

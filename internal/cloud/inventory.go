@@ -47,43 +47,32 @@ func (e *Environment) aws() *aws.Options {
 	return opts
 }
 
-type source interface {
-	// list adds a note to resources that cannot be read.
-	list(ctx context.Context) ([]Resource, error)
-	// remove deletes a resource after verifying again that the environment owns it. It returns mine=false if the
-	// resource belongs to another source.
-	remove(ctx context.Context, r *Resource) (mine bool, err error)
-	// markShared marks resources that other environments also use as not owned.
-	markShared(ctx context.Context, found []Resource) error
-	close()
+// Inventory lists and deletes an environment's AWS resources.
+type Inventory struct {
+	settings *config.Settings
+	sqs      *aws.SQS   // nil if no queue is on Amazon SQS
+	table    *aws.Table // nil without a registry table
 }
 
-// Inventory lists and deletes an environment's AWS resources.
-type Inventory struct{ sources []source }
-
 // Open creates clients for the services that the settings use, if any.
-func Open(ctx context.Context, e *Environment) (*Inventory, error) {
-	i := &Inventory{}
+func Open(ctx context.Context, e *Environment) (i *Inventory, err error) {
 	s := &e.Config.Settings
+	i = &Inventory{settings: s}
 
 	if s.AnyOnSQS() {
 		opts := e.aws()
 		opts.Endpoint = s.EndpointURL
-		sqs, err := aws.OpenSQS(ctx, opts)
-		if err != nil {
-			i.Close()
+		if i.sqs, err = aws.OpenSQS(ctx, opts); err != nil {
 			return nil, err
 		}
-		i.sources = append(i.sources, &queues{sqs: sqs, settings: s})
 	}
 
 	if s.RegistryTable != "" && s.Queues[0].Backend == config.BackendSQS {
-		table, err := aws.OpenTable(ctx, s.RegistryTable, &aws.Options{Region: s.Region, Log: e.SDK})
+		i.table, err = aws.OpenTable(ctx, s.RegistryTable, &aws.Options{Region: s.Region, Log: e.SDK})
 		if err != nil {
 			i.Close()
 			return nil, err
 		}
-		i.sources = append(i.sources, &registryTable{table: table, settings: s})
 	}
 
 	return i, nil
@@ -91,21 +80,29 @@ func Open(ctx context.Context, e *Environment) (*Inventory, error) {
 
 // Close closes idle connections.
 func (i *Inventory) Close() {
-	for _, s := range i.sources {
-		s.close()
+	if i.sqs != nil {
+		i.sqs.Close()
+	}
+	if i.table != nil {
+		i.table.Close()
 	}
 }
 
 // List returns the existing resources in deletion order, with a note on those that cannot be read.
 func (i *Inventory) List(ctx context.Context) (all []Resource, err error) {
-	for _, s := range i.sources {
-		found, err := s.list(ctx)
-		if err != nil {
+	if i.sqs != nil {
+		if all, err = i.listQueues(ctx); err != nil {
 			return all, err
 		}
-		all = append(all, found...)
 	}
-	return all, nil
+	if i.table == nil {
+		return all, nil
+	}
+	table, err := i.describeTable(ctx)
+	if table != nil {
+		all = append(all, *table)
+	}
+	return all, err
 }
 
 // Plan returns the resources for a termination. Unlike List, it treats resources shared with other environments as not
@@ -115,10 +112,15 @@ func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range i.sources {
-		if err := s.markShared(ctx, all); err != nil {
+	for n := range all {
+		r := &all[n]
+		if r.Kind != kindTable || !r.Owned {
+			continue
+		}
+		if r.Note, err = i.noteSharedTable(ctx); err != nil {
 			return nil, err
 		}
+		r.Owned = r.Note == ""
 	}
 	return all, nil
 }
@@ -126,15 +128,29 @@ func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 // Delete deletes an owned resource returned by [Inventory.Plan]. The error is [ErrNotOwned] if the resource has lost
 // its tag. For a missing resource, it is queue.ErrNoQueue or has the code queue.CodeResourceNotFound.
 func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
-	if !r.Owned {
+	tags, remove, err := i.readTags(ctx, r)
+	if err != nil {
+		return err
+	}
+	if !r.Owned || aws.OwnerOf(tags) != i.settings.Name {
 		return fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)
 	}
-	for _, s := range i.sources {
-		if mine, err := s.remove(ctx, r); mine {
-			return err
-		}
+	return remove(ctx)
+}
+
+// readTags also returns the resource's delete operation.
+func (i *Inventory) readTags(ctx context.Context, r *Resource) (tags map[string]string, remove func(context.Context) error, err error) {
+	if r.Kind == kindTable {
+		info, err := i.table.Describe(ctx)
+		return info.Tags, i.table.Delete, err
 	}
-	return fmt.Errorf("%s %s is of an unknown kind", r.Kind, r.Name)
+
+	q, err := i.sqs.Queue(ctx, r.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	tags, err = q.Tags(ctx)
+	return tags, q.DeleteQueue, err
 }
 
 const tagsDenied = "cannot read tags: "

@@ -20,33 +20,33 @@ const deadLetterRetention = 14 * 24 * time.Hour
 
 // EnsureQueue creates the environment's queue and dead-letter queue with the attributes that Elastic Beanstalk uses, or
 // updates existing ones. If either has a different owner, the error is [ErrNotOwned] and nothing changes.
-func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *config.QueueSettings,
+func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, q *config.QueueSettings,
 	log *slog.Logger) error {
 	e := &ensurer{sqs: sqs, environment: s.Name, log: log,
-		advice: "use the existing queue with --queue " + set.Name + ", or choose another name with --name"}
+		advice: "use the existing queue with --queue " + q.Name + ", or choose another name with --name"}
 
-	main, err := e.find(ctx, set.Name)
+	main, err := e.findOwned(ctx, q.Name)
 	if err != nil {
 		return err
 	}
-	dead, err := e.find(ctx, queue.DeadLetterName(set.Name))
+	deadLetters, err := e.findOwned(ctx, queue.DeadLetterName(q.Name))
 	if err != nil {
 		return err
 	}
 
-	dead, err = e.ensure(ctx, dead, queue.DeadLetterName(set.Name),
+	deadLetters, err = e.createOrUpdate(ctx, deadLetters, queue.DeadLetterName(q.Name),
 		map[string]string{"MessageRetentionPeriod": seconds(deadLetterRetention)})
 	if err != nil {
 		return err
 	}
-	attributes, err := dead.Attributes(ctx)
+	attributes, err := deadLetters.Attributes(ctx)
 	if err != nil {
 		return err
 	}
 
-	_, err = e.ensure(ctx, main, set.Name, map[string]string{
-		"VisibilityTimeout":      seconds(set.VisibilityTimeout),
-		"MessageRetentionPeriod": seconds(set.RetentionPeriod),
+	_, err = e.createOrUpdate(ctx, main, q.Name, map[string]string{
+		"VisibilityTimeout":      seconds(q.VisibilityTimeout),
+		"MessageRetentionPeriod": seconds(q.RetentionPeriod),
 		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`, attributes["QueueArn"],
 			s.MaxRetries),
 	})
@@ -62,7 +62,8 @@ type ensurer struct {
 	log         *slog.Logger
 }
 
-func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
+// findOwned returns nil if the queue does not exist, and an error if it has another owner.
+func (e *ensurer) findOwned(ctx context.Context, name string) (*aws.Queue, error) {
 	q, err := e.sqs.Queue(ctx, name)
 	if errors.Is(err, queue.ErrNoQueue) {
 		return nil, nil
@@ -90,7 +91,7 @@ func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 	return q, nil
 }
 
-func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attributes map[string]string) (*aws.Queue,
+func (e *ensurer) createOrUpdate(ctx context.Context, q *aws.Queue, name string, attributes map[string]string) (*aws.Queue,
 	error) {
 	if q != nil {
 		return q, e.update(ctx, q, name, attributes)
@@ -106,7 +107,7 @@ func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attribu
 	}
 
 	// Another instance with different settings created the queue first.
-	found, err := e.find(ctx, name)
+	found, err := e.findOwned(ctx, name)
 	if found == nil {
 		return nil, errors.Join(fmt.Errorf("creating the queue %s: it exists, but was not found", name), err)
 	}

@@ -4,60 +4,52 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"tendril/internal/aws"
 	"tendril/internal/config"
 	"tendril/internal/cron/periodic"
 	"tendril/queue"
 )
 
-type queues struct {
-	sqs      *aws.SQS
-	settings *config.Settings
-}
-
-func (s *queues) close() { s.sqs.Close() }
-
-func (s *queues) list(ctx context.Context) ([]Resource, error) {
-	all, err := s.listConfigured(ctx)
+// listQueues returns the configured queues and, if the environment has created them, the queues with its name.
+func (i *Inventory) listQueues(ctx context.Context) ([]Resource, error) {
+	all, err := i.listConfigured(ctx)
 	if err != nil {
 		return all, err
 	}
 
-	own, dead := s.settings.Name, queue.DeadLetterName(s.settings.Name)
-	onlyOwned := !s.settings.Queues[0].Managed
-	if onlyOwned {
-		if len(all) == 0 {
-			return nil, nil
-		}
-		// Queues named without a URL are in the first queue's account and region.
-		own, dead = sibling(all[0].URL, own), sibling(all[0].URL, dead)
+	managed := i.settings.Queues[0].Managed
+	if !managed && len(all) == 0 {
+		return nil, nil
 	}
 
-	for _, q := range []struct{ kind, reference string }{{kindQueue, own}, {kindDeadLetterQueue, dead}} {
-		r, err := s.describe(ctx, q.kind, q.reference)
+	name := i.settings.Name
+	for _, q := range []struct{ kind, name string }{{kindQueue, name}, {kindDeadLetterQueue, queue.DeadLetterName(name)}} {
+		reference := q.name
+		if !managed { // queues named without a URL are in the first queue's account and region
+			reference = sibling(all[0].URL, q.name)
+		}
+		r, err := i.findQueue(ctx, q.kind, reference)
 		if err != nil {
 			return all, err
 		}
-		if r != nil && (r.Owned || !onlyOwned) {
+		if r != nil && (r.Owned || managed) {
 			all = appendNew(all, r)
 		}
 	}
 	return all, nil
 }
 
-func (s *queues) listConfigured(ctx context.Context) (all []Resource, err error) {
-	for i := range s.settings.Queues {
-		q := &s.settings.Queues[i]
+func (i *Inventory) listConfigured(ctx context.Context) (all []Resource, err error) {
+	for n := range i.settings.Queues {
+		q := &i.settings.Queues[n]
 		if q.Backend != config.BackendSQS {
 			continue
 		}
 
-		r, err := s.describe(ctx, kindQueue, cmp.Or(q.URL, q.Name))
+		r, err := i.findQueue(ctx, kindQueue, cmp.Or(q.URL, q.Name))
 		if err != nil {
 			return all, err
 		}
@@ -71,12 +63,12 @@ func (s *queues) listConfigured(ctx context.Context) (all []Resource, err error)
 			continue
 		}
 		// A dead-letter queue is in its source queue's account and region.
-		dead, err := s.describe(ctx, kindDeadLetterQueue, sibling(r.URL, name))
+		deadLetters, err := i.findQueue(ctx, kindDeadLetterQueue, sibling(r.URL, name))
 		if err != nil {
 			return all, err
 		}
-		if dead != nil {
-			all = appendNew(all, dead)
+		if deadLetters != nil {
+			all = appendNew(all, deadLetters)
 		}
 	}
 	return all, nil
@@ -93,16 +85,17 @@ func sibling(queueURL, name string) string {
 	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }
 
-func (s *queues) describe(ctx context.Context, kind, reference string) (*Resource, error) {
-	r, err := s.read(ctx, kind, reference)
+// findQueue returns nil if the queue does not exist.
+func (i *Inventory) findQueue(ctx context.Context, kind, reference string) (*Resource, error) {
+	r, err := i.describeQueue(ctx, kind, reference)
 	if errors.Is(err, queue.ErrNoQueue) {
 		return nil, nil
 	}
 	return r, err
 }
 
-func (s *queues) read(ctx context.Context, kind, reference string) (*Resource, error) {
-	q, err := s.sqs.Queue(ctx, reference)
+func (i *Inventory) describeQueue(ctx context.Context, kind, reference string) (*Resource, error) {
+	q, err := i.sqs.Queue(ctx, reference)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +122,7 @@ func (s *queues) read(ctx context.Context, kind, reference string) (*Resource, e
 	if err != nil {
 		return nil, err
 	}
-	r.setOwner(s.settings.Name, tags)
+	r.setOwner(i.settings.Name, tags)
 	return r, nil
 }
 
@@ -142,39 +135,13 @@ func countMessages(attributes map[string]string) (total int64) {
 	return total
 }
 
-func (s *queues) markShared(context.Context, []Resource) error { return nil }
-
-func (s *queues) remove(ctx context.Context, r *Resource) (mine bool, err error) {
-	if r.Kind != kindQueue && r.Kind != kindDeadLetterQueue {
-		return false, nil
-	}
-	q, err := s.sqs.Queue(ctx, r.URL)
-	if err != nil {
-		return true, err
-	}
-	tags, err := q.Tags(ctx)
-	if err != nil {
-		return true, err
-	}
-	if aws.OwnerOf(tags) != s.settings.Name {
-		return true, fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)
-	}
-	return true, q.DeleteQueue(ctx)
-}
-
-type registryTable struct {
-	table    *aws.Table
-	settings *config.Settings
-}
-
-func (s *registryTable) close() { s.table.Close() }
-
-func (s *registryTable) list(ctx context.Context) ([]Resource, error) {
-	info, err := s.table.Describe(ctx)
+// describeTable returns nil if the table does not exist.
+func (i *Inventory) describeTable(ctx context.Context) (*Resource, error) {
+	info, err := i.table.Describe(ctx)
 	if errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 		return nil, nil
 	}
-	r := Resource{Kind: kindTable, Name: s.settings.RegistryTable, ARN: info.ARN}
+	r := &Resource{Kind: kindTable, Name: i.settings.RegistryTable, ARN: info.ARN}
 	if info.ARN != "" {
 		r.Items = &info.Items
 	}
@@ -185,44 +152,26 @@ func (s *registryTable) list(ctx context.Context) ([]Resource, error) {
 	case err != nil:
 		return nil, err
 	default:
-		r.setOwner(s.settings.Name, info.Tags)
+		r.setOwner(i.settings.Name, info.Tags)
 	}
-	return []Resource{r}, nil
+	return r, nil
 }
 
-func (s *registryTable) markShared(ctx context.Context, found []Resource) error {
-	i := slices.IndexFunc(found, func(r Resource) bool { return r.Kind == kindTable && r.Owned })
-	if i < 0 {
-		return nil
-	}
-	leases, err := s.table.Leases(ctx)
+// noteSharedTable returns why the table must be kept, or "".
+func (i *Inventory) noteSharedTable(ctx context.Context) (note string, err error) {
+	leases, err := i.table.Leases(ctx)
 	if errors.Is(err, queue.ErrDenied) {
-		found[i].Owned, found[i].Note = false, "cannot read which environments use it: "+err.Error()
-		return nil
+		return "cannot read which environments use it: " + err.Error(), nil
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 
 	others := slices.DeleteFunc(leases, func(lease string) bool {
-		return periodic.OwnsLease(s.settings.Queues[0].Name, lease)
+		return periodic.OwnsLease(i.settings.Queues[0].Name, lease)
 	})
-	if len(others) > 0 {
-		found[i].Owned, found[i].Note = false, "other environments use it: "+strings.Join(others, ", ")
+	if len(others) == 0 {
+		return "", nil
 	}
-	return nil
-}
-
-func (s *registryTable) remove(ctx context.Context, r *Resource) (mine bool, err error) {
-	if r.Kind != kindTable {
-		return false, nil
-	}
-	info, err := s.table.Describe(ctx)
-	if err != nil {
-		return true, err
-	}
-	if aws.OwnerOf(info.Tags) != s.settings.Name {
-		return true, fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)
-	}
-	return true, s.table.Delete(ctx)
+	return "other environments use it: " + strings.Join(others, ", "), nil
 }

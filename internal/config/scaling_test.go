@@ -1,11 +1,11 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"tendril/internal/autoscale"
 	"tendril/internal/bundle"
 )
 
@@ -226,13 +226,20 @@ func TestScaling(t *testing.T) {
 	}
 }
 
-func TestMeasureDefaults(t *testing.T) {
+func TestDefaultsOfEachMeasureAreDocumented(t *testing.T) {
 	t.Parallel()
+	var lowers, uppers []string
 	for _, measure := range ownMeasures() {
 		unit, lower, upper := measureDefaults(measure)
-		p := autoscale.Policy{Measure: autoscale.Measure(measure)}.Complete()
-		if p.Unit != unit || p.LowerThreshold != lower || p.UpperThreshold != upper {
-			t.Errorf("%s: %s, %g, %g here; %+v there", measure, unit, lower, upper, p)
+		if !slices.Contains(units(), unit) {
+			t.Errorf("%s has the unit %q", measure, unit)
+		}
+		lowers = append(lowers, formatNumber(lower))
+		uppers = append(uppers, formatNumber(upper))
+	}
+	for name, want := range map[string][]string{"scale-lower-threshold": lowers, "scale-upper-threshold": uppers} {
+		if o, _ := Lookup(name); o.DefaultNote != "by the measure: "+strings.Join(want, ", ") {
+			t.Errorf("%s: %q, want %v", name, o.DefaultNote, want)
 		}
 	}
 }

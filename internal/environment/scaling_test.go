@@ -23,7 +23,7 @@ func TestScalePolicy(t *testing.T) {
 		return New(Options{Config: cfg, Logger: discard()})
 	}
 	e := load(map[string]string{"processes-max": "8", "http-connections": "5"})
-	p := scalePolicy(e.settings.now(), 1, maxReplicas(e.settings.now())).Complete()
+	p := scalePolicy(e.settings.now(), 1, maxReplicas(e.settings.now()))
 	if p.MaxSize != 5 || p.Cooldown != 360*time.Second || p.TargetBusy != 75 ||
 		p.DrainWithin != time.Minute || p.Measure != "" {
 		t.Errorf("the usual policy is %+v", p)
@@ -38,13 +38,13 @@ func TestScalePolicy(t *testing.T) {
 		"scale-period":             "4s",
 		"scale-evaluation-periods": "2", "scale-breach-duration": "12s", "processes-min": "3", "http-connections": "2",
 	})
-	p = scalePolicy(e.settings.now(), 2, 7).Complete()
+	p = scalePolicy(e.settings.now(), 2, 7)
 	want := autoscale.Policy{
-		MinSize: 2, MaxSize: 7, Cooldown: -1, Measure: autoscale.BacklogPerProcess, Statistic: autoscale.Maximum,
+		MinSize: 2, MaxSize: 7, Measure: autoscale.BacklogPerProcess, Statistic: autoscale.Maximum,
 		Unit: "Count", LowerThreshold: 2, UpperThreshold: 9,
-		LowerBreachScaleIncrement: -3, UpperBreachScaleIncrement: 4, Period: 4 * time.Second, EvaluationPeriods: 3,
+		LowerBreachScaleIncrement: -3, UpperBreachScaleIncrement: 4, Period: 4 * time.Second, EvaluationPeriods: 2,
 		BreachDuration: 12 * time.Second,
-		TargetBusy:     75, DrainWithin: time.Minute, ScaleOutAfter: 20 * time.Second, ScaleInAfter: 5 * time.Minute,
+		TargetBusy:     75, DrainWithin: time.Minute,
 	}
 	if p != want {
 		t.Errorf("the trigger is\n%+v, want\n%+v", p, want)

@@ -207,10 +207,9 @@ func maxReplicas(s *config.Settings) int {
 	return max(min(s.ProcessesMax, s.HTTPConnections), s.ProcessesMin)
 }
 
-// scalePolicy uses negative values for an explicit 0.
 func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	p := autoscale.Policy{
-		MinSize: least, MaxSize: most, Cooldown: negativeIfZero(s.ScaleCooldown),
+		MinSize: least, MaxSize: most, Cooldown: s.ScaleCooldown,
 		TargetBusy: float64(s.ScaleTargetBusy), DrainWithin: s.ScaleDrainWithin,
 	}
 	if s.ScaleMeasureName == "" {

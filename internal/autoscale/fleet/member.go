@@ -196,7 +196,7 @@ func (m *member) protectAndDrain(self identity) {
 	if !m.opts.Unprotected {
 		protected := withProtection(events, m.opts.Protected)
 		protector := &autoscale.Protector{
-			Guard: one, Work: m.opts.Work, Protection: autoscale.Protection{After: timing.ProtectAfter},
+			Guard: one, Work: m.opts.Work, After: timing.ProtectAfter,
 			Interval: timing.Look, Events: protected,
 		}
 		m.all.Go(func() { protector.Run(m.run) })

@@ -30,7 +30,7 @@ func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger, pr
 
 	keep, stop := context.WithCancel(context.Background())
 	protector := &autoscale.Protector{
-		Guard: task, Work: work, Protection: autoscale.Protection{After: timing.ProtectAfter}, Interval: timing.Look,
+		Guard: task, Work: work, After: timing.ProtectAfter, Interval: timing.Look,
 		CallTimeout: agentTimeout, Renew: aws.TaskProtection / 2,
 		Events: withProtection(autoscale.LogEvents(log, "tasks"), protected),
 	}

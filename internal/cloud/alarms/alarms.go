@@ -61,12 +61,29 @@ type Alarm struct {
 	DatapointsToAlarm int
 	// MissingData is missing, notBreaching, breaching or ignore; "" means missing.
 	MissingData string
-	// Actions, OKActions and MissingActions are the ARNs to notify when the state becomes ALARM, OK or
-	// INSUFFICIENT_DATA, at most five each.
+	Notify
+	Muted bool
+}
+
+// Notify has the ARNs to notify when the state of an alarm becomes ALARM, OK or INSUFFICIENT_DATA, at most five each.
+// Nil is unset; an empty list removes the default.
+type Notify struct {
 	Actions        []string
 	OKActions      []string
 	MissingActions []string
-	Muted          bool
+}
+
+func (n Notify) or(fallback Notify) Notify {
+	if n.Actions == nil {
+		n.Actions = fallback.Actions
+	}
+	if n.OKActions == nil {
+		n.OKActions = fallback.OKActions
+	}
+	if n.MissingActions == nil {
+		n.MissingActions = fallback.MissingActions
+	}
+	return n
 }
 
 // Dimension is a name-value pair that identifies a metric.
@@ -252,42 +269,35 @@ func dimension(name, value string) []Dimension {
 	return []Dimension{{Name: name, Value: value}}
 }
 
+// addKind adds an alarm of a queue, or of the environment if q is nil.
 func (d *describer) addKind(kind string, q *Queue, a Alarm) {
-	name := kind
+	name, c := d.change(kind, q)
+	if !c.Off {
+		a.Name = Prefix(d.Environment) + name
+		d.add(a, c)
+	}
+}
+
+// change prefers an entry for the alarm's name to one for its kind.
+func (d *describer) change(kind string, q *Queue) (name string, c change) {
+	name = kind
 	if q != nil {
 		name += "/" + q.Name
 	}
-	c := d.file.change(kind, name)
-	if c.Off {
-		return
+	if c, found := d.file.changes[name]; found {
+		return name, c
 	}
-	a.Name = Prefix(d.Environment) + name
-	d.add(a, c)
+	return name, d.file.changes[kind]
 }
 
 func (d *describer) add(a Alarm, c change) {
 	c.apply(&a)
-	if a.Actions == nil {
-		a.Actions = d.file.Actions
-	}
-	if a.Actions == nil {
-		a.Actions = d.Settings.Actions
-	}
-	if a.OKActions == nil {
-		a.OKActions = d.file.OKActions
-	}
-	if a.MissingActions == nil {
-		a.MissingActions = d.file.MissingActions
-	}
+	a.Notify = a.Notify.or(d.file.Notify).or(Notify{Actions: d.Settings.Actions})
 	d.set.Alarms = append(d.set.Alarms, a)
 }
 
 func (d *describer) omit(kind string, q *Queue, why string) {
-	name := kind
-	if q != nil {
-		name += "/" + q.Name
-	}
-	if !d.file.change(kind, name).Off {
+	if name, c := d.change(kind, q); !c.Off {
 		d.set.LeftOut = append(d.set.LeftOut, name+": "+why)
 	}
 }

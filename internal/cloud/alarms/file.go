@@ -18,9 +18,8 @@ const maxFile = 64 << 10
 
 // File contains the changes from alarms.yaml and a bundle. The zero value contains none.
 type File struct {
-	// Actions, OKActions and MissingActions are the default ARNs to notify.
-	Actions, OKActions, MissingActions []string
-	NoDashboard                        bool
+	Notify
+	NoDashboard bool
 
 	changes map[string]change // by kind or kind/queue
 	added   []Alarm           // from the bundle, with names that lack the prefix
@@ -29,13 +28,13 @@ type File struct {
 
 // change changes an alarm. Nil fields leave it unchanged.
 type change struct {
-	Off                                bool
-	Threshold                          *float64
-	Period, EvaluationPeriods          *int
-	DatapointsToAlarm                  *int
-	MissingData                        *string
-	Muted                              *bool
-	Actions, OKActions, MissingActions []string
+	Off                       bool
+	Threshold                 *float64
+	Period, EvaluationPeriods *int
+	DatapointsToAlarm         *int
+	MissingData               *string
+	Muted                     *bool
+	Notify
 }
 
 func (c *change) apply(a *Alarm) {
@@ -49,29 +48,13 @@ func (c *change) apply(a *Alarm) {
 	set(&a.DatapointsToAlarm, c.DatapointsToAlarm)
 	set(&a.MissingData, c.MissingData)
 	set(&a.Muted, c.Muted)
-	setList(&a.Actions, c.Actions)
-	setList(&a.OKActions, c.OKActions)
-	setList(&a.MissingActions, c.MissingActions)
-}
-
-func setList(to *[]string, from []string) {
-	if from != nil {
-		*to = from
-	}
+	a.Notify = c.Notify.or(a.Notify)
 }
 
 func set[T any](to, from *T) {
 	if from != nil {
 		*to = *from
 	}
-}
-
-// An entry for the alarm's name takes precedence over one for its kind.
-func (f *File) change(kind, name string) change {
-	if c, found := f.changes[name]; found {
-		return c
-	}
-	return f.changes[kind]
 }
 
 // Error contains at least one problem.
@@ -133,29 +116,39 @@ func (r *fileReader) refuse(line int, text, hint string) {
 func (r *fileReader) readRoot(n *yamlfile.Node) {
 	seen := map[string]bool{}
 	for _, p := range n.Pairs {
-		if r.repeated(seen, p) {
+		if r.refuseRepeated(seen, p) {
 			continue
 		}
 		switch p.Key {
-		case "actions":
-			r.file.Actions = r.readActions(p)
-		case "ok_actions":
-			r.file.OKActions = r.readActions(p)
-		case "insufficient_data_actions":
-			r.file.MissingActions = r.readActions(p)
 		case "dashboard":
-			on, ok := r.readOnOff(p)
-			r.file.NoDashboard = ok && !on
+			r.file.NoDashboard = !r.readOn(p)
 		case "alarms":
 			r.readAlarms(p)
 		default:
+			if r.readNotify(&r.file.Notify, p) {
+				continue
+			}
 			r.refuse(p.Line, "unknown key "+yamlfile.Shown(p.Key),
 				"the keys are alarms, actions, ok_actions, insufficient_data_actions and dashboard")
 		}
 	}
 }
 
-func (r *fileReader) repeated(seen map[string]bool, p yamlfile.Pair) bool {
+func (r *fileReader) readNotify(n *Notify, p yamlfile.Pair) (known bool) {
+	switch p.Key {
+	case "actions":
+		n.Actions = r.readActions(p)
+	case "ok_actions":
+		n.OKActions = r.readActions(p)
+	case "insufficient_data_actions":
+		n.MissingActions = r.readActions(p)
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *fileReader) refuseRepeated(seen map[string]bool, p yamlfile.Pair) bool {
 	if seen[p.Key] {
 		r.refuse(p.Line, yamlfile.Shown(p.Key)+" is in the file twice", "delete one of them")
 		return true
@@ -174,7 +167,7 @@ func (r *fileReader) readAlarms(p yamlfile.Pair) {
 	}
 	seen := map[string]bool{}
 	for _, entry := range p.Value.Pairs {
-		if !r.repeated(seen, entry) && r.checkKind(entry) {
+		if !r.refuseRepeated(seen, entry) && r.checkKind(entry) {
 			r.file.changes[entry.Key] = r.readChange(entry)
 		}
 	}
@@ -182,11 +175,10 @@ func (r *fileReader) readAlarms(p yamlfile.Pair) {
 
 func (r *fileReader) checkKind(p yamlfile.Pair) bool {
 	kind, queue, ofQueue := strings.Cut(p.Key, "/")
-	ownQueue := slices.Contains([]string{queueAge, deadLetters, failures, latency}, kind)
 	switch {
 	case !slices.Contains(kinds(), kind):
 		r.refuse(p.Line, "unknown alarm "+yamlfile.Shown(p.Key), "the alarms are "+strings.Join(kinds(), ", "))
-	case ofQueue && !ownQueue:
+	case ofQueue && (kind == healthKind || kind == leaderKind):
 		r.refuse(p.Line, "the alarm "+kind+" does not belong to a queue", "write "+kind)
 	case ofQueue && !slices.Contains(r.queues, queue):
 		r.refuse(p.Line, "the environment has no queue "+yamlfile.Shown(queue),
@@ -199,8 +191,7 @@ func (r *fileReader) checkKind(p yamlfile.Pair) bool {
 
 func (r *fileReader) readChange(entry yamlfile.Pair) (c change) {
 	if entry.Value.Kind == yamlfile.Scalar {
-		on, ok := r.readOnOff(entry)
-		c.Off = ok && !on
+		c.Off = !r.readOn(entry)
 		return c
 	}
 
@@ -211,7 +202,7 @@ func (r *fileReader) readChange(entry yamlfile.Pair) (c change) {
 
 	seen := map[string]bool{}
 	for _, p := range entry.Value.Pairs {
-		if !r.repeated(seen, p) {
+		if !r.refuseRepeated(seen, p) {
 			r.readProperty(&c, p)
 		}
 	}
@@ -247,17 +238,12 @@ func (r *fileReader) readProperty(c *change, p yamlfile.Pair) {
 		}
 		c.MissingData = &p.Value.Text
 	case "actions_enabled":
-		if on, ok := r.readOnOff(p); ok {
-			muted := !on
-			c.Muted = &muted
-		}
-	case "actions":
-		c.Actions = r.readActions(p)
-	case "ok_actions":
-		c.OKActions = r.readActions(p)
-	case "insufficient_data_actions":
-		c.MissingActions = r.readActions(p)
+		muted := !r.readOn(p)
+		c.Muted = &muted
 	default:
+		if r.readNotify(&c.Notify, p) {
+			return
+		}
 		r.refuse(p.Line, "unknown property "+yamlfile.Shown(p.Key), "the properties are threshold, period, "+
 			"evaluation_periods, datapoints_to_alarm, treat_missing_data, actions_enabled, actions, ok_actions and "+
 			"insufficient_data_actions")
@@ -278,15 +264,15 @@ func (r *fileReader) readInteger(p yamlfile.Pair, most int, allowed string, ok f
 	return &n
 }
 
-func (r *fileReader) readOnOff(p yamlfile.Pair) (on, ok bool) {
+func (r *fileReader) readOn(p yamlfile.Pair) bool {
 	switch strings.ToLower(p.Value.Text) {
 	case "on", "true", "yes":
-		return true, true
+		return true
 	case "off", "false", "no":
-		return false, true
+	default:
+		r.refuse(p.Line, p.Key+" is neither on nor off", "write on or off")
 	}
-	r.refuse(p.Line, p.Key+" is neither on nor off", "write on or off")
-	return false, false
+	return false
 }
 
 // maxActions is CloudWatch's limit per state.

@@ -86,23 +86,17 @@ func (c *resourceReader) readAlarm() (a Alarm) {
 }
 
 func (c *resourceReader) readProperty(a *Alarm, p yamlfile.Pair) {
+	texts := map[string]*string{
+		"AlarmName": &a.Name, "AlarmDescription": &a.Description, "Namespace": &a.Namespace, "MetricName": &a.Metric,
+		"Statistic": &a.Statistic, "ExtendedStatistic": &a.Statistic, "ComparisonOperator": &a.Comparison,
+		"Unit": &a.Unit, "TreatMissingData": &a.MissingData,
+	}
+	if field := texts[p.Key]; field != nil {
+		*field = c.text(p.Value)
+		return
+	}
+
 	switch p.Key {
-	case "AlarmName":
-		a.Name = c.text(p.Value)
-	case "AlarmDescription":
-		a.Description = c.text(p.Value)
-	case "Namespace":
-		a.Namespace = c.text(p.Value)
-	case "MetricName":
-		a.Metric = c.text(p.Value)
-	case "Statistic", "ExtendedStatistic":
-		a.Statistic = c.text(p.Value)
-	case "ComparisonOperator":
-		a.Comparison = c.text(p.Value)
-	case "Unit":
-		a.Unit = c.text(p.Value)
-	case "TreatMissingData":
-		a.MissingData = c.text(p.Value)
 	case "Threshold":
 		a.Threshold = c.number(p)
 	case "Period":
@@ -120,24 +114,29 @@ func (c *resourceReader) readProperty(a *Alarm, p yamlfile.Pair) {
 	case "InsufficientDataActions":
 		a.MissingActions = c.actions(p.Value)
 	case "Dimensions":
-		for _, item := range p.Value.Items {
-			name, value := item.Get("Name"), item.Get("Value")
-			if name == nil || value == nil {
-				c.refuse(item, "a dimension has no Name or no Value")
-				continue
-			}
-			a.Dimensions = append(a.Dimensions, Dimension{Name: c.text(name), Value: c.text(value)})
-		}
+		a.Dimensions = c.dimensions(p.Value)
 	case "Tags": // tendril sets its own tags
 	default:
 		c.refuse(p.Value, "the property %s is not supported", yamlfile.Printable(p.Key))
 	}
 }
 
+func (c *resourceReader) dimensions(n *yamlfile.Node) (all []Dimension) {
+	for _, item := range n.Items {
+		name, value := item.Get("Name"), item.Get("Value")
+		if name == nil || value == nil {
+			c.refuse(item, "a dimension has no Name or no Value")
+			continue
+		}
+		all = append(all, Dimension{Name: c.text(name), Value: c.text(value)})
+	}
+	return all
+}
+
 func (c *resourceReader) number(p yamlfile.Pair) float64 {
 	text := c.text(p.Value)
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil && c.why == "" {
+	if err != nil {
 		c.refuse(p.Value, "%s is not a number", p.Key)
 	}
 	return v

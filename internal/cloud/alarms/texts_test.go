@@ -14,13 +14,13 @@ import (
 )
 
 func awkward() *Set {
-	set := Describe(shop(), &File{Actions: []string{"arn:aws:sns:eu-west-1:1:on-call"}})
+	set := Describe(shop(), &File{Notify: Notify{Actions: []string{"arn:aws:sns:eu-west-1:1:on-call"}}})
 	set.Alarms = append(set.Alarms, Alarm{
 		Name: "tendril/shop/1 \"odd\" ${name}", Description: "a\\b\nc %{if} \t", Namespace: "N", Metric: "M",
 		Statistic: "p99.9", Unit: "Seconds",
 		Comparison: "LessThanThreshold", Threshold: -0.000001, Period: 60, EvaluationPeriods: 3,
-		DatapointsToAlarm: 2, MissingData: "missing", OKActions: []string{"arn:aws:sns:eu-west-1:1:ok"},
-		MissingActions: []string{"arn:aws:sns:eu-west-1:1:a", "arn:aws:sns:eu-west-1:1:b"}, Muted: true,
+		DatapointsToAlarm: 2, MissingData: "missing", Notify: Notify{OKActions: []string{"arn:aws:sns:eu-west-1:1:ok"},
+			MissingActions: []string{"arn:aws:sns:eu-west-1:1:a", "arn:aws:sns:eu-west-1:1:b"}}, Muted: true,
 	})
 	return &set
 }

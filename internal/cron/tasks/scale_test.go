@@ -248,7 +248,7 @@ func (r *region) start(t *testing.T, i, tasks int) *daemon {
 				ServiceTime: st.ServiceTime, PerSecond: st.PerSecond}}
 		}}
 	loop := autoscale.New(gauge.Read, r, autoscale.Options{Interval: 30 * time.Second,
-		Policy: autoscale.Policy{MinSize: r.size, MaxSize: r.size}, IsLeader: d.manager.election.IsLeader})
+		Policy: autoscale.Policy{MinSize: r.size, MaxSize: r.size, TargetBusy: 75, DrainWithin: time.Minute}, IsLeader: d.manager.election.IsLeader})
 	run, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() { _ = d.worker.Run(run, context.Background()) })
