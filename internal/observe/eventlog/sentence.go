@@ -64,24 +64,26 @@ const rejectedText = "console action rejected"
 
 var prepositions = map[string]string{"sent": "to", "moved": "from", "received": "from"}
 
+// articles has the objects of actions that read better with an article.
+var articles = map[string]string{
+	"app": "the app", "deployment": "the deployment", "settings": "the settings", "settings change": "a settings change",
+	"login link": "a login link", "drain": "a drain", "redrive": "a redrive", "task run": "a run of task",
+}
+
 func actionSentence(who, action, subject, messages string, rejected bool) string {
 	words := strings.Fields(action)
 	at := slices.IndexFunc(words, isVerb)
-	if rejected || at < 0 {
-		text := who + ": " + action
-		if subject != "" {
-			text += ", " + subject
-		}
-		if rejected {
-			text += ", failed"
-		}
-		return text
+	if at < 0 {
+		return strings.TrimSuffix(who+": "+action+", "+subject, ", ")
 	}
 
 	verb := strings.Trim(words[at], ",")
 	object := strings.Join(words[:at], " ")
 	if object == "messages" && messages != "" {
 		object, messages = counted(messages), ""
+	}
+	if !rejected {
+		object = cmp.Or(articles[object], object)
 	}
 	if subject != "" {
 		switch words[0] {
@@ -92,7 +94,11 @@ func actionSentence(who, action, subject, messages string, rejected bool) string
 		}
 	}
 
-	text := strings.Join(append([]string{who, verb, object}, words[at+1:]...), " ")
+	parts := []string{who, verb, object}
+	if rejected {
+		parts = []string{who + ":", object, "not", verb}
+	}
+	text := strings.Join(append(parts, words[at+1:]...), " ")
 	if messages != "" && words[0] != "message" {
 		text += " (" + counted(messages) + ")"
 	}
