@@ -89,7 +89,7 @@ func TestLogLinesBecomeEvents(t *testing.T) {
 	for _, line := range h.recent.Read(eventlog.LineQuery{}) {
 		lines = append(lines, line.Process+": "+line.Text)
 	}
-	if diff := cmp.Diff([]string{"tendril: breaker open  trial_in=5s hint=wait",
+	if diff := cmp.Diff([]string{"tendril: breaker open  trial_in=5s  hint: wait",
 		"tendril: breaker open in a text that is no event", "tendril: receiving started  queue=jobs",
 		"web: breaker open"}, lines); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)

@@ -46,7 +46,7 @@ func (p *printer) paint(b *bytes.Buffer, code, text string) {
 
 // textHandler prints lines of this form:
 //
-//	12:00:00 ! message key=value key="two words" hint="what to type"
+//	12:00:00 ! message key=value key="two words"  hint: what to type
 type textHandler struct {
 	printer *printer
 	level   slog.Level
@@ -141,8 +141,9 @@ func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.
 		}
 	}
 	for _, a := range attrs {
-		if a.Key == "hint" {
-			write(a)
+		if a.Key == "hint" { // last and without quotes, so that a command can be copied
+			h.printer.paint(b, dim, "  hint: ")
+			b.WriteString(terminal.Plain(a.Value.String(), false))
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestEventsOnATerminal(t *testing.T) {
 		"· receiving started  queue=jobs": func(l *slog.Logger) {
 			l.Info("receiving started", "component", "worker", "queue", "jobs")
 		},
-		`! request failed  err="say \"no\"" retry_in=1.5s hint="type 'tendril'"`: func(l *slog.Logger) {
+		`! request failed  err="say \"no\"" retry_in=1.5s  hint: type 'tendril'`: func(l *slog.Logger) {
 			l.With("component", "aws", "hint", "type 'tendril'").Warn("request failed", "err", errors.New(`say "no"`),
 				"retry_in_ms", 1500)
 		},
