@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +8,8 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -80,13 +79,14 @@ type Request struct {
 // Path returns the request's path with each name escaped. Names may contain any text, including "/" and "..".
 func (r *Request) Path(escape func(string) string) string {
 	_, path, _ := strings.Cut(r.Pattern, " ")
-	for _, name := range r.Names {
-		before, rest, _ := strings.Cut(path, "{")
-		_, after, _ := strings.Cut(rest, "}")
-		path = before + escape(name) + after
-	}
-	return path
+	names := r.Names
+	return wildcard.ReplaceAllStringFunc(path, func(string) (name string) {
+		name, names = names[0], names[1:]
+		return escape(name)
+	})
 }
+
+var wildcard = regexp.MustCompile(`{\w+}`)
 
 func (r Route[Body, Answer]) request(query url.Values, names ...string) *Request {
 	return &Request{Pattern: r.Pattern, Names: names, Query: query, Limit: r.Limit}
@@ -117,16 +117,15 @@ func (c *Client) On(id string) *Client {
 	return &on
 }
 
-func (c *Client) of(r *Request) *Request {
+// addressed returns r for the client's instance.
+func (c *Client) addressed(r *Request) *Request {
 	if c.instance == "" {
 		return r
 	}
+	query := url.Values{"instance": {c.instance}}
+	maps.Copy(query, r.Query)
 	on := *r
-	on.Query = maps.Clone(r.Query)
-	if on.Query == nil {
-		on.Query = url.Values{}
-	}
-	on.Query.Set("instance", c.instance)
+	on.Query = query
 	return &on
 }
 
@@ -135,7 +134,7 @@ func (c *Client) answer(ctx context.Context, r *Request, into any) error {
 	if c.onlyReads && !isRead {
 		return fmt.Errorf("%s: %w", r.Pattern, ErrOnlyReads)
 	}
-	return c.transport.Answer(ctx, c.of(r), into)
+	return c.transport.Answer(ctx, c.addressed(r), into)
 }
 
 // Filter selects messages to list. The zero value selects the first 100.
@@ -152,8 +151,6 @@ func (c *Client) withBodies(query url.Values) url.Values {
 	}
 	return query
 }
-
-func limitQuery(limit int) url.Values { return url.Values{"limit": {strconv.Itoa(cmp.Or(limit, 100))}} }
 
 // OnlyRead makes later calls that would change something fail with [ErrOnlyReads].
 func (c *Client) OnlyRead() { c.onlyReads = true }
@@ -209,9 +206,9 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 // page, or "" on the last one.
 func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Message, next string, err error) {
 	query := selectionQuery(&f.Selection)
-	query.Set("state", f.State)
-	query.Set("after", f.After)
-	query.Set("limit", strconv.Itoa(cmp.Or(f.Limit, 100)))
+	set(query, "state", f.State)
+	set(query, "after", f.After)
+	setNumber(query, "limit", int64(f.Limit))
 	answer, err := GetMessages.get(ctx, c, c.withBodies(query), name)
 	return answer.Messages, answer.Next, err
 }
@@ -229,7 +226,7 @@ func (c *Client) Reasons(ctx context.Context, name string) ([]ReasonGroup, error
 
 // Deliveries returns up to limit deliveries, newest first; 0 means 100.
 func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) {
-	list, err := GetDeliveries.get(ctx, c, limitQuery(limit))
+	list, err := GetDeliveries.get(ctx, c, rangeQuery(0, 0, limit))
 	return list.Deliveries, err
 }
 
@@ -240,34 +237,30 @@ func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	if err != nil && !HasStatus(err, http.StatusConflict) { // the status means that all queues are on Amazon SQS
 		return Message{}, err
 	}
-	for {
-		for _, q := range queues {
-			if m, err := c.Message(ctx, q.Name, id); !HasStatus(err, http.StatusNotFound) {
-				return m, err
-			}
+	for _, q := range queues {
+		if m, err := c.Message(ctx, q.Name, id); !HasStatus(err, http.StatusNotFound) {
+			return m, err
 		}
-		d, err := c.LastOutcome(ctx, id)
-		if err != nil {
-			return Message{}, err
-		}
-		if d.MessageID == id {
-			return Message{}, errNotStored(&d)
-		}
-		id = d.MessageID
 	}
+
+	d, err := c.LastOutcome(ctx, id)
+	if err != nil {
+		return Message{}, err
+	}
+	if d.MessageID != id { // the ID was a prefix
+		return c.FindMessage(ctx, d.MessageID)
+	}
+	return Message{}, errNotStored(&d)
 }
 
 // LastOutcome returns a message's latest outcome on any instance, by ID or prefix. A message that was neither
 // delivered nor removed is found only in an embedded queue, and only by a prefix.
 func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	ask := func(ctx context.Context, on *Client) (Delivery, error) { return GetOutcome.get(ctx, on, nil, id) }
-	d, err := ask(ctx, c)
-	unknown := (*Error)(nil)
-	if HasStatus(err, http.StatusNotFound) {
-		_ = errors.As(err, &unknown)
-		unknown = &Error{Status: http.StatusNotFound, Message: "message " + id + " not found in any queue", Hint: unknown.Hint}
-	} else if err != nil {
-		return d, err
+	latest, err := ask(ctx, c)
+	refusal, _ := errors.AsType[*Error](err)
+	if err != nil && !HasStatus(err, http.StatusNotFound) {
+		return latest, err
 	}
 
 	known, err := c.Instances(ctx)
@@ -275,29 +268,34 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 		known = Instances{}
 	}
 	others := slices.DeleteFunc(known.Readable(), func(one KnownInstance) bool { return one.This })
+	var unsearched strings.Builder
 	for _, a := range FromEach(ctx, c, others, ask) {
 		switch {
-		case a.Err == nil && !a.Answer.At.Before(d.At):
-			d, unknown = a.Answer, nil
-		case a.Err != nil && unknown != nil && !HasStatus(a.Err, http.StatusNotFound):
-			unknown.Hint += "; " + a.Instance.Name + " was not searched: " + a.Err.Error()
+		case a.Err == nil && !a.Answer.At.Before(latest.At):
+			latest = a.Answer
+		case a.Err != nil && !HasStatus(a.Err, http.StatusNotFound):
+			unsearched.WriteString("; " + a.Instance.Name + " was not searched: " + a.Err.Error())
 		}
 	}
-	if unknown != nil {
-		return d, unknown
+
+	if latest.MessageID == "" {
+		return latest, NewError(http.StatusNotFound, "message "+id+" not found in any queue", refusal.Hint+unsearched.String())
 	}
-	return d, nil
+	return latest, nil
 }
 
 func errNotStored(d *Delivery) *Error {
+	state, hint := d.state()
+	return NewError(http.StatusNotFound, "message "+d.MessageID+" "+state, hint)
+}
+
+// state describes a message that is in no embedded queue.
+func (d *Delivery) state() (text, hint string) {
+	const (
+		notFound  = "not found in any queue: "
+		elsewhere = "messages on Amazon SQS or another server cannot be looked up by ID"
+	)
 	clock := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
-	at := clock(d.At)
-	notFound := func(last, hint string) *Error {
-		return NewError(http.StatusNotFound, "message "+d.MessageID+" not found in any queue: "+last, hint)
-	}
-	onSQS := func(state string) *Error {
-		return NewError(http.StatusNotFound, "message "+d.MessageID+" "+state, "messages on Amazon SQS or another server cannot be looked up by ID")
-	}
 	because := ""
 	if d.Reason != "" {
 		because = ": " + d.Reason
@@ -305,22 +303,22 @@ func errNotStored(d *Delivery) *Error {
 
 	switch {
 	case d.Done():
-		last := fmt.Sprintf("completed by %s at %s", d.Queue, at)
+		text = fmt.Sprintf("%scompleted by %s at %s", notFound, d.Queue, clock(d.At))
 		if d.Attempt > 0 {
-			last += fmt.Sprintf(", attempt %d", d.Attempt)
+			text += fmt.Sprintf(", attempt %d", d.Attempt)
 		}
-		return notFound(last, "completed messages are not kept")
+		return text, "completed messages are not kept"
 	case d.Outcome == InWork:
-		return onSQS(fmt.Sprintf("is being delivered from %s, attempt %d", d.Queue, d.Attempt))
+		return fmt.Sprintf("is being delivered from %s, attempt %d", d.Queue, d.Attempt), elsewhere
 	case d.RetryAt.After(time.Now()):
-		return onSQS(fmt.Sprintf("waits in %s for its next attempt at %s: attempt %d ended %s%s", d.Queue, clock(d.RetryAt),
-			d.Attempt, d.Outcome, because))
+		return fmt.Sprintf("waits in %s for its next attempt at %s: attempt %d ended %s%s", d.Queue, clock(d.RetryAt),
+			d.Attempt, d.Outcome, because), elsewhere
 	case d.Outcome == queue.Failed.String() || d.Outcome == queue.Unreached.String():
-		return notFound(fmt.Sprintf("its last attempt in %s ended %s at %s%s", d.Queue, d.Outcome, at, because),
-			"it was deleted or has expired since; on Amazon SQS it may wait again or be in the dead-letter queue")
+		return fmt.Sprintf("%sits last attempt in %s ended %s at %s%s", notFound, d.Queue, d.Outcome, clock(d.At), because),
+			"it was deleted or has expired since; on Amazon SQS it may wait again or be in the dead-letter queue"
 	}
-	return notFound(strings.TrimSuffix(fmt.Sprintf("%s from %s at %s %s", d.Outcome, d.Queue, at, d.Reason), " "),
-		goneHints[d.Outcome])
+	text = fmt.Sprintf("%s%s from %s at %s %s", notFound, d.Outcome, d.Queue, clock(d.At), d.Reason)
+	return strings.TrimSuffix(text, " "), goneHints[d.Outcome]
 }
 
 var goneHints = map[string]string{
@@ -382,10 +380,14 @@ func (c *Client) DeleteQueue(ctx context.Context, name, confirm string) (int, er
 	return n["deleted"], err
 }
 
-// Send sends up to ten messages to an embedded queue. It returns their results, in order, once they are on disk.
+// Send sends up to ten messages to an embedded queue. It returns their results, in order, once they are on disk. If a
+// message is not valid UTF-8, none is sent.
 func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	body := SendRequest{Messages: make([]Outgoing, len(msgs))}
 	for i := range msgs {
+		if !msgs[i].IsValidUTF8() {
+			return nil, errNotUTF8()
+		}
 		body.Messages[i] = fromQueue(&msgs[i])
 	}
 
@@ -408,6 +410,11 @@ func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) (
 	}
 
 	return sent, nil
+}
+
+// errNotUTF8 refuses text that JSON would change.
+func errNotUTF8() *Error {
+	return BadRequest("the message is not valid UTF-8", "send bytes as a Binary attribute, or encode them with base64")
 }
 
 // Drain asks the environment to drain and stop. It returns true once all messages are settled or the environment is
@@ -461,8 +468,10 @@ func (c *Client) Delay(ctx context.Context, name, id string, delay time.Duration
 
 // Edit atomically replaces a message with msg, as in [EditRequest], and returns the new ID.
 func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (string, error) {
-	answer, err := EditMessage.send(ctx, c, EditRequest{msg, to},
-		name, id)
+	if out := msg.ToQueue(); !out.IsValidUTF8() {
+		return "", errNotUTF8()
+	}
+	answer, err := EditMessage.send(ctx, c, EditRequest{msg, to}, name, id)
 	if err != nil {
 		return "", err
 	}
@@ -504,10 +513,10 @@ func (c *Client) Tasks(ctx context.Context) (TasksStatus, error) {
 // TaskHistory returns up to limit runs, newest first; 0 means 100. An empty name means all tasks.
 func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]TaskRun, error) {
 	if name == "" {
-		list, err := GetHistory.get(ctx, c, limitQuery(limit))
+		list, err := GetHistory.get(ctx, c, rangeQuery(0, 0, limit))
 		return list.Runs, err
 	}
-	list, err := GetTaskHistory.get(ctx, c, limitQuery(limit), name)
+	list, err := GetTaskHistory.get(ctx, c, rangeQuery(0, 0, limit), name)
 	return list.Runs, err
 }
 
@@ -585,13 +594,16 @@ func (c *Client) ChangeSettings(ctx context.Context, change SettingsChange) (Set
 
 // Versions returns the app's deployed versions, newest first. In a fleet, the list may be seconds old.
 func (c *Client) Versions(ctx context.Context) ([]AppVersion, error) {
-	list, err := GetVersions.get(ctx, c, nil)
-	return list.Versions, err
+	return c.versions(ctx, nil)
 }
 
 // LatestVersions is like Versions, but reads a fleet's registry first.
 func (c *Client) LatestVersions(ctx context.Context) ([]AppVersion, error) {
-	list, err := GetVersions.get(ctx, c, url.Values{"latest": {"true"}})
+	return c.versions(ctx, url.Values{"latest": {"true"}})
+}
+
+func (c *Client) versions(ctx context.Context, query url.Values) ([]AppVersion, error) {
+	list, err := GetVersions.get(ctx, c, query)
 	return list.Versions, err
 }
 

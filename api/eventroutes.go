@@ -33,7 +33,7 @@ type EventFilter struct {
 }
 
 func (f *EventFilter) query() url.Values {
-	values := idQuery(f.After, f.Before, f.Limit)
+	values := rangeQuery(f.After, f.Before, f.Limit)
 	set(values, "kind", strings.Join(f.Kinds, ","))
 	set(values, "match", f.Match)
 	setTime(values, "since", f.Since)
@@ -52,7 +52,7 @@ type LineFilter struct {
 }
 
 func (f *LineFilter) query() url.Values {
-	values := idQuery(f.After, f.Before, f.Limit)
+	values := rangeQuery(f.After, f.Before, f.Limit)
 	set(values, "process", f.Process)
 	set(values, "match", f.Match)
 	setTime(values, "until", f.Until)
@@ -60,14 +60,18 @@ func (f *LineFilter) query() url.Values {
 	return values
 }
 
-func idQuery(after, before int64, limit int) url.Values {
+func rangeQuery(after, before int64, limit int) url.Values {
 	values := url.Values{}
-	for name, n := range map[string]int64{"after": after, "before": before, "limit": int64(limit)} {
-		if n > 0 {
-			values.Set(name, strconv.FormatInt(n, 10))
-		}
-	}
+	setNumber(values, "after", after)
+	setNumber(values, "before", before)
+	setNumber(values, "limit", int64(limit))
 	return values
+}
+
+func setNumber(values url.Values, name string, n int64) {
+	if n != 0 {
+		values.Set(name, strconv.FormatInt(n, 10))
+	}
 }
 
 func setTime(values url.Values, name string, at time.Time) {

@@ -62,18 +62,12 @@ type Program struct {
 
 // ThisProgram identifies the running executable, or returns the zero value.
 func ThisProgram() Program {
-	path, err := os.Executable()
-	if err != nil {
-		return Program{}
-	}
+	path, _ := os.Executable()
 	info, err := os.Stat(path)
 	if err != nil {
 		return Program{}
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return Program{}
-	}
+	stat := info.Sys().(*syscall.Stat_t)
 	return Program{path, fmt.Sprintf("%d:%d:%d", stat.Dev, stat.Ino, info.ModTime().UnixNano())}
 }
 
@@ -308,8 +302,6 @@ func Claim(dataDir string) (release func() error, err error) {
 	return func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
 }
 
-const claimTries = 100
-
 func claimedBy(dataDir string) error {
 	i, err := ReadInstance(dataDir)
 	if err != nil {
@@ -318,33 +310,43 @@ func claimedBy(dataDir string) error {
 	return fmt.Errorf("%w on %s: %q, process %d", ErrClaimed, dataDir, i.Environment, i.PID)
 }
 
-// lockExclusive retries, because [isClaimed] briefly shares the lock.
-func lockExclusive(f *os.File) (err error) {
+const claimTries = 100
+
+// lockExclusive retries while the lock is only shared, which other processes do for a moment in [checkNotOwned].
+func lockExclusive(f *os.File) error {
 	for range claimTries {
-		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
 			return err
 		}
-		if shared := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); shared != nil {
-			return shared
+		if err := checkNotOwned(f); err != nil {
+			return err
 		}
+		time.Sleep(time.Millisecond)
+	}
+	return syscall.EWOULDBLOCK
+}
+
+// checkNotOwned returns EWOULDBLOCK if a process has locked f exclusively. Only then is a shared lock refused.
+func checkNotOwned(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if err == nil {
 		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
-		<-time.After(time.Millisecond)
 	}
 	return err
 }
 
-func isClaimed(dataDir string) (claimed bool, err error) {
+func isClaimed(dataDir string) (bool, error) {
 	f, err := os.OpenFile(filepath.Join(dataDir, claimFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	} else if err != nil {
 		return false, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+
+	err = checkNotOwned(f)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return true, f.Close()
 	}
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 	return false, errors.Join(err, f.Close())
 }
 

@@ -181,45 +181,54 @@ func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 		}
 	}
 
-	refusal := &Error{Status: http.StatusNotFound, Hint: "use one of " + strings.Join(kept, ", ") +
-		"; 'tendril versions' lists them"}
+	hint := "use one of " + strings.Join(kept, ", ") + "; 'tendril versions' lists them"
 	if len(kept) == 0 {
-		refusal.Hint = "'tendril deploy' deploys a folder or an archive, and keeps the last five"
+		hint = "'tendril deploy' deploys a folder or an archive, and keeps the last five"
 	}
+	if wanted == 0 {
+		return AppVersion{}, errNoPrevious(all, hint)
+	}
+	return AppVersion{}, errNotKept(all, wanted, hint)
+}
 
+func errNoPrevious(all []AppVersion, hint string) *Error {
+	const text = "no version to roll back to"
+	if i := slices.IndexFunc(all, func(v AppVersion) bool { return v.InPlace }); i >= 0 {
+		return NewError(http.StatusConflict, text+": "+all[i].inPlaceText(), all[i].inPlaceHint())
+	}
+	return NewError(http.StatusConflict, text, hint)
+}
+
+func errNotKept(all []AppVersion, wanted int, hint string) *Error {
+	refusal := &Error{Status: http.StatusNotFound, Hint: hint}
 	i := slices.IndexFunc(all, func(v AppVersion) bool { return v.Number == wanted })
 	again := slices.IndexFunc(all, func(v AppVersion) bool { return slices.Contains(v.Replaced, wanted) })
-	inPlace := slices.IndexFunc(all, func(v AppVersion) bool { return v.InPlace })
 	switch {
-	case wanted == 0 && inPlace >= 0:
-		refusal.Message = "no version to roll back to: " + all[inPlace].inPlaceText()
-		refusal.Status, refusal.Hint = http.StatusConflict, inPlaceHint(all[inPlace].Folder)
-	case wanted == 0:
-		refusal.Message, refusal.Status = "no version to roll back to", http.StatusConflict
-	case i < 0 && again >= 0 && all[again].InPlace:
-		refusal.Message = fmt.Sprintf("the files of version %d were not kept: %s", wanted, all[again].inPlaceText())
-		refusal.Hint = inPlaceHint(all[again].Folder)
-	case i < 0 && again >= 0:
-		refusal.Message = fmt.Sprintf("version %d is now version %d after a rollback", wanted, all[again].Number)
-	case i < 0:
+	case i < 0 && again < 0:
 		refusal.Message = fmt.Sprintf("version %d not found: it may have been removed", wanted)
+	case i < 0 && all[again].InPlace:
+		refusal.Message = fmt.Sprintf("the files of version %d were not kept: %s", wanted, all[again].inPlaceText())
+		refusal.Hint = all[again].inPlaceHint()
+	case i < 0:
+		refusal.Message = fmt.Sprintf("version %d is now version %d after a rollback", wanted, all[again].Number)
 	case all[i].State == VersionLive:
-		refusal.Message, refusal.Status = fmt.Sprintf("version %d is already serving", wanted), http.StatusConflict
+		refusal.Message = fmt.Sprintf("version %d is already serving", wanted)
+		refusal.Status = http.StatusConflict
 	case all[i].State == VersionFailed:
 		refusal.Message = fmt.Sprintf("version %d failed and was not kept", wanted)
 	case all[i].InPlace:
-		refusal.Message, refusal.Hint = "the files of that version were not kept: "+all[i].inPlaceText(), inPlaceHint(all[i].Folder)
+		refusal.Message = "the files of that version were not kept: " + all[i].inPlaceText()
+		refusal.Hint = all[i].inPlaceHint()
 	default:
 		refusal.Message = fmt.Sprintf("version %d has no folder: it is the same command", wanted)
 	}
-
-	return AppVersion{}, refusal
+	return refusal
 }
 
 func (v *AppVersion) inPlaceText() string {
 	return fmt.Sprintf("version %d was started in place in %s, and not copied", v.Number, v.Folder)
 }
 
-func inPlaceHint(folder string) string {
-	return "restore the files there and type 'tendril deploy " + terminal.ShellWord(folder) + "', which keeps a copy"
+func (v *AppVersion) inPlaceHint() string {
+	return "restore the files there and type 'tendril deploy " + terminal.ShellWord(v.Folder) + "', which keeps a copy"
 }

@@ -144,42 +144,48 @@ func (as *Attributes) UnmarshalJSON(data []byte) error {
 }
 
 func parseAttribute(name string, raw json.RawMessage) (queue.Attribute, error) {
-	refuse := func(why string) (queue.Attribute, error) {
-		return queue.Attribute{},
-			fmt.Errorf(`attribute %q %s; write "text", 3, {"type":"Number","value":"3"} or {"type":"Binary","base64":"AAE="}`,
-				name, why)
-	}
 	switch raw[0] {
 	case '"':
 		var text string
 		err := json.Unmarshal(raw, &text)
 		return queue.Attribute{Name: name, Type: "String", Value: text}, err
 	case '{':
-		var long attributeJSON
-		if err := json.Unmarshal(raw, &long); err != nil {
-			return refuse("is invalid")
-		}
-		a := queue.Attribute{Name: name, Type: long.Type}
-		switch {
-		case long.Type == "":
-			return refuse("has no type")
-		case a.IsBinary() && long.Base64 != nil && long.Value == nil:
-			data, err := base64.StdEncoding.DecodeString(*long.Base64)
-			if err != nil {
-				return refuse("has a base64 value that does not decode")
-			}
-			a.Value = string(data)
-		case !a.IsBinary() && long.Value != nil && long.Base64 == nil:
-			a.Value = *long.Value
-		default:
-			return refuse("needs a value, or base64 when its type is Binary")
-		}
-		return a, nil
+		return parseTypedAttribute(name, raw)
 	case 't', 'f', 'n', '[':
-		return refuse("is neither text nor number")
-	default:
-		return queue.Attribute{Name: name, Type: "Number", Value: string(raw)}, nil
+		return refuseAttribute(name, "is neither text nor number")
 	}
+	return queue.Attribute{Name: name, Type: "Number", Value: string(raw)}, nil
+}
+
+func parseTypedAttribute(name string, raw json.RawMessage) (queue.Attribute, error) {
+	var typed attributeJSON
+	if err := json.Unmarshal(raw, &typed); err != nil {
+		return refuseAttribute(name, "is invalid")
+	}
+
+	a := queue.Attribute{Name: name, Type: typed.Type}
+	switch {
+	case typed.Type == "":
+		return refuseAttribute(name, "has no type")
+	case a.IsBinary() && typed.Base64 != nil && typed.Value == nil:
+		data, err := base64.StdEncoding.DecodeString(*typed.Base64)
+		if err != nil {
+			return refuseAttribute(name, "has a base64 value that does not decode")
+		}
+		a.Value = string(data)
+	case !a.IsBinary() && typed.Value != nil && typed.Base64 == nil:
+		a.Value = *typed.Value
+	default:
+		return refuseAttribute(name, "needs a value, or base64 when its type is Binary")
+	}
+
+	return a, nil
+}
+
+func refuseAttribute(name, why string) (queue.Attribute, error) {
+	return queue.Attribute{},
+		fmt.Errorf(`attribute %q %s; write "text", 3, {"type":"Number","value":"3"} or {"type":"Binary","base64":"AAE="}`,
+			name, why)
 }
 
 // FromMessage converts a received message.

@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/url"
-	"strconv"
 	"time"
 
 	"tendril/queue"
@@ -13,28 +12,17 @@ type Selection = queue.Selection
 
 func selectionQuery(s *Selection) url.Values {
 	query := url.Values{}
-	if s.Match != "" {
-		query.Set("match", s.Match)
-	}
-
-	if s.Attribute != "" {
-		query.Set("attribute", s.Attribute)
-		if s.Value != "" {
-			query.Set("attribute", s.Attribute+"="+s.Value)
-		}
-	}
+	set(query, "match", s.Match)
+	setNumber(query, "through", s.Through)
+	setTime(query, "dead_since", s.DeadSince)
+	setTime(query, "dead_until", s.DeadUntil)
 
 	if s.Reason != nil {
 		query.Set("reason", *s.Reason)
 	}
-	if s.Through > 0 {
-		query.Set("through", strconv.FormatInt(s.Through, 10))
-	}
-	if !s.DeadSince.IsZero() {
-		query.Set("dead_since", s.DeadSince.Format(time.RFC3339Nano))
-	}
-	if !s.DeadUntil.IsZero() {
-		query.Set("dead_until", s.DeadUntil.Format(time.RFC3339Nano))
+	set(query, "attribute", s.Attribute)
+	if s.Attribute != "" && s.Value != "" {
+		query.Set("attribute", s.Attribute+"="+s.Value)
 	}
 
 	return query

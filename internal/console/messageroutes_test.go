@@ -240,3 +240,40 @@ func TestActsOnManyMessagesAreBounded(t *testing.T) {
 		t.Errorf("a place that is no number: %v", err)
 	}
 }
+
+func TestInvalidUTF8IsRefusedInsteadOfReplaced(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	ctx, c := t.Context(), dial(t, &Options{Broker: b})
+	var refusal *api.Error
+	isRefused := func(err error) bool {
+		return errors.As(err, &refusal) && refusal.Status == http.StatusBadRequest && strings.Contains(refusal.Message, "not valid UTF-8")
+	}
+	tenant := []queue.Attribute{{Name: "tenant", Type: "String", Value: "\xff"}}
+	for _, bad := range []queue.Outgoing{{Body: "a\xffb"}, {Body: "a", Attributes: tenant}} {
+		if _, err := c.Send(ctx, "jobs", []queue.Outgoing{{Body: "good"}, bad}); !isRefused(err) {
+			t.Errorf("%+v sent: %v", bad, err)
+		}
+	}
+	dead := deadLetters(t, b, "a", "broken")[0]
+	if _, err := c.Edit(ctx, "jobs-dead", dead, "jobs", api.Outgoing{Body: "a\xffb"}); !isRefused(err) {
+		t.Errorf("edited: %v", err)
+	}
+	if m, err := c.Message(ctx, "jobs-dead", dead); err != nil || m.Body != "broken" {
+		t.Errorf("the dead letter is %+v, %v", m, err)
+	}
+
+	s := New(&Options{Broker: b, Token: testToken})
+	t.Cleanup(s.Close)
+	r := with(post("/api/v1/queues/jobs/messages", "{\"messages\":[{\"body\":\"a\xffb\"}]}"), "Authorization", "Bearer "+testToken)
+	if code, answer := exchange(t, s, r); code != http.StatusBadRequest {
+		t.Errorf("a request that is not UTF-8: %d %v", code, answer)
+	}
+	if l, err := b.Ledger("jobs"); err != nil || l.Live != 0 {
+		t.Errorf("stored: %+v, %v", l, err)
+	}
+	bytes := []queue.Attribute{{Name: "data", Type: "Binary", Value: "\xff"}}
+	if sent, err := c.Send(ctx, "jobs", []queue.Outgoing{{Body: "a", Attributes: bytes}}); err != nil || sent[0].Err != nil {
+		t.Errorf("bytes as an attribute: %v, %v", sent, err)
+	}
+}

@@ -100,6 +100,9 @@ func readBody(r *http.Request, into any) error {
 		return api.BadRequest("the request is incomplete", "send it again")
 	}
 
+	if !utf8.Valid(body.Bytes()) { // the decoder would replace it
+		return api.BadRequest("the request is not valid UTF-8", "send bytes as a Binary attribute, or encode them with base64")
+	}
 	// Decoding can take a hundred times the memory of the text.
 	if countValues(body.Bytes()) > maxValues {
 		return api.BadRequest("the request holds more than "+strconv.Itoa(maxValues)+" JSON values",
