@@ -46,7 +46,7 @@ func newStage(t *testing.T, edit func(*console.Options, *api.Instance)) *stage {
 		map[string]string{"RedrivePolicy": migrate.RedrivePolicy(b.ARN("jobs-dead"), 1)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{t: t, dir: t.TempDir(), b: b, ds: console.NewDeliveries(0)}
+	s := &stage{t: t, dir: t.TempDir(), b: b, ds: &console.Deliveries{}}
 	opts := &console.Options{Environment: "photos", Version: "1.2.3", Broker: b, Deliveries: s.ds,
 		Token: api.NewToken()}
 	instance := &api.Instance{PID: os.Getpid(), Environment: "photos", Endpoint: "http://127.0.0.1:1",

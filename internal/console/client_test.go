@@ -95,7 +95,7 @@ func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*api.Clie
 
 func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 	t.Parallel()
-	ds := NewDeliveries(0)
+	ds := &Deliveries{}
 	ds.Record(api.Delivery{MessageID: "m1", Queue: "photos", Outcome: "failed", Status: 500, Reason: "HTTP 500",
 		At: time.Unix(5, 0).UTC()})
 	workers := []api.Worker{{Queue: "photos", Concurrency: 50, InWork: 2, GateReasons: []string{"app not ready"}}}
@@ -195,7 +195,7 @@ func TestClientThatOnlyReads(t *testing.T) {
 
 func TestOutcomeOfAMessage(t *testing.T) {
 	t.Parallel()
-	ds := NewDeliveries(0)
+	ds := &Deliveries{}
 	c := dial(t, &Options{Deliveries: ds})
 	if _, known, err := c.Outcome(t.Context(), "m1", 0); known || err != nil {
 		t.Errorf("Outcome before any delivery = %v, %v", known, err)
@@ -218,7 +218,7 @@ func TestCloseEndsWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begun := make(chan struct{})
-		s := New(&Options{Token: testToken, Deliveries: NewDeliveries(0), Drain: func(ctx context.Context) error {
+		s := New(&Options{Token: testToken, Deliveries: &Deliveries{}, Drain: func(ctx context.Context) error {
 			close(begun)
 			<-ctx.Done()
 			return ctx.Err()
@@ -239,7 +239,7 @@ func TestCloseEndsWaits(t *testing.T) {
 
 func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
-	s := New(&Options{Token: testToken, Deliveries: NewDeliveries(0), Drain: func(context.Context) error { return nil }})
+	s := New(&Options{Token: testToken, Deliveries: &Deliveries{}, Drain: func(context.Context) error { return nil }})
 	for _, wait := range []string{"26s", "-1s", "x", "20"} {
 		if code, body := exchange(t, s, get("/api/v1/messages/m1/outcome?wait="+wait)); code != 400 ||
 			!strings.Contains(body["hint"].(string), "25s") {

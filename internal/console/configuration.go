@@ -40,10 +40,6 @@ func SettingsScope(code, access bool) string {
 
 const hiddenValue = "(hidden)"
 
-func (e *environmentRoutes) configuration(*call) (api.Configuration, error) {
-	return e.opts.Settings.Configuration(), nil
-}
-
 // previewChange checks the scope first, because validating a value reads the files it names.
 func (e *environmentRoutes) previewChange(c *call, change api.SettingsChange) (api.SettingsPreview, error) {
 	if err := e.mayChange(c, change); err != nil {
@@ -72,7 +68,7 @@ func (e *environmentRoutes) changeSettings(c *call, change api.SettingsChange) (
 	if err := e.mayChange(c, change); err != nil {
 		return api.SettingsPreview{}, err
 	}
-	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxWait)
+	ctx, cancel := e.bounded(context.WithoutCancel(c.ctx), api.MaxWait)
 	defer cancel()
 	preview, err := e.opts.Settings.ChangeSettings(ctx, change)
 	return preview, conflict(err)

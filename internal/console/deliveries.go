@@ -15,8 +15,8 @@ import (
 // allocates at the first delivery.
 type Deliveries struct {
 	mu      sync.Mutex
-	size    int
-	ring    []remembered
+	size    int // 0 for [api.DefaultDeliveries]
+	ring    []api.Delivery
 	next    int
 	total   int
 	arrived chan struct{} // closed at the next delivery; nil if no caller waits
@@ -26,61 +26,19 @@ type Deliveries struct {
 	exchanges exchanges
 }
 
-// A failure's fields are stored separately, because most of the thousands of recorded deliveries are successful.
-type remembered struct {
-	messageID, queue, outcome     string
-	at                            time.Time
-	durationMS, waitMS            int64
-	status, attempt, receiveCount int32
-	failure                       *failure
-}
-
-type failure struct {
-	reason, answer  string
-	retryAt         time.Time
-	deadLetterQueue string
-}
-
-func remember(d *api.Delivery) remembered {
-	r := remembered{messageID: d.MessageID, queue: d.Queue, outcome: d.Outcome, at: d.At, durationMS: d.DurationMS, waitMS: d.WaitMS,
-		status: int32(d.Status), attempt: int32(d.Attempt), receiveCount: int32(d.ReceiveCount)}
-	if f := (failure{d.Reason, d.Answer, d.RetryAt, d.DeadLetterQueue}); f != (failure{}) {
-		r.failure = new(failure) // assigning &f would allocate for successes, too
-		*r.failure = f
-	}
-	return r
-}
-
-func (r *remembered) delivery() api.Delivery {
-	d := api.Delivery{MessageID: r.messageID, Queue: r.queue, Outcome: r.outcome, At: r.at, DurationMS: r.durationMS,
-		WaitMS: r.waitMS, Status: int(r.status), Attempt: int(r.attempt), ReceiveCount: int(r.receiveCount)}
-	if f := r.failure; f != nil {
-		d.Reason = f.reason
-		d.Answer = f.answer
-		d.RetryAt = f.retryAt
-		d.DeadLetterQueue = f.deadLetterQueue
-	}
-	return d
-}
-
-// NewDeliveries returns a Deliveries that keeps size deliveries, or [api.DefaultDeliveries] if size is less than 1.
-func NewDeliveries(size int) *Deliveries { return &Deliveries{size: size} }
-
 // Record adds a delivery and wakes waiters. If the ring is full, it replaces the oldest delivery.
 func (ds *Deliveries) Record(d api.Delivery) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	if ds.ring == nil {
-		ds.size = cmp.Or(max(ds.size, 0), api.DefaultDeliveries)
-	}
+	ds.size = cmp.Or(ds.size, api.DefaultDeliveries)
 
 	ds.stale = ds.stale || !d.Done()
 	if len(ds.ring) < ds.size {
-		ds.ring = append(ds.ring, remember(&d))
+		ds.ring = append(ds.ring, d)
 	} else {
 		oldest := &ds.ring[ds.next]
-		ds.stale = ds.stale || oldest.outcome != queue.Done.String()
-		*oldest = remember(&d)
+		ds.stale = ds.stale || !oldest.Done()
+		*oldest = d
 	}
 	ds.next = (ds.next + 1) % ds.size
 	ds.total++
@@ -120,8 +78,8 @@ func (ds *Deliveries) Wait(ctx context.Context, id string) (api.Delivery, error)
 
 func (ds *Deliveries) latestOf(id string, n int) *api.Delivery {
 	for i := range min(n, len(ds.ring)) {
-		if r := ds.newest(i); r.messageID == id {
-			d := r.delivery()
+		if found := ds.newest(i); found.MessageID == id {
+			d := *found
 			return &d
 		}
 	}
@@ -135,7 +93,7 @@ func (ds *Deliveries) nextArrival() <-chan struct{} {
 	return ds.arrived
 }
 
-func (ds *Deliveries) newest(i int) *remembered {
+func (ds *Deliveries) newest(i int) *api.Delivery {
 	return &ds.ring[(ds.next-1-i+2*len(ds.ring))%len(ds.ring)]
 }
 
@@ -149,7 +107,7 @@ func (ds *Deliveries) Recent(limit int) []api.Delivery {
 	}
 	out := make([]api.Delivery, 0, n)
 	for i := range n {
-		out = append(out, ds.newest(i).delivery())
+		out = append(out, *ds.newest(i))
 	}
 	return out
 }
@@ -161,7 +119,7 @@ func (ds *Deliveries) Since() time.Time {
 	if ds.total <= len(ds.ring) {
 		return time.Time{}
 	}
-	return ds.newest(len(ds.ring) - 1).at
+	return ds.newest(len(ds.ring) - 1).At
 }
 
 // Problems groups the recorded failures by queue and reason, latest failure first.
@@ -180,7 +138,7 @@ func (ds *Deliveries) groupFailures() []api.Problem {
 	type key struct{ queue, reason string }
 	groups := map[key]*api.Problem{}
 	for i := range ds.ring {
-		d := ds.newest(i).delivery()
+		d := ds.newest(i)
 		if d.Done() {
 			continue
 		}

@@ -17,7 +17,7 @@ import (
 
 func TestWaitReturnsWhatIsRemembered(t *testing.T) {
 	t.Parallel()
-	ds := NewDeliveries(10)
+	ds := &Deliveries{size: 10}
 	ds.Record(api.Delivery{MessageID: "m1", Outcome: "failed", Status: 500})
 	ds.Record(api.Delivery{MessageID: "m1", Outcome: "done", Status: 200})
 	d, err := ds.Wait(t.Context(), "m1")
@@ -97,7 +97,7 @@ func TestDeliveriesAgainstASlice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 5).Draw(t, "size")
-		ds := NewDeliveries(size)
+		ds := &Deliveries{size: size}
 		var model []api.Delivery
 		for i := range rapid.IntRange(0, 20).Draw(t, "records") {
 			d := api.Delivery{MessageID: fmt.Sprint("m", rapid.IntRange(0, 6).Draw(t, "id")), Status: i}

@@ -15,7 +15,6 @@ import (
 
 	"tendril/api"
 	"tendril/broker"
-	"tendril/internal/autoscale"
 	"tendril/internal/cron/periodic"
 	"tendril/internal/observe/doctor"
 	"tendril/internal/observe/health"
@@ -33,6 +32,13 @@ const (
 type environmentRoutes struct {
 	opts   *Options
 	closed context.Context
+}
+
+// bounded returns a context that ends after wait, or when the server closes.
+func (e *environmentRoutes) bounded(parent context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(parent, wait)
+	stop := context.AfterFunc(e.closed, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
@@ -83,25 +89,16 @@ func (e *environmentRoutes) health() health.Report {
 	return r
 }
 
-// getHealth always returns 200, because health is a report and not a probe.
-func (e *environmentRoutes) getHealth(*call) (health.Report, error) {
-	return e.health(), nil
-}
-
 func (e *environmentRoutes) describe(c *call) (api.Description, error) {
-	ctx, cancel := bounded(c.ctx, e.closed, describeWait)
+	ctx, cancel := e.bounded(c.ctx, describeWait)
 	defer cancel()
 	return e.opts.Settings.Describe(ctx), nil
 }
 
 func (e *environmentRoutes) examine(c *call) (doctor.Examination, error) {
-	ctx, cancel := bounded(c.ctx, e.closed, examineWait)
+	ctx, cancel := e.bounded(c.ctx, examineWait)
 	defer cancel()
 	return e.opts.Settings.Examine(ctx), nil
-}
-
-func (e *environmentRoutes) getScale(*call) (autoscale.Scale, error) {
-	return e.opts.Views.Scale(), nil
 }
 
 func (e *environmentRoutes) getSeries(c *call) (series.Curves, error) {
@@ -172,7 +169,7 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 		}
 	}
 
-	ctx, cancel := bounded(c.ctx, e.closed, wait)
+	ctx, cancel := e.bounded(c.ctx, wait)
 	defer cancel()
 	d, unknown := e.opts.Deliveries.Wait(ctx, found.id)
 	if (unknown != nil || !d.Tried()) && e.opts.InWork != nil {
@@ -387,7 +384,7 @@ func (e *environmentRoutes) hookDrain(c *call) (any, error) {
 }
 
 func (e *environmentRoutes) drainFor(c *call, wait time.Duration) (api.Drained, error) {
-	ctx, cancel := bounded(c.ctx, e.closed, wait)
+	ctx, cancel := e.bounded(c.ctx, wait)
 	defer cancel()
 	err := e.opts.Drain(ctx)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -403,7 +400,7 @@ func (e *environmentRoutes) deploy(c *call, body api.DeployRequest) (api.DeployR
 		return api.DeployResult{}, api.BadRequest("the path "+strconv.Quote(body.Path)+" is not absolute",
 			"use an absolute path: the environment runs in another folder")
 	}
-	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
+	ctx, cancel := e.bounded(context.WithoutCancel(c.ctx), api.MaxDeploy)
 	defer cancel()
 	result, err := e.opts.Deploy(ctx, body.Path)
 	return result, deployRefusal(err)
@@ -438,7 +435,7 @@ func hintAfter(failed *api.DeployError) string {
 }
 
 func (e *environmentRoutes) reload(c *call) (api.ReloadResult, error) {
-	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
+	ctx, cancel := e.bounded(context.WithoutCancel(c.ctx), api.MaxDeploy)
 	defer cancel()
 	done, err := e.opts.Reload(ctx)
 	return done, reloadRefusal(err)

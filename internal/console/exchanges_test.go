@@ -73,7 +73,7 @@ func TestExchangesAreBounded(t *testing.T) {
 
 func TestExchangesThroughTheConsole(t *testing.T) {
 	t.Parallel()
-	ds := NewDeliveries(0)
+	ds := &Deliveries{}
 	c := dial(t, &Options{Deliveries: ds})
 	var refusal *api.Error
 	if _, err := c.Exchange(t.Context(), "m1"); !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound {

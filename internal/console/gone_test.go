@@ -14,7 +14,7 @@ import (
 func TestMessageInNoQueueIsExplainedFromTheHistory(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	ds := NewDeliveries(2)
+	ds := &Deliveries{size: 2}
 	c := dial(t, &Options{Deliveries: ds, Status: func() api.Status { return api.Status{StartedAt: at.Add(-time.Hour)} }})
 	find := func(c *api.Client, id string) error {
 		_, err := c.FindMessage(t.Context(), id)
@@ -52,7 +52,7 @@ func TestSearchForAnotherInstanceEndsBeforeItsPatience(t *testing.T) {
 // Messages that were not searched may have the same prefix.
 func TestAbbreviatedIDIsNotCompletedFromPartOfTheMessages(t *testing.T) {
 	t.Parallel()
-	b, ds := newBroker(t), NewDeliveries(0)
+	b, ds := newBroker(t), &Deliveries{}
 	sendBodies(t, b, "jobs", "waiting")
 	ds.Record(api.Delivery{MessageID: "efgh-1", Queue: "jobs", Outcome: "done", At: time.Now()})
 	e := &environmentRoutes{opts: &Options{Broker: b, Deliveries: ds}}
@@ -77,7 +77,7 @@ func TestMessageIsFoundByTheStartOfItsID(t *testing.T) {
 	for _, id := range []string{"abcd-1", "abcd-2", "efgh-1"} {
 		endings.Add(eventlog.Ending{MessageID: id, Queue: "jobs", Outcome: "done"})
 	}
-	ds := NewDeliveries(0)
+	ds := &Deliveries{}
 	ds.Record(api.Delivery{MessageID: "ijkl-1", Queue: "jobs", Outcome: "done", At: time.Now()})
 	c := dial(t, &Options{Deliveries: ds, Status: func() api.Status { return api.Status{} }, History: History{Endings: endings}})
 	for start, want := range map[string]string{

@@ -6,7 +6,8 @@ import (
 	"tendril/api"
 )
 
-// VersionOptions manage the app's versions. If no app runs, all fields are nil and their routes return 409.
+// VersionOptions manage the app's versions. If no app runs, all fields and [Options].Deploy are nil and their routes
+// return 409.
 type VersionOptions struct {
 	// Versions lists the versions. With latest, it reads the registry first, as Rollback does.
 	Versions func(ctx context.Context, latest bool) ([]api.AppVersion, error)
@@ -39,20 +40,20 @@ func (e *environmentRoutes) versions(c *call) (api.VersionList, error) {
 }
 
 func (e *environmentRoutes) abortDeploy(c *call) (api.Deployment, error) {
-	ctx, cancel := bounded(c.ctx, e.closed, api.MaxDeploy)
+	ctx, cancel := e.bounded(c.ctx, api.MaxDeploy)
 	defer cancel()
 	return e.opts.Versions.AbortDeploy(ctx)
 }
 
 func (e *environmentRoutes) restartProcess(c *call) (api.RestartedProcess, error) {
-	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
+	ctx, cancel := e.bounded(context.WithoutCancel(c.ctx), api.MaxDeploy)
 	defer cancel()
 	now, err := e.opts.Versions.RestartProcess(ctx, c.name)
 	return api.RestartedProcess{Process: now}, deployRefusal(err)
 }
 
 func (e *environmentRoutes) rollback(c *call, body api.RollbackRequest) (api.DeployResult, error) {
-	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
+	ctx, cancel := e.bounded(context.WithoutCancel(c.ctx), api.MaxDeploy)
 	defer cancel()
 	result, err := e.opts.Versions.Rollback(ctx, body.Version)
 	return result, deployRefusal(err)
@@ -64,8 +65,4 @@ func (e *environmentRoutes) scaleDecisions(*call) (api.ScaleDecisions, error) {
 		answer.Decisions = []api.ScaleDecision{}
 	}
 	return answer, nil
-}
-
-func (e *environmentRoutes) instances(*call) (api.Instances, error) {
-	return e.opts.Views.Instances(), nil
 }

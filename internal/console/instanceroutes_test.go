@@ -21,7 +21,8 @@ func TestClientListsVersionsAndGoesBack(t *testing.T) {
 	}
 	var who string
 	asked := -1
-	c := dial(t, &Options{Versions: VersionOptions{
+	deploy := func(context.Context, string) (api.DeployResult, error) { return api.DeployResult{}, nil }
+	c := dial(t, &Options{Deploy: deploy, Versions: VersionOptions{
 		Versions: func(_ context.Context, latest bool) ([]api.AppVersion, error) {
 			if latest {
 				return versions[:1], nil

@@ -135,7 +135,8 @@ func acting(act func()) *Options {
 		Deploy: func(context.Context, string) (api.DeployResult, error) { act(); return api.DeployResult{}, nil },
 		Reload: func(context.Context) (api.ReloadResult, error) { act(); return api.ReloadResult{}, nil },
 		Versions: VersionOptions{Versions: func(context.Context, bool) ([]api.AppVersion, error) { return nil, nil },
-			Rollback: func(context.Context, int) (api.DeployResult, error) { act(); return api.DeployResult{}, nil }}}
+			Rollback:    func(context.Context, int) (api.DeployResult, error) { act(); return api.DeployResult{}, nil },
+			AbortDeploy: func(context.Context) (api.Deployment, error) { act(); return api.Deployment{}, nil }}}
 }
 
 func fetched(r *http.Request, site, mode, dest string) {

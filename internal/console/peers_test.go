@@ -248,12 +248,12 @@ func TestRecordedProofsAreUseless(t *testing.T) {
 
 func TestOutcomeOfAMessageIsAskedFromEachInstance(t *testing.T) {
 	t.Parallel()
-	handled := NewDeliveries(0)
+	handled := &Deliveries{}
 	handled.Record(api.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "done", At: time.Now(), Attempt: 1})
 	_, b := instance(t, "b", nil, false, &Options{Deliveries: handled, Status: inState("running")})
 	all := api.Instances{Instances: []api.KnownInstance{{ID: "a", Name: "worker-a", This: true}, {ID: "b", Name: "worker-b"},
 		{ID: "c", Name: "worker-c", NoDetails: "its console is off"}}}
-	a, _ := instance(t, "a", recordOf(b, "b"), false, &Options{Deliveries: NewDeliveries(0), Status: inState("running"),
+	a, _ := instance(t, "a", recordOf(b, "b"), false, &Options{Deliveries: &Deliveries{}, Status: inState("running"),
 		Views: Views{Instances: func() api.Instances { return all }}})
 	for id, want := range map[string]string{"m1": "completed by jobs at", "m2": "worker-c was not searched: its console is off"} {
 		_, err := a.FindMessage(t.Context(), id)

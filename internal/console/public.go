@@ -131,15 +131,10 @@ func firstSentence(text string) string {
 	return text
 }
 
-// publicDelivery copies fields one by one so that new fields are not published by accident.
 func publicDelivery(d api.Delivery) api.Delivery {
-	shown := api.Delivery{
-		MessageID: d.MessageID, Queue: d.Queue, Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
-		Attempt: d.Attempt, ReceiveCount: d.ReceiveCount, DurationMS: d.DurationMS, WaitMS: d.WaitMS, At: d.At,
-		RetryAt: d.RetryAt, DeadLetterQueue: d.DeadLetterQueue,
-	}
-	withhold(&shown.Reason)
-	return shown
+	d.Answer = ""
+	withhold(&d.Reason)
+	return d
 }
 
 func publicTasks(st api.TasksStatus) api.TasksStatus {

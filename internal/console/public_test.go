@@ -14,7 +14,7 @@ func TestDetailsNeedTheToken(t *testing.T) {
 	t.Parallel()
 	const secret = "pass" + "word"
 	run := api.TaskRun{Task: "tidy", Outcome: "failed", Reason: secret}
-	ds := NewDeliveries(0)
+	ds := &Deliveries{}
 	ds.Record(api.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Status: 500, Reason: secret, Answer: secret,
 		At: time.Now()})
 	tasks := api.TasksStatus{Leader: api.Leader{Error: secret},

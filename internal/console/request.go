@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -219,12 +218,6 @@ func waitTime(text string, most, standard time.Duration) (time.Duration, error) 
 			"use a duration from 0s to "+most.String())
 	}
 	return wait, nil
-}
-
-func bounded(parent, closed context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(parent, wait)
-	stop := context.AfterFunc(closed, cancel)
-	return ctx, func() { stop(); cancel() }
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

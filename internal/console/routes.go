@@ -41,16 +41,10 @@ type route struct {
 	act         string
 	limit       time.Duration // 0 means 25 s
 	perInstance bool
-	need        *need
 	handle      func(*call) (any, error)
 
 	summary, query string
 	takes, gives   reflect.Type
-}
-
-type need struct {
-	has           func() bool
-	message, hint string
 }
 
 func (r *route) wildcards() (names []string) {
@@ -92,14 +86,26 @@ func noBody[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*
 	return newRoute(k, row, func(c *call) (any, error) { return handle(c) })
 }
 
-func needs(has func() bool, message, hint string, routes ...route) []route {
+func needs(isPresent bool, message, hint string, routes ...route) []route {
+	return refuseUnless(func() bool { return isPresent }, message, hint, routes)
+}
+
+func refuseUnless(isPresent func() bool, message, hint string, routes []route) []route {
 	for i := range routes {
-		routes[i].need = &need{has, message, hint}
+		handle := routes[i].handle
+		routes[i].handle = func(c *call) (any, error) {
+			if !isPresent() {
+				return nil, api.NewError(http.StatusConflict, message, hint)
+			}
+			return handle(c)
+		}
 	}
 	return routes
 }
 
-func isSet(is bool) func() bool { return func() bool { return is } }
+func view[Answer any](read func() Answer) func(*call) (Answer, error) {
+	return func(*call) (Answer, error) { return read(), nil }
+}
 
 var (
 	getLive    = api.Route[api.NoBody, probed]{Pattern: "GET /livez"}
@@ -120,7 +126,11 @@ const (
 func routes(opts *Options, closed context.Context) []route {
 	e := &environmentRoutes{opts, closed}
 	h := &opts.History
-	const noScale = "nothing to scale: this process does not receive from queues"
+	const (
+		noScale   = "nothing to scale: this process does not receive from queues"
+		noVersion = "no app runs here, so its version cannot change"
+		startApp  = "start it with 'tendril up DIR'"
+	)
 	return slices.Concat([]route{
 		noBody(open, getLive, probe(opts.Probes.Live, false)),
 		noBody(open, getHealthz, probe(opts.Probes.Live, false)),
@@ -142,52 +152,48 @@ func routes(opts *Options, closed context.Context) []route {
 		noBody(open, api.GetStatus, e.getStatus),
 		noBody(open, api.GetDeliveries, e.getDeliveries),
 		noBody(open, api.GetOutcome, e.getOutcome),
-	), needs(isSet(opts.Reload != nil), "nothing to reload: this process only serves queues", askUp,
+	), needs(opts.Reload != nil, "nothing to reload: this process only serves queues", askUp,
 		noBody(deployHook, reloadHook, e.reload),
 		noBody(deploys, api.Reload, e.reload),
-	), needs(isSet(opts.Settings.Describe != nil), "no environment to describe: this process only serves queues", askUp,
+	), needs(opts.Settings.Describe != nil, "no environment to describe: this process only serves queues", askUp,
 		noBody(private, api.GetEnvironment, e.describe),
-	), needs(isSet(opts.Settings.Examine != nil), "this process runs no checks", askAny,
+	), needs(opts.Settings.Examine != nil, "this process runs no checks", askAny,
 		noBody(private, api.GetExamination, e.examine),
-	), needs(isSet(opts.Settings.Configuration != nil),
+	), needs(opts.Settings.Configuration != nil,
 		"this process only serves queues: edit its settings file", askUp,
-		noBody(private, api.GetConfiguration, e.configuration),
+		noBody(private, api.GetConfiguration, view(opts.Settings.Configuration)),
 		withBody(produce, api.PreviewSettings, e.previewChange),
 		withBody(act, api.ChangeSettings, e.changeSettings),
-	), needs(isSet(opts.Views.Health != nil), "this process has no health monitor: it only serves queues", "'tendril doctor' shows problems, and GET /readyz whether the queues are served",
-		perInstance(noBody(open, api.GetHealth, e.getHealth))...,
-	), needs(isSet(opts.Views.Scale != nil), noScale, askUp,
-		perInstance(noBody(open, api.GetScale, e.getScale))...,
-	), needs(isSet(opts.Views.ScaleDecisions != nil), noScale, askUp,
+	), needs(opts.Views.Health != nil, "this process has no health monitor: it only serves queues", "'tendril doctor' shows problems, and GET /readyz whether the queues are served",
+		perInstance(noBody(open, api.GetHealth, view(e.health)))...,
+	), needs(opts.Views.Scale != nil, noScale, askUp,
+		perInstance(noBody(open, api.GetScale, view(opts.Views.Scale)))...,
+	), needs(opts.Views.ScaleDecisions != nil, noScale, askUp,
 		perInstance(noBody(private, api.GetScaleDecisions, e.scaleDecisions))...,
-	), needs(isSet(opts.Views.Instances != nil), "this process has no list of instances", askAny,
-		noBody(private, api.GetInstances, e.instances),
-	), needs(isSet(opts.Views.Series != nil), "this process records no time series", askAny,
+	), needs(opts.Views.Instances != nil, "this process has no list of instances", askAny,
+		noBody(private, api.GetInstances, view(opts.Views.Instances)),
+	), needs(opts.Views.Series != nil, "this process records no time series", askAny,
 		perInstance(noBody(open, api.GetSeries, e.getSeries))...,
-	), needs(isSet(h.Events != nil), "this environment stores no events: it has no data directory",
+	), needs(h.Events != nil, "this environment stores no events: it has no data directory",
 		"start it with an embedded queue",
 		perInstance(newRoute(private, api.GetEvents, h.events))...,
-	), needs(isSet(h.Lines != nil), "this process stores no log lines", askAny,
+	), needs(h.Lines != nil, "this process stores no log lines", askAny,
 		perInstance(newRoute(private, api.GetLogs, h.logs))...,
-	), needs(isSet(opts.Versions.Versions != nil), "no app runs here, so there are no versions",
-		"start it with 'tendril up DIR'",
+	), needs(opts.Versions.Versions != nil, "no app runs here, so there are no versions",
+		startApp,
 		perInstance(noBody(private, api.GetVersions, e.versions))...,
-	), needs(isSet(opts.Deploy != nil), "no app runs here, so its version cannot change", "start it with 'tendril up DIR'",
+	), needs(opts.Deploy != nil, noVersion, startApp,
 		withBody(deploys, api.Deploy, e.deploy),
-	), needs(isSet(opts.Versions.AbortDeploy != nil), "no app runs here, so its version cannot change",
-		"start it with 'tendril up DIR'",
 		noBody(deploys, api.AbortDeploy, e.abortDeploy),
-	), needs(isSet(opts.Versions.Rollback != nil), "no app runs here, so its version cannot change",
-		"start it with 'tendril up DIR'",
 		withBody(deploys, api.Rollback, e.rollback),
-	), needs(isSet(opts.Versions.RestartProcess != nil), "no app runs here, so no process can be restarted",
-		"start it with 'tendril up DIR'",
+	), needs(opts.Versions.RestartProcess != nil, "no app runs here, so no process can be restarted",
+		startApp,
 		noBody(deploys, api.RestartProcess, e.restartProcess),
 	), queueTable(&queueRoutes{opts.Broker, e.environment}), taskTable(&taskRoutes{opts.Tasks}))
 }
 
 func queueTable(q *queueRoutes) []route {
-	return needs(isSet(q.broker != nil), "this environment has no embedded queues",
+	return needs(q.broker != nil, "this environment has no embedded queues",
 		"use the queue's URL, as in 'tendril peek URL', the console of 'tendril serve', or the one of Amazon SQS",
 		noBody(open, api.GetQueues, q.list),
 		noBody(open, api.GetQueue, q.get),
@@ -218,12 +224,12 @@ func taskTable(t *taskRoutes) []route {
 	if t.tasks == nil {
 		message, hint = "this process runs no periodic tasks: it only serves queues", askUp
 	}
-	return needs(t.present, message, hint,
+	return refuseUnless(t.present, message, hint, []route{
 		noBody(open, api.GetTasks, t.list),
 		noBody(open, api.GetTaskHistory, t.history),
 		noBody(open, api.GetHistory, t.history),
 		noBody(act, api.RunTask, t.run),
 		withBody(act, api.PauseTask, t.pause),
 		noBody(act, api.ResumeTask, t.resume),
-	)
+	})
 }

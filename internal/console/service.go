@@ -88,9 +88,6 @@ func (s *service) handle(c *call) (any, error) {
 	if id := c.query.Get(instanceQuery); id != "" && (s.opts.Peers == nil || id != s.opts.Peers.ID()) {
 		return s.readPeer(c, id)
 	}
-	if need := c.route.need; need != nil && !need.has() {
-		return nil, api.NewError(http.StatusConflict, need.message, need.hint)
-	}
 	return c.route.handle(c)
 }
 

@@ -82,7 +82,7 @@ func New(opts Options) *Environment {
 
 func (e *Environment) newObserver() *observer {
 	o := &observer{opts: e.opts, life: e.life, settings: e.settings, queues: e.queues, work: e.work,
-		programs: e.programs, cron: e.cron, scale: e.scale, instance: e.instance, shown: console.NewDeliveries(10_000)}
+		programs: e.programs, cron: e.cron, scale: e.scale, instance: e.instance, shown: &console.Deliveries{}}
 	o.problems = &problems{opts: e.opts, settings: e.settings, queues: e.queues, work: e.work}
 	o.history = newHistory(o)
 	o.monitor = o.newMonitor(health.NewHost(e.settings.now().DataDir))

@@ -216,7 +216,7 @@ func TestLastFailuresOnSQSSurviveARestart(t *testing.T) {
 func TestWhichDeliveriesAreKept(t *testing.T) {
 	t.Parallel()
 	log := eventlog.OpenFailures(t.TempDir(), func(err error) { t.Error(err) })
-	f := failures{shown: console.NewDeliveries(0)}
+	f := failures{shown: &console.Deliveries{}}
 	onSQS, embedded := &workQueue{}, &workQueue{embedded: true}
 	f.record(onSQS, &api.Delivery{MessageID: "before the data directory is ours", Outcome: "failed"})
 	if err := f.restore(log); err != nil {
