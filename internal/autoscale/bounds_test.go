@@ -132,7 +132,7 @@ func TestSmallestRecentAndLargest(t *testing.T) {
 	} {
 		now := recommended(0, 0).at
 		least, ok := smallestRecent(c.all)
-		most, covered := largest(c.all), coverScaleIn(c.all, now)
+		most, covered := largest(c.all), coversScaleIn(c.all, now)
 		if !ok || now.Sub(least.at) != c.least || now.Sub(most.at) != c.most || covered != c.covered {
 			t.Errorf("%s: the least is %v old, the most %v, covered %v; want %v, %v, %v", c.name, now.Sub(least.at),
 				now.Sub(most.at), covered, c.least, c.most, c.covered)

@@ -94,6 +94,11 @@ type Decision struct {
 	Why           string
 }
 
+func (d *Decision) because(rule Rule, format string, args ...any) {
+	d.Rule = rule
+	d.Why = fmt.Sprintf(format, args...)
+}
+
 // Changes reports whether the size changes.
 func (d Decision) Changes() bool { return d.Desired != d.From }
 
@@ -106,14 +111,14 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 	switch {
 	case in.Desired < p.MinSize || in.Desired > p.MaxSize:
 		d.Desired = min(max(in.Desired, p.MinSize), p.MaxSize)
-		d.Rule, d.Why = ruleBounds, fmt.Sprintf("the size %d is not between MinSize %d and MaxSize %d", in.Desired, p.MinSize,
+		d.because(ruleBounds, "the size %d is not between MinSize %d and MaxSize %d", in.Desired, p.MinSize,
 			p.MaxSize)
 		return s, d
 	case in.Hold != "":
-		d.Rule, d.Why = ruleHeld, in.Hold
+		d.because(ruleHeld, "%s", in.Hold)
 		return s.forget(), d
 	case in.Ready <= 0:
-		d.Rule, d.Why = ruleNotReady, fmt.Sprintf("none of %d is ready: a change of size would not help",
+		d.because(ruleNotReady, "none of %d is ready: a change of size would not help",
 			in.Desired)
 		return s.forget(), d
 	}
@@ -126,8 +131,8 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 
 	s, d = decide(s, in, d)
 	if reason := p.holdScaleIn(in); d.Rule == ruleIn && reason != "" {
-		d.Desired, d.Rule = d.From, ruleScaleInHeld
-		d.Why = fmt.Sprintf("scale-in is held: %s, but %s", d.Why, reason)
+		d.Desired = d.From
+		d.because(ruleScaleInHeld, "scale-in is held: %s, but %s", d.Why, reason)
 	}
 	return s, d
 }

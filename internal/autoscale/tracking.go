@@ -33,7 +33,7 @@ type recommendation struct {
 // recommendation of a longer period, but at most by half.
 func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	if !in.Busy.Known && !in.Backlog.Known {
-		d.Rule, d.Why = ruleMissing, "the number of busy slots and the backlog are unknown"
+		d.because(ruleMissing, "the number of busy slots and the backlog are unknown")
 		return s, d
 	}
 
@@ -45,13 +45,13 @@ func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policySt
 
 	switch {
 	case v.idle:
-		d.Rule, d.Why = ruleIdle, v.why
+		d.because(ruleIdle, "%s", v.why)
 	case !v.whole:
-		d.Rule, d.Why = ruleMissing, v.why
+		d.because(ruleMissing, "%s", v.why)
 	case v.size > in.Desired:
-		d.Rule, d.Why = ruleSteady, v.why+", for less than "+span(scaleOutAfter)+" so far"
+		d.because(ruleSteady, "%s, for less than %s so far", v.why, span(scaleOutAfter))
 	case v.size == in.Desired:
-		d.Rule, d.Why = ruleSteady, v.why
+		d.because(ruleSteady, "%s", v.why)
 	default:
 		d = p.scaleIn(s, v, d)
 	}
@@ -59,22 +59,22 @@ func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policySt
 }
 
 func (p Policy) scaleIn(s policyState, v recommendation, d Decision) Decision {
-	top, covered := largest(s.recommendations), coverScaleIn(s.recommendations, v.at)
+	top, covered := largest(s.recommendations), coversScaleIn(s.recommendations, v.at)
 	next := max(roundUp(top.exact*headroom), (d.From+1)/2, p.MinSize) // at most halved, because the load may return
 
 	switch {
 	case d.From == p.MinSize:
-		d.Rule, d.Why = ruleLimit, v.why+", and MinSize is "+fmt.Sprint(p.MinSize)
+		d.because(ruleLimit, "%s, and MinSize is %d", v.why, p.MinSize)
 	case covered && top.size < d.From && next >= d.From:
-		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, the most in the last %s; %d with a reserve of 15 %%", top.why,
+		d.because(ruleSteady, "%s, the most in the last %s; %d with a reserve of 15 %%", top.why,
 			span(scaleInAfter), next)
 	case !covered || next >= d.From:
-		d.Rule, d.Why = ruleSteady, v.why+", for less than "+span(scaleInAfter)+" so far"
+		d.because(ruleSteady, "%s, for less than %s so far", v.why, span(scaleInAfter))
 	case p.cooldownLeft(s, d.At) > 0:
-		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %s ago", v.why, span(p.Cooldown))
+		d.because(ruleCooldown, "%s, but the size changed less than %s ago", v.why, span(p.Cooldown))
 	default:
 		d.Desired = next
-		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in the last %s", top.why, span(scaleInAfter))
+		d.because(ruleIn, "%s, the most in the last %s", top.why, span(scaleInAfter))
 	}
 	return d
 }
@@ -199,11 +199,10 @@ func smallestRecent(recommendations []recommendation) (least recommendation, ok 
 
 func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	if d.From == p.MaxSize {
-		d.Rule, d.Why = ruleLimit, fmt.Sprintf("%s, but MaxSize is %d", v.why, p.MaxSize)
+		d.because(ruleLimit, "%s, but MaxSize is %d", v.why, p.MaxSize)
 		return d
 	}
-	d.Rule = ruleOut
-	d.Why = v.why
+	d.because(ruleOut, "%s", v.why)
 	d.Desired = min(v.size, max(2*d.From, d.From+4), p.MaxSize)
 	return d
 }
@@ -217,7 +216,7 @@ func largest(recommendations []recommendation) (top recommendation) {
 	return top
 }
 
-func coverScaleIn(recommendations []recommendation, now time.Time) (covered bool) {
+func coversScaleIn(recommendations []recommendation, now time.Time) (covered bool) {
 	var seen time.Time
 	for _, v := range recommendations {
 		if !v.whole {

@@ -52,22 +52,22 @@ func (p Policy) decideByTrigger(s policyState, in Inputs, d Decision) (policySta
 	was := fmt.Sprintf("%s of %s was %.4g %s", p.Statistic, p.Measure, s.value.Value, p.Unit)
 	switch now := in.read(p.Measure); {
 	case s.over >= p.EvaluationPeriods:
-		return s, p.breach(s, in, d, p.UpperBreachScaleIncrement, fmt.Sprintf("%s, above %.4g for %s", was, p.UpperThreshold,
+		return s, p.resize(s, in, d, p.UpperBreachScaleIncrement, fmt.Sprintf("%s, above %.4g for %s", was, p.UpperThreshold,
 			span(p.BreachDuration)))
 	case s.under >= p.EvaluationPeriods:
-		return s, p.breach(s, in, d, p.LowerBreachScaleIncrement, fmt.Sprintf("%s, below %.4g for %s", was, p.LowerThreshold,
+		return s, p.resize(s, in, d, p.LowerBreachScaleIncrement, fmt.Sprintf("%s, below %.4g for %s", was, p.LowerThreshold,
 			span(p.BreachDuration)))
 	case !now.Known:
-		d.Rule, d.Why = ruleMissing, fmt.Sprintf("%s is unknown", p.Measure)
+		d.because(ruleMissing, "%s is unknown", p.Measure)
 	case s.over > 0:
-		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, above %.4g for less than %s so far", was, p.UpperThreshold, span(p.BreachDuration))
+		d.because(ruleSteady, "%s, above %.4g for less than %s so far", was, p.UpperThreshold, span(p.BreachDuration))
 	case s.under > 0:
-		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, below %.4g for less than %s so far", was, p.LowerThreshold, span(p.BreachDuration))
+		d.because(ruleSteady, "%s, below %.4g for less than %s so far", was, p.LowerThreshold, span(p.BreachDuration))
 	case !s.value.Known:
-		d.Rule, d.Why = ruleMissing, fmt.Sprintf("%s is %.4g %s now, but not yet measured for a complete period of %s", p.Measure,
+		d.because(ruleMissing, "%s is %.4g %s now, but not yet measured for a complete period of %s", p.Measure,
 			now.Value, p.Unit, span(p.Period))
 	default:
-		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s in the last complete period of %s, between %.4g and %.4g", was, span(p.Period),
+		d.because(ruleSteady, "%s in the last complete period of %s, between %.4g and %.4g", was, span(p.Period),
 			p.LowerThreshold, p.UpperThreshold)
 	}
 
@@ -118,48 +118,44 @@ func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	return s
 }
 
-func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string) Decision {
+func (p Policy) resize(s policyState, in Inputs, d Decision, by int, why string) Decision {
 	next := min(max(d.From+by, p.MinSize), p.MaxSize)
-	d.Why = why
-
 	switch now := in.read(p.Measure); {
 	case next == d.From:
-		d.Rule = ruleLimit
-		d.Why += fmt.Sprintf(", but the size must be between MinSize %d and MaxSize %d", p.MinSize, p.MaxSize)
+		d.because(ruleLimit, "%s, but the size must be between MinSize %d and MaxSize %d", why, p.MinSize, p.MaxSize)
 	case p.cooldownLeft(s, d.At) > 0:
-		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %s ago", why, span(p.Cooldown))
+		d.because(ruleCooldown, "%s, but the size changed less than %s ago", why, span(p.Cooldown))
 	case !now.Known:
-		d.Rule, d.Why = ruleMissing, why+", but is unknown now"
-	case p.over(in) != (by > 0) && p.Statistic != Sum:
-		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, but now it is %.4g", why, now.Value)
+		d.because(ruleMissing, "%s, but is unknown now", why)
+	case p.nearUpper(in) != (by > 0) && p.Statistic != Sum:
+		d.because(ruleSteady, "%s, but now it is %.4g", why, now.Value)
 	case next > d.From && p.Measure != CPUUtilization && in.idle():
-		d.Rule = ruleIdle
-		d.Why += fmt.Sprintf(", but %.0f %% of the slots are free: more would not help", 100-in.Busy.Value)
+		d.because(ruleIdle, "%s, but %.0f %% of the slots are free: more would not help", why, 100-in.Busy.Value)
 	case next > d.From:
-		d.Rule, d.Desired = ruleOut, next
+		d.because(ruleOut, "%s", why)
+		d.Desired = next
 	default:
-		return p.decrease(s, in, d, next)
+		return p.decrease(s, in, d, next, why)
 	}
 	return d
 }
 
 // decrease scales in to the smallest size that whyNotSmaller accepts. least is the size after the whole decrement.
-func (p Policy) decrease(s policyState, in Inputs, d Decision, least int) Decision {
-	why := d.Why
+func (p Policy) decrease(s policyState, in Inputs, d Decision, least int, why string) Decision {
 	for size := least; size < d.From; size++ {
 		reason := p.whyNotSmaller(s, in, size)
 		if reason == "" {
-			d.Rule, d.Desired = ruleIn, size
+			d.because(ruleIn, "%s", why)
+			d.Desired = size
 			return d
 		}
-		d.Why = fmt.Sprintf("%s, but %s", why, reason)
+		d.because(ruleNeeded, "%s, but %s", why, reason)
 	}
-	d.Rule = ruleNeeded
 	return d
 }
 
 // Unlike the last period's value, the current one is not affected by a past spike.
-func (p Policy) over(in Inputs) bool {
+func (p Policy) nearUpper(in Inputs) bool {
 	return in.read(p.Measure).Value > (p.LowerThreshold+p.UpperThreshold)/2
 }
 
