@@ -22,8 +22,8 @@ func readBundle(l *loader) {
 	}
 
 	if m := b.Manifest; m.Name != "" {
-		l.assign(assignment{option: l.option("name"), origin: Origin{FromBundle,
-			yamlfile.Place(filepath.Join(b.Dir, "env.yaml"), m.NameLine, 0)}, name: "EnvironmentName", text: m.Name})
+		l.assign(assignment{option: l.option("name"), name: "EnvironmentName", text: m.Name,
+			origin: Origin{FromBundle, yamlfile.Place(filepath.Join(b.Dir, "env.yaml"), m.NameLine, 0)}})
 	}
 
 	for _, s := range b.Settings {
@@ -48,7 +48,7 @@ func readBundleSetting(l *loader, s bundle.Setting) {
 		return
 	}
 
-	if i := slices.IndexFunc(l.rows, func(o *Option) bool { return o.isBundled(s) }); i >= 0 {
+	if i := slices.IndexFunc(l.rows, func(o *Option) bool { return o.isSetBy(s) }); i >= 0 {
 		assignBundled(l, l.rows[i], origin, s)
 		return
 	}

@@ -41,7 +41,7 @@ func (d *daemonReader) readEntry(e entry) {
 			d.loader.warnAt(where, "", "", "unknown key %s; it has no effect", shown(e.key))
 			return
 		}
-		d.loader.assign(assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text, unit: bareUnit(o, false)})
+		d.loader.assign(assignment{option: o, origin: inFile(d.path, e.line), name: e.key, text: e.text, unit: bareUnit(o, false)})
 	}
 }
 
@@ -85,7 +85,7 @@ func (d *daemonReader) assignTarget() {
 		text = u.String()
 	}
 
-	d.loader.assign(assignment{option: d.loader.option("target"), origin: Origin{fromFile, yamlfile.Place(d.path, base.line, 0)},
+	d.loader.assign(assignment{option: d.loader.option("target"), origin: inFile(d.path, base.line),
 		name: base.key, text: text})
 }
 
@@ -96,7 +96,7 @@ func (d *daemonReader) assignVerbose() {
 	}
 	o := d.loader.option("verbose")
 	on, err := parseSwitch(e.text)
-	a := assignment{option: o, origin: Origin{fromFile, yamlfile.Place(d.path, e.line, 0)}, name: e.key, text: e.text}
+	a := assignment{option: o, origin: inFile(d.path, e.line), name: e.key, text: e.text}
 	switch {
 	case err != nil:
 		d.loader.refuse(refusal(a, err))

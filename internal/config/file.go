@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,9 +22,9 @@ type settingsFile struct {
 	explicit bool
 }
 
-func findFile(named string, src *Sources, vars map[string]string) (*settingsFile, *Problem) {
-	if src.File != nil {
-		return &settingsFile{path: src.File.Path, data: src.File.Data, explicit: named != ""}, nil
+func findFile(l *loader, named string) (*settingsFile, *Problem) {
+	if file := l.src.File; file != nil {
+		return &settingsFile{path: file.Path, data: file.Data, explicit: named != ""}, nil
 	}
 
 	if named != "" {
@@ -35,7 +36,7 @@ func findFile(named string, src *Sources, vars map[string]string) (*settingsFile
 		return f, nil
 	}
 
-	for _, path := range candidates(src, vars) {
+	for _, path := range candidates(l) {
 		f, err := readFile(path)
 		switch {
 		case err == nil:
@@ -49,17 +50,14 @@ func findFile(named string, src *Sources, vars map[string]string) (*settingsFile
 	return nil, nil
 }
 
-func candidates(src *Sources, vars map[string]string) []string {
-	paths := []string{filepath.Join(src.Dir, "tendril.yaml")}
-	if home := vars["XDG_CONFIG_HOME"]; filepath.IsAbs(home) {
+func candidates(l *loader) []string {
+	paths := []string{filepath.Join(l.src.Dir, "tendril.yaml")}
+	if home := l.vars["XDG_CONFIG_HOME"]; filepath.IsAbs(home) {
 		paths = append(paths, filepath.Join(home, "tendril", "config.yaml"))
-	} else if home := vars["HOME"]; home != "" {
+	} else if home := l.vars["HOME"]; home != "" {
 		paths = append(paths, filepath.Join(home, ".config", "tendril", "config.yaml"))
 	}
-	if src.SystemFile != "" {
-		return append(paths, src.SystemFile)
-	}
-	return append(paths, systemFile)
+	return append(paths, cmp.Or(l.src.SystemFile, systemFile))
 }
 
 func readFile(path string) (*settingsFile, error) {
@@ -92,14 +90,12 @@ func (f *settingsFile) untrusted() *Problem {
 }
 
 func unreadable(path string, err error) *Problem {
-	p := Problem{Where: path, Option: "config", Hint: "use --config with a file that this user can read"}
-	var reason *fs.PathError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		p.Text = "settings file not found"
-	case errors.As(err, &reason):
-		p.Text = fmt.Sprintf("reading the settings file: %v", reason.Err)
-	default:
+	p := Problem{Where: path, Option: "config", Text: "settings file not found",
+		Hint: "use --config with a file that this user can read"}
+	if !errors.Is(err, fs.ErrNotExist) {
+		if reason, ok := errors.AsType[*fs.PathError](err); ok {
+			err = reason.Err
+		}
 		p.Text = fmt.Sprintf("reading the settings file: %v", err)
 	}
 	return &p
@@ -117,7 +113,7 @@ func configPath(l *loader) (string, Origin) {
 
 func readSettingsFile(l *loader) {
 	named, origin := configPath(l)
-	f, problem := findFile(named, &l.src, l.vars)
+	f, problem := findFile(l, named)
 	warnAboutBundleFile(l, f)
 	if problem != nil {
 		l.refuse(*problem)

@@ -158,7 +158,7 @@ func (l *loader) notUsed(why string, options ...string) {
 	for _, s := range l.bundled() {
 		for _, name := range options {
 			o := l.option(name)
-			if l.origin(name).Layer != FromBundle || !o.isBundled(s) || l.cfg.idle[name] {
+			if l.origin(name).Layer != FromBundle || !o.isSetBy(s) || l.cfg.idle[name] {
 				continue
 			}
 			l.cfg.idle[name] = true

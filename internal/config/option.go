@@ -152,7 +152,7 @@ const variablePrefix = "TENDRIL_SQSD_"
 
 const workerQueueURL = "WorkerQueueURL"
 
-func (o *Option) isBundled(s bundle.Setting) bool {
+func (o *Option) isSetBy(s bundle.Setting) bool {
 	if s.Namespace == bundle.NamespaceEnvironment {
 		return slices.Contains(o.properties, s.Option)
 	}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tendril/internal/config/yamlfile"
 )
 
 // Layer is a kind of source. A higher layer overrides lower ones.
@@ -36,6 +38,8 @@ type Origin struct {
 	// bundle's folder, a short reason for a default, or "".
 	Where string
 }
+
+func inFile(file string, line int) Origin { return Origin{fromFile, yamlfile.Place(file, line, 0)} }
 
 // String returns Where, or "default" with the reason, if any.
 func (o Origin) String() string {

@@ -53,7 +53,7 @@ func assignQueues(l *loader, file string, e entry) {
 		return
 	}
 
-	origin := Origin{fromFile, yamlfile.Place(file, e.line, 0)}
+	origin := inFile(file, e.line)
 	if err := checkQueues(queues); err != nil {
 		l.refuseAt(origin.Where, "queues", "give every queue a weight, and use each name once",
 			"queues %s", err.Error())
@@ -78,7 +78,7 @@ func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment)
 	lineOf := map[string]int{}
 	refused := false
 	for _, e := range item.pairs {
-		a, ok := readQueueKey(l, Origin{fromFile, yamlfile.Place(file, e.line, 0)}, e, lineOf, rows)
+		a, ok := readQueueKey(l, inFile(file, e.line), e, lineOf, rows)
 		if !ok {
 			refused = true
 			continue
@@ -152,7 +152,7 @@ func checkQueueKeys(l *loader, where string, lineOf map[string]int, refused bool
 		l.refuseAt(where, "queues", "add a name, such as name: jobs; for a queue on Amazon SQS, add its url or arn",
 			"this queue has no name")
 	}
-	refuseSecond(l, where, lineOf, "target", "function", "lambda")
+	refuseSecond(l, where, lineOf, destinations()...)
 }
 
 func refuseSecond(l *loader, where string, lineOf map[string]int, keys ...string) bool {

@@ -21,7 +21,14 @@ func queueList(field *[]QueueSettings) value {
 }
 
 func parseQueues(text string) ([]QueueSettings, error) {
-	var queues []QueueSettings
+	queues, err := parseEachQueue(text)
+	if err != nil {
+		return nil, err
+	}
+	return queues, checkQueues(queues)
+}
+
+func parseEachQueue(text string) (queues []QueueSettings, err error) {
 	for item := range strings.SplitSeq(text, ",") {
 		q, err := parseQueue(strings.TrimSpace(item))
 		if err != nil {
@@ -29,7 +36,7 @@ func parseQueues(text string) ([]QueueSettings, error) {
 		}
 		queues = append(queues, q)
 	}
-	return queues, checkQueues(queues)
+	return queues, nil
 }
 
 func parseQueue(item string) (QueueSettings, error) {
@@ -111,23 +118,20 @@ func checkWeights(queues []QueueSettings) error {
 
 // fixQueues adds missing weights and drops duplicates. It returns "" if the result is still invalid.
 func fixQueues(text string) string {
-	weighted := false
+	const longest = 200
+	all, err := parseEachQueue(text)
+	if err != nil {
+		return ""
+	}
+
+	weighted := slices.ContainsFunc(all, func(q QueueSettings) bool { return q.Weight > 0 })
 	var queues []QueueSettings
-	for item := range strings.SplitSeq(text, ",") {
-		q, err := parseQueue(strings.TrimSpace(item))
-		if err != nil {
-			return ""
+	for _, q := range all {
+		if weighted {
+			q.Weight = max(1, q.Weight)
 		}
 		if !slices.ContainsFunc(queues, func(other QueueSettings) bool { return other.Name == q.Name }) {
 			queues = append(queues, q)
-		}
-		weighted = weighted || q.Weight > 0
-	}
-
-	const longest = 200
-	for i := range queues {
-		if weighted {
-			queues[i].Weight = max(1, queues[i].Weight)
 		}
 	}
 
@@ -139,15 +143,13 @@ func fixQueues(text string) string {
 }
 
 func formatQueues(queues []QueueSettings) string {
-	var b strings.Builder
+	var items []string
 	for i := range queues {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(queues[i].reference())
+		item := queues[i].reference()
 		if w := queues[i].Weight; w > 0 {
-			b.WriteString(":" + strconv.Itoa(w))
+			item += ":" + strconv.Itoa(w)
 		}
+		items = append(items, item)
 	}
-	return b.String()
+	return strings.Join(items, ",")
 }

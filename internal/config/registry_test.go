@@ -144,6 +144,25 @@ func TestRegistrySetsOptionsOfSingleQueues(t *testing.T) {
 	}
 }
 
+func TestQueueHasOneDestination(t *testing.T) {
+	t.Parallel()
+	const file = "queues:\n- name: a\n  target: http://127.0.0.1:81\n"
+	for registry, want := range map[string]PerQueue{
+		"":                                     {Target: "http://127.0.0.1:81"},
+		"lambda of a: ./x\n":                   {Lambda: "./x"},
+		"lambda of a: ./x\nfunction of a: f\n": {Function: "f"},
+	} {
+		cfg, err := fromAll(file, registry, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := &cfg.Queues[0]
+		if q.Target != want.Target || q.Function != want.Function || q.Lambda != want.Lambda {
+			t.Errorf("with %q: target %q, function %q, lambda %q", registry, q.Target, q.Function, q.Lambda)
+		}
+	}
+}
+
 func TestSettingsOfQueuesForAllInstancesAreEdited(t *testing.T) {
 	t.Parallel()
 	f := File{Path: "registry", Shared: true}

@@ -1,26 +1,19 @@
 package config
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
 )
 
-const onlyQueue = "the one queue"
-
 func deriveQueues(l *loader) {
-	backend := l.cfg.Backend // before individual queues change it
-	several := severalChosen(l)
-	if !several {
-		deriveBackend(l)
-		deriveQueue(l)
-		one := QueueSettings{Name: l.cfg.Queue, URL: l.cfg.QueueURL}
-		one.Managed = l.cfg.Backend == BackendSQS && !l.isSet("queue") && !l.isSet("queue-url")
-		l.cfg.Queues = []QueueSettings{one}
-		l.ownSettings = nil
-		backend = l.cfg.Backend
+	listed := checkQueueList(l)
+	if !listed {
+		deriveSingleQueue(l)
 	}
 
+	backend := l.cfg.Backend // before individual queues change it
 	for i := range l.cfg.Queues {
 		resolveQueue(l, i, backend)
 	}
@@ -28,23 +21,27 @@ func deriveQueues(l *loader) {
 	deriveRegion(l)
 	l.cfg.Strict = l.cfg.Queues[0].Weight == 0
 	switch {
-	case several:
-		deriveFirst(l, backend)
+	case listed:
+		copyFirstQueue(l, backend)
+	case l.isSet("queues") && l.isSet("queue-url"):
+		l.record("queues", l.origin("queue-url"))
 	case l.isSet("queues"):
-		l.record("queues", l.origin(singleQueue(l)))
+		l.record("queues", l.origin("queue"))
 	default:
-		l.recordDerived("queues", onlyQueue)
+		l.recordDerived("queues", "the one queue")
 	}
 }
 
-func singleQueue(l *loader) string {
-	if l.isSet("queue-url") {
-		return "queue-url"
-	}
-	return "queue"
+func deriveSingleQueue(l *loader) {
+	deriveBackend(l)
+	deriveQueueName(l)
+	l.cfg.Queues = []QueueSettings{{Name: l.cfg.Queue, URL: l.cfg.QueueURL,
+		Managed: l.cfg.Backend == BackendSQS && !l.isSet("queue") && !l.isSet("queue-url")}}
+	l.ownSettings = nil
 }
 
-func severalChosen(l *loader) bool {
+// checkQueueList decides between the option queues and those for a single queue, and reports those that are not used.
+func checkQueueList(l *loader) (used bool) {
 	if !l.isSet("queues") {
 		return false
 	}
@@ -66,7 +63,8 @@ func severalChosen(l *loader) bool {
 	return true
 }
 
-func deriveFirst(l *loader, backend string) {
+// copyFirstQueue shows the first of several queues in the options for a single queue.
+func copyFirstQueue(l *loader, backend string) {
 	s, first := l.s, &l.cfg.Queues[0]
 	s.Queue = first.Name
 	s.QueueURL = first.URL
@@ -93,13 +91,11 @@ func resolveQueue(l *loader, i int, backend string) {
 	s.Backend = backend
 	s.Queues = []QueueSettings{l.cfg.Queues[i]}
 	queue := l.ofQueue(&s)
-	own := l.sharedSettings[s.Queues[0].Name]
 	if i < len(l.ownSettings) {
-		own = slices.Concat(l.ownSettings[i], own)
+		applyOwnSettings(queue, l.ownSettings[i])
 	}
-	if i < len(l.ownSettings) || own != nil {
-		applyOwnSettings(queue, own)
-	}
+	applyOwnSettings(queue, l.sharedSettings[s.Queues[0].Name])
+	splitOwnTarget(queue)
 
 	placeQueue(queue)
 
@@ -116,17 +112,13 @@ func resolveQueue(l *loader, i int, backend string) {
 }
 
 func applyOwnSettings(l *loader, own []assignment) {
-	for _, a := range own {
-		switch a.option.Key {
-		case "target", "function", "lambda":
-			l.s.Target = ""
-			l.s.Function = ""
-			l.s.Lambda = ""
-		}
-	}
-
 	rows := queueTable(&l.s.Queues[0], l.rows)
 	for _, a := range own {
+		if slices.Contains(destinations(), a.option.Name) {
+			for _, name := range destinations() {
+				l.option(name).value.unset()
+			}
+		}
 		if err := withKey(rows, a.option.Key).value.set(a.text); err != nil {
 			l.refuse(refusal(a, err))
 			continue
@@ -136,8 +128,6 @@ func applyOwnSettings(l *loader, own []assignment) {
 			l.own["url"] = a.origin
 		}
 	}
-
-	splitOwnTarget(l)
 }
 
 func splitOwnTarget(l *loader) {
@@ -196,9 +186,13 @@ func resolveUnusedURL(l *loader, q *QueueSettings) {
 	}
 }
 
+// destinations are options of which only one applies to a queue.
+func destinations() []string { return []string{"target", "function", "lambda"} }
+
+// deriveDestination keeps only the destination from the strongest layer.
 func deriveDestination(l *loader) {
-	names := slices.DeleteFunc([]string{"target", "function", "lambda"}, func(name string) bool { return !l.isSet(name) })
-	slices.SortStableFunc(names, func(a, b string) int { return int(l.origin(b).Layer) - int(l.origin(a).Layer) })
+	names := slices.DeleteFunc(destinations(), func(name string) bool { return !l.isSet(name) })
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(l.origin(b).Layer, l.origin(a).Layer) })
 	for _, other := range names[min(1, len(names)):] {
 		first := names[0]
 		if l.origin(first).Layer == l.origin(other).Layer {
@@ -207,7 +201,7 @@ func deriveDestination(l *loader) {
 			continue
 		}
 		l.warnAbout(other, "", "%s is not used: messages go to the %s of %s", l.named(other), first, l.origin(first))
-		*map[string]*string{"target": &l.s.Target, "function": &l.s.Function, "lambda": &l.s.Lambda}[other] = ""
+		l.option(other).value.unset()
 		l.record(other, l.origin(first))
 	}
 }
@@ -281,7 +275,7 @@ func dropQueueURL(l *loader) {
 	l.record("queue-url", backend)
 }
 
-func deriveQueue(l *loader) {
+func deriveQueueName(l *loader) {
 	s := l.s
 	switch {
 	case s.QueueURL != "" && s.Queue != "":
@@ -319,9 +313,7 @@ func regionOf(queueURL string) string {
 	} else if u, err := url.Parse(queueURL); err == nil {
 		found = regionOfHost(strings.ToLower(u.Hostname()))
 	}
-	if _, err := region(found); err != nil {
-		return ""
-	}
+	found, _ = region(found)
 	return found
 }
 

@@ -61,9 +61,9 @@ func queueName(text string) (string, error) {
 }
 
 func isWord(s string) bool {
-	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
-	}) < 0
+	})
 }
 
 func queueURL(text string) (string, error) {
@@ -477,7 +477,7 @@ func hasControl(s string) bool {
 }
 
 func isPrintableASCII(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 func scaleTarget(text string) (string, error) {

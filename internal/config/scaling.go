@@ -127,11 +127,8 @@ func deriveMeasure(l *loader) {
 				"deliveries in flight", s.ScaleMeasureName)
 	}
 
-	s.ScaleMeasureName = ""
-	s.ScaleUnit = ""
-	s.ScaleLowerThreshold = 0
-	s.ScaleUpperThreshold = 0
-	for _, name := range []string{"scale-measure-name", "scale-unit", "scale-lower-threshold", "scale-upper-threshold"} {
+	for _, name := range append([]string{"scale-measure-name"}, measureOptions()...) {
+		l.option(name).value.unset()
 		if l.isSet(name) {
 			l.record(name, from)
 			l.cfg.idle[name] = s.ScaleTarget != ScaleNone
@@ -139,7 +136,12 @@ func deriveMeasure(l *loader) {
 	}
 }
 
-const usualMeasure = "NetworkOut"
+// measureOptions have defaults that depend on the measure.
+func measureOptions() []string {
+	return []string{"scale-unit", "scale-lower-threshold", "scale-upper-threshold"}
+}
+
+const beanstalkMeasure = "NetworkOut" // the default
 
 func dropThresholds(l *loader) {
 	s := l.s
@@ -148,20 +150,12 @@ func dropThresholds(l *loader) {
 	}
 
 	var dropped []string
-	for _, t := range []struct {
-		name   string
-		forget func()
-	}{
-		{"scale-unit", func() { s.ScaleUnit = "" }},
-		{"scale-lower-threshold", func() { s.ScaleLowerThreshold = 0 }},
-		{"scale-upper-threshold", func() { s.ScaleUpperThreshold = 0 }},
-	} {
-		if !meantForAnother(l, t.name) {
-			continue
+	for _, name := range measureOptions() {
+		if isForOtherMeasure(l, name) {
+			dropped = append(dropped, l.cite(name))
+			l.option(name).value.unset()
+			l.cfg.chains[name] = append(l.cfg.chains[name], Setting{})
 		}
-		dropped = append(dropped, l.cite(t.name))
-		t.forget()
-		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{})
 	}
 
 	if len(dropped) > 0 && s.ScaleTarget != ScaleNone {
@@ -170,22 +164,22 @@ func dropThresholds(l *loader) {
 	}
 }
 
-func meantForAnother(l *loader, name string) bool {
+func isForOtherMeasure(l *loader, name string) bool {
 	from := l.origin(name)
 	if from.Layer == Default {
 		return false
 	}
-	other := valueIn(l, "scale-measure-name", from.Layer)
+	other := valueUpTo(l, "scale-measure-name", from.Layer)
 	if other == "" && from.Layer == FromBundle {
-		other = usualMeasure
+		other = beanstalkMeasure
 	}
 	return other != "" && other != l.cfg.ScaleMeasureName
 }
 
-func valueIn(l *loader, name string, layer Layer) string {
-	chain := l.cfg.chains[name]
-	for i := len(chain) - 1; i >= 0; i-- {
-		if at := chain[i]; at.Origin.Layer <= layer && at.Origin.Layer != Default {
+// valueUpTo returns the value that stronger layers than the given one override.
+func valueUpTo(l *loader, name string, layer Layer) string {
+	for _, at := range slices.Backward(l.cfg.chains[name]) {
+		if at.Origin.Layer <= layer && at.Origin.Layer != Default {
 			return at.Value
 		}
 	}
@@ -243,6 +237,15 @@ func triggerNames() []string {
 		"scale-period", "scale-evaluation-periods", "scale-breach-duration"}
 }
 
+// warnUnusedUnlessBundled allows bundles for a fleet to set the options.
+func warnUnusedUnlessBundled(l *loader, names []string, why, hint string) {
+	for _, name := range names {
+		if l.origin(name).Layer > FromBundle {
+			l.warnUnused(name, why, hint)
+		}
+	}
+}
+
 func warnScaling(l *loader) {
 	s, trigger := l.s, triggerNames()
 	switch {
@@ -250,22 +253,14 @@ func warnScaling(l *loader) {
 	case s.ScaleTarget == ScaleNone:
 		l.notUsed("nothing is scaled; --scale-target=processes scales the processes of the app on this machine",
 			slices.Concat([]string{"scale-min-size", "scale-max-size", "scale-cooldown", "scale-measure-name"}, trigger)...)
-		for _, name := range append([]string{"scale-drain-within", "scale-target-busy", "scale-cooldown",
-			"scale-measure-name"}, trigger...) {
-			if l.origin(name).Layer > FromBundle { // bundles for a fleet set these options legitimately
-				l.warnUnused(name, " with scale-target none", "set scale-target, for example to processes")
-			}
-		}
+		warnUnusedUnlessBundled(l, append([]string{"scale-drain-within", "scale-target-busy", "scale-cooldown", "scale-measure-name"},
+			trigger...), " with scale-target none", "set scale-target, for example to processes")
 		if s.ProcessesMax > s.ProcessesMin {
 			l.warnUnused("processes-max", " with scale-target none", "set scale-target to processes")
 		}
 	case s.ScaleMeasureName == "":
 		l.notUsed("no supported measure is set, so the size follows the backlog and the deliveries in flight", trigger...)
-		for _, name := range trigger {
-			if l.origin(name).Layer > FromBundle {
-				l.warnUnused(name, " without scale-measure-name", "set scale-measure-name, for example to BacklogPerProcess")
-			}
-		}
+		warnUnusedUnlessBundled(l, trigger, " without scale-measure-name", "set scale-measure-name, for example to BacklogPerProcess")
 	default:
 		for _, name := range []string{"scale-drain-within", "scale-target-busy"} {
 			l.warnUnused(name, " with scale-measure-name", "remove the measure to use it")

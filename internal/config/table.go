@@ -107,20 +107,20 @@ func deliveryOptions(s *Settings) []Option {
 		Help:  "PEM private key for target-cert.",
 		value: optionalFile(&s.TargetKey),
 	}, {
-		Name: "http-path", essential: true, block: "Messages", label: "HTTP path", Live: true, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path",
+		Name: "http-path", essential: true, block: "Messages", Live: true, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path",
 		Default:        "/",
 		cloneVariables: []string{"SQSD_WORKER_HTTP_PATH"},
 		Help:           "Path to which messages are posted.",
 		value: checked(&s.HTTPPath, "a path on the app, such as /jobs, without .., // and #, up to 2048 "+
 			"bytes", httpPath),
 	}, {
-		Name: "mime-type", block: "Messages", label: "MIME type", Live: true, PerQueue: true, Beanstalk: "MimeType", DaemonKey: "mime_type",
+		Name: "mime-type", block: "Messages", Live: true, PerQueue: true, Beanstalk: "MimeType", DaemonKey: "mime_type",
 		Default:        "application/json",
 		cloneVariables: []string{"SQSD_HTTP_CONTENT_TYPE", "SQSD_WORKER_HTTP_REQUEST_CONTENT_TYPE"},
 		Help:           "Content-Type of every POST.",
 		value:          checked(&s.MimeType, "1 to 255 printable ASCII characters", mimeType),
 	}, {
-		Name: "http-connections", essential: true, block: "Messages", label: "HTTP connections", Live: true, Beanstalk: "HttpConnections",
+		Name: "http-connections", essential: true, block: "Messages", Live: true, Beanstalk: "HttpConnections",
 		DaemonKey: "http_connections", Default: "50",
 		Aliases: []string{"concurrency"}, OtherVariables: []string{"WORKERLESS_CONCURRENCY"},
 		cloneVariables: []string{"SQSD_HTTP_MAX_CONNS", "SQSD_WORKER_CONCURRENCY"},
@@ -180,7 +180,7 @@ func timeoutOptions(s *Settings) []Option {
 		Help:             "Time limit for connecting to the app.",
 		value:            duration(&s.ConnectTimeout, time.Second, time.Minute),
 	}, {
-		Name: "inactivity-timeout", essential: true, block: "Advanced options", label: "Inactivity timeout", Live: true, PerQueue: true, Beanstalk: "InactivityTimeout",
+		Name: "inactivity-timeout", essential: true, block: "Advanced options", Live: true, PerQueue: true, Beanstalk: "InactivityTimeout",
 		DaemonKey: "inactivity_timeout", Default: "180s",
 		Help:   "Maximum time without a byte from the app before an attempt fails.",
 		Detail: "Each byte restarts the timeout.",
@@ -190,19 +190,19 @@ func timeoutOptions(s *Settings) []Option {
 		Help:  "Total time limit of one attempt; 0 disables it.",
 		value: duration(&s.Deadline, 0, twelveHours),
 	}, {
-		Name: "visibility-timeout", block: "Messages", label: "Visibility timeout", Live: true, PerQueue: true, Beanstalk: "VisibilityTimeout",
+		Name: "visibility-timeout", block: "Messages", Live: true, PerQueue: true, Beanstalk: "VisibilityTimeout",
 		DaemonKey: "visibility_timeout", Default: "300s",
 		Help:   "Period in which a received message is hidden from other consumers.",
 		Detail: "It is extended while the app works.",
 		value:  duration(&s.VisibilityTimeout, 0, twelveHours),
 	}, {
-		Name: "error-visibility-timeout", block: "Messages", label: "Error visibility timeout", Live: true, PerQueue: true, Example: "30s",
+		Name: "error-visibility-timeout", block: "Messages", Live: true, PerQueue: true, Example: "30s",
 		Beanstalk: "ErrorVisibilityTimeout", DaemonKey: "error_visibility_timeout", Default: unset,
 		Help:   "Period in which a failed message is hidden before the next attempt.",
 		Detail: "By default, the remaining visibility timeout of the receive.",
 		value:  optionalDuration(&s.ErrorVisibilityTimeout, 0, twelveHours),
 	}, {
-		Name: "retention-period", block: "Advanced options", label: "Retention period", Live: true, PerQueue: true, Beanstalk: "RetentionPeriod",
+		Name: "retention-period", block: "Advanced options", Live: true, PerQueue: true, Beanstalk: "RetentionPeriod",
 		DaemonKey: "retention_period", Default: "345600s",
 		Help:   "Period after a message's first receive in which it is attempted.",
 		Detail: "Then it is deleted.",
@@ -212,7 +212,7 @@ func timeoutOptions(s *Settings) []Option {
 
 func retryOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "max-retries", essential: true, block: "Advanced options", label: "Max retries", Live: true, Beanstalk: "MaxRetries", Default: "10",
+		Name: "max-retries", essential: true, block: "Advanced options", Live: true, Beanstalk: "MaxRetries", Default: "10",
 		Help:   "Maximum receives of a message before it goes to the dead-letter queue.",
 		Detail: "A queue of yours on Amazon SQS keeps its redrive policy.",
 		value:  integer(&s.MaxRetries, 1, 1000),
@@ -338,7 +338,7 @@ func table(s *Settings) []*Option {
 		{"Queue", queueOptions(s)}, {"Delivery", deliveryOptions(s)}, {"Functions", functionOptions(s)},
 		{"Timeouts", timeoutOptions(s)}, {"Retries", retryOptions(s)}, {"Limits", limitOptions(s)},
 		{"App", slices.Concat(appOptions(s), ownAppOptions(s))}, {"Scaling", scalingOptions(s)},
-		{"Embedded queue", embeddedOptions(s)}, {"Periodic tasks", periodicOptions(s)}, {"Fleet", fleetOptions(s)},
+		{"Embedded queue", embeddedOptions(s)}, {"Periodic tasks", periodicOptions(s)}, {"Fleet", slices.Concat(fleetOptions(s), inNamespace(bundle.NamespaceCommand, rolloutOptions(s)))},
 		{"Console", consoleOptions(s)}, {"Metrics", metricsOptions(s)}, {"Output", outputOptions(s)}, {"Stop", stopOptions(s)},
 	} {
 		for i := range group.options {
@@ -352,6 +352,13 @@ func table(s *Settings) []*Option {
 	}
 
 	return all
+}
+
+func inNamespace(namespace string, options []Option) []Option {
+	for i := range options {
+		options[i].Namespace = namespace
+	}
+	return options
 }
 
 func (o *Option) complete(group string) {

@@ -191,27 +191,31 @@ func fleetOptions(s *Settings) []Option {
 		Detail: "Only with a fleet key. With --registry-table and without this, deployments apply to one instance. Archives " +
 			"that can no longer be restored are deleted.",
 		value: checked(&s.Versions, "a folder path, or s3://BUCKET/PREFIX", archiveLocation),
-	}, {
-		Name: "rollout-policy", Live: true, Namespace: bundle.NamespaceCommand, Beanstalk: "DeploymentPolicy", Default: RolloutAllAtOnce,
+	}}
+}
+
+func rolloutOptions(s *Settings) []Option {
+	return []Option{{
+		Name: "rollout-policy", Live: true, Beanstalk: "DeploymentPolicy", Default: RolloutAllAtOnce,
 		Help: "How a deployment reaches all instances: AllAtOnce, or Rolling in batches.",
 		value: anyCase(&s.RolloutPolicy, "AllAtOnce or Rolling; other Elastic Beanstalk policies are not supported",
 			[]string{RolloutAllAtOnce, RolloutRolling}, foreignPolicies()...),
 	}, {
-		Name: "rollout-batch-size-type", Live: true, Namespace: bundle.NamespaceCommand, Beanstalk: "BatchSizeType", Default: RolloutPercentage,
+		Name: "rollout-batch-size-type", Live: true, Beanstalk: "BatchSizeType", Default: RolloutPercentage,
 		Help:  "Unit of rollout-batch-size.",
 		value: choice(&s.RolloutBatchSizeType, RolloutPercentage, rolloutFixed),
 	}, {
-		Name: "rollout-batch-size", Live: true, Namespace: bundle.NamespaceCommand, Beanstalk: "BatchSize", Default: "100",
+		Name: "rollout-batch-size", Live: true, Beanstalk: "BatchSize", Default: "100",
 		Help:   "Size of a batch of a rolling deployment, in percent of the instances or as their number.",
 		Detail: "A percentage is rounded down, and a batch has at least one instance.",
 		value:  integer(&s.RolloutBatchSize, 1, maxSize),
 	}, {
-		Name: "rollout-timeout", Live: true, Namespace: bundle.NamespaceCommand, Beanstalk: "Timeout", Default: "600s",
+		Name: "rollout-timeout", Live: true, Beanstalk: "Timeout", Default: "600s",
 		Help:   "Maximum time until a batch runs a new version and is healthy.",
 		Detail: "Then the deployment is rolled back on all instances.",
 		value:  duration(&s.RolloutTimeout, time.Second, time.Hour),
 	}, {
-		Name: "rollout-ignore-health", Live: true, Namespace: bundle.NamespaceCommand, Beanstalk: "IgnoreHealthCheck", Default: "false",
+		Name: "rollout-ignore-health", Live: true, Beanstalk: "IgnoreHealthCheck", Default: "false",
 		Help:  "Continue a rolling deployment although instances of a batch are unhealthy.",
 		value: onOff(&s.RolloutIgnoreHealth),
 	}}

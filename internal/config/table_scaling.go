@@ -49,22 +49,23 @@ func scalingOptions(s *Settings) []Option {
 		Help:  "Protect this instance from scale-in during long deliveries.",
 		value: choice(&s.ScaleInProtection, protectionAuto, ProtectionOff),
 	}}
-	return slices.Concat(options, groupOptions(s), triggerOptions(s))
+	return slices.Concat(options, inNamespace(bundle.NamespaceGroup, groupOptions(s)),
+		inNamespace(bundle.NamespaceTrigger, triggerOptions(s)))
 }
 
 func groupOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "scale-min-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MinSize", Default: "1",
+		Name: "scale-min-size", Beanstalk: "MinSize", Default: "1",
 		DefaultNote: "or the minimum of the scaled group",
 		Help:        "Minimum instances in the group.",
 		value:       integer(&s.ScaleMinSize, 1, maxSize),
 	}, {
-		Name: "scale-max-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MaxSize", Default: "4",
+		Name: "scale-max-size", Beanstalk: "MaxSize", Default: "4",
 		DefaultNote: "or the maximum of the scaled group",
 		Help:        "Maximum instances in the group.",
 		value:       integer(&s.ScaleMaxSize, 1, maxSize),
 	}, {
-		Name: "scale-cooldown", Namespace: bundle.NamespaceGroup, Beanstalk: "Cooldown", Default: "360s",
+		Name: "scale-cooldown", Beanstalk: "Cooldown", Default: "360s",
 		Help:   "Minimum time between two changes of size.",
 		Detail: "Without scale-measure-name it applies only to scale-in.",
 		value:  duration(&s.ScaleCooldown, 0, maxSize*time.Second),
@@ -73,7 +74,7 @@ func groupOptions(s *Settings) []Option {
 
 func triggerOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "scale-measure-name", Namespace: bundle.NamespaceTrigger, Beanstalk: "MeasureName",
+		Name: "scale-measure-name", Beanstalk: "MeasureName",
 		Example:     "BacklogPerProcess",
 		DefaultNote: "none: the size follows backlog and deliveries in flight",
 		Help:        "Measure that triggers a change of size.",
@@ -85,45 +86,43 @@ func triggerOptions(s *Settings) []Option {
 		Detail: "cloudwatch needs scale-target asg:GROUP.",
 		value:  choice(&s.ScaleCPUSource, cpuFromInstances, CPUFromCloudWatch),
 	}, {
-		Name: "scale-statistic", Namespace: bundle.NamespaceTrigger, Beanstalk: "Statistic", Default: "Average",
+		Name: "scale-statistic", Beanstalk: "Statistic", Default: "Average",
 		Help:  "Statistic that combines the readings of a period.",
 		value: choice(&s.ScaleStatistic, "Average", "Minimum", "Maximum", "Sum"),
 	}, {
-		Name: "scale-unit", Namespace: bundle.NamespaceTrigger, Beanstalk: "Unit", Example: "Percent",
+		Name: "scale-unit", Beanstalk: "Unit", Example: "Percent",
 		DefaultNote: "the measure's unit",
 		Help:        "Unit of the thresholds.",
 		value:       anyCase(&s.ScaleUnit, strings.Join(units(), ", "), units()),
 	}, {
-		Name: "scale-lower-threshold", Namespace: bundle.NamespaceTrigger, Beanstalk: "LowerThreshold", Example: "25",
+		Name: "scale-lower-threshold", Beanstalk: "LowerThreshold", Example: "25",
 		DefaultNote: "by the measure: 25, 10, 10, 30",
 		Help:        "Value below which the size decreases.",
 		value:       number(&s.ScaleLowerThreshold, 0, maxThreshold),
 	}, {
-		Name: "scale-upper-threshold", Namespace: bundle.NamespaceTrigger, Beanstalk: "UpperThreshold", Example: "75",
+		Name: "scale-upper-threshold", Beanstalk: "UpperThreshold", Example: "75",
 		DefaultNote: "by the measure: 75, 100, 60, 80",
 		Help:        "Value above which the size increases.",
 		value:       number(&s.ScaleUpperThreshold, 0, maxThreshold),
 	}, {
-		Name: "scale-lower-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
-		Beanstalk: "LowerBreachScaleIncrement", Default: "-1",
+		Name: "scale-lower-breach-scale-increment", Beanstalk: "LowerBreachScaleIncrement", Default: "-1",
 		Help:  "Change of size for scale-in, a negative number.",
 		value: integer(&s.ScaleLowerBreachScaleIncrement, -maxSize, -1),
 	}, {
-		Name: "scale-upper-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
-		Beanstalk: "UpperBreachScaleIncrement", Default: "1",
+		Name: "scale-upper-breach-scale-increment", Beanstalk: "UpperBreachScaleIncrement", Default: "1",
 		Help:  "Change of size for scale-out.",
 		value: integer(&s.ScaleUpperBreachScaleIncrement, 1, maxSize),
 	}, {
-		Name: "scale-period", Namespace: bundle.NamespaceTrigger, Beanstalk: "Period", Default: "300s",
+		Name: "scale-period", Beanstalk: "Period", Default: "300s",
 		beanstalkMinutes: true,
 		Help:             "Period over which one value is measured.",
 		value:            duration(&s.ScalePeriod, time.Second, maxPeriod),
 	}, {
-		Name: "scale-evaluation-periods", Namespace: bundle.NamespaceTrigger, Beanstalk: "EvaluationPeriods", Default: "1",
+		Name: "scale-evaluation-periods", Beanstalk: "EvaluationPeriods", Default: "1",
 		Help:  "Consecutive periods beyond a threshold before the size changes.",
 		value: integer(&s.ScaleEvaluationPeriods, 1, 600),
 	}, {
-		Name: "scale-breach-duration", Namespace: bundle.NamespaceTrigger, Beanstalk: "BreachDuration", Default: "0s",
+		Name: "scale-breach-duration", Beanstalk: "BreachDuration", Default: "0s",
 		DefaultNote: "the length of the periods", beanstalkMinutes: true,
 		Help:   "Minimum time beyond a threshold before the size changes.",
 		Detail: "The longer of this and the periods applies.",

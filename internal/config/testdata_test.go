@@ -60,7 +60,7 @@ func outcome(cfg *Config, err error) string {
 		from := cfg.Origin(o.Name)
 		if o.Name == "config" || from == (Origin{}) || strings.HasPrefix(from.Where, "below the home") ||
 			strings.HasPrefix(from.Where, "there is no app") ||
-			from.Where == onlyQueue || from.Where == "no queue or function is on AWS itself" {
+			from.Where == "the one queue" || from.Where == "no queue or function is on AWS itself" {
 			continue
 		}
 		fmt.Fprintf(&b, "%s = %s (%s)\n", o.Name, o.get(&cfg.Settings), from)
