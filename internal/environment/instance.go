@@ -99,7 +99,7 @@ func (i *instance) listen() (net.Listener, error) {
 		return nil, err
 	}
 	i.address = listen.Local(l)
-	i.public = listen.Public(l)
+	i.public = listen.Reachable(l)
 	i.token = cmp.Or(s.ConsoleToken, api.NewToken())
 	if s.ConsoleTLSCert == "" {
 		return l, nil

@@ -32,16 +32,15 @@ type Desired struct {
 }
 
 // UnmarshalJSON preserves fields added by later versions.
-func (d *Desired) UnmarshalJSON(text []byte) (err error) {
+func (d *Desired) UnmarshalJSON(text []byte) error {
 	type plain Desired
-	d.unknown, err = decodeKeeping(text, (*plain)(d))
-	return err
+	return d.unknown.decode(text, (*plain)(d))
 }
 
 // MarshalJSON includes the preserved fields.
 func (d Desired) MarshalJSON() ([]byte, error) {
 	type plain Desired
-	return encodeKeeping(plain(d), d.unknown)
+	return d.unknown.encode(plain(d))
 }
 
 // Pause describes why, by whom and since when a queue is paused.
@@ -54,19 +53,18 @@ type Pause struct {
 }
 
 // UnmarshalJSON also accepts a string, which earlier versions stored as the reason.
-func (p *Pause) UnmarshalJSON(text []byte) (err error) {
+func (p *Pause) UnmarshalJSON(text []byte) error {
 	if json.Unmarshal(text, &p.Reason) == nil {
 		return nil
 	}
 	type plain Pause
-	p.unknown, err = decodeKeeping(text, (*plain)(p))
-	return err
+	return p.unknown.decode(text, (*plain)(p))
 }
 
 // MarshalJSON includes the preserved fields.
 func (p Pause) MarshalJSON() ([]byte, error) {
 	type plain Pause
-	return encodeKeeping(plain(p), p.unknown)
+	return p.unknown.encode(plain(p))
 }
 
 // Settings are options for all instances.
@@ -87,16 +85,15 @@ type Settings struct {
 }
 
 // UnmarshalJSON preserves fields added by later versions.
-func (s *Settings) UnmarshalJSON(text []byte) (err error) {
+func (s *Settings) UnmarshalJSON(text []byte) error {
 	type plain Settings
-	s.unknown, err = decodeKeeping(text, (*plain)(s))
-	return err
+	return s.unknown.decode(text, (*plain)(s))
 }
 
 // MarshalJSON includes the preserved fields.
 func (s Settings) MarshalJSON() ([]byte, error) {
 	type plain Settings
-	return encodeKeeping(plain(s), s.unknown)
+	return s.unknown.encode(plain(s))
 }
 
 // SettingsRollout is a rollout of settings in batches.
@@ -110,16 +107,15 @@ type SettingsRollout struct {
 }
 
 // UnmarshalJSON preserves fields added by later versions.
-func (r *SettingsRollout) UnmarshalJSON(text []byte) (err error) {
+func (r *SettingsRollout) UnmarshalJSON(text []byte) error {
 	type plain SettingsRollout
-	r.unknown, err = decodeKeeping(text, (*plain)(r))
-	return err
+	return r.unknown.decode(text, (*plain)(r))
 }
 
 // MarshalJSON includes the preserved fields.
 func (r SettingsRollout) MarshalJSON() ([]byte, error) {
 	type plain SettingsRollout
-	return encodeKeeping(plain(r), r.unknown)
+	return r.unknown.encode(plain(r))
 }
 
 // For returns an instance's settings. id is "" before the instance has joined.

@@ -23,16 +23,15 @@ type App struct {
 }
 
 // UnmarshalJSON preserves fields added by later versions.
-func (a *App) UnmarshalJSON(text []byte) (err error) {
+func (a *App) UnmarshalJSON(text []byte) error {
 	type plain App
-	a.unknown, err = decodeKeeping(text, (*plain)(a))
-	return err
+	return a.unknown.decode(text, (*plain)(a))
 }
 
 // MarshalJSON includes the preserved fields.
 func (a App) MarshalJSON() ([]byte, error) {
 	type plain App
-	return encodeKeeping(plain(a), a.unknown)
+	return a.unknown.encode(plain(a))
 }
 
 // AppVersion is a deployed version of the app.
@@ -54,16 +53,15 @@ type AppVersion struct {
 }
 
 // UnmarshalJSON preserves fields added by later versions.
-func (v *AppVersion) UnmarshalJSON(text []byte) (err error) {
+func (v *AppVersion) UnmarshalJSON(text []byte) error {
 	type plain AppVersion
-	v.unknown, err = decodeKeeping(text, (*plain)(v))
-	return err
+	return v.unknown.decode(text, (*plain)(v))
 }
 
 // MarshalJSON includes the preserved fields.
 func (v AppVersion) MarshalJSON() ([]byte, error) {
 	type plain AppVersion
-	return encodeKeeping(plain(v), v.unknown)
+	return v.unknown.encode(plain(v))
 }
 
 func (v AppVersion) String() string { return fmt.Sprintf("version %d (%s)", v.Number, v.Name) }
@@ -81,16 +79,15 @@ type Rollout struct {
 }
 
 // UnmarshalJSON preserves fields added by later versions.
-func (r *Rollout) UnmarshalJSON(text []byte) (err error) {
+func (r *Rollout) UnmarshalJSON(text []byte) error {
 	type plain Rollout
-	r.unknown, err = decodeKeeping(text, (*plain)(r))
-	return err
+	return r.unknown.decode(text, (*plain)(r))
 }
 
 // MarshalJSON includes the preserved fields.
 func (r Rollout) MarshalJSON() ([]byte, error) {
 	type plain Rollout
-	return encodeKeeping(plain(r), r.unknown)
+	return r.unknown.encode(plain(r))
 }
 
 const (

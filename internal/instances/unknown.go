@@ -2,6 +2,7 @@ package instances
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 )
@@ -10,36 +11,38 @@ import (
 // for example from Next to Current.
 type unknownFields string
 
-func decodeKeeping(text []byte, to any) (unknownFields, error) {
+// decode decodes text, and keeps the fields that the destination's type lacks.
+func (u *unknownFields) decode(text []byte, to any) error {
 	if err := json.Unmarshal(text, to); err != nil {
-		return "", err
+		return err
 	}
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(text, &fields); err != nil {
-		return "", err
+		return err
 	}
+
 	known := reflect.TypeOf(to).Elem()
 	for i := range known.NumField() {
 		name, _, _ := strings.Cut(known.Field(i).Tag.Get("json"), ",")
 		delete(fields, name)
 	}
+	*u = ""
 	if len(fields) == 0 {
-		return "", nil
+		return nil
 	}
 	kept, err := json.Marshal(fields)
-	return unknownFields(kept), err
+	*u = unknownFields(kept)
+	return err
 }
 
-func encodeKeeping(from any, unknown unknownFields) ([]byte, error) {
+// encode adds the kept fields.
+func (u unknownFields) encode(from any) ([]byte, error) {
 	text, err := json.Marshal(from)
-	if err != nil || unknown == "" {
+	if err != nil || u == "" {
 		return text, err
 	}
 	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal([]byte(unknown), &fields); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(text, &fields); err != nil {
+	if err := errors.Join(json.Unmarshal([]byte(u), &fields), json.Unmarshal(text, &fields)); err != nil {
 		return nil, err
 	}
 	return json.Marshal(fields)

@@ -98,7 +98,10 @@ func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	for {
 		if now := leads(); now != leading || time.Since(last) >= ReadInterval {
 			leading, last = now, time.Now()
-			w.update(ctx, leading)
+			w.setLeading(leading)
+			if leading {
+				w.readAndFree(ctx)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -108,20 +111,20 @@ func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	}
 }
 
-func (w *Watcher) update(ctx context.Context, leads bool) {
+func (w *Watcher) setLeading(leads bool) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch {
 	case !leads:
 		w.leading = time.Time{}
 	case w.leading.IsZero():
 		w.leading = time.Now()
 	}
-	failing := w.err != nil && !errors.Is(w.err, errUnread)
-	w.mu.Unlock()
-	if !leads {
-		return
-	}
+}
 
+func (w *Watcher) readAndFree(ctx context.Context) {
+	_, before := w.Recent()
+	failing := before != nil && !errors.Is(before, errUnread)
 	_, err := w.Read(ctx)
 	if err == nil {
 		err = w.freeLostSlots(ctx)
@@ -179,7 +182,12 @@ func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.observeAll(leases)
+	return slices.Clone(w.all), nil
+}
 
+// The caller must hold mu.
+func (w *Watcher) observeAll(leases map[int]queue.Lease) {
 	w.readAt = time.Now()
 	w.all = nil
 	seen := map[int]observation{}
@@ -200,7 +208,6 @@ func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 		w.all = append(w.all, Instance{Record: r, Age: w.readAt.Sub(o.since), Refused: o.refused})
 	}
 	w.seen = seen
-	return slices.Clone(w.all), nil
 }
 
 // The caller must hold mu.

@@ -171,9 +171,6 @@ func (f *Fleet) Close(ctx context.Context) error {
 		f.self.leave(ctx)
 	}
 	f.closeConnections()
-	if f.metrics != nil {
-		f.metrics.Close()
-	}
 	return nil
 }
 
@@ -183,6 +180,9 @@ func (f *Fleet) closeConnections() {
 	}
 	if f.tasks != nil && f.tasks.api != nil {
 		f.tasks.api.Close()
+	}
+	if f.metrics != nil {
+		f.metrics.Close()
 	}
 }
 

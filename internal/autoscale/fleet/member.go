@@ -136,7 +136,7 @@ func (m *member) find(ctx context.Context, try int) (identity, error) {
 	name := m.opts.Group
 	if name == "" {
 		if name, err = m.service.GroupOf(ctx, id); err != nil {
-			return identity{}, final(err)
+			return identity{}, permanentIfMissing(err)
 		}
 	}
 	group := m.service.Group(name)
@@ -152,7 +152,7 @@ func (m *member) find(ctx context.Context, try int) (identity, error) {
 	return identity{machine, id, group, hooks}, err
 }
 
-func final(err error) error {
+func permanentIfMissing(err error) error {
 	if errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 		return notAMember{err}
 	}

@@ -86,7 +86,7 @@ func TestCountOutsideOfGroups(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]bool{slow: false, none.error: true} {
-		if got := errors.As(final(err), &notAMember{}); got != want {
+		if got := errors.As(permanentIfMissing(err), &notAMember{}); got != want {
 			t.Errorf("%v is final: %t", err, got)
 		}
 	}

@@ -65,15 +65,16 @@ func notEditable(line int) *Fault {
 type editedLine struct {
 	text, end string
 	was       int // in the previous file, from 1; 0 for an added line
-	edit      int // the edit that added the line
+	edit      int // the edit that added or removed the line
+	removed   bool
 }
 
 type editor struct {
-	o       *Options
-	mark    string // byte order mark or ""
-	lines   []editedLine
-	removed []EditedLine
-	number  int
+	o      *Options
+	mark   string        // byte order mark or ""
+	lines  []*editedLine // of the new file
+	all    []*editedLine // including the removed ones, each before the line that replaces it
+	number int           // of the current edit
 }
 
 func newEditor(text string, o *Options) *editor {
@@ -84,7 +85,7 @@ func newEditor(text string, o *Options) *editor {
 
 	for number := 1; text != ""; number++ {
 		i := strings.IndexAny(text, "\r\n")
-		l := editedLine{text: text, was: number}
+		l := &editedLine{text: text, was: number}
 		if i >= 0 {
 			l.text, l.end = text[:i], text[i:i+1]
 			if strings.HasPrefix(text[i:], "\r\n") {
@@ -95,6 +96,7 @@ func newEditor(text string, o *Options) *editor {
 		e.lines = append(e.lines, l)
 	}
 
+	e.all = slices.Clone(e.lines)
 	return e
 }
 
@@ -109,55 +111,32 @@ func (e *editor) file() string {
 
 func (e *editor) text() string { return lineEnds.Replace(e.file()) }
 
-func (e *editor) changes() []EditedLine {
-	var all []EditedLine
-	removed := slices.Clone(e.removed)
-	slices.SortStableFunc(removed, func(a, b EditedLine) int { return a.Line - b.Line })
-	last := 0
-	for i, l := range e.lines {
-		if l.was > 0 {
-			for len(removed) > 0 && removed[0].Line < l.was {
-				all, removed = append(all, removed[0]), removed[1:]
-			}
-			last = l.was
-			continue
+func (e *editor) changes() (changed []EditedLine) {
+	number := 0
+	for _, l := range e.all {
+		if !l.removed {
+			number++
 		}
-
-		n := placeOf(l.edit, removed, last+1)
-		all = append(all, removed[:n]...)
-		if n > 0 {
-			last, removed = removed[n-1].Line, removed[n:]
-		}
-		all = append(all, EditedLine{Edit: l.edit, Line: i + 1, Added: true, Text: l.text})
-	}
-
-	return append(all, removed...)
-}
-
-// placeOf returns how many of the consecutive removed lines, starting at the given line number, precede a line that the
-// edit added.
-func placeOf(edit int, removed []EditedLine, line int) (n int) {
-	for i, r := range removed {
-		if r.Line != line+i {
-			break
-		}
-		if r.Edit == edit || r.Edit == removed[0].Edit && n == i {
-			n = i + 1
+		switch {
+		case l.removed && l.was > 0:
+			changed = append(changed, EditedLine{Edit: l.edit, Line: l.was, Text: l.text})
+		case !l.removed && l.was == 0:
+			changed = append(changed, EditedLine{Edit: l.edit, Line: number, Added: true, Text: l.text})
 		}
 	}
-	return n
+	return changed
 }
 
 // replace counts lines from 1. If end is from-1, it only inserts.
 func (e *editor) replace(from, end int, texts ...string) {
-	var put []editedLine
+	var put []*editedLine
 	lineEnd := "\n"
 	if len(e.lines) > 0 && e.lines[0].end != "" {
 		lineEnd = e.lines[0].end
 	}
 
 	for _, text := range texts {
-		put = append(put, editedLine{text: text, end: lineEnd, edit: e.number})
+		put = append(put, &editedLine{text: text, end: lineEnd, edit: e.number})
 	}
 
 	if from > 1 && len(put) > 0 && e.lines[from-2].end == "" {
@@ -165,11 +144,18 @@ func (e *editor) replace(from, end int, texts ...string) {
 	}
 
 	for _, l := range e.lines[from-1 : end] {
-		if l.was > 0 {
-			e.removed = append(e.removed, EditedLine{Edit: e.number, Line: l.was, Text: l.text})
-		}
+		l.removed = true
+		l.edit = e.number
 	}
 
+	at := 0
+	if end > 0 {
+		at = slices.Index(e.all, e.lines[end-1]) + 1
+	}
+	for from > end && at < len(e.all) && e.all[at].removed { // earlier edits removed the lines that were here
+		at++
+	}
+	e.all = slices.Insert(e.all, at, put...)
 	e.lines = slices.Replace(e.lines, from-1, end, put...)
 }
 
@@ -207,7 +193,7 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 		return nil
 	case len(found) == 0:
 		return e.add(parent, len(edit.Path) == 1, key+": "+text)
-	case edit.Value != nil && parent.Pairs[found[0]].Value.says(*edit.Value):
+	case edit.Value != nil && parent.Pairs[found[0]].Value.hasText(*edit.Value):
 		return nil
 	case edit.Value == nil && len(parent.Pairs) == 1 && len(edit.Path) > 1:
 		return e.apply(root, Edit{Path: edit.Path[:len(edit.Path)-1]})
@@ -218,7 +204,7 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 	return e.set(&parent.Pairs[found[0]], text)
 }
 
-func (n *Node) says(text string) bool { return n.Kind == Scalar && n.Text == text }
+func (n *Node) hasText(text string) bool { return n.Kind == Scalar && n.Text == text }
 
 func child(n *Node, step string) *Node {
 	if n.Kind == Sequence {

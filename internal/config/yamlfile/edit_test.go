@@ -103,6 +103,19 @@ func TestEditedLinesAreListed(t *testing.T) {
 	}
 }
 
+func TestAddedLinesFollowRemovedOnes(t *testing.T) {
+	t.Parallel()
+	value := "3"
+	_, lines, fault := Apply([]byte("a: 1\nb: 2\n"), settingsForm(), []Edit{{[]string{"b"}, nil}, {[]string{"c"}, &value}})
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	want := []EditedLine{{Line: 2, Text: "b: 2"}, {Edit: 1, Line: 2, Added: true, Text: "c: 3"}}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 var (
 	simpleFile  = regexp.MustCompile(`^([a-z]+: [a-z0-9/]+( # [a-z]+)?\n|# [a-z ]*\n|\n)*$`)
 	simpleKey   = regexp.MustCompile(`^[a-z]+$`)

@@ -79,14 +79,14 @@ const maxMerged = 10000
 // lineEnds replaces CR LF, which the lexer would read as two line breaks in quoted scalars and after block scalars.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-func (o *Options) admit(tokens token.Tokens) *Fault {
+func (o *Options) checkTokens(tokens token.Tokens) *Fault {
 	if len(tokens) > o.MaxTokens {
 		return at(tokens[o.MaxTokens], fmt.Sprintf("more than %d words and symbols", o.MaxTokens), o.HintTooMuch)
 	}
 
 	var depth nesting
 	for i, t := range tokens {
-		if what := unread[t.Type]; o.Plain && what != "" {
+		if what := unsupported[t.Type]; o.Plain && what != "" {
 			return at(t, what+" are not supported",
 				`use plain "key: value" lines; quote values that start with a special character`)
 		}
@@ -107,7 +107,7 @@ func (o *Options) admit(tokens token.Tokens) *Fault {
 	return nil
 }
 
-var unread = map[token.Type]string{
+var unsupported = map[token.Type]string{
 	token.AnchorType: "anchors and aliases", token.AliasType: "anchors and aliases", token.TagType: "tags",
 	token.MergeKeyType: "merge keys", token.MappingKeyType: `keys that begin with "? "`, token.DirectiveType: "directives",
 }
@@ -394,7 +394,7 @@ func Read(data []byte, o *Options) (*Node, *Fault) {
 // document.
 func Map(text string, o *Options) (*Node, *Fault) {
 	tokens := lexer.Tokenize(text)
-	if fault := o.admit(tokens); fault != nil {
+	if fault := o.checkTokens(tokens); fault != nil {
 		return nil, fault
 	}
 

@@ -52,10 +52,10 @@ func Local(l net.Listener) string {
 	return bound.String()
 }
 
-// Public returns an address at which other machines can reach a TCP listener, if possible. For a listener on all
-// addresses, it is the source address of packets to other networks or, without a route, the machine's first public
-// address.
-func Public(l net.Listener) string {
+// Reachable returns an address at which other machines can reach a TCP listener, if possible. For a listener on all
+// addresses, it is the source address of packets to other networks or, without a route, the machine's first address
+// that is neither loopback nor link-local, which may be private.
+func Reachable(l net.Listener) string {
 	bound := Address(l)
 	if !bound.Addr().IsUnspecified() {
 		return bound.String()
@@ -63,7 +63,7 @@ func Public(l net.Listener) string {
 	own := sourceAddress()
 	if !own.IsValid() {
 		addresses, _ := net.InterfaceAddrs()
-		own = firstPublic(addresses)
+		own = firstGlobalUnicast(addresses)
 	}
 	if !own.IsValid() {
 		return Local(l)
@@ -83,7 +83,7 @@ func sourceAddress() netip.Addr {
 	return netip.Addr{}
 }
 
-func firstPublic(addresses []net.Addr) netip.Addr {
+func firstGlobalUnicast(addresses []net.Addr) netip.Addr {
 	for _, address := range addresses {
 		if prefix, err := netip.ParsePrefix(address.String()); err == nil && prefix.Addr().Unmap().IsGlobalUnicast() {
 			return prefix.Addr().Unmap()

@@ -165,7 +165,7 @@ func TestFirstAddressThatOtherMachinesMayReach(t *testing.T) {
 			}
 			addresses = append(addresses, &net.IPNet{IP: ip, Mask: network.Mask})
 		}
-		if got := firstPublic(addresses); got.String() != tt.want {
+		if got := firstGlobalUnicast(addresses); got.String() != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
