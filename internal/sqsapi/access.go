@@ -11,7 +11,11 @@ import (
 )
 
 // name is "" for actions without a queue. A caller without permission does not learn whether the queue exists.
-func (x *actionCall) authorize(name string) error {
+func (x *exchange) authorize(name string) error {
+	if x.h.keys == nil && x.h.lacksToken(x.r) {
+		return errNoToken
+	}
+
 	arn := ""
 	if name != "" {
 		arn = x.broker.ARN(name)
@@ -19,7 +23,7 @@ func (x *actionCall) authorize(name string) error {
 	return x.caller.Authorize(x.action, arn, x.broker.Policy(name))
 }
 
-func (x *actionCall) authorizeTarget(attributes map[string]string) error {
+func (x *exchange) authorizeTarget(attributes map[string]string) error {
 	target, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	if target == "" {
 		return nil
@@ -33,20 +37,12 @@ var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queu
 	"TENDRIL_REGISTRY_TOKEN to the content of the file registry-token in the data directory of the tendril that "+
 	"serves the queue.")
 
-// admitted returns an action that requires the registry's token, unless requests must be signed.
-func (h *Handler) admitted(a action) action {
-	run := a.run
-	a.run = func(x *actionCall, request any) (any, error) {
-		if h.keys == nil && !h.isToken(x.token) {
-			return nil, errNoToken
-		}
-		return run(x, request)
+// lacksToken reports whether r is a registry request without the token that it needs unless requests are signed.
+func (h *Handler) lacksToken(r *http.Request) bool {
+	if h.token == "" || !strings.HasPrefix(r.Header.Get("X-Amz-Target"), registryPrefix) {
+		return false
 	}
-	return a
-}
-
-func (h *Handler) isToken(given string) bool {
-	return h.token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(h.token)) == 1
+	return subtle.ConstantTimeCompare([]byte(r.Header.Get(registryToken)), []byte(h.token)) == 0
 }
 
 // Anonymous reports whether a request's headers lack the required credentials. Such a request is refused, whatever
@@ -58,7 +54,7 @@ func (h *Handler) Anonymous(r *http.Request) bool {
 	if h.keys != nil {
 		return !h.keys.Claims(r)
 	}
-	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), registryPrefix) && !h.isToken(r.Header.Get(registryToken))
+	return h.lacksToken(r)
 }
 
 // Web pages cannot reach a Unix socket.

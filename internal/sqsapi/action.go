@@ -2,13 +2,10 @@ package sqsapi
 
 import (
 	"cmp"
-	"context"
 	"net/url"
 	"reflect"
 	"strings"
 
-	"tendril/broker"
-	"tendril/internal/access"
 	"tendril/queue"
 )
 
@@ -16,14 +13,14 @@ import (
 // encodes the response.
 type action struct {
 	request func() any
-	run     func(x *actionCall, request any) (response any, err error)
+	run     func(x *exchange, request any) (response any, err error)
 	// ofAccount actions are not valid at a queue's URL.
 	ofAccount bool
 
 	// responseType, parameters and answer serve both protocols.
 	responseType reflect.Type
 	parameters   parameters
-	answer       elements
+	answer       wireFields
 }
 
 func (a *action) describe(name string) {
@@ -32,7 +29,7 @@ func (a *action) describe(name string) {
 	if r, ok := reflect.New(t).Interface().(interface{ onTheWire() any }); ok {
 		t = reflect.TypeOf(r.onTheWire())
 	}
-	a.answer = elementsOf(t, name)
+	a.answer = wireFieldsOf(t, name)
 }
 
 func ofAccount(a action) action {
@@ -40,64 +37,27 @@ func ofAccount(a action) action {
 	return a
 }
 
-type actionCall struct {
-	ctx    context.Context
-	broker *broker.Broker
-	queue  string // "" for an action without a queue
-	// base is the client's scheme and host ("http://HOST"), for queue URLs, because older SDKs send requests to their
-	// host.
-	base, account string
-	// trace is the X-Amzn-Trace-Id header.
-	trace  string
-	caller *access.Caller
-	action string
-	token  string
-	// stopped is closed when receives must stop waiting.
-	stopped <-chan struct{}
-	room    answerRoom
-	// archives is nil if this server stores none.
-	archives Archives
-}
-
-func (x *actionCall) queueURL(name string) string { return x.base + "/" + x.account + "/" + name }
-
-func (x *actionCall) queueURLs(names []string) []string {
-	urls := make([]string, len(names))
-	for i, name := range names {
-		urls[i] = x.queueURL(name)
-	}
-	return urls
-}
-
-func (x *actionCall) exists(name string) error {
-	_, err := x.broker.Tags(name)
-	return err
-}
-
 type nothing struct{}
 
 // typed returns an action that sets x.queue if the request names one, authorizes the caller, checks the required
 // parameters, and runs f.
-func typed[Request, Response any](f func(*actionCall, *Request) (*Response, error)) action {
+func typed[Request, Response any](f func(*exchange, *Request) (*Response, error)) action {
 	required := requiredFields(reflect.TypeFor[Request]())
 	return action{
 		request: func() any { return new(Request) },
-		run: func(x *actionCall, request any) (_ any, err error) {
+		run: func(x *exchange, request any) (_ any, err error) {
 			if about, ok := request.(interface{ queueName() (string, error) }); ok {
 				if x.queue, err = about.queueName(); err != nil {
 					return nil, err
 				}
 			}
-			name := x.queue
-			if about, ok := request.(interface{ about() string }); ok {
-				name = about.about()
-			}
-			if err := x.authorize(name); err != nil {
+			if err := x.authorize(x.queue); err != nil {
 				return nil, err
 			}
 			if err := checkRequired(required, request); err != nil {
 				return nil, err
 			}
+
 			response, err := f(x, request.(*Request))
 			if err != nil || response == nil {
 				return nil, err
@@ -119,7 +79,7 @@ type namedQueue struct {
 	QueueName string `required:"true"`
 }
 
-func (r *namedQueue) about() string { return r.QueueName }
+func (r *namedQueue) queueName() (string, error) { return r.QueueName, nil }
 
 // queueName returns the name in the last two segments of QueueUrl, or a bare name. The rest is ignored, because
 // clients keep URLs of other endpoints.

@@ -31,14 +31,14 @@ func sqsActions() map[string]action {
 		"TagQueue":                   typed(tagQueue),
 		"UntagQueue":                 typed(untagQueue),
 
-		"DeleteQueue": typed(func(x *actionCall, _ *queueRequest) (*nothing, error) {
+		"DeleteQueue": typed(func(x *exchange, _ *queueRequest) (*nothing, error) {
 			return nil, x.broker.DeleteQueue(x.ctx, x.queue)
 		}),
-		"PurgeQueue": typed(func(x *actionCall, _ *queueRequest) (*nothing, error) {
+		"PurgeQueue": typed(func(x *exchange, _ *queueRequest) (*nothing, error) {
 			_, err := x.broker.PurgeQueue(x.ctx, x.queue)
 			return nil, err
 		}),
-		"ListQueueTags": typed(func(x *actionCall, _ *queueRequest) (*listQueueTagsResponse, error) {
+		"ListQueueTags": typed(func(x *exchange, _ *queueRequest) (*listQueueTagsResponse, error) {
 			tags, err := x.broker.Tags(x.queue)
 			return &listQueueTagsResponse{tags}, err
 		}),
@@ -51,7 +51,7 @@ type createQueueRequest struct {
 	Tags       map[string]string `json:"tags" query:"Tag,Key"`
 }
 
-func createQueue(x *actionCall, in *createQueueRequest) (*queueURLResponse, error) {
+func createQueue(x *exchange, in *createQueueRequest) (*queueURLResponse, error) {
 	if err := x.authorizeTarget(in.Attributes); err != nil {
 		return nil, err
 	}
@@ -64,11 +64,11 @@ type getQueueURLRequest struct {
 	QueueOwnerAWSAccountID string `json:"QueueOwnerAWSAccountId"`
 }
 
-func getQueueURL(x *actionCall, in *getQueueURLRequest) (*queueURLResponse, error) {
-	if owner := in.QueueOwnerAWSAccountID; owner != "" && owner != x.account {
+func getQueueURL(x *exchange, in *getQueueURLRequest) (*queueURLResponse, error) {
+	if owner := in.QueueOwnerAWSAccountID; owner != "" && owner != x.h.account {
 		return nil, queue.ErrNoQueue // other accounts have no queues on this broker
 	}
-	return &queueURLResponse{x.queueURL(in.QueueName)}, x.exists(in.QueueName)
+	return &queueURLResponse{x.queueURL(in.QueueName)}, x.checkExists(in.QueueName)
 }
 
 type queueURLResponse struct {
@@ -80,7 +80,7 @@ type listQueuesRequest struct {
 	pageRequest
 }
 
-func listQueues(x *actionCall, in *listQueuesRequest) (*listQueuesResponse, error) {
+func listQueues(x *exchange, in *listQueuesRequest) (*listQueuesResponse, error) {
 	names, next, err := in.page(x.broker.ListQueues(in.QueueNamePrefix))
 	return &listQueuesResponse{x.queueURLs(names), next}, err
 }
@@ -95,7 +95,7 @@ type listDeadLetterSourceQueuesRequest struct {
 	pageRequest
 }
 
-func listDeadLetterSourceQueues(x *actionCall,
+func listDeadLetterSourceQueues(x *exchange,
 	in *listDeadLetterSourceQueuesRequest) (*listDeadLetterSourceQueuesResponse, error) {
 	sources, err := x.broker.DeadLetterSources(x.queue)
 	if err != nil {
@@ -181,7 +181,7 @@ var queueAttributeNames = []string{
 }
 
 // As in SQS, a request without names gets no attributes.
-func getQueueAttributes(x *actionCall, in *struct {
+func getQueueAttributes(x *exchange, in *struct {
 	queueRequest
 	AttributeNames []string `query:"AttributeName"`
 }) (*queueAttributes, error) {
@@ -211,7 +211,7 @@ type setQueueAttributesRequest struct {
 	Attributes map[string]string `query:"Attribute,Name" required:"true"`
 }
 
-func setQueueAttributes(x *actionCall, in *setQueueAttributesRequest) (*nothing, error) {
+func setQueueAttributes(x *exchange, in *setQueueAttributesRequest) (*nothing, error) {
 	if err := x.authorizeTarget(in.Attributes); err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ type tagQueueRequest struct {
 	Tags map[string]string `query:"Tag,Key" required:"true"`
 }
 
-func tagQueue(x *actionCall, in *tagQueueRequest) (*nothing, error) {
+func tagQueue(x *exchange, in *tagQueueRequest) (*nothing, error) {
 	return nil, x.broker.SetTags(x.ctx, x.queue, in.Tags, nil)
 }
 
@@ -232,6 +232,6 @@ type untagQueueRequest struct {
 	TagKeys []string `query:"TagKey" required:"true"`
 }
 
-func untagQueue(x *actionCall, in *untagQueueRequest) (*nothing, error) {
+func untagQueue(x *exchange, in *untagQueueRequest) (*nothing, error) {
 	return nil, x.broker.SetTags(x.ctx, x.queue, nil, in.TagKeys)
 }

@@ -6,7 +6,7 @@
 //	POST /   X-Amz-Target: AmazonSQS.SendMessage   {"QueueUrl":…}
 //	POST /account/queue                            Action=SendMessage&MessageBody=…
 //	   |
-//	guard        Host? a browser?                      -> 403
+//	rejectBrowser   Host? a browser?                   -> 403
 //	   |
 //	buffer       at most MaxBody bytes                 -> 413
 //	   |
@@ -22,7 +22,7 @@
 // rules are the same for all its callers.
 //
 // With [Options.Keys], every request must be signed (package access). Without keys, every client may use the queues, so
-// listen only on loopback addresses and Unix sockets. The guard rejects web pages in a browser on this machine.
+// listen only on loopback addresses and Unix sockets. Requests of web pages in a browser on this machine are rejected.
 //
 // # Invariants
 //

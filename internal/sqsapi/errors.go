@@ -21,8 +21,6 @@ type fault struct {
 	query string
 	// status is 500 or more if the server is at fault.
 	status int
-	// text replaces the message, unless "", because clients may match on it.
-	text string
 }
 
 func (f fault) sender() bool { return f.status < 500 }
@@ -50,58 +48,58 @@ func faultOf(code string) fault {
 }
 
 var faults = map[string]fault{
-	queue.CodeQueueDoesNotExist:            {prefixed + "NonExistentQueue", 400, noQueueText},
-	queue.CodeQueueNameExists:              {"QueueAlreadyExists", 400, ""},
-	queue.CodeQueueDeletedRecently:         {prefixed + "QueueDeletedRecently", 400, ""},
-	queue.CodePurgeQueueInProgress:         {prefixed + "PurgeQueueInProgress", 403, ""},
-	queue.CodeOverLimit:                    {"OverLimit", 403, ""},
-	queue.CodeEmptyBatchRequest:            {prefixed + "EmptyBatchRequest", 400, ""},
-	queue.CodeTooManyEntriesInBatchRequest: {prefixed + "TooManyEntriesInBatchRequest", 400, ""},
-	queue.CodeBatchEntryIdsNotDistinct:     {prefixed + "BatchEntryIdsNotDistinct", 400, ""},
-	queue.CodeBatchRequestTooLong:          {prefixed + "BatchRequestTooLong", 400, ""},
-	queue.CodeInvalidBatchEntryID:          {prefixed + "InvalidBatchEntryId", 400, ""},
-	queue.CodeMessageNotInflight:           {prefixed + "MessageNotInflight", 400, ""},
-	queue.CodeUnsupportedOperation:         {prefixed + "UnsupportedOperation", 400, ""},
-	queue.CodeReceiptHandleIsInvalid:       {"ReceiptHandleIsInvalid", 400, ""},
-	queue.CodeInvalidIDFormat:              {"InvalidIdFormat", 400, ""},
-	queue.CodeInvalidMessageContents:       {"InvalidMessageContents", 400, ""},
-	queue.CodeInvalidAttributeName:         {"InvalidAttributeName", 400, ""},
-	queue.CodeInvalidAttributeValue:        {"InvalidAttributeValue", 400, ""},
-	queue.CodeInvalidAddress:               {"InvalidAddress", 404, ""},
-	queue.CodeInvalidSecurity:              {"InvalidSecurity", 403, ""},
-	queue.CodeRequestThrottled:             {"RequestThrottled", 403, ""},
-	queue.CodeResourceNotFound:             {"ResourceNotFoundException", 404, ""},
-	queue.CodeInvalidParameterValue:        {"InvalidParameterValue", 400, ""},
-	queue.CodeMissingRequiredParameter:     {"MissingParameter", 400, ""},
+	queue.CodeQueueDoesNotExist:            {prefixed + "NonExistentQueue", 400},
+	queue.CodeQueueNameExists:              {"QueueAlreadyExists", 400},
+	queue.CodeQueueDeletedRecently:         {prefixed + "QueueDeletedRecently", 400},
+	queue.CodePurgeQueueInProgress:         {prefixed + "PurgeQueueInProgress", 403},
+	queue.CodeOverLimit:                    {"OverLimit", 403},
+	queue.CodeEmptyBatchRequest:            {prefixed + "EmptyBatchRequest", 400},
+	queue.CodeTooManyEntriesInBatchRequest: {prefixed + "TooManyEntriesInBatchRequest", 400},
+	queue.CodeBatchEntryIdsNotDistinct:     {prefixed + "BatchEntryIdsNotDistinct", 400},
+	queue.CodeBatchRequestTooLong:          {prefixed + "BatchRequestTooLong", 400},
+	queue.CodeInvalidBatchEntryID:          {prefixed + "InvalidBatchEntryId", 400},
+	queue.CodeMessageNotInflight:           {prefixed + "MessageNotInflight", 400},
+	queue.CodeUnsupportedOperation:         {prefixed + "UnsupportedOperation", 400},
+	queue.CodeReceiptHandleIsInvalid:       {"ReceiptHandleIsInvalid", 400},
+	queue.CodeInvalidIDFormat:              {"InvalidIdFormat", 400},
+	queue.CodeInvalidMessageContents:       {"InvalidMessageContents", 400},
+	queue.CodeInvalidAttributeName:         {"InvalidAttributeName", 400},
+	queue.CodeInvalidAttributeValue:        {"InvalidAttributeValue", 400},
+	queue.CodeInvalidAddress:               {"InvalidAddress", 404},
+	queue.CodeInvalidSecurity:              {"InvalidSecurity", 403},
+	queue.CodeRequestThrottled:             {"RequestThrottled", 403},
+	queue.CodeResourceNotFound:             {"ResourceNotFoundException", 404},
+	queue.CodeInvalidParameterValue:        {"InvalidParameterValue", 400},
+	queue.CodeMissingRequiredParameter:     {"MissingParameter", 400},
 
-	"KmsAccessDenied":    {"KMS.AccessDeniedException", 400, ""},
-	"KmsDisabled":        {"KMS.DisabledException", 400, ""},
-	"KmsInvalidKeyUsage": {"KMS.InvalidKeyUsageException", 400, ""},
-	"KmsInvalidState":    {"KMS.InvalidStateException", 400, ""},
-	"KmsNotFound":        {"KMS.NotFoundException", 400, ""},
-	"KmsOptInRequired":   {"KMS.OptInRequired", 403, ""},
-	"KmsThrottled":       {"KMS.ThrottlingException", 400, ""},
+	"KmsAccessDenied":    {"KMS.AccessDeniedException", 400},
+	"KmsDisabled":        {"KMS.DisabledException", 400},
+	"KmsInvalidKeyUsage": {"KMS.InvalidKeyUsageException", 400},
+	"KmsInvalidState":    {"KMS.InvalidStateException", 400},
+	"KmsNotFound":        {"KMS.NotFoundException", 400},
+	"KmsOptInRequired":   {"KMS.OptInRequired", 403},
+	"KmsThrottled":       {"KMS.ThrottlingException", 400},
 
 	// These are not in Amazon's model. A full disk is not a 503, which SDKs retry immediately.
-	queue.CodeAccessDenied:          {"AccessDenied", 403, ""},
-	queue.CodeSignatureDoesNotMatch: {"SignatureDoesNotMatch", 403, ""},
-	queue.CodeUnreachable:           {"ServiceUnavailable", 503, ""},
-	queue.CodeStorageFull:           {"StorageFull", 507, ""},
-	queue.CodeStorageFailed:         {"ServiceUnavailable", 503, ""},
-	queue.CodeClosed:                {"ServiceUnavailable", 503, ""},
-	queue.CodeStaleTerm:             {"StaleTerm", 409, ""},
+	queue.CodeAccessDenied:          {"AccessDenied", 403},
+	queue.CodeSignatureDoesNotMatch: {"SignatureDoesNotMatch", 403},
+	queue.CodeUnreachable:           {"ServiceUnavailable", 503},
+	queue.CodeStorageFull:           {"StorageFull", 507},
+	queue.CodeStorageFailed:         {"ServiceUnavailable", 503},
+	queue.CodeClosed:                {"ServiceUnavailable", 503},
+	queue.CodeStaleTerm:             {"StaleTerm", 409},
 
-	codeUnknownOperation: {"InvalidAction", 400, ""},
-	codeSerialization:    {"MalformedInput", 400, ""},
-	codeTooLarge:         {"RequestEntityTooLarge", 413, ""},
-	codeEncoding:         {"UnsupportedMediaType", 415, ""},
-	codeMethodNotAllowed: {"MethodNotAllowed", 405, ""},
-	codeInternal:         {codeInternal, 500, ""},
+	codeUnknownOperation: {"InvalidAction", 400},
+	codeSerialization:    {"MalformedInput", 400},
+	codeTooLarge:         {"RequestEntityTooLarge", 413},
+	codeEncoding:         {"UnsupportedMediaType", 415},
+	codeMethodNotAllowed: {"MethodNotAllowed", 405},
+	codeInternal:         {codeInternal, 500},
 }
 
 func textOf(e *queue.Error) string {
-	if text := faultOf(e.Code).text; text != "" {
-		return text
+	if e.Code == queue.CodeQueueDoesNotExist {
+		return noQueueText
 	}
 	return e.Error()
 }

@@ -2,24 +2,31 @@ package sqsapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
+	"tendril/broker"
 	"tendril/internal/access"
 	"tendril/queue"
 )
 
+// exchange is a request and its reply.
 type exchange struct {
 	h      *Handler
 	w      http.ResponseWriter
 	r      *http.Request
+	ctx    context.Context
+	broker *broker.Broker
 	form   replyForm
 	id     string
 	action string
 	caller *access.Caller
+	queue  string // "" for an action without a queue
+	room   answerRoom
 }
 
 func (x *exchange) readJSON(target string) (act *action, request any, err error) {
@@ -97,10 +104,9 @@ func (x *exchange) authenticate(body []byte) (err error) {
 
 // Thousands of long polls may wait in run, so its stack must be small.
 func (x *exchange) run(act *action, request any) {
-	call := x.call()
-	defer call.room.release()
-	response, err := act.run(call, request)
-	if err != nil && x.r.Context().Err() != nil {
+	defer x.room.release()
+	response, err := act.run(x, request)
+	if err != nil && x.ctx.Err() != nil {
 		return // the client has disconnected
 	}
 	if err == nil {
@@ -147,13 +153,26 @@ func (x *exchange) answer(status int, contentType string, body []byte) {
 	}
 }
 
-func (x *exchange) call() *actionCall {
+// queueURL contains the client's host, because older SDKs send requests to a queue's URL.
+func (x *exchange) queueURL(name string) string {
 	scheme := "http://"
 	if x.r.TLS != nil {
 		scheme = "https://"
 	}
-	return &actionCall{ctx: x.r.Context(), broker: x.h.broker, base: scheme + x.r.Host, account: x.h.account,
-		trace: x.r.Header.Get("X-Amzn-Trace-Id"), stopped: x.h.stopped.Done(), caller: x.caller, action: x.action,
-		token: x.r.Header.Get(registryToken), room: answerRoom{memory: x.h.memory},
-		archives: x.h.store}
+	return scheme + x.r.Host + "/" + x.h.account + "/" + name
+}
+
+func (x *exchange) queueURLs(names []string) []string {
+	urls := make([]string, len(names))
+	for i, name := range names {
+		urls[i] = x.queueURL(name)
+	}
+	return urls
+}
+
+func (x *exchange) traceHeader() string { return x.r.Header.Get("X-Amzn-Trace-Id") }
+
+func (x *exchange) checkExists(name string) error {
+	_, err := x.broker.Tags(name)
+	return err
 }

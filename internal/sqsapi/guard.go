@@ -10,14 +10,10 @@ import (
 	"tendril/queue"
 )
 
-// guard rejects calls from web pages, recognized by headers that only browsers add and, with DNS rebinding, by the
-// Host header.
-type guard struct {
-	signed bool // requests must be signed, which a page cannot do
-}
-
-func (g guard) check(r *http.Request) error {
-	if !g.signed && !overSocket(r) && !isLoopback(r.Host) {
+// rejectBrowser returns an error for calls from web pages, recognized by headers that only browsers add and, with DNS
+// rebinding, by the Host header. A page cannot sign requests.
+func (h *Handler) rejectBrowser(r *http.Request) error {
+	if h.keys == nil && !overSocket(r) && !isLoopback(r.Host) {
 		return queue.Errorf(queue.CodeAccessDenied,
 			"This endpoint rejects requests for the host %s. Call it as localhost or by a loopback address such as "+
 				"127.0.0.1. To serve other host names, start it with --credentials, so that requests are signed, or use a "+

@@ -124,7 +124,7 @@ func TestBrowserAttacksAreRefused(t *testing.T) {
 			t.Run(attack.name+" "+sdk, func(t *testing.T) {
 				t.Parallel()
 				// Without a broker, a request that reaches an action panics.
-				h := &Handler{guard: guard{}, actions: actions()}
+				h := &Handler{actions: actions()}
 				body := `{"QueueUrl":"jobs"}`
 				if sdk == "" {
 					body = "Action=PurgeQueue&QueueUrl=jobs"
@@ -146,14 +146,14 @@ func TestBrowserAttacksAreRefused(t *testing.T) {
 
 func TestNodeFetchIsAccepted(t *testing.T) {
 	t.Parallel()
-	g := guard{}
+	h := &Handler{}
 	for _, language := range []string{"", "*"} {
 		r := httptest.NewRequest("POST", "http://127.0.0.1:9324/", strings.NewReader("Action=ListQueues"))
 		r.Header.Set("Sec-Fetch-Mode", "cors")
 		if language != "" {
 			r.Header.Set("Accept-Language", language)
 		}
-		if err := g.check(r); err != nil {
+		if err := h.rejectBrowser(r); err != nil {
 			t.Errorf("language %q: %v", language, err)
 		}
 	}
@@ -197,7 +197,7 @@ func TestProgramsPassTheGuard(t *testing.T) {
 		for name, value := range headers {
 			r.Header.Set(name, value)
 		}
-		if err := (guard{}).check(r); err != nil {
+		if err := new(Handler).rejectBrowser(r); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
@@ -207,8 +207,8 @@ func TestGuardQuotesWhatItRefuses(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
 	r.Host = "evil\"\x1b" + strings.Repeat("x", 1000)
-	err := guard{}.check(r)
+	err := new(Handler).rejectBrowser(r)
 	if err == nil || len(err.Error()) > 400 || strings.ContainsAny(err.Error(), "\x1b") {
-		t.Errorf("check = %v", err)
+		t.Errorf("rejectBrowser = %v", err)
 	}
 }

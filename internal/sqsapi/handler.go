@@ -34,15 +34,14 @@ type Options struct {
 
 // Handler serves SQS requests from a broker. It is safe for concurrent use.
 type Handler struct {
-	broker  *broker.Broker
-	account string
-	guard   guard
-	keys    *access.Keyring
-	token   string
-	store   Archives
-	memory  Memory
-	failed  func(action, requestID string, err error)
-	actions map[string]*action // by X-Amz-Target header
+	broker   *broker.Broker
+	account  string
+	keys     *access.Keyring
+	token    string
+	memory   Memory
+	failed   func(action, requestID string, err error)
+	actions  map[string]*action // by X-Amz-Target header
+	archives Archives           // nil if this server stores none
 
 	stopped context.Context
 	stop    context.CancelFunc
@@ -54,20 +53,14 @@ type Handler struct {
 func New(b *broker.Broker, opts *Options) *Handler {
 	opts = cmp.Or(opts, &Options{})
 	h := &Handler{
-		broker:  b,
-		account: strings.Split(b.ARN(""), ":")[4], // arn:aws:sqs:REGION:ACCOUNT:NAME
-		guard:   guard{signed: opts.Keys != nil},
-		keys:    opts.Keys,
-		token:   opts.RegistryToken,
-		store:   opts.Archives,
-		memory:  opts.Memory,
-		failed:  opts.Failed,
-		actions: actions(),
-	}
-	for target, act := range h.actions {
-		if strings.HasPrefix(target, registryPrefix) {
-			*act = h.admitted(*act)
-		}
+		broker:   b,
+		account:  strings.Split(b.ARN(""), ":")[4], // arn:aws:sqs:REGION:ACCOUNT:NAME
+		keys:     opts.Keys,
+		token:    opts.RegistryToken,
+		memory:   opts.Memory,
+		failed:   opts.Failed,
+		actions:  actions(),
+		archives: opts.Archives,
 	}
 
 	h.stopped, h.stop = context.WithCancel(context.Background())
@@ -86,8 +79,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	x := &exchange{h: h, w: w, r: r, form: formOf(r), id: uuid.NewString()}
-	if err := h.guard.check(r); err != nil {
+	x := &exchange{h: h, w: w, r: r, ctx: r.Context(), broker: h.broker, form: formOf(r), id: uuid.NewString(),
+		room: answerRoom{memory: h.memory}}
+	if err := h.rejectBrowser(r); err != nil {
 		x.fail(err)
 		return
 	}
@@ -118,13 +112,11 @@ func (h *Handler) release(b *bytes.Buffer) {
 
 func actions() map[string]*action {
 	all := map[string]*action{}
-	for name, act := range sqsActions() {
-		act.describe(name)
-		all[sqsPrefix+name] = &act
-	}
-	for name, act := range registryActions() {
-		act.describe(name)
-		all[registryPrefix+name] = &act
+	for prefix, api := range map[string]map[string]action{sqsPrefix: sqsActions(), registryPrefix: registryActions()} {
+		for name, act := range api {
+			act.describe(name)
+			all[prefix+name] = &act
+		}
 	}
 	return all
 }

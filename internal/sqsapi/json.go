@@ -86,10 +86,4 @@ func encodeJSON(dst []byte, response any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func quote(s string) string {
-	const most = 80
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
-	return strconv.QuoteToASCII(s)
-}
+func quote(s string) string { return strconv.QuoteToASCII(shorten(s)) }

@@ -12,7 +12,7 @@ type addPermissionRequest struct {
 	Actions       []string `query:"ActionName" required:"true"`
 }
 
-func addPermission(x *actionCall, in *addPermissionRequest) (*nothing, error) {
+func addPermission(x *exchange, in *addPermissionRequest) (*nothing, error) {
 	return nil, x.broker.AddPermission(x.ctx, x.queue, in.Label, in.AWSAccountIDs, in.Actions)
 }
 
@@ -21,7 +21,7 @@ type removePermissionRequest struct {
 	Label string `required:"true"`
 }
 
-func removePermission(x *actionCall, in *removePermissionRequest) (*nothing, error) {
+func removePermission(x *exchange, in *removePermissionRequest) (*nothing, error) {
 	return nil, x.broker.RemovePermission(x.ctx, x.queue, in.Label)
 }
 
@@ -29,7 +29,7 @@ type sourceRequest struct {
 	SourceARN string `json:"SourceArn" required:"true"`
 }
 
-func (r *sourceRequest) about() string { return queue.NameInARN(r.SourceARN) }
+func (r *sourceRequest) queueName() (string, error) { return queue.NameInARN(r.SourceARN), nil }
 
 type startMoveRequest struct {
 	sourceRequest
@@ -41,7 +41,7 @@ type startMoveResponse struct {
 	TaskHandle string
 }
 
-func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveResponse, error) {
+func startMessageMoveTask(x *exchange, in *startMoveRequest) (*startMoveResponse, error) {
 	// Without a destination, messages return to their sources, which requires permission for all queues.
 	if err := x.authorize(queue.NameInARN(in.DestinationARN)); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ type cancelMoveResponse struct {
 	ApproximateNumberOfMessagesMoved int64
 }
 
-func cancelMessageMoveTask(x *actionCall, in *cancelMoveRequest) (*cancelMoveResponse, error) {
+func cancelMessageMoveTask(x *exchange, in *cancelMoveRequest) (*cancelMoveResponse, error) {
 	moved, err := x.broker.CancelMoveTask(x.ctx, in.TaskHandle)
 	return &cancelMoveResponse{moved}, err
 }
@@ -97,7 +97,7 @@ type moveResult struct {
 	StartedTimestamp                  int64
 }
 
-func listMessageMoveTasks(x *actionCall, in *listMovesRequest) (*listMovesResponse, error) {
+func listMessageMoveTasks(x *exchange, in *listMovesRequest) (*listMovesResponse, error) {
 	tasks, err := x.broker.MoveTasks(in.SourceARN, given(in.MaxResults))
 	response := &listMovesResponse{}
 	for i := range tasks {

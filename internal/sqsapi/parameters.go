@@ -1,6 +1,7 @@
 package sqsapi
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"reflect"
@@ -27,17 +28,16 @@ type parameter struct {
 	json  string
 	key   string
 	of    parameters
-	set   setter // nil for lists, maps and structures
+	// isText marks fields that a single Query parameter sets: no lists, maps or structures.
+	isText bool
 	// Transient strings share the request's memory and must not outlive it.
 	transient bool
 }
 
-type setter func(field reflect.Value, text string) error
-
 func parametersOf(t reflect.Type, action string) parameters {
 	p := parameters{}
-	for i, field := range wireFields(t, action) {
-		f := &parameter{index: field.index, bit: 1 << i, json: field.json, key: field.key, set: setterOf(field.typ),
+	for i, field := range wireFieldsOf(t, action) {
+		f := &parameter{index: field.index, bit: 1 << i, json: field.json, key: field.key, isText: isText(field.typ),
 			transient: t == reflect.TypeFor[messageAttribute]()}
 		of := field.typ
 		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
@@ -58,13 +58,17 @@ func parametersOf(t reflect.Type, action string) parameters {
 	return p
 }
 
+// wireFields are the fields of a request or response, in order.
+type wireFields []wireField
+
 type wireField struct {
 	index            []int
 	typ              reflect.Type
 	name             string // in Go
-	json, query, key string
-	omitted          bool // left out if empty
+	json, query, key string // query and key also name elements in XML
+	omitted          bool   // left out if empty
 	required         bool
+	of               wireFields // of a list's structures
 }
 
 // The SDK for Java writes Tags.1.Key although the JSON name is "tags".
@@ -75,7 +79,7 @@ func (f *wireField) aliases() []string {
 	return []string{f.json, f.name}
 }
 
-func wireFields(t reflect.Type, action string) (fields []wireField) {
+func wireFieldsOf(t reflect.Type, action string) (fields wireFields) {
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Anonymous || !f.IsExported() {
 			continue
@@ -83,28 +87,24 @@ func wireFields(t reflect.Type, action string) (fields []wireField) {
 
 		field := wireField{index: f.Index, typ: f.Type, name: f.Name}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		field.json = name
-		if name == "" {
-			field.json = f.Name
-		}
-
+		field.json = cmp.Or(name, f.Name)
 		field.omitted = strings.HasPrefix(options, "omit")
 		field.required = f.Tag.Get("required") != ""
 		field.query, field.key, _ = strings.Cut(f.Tag.Get("query"), ",")
-		field.query = strings.Replace(field.query, "*", action, 1)
-		if field.query == "" {
-			field.query = field.json
+		field.query = cmp.Or(strings.Replace(field.query, "*", action, 1), field.json)
+		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
+			field.of = wireFieldsOf(f.Type.Elem(), action)
 		}
 		fields = append(fields, field)
 	}
 	return fields
 }
 
-func requiredFields(t reflect.Type) []wireField {
-	return slices.DeleteFunc(wireFields(t, ""), func(f wireField) bool { return !f.required })
+func requiredFields(t reflect.Type) wireFields {
+	return slices.DeleteFunc(wireFieldsOf(t, ""), func(f wireField) bool { return !f.required })
 }
 
-func checkRequired(required []wireField, request any) error {
+func checkRequired(required wireFields, request any) error {
 	for i := range required {
 		if isEmpty(reflect.ValueOf(request).Elem().FieldByIndex(required[i].index)) {
 			return missing(required[i].json)
@@ -118,39 +118,31 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero() || isList && v.Len() == 0
 }
 
-func setterOf(t reflect.Type) setter {
-	switch reflect.Zero(t).Interface().(type) {
-	case string:
-		return func(field reflect.Value, text string) error {
-			field.SetString(text)
-			return nil
-		}
+func isText(t reflect.Type) bool {
+	return t.Kind() == reflect.String || t.Kind() == reflect.Pointer || t == reflect.TypeFor[[]byte]()
+}
+
+func setText(field reflect.Value, text string) error {
+	switch to := field.Addr().Interface().(type) {
 	case *string:
-		return func(field reflect.Value, text string) error {
-			field.Set(reflect.ValueOf(&text))
+		*to = text
+	case **string:
+		*to = new(text)
+	case **int:
+		if text == "" {
 			return nil
 		}
-	case *int:
-		return func(field reflect.Value, text string) error {
-			if text == "" {
-				return nil
-			}
-			n, err := strconv.Atoi(text)
-			if err != nil {
-				return errors.New("must be of type integer, not " + quote(text))
-			}
-			field.Set(reflect.ValueOf(&n))
-			return nil
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return errors.New("must be of type integer, not " + quote(text))
 		}
-	case []byte:
-		return func(field reflect.Value, text string) error {
-			data, err := base64.StdEncoding.DecodeString(text)
-			if err != nil {
-				return errors.New(strings.TrimSpace(notBase64))
-			}
-			field.SetBytes(data)
-			return nil
+		*to = new(n)
+	case *[]byte:
+		data, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return errors.New(strings.TrimSpace(notBase64))
 		}
+		*to = data
 	}
 	return nil
 }
@@ -192,9 +184,9 @@ func (p parameters) fill(v reflect.Value, values []formValue) error {
 		n := sameHead(values, head)
 		advance(values[:n], head)
 		switch field := v.FieldByIndex(f.index); {
-		case f.set != nil:
+		case f.isText:
 			for i := range values[:n] {
-				if err := f.setTo(field, &values[i]); err != nil {
+				if err := setValue(field, &values[i]); err != nil {
 					return err
 				}
 			}
@@ -226,11 +218,11 @@ func sameHead(values []formValue, head string) int {
 	return n
 }
 
-func (f *parameter) setTo(field reflect.Value, v *formValue) error {
+func setValue(field reflect.Value, v *formValue) error {
 	if v.head() != "" {
 		return nil
 	}
-	if err := f.set(field, v.value); err != nil {
+	if err := setText(field, v.value); err != nil {
 		return malformed(shorten(v.name) + " " + err.Error())
 	}
 	return nil

@@ -21,7 +21,7 @@ func encodeForm(request any, action string) (values []formValue) {
 
 func appendForm(values *[]formValue, prefix string, v reflect.Value, action string) {
 	add := func(name, value string) { *values = append(*values, formValue{name: name, value: value}) }
-	for _, field := range wireFields(v.Type(), action) {
+	for _, field := range wireFieldsOf(v.Type(), action) {
 		name := prefix + field.query
 		numbered := func(i int) string { return name + "." + strconv.Itoa(i+1) }
 		switch value := v.FieldByIndex(field.index).Interface().(type) {

@@ -39,12 +39,12 @@ type receivedMessages struct {
 
 func (r *receiveMessageResponse) onTheWire() any { return receivedMessages{} }
 
-func receiveMessage(x *actionCall, in *receiveMessageRequest) (*receiveMessageResponse, error) {
+func receiveMessage(x *exchange, in *receiveMessageRequest) (*receiveMessageResponse, error) {
 	request, err := in.prepare()
 	if err != nil {
 		return nil, err
 	}
-	request.Stop = x.stopped
+	request.Stop = x.h.stopped.Done()
 	if x.room.memory != nil {
 		request.Room = &x.room
 	}

@@ -61,12 +61,12 @@ type runWire struct {
 	Term           int64
 }
 
-func (w *runWire) run(x *actionCall) (registry.Run, *registry.Runs, error) {
+func (w *runWire) run(x *exchange) (registry.Run, *registry.Runs, error) {
 	runs, err := runsOf(x, w.Lease, w.Term)
 	return registry.Run{ID: w.ID, Task: w.Task, ScheduledAt: time.UnixMilli(*w.AtMilliseconds), Manual: w.Task == ""}, runs, err
 }
 
-func runsOf(x *actionCall, lease string, term int64) (*registry.Runs, error) {
+func runsOf(x *exchange, lease string, term int64) (*registry.Runs, error) {
 	err := registry.Fence{Lease: lease, Term: term}.Check()
 	return registry.NewRuns(x.broker.Registry(), registry.Scope{Lease: lease}), err
 }
@@ -166,11 +166,11 @@ type Archives interface {
 
 var errNoArchives = queue.Errorf(queue.CodeUnsupportedOperation, "This server stores no archives.")
 
-func archivesOf(x *actionCall) (Archives, error) {
-	if x.archives == nil {
+func archivesOf(x *exchange) (Archives, error) {
+	if x.h.archives == nil {
 		return nil, errNoArchives
 	}
-	return x.archives, nil
+	return x.h.archives, nil
 }
 
 // For compatibility, scheduled runs are "fires" on the wire.
@@ -191,11 +191,11 @@ func registryActions() map[string]action {
 	}
 }
 
-func allRuns(x *actionCall) *registry.Runs {
+func allRuns(x *exchange) *registry.Runs {
 	return registry.NewRuns(x.broker.Registry(), registry.Scope{})
 }
 
-func swapLease(x *actionCall, in *swapLeaseRequest) (*swapLeaseResponse, error) {
+func swapLease(x *exchange, in *swapLeaseRequest) (*swapLeaseResponse, error) {
 	if in.Next.DurationMilliseconds > maxLease.Milliseconds() {
 		return nil, invalid(in.Next.DurationMilliseconds, "DurationMilliseconds", "A lease lasts at most a year.")
 	}
@@ -204,7 +204,7 @@ func swapLease(x *actionCall, in *swapLeaseRequest) (*swapLeaseResponse, error) 
 	return &swapLeaseResponse{won, toWire(current)}, err
 }
 
-func enqueueRun(x *actionCall, in *enqueueRequest) (*enqueueResponse, error) {
+func enqueueRun(x *exchange, in *enqueueRequest) (*enqueueResponse, error) {
 	run, runs, err := in.run(x)
 	if err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func enqueueRun(x *actionCall, in *enqueueRequest) (*enqueueResponse, error) {
 	return &enqueueResponse{result.Sent.ID, result.Sent.SequenceNumber, result.Already}, err
 }
 
-func lastRuns(x *actionCall, in *lastRunsRequest) (*lastRunsResponse, error) {
+func lastRuns(x *exchange, in *lastRunsRequest) (*lastRunsResponse, error) {
 	rows, err := x.broker.Registry().Read(x.ctx, registry.KindTask, in.Tasks...)
 	last := map[string]int64{}
 	for _, row := range rows {
@@ -230,7 +230,7 @@ func lastRuns(x *actionCall, in *lastRunsRequest) (*lastRunsResponse, error) {
 	return &lastRunsResponse{last}, err
 }
 
-func runsSince(x *actionCall, in *sinceRunsRequest) (*sinceRunsResponse, error) {
+func runsSince(x *exchange, in *sinceRunsRequest) (*sinceRunsResponse, error) {
 	runs, err := runsOf(x, in.Lease, in.Term)
 	if err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ func runsSince(x *actionCall, in *sinceRunsRequest) (*sinceRunsResponse, error) 
 	return out, err
 }
 
-func skipRuns(x *actionCall, in *skipRunRequest) (*skipRunResponse, error) {
+func skipRuns(x *exchange, in *skipRunRequest) (*skipRunResponse, error) {
 	last, runs, err := in.run(x)
 	if err != nil {
 		return nil, err
@@ -270,7 +270,7 @@ func skipRuns(x *actionCall, in *skipRunRequest) (*skipRunResponse, error) {
 	return &skipRunResponse{Skipped: true, Made: made}, err
 }
 
-func isEnqueued(x *actionCall, in *enqueuedRequest) (*enqueuedResponse, error) {
+func isEnqueued(x *exchange, in *enqueuedRequest) (*enqueuedResponse, error) {
 	stored, err := x.broker.Registry().Read(x.ctx, registry.KindRun, in.ID)
 	if err != nil || in.Path == nil {
 		return &enqueuedResponse{err == nil && stored[0].Fields != nil}, err
@@ -279,11 +279,11 @@ func isEnqueued(x *actionCall, in *enqueuedRequest) (*enqueuedResponse, error) {
 	return &enqueuedResponse{known}, err
 }
 
-func setPaused(x *actionCall, in *setPausedRequest) (*setPausedResponse, error) {
+func setPaused(x *exchange, in *setPausedRequest) (*setPausedResponse, error) {
 	return &setPausedResponse{*in.Paused}, allRuns(x).SetPaused(x.ctx, in.Task, in.Reason, *in.Paused)
 }
 
-func writeArchive(x *actionCall, in *writeArchiveRequest) (*archiveResponse, error) {
+func writeArchive(x *exchange, in *writeArchiveRequest) (*archiveResponse, error) {
 	all, err := archivesOf(x)
 	if err == nil {
 		err = all.WriteArchive(x.ctx, in.Name, in.Upload, in.Offset, in.Size, in.Data)
@@ -291,7 +291,7 @@ func writeArchive(x *actionCall, in *writeArchiveRequest) (*archiveResponse, err
 	return &archiveResponse{true}, err
 }
 
-func readArchive(x *actionCall, in *readArchiveRequest) (*readArchiveResponse, error) {
+func readArchive(x *exchange, in *readArchiveRequest) (*readArchiveResponse, error) {
 	all, err := archivesOf(x)
 	if err != nil {
 		return nil, err
@@ -300,7 +300,7 @@ func readArchive(x *actionCall, in *readArchiveRequest) (*readArchiveResponse, e
 	return &readArchiveResponse{size, data}, err
 }
 
-func deleteArchive(x *actionCall, in *deleteArchiveRequest) (*archiveResponse, error) {
+func deleteArchive(x *exchange, in *deleteArchiveRequest) (*archiveResponse, error) {
 	all, err := archivesOf(x)
 	if err == nil {
 		err = all.DeleteArchive(x.ctx, in.Name)
@@ -308,12 +308,12 @@ func deleteArchive(x *actionCall, in *deleteArchiveRequest) (*archiveResponse, e
 	return &archiveResponse{true}, err
 }
 
-func readLease(x *actionCall, in *readLeaseRequest) (*readLeaseResponse, error) {
+func readLease(x *exchange, in *readLeaseRequest) (*readLeaseResponse, error) {
 	lease, err := registry.NewLeases(x.broker.Registry()).Read(x.ctx, in.Name)
 	return &readLeaseResponse{toWire(lease)}, err
 }
 
-func pausedTasks(x *actionCall, _ *struct{}) (*pausedResponse, error) {
+func pausedTasks(x *exchange, _ *struct{}) (*pausedResponse, error) {
 	reasons, err := allRuns(x).Paused(x.ctx)
 	return &pausedResponse{reasons}, err
 }

@@ -65,7 +65,7 @@ func (xmlQuery) success(dst []byte, x *exchange, act *action, response any) ([]b
 		if r, ok := response.(xmlAppender); ok {
 			dst = r.appendXML(dst)
 		} else {
-			dst = act.answer.append(dst, reflect.ValueOf(response).Elem())
+			dst = act.answer.appendXML(dst, reflect.ValueOf(response).Elem())
 		}
 		if len(dst) == start {
 			dst = append(dst[:start-1], "/>"...)
@@ -117,11 +117,11 @@ type requestMetadata struct {
 	RequestID string `json:"RequestId"`
 }
 
-func (all elements) legacyMembers(response map[string]any) map[string]any {
+func (all wireFields) legacyMembers(response map[string]any) map[string]any {
 	members := map[string]any{}
 	for i := range all {
-		e := &all[i]
-		members[e.json] = e.legacyValue(response[e.json])
+		f := &all[i]
+		members[f.json] = f.legacyValue(response[f.json])
 	}
 	for name, legacyName := range map[string]string{"Messages": "messages", "QueueUrls": "queueUrls"} {
 		if value, ok := members[name]; ok {
@@ -132,18 +132,18 @@ func (all elements) legacyMembers(response map[string]any) map[string]any {
 	return members
 }
 
-func (e *element) legacyValue(value any) any {
+func (f *wireField) legacyValue(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		pairs := []any{}
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			pairs = append(pairs, map[string]any{e.key: key, "Value": value[key]})
+			pairs = append(pairs, map[string]any{f.key: key, "Value": value[key]})
 		}
 		return pairs
 	case []any:
 		for i := range value {
 			if part, ok := value[i].(map[string]any); ok {
-				value[i] = e.of.legacyMembers(part)
+				value[i] = f.of.legacyMembers(part)
 			}
 		}
 	}

@@ -47,8 +47,8 @@ type acceptedEntry struct {
 	accepted
 }
 
-func sendMessage(x *actionCall, in *sendMessageRequest) (*accepted, error) {
-	message, answer, err := in.prepare(x.trace)
+func sendMessage(x *exchange, in *sendMessageRequest) (*accepted, error) {
+	message, answer, err := in.prepare(x.traceHeader())
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func sendMessage(x *actionCall, in *sendMessageRequest) (*accepted, error) {
 	return &answer, sent[0].Err
 }
 
-func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*batchResponse[acceptedEntry], error) {
+func sendMessageBatch(x *exchange, in *sendMessageBatchRequest) (*batchResponse[acceptedEntry], error) {
 	if err := checkBatch(in.Entries, "SendMessageBatchRequestEntry"); err != nil {
 		return nil, err
 	}
@@ -68,9 +68,10 @@ func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*batchRespons
 		return nil, err
 	}
 
+	trace := x.traceHeader()
 	prepare := func(e *sendEntry) (message queue.Outgoing, answer acceptedEntry, err error) {
 		answer.ID = e.ID
-		message, answer.accepted, err = e.prepare(x.trace)
+		message, answer.accepted, err = e.prepare(trace)
 		return message, answer, err
 	}
 	return runBatch(x, in.Entries, prepare, func(messages []queue.Outgoing, answers []acceptedEntry) ([]error, error) {

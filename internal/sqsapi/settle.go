@@ -67,7 +67,7 @@ func (e *visibilityEntry) prepare() (change queue.VisibilityChange, answer settl
 	return queue.VisibilityChange{ReceiptHandle: e.ReceiptHandle, Visibility: *visibility}, settledEntry{e.ID}, nil
 }
 
-func deleteMessage(x *actionCall, in *deleteMessageRequest) (*nothing, error) {
+func deleteMessage(x *exchange, in *deleteMessageRequest) (*nothing, error) {
 	receipt, _, err := in.prepare()
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func deleteMessage(x *actionCall, in *deleteMessageRequest) (*nothing, error) {
 	return nil, cmp.Or(x.broker.Queue(x.queue).Delete(x.ctx, []string{receipt})...)
 }
 
-func deleteMessageBatch(x *actionCall, in *deleteMessageBatchRequest) (*batchResponse[settledEntry], error) {
+func deleteMessageBatch(x *exchange, in *deleteMessageBatchRequest) (*batchResponse[settledEntry], error) {
 	if err := checkBatch(in.Entries, "DeleteMessageBatchRequestEntry"); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func deleteMessageBatch(x *actionCall, in *deleteMessageBatchRequest) (*batchRes
 	})
 }
 
-func changeMessageVisibility(x *actionCall, in *changeMessageVisibilityRequest) (*nothing, error) {
+func changeMessageVisibility(x *exchange, in *changeMessageVisibilityRequest) (*nothing, error) {
 	change, _, err := in.prepare()
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func changeMessageVisibility(x *actionCall, in *changeMessageVisibilityRequest) 
 	return nil, cmp.Or(x.broker.Queue(x.queue).ChangeVisibility(x.ctx, []queue.VisibilityChange{change})...)
 }
 
-func changeMessageVisibilityBatch(x *actionCall,
+func changeMessageVisibilityBatch(x *exchange,
 	in *changeMessageVisibilityBatchRequest) (*batchResponse[settledEntry], error) {
 	if err := checkBatch(in.Entries, "ChangeMessageVisibilityBatchRequestEntry"); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ type batchResponse[Answer any] struct {
 
 // runBatch validates each entry with prepare, which returns a job and the answer if it succeeds. It then passes all
 // valid jobs to call, which returns one error per job (nil if all succeeded), or an error for the whole request.
-func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []Entry,
+func runBatch[Entry, Job, Answer any, E entry[Entry]](x *exchange, entries []Entry,
 	prepare func(E) (Job, Answer, error), call func([]Job, []Answer) ([]error, error)) (*batchResponse[Answer], error) {
 	response := &batchResponse[Answer]{}
 	ids := make([]string, 0, len(entries))
@@ -133,7 +133,7 @@ func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []E
 	}
 
 	if len(jobs) == 0 {
-		return response, x.exists(x.queue)
+		return response, x.checkExists(x.queue)
 	}
 	errs, err := call(jobs, answers)
 	if refusal := asQueueError(err); refusal != nil {

@@ -14,66 +14,42 @@ const (
 	xmlNamespace = ` xmlns="http://queue.amazonaws.com/doc/2012-11-05/">`
 )
 
-// elements describes a response's fields in XML, by the same tags as [parameters]. A list is a sequence of elements;
-// a map, of elements with a key and a Value.
-type elements []element
-
-type element struct {
-	index   []int
-	name    string
-	key     string
-	omitted bool // left out if empty
-	of      elements
-	json    string // name in JSON replies of the Query protocol
-}
-
-func elementsOf(t reflect.Type, action string) (all elements) {
-	for _, field := range wireFields(t, action) {
-		e := element{index: field.index, name: field.query, key: field.key, omitted: field.omitted, json: field.json}
-		if field.typ.Kind() == reflect.Slice && field.typ.Elem().Kind() == reflect.Struct {
-			e.of = elementsOf(field.typ.Elem(), action)
-		}
-		all = append(all, e)
-	}
-	return all
-}
-
-func (all elements) append(dst []byte, v reflect.Value) []byte {
+// appendXML writes a list as a sequence of elements, and a map as elements with a key and a Value.
+func (all wireFields) appendXML(dst []byte, structure reflect.Value) []byte {
 	for i := range all {
-		e := &all[i]
-		field := v.FieldByIndex(e.index)
-		if e.omitted && isEmpty(field) {
-			continue
+		f := &all[i]
+		value := structure.FieldByIndex(f.index)
+		if !f.omitted || !isEmpty(value) {
+			dst = f.appendXML(dst, value)
 		}
-		dst = e.append(dst, field)
 	}
 	return dst
 }
 
-func (e *element) append(dst []byte, field reflect.Value) []byte {
-	switch value := field.Interface().(type) {
+func (f *wireField) appendXML(dst []byte, v reflect.Value) []byte {
+	switch value := v.Interface().(type) {
 	case string:
-		return appendElement(dst, e.name, value)
+		return appendElement(dst, f.query, value)
 	case []string:
 		for _, text := range value {
-			dst = appendElement(dst, e.name, text)
+			dst = appendElement(dst, f.query, text)
 		}
 		return dst
 	case map[string]string:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			dst = appendKeyValue(dst, e.name, e.key, key, value[key])
+			dst = appendKeyValue(dst, f.query, f.key, key, value[key])
 		}
 		return dst
 	case bool:
-		return appendElement(dst, e.name, strconv.FormatBool(value))
+		return appendElement(dst, f.query, strconv.FormatBool(value))
 	case int64:
-		return appendElement(dst, e.name, strconv.FormatInt(value, 10))
+		return appendElement(dst, f.query, strconv.FormatInt(value, 10))
 	}
 
-	for i := range field.Len() {
-		dst = appendTag(dst, "<", e.name)
-		dst = e.of.append(dst, field.Index(i))
-		dst = appendTag(dst, "</", e.name)
+	for i := range v.Len() {
+		dst = appendTag(dst, "<", f.query)
+		dst = f.of.appendXML(dst, v.Index(i))
+		dst = appendTag(dst, "</", f.query)
 	}
 	return dst
 }
