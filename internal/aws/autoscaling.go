@@ -259,11 +259,10 @@ func (g *Group) explain(ctx context.Context, action string, err error) error {
 }
 
 func (a *AutoScaling) explain(ctx context.Context, action, what string, err error) error {
-	return a.service.explainScaling(ctx, "autoscaling:"+action, what, err)
+	return a.service.explainScaling(ctx, "autoscaling", action, what, err)
 }
 
-func (s *service) explainScaling(ctx context.Context, permission, what string, err error) error {
-	_, action, _ := strings.Cut(permission, ":")
+func (s *service) explainScaling(ctx context.Context, namespace, action, what string, err error) error {
 	return s.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, func(refused *refusal) (code, message string) {
 		code = scalingCode(refused)
 		message = fmt.Sprintf("%s: %s", s.host, refused)
@@ -273,7 +272,8 @@ func (s *service) explainScaling(ctx context.Context, permission, what string, e
 		case queue.CodeUnreachable, queue.CodeRequestThrottled:
 			message += "; retrying"
 		case queue.CodeAccessDenied:
-			message = fmt.Sprintf("%s denied access: %s; allow these credentials %s", s.host, refused, permission)
+			message = fmt.Sprintf("%s denied access: %s; allow these credentials %s:%s", s.host, refused, namespace,
+				action)
 		}
 		return code, message
 	})

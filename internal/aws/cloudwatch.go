@@ -78,16 +78,16 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 	}
 
 	_, err := c.api.get().PutMetricData(ctx, in)
-	return c.service.explain(ctx, "writing the metrics of "+namespace, err, func(refused *refusal) (code, message string) {
+	return c.explain(ctx, "writing the metrics of "+namespace, err, map[string]string{
+		queue.CodeAccessDenied:     "; allow these credentials cloudwatch:PutMetricData, and check that they have not expired",
+		queue.CodeRequestThrottled: "; a longer --metrics-interval means fewer calls",
+	})
+}
+
+func (c *CloudWatch) explain(ctx context.Context, doing string, err error, adviceByCode map[string]string) error {
+	return c.service.explain(ctx, doing, err, func(refused *refusal) (code, message string) {
 		code = refused.queueCode()
-		message = fmt.Sprintf("%s rejected the call: %s", c.service.host, refused)
-		switch code {
-		case queue.CodeAccessDenied:
-			message += "; allow these credentials cloudwatch:PutMetricData, and check that they have not expired"
-		case queue.CodeRequestThrottled:
-			message += "; a longer --metrics-interval means fewer calls"
-		}
-		return code, message
+		return code, fmt.Sprintf("%s rejected the call: %s%s", c.service.host, refused, adviceByCode[code])
 	})
 }
 
@@ -104,14 +104,8 @@ func (c *CloudWatch) GroupCPU(ctx context.Context, group string, end time.Time, 
 		Statistics: []types.Statistic{types.StatisticSampleCount, types.StatisticSum, types.StatisticMinimum, types.StatisticMaximum},
 	}, func(o *cloudwatch.Options) { o.Retryer = retry.NewStandard() })
 	if err != nil {
-		return Datum{}, c.service.explain(ctx, "reading the CPU utilization of "+group, err, func(refused *refusal) (code, message string) {
-			code = refused.queueCode()
-			message = fmt.Sprintf("%s rejected the call: %s", c.service.host, refused)
-			if code == queue.CodeAccessDenied {
-				message += "; allow these credentials cloudwatch:GetMetricStatistics"
-			}
-			return code, message
-		})
+		return Datum{}, c.explain(ctx, "reading the CPU utilization of "+group, err, map[string]string{
+			queue.CodeAccessDenied: "; allow these credentials cloudwatch:GetMetricStatistics"})
 	}
 
 	for _, d := range out.Datapoints {

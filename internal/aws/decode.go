@@ -14,23 +14,17 @@ import (
 	"tendril/queue"
 )
 
-// received's strings share the response's memory; build copies them.
-type received struct {
-	id, receipt, body, bodySum, attributesSum     string
-	attributes                                    []queue.Attribute
-	sender, group, dedup, sequence, trace, source string
-	receives                                      int64
-	sentAt, firstReceivedAt                       time.Time
-}
-
 // SQS responses are five levels deep.
 var answerLimits = sqswire.Limits{Depth: 64, Lenient: true}
 
+// messageReader reads messages one at a time. The message's strings share the response's memory.
 type messageReader struct {
-	json    sqswire.Reader
-	message received
+	json                   sqswire.Reader
+	message                queue.Message
+	bodySum, attributesSum string
 }
 
+// readMessages returns the undamaged messages.
 func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message, error) {
 	r := messageReader{json: sqswire.NewReader(string(answer), answerLimits)}
 	var messages []queue.Message
@@ -46,11 +40,11 @@ func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message
 				return
 			}
 			m := &r.message
-			if part := damagedPart(m.body, m.bodySum, m.attributes, m.attributesSum); part != "" {
-				corrupt(strings.Clone(m.id), part)
+			if part := damagedPart(m.Body, r.bodySum, m.Attributes, r.attributesSum); part != "" {
+				corrupt(strings.Clone(m.ID), part)
 				return
 			}
-			messages = append(messages, m.build())
+			messages = append(messages, withOwnMemory(m))
 		})
 	})
 
@@ -63,23 +57,25 @@ func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message
 
 func (r *messageReader) readMessage() {
 	m := &r.message
-	*m = received{attributes: m.attributes[:0]}
+	*m = queue.Message{Attributes: m.Attributes[:0]}
+	r.bodySum = ""
+	r.attributesSum = ""
 	r.json.Object(func(name string) {
 		switch name {
 		case "MessageId":
-			m.id = r.json.Text()
+			m.ID = r.json.Text()
 		case "ReceiptHandle":
-			m.receipt = r.json.Text()
+			m.ReceiptHandle = r.json.Text()
 		case "Body":
-			m.body = r.json.Text()
+			m.Body = r.json.Text()
 		case "MD5OfBody":
-			m.bodySum = r.json.Text()
+			r.bodySum = r.json.Text()
 		case "MD5OfMessageAttributes":
-			m.attributesSum = r.json.Text()
+			r.attributesSum = r.json.Text()
 		case "Attributes":
 			r.json.Object(r.readSystemAttribute)
 		case "MessageAttributes":
-			m.attributes = m.attributes[:0]
+			m.Attributes = m.Attributes[:0]
 			r.json.Object(r.readAttribute)
 		default:
 			r.json.Skip()
@@ -91,23 +87,23 @@ func (r *messageReader) readSystemAttribute(name string) {
 	m := &r.message
 	switch name {
 	case "ApproximateReceiveCount":
-		m.receives = r.integer()
+		m.ReceiveCount = int(r.integer())
 	case "SentTimestamp":
-		m.sentAt = r.milliseconds()
+		m.SentAt = r.milliseconds()
 	case "ApproximateFirstReceiveTimestamp":
-		m.firstReceivedAt = r.milliseconds()
+		m.FirstReceivedAt = r.milliseconds()
 	case "SenderId":
-		m.sender = r.json.Text()
+		m.SenderID = r.json.Text()
 	case "MessageGroupId":
-		m.group = r.json.Text()
+		m.GroupID = r.json.Text()
 	case "MessageDeduplicationId":
-		m.dedup = r.json.Text()
+		m.DedupID = r.json.Text()
 	case "SequenceNumber":
-		m.sequence = r.json.Text()
+		m.SequenceNumber = r.json.Text()
 	case "AWSTraceHeader":
-		m.trace = r.json.Text()
+		m.TraceHeader = r.json.Text()
 	case "DeadLetterQueueSourceArn":
-		m.source = r.json.Text()
+		m.DeadLetterSource = r.json.Text()
 	default:
 		r.json.Skip()
 	}
@@ -137,17 +133,19 @@ func (r *messageReader) readAttribute(name string) {
 		}
 		a.Value = string(raw)
 	}
-	r.message.setAttribute(a)
+	r.setAttribute(a)
 }
 
-func (m *received) setAttribute(a queue.Attribute) {
-	i, found := slices.BinarySearchFunc(m.attributes, a,
-		func(x, y queue.Attribute) int { return strings.Compare(x.Name, y.Name) })
+// setAttribute keeps the attributes sorted. Of attributes with the same name, the last remains.
+func (r *messageReader) setAttribute(a queue.Attribute) {
+	all := &r.message.Attributes
+	i, found := slices.BinarySearchFunc(*all, a.Name,
+		func(other queue.Attribute, name string) int { return strings.Compare(other.Name, name) })
 	if found {
-		m.attributes[i] = a
+		(*all)[i] = a
 		return
 	}
-	m.attributes = slices.Insert(m.attributes, i, a)
+	*all = slices.Insert(*all, i, a)
 }
 
 func (r *messageReader) integer() int64 {
@@ -168,41 +166,45 @@ func (r *messageReader) milliseconds() time.Time {
 	return time.Time{}
 }
 
-// The copies share one allocation, except the ID, which outlives the message.
-func (m *received) build() queue.Message {
-	size := len(m.receipt) + len(m.body) + len(m.sender) + len(m.group) + len(m.dedup) + len(m.sequence) + len(m.trace) +
-		len(m.source)
-	for _, a := range m.attributes {
+// withOwnMemory returns a copy whose strings share one allocation, except the ID, which outlives the message.
+func withOwnMemory(m *queue.Message) queue.Message {
+	own := *m
+	texts := [...]*string{&own.Body, &own.ReceiptHandle, &own.SenderID, &own.GroupID, &own.DedupID, &own.SequenceNumber,
+		&own.TraceHeader, &own.DeadLetterSource}
+	size := 0
+	for _, text := range texts {
+		size += len(*text)
+	}
+	for _, a := range m.Attributes {
 		size += len(a.Name) + len(a.Type) + len(a.Value)
 	}
 
 	var memory strings.Builder
 	memory.Grow(size)
-	keep := func(s string) string {
+	move := func(text *string) {
 		start := memory.Len()
-		memory.WriteString(s)
-		return memory.String()[start:]
+		memory.WriteString(*text)
+		*text = memory.String()[start:]
 	}
-	out := queue.Message{
-		ID: strings.Clone(m.id), Body: keep(m.body), ReceiptHandle: keep(m.receipt),
-		ReceiveCount: int(m.receives), SentAt: m.sentAt, FirstReceivedAt: m.firstReceivedAt,
-		SenderID: keep(m.sender), GroupID: keep(m.group), DedupID: keep(m.dedup), SequenceNumber: keep(m.sequence),
-		TraceHeader: keep(m.trace), DeadLetterSource: keep(m.source),
+
+	own.ID = strings.Clone(m.ID)
+	for _, text := range texts {
+		move(text)
 	}
-	if len(m.attributes) > 0 {
-		out.Attributes = make([]queue.Attribute, len(m.attributes))
-		for i, a := range m.attributes {
-			out.Attributes[i] = queue.Attribute{Name: keep(a.Name), Type: keep(a.Type), Value: keep(a.Value)}
-		}
+	own.Attributes = append([]queue.Attribute(nil), m.Attributes...) // nil if empty
+	for i := range own.Attributes {
+		a := &own.Attributes[i]
+		move(&a.Name)
+		move(&a.Type)
+		move(&a.Value)
 	}
-	return out
+	return own
 }
 
 type entryResult struct {
-	answered bool
-	err      error
-
-	id, sequence, bodySum, attributesSum string
+	answered               bool
+	sent                   queue.Sent // only the error unless the entry is a message
+	bodySum, attributesSum string
 }
 
 func readBatch(answer []byte, n int) ([]entryResult, error) {
@@ -232,9 +234,9 @@ func readSuccess(r *sqswire.Reader, results []entryResult) {
 		case "Id":
 			id = r.Text()
 		case "MessageId":
-			result.id = r.OwnText()
+			result.sent.ID = r.OwnText()
 		case "SequenceNumber":
-			result.sequence = r.OwnText()
+			result.sent.SequenceNumber = r.OwnText()
 		case "MD5OfMessageBody":
 			result.bodySum = r.Text()
 		case "MD5OfMessageAttributes":
@@ -265,7 +267,8 @@ func readFailure(r *sqswire.Reader, results []entryResult) {
 		}
 	})
 
-	storeResult(r, results, id, entryResult{answered: true, err: entryError(code, message, senderFault)})
+	storeResult(r, results, id,
+		entryResult{answered: true, sent: queue.Sent{Err: entryError(code, message, senderFault)}})
 }
 
 // readFlag also accepts strings, because some servers encode booleans as strings.

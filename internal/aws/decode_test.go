@@ -140,19 +140,19 @@ func TestReadBatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !errors.Is(results[0].err, &queue.Error{Code: queue.CodeReceiptHandleIsInvalid}) ||
-		results[0].err.Error() != "no" {
-		t.Errorf("entry 0: %v", results[0].err)
+	if !errors.Is(results[0].sent.Err, &queue.Error{Code: queue.CodeReceiptHandleIsInvalid}) ||
+		results[0].sent.Err.Error() != "no" {
+		t.Errorf("entry 0: %v", results[0].sent.Err)
 	}
-	if !errors.Is(results[1].err, queue.ErrUnreachable) {
-		t.Errorf("entry 1: %v, want what can be tried again", results[1].err)
+	if !errors.Is(results[1].sent.Err, queue.ErrUnreachable) {
+		t.Errorf("entry 1: %v, want what can be tried again", results[1].sent.Err)
 	}
-	if r := results[2]; r.err != nil || !r.answered || r.id != "m" || r.sequence != "7" || r.bodySum != "b" ||
+	if r := results[2]; r.sent.Err != nil || !r.answered || r.sent.ID != "m" || r.sent.SequenceNumber != "7" || r.bodySum != "b" ||
 		r.attributesSum != "a" {
 		t.Errorf("entry 2: %+v", r)
 	}
-	if !errors.Is(results[4].err, &queue.Error{Code: "Odd"}) {
-		t.Errorf("entry 4: %v, want our own fault under its code", results[4].err)
+	if !errors.Is(results[4].sent.Err, &queue.Error{Code: "Odd"}) {
+		t.Errorf("entry 4: %v, want our own fault under its code", results[4].sent.Err)
 	}
 	if results[3].answered {
 		t.Error("entry 3 was not in the answer")
@@ -321,7 +321,7 @@ func must(err error) {
 
 func TestIDHoldsNoBody(t *testing.T) {
 	t.Parallel()
-	m := (&received{id: "id", receipt: "receipt", body: strings.Repeat("x", 1<<20)}).build()
+	m := withOwnMemory(&queue.Message{ID: "id", ReceiptHandle: "receipt", Body: strings.Repeat("x", 1<<20)})
 	collected := make(chan struct{})
 	runtime.AddCleanup(unsafe.StringData(m.Body), func(struct{}) { close(collected) }, struct{}{})
 	id := m.ID

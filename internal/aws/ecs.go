@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
+	scalingtypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
@@ -55,7 +57,9 @@ func nameInARN(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1
 type ECS struct {
 	service service
 	api     client[ecs.Client]
-	scaling serviceScaling
+
+	scaling    service // Application Auto Scaling
+	scalingAPI client[applicationautoscaling.Client]
 }
 
 // Close closes idle connections.
@@ -67,12 +71,19 @@ func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := cfg // an endpoint may be configured for only one of the two
-	if err := service.locate(ctx, &own, service.name); err != nil {
+	e := &ECS{service: service, scaling: service}
+	scalingConfig := cfg // an endpoint may be configured for only one of the two
+	if err := e.service.locate(ctx, &cfg, service.name); err != nil {
 		return nil, err
 	}
-	scaling, err := newServiceScaling(ctx, cfg, service)
-	return &ECS{service, newClient(ecs.NewFromConfig(own)), scaling}, err
+	e.scaling.rename("Application Auto Scaling")
+	if err := e.scaling.locate(ctx, &scalingConfig, e.scaling.name); err != nil {
+		return nil, err
+	}
+
+	e.api = newClient(ecs.NewFromConfig(cfg))
+	e.scalingAPI = newClient(applicationautoscaling.NewFromConfig(scalingConfig))
+	return e, nil
 }
 
 // ServiceOf returns the name of a task's service; "" for a standalone task.
@@ -136,15 +147,22 @@ func (s *ECSService) ScaledBy(ctx context.Context) (string, error) {
 	case found.SchedulingStrategy == types.SchedulingStrategyDaemon:
 		return "its scheduling strategy DAEMON", nil
 	}
-	registered, err := s.ecs.scaling.isRegistered(ctx, s.cluster, s.name)
-	if err != nil || !registered {
-		return "", err
+
+	resource := "service/" + s.cluster + "/" + s.name
+	targets, err := s.ecs.scalingAPI.get().DescribeScalableTargets(ctx,
+		&applicationautoscaling.DescribeScalableTargetsInput{
+			ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ResourceIds: []string{resource}})
+	if err != nil {
+		return "", s.ecs.scaling.explainScaling(ctx, "application-autoscaling", "DescribeScalableTargets", resource, err)
 	}
-	return s.ecs.scaling.service.name, nil
+	if len(targets.ScalableTargets) == 0 {
+		return "", nil
+	}
+	return s.ecs.scaling.name, nil
 }
 
 func (s *ECSService) text() string { return "service " + s.name + " in the cluster " + s.cluster }
 
 func (e *ECS) explain(ctx context.Context, action, what string, err error) error {
-	return e.service.explainScaling(ctx, "ecs:"+action, what, err)
+	return e.service.explainScaling(ctx, "ecs", action, what, err)
 }

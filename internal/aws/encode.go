@@ -9,25 +9,30 @@ import (
 	"tendril/queue"
 )
 
-// wholeSeconds rounds up, so that a timeout is never too short.
-func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+// appendSeconds appends a member unless d is nil. It rounds up, so that a timeout is never too short.
+func appendSeconds(dst []byte, name string, d *time.Duration) []byte {
+	if d == nil {
+		return dst
+	}
+	return strconv.AppendInt(append(dst, name...), int64((*d+time.Second-1)/time.Second), 10)
+}
+
+// appendText appends a member unless text is "".
+func appendText(dst []byte, name, text string) []byte {
+	if text == "" {
+		return dst
+	}
+	return sqswire.AppendString(append(dst, name...), text)
+}
 
 // appendReceive requests system attributes under both parameter names, because some servers support only one.
 func appendReceive(dst []byte, url string, req queue.ReceiveRequest) []byte {
 	dst = sqswire.AppendString(append(dst, `{"QueueUrl":`...), url)
 	dst = append(dst, `,"MaxNumberOfMessages":`...)
 	dst = strconv.AppendInt(dst, int64(req.Max), 10)
-	if req.Wait != nil {
-		dst = append(dst, `,"WaitTimeSeconds":`...)
-		dst = strconv.AppendInt(dst, wholeSeconds(*req.Wait), 10)
-	}
-	if req.Visibility != nil {
-		dst = append(dst, `,"VisibilityTimeout":`...)
-		dst = strconv.AppendInt(dst, wholeSeconds(*req.Visibility), 10)
-	}
-	if req.AttemptID != "" {
-		dst = sqswire.AppendString(append(dst, `,"ReceiveRequestAttemptId":`...), req.AttemptID)
-	}
+	dst = appendSeconds(dst, `,"WaitTimeSeconds":`, req.Wait)
+	dst = appendSeconds(dst, `,"VisibilityTimeout":`, req.Visibility)
+	dst = appendText(dst, `,"ReceiveRequestAttemptId":`, req.AttemptID)
 	return append(dst, `,"AttributeNames":["All"],"MessageSystemAttributeNames":["All"],"MessageAttributeNames":["All"]}`...)
 }
 
@@ -51,25 +56,15 @@ func appendReceipt(dst []byte, receipt string) []byte {
 	return sqswire.AppendString(append(dst, `,"ReceiptHandle":`...), receipt)
 }
 
-func appendChange(dst []byte, c queue.VisibilityChange) []byte {
-	dst = append(appendReceipt(dst, c.ReceiptHandle), `,"VisibilityTimeout":`...)
-	return strconv.AppendInt(dst, wholeSeconds(c.Visibility), 10)
+func appendChange(dst []byte, c *queue.VisibilityChange) []byte {
+	return appendSeconds(appendReceipt(dst, c.ReceiptHandle), `,"VisibilityTimeout":`, &c.Visibility)
 }
 
 func appendOutgoing(dst []byte, m *queue.Outgoing) []byte {
 	dst = sqswire.AppendString(append(dst, `,"MessageBody":`...), m.Body)
-	if m.Delay != nil {
-		dst = append(dst, `,"DelaySeconds":`...)
-		dst = strconv.AppendInt(dst, wholeSeconds(*m.Delay), 10)
-	}
-
-	if m.GroupID != "" {
-		dst = sqswire.AppendString(append(dst, `,"MessageGroupId":`...), m.GroupID)
-	}
-	if m.DedupID != "" {
-		dst = sqswire.AppendString(append(dst, `,"MessageDeduplicationId":`...), m.DedupID)
-	}
-
+	dst = appendSeconds(dst, `,"DelaySeconds":`, m.Delay)
+	dst = appendText(dst, `,"MessageGroupId":`, m.GroupID)
+	dst = appendText(dst, `,"MessageDeduplicationId":`, m.DedupID)
 	if m.TraceHeader != "" {
 		dst = append(dst, `,"MessageSystemAttributes":{"AWSTraceHeader":{"DataType":"String","StringValue":`...)
 		dst = sqswire.AppendString(dst, m.TraceHeader)

@@ -19,10 +19,10 @@ const hard = "plain \"quoted\" \\ back\nnew\rret\ttab\x00\x1f\x7f é \u2028 😀
 
 func TestSecondsRoundUp(t *testing.T) {
 	t.Parallel()
-	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Second: 1, 1500 * time.Millisecond: 2,
-		queue.MaxVisibility: 43200} {
-		if got := wholeSeconds(d); got != want {
-			t.Errorf("%s: %d s, want %d", d, got, want)
+	for d, want := range map[time.Duration]string{0: "0", 1: "1", time.Second: "1", 1500 * time.Millisecond: "2",
+		queue.MaxVisibility: "43200"} {
+		if got := string(appendSeconds(nil, "", &d)); got != want {
+			t.Errorf("%s: %s s, want %s", d, got, want)
 		}
 	}
 }

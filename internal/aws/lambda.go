@@ -60,7 +60,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Region = cmp.Or(function.Region, cfg.Region)
+	cfg.Region = cmp.Or(function.region, cfg.Region)
 	if err := service.locate(ctx, &cfg, "Lambda function "+function.String()); err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 
 	l := &Lambda{service: service, api: newClient(api), function: function,
 		timeout: cmp.Or(max(opts.Timeout, 0), longestFunction)}
-	if function.Qualifier != "" {
-		l.qualifier = &function.Qualifier
+	if function.qualifier != "" {
+		l.qualifier = &function.qualifier
 	}
 	return l, nil
 }
@@ -186,20 +186,19 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 }
 
 type functionReference struct {
-	Name string
-	// Qualifier is an alias or version; "" means the latest.
-	Qualifier       string
-	Region, Account string
-
+	name string
+	// qualifier is an alias or version; "" means the latest.
+	qualifier string
+	region    string
 	// called is the API's FunctionName.
 	called string
 }
 
 func (r functionReference) String() string {
-	if r.Qualifier == "" {
-		return r.Name
+	if r.qualifier == "" {
+		return r.name
 	}
-	return r.Name + ":" + r.Qualifier
+	return r.name + ":" + r.qualifier
 }
 
 var (
@@ -233,7 +232,7 @@ func splitFunction(s string) (functionReference, error) {
 	if !accountID.MatchString(account) {
 		return functionReference{}, fmt.Errorf("%q is not an account", account)
 	}
-	return functionReference{Account: account}.withName(name, account+":function:")
+	return functionReference{}.withName(name, account+":function:")
 }
 
 func splitFunctionARN(s string) (functionReference, error) {
@@ -257,8 +256,7 @@ func splitFunctionARN(s string) (functionReference, error) {
 		return functionReference{}, err
 	}
 
-	r := functionReference{Region: a.Region, Account: a.AccountID}
-	return r.withName(name, "arn:"+a.Partition+":lambda:"+a.Region+":"+a.AccountID+":function:")
+	return functionReference{region: a.Region}.withName(name, "arn:"+a.Partition+":lambda:"+a.Region+":"+a.AccountID+":function:")
 }
 
 func (r functionReference) withName(s, prefix string) (functionReference, error) {
@@ -269,8 +267,8 @@ func (r functionReference) withName(s, prefix string) (functionReference, error)
 	if qualified && (len(qualifier) > 128 || !functionQualifier.MatchString(qualifier)) {
 		return r, fmt.Errorf("%q is not an alias or version", qualifier)
 	}
-	r.Name = name
-	r.Qualifier = qualifier
+	r.name = name
+	r.qualifier = qualifier
 	r.called = prefix + name
 	return r, nil
 }

@@ -27,18 +27,18 @@ func TestFunctionReferences(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:lambda:us-east-1:123456789012:function:resize"
 	for s, want := range map[string]functionReference{
-		"resize":         {Name: "resize", called: "resize"},
-		"re-size_2":      {Name: "re-size_2", called: "re-size_2"},
-		"resize:live":    {Name: "resize", Qualifier: "live", called: "resize"},
-		"resize:7":       {Name: "resize", Qualifier: "7", called: "resize"},
-		"resize:$LATEST": {Name: "resize", Qualifier: "$LATEST", called: "resize"},
-		"123456789012:function:resize": {Name: "resize", Account: "123456789012",
+		"resize":         {name: "resize", called: "resize"},
+		"re-size_2":      {name: "re-size_2", called: "re-size_2"},
+		"resize:live":    {name: "resize", qualifier: "live", called: "resize"},
+		"resize:7":       {name: "resize", qualifier: "7", called: "resize"},
+		"resize:$LATEST": {name: "resize", qualifier: "$LATEST", called: "resize"},
+		"123456789012:function:resize": {name: "resize",
 			called: "123456789012:function:resize"},
-		"123456789012:function:resize:live": {Name: "resize", Qualifier: "live", Account: "123456789012",
+		"123456789012:function:resize:live": {name: "resize", qualifier: "live",
 			called: "123456789012:function:resize"},
-		arn:           {Name: "resize", Region: "us-east-1", Account: "123456789012", called: arn},
-		arn + ":live": {Name: "resize", Qualifier: "live", Region: "us-east-1", Account: "123456789012", called: arn},
-		"arn:aws-cn:lambda:cn-north-1:1:function:a": {Name: "a", Region: "cn-north-1", Account: "1",
+		arn:           {name: "resize", region: "us-east-1", called: arn},
+		arn + ":live": {name: "resize", qualifier: "live", region: "us-east-1", called: arn},
+		"arn:aws-cn:lambda:cn-north-1:1:function:a": {name: "a", region: "cn-north-1",
 			called: "arn:aws-cn:lambda:cn-north-1:1:function:a"},
 	} {
 		got, err := parseFunction(s)
@@ -64,7 +64,7 @@ func TestFunctionReferences(t *testing.T) {
 			t.Errorf("%q: %v", s, err)
 		}
 	}
-	if got := (functionReference{Name: "a", Qualifier: "b"}).String(); got != "a:b" {
+	if got := (functionReference{name: "a", qualifier: "b"}).String(); got != "a:b" {
 		t.Errorf("got %s", got)
 	}
 }

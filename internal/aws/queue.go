@@ -29,7 +29,7 @@ func (q *Queue) URL() string { return q.url }
 func (q *Queue) Region() string { return q.site.region }
 
 // FIFO reports whether this is a FIFO queue.
-func (q *Queue) FIFO() bool { return Reference{Name: q.site.queue}.FIFO() }
+func (q *Queue) FIFO() bool { return queue.IsFIFO(q.site.queue) }
 
 // Queue returns a queue by name, URL or ARN, and checks that there are credentials. For a name or ARN, it asks SQS for
 // the URL, and returns queue.ErrNoQueue if the queue is missing.
@@ -117,7 +117,7 @@ func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	return inBatches(changes, func(part []queue.VisibilityChange) ([]entryResult, error) {
 		return q.batch(ctx, "ChangeMessageVisibilityBatch", false, len(part), func(dst []byte, i int) []byte {
-			return appendChange(dst, part[i])
+			return appendChange(dst, &part[i])
 		})
 	})
 }
@@ -130,7 +130,7 @@ func inBatches[T any](items []T, call func(part []T) ([]entryResult, error)) []e
 		for i := range part {
 			failed := err
 			if err == nil {
-				failed = results[i].err
+				failed = results[i].sent.Err
 			}
 			if failed == nil {
 				continue
@@ -181,24 +181,20 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 		return nil, err
 	}
 	for i, r := range results {
-		sent[good[i]] = q.sentOf(&msgs[good[i]], r)
+		m := &msgs[good[i]]
+		sent[good[i]] = r.sent
+		if part := damagedPart(m.Body, r.bodySum, m.Attributes, r.attributesSum); r.sent.Err == nil && part != "" {
+			sent[good[i]].Err = q.damagedInTransit(r.sent.ID, part)
+		}
 	}
 	return sent, nil
 }
 
-func (q *Queue) sentOf(m *queue.Outgoing, r entryResult) queue.Sent {
-	sent := queue.Sent{ID: r.id, SequenceNumber: r.sequence, Err: r.err}
-	if r.err != nil {
-		return sent
-	}
-
-	if part := damagedPart(m.Body, r.bodySum, m.Attributes, r.attributesSum); part != "" {
-		q.sqs.corrupted(Corruption{Queue: q.site.queue, MessageID: r.id, Part: part, Sent: true})
-		sent.Err = queue.Errorf(queue.CodeInvalidMessageContents,
-			"message %s was damaged in transit: the checksum of its %s does not match; send it again and delete this copy",
-			r.id, part)
-	}
-	return sent
+func (q *Queue) damagedInTransit(id, part string) error {
+	q.sqs.corrupted(Corruption{Queue: q.site.queue, MessageID: id, Part: part, Sent: true})
+	return queue.Errorf(queue.CodeInvalidMessageContents,
+		"message %s was damaged in transit: the checksum of its %s does not match; send it again and delete this copy",
+		id, part)
 }
 
 // checkOutgoing rejects invalid UTF-8, which JSON would change.
@@ -230,7 +226,7 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 
 	for i := range results {
 		if !results[i].answered {
-			results[i].err = queue.Errorf(queue.CodeUnreachable, "the response to %s has no result for entry %d of %d", action,
+			results[i].sent.Err = queue.Errorf(queue.CodeUnreachable, "the response to %s has no result for entry %d of %d", action,
 				i+1, n)
 		}
 	}
