@@ -168,35 +168,30 @@ func (r *messageReader) milliseconds() time.Time {
 
 // withOwnMemory returns a copy whose strings share one allocation, except the ID, which outlives the message.
 func withOwnMemory(m *queue.Message) queue.Message {
-	own := *m
-	texts := [...]*string{&own.Body, &own.ReceiptHandle, &own.SenderID, &own.GroupID, &own.DedupID, &own.SequenceNumber,
-		&own.TraceHeader, &own.DeadLetterSource}
-	size := 0
-	for _, text := range texts {
-		size += len(*text)
-	}
+	size := len(m.ReceiptHandle) + len(m.Body) + len(m.SenderID) + len(m.GroupID) + len(m.DedupID) +
+		len(m.SequenceNumber) + len(m.TraceHeader) + len(m.DeadLetterSource)
 	for _, a := range m.Attributes {
 		size += len(a.Name) + len(a.Type) + len(a.Value)
 	}
 
 	var memory strings.Builder
 	memory.Grow(size)
-	move := func(text *string) {
-		start := memory.Len()
-		memory.WriteString(*text)
-		*text = memory.String()[start:]
+	move := func(texts ...*string) {
+		for _, text := range texts {
+			start := memory.Len()
+			memory.WriteString(*text)
+			*text = memory.String()[start:]
+		}
 	}
 
+	own := *m
 	own.ID = strings.Clone(m.ID)
-	for _, text := range texts {
-		move(text)
-	}
 	own.Attributes = append([]queue.Attribute(nil), m.Attributes...) // nil if empty
+	move(&own.Body, &own.ReceiptHandle, &own.SenderID, &own.GroupID, &own.DedupID, &own.SequenceNumber, &own.TraceHeader,
+		&own.DeadLetterSource)
 	for i := range own.Attributes {
 		a := &own.Attributes[i]
-		move(&a.Name)
-		move(&a.Type)
-		move(&a.Value)
+		move(&a.Name, &a.Type, &a.Value)
 	}
 	return own
 }
