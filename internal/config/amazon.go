@@ -64,15 +64,15 @@ func amazonHost(name string) bool {
 	})
 }
 
-// refuseClearQueue rejects unencrypted queue URLs in a bundle, which would reveal messages and session tokens.
-func refuseClearQueue(l *loader) {
+// refuseUnencryptedQueue rejects unencrypted queue URLs in a bundle, which would reveal messages and session tokens.
+func refuseUnencryptedQueue(l *loader) {
 	for i := range l.cfg.Queues {
 		q := &l.cfg.Queues[i]
 		from := l.cfg.QueueOrigin(i, "url")
 		if from.Layer == Default || i == 0 && l.isSet("queue-url") {
 			from = l.origin("queue-url")
 		}
-		if q.Backend != BackendSQS || from.Layer != FromBundle || !leavesInClear(q.URL) {
+		if q.Backend != BackendSQS || from.Layer != FromBundle || !isUnencrypted(q.URL) {
 			continue
 		}
 		l.refuseAt(from.Where, "queue-url",
@@ -83,7 +83,7 @@ func refuseClearQueue(l *loader) {
 	}
 }
 
-func warnClear(l *loader) {
+func warnUnencrypted(l *loader) {
 	for i := range l.cfg.Queues {
 		q := &l.cfg.Queues[i]
 		if q.Backend != BackendSQS {
@@ -95,7 +95,7 @@ func warnClear(l *loader) {
 			name, address = "queue-url", q.URL
 		}
 
-		if leavesInClear(address) {
+		if isUnencrypted(address) {
 			l.warnAbout(name, "use https, unless you trust the network to that host",
 				"calls to %s are not encrypted: messages and session tokens of credentials can be read in transit", shown(address))
 			return
@@ -104,7 +104,7 @@ func warnClear(l *loader) {
 }
 
 // The AWS SDK always uses TLS for Amazon's own hosts except VPC endpoints.
-func leavesInClear(address string) bool {
+func isUnencrypted(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {
 		return false

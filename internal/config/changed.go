@@ -109,7 +109,7 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	}
 
 	for i, o := range table(&now) {
-		changedForAll := c.compareOption(o, loaded.options[i], o.Name)
+		changedForAll := c.updateOption(o, loaded.options[i], o.Name)
 		if !o.PerQueue {
 			continue
 		}
@@ -118,7 +118,7 @@ func Changed(inForce *Settings, loaded *Config) Change {
 			if changedForAll {
 				name = ""
 			}
-			c.compareOption(q.now[i], q.loaded[i], name)
+			c.updateOption(q.now[i], q.loaded[i], name)
 		}
 	}
 
@@ -133,7 +133,8 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	return c
 }
 
-func (c *Change) compareOption(now, loaded *Option, name string) (changed bool) {
+// updateOption applies a live option, and lists a changed one under name unless that is "".
+func (c *Change) updateOption(now, loaded *Option, name string) (changed bool) {
 	value := loaded.value.get()
 	if now.Name == "config" || now.value.get() == value { // config is the file's path, not a setting
 		return false

@@ -14,7 +14,7 @@ func derive(l *loader) {
 	deriveTarget(l)
 	refuseComputedQueue(l)
 	deriveQueues(l)
-	refuseClearQueue(l)
+	refuseUnencryptedQueue(l)
 	deriveMetrics(l)
 	deriveEndpoint(l)
 	deriveConsole(l)
@@ -164,11 +164,11 @@ func checkKeyPair(l *loader, cert, key string) (ok bool) {
 }
 
 func deriveEndpoint(l *loader) {
-	s := l.s
-	address, _ := s.ListenOn()
-	switch {
-	case !checkKeyPair(l, "tls-cert", "tls-key"):
-	case address != "" && !isLoopback(address) && s.Credentials == "":
+	if !checkKeyPair(l, "tls-cert", "tls-key") {
+		return
+	}
+	address, _ := l.s.ListenOn()
+	if address != "" && !isLoopback(address) && l.s.Credentials == "" {
 		l.refuseOption("listen", "type 'tendril credentials create NAME --credentials FILE' and add --credentials FILE, or use "+
 			"127.0.0.1", "%s would let anyone who can reach this address use the queues", l.named("listen"))
 	}
@@ -176,17 +176,20 @@ func deriveEndpoint(l *loader) {
 
 func deriveConsole(l *loader) {
 	s := l.s
+	if !checkKeyPair(l, "console-tls-cert", "console-tls-key") || s.Console == Off {
+		return
+	}
+
+	reachable := !isLoopback(s.Console)
+	proxied := len(s.ConsoleTrustedProxy) > 0
 	switch {
-	case !checkKeyPair(l, "console-tls-cert", "console-tls-key"):
-	case s.Console != Off && !isLoopback(s.Console) && s.ConsoleAuth == ConsoleAuthNone:
+	case reachable && s.ConsoleAuth == ConsoleAuthNone:
 		l.refuseOption("console-auth", "use 127.0.0.1, or console-auth token", "%s would let anyone who can reach "+
 			"this address deploy", l.named("console"))
-	case s.Console != Off && len(s.ConsoleTrustedProxy) > 0 && s.ConsoleAuth == ConsoleAuthNone:
+	case proxied && s.ConsoleAuth == ConsoleAuthNone:
 		l.refuseOption("console-auth", "remove one of them", "%s would let anyone behind a trusted proxy deploy",
 			l.named("console-auth"))
-	case len(s.ConsoleTrustedProxy) > 0:
-	case s.Console == Off || isLoopback(s.Console) || s.ConsoleTLSCert != "" || s.ConsoleInsecure:
-	default:
+	case reachable && !proxied && s.ConsoleTLSCert == "" && !s.ConsoleInsecure:
 		l.refuseOption("console", "add console-tls-cert and console-tls-key, or console-trusted-proxy for a proxy that speaks "+
 			"HTTPS, or console-insecure on a trusted network, or use 127.0.0.1",
 			"%s would send the token and deployments unencrypted to other machines", l.named("console"))

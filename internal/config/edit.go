@@ -58,7 +58,7 @@ func EditFile(file File, set map[string]*string) (*Edited, error) {
 	}
 
 	for i := range lines {
-		lines[i].Text = shownLine(lines[i].Text, secretKeys[lines[i].Edit])
+		lines[i].Text = redactLine(lines[i].Text, secretKeys[lines[i].Edit])
 	}
 
 	return &Edited{File{file.Path, data, file.Shared}, lines}, nil
@@ -78,7 +78,7 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 
 	o := find(e.options, option)
 	if o == nil {
-		return nil, nil, &Problem{Option: name, Text: UnknownOption(option).Error(), Hint: "'tendril config show' lists them"}
+		return nil, nil, unknownOptionProblem(name, option)
 	}
 	if o.Key == "" {
 		return nil, nil, &Problem{Option: o.Name, Text: "the settings file cannot name itself", Hint: o.Lock(Origin{})}
@@ -94,6 +94,10 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 		return []string{sqsdSection, name}, o, nil
 	}
 	return []string{o.Key}, o, nil
+}
+
+func unknownOptionProblem(name, option string) *Problem {
+	return &Problem{Option: name, Text: UnknownOption(option).Error(), Hint: "'tendril config show' lists them"}
 }
 
 func (e *fileEditor) beanstalkKey(o *Option) string {
@@ -135,7 +139,7 @@ func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option
 	case o == nil:
 		o = find(e.options, option)
 		if o == nil {
-			return nil, nil, &Problem{Option: name, Text: UnknownOption(option).Error(), Hint: "'tendril config show' lists them"}
+			return nil, nil, unknownOptionProblem(name, option)
 		}
 		if !o.PerQueue {
 			return refuse(shown(option)+" is not a per-queue setting", "it applies to all queues: remove \" of "+queue+"\"")
@@ -164,7 +168,7 @@ func queueOf(item *yamlfile.Node) string {
 	return ""
 }
 
-func shownLine(line, secretKey string) string {
+func redactLine(line, secretKey string) string {
 	key, _, found := strings.Cut(line, ":")
 	switch {
 	case secretKey != "" && found && strings.Trim(key, " \"'") == secretKey:

@@ -38,8 +38,13 @@ func (c *Config) Explain(name string) (*Explanation, error) {
 		return nil, UnknownOption(name)
 	}
 
+	e := c.explain(o)
+	return &e, nil
+}
+
+func (c *Config) explain(o *Option) Explanation {
 	last := c.last(o.Name)
-	e := &Explanation{Option: *o, Value: o.shown(last.Value), From: last.Origin, Chain: slices.Clone(c.chains[o.Name])}
+	e := Explanation{Option: *o, Value: o.shown(last.Value), From: last.Origin, Chain: slices.Clone(c.chains[o.Name])}
 	for i := range e.Chain {
 		e.Chain[i].Value = o.shown(e.Chain[i].Value)
 	}
@@ -50,16 +55,14 @@ func (c *Config) Explain(name string) (*Explanation, error) {
 		}
 	}
 
-	return e, nil
+	return e
 }
 
 // ExplainAll describes every option, in table order.
 func (c *Config) ExplainAll() []Explanation {
 	var all []Explanation
 	for _, o := range c.options {
-		if e, err := c.Explain(o.Name); err == nil {
-			all = append(all, *e)
-		}
+		all = append(all, c.explain(o))
 	}
 	return all
 }

@@ -130,7 +130,7 @@ func TestNearest(t *testing.T) {
 		want int
 	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "axc", 1},
 		{"kitten", "sitting", 3}} {
-		if got := distance(c.a, c.b); got != c.want {
+		if got := editDistance(c.a, c.b); got != c.want {
 			t.Errorf("from %q to %q are %d edits, want %d", c.a, c.b, got, c.want)
 		}
 	}

@@ -40,7 +40,7 @@ func findFile(l *loader, named string) (*settingsFile, *Problem) {
 		f, err := readFile(path)
 		switch {
 		case err == nil:
-			return f, f.untrusted()
+			return f, f.checkTrust()
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		default:
 			return nil, unreadable(path, err)
@@ -65,8 +65,8 @@ func readFile(path string) (*settingsFile, error) {
 	return &settingsFile{path: path, data: data, info: info}, err
 }
 
-// untrusted rejects a file found by searching that other users can change, because it may name commands to run.
-func (f *settingsFile) untrusted() *Problem {
+// checkTrust rejects a file found by searching that other users can change, because it may name commands to run.
+func (f *settingsFile) checkTrust() *Problem {
 	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if you trust it"
 	var wrong *trust.Error
 	switch err := trust.File(f.path); {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -163,34 +164,41 @@ func (o *Option) isSetBy(s bundle.Setting) bool {
 // Bundled returns the settings that have an Elastic Beanstalk name and a value. Per-queue options are the first
 // queue's.
 func (s *Settings) Bundled() (list []bundle.Setting) {
-	s.eachForeign(func(o *Option, value string) {
+	for o, value := range s.inForeignForm() {
 		if o.Beanstalk != "" {
 			list = append(list, bundle.Setting{Namespace: o.Namespace, Option: o.Beanstalk, Value: value})
 		}
-	})
+	}
 	return list
 }
 
 // Daemon returns the settings by aws-sqsd key, with durations in seconds. Per-queue options are the first queue's.
 func (s *Settings) Daemon() map[string]string {
 	byKey := map[string]string{}
-	s.eachForeign(func(o *Option, value string) {
+	for o, value := range s.inForeignForm() {
 		if o.DaemonKey != "" {
 			byKey[o.DaemonKey] = value
 		}
-	})
+	}
 	return byKey
 }
 
-func (s *Settings) eachForeign(do func(o *Option, value string)) {
+// inForeignForm yields the options that have a value, with durations as numbers.
+func (s *Settings) inForeignForm() iter.Seq2[*Option, string] {
 	first := *s
 	if len(s.Queues) > 0 {
 		first.PerQueue = s.Queues[0].PerQueue
 		first.QueueURL = s.Queues[0].URL
 	}
-	for _, o := range table(&first) {
-		if value := o.value.get(); value != "" && value != unset {
-			do(o, assignment{option: o, unit: bareUnit(o, o.beanstalkMinutes)}.bare(value))
+	return func(yield func(*Option, string) bool) {
+		for _, o := range table(&first) {
+			value := o.value.get()
+			if value == "" || value == unset {
+				continue
+			}
+			if !yield(o, assignment{option: o, unit: bareUnit(o, o.beanstalkMinutes)}.bare(value)) {
+				return
+			}
 		}
 	}
 }

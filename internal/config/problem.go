@@ -78,12 +78,12 @@ func shown(text string) string {
 // Nearest returns up to three known names similar to name, closest first, ignoring case and the difference between
 // dashes and underscores.
 func Nearest(name string, known []string) []string {
-	const longest = 64 // longer than every known name; distance takes quadratic time
+	const longest = 64 // longer than every known name; editDistance takes quadratic time
 	name = fold(name)
 	if len(name) > longest {
 		return nil
 	}
-	away := func(known string) int { return distance(name, fold(known)) }
+	away := func(known string) int { return editDistance(name, fold(known)) }
 	bound := max(1, len(name)/3)
 	near := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return away(k) > bound })
 	slices.SortStableFunc(near, func(a, b string) int { return away(a) - away(b) })
@@ -108,7 +108,7 @@ func fold(s string) string {
 	return strings.ReplaceAll(strings.ToLower(s), "-", "_")
 }
 
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	before := make([]int, len(b)+1)
 	last := make([]int, len(b)+1)
 	row := make([]int, len(b)+1)

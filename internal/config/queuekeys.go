@@ -147,7 +147,8 @@ func perInstanceQueueKey(o *Option, where, name, key string) Problem {
 }
 
 func checkQueueKeys(l *loader, where string, lineOf map[string]int, refused bool) {
-	named := refuseSecond(l, where, lineOf, "name", "url", "arn")
+	refuseSecond(l, where, lineOf, "name", "url", "arn")
+	named := lineOf["name"] > 0 || lineOf["url"] > 0 || lineOf["arn"] > 0
 	if !named && !refused {
 		l.refuseAt(where, "queues", "add a name, such as name: jobs; for a queue on Amazon SQS, add its url or arn",
 			"this queue has no name")
@@ -155,13 +156,12 @@ func checkQueueKeys(l *loader, where string, lineOf map[string]int, refused bool
 	refuseSecond(l, where, lineOf, destinations()...)
 }
 
-func refuseSecond(l *loader, where string, lineOf map[string]int, keys ...string) bool {
+func refuseSecond(l *loader, where string, lineOf map[string]int, keys ...string) {
 	present := slices.DeleteFunc(keys, func(key string) bool { return lineOf[key] == 0 })
 	for _, key := range present[min(1, len(present)):] {
 		l.refuseAt(where, "queues", "delete one of them",
 			"this queue has both %s (line %d) and %s (line %d)", present[0], lineOf[present[0]], key, lineOf[key])
 	}
-	return len(present) > 0
 }
 
 func unknownQueueKey(rows []*Option, where string, e entry) Problem {

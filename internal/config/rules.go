@@ -307,25 +307,24 @@ func healthcheck(text string) (string, error) {
 func endpointAddresses(text string) (string, error) {
 	var address, socket string
 	for part := range strings.SplitSeq(text, ",") {
-		kept, parse := &address, listenAddress
-		path, isSocket := strings.CutPrefix(strings.TrimSpace(part), unixPrefix)
+		place, isSocket := strings.CutPrefix(strings.TrimSpace(part), unixPrefix)
+		parsed, err := listenAddress(place)
 		if isSocket {
-			kept, parse = &socket, socketAddress
+			parsed, err = socketAddress(place)
 		}
-		parsed, err := parse(path)
-		if err != nil {
+
+		switch {
+		case err != nil:
 			return "", err
-		}
-		if *kept != "" {
+		case isSocket && socket == "":
+			socket = parsed
+		case !isSocket && address == "":
+			address = parsed
+		default:
 			return "", errors.New("has more than one address or socket")
 		}
-		*kept = parsed
 	}
-
-	if address != "" && socket != "" {
-		return address + "," + socket, nil
-	}
-	return address + socket, nil
+	return strings.Trim(address+","+socket, ","), nil
 }
 
 func socketAddress(path string) (string, error) {

@@ -96,10 +96,10 @@ func (o *Option) numbers() object {
 
 func (o *Option) choiceSchema() object {
 	words := o.Choices()
-	takes := func(text string) bool { return o.value.set(text) == nil }
-	var scalars any = scalarSchema()
-	if !takes(strings.ToUpper(words[0])) && !takes("yes") {
-		scalars = object{"enum": []any{}}
+	accepts := func(text string) bool { return o.value.set(text) == nil }
+	otherSpellings := object{"enum": []any{}}
+	if accepts(strings.ToUpper(words[0])) || accepts("yes") {
+		otherSpellings = scalarSchema()
 	}
 
 	enum := []any{}
@@ -110,7 +110,7 @@ func (o *Option) choiceSchema() object {
 		}
 	}
 
-	return object{"anyOf": []any{object{"enum": enum}, scalars}}
+	return object{"anyOf": []any{object{"enum": enum}, otherSpellings}}
 }
 
 func (o *Option) description() string {

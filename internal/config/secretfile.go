@@ -17,9 +17,9 @@ const maxSecret = 64 << 10
 
 func (o *Option) fileOption() *Option {
 	file := &Option{Name: o.Name + secretFileSuffix, isSecretFile: true, Serve: o.Serve, Live: o.Live,
-		Example: "/run/secrets/" + o.Name, DefaultNote: "none",
-		Help:  "File that holds the value of --" + o.Name + ".",
-		value: file(o.secretFile)}
+		Example: "/run/secrets/" + o.Name,
+		Help:    "File that holds the value of --" + o.Name + ".",
+		value:   file(o.secretFile)}
 	file.complete(o.Group)
 	return file
 }

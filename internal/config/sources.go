@@ -148,7 +148,7 @@ func warnAboutVariables(l *loader) {
 func warnAboutTypo(l *loader, name string, own []string) {
 	const typo = 2
 	near := nearestOne(name, own)
-	if strings.HasPrefix(name, variablePrefix) || near != "" && distance(fold(name), fold(near)) <= typo {
+	if strings.HasPrefix(name, variablePrefix) || near != "" && editDistance(fold(name), fold(near)) <= typo {
 		hint := ""
 		if near != "" {
 			hint = fmt.Sprintf("did you mean %s?", near)

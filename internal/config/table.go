@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -99,11 +100,11 @@ func deliveryOptions(s *Settings) []Option {
 		Help:  "PEM CA certificates that verify the certificate of an https target.",
 		value: optionalFile(&s.TargetCA),
 	}, {
-		Name: "target-cert", PerQueue: true, Example: "/etc/tendril/client.crt", DefaultNote: "none",
+		Name: "target-cert", PerQueue: true, Example: "/etc/tendril/client.crt",
 		Help:  "PEM certificate presented to an https target, with its chain.",
 		value: optionalFile(&s.TargetCert),
 	}, {
-		Name: "target-key", PerQueue: true, Example: "/etc/tendril/client.key", DefaultNote: "none",
+		Name: "target-key", PerQueue: true, Example: "/etc/tendril/client.key",
 		Help:  "PEM private key for target-cert.",
 		value: optionalFile(&s.TargetKey),
 	}, {
@@ -254,9 +255,8 @@ func functionOptions(s *Settings) []Option {
 		value:       checked(&s.Function, "name or ARN of a function, optionally ending in :VERSION or :ALIAS", functionName),
 	}, {
 		Name: "lambda", Example: "./bootstrap", PerQueue: true,
-		DefaultNote: "none",
-		Help:        "Shell command of a local Lambda function that receives the messages instead of an app.",
-		value:       checked(&s.Lambda, "a command line of up to 4096 bytes", commandLine),
+		Help:  "Shell command of a local Lambda function that receives the messages instead of an app.",
+		value: checked(&s.Lambda, "a command line of up to 4096 bytes", commandLine),
 	}, {
 		Name: "function-timeout", Default: "900s",
 		Help:   "Time limit of one invocation.",
@@ -313,10 +313,9 @@ func metricsOptions(s *Settings) []Option {
 		value:          duration(&s.MetricsInterval, time.Second, time.Hour),
 	}, {
 		Name: "environment-name", Example: "orders-worker", DaemonKey: "environment_name",
-		DefaultNote: "none",
-		Help:        "Elastic Beanstalk environment whose health is sent to CloudWatch.",
-		Detail:      "Also the default of name.",
-		value:       checked(&s.EnvironmentName, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
+		Help:   "Elastic Beanstalk environment whose health is sent to CloudWatch.",
+		Detail: "Also the default of name.",
+		value:  checked(&s.EnvironmentName, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}}
 }
 
@@ -364,6 +363,9 @@ func inNamespace(namespace string, options []Option) []Option {
 func (o *Option) complete(group string) {
 	o.Group = group
 	o.Variable = "TENDRIL_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
+	if o.Default == "" {
+		o.DefaultNote = cmp.Or(o.DefaultNote, "none")
+	}
 	if o.Name != "config" {
 		o.Key = strings.ReplaceAll(o.Name, "-", "_")
 	}

@@ -73,7 +73,7 @@ func ownAppOptions(s *Settings) []Option {
 		Detail: "They are packages, groups, users, sources, files, commands and services; they are never undone.",
 		value:  choice(&s.MachineSections, machineIgnore, MachineApply),
 	}, {
-		Name: "app-limit", AppRestart: true, Example: "nofile=1024", DefaultNote: "none", list: true,
+		Name: "app-limit", AppRestart: true, Example: "nofile=1024", list: true,
 		Help:   "Limits of each of the app's processes, as NAME=VALUE of ulimit.",
 		Detail: "Values are bytes, seconds or numbers.",
 		value:  list(&s.AppLimit, "NAME=VALUE or NAME=unlimited, comma-separated, or off; NAME is "+orList(resources()), processLimit),
@@ -87,7 +87,7 @@ func ownAppOptions(s *Settings) []Option {
 		Detail: "Dropped lines are counted in the log.",
 		value:  integer(&s.AppLogRate, 1, 1_000_000),
 	}, {
-		Name: "pid-file", Example: "/run/tendril/app.pid", DefaultNote: "none",
+		Name: "pid-file", Example: "/run/tendril/app.pid",
 		Help:  "File with the process ID of the app's main process while it runs.",
 		value: file(&s.PIDFile),
 	}}
@@ -118,7 +118,7 @@ func embeddedOptions(s *Settings) []Option {
 		Help:  "PEM certificate of the SQS endpoint, with its chain; enables HTTPS.",
 		value: file(&s.TLSCert),
 	}, {
-		Name: "tls-key", Serve: true, Example: "/etc/tendril/queue.key", DefaultNote: "none",
+		Name: "tls-key", Serve: true, Example: "/etc/tendril/queue.key",
 		Help:  "PEM private key for tls-cert.",
 		value: file(&s.TLSKey),
 	}, {
@@ -147,7 +147,7 @@ func periodicOptions(s *Settings) []Option {
 
 func fleetOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "fleet-key", secretFile: &s.FleetKeyFile, DefaultNote: "none",
+		Name: "fleet-key", secretFile: &s.FleetKeyFile,
 		Help: "Key that signs changes for all instances of the environment, such as pauses.",
 		Detail: "Give every instance the same key. To replace it, see docs/fleet.md. Without a key, changes apply to one " +
 			"instance.",
@@ -234,7 +234,7 @@ func consoleOptions(s *Settings) []Option {
 		Help:        "PEM certificate of the console, with its chain; enables HTTPS.",
 		value:       file(&s.ConsoleTLSCert),
 	}, {
-		Name: "console-tls-key", Serve: true, Example: "/etc/tendril/tls.key", DefaultNote: "none",
+		Name: "console-tls-key", Serve: true, Example: "/etc/tendril/tls.key",
 		Help:  "PEM private key for console-tls-cert.",
 		value: file(&s.ConsoleTLSKey),
 	}, {
@@ -255,8 +255,7 @@ func consoleOptions(s *Settings) []Option {
 		value:  choice(&s.ConsoleBodies, consoleBodiesShown, ConsoleBodiesHidden),
 	}, {
 		Name: "console-trusted-proxy", Serve: true, list: true, Example: "10.0.0.0/24",
-		DefaultNote: "none",
-		Help:        "Networks of the proxies that serve the console over HTTPS.",
+		Help: "Networks of the proxies that serve the console over HTTPS.",
 		Detail: "Their X-Forwarded-Proto and X-Forwarded-For are trusted. An address other than loopback then needs " +
 			"no TLS; other machines only see health, counts and metrics.",
 		value: list(&s.ConsoleTrustedProxy, "networks such as 10.0.0.0/24, or addresses, comma-separated, or off", network),
@@ -267,10 +266,9 @@ func consoleOptions(s *Settings) []Option {
 		value:  onOff(&s.ConsoleInsecure),
 	}, {
 		Name: "console-hosts", Serve: true, list: true, Example: "tendril,worker.internal",
-		DefaultNote: "none",
-		Help:        "Additional host names of the console.",
-		Detail:      "Localhost and its own addresses are always allowed; requests for other names are rejected.",
-		value:       list(&s.ConsoleHosts, "host names or addresses without ports, comma-separated, or off", hostName),
+		Help:   "Additional host names of the console.",
+		Detail: "Localhost and its own addresses are always allowed; requests for other names are rejected.",
+		value:  list(&s.ConsoleHosts, "host names or addresses without ports, comma-separated, or off", hostName),
 	}, {
 		Name: "health-ignore-client-errors", Namespace: bundle.NamespaceHealth,
 		Beanstalk: "ConfigDocument", Default: "false",
@@ -284,7 +282,7 @@ func consoleOptions(s *Settings) []Option {
 		Detail:      "Do not use a flag: other users can see it.",
 		value:       sharedSecret(&s.ConsoleToken, token),
 	}, {
-		Name: "console-drain-token", Serve: true, secretFile: &s.ConsoleDrainTokenFile, DefaultNote: "none",
+		Name: "console-drain-token", Serve: true, secretFile: &s.ConsoleDrainTokenFile,
 		Help:   "Token that only allows the hooks /-/drain and /-/quiet.",
 		Detail: "A Kubernetes manifest contains it, because hooks cannot read a Secret.",
 		value:  sharedSecret(&s.ConsoleDrainToken, token),

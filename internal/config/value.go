@@ -150,7 +150,7 @@ func optionalDuration(field **time.Duration, low, high time.Duration) value {
 	return v
 }
 
-func chosen(field *string, allowed string, offered []string, parse func(string) (string, bool)) value {
+func parsedChoice(field *string, allowed string, offered []string, parse func(string) (string, bool)) value {
 	v := stored(field, kindChoice, allowed, func(text string) (string, error) {
 		word, known := parse(text)
 		if !known {
@@ -164,12 +164,12 @@ func chosen(field *string, allowed string, offered []string, parse func(string) 
 }
 
 func choice(field *string, words ...string) value {
-	return chosen(field, orList(words), words, func(text string) (string, bool) { return text, slices.Contains(words, text) })
+	return parsedChoice(field, orList(words), words, func(text string) (string, bool) { return text, slices.Contains(words, text) })
 }
 
 func autoSwitch(field *string) value {
 	words := []string{auto, On, Off}
-	return chosen(field, orList(words), words, func(text string) (string, bool) {
+	return parsedChoice(field, orList(words), words, func(text string) (string, bool) {
 		on, err := parseSwitch(text)
 		switch {
 		case text == auto:
@@ -183,7 +183,7 @@ func autoSwitch(field *string) value {
 
 func anyCase(field *string, allowed string, offered []string, silent ...string) value {
 	known := slices.Concat(offered, silent)
-	return chosen(field, allowed, offered, func(text string) (string, bool) {
+	return parsedChoice(field, allowed, offered, func(text string) (string, bool) {
 		i := slices.IndexFunc(known, func(w string) bool { return strings.EqualFold(w, text) })
 		if i < 0 {
 			return "", false

@@ -15,7 +15,7 @@ func warn(l *loader) {
 	warnTimes(l)
 	warnRetries(l)
 	warnIdle(l)
-	warnClear(l)
+	warnUnencrypted(l)
 	warnLimits(l)
 	warnOrder(l)
 	warnScaling(l)

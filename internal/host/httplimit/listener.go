@@ -135,7 +135,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ok, wait := l.makeRoom(); !ok && !l.awaitRoom(wait) {
+	if wait := l.makeRoom(); wait > 0 && !l.awaitRoom(wait) {
 		conn.Close()
 		return nil, net.ErrClosed
 	}
@@ -159,7 +159,7 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	l.limits.Full()
 	l.waiting.Store(true)
 	defer l.waiting.Store(false)
-	for !ok {
+	for wait > 0 {
 		timer := time.NewTimer(wait)
 		select {
 		case <-l.changed:
@@ -169,36 +169,36 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 			return false
 		}
 		timer.Stop()
-		ok, wait = l.makeRoom()
+		wait = l.makeRoom()
 	}
 	return true
 }
 
-// makeRoom closes the longest idle connection if necessary. wait is the time until that may be possible.
-func (l *listener) makeRoom() (ok bool, wait time.Duration) {
+// makeRoom closes the longest idle connection if necessary. wait is the time until that may be possible, or 0.
+func (l *listener) makeRoom() (wait time.Duration) {
+	closing, wait := l.giveUpLongestIdle()
+	if closing != nil {
+		l.limits.Full()
+		closeAtOnce(closing)
+	}
+	return wait
+}
+
+func (l *listener) giveUpLongestIdle() (closing net.Conn, wait time.Duration) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if len(l.conns) < l.limits.Connections {
-		l.mu.Unlock()
-		return true, 0
+		return nil, 0
 	}
 
 	oldest := l.idle.Front()
 	if oldest == nil {
-		l.mu.Unlock()
-		return false, time.Hour
+		return nil, time.Hour
 	}
-
-	wait = grace - time.Since(oldest.Value.(*connection).since)
-	if wait > 0 {
-		l.mu.Unlock()
-		return false, wait
+	if wait = grace - time.Since(oldest.Value.(*connection).since); wait > 0 {
+		return nil, wait
 	}
-
-	closing := l.giveUp(oldest)
-	l.mu.Unlock()
-	l.limits.Full()
-	closeAtOnce(closing)
-	return true, 0
+	return l.giveUp(oldest), 0
 }
 
 func (l *listener) makeRoomForPeer(conn net.Conn) bool {
@@ -206,28 +206,25 @@ func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	if !isRemote {
 		return true
 	}
-
-	l.mu.Lock()
-	if l.peers[peer] < max(l.limits.Connections/2, 1) {
-		l.mu.Unlock()
-		return true
+	closing, ok := l.giveUpOfPeer(peer)
+	if closing != nil {
+		closeAtOnce(closing)
 	}
+	return ok
+}
 
-	oldest := l.idle.Front()
-	for ; oldest != nil; oldest = oldest.Next() {
-		if of, _ := peerOf(oldest.Value.(*connection)); of == peer {
-			break
+func (l *listener) giveUpOfPeer(peer netip.Addr) (closing net.Conn, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.peers[peer] < max(l.limits.Connections/2, 1) {
+		return nil, true
+	}
+	for idle := l.idle.Front(); idle != nil; idle = idle.Next() {
+		if of, _ := peerOf(idle.Value.(*connection)); of == peer {
+			return l.giveUp(idle), true
 		}
 	}
-	if oldest == nil {
-		l.mu.Unlock()
-		return false
-	}
-
-	closing := l.giveUp(oldest)
-	l.mu.Unlock()
-	closeAtOnce(closing)
-	return true
+	return nil, false
 }
 
 // The caller must hold the lock, and close the connection.
