@@ -3,8 +3,6 @@ package aws
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -201,8 +199,7 @@ func (i *IAM) request(ctx context.Context, at *globalEndpoint, form url.Values) 
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
 	req.Header.Set("User-Agent", "tendril")
 
-	sum := sha256.Sum256([]byte(body))
-	err = v4.NewSigner().SignHTTP(ctx, credentials, req, hex.EncodeToString(sum[:]), at.name, at.region, time.Now())
+	err = v4.NewSigner().SignHTTP(ctx, credentials, req, payloadHash([]byte(body)), at.name, at.region, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("signing %s: %w", form.Get("Action"), err)
 	}

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
-
-	"tendril/queue"
 )
 
 // Reference is a queue's name, URL or ARN.
@@ -23,9 +21,6 @@ type Reference struct {
 
 // Remote reports whether the reference is a URL or an ARN. A name may also mean an embedded queue.
 func (r Reference) Remote() bool { return r.URL != "" || r.Region != "" }
-
-// FIFO reports whether the queue is a FIFO queue.
-func (r Reference) FIFO() bool { return queue.IsFIFO(r.Name) }
 
 // ParseReference parses a queue's name, URL or ARN.
 func ParseReference(s string) (Reference, error) {

@@ -48,8 +48,8 @@ func TestParseReference(t *testing.T) {
 		if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(Reference{})); diff != "" {
 			t.Errorf("%s:\n%s", test.in, diff)
 		}
-		if got.Remote() != test.remote || got.FIFO() != strings.HasSuffix(test.in, ".fifo") {
-			t.Errorf("%s: remote %v, FIFO %v", test.in, got.Remote(), got.FIFO())
+		if got.Remote() != test.remote {
+			t.Errorf("%s: remote %v", test.in, got.Remote())
 		}
 	}
 }

@@ -78,48 +78,51 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 			"the bucket or the key of the object is empty")
 	}
 
-	call := objectCall{operation: "GetObject", method: http.MethodGet, bucket: bucket, key: key}
-	for tried := 1; ; tried++ {
-		resp, err := s.send(ctx, &call)
-		if err != nil {
-			return nil, s.explain(ctx, &call, err)
-		}
-
-		contents, err := readObject(resp, limit)
-		switch {
-		case err == nil:
-			return contents, nil
-		case errors.Is(err, errObjectTooLarge):
-			return nil, queue.Errorf(codeObjectTooLarge, "object %q in bucket %s is larger than the %d bytes allowed", key,
-				bucket, limit)
-		case tried == downloads || ctx.Err() != nil:
-			return nil, s.explain(ctx, &call, err)
-		}
+	call := objectCall{operation: getObject, bucket: bucket, key: key}
+	var contents []byte
+	err := s.download(ctx, &call, func(resp *http.Response) (err error) {
+		contents, err = call.readBody(resp, limit)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return contents, nil
 }
-
-const downloads = 3
-
-var errObjectTooLarge = errors.New("larger than the limit")
 
 // Get writes an object to w, and resumes after an incomplete body. The caller must verify the contents. It needs
 // s3:GetObject. Errors are as for [S3.Fetch], or come from w.
 func (s *S3) Get(ctx context.Context, bucket, key string, w io.Writer) error {
-	call := objectCall{operation: "GetObject", method: http.MethodGet, bucket: bucket, key: key}
+	call := objectCall{operation: getObject, bucket: bucket, key: key}
 	to := &destination{Writer: w}
-	for tried := 1; ; tried++ {
-		resp, err := s.send(ctx, &call)
-		if err != nil {
-			return s.explain(ctx, &call, err)
-		}
-
+	err := s.download(ctx, &call, func(resp *http.Response) error {
 		n, err := copyObject(to, resp, call.from)
 		call.from += n
+		if to.err != nil {
+			return nil // another download would not help
+		}
+		return err
+	})
+	return cmp.Or(to.err, err)
+}
+
+const downloads = 3
+
+// download repeats a call while receive fails, unless it returns a [queue.Error].
+func (s *S3) download(ctx context.Context, call *objectCall, receive func(*http.Response) error) error {
+	for tried := 1; ; tried++ {
+		resp, err := s.send(ctx, call)
+		if err != nil {
+			return s.explain(ctx, call, err)
+		}
+
+		err = receive(resp)
+		resp.Body.Close()
 		switch {
-		case err == nil || to.err != nil:
-			return to.err
+		case err == nil || errors.As(err, new(*queue.Error)):
+			return err
 		case tried == downloads || ctx.Err() != nil:
-			return s.explain(ctx, &call, err)
+			return s.explain(ctx, call, err)
 		}
 	}
 }
@@ -137,7 +140,6 @@ func (d *destination) Write(p []byte) (n int, err error) {
 
 // The server may have ignored the requested range.
 func copyObject(w io.Writer, resp *http.Response, from int64) (int64, error) {
-	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusPartialContent {
 		if _, err := io.CopyN(io.Discard, resp.Body, from); err != nil {
 			return 0, err
@@ -152,18 +154,18 @@ func (s *S3) Put(ctx context.Context, bucket, key string, contents io.ReaderAt, 
 	if _, err := io.Copy(sum, io.NewSectionReader(contents, 0, size)); err != nil {
 		return err
 	}
-	return s.sendOnly(ctx, &objectCall{operation: "PutObject", method: http.MethodPut, bucket: bucket, key: key, body: contents, size: size,
+	return s.sendOnly(ctx, &objectCall{operation: putObject, bucket: bucket, key: key, body: contents, size: size,
 		digest: hex.EncodeToString(sum.Sum(nil))})
 }
 
 // Delete deletes an object, if it exists. It needs s3:DeleteObject.
 func (s *S3) Delete(ctx context.Context, bucket, key string) error {
-	return s.sendOnly(ctx, &objectCall{operation: "DeleteObject", method: http.MethodDelete, bucket: bucket, key: key})
+	return s.sendOnly(ctx, &objectCall{operation: deleteObject, bucket: bucket, key: key})
 }
 
 // CheckBucket fails if the bucket does not exist, is in another region, or denies access. It needs s3:ListBucket.
 func (s *S3) CheckBucket(ctx context.Context, bucket string) error {
-	return s.sendOnly(ctx, &objectCall{operation: "HeadBucket", method: http.MethodHead, bucket: bucket})
+	return s.sendOnly(ctx, &objectCall{operation: headBucket, bucket: bucket})
 }
 
 func (s *S3) sendOnly(ctx context.Context, call *objectCall) error {
@@ -174,29 +176,31 @@ func (s *S3) sendOnly(ctx context.Context, call *objectCall) error {
 	return s.explain(ctx, call, err)
 }
 
+// objectOperation is an operation of S3. text is a format for the key and the bucket.
+type objectOperation struct{ name, method, text string }
+
+var (
+	getObject    = objectOperation{"GetObject", http.MethodGet, "fetching object %q from bucket %s"}
+	putObject    = objectOperation{"PutObject", http.MethodPut, "storing object %q in bucket %s"}
+	deleteObject = objectOperation{"DeleteObject", http.MethodDelete, "deleting object %q from bucket %s"}
+	headBucket   = objectOperation{"HeadBucket", http.MethodHead, "checking bucket %[2]s"}
+)
+
 type objectCall struct {
-	operation, method, bucket, key string
-	from                           int64
-	body                           io.ReaderAt // may be nil
-	size                           int64
-	digest                         string // SHA-256 in hexadecimal; "" for an empty body
+	operation   objectOperation
+	bucket, key string
+	from        int64
+	body        io.ReaderAt // may be nil
+	size        int64
+	digest      string // SHA-256 in hexadecimal; "" for an empty body
 }
 
-func (c *objectCall) action() string {
-	return "s3:" + cmp.Or(callActions["s3:"+c.operation], c.operation)
+// permission returns the IAM action that the call needs.
+func (c *objectCall) permission() string {
+	return "s3:" + cmp.Or(callActions["s3:"+c.operation.name], c.operation.name)
 }
 
-func (c *objectCall) String() string {
-	switch c.method {
-	case http.MethodGet:
-		return fmt.Sprintf("fetching object %q from bucket %s", c.key, c.bucket)
-	case http.MethodPut:
-		return fmt.Sprintf("storing object %q in bucket %s", c.key, c.bucket)
-	case http.MethodDelete:
-		return fmt.Sprintf("deleting object %q from bucket %s", c.key, c.bucket)
-	}
-	return "checking bucket " + c.bucket
-}
+func (c *objectCall) String() string { return fmt.Sprintf(c.operation.text, c.key, c.bucket) }
 
 func (s *S3) send(ctx context.Context, call *objectCall) (resp *http.Response, err error) {
 	err = s.retries.do(ctx, false, func(offset time.Duration) error {
@@ -244,7 +248,7 @@ func (s *S3) request(ctx context.Context, call *objectCall, at time.Time) (*http
 	err = s.signer.SignHTTP(ctx, credentials, req, cmp.Or(call.digest, emptyDigest), cmp.Or(service, "s3"),
 		cmp.Or(region, sdk.ToString(place.Region)), at)
 	if err != nil {
-		return nil, fmt.Errorf("signing %s: %w", call.operation, err)
+		return nil, fmt.Errorf("signing %s: %w", call.operation.name, err)
 	}
 	return req, nil
 }
@@ -253,7 +257,7 @@ func (c *objectCall) unsigned(where url.URL) *http.Request {
 	where.RawPath = strings.TrimSuffix(where.EscapedPath(), "/") + "/" + httpbinding.EscapePath(c.key, false)
 	where.Path = strings.TrimSuffix(where.Path, "/") + "/" + c.key
 	req := &http.Request{
-		Method: c.method, URL: &where, Host: where.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Method: c.operation.method, URL: &where, Host: where.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"User-Agent": {"tendril"}, "X-Amz-Content-Sha256": {cmp.Or(c.digest, emptyDigest)}},
 	}
 	switch {
@@ -263,7 +267,7 @@ func (c *objectCall) unsigned(where url.URL) *http.Request {
 		req.Header.Set("Expect", "100-continue") // a refusal arrives before the contents are sent
 	case c.from > 0:
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", c.from))
-	case c.method == http.MethodGet:
+	case c.operation == getObject:
 		req.Header.Set("X-Amz-Checksum-Mode", "ENABLED")
 	}
 	return req
@@ -276,19 +280,21 @@ func refusedObject(resp *http.Response) error {
 	return refusalOf(resp, words.Code, words.Message)
 }
 
-func readObject(resp *http.Response, limit int64) ([]byte, error) {
-	defer resp.Body.Close()
+func (c *objectCall) readBody(resp *http.Response, limit int64) ([]byte, error) {
+	tooLarge := queue.Errorf(codeObjectTooLarge, "object %q in bucket %s is larger than the %d bytes allowed", c.key,
+		c.bucket, limit)
 	if resp.ContentLength > limit {
-		return nil, errObjectTooLarge
+		return nil, tooLarge
 	}
+
 	contents, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	switch {
 	case err != nil:
 		return nil, err
 	case int64(len(contents)) > limit:
-		return nil, errObjectTooLarge
+		return nil, tooLarge
 	}
-	return contents, checkObject(resp.Header, contents)
+	return contents, verifyChecksum(resp.Header, contents)
 }
 
 func (s *S3) explain(ctx context.Context, call *objectCall, err error) error {
@@ -304,7 +310,7 @@ func (s *S3) explain(ctx context.Context, call *objectCall, err error) error {
 		case refused.status/100 == 3, refused.shape == "AuthorizationHeaderMalformed":
 			message = fmt.Sprintf("bucket %s is not in the region of %s: set the bucket's region", call.bucket, s.service.host)
 		case !refused.foreign():
-			message = fmt.Sprintf("%s rejected %s: %s", s.service.host, call.action(), refused)
+			message = fmt.Sprintf("%s rejected %s: %s", s.service.host, call.permission(), refused)
 		}
 		return code, message
 	})
@@ -313,11 +319,11 @@ func (s *S3) explain(ctx context.Context, call *objectCall, err error) error {
 func (c *objectCall) advice() string {
 	switch {
 	case c.key == "":
-		return c.action() + " on the bucket"
-	case c.method == http.MethodGet:
-		return c.action() + " on the object (without s3:ListBucket a missing object looks the same)"
+		return c.permission() + " on the bucket"
+	case c.operation == getObject:
+		return c.permission() + " on the object (without s3:ListBucket a missing object looks the same)"
 	}
-	return c.action() + " on the object"
+	return c.permission() + " on the object"
 }
 
 func objectCode(refused *refusal) string {

@@ -298,7 +298,7 @@ func TestObjectRequests(t *testing.T) {
 			for name, value := range test.variables {
 				t.Setenv(name, value)
 			}
-			req, err := openS3(t, nil).request(t.Context(), &objectCall{method: http.MethodGet, bucket: test.bucket,
+			req, err := openS3(t, nil).request(t.Context(), &objectCall{operation: getObject, bucket: test.bucket,
 				key: test.key}, time.Now())
 			if err != nil {
 				t.Fatal(err)

@@ -45,13 +45,13 @@ func loadWithRegion(ctx context.Context, opts *Options, name, use string, connec
 
 func loadConfig(ctx context.Context, opts *Options, name string, connections int) (sdk.Config, service, error) {
 	opts = cmp.Or(opts, &Options{})
-	options := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{}), config.WithRegion(opts.Region),
-		config.WithSharedConfigProfile(opts.Profile)}
+	var logger logging.Logger = logging.Nop{}
 	if opts.Log != nil {
-		options[0] = config.WithLogger(opts.Log)
+		logger = opts.Log
 	}
 
-	cfg, err := config.LoadDefaultConfig(ctx, options...)
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logger), config.WithRegion(opts.Region),
+		config.WithSharedConfigProfile(opts.Profile))
 	if err != nil {
 		return cfg, service{}, fmt.Errorf("reading the AWS configuration: %w; check AWS_PROFILE and the files in ~/.aws", err)
 	}

@@ -215,8 +215,7 @@ func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Reque
 		},
 		Body: io.NopCloser(bytes.NewReader(call.body)), ContentLength: int64(len(call.body)),
 	}
-	sum := sha256.Sum256(call.body)
-	err = s.signer.SignHTTP(ctx, credentials, req, hex.EncodeToString(sum[:]), "sqs", call.site.region, at)
+	err = s.signer.SignHTTP(ctx, credentials, req, payloadHash(call.body), "sqs", call.site.region, at)
 	if err != nil {
 		return nil, fmt.Errorf("signing %s: %w", call.action, err)
 	}
@@ -229,9 +228,12 @@ func (s *SQS) Sign(r *http.Request, body []byte) error {
 	if err != nil {
 		return err
 	}
+	return s.signer.SignHTTP(r.Context(), credentials, r, payloadHash(body), "sqs", s.api.Options().Region, time.Now())
+}
+
+func payloadHash(body []byte) string {
 	sum := sha256.Sum256(body)
-	return s.signer.SignHTTP(r.Context(), credentials, r, hex.EncodeToString(sum[:]), "sqs", s.api.Options().Region,
-		time.Now())
+	return hex.EncodeToString(sum[:])
 }
 
 func readAll(buf []byte, resp *http.Response) ([]byte, error) {

@@ -112,10 +112,7 @@ func (j *Journal) replay(r *record) {
 	for _, id := range r.Send {
 		j.intend(keyOf(id), time.UnixMilli(r.At))
 	}
-	for _, id := range r.Accept {
-		j.accepted[keyOf(id)] = true
-		delete(j.intended, keyOf(id))
-	}
+	j.accept(r.Accept)
 	for _, id := range r.Forget {
 		delete(j.intended, keyOf(id))
 	}
@@ -167,11 +164,15 @@ func (j *Journal) Accept(ids []string) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.accept(ids)
+	return nil
+}
+
+func (j *Journal) accept(ids []string) {
 	for _, id := range ids {
 		j.accepted[keyOf(id)] = true
 		delete(j.intended, keyOf(id))
 	}
-	return nil
 }
 
 func (j *Journal) forget(ids ...string) {

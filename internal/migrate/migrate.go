@@ -96,6 +96,7 @@ type run struct {
 
 	mu      sync.Mutex
 	skipped map[string]Reason
+	cut     map[string]bool // messages with a shortened delay
 	// blocked contains groups of a FIFO queue with a rejected message, waiting groups with a message in flight.
 	blocked, waiting map[string]bool
 }
@@ -106,7 +107,7 @@ type answer struct{ known, accepted bool }
 // Run moves all messages from the source. It returns when only skipped messages are left, when it has received no
 // message for Options.Wait, after a permanent error, or when ctx ends. The result is valid even after an error.
 func Run(ctx context.Context, from Source, to Destination, journal *Journal, o Options) (*Result, error) {
-	r := &run{options: o, from: from, to: to, journal: journal, skipped: map[string]Reason{}, blocked: map[string]bool{},
+	r := &run{options: o, from: from, to: to, journal: journal, skipped: map[string]Reason{}, cut: map[string]bool{}, blocked: map[string]bool{},
 		waiting: map[string]bool{}, result: &Result{FIFO: o.FIFO}, began: time.Now()}
 	err := r.begin(ctx)
 	if err == nil {
@@ -119,15 +120,36 @@ func (r *run) begin(ctx context.Context) error {
 	if r.journal.Begun() {
 		return nil
 	}
-	source, err := r.from.Count(ctx)
+	source, destination, err := r.counts(ctx)
 	if err != nil {
-		return fmt.Errorf("counting the messages at the source: %w", err)
+		return err
 	}
-	destination, err := r.to.Count(ctx)
+	return r.journal.Begin(source, destination)
+}
+
+func (r *run) counts(ctx context.Context) (source, destination int, err error) {
+	left, err := r.countSource(ctx)
 	if err != nil {
-		return fmt.Errorf("counting the messages at the destination: %w", err)
+		return 0, 0, err
 	}
-	return r.journal.Begin(source.Total(), destination.Total())
+	destination, err = r.countDestination(ctx)
+	return left.Total(), destination, err
+}
+
+func (r *run) countSource(ctx context.Context) (Count, error) {
+	count, err := r.from.Count(ctx)
+	if err != nil {
+		err = fmt.Errorf("counting the messages at the source: %w", err)
+	}
+	return count, err
+}
+
+func (r *run) countDestination(ctx context.Context) (int, error) {
+	count, err := r.to.Count(ctx)
+	if err != nil {
+		err = fmt.Errorf("counting the messages at the destination: %w", err)
+	}
+	return count.Total(), err
 }
 
 const (
@@ -156,9 +178,9 @@ func (r *run) loop(ctx context.Context) error {
 			continue
 		}
 
-		left, err := r.from.Count(ctx)
+		left, err := r.countSource(ctx)
 		if err != nil {
-			return fmt.Errorf("counting the messages at the source: %w", err)
+			return err
 		}
 		empty++
 		if left.Total() <= len(r.skipped) && (empty > 2 || r.options.SourceExact) {

@@ -80,21 +80,18 @@ const settleTime = 90 * time.Second
 
 func (r *run) finish(ctx context.Context, settle bool) error {
 	for began := time.Now(); ; {
-		source, err := r.from.Count(ctx)
+		left, destination, err := r.counts(ctx)
 		if err != nil {
-			return fmt.Errorf("counting the messages at the source: %w", err)
-		}
-		destination, err := r.to.Count(ctx)
-		if err != nil {
-			return fmt.Errorf("counting the messages at the destination: %w", err)
+			return err
 		}
 
 		r.result.SourceCount = r.journal.SourceBefore()
 		r.result.DestinationBefore = r.journal.DestinationBefore()
-		r.result.Left = source.Total()
-		r.result.DestinationCount = destination.Total()
+		r.result.Left = left
+		r.result.DestinationCount = destination
 		r.result.Sent = r.journal.Sent()
 		r.result.Resent, r.result.Deleted = r.journal.counts()
+		r.result.DelaysCut = len(r.cut)
 		r.result.Skipped = len(r.skipped)
 		r.result.Reasons = map[Reason]int{}
 		for _, why := range r.skipped {

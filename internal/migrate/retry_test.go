@@ -130,6 +130,23 @@ func TestDueTimeIsSentWhereTheDestinationTakesIt(t *testing.T) {
 	})
 }
 
+func TestMessageThatIsSentAgainCountsOnceAsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, to := newFake(false, "later"), newFake(false)
+		from.items[0].VisibleAt = time.Now().Add(time.Hour)
+		to.fails = func(string) error {
+			if to.calls > 1 {
+				return nil
+			}
+			return queue.Errorf(queue.CodeRequestThrottled, "not now")
+		}
+		r, err := migrated(t, filepath.Join(t.TempDir(), "j"), from, to, Options{MaxDelay: 15 * time.Minute, CutDelays: true})
+		if err != nil || r.Sent != 1 || to.calls < 2 || r.DelaysCut != 1 {
+			t.Errorf("%+v, %v; %d calls", r, err, to.calls)
+		}
+	})
+}
+
 func TestLargeMessagesAreSentInCallsThatFit(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -50,15 +50,14 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 
 // attempt returns the messages to send again, and why. err is an error of the journal or of deleting.
 func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, err error) {
-	out := make([]queue.Outgoing, len(items))
-	ids := make([]string, len(items))
-	for i := range items {
-		out[i] = r.outgoing(&items[i])
-		ids[i] = items[i].ID
-	}
-
+	ids := idsOf(items)
 	if err := r.journal.Intend(ids, r.options.FIFO); err != nil {
 		return nil, nil, err
+	}
+
+	out := make([]queue.Outgoing, len(items))
+	for i := range items {
+		out[i] = r.outgoing(&items[i])
 	}
 
 	sent, err := r.to.Send(ctx, out)
@@ -117,17 +116,21 @@ func (r *run) accept(ctx context.Context, items []Item) error {
 	if len(items) == 0 {
 		return nil
 	}
-	ids := make([]string, len(items))
-	for i := range items {
-		ids[i] = items[i].ID
-	}
-	if err := r.journal.Accept(ids); err != nil {
+	if err := r.journal.Accept(idsOf(items)); err != nil {
 		return err
 	}
 	if r.options.Progress != nil {
 		r.options.Progress(r.journal.Sent(), r.journal.SourceBefore())
 	}
 	return r.remove(context.WithoutCancel(ctx), items)
+}
+
+func idsOf(items []Item) []string {
+	ids := make([]string, len(items))
+	for i := range items {
+		ids[i] = items[i].ID
+	}
+	return ids
 }
 
 func (r *run) outgoing(it *Item) queue.Outgoing {
@@ -147,7 +150,7 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	if r.options.MaxDelay > 0 && wait > r.options.MaxDelay {
 		wait = r.options.MaxDelay
 		r.mu.Lock()
-		r.result.DelaysCut++
+		r.cut[it.ID] = true
 		r.mu.Unlock()
 	}
 
@@ -212,12 +215,12 @@ func (r *run) decideUncertain(ctx context.Context) (accepted bool, err error) {
 		return true, nil
 	}
 
-	count, err := r.to.Count(ctx)
+	count, err := r.countDestination(ctx)
 	if err != nil {
-		return false, fmt.Errorf("counting the messages at the destination: %w", err)
+		return false, err
 	}
 
-	more := count.Total() - r.journal.DestinationBefore() - r.journal.Sent()
+	more := count - r.journal.DestinationBefore() - r.journal.Sent()
 	if r.options.DestinationExact || r.journal.DestinationBefore() == 0 {
 		switch more {
 		case 0:

@@ -194,21 +194,25 @@ func (r *Reader) count() {
 	}
 }
 
+// more reports whether another element follows the first n. It consumes the comma, or the closing bracket.
 func (r *Reader) more(n int, bracket byte) bool {
-	switch {
-	case r.err != nil:
+	if r.err != nil {
 		return false
-	case n == 0 && !r.take(bracket):
+	}
+	if r.take(bracket) {
+		r.depth--
+		return false
+	}
+	if n == 0 {
 		return true
-	case n > 0 && r.take(','):
-		r.count()
-		return r.err == nil
-	case n > 0 && !r.take(bracket):
+	}
+
+	if !r.take(',') {
 		r.fail(NotJSON)
 		return false
 	}
-	r.depth--
-	return false
+	r.count()
+	return r.err == nil
 }
 
 // Object calls member with each member's name. member must consume the value.
@@ -260,22 +264,15 @@ func (r *Reader) Text() string {
 	}
 
 	start := r.at
-	end := start + 1
-	for escaped := true; escaped; {
-		n := strings.IndexByte(r.text[end:], '"')
-		if n < 0 {
-			r.at = len(r.text)
-			r.fail(NotJSON)
-			return ""
-		}
-		end += n + 1
-		// A quotation mark after an odd number of backslashes is part of the string.
-		inside := r.text[start+1 : end-1]
-		escaped = (len(inside)-len(strings.TrimRight(inside, `\`)))%2 == 1
+	length := closingQuote(r.text[start+1:])
+	if length < 0 {
+		r.at = len(r.text)
+		r.fail(NotJSON)
+		return ""
 	}
-	r.at = end
+	r.at = start + length + 2
 
-	s := r.text[start+1 : end-1]
+	s := r.text[start+1 : start+1+length]
 	if !r.limits.Lenient && !isPrintable(s) && !isText(s) {
 		r.at = start
 		r.fail(NotJSON)
@@ -286,6 +283,21 @@ func (r *Reader) Text() string {
 		return s
 	}
 	return r.unescape(s, start+1)
+}
+
+// closingQuote returns the offset of the first unescaped quotation mark, or -1. A quotation mark after an odd number of
+// backslashes is escaped.
+func closingQuote(text string) int {
+	for at := 0; ; at++ {
+		n := strings.IndexByte(text[at:], '"')
+		if n < 0 {
+			return -1
+		}
+		at += n
+		if before := text[:at]; (len(before)-len(strings.TrimRight(before, `\`)))%2 == 0 {
+			return at
+		}
+	}
 }
 
 // OwnText is like Text, but never shares memory.
