@@ -22,7 +22,7 @@ var consoleScreens = []struct{ name, path, text string }{
 	{"queues", "/queues", "15 minutes"},
 	{"queue", "/queues/jobs", "Attributes of the queue"},
 	{"dead", "/dead?queue=jobs-dead", "Failure reasons"},
-	{"scheduled", "/tasks", "every day"},
+	{"tasks", "/tasks", "every day"},
 	{"task", "/tasks/cleanup", "Last runs"},
 	{"app", "/app", "Last lines"},
 	{"deployments", "/deployments", "three.zip"},

@@ -83,7 +83,7 @@ func readConfiguration(v *visit) (*configurationPage, error) {
 	var err error
 	page.Configuration, err = v.api.Configuration(v.ctx)
 	if isConflict(err) { // the environment only serves queues
-		page.Off = problemOf(err).Message
+		page.Off = refusalOf(err).Message
 		return page, nil
 	}
 	if err != nil {

@@ -89,7 +89,7 @@ func (v *visit) loadDeployments() (any, error) {
 	page.Acts = page.Everywhere || v.subject().This
 	page.Versions, err = fromOne(v, v.subject(), func(ctx context.Context, c *api.Client) ([]api.AppVersion, error) { return c.Versions(ctx) })
 	if isConflict(err) {
-		page.NoApp = problemOf(err).Message
+		page.NoApp = refusalOf(err).Message
 	} else if err != nil {
 		return nil, err
 	}

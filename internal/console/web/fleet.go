@@ -106,7 +106,7 @@ func fromInstances[T any](v *visit, instances []api.KnownInstance,
 	var answered []api.FromInstance[T]
 	for _, a := range answers {
 		if a.Err != nil {
-			v.fleet.addMissing(a.Instance.Name + ": " + problemOf(a.Err).Message)
+			v.fleet.addMissing(a.Instance.Name + ": " + refusalOf(a.Err).Message)
 			continue
 		}
 		answered = append(answered, a)

@@ -119,7 +119,7 @@ func (v *visit) counts() map[string]count {
 		counts["App"] = count{app.N + 1, app.Attention || !p.Ready}
 	}
 	if v.status.Tasks != nil {
-		counts["Scheduled"] = count{N: int64(len(v.status.Tasks.Tasks))}
+		counts["Periodic tasks"] = count{N: int64(len(v.status.Tasks.Tasks))}
 	}
 	return counts
 }

@@ -5,6 +5,7 @@ import (
 	"html"
 	"html/template"
 	"net/url"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ var functions = template.FuncMap{
 	"asset": assetPath, "segment": url.PathEscape, "count": countText, "number": number, "ago": ago,
 	"causehead": func(c health.Cause) string { return c.Head(time.Now()) }, "in": in,
 	"age": age, "seconds": seconds, "secondsago": secondsAgo, "ms": milliseconds, "percent": percent, "bytes": bytesText, "plural": plural,
-	"exact": exact, "tone": tone, "lower": strings.ToLower, "list": list, "pair": pair,
+	"exact": exact, "tone": tone, "lower": strings.ToLower, "pair": pair,
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
 	"measured": measured, "sizes": scaledText, "protection": protectionText, "applied": appliedText, "coloured": coloured, "clock": clock,
 	"before": before, "words": api.StateText, "exactcount": exactCount, "queuename": queue.NameInARN,
@@ -44,13 +45,7 @@ func number(n int64) string {
 }
 
 func countText(n any) template.HTML {
-	var value int64
-	switch n := n.(type) {
-	case int:
-		value = int64(n)
-	case int64:
-		value = n
-	}
+	value := reflect.ValueOf(n).Int()
 	text := number(value)
 	if exact := strconv.FormatInt(value, 10); strings.ContainsAny(text, "kMG") {
 		return template.HTML(`<span title="` + exact + `">` + text + `</span>`)
@@ -132,17 +127,14 @@ func percent(share float64) string {
 }
 
 func bytesText(count any) string {
-	n, _ := count.(int64)
-	if small, ok := count.(int); ok {
-		n = int64(small)
-	}
-	switch {
+	switch n := reflect.ValueOf(count).Int(); {
 	case n < 1<<10:
 		return fmt.Sprintf("%d B", n)
 	case n < 1<<20:
 		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	default:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
 func plural(n any, noun string) string {
@@ -167,8 +159,6 @@ func tone(state any) string {
 	}
 	return "none"
 }
-
-func list(items ...any) []any { return items }
 
 func pair(first, second any) [2]any { return [2]any{first, second} }
 

@@ -78,7 +78,7 @@ func (s *Site) sendUpdate(out *stream, page *livePage) error {
 		return s.sendUpdate(out, page)
 	}
 	if err != nil {
-		if problemOf(err).Status == http.StatusUnauthorized {
+		if refusalOf(err).Status == http.StatusUnauthorized {
 			return err // the session has ended, which the page shows after a reload
 		}
 		return out.alive()

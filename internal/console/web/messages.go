@@ -54,6 +54,7 @@ type messagePage struct {
 	api.Message
 	Forms    []choice
 	Form     string
+	Raw      string // path of the page with the body as text
 	Text     string
 	Cut      bool
 	Download string // of the complete body
@@ -79,7 +80,7 @@ func (v *visit) loadMessage() (any, error) {
 	}
 
 	v.title = "Message " + m.ID
-	page := &messagePage{Message: m, Show: v.pathWith("body", "1")}
+	page := &messagePage{Message: m, Show: v.pathWith("body", "1"), Raw: v.pathWith("as", "raw")}
 	for _, a := range slices.Backward(m.Attempts) {
 		page.Timeline = append(page.Timeline, attempt{a})
 	}
@@ -180,15 +181,6 @@ func (p *messagePage) showBody(v *visit) {
 
 func (p *messagePage) addForm(v *visit, name, label string) {
 	p.Forms = append(p.Forms, choice{Label: label, Path: v.pathWith("as", name), Chosen: p.Form == name})
-}
-
-func (p *messagePage) Raw() string {
-	for _, form := range p.Forms {
-		if form.Label == "Text" {
-			return form.Path
-		}
-	}
-	return ""
 }
 
 type attempt struct{ api.Attempt }

@@ -14,14 +14,8 @@ import (
 var overviewScreens = []screen{{path: "/{$}", entry: "Overview", view: "overview", load: (*visit).loadOverview, fleet: true}}
 
 var environmentActs = []act{
-	{"/pause", func(v *visit) (string, error) {
-		answer, err := v.api.Pause(v.ctx, "", api.Reason{Reason: v.field("reason")})
-		return "All queues are paused" + scope(answer) + ". Messages in flight will finish.", err
-	}},
-	{"/resume", func(v *visit) (string, error) {
-		answer, err := v.api.Resume(v.ctx, "", api.Reason{})
-		return "All queues are resumed" + scope(answer) + ".", err
-	}},
+	{"/pause", (*visit).pause},
+	{"/resume", (*visit).resume},
 }
 
 type overview struct {

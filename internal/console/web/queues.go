@@ -14,28 +14,39 @@ var queueScreens = []screen{
 	{path: "/queues/{name}", entry: "Queues", view: "queue", load: (*visit).loadQueue},
 }
 
-func scope(answer api.Paused) string {
-	if answer.Revision == 0 {
-		return ""
-	}
-	return " on this instance, and on the others within half a minute; Instances shows which have applied it"
-}
-
 var queueActs = []act{
-	{"/queues/{name}/pause", func(v *visit) (string, error) {
-		answer, err := v.api.Pause(v.ctx, v.name("name"), api.Reason{Reason: v.field("reason")})
-		return v.name("name") + " is paused" + scope(answer) + ". Messages in flight will finish.", err
-	}},
-	{"/queues/{name}/resume", func(v *visit) (string, error) {
-		answer, err := v.api.Resume(v.ctx, v.name("name"), api.Reason{})
-		return v.name("name") + " is resumed" + scope(answer) + ".", err
-	}},
+	{"/queues/{name}/pause", (*visit).pause},
+	{"/queues/{name}/resume", (*visit).resume},
 	{"/queues/{name}/send", (*visit).send},
 	{"/queues/{name}/purge", (*visit).purge},
 	{"/queues/{name}/delete", func(v *visit) (string, error) {
 		n, err := v.api.DeleteQueue(v.ctx, v.name("name"), v.field("confirm"))
 		return v.name("name") + " was deleted with " + plural(n, "message") + ".", err
 	}},
+}
+
+func (v *visit) pause() (string, error) {
+	name := v.name("name")
+	answer, err := v.api.Pause(v.ctx, name, api.Reason{Reason: v.field("reason")})
+	return pausedText(name, "paused", answer) + " Messages in flight will finish.", err
+}
+
+func (v *visit) resume() (string, error) {
+	name := v.name("name")
+	answer, err := v.api.Resume(v.ctx, name, api.Reason{})
+	return pausedText(name, "resumed", answer), err
+}
+
+// pausedText describes a change of one queue, or of all queues for "".
+func pausedText(name, change string, answer api.Paused) string {
+	text := name + " is " + change
+	if name == "" {
+		text = "All queues are " + change
+	}
+	if answer.Revision > 0 {
+		text += " on this instance, and on the others within half a minute; Instances shows which have applied it"
+	}
+	return text + "."
 }
 
 const pageSize = 50

@@ -62,7 +62,7 @@ func (v *visit) readScaling(ctx context.Context, c *api.Client, subject *api.Kno
 func (page *scalingPage) readDecisions(ctx context.Context, c *api.Client) error {
 	now, err := c.Scale(ctx)
 	if isConflict(err) {
-		page.None = problemOf(err).Message
+		page.None = refusalOf(err).Message
 		return nil
 	}
 	if err != nil {

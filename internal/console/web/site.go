@@ -73,7 +73,7 @@ var entries = []entry{
 	{"Overview", "/", "o"},
 	{"Queues", "/queues", "q"},
 	{"Dead letters", "/dead", "d"},
-	{"Scheduled", "/tasks", "t"},
+	{"Periodic tasks", "/tasks", "t"},
 	{"App", "/app", "a"},
 	{"Deployments", "/deployments", "p"},
 	{"Scaling", "/scaling", "s"},
@@ -168,7 +168,7 @@ func (e *movedError) Error() string { return "moved to " + e.to }
 func (s *Site) show(w http.ResponseWriter, v *visit) {
 	v.result = s.results.take(v.who())
 	page, err := s.render(v, "page")
-	if moved := (*movedError)(nil); errors.As(err, &moved) {
+	if moved, ok := errors.AsType[*movedError](err); ok {
 		http.Redirect(w, v.r, moved.to, http.StatusFound)
 		return
 	}
@@ -207,30 +207,25 @@ func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.B
 }
 
 func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
-	shown := problemOf(err)
-	shown.Request = w.Header().Get(api.RequestIDHeader)
+	refusal := refusalOf(err)
+	refusal.RequestID = w.Header().Get(api.RequestIDHeader)
 	v.screen = nil
-	if shown.Status == http.StatusUnauthorized && !shown.NoKey {
+	if refusal.Status == http.StatusUnauthorized {
 		v.Data = false
-		s.answerWith(w, v, "signin", http.StatusUnauthorized)
+		s.answerWith(w, v, "signin", refusal.Status)
 		return
 	}
 
-	v.Data = shown
+	v.Data = refusal
 	if v.status.Environment == "" {
 		v.status, _ = v.api.Status(v.ctx) // needed only for the frame
 		v.caller, _ = v.api.Caller(v.ctx)
 	}
-
 	name := "error"
-	if shown.NoKey {
+	if refusal.Code == api.CodeSessionKey {
 		name = "key"
 	}
-	status := shown.Status
-	if status < 400 {
-		status = http.StatusInternalServerError
-	}
-	s.answerWith(w, v, name, status)
+	s.answerWith(w, v, name, refusal.Status)
 }
 
 func (s *Site) answerWith(w http.ResponseWriter, v *visit, name string, status int) {

@@ -545,7 +545,7 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 				Problems:    []api.Problem{{Reason: body, Queue: reason, LastMessageID: reason}}, Queues: []queueRow{{Queue: api.Queue{Name: reason}, Reason: body}}}},
 			{"task", &taskPage{Task: api.Task{Name: reason, PauseReason: body, URL: body}, Runs: []api.TaskRun{
 				{Task: reason, Reason: body, Skipped: reason}}}},
-			{"error", problem{Message: body, Hint: reason}},
+			{"error", api.NewError(500, body, reason)},
 		} {
 			v.Data = data.data
 			page, err := v.site.execute(view(data.view), v, "page")

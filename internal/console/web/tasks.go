@@ -9,8 +9,8 @@ import (
 )
 
 var taskScreens = []screen{
-	{path: "/tasks", entry: "Scheduled", view: "tasks", load: (*visit).loadTasks},
-	{path: "/tasks/{name}", entry: "Scheduled", view: "task", load: (*visit).loadTask},
+	{path: "/tasks", entry: "Periodic tasks", view: "tasks", load: (*visit).loadTasks},
+	{path: "/tasks/{name}", entry: "Periodic tasks", view: "task", load: (*visit).loadTask},
 }
 
 var taskActs = []act{

@@ -108,10 +108,10 @@ func (v *visit) pathWith(name, value string) string {
 }
 
 type result struct {
-	Done, Failed, Hint string
-	Request            string
-	Form               *refusedForm
-	until              time.Time
+	Done    string
+	Refusal *api.Error // nil after success
+	Form    *refusedForm
+	until   time.Time
 }
 
 type refusedForm struct {
@@ -134,8 +134,7 @@ func (v *visit) refusedForm(err error) *refusedForm {
 	}
 
 	form := &refusedForm{Action: v.r.URL.EscapedPath(), Values: v.r.PostForm}
-	wrong := (*fieldError)(nil)
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*fieldError](err); ok {
 		form.Field = wrong.field
 	}
 	return form
@@ -202,25 +201,26 @@ func parseForm(w http.ResponseWriter, r *http.Request) error {
 const maxBodyOfForm = 4 << 20
 
 func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
-	err := parseForm(w, r)
 	v := newVisit(s, nil, r)
+	err := parseForm(w, r)
 	done := ""
 	if err == nil {
 		done, err = a.do(v)
 	}
-	back := ownPath(r.PostFormValue("back"))
+
+	back := v.path()
 	if err == nil {
 		s.redirectWith(w, v, &result{Done: done}, back)
 		return
 	}
 
-	problem := problemOf(err)
-	if problem.Status == http.StatusUnauthorized || problem.NoKey {
+	refusal := refusalOf(err)
+	if refusal.Status == http.StatusUnauthorized || refusal.Code == api.CodeSessionKey {
 		s.fail(w, v, err)
 		return
 	}
-	s.redirectWith(w, v, &result{Failed: problem.Message, Hint: problem.Hint, Form: v.refusedForm(err),
-		Request: w.Header().Get(api.RequestIDHeader)}, cmp.Or(s.formPage(r), back))
+	refusal.RequestID = w.Header().Get(api.RequestIDHeader)
+	s.redirectWith(w, v, &result{Refusal: refusal, Form: v.refusedForm(err)}, cmp.Or(s.formPage(r), back))
 }
 
 func (s *Site) redirectWith(w http.ResponseWriter, v *visit, outcome *result, to string) {
@@ -260,18 +260,13 @@ func ownPath(back string) string {
 	return back
 }
 
-type problem struct {
-	Status        int
-	Message, Hint string
-	Request       string
-	NoKey         bool
-}
-
-func problemOf(err error) problem {
-	refused := (*api.Error)(nil)
-	if errors.As(err, &refused) {
-		return problem{Status: refused.Status, Message: refused.Message, Hint: refused.Hint,
-			NoKey: refused.Code == api.CodeSessionKey}
+// refusalOf returns a copy of the API's error, or wraps another error.
+func refusalOf(err error) *api.Error {
+	refused, ok := errors.AsType[*api.Error](err)
+	if !ok {
+		return api.NewError(http.StatusInternalServerError, err.Error(), "")
 	}
-	return problem{Message: err.Error()}
+	shown := *refused
+	shown.Status = cmp.Or(shown.Status, http.StatusInternalServerError)
+	return &shown
 }
