@@ -79,36 +79,44 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, closed
 	defer cancel()
 	defer context.AfterFunc(closed, cancel)()
 
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	out := streamWriter{w, http.NewResponseController(w)}
-	_ = out.rc.SetReadDeadline(time.Time{}) // an expired deadline would end the request; tests have no deadline
+	out := StartEvents(w)
 	if s.relay == nil {
 		s.follow(ctx, out)
 		return
 	}
 	_ = s.relay(ctx, func(line []byte) error { // callers notice the end of the stream
-		return out.write(append(slices.Clip(line), '\n'))
+		return out.Write(append(slices.Clip(line), '\n'))
 	})
 }
 
-type streamWriter struct {
+// EventWriter writes server-sent events to a response.
+type EventWriter struct {
 	w  http.ResponseWriter
 	rc *http.ResponseController
 }
 
-func (s streamWriter) write(data []byte) error {
-	_ = s.rc.SetWriteDeadline(time.Now().Add(streamWait))
-	if _, err := s.w.Write(data); err != nil {
-		return err
-	}
-	return s.rc.Flush()
+// StartEvents starts a response of server-sent events, which may take longer than the server's limits.
+func StartEvents(w http.ResponseWriter) EventWriter {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Time{}) // an expired deadline would end the request; tests have no deadline
+	return EventWriter{w, rc}
 }
 
-func (s *stream) follow(ctx context.Context, out streamWriter) {
+// Write sends data at once.
+func (e EventWriter) Write(data []byte) error {
+	_ = e.rc.SetWriteDeadline(time.Now().Add(streamWait))
+	if _, err := e.w.Write(data); err != nil {
+		return err
+	}
+	return e.rc.Flush()
+}
+
+func (s *stream) follow(ctx context.Context, out EventWriter) {
 	silence := time.NewTicker(streamSilence)
 	defer silence.Stop()
-	err := out.write([]byte(": stream started\n\n"))
+	err := out.Write([]byte(": stream started\n\n"))
 	for err == nil {
 		changed := s.changed()
 		data, readErr := s.next()
@@ -116,14 +124,14 @@ func (s *stream) follow(ctx context.Context, out streamWriter) {
 			return
 		}
 		if len(data) > 0 {
-			err = out.write(data)
+			err = out.Write(data)
 			continue
 		}
 
 		select {
 		case <-changed:
 		case <-silence.C:
-			err = out.write([]byte(": alive\n\n"))
+			err = out.Write([]byte(": alive\n\n"))
 		case <-ctx.Done():
 			return
 		}

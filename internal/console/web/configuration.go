@@ -16,7 +16,7 @@ import (
 )
 
 var configurationScreens = []screen{
-	{path: "/configuration", entry: "Configuration", view: "configuration", load: loadConfiguration},
+	{path: "/configuration", entry: "Configuration", view: "configuration", load: func(v *visit) (any, error) { return readConfiguration(v) }},
 	{path: "/configuration/preview", entry: "Configuration", view: "configuration", load: loadPreview,
 		form: true},
 }
@@ -73,8 +73,6 @@ const (
 	unsetField = "unset"
 )
 
-func loadConfiguration(v *visit) (any, error) { return readConfiguration(v) }
-
 func readConfiguration(v *visit) (*configurationPage, error) {
 	page := &configurationPage{Match: v.query("match"), Changed: v.query("changed") == "1"}
 	page.Tabs = []choice{{Label: "All", Path: v.pathWith("changed", ""), Chosen: !page.Changed},
@@ -121,10 +119,7 @@ func (p *configurationPage) Query() string {
 	if p.Changed {
 		query.Set("changed", "1")
 	}
-	if len(query) == 0 {
-		return ""
-	}
-	return "?" + query.Encode()
+	return strings.TrimSuffix("?"+query.Encode(), "?")
 }
 
 func (p *configurationPage) arrange(scopes []string) {
@@ -259,12 +254,9 @@ func (s *settingsSection) hoistLockReason() {
 		return
 	}
 	why := s.Rows[0].Locked
-	for i := range s.Rows {
-		if s.Rows[i].Locked != why {
-			return
-		}
+	if !slices.ContainsFunc(s.Rows, func(r settingRow) bool { return r.Locked != why }) {
+		s.Locked = why
 	}
-	s.Locked = why
 }
 
 func (p *configurationPage) readForm(form url.Values) {
@@ -325,23 +317,21 @@ func (p *configurationPage) showRefusal(refused *api.Error) {
 	}
 
 	for _, d := range refused.Details {
-		if !p.addProblem(d) {
-			p.Problems = append(p.Problems, d)
-		}
+		p.addProblem(d)
 	}
 }
 
-func (p *configurationPage) addProblem(d api.Detail) bool {
+func (p *configurationPage) addProblem(d api.Detail) {
 	for i := range p.Sections {
 		s := &p.Sections[i]
 		at := slices.IndexFunc(s.Rows, func(r settingRow) bool { return r.Name == d.Option })
 		if at >= 0 {
 			s.Rows[at].Problems = append(s.Rows[at].Problems, d)
 			s.Open = true
-			return true
+			return
 		}
 	}
-	return false
+	p.Problems = append(p.Problems, d)
 }
 
 func loadPreview(v *visit) (any, error) {
@@ -362,9 +352,9 @@ func loadPreview(v *visit) (any, error) {
 	}
 
 	preview, err := v.api.PreviewChange(v.ctx, change)
-	refused := (*api.Error)(nil)
+	refused, _ := errors.AsType[*api.Error](err)
 	switch {
-	case errors.As(err, &refused) && refused.Status == http.StatusBadRequest:
+	case api.HasStatus(err, http.StatusBadRequest):
 		page.showRefusal(refused)
 	case err != nil:
 		return nil, err
@@ -388,8 +378,7 @@ func saveConfiguration(v *visit) (string, error) {
 	}
 
 	done, err := v.api.ChangeSettings(v.ctx, change)
-	refused := (*api.Error)(nil)
-	if errors.As(err, &refused) && len(refused.Details) > 0 {
+	if refused, ok := errors.AsType[*api.Error](err); ok && len(refused.Details) > 0 {
 		d := refused.Details[0]
 		return "", api.NewError(refused.Status, refused.Message+": "+d.Text, d.Hint)
 	}

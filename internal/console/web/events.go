@@ -48,8 +48,8 @@ func (v *visit) loadEvents() (any, error) {
 		filter.Kinds = []string{page.Kind}
 	}
 	events, err := v.newestEvents(filter)
-	page.First, page.Next = v.rowLinks(len(events), func(i int) string { return v.positionOf(events[i].ID, events[i].At) })
-	page.Events = eventRows(events[:min(len(events), pageSize)])
+	events, page.First, page.Next = onePage(v, events, func(e *eventlog.Event) string { return v.positionOf(e.ID, e.At) })
+	page.Events = eventRows(events)
 	return page, err
 }
 
@@ -83,12 +83,15 @@ func (v *visit) beforeID() (int64, error) {
 	return id, nil
 }
 
-// If there is a next page, rows includes one more row than the page shows.
-func (v *visit) rowLinks(rows int, position func(row int) string) (first, next string) {
-	if rows <= pageSize {
-		return v.pageLinks("")
+// onePage returns the rows of a page and its links. If there is a next page, rows includes one more row.
+func onePage[E any](v *visit, rows []E, position func(*E) string) (shown []E, first, next string) {
+	after := ""
+	if len(rows) > pageSize {
+		rows = rows[:pageSize]
+		after = position(&rows[pageSize-1])
 	}
-	return v.pageLinks(position(pageSize - 1))
+	first, next = v.pageLinks(after)
+	return rows, first, next
 }
 
 func (v *visit) pageLinks(after string) (first, next string) {

@@ -15,7 +15,6 @@ const (
 	maxStreams = 64
 	liveEvery  = time.Second
 	aliveEvery = 15 * time.Second
-	writeWait  = 10 * time.Second
 )
 
 type found struct{ screen *screen }
@@ -42,21 +41,17 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	out := stream{w: w, rc: http.NewResponseController(w)}
+	out := stream{events: console.StartEvents(w)}
 	page := livePage{sc, at}
 	for {
 		began := time.Now()
 		if err := s.sendUpdate(&out, &page); err != nil {
 			return
 		}
-		next := time.NewTimer(liveWait(time.Since(began)))
 		select {
 		case <-r.Context().Done():
-			next.Stop()
 			return
-		case <-next.C:
+		case <-time.After(liveWait(time.Since(began))):
 		}
 	}
 }
@@ -73,7 +68,7 @@ func (s *Site) sendUpdate(out *stream, page *livePage) error {
 	v := newVisit(s, page.screen, page.at)
 	v.streamed = true
 	part, err := s.render(v, "live")
-	if moved := (*movedError)(nil); errors.As(err, &moved) {
+	if moved, ok := errors.AsType[*movedError](err); ok {
 		page.at, page.screen = s.screenAt(page.at, moved.to)
 		return s.sendUpdate(out, page)
 	}
@@ -107,11 +102,10 @@ func (s *Site) screenAt(r *http.Request, path string) (*http.Request, *screen) {
 }
 
 type stream struct {
-	w    http.ResponseWriter
-	rc   *http.ResponseController
-	id   int
-	last []byte
-	sent time.Time
+	events console.EventWriter
+	id     int
+	last   []byte
+	sent   time.Time
 }
 
 func (s *stream) send(part []byte) error {
@@ -132,12 +126,6 @@ func (s *stream) alive() error {
 }
 
 func (s *stream) write(event []byte) error {
-	now := time.Now()
-	// Connections in tests have no deadlines.
-	_ = s.rc.SetWriteDeadline(now.Add(writeWait))
-	if _, err := s.w.Write(event); err != nil {
-		return err
-	}
-	s.sent = now
-	return s.rc.Flush()
+	s.sent = time.Now()
+	return s.events.Write(event)
 }

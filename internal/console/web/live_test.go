@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tendril/internal/console"
 )
 
 var liveAddress = regexp.MustCompile(`hx-sse:connect="([^"]*)"`)
@@ -101,7 +103,7 @@ func TestLiveUpdatesOfAnAbbreviatedMessageContinueWithItsID(t *testing.T) {
 	at, sc := s.pages.screenAt(r.WithContext(context.WithoutCancel(r.Context())), "/messages/"+id[:8])
 	page := livePage{sc, at}
 	w := httptest.NewRecorder()
-	if err := s.pages.sendUpdate(&stream{w: w, rc: http.NewResponseController(w)}, &page); err != nil {
+	if err := s.pages.sendUpdate(&stream{events: console.StartEvents(w)}, &page); err != nil {
 		t.Fatal(err)
 	}
 	if got := page.at.URL.Path; got != "/messages/"+id {

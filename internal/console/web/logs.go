@@ -45,9 +45,8 @@ func (v *visit) loadLogs() (any, error) {
 	}
 
 	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Line, error) { return c.Logs(ctx, filter) })
-	page.Lines = api.NewestLines(answers, filter.Limit)
-	page.First, page.Next = v.rowLinks(len(page.Lines), func(i int) string { return v.positionOf(page.Lines[i].ID, page.Lines[i].At) })
-	page.Lines = page.Lines[:min(len(page.Lines), pageSize)]
+	page.Lines, page.First, page.Next = onePage(v, api.NewestLines(answers, filter.Limit),
+		func(l *eventlog.Line) string { return v.positionOf(l.ID, l.At) })
 	slices.Reverse(page.Lines)
 	return page, err
 }

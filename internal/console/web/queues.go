@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -82,7 +83,7 @@ func (v *visit) loadQueue() (any, error) {
 
 	switch {
 	case page.Queue.Name == "":
-		return nil, noQueue(name)
+		return nil, errNotFound("queue", name)
 	case page.Queue.URL != "":
 		return page, nil // reading messages on Amazon SQS would be a receive
 	}
@@ -110,8 +111,8 @@ func (p *queuePage) addState(v *visit, label, state string, n int64) {
 	p.States = append(p.States, choice{Label: label, Path: v.pathWith("state", state), Chosen: p.Filter.State == state, N: n})
 }
 
-func noQueue(name string) error {
-	return api.NewError(404, "queue "+strconv.Quote(name)+" not found", "choose one from the list")
+func errNotFound(kind, name string) error {
+	return api.NewError(http.StatusNotFound, kind+" "+strconv.Quote(name)+" not found", "choose one from the list")
 }
 
 func (v *visit) outgoing() (api.Outgoing, error) {

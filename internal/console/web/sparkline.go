@@ -57,11 +57,14 @@ func trafficOf(read *series.Curves) map[string]series.Traffic {
 }
 
 func started(v series.Values) int {
-	if i := slices.IndexFunc(v, func(value float32) bool { return value == value }); i >= 0 {
+	if i := slices.IndexFunc(v, isKnown); i >= 0 {
 		return i
 	}
 	return len(v)
 }
+
+// isKnown reports whether a point has a value, rather than NaN.
+func isKnown(value float32) bool { return value == value }
 
 func from(v series.Values, start int) series.Values { return v[min(start, len(v)):] }
 
@@ -110,7 +113,7 @@ func means(v series.Values) series.Values {
 	for i := range columns {
 		var sum, n float32
 		for _, value := range v[i*len(v)/len(columns) : (i+1)*len(v)/len(columns)] {
-			if value == value { // not NaN, which means unknown
+			if isKnown(value) {
 				sum, n = sum+value, n+1
 			}
 		}
@@ -121,7 +124,7 @@ func means(v series.Values) series.Values {
 
 func peak(v series.Values) (most float32, known bool) {
 	for _, value := range v {
-		if value == value {
+		if isKnown(value) {
 			most, known = max(most, value), true
 		}
 	}
@@ -132,7 +135,7 @@ func sparkPath(v series.Values, most float32) string {
 	var path strings.Builder
 	step, pen := float64(sparkWidth)/float64(max(len(v)-1, 1)), "M"
 	for i, value := range v {
-		if value != value {
+		if !isKnown(value) {
 			pen = "M"
 			continue
 		}

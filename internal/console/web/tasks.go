@@ -1,9 +1,7 @@
 package web
 
 import (
-	"net/http"
 	"slices"
-	"strconv"
 
 	"tendril/api"
 )
@@ -65,22 +63,22 @@ func (v *visit) loadTasks() (any, error) {
 
 type taskPage struct {
 	api.Task
-	Leader api.Leader
-	Runs   []api.TaskRun
+	Runs []api.TaskRun
 }
 
 func (v *visit) loadTask() (any, error) {
 	name := v.name("name")
 	v.title = name
-	st := v.status.Tasks
-	if st != nil {
-		if i := slices.IndexFunc(st.Tasks, func(t api.Task) bool { return t.Name == name }); i >= 0 {
-			runs, err := v.api.TaskHistory(v.ctx, name, pageSize)
-			return &taskPage{st.Tasks[i], st.Leader, runs}, err
-		}
+	i := -1
+	if v.status.Tasks != nil {
+		i = slices.IndexFunc(v.status.Tasks.Tasks, func(t api.Task) bool { return t.Name == name })
 	}
-	return nil, api.NewError(http.StatusNotFound, "task "+strconv.Quote(name)+" not found",
-		"choose one from the list")
+	if i < 0 {
+		return nil, errNotFound("task", name)
+	}
+
+	runs, err := v.api.TaskHistory(v.ctx, name, pageSize)
+	return &taskPage{v.status.Tasks.Tasks[i], runs}, err
 }
 
 func runState(run api.TaskRun) string {
