@@ -241,9 +241,13 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string, within tim
 		return foundID{id: start, hint: "type the whole ID, or at least " + strconv.Itoa(minIDStart) + " characters of it"}, nil
 	}
 
-	stored, whole, err := e.findStored(ctx, start, within)
-	if err != nil {
-		return foundID{}, err
+	var stored []broker.Stored
+	whole := true // all messages were searched
+	var err error
+	if e.opts.Broker != nil {
+		if stored, whole, err = e.opts.Broker.FindByID(ctx, start, maxSuggestions, within); err != nil {
+			return foundID{}, err
+		}
 	}
 	ids, err := e.recordedIDs(start)
 	if err != nil {
@@ -276,15 +280,6 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string, within tim
 }
 
 const maxSuggestions = 5
-
-// whole is false if not all messages were searched.
-func (e *environmentRoutes) findStored(ctx context.Context, start string, within time.Duration) (stored []broker.Stored,
-	whole bool, err error) {
-	if e.opts.Broker == nil {
-		return nil, true, nil
-	}
-	return e.opts.Broker.FindByID(ctx, start, maxSuggestions, within)
-}
 
 func (e *environmentRoutes) recordedIDs(start string) (ids []string, err error) {
 	if e.opts.History.Endings != nil {

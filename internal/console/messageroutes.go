@@ -64,27 +64,21 @@ func (q *queueRoutes) delay(c *call, body api.DelayRequest) (api.Placed, error) 
 }
 
 func (q *queueRoutes) reschedule(c *call, delay time.Duration) (api.Placed, error) {
-	name, id := c.name, c.id
-	if err := q.broker.Queue(name).Reschedule(c.ctx, id, delay); err != nil {
+	if err := q.broker.Queue(c.name).Reschedule(c.ctx, c.id, delay); err != nil {
 		return api.Placed{}, err
 	}
 
-	stored, err := q.broker.Message(c.ctx, name, id)
+	m, err := q.message(c)
 	isGone := errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound})
 	if isGone && delay == 0 {
-		return api.Placed{ID: id, State: api.MessageTaken}, nil
+		return api.Placed{ID: c.id, State: api.MessageTaken}, nil
 	}
-	if err != nil {
-		return api.Placed{}, err
-	}
-	m := fromStored(&stored)
-	return api.Placed{ID: m.ID, State: m.State, VisibleAt: m.VisibleAt}, nil
+	return api.Placed{ID: m.ID, State: m.State, VisibleAt: m.VisibleAt}, err
 }
 
 func (q *queueRoutes) edit(c *call, body api.EditRequest) (api.SendAnswer, error) {
-	name, id := c.name, c.id
 	if body.To == "" {
-		old, err := q.broker.Message(c.ctx, name, id)
+		old, err := q.broker.Message(c.ctx, c.name, c.id)
 		if err != nil {
 			return api.SendAnswer{}, err
 		}
@@ -94,6 +88,6 @@ func (q *queueRoutes) edit(c *call, body api.EditRequest) (api.SendAnswer, error
 				`name the destination queue in "to"`)
 		}
 	}
-	sent, err := q.broker.Queue(name).Replace(c.ctx, id, body.To, body.Message.ToQueue())
+	sent, err := q.broker.Queue(c.name).Replace(c.ctx, c.id, body.To, body.Message.ToQueue())
 	return api.SendAnswer{Results: []api.SendResult{{ID: sent.ID, SequenceNumber: sent.SequenceNumber}}}, err
 }

@@ -144,10 +144,7 @@ func browseRequest(c *call) (req broker.BrowseRequest, err error) {
 
 func (q *queueRoutes) message(c *call) (api.Message, error) {
 	stored, err := q.broker.Message(c.ctx, c.name, c.id)
-	if err != nil {
-		return api.Message{}, err
-	}
-	return fromStored(&stored), nil
+	return fromStored(&stored), err
 }
 
 func (q *queueRoutes) reasons(c *call) (api.ReasonList, error) {
@@ -294,10 +291,9 @@ func maySelect(c *call, sel *api.Selection) error {
 }
 
 func (q *queueRoutes) deleteOne(c *call) (api.Count, error) {
-	name, id := c.name, c.id
-	n, err := q.broker.DeleteMessages(c.ctx, name, []string{id})
+	n, err := q.broker.DeleteMessages(c.ctx, c.name, []string{c.id})
 	if err == nil && n == 0 {
-		return nil, api.NewError(http.StatusNotFound, "queue "+name+" has no message "+strconv.Quote(id),
+		return nil, api.NewError(http.StatusNotFound, "queue "+c.name+" has no message "+strconv.Quote(c.id),
 			"it may have been delivered since")
 	}
 	return api.Count{"deleted": n}, err

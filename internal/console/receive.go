@@ -31,11 +31,10 @@ func (q *queueRoutes) receive(c *call, body api.ReceiveRequest) (api.ReceivedLis
 		return api.ReceivedList{}, api.NewError(http.StatusForbidden, "receiving shows messages: it needs the scope "+api.ScopeRead,
 			"use a token with the scopes read and act")
 	}
-	name := c.name
-	got, err := q.broker.Queue(name).Receive(c.ctx, body.ToQueue())
+	got, err := q.broker.Queue(c.name).Receive(c.ctx, body.ToQueue())
 	list := api.ReceivedList{Messages: []api.ReceivedMessage{}}
 	for i := range got {
-		list.Messages = append(list.Messages, api.ReceivedMessage{Message: api.FromMessage(&got[i], name), ReceiptHandle: got[i].ReceiptHandle})
+		list.Messages = append(list.Messages, api.ReceivedMessage{Message: api.FromMessage(&got[i], c.name), ReceiptHandle: got[i].ReceiptHandle})
 	}
 	return list, err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -90,14 +91,8 @@ func putGrant(m map[digest]grant, most int, secret string, g grant) map[digest]g
 	return m
 }
 
-func firstToExpire(m map[digest]grant) (first digest) {
-	var until time.Time
-	for key, g := range m {
-		if until.IsZero() || g.until.Before(until) {
-			first, until = key, g.until
-		}
-	}
-	return first
+func firstToExpire(m map[digest]grant) digest {
+	return slices.MinFunc(slices.Collect(maps.Keys(m)), func(a, b digest) int { return m[a].until.Compare(m[b].until) })
 }
 
 func (s *sessions) findAndRenew(secret string) (grant, bool) {
@@ -138,7 +133,12 @@ func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, secret string
 		HttpOnly: true, Secure: s.isSecure(r), SameSite: http.SameSiteStrictMode})
 }
 
-var usedLink = &route{act: "login link used"}
+func (s *Server) recordLogin(r *http.Request, who string, refusal *api.Error) {
+	c := s.newCall(r.Context(), r)
+	c.caller.who = who
+	c.route = &route{act: "login link used"}
+	s.service.record(c, refusal, nil)
+}
 
 // login keeps an existing session if the code has already been used, because browsers repeat the request when they
 // restore pages.
@@ -157,7 +157,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	opened, ok := s.sessions.openWith(r.URL.Query().Get("code"))
 	switch {
 	case ok:
-		s.welcome(w, r, &opened)
+		s.startSession(w, r, &opened)
 	case s.authenticate(r).who == "":
 		s.refuseLogin(w, r)
 	default:
@@ -165,13 +165,9 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) welcome(w http.ResponseWriter, r *http.Request, opened *openedSession) {
+func (s *Server) startSession(w http.ResponseWriter, r *http.Request, opened *openedSession) {
 	s.setCookie(w, r, opened.secret, 0)
-	c := s.newCall(r.Context(), r)
-	c.caller.who = opened.who
-	c.route = usedLink
-	s.service.record(c, nil, nil)
-
+	s.recordLogin(r, opened.who, nil)
 	if s.opts.Handlers.Pages == nil {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
@@ -183,9 +179,7 @@ func (s *Server) welcome(w http.ResponseWriter, r *http.Request, opened *openedS
 func (s *Server) refuseLogin(w http.ResponseWriter, r *http.Request) {
 	refusal := api.NewError(http.StatusUnauthorized, "this link was used already, or is older than 10 minutes", "")
 	if r.URL.Query().Has("code") {
-		c := s.newCall(r.Context(), r)
-		c.route = usedLink
-		s.service.record(c, refusal, nil)
+		s.recordLogin(r, "", refusal)
 	}
 
 	if s.opts.Handlers.Pages != nil {

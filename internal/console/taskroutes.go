@@ -28,10 +28,9 @@ func (t *taskRoutes) history(c *call) (api.RunList, error) {
 	if err != nil {
 		return api.RunList{}, err
 	}
-	name := c.name
-	runs := t.tasks.History(name)
-	if len(runs) == 0 && name != "" && !t.knows(name) {
-		return api.RunList{}, api.NewError(http.StatusNotFound, "task "+strconv.Quote(name)+" not found", noTaskHint)
+	runs := t.tasks.History(c.name)
+	if len(runs) == 0 && c.name != "" && !t.knows(c.name) {
+		return api.RunList{}, api.NewError(http.StatusNotFound, "task "+strconv.Quote(c.name)+" not found", noTaskHint)
 	}
 	return api.RunList{Runs: append([]api.TaskRun{}, runs[:min(len(runs), limit)]...)}, nil
 }
@@ -45,13 +44,11 @@ func (t *taskRoutes) pause(c *call, why api.Reason) (api.TaskPaused, error) {
 	if why.This {
 		return api.TaskPaused{}, api.BadRequest("a task is always paused on all instances", `omit "this"`)
 	}
-	name := c.name
-	return api.TaskPaused{Task: name, Paused: true}, t.refusal(c, t.tasks.Pause(c.ctx, name, why.Reason, c.caller.who))
+	return api.TaskPaused{Task: c.name, Paused: true}, t.refusal(c, t.tasks.Pause(c.ctx, c.name, why.Reason, c.caller.who))
 }
 
 func (t *taskRoutes) resume(c *call) (api.TaskPaused, error) {
-	name := c.name
-	return api.TaskPaused{Task: name, Paused: false}, t.refusal(c, t.tasks.Resume(c.ctx, name))
+	return api.TaskPaused{Task: c.name}, t.refusal(c, t.tasks.Resume(c.ctx, c.name))
 }
 
 // refusal returns 404 for an unknown task, 503 for a timeout (the action may have happened) or a missing resource, such

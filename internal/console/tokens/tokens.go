@@ -72,7 +72,7 @@ func Create(dataDir string, t Token, now time.Time) (secret string, err error) {
 	t.Created = now.UTC().Truncate(time.Second)
 	t.LastUsed = time.Time{}
 	tokens = append(tokens, stored{t, hex.EncodeToString(sum[:])})
-	return secret, write(filepath.Join(dataDir, Filename), tokens)
+	return secret, write(dataDir, tokens)
 }
 
 // CanCreate returns the error that [Create] would return before writing.
@@ -82,7 +82,7 @@ func CanCreate(dataDir string, t Token) error {
 }
 
 func (t *Token) checkNew(dataDir string) ([]stored, error) {
-	tokens, err := read(filepath.Join(dataDir, Filename))
+	tokens, err := read(dataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -108,21 +108,21 @@ func (t *Token) checkNew(dataDir string) ([]stored, error) {
 
 // Revoke removes a token. If it does not exist, Revoke returns an [api.Error] with status 404.
 func Revoke(dataDir, name string) error {
-	left, err := without(dataDir, name)
+	left, err := readWithout(dataDir, name)
 	if err != nil {
 		return err
 	}
-	return write(filepath.Join(dataDir, Filename), left)
+	return write(dataDir, left)
 }
 
 // CanRevoke returns the error that [Revoke] would return before writing.
 func CanRevoke(dataDir, name string) error {
-	_, err := without(dataDir, name)
+	_, err := readWithout(dataDir, name)
 	return err
 }
 
-func without(dataDir, name string) ([]stored, error) {
-	tokens, err := read(filepath.Join(dataDir, Filename))
+func readWithout(dataDir, name string) ([]stored, error) {
+	tokens, err := read(dataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -136,22 +136,23 @@ func without(dataDir, name string) ([]stored, error) {
 
 // List returns the tokens in dataDir in order of creation.
 func List(dataDir string) ([]Token, error) {
-	stored, err := read(filepath.Join(dataDir, Filename))
+	stored, err := read(dataDir)
 	if err != nil {
 		return nil, err
 	}
-	used := readUsed(filepath.Join(dataDir, UsedFilename))
+	used := readUsed(dataDir)
 	tokens := make([]Token, len(stored))
-	for i := range stored {
-		tokens[i] = stored[i].Token
-		if at := used[stored[i].Name]; !at.Before(tokens[i].Created) { // an earlier use was of another token with this name
+	for i, t := range stored {
+		tokens[i] = t.Token
+		if at := used[t.Name]; !at.Before(tokens[i].Created) { // an earlier use was of another token with this name
 			tokens[i].LastUsed = at
 		}
 	}
 	return tokens, nil
 }
 
-func read(path string) ([]stored, error) {
+func read(dataDir string) ([]stored, error) {
+	path := filepath.Join(dataDir, Filename)
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -177,17 +178,17 @@ func read(path string) ([]stored, error) {
 	return tokens, nil
 }
 
-func write(path string, tokens []stored) error {
-	if err := datadir.ReplaceJSON(path, tokens); err != nil {
+func write(dataDir string, tokens []stored) error {
+	if err := datadir.ReplaceJSON(filepath.Join(dataDir, Filename), tokens); err != nil {
 		return fmt.Errorf("writing tokens: %w", err)
 	}
 	return nil
 }
 
 // readUsed ignores errors, because the times are only informational.
-func readUsed(path string) map[string]time.Time {
+func readUsed(dataDir string) map[string]time.Time {
 	used := map[string]time.Time{}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(filepath.Join(dataDir, UsedFilename))
 	if err != nil || json.Unmarshal(text, &used) != nil {
 		return map[string]time.Time{}
 	}
@@ -234,8 +235,7 @@ func (f *File) Find(secret string) (Token, bool) {
 
 // reread accepts no tokens if the file is unreadable.
 func (f *File) reread() {
-	path := filepath.Join(f.Dir, Filename)
-	info, err := os.Lstat(path)
+	info, err := os.Lstat(filepath.Join(f.Dir, Filename))
 	if err != nil {
 		f.seen, f.tokens = nil, nil
 		return
@@ -248,11 +248,10 @@ func (f *File) reread() {
 	}
 
 	f.seen = info
-	if f.tokens, err = read(path); err != nil {
+	if f.tokens, err = read(f.Dir); err != nil {
 		f.Log.Error("tokens not accepted", "err", err)
 	}
-
-	f.used = readUsed(filepath.Join(f.Dir, UsedFilename))
+	f.used = readUsed(f.Dir)
 	maps.DeleteFunc(f.used, func(name string, _ time.Time) bool {
 		return !slices.ContainsFunc(f.tokens, func(t stored) bool { return t.Name == name })
 	})

@@ -53,8 +53,8 @@ func (v *visit) loadApp() (any, error) {
 		page.Processes += len(st.Answer.App)
 	}
 	if page.Processes == 0 {
-		if len(v.status.Workers) > 0 {
-			page.Target = v.status.Workers[0].Target
+		if len(v.Status.Workers) > 0 {
+			page.Target = v.Status.Workers[0].Target
 		}
 		return page, nil
 	}

@@ -89,12 +89,12 @@ func readConfiguration(v *visit) (*configurationPage, error) {
 	}
 
 	switch {
-	case v.caller.ReadOnly:
+	case v.Caller.ReadOnly:
 		page.ReadOnly = "The console is read-only."
-	case !v.caller.May(api.ScopeAct):
+	case !v.Caller.May(api.ScopeAct):
 		page.ReadOnly = "You have read access only: a change needs the scope act."
 	}
-	page.arrange(v.caller.Scopes)
+	page.arrange(v.Caller.Scopes)
 	return page, nil
 }
 

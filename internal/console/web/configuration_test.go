@@ -231,7 +231,7 @@ func TestConfigurationOffersWhatTheCallerMayChange(t *testing.T) {
 		page := &configurationPage{Configuration: settingsOf(), ReadOnly: c.readOnly}
 		page.arrange(c.scopes)
 		var shown strings.Builder
-		data := &frame{Data: page, Path: "/configuration"}
+		data := &visit{Data: page, r: httptest.NewRequest("GET", "/configuration", nil)}
 		if err := view("configuration").ExecuteTemplate(&shown, "main", data); err != nil {
 			t.Fatal(err)
 		}

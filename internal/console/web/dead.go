@@ -120,7 +120,7 @@ func (f deadFilter) query(queue string) string {
 
 func loadDeadLetters(v *visit) (any, error) {
 	page := &deadPage{Queue: v.query("queue"), Filter: readDeadFilter(v.r.URL.Query())}
-	page.addQueues(v.status.Queues)
+	page.addQueues(v.Status.Queues)
 	if page.Queue == "" || page.URL != "" {
 		return page, nil // reading messages on Amazon SQS would be a receive
 	}
@@ -341,7 +341,7 @@ func readBulk(v *visit, deletes bool) (*bulkPage, error) {
 	c.Queue = v.name("name")
 
 	list := &deadPage{Queue: c.Queue}
-	list.addQueues(v.status.Queues)
+	list.addQueues(v.Status.Queues)
 	page := &bulkPage{chosen: c, Deletes: deletes, Total: api.Total{N: int64(len(c.IDs)), Exact: true},
 		Through: list.Through, Targets: list.Targets, Back: "/dead?" + c.Filter.query(c.Queue)}
 	if c.IDs != nil {
@@ -406,9 +406,9 @@ func loadEdit(v *visit) (any, error) {
 		page.AttributesText = string(text)
 	}
 
-	page.FIFO = queueNamed(v.status.Queues, m.Queue).FIFO
-	dead := api.DeadLetterQueues(v.status.Queues)
-	for _, q := range v.status.Queues {
+	page.FIFO = queueNamed(v.Status.Queues, m.Queue).FIFO
+	dead := api.DeadLetterQueues(v.Status.Queues)
+	for _, q := range v.Status.Queues {
 		if !dead[q.Name] && q.URL == "" && q.FIFO == page.FIFO {
 			page.Targets = append(page.Targets, q.Name)
 		}

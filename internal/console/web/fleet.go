@@ -38,7 +38,7 @@ func (f *fleetView) IDs() string {
 func (f *fleetView) Few() bool { return len(f.All) <= 8 }
 
 func (v *visit) findFleet() error {
-	if h := v.status.Health; h == nil || !h.Environment.IsShared() || !v.caller.May(api.ScopeRead) {
+	if h := v.Status.Health; h == nil || !h.Environment.IsShared() || !v.Caller.May(api.ScopeRead) {
 		return nil
 	}
 	known, err := v.api.Instances(v.ctx)
@@ -65,7 +65,7 @@ func (v *visit) findFleet() error {
 	}
 	f.Choices = v.choices("instance", "All instances", ids, func(id string) string { return names[id] })
 	f.choose(id)
-	v.fleet = f
+	v.Fleet = f
 	return nil
 }
 
@@ -83,12 +83,12 @@ func (f *fleetView) choose(id string) {
 // The ID is "" if this is the only instance.
 func (v *visit) shown() []api.KnownInstance {
 	switch {
-	case v.fleet == nil:
+	case v.Fleet == nil:
 		return []api.KnownInstance{{This: true}}
-	case v.fleet.Chosen != nil:
-		return []api.KnownInstance{*v.fleet.Chosen}
+	case v.Fleet.Chosen != nil:
+		return []api.KnownInstance{*v.Fleet.Chosen}
 	}
-	return v.fleet.All
+	return v.Fleet.All
 }
 
 // An instance that does not answer only adds a line to the page.
@@ -99,14 +99,14 @@ func fromEach[T any](v *visit, ask func(context.Context, *api.Client) (T, error)
 func fromInstances[T any](v *visit, instances []api.KnownInstance,
 	ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
 	answers := api.FromEach(v.ctx, v.api, instances, ask)
-	if v.fleet == nil {
+	if v.Fleet == nil {
 		return answers, answers[0].Err
 	}
 
 	var answered []api.FromInstance[T]
 	for _, a := range answers {
 		if a.Err != nil {
-			v.fleet.addMissing(a.Instance.Name + ": " + refusalOf(a.Err).Message)
+			v.Fleet.addMissing(a.Instance.Name + ": " + refusalOf(a.Err).Message)
 			continue
 		}
 		answered = append(answered, a)
@@ -139,12 +139,12 @@ func (v *visit) subjectStatus() (api.Status, error) {
 	if subject := v.subject(); !subject.This {
 		return fromOne(v, subject, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
 	}
-	return v.status, nil
+	return v.Status, nil
 }
 
 func (v *visit) statuses() ([]api.FromInstance[api.Status], error) {
-	if v.fleet == nil {
-		return []api.FromInstance[api.Status]{{Instance: &api.KnownInstance{This: true}, Answer: v.status}}, nil
+	if v.Fleet == nil {
+		return []api.FromInstance[api.Status]{{Instance: &api.KnownInstance{This: true}, Answer: v.Status}}, nil
 	}
 	return fromEach(v, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
 }
@@ -156,7 +156,7 @@ type position struct {
 }
 
 func (v *visit) position() (at position, err error) {
-	if v.fleet == nil {
+	if v.Fleet == nil {
 		at.before, err = v.beforeID()
 		return at, err
 	}
@@ -173,7 +173,7 @@ func (v *visit) position() (at position, err error) {
 }
 
 func (v *visit) positionOf(id int64, at time.Time) string {
-	if v.fleet == nil {
+	if v.Fleet == nil {
 		return strconv.FormatInt(id, 10)
 	}
 	return at.UTC().Format(time.RFC3339Nano)
@@ -183,4 +183,4 @@ func rowID(prefix, instance string, id int64) string {
 	return prefix + strings.ReplaceAll(instance, " ", "") + "-" + strconv.FormatInt(id, 10)
 }
 
-func (v *visit) deploysEverywhere() bool { return v.fleet != nil && v.fleet.All[0].TakesVersions }
+func (v *visit) deploysEverywhere() bool { return v.Fleet != nil && v.Fleet.All[0].TakesVersions }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"tendril/api"
 	"tendril/internal/observe/health"
@@ -30,39 +29,75 @@ func view(name string) *template.Template {
 	return first.(*template.Template)
 }
 
-type frame struct {
-	Title   string
-	Path    string // with the query; forms return to it
-	Live    string
-	Entry   string
-	Entries []entry
-	Counts  map[string]count
-	Status  *api.Status
-	Health  health.Status
-	Result  *result
-	Now     time.Time
-	Paused  int
-	Caller  *api.Caller
-	Fleet   *fleetView
-	Stream  bool // an update of a live page; omits parts that the browser keeps
-	Form    url.Values
-	Action  string
-	Data    any
+func (v *visit) Title() string {
+	if v.screen == nil {
+		return "Problem"
+	}
+	return cmp.Or(v.title, v.screen.entry)
+}
+
+func (v *visit) Entry() string {
+	if v.screen == nil {
+		return ""
+	}
+	return cmp.Or(v.entry, v.screen.entry)
+}
+
+// Entries returns the navigation, whose links keep a chosen instance.
+func (v *visit) Entries() []entry {
+	if v.Fleet == nil || v.Fleet.Chosen == nil {
+		return entries
+	}
+	kept := slices.Clone(entries)
+	for i := range kept {
+		isFleet := func(sc screen) bool { return sc.fleet && sc.entry == kept[i].Label }
+		if slices.ContainsFunc(screens, isFleet) {
+			kept[i].Path += "?" + url.Values{"instance": {v.Fleet.Chosen.ID}}.Encode()
+		}
+	}
+	return kept
+}
+
+func (v *visit) Live() string {
+	if v.screen == nil || v.screen.form || v.screen.still {
+		return ""
+	}
+	return "/live?" + url.Values{"at": {v.Path()}}.Encode()
+}
+
+// Health returns the health of the environment, or of this instance if it is the only one.
+func (v *visit) Health() health.Status {
+	h := v.Status.Health
+	switch {
+	case h == nil:
+		return ""
+	case h.Environment.IsShared():
+		return h.Environment.Status
+	}
+	return h.Status
+}
+
+func (v *visit) Paused() (n int) {
+	for _, w := range v.Status.Workers {
+		if w.Paused {
+			n++
+		}
+	}
+	return n
 }
 
 // SignedIn reports whether a login link opened the session. Only such a session can be ended.
-func (f *frame) SignedIn() bool { return strings.HasPrefix(f.Caller.Who, "session ") }
+func (v *visit) SignedIn() bool { return strings.HasPrefix(v.Caller.Who, "session ") }
 
-// Receiving reports whether at least one queue is not paused.
-func (f *frame) Receiving() bool { return f.Paused < len(f.Status.Workers) }
+func (v *visit) Receiving() bool { return v.Paused() < len(v.Status.Workers) }
 
 // AllLines returns the URL of the Logs screen for the page's instance and process.
-func (f *frame) AllLines() string {
+func (v *visit) AllLines() string {
 	query := url.Values{}
-	if f.Fleet != nil && f.Fleet.Chosen != nil {
-		query.Set("instance", f.Fleet.Chosen.ID)
+	if v.Fleet != nil && v.Fleet.Chosen != nil {
+		query.Set("instance", v.Fleet.Chosen.ID)
 	}
-	if page, ok := f.Data.(*appPage); ok && page.Process != "" {
+	if page, ok := v.Data.(*appPage); ok && page.Process != "" {
 		query.Set("process", page.Process)
 	}
 	return strings.TrimSuffix("/logs?"+query.Encode(), "?")
@@ -73,39 +108,10 @@ type count struct {
 	Attention bool
 }
 
-func (v *visit) frame() *frame {
-	f := &frame{Title: "Problem", Path: v.path(), Entries: entries, Counts: v.counts(), Status: &v.status, Result: v.result,
-		Now: v.now, Caller: &v.caller, Fleet: v.fleet, Stream: v.streamed, Form: v.r.PostForm,
-		Action: v.r.URL.RequestURI(), Data: v.Data}
-	if v.screen != nil {
-		if !v.screen.form && !v.screen.still {
-			f.Live = "/live?" + url.Values{"at": {v.path()}}.Encode()
-		}
-		f.Entry = cmp.Or(v.entry, v.screen.entry)
-		f.Title = cmp.Or(v.title, v.screen.entry)
-	}
-
-	if v.status.Health != nil {
-		f.Health = v.status.Health.Status
-		if all := v.status.Health.Environment; all.IsShared() {
-			f.Health = all.Status
-		}
-	}
-	if v.fleet != nil && v.fleet.Chosen != nil {
-		f.Entries = keepInstance(v.fleet.Chosen.ID)
-	}
-	for _, w := range v.status.Workers {
-		if w.Paused {
-			f.Paused++
-		}
-	}
-	return f
-}
-
-func (v *visit) counts() map[string]count {
-	dead := api.DeadLetterQueues(v.status.Queues)
+func (v *visit) Counts() map[string]count {
+	dead := api.DeadLetterQueues(v.Status.Queues)
 	letters, queues := int64(0), int64(0)
-	for _, q := range v.status.Queues {
+	for _, q := range v.Status.Queues {
 		if dead[q.Name] {
 			letters += q.Ledger.Live
 		} else {
@@ -114,23 +120,12 @@ func (v *visit) counts() map[string]count {
 	}
 
 	counts := map[string]count{"Queues": {N: queues}, "Dead letters": {letters, letters > 0}}
-	for _, p := range v.status.App {
+	for _, p := range v.Status.App {
 		app := counts["App"]
 		counts["App"] = count{app.N + 1, app.Attention || !p.Ready}
 	}
-	if v.status.Tasks != nil {
-		counts["Periodic tasks"] = count{N: int64(len(v.status.Tasks.Tasks))}
+	if v.Status.Tasks != nil {
+		counts["Periodic tasks"] = count{N: int64(len(v.Status.Tasks.Tasks))}
 	}
 	return counts
-}
-
-func keepInstance(id string) []entry {
-	kept := slices.Clone(entries)
-	for i := range kept {
-		isFleet := func(sc screen) bool { return sc.fleet && sc.entry == kept[i].Label }
-		if slices.ContainsFunc(screens, isFleet) {
-			kept[i].Path += "?" + url.Values{"instance": {id}}.Encode()
-		}
-	}
-	return kept
 }

@@ -66,7 +66,7 @@ func liveWait(took time.Duration) time.Duration {
 // repeat the search for the new address.
 func (s *Site) sendUpdate(out *stream, page *livePage) error {
 	v := newVisit(s, page.screen, page.at)
-	v.streamed = true
+	v.Stream = true
 	part, err := s.render(v, "live")
 	if moved, ok := errors.AsType[*movedError](err); ok {
 		page.at, page.screen = s.screenAt(page.at, moved.to)

@@ -86,14 +86,14 @@ func (v *visit) loadMessage() (any, error) {
 	}
 
 	page.showBody(v)
-	page.Dead = api.DeadLetterQueues(v.status.Queues)[m.Queue]
+	page.Dead = api.DeadLetterQueues(v.Status.Queues)[m.Queue]
 	if page.Dead {
 		v.entry = "Dead letters"
 	}
 
-	own := queueNamed(v.status.Queues, m.Queue)
+	own := queueNamed(v.Status.Queues, m.Queue)
 	page.MaxTries = own.MaxReceives
-	for _, q := range v.status.Queues {
+	for _, q := range v.Status.Queues {
 		if q.Name != m.Queue && q.FIFO == own.FIFO {
 			page.Targets = append(page.Targets, q.Name)
 		}
@@ -107,7 +107,7 @@ func (v *visit) loadMessage() (any, error) {
 }
 
 func (v *visit) targetOf(queue string) (target string) {
-	for _, w := range v.status.Workers {
+	for _, w := range v.Status.Workers {
 		if w.Queue == queue || target == "" {
 			target = w.Target
 		}

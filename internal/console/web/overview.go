@@ -63,7 +63,7 @@ func (v *visit) loadOverview() (any, error) {
 		return nil, err
 	}
 
-	o := &overview{Queues: withoutDead(v.queueRowsOf(&st)), Tasks: v.status.Tasks.First(shownTasks), Subject: v.subject()}
+	o := &overview{Queues: withoutDead(v.queueRowsOf(&st)), Tasks: v.Status.Tasks.First(shownTasks), Subject: v.subject()}
 	if o.Problems, err = v.problems(); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (v *visit) loadOverview() (any, error) {
 	if h := st.Health; h != nil {
 		o.Since = h.Since
 	}
-	if h := v.status.Health; h != nil && h.Environment.IsShared() {
+	if h := v.Status.Health; h != nil && h.Environment.IsShared() {
 		o.Environment = h.Environment
 	}
 
@@ -90,7 +90,7 @@ func (v *visit) attention(h *health.Report) (all []attention) {
 	for _, cause := range h.Each() {
 		row := attention{Cause: cause}
 		if cause.Kind == health.KindDeadLetters {
-			row.Redrives = v.caller.May(api.ScopeAct) && queueNamed(v.status.Queues, cause.Name).URL == ""
+			row.Redrives = v.Caller.May(api.ScopeAct) && queueNamed(v.Status.Queues, cause.Name).URL == ""
 			groups, err := v.api.Reasons(v.ctx, cause.Name)
 			if err == nil && len(groups) > 0 && groups[0].Reason != "" {
 				row.Most = &groups[0]
@@ -119,8 +119,8 @@ func (v *visit) ranges() (chosen string, links []choice) {
 }
 
 func (v *visit) problems() (all []api.Problem, err error) {
-	if v.fleet == nil {
-		return v.status.Problems, nil
+	if v.Fleet == nil {
+		return v.Status.Problems, nil
 	}
 	statuses, err := v.statuses()
 	for _, st := range statuses {
@@ -145,7 +145,7 @@ func addProblem(all []api.Problem, p api.Problem) []api.Problem {
 	return all
 }
 
-func (v *visit) queueRows() []queueRow { return v.queueRowsOf(&v.status) }
+func (v *visit) queueRows() []queueRow { return v.queueRowsOf(&v.Status) }
 
 func (v *visit) queueRowsOf(st *api.Status) []queueRow {
 	live := map[string]int64{}

@@ -27,9 +27,9 @@ type scalingPage struct {
 
 func (v *visit) loadScaling() (any, error) {
 	subject := v.subject()
-	if v.fleet != nil && v.fleet.Chosen == nil {
-		if i := slices.IndexFunc(v.fleet.All, func(one api.KnownInstance) bool { return one.Leads }); i >= 0 {
-			subject = v.fleet.All[i]
+	if v.Fleet != nil && v.Fleet.Chosen == nil {
+		if i := slices.IndexFunc(v.Fleet.All, func(one api.KnownInstance) bool { return one.Leads }); i >= 0 {
+			subject = v.Fleet.All[i]
 		}
 	}
 
@@ -48,7 +48,7 @@ func (v *visit) readScaling(ctx context.Context, c *api.Client, subject *api.Kno
 		page.Subject += ", the leader"
 	}
 
-	st := v.status
+	st := v.Status
 	if !subject.This {
 		var err error
 		if st, err = c.Status(ctx); err != nil {

@@ -166,7 +166,7 @@ type movedError struct{ to string }
 func (e *movedError) Error() string { return "moved to " + e.to }
 
 func (s *Site) show(w http.ResponseWriter, v *visit) {
-	v.result = s.results.take(v.who())
+	v.Result = s.results.take(v.who())
 	page, err := s.render(v, "page")
 	if moved, ok := errors.AsType[*movedError](err); ok {
 		http.Redirect(w, v.r, moved.to, http.StatusFound)
@@ -191,8 +191,8 @@ func (s *Site) render(v *visit, part string) (*bytes.Buffer, error) {
 func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.Buffer, error) {
 	page := s.buffers.Get().(*bytes.Buffer)
 	page.Reset()
-	if err := view.ExecuteTemplate(page, part, v.frame()); err != nil {
-		s.log.Error("rendering a page failed", "path", v.path(), "err", err)
+	if err := view.ExecuteTemplate(page, part, v); err != nil {
+		s.log.Error("rendering a page failed", "path", v.Path(), "err", err)
 		return nil, errors.New("rendering the page failed; see tendril's log")
 	}
 
@@ -217,13 +217,14 @@ func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 	}
 
 	v.Data = refusal
-	if v.status.Environment == "" {
-		v.status, _ = v.api.Status(v.ctx) // needed only for the frame
-		v.caller, _ = v.api.Caller(v.ctx)
+	if v.Status.Environment == "" {
+		v.Status, _ = v.api.Status(v.ctx) // needed only for the frame
+		v.Caller, _ = v.api.Caller(v.ctx)
 	}
 	name := "error"
 	if refusal.Code == api.CodeSessionKey {
 		name = "key"
+		v.Data = &refusedForm{Action: v.r.URL.RequestURI(), Values: v.r.PostForm}
 	}
 	s.answerWith(w, v, name, refusal.Status)
 }

@@ -521,7 +521,7 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body, reason string) {
 		v := &visit{site: New(Options{Client: func(*http.Request) *api.Client { return nil }}),
 			screen: &messageScreens[0], r: httptest.NewRequest("GET", "/messages/1", nil), now: time.Now()}
-		v.status = api.Status{Environment: reason, Workers: []api.Worker{{Queue: reason, Progress: api.Progress{PauseReason: reason, Why: reason}}}}
+		v.Status = api.Status{Environment: reason, Workers: []api.Worker{{Queue: reason, Progress: api.Progress{PauseReason: reason, Why: reason}}}}
 		for _, data := range []struct {
 			view string
 			data any

@@ -37,7 +37,7 @@ type taskRow struct {
 }
 
 func (v *visit) loadTasks() (any, error) {
-	page := &tasksPage{Status: v.status.Tasks}
+	page := &tasksPage{Status: v.Status.Tasks}
 	if page.Status == nil {
 		return page, nil
 	}
@@ -70,15 +70,15 @@ func (v *visit) loadTask() (any, error) {
 	name := v.name("name")
 	v.title = name
 	i := -1
-	if v.status.Tasks != nil {
-		i = slices.IndexFunc(v.status.Tasks.Tasks, func(t api.Task) bool { return t.Name == name })
+	if v.Status.Tasks != nil {
+		i = slices.IndexFunc(v.Status.Tasks.Tasks, func(t api.Task) bool { return t.Name == name })
 	}
 	if i < 0 {
 		return nil, errNotFound("task", name)
 	}
 
 	runs, err := v.api.TaskHistory(v.ctx, name, pageSize)
-	return &taskPage{v.status.Tasks.Tasks[i], runs}, err
+	return &taskPage{v.Status.Tasks.Tasks[i], runs}, err
 }
 
 func runState(run api.TaskRun) string {

@@ -23,14 +23,16 @@ type visit struct {
 	api    *api.Client
 	now    time.Time
 
-	status   api.Status
-	caller   api.Caller
-	fleet    *fleetView // nil unless the screen can show several instances and there are several
-	result   *result
-	title    string // defaults to the entry's name
-	entry    string
-	Data     any
-	streamed bool
+	title string // defaults to the entry's name
+	entry string // defaults to the screen's
+
+	// Templates read the exported fields and methods.
+	Status api.Status
+	Caller api.Caller
+	Fleet  *fleetView // nil unless the screen can show several instances and there are several
+	Result *result
+	Stream bool // an update of a live page; omits parts that the browser keeps
+	Data   any
 }
 
 func newVisit(s *Site, sc *screen, r *http.Request) *visit {
@@ -38,13 +40,13 @@ func newVisit(s *Site, sc *screen, r *http.Request) *visit {
 }
 
 func (v *visit) load() (err error) {
-	if v.status, err = v.api.Status(v.ctx); err != nil {
+	if v.Status, err = v.api.Status(v.ctx); err != nil {
 		return err
 	}
-	if v.caller, err = v.api.Caller(v.ctx); err != nil {
+	if v.Caller, err = v.api.Caller(v.ctx); err != nil {
 		return err
 	}
-	if v.screen.still && !v.caller.May(api.ScopeAct) {
+	if v.screen.still && !v.Caller.May(api.ScopeAct) {
 		return v.refusalToAct()
 	}
 	if v.screen.fleet {
@@ -59,17 +61,17 @@ func (v *visit) load() (err error) {
 
 func (v *visit) refusalToAct() error {
 	switch {
-	case v.caller.ReadOnly:
+	case v.Caller.ReadOnly:
 		return api.NewError(http.StatusForbidden, "the console is read-only", "")
-	case v.caller.Who == "":
+	case v.Caller.Who == "":
 		return api.NewError(http.StatusUnauthorized, "sign in to act", "")
 	}
 	return api.NewError(http.StatusForbidden, "you may only read here",
 		"an action needs the scope act: 'tendril open --scope act'")
 }
 
-// For a form submission, path returns the path of the page to return to.
-func (v *visit) path() string {
+// Path returns the page's path with the query or, for a form submission, the page to return to.
+func (v *visit) Path() string {
 	if v.r.Method == http.MethodPost {
 		return ownPath(v.r.PostFormValue("back"))
 	}
@@ -208,7 +210,7 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 		done, err = a.do(v)
 	}
 
-	back := v.path()
+	back := v.Path()
 	if err == nil {
 		s.redirectWith(w, v, &result{Done: done}, back)
 		return
