@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,17 +32,15 @@ type deadLetterQueues []*deadLetterQueue
 
 // findDead returns the named queue's dead-letter queue, or the queue itself if it is a dead-letter queue. Without a
 // name, it returns all dead-letter queues of the environment.
-func findDead(ctx context.Context, c *base.CLI, w *target.Flags, which *selector) (
-	deadLetterQueues, error) {
-	queues, err := findDeadSources(ctx, w)
+func findDead(ctx context.Context, c *base.CLI, w *target.Flags, which *selector) (dead deadLetterQueues, err error) {
+	queues, err := findQueuesOrDead(ctx, w)
 	if err != nil {
 		return nil, err
 	}
 
-	var dead deadLetterQueues
 	known := map[string]bool{}
 	for _, p := range queues {
-		g, err := deadOf(ctx, p)
+		g, err := deadLetterQueueOf(ctx, p)
 		if base.ExitCode(err) == base.ExitNotFound && len(queues) > 1 {
 			continue
 		}
@@ -51,14 +50,12 @@ func findDead(ctx context.Context, c *base.CLI, w *target.Flags, which *selector
 		if err := which.checkSupportedBy(g.queue); err != nil {
 			return nil, err
 		}
-		if known[g.queue.Address()] {
-			continue
+		if address := g.queue.Address(); !known[address] {
+			known[address] = true
+			g.cli = c
+			g.worker = workerOf(w, p)
+			dead = append(dead, g)
 		}
-		known[g.queue.Address()] = true
-
-		g.cli = c
-		g.worker = workerOf(w, p)
-		dead = append(dead, g)
 	}
 
 	if len(dead) == 0 {
@@ -67,14 +64,14 @@ func findDead(ctx context.Context, c *base.CLI, w *target.Flags, which *selector
 
 	if len(which.ids) > 0 { // looking them up in embedded queues first may save receives
 		slices.SortStableFunc(dead, func(a, b *deadLetterQueue) int {
-			return cmp.Compare(a.place(), b.place())
+			return cmp.Compare(a.lookupOrder(), b.lookupOrder())
 		})
 	}
 
 	return dead, nil
 }
 
-func (g *deadLetterQueue) place() (rank int) {
+func (g *deadLetterQueue) lookupOrder() int {
 	if g.queue.Remote != nil {
 		return 1
 	}
@@ -92,7 +89,9 @@ func workerOf(w *target.Flags, p *target.Queue) *api.Client {
 	return client
 }
 
-func findDeadSources(ctx context.Context, w *target.Flags) ([]*target.Queue, error) {
+// findQueuesOrDead returns the named queue. Without a name, it returns the queues that the environment receives from,
+// and all embedded dead-letter queues.
+func findQueuesOrDead(ctx context.Context, w *target.Flags) (queues []*target.Queue, err error) {
 	if w.IsNamed() {
 		return w.FindAll(ctx)
 	}
@@ -102,7 +101,6 @@ func findDeadSources(ctx context.Context, w *target.Flags) ([]*target.Queue, err
 		return w.FindAll(ctx)
 	}
 
-	var queues []*target.Queue
 	if len(client.Instance.Queues) > 0 {
 		if queues, err = w.FindAll(ctx); err != nil {
 			return nil, err
@@ -127,39 +125,29 @@ func findDeadSources(ctx context.Context, w *target.Flags) ([]*target.Queue, err
 	return queues, nil
 }
 
-func deadOf(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
+// deadLetterQueueOf returns p's dead-letter queue, or p itself if it is the dead-letter queue of others.
+func deadLetterQueueOf(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
 	q, err := p.Describe(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	if q.DeadLetterQueue == "" {
-		sources, err := p.DeadLetterSources(ctx)
-		if err != nil {
-			return nil, err
+	g := &deadLetterQueue{queue: p}
+	if q.DeadLetterQueue != "" {
+		g.source = p.Name
+		if g.queue, err = p.DeadLetterQueue(ctx, q.DeadLetterQueue); err == nil {
+			q, err = g.queue.Describe(ctx)
 		}
-		if len(sources) == 0 {
-			return nil, noDeadLetterQueue(p.Name)
-		}
-		return &deadLetterQueue{queue: p, count: int(q.Ledger.Live), newest: q.Newest}, nil
+	} else if sources, err := p.DeadLetterSources(ctx); err != nil || len(sources) == 0 {
+		return nil, cmp.Or(err, noDeadLetterQueue(p.Name))
 	}
-
-	dead, err := p.DeadLetterQueue(ctx, q.DeadLetterQueue)
-	if err != nil {
-		return nil, err
-	}
-	if q, err = dead.Describe(ctx); err != nil {
-		return nil, err
-	}
-	return &deadLetterQueue{queue: dead, source: p.Name, count: int(q.Ledger.Live), newest: q.Newest}, nil
+	g.count = int(q.Ledger.Live)
+	g.newest = q.Newest
+	return g, err
 }
 
 func (d deadLetterQueues) names() []string {
-	queues := make([]*target.Queue, len(d))
-	for i := range d {
-		queues[i] = d[i].queue
-	}
-	return target.NamesOf(queues)
+	return base.Named(func(g **deadLetterQueue) string { return (*g).queue.Name })(d)
 }
 
 func (d deadLetterQueues) nameList() string { return strings.Join(d.names(), ", ") }
@@ -179,10 +167,11 @@ func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]api.M
 	return collectAll(ctx, sources, which)
 }
 
-func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *selection) (int, error)) (n int, err error) {
+func (d deadLetterQueues) forEach(ctx context.Context, which *selector,
+	do func(context.Context, *deadLetterQueue, *selection) (int, error)) (n int, err error) {
 	selection := which.begin()
 	for _, g := range d {
-		done, err := do(g, selection)
+		done, err := do(ctx, g, selection)
 		n += done
 		if err != nil {
 			return n, err
@@ -222,28 +211,23 @@ func (g *deadLetterQueue) contents(which *selector) messageSource {
 
 func newDeadList(c *base.CLI) *cobra.Command {
 	which := &selector{all: true}
+	var dead deadLetterQueues
 	cmd := base.ListCommand("List dead letters, oldest first")
 	cmd.Use = "list [QUEUE]"
 	w := target.AddQueueArgument(c, cmd, target.AllDeadLetters)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "Maximum dead letters to list.")
-	cmd.Flags().StringVar(&which.match, "match", "", "List only dead letters whose body contains this text.")
+	cmd.Flags().StringVar(&which.filter.Match, "match", "", "List only dead letters whose body contains this text.")
 	addReason(cmd, which)
 	addDeadFilter(cmd, which)
-	f := base.AddOutput(cmd)
-	cmd.RunE = base.Verb(func(ctx context.Context, _ []string) error {
+	base.Prints(c, cmd, func(ctx context.Context, _ []string) (messages []api.Message, err error) {
 		if err := cmp.Or(base.CheckLimit(which.limit), which.selectIDs(nil)); err != nil {
-			return err
+			return nil, err
 		}
-		dead, err := findDead(ctx, c, w, which)
-		if err != nil {
-			return err
+		if dead, err = findDead(ctx, c, w, which); err != nil {
+			return nil, err
 		}
-		messages, err := dead.collect(ctx, which)
-		if err != nil {
-			return err
-		}
-		return f.Print(c, messages, messageIDs(messages), func() error { return printDead(c, dead, messages, which) })
-	})
+		return dead.collect(ctx, which)
+	}, base.ViewOf(func(messages []api.Message) error { return printDead(c, dead, messages, which) }, messageIDs))
 	return cmd
 }
 
@@ -257,12 +241,7 @@ func printDead(c *base.CLI, dead deadLetterQueues, messages []api.Message, which
 		return nil
 	}
 
-	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
-	for i := range messages {
-		rows = append(rows, deadRow(&messages[i]))
-	}
-
-	if err := c.PrintTable(rows); err != nil {
+	if err := c.PrintTable(deadList.Table(messages)); err != nil {
 		return err
 	}
 
@@ -286,17 +265,21 @@ func failedTimes(m *api.Message) (sent, died time.Time) {
 	return m.SentAt, m.DeadAt
 }
 
-func deadRow(m *api.Message) []string {
-	sent, died := failedTimes(m)
-	source := m.DeadLetterSource
-	receives := m.ReceiveCount
-	if f := recordedFailure(m); f != nil {
-		source = f.Source
-		receives += f.Receives
-	}
-	reason := base.Preview(lastFailure(m), 40)
-	return []string{m.ID, base.Since(sent), base.Since(died), fmt.Sprint(receives),
-		cmp.Or(queue.NameInARN(source), "-"), cmp.Or(reason, "-"), base.Preview(m.Body, previewWidth)}
+var deadList = base.List[api.Message]{
+	Heading: []string{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"},
+	Row: func(m *api.Message) []string {
+		sent, died := failedTimes(m)
+		receives := m.ReceiveCount
+		if f := recordedFailure(m); f != nil {
+			receives += f.Receives
+		}
+		reason := ""
+		if last := lastAttempt(m); last != nil {
+			reason = base.Preview(last.Summary(), 40)
+		}
+		return []string{m.ID, base.Since(sent), base.Since(died), fmt.Sprint(receives),
+			cmp.Or(queue.NameInARN(sourceARN(m)), "-"), cmp.Or(reason, "-"), base.Preview(m.Body, previewWidth)}
+	},
 }
 
 func (g *deadLetterQueue) recentFailures(ctx context.Context) map[string][]api.Attempt {
@@ -317,20 +300,13 @@ func (g *deadLetterQueue) recentFailures(ctx context.Context) map[string][]api.A
 	return failures
 }
 
-func lastFailure(m *api.Message) string {
-	last := lastAttempt(m)
-	if last == nil {
-		return ""
-	}
-	return last.Summary()
-}
-
 type queueReason struct {
 	Queue string `json:"queue"`
 	api.ReasonGroup
 }
 
 func newDeadReasons(c *base.CLI) *cobra.Command {
+	var dead deadLetterQueues
 	cmd := &cobra.Command{
 		Use:   "reasons [QUEUE]",
 		Short: "Group dead letters by the reason of their last failure",
@@ -343,19 +319,13 @@ or if this instance made them recently.`,
 	}
 
 	w := target.AddQueueArgument(c, cmd, target.AllDeadLetters)
-	f := base.AddOutput(cmd)
-	cmd.RunE = base.Verb(func(ctx context.Context, _ []string) error {
-		dead, err := findDead(ctx, c, w, &selector{all: true})
-		if err != nil {
-			return err
+	base.Prints(c, cmd, func(ctx context.Context, _ []string) (groups []queueReason, err error) {
+		if dead, err = findDead(ctx, c, w, &selector{all: true}); err != nil {
+			return nil, err
 		}
-		groups, err := dead.reasons(ctx)
-		if err != nil {
-			return err
-		}
-		names := base.Named(func(g *queueReason) string { return g.Reason })(groups)
-		return f.Print(c, groups, names, func() error { return printReasons(c, dead, groups) })
-	})
+		return dead.reasons(ctx)
+	}, base.ViewOf(func(groups []queueReason) error { return printReasons(c, dead, groups) },
+		base.Named(func(g *queueReason) string { return g.Reason })))
 	return cmd
 }
 
@@ -396,19 +366,18 @@ func groupByReason(messages []api.Message, now time.Time) []api.ReasonGroup {
 		}
 		groups[reason].Count++
 		if a := lastAttempt(&messages[i]); a != nil {
-			addTime(groups[reason], a.At, now)
+			addFailureTime(groups[reason], a.At, now)
 		}
 	}
 
-	list := make([]api.ReasonGroup, 0, len(groups))
-	for _, group := range groups {
-		list = append(list, *group)
+	list := []api.ReasonGroup{}
+	for _, reason := range slices.Sorted(maps.Keys(groups)) {
+		list = append(list, *groups[reason])
 	}
-	slices.SortFunc(list, func(a, b api.ReasonGroup) int { return strings.Compare(a.Reason, b.Reason) })
 	return list
 }
 
-func addTime(group *api.ReasonGroup, at, now time.Time) {
+func addFailureTime(group *api.ReasonGroup, at, now time.Time) {
 	if group.First.IsZero() || at.Before(group.First) {
 		group.First = at
 	}
@@ -468,16 +437,16 @@ func newDeadShow(c *base.CLI) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return checkAllFound(args, messages, dead.names())
+		return checkAllFound(which, messages, dead.names())
 	})
 
 	return cmd
 }
 
-func checkAllFound(ids []string, messages []api.Message, queues []string) error {
-	p := (&selector{ids: ids}).begin()
+func checkAllFound(which *selector, messages []api.Message, queues []string) error {
+	selection := which.begin()
 	for _, m := range messages {
-		delete(p.missing, m.ID)
+		delete(selection.missing, m.ID)
 	}
-	return p.notFound(queues)
+	return selection.notFound(queues)
 }

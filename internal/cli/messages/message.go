@@ -45,26 +45,23 @@ func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Me
 	})
 }
 
-func findMessage(ctx context.Context, w *target.Flags, id string) (*api.Client, api.Message, error) {
+func findMessage(ctx context.Context, w *target.Flags, id string) (client *api.Client, m api.Message, err error) {
 	if w.Queue == "" {
-		client, err := w.Dial()
-		if err != nil {
-			return nil, api.Message{}, err
+		if client, err = w.Dial(); err == nil {
+			m, err = client.FindMessage(ctx, id)
 		}
-		m, err := client.FindMessage(ctx, id)
 		return client, m, err
 	}
 
 	p, err := w.Find(ctx)
 	if err != nil {
-		return nil, api.Message{}, err
+		return nil, m, err
 	}
 	if p.Remote != nil {
-		return nil, api.Message{},
-			base.Usagef("%s is on Amazon SQS or another server, where messages cannot be looked up by ID", p.Name).
-				Hint("'tendril peek' shows some of them; each counts as a receive")
+		return nil, m, base.Usagef("%s is on Amazon SQS or another server, where messages cannot be looked up by ID", p.Name).
+			Hint("'tendril peek' shows some of them; each counts as a receive")
 	}
-	m, err := findInQueue(ctx, p, id)
+	m, err = findInQueue(ctx, p, id)
 	return p.Client, m, err
 }
 

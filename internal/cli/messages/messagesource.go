@@ -20,6 +20,7 @@ type held struct {
 	receipt string // "" for embedded queues
 }
 
+// recordedFailure returns the failure in the attribute with which tendril itself dead-letters a message, or nil.
 func recordedFailure(m *api.Message) *queue.Failure {
 	if m.DeadLetterSource != "" {
 		return nil
@@ -28,8 +29,9 @@ func recordedFailure(m *api.Message) *queue.Failure {
 	return failure
 }
 
-func (m *held) source() string {
-	if f := recordedFailure(&m.Message); f != nil {
+// sourceARN returns the ARN of the queue that dead-lettered a message, or "".
+func sourceARN(m *api.Message) string {
+	if f := recordedFailure(m); f != nil {
 		return f.Source
 	}
 	return m.DeadLetterSource
@@ -70,7 +72,7 @@ type embeddedSource struct {
 
 func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	if len(p.ids) > 0 {
-		return p.named(ctx)
+		return p.readByID(ctx)
 	}
 
 	return func(yield func([]held, error) bool) {
@@ -82,11 +84,11 @@ func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]held, erro
 				yield(nil, err)
 				return
 			}
-			portion := make([]held, len(page))
+			batch := make([]held, len(page))
 			for i := range page {
-				portion[i] = held{Message: page[i]}
+				batch[i].Message = page[i]
 			}
-			if !yield(portion, nil) || next == "" {
+			if !yield(batch, nil) || next == "" {
 				return
 			}
 			f.After = next
@@ -94,7 +96,7 @@ func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]held, erro
 	}
 }
 
-func (p *embeddedSource) named(ctx context.Context) iter.Seq2[[]held, error] {
+func (p *embeddedSource) readByID(ctx context.Context) iter.Seq2[[]held, error] {
 	return func(yield func([]held, error) bool) {
 		for _, id := range p.ids {
 			m, err := p.client.Message(ctx, p.queue, id)
@@ -158,7 +160,7 @@ type sqsSource struct {
 	seen    map[string]bool // IDs of messages returned before, and of their copies
 	opened  map[string]target.Sender
 	history map[string][]api.Attempt
-	known   map[string]bool // queues that dead-letter to this one; nil until the first use
+	known   []string // queues that dead-letter to this one; nil until the first use
 }
 
 func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
@@ -172,12 +174,9 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	}
 	return func(yield func([]held, error) bool) {
 		for {
-			portion, err := p.receive(ctx, min(n, queue.MaxBatch))
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if len(portion) == 0 || !yield(portion, nil) {
+			batch, err := p.receive(ctx, min(n, queue.MaxBatch))
+			atEnd := err == nil && len(batch) == 0
+			if atEnd || !yield(batch, err) || err != nil {
 				return
 			}
 		}
@@ -189,10 +188,7 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	wait, hold := lookTime, holdTime
 	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: &wait, Visibility: &hold})
-	if err != nil {
-		return nil, err
-	}
-	var portion []held
+	var batch []held
 	for i := range messages {
 		m := &messages[i]
 		p.holding[m.ID] = m.ReceiptHandle
@@ -202,9 +198,9 @@ func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 		p.seen[m.ID] = true
 		one := held{api.FromMessage(m, p.name), m.ReceiptHandle}
 		one.Attempts = p.history[m.ID]
-		portion = append(portion, one)
+		batch = append(batch, one)
 	}
-	return portion, nil
+	return batch, err
 }
 
 // remove leaves messages that it cannot delete hidden until they are released.
@@ -266,7 +262,7 @@ func (p *sqsSource) sameDestination(messages []held, to string) int {
 	return n
 }
 
-func (p *sqsSource) origin(m *held) string { return cmp.Or(queue.NameInARN(m.source()), p.source) }
+func (p *sqsSource) origin(m *held) string { return cmp.Or(queue.NameInARN(sourceARN(&m.Message)), p.source) }
 
 func (p *sqsSource) destination(ctx context.Context, m *held, to string) (string, error) {
 	if to != "" {
@@ -299,43 +295,29 @@ func (p *sqsSource) isTrusted(ctx context.Context, m *held, origin string) (bool
 		if err != nil {
 			return false, fmt.Errorf("finding the queues that send dead letters here: %w", err)
 		}
-		p.known = map[string]bool{}
-		for _, name := range names {
-			p.known[name] = true
-		}
+		p.known = append([]string{}, names...)
 	}
-	return p.known[origin], nil
+	return slices.Contains(p.known, origin), nil
 }
 
-func (p *sqsSource) resend(ctx context.Context, target string, messages []held) ([]held, error) {
+// resend sends copies of messages until one is rejected. It returns the accepted messages.
+func (p *sqsSource) resend(ctx context.Context, target string, messages []held) (accepted []held, err error) {
 	to, err := p.senderTo(ctx, target)
-	if err != nil {
-		return nil, err
-	}
-
-	var accepted []held
-	for len(messages) > 0 {
+	for err == nil && len(messages) > 0 {
 		copies := copies(messages, queue.IsFIFO(target))
-		sent, err := to.Send(ctx, copies)
-		if err != nil {
-			return accepted, err
-		}
-		var refused []error
+		sent, sendErr := to.Send(ctx, copies)
+		err = sendErr
 		for i := range sent {
 			if sent[i].Err != nil {
-				refused = append(refused, fmt.Errorf("message %s was rejected: %w", messages[i].ID, sent[i].Err))
+				err = errors.Join(err, fmt.Errorf("message %s was rejected: %w", messages[i].ID, sent[i].Err))
 				continue
 			}
 			p.seen[sent[i].ID] = true
 			accepted = append(accepted, messages[i])
 		}
-		if len(refused) > 0 {
-			return accepted, errors.Join(refused...)
-		}
 		messages = messages[len(copies):]
 	}
-
-	return accepted, nil
+	return accepted, err
 }
 
 // copies returns as many messages as fit into one send. A FIFO copy needs a new deduplication ID, because the queue
@@ -387,8 +369,8 @@ func (p *sqsSource) release(ctx context.Context) error {
 	defer cancel()
 	failed := 0
 	var cause error
-	for ten := range slices.Chunk(changes, queue.MaxBatch) {
-		for _, err := range p.from.ChangeVisibility(ctx, ten) {
+	for batch := range slices.Chunk(changes, queue.MaxBatch) {
+		for _, err := range p.from.ChangeVisibility(ctx, batch) {
 			if err != nil {
 				failed++
 				cause = err
@@ -406,8 +388,7 @@ func (p *sqsSource) release(ctx context.Context) error {
 
 func sourceOf(p *target.Queue, which *selector) messageSource {
 	if p.Remote == nil {
-		sel, _ := which.apiSelection()
-		return &embeddedSource{client: p.Client, queue: p.Name, filter: api.Filter{Selection: sel}, ids: which.ids}
+		return &embeddedSource{client: p.Client, queue: p.Name, filter: api.Filter{Selection: which.filter}, ids: which.ids}
 	}
 	return &sqsSource{
 		name: p.Name, from: p.Remote, fifo: p.Remote.FIFO(),

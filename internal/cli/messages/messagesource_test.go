@@ -79,9 +79,9 @@ func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do fu
 	error) {
 	t.Helper()
 	c := &base.CLI{Err: &strings.Builder{}}
-	dead := deadLetterQueues{{queue: &target.Queue{Name: "dead"}, count: 10}}
-	return dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
-		return processSelected(t.Context(), c, g, p, selection, limit, "done", do)
+	dead := deadLetterQueues{{cli: c, queue: &target.Queue{Name: "dead"}, count: 10}}
+	return dead.forEach(t.Context(), which, func(ctx context.Context, g *deadLetterQueue, s *selection) (int, error) {
+		return g.process(ctx, p, s, limit, "done", do)
 	})
 }
 
@@ -142,7 +142,7 @@ func TestRedriveOnSQS(t *testing.T) {
 		left     int
 	}{
 		{"all", selector{all: true}, "0 1 2 3 4 5 6 7 8 9 10 11", 0},
-		{"a match", selector{match: "1"}, "1 10 11", 9},
+		{"a match", selector{filter: api.Selection{Match: "1"}}, "1 10 11", 9},
 		{"a limit", selector{limit: 3}, "0 1 2", 9},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -39,7 +39,7 @@ message from other consumers until the command exits, for at most 5 minutes.`,
 
 	w := target.AddQueueArgument(c, cmd, target.AllQueues)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 10, "Maximum messages to show, oldest first.")
-	cmd.Flags().StringVar(&which.match, "match", "", "Show only messages whose body contains this text.")
+	cmd.Flags().StringVar(&which.filter.Match, "match", "", "Show only messages whose body contains this text.")
 	cmd.Flags().StringVar(&state, "state", "", "Show only waiting, delayed, in-flight or damaged messages (embedded queue only).")
 	cmd.Flags().BoolVar(&full, "full", false, "Show full bodies and attributes.")
 	base.Complete(cmd, "state", "waiting", "delayed", "in-flight", "damaged")
@@ -60,7 +60,7 @@ message from other consumers until the command exits, for at most 5 minutes.`,
 		return collectAll(ctx, sources, which)
 	}, base.ViewOf(func(messages []api.Message) error {
 		switch {
-		case len(messages) == 0 && (which.match != "" || state != ""):
+		case len(messages) == 0 && (which.filter.Match != "" || state != ""):
 			c.PrintErrln("no message matches the filter")
 		case len(messages) == 0:
 			c.PrintErrln("no messages")

@@ -75,26 +75,28 @@ func (f *receiveFlags) check(visibility bool) error {
 }
 
 func receiveMessages(ctx context.Context, c *base.CLI, p *target.Queue, f *receiveFlags) error {
+	req := api.ReceiveRequest{WaitSeconds: int(f.wait.Seconds())}
+	if f.visibility >= 0 {
+		seconds := int(f.visibility.Seconds())
+		req.VisibilitySeconds = &seconds
+	}
+
 	received := 0
 	for received < f.limit {
-		req := api.ReceiveRequest{Max: min(f.limit-received, queue.MaxBatch), WaitSeconds: int(f.wait.Seconds())}
-		if f.visibility >= 0 {
-			seconds := int(f.visibility.Seconds())
-			req.VisibilitySeconds = &seconds
-		}
-		portion, err := p.Receive(ctx, req)
+		req.Max = min(f.limit-received, queue.MaxBatch)
+		batch, err := p.Receive(ctx, req)
 		if err != nil {
 			return err
 		}
-		if len(portion) == 0 {
+		if len(batch) == 0 {
 			break
 		}
-		received += len(portion)
-		if err := printReceived(c, portion, *f.format); err != nil {
+		received += len(batch)
+		if err := printReceived(c, batch, *f.format); err != nil {
 			return err
 		}
 		if f.delete {
-			if err := p.Acknowledge(ctx, portion); err != nil {
+			if err := p.Acknowledge(ctx, batch); err != nil {
 				return err
 			}
 		}
@@ -103,19 +105,21 @@ func receiveMessages(ctx context.Context, c *base.CLI, p *target.Queue, f *recei
 		}
 	}
 
+	c.PrintErrf("%s\n", f.resultText(received, p.Name))
+	return nil
+}
+
+func (f *receiveFlags) resultText(received int, queueName string) string {
+	text := base.Plural(received, "message") + " received"
 	switch {
 	case received == 0:
-		c.PrintErrf("no messages received from %s\n", p.Name)
+		return "no messages received from " + queueName
 	case f.delete:
-		c.PrintErrf("%s received and deleted\n", base.Plural(received, "message"))
+		return text + " and deleted"
 	case f.visibility == 0:
-		c.PrintErrf("%s received: still visible to other consumers\n", base.Plural(received, "message"))
-	default:
-		c.PrintErrf("%s received: hidden from other consumers until the visibility timeout expires\n",
-			base.Plural(received, "message"))
+		return text + ": still visible to other consumers"
 	}
-
-	return nil
+	return text + ": hidden from other consumers until the visibility timeout expires"
 }
 
 func printReceived(c *base.CLI, messages []api.ReceivedMessage, f base.Format) error {

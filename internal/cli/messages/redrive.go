@@ -42,11 +42,11 @@ queue. A copy has no reason.`,
 	addDeadFilter(cmd, which)
 	cmd.Flags().StringVar(&to, "to", "", "Destination queue: a name, or on Amazon SQS a URL or ARN (default: the "+
 		"source queue).")
-	pace := addRate(cmd, "moved")
+	limit := addRate(cmd, "moved")
 	return changesDead(c, cmd, which, "moved", func(g *deadLetterQueue, messages string) string {
 		return "move " + messages + " from " + g.queue.Name + " to " + cmp.Or(to, "the source queue")
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
-		perSecond, supported := taskRate(pace.limit)
+		perSecond, supported := taskRate(*limit)
 		if supported && g.queue.Remote == nil && which.fitsTask() {
 			return redriveTask(ctx, c, g, which, to, perSecond)
 		}
@@ -61,28 +61,27 @@ queue. A copy has no reason.`,
 		}
 
 		from := g.contents(which)
-		copied, err := processSelected(ctx, c, g, from, selection, pace.limit, "moved",
+		copied, err := g.process(ctx, from, selection, *limit, "moved",
 			func(ctx context.Context, messages []held) (int, error) { return from.redrive(ctx, messages, to) })
 		return moved + copied, err
 	})
 }
 
-type pace struct{ limit rate.Limit }
-
-func addRate(cmd *cobra.Command, done string) *pace {
-	p, text := &pace{}, ""
-	cmd.Flags().StringVar(&text, "rate", "", "Maximum messages "+done+" per second, such as 50/s (default: no limit).")
+func addRate(cmd *cobra.Command, done string) *rate.Limit {
+	var limit rate.Limit
+	text := cmd.Flags().String("rate", "", "Maximum messages "+done+" per second, such as 50/s (default: no limit).")
 	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
-		p.limit, err = parseRate(text)
+		limit, err = parseRate(*text)
 		return err
 	}
-	return p
+	return &limit
 }
 
 // maxTaskRate is in messages per second.
 const maxTaskRate = 500
 
-// 0 means no limit. Move tasks support whole numbers up to maxTaskRate.
+// taskRate converts a limit to the rate of a move task, where 0 means no limit. Move tasks support whole numbers up to
+// maxTaskRate.
 func taskRate(limit rate.Limit) (perSecond int, supported bool) {
 	if limit == rate.Inf {
 		return 0, true
@@ -93,11 +92,7 @@ func taskRate(limit rate.Limit) (perSecond int, supported bool) {
 
 func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, to string,
 	perSecond int) (int, error) {
-	sel, err := which.apiSelection()
-	if err != nil {
-		return 0, err
-	}
-	task, err := g.queue.Client.Redrive(ctx, g.queue.Name, to, perSecond, sel, 0)
+	task, err := g.queue.Client.Redrive(ctx, g.queue.Name, to, perSecond, which.filter, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -106,11 +101,7 @@ func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *se
 
 func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, perSecond int,
 	yes bool) (int, error) {
-	sel, err := which.apiSelection()
-	if err != nil {
-		return 0, err
-	}
-
+	sel := which.filter
 	sel.Through = g.newest
 	total, err := g.queue.Client.Count(ctx, g.queue.Name, sel, countTime)
 	if err != nil {
@@ -137,8 +128,8 @@ const countTime = 20 * time.Second
 
 // changesDead adds a change of dead letters to cmd. would describes the change of a queue's messages.
 func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
-	would func(g *deadLetterQueue, messages string) string, do func(context.Context, *deadLetterQueue, *selection) (int,
-		error)) *cobra.Command {
+	would func(g *deadLetterQueue, messages string) string,
+	do func(context.Context, *deadLetterQueue, *selection) (int, error)) *cobra.Command {
 	w := target.AddQueue(c, cmd, target.AllDeadLetters)
 	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {
 		dead, err := selectDead(ctx, c, w, which, args)
@@ -148,9 +139,7 @@ func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 		return base.PlanOf(func() ([]string, error) {
 			return dead.steps(ctx, which, would)
 		}, func() error {
-			n, err := dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
-				return do(ctx, g, selection)
-			})
+			n, err := dead.forEach(ctx, which, do)
 			return c.Summary(done, n, err)
 		}), nil
 	})
@@ -217,12 +206,7 @@ func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (s
 		return "some of about " + base.Plural(g.count, "message"), nil
 	}
 
-	sel, err := which.apiSelection()
-	if err != nil {
-		return "", err
-	}
-
-	total, err := g.queue.Client.Count(ctx, g.queue.Name, sel, countTime)
+	total, err := g.queue.Client.Count(ctx, g.queue.Name, which.filter, countTime)
 	text := base.Plural(int(total.N), "message")
 	switch {
 	case which.limit > 0 && int64(which.limit) < total.N:
@@ -246,12 +230,12 @@ func newDeadDelete(c *base.CLI) *cobra.Command {
 
 	which := addSelector(cmd)
 	addDeadFilter(cmd, which)
-	pace := addRate(cmd, "deleted")
+	limit := addRate(cmd, "deleted")
 	yes := base.AddYes(cmd)
 	return changesDead(c, cmd, which, "deleted", func(g *deadLetterQueue, messages string) string {
 		return "delete " + messages + " from " + g.queue.Name
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
-		if perSecond, supported := taskRate(pace.limit); supported && g.queue.Remote == nil && which.fitsTask() {
+		if perSecond, supported := taskRate(*limit); supported && g.queue.Remote == nil && which.fitsTask() {
 			return deleteTask(ctx, c, g, which, perSecond, *yes)
 		}
 		if len(which.ids) == 0 {
@@ -260,7 +244,7 @@ func newDeadDelete(c *base.CLI) *cobra.Command {
 			}
 		}
 		from := g.contents(which)
-		return processSelected(ctx, c, g, from, selection, pace.limit, "deleted", from.remove)
+		return g.process(ctx, from, selection, *limit, "deleted", from.remove)
 	})
 }
 
@@ -297,17 +281,17 @@ without the attempts. Without IDs, --match, --reason or --limit, all are exporte
 func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *selector, path string) (int, error) {
 	base.OutliveReader() // messages must be released even if the reader is gone
 	if path == "" || path == "-" {
-		return writeDead(ctx, c, dead, which, c.DataOut())
+		return dead.writeTo(ctx, c.DataOut(), which)
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return 0, base.Usagef("--file: %w", err)
 	}
-	n, err := writeDead(ctx, c, dead, which, file)
+	n, err := dead.writeTo(ctx, file, which)
 	return n, errors.Join(err, file.Close())
 }
 
-func writeDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *selector, to io.Writer) (int, error) {
+func (d deadLetterQueues) writeTo(ctx context.Context, to io.Writer, which *selector) (int, error) {
 	buffered := bufio.NewWriter(to)
 	write := func(_ context.Context, messages []held) (int, error) {
 		for i := range messages {
@@ -318,16 +302,17 @@ func writeDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *s
 		return len(messages), nil
 	}
 
-	n, err := dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
-		return processSelected(ctx, c, g, g.contents(which), selection, rate.Inf, "exported", write)
+	n, err := d.forEach(ctx, which, func(ctx context.Context, g *deadLetterQueue, s *selection) (int, error) {
+		return g.process(ctx, g.contents(which), s, rate.Inf, "exported", write)
 	})
 	return n, errors.Join(err, base.Written(buffered.Flush()))
 }
 
-func processSelected(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSource, selection *selection,
-	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
+// process calls do with the selected messages in from, one batch after the other, at most limit messages per second.
+func (g *deadLetterQueue) process(ctx context.Context, from messageSource, selection *selection, limit rate.Limit,
+	what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
-	bar := c.Progress(selection.selector.expectedCount(g.count), what, true)
+	bar := g.cli.Progress(selection.selector.expectedCount(g.count), what, true)
 	defer func() { _ = bar.Finish() }()
 
 	batchSize := selection.selector.batchSize()
@@ -341,10 +326,10 @@ func processSelected(ctx context.Context, c *base.CLI, g *deadLetterQueue, from 
 		}
 
 		chosen := selection.choose(batch)
+		if err := pace.WaitN(ctx, len(chosen)); err != nil {
+			return n, err
+		}
 		if len(chosen) > 0 {
-			if err := pace.WaitN(ctx, len(chosen)); err != nil {
-				return n, err
-			}
 			done, err := do(ctx, chosen)
 			n += done
 			_ = bar.Add(done)

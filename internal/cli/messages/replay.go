@@ -48,7 +48,7 @@ are hidden.`,
 	cmd.Flags().StringVar(&to, "to", "", "URL to post to (default: the target of the message's queue).")
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {
-		p := &replay{c: c, to: to, queue: w.Queue, format: *f}
+		p := &replay{c: c, to: to, queue: w.Queue, format: *f, posters: map[string]*environment.Poster{}}
 		messages, err := p.load(ctx, w, args[0])
 		if err != nil {
 			return nil, err
@@ -253,10 +253,6 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 	poster, err := environment.NewPoster(&set.Settings, &set.Queues[0], name, p.c.Version, address, path)
 	if err != nil {
 		return nil, base.Fail(base.ExitUsage, err)
-	}
-
-	if p.posters == nil {
-		p.posters = map[string]*environment.Poster{}
 	}
 
 	p.posters[name] = poster

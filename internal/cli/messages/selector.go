@@ -16,15 +16,13 @@ import (
 )
 
 type selector struct {
-	ids       []string
-	all       bool
-	match     string
-	attribute string
-	// since and until are durations before now, or times. They limit when a message was dead-lettered.
-	since, until   string
-	reason         *string // nil means any reason, and "" no recorded reason
-	limit          int     // 0 means no limit
-	allUnlessNamed bool    // an empty selector selects all messages
+	ids    []string
+	all    bool
+	filter api.Selection
+	// attribute, since and until are the flags as given; [selector.selectIDs] adds them to filter.
+	attribute, since, until string
+	limit                   int  // 0 means no limit
+	allUnlessNamed          bool // an empty selector selects all messages
 }
 
 func addSelector(cmd *cobra.Command) *selector {
@@ -35,7 +33,7 @@ func addSelector(cmd *cobra.Command) *selector {
 }
 
 func addMatch(cmd *cobra.Command, p *selector) {
-	cmd.Flags().StringVar(&p.match, "match", "", "Select messages whose body contains this text.")
+	cmd.Flags().StringVar(&p.filter.Match, "match", "", "Select messages whose body contains this text.")
 	addReason(cmd, p)
 	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "Maximum messages to select, oldest first.")
 }
@@ -43,7 +41,7 @@ func addMatch(cmd *cobra.Command, p *selector) {
 func addReason(cmd *cobra.Command, p *selector) {
 	cmd.Flags().Func("reason", "Select messages with this reason from 'tendril dead reasons'.",
 		func(text string) error {
-			p.reason = &text
+			p.filter.Reason = &text
 			return nil
 		})
 }
@@ -56,34 +54,27 @@ func addDeadFilter(cmd *cobra.Command, p *selector) {
 		"Select messages dead before this time, such as 24h or a date (embedded queue only).")
 }
 
-func (p *selector) hasFilter() bool {
-	return p.match != "" || p.attribute != "" || p.reason != nil || p.since != "" || p.until != ""
-}
+func (p *selector) hasFilter() bool { return !p.filter.IsZero() }
 
 func (p *selector) isEverything() bool { return p.all && !p.hasFilter() && p.limit == 0 }
 
 func (p *selector) fitsTask() bool { return len(p.ids) == 0 && p.limit == 0 }
 
-func (p *selector) apiSelection() (api.Selection, error) {
-	since, err := timeBefore("--since", p.since)
-	if err != nil {
-		return api.Selection{}, err
+func (p *selector) parseFilter() (err error) {
+	p.filter.Attribute, p.filter.Value, _ = strings.Cut(p.attribute, "=")
+	if p.filter.DeadSince, err = parseTimeOrAge("--since", p.since); err != nil {
+		return err
 	}
-	until, err := timeBefore("--until", p.until)
-	if err != nil {
-		return api.Selection{}, err
-	}
-	name, value, _ := strings.Cut(p.attribute, "=")
-	return api.Selection{Match: p.match, Reason: p.reason, Attribute: name, Value: value, DeadSince: since,
-		DeadUntil: until}, nil
+	p.filter.DeadUntil, err = parseTimeOrAge("--until", p.until)
+	return err
 }
 
-func timeBefore(flag, text string) (time.Time, error) {
+func parseTimeOrAge(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return time.Now().Add(-d), nil
+	if age, err := time.ParseDuration(text); err == nil && age >= 0 {
+		return time.Now().Add(-age), nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -94,7 +85,7 @@ func timeBefore(flag, text string) (time.Time, error) {
 }
 
 func (p *selector) checkSupportedBy(q *target.Queue) error {
-	if q.Remote != nil && (p.since != "" || p.until != "") {
+	if q.Remote != nil && p.since+p.until != "" {
 		return base.Usagef("--since and --until work on the embedded queue only").
 			Hint("Amazon SQS does not record when a message was dead-lettered")
 	}
@@ -103,26 +94,16 @@ func (p *selector) checkSupportedBy(q *target.Queue) error {
 
 // matches ignores the reasons of embedded messages, which are filtered by the server.
 func (p *selector) matches(m *held) bool {
+	f := &p.filter
 	embedded := m.receipt == ""
-	if p.reason != nil && !embedded && *p.reason != failureGroup(&m.Message) {
-		return false
-	}
-	return strings.Contains(m.Body, p.match) && p.matchesAttribute(m.Attributes)
-}
-
-func (p *selector) matchesAttribute(attributes []queue.Attribute) bool {
-	if p.attribute == "" {
-		return true
-	}
-	name, value, _ := strings.Cut(p.attribute, "=")
-	return slices.ContainsFunc(attributes, func(a queue.Attribute) bool {
-		return a.Name == name && (value == "" || a.Value == value)
-	})
+	hasAttribute := func(a queue.Attribute) bool { return a.Name == f.Attribute && (f.Value == "" || a.Value == f.Value) }
+	return strings.Contains(m.Body, f.Match) && (f.Attribute == "" || slices.ContainsFunc(m.Attributes, hasAttribute)) &&
+		(f.Reason == nil || embedded || *f.Reason == failureGroup(&m.Message))
 }
 
 func (p *selector) selectIDs(args []string) error {
 	p.ids = args
-	if _, err := p.apiSelection(); err != nil {
+	if err := p.parseFilter(); err != nil {
 		return err
 	}
 
@@ -146,6 +127,7 @@ func (p *selector) selectIDs(args []string) error {
 	return nil
 }
 
+// text describes the selected messages, such as 'all messages containing "tenant"'.
 func (p *selector) text() string {
 	if len(p.ids) > 0 {
 		return base.Plural(len(p.ids), "message")
@@ -159,33 +141,24 @@ func (p *selector) text() string {
 		return "the oldest " + base.Plural(p.limit, "message")
 	}
 
-	if p.match != "" {
-		text += fmt.Sprintf(" containing %q", p.match)
+	words := base.Words{text}
+	if p.filter.Match != "" {
+		words.Add(fmt.Sprintf("containing %q", p.filter.Match))
 	}
-
-	if p.attribute != "" {
-		text += " with the attribute " + p.attribute
+	words.AddIf(p.attribute != "", "with the attribute "+p.attribute)
+	if p.filter.Reason != nil {
+		words.Add(fmt.Sprintf("that failed with %q", *p.filter.Reason))
 	}
-
-	if p.reason != nil {
-		text += fmt.Sprintf(" that failed with %q", *p.reason)
-	}
-
-	if p.since != "" {
-		text += " dead since " + p.since
-	}
-
-	if p.until != "" {
-		text += " dead until " + p.until
-	}
-
-	return text
+	words.AddIf(p.since != "", "dead since "+p.since)
+	words.AddIf(p.until != "", "dead until "+p.until)
+	return words.Join(" ")
 }
 
+// selection is the progress of selecting messages.
 type selection struct {
 	selector *selector
-	missing  map[string]bool
-	met      map[string]bool
+	missing  map[string]bool // IDs that were not found yet
+	seen     map[string]bool
 	taken    int
 	stale    bool // the last batch contained only messages seen before
 }
@@ -195,18 +168,18 @@ func (p *selector) begin() *selection {
 	for _, id := range p.ids {
 		missing[id] = true
 	}
-	return &selection{selector: p, missing: missing, met: map[string]bool{}}
+	return &selection{selector: p, missing: missing, seen: map[string]bool{}}
 }
 
 // choose returns the selected messages of a batch. It ignores messages that reappear because they failed again.
-func (s *selection) choose(portion []held) []held {
-	seen := func(m held) bool { return s.met[m.ID] }
-	fresh := slices.DeleteFunc(slices.Clone(portion), seen)
-	s.stale = len(portion) > 0 && len(fresh) == 0
-
-	var chosen []held
-	for _, m := range fresh {
-		s.met[m.ID] = true
+func (s *selection) choose(batch []held) (chosen []held) {
+	s.stale = len(batch) > 0
+	for _, m := range batch {
+		if s.seen[m.ID] {
+			continue
+		}
+		s.seen[m.ID] = true
+		s.stale = false
 		if s.wants(&m) {
 			delete(s.missing, m.ID)
 			s.taken++
@@ -231,11 +204,8 @@ func (s *selection) notFound(queues []string) error {
 	if len(s.missing) == 0 {
 		return nil
 	}
-	messages := "message"
-	if len(s.missing) > 1 {
-		messages = "messages"
-	}
-	return base.NotFoundf("%s no %s %s", queuesHave(queues), messages, s.missingIDs()).
+	_, noun, _ := strings.Cut(base.Plural(len(s.missing), "message"), " ")
+	return base.NotFoundf("%s no %s %s", queuesHave(queues), noun, s.missingIDs()).
 		Hint("'tendril dead list' lists the dead letters")
 }
 
@@ -257,6 +227,7 @@ func (p *selector) batchSize() int {
 	return largeBatch
 }
 
+// expectedCount returns how many of a queue's messages will be selected, or -1 if unknown.
 func (p *selector) expectedCount(count int) int {
 	switch {
 	case len(p.ids) > 0:

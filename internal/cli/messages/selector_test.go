@@ -29,12 +29,12 @@ func TestSelectionChooses(t *testing.T) {
 		done     bool
 	}{
 		{"all", selector{all: true}, "a ab b c", false},
-		{"a match", selector{match: "a"}, "a ab", false},
+		{"a match", selector{filter: api.Selection{Match: "a"}}, "a ab", false},
 		{"a limit", selector{limit: 2}, "a ab", true},
-		{"a match and a limit", selector{match: "b", limit: 1}, "ab", true},
+		{"a match and a limit", selector{filter: api.Selection{Match: "b"}, limit: 1}, "ab", true},
 		{"ids", selector{ids: []string{"id-c", "id-a"}}, "a c", true},
 		{"an id that is not there", selector{ids: []string{"id-c", "id-x"}}, "c", false},
-		{"nothing matches", selector{match: "z"}, "", false},
+		{"nothing matches", selector{filter: api.Selection{Match: "z"}}, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +102,7 @@ func TestSelectorIsChecked(t *testing.T) {
 		{selector{limit: 1}, []string{"m1"}, "use only one of them"},
 		{selector{limit: -1}, nil, "out of range"},
 		{selector{}, []string{"m1"}, ""},
-		{selector{all: true, match: "x", limit: 3}, nil, ""},
+		{selector{all: true, filter: api.Selection{Match: "x"}, limit: 3}, nil, ""},
 	} {
 		err := c.selector.selectIDs(c.args)
 		said := fmt.Sprint(err, base.HintsOf(err))
@@ -115,7 +115,7 @@ func TestSelectorIsChecked(t *testing.T) {
 func TestSelectorInWords(t *testing.T) {
 	t.Parallel()
 	got := []string{}
-	for _, p := range []selector{{all: true}, {ids: []string{"a"}}, {match: "x"}, {limit: 3}, {limit: 1, match: "x"}} {
+	for _, p := range []selector{{all: true}, {ids: []string{"a"}}, {filter: api.Selection{Match: "x"}}, {limit: 3}, {limit: 1, filter: api.Selection{Match: "x"}}} {
 		got = append(got, p.text())
 	}
 	want := []string{"all messages", "1 message", `all messages containing "x"`, "the oldest 3 messages",
@@ -126,7 +126,7 @@ func TestSelectorInWords(t *testing.T) {
 	for _, c := range []struct {
 		selector selector
 		want     int
-	}{{selector{all: true}, 50}, {selector{limit: 7}, 7}, {selector{limit: 70}, 50}, {selector{match: "x"}, -1},
+	}{{selector{all: true}, 50}, {selector{limit: 7}, 7}, {selector{limit: 70}, 50}, {selector{filter: api.Selection{Match: "x"}}, -1},
 		{selector{ids: []string{"a", "b"}}, 2}} {
 		if got := c.selector.expectedCount(50); got != c.want {
 			t.Errorf("%s of 50: expects %d, want %d", c.selector.text(), got, c.want)

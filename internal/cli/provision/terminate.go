@@ -130,10 +130,9 @@ func (t *termination) printResources() (doomed int, err error) {
 			action = "delete"
 		}
 		rows = append(rows, []string{action, r.Kind, r.Name, countText(r.Messages), r.Note})
-		if inWork, _ := strconv.Atoi(r.Attributes[target.InFlightCount]); r.Owned && inWork > 0 {
+		if inFlight := int(target.InFlight(r.Attributes)); r.Owned && inFlight > 0 {
 			t.cli.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("%s has %s in flight: stop the environment on "+
-				"every machine first", r.Name,
-				base.Plural(inWork, "message"))})
+				"every machine first", r.Name, base.Plural(inFlight, "message"))})
 		}
 	}
 

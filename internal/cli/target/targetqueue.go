@@ -340,9 +340,9 @@ func (p *Queue) Describe(ctx context.Context) (api.Queue, error) {
 	q := api.Queue{Name: p.Name, URL: p.Remote.URL(), ARN: attributes["QueueArn"], FIFO: p.Remote.FIFO(),
 		Attributes: attributes}
 	counts := &q.Ledger
-	counts.Visible = int64(Number(attributes, VisibleCount))
-	counts.Delayed = int64(Number(attributes, DelayedCount))
-	counts.InFlight = int64(Number(attributes, InFlightCount))
+	counts.Visible = count(attributes, "ApproximateNumberOfMessages")
+	counts.Delayed = count(attributes, "ApproximateNumberOfMessagesDelayed")
+	counts.InFlight = InFlight(attributes)
 	counts.Live = counts.Visible + counts.Delayed + counts.InFlight
 	q.DeadLetterQueue, q.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	return q, err
@@ -358,16 +358,13 @@ func (p *Queue) CountText(ctx context.Context) (string, error) {
 	return text, err
 }
 
-// SQS attributes that count messages.
-const (
-	VisibleCount  = "ApproximateNumberOfMessages"
-	DelayedCount  = "ApproximateNumberOfMessagesDelayed"
-	InFlightCount = "ApproximateNumberOfMessagesNotVisible"
-)
+// InFlight returns the number of messages in flight in the attributes of an SQS queue.
+func InFlight(attributes map[string]string) int64 {
+	return count(attributes, "ApproximateNumberOfMessagesNotVisible")
+}
 
-// Number returns the value of a numeric attribute, or 0 if it is absent.
-func Number(attributes map[string]string, name string) int {
-	n, _ := strconv.Atoi(attributes[name])
+func count(attributes map[string]string, name string) int64 {
+	n, _ := strconv.ParseInt(attributes[name], 10, 64)
 	return n
 }
 

@@ -93,12 +93,12 @@ func migrateQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []
 		return err
 	}
 
-	b, dir, err := openQueues(c, cmd, f)
+	b, dir, err := openBroker(c, cmd, f)
 	if err != nil {
 		return err
 	}
-
 	defer func() { err = errors.Join(err, b.Close()) }()
+
 	sqs, err := aws.OpenSQS(ctx, &aws.Options{Region: f.region})
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func migrateQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []
 	return err
 }
 
-func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broker, string, error) {
+func openBroker(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broker, string, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
 		return nil, "", err
@@ -230,48 +230,42 @@ func (p *migration) names(ctx context.Context, names []string) ([]string, error)
 
 func (p *migration) planQueue(ctx context.Context, reference string) (*planned, error) {
 	q := &planned{Queue: nameOf(reference), Target: "Amazon SQS"}
-	remote, err := p.findRemote(ctx, q.Queue, reference)
-	if err != nil {
-		return nil, err
-	}
 	embedded := &embeddedEnd{b: p.b, name: q.Queue, arnOf: p.arnOf}
+	if p.toSQS {
+		reference = q.Queue
+	}
+	found, err := p.sqs.Queue(ctx, reference)
+	remote := &sqsEnd{found}
 	switch {
-	case !p.toSQS:
-		q.from, q.to = remote, embedded
-	case remote != nil:
+	case p.toSQS && errors.Is(err, queue.ErrNoQueue):
+		q.from = embedded
+	case err != nil:
+		return nil, err
+	case p.toSQS:
 		q.from, q.to = embedded, remote
 	default:
-		q.from = embedded
+		q.from, q.to = remote, embedded
 	}
 	if q.to != nil {
-		q.Target = q.to.address()
+		q.Target = q.to.URL()
 	}
 
 	if err := q.readSource(ctx); err != nil {
 		return nil, err
 	}
-	if q.tags, err = p.tags(ctx, q.Queue, remote); err != nil {
-		return nil, err
-	}
-	return q, p.compare(ctx, q)
-}
-
-func (p *migration) findRemote(ctx context.Context, name, reference string) (*sqsEnd, error) {
 	if p.toSQS {
-		reference = name
+		q.tags, err = p.b.Tags(q.Queue)
+	} else {
+		q.tags, err = found.Tags(ctx)
 	}
-	found, err := p.sqs.Queue(ctx, reference)
-	switch {
-	case p.toSQS && errors.Is(err, queue.ErrNoQueue):
-		return nil, nil
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
-	return &sqsEnd{found}, nil
+	return q, p.readDestination(ctx, q)
 }
 
 func (q *planned) readSource(ctx context.Context) error {
-	has, err := q.from.attributes(ctx)
+	has, err := q.from.Attributes(ctx)
 	if err != nil {
 		return err
 	}
@@ -289,19 +283,12 @@ func (q *planned) readSource(ctx context.Context) error {
 	return err
 }
 
-func (p *migration) tags(ctx context.Context, name string, remote *sqsEnd) (map[string]string, error) {
-	if p.toSQS {
-		return p.b.Tags(name)
-	}
-	return remote.q.Tags(ctx)
-}
-
-func (p *migration) compare(ctx context.Context, q *planned) error {
+func (p *migration) readDestination(ctx context.Context, q *planned) error {
 	if q.to == nil {
 		return nil
 	}
 
-	has, err := q.to.attributes(ctx)
+	has, err := q.to.Attributes(ctx)
 	if errors.Is(err, queue.ErrNoQueue) {
 		return nil
 	}
@@ -323,10 +310,11 @@ func (p *migration) compare(ctx context.Context, q *planned) error {
 
 func (p *migration) arnOf(name string) string { return p.arns + name }
 
+// checkUnused returns an error if an environment on this machine receives from one of the queues on Amazon SQS.
 func (p *migration) checkUnused() error {
 	for _, running := range api.Running(api.DataDirectories(p.c.StateFolder())) {
 		for _, q := range running.Queues {
-			if slices.ContainsFunc(p.all, func(m *planned) bool { return !q.Embedded && q.URL == m.from.address() }) {
+			if slices.ContainsFunc(p.all, func(m *planned) bool { return !q.Embedded && q.URL == m.from.URL() }) {
 				return base.Conflictf("environment %q uses %s", running.Name, q.Name).
 					Hint("stop it first, on every machine: nothing may receive from the queues during the migration")
 			}
@@ -409,7 +397,7 @@ func (p *migration) create(ctx context.Context, q *planned) error {
 	attributes := q.Attributes
 	if q.DeadLetter != "" {
 		i := slices.IndexFunc(p.all, func(d *planned) bool { return d.Queue == q.DeadLetter })
-		has, err := p.all[i].to.attributes(ctx)
+		has, err := p.all[i].to.Attributes(ctx)
 		if err != nil {
 			return err
 		}
@@ -420,14 +408,12 @@ func (p *migration) create(ctx context.Context, q *planned) error {
 		return p.b.CreateQueue(ctx, q.Queue, attributes, q.tags)
 	}
 
-	made, err := p.sqs.Create(ctx, q.Queue, attributes, q.tags)
+	created, err := p.sqs.Create(ctx, q.Queue, attributes, q.tags)
 	if err != nil {
 		return err
 	}
-
-	end := &sqsEnd{made}
-	q.to = end
-	has, err := end.attributes(ctx)
+	q.to = &sqsEnd{created}
+	has, err := created.Attributes(ctx)
 	p.arns = strings.TrimSuffix(has["QueueArn"], q.Queue)
 	return err
 }
@@ -440,8 +426,8 @@ func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, erro
 		return nil, err
 	}
 
-	journal, err := migrate.OpenJournal(filepath.Join(folder, q.Queue+".to-"+p.f.to+".journal"), q.from.address(),
-		q.to.address())
+	journal, err := migrate.OpenJournal(filepath.Join(folder, q.Queue+".to-"+p.f.to+".journal"), q.from.URL(),
+		q.to.URL())
 	if err != nil {
 		return nil, err
 	}

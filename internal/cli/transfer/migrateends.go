@@ -18,8 +18,8 @@ import (
 type queueEnd interface {
 	migrate.Source
 	migrate.Destination
-	attributes(ctx context.Context) (map[string]string, error)
-	address() string
+	Attributes(ctx context.Context) (map[string]string, error)
+	URL() string
 }
 
 // embeddedEnd is a queue of a stopped environment. Its messages are read from the store, not received.
@@ -59,8 +59,8 @@ func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 	}
 	dead := queue.DeadLetter{Message: &s.Message, Failure: e.failureOf(s)}
 	const fifo = false // deduplication IDs are set later
-	if with, fits := dead.Outgoing(fifo); fits {
-		return with
+	if withReason, fits := dead.Outgoing(fifo); fits {
+		return withReason
 	}
 	return m
 }
@@ -82,33 +82,36 @@ func (e *embeddedEnd) failureOf(s *broker.Stored) queue.Failure {
 }
 
 func (e *embeddedEnd) Delete(ctx context.Context, items []migrate.Item) []error {
-	names := make([]string, len(items))
+	ids := make([]string, len(items))
 	for i := range items {
-		names[i] = items[i].ID
+		ids[i] = items[i].ID
 	}
-	_, err := e.b.DeleteMessages(ctx, e.name, names)
-	if err == nil {
-		return nil
+	if _, err := e.b.DeleteMessages(ctx, e.name, ids); err != nil {
+		return slices.Repeat([]error{err}, len(items))
 	}
-	return slices.Repeat([]error{err}, len(items))
+	return nil
 }
 
 func (e *embeddedEnd) Count(context.Context) (migrate.Count, error) {
 	l, err := e.b.Ledger(e.name)
-	return migrate.Count{Visible: int(l.Visible), Delayed: int(l.Delayed), InFlight: int(l.InFlight)}, err
+	return liveCounts(&l), err
+}
+
+func liveCounts(l *queue.Ledger) migrate.Count {
+	return migrate.Count{Visible: int(l.Visible), Delayed: int(l.Delayed), InFlight: int(l.InFlight)}
 }
 
 func (e *embeddedEnd) Send(ctx context.Context, messages []queue.Outgoing) ([]queue.Sent, error) {
 	return e.b.Queue(e.name).Send(ctx, messages)
 }
 
-func (e *embeddedEnd) attributes(context.Context) (map[string]string, error) {
+func (e *embeddedEnd) Attributes(context.Context) (map[string]string, error) {
 	return e.b.Attributes(e.name)
 }
 
-func (e *embeddedEnd) address() string { return "embedded:" + e.name }
+func (e *embeddedEnd) URL() string { return "embedded:" + e.name }
 
-type sqsEnd struct{ q *aws.Queue }
+type sqsEnd struct{ *aws.Queue }
 
 const (
 	// migrateHold is a visibility timeout much longer than sending and deleting takes. After a crash, the next run must
@@ -119,38 +122,37 @@ const (
 
 func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 	calls := max(1, n/queue.MaxBatch)
-	if e.q.FIFO() {
+	if e.FIFO() {
 		calls = 1
 	}
 
-	parts := make([][]queue.Message, calls)
+	batches := make([][]queue.Message, calls)
 	errs := make([]error, calls)
 	var group sync.WaitGroup
 	for i := range calls {
 		group.Go(func() {
 			wait, hold := migrateWait, migrateHold
-			parts[i], errs[i] = e.q.Receive(ctx, queue.ReceiveRequest{Max: queue.MaxBatch, Wait: &wait, Visibility: &hold})
+			batches[i], errs[i] = e.Receive(ctx, queue.ReceiveRequest{Max: queue.MaxBatch, Wait: &wait, Visibility: &hold})
 		})
 	}
-
 	group.Wait()
+
 	var items []migrate.Item
-	at := map[string]int{}
-	for _, m := range slices.Concat(parts...) {
-		it := migrate.Item{ID: m.ID, Receipt: m.ReceiptHandle, Message: queue.Outgoing{Body: m.Body,
+	indexes := map[string]int{}
+	for _, m := range slices.Concat(batches...) {
+		item := migrate.Item{ID: m.ID, Receipt: m.ReceiptHandle, Message: queue.Outgoing{Body: m.Body,
 			Attributes: m.Attributes, GroupID: m.GroupID, TraceHeader: m.TraceHeader}}
-		if i, again := at[m.ID]; again {
-			items[i] = it
+		if i, again := indexes[m.ID]; again {
+			items[i] = item
 			continue
 		}
-		at[m.ID] = len(items)
-		items = append(items, it)
+		indexes[m.ID] = len(items)
+		items = append(items, item)
 	}
 
 	if len(items) > 0 {
 		return items, nil // the next Take repeats failed calls
 	}
-
 	return nil, errors.Join(errs...)
 }
 
@@ -161,25 +163,10 @@ func (e *sqsEnd) Delete(ctx context.Context, items []migrate.Item) []error {
 	for i := range items {
 		receipts[i] = items[i].Receipt
 	}
-	return e.q.Delete(ctx, receipts)
+	return e.Queue.Delete(ctx, receipts)
 }
 
 func (e *sqsEnd) Count(ctx context.Context) (migrate.Count, error) {
-	a, err := e.q.Attributes(ctx)
-	return countOf(a), err
+	q, err := target.OnSQS(nil, e.Queue).Describe(ctx)
+	return liveCounts(&q.Ledger), err
 }
-
-func countOf(a map[string]string) migrate.Count {
-	return migrate.Count{Visible: target.Number(a, target.VisibleCount), Delayed: target.Number(a, target.DelayedCount),
-		InFlight: target.Number(a, target.InFlightCount)}
-}
-
-func (e *sqsEnd) Send(ctx context.Context, messages []queue.Outgoing) ([]queue.Sent, error) {
-	return e.q.Send(ctx, messages)
-}
-
-func (e *sqsEnd) attributes(ctx context.Context) (map[string]string, error) {
-	return e.q.Attributes(ctx)
-}
-
-func (e *sqsEnd) address() string { return e.q.URL() }
