@@ -16,8 +16,6 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-const environmentVariable = "TENDRIL_ENVIRONMENT"
-
 // AddDataDir adds the flags that select an environment.
 func AddDataDir(cmd *cobra.Command) {
 	AddSettings(cmd, "data-dir")
@@ -33,8 +31,9 @@ func AddEnvironment(cmd *cobra.Command) {
 // DataDir returns the data directory of the selected environment: the named one, the one in the working directory, or
 // the only running one.
 func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
-	if f := cmd.Flags().Lookup("data-dir"); f != nil && f.Changed {
-		return f.Value.String(), nil
+	flags := cmd.Flags()
+	if flags.Changed("data-dir") {
+		return flags.Lookup("data-dir").Value.String(), nil
 	}
 
 	cfg, err := c.LoadSettings(cmd, nil)
@@ -43,9 +42,9 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	}
 
 	state := c.StateFolder()
-	name := c.Env(environmentVariable)
-	if f := cmd.Flags().Lookup("environment"); f != nil && f.Changed {
-		name = f.Value.String()
+	name := c.Env("TENDRIL_ENVIRONMENT")
+	if flags.Changed("environment") {
+		name, _ = flags.GetString("environment")
 	} else if cfg.IsSet("data-dir") {
 		return cfg.DataDir, nil
 	}
@@ -67,10 +66,7 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 		cfg = c.settingsOfWorkingFolder(cmd, cfg)
 	}
 
-	here, err := os.Getwd()
-	if err != nil {
-		here = ""
-	}
+	here, _ := os.Getwd() // "" if unknown
 	return chooseRunning(cfg, here, running, elsewhere)
 }
 
@@ -81,15 +77,12 @@ func (c *CLI) settingsOfWorkingFolder(cmd *cobra.Command, cfg *config.Config) *c
 	if !bundle.MarksFolder(".") {
 		return cfg
 	}
-	b, err := OpenBundle(".")
-	if err != nil {
-		return cfg
+	if b, err := OpenBundle("."); err == nil {
+		if ofFolder, err := c.LoadSettings(cmd, b); err == nil {
+			return ofFolder
+		}
 	}
-	ofFolder, err := c.LoadSettings(cmd, b)
-	if err != nil {
-		return cfg
-	}
-	return ofFolder
+	return cfg
 }
 
 func chooseNamed(name string, dirs []string) (string, error) {
@@ -133,11 +126,7 @@ func severalNamed(all []api.Found) error {
 }
 
 func nameList(all []api.Found) string {
-	names := make([]string, len(all))
-	for i := range all {
-		names[i] = all[i].Name
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(Named(func(f *api.Found) string { return f.Name })(all), ", ")
 }
 
 // chooseRunning prefers the environment named in the settings, then the one started in here or the closest parent
@@ -145,16 +134,29 @@ func nameList(all []api.Found) string {
 // another one in its folder.
 func chooseRunning(cfg *config.Config, here string, running, elsewhere []api.Found) (string, error) {
 	if cfg.Origin("name").Layer > config.FromBundle { // a bundle's name may be that of its folder
-		named := slices.DeleteFunc(slices.Clone(running), func(f api.Found) bool { return f.Environment != cfg.Name })
-		switch len(named) {
-		case 0:
-			return cfg.DataDir, nil
-		case 1:
-			return named[0].DataDir, nil
+		running = slices.DeleteFunc(running, func(f api.Found) bool { return f.Environment != cfg.Name })
+		if len(running) > 1 {
+			return "", severalNamed(running)
 		}
-		return "", severalNamed(named)
+	} else if dir, err := chooseByFolder(here, running, elsewhere); dir != "" || err != nil {
+		return dir, err
 	}
 
+	switch len(running) {
+	case 0:
+		return cfg.DataDir, nil
+	case 1:
+		return running[0].DataDir, nil
+	}
+
+	running = append(running, elsewhere...)
+	names := Named(func(f *api.Found) string { return fmt.Sprintf("%s (%s)", f.Name, cmp.Or(f.Folder, f.DataDir)) })(running)
+	return "", Usagef("%d environments are running, none of them in this folder: %s", len(running),
+		strings.Join(names, ", ")).Hint(chooseHint(running))
+}
+
+// chooseByFolder returns "" if no environment was started in here or a parent folder.
+func chooseByFolder(here string, running, elsewhere []api.Found) (dataDir string, err error) {
 	containing := deepestContaining(here, running)
 	others := deepestContaining(here, elsewhere)
 	isElsewhere := len(others) > 0 && (len(containing) == 0 || len(others[0].Folder) > len(containing[0].Folder))
@@ -171,21 +173,7 @@ func chooseRunning(cfg *config.Config, here string, running, elsewhere []api.Fou
 		return "", Usagef("%d environments are running in %s: %s", len(containing), containing[0].Folder,
 			nameList(containing)).Hint(chooseHint(containing))
 	}
-
-	switch len(running) {
-	case 0:
-		return cfg.DataDir, nil
-	case 1:
-		return running[0].DataDir, nil
-	}
-
-	running = append(running, elsewhere...)
-	var names []string
-	for _, f := range running {
-		names = append(names, fmt.Sprintf("%s (%s)", f.Name, cmp.Or(f.Folder, f.DataDir)))
-	}
-	return "", Usagef("%d environments are running, none of them in this folder: %s", len(running),
-		strings.Join(names, ", ")).Hint(chooseHint(running))
+	return "", nil
 }
 
 func chooseHint(choices []api.Found) string {

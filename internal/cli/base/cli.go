@@ -2,7 +2,6 @@ package base
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -86,13 +85,14 @@ func (c *CLI) Confirm(act, word, flags string, yes bool) error {
 		return Usagef("this would %s, which cannot be undone", act).Hint("add " + flags + " to confirm")
 	}
 	c.PrintErrf("This will %s. It cannot be undone.\nType %s to confirm: ", act, word)
-	if c.readAnswer() != word {
-		return Fail(ExitFailed, errors.New("not confirmed: the answer was not "+word))
+	if c.ReadAnswer() != word {
+		return Failedf("not confirmed: the answer was not %s", word)
 	}
 	return nil
 }
 
-func (c *CLI) readAnswer() string {
+// ReadAnswer reads a line from standard input.
+func (c *CLI) ReadAnswer() string {
 	line, _ := bufio.NewReader(c.In).ReadString('\n')
 	return strings.TrimSpace(line)
 }
@@ -146,15 +146,11 @@ func (c *CLI) CloseBuffers() {
 	for _, b := range c.buffers {
 		written = append(written, b.Close())
 	}
-	if len(written) == 0 {
-		return
-	}
-	late := time.NewTimer(lineBufferPatience)
-	defer late.Stop()
+	late := time.After(lineBufferPatience)
 	for _, w := range written {
 		select {
 		case <-w:
-		case <-late.C:
+		case <-late:
 			return
 		}
 	}
@@ -166,23 +162,6 @@ func (c *CLI) DataOut() io.Writer {
 		return c.Out
 	}
 	return Unescaped(c.Out)
-}
-
-// Agree permits an action if yes is true or a person at the terminal confirms it. Without a terminal, it returns a
-// usage error.
-func (c *CLI) Agree(question string, yes bool) error {
-	if yes {
-		return nil
-	}
-	if !c.TtyIn {
-		return Usagef("nothing was changed: no terminal to confirm on").Hint("add --yes to confirm")
-	}
-	c.PrintErrf("%s [y/N] ", Plain(question))
-	switch strings.ToLower(c.readAnswer()) {
-	case "y", "yes":
-		return nil
-	}
-	return Failedf("nothing was changed")
 }
 
 // Printf prints to standard output.

@@ -70,8 +70,8 @@ func AddDryRun(cmd *cobra.Command) {
 
 // IsDryRun reports whether --dry-run is set.
 func IsDryRun(cmd *cobra.Command) bool {
-	f := cmd.Flags().Lookup(DryRunFlag)
-	return f != nil && f.Value.String() == "true"
+	dry, _ := cmd.Flags().GetBool(DryRunFlag) // false without the flag
+	return dry
 }
 
 type plannedSteps struct {

@@ -60,9 +60,7 @@ func AddOutput(cmd *cobra.Command) *Format {
 
 func formatOf(cmd *cobra.Command) Format {
 	if flag := cmd.Flags().Lookup(OutputFlag); flag != nil {
-		if f, ok := flag.Value.(*Format); ok {
-			return *f
-		}
+		return *flag.Value.(*Format)
 	}
 	return AsTable
 }
@@ -134,21 +132,21 @@ func Named[E any](name func(*E) string) func([]E) []string {
 
 // PrintJSON prints a value as indented JSON.
 func (c *CLI) PrintJSON(v any) error {
-	text, err := IndentedJSON(v)
-	if err == nil {
-		_, err = io.WriteString(c.DataOut(), text)
-	}
-	return err
+	return encodeJSON(c.DataOut(), v, "  ")
 }
 
 // IndentedJSON returns v as JSON, indented by two spaces, without HTML escapes, and with a final newline.
 func IndentedJSON(v any) (string, error) {
 	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(v)
+	err := encodeJSON(&b, v, "  ")
 	return b.String(), err
+}
+
+func encodeJSON(w io.Writer, v any, indent string) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	return enc.Encode(v)
 }
 
 func (c *CLI) printYAML(v any) error {
@@ -170,11 +168,7 @@ func AsYAMLText(v any) (string, error) {
 }
 
 // PrintLineJSON writes a value as one line of JSON.
-func PrintLineJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
-}
+func PrintLineJSON(w io.Writer, v any) error { return encodeJSON(w, v, "") }
 
 // Table is a table of cells whose first row is the heading.
 type Table [][]string
@@ -271,11 +265,11 @@ func Moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	local := t.Local().Format("2006-01-02 15:04:05")
+	distance := Since(t) + " ago"
 	if d := time.Until(t); d > 0 {
-		return local + " (in " + Age(d) + ")"
+		distance = "in " + Age(d)
 	}
-	return local + " (" + Since(t) + " ago)"
+	return t.Local().Format(time.DateTime) + " (" + distance + ")"
 }
 
 // Seconds formats a number of seconds in its largest unit.

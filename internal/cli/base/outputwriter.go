@@ -69,12 +69,11 @@ type lineBuffer struct {
 	report func(w io.Writer, lines int)
 
 	mu      sync.Mutex
-	full    [][]byte
 	lines   []byte
 	spare   []byte
-	held    int // bytes, including the batch being written
-	left    int // dropped lines that have not been reported yet
-	due     bool
+	held    int  // bytes, including the batch being written
+	dropped int  // lines that have not been reported yet
+	due     bool // write lines even if there are fewer than lineBufferSize bytes
 	writing bool
 	timer   *time.Timer
 	closed  chan struct{}
@@ -87,17 +86,16 @@ func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, li
 func (b *lineBuffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.left > 0 || b.held > 0 && b.held+len(lines) > lineBufferMost {
-		b.left += bytes.Count(lines, []byte("\n"))
+	if b.dropped > 0 || b.held > 0 && b.held+len(lines) > lineBufferMost {
+		b.dropped += bytes.Count(lines, []byte("\n"))
 		return len(lines), nil
 	}
 
 	b.add(lines)
+	b.due = b.due || b.closed != nil || b.delay == 0
 	switch {
-	case b.closed != nil || b.delay == 0:
-		b.flush(true)
-	case len(b.full) > 0:
-		b.flush(false)
+	case b.due || len(b.lines) >= lineBufferSize:
+		b.startWriting()
 	case b.timer == nil:
 		b.timer = time.AfterFunc(b.delay, b.timedFlush)
 	}
@@ -109,22 +107,18 @@ func (b *lineBuffer) Write(lines []byte) (int, error) {
 func (b *lineBuffer) add(lines []byte) {
 	b.lines = append(b.lines, lines...)
 	b.held += len(lines)
-	if len(b.lines) >= lineBufferSize {
-		b.full = append(b.full, b.lines)
-		b.lines, b.spare = b.spare, nil
-	}
 }
 
 func (b *lineBuffer) timedFlush() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.timer = nil
-	b.flush(true)
+	b.due = true
+	b.startWriting()
 }
 
-// flush starts writing full batches, and the partial one if all is true. The caller must hold mu.
-func (b *lineBuffer) flush(all bool) {
-	b.due = b.due || all
+// The caller of startWriting must hold mu.
+func (b *lineBuffer) startWriting() {
 	if !b.writing {
 		b.writing = true
 		go b.write()
@@ -134,20 +128,25 @@ func (b *lineBuffer) flush(all bool) {
 func (b *lineBuffer) write() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for portion := b.next(); portion != nil; portion = b.next() {
+	for len(b.lines) >= lineBufferSize || b.due && len(b.lines) > 0 {
+		batch := b.lines
+		b.lines = b.spare
+		b.spare = nil
 		b.mu.Unlock()
-		b.w.Write(portion)
+		b.w.Write(batch)
 		b.mu.Lock()
-		b.held -= len(portion)
-		if cap(portion) <= 2*lineBufferSize {
-			b.spare = portion[:0]
+
+		b.held -= len(batch)
+		if cap(batch) <= 2*lineBufferSize {
+			b.spare = batch[:0]
 		}
-		if b.left > 0 {
-			b.reportLeftOut()
+		if b.dropped > 0 {
+			b.reportDropped()
 		}
 	}
 
-	b.writing, b.due = false, false
+	b.writing = false
+	b.due = false
 	if b.closed != nil && b.held == 0 {
 		select {
 		case <-b.closed:
@@ -157,24 +156,11 @@ func (b *lineBuffer) write() {
 	}
 }
 
-// next returns the next batch to write, or nil. The caller must hold mu.
-func (b *lineBuffer) next() (portion []byte) {
-	switch {
-	case len(b.full) > 0:
-		portion, b.full = b.full[0], b.full[1:]
-	case b.due && len(b.lines) > 0:
-		portion = b.lines
-		b.lines = b.spare
-		b.spare = nil
-	}
-	return portion
-}
-
-// reportLeftOut adds a line with the number of dropped lines. The caller must hold mu.
-func (b *lineBuffer) reportLeftOut() {
+// reportDropped adds a line with the number of dropped lines. The caller must hold mu.
+func (b *lineBuffer) reportDropped() {
 	var line bytes.Buffer
-	b.report(&line, b.left)
-	b.left = 0
+	b.report(&line, b.dropped)
+	b.dropped = 0
 	b.due = true
 	b.add(line.Bytes())
 }
@@ -185,7 +171,8 @@ func (b *lineBuffer) Close() <-chan struct{} {
 	defer b.mu.Unlock()
 	if b.closed == nil {
 		b.closed = make(chan struct{})
-		b.flush(true)
+		b.due = true
+		b.startWriting()
 	}
 	if b.timer != nil {
 		b.timer.Stop()

@@ -23,19 +23,19 @@ const (
 	HelpAll = "help-all"
 )
 
-// TextValue stores a flag's value as text, so that package config applies the same rules to flags, variables and files.
-type TextValue struct {
+// textValue stores a flag's value as text, so that package config applies the same rules to flags, variables and files.
+type textValue struct {
 	kind string
 	text string
 }
 
-func (v *TextValue) String() string { return v.text }
+func (v *textValue) String() string { return v.text }
 
 // Set stores the text without validating it.
-func (v *TextValue) Set(s string) error { v.text = s; return nil }
+func (v *textValue) Set(s string) error { v.text = s; return nil }
 
 // Type returns the value's placeholder in the help.
-func (v *TextValue) Type() string { return v.kind }
+func (v *textValue) Type() string { return v.kind }
 
 // OptionTable returns the table of all options, computed once.
 var OptionTable = sync.OnceValue(config.Options)
@@ -69,7 +69,7 @@ func addSetting(flags *pflag.FlagSet, o config.Option, name string, hidden bool)
 	if o.Default != "" {
 		help = o.Help + " (default " + o.DefaultText() + ")"
 	}
-	f := flags.VarPF(&TextValue{kind: o.Kind()}, name, "", help)
+	f := flags.VarPF(&textValue{kind: o.Kind()}, name, "", help)
 	f.Hidden = hidden
 	if o.IsSwitch() {
 		f.NoOptDefVal = "true"
@@ -85,7 +85,7 @@ func (c *CLI) LoadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config
 func (c *CLI) ReadSettings(cmd *cobra.Command, src config.Sources) (*config.Config, error) {
 	src.Flags = map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if _, ok := f.Value.(*TextValue); ok {
+		if IsSetting(f) {
 			src.Flags[f.Name] = f.Value.String()
 		}
 	})
@@ -154,6 +154,6 @@ func OriginOf(v api.OptionValue) config.Origin {
 
 // IsSetting reports whether a flag sets an option.
 func IsSetting(f *pflag.Flag) bool {
-	_, ok := f.Value.(*TextValue)
+	_, ok := f.Value.(*textValue)
 	return ok
 }

@@ -118,7 +118,7 @@ func givenArguments(cmd *cobra.Command, args []string) (given string) {
 		return fmt.Sprintf("%q", args[0])
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if _, setting := f.Value.(*base.TextValue); setting && f.Name != "data-dir" || f.Name == "dir" {
+		if base.IsSetting(f) && f.Name != "data-dir" || f.Name == "dir" {
 			given = cmp.Or(given, "--"+f.Name)
 		}
 	})

@@ -89,14 +89,16 @@ func (h *history[E]) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	if !h.follow {
-		return h.format.Print(h.cli, append([]E{}, entries...), base.Named(h.from.name)(entries),
-			func() error { return h.printTexts(entries) })
+	if !h.follow && (*h.format == base.AsJSON || *h.format == base.AsYAML) {
+		return h.format.Print(h.cli, append([]E{}, entries...), nil, nil)
 	}
 	for _, e := range entries {
 		if err := h.print(e); err != nil {
 			return err
 		}
+	}
+	if !h.follow {
+		return nil
 	}
 	return h.followEach(ctx, client, answers)
 }
@@ -108,15 +110,6 @@ func (h *history[E]) readInstances(ctx context.Context, client *api.Client) ([]a
 	}
 	answers := api.FromEach(ctx, client, chosen, h.from.read)
 	return answers, base.PrintUnanswered(h.cli, answers)
-}
-
-func (h *history[E]) printTexts(entries []E) error {
-	for i := range entries {
-		if _, err := h.cli.Println(h.from.text(&entries[i])); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (h *history[E]) print(e E) error {
@@ -147,7 +140,12 @@ func (h *history[E]) followEach(ctx context.Context, client *api.Client, answers
 			return nil
 		})
 	}
-	return streamEnd(h.cli, following.Wait())
+	err := following.Wait()
+	if err == nil || errors.Is(err, api.ErrNotRunning) {
+		h.cli.PrintErrln("the environment has stopped")
+		return nil
+	}
+	return err
 }
 
 // NewEvents returns the command 'tendril events'.
@@ -252,8 +250,6 @@ func (s *eventSource) followInstance(ctx context.Context, on *api.Client, a *api
 
 func (s *eventSource) name(e *eventlog.Event) string { return strconv.FormatInt(e.ID, 10) }
 
-func (s *eventSource) text(e *eventlog.Event) string { return eventText(e) }
-
 // NewLogs returns the command 'tendril logs'.
 func NewLogs(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
@@ -305,8 +301,8 @@ func (s *lineSource) explainNone(ctx context.Context, client *api.Client) error 
 		return err
 	}
 	name := s.filter.Process
-	known := func(process string) bool { return eventlog.IsOf(process, name) }
-	if name == "" || slices.ContainsFunc(names, known) {
+	isNamed := func(process string) bool { return eventlog.IsOf(process, name) }
+	if name == "" || slices.ContainsFunc(names, isNamed) {
 		return nil
 	}
 	slices.Sort(names)
@@ -351,20 +347,10 @@ func (s *lineSource) name(l *eventlog.Line) string {
 	return l.Process
 }
 
-func (s *lineSource) text(l *eventlog.Line) string { return lineText(l) }
-
-func streamEnd(c *base.CLI, err error) error {
-	if err == nil || errors.Is(err, api.ErrNotRunning) {
-		c.PrintErrln("the environment has stopped")
-		return nil
-	}
-	return err
-}
-
-// eventText returns a text such as
+// text returns a text such as
 //
 //	2026-01-02 03:04:05Z  pause        queue paused  queue=jobs reason="database upgrade"
-func eventText(e *eventlog.Event) string {
+func (s *eventSource) text(e *eventlog.Event) string {
 	text, fields := e.Text, e.Fields
 	if fields["action"] != "" {
 		text, fields = e.Sentence()
@@ -391,7 +377,7 @@ func instanceText(name string) string {
 	return fmt.Sprintf("%-20s  ", base.Plain(name))
 }
 
-func lineText(l *eventlog.Line) string {
+func (s *lineSource) text(l *eventlog.Line) string {
 	at := ""
 	if !l.At.IsZero() {
 		at = base.Stamp(l.At) + "  "

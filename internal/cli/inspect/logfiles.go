@@ -28,11 +28,10 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 		return nil, err
 	}
 
-	if cfg.AppLogDir == "" && errors.Is(notRunning, api.ErrOff) {
+	switch {
+	case cfg.AppLogDir == "" && errors.Is(notRunning, api.ErrOff):
 		return nil, notRunning
-	}
-
-	if cfg.AppLogDir == "" {
+	case cfg.AppLogDir == "":
 		return nil, base.Fail(base.ExitNotFound, notRunning, "the logs of a stopped environment are read from files: "+
 			"start it with --app-log-dir DIR, and add the same option here", "'tendril events' shows its history")
 	}
@@ -41,7 +40,6 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	if err != nil {
 		return nil, fmt.Errorf("looking for log files in %s: %w", cfg.AppLogDir, err)
 	}
-
 	if len(paths) == 0 {
 		return nil, base.NotFoundf("no log files in %s", cfg.AppLogDir).
 			Hint("use the environment's folder: --app-log-dir DIR")
@@ -70,11 +68,15 @@ func parseLogName(path string) (process, stream string) {
 }
 
 func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []eventlog.Line, err error) {
-	file, skipped, err := openTail(path, readOfLog)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	skipped, err := seekTail(file, readOfLog)
+	if err != nil {
+		return nil, err
+	}
 
 	text := bufio.NewScanner(file)
 	text.Buffer(nil, longestLine)
@@ -86,31 +88,14 @@ func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []
 	for text.Scan() {
 		l := template
 		l.Text = text.Text()
-		if !q.Matches(&l) {
-			continue
-		}
-		if lines = append(lines, l); len(lines) > f.Limit {
-			lines = lines[1:]
+		if q.Matches(&l) {
+			lines = append(lines, l)
 		}
 	}
-
-	return lines, text.Err()
+	return lines[max(len(lines)-f.Limit, 0):], text.Err()
 }
 
-func openTail(path string, limit int64) (file *os.File, skipped int64, err error) {
-	file, err = os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	skipped, err = seekTail(file, limit)
-	if err != nil {
-		_ = file.Close()
-		return nil, 0, err
-	}
-	return file, skipped, nil
-}
-
-func seekTail(file *os.File, limit int64) (int64, error) {
+func seekTail(file *os.File, limit int64) (skipped int64, err error) {
 	info, err := file.Stat()
 	if err != nil {
 		return 0, err

@@ -108,10 +108,11 @@ type topWatch struct {
 	client   *api.Client
 	dial     func() (*api.Client, error)
 	frame    topFrame
-	asks     topAct
+	pending  topAct // waits for a confirmation; nil for none
 	start    func(topAct)
 }
 
+// topAct performs a change and returns its outcome.
 type topAct func(context.Context, *api.Client) string
 
 func (w *topWatch) run(ctx context.Context, in, out *os.File) error {
@@ -197,55 +198,47 @@ func (w *topWatch) update(look topLook) {
 
 func (w *topWatch) handleKey(key string, height int) (act topAct, quit bool) {
 	w.frame.footer = ""
-	if asked := w.asks; asked != nil {
-		w.asks = nil
+	if pending := w.pending; pending != nil {
+		w.pending = nil
 		if key == "y" || key == "Y" {
-			return asked, false
+			return pending, false
 		}
 		return nil, key == base.KeyInterrupt
 	}
 
-	page := max(height-5, 1)
 	switch key {
 	case "q", "Q", base.KeyInterrupt:
 		return nil, true
 	case "p":
-		w.ask()
+		w.askPauseOrResume()
 	default:
-		w.frame.scroll = base.Scrolled(w.frame.scroll, key, page)
+		w.frame.scroll = base.Scrolled(w.frame.scroll, key, max(height-5, 1))
 	}
 
 	return nil, false
 }
 
-func (w *topWatch) ask() {
+func (w *topWatch) askPauseOrResume() {
 	switch {
 	case len(w.frame.status.Workers) == 0:
 		w.frame.footer = "This process does not receive from queues."
 	case w.frame.paused() > 0:
 		w.frame.footer = "Resume all queues? y/n"
-		w.asks = func(ctx context.Context, c *api.Client) string {
-			return outcome(ctx, "All queues resumed.", func(ctx context.Context) error {
-				_, err := c.Resume(ctx, "", api.Reason{})
-				return err
-			})
-		}
+		w.pending = changesAll((*api.Client).Resume, "All queues resumed.")
 	default:
 		w.frame.footer = "Pause all queues? Messages in flight will finish. y/n"
-		w.asks = func(ctx context.Context, c *api.Client) string {
-			return outcome(ctx, "All queues paused.", func(ctx context.Context) error {
-				_, err := c.Pause(ctx, "", api.Reason{Reason: "tendril top"})
-				return err
-			})
-		}
+		w.pending = changesAll((*api.Client).Pause, "All queues paused.")
 	}
 }
 
-func outcome(ctx context.Context, success string, act func(context.Context) error) string {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	if err := act(ctx); err != nil {
-		return "Failed: " + err.Error()
+func changesAll(change func(*api.Client, context.Context, string, api.Reason) (api.Paused, error),
+	success string) topAct {
+	return func(ctx context.Context, c *api.Client) string {
+		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+		defer cancel()
+		if _, err := change(c, ctx, "", api.Reason{Reason: "tendril top"}); err != nil {
+			return "Failed: " + err.Error()
+		}
+		return success
 	}
-	return success
 }

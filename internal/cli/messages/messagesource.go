@@ -262,7 +262,9 @@ func (p *sqsSource) sameDestination(messages []held, to string) int {
 	return n
 }
 
-func (p *sqsSource) origin(m *held) string { return cmp.Or(queue.NameInARN(sourceARN(&m.Message)), p.source) }
+func (p *sqsSource) origin(m *held) string {
+	return cmp.Or(queue.NameInARN(sourceARN(&m.Message)), p.source)
+}
 
 func (p *sqsSource) destination(ctx context.Context, m *held, to string) (string, error) {
 	if to != "" {

@@ -257,7 +257,7 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 			return base.PlanOf(func() ([]string, error) { return nil, nil }, func() error { return nil }), nil
 		}
 		return base.PlanOf(base.Step("write %s", preview.File), func() error {
-			if err := c.Agree("Change "+preview.File+"?", *yes); err != nil {
+			if err := confirmChange(c, preview.File, *yes); err != nil {
 				return err
 			}
 			change.Base = preview.Base
@@ -269,6 +269,21 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 			return awaitSettings(ctx, c, client, done.Revision)
 		}), nil
 	})
+}
+
+func confirmChange(c *base.CLI, file string, yes bool) error {
+	switch {
+	case yes:
+		return nil
+	case !c.TtyIn:
+		return base.Usagef("nothing was changed: no terminal to confirm on").Hint("add --yes to confirm")
+	}
+	c.PrintErrf("Change %s? [y/N] ", base.Plain(file))
+	switch strings.ToLower(c.ReadAnswer()) {
+	case "y", "yes":
+		return nil
+	}
+	return base.Failedf("nothing was changed")
 }
 
 // settingsWait allows for instances that restart their apps.
