@@ -55,17 +55,16 @@ environment, according to --rollout-policy, and --abort returns all of them to t
 		}
 
 		path := base.Argument(args)
+		var err error
 		if path == "" {
-			own, err := ownFolder(c, cmd, client.Instance.Folder)
-			if err != nil {
+			if path, err = appInWorkingFolder(cmd, client.Instance.Folder); err != nil {
 				return nil, err
 			}
-			path = own
 		}
-
-		path, err := checkCandidate(c, path, client.Instance.AppliesMachine)
-		if err != nil {
-			return nil, err
+		if path != "" {
+			if path, err = checkCandidate(c, path, client.Instance.AppliesMachine); err != nil {
+				return nil, err
+			}
 		}
 
 		return base.PlanOf(func() ([]string, error) {
@@ -114,9 +113,10 @@ func versionInState(all []api.AppVersion, state string) *api.AppVersion {
 	return nil
 }
 
-func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) {
+// appInWorkingFolder returns "" unless the environment was started in the working folder, which has a runnable app.
+func appInWorkingFolder(cmd *cobra.Command, startedIn string) (string, error) {
 	const here = "."
-	if folder, err := filepath.Abs(here); err != nil || folder != started || !bundle.MarksFolder(here) {
+	if folder, err := filepath.Abs(here); err != nil || folder != startedIn || !bundle.MarksFolder(here) {
 		return "", nil
 	}
 	b, err := base.OpenTrustedFolder(cmd)
@@ -183,11 +183,8 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 	return f.PrintDone(c, done, done.To, text)
 }
 
-// checkCandidate returns the absolute path, or "" for the current version.
+// checkCandidate prints warnings about the app in a folder or archive, and returns its absolute path.
 func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, error) {
-	if path == "" {
-		return "", nil
-	}
 	b, err := c.OpenForInspection(path)
 	if err != nil {
 		return "", err
@@ -221,14 +218,12 @@ func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 		return api.DeployResult{}, err
 	}
 
-	type outcome struct {
-		result api.DeployResult
-		err    error
-	}
-	done := make(chan outcome, 1)
+	var result api.DeployResult
+	done := make(chan error, 1)
 	go func() {
-		result, err := begin(ctx)
-		done <- outcome{result, err}
+		var err error
+		result, err = begin(ctx)
+		done <- err
 	}()
 
 	tick := time.NewTicker(deployTick)
@@ -236,25 +231,22 @@ func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 	reported := ""
 	for {
 		select {
-		case o := <-done:
-			return o.result, o.err
+		case err := <-done:
+			return result, err
 		case <-tick.C:
 		}
 
 		// The status only adds progress texts: begin returns the deployment's result and any error.
 		now, err := client.Status(ctx)
-		if err != nil || now.Deployment == nil || now.Deployment.Over() || sameDeployment(now.Deployment, before.Deployment) {
+		d := now.Deployment
+		if err != nil || d == nil || d.Over() || before.Deployment != nil && d.Since.Equal(before.Deployment.Since) {
 			continue
 		}
-		if text := StepText(now.Deployment); text != reported {
+		if text := StepText(d); text != reported {
 			c.PrintErrln(text)
 			reported = text
 		}
 	}
-}
-
-func sameDeployment(now, before *api.Deployment) bool {
-	return before != nil && now.Since.Equal(before.Since)
 }
 
 // StepText describes the current step of a deployment.

@@ -39,7 +39,11 @@ var versionList = base.List[api.AppVersion]{
 	Name:    func(v *api.AppVersion) string { return strconv.Itoa(v.Number) },
 	Empty:   "no version has served yet",
 	Row: func(v *api.AppVersion) []string {
-		return []string{versionText(v), v.State, sourceText(v), bytesText(v.Size), base.Since(v.DeployedAt) + " ago", v.By}
+		size := "-"
+		if v.Size != 0 {
+			size = base.Size(int(v.Size))
+		}
+		return []string{versionText(v), v.State, sourceText(v), size, base.Since(v.DeployedAt) + " ago", v.By}
 	},
 }
 
@@ -58,13 +62,6 @@ func sourceText(v *api.AppVersion) string {
 		return v.Source
 	}
 	return filepath.Base(v.Source)
-}
-
-func bytesText(n int64) string {
-	if n == 0 {
-		return "-"
-	}
-	return base.Size(int(n))
 }
 
 func versionArgument(args []string) (int, error) {

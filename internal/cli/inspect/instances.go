@@ -76,15 +76,17 @@ type scaleAnswer struct {
 
 func inputTexts(in *api.ScaleInputs) []string {
 	if in == nil {
-		return []string{"-", "-", "-", "-"}
+		in = &api.ScaleInputs{}
 	}
-	text := func(v *float64, unit string) string {
-		if v == nil {
-			return "-"
-		}
-		return fmt.Sprintf("%.0f%s", *v, unit)
+	return []string{figure(in.Backlog, ""), figure(in.OldestSeconds, "s"), figure(in.BusyPercent, "%"),
+		figure(in.CPUPercent, "%")}
+}
+
+func figure(v *float64, unit string) string {
+	if v == nil {
+		return "-"
 	}
-	return []string{text(in.Backlog, ""), text(in.OldestSeconds, "s"), text(in.BusyPercent, "%"), text(in.CPUPercent, "%")}
+	return fmt.Sprintf("%.0f%s", *v, unit)
 }
 
 // NewInstances returns the command 'tendril instances'.
@@ -125,8 +127,8 @@ var instanceList = base.List[api.KnownInstance]{
 	Heading: []string{"INSTANCE", "STATE", "HEALTH", "LEADS", "IN FLIGHT", "CPU", "LONGEST", "APP", "VERSION", "STARTED", "KNOWN FROM"},
 	Name:    func(one *api.KnownInstance) string { return one.Name },
 	Row: func(one *api.KnownInstance) []string {
-		return []string{one.Name, instanceState(one), cmp.Or(one.Health, "-"), leadsText(one), inFlightText(one), cpuText(one),
-			longestText(one), cmp.Or(one.AppVersion, "-"), cmp.Or(one.Version, "-"), base.Since(one.StartedAt), sourceText(one)}
+		return []string{one.Name, instanceState(one), cmp.Or(one.Health, "-"), leadsText(one), inFlightText(one), figure(one.CPUPercent, "%"),
+			base.KnownSeconds(float64(one.LongestSeconds)), cmp.Or(one.AppVersion, "-"), cmp.Or(one.Version, "-"), base.Since(one.StartedAt), sourceText(one)}
 	},
 }
 
@@ -157,17 +159,6 @@ func inFlightText(one *api.KnownInstance) string {
 		return fmt.Sprintf("%d of %d", *one.InFlight, one.Slots)
 	}
 	return strconv.Itoa(*one.InFlight)
-}
-
-func cpuText(one *api.KnownInstance) string {
-	if one.CPUPercent == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.0f%%", *one.CPUPercent)
-}
-
-func longestText(one *api.KnownInstance) string {
-	return base.KnownSeconds(float64(one.LongestSeconds))
 }
 
 func sourceText(one *api.KnownInstance) string {

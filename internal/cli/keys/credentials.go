@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"time"
@@ -20,10 +21,6 @@ func NewCredentials(c *base.CLI) *cobra.Command {
 		`Manages the file of key pairs given with --credentials. With such a file, 'tendril up' and 'tendril serve'
 may listen on any address, and every request must be signed, which AWS SDKs do by default. Changes take effect
 within a second, without a restart.`, newCredentialsCreate(c), newCredentialsList(c), newCredentialsRevoke(c))
-}
-
-func addCredentialsFile(cmd *cobra.Command) {
-	base.AddSettings(cmd, "credentials")
 }
 
 func credentialsFile(c *base.CLI, cmd *cobra.Command) (string, error) {
@@ -65,7 +62,7 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 	cmd.Flags().BoolVar(&sendOnly, "send-only", false, "Allow sending messages only.")
 	cmd.Flags().StringSliceVar(&queues, "queue", nil, "Queues that the pair may use, comma-separated (default all).")
 	expires := addExpires(cmd, "Lifetime, such as 12h or 30d; the pair then has a session token (default unlimited).")
-	addCredentialsFile(cmd)
+	base.AddSettings(cmd, "credentials")
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, args []string) (*base.Plan, error) {
 		path, err := credentialsFile(c, cmd)
@@ -93,17 +90,17 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 			c.PrintErrf("created %s in %s; the secret is not shown again\n", pair.Name, path)
 			created := createdPair{pair.Name, pair.AccessKeyID, string(pair.SecretAccessKey), string(pair.SessionToken),
 				pair.Expires}
-			return f.Print(c, created, []string{pair.Name}, func() error { return printPair(c, &created) })
+			variables := fmt.Sprintf("AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s", created.AccessKeyID,
+				created.SecretAccessKey)
+			if created.SessionToken != "" {
+				variables += "\nAWS_SESSION_TOKEN=" + created.SessionToken
+			}
+			return f.Print(c, created, []string{pair.Name}, func() error {
+				_, err := c.Println(variables)
+				return err
+			})
 		}), nil
 	})
-}
-
-func printPair(c *base.CLI, p *createdPair) error {
-	_, err := c.Printf("AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n", p.AccessKeyID, p.SecretAccessKey)
-	if p.SessionToken != "" && err == nil {
-		_, err = c.Printf("AWS_SESSION_TOKEN=%s\n", p.SessionToken)
-	}
-	return err
 }
 
 type listedPair struct {
@@ -117,7 +114,7 @@ type listedPair struct {
 
 func newCredentialsList(c *base.CLI) *cobra.Command {
 	cmd := base.ListCommand("List the key pairs, without their secrets")
-	addCredentialsFile(cmd)
+	base.AddSettings(cmd, "credentials")
 	base.Prints(c, cmd, func(_ context.Context, _ []string) ([]listedPair, error) {
 		path, err := credentialsFile(c, cmd)
 		if err != nil {
@@ -148,7 +145,7 @@ var pairList = base.List[listedPair]{
 
 func newCredentialsRevoke(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a key pair, by its name or access key"}
-	addCredentialsFile(cmd)
+	base.AddSettings(cmd, "credentials")
 	return revokes(c, cmd, "key pair", func(cmd *cobra.Command) (string, error) { return credentialsFile(c, cmd) },
 		func(path, name string) error { return fileFailure(access.CanRevoke(path, name)) },
 		func(path, name string) error { return fileFailure(access.Revoke(path, name)) })

@@ -124,16 +124,16 @@ func (f *receiveFlags) resultText(received int, queueName string) string {
 
 func printReceived(c *base.CLI, messages []api.ReceivedMessage, f base.Format) error {
 	for i := range messages {
-		if err := printReceivedMessage(c, &messages[i], f); err != nil {
+		m := &messages[i]
+		var err error
+		if f == base.AsTable {
+			err = printMessage(c, &m.Message, []string{"receipt handle", m.ReceiptHandle})
+		} else {
+			err = f.PrintEach(c, m, m.ID, "")
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func printReceivedMessage(c *base.CLI, m *api.ReceivedMessage, f base.Format) error {
-	if f == base.AsTable {
-		return printMessage(c, &m.Message, []string{"receipt handle", m.ReceiptHandle})
-	}
-	return f.PrintEach(c, m, m.ID, "")
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/api"
-	"tendril/internal/aws"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/target"
 )
@@ -40,32 +39,16 @@ func listsQueues(c *base.CLI, cmd *cobra.Command) *cobra.Command {
 }
 
 func listQueues(ctx context.Context, w *target.Flags, prefix string) ([]api.Queue, error) {
-	if err := w.Check(); err != nil {
-		return nil, err
-	}
-
-	if w.Backend == target.BackendSQS {
-		return listOnSQS(ctx, prefix)
-	}
-
-	client, err := w.Dial()
+	client, sqs, err := w.OpenServer(ctx)
 	if err != nil {
 		return nil, err
 	}
-
-	st, err := client.Status(ctx)
-	return slices.DeleteFunc(st.Queues, func(q api.Queue) bool { return !strings.HasPrefix(q.Name, prefix) }), err
-}
-
-func listOnSQS(ctx context.Context, prefix string) ([]api.Queue, error) {
-	sqs, err := aws.OpenSQS(ctx, nil)
-	if err != nil {
-		return nil, err
+	if client != nil {
+		st, err := client.Status(ctx)
+		return slices.DeleteFunc(st.Queues, func(q api.Queue) bool { return !strings.HasPrefix(q.Name, prefix) }), err
 	}
+
 	found, err := sqs.List(ctx, prefix)
-	if err != nil {
-		return nil, err
-	}
 	queues := make([]api.Queue, len(found))
 	for i, remote := range found {
 		if queues[i], err = target.OnSQS(sqs, remote).Describe(ctx); err != nil {
@@ -73,7 +56,7 @@ func listOnSQS(ctx context.Context, prefix string) ([]api.Queue, error) {
 		}
 		queues[i].Attributes = nil
 	}
-	return queues, nil
+	return queues, err
 }
 
 // List describes how queues are listed.
@@ -89,19 +72,14 @@ var List = base.List[api.Queue]{
 }
 
 func queueNote(q *api.Queue) string {
-	note := base.QueueText(&q.Progress)
-	if problem := q.Problem(); problem != "" {
-		note = strings.TrimPrefix(note+"; "+base.Plain(problem), "; ")
-	}
-	return note
+	var notes base.Words
+	notes.Add(base.QueueText(&q.Progress))
+	notes.Add(base.Plain(q.Problem()))
+	return notes.Join("; ")
 }
 
 func newQueuesShow(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "show [QUEUE]",
-		Short: "Show a queue: attributes, counts, ledger",
-	}
-
+	cmd := &cobra.Command{Use: "show [QUEUE]", Short: "Show a queue: attributes, counts, ledger"}
 	w := target.AddQueueArgument(c, cmd, target.OnlyQueue)
 	base.Prints(c, cmd, func(ctx context.Context, _ []string) (api.Queue, error) {
 		p, err := w.Find(ctx)
@@ -152,10 +130,7 @@ func ledgerText(q api.Queue) string {
 }
 
 func newQueuesPurge(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "purge QUEUE",
-		Short: "Permanently delete all messages in a queue",
-	}
+	cmd := &cobra.Command{Use: "purge QUEUE", Short: "Permanently delete all messages in a queue"}
 	w := target.AddQueueArgument(c, cmd, "")
 	yes := base.AddYes(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, _ []string) (*base.Plan, error) {
@@ -249,27 +224,21 @@ func changesReceiving(c *base.CLI, cmd *cobra.Command, request *api.Reason, verb
 			if done.Revision == 0 {
 				return nil
 			}
-			return base.AwaitRevision(ctx, c, client, done.Revision, time.Minute, appliedRevision)
+			applied := func(_ *api.Instances, one *api.KnownInstance) (int64, error) { return one.Revision, nil }
+			return base.AwaitRevision(ctx, c, client, done.Revision, time.Minute, applied)
 		}), nil
 	})
 }
 
-func appliedRevision(_ *api.Instances, one *api.KnownInstance) (int64, error) {
-	return one.Revision, nil
-}
-
+// receivedQueue returns the name of the queue to pause or resume, or "" for all.
 func receivedQueue(i *api.Instance, w *target.Flags) (string, error) {
-	if len(i.Queues) == 0 {
+	switch {
+	case len(i.Queues) == 0:
 		return "", base.Conflictf("this process has no worker and only serves queues").
 			Hint("use the environment that receives from the queue, on its 'tendril up' machine")
-	}
-
-	switch {
-	case w.Queue != "":
-		ref, err := target.ParseQueue(w.Queue)
-		return ref.Name, err
-	case len(i.Queues) == 1:
+	case len(i.Queues) == 1 && w.Queue == "":
 		return i.Queues[0].Name, nil
 	}
-	return "", nil
+	ref, err := target.ParseQueue(w.Queue)
+	return ref.Name, err
 }

@@ -129,35 +129,29 @@ func (n *newQueue) deadLetterAttributes() map[string]string {
 	return attributes
 }
 
-func createQueue(ctx context.Context, c *base.CLI, m *queueMaker, n *newQueue) error {
-	keeps, err := n.keepsPolicy(ctx, m)
-	if err != nil {
-		return err
+func createQueue(ctx context.Context, c *base.CLI, m *queueMaker, n *newQueue) (err error) {
+	keepsPolicy := false
+	if n.byDefault && n.deadLetter != "" {
+		if _, keepsPolicy, err = m.find(ctx, n.name); err != nil {
+			return err
+		}
 	}
 
-	var made string
-	if keeps || n.deadLetter == "" {
-		made, err = m.create(ctx, n.name, n.attributes)
+	created := ""
+	if keepsPolicy || n.deadLetter == "" {
+		created, err = m.create(ctx, n.name, n.attributes)
 	} else {
-		made, err = m.createWithDeadLetterQueue(ctx, n)
+		created, err = m.createWithDeadLetterQueue(ctx, n)
 	}
 	if err != nil {
 		return err
 	}
 
-	if keeps {
+	if keepsPolicy {
 		c.PrintErrf("%s keeps its redrive policy\n", n.name)
 	}
-	_, err = c.Println(made)
+	_, err = c.Println(created)
 	return err
-}
-
-func (n *newQueue) keepsPolicy(ctx context.Context, m *queueMaker) (bool, error) {
-	if !n.byDefault || n.deadLetter == "" {
-		return false, nil
-	}
-	_, exists, err := m.find(ctx, n.name)
-	return exists, err
 }
 
 // queueMaker creates queues in the running environment, or on Amazon SQS. Exactly one field is set.
@@ -167,44 +161,32 @@ type queueMaker struct {
 }
 
 func openMaker(ctx context.Context, w *target.Flags) (*queueMaker, error) {
-	if err := w.Check(); err != nil {
-		return nil, err
-	}
-	if w.Backend == target.BackendSQS {
-		sqs, err := aws.OpenSQS(ctx, nil)
-		return &queueMaker{sqs: sqs}, err
-	}
-	client, err := w.Dial()
-	if err == nil && !client.Instance.Embedded() {
+	client, sqs, err := w.OpenServer(ctx)
+	if err == nil && client != nil && !client.Instance.Embedded() {
 		err = base.Conflictf("environment %q has no embedded queues", client.Instance.Environment).
 			Hint("create the queue on Amazon SQS: add --backend sqs")
 	}
-	return &queueMaker{client: client}, err
+	return &queueMaker{client, sqs}, err
 }
 
 func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue) (string, error) {
 	dead, existed, err := m.find(ctx, n.deadLetter)
 	if err == nil && !existed {
-		dead, err = m.createDeadLetterQueue(ctx, n)
+		var created string
+		if created, err = m.create(ctx, n.deadLetter, n.deadLetterAttributes()); err == nil {
+			dead, err = m.describe(ctx, created)
+		}
 	}
 	if err != nil {
 		return "", fmt.Errorf("dead-letter queue %s: %w", n.deadLetter, err)
 	}
 
-	n.attributes["RedrivePolicy"] = redrivePolicy(dead.ARN, n.maxReceives)
-	made, err := m.create(ctx, n.name, n.attributes)
+	n.attributes["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`, dead.ARN, n.maxReceives)
+	created, err := m.create(ctx, n.name, n.attributes)
 	if err != nil && !existed {
 		err = fmt.Errorf("%w (its dead-letter queue %s was created)", err, n.deadLetter)
 	}
-	return made, err
-}
-
-func (m *queueMaker) createDeadLetterQueue(ctx context.Context, n *newQueue) (api.Queue, error) {
-	made, err := m.create(ctx, n.deadLetter, n.deadLetterAttributes())
-	if err != nil {
-		return api.Queue{}, err
-	}
-	return m.describe(ctx, made)
+	return created, err
 }
 
 func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []string, err error) {
@@ -265,8 +247,4 @@ func (m *queueMaker) create(ctx context.Context, name string, attributes map[str
 		return "", err
 	}
 	return q.URL(), nil
-}
-
-func redrivePolicy(arn string, maxReceives int) string {
-	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`, arn, maxReceives)
 }

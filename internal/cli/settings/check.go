@@ -49,20 +49,16 @@ next five runs of each periodic task. Starts and changes nothing, and uses no ne
 		case "":
 			return checkApp(c, cmd, args, *f)
 		case provision.RoleRun, provision.RoleOperate:
-			return printPolicy(c, cmd, args, role)
+			policy, err := provision.IamPolicy(c, cmd, args, role)
+			if err != nil || policy == nil {
+				return err
+			}
+			return c.PrintJSON(policy)
 		}
 		return base.Usagef("invalid --iam %q", role).Hint("use run or operate")
 	}
 
 	return cmd
-}
-
-func printPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) error {
-	policy, err := provision.IamPolicy(c, cmd, args, role)
-	if err != nil || policy == nil {
-		return err
-	}
-	return c.PrintJSON(policy)
 }
 
 type checkReport struct {

@@ -149,7 +149,7 @@ func NamesOf(queues []*Queue) []string {
 // Find finds a queue by name in the running environment, or by URL or ARN on Amazon SQS. The default is the only queue
 // that the running environment receives from.
 func (w *Flags) Find(ctx context.Context) (*Queue, error) {
-	if err := w.Check(); err != nil {
+	if err := w.check(); err != nil {
 		return nil, err
 	}
 
@@ -183,6 +183,19 @@ func (w *Flags) Find(ctx context.Context) (*Queue, error) {
 	return ownQueue(ctx, client, ref.Name)
 }
 
+// OpenServer returns a client of the selected environment, or of Amazon SQS with --backend sqs.
+func (w *Flags) OpenServer(ctx context.Context) (client *api.Client, sqs *aws.SQS, err error) {
+	switch w.Backend {
+	case BackendSQS:
+		sqs, err = aws.OpenSQS(ctx, nil)
+	default:
+		if err = w.check(); err == nil {
+			client, err = w.Dial()
+		}
+	}
+	return client, sqs, err
+}
+
 func (w *Flags) severalQueues(i *api.Instance) error {
 	command := w.CommandPath() + " "
 	if w.cmd.Flags().Lookup("queue") != nil {
@@ -192,8 +205,7 @@ func (w *Flags) severalQueues(i *api.Instance) error {
 		Hint("name one: " + command + i.Queues[0].Name)
 }
 
-// Check returns an error if --backend is unknown.
-func (w *Flags) Check() error {
+func (w *Flags) check() error {
 	switch w.Backend {
 	case backendAuto, BackendEmbedded, BackendSQS:
 		return nil

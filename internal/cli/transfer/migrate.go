@@ -339,12 +339,16 @@ var plannedList = base.List[*planned]{
 
 func (p *migration) printNotes(all []*planned) error {
 	for _, q := range all {
-		for _, note := range q.Notes {
-			p.c.PrintErrf("%s: %s\n", q.Queue, base.Plain(note))
-		}
+		p.printEach(q.Queue, q.Notes)
 	}
 	p.c.PrintErrln(notCarried)
 	return nil
+}
+
+func (p *migration) printEach(queueName string, lines []string) {
+	for _, line := range lines {
+		p.c.PrintErrf("%s: %s\n", queueName, base.Plain(line))
+	}
 }
 
 // run creates dead-letter queues first, but moves their messages last.
@@ -470,9 +474,7 @@ var resultList = base.List[*migrate.Result]{
 
 func (p *migration) printDetails(results []*migrate.Result) error {
 	for _, r := range results {
-		for _, line := range r.Lines() {
-			p.c.PrintErrf("%s: %s\n", r.Queue, base.Plain(line))
-		}
+		p.printEach(r.Queue, r.Lines())
 	}
 	return nil
 }
