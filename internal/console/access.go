@@ -142,7 +142,7 @@ func (s *service) permit(c *call) *api.Error {
 			"proxy",
 			"use HTTPS through a proxy listed in --console-trusted-proxy that sets X-Forwarded-Proto")
 	case !c.caller.may(scope):
-		return c.caller.lacks(scope)
+		return c.caller.missingScope(scope)
 	}
 
 	k := c.route.kind
@@ -167,7 +167,7 @@ func (s *service) permit(c *call) *api.Error {
 const tokenHint = "send the header Authorization: Bearer TOKEN with the content of " + api.TokenFile +
 	" in the data directory, or open the link that 'tendril open' prints"
 
-func (c caller) lacks(scope string) *api.Error {
+func (c caller) missingScope(scope string) *api.Error {
 	switch {
 	case c.who == "":
 		return api.NewError(http.StatusUnauthorized, "this needs the console's token", tokenHint)

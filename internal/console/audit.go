@@ -104,7 +104,7 @@ func (a *auditor) resetEachMinute(now time.Time) {
 	}
 }
 
-func (s *service) record(c *call, refusal *api.Error, answer any) {
+func (s *service) recordAct(c *call, refusal *api.Error, answer any) {
 	act := newAct(c, answer)
 	if refusal == nil {
 		s.log.Info("console action", act.attributes()...)

@@ -71,5 +71,5 @@ func (e *environmentRoutes) changeSettings(c *call, change api.SettingsChange) (
 	ctx, cancel := e.bounded(context.WithoutCancel(c.ctx), api.MaxWait)
 	defer cancel()
 	preview, err := e.opts.Settings.ChangeSettings(ctx, change)
-	return preview, conflict(err)
+	return preview, asConflict(err)
 }

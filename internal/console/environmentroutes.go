@@ -121,7 +121,7 @@ type probed struct {
 
 // probe returns 200 if all checks pass, otherwise 503. /livez does not check the queue or the app, because a restart
 // would not fix them.
-func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) {
+func probe(ask func() []health.Check) func(*call) (probed, error) {
 	return func(c *call) (probed, error) {
 		checks, passed := runChecks(ask)
 		if !c.query.Has("verbose") {
@@ -131,10 +131,18 @@ func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) 
 		if !passed {
 			answer.Status = "failed"
 		}
-		if isReady {
-			answer.Status, answer.Ready = "", &passed
-		}
 		return answer, nil
+	}
+}
+
+func probeReady(ask func() []health.Check) func(*call) (probed, error) {
+	answer := probe(ask)
+	return func(c *call) (probed, error) {
+		answer, err := answer(c)
+		isReady := !answer.failed
+		answer.Status = ""
+		answer.Ready = &isReady
+		return answer, err
 	}
 }
 
@@ -146,7 +154,7 @@ func runChecks(ask func() []health.Check) (checks []health.Check, passed bool) {
 }
 
 func (e *environmentRoutes) getDeliveries(c *call) (api.DeliveryList, error) {
-	limit, err := limitOf(c, api.DefaultDeliveries, 100)
+	limit, err := readLimit(c, api.DefaultDeliveries, 100)
 	if err != nil {
 		return api.DeliveryList{}, err
 	}
@@ -156,7 +164,7 @@ func (e *environmentRoutes) getDeliveries(c *call) (api.DeliveryList, error) {
 
 // Without ?wait, callers with the scope read may abbreviate the ID, and also see how the message left its queue.
 func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
-	wait, err := waitTime(c.query.Get("wait"), api.MaxWait, 0)
+	wait, err := parseWait(c.query.Get("wait"), api.MaxWait, 0)
 	if err != nil {
 		return api.Delivery{}, err
 	}
@@ -169,13 +177,9 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 		}
 	}
 
-	ctx, cancel := e.bounded(c.ctx, wait)
-	defer cancel()
-	d, unknown := e.opts.Deliveries.Wait(ctx, found.id)
-	if (unknown != nil || !d.Tried()) && e.opts.InWork != nil {
-		if d, inWork := e.opts.InWork(found.id); inWork {
-			return d, nil
-		}
+	d, unknown := e.awaitDelivery(c.ctx, found.id, wait)
+	if d.Outcome == api.InWork {
+		return d, nil
 	}
 
 	var ended ending
@@ -193,6 +197,19 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 		return api.Delivery{MessageID: found.id, Queue: found.queue, Outcome: api.MessageStored}, nil
 	}
 	return d, e.unknownMessage(found, ended.since)
+}
+
+// awaitDelivery returns the latest attempt, a delivery in progress, or a delivery that does not count as an attempt.
+func (e *environmentRoutes) awaitDelivery(ctx context.Context, id string, wait time.Duration) (api.Delivery, error) {
+	ctx, cancel := e.bounded(ctx, wait)
+	defer cancel()
+	d, err := e.opts.Deliveries.Wait(ctx, id)
+	if (err != nil || !d.Tried()) && e.opts.InWork != nil {
+		if inWork, found := e.opts.InWork(id); found {
+			return inWork, nil
+		}
+	}
+	return d, err
 }
 
 // endingsSince is the start of the recorded endings, or zero if they were not searched.
@@ -346,23 +363,23 @@ func (e *environmentRoutes) endingOf(id string) (ending, error) {
 
 func (e *environmentRoutes) pause(c *call, why api.Reason) (api.Paused, error) {
 	answer, err := e.opts.Receiving.Pause(c.ctx, c.name, why, c.caller.who)
-	return answer, conflict(err)
+	return answer, asConflict(err)
 }
 
 func (e *environmentRoutes) hookQuiet(c *call, why api.Reason) (api.Paused, error) {
 	if e.opts.Receiving.Quiet == nil {
 		return e.pause(c, why)
 	}
-	return api.Paused{Paused: true}, conflict(e.opts.Receiving.Quiet(why.Reason))
+	return api.Paused{Paused: true}, asConflict(e.opts.Receiving.Quiet(why.Reason))
 }
 
 func (e *environmentRoutes) resume(c *call, where api.Reason) (api.Paused, error) {
 	answer, err := e.opts.Receiving.Resume(c.ctx, c.name, where.This)
-	return answer, conflict(err)
+	return answer, asConflict(err)
 }
 
 func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, error) {
-	wait, err := waitTime(body.Wait, api.MaxWait, 0)
+	wait, err := parseWait(body.Wait, api.MaxWait, 0)
 	if err != nil {
 		return api.Drained{}, err
 	}
@@ -371,7 +388,7 @@ func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, 
 
 // hookDrain reads the wait from the query, because platform hooks can send only a path.
 func (e *environmentRoutes) hookDrain(c *call) (any, error) {
-	wait, err := waitTime(c.query.Get("wait"), maxHookWait, api.MaxWait)
+	wait, err := parseWait(c.query.Get("wait"), maxHookWait, api.MaxWait)
 	if err != nil {
 		return nil, err
 	}

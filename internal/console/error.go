@@ -48,7 +48,7 @@ var hints = map[string]string{
 	queue.CodePurgeQueueInProgress: "wait a minute after a purge before the next one",
 }
 
-func conflict(err error) error {
+func asConflict(err error) error {
 	var own *api.Error
 	var refused *queue.Error
 	if err == nil || errors.As(err, &own) || errors.As(err, &refused) {

@@ -51,7 +51,7 @@ func eventQuery(c *call) (q eventlog.Query, err error) {
 	if text := c.query.Get("kind"); text != "" {
 		q.Kinds = strings.Split(text, ",")
 	}
-	if q.Range, err = rangeOf(c); err != nil {
+	if q.Range, err = readRange(c); err != nil {
 		return q, err
 	}
 
@@ -62,10 +62,10 @@ func eventQuery(c *call) (q eventlog.Query, err error) {
 		}
 	}
 
-	if q.Since, err = timeOf(c, "since"); err != nil {
+	if q.Since, err = readTime(c, "since"); err != nil {
 		return q, err
 	}
-	q.Until, err = timeOf(c, "until")
+	q.Until, err = readTime(c, "until")
 	return q, err
 }
 
@@ -91,10 +91,10 @@ func (h *History) logs(c *call) (any, error) {
 func lineQuery(c *call) (q eventlog.LineQuery, err error) {
 	q.Process = c.query.Get("process")
 	q.Match = c.query.Get("match")
-	if q.Range, err = rangeOf(c); err != nil {
+	if q.Range, err = readRange(c); err != nil {
 		return q, err
 	}
-	if q.Until, err = timeOf(c, "until"); err != nil {
+	if q.Until, err = readTime(c, "until"); err != nil {
 		return q, err
 	}
 	if text := c.query.Get("level"); text != "" && q.Level.UnmarshalText([]byte(text)) != nil {
@@ -103,7 +103,7 @@ func lineQuery(c *call) (q eventlog.LineQuery, err error) {
 	return q, nil
 }
 
-func timeOf(c *call, name string) (at time.Time, err error) {
+func readTime(c *call, name string) (at time.Time, err error) {
 	text := c.query.Get(name)
 	if text == "" {
 		return at, nil
@@ -115,14 +115,14 @@ func timeOf(c *call, name string) (at time.Time, err error) {
 	return at, nil
 }
 
-func rangeOf(c *call) (in eventlog.Range, err error) {
-	if in.Limit, err = limitOf(c, maxShown, shown); err != nil {
+func readRange(c *call) (in eventlog.Range, err error) {
+	if in.Limit, err = readLimit(c, maxShown, shown); err != nil {
 		return in, err
 	}
-	if in.After, err = idOf(c, "after"); err != nil {
+	if in.After, err = readID(c, "after"); err != nil {
 		return in, err
 	}
-	if in.Before, err = idOf(c, "before"); err != nil {
+	if in.Before, err = readID(c, "before"); err != nil {
 		return in, err
 	}
 	if len(c.query.Get("match")) > maxMatch {
@@ -132,7 +132,7 @@ func rangeOf(c *call) (in eventlog.Range, err error) {
 	return in, nil
 }
 
-func idOf(c *call, name string) (int64, error) {
+func readID(c *call, name string) (int64, error) {
 	text := c.query.Get(name)
 	if text == "" {
 		return 0, nil

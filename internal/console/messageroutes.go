@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-func selectionOf(c *call) (sel api.Selection, err error) {
+func readSelection(c *call) (sel api.Selection, err error) {
 	query := c.query
 	sel.Match = query.Get("match")
 	sel.Attribute, sel.Value, _ = strings.Cut(query.Get("attribute"), "=")
@@ -26,10 +26,10 @@ func selectionOf(c *call) (sel api.Selection, err error) {
 		}
 	}
 
-	if sel.DeadSince, err = timeOf(c, "dead_since"); err != nil {
+	if sel.DeadSince, err = readTime(c, "dead_since"); err != nil {
 		return sel, err
 	}
-	sel.DeadUntil, err = timeOf(c, "dead_until")
+	sel.DeadUntil, err = readTime(c, "dead_until")
 	return sel, err
 }
 
@@ -41,11 +41,11 @@ const (
 )
 
 func (q *queueRoutes) count(c *call) (api.Total, error) {
-	sel, err := selectionOf(c)
+	sel, err := readSelection(c)
 	if err != nil {
 		return api.Total{}, err
 	}
-	within, err := waitTime(c.query.Get("wait"), longestCountWait, defaultCountWait)
+	within, err := parseWait(c.query.Get("wait"), longestCountWait, defaultCountWait)
 	if err != nil {
 		return api.Total{}, err
 	}

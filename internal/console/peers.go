@@ -69,7 +69,7 @@ func (s *service) permitPeerRead(c *call, id string) *api.Error {
 // peerConnection is the context key of a flag, which is set once the client has proved that it is another instance.
 type peerConnection struct{}
 
-func markable(ctx context.Context, _ net.Conn) context.Context {
+func withPeerFlag(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, peerConnection{}, new(atomic.Bool))
 }
 

@@ -10,8 +10,8 @@ import (
 
 const withheld = "hidden: sign in, or send the console's token"
 
-// public removes text from the app, a hook or another server, which may contain secrets or personal data.
-func public(answer any) any {
+// withoutDetails removes text from the app, a hook or another server, which may contain secrets or personal data.
+func withoutDetails(answer any) any {
 	switch a := answer.(type) {
 	case api.Status:
 		return publicStatus(a)

@@ -122,7 +122,7 @@ func textSize(m *broker.Stored) int {
 
 func browseRequest(c *call) (req broker.BrowseRequest, err error) {
 	req.After = c.query.Get("after")
-	if req.Filter, err = selectionOf(c); err != nil {
+	if req.Filter, err = readSelection(c); err != nil {
 		return req, err
 	}
 	if !req.Filter.IsZero() {
@@ -138,7 +138,7 @@ func browseRequest(c *call) (req broker.BrowseRequest, err error) {
 		return req, api.BadRequest("unknown state "+strconv.Quote(state), "use visible (waiting), delayed, in_flight or damaged")
 	}
 
-	req.Limit, err = limitOf(c, 1000, 100)
+	req.Limit, err = readLimit(c, 1000, 100)
 	return req, err
 }
 

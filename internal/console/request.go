@@ -195,10 +195,10 @@ func checkSelection(sel *api.Selection) error {
 	return checkIDs(sel.IDs)
 }
 
-func limitOf(c *call, most, standard int) (int, error) {
+func readLimit(c *call, most, fallback int) (int, error) {
 	text := c.query.Get("limit")
 	if text == "" {
-		return standard, nil
+		return fallback, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
@@ -208,9 +208,9 @@ func limitOf(c *call, most, standard int) (int, error) {
 	return n, nil
 }
 
-func waitTime(text string, most, standard time.Duration) (time.Duration, error) {
+func parseWait(text string, most, fallback time.Duration) (time.Duration, error) {
 	if text == "" {
-		return standard, nil
+		return fallback, nil
 	}
 	wait, err := time.ParseDuration(text)
 	if err != nil || wait < 0 || wait > most {

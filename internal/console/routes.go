@@ -15,7 +15,7 @@ import (
 type kind int
 
 const (
-	// open routes are public. Details need the scope read; see [public].
+	// open routes are public. Details need the scope read; see [withoutDetails].
 	open kind = iota
 	// private routes return settings or external text and need the scope read.
 	private
@@ -132,10 +132,10 @@ func routes(opts *Options, closed context.Context) []route {
 		startApp  = "start it with 'tendril up DIR'"
 	)
 	return slices.Concat([]route{
-		noBody(open, getLive, probe(opts.Probes.Live, false)),
-		noBody(open, getHealthz, probe(opts.Probes.Live, false)),
-		noBody(open, getReady, probe(opts.Probes.Ready, true)),
-		noBody(open, getStarted, probe(opts.Probes.Started, false)),
+		noBody(open, getLive, probe(opts.Probes.Live)),
+		noBody(open, getHealthz, probe(opts.Probes.Live)),
+		noBody(open, getReady, probeReady(opts.Probes.Ready)),
+		noBody(open, getStarted, probe(opts.Probes.Started)),
 		newRoute(hook, getDrain, e.hookDrain),
 		newRoute(hook, postDrain, e.hookDrain),
 		withBody(hook, quietHook, e.hookQuiet),

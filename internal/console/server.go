@@ -68,7 +68,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.answerProof(w, r) {
 		return
 	}
-	secure(w.Header())
+	setSecurityHeaders(w.Header())
 	r = withID(w, r)
 	if refusal := s.admit(r); refusal != nil {
 		s.refuse(w, r, refusal)
@@ -81,7 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case isClean && pattern != "":
 		s.mux.ServeHTTP(w, r)
-	case isClean && s.opts.Handlers.Pages != nil && ofPages(r):
+	case isClean && s.opts.Handlers.Pages != nil && isForPage(r):
 		s.servePage(w, r)
 	default:
 		s.refuse(w, r, api.NewError(http.StatusNotFound, r.Method+" "+r.URL.Path+" not found",
@@ -103,15 +103,15 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, refusal *api.Err
 	isAct := rt != nil && rt.kind.acts()
 	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if isAct || refusal.Status == http.StatusForbidden && !isRead {
-		s.service.record(c, refusal, nil)
+		s.service.recordAct(c, refusal, nil)
 	}
 	refusal.RequestID = c.caller.requestID
 	writeJSON(w, refusal.Status, refusal)
 }
 
-// ofPages reports whether a request is for a page. Paths that look like API routes or probes are not, so programs get
+// isForPage reports whether a request is for a page. Paths that look like API routes or probes are not, so programs get
 // JSON errors.
-func ofPages(r *http.Request) bool {
+func isForPage(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost:
 	default:
@@ -177,12 +177,12 @@ func HTTPServer(h http.Handler) *http.Server {
 		WriteTimeout:      2 * api.MaxWait,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ConnContext:       markable,
+		ConnContext:       withPeerFlag,
 	}
 }
 
 // The console never sends Access-Control headers.
-func secure(h http.Header) {
+func setSecurityHeaders(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")

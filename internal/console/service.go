@@ -49,19 +49,19 @@ func (s *service) answer(c *call) (any, *api.Error) {
 	if err != nil {
 		refusal := c.refusal(err)
 		if isRecorded {
-			s.record(c, refusal, answer)
+			s.recordAct(c, refusal, answer)
 		}
 		return nil, refusal
 	}
 
 	if isRecorded {
-		s.record(c, nil, answer)
+		s.recordAct(c, nil, answer)
 	}
 	if c.route.kind == bodies {
 		answer = s.hideOrRecordBodies(c, answer)
 	}
 	if !c.caller.may(api.ScopeRead) {
-		answer = public(answer)
+		answer = withoutDetails(answer)
 	}
 	return answer, nil
 }

@@ -137,7 +137,7 @@ func (s *Server) recordLogin(r *http.Request, who string, refusal *api.Error) {
 	c := s.newCall(r.Context(), r)
 	c.caller.who = who
 	c.route = &route{act: "login link used"}
-	s.service.record(c, refusal, nil)
+	s.service.recordAct(c, refusal, nil)
 }
 
 // login keeps an existing session if the code has already been used, because browsers repeat the request when they

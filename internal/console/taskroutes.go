@@ -24,12 +24,12 @@ func (t *taskRoutes) list(*call) (api.TasksStatus, error) {
 }
 
 func (t *taskRoutes) history(c *call) (api.RunList, error) {
-	limit, err := limitOf(c, 1000, 100)
+	limit, err := readLimit(c, 1000, 100)
 	if err != nil {
 		return api.RunList{}, err
 	}
 	runs := t.tasks.History(c.name)
-	if len(runs) == 0 && c.name != "" && !t.knows(c.name) {
+	if len(runs) == 0 && c.name != "" && !t.exists(c.name) {
 		return api.RunList{}, api.NewError(http.StatusNotFound, "task "+strconv.Quote(c.name)+" not found", noTaskHint)
 	}
 	return api.RunList{Runs: append([]api.TaskRun{}, runs[:min(len(runs), limit)]...)}, nil
@@ -57,7 +57,7 @@ func (t *taskRoutes) refusal(c *call, err error) error {
 	var refused *queue.Error
 	switch {
 	case errors.As(err, &refused) && refused.Code == queue.CodeResourceNotFound:
-		if t.knows(c.name) {
+		if t.exists(c.name) {
 			return api.NewError(http.StatusServiceUnavailable, err.Error(), "")
 		}
 		return api.NewError(http.StatusNotFound, err.Error(), noTaskHint)
@@ -65,9 +65,9 @@ func (t *taskRoutes) refusal(c *call, err error) error {
 		return api.NewError(http.StatusServiceUnavailable, err.Error(),
 			"it may have succeeded: check the task history before you try again")
 	}
-	return conflict(err)
+	return asConflict(err)
 }
 
-func (t *taskRoutes) knows(name string) bool {
+func (t *taskRoutes) exists(name string) bool {
 	return slices.ContainsFunc(t.tasks.Status().Tasks, func(task api.Task) bool { return task.Name == name })
 }

@@ -313,7 +313,7 @@ func (p *configurationPage) showRefusal(refused *api.Error) {
 		for i, d := range refused.Details {
 			names[i] = d.Option
 		}
-		p.Note = "Nothing was changed yet: correct " + listed(slices.Compact(names)) + "."
+		p.Note = "Nothing was changed yet: correct " + joinNames(slices.Compact(names)) + "."
 	}
 
 	for _, d := range refused.Details {
@@ -396,15 +396,15 @@ func savedText(done *api.SettingsPreview) string {
 		now = nil
 	}
 	if len(now) > 0 {
-		text += " In force now: " + listed(now) + "."
+		text += " In force now: " + joinNames(now) + "."
 	}
 	if len(later) > 0 {
-		text += " At the next start: " + listed(later) + "."
+		text += " At the next start: " + joinNames(later) + "."
 	}
 	return text
 }
 
-func listed(names []string) string {
+func joinNames(names []string) string {
 	const most = 10
 	if len(names) > most {
 		names = append(names[:most:most], "and more")

@@ -217,15 +217,15 @@ func (p *deadPage) count(v *visit, sel api.Selection) (api.Total, error) {
 	return v.api.Count(v.ctx, p.Queue, sel, 0)
 }
 
-type chosen struct {
+type deadSelection struct {
 	Queue  string
 	Filter deadFilter
 	IDs    []string
 	sel    api.Selection
 }
 
-func chosenOf(values url.Values) (chosen, error) {
-	c := chosen{Queue: values.Get("queue"), Filter: readDeadFilter(values)}
+func readDeadSelection(values url.Values) (deadSelection, error) {
+	c := deadSelection{Queue: values.Get("queue"), Filter: readDeadFilter(values)}
 	switch values.Get("which") {
 	case "all":
 		var err error
@@ -246,14 +246,14 @@ func chosenOf(values url.Values) (chosen, error) {
 }
 
 type confirmedAction struct {
-	chosen
+	deadSelection
 	most, rate int
 }
 
 // A form that acts on all matching messages must contain the newest message and the displayed count, and its filter
 // must equal the page's.
-func confirmed(v *visit) (a confirmedAction, err error) {
-	if a.chosen, err = chosenOf(v.r.PostForm); err != nil {
+func readConfirmed(v *visit) (a confirmedAction, err error) {
+	if a.deadSelection, err = readDeadSelection(v.r.PostForm); err != nil {
 		return a, err
 	}
 	if a.most, err = v.number("most"); err != nil {
@@ -276,7 +276,7 @@ func confirmed(v *visit) (a confirmedAction, err error) {
 }
 
 // matchesPage accepts addresses other than the page's, because browsers may omit the address.
-func (c chosen) matchesPage(address string) bool {
+func (c deadSelection) matchesPage(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || !strings.HasPrefix(u.Path, "/dead") {
 		return true
@@ -290,7 +290,7 @@ func (c chosen) matchesPage(address string) bool {
 }
 
 func redrive(v *visit) (string, error) {
-	a, err := confirmed(v)
+	a, err := readConfirmed(v)
 	if err != nil {
 		return "", err
 	}
@@ -312,7 +312,7 @@ func redrive(v *visit) (string, error) {
 }
 
 type bulkPage struct {
-	chosen
+	deadSelection
 	Deletes bool
 	Total   api.Total
 	Through int64
@@ -334,7 +334,7 @@ func loadBulkDelete(v *visit) (any, error) {
 }
 
 func readBulk(v *visit, deletes bool) (*bulkPage, error) {
-	c, err := chosenOf(v.r.URL.Query())
+	c, err := readDeadSelection(v.r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
@@ -342,7 +342,7 @@ func readBulk(v *visit, deletes bool) (*bulkPage, error) {
 
 	list := &deadPage{Queue: c.Queue}
 	list.addQueues(v.Status.Queues)
-	page := &bulkPage{chosen: c, Deletes: deletes, Total: api.Total{N: int64(len(c.IDs)), Exact: true},
+	page := &bulkPage{deadSelection: c, Deletes: deletes, Total: api.Total{N: int64(len(c.IDs)), Exact: true},
 		Through: list.Through, Targets: list.Targets, Back: "/dead?" + c.Filter.query(c.Queue)}
 	if c.IDs != nil {
 		return page, nil
@@ -364,7 +364,7 @@ func readBulk(v *visit, deletes bool) (*bulkPage, error) {
 }
 
 func deleteDead(v *visit) (string, error) {
-	a, err := confirmed(v)
+	a, err := readConfirmed(v)
 	if err != nil {
 		return "", err
 	}

@@ -17,17 +17,17 @@ const (
 	aliveEvery = 15 * time.Second
 )
 
-type found struct{ screen *screen }
+type screenHandler struct{ screen *screen }
 
 // ServeHTTP writes nothing, because only the multiplexer's path values are of interest.
-func (found) ServeHTTP(http.ResponseWriter, *http.Request) {}
+func (screenHandler) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 type livePage struct {
 	screen *screen
 	at     *http.Request
 }
 
-func (s *Site) live(w http.ResponseWriter, r *http.Request) {
+func (s *Site) serveLive(w http.ResponseWriter, r *http.Request) {
 	at, sc := s.screenAt(r, r.URL.Query().Get("at"))
 	if sc == nil || sc.still {
 		http.Error(w, "at names no page", http.StatusNotFound)
@@ -76,7 +76,7 @@ func (s *Site) sendUpdate(out *stream, page *livePage) error {
 		if refusalOf(err).Status == http.StatusUnauthorized {
 			return err // the session has ended, which the page shows after a reload
 		}
-		return out.alive()
+		return out.keepAlive()
 	}
 	defer s.buffers.Put(part)
 	return out.send(part.Bytes())
@@ -93,11 +93,11 @@ func (s *Site) screenAt(r *http.Request, path string) (*http.Request, *screen) {
 	at.URL, at.RequestURI = u, u.RequestURI()
 
 	h, pattern := s.pages.Handler(at)
-	page, ok := h.(found)
+	page, ok := h.(screenHandler)
 	if !ok || pattern == "" {
 		return nil, nil
 	}
-	s.pages.ServeHTTP(nil, at) // sets the path values; found writes nothing
+	s.pages.ServeHTTP(nil, at) // sets the path values; screenHandler writes nothing
 	return at, page.screen
 }
 
@@ -110,7 +110,7 @@ type stream struct {
 
 func (s *stream) send(part []byte) error {
 	if bytes.Equal(part, s.last) {
-		return s.alive()
+		return s.keepAlive()
 	}
 	s.last = append(s.last[:0], part...)
 	s.id++
@@ -118,7 +118,7 @@ func (s *stream) send(part []byte) error {
 	return s.write(console.AppendEvent(event, int64(s.id), part))
 }
 
-func (s *stream) alive() error {
+func (s *stream) keepAlive() error {
 	if time.Since(s.sent) < aliveEvery {
 		return nil
 	}

@@ -123,11 +123,11 @@ func (s *Site) download(w http.ResponseWriter, r *http.Request) {
 	v.api.Bodies = v.query("body") == "1"
 	m, err := v.findMessage(v.query("queue"), v.name("id"))
 	if err != nil {
-		s.fail(w, v, err)
+		s.showError(w, v, err)
 		return
 	}
 	if m.BodyHidden {
-		s.fail(w, v, api.NewError(http.StatusForbidden, "bodies are hidden", "show the body first"))
+		s.showError(w, v, api.NewError(http.StatusForbidden, "bodies are hidden", "show the body first"))
 		return
 	}
 

@@ -153,7 +153,7 @@ func (v *visit) queueRowsOf(st *api.Status) []queueRow {
 		live[q.Name] = q.Ledger.Live
 	}
 
-	dead, curves := api.DeadLetterQueues(st.Queues), v.site.curves.of(v)
+	dead, curves := api.DeadLetterQueues(st.Queues), v.site.curves.read(v)
 	rows := make([]queueRow, len(st.Queues))
 	for i, q := range st.Queues {
 		traffic := curves[q.Name]

@@ -94,14 +94,14 @@ func New(opts Options) *Site {
 	for i := range screens {
 		if screens[i].form {
 			s.mux.Handle("POST "+screens[i].path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				s.answer(w, newVisit(s, &screens[i], r))
+				s.showForm(w, newVisit(s, &screens[i], r))
 			}))
 			continue
 		}
 		s.mux.Handle("GET "+screens[i].path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.show(w, newVisit(s, &screens[i], r))
+			s.showPage(w, newVisit(s, &screens[i], r))
 		}))
-		s.pages.Handle("GET "+screens[i].path, found{&screens[i]})
+		s.pages.Handle("GET "+screens[i].path, screenHandler{&screens[i]})
 	}
 	for i := range acts {
 		s.mux.Handle("POST "+acts[i].path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -109,13 +109,13 @@ func New(opts Options) *Site {
 		}))
 	}
 
-	s.mux.HandleFunc("GET /live", s.live)
+	s.mux.HandleFunc("GET /live", s.serveLive)
 	s.mux.HandleFunc("GET /login", s.showLogin)
 	s.mux.HandleFunc("GET /messages/{id}/body", s.download)
 	s.mux.HandleFunc("GET /messages", s.redirectToMessage)
 	s.mux.HandleFunc("GET /assets/{file}", serveAsset)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, newVisit(s, nil, r), api.NewError(http.StatusNotFound,
+		s.showError(w, newVisit(s, nil, r), api.NewError(http.StatusNotFound,
 			"page not found: "+r.URL.Path, "the menu lists all pages"))
 	})
 	return s
@@ -153,19 +153,19 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-func (s *Site) answer(w http.ResponseWriter, v *visit) {
+func (s *Site) showForm(w http.ResponseWriter, v *visit) {
 	if err := parseForm(w, v.r); err != nil {
-		s.fail(w, v, err)
+		s.showError(w, v, err)
 		return
 	}
-	s.show(w, v)
+	s.showPage(w, v)
 }
 
 type movedError struct{ to string }
 
 func (e *movedError) Error() string { return "moved to " + e.to }
 
-func (s *Site) show(w http.ResponseWriter, v *visit) {
+func (s *Site) showPage(w http.ResponseWriter, v *visit) {
 	v.Result = s.results.take(v.who())
 	page, err := s.render(v, "page")
 	if moved, ok := errors.AsType[*movedError](err); ok {
@@ -173,11 +173,10 @@ func (s *Site) show(w http.ResponseWriter, v *visit) {
 		return
 	}
 	if err != nil {
-		s.fail(w, v, err)
+		s.showError(w, v, err)
 		return
 	}
-	write(w, http.StatusOK, page)
-	s.buffers.Put(page)
+	s.writePage(w, http.StatusOK, page)
 }
 
 // part is "page", or "live" for the part that the stream replaces.
@@ -206,7 +205,7 @@ func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.B
 	return page, nil
 }
 
-func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
+func (s *Site) showError(w http.ResponseWriter, v *visit, err error) {
 	refusal := refusalOf(err)
 	refusal.RequestID = w.Header().Get(api.RequestIDHeader)
 	v.screen = nil
@@ -235,12 +234,12 @@ func (s *Site) answerWith(w http.ResponseWriter, v *visit, name string, status i
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	write(w, status, page)
-	s.buffers.Put(page)
+	s.writePage(w, status, page)
 }
 
-func write(w http.ResponseWriter, status int, page *bytes.Buffer) {
+func (s *Site) writePage(w http.ResponseWriter, status int, page *bytes.Buffer) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	w.Write(page.Bytes())
+	s.buffers.Put(page)
 }

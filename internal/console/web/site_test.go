@@ -532,7 +532,7 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 				Timeline: []attempt{{api.Attempt{Reason: reason, Answer: body, Instance: reason, Outcome: reason}}}}},
 			{"message", hostileTreePage(t, body, reason)},
 			{"dead", hostileDeadPage(body, reason)},
-			{"bulk", &bulkPage{chosen: chosen{Queue: reason, IDs: []string{reason, body},
+			{"bulk", &bulkPage{deadSelection: deadSelection{Queue: reason, IDs: []string{reason, body},
 				Filter: deadFilter{Match: body, Attribute: reason, Since: reason, Until: body, Reason: reason, ByReason: true}},
 				Total: api.Total{N: 2}, Reasons: []reasonGroup{{ReasonGroup: api.ReasonGroup{Reason: reason}, Path: "?x"},
 					{ReasonGroup: api.ReasonGroup{Reason: body}, Path: "?y"}},

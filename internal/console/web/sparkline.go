@@ -23,7 +23,7 @@ type recentCurves struct {
 	queues map[string]series.Traffic
 }
 
-func (c *recentCurves) of(v *visit) map[string]series.Traffic {
+func (c *recentCurves) read(v *visit) map[string]series.Traffic {
 	if subject := v.subject(); !subject.This {
 		read, _ := fromOne(v, subject, readCurves)
 		return trafficOf(&read)
@@ -49,14 +49,14 @@ func readCurves(ctx context.Context, c *api.Client) (series.Curves, error) {
 
 func trafficOf(read *series.Curves) map[string]series.Traffic {
 	queues := map[string]series.Traffic{}
-	start := min(started(read.Series.In), started(read.Series.Out))
+	start := min(firstKnown(read.Series.In), firstKnown(read.Series.Out))
 	for name, t := range read.Queues {
-		queues[name] = series.Traffic{In: from(t.In, start), Out: from(t.Out, start)}
+		queues[name] = series.Traffic{In: valuesFrom(t.In, start), Out: valuesFrom(t.Out, start)}
 	}
 	return queues
 }
 
-func started(v series.Values) int {
+func firstKnown(v series.Values) int {
 	if i := slices.IndexFunc(v, isKnown); i >= 0 {
 		return i
 	}
@@ -66,7 +66,7 @@ func started(v series.Values) int {
 // isKnown reports whether a point has a value, rather than NaN.
 func isKnown(value float32) bool { return value == value }
 
-func from(v series.Values, start int) series.Values { return v[min(start, len(v)):] }
+func valuesFrom(v series.Values, start int) series.Values { return v[min(start, len(v)):] }
 
 func perSecond(v series.Values) string {
 	rate, known := v.Newest()

@@ -218,7 +218,7 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 
 	refusal := refusalOf(err)
 	if refusal.Status == http.StatusUnauthorized || refusal.Code == api.CodeSessionKey {
-		s.fail(w, v, err)
+		s.showError(w, v, err)
 		return
 	}
 	refusal.RequestID = w.Header().Get(api.RequestIDHeader)
