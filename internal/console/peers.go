@@ -33,7 +33,11 @@ func (s *service) readPeer(c *call, id string) (any, error) {
 	query.Del(instanceQuery)
 	r := &api.Request{Pattern: c.route.pattern, Query: query}
 	for _, wildcard := range c.route.wildcards() {
-		r.Names = append(r.Names, map[string]string{"name": c.name, "id": c.id}[wildcard])
+		name := c.name
+		if wildcard == "id" {
+			name = c.id
+		}
+		r.Names = append(r.Names, name)
 	}
 
 	if c.follows {

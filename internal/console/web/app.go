@@ -13,11 +13,12 @@ var appScreens = []screen{{path: "/app", entry: "App", view: "app", load: (*visi
 
 var appActs = []act{{"/app/{name}/restart", func(v *visit) (string, error) {
 	return v.waitBriefly("The restart is in progress.", func(ctx context.Context) (string, error) {
-		now, err := v.api.RestartProcess(ctx, v.name("name"))
-		if now == v.name("name") {
-			return now + " was restarted.", err
+		name := v.name("name")
+		replacement, err := v.api.RestartProcess(ctx, name)
+		if replacement == name {
+			return name + " was restarted.", err
 		}
-		return v.name("name") + " was restarted as " + now + ".", err
+		return name + " was restarted as " + replacement + ".", err
 	})
 }}}
 

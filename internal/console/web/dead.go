@@ -173,8 +173,8 @@ func (p *deadPage) addQueues(queues []api.Queue) {
 	for i := range p.Queues {
 		p.Queues[i].Chosen = p.Queues[i].Label == p.Queue
 	}
-	chosen := queueNamed(queues, p.Queue)
-	p.Through, p.URL = chosen.Newest, chosen.URL
+	own := queueNamed(queues, p.Queue)
+	p.Through, p.URL = own.Newest, own.URL
 }
 
 func queueNamed(queues []api.Queue, name string) api.Queue {

@@ -33,12 +33,11 @@ var deploymentActs = []act{
 	}},
 }
 
-// deployPatience limits how long a form waits.
 const deployPatience = 400 * time.Millisecond
 
-func (v *visit) startDeployment(begin func(context.Context) (api.DeployResult, error)) (string, error) {
+func (v *visit) startDeployment(deploy func(context.Context) (api.DeployResult, error)) (string, error) {
 	return v.waitBriefly("The deployment is in progress.", func(ctx context.Context) (string, error) {
-		done, err := begin(ctx)
+		done, err := deploy(ctx)
 		if done.Rollout != 0 {
 			return "The deployment of " + done.To + " to all instances is in progress.", err
 		}
@@ -46,22 +45,21 @@ func (v *visit) startDeployment(begin func(context.Context) (api.DeployResult, e
 	})
 }
 
-func (v *visit) waitBriefly(underWay string, begin func(context.Context) (string, error)) (string, error) {
-	type result struct {
-		done string
-		err  error
-	}
-	results := make(chan result, 1)
+// waitBriefly returns pending if the action takes longer than a form should wait.
+func (v *visit) waitBriefly(pending string, act func(context.Context) (string, error)) (string, error) {
+	var done string
+	var err error
+	ended := make(chan struct{})
 	go func() {
-		done, err := begin(v.ctx)
-		results <- result{done, err}
+		defer close(ended)
+		done, err = act(v.ctx)
 	}()
 
 	select {
-	case r := <-results:
-		return r.done, r.err
+	case <-ended:
+		return done, err
 	case <-time.After(deployPatience):
-		return underWay, nil
+		return pending, nil
 	}
 }
 

@@ -137,7 +137,7 @@ func (v *visit) subject() api.KnownInstance {
 
 func (v *visit) subjectStatus() (api.Status, error) {
 	if subject := v.subject(); !subject.This {
-		return fromOne(v, subject, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
+		return fromOne(v, subject, readStatus)
 	}
 	return v.Status, nil
 }
@@ -146,8 +146,10 @@ func (v *visit) statuses() ([]api.FromInstance[api.Status], error) {
 	if v.Fleet == nil {
 		return []api.FromInstance[api.Status]{{Instance: &api.KnownInstance{This: true}, Answer: v.Status}}, nil
 	}
-	return fromEach(v, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
+	return fromEach(v, readStatus)
 }
+
+func readStatus(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) }
 
 // A page of rows starts before an ID, or before a time if the rows come from several instances.
 type position struct {

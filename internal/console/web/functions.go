@@ -25,7 +25,7 @@ var functions = template.FuncMap{
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
 	"measured": measured, "sizes": scaledText, "protection": protectionText, "applied": appliedText, "coloured": coloured, "clock": clock,
 	"before": before, "words": api.StateText, "exactcount": exactCount, "queuename": queue.NameInARN,
-	"shell": terminal.ShellWord, "head": head, "lastattempt": lastAttempt, "shortid": shortID, "rowid": rowID, "linked": linked, "persecond": perSecond,
+	"shell": terminal.ShellWord, "head": head, "lastattempt": lastAttempt, "rowid": rowID, "linked": linked, "persecond": perSecond,
 }
 
 func number(n int64) string {
@@ -90,32 +90,22 @@ func milliseconds(ms int64) string {
 
 func exact(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-func since(t time.Time) template.HTML {
-	if t.IsZero() {
-		return "–"
-	}
-	return moment(t, age(time.Since(t)))
-}
+func since(t time.Time) template.HTML { return moment(t, age(time.Since(t))) }
 
-func ago(t time.Time) template.HTML {
-	if t.IsZero() {
-		return "–"
-	}
-	return moment(t, age(time.Since(t))+" ago")
-}
+func ago(t time.Time) template.HTML { return moment(t, age(time.Since(t))+" ago") }
 
 func in(t time.Time) template.HTML {
-	switch left := time.Until(t); {
-	case t.IsZero():
-		return "–"
-	case left <= 0:
+	left := time.Until(t)
+	if left <= 0 {
 		return moment(t, "now")
-	default:
-		return moment(t, "in "+age(left+time.Second-1))
 	}
+	return moment(t, "in "+age(left+time.Second-1))
 }
 
 func moment(t time.Time, text string) template.HTML {
+	if t.IsZero() {
+		return "–"
+	}
 	return template.HTML(`<time datetime="` + t.UTC().Format(time.RFC3339) + `" title="` + exact(t) + `">` + text + `</time>`)
 }
 
@@ -254,9 +244,4 @@ func exactCount(n any) string {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
-}
-
-func shortID(id string) string {
-	short, _, _ := strings.Cut(id, "-")
-	return short
 }

@@ -34,21 +34,20 @@ var messageActs = []act{
 	}},
 	{"/messages/{id}/move", func(v *visit) (string, error) {
 		n, err := v.api.Move(v.ctx, v.field("queue"), v.field("to"), []string{v.name("id")})
-		if err == nil && n == 0 {
-			return "", errGone
-		}
-		return "The message was moved to " + v.field("to") + ".", err
+		return "The message was moved to " + v.field("to") + ".", errIfGone(n, err)
 	}},
 	{"/messages/{id}/delete", func(v *visit) (string, error) {
 		n, err := v.api.Delete(v.ctx, v.field("queue"), []string{v.name("id")}, 1)
-		if err == nil && n == 0 {
-			return "", errGone
-		}
-		return "The message was deleted.", err
+		return "The message was deleted.", errIfGone(n, err)
 	}},
 }
 
-var errGone = api.NewError(http.StatusNotFound, "the message is gone, or in flight", "")
+func errIfGone(changed int, err error) error {
+	if err == nil && changed == 0 {
+		return api.NewError(http.StatusNotFound, "the message is gone, or in flight", "")
+	}
+	return err
+}
 
 type messagePage struct {
 	api.Message

@@ -19,7 +19,6 @@ type scalingPage struct {
 	Backlog int64
 	Oldest  time.Duration
 	Desired int
-	Ready   int
 	Last    *api.ScaleInputs
 	None    string
 	Subject string
@@ -75,10 +74,6 @@ func (page *scalingPage) readDecisions(ctx context.Context, c *api.Client) error
 	if page.ScaleDecisions, err = c.ScaleDecisions(ctx); err != nil {
 		return err
 	}
-	if page.Scaling != nil {
-		page.Ready = page.Scaling.Ready
-	}
-
 	page.Decisions = page.Decisions[:min(len(page.Decisions), pageSize)]
 	if len(page.Decisions) > 0 {
 		page.Last = page.Decisions[0].Inputs
