@@ -66,7 +66,7 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	if !ok {
 		return
 	}
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (l *attemptLog) submit(b *Broker) {
 		return
 	}
 
-	if b.writer.submit(&attemptStore{b: b, items: l.pending}, needs{space: true}, nil) == nil {
+	if b.writer.submit(&attemptStore{b: b, items: l.pending}, needsSpace, nil) == nil {
 		l.submitted += len(l.pending)
 	} else {
 		l.countDropped(b, len(l.pending))
@@ -182,7 +182,7 @@ func (l *attemptLog) sync(ctx context.Context, b *Broker) {
 	l.mu.Unlock()
 	if unfinished > 0 {
 		// A failed write only drops attempts; the read that follows reports the failure.
-		_ = b.writer.do(ctx, &change{run: func(*tx) error { return nil }}, needs{})
+		_ = b.writer.doUntil(ctx, &change{run: func(*tx) error { return nil }}, 0)
 	}
 }
 

@@ -135,7 +135,7 @@ func (q *liveQueue) reloadDelays() {
 
 // Attributes returns a queue's attributes under their SQS names, with exact message counts.
 func (b *Broker) Attributes(name string) (map[string]string, error) {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (b *Broker) Attributes(name string) (map[string]string, error) {
 
 // Policy returns a queue's policy, or nil if there is no policy or no such queue.
 func (b *Broker) Policy(name string) *access.Policy {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (b *Broker) Policy(name string) *access.Policy {
 
 // Tags returns a queue's tags.
 func (b *Broker) Tags(name string) (map[string]string, error) {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return nil, err
 	}
@@ -211,23 +211,23 @@ func notInTagKey(c rune) bool {
 func checkTags(name string, all, added map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(added)) {
 		if n := utf8.RuneCountInString(key); n < 1 || n > maxTagKey {
-			return queue.Errorf(queue.CodeInvalidParameterValue,
+			return errInvalid(
 				"Tag keys must be between 1 and %d characters in length: %s", maxTagKey, clip(key))
 		}
 		if strings.HasPrefix(strings.ToLower(key), "aws:") || strings.ContainsFunc(key, notInTagKey) {
-			return queue.Errorf(queue.CodeInvalidParameterValue,
+			return errInvalid(
 				"Tag keys can only include letters, digits, spaces and _.:/=+-@, and must not begin with aws: %s",
 				clip(key))
 		}
 		if utf8.RuneCountInString(added[key]) > maxTagValue {
-			return queue.Errorf(queue.CodeInvalidParameterValue,
+			return errInvalid(
 				"Tag values must be between 0 and %d characters in length: the value of %s is longer.", maxTagValue,
 				clip(key))
 		}
 	}
 
 	if len(all) > maxTags {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Too many tags added for queue %s.", name)
+		return errInvalid("Too many tags added for queue %s.", name)
 	}
 	return nil
 }

@@ -58,9 +58,9 @@ const (
 func (c Cause) counter(k *counters) *int64 {
 	switch c {
 	case CauseDone:
-		return &k.done
+		return &k.Done
 	case CauseExpired:
-		return &k.expired
+		return &k.Expired
 	}
-	return &k.purged
+	return &k.Purged
 }

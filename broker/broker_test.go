@@ -69,7 +69,7 @@ func alterDatabase(t testing.TB, dir, script string) {
 
 func liveOf(t testing.TB, q *Queue) *liveQueue {
 	t.Helper()
-	live, err := q.b.queues.get(q.name)
+	live, err := q.b.live(q.name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func checkLedgers(t testing.TB, b *Broker) {
 			l.Live != l.Visible+l.Delayed+l.InFlight || l.Visible < 0 {
 			t.Errorf("%s: the ledger does not balance: %+v", name, l)
 		}
-		q, _ := b.queues.get(name)
+		q, _ := b.live(name)
 		keys := q.keys()
 		if n := integerOf(t, b, `SELECT count(*) FROM messages WHERE id > ? AND id <= ?`, keys.low, keys.high); n != l.Live {
 			t.Errorf("%s: %d messages on disk, %d in the ledger", name, n, l.Live)

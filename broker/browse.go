@@ -57,7 +57,7 @@ const (
 // Browse returns stored messages, oldest first, and the cursor of the next page ("" at the end). If few messages
 // match, it may read the whole queue; ctx and req.Within limit that.
 func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (page []Stored, next string, err error) {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -160,7 +160,7 @@ func timeOf(at, now int64) time.Time {
 
 // Message returns a stored message. If it is missing, the error has the code [queue.CodeResourceNotFound].
 func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return Stored{}, err
 	}

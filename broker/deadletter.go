@@ -68,15 +68,15 @@ func (t *transfer) move(x *tx, it *transferItem, old *record) error {
 
 	x.removeMoved(it.m.key)
 	*t.departures(x.counters(t.from))++
-	target.movedIn++
+	target.MovedIn++
 	return nil
 }
 
 func (t *transfer) departures(k *counters) *int64 {
 	if t.dead {
-		return &k.deadLettered
+		return &k.DeadLettered
 	}
-	return &k.movedOut
+	return &k.MovedOut
 }
 
 // fillRecord sets the record for the new queue, with a key from its counters. Dead-lettering on a standard queue
@@ -165,7 +165,7 @@ func (it *transferItem) publish() {
 	q := it.to
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.index.counters.movedIn++
+	q.index.counters.MovedIn++
 	q.index.counters.next = keySeq(it.record.key) + 1
 	q.index.arrive(&it.record)
 	q.waiters.wake(1)
@@ -175,7 +175,7 @@ func (it *transferItem) publish() {
 // TakesDeadLetters reports whether [Queue.DeadLetter] can move a message. It returns false without a dead-letter
 // queue, or if last is set: after its last receive, the redrive policy moves the message.
 func (q *Queue) TakesDeadLetters(last bool) bool {
-	live, err := q.b.queues.get(q.name)
+	live, err := q.b.live(q.name)
 	return !last && err == nil && q.b.deadLetterQueue(live) != nil
 }
 
@@ -203,7 +203,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	t := &transfer{ctx: ctx, from: live, dead: true}
 	items, errs, err := t.reserve(letters, to)
 	if err == nil && len(t.items) > 0 {
-		err = q.b.writer.do(context.Background(), t, needs{durable: true})
+		err = q.b.writer.do(t, needsFsync)
 	}
 	if err != nil {
 		return sameError(err, len(letters))
@@ -258,7 +258,7 @@ func (q *liveQueue) deadLetter(list []*message) error {
 		_ = t.onCommit(queue.ErrNoQueue) // releases the messages
 		return nil
 	}
-	if err := q.broker.writer.do(context.Background(), t, needs{durable: true}); err != nil {
+	if err := q.broker.writer.do(t, needsFsync); err != nil {
 		return err
 	}
 	q.reportDeadLettered(t)
@@ -280,7 +280,7 @@ func (q *liveQueue) reportDeadLettered(t *transfer) {
 // Redrive returns a queue's dead-letter queue ("" if missing) and maximum receive count, or "" and 0 without a
 // redrive policy. If the queue itself does not exist, the error wraps [queue.ErrNoQueue].
 func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, err error) {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return "", 0, err
 	}
@@ -297,7 +297,7 @@ func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, 
 // MissingDeadLetterQueue returns the name of a queue's configured but missing dead-letter queue, or "". While it is
 // missing, messages are retried until their retention period ends.
 func (b *Broker) MissingDeadLetterQueue(name string) string {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return ""
 	}

@@ -28,7 +28,7 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 	r := &removal{ctx: ctx, q: live, cause: cause, messages: make([]*message, 0, len(receipts))}
 	errs, unheld, err := r.reserve(receipts)
 	if err == nil {
-		err = q.b.writer.do(context.Background(), r, needs{})
+		err = q.b.writer.do(r, 0)
 	}
 	if err != nil {
 		return sameError(err, len(receipts))
@@ -124,7 +124,7 @@ func sameError(err error, n int) []error { return slices.Repeat([]error{err}, ma
 // DeleteMessages removes messages by ID for an operator and returns their number. It skips messages that are missing
 // or being removed. The ledger counts them as purged.
 func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return 0, err
 	}
@@ -137,7 +137,7 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 
 func (q *liveQueue) removeReserved(ctx context.Context, reserved []*message) (int, error) {
 	r := &removal{ctx: ctx, q: q, messages: reserved, cause: CauseDeleted}
-	err := q.broker.writer.do(context.Background(), r, needs{})
+	err := q.broker.writer.do(r, 0)
 	if err != nil {
 		return 0, err
 	}

@@ -6,10 +6,11 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"tendril/queue"
 )
@@ -70,22 +71,12 @@ func (s seal) messageID(work *block, origin int64) string {
 	low := uint64(origin) ^ s.prf(work, domainIDLow, high)&idLowMask
 	binary.BigEndian.PutUint64(work[:8], high>>12<<16|0x4000|high&0xfff)
 	binary.BigEndian.PutUint64(work[8:], 2<<62|low)
-	var text [36]byte
-	hex.Encode(text[:8], work[:4])
-	hex.Encode(text[9:13], work[4:6])
-	hex.Encode(text[14:18], work[6:8])
-	hex.Encode(text[19:23], work[8:10])
-	hex.Encode(text[24:], work[10:])
-	text[8] = '-'
-	text[13] = '-'
-	text[18] = '-'
-	text[23] = '-'
-	return string(text[:])
+	return uuid.UUID(*work).String()
 }
 
 func (s seal) origin(id string) (int64, bool) {
-	raw, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
-	if err != nil || len(raw) != 16 || len(id) != 36 {
+	raw, err := uuid.Parse(id)
+	if err != nil {
 		return 0, false
 	}
 	first, second := binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:])

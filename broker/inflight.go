@@ -153,7 +153,7 @@ func storeMarks(c *conn, left []mark, epoch uint32) (err error) {
 // Posting records that the worker is about to post a message. If the process is killed, a receive with CountAtPost
 // counts only after Posting.
 func (q *Queue) Posting(receipt string) {
-	live, err := q.b.queues.get(q.name)
+	live, err := q.b.live(q.name)
 	if err != nil {
 		return
 	}

@@ -9,32 +9,34 @@ import (
 // Ledger counts what happened to the messages of a queue.
 type Ledger = queue.Ledger
 
-// counters are a queue's ledger and positions. All messages up to floor are purged.
+// counters are a queue's ledger, without the fields from Live on, and positions. All messages up to floor are purged.
 type counters struct {
-	next, floor                        int64
-	sent, done, deadLettered           int64
-	movedIn, movedOut, expired, purged int64
+	next, floor int64
+	Ledger
 }
 
 func (k *counters) live() int64 {
-	return k.sent + k.movedIn - k.done - k.deadLettered - k.movedOut - k.expired - k.purged
+	return k.Sent + k.MovedIn - k.Done - k.DeadLettered - k.MovedOut - k.Expired - k.Purged
 }
 
-func (k *counters) add(o *counters) {
-	k.sent += o.sent
-	k.done += o.done
-	k.deadLettered += o.deadLettered
-	k.movedIn += o.movedIn
-	k.movedOut += o.movedOut
-	k.expired += o.expired
-	k.purged += o.purged
+func (k *counters) add(l *Ledger) {
+	k.Sent += l.Sent
+	k.Done += l.Done
+	k.DeadLettered += l.DeadLettered
+	k.MovedIn += l.MovedIn
+	k.MovedOut += l.MovedOut
+	k.Expired += l.Expired
+	k.Purged += l.Purged
+	k.Delayed += l.Delayed
+	k.InFlight += l.InFlight
+	k.Damaged += l.Damaged
 }
 
 func writeCounters(c *conn, number int64, k *counters) error {
 	_, err := c.exec(`INSERT OR REPLACE INTO counters
 		(queue, next, floor, sent, done, dead_lettered, moved_in, moved_out, expired, purged)
 		VALUES (?,?,?,?,?,?,?,?,?,?)`,
-		number, k.next, k.floor, k.sent, k.done, k.deadLettered, k.movedIn, k.movedOut, k.expired, k.purged)
+		number, k.next, k.floor, k.Sent, k.Done, k.DeadLettered, k.MovedIn, k.MovedOut, k.Expired, k.Purged)
 	return err
 }
 
@@ -43,30 +45,31 @@ func readCounters(c *conn) (map[int64]counters, error) {
 	all := map[int64]counters{}
 	err := c.query(func(row row) {
 		all[row.int(0)] = counters{
-			next: row.int(1), floor: row.int(2), sent: row.int(3), done: row.int(4), deadLettered: row.int(5),
-			movedIn: row.int(6), movedOut: row.int(7), expired: row.int(8), purged: row.int(9),
+			next: row.int(1), floor: row.int(2), Ledger: Ledger{Sent: row.int(3), Done: row.int(4),
+				DeadLettered: row.int(5), MovedIn: row.int(6), MovedOut: row.int(7), Expired: row.int(8), Purged: row.int(9)},
 		}
 	}, `SELECT queue, next, floor, sent, done, dead_lettered, moved_in, moved_out, expired, purged FROM counters`)
 	return all, err
 }
 
-func (k *counters) ledger(inFlight, delayed, damaged int) Ledger {
-	l := Ledger{
-		Sent: k.sent, Done: k.done, DeadLettered: k.deadLettered, MovedIn: k.movedIn, MovedOut: k.movedOut,
-		Expired: k.expired, Purged: k.purged, Live: k.live(), Delayed: int64(delayed), InFlight: int64(inFlight),
-		Damaged: int64(damaged),
-	}
-	l.Visible = l.Live - l.InFlight - l.Delayed - l.Damaged
-	return l
+// ledger computes Live and Visible.
+func (k counters) ledger() Ledger {
+	k.Live = k.live()
+	k.Visible = k.Live - k.InFlight - k.Delayed - k.Damaged
+	return k.Ledger
 }
 
 func (x *index) ledger() Ledger {
-	return x.counters.ledger(x.inFlight.Len(), x.delays.delayed, x.damaged)
+	k := x.counters
+	k.InFlight = int64(x.inFlight.Len())
+	k.Delayed = int64(x.delays.delayed)
+	k.Damaged = int64(x.damaged)
+	return k.ledger()
 }
 
 // Ledger returns the ledger of a queue.
 func (b *Broker) Ledger(name string) (Ledger, error) {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return Ledger{}, err
 	}
@@ -80,24 +83,19 @@ func (b *Broker) TotalLedger() Ledger {
 	b.queues.moving.Lock()
 	defer b.queues.moving.Unlock()
 	total := b.queues.deleted.index.counters
-	inFlight := 0
-	delayed := 0
-	damaged := 0
 	for _, q := range b.queues.all() {
 		q.lockAndExpire()
-		total.add(&q.index.counters)
-		inFlight += q.index.inFlight.Len()
-		delayed += q.index.delays.delayed
-		damaged += q.index.damaged
+		l := q.index.ledger()
 		q.mu.Unlock()
+		total.add(&l)
 	}
-	return total.ledger(inFlight, delayed, damaged)
+	return total.ledger()
 }
 
 // OldestAge returns the time since a queue's oldest message was sent or moved there or, if scheduled, became visible.
 // It returns 0 if the queue is empty.
 func (b *Broker) OldestAge(name string) (time.Duration, error) {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return 0, err
 	}

@@ -3,8 +3,6 @@ package broker
 import (
 	"context"
 	"slices"
-
-	"tendril/queue"
 )
 
 // Move moves messages by ID to another queue in one transaction and returns their number. If to is "", each returns
@@ -12,14 +10,14 @@ import (
 //
 // Move keeps the receive count, but restarts the sent time and the count that the redrive policy limits.
 func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, error) {
-	q, err := b.queues.get(from)
+	q, err := b.live(from)
 	if err != nil {
 		return 0, err
 	}
 
 	var target *liveQueue
 	if to != "" {
-		if target, err = b.queues.get(to); err != nil {
+		if target, err = b.live(to); err != nil {
 			return 0, err
 		}
 		if err := checkMove(q, target); err != nil {
@@ -35,7 +33,7 @@ func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, 
 	if err != nil {
 		return 0, err
 	}
-	if err := b.writer.do(context.Background(), t, needs{durable: true}); err != nil {
+	if err := b.writer.do(t, needsFsync); err != nil {
 		return 0, err
 	}
 	return len(t.moved()), nil
@@ -43,11 +41,11 @@ func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, 
 
 func checkMove(q, to *liveQueue) error {
 	if q == to {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
+		return errInvalid(
 			"Source and destination of a move are both %s; name another queue.", q.name)
 	}
 	if q.index.fifo != to.index.fifo {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
+		return errInvalid(
 			"Messages cannot move between a standard and a FIFO queue (%s, %s).", q.name, to.name)
 	}
 	return nil

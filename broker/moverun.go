@@ -178,12 +178,14 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	}
 
 	s := &moveStep{b: m.b, task: m.task}
+	need := needsFsync
 	if m.task.Delete {
+		need = 0
 		s.departure = &removal{ctx: context.Background(), q: q, messages: reserved, cause: CauseDeleted}
 	} else if s.departure, err = m.b.newMove(context.Background(), q, target, reserved); err != nil {
 		return 0, err
 	}
-	err = m.b.writer.do(context.Background(), s, needs{durable: !m.task.Delete})
+	err = m.b.writer.do(s, need)
 	return s.departed(), err
 }
 

@@ -142,10 +142,10 @@ func (q *liveQueue) newMoveTask(req MoveRequest) *moveTask {
 func (b *Broker) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 	targets := b.deadLetterTargets()
 	if !targets[q.arn] {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Source queue must be configured as a Dead Letter Queue.")
+		return errInvalid("Source queue must be configured as a Dead Letter Queue.")
 	}
 	if req.Delete && req.Destination != "" {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Messages are deleted or moved to a destination, not both.")
+		return errInvalid("Messages are deleted or moved to a destination, not both.")
 	}
 	if req.Destination != "" {
 		to := b.byARN(req.Destination)
@@ -169,7 +169,7 @@ func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64
 	var h moveHandle
 	text, err := base64.StdEncoding.DecodeString(handle)
 	if err != nil || json.Unmarshal(text, &h) != nil || h.TaskID == "" || h.SourceARN == "" {
-		return 0, queue.Errorf(queue.CodeInvalidParameterValue, "Value for parameter TaskHandle is invalid.")
+		return 0, errInvalid("Value for parameter TaskHandle is invalid.")
 	}
 	q := b.byARN(h.SourceARN)
 	if q == nil {
@@ -224,7 +224,7 @@ func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 }
 
 func errRange(parameter string, most int) error {
-	return queue.Errorf(queue.CodeInvalidParameterValue,
+	return errInvalid(
 		"Value for parameter %s is invalid. Reason: You must enter a value between 1 and %d.", parameter, most)
 }
 

@@ -36,10 +36,10 @@ func newCatalog() catalog {
 		deletedAt: map[string]int64{}}
 }
 
-func (c *catalog) get(name string) (*liveQueue, error) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if q := c.byName[name]; q != nil {
+func (b *Broker) live(name string) (*liveQueue, error) {
+	b.queues.mu.RLock()
+	defer b.queues.mu.RUnlock()
+	if q := b.queues.byName[name]; q != nil {
 		return q, nil
 	}
 	return nil, errNoQueue()
@@ -94,7 +94,7 @@ func (b *Broker) administer(ctx context.Context, name string, f func(q *liveQueu
 		return err
 	}
 	defer b.queues.end()
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (b *Broker) byARN(arn string) *liveQueue {
 	if !ok {
 		return nil
 	}
-	q, _ := b.queues.get(name)
+	q, _ := b.live(name)
 	return q
 }
 
@@ -124,7 +124,7 @@ func (q *Queue) Name() string { return q.name }
 
 // n is the number of entries; 0 is for calls without entries.
 func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
-	live, err := q.b.queues.get(q.name)
+	live, err := q.b.live(q.name)
 	if err == nil && n > 0 {
 		err = queue.CheckEntries(n, "entry")
 	}
@@ -167,7 +167,7 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 		return err
 	}
 	defer b.queues.end()
-	if old, _ := b.queues.get(name); old != nil {
+	if old, _ := b.live(name); old != nil {
 		return old.compare(attrs)
 	}
 
@@ -222,11 +222,11 @@ func checkName(name string, attrs map[string]string) (fifo bool, err error) {
 	valid := base != "" && len(name) <= 80 && !strings.ContainsFunc(base, notInName)
 	switch {
 	case wanted && (!valid || !hasSuffix):
-		return false, queue.Errorf(queue.CodeInvalidParameterValue,
-			"The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with "+
+		return false, errInvalid(
+			"The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with " +
 				".fifo suffix and be 1 to 80 in length.")
 	case !wanted && (!valid || hasSuffix):
-		return false, queue.Errorf(queue.CodeInvalidParameterValue,
+		return false, errInvalid(
 			"Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
 	}
 	return wanted, nil
@@ -249,13 +249,13 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 			b.queues.moving.Lock()
 			defer b.queues.moving.Unlock()
 			last := q.delete()
-			last.purged += last.live()
+			last.Purged += last.live()
 			b.queues.remove(q)
 			b.moves.forget(q.index.number)
 			b.queues.mu.Lock()
 			defer b.queues.mu.Unlock()
 			b.queues.deletedAt[name] = now
-			b.queues.deleted.index.counters.add(&last)
+			b.queues.deleted.index.counters.add(&last.Ledger)
 		})
 	})
 	if err == nil {
@@ -268,8 +268,8 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	err := t.flushRows()
 	k := *t.counters(q)
-	k.purged += k.live()
-	t.counters(deleted).add(&k)
+	k.Purged += k.live()
+	t.counters(deleted).add(&k.Ledger)
 	t.dropped[q] = true
 	t.c.run(&err, toGarbage, makeKey(q.index.number, 0), q.index.high())
 	t.c.run(&err, `DELETE FROM queues WHERE number = ?`, q.index.number)
@@ -297,7 +297,7 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 			q.mu.Lock()
 			defer q.mu.Unlock()
 			live := q.index.counters.live()
-			q.index.counters.purged += live
+			q.index.counters.Purged += live
 			q.index.counters.floor = q.index.counters.next - 1
 			q.describe(func(d *description) { d.purgedAt = now })
 			n = int(live)
@@ -329,7 +329,7 @@ func (t *tx) purge(q *liveQueue, now int64) error {
 	err := t.flushRows() // so that earlier deletes do not count as purged
 	k := t.counters(q)
 	low := makeKey(q.index.number, k.floor)
-	k.purged += k.live()
+	k.Purged += k.live()
 	k.floor = k.next - 1
 	t.c.run(&err, `UPDATE queues SET purged_at = ? WHERE number = ?`, now, q.index.number)
 	t.c.run(&err, `DELETE FROM reasons WHERE queue = ?`, q.index.number)
@@ -339,7 +339,7 @@ func (t *tx) purge(q *liveQueue, now int64) error {
 
 // Newest returns the position of the newest message sent or moved to a queue, or 0. Positions increase by one.
 func (b *Broker) Newest(name string) (int64, error) {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return 0, err
 	}
@@ -349,7 +349,7 @@ func (b *Broker) Newest(name string) (int64, error) {
 // PurgeThrough deletes the messages up to a position from [Broker.Newest], or all if through is 0, and returns their
 // number.
 func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (n int, err error) {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return 0, err
 	}
@@ -398,7 +398,7 @@ func (b *Broker) ListQueues(prefix string) []string {
 
 // DeadLetterSources returns the sorted names of the queues whose redrive policy targets the named queue.
 func (b *Broker) DeadLetterSources(name string) ([]string, error) {
-	if _, err := b.queues.get(name); err != nil {
+	if _, err := b.live(name); err != nil {
 		return nil, err
 	}
 	target, names := b.opts.arn(name), []string{}

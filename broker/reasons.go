@@ -17,7 +17,7 @@ const maxReasons = 1000
 // DeadLetterReasons groups a queue's messages by the reason of their last failure: up to 1,000 groups, largest first.
 // It is fast for any number of messages.
 func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGroup, error) {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 
 // Received reports whether messages were requested from the queue since the broker was opened.
 func (b *Broker) Received(name string) bool {
-	q, err := b.queues.get(name)
+	q, err := b.live(name)
 	if err != nil {
 		return false
 	}
@@ -73,7 +73,7 @@ type receive struct {
 }
 
 func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
-	live, err := q.b.queues.get(q.name)
+	live, err := q.b.live(q.name)
 	if err != nil {
 		return nil, err
 	}

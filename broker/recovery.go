@@ -76,9 +76,9 @@ func (q *liveQueue) reconcile(c *conn, stored *liveQueue) error {
 	q.current.Store(stored.description())
 	before := q.index.counters
 	now := stored.index.counters
-	if now.sent < before.sent || now.done < before.done || now.movedIn < before.movedIn {
+	if now.Sent < before.Sent || now.Done < before.Done || now.MovedIn < before.MovedIn {
 		q.broker.log.Error("acknowledged messages missing from the queue database", "queue", q.name,
-			"sent", before.sent-now.sent, "done", before.done-now.done, "moved_in", before.movedIn-now.movedIn)
+			"sent", before.Sent-now.Sent, "done", before.Done-now.Done, "moved_in", before.MovedIn-now.MovedIn)
 	}
 
 	purged := now.floor > before.floor

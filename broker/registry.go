@@ -61,7 +61,7 @@ func (r *Registry) Read(ctx context.Context, kind registry.Kind, keys ...string)
 // Swap implements [registry.Store]. It makes all changes or none.
 func (r *Registry) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
 	w := &recordWrite{fence: fence, changes: changes, what: "The change"}
-	if err := r.b.writer.do(ctx, w, needs{durable: true}); err != nil {
+	if err := r.b.writer.doUntil(ctx, w, needsFsync); err != nil {
 		return nil, err // the writer may still be using w
 	}
 	return w.stored, nil
@@ -70,7 +70,7 @@ func (r *Registry) Swap(ctx context.Context, fence registry.Fence, changes ...re
 // Enqueue implements [registry.QueueStore]. It rejects the same messages as [Queue.Send].
 func (r *Registry) Enqueue(ctx context.Context, fence registry.Fence, queueName string, m queue.Outgoing,
 	changes ...registry.Change) (sent queue.Sent, conflict []registry.Record, err error) {
-	q, err := r.b.queues.get(queueName)
+	q, err := r.b.live(queueName)
 	if err != nil {
 		return queue.Sent{}, nil, err
 	}
@@ -83,7 +83,7 @@ func (r *Registry) Enqueue(ctx context.Context, fence registry.Fence, queueName 
 	}
 
 	w := &recordWrite{fence: fence, changes: changes, what: "Run " + changes[0].Next.Key, sending: s}
-	if err := r.b.writer.do(ctx, w, needs{durable: true, space: true}); err != nil {
+	if err := r.b.writer.doUntil(ctx, w, needsFsync|needsSpace); err != nil {
 		return queue.Sent{}, nil, err
 	}
 	if w.conflict {

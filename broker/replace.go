@@ -14,7 +14,7 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 	if err != nil {
 		return queue.Sent{}, err
 	}
-	target, err := q.b.queues.get(to)
+	target, err := q.b.live(to)
 	if err != nil {
 		return queue.Sent{}, err
 	}
@@ -36,7 +36,7 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 	}
 
 	r := &replacement{sending: s, removal: &removal{ctx: ctx, q: source, messages: reserved, cause: CauseDeleted}}
-	if err := q.b.writer.do(context.Background(), r, needs{durable: true, space: true}); err != nil {
+	if err := q.b.writer.do(r, needsFsync|needsSpace); err != nil {
 		return queue.Sent{}, err
 	}
 
@@ -44,7 +44,7 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 	case !r.found:
 		return queue.Sent{}, errNoMessage(q.name, id)
 	case !s.items[0].fresh():
-		return queue.Sent{}, queue.Errorf(queue.CodeInvalidParameterValue,
+		return queue.Sent{}, errInvalid(
 			"Queue %s had a message with this deduplication ID in the last 5 minutes. Choose another ID.", to)
 	}
 
@@ -78,7 +78,7 @@ func (r *replacement) apply(t *tx) error {
 	return r.removal.apply(t)
 }
 
-var errNotReplaced = queue.Errorf(queue.CodeInvalidParameterValue, "The message was not replaced.")
+var errNotReplaced = errInvalid("The message was not replaced.")
 
 func (r *replacement) onCommit(err error) error {
 	if err == nil && !r.replaced {

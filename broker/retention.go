@@ -38,7 +38,7 @@ func (q *liveQueue) sweepNow() {
 		return
 	}
 	q.retention.alarm.at = 0
-	q.retention.sweeping = q.broker.writer.submit(&sweep{q: q}, needs{}, nil) == nil
+	q.retention.sweeping = q.broker.writer.submit(&sweep{q: q}, 0, nil) == nil
 }
 
 // sweep removes expired messages anywhere in the queue. It marks those received before as leaving; receives skip
@@ -79,7 +79,7 @@ func (s *sweep) apply(t *tx) error {
 		t.remove(r.key, r.m != nil || r.origin != 0)
 	}
 
-	t.counters(q).expired += int64(len(s.rows))
+	t.counters(q).Expired += int64(len(s.rows))
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (s *sweep) publish(err error) {
 		s.release()
 	}
 
-	q.index.counters.expired += int64(len(s.rows))
+	q.index.counters.Expired += int64(len(s.rows))
 	for _, r := range s.rows {
 		if r.m != nil {
 			q.index.remove(r.m)

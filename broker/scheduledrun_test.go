@@ -196,7 +196,7 @@ func TestEnqueueIntoADeletedQueue(t *testing.T) {
 	if err := b.DeleteQueue(t.Context(), "work"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.writer.do(t.Context(), f, needs{durable: true, space: true}); !errors.Is(err, queue.ErrNoQueue) {
+	if err := b.writer.doUntil(t.Context(), f, needsFsync|needsSpace); !errors.Is(err, queue.ErrNoQueue) {
 		t.Errorf("enqueued: %v", err)
 	}
 	if rows := runRows(t, b); len(rows) != 0 {

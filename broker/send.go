@@ -26,7 +26,7 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 		return s.sent, nil
 	}
 
-	if err := q.b.writer.do(context.Background(), s, needs{durable: true, space: true}); err != nil {
+	if err := q.b.writer.do(s, needsFsync|needsSpace); err != nil {
 		return nil, err
 	}
 	s.answer()
@@ -127,7 +127,7 @@ func (s *sending) applyItem(t *tx, it *sendingItem, now int64) error {
 	it.record.sum = checksum(it.contentSum, it.record.key)
 	s.setTimes(it, now)
 	k.next++
-	k.sent++
+	k.Sent++
 	t.inserts = append(t.inserts, it.record)
 	if s.set.fifo {
 		return t.remember(s.q, it.record, s.set, now)
@@ -184,7 +184,7 @@ func (s *sending) onCommit(err error) error {
 		return nil
 	}
 
-	q.index.counters.sent += int64(n)
+	q.index.counters.Sent += int64(n)
 	q.waiters.wake(n)
 	q.setAlarm()
 	q.watchRetention(s.at)

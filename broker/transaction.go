@@ -32,7 +32,7 @@ func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 		}
 		t.end(err)
 	}()
-	durable := slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.durable })
+	durable := slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs&needsFsync != 0 })
 	if err := s.synchronous(durable); err != nil {
 		return err
 	}

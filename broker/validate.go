@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"regexp"
@@ -47,8 +48,8 @@ func (s *settings) checkIDs(msgs []queue.Outgoing) error {
 				"The request must contain the parameter MessageGroupId.")
 		}
 		if msgs[i].DedupID == "" && !s.contentDedup {
-			return queue.Errorf(queue.CodeInvalidParameterValue,
-				"The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided "+
+			return errInvalid(
+				"The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided " +
 					"explicitly")
 		}
 	}
@@ -60,7 +61,7 @@ func (s *settings) checkOutgoing(m *queue.Outgoing) error {
 		return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter MessageBody.")
 	}
 	if m.Size() > s.maxSize {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
+		return errInvalid(
 			"One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", s.maxSize)
 	}
 	if !validText(m.Body) {
@@ -92,8 +93,12 @@ const (
 	idRule         = " can only include alphanumeric and punctuation characters. 1 to 128 in length."
 )
 
+func errInvalid(format string, args ...any) error {
+	return queue.Errorf(queue.CodeInvalidParameterValue, format, args...)
+}
+
 func errParameter(name, value, reason string) error {
-	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter %s is invalid. Reason: %s", clip(value),
+	return errInvalid("Value %s for parameter %s is invalid. Reason: %s", clip(value),
 		name, reason)
 }
 
@@ -136,24 +141,18 @@ func printable8(s string) bool {
 
 func checkAttributes(attributes []queue.Attribute) error {
 	if len(attributes) > maxAttributes {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
+		return errInvalid(
 			"Number of message attributes [%d] exceeds the allowed maximum [%d].", len(attributes), maxAttributes)
 	}
 
 	for i, a := range attributes {
 		for _, before := range attributes[:i] {
 			if before.Name == a.Name {
-				return queue.Errorf(queue.CodeInvalidParameterValue, "Message (user) attribute name '%s' already exists.",
+				return errInvalid("Message (user) attribute name '%s' already exists.",
 					clip(a.Name))
 			}
 		}
-		if err := checkAttributeName(a.Name); err != nil {
-			return err
-		}
-		if err := checkAttributeType(a); err != nil {
-			return err
-		}
-		if err := checkAttributeValue(a); err != nil {
+		if err := cmp.Or(checkAttributeName(a.Name), checkAttributeType(a), checkAttributeValue(a)); err != nil {
 			return err
 		}
 	}
@@ -161,17 +160,14 @@ func checkAttributes(attributes []queue.Attribute) error {
 }
 
 func checkAttributeName(name string) error {
-	refuse := func(format string, args ...any) error {
-		return queue.Errorf(queue.CodeInvalidParameterValue, format, args...)
-	}
 	if name == "" {
-		return refuse("The request must contain non-empty message attribute names.")
+		return errInvalid("The request must contain non-empty message attribute names.")
 	}
 	if len(name) > maxAttributeName {
-		return refuse("Message (user) attribute name must be shorter than %d Bytes", maxAttributeName)
+		return errInvalid("Message (user) attribute name must be shorter than %d Bytes", maxAttributeName)
 	}
 	if lower := strings.ToLower(name); strings.HasPrefix(lower, "aws.") || strings.HasPrefix(lower, "amazon.") {
-		return refuse("You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These strings are " +
+		return errInvalid("You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These strings are " +
 			"reserved for internal use.")
 	}
 	// SQS accepts non-ASCII letters, though that is undocumented.
@@ -179,17 +175,17 @@ func checkAttributeName(name string) error {
 		return notInName(c) && c != '.' && (c < utf8.RuneSelf || !unicode.IsLetter(c))
 	}); i >= 0 {
 		c, _ := utf8.DecodeRuneInString(name[i:])
-		return refuse("Invalid non-alphanumeric character '#x%X' was found in the message attribute name. Can only "+
+		return errInvalid("Invalid non-alphanumeric character '#x%X' was found in the message attribute name. Can only "+
 			"include alphanumeric characters, hyphens, underscores, or dots.", c)
 	}
 
 	switch {
 	case name[0] == '.':
-		return refuse("Message (user) attribute name must not start with character '.'.")
+		return errInvalid("Message (user) attribute name must not start with character '.'.")
 	case name[len(name)-1] == '.':
-		return refuse("Message (user) attribute name must not end with character '.'.")
+		return errInvalid("Message (user) attribute name must not end with character '.'.")
 	case strings.Contains(name, ".."):
-		return refuse("Message (user) attribute name must not have successive '.' characters.")
+		return errInvalid("Message (user) attribute name must not have successive '.' characters.")
 	}
 	return nil
 }
@@ -205,14 +201,14 @@ func baseType(a queue.Attribute) string {
 
 func checkAttributeType(a queue.Attribute) error {
 	if a.Type == "" {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
+		return errInvalid(
 			"The message attribute '%s' must contain a non-empty message attribute type.", a.Name)
 	}
 
 	base := baseType(a)
 	validBase := base == "String" || base == "Number" || base == "Binary"
 	if !validBase || len(a.Type) > maxAttributeType || !validText(a.Type) {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
+		return errInvalid(
 			"The type of message (user) attribute '%s' is invalid. You must use only the following supported type "+
 				"prefixes: Binary, Number, String.", a.Name)
 	}
@@ -223,13 +219,13 @@ func checkAttributeValue(a queue.Attribute) error {
 	base := baseType(a)
 	switch {
 	case a.Value == "":
-		return queue.Errorf(queue.CodeInvalidParameterValue,
+		return errInvalid(
 			"Message (user) attribute '%s' must contain a non-empty value of type '%s'.", a.Name, base)
 	case base != "Binary" && !validText(a.Value):
 		// SQS returns InvalidParameterValue here, not InvalidMessageContents.
-		return queue.Errorf(queue.CodeInvalidParameterValue, "%s", errCharacters.Message)
+		return errInvalid("%s", errCharacters.Message)
 	case base == "Number" && !validNumber(a.Value):
-		return queue.Errorf(queue.CodeInvalidParameterValue,
+		return errInvalid(
 			"Can't cast the value of message (user) attribute '%s' to a number.", a.Name)
 	}
 	return nil

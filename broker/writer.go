@@ -20,10 +20,12 @@ type request interface {
 	onCommit(err error) error
 }
 
-type needs struct {
-	durable bool // must be on disk before onCommit is called
-	space   bool // refused while the disk is full
-}
+type needs uint8
+
+const (
+	needsFsync needs = 1 << iota // must be on disk before onCommit is called
+	needsSpace                   // refused while the disk is full
+)
 
 type pendingRequest struct {
 	request request
@@ -56,7 +58,7 @@ func (c *change) onCommit(err error) error {
 }
 
 func (w *writer) change(run func(t *tx) error, after func()) error {
-	return w.do(context.Background(), &change{run, after}, needs{durable: true})
+	return w.do(&change{run, after}, needsFsync)
 }
 
 type writer struct {
@@ -101,8 +103,10 @@ func (w *writer) failed() error {
 	return w.failure
 }
 
+func (w *writer) do(r request, n needs) error { return w.doUntil(context.Background(), r, n) }
+
 // If ctx is done first, the request continues in the background.
-func (w *writer) do(ctx context.Context, r request, n needs) error {
+func (w *writer) doUntil(ctx context.Context, r request, n needs) error {
 	if err := ctx.Err(); err != nil {
 		return r.onCommit(err)
 	}
@@ -218,7 +222,7 @@ func (w *writer) commit(group []pendingRequest) {
 }
 
 func (w *writer) refuseIfLow(group []pendingRequest) []pendingRequest {
-	if !slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
+	if !slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs&needsSpace != 0 }) {
 		return group
 	}
 	refusal, justLow := w.b.disk.refusal()
@@ -247,7 +251,7 @@ func (w *writer) retryFull(group []pendingRequest) ([]pendingRequest, error) {
 
 func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest) {
 	for i, r := range group {
-		if r.needs.space {
+		if r.needs&needsSpace != 0 {
 			finishAll(group[i:i+1], refusal)
 		} else {
 			rest = append(rest, r)
