@@ -182,7 +182,7 @@ func (l *attemptLog) sync(ctx context.Context, b *Broker) {
 	l.mu.Unlock()
 	if unfinished > 0 {
 		// A failed write only drops attempts; the read that follows reports the failure.
-		_ = b.writer.doUntil(ctx, &change{run: func(*tx) error { return nil }}, 0)
+		_ = b.writer.doUntil(ctx, &change{run: func(*tx) {}}, 0)
 	}
 }
 
@@ -202,21 +202,15 @@ func (s *attemptStore) onCommit(err error) error {
 	return err
 }
 
-func (s *attemptStore) apply(t *tx) error {
+func (s *attemptStore) apply(t *tx) {
 	// Attempts must not be added to messages that this transaction has deleted.
-	err := t.flushRows()
-	for i := 0; i < len(s.items) && err == nil; i++ {
-		err = t.writeAttempt(&s.items[i])
+	t.flushRows()
+	for i := range s.items {
+		it := &s.items[i]
+		if !t.writeInOriginalQueue(it) {
+			t.writeInAnyQueue(it)
+		}
 	}
-	return err
-}
-
-func (t *tx) writeAttempt(it *pendingAttempt) error {
-	written, err := t.writeInOriginalQueue(it)
-	if written || err != nil {
-		return err
-	}
-	return t.writeInAnyQueue(it)
 }
 
 // Histories longer than maxAppended bytes are rewritten and trimmed, not appended to.
@@ -230,27 +224,25 @@ var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history 
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
 // writeInOriginalQueue writes an attempt without reading the message, or returns false if that requires a read.
-func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) {
+func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool) {
 	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
-		return false, nil
+		return false
 	}
 	if it.hasEarlier {
-		n, err := t.c.exec(appendAttempt, it.origin, it.at, it.reason, it.line)
-		return n > 0, err
+		return t.exec(appendAttempt, it.origin, it.at, it.reason, it.line) > 0
 	}
 
-	n, err := t.c.exec(firstAttempt, it.origin, it.at, it.reason, it.line)
-	if n == 0 || err != nil {
-		return false, err
+	if t.exec(firstAttempt, it.origin, it.at, it.reason, it.line) == 0 {
+		return false
 	}
 	t.countReason(it.origin, it.reason, it.at, 1)
-	return true, t.writeReceipt(it)
+	t.writeReceipt(it)
+	return true
 }
 
 // writeReceipt adds a receipts row, so that deleting an unmoved message also deletes its attempts.
-func (t *tx) writeReceipt(it *pendingAttempt) (err error) {
-	t.c.run(&err, `INSERT OR IGNORE INTO receipts`+receiptColumns, it.receipt.args()...)
-	return err
+func (t *tx) writeReceipt(it *pendingAttempt) {
+	t.exec(`INSERT OR IGNORE INTO receipts`+receiptColumns, it.receipt.args()...)
 }
 
 type attemptTarget struct {
@@ -262,41 +254,29 @@ type attemptTarget struct {
 	hasAttempts     bool
 }
 
-var attemptTargetQueries = [...]string{
-	attemptTargetQuery(`m.id = ?1 AND m.origin IS NULL`),
-	attemptTargetQuery(`m.origin = ?1`),
-}
-
-func attemptTargetQuery(where string) string {
-	return `SELECT m.id, m.origin, m.dead, r.id, a.id, a.at, a.reason, a.history FROM messages m
+func (t *tx) findAttemptTarget(origin int64) (found attemptTarget) {
+	t.query(func(row row) {
+		found = attemptTarget{found: true, key: row.int(0), moved: row.int(1) != 0, dead: row.int(2),
+			received: row.int(3) != 0, hasAttempts: row.int(4) != 0, at: row.int(5), reason: row.text(6),
+			history: row.text(7)}
+	}, `SELECT m.id, m.origin, m.dead, r.id, a.id, a.at, a.reason, a.history FROM messages m
 		LEFT JOIN receipts r ON r.id = m.id LEFT JOIN attempts a ON a.id = m.id
-		WHERE ` + where + ` AND NOT EXISTS (SELECT 1 FROM garbage g WHERE m.id > g.low AND m.id <= g.high)`
+		WHERE m.id IN (SELECT id FROM messages WHERE id = ?1 AND origin IS NULL
+			UNION ALL SELECT id FROM messages WHERE origin = ?1)
+		AND NOT EXISTS (SELECT 1 FROM garbage g WHERE m.id > g.low AND m.id <= g.high)`, origin)
+	return found
 }
 
-func (t *tx) findAttemptTarget(origin int64) (found attemptTarget, err error) {
-	for _, text := range attemptTargetQueries {
-		err = t.c.query(func(row row) {
-			found = attemptTarget{found: true, key: row.int(0), moved: row.int(1) != 0, dead: row.int(2),
-				received: row.int(3) != 0, hasAttempts: row.int(4) != 0, at: row.int(5), reason: row.text(6),
-				history: row.text(7)}
-		}, text, origin)
-		if found.found || err != nil {
-			break
-		}
-	}
-	return found, err
-}
-
-func (t *tx) writeInAnyQueue(it *pendingAttempt) error {
-	m, err := t.findAttemptTarget(it.origin)
-	if err != nil || !m.found {
-		return err
+func (t *tx) writeInAnyQueue(it *pendingAttempt) {
+	m := t.findAttemptTarget(it.origin)
+	if !m.found {
+		return
 	}
 	if !m.moved && !m.received {
 		if it.originalQueue == nil {
-			return nil
+			return
 		}
-		err = t.writeReceipt(it)
+		t.writeReceipt(it)
 	}
 
 	at := it.at
@@ -307,10 +287,9 @@ func (t *tx) writeInAnyQueue(it *pendingAttempt) error {
 		t.countReason(m.key, m.reason, m.at, -1)
 	}
 	t.countReason(m.key, it.reason, at, 1)
-	t.c.run(&err, `INSERT INTO attempts (id, at, reason, history) VALUES (?1, ?2, ?3, ?4)
+	t.exec(`INSERT INTO attempts (id, at, reason, history) VALUES (?1, ?2, ?3, ?4)
 		ON CONFLICT (id) DO UPDATE SET at = ?2, reason = ?3, history = ?4`,
 		m.key, at, it.reason, lastLines(m.history, keptAttempts-1)+it.line)
-	return err
 }
 
 func (a *Attempt) line() string {
@@ -342,33 +321,26 @@ func readHistory(history string) (all []Attempt) {
 
 // moveAttempts changes the key of a message's attempts. dead is the time of dead-lettering, or 0. Dead letters always
 // get a row, so that the hourly counts include them.
-func (t *tx) moveAttempts(from, to, dead int64) error {
+func (t *tx) moveAttempts(from, to, dead int64) {
 	found := false
 	at := int64(0)
 	reason := ""
-	err := t.c.query(func(row row) {
+	t.query(func(row row) {
 		found = true
 		at = row.int(0)
 		reason = row.text(1)
 	}, `SELECT at, reason FROM attempts WHERE id = ?`, from)
-	if err != nil {
-		return err
-	}
 
-	if !found {
-		if dead == 0 {
-			return nil
+	switch {
+	case found:
+		t.countReason(from, reason, at, -1)
+		if dead != 0 {
+			at = dead
 		}
+		t.countReason(to, reason, at, 1)
+		t.exec(`UPDATE attempts SET id = ?, at = ? WHERE id = ?`, to, at, from)
+	case dead != 0:
 		t.countReason(to, "", dead, 1)
-		_, err = t.c.exec(`INSERT INTO attempts (id, at, reason, history) VALUES (?, ?, '', '')`, to, dead)
-		return err
+		t.exec(`INSERT INTO attempts (id, at, reason, history) VALUES (?, ?, '', '')`, to, dead)
 	}
-
-	t.countReason(from, reason, at, -1)
-	if dead != 0 {
-		at = dead
-	}
-	t.countReason(to, reason, at, 1)
-	_, err = t.c.exec(`UPDATE attempts SET id = ?, at = ? WHERE id = ?`, to, at, from)
-	return err
 }

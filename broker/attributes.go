@@ -39,7 +39,7 @@ func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
 
 	now := stamp()
 	return b.writer.change(
-		func(t *tx) error { return t.writeSettings(q, merged, old, &set, now) },
+		func(t *tx) { t.writeSettings(q, merged, old, &set, now) },
 		func() { q.publishSettings(merged, old, set, now) },
 	)
 }
@@ -58,32 +58,27 @@ func checkTypeUnchanged(fifo bool, attrs map[string]string) error {
 	return nil
 }
 
-func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) error {
+func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) {
 	if t.gone(q) {
-		return nil
+		return
 	}
-	_, err := t.c.exec(`UPDATE queues SET attributes = ?, modified = ? WHERE number = ?`, toJSON(attributes), now,
+	t.exec(`UPDATE queues SET attributes = ?, modified = ? WHERE number = ?`, toJSON(attributes), now,
 		q.index.number)
-	if err != nil || !delayChanged(old, set) {
-		return err
+	if delayChanged(old, set) {
+		t.changeDelays(q, set.delay)
 	}
-	return t.changeDelays(q, set.delay)
 }
 
 func delayChanged(old, set *settings) bool { return set.fifo && old.delay != set.delay }
 
-func (t *tx) changeDelays(q *liveQueue, delay time.Duration) error {
-	if err := t.flushRows(); err != nil {
-		return err
-	}
-
+func (t *tx) changeDelays(q *liveQueue, delay time.Duration) {
+	t.flushRows()
 	low := makeKey(q.index.number, q.disk.floor)
 	// Earlier messages are so old that no delay hides them.
-	lastVisible, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low,
+	lastVisible := t.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low,
 		q.index.high(), stamp()-maxDelay.Milliseconds())
-	t.c.run(&err, `UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
+	t.exec(`UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
 		orNull(delay.Milliseconds()), max(low, lastVisible), q.index.high())
-	return err
 }
 
 func (q *liveQueue) publishSettings(attributes map[string]string, old *settings, set settings, now int64) {
@@ -190,9 +185,8 @@ func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string
 		if err := checkTags(name, tags, add); err != nil {
 			return err
 		}
-		return b.writer.change(func(t *tx) error {
-			_, err := t.c.exec(`UPDATE queues SET tags = ? WHERE number = ?`, toJSON(tags), q.index.number)
-			return err
+		return b.writer.change(func(t *tx) {
+			t.exec(`UPDATE queues SET tags = ? WHERE number = ?`, toJSON(tags), q.index.number)
 		}, func() { q.describe(func(d *description) { d.tags = tags }) })
 	})
 }

@@ -30,46 +30,31 @@ type transferItem struct {
 	moved  bool
 }
 
-func (t *transfer) apply(x *tx) error {
+func (t *transfer) apply(x *tx) {
 	for _, it := range t.items {
 		it.moved = false
 		if x.gone(t.from) || x.gone(it.to) {
 			continue
 		}
-		old, err := x.row(t.from, it.m.key)
-		if err != nil {
-			return err
+		if old := x.row(t.from, it.m.key); old != nil {
+			t.move(x, it, old)
+			it.moved = true
 		}
-		if old == nil {
-			continue
-		}
-		if err := t.move(x, it, old); err != nil {
-			return err
-		}
-		it.moved = true
 	}
-	return nil
 }
 
-func (t *transfer) move(x *tx, it *transferItem, old *record) error {
+func (t *transfer) move(x *tx, it *transferItem, old *record) {
 	target := x.counters(it.to)
 	t.fillRecord(it, old, target)
-	if err := x.copyRow(it.m.key, &it.record); err != nil {
-		return err
-	}
-
+	x.copyRow(it.m.key, &it.record)
 	dead := int64(0)
 	if t.dead {
 		dead = it.record.dead
 	}
-	if err := x.moveAttempts(it.m.key, it.record.key, dead); err != nil {
-		return err
-	}
-
+	x.moveAttempts(it.m.key, it.record.key, dead)
 	x.removeMoved(it.m.key)
 	*t.departures(x.counters(t.from))++
 	target.MovedIn++
-	return nil
 }
 
 func (t *transfer) departures(k *counters) *int64 {
@@ -109,12 +94,11 @@ func (t *transfer) fillRecord(it *transferItem, old *record, to *counters) {
 	}
 }
 
-func (x *tx) copyRow(key int64, r *record) error {
-	_, err := x.c.exec(`INSERT INTO messages (`+allColumns+`)
+func (x *tx) copyRow(key int64, r *record) {
+	x.exec(`INSERT INTO messages (`+allColumns+`)
 		SELECT ?, ?, sum, size, NULL, ?, ?, ?, ?, ?, group_id, dedup_id, trace, attributes, body
 		FROM messages WHERE id = ?`,
 		r.key, r.sent, r.origin, orNull(r.received), orNull(r.first), orNull(r.dead), orNull(r.source), key)
-	return err
 }
 
 func (t *transfer) onCommit(err error) error {

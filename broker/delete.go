@@ -157,38 +157,34 @@ type removal struct {
 
 func (r *removal) departed() int { return r.counted }
 
-func (r *removal) apply(t *tx) error {
+func (r *removal) apply(t *tx) {
 	r.counted = 0
 	r.dues = nil
 	r.removed = nil
 	if t.gone(r.q) {
-		return nil
+		return
 	}
 
 	k := t.counters(r.q)
 	for _, m := range r.messages {
 		if m.claimed {
-			if err := r.removeStored(t, m.key); err != nil {
-				return err
-			}
+			r.removeStored(t, m.key)
 		} else if keySeq(m.key) > k.floor {
 			r.removeHeld(t, m)
 		}
 	}
 	*r.cause.counter(k) += int64(r.counted)
-	return nil
 }
 
-func (r *removal) removeStored(t *tx, key int64) error {
-	row, err := t.row(r.q, key)
-	if err != nil || row == nil {
-		return err
+func (r *removal) removeStored(t *tx, key int64) {
+	row := t.row(r.q, key)
+	if row == nil {
+		return
 	}
 	r.dues = append(r.dues, row.due)
 	r.note(row.originKey(), int(row.received))
 	t.remove(key, true)
 	r.counted++
-	return nil
 }
 
 func (r *removal) removeHeld(t *tx, m *message) {

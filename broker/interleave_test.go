@@ -13,10 +13,9 @@ import (
 func blockWriter(t *testing.T, b *Broker) (release func()) {
 	t.Helper()
 	entered, gate := make(chan struct{}), make(chan struct{})
-	go b.writer.change(func(*tx) error {
+	go b.writer.change(func(*tx) {
 		close(entered)
 		<-gate
-		return nil
 	}, func() {})
 	<-entered
 	return func() {
@@ -100,7 +99,7 @@ func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	t.Helper()
 	release := blockWriter(t, b)
 	committed, gate := make(chan struct{}), make(chan struct{})
-	go b.writer.change(func(*tx) error { return nil }, func() {
+	go b.writer.change(func(*tx) {}, func() {
 		close(committed)
 		<-gate
 	})

@@ -32,12 +32,12 @@ func (k *counters) add(l *Ledger) {
 	k.Damaged += l.Damaged
 }
 
-func writeCounters(c *conn, number int64, k *counters) error {
-	_, err := c.exec(`INSERT OR REPLACE INTO counters
+func (t *tx) writeCounters(q *liveQueue) {
+	k := &q.disk
+	t.exec(`INSERT OR REPLACE INTO counters
 		(queue, next, floor, sent, done, dead_lettered, moved_in, moved_out, expired, purged)
 		VALUES (?,?,?,?,?,?,?,?,?,?)`,
-		number, k.next, k.floor, k.Sent, k.Done, k.DeadLettered, k.MovedIn, k.MovedOut, k.Expired, k.Purged)
-	return err
+		q.index.number, k.next, k.floor, k.Sent, k.Done, k.DeadLettered, k.MovedIn, k.MovedOut, k.Expired, k.Purged)
 }
 
 // readCounters returns the counters by queue number; 0 has the sum of the deleted queues.

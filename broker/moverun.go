@@ -201,17 +201,14 @@ type moveStep struct {
 	ended bool
 }
 
-func (s *moveStep) apply(x *tx) error {
-	n, err := x.c.integer(`SELECT count(*) FROM moves WHERE id = ? AND status = ?`, s.task.id, string(MoveRunning))
-	s.ended = n == 0
-	if s.ended || err != nil {
-		return err
+func (s *moveStep) apply(x *tx) {
+	running := x.integer(`SELECT count(*) FROM moves WHERE id = ? AND status = ?`, s.task.id, string(MoveRunning))
+	s.ended = running == 0
+	if s.ended {
+		return
 	}
-	if err := s.departure.apply(x); err != nil {
-		return err
-	}
-	x.c.run(&err, `UPDATE moves SET moved = moved + ? WHERE id = ?`, int64(s.departed()), s.task.id)
-	return err
+	s.departure.apply(x)
+	x.exec(`UPDATE moves SET moved = moved + ? WHERE id = ?`, int64(s.departed()), s.task.id)
 }
 
 func (s *moveStep) onCommit(err error) error {
@@ -230,11 +227,9 @@ func (s *moveStep) onCommit(err error) error {
 
 // ended is false if the task had already ended.
 func (b *Broker) endMove(t *moveTask, status MoveStatus, reason string) (ended bool, err error) {
-	write := func(x *tx) error {
-		n, err := x.c.exec(`UPDATE moves SET status = ?, reason = ? WHERE id = ? AND status = ?`, string(status), reason,
-			t.id, string(MoveRunning))
-		ended = n > 0
-		return err
+	write := func(x *tx) {
+		ended = x.exec(`UPDATE moves SET status = ?, reason = ? WHERE id = ? AND status = ?`, string(status), reason,
+			t.id, string(MoveRunning)) > 0
 	}
 	err = b.writer.change(write, func() {
 		b.moves.mu.Lock()
@@ -244,14 +239,13 @@ func (b *Broker) endMove(t *moveTask, status MoveStatus, reason string) (ended b
 	return ended, err
 }
 
-func (x *tx) insertMoveTask(t *moveTask) (err error) {
-	x.c.run(&err, `INSERT INTO moves (id, source, destination, deletes, filter, rate, high, started, status, reason,
+func (x *tx) insertMoveTask(t *moveTask) {
+	x.exec(`INSERT INTO moves (id, source, destination, deletes, filter, rate, high, started, status, reason,
 		moved, to_move) VALUES (?,?,?,?,?,?,?,?,?,'',0,?)`, t.id, t.source.index.number, t.Destination, t.Delete,
 		string(rawJSON(t.Filter)), int64(t.Rate), t.high, t.StartedAt.UnixMilli(), string(t.Status), t.ToMove)
-	x.c.run(&err, `DELETE FROM moves WHERE source = ?1 AND number NOT IN
+	x.exec(`DELETE FROM moves WHERE source = ?1 AND number NOT IN
 		(SELECT number FROM moves WHERE source = ?1 ORDER BY number DESC LIMIT ?2)`, t.source.index.number,
 		int64(maxMoveTasks))
-	return err
 }
 
 // A task in memory without a row fails, because its queue was deleted.

@@ -121,7 +121,7 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 			t.ToMove = matching
 		}
 		handle = t.handle()
-		return b.writer.change(func(x *tx) error { return x.insertMoveTask(t) }, func() {
+		return b.writer.change(func(x *tx) { x.insertMoveTask(t) }, func() {
 			b.moves.add(t)
 			b.resumeMoves()
 		})

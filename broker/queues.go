@@ -188,7 +188,7 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 		tags: maps.Clone(tags), modified: now})
 	q.created = now
 	q.disk.next = 1
-	return b.writer.change(func(t *tx) error { return t.createQueue(q) }, func() {
+	return b.writer.change(func(t *tx) { t.createQueue(q) }, func() {
 		q.index.counters = q.disk
 		q.index.window.cursor = q.index.low()
 		q.index.window.tail = q.index.low()
@@ -196,16 +196,14 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 	})
 }
 
-func (t *tx) createQueue(q *liveQueue) error {
-	last, err := t.c.integer(`SELECT value FROM meta WHERE name = 'queues'`)
-	q.index.number = last + 1
-	t.c.run(&err, `INSERT OR REPLACE INTO meta (name, value) VALUES ('queues', ?)`, q.index.number)
-	t.c.run(&err, `DELETE FROM departed WHERE name = ?`, q.name)
+func (t *tx) createQueue(q *liveQueue) {
+	q.index.number = t.integer(`SELECT value FROM meta WHERE name = 'queues'`) + 1
+	t.exec(`INSERT OR REPLACE INTO meta (name, value) VALUES ('queues', ?)`, q.index.number)
+	t.exec(`DELETE FROM departed WHERE name = ?`, q.name)
 	d := q.description()
-	t.c.run(&err, `INSERT INTO queues (number, name, attributes, tags, created, modified, purged_at)
+	t.exec(`INSERT INTO queues (number, name, attributes, tags, created, modified, purged_at)
 		VALUES (?,?,?,?,?,?,0)`, q.index.number, q.name, toJSON(d.attributes), toJSON(d.tags), q.created, d.modified)
 	t.counters(q)
-	return err
 }
 
 func toJSON(m map[string]string) string {
@@ -245,7 +243,7 @@ func (q *liveQueue) compare(wanted map[string]string) error {
 func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 	err := b.administer(ctx, name, func(q *liveQueue) error {
 		now := stamp()
-		return b.writer.change(func(t *tx) error { return t.deleteQueue(q, b.queues.deleted, now) }, func() {
+		return b.writer.change(func(t *tx) { t.deleteQueue(q, b.queues.deleted, now) }, func() {
 			b.queues.moving.Lock()
 			defer b.queues.moving.Unlock()
 			last := q.delete()
@@ -265,19 +263,18 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 }
 
 // deleteQueue keeps the messages, which are removed later in small steps.
-func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
-	err := t.flushRows()
+func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) {
+	t.flushRows()
 	k := *t.counters(q)
 	k.Purged += k.live()
 	t.counters(deleted).add(&k.Ledger)
 	t.dropped[q] = true
-	t.c.run(&err, toGarbage, makeKey(q.index.number, 0), q.index.high())
-	t.c.run(&err, `DELETE FROM queues WHERE number = ?`, q.index.number)
-	t.c.run(&err, `DELETE FROM counters WHERE queue = ?`, q.index.number)
-	t.c.run(&err, `DELETE FROM moves WHERE source = ?`, q.index.number)
-	t.c.run(&err, `DELETE FROM reasons WHERE queue = ?`, q.index.number)
-	t.c.run(&err, `INSERT OR REPLACE INTO departed (name, at) VALUES (?, ?)`, q.name, now)
-	return err
+	t.exec(toGarbage, makeKey(q.index.number, 0), q.index.high())
+	t.exec(`DELETE FROM queues WHERE number = ?`, q.index.number)
+	t.exec(`DELETE FROM counters WHERE queue = ?`, q.index.number)
+	t.exec(`DELETE FROM moves WHERE source = ?`, q.index.number)
+	t.exec(`DELETE FROM reasons WHERE queue = ?`, q.index.number)
+	t.exec(`INSERT OR REPLACE INTO departed (name, at) VALUES (?, ?)`, q.name, now)
 }
 
 // toGarbage marks the keys low < key <= high as garbage.
@@ -293,7 +290,7 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 			return queue.Errorf(queue.CodePurgeQueueInProgress,
 				"Only one PurgeQueue operation on %s is allowed every 60 seconds.", name)
 		}
-		return b.writer.change(func(t *tx) error { return t.purge(q, now) }, func() {
+		return b.writer.change(func(t *tx) { t.purge(q, now) }, func() {
 			q.mu.Lock()
 			defer q.mu.Unlock()
 			live := q.index.counters.live()
@@ -325,16 +322,15 @@ func (b *Broker) SentTo(id string) (name string, known bool) {
 	return "", true
 }
 
-func (t *tx) purge(q *liveQueue, now int64) error {
-	err := t.flushRows() // so that earlier deletes do not count as purged
+func (t *tx) purge(q *liveQueue, now int64) {
+	t.flushRows() // so that earlier deletes do not count as purged
 	k := t.counters(q)
 	low := makeKey(q.index.number, k.floor)
 	k.Purged += k.live()
 	k.floor = k.next - 1
-	t.c.run(&err, `UPDATE queues SET purged_at = ? WHERE number = ?`, now, q.index.number)
-	t.c.run(&err, `DELETE FROM reasons WHERE queue = ?`, q.index.number)
-	t.c.run(&err, toGarbage, low, makeKey(q.index.number, k.floor))
-	return err
+	t.exec(`UPDATE queues SET purged_at = ? WHERE number = ?`, now, q.index.number)
+	t.exec(`DELETE FROM reasons WHERE queue = ?`, q.index.number)
+	t.exec(toGarbage, low, makeKey(q.index.number, k.floor))
 }
 
 // Newest returns the position of the newest message sent or moved to a queue, or 0. Positions increase by one.

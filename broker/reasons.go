@@ -114,19 +114,18 @@ func (t *tx) countReason(key int64, reason string, at, n int64) {
 	t.reasons[reasonCount{key >> seqBits, reason, at / hourMillis}] += n
 }
 
-func (t *tx) flushReasons() (err error) {
+func (t *tx) flushReasons() {
 	for k, n := range t.reasons {
 		if n == 0 {
 			continue
 		}
-		t.c.run(&err, `INSERT INTO reasons (queue, reason, hour, count) VALUES (?, ?, ?, ?)
+		t.exec(`INSERT INTO reasons (queue, reason, hour, count) VALUES (?, ?, ?, ?)
 			ON CONFLICT (queue, reason, hour) DO UPDATE SET count = count + excluded.count`,
 			k.queue, k.reason, k.hour, n)
 		if n < 0 {
-			t.c.run(&err, `DELETE FROM reasons WHERE queue = ? AND reason = ? AND hour = ? AND count <= 0`,
+			t.exec(`DELETE FROM reasons WHERE queue = ? AND reason = ? AND hour = ? AND count <= 0`,
 				k.queue, k.reason, k.hour)
 		}
 	}
 	clear(t.reasons)
-	return err
 }

@@ -103,44 +103,47 @@ type recordWrite struct {
 	refusal  error
 }
 
-func (w *recordWrite) apply(t *tx) (err error) {
+func (w *recordWrite) apply(t *tx) {
 	w.stored = make([]registry.Record, len(w.changes))
 	w.conflict = false
-	if w.sending != nil && t.gone(w.sending.q) {
-		w.refusal = errNoQueue()
-		return nil
-	}
-	w.refusal, err = checkFence(t.c, w.fence, w.what)
-	if w.refusal != nil || err != nil {
-		return err
+	w.refusal = w.refuse(t)
+	if w.refusal != nil {
+		return
 	}
 
-	if err := w.readStored(t.c); err != nil || w.conflict {
-		return err
+	w.readStored(t)
+	if w.conflict {
+		return
 	}
 	if w.sending != nil {
-		if err := w.sending.apply(t); err != nil {
-			return err
-		}
+		w.sending.apply(t)
 		w.sending.answer()
 	}
-	return w.writeNext(t.c)
+	w.writeNext(t)
+}
+
+func (w *recordWrite) refuse(t *tx) error {
+	if w.sending != nil && t.gone(w.sending.q) {
+		return errNoQueue()
+	}
+	if w.fence == (registry.Fence{}) {
+		return nil
+	}
+	return w.fence.Refuse(t.record(registry.KindLease, w.fence.Lease), w.what)
 }
 
 // A record that differs from both the change's old and next record is a conflict.
-func (w *recordWrite) readStored(c *conn) (err error) {
+func (w *recordWrite) readStored(t *tx) {
 	for i, change := range w.changes {
-		if w.stored[i], err = readRecord(c, change.Old.Kind, change.Old.Key); err != nil {
-			return err
-		}
-		if !registry.Same(w.stored[i], change.Old) && !registry.Same(w.stored[i], change.Next) {
+		stored := t.record(change.Old.Kind, change.Old.Key)
+		if !registry.Same(stored, change.Old) && !registry.Same(stored, change.Next) {
 			w.conflict = true
 		}
+		w.stored[i] = stored
 	}
-	return nil
 }
 
-func (w *recordWrite) writeNext(c *conn) error {
+func (w *recordWrite) writeNext(t *tx) {
 	for i, change := range w.changes {
 		next := change.Next
 		if i == 0 && w.sending != nil {
@@ -148,12 +151,9 @@ func (w *recordWrite) writeNext(c *conn) error {
 			next = next.With(registry.Fields{"queue": w.sending.q.name, "message": sent.ID,
 				"sequence": sent.SequenceNumber})
 		}
-		if err := writeRecord(c, w.stored[i], next); err != nil {
-			return err
-		}
+		t.writeRecord(w.stored[i], next)
 		w.stored[i] = next
 	}
-	return nil
 }
 
 func (w *recordWrite) onCommit(err error) error {
@@ -164,21 +164,15 @@ func (w *recordWrite) onCommit(err error) error {
 	return w.sending.onCommit(err)
 }
 
-// refusal means that the instance's term has ended.
-func checkFence(c *conn, fence registry.Fence, change string) (refusal, err error) {
-	if fence == (registry.Fence{}) {
-		return nil, nil
+func (t *tx) record(kind registry.Kind, key string) (record registry.Record) {
+	if t.err == nil {
+		record, t.err = readRecord(t.c, kind, key)
 	}
-	lease, err := readRecord(c, registry.KindLease, fence.Lease)
-	if err != nil {
-		return nil, err
-	}
-	return fence.Refuse(lease, change), nil
+	return record
 }
 
-func readRecord(c *conn, kind registry.Kind, key string) (registry.Record, error) {
-	record := registry.Record{Kind: kind, Key: key}
-	var err error
+func readRecord(c *conn, kind registry.Kind, key string) (record registry.Record, err error) {
+	record = registry.Record{Kind: kind, Key: key}
 	switch kind {
 	case registry.KindLease:
 		err = c.query(func(row row) {
@@ -212,37 +206,35 @@ func readRecord(c *conn, kind registry.Kind, key string) (registry.Record, error
 	return record, err
 }
 
-func writeRecord(c *conn, old, next registry.Record) (err error) {
+func (t *tx) writeRecord(old, next registry.Record) {
 	f := next.Fields
 	switch next.Kind {
 	case registry.KindLease:
-		c.run(&err, `INSERT OR REPLACE INTO leases (name, version, term, owner, duration, released, data)
+		t.exec(`INSERT OR REPLACE INTO leases (name, version, term, owner, duration, released, data)
 			VALUES (?,?,?,?,?,?,?)`,
 			next.Key, next.Version, f["term"], f["owner"], f["duration_ms"], f["released"], f["data"])
 	case registry.KindRun:
 		path, _ := f["path"].(string)
-		c.run(&err, `INSERT OR REPLACE INTO fires (id, task, queue, at, term, recorded, message, sequence, path)
+		t.exec(`INSERT OR REPLACE INTO fires (id, task, queue, at, term, recorded, message, sequence, path)
 			VALUES (?,?,?,?,?,?,?,?,?)`,
 			next.Key, f["task"], f["queue"], f["at_ms"], f["term"], stamp(), f["message"], f["sequence"], path)
-		c.run(&err, `DELETE FROM fires WHERE id IN (SELECT id FROM fires WHERE recorded < ? ORDER BY recorded LIMIT ?)`,
+		t.exec(`DELETE FROM fires WHERE id IN (SELECT id FROM fires WHERE recorded < ? ORDER BY recorded LIMIT ?)`,
 			stamp()-runRetention.Milliseconds(), int64(runSweep))
 	case registry.KindTask:
-		c.run(&err, `INSERT OR REPLACE INTO tasks (task, last, schedule) VALUES (?,?,?)`, next.Key, f["last_ms"], f["schedule"])
+		t.exec(`INSERT OR REPLACE INTO tasks (task, last, schedule) VALUES (?,?,?)`, next.Key, f["last_ms"], f["schedule"])
 		if from := f["from_ms"]; from != nil {
-			c.run(&err, `INSERT OR REPLACE INTO task_starts (task, at) VALUES (?,?)`, next.Key, from)
+			t.exec(`INSERT OR REPLACE INTO task_starts (task, at) VALUES (?,?)`, next.Key, from)
 		}
 	case registry.KindPauses:
 		for name := range old.Fields {
 			if _, still := f[name]; !still {
-				c.run(&err, `DELETE FROM paused WHERE task = ?`, pausedTask(next.Key, name))
+				t.exec(`DELETE FROM paused WHERE task = ?`, pausedTask(next.Key, name))
 			}
 		}
 		for name, reason := range f {
-			c.run(&err, `INSERT OR REPLACE INTO paused (task, reason) VALUES (?,?)`, pausedTask(next.Key, name), reason)
+			t.exec(`INSERT OR REPLACE INTO paused (task, reason) VALUES (?,?)`, pausedTask(next.Key, name), reason)
 		}
 	}
-
-	return err
 }
 
 func pausePrefix(key string) string { return registry.Scope{Name: key}.Key("") }

@@ -59,23 +59,19 @@ type replacement struct {
 	replaced bool
 }
 
-func (r *replacement) apply(t *tx) error {
-	r.found = false
+func (r *replacement) apply(t *tx) {
+	q := r.removal.q
+	r.found = !t.gone(q) && t.row(q, r.removal.messages[0].key) != nil
 	r.replaced = false
-	if t.gone(r.removal.q) {
-		return nil
-	}
-	row, err := t.row(r.removal.q, r.removal.messages[0].key)
-	if err != nil || row == nil {
-		return err
+	if !r.found {
+		return
 	}
 
-	r.found = true
-	if err := r.sending.apply(t); err != nil || !r.sending.items[0].fresh() {
-		return err
+	r.sending.apply(t)
+	if r.sending.items[0].fresh() {
+		r.replaced = true
+		r.removal.apply(t)
 	}
-	r.replaced = true
-	return r.removal.apply(t)
 }
 
 var errNotReplaced = errInvalid("The message was not replaced.")

@@ -112,16 +112,16 @@ type rescheduling struct {
 	sent       int64 // new sent time of a scheduled message; otherwise 0
 }
 
-func (r *rescheduling) apply(t *tx) error {
+func (r *rescheduling) apply(t *tx) {
 	r.found = false
 	r.to = 0
 	r.sent = 0
 	if t.gone(r.q) {
-		return nil
+		return
 	}
-	row, err := t.row(r.q, r.m.key)
-	if err != nil || row == nil {
-		return err
+	row := t.row(r.q, r.m.key)
+	if row == nil {
+		return
 	}
 
 	r.found = true
@@ -131,8 +131,8 @@ func (r *rescheduling) apply(t *tx) error {
 	}
 
 	if !scheduled(row.sent, row.due) {
-		_, err = t.c.exec(`UPDATE messages SET due = ? WHERE id = ?`, orNull(r.to), r.m.key)
-		return err
+		t.exec(`UPDATE messages SET due = ? WHERE id = ?`, orNull(r.to), r.m.key)
+		return
 	}
 
 	// The message stays scheduled, for now at the earliest.
@@ -141,8 +141,7 @@ func (r *rescheduling) apply(t *tx) error {
 		r.sent = r.q.broker.clock.nowMilli()
 	}
 
-	_, err = t.c.exec(`UPDATE messages SET due = ?1, sent = ?1 WHERE id = ?2`, r.sent, r.m.key)
-	return err
+	t.exec(`UPDATE messages SET due = ?1, sent = ?1 WHERE id = ?2`, r.sent, r.m.key)
 }
 
 func (r *rescheduling) onCommit(err error) error {

@@ -57,21 +57,17 @@ type sweptRow struct {
 	origin   int64 // 0 unless from another queue
 }
 
-func (s *sweep) apply(t *tx) error {
+func (s *sweep) apply(t *tx) {
 	q := s.q
 	s.restart()
 	if t.gone(q) {
-		return nil
+		return
 	}
 
 	low := makeKey(q.index.number, q.disk.floor)
-	if err := s.findOwn(t.c, max(low, q.retention.sweptTo)); err != nil {
-		return err
-	}
+	s.findOwn(t, max(low, q.retention.sweptTo))
 	for _, kind := range unordered {
-		if err := s.findUnordered(t.c, kind, low); err != nil {
-			return err
-		}
+		s.findUnordered(t, kind, low)
 	}
 
 	s.reserveRows()
@@ -80,7 +76,6 @@ func (s *sweep) apply(t *tx) error {
 	}
 
 	t.counters(q).Expired += int64(len(s.rows))
-	return nil
 }
 
 func (s *sweep) restart() {
@@ -95,11 +90,11 @@ func (s *sweep) restart() {
 }
 
 // findOwn finds expired messages sent to this queue unscheduled, whose keys are in order of sent time.
-func (s *sweep) findOwn(c *conn, from int64) error {
+func (s *sweep) findOwn(t *tx, from int64) {
 	skipped := from
 	ended := false
 	seen := 0
-	err := c.query(func(row row) {
+	t.query(func(row row) {
 		seen++
 		key := row.int(0)
 		sent := row.int(1)
@@ -127,7 +122,6 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 	if !ended && seen == sweepWalk {
 		s.more = true
 	}
-	return err
 }
 
 // unorderedMessages are queries for messages whose keys are not in order of sent time: the expired ones, and the
@@ -150,24 +144,20 @@ var unordered = [...]unorderedMessages{
 	},
 }
 
-func (s *sweep) findUnordered(c *conn, kind unorderedMessages, low int64) error {
+func (s *sweep) findUnordered(t *tx, kind unorderedMessages, low int64) {
 	found := 0
-	err := c.query(func(row row) {
+	t.query(func(row row) {
 		s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(1), origin: row.int(2)})
 		found++
 	}, kind.expired, s.q.index.number, low, s.cutoff, int64(sweepRows))
-	if err != nil {
-		return err
-	}
 	if found == sweepRows {
 		s.more = true
 	}
 
-	next, err := c.integer(kind.next, s.q.index.number, low, s.cutoff)
+	next := t.integer(kind.next, s.q.index.number, low, s.cutoff)
 	if next != 0 && (s.oldestKept == 0 || next < s.oldestKept) {
 		s.oldestKept = next
 	}
-	return err
 }
 
 // reserveRows marks the messages in memory as leaving, and drops rows of messages already leaving.

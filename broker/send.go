@@ -89,35 +89,28 @@ func (s *settings) newRecord(m *queue.Outgoing) *record {
 	return r
 }
 
-func (s *sending) apply(t *tx) error {
+func (s *sending) apply(t *tx) {
 	for i := range s.items {
 		s.items[i].first = 0
 	}
 	if t.gone(s.q) {
-		return nil
+		return
 	}
 
 	clock := s.q.broker.clock
 	now := clock.milli(clock.now())
 	s.at = stamp()
 	for i := range s.items {
-		if err := s.applyItem(t, &s.items[i], now); err != nil {
-			return err
-		}
+		s.applyItem(t, &s.items[i], now)
 	}
-	return nil
 }
 
-func (s *sending) applyItem(t *tx, it *sendingItem, now int64) error {
+func (s *sending) applyItem(t *tx, it *sendingItem, now int64) {
 	if s.set.fifo {
-		original, err := t.duplicate(s.q, it.record, s.set, now)
-		if err != nil {
-			return err
-		}
-		if original != 0 {
+		if original := t.duplicate(s.q, it.record, s.set, now); original != 0 {
 			it.first = original
 			it.record.key = 0
-			return nil
+			return
 		}
 	}
 
@@ -130,9 +123,8 @@ func (s *sending) applyItem(t *tx, it *sendingItem, now int64) error {
 	k.Sent++
 	t.inserts = append(t.inserts, it.record)
 	if s.set.fifo {
-		return t.remember(s.q, it.record, s.set, now)
+		t.remember(s.q, it.record, s.set, now)
 	}
-	return nil
 }
 
 func (s *sending) setTimes(it *sendingItem, now int64) {
@@ -195,20 +187,19 @@ func (s *sending) onCommit(err error) error {
 const dedupWindow = 5 * time.Minute
 
 // duplicate returns the key of an earlier message with the same deduplication ID, or 0.
-func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first int64, err error) {
-	err = t.c.query(func(row row) {
+func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first int64) {
+	t.query(func(row row) {
 		if key := row.int(0); row.int(1) > now && keySeq(key) > q.disk.floor {
 			first = key
 		}
 	}, `SELECT message, expires FROM dedup WHERE queue = ? AND dedup_id = ? AND group_id = ?`,
 		q.index.number, r.dedup, set.dedupScope(r))
-	return first, err
+	return first
 }
 
-func (t *tx) remember(q *liveQueue, r *record, set *settings, now int64) error {
-	_, err := t.c.exec(`INSERT OR REPLACE INTO dedup (queue, dedup_id, group_id, message, expires) VALUES (?,?,?,?,?)`,
+func (t *tx) remember(q *liveQueue, r *record, set *settings, now int64) {
+	t.exec(`INSERT OR REPLACE INTO dedup (queue, dedup_id, group_id, message, expires) VALUES (?,?,?,?,?)`,
 		q.index.number, r.dedup, set.dedupScope(r), r.key, now+dedupWindow.Milliseconds())
-	return err
 }
 
 func (s *settings) dedupScope(r *record) string {

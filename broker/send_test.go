@@ -39,15 +39,11 @@ func TestDuplicatesWithinTheWindow(t *testing.T) {
 		{0, 8, 0},
 	} {
 		var first int64
-		err := b.writer.change(func(t *tx) error {
+		err := b.writer.change(func(t *tx) {
 			defer func(floor int64) { q.disk.floor = floor }(q.disk.floor)
 			q.disk.floor = c.floor
-			err := t.remember(q, r, q.settings(), sentAt)
-			if err != nil {
-				return err
-			}
-			first, err = t.duplicate(q, r, q.settings(), sentAt+c.after.Milliseconds())
-			return err
+			t.remember(q, r, q.settings(), sentAt)
+			first = t.duplicate(q, r, q.settings(), sentAt+c.after.Milliseconds())
 		}, func() {})
 		if err != nil || first != c.want {
 			t.Errorf("%s later, with all up to %d purged: a duplicate of %d, %v; want %d", c.after, c.floor, first, err, c.want)

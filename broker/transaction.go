@@ -7,9 +7,11 @@ import (
 	"tendril/queue"
 )
 
-// tx is a transaction. It batches rows to save statements.
+// tx is a transaction. It batches rows to save statements. Once a statement has failed, later ones have no effect and
+// find nothing.
 type tx struct {
 	c        *conn
+	err      error // of the first failed statement
 	inserts  []*record
 	args     []any
 	removed  []int64
@@ -25,40 +27,47 @@ func newTx(c *conn) *tx {
 		reasons: map[reasonCount]int64{}}
 }
 
-func (t *tx) commit(s *store, group []pendingRequest) (err error) {
-	defer func() {
-		if err != nil {
-			_, _ = t.c.exec(`ROLLBACK`)
-		}
-		t.end(err)
-	}()
+func (t *tx) commit(s *store, group []pendingRequest) error {
 	durable := slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs&needsFsync != 0 })
-	if err := s.synchronous(durable); err != nil {
-		return err
-	}
-	if _, err := t.c.exec(`BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-
+	t.err = s.synchronous(durable)
+	t.exec(`BEGIN IMMEDIATE`)
 	for _, r := range group {
-		if err := r.request.apply(t); err != nil {
-			return err
+		if t.err == nil {
+			r.request.apply(t)
 		}
 	}
 
-	if err := t.flushRows(); err != nil {
-		return err
-	}
+	t.flushRows()
 	for q := range t.touched {
-		if t.dropped[q] {
-			continue
-		}
-		if err := writeCounters(t.c, q.index.number, &q.disk); err != nil {
-			return err
+		if !t.dropped[q] {
+			t.writeCounters(q)
 		}
 	}
-	_, err = t.c.exec(`COMMIT`)
-	return err
+	t.exec(`COMMIT`)
+
+	if t.err != nil {
+		_, _ = t.c.exec(`ROLLBACK`)
+	}
+	t.end()
+	return t.err
+}
+
+func (t *tx) exec(text string, args ...any) (rows int64) {
+	if t.err == nil {
+		rows, t.err = t.c.exec(text, args...)
+	}
+	return rows
+}
+
+func (t *tx) query(each func(row row), text string, args ...any) {
+	if t.err == nil {
+		t.err = t.c.query(each, text, args...)
+	}
+}
+
+func (t *tx) integer(text string, args ...any) (n int64) {
+	t.query(func(row row) { n = row.int(0) }, text, args...)
+	return n
 }
 
 // If the commit fails, end restores the counters.
@@ -85,21 +94,13 @@ func (t *tx) removeMoved(key int64) {
 }
 
 // flushRows must run before the commit and before statements that read the rows.
-func (t *tx) flushRows() error {
-	defer t.forgetRows()
-	if err := t.flushInserts(); err != nil {
-		return err
-	}
-	if err := t.flushDeletes("messages", t.removed); err != nil {
-		return err
-	}
-	if err := t.flushDeletes("receipts", t.received); err != nil {
-		return err
-	}
-	if err := t.flushDeletes("attempts", t.failed); err != nil {
-		return err
-	}
-	return t.flushReasons()
+func (t *tx) flushRows() {
+	t.flushInserts()
+	t.flushDeletes("messages", t.removed)
+	t.flushDeletes("receipts", t.received)
+	t.flushDeletes("attempts", t.failed)
+	t.flushReasons()
+	t.forgetRows()
 }
 
 func (t *tx) forgetRows() {
@@ -110,8 +111,8 @@ func (t *tx) forgetRows() {
 	clear(t.reasons)
 }
 
-func (t *tx) end(err error) {
-	if err != nil {
+func (t *tx) end() {
+	if t.err != nil {
 		for q, before := range t.touched {
 			q.disk = before
 		}
@@ -123,11 +124,11 @@ func (t *tx) end(err error) {
 
 func (t *tx) gone(q *liveQueue) bool { return q.removed || t.dropped[q] }
 
-func (t *tx) row(q *liveQueue, key int64) (*record, error) {
-	if keySeq(key) <= q.disk.floor {
-		return nil, nil
+func (t *tx) row(q *liveQueue, key int64) (r *record) {
+	if t.err == nil && keySeq(key) > q.disk.floor {
+		r, t.err = t.c.head(key)
 	}
-	return t.c.head(key)
+	return r
 }
 
 // insertPlain is for messages with only a body and attributes. Both arrays are indexed by the number of rows. OR FAIL
@@ -146,22 +147,19 @@ func insertTexts(names string, columns int) (texts [queue.MaxBatch + 1]string) {
 
 func repeated(sql string, n int) string { return strings.Join(slices.Repeat([]string{sql}, n), `,`) }
 
-func (t *tx) flushInserts() error {
+func (t *tx) flushInserts() {
 	for rest := t.inserts; len(rest) > 0; {
 		plain, n := rest[0].plain(), 1
 		for n < min(len(rest), queue.MaxBatch) && rest[n].plain() == plain {
 			n++
 		}
-		if err := t.insert(rest[:n]); err != nil {
-			return err
-		}
+		t.insert(rest[:n])
 		rest = rest[n:]
 	}
-	return nil
 }
 
 // insert inserts up to [queue.MaxBatch] rows, all plain or none.
-func (t *tx) insert(rows []*record) error {
+func (t *tx) insert(rows []*record) {
 	plain := rows[0].plain()
 	t.args = t.args[:0]
 	for _, r := range rows {
@@ -182,8 +180,7 @@ func (t *tx) insert(rows []*record) error {
 	if plain {
 		text = insertPlain[len(rows)]
 	}
-	_, err := t.c.exec(text, t.args...)
-	return err
+	t.exec(text, t.args...)
 }
 
 func orNull[T comparable](v T) any {
@@ -214,24 +211,22 @@ func deletionOf(table, returning string) deletion {
 	}
 }
 
-func (t *tx) deleteRows(table, text string, keys ...any) error {
-	if table != "attempts" {
-		_, err := t.c.exec(text, keys...)
-		return err
+func (t *tx) deleteRows(table, text string, keys ...any) {
+	if table == "attempts" {
+		t.query(func(row row) { t.countReason(row.int(0), row.text(1), row.int(2), -1) }, text, keys...)
+	} else {
+		t.exec(text, keys...)
 	}
-	return t.c.query(func(row row) { t.countReason(row.int(0), row.text(1), row.int(2), -1) }, text, keys...)
 }
 
-func (t *tx) flushDeletes(table string, keys []int64) error {
+func (t *tx) flushDeletes(table string, keys []int64) {
 	texts := deletions[table]
 	slices.Sort(keys)
 	var scattered []any
 	for len(keys) > 0 {
 		n := consecutive(keys)
 		if n >= 4 {
-			if err := t.deleteRows(table, texts.between, keys[0], keys[n-1]); err != nil {
-				return err
-			}
+			t.deleteRows(table, texts.between, keys[0], keys[n-1])
 		} else {
 			for _, key := range keys[:n] {
 				scattered = append(scattered, key)
@@ -246,11 +241,8 @@ func (t *tx) flushDeletes(table string, keys []int64) error {
 			text = texts.listed
 			some = append(some, make([]any, listedKeys-len(some))...)
 		}
-		if err := t.deleteRows(table, text, some...); err != nil {
-			return err
-		}
+		t.deleteRows(table, text, some...)
 	}
-	return nil
 }
 
 func consecutive(keys []int64) int {

@@ -13,9 +13,9 @@ import (
 // request is a change to the database. The writer applies a group of requests in one transaction, then calls their
 // onCommit in order.
 type request interface {
-	// apply may run again after a rollback. An error fails the whole transaction; to refuse only its own request,
-	// apply records the refusal and changes nothing.
-	apply(t *tx) error
+	// apply may run again after a rollback. A failed statement fails the whole transaction; to refuse only its own
+	// request, apply records the refusal and changes nothing.
+	apply(t *tx)
 	// onCommit publishes the change to memory and returns the caller's result: err or a refusal.
 	onCommit(err error) error
 }
@@ -44,11 +44,11 @@ func finishAll(group []pendingRequest, err error) {
 
 // change is the request of an administrative call. after, if not nil, publishes it.
 type change struct {
-	run   func(t *tx) error
+	run   func(t *tx)
 	after func()
 }
 
-func (c *change) apply(t *tx) error { return c.run(t) }
+func (c *change) apply(t *tx) { c.run(t) }
 
 func (c *change) onCommit(err error) error {
 	if err == nil && c.after != nil {
@@ -57,7 +57,7 @@ func (c *change) onCommit(err error) error {
 	return err
 }
 
-func (w *writer) change(run func(t *tx) error, after func()) error {
+func (w *writer) change(run func(t *tx), after func()) error {
 	return w.do(&change{run, after}, needsFsync)
 }
 
