@@ -130,11 +130,7 @@ func (t *transfer) publish(err error) {
 			*t.departures(&q.index.counters)++
 			q.index.delays.sub(it.due)
 		}
-		if it.moved && !it.m.claimed {
-			q.index.remove(it.m)
-		} else {
-			q.index.unreserve(it.m)
-		}
+		q.index.endLeaving(it.m, it.moved)
 	}
 
 	q.wakeAfterRemoval(len(t.items))

@@ -230,14 +230,7 @@ func (r *removal) publish(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, m := range r.messages {
-		if err == nil && !m.claimed {
-			q.index.remove(m)
-			continue
-		}
-		q.index.unreserve(m)
-		if !m.claimed {
-			q.storeReceive(m)
-		}
+		q.index.endLeaving(m, err == nil)
 	}
 
 	if err == nil {

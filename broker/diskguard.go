@@ -113,8 +113,8 @@ func (r *diskGuard) refusal() (err error, justLow bool) {
 	return err, r.isLow && !before
 }
 
-// grown measures the free space if the log, now of the given size, exceeds the reserve file.
-func (r *diskGuard) grown(bytes int64) {
+// coverLog measures the free space if the log, now of the given size, exceeds the reserve file.
+func (r *diskGuard) coverLog(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.isLow && bytes > r.reserved {

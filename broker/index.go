@@ -128,6 +128,14 @@ func (x *index) remove(m *message) {
 	x.order.forget(m)
 }
 
+func (x *index) endLeaving(m *message, removed bool) {
+	if removed && !m.claimed {
+		x.remove(m)
+	} else {
+		x.unreserve(m)
+	}
+}
+
 func (x *index) unreserve(m *message) {
 	m.leaving = false
 	switch {

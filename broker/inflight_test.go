@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"tendril/queue"
 )
@@ -226,4 +228,30 @@ func BenchmarkMark(b *testing.B) {
 		k.put(m)
 		k.drop(m)
 	}
+}
+
+func TestReceiveIsStoredThoughItsMessageWasNotMoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, dir, quiet())
+		create(t, b, "dead", nil)
+		q := create(t, b, "work", map[string]string{"VisibilityTimeout": "3600", "RedrivePolicy": policy(b, "dead", 5)})
+		send(t, q, body("x")...)
+		m := one(t, q)
+
+		release := blockWriter(t, b)
+		go func() { _ = b.DeleteQueue(t.Context(), "dead") }()
+		synctest.Wait()
+		go q.DeadLetter(t.Context(), []queue.DeadLetter{{Message: &m}})
+		time.Sleep(time.Second) // the receive is due to be stored
+		release()
+		time.Sleep(time.Second)
+		closeBroker(t, b)
+
+		b = openDir(t, dir, quiet())
+		if l, err := b.Ledger("work"); l.InFlight != 1 || err != nil {
+			t.Errorf("after a restart within the visibility timeout: %+v, %v", l, err)
+		}
+	})
 }

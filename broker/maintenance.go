@@ -186,7 +186,7 @@ func (m *maintenance) checkpoint(s *store) error {
 	}
 
 	m.lastPages = pages
-	m.b.disk.grown(pages * pageSize)
+	m.b.disk.coverLog(pages * pageSize)
 	if err != nil || pages < m.nextCheckpoint {
 		return err
 	}

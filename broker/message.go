@@ -117,8 +117,8 @@ type takeRequest struct {
 	now    int64
 	decide func(m *message) decision
 	full   func() bool
-	// oldOnly makes a standard queue prefer messages received before: fresh ones need more memory.
-	oldOnly bool
+	// preferReceived makes a standard queue prefer messages received before: fresh ones need more memory.
+	preferReceived bool
 	// complete means that memory holds all visible messages of the queue.
 	complete bool
 }

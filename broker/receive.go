@@ -229,7 +229,7 @@ func (r *receive) take() error {
 	now := q.broker.clock.now()
 	wall := stamp()
 	request := takeRequest{
-		limit: limit, now: now, oldOnly: len(q.index.held) >= most, complete: !q.index.window.behind(),
+		limit: limit, now: now, preferReceived: len(q.index.held) >= most, complete: !q.index.window.behind(),
 		decide: func(m *message) decision { return r.decide(m, wall) },
 	}
 	if r.room != nil {

@@ -64,9 +64,9 @@ func (q *liveQueue) submitReceives(last int64) error {
 	var later []*message
 	for _, m := range q.receives.messages {
 		switch {
-		case m.gone || m.leaving:
+		case m.gone:
 			m.dirty = false
-		case m.receivedAt > last:
+		case m.leaving || m.receivedAt > last: // a leaving message may stay after all
 			later = append(later, m)
 		default:
 			m.dirty = false

@@ -21,6 +21,15 @@ type standardOrder struct {
 	mark           int
 }
 
+// alternate takes turns between messages received before and fresh ones, and sets turn if it took one from back.
+func alternate(back, fresh *ring, turn *bool, preferReceived bool) *message {
+	*turn = back.n > 0 && (preferReceived || fresh.n == 0 || !*turn)
+	if *turn {
+		return back.pop()
+	}
+	return fresh.pop()
+}
+
 func newStandard() *standardOrder {
 	return &standardOrder{byID: map[string]*tenant{}, sweepAt: fewTenants, turns: indexed[*tenant]{
 		index:  func(t *tenant) *int { return &t.noisy.index },
@@ -85,7 +94,7 @@ func (s *standardOrder) take(t takeRequest) []*message {
 	s.quietIdleTenants(t.complete)
 	taken := make([]*message, 0, min(t.limit, s.size()+s.back.n))
 	for t.wants(len(taken)) {
-		m := s.next(t.oldOnly)
+		m := s.next(t.preferReceived)
 		if m == nil {
 			break
 		}
@@ -103,11 +112,11 @@ func (s *standardOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-func (s *standardOrder) next(oldOnly bool) *message {
+func (s *standardOrder) next(preferReceived bool) *message {
 	if s.turns.Len() > 0 && (s.quiet() == 0 || s.quietInRow >= quietShare) {
-		return s.nextNoisy(oldOnly)
+		return s.nextNoisy(preferReceived)
 	}
-	return s.nextQuiet(oldOnly)
+	return s.nextQuiet(preferReceived)
 }
 
 func (s *standardOrder) countDelivered(m *message) {
@@ -126,28 +135,20 @@ func (s *standardOrder) countDelivered(m *message) {
 	}
 }
 
-func (s *standardOrder) nextQuiet(oldOnly bool) *message {
+func (s *standardOrder) nextQuiet(preferReceived bool) *message {
 	fresh := &s.main
 	lateFirst := s.main.n == 0 || s.late.n > 0 && s.late.items[s.late.head].key < s.main.items[s.main.head].key
 	if lateFirst {
 		fresh = &s.late
 	}
-	s.turn = s.back.n > 0 && (oldOnly || fresh.n == 0 || !s.turn)
-	if s.turn {
-		return s.back.pop()
-	}
-	return fresh.pop()
+	return alternate(&s.back, fresh, &s.turn, preferReceived)
 }
 
-func (s *standardOrder) nextNoisy(oldOnly bool) *message {
+func (s *standardOrder) nextNoisy(preferReceived bool) *message {
 	t := s.turns.first()
 	n := t.noisy
-	n.turn = n.back.n > 0 && (oldOnly || n.fresh.n == 0 || !n.turn)
-	var m *message
-	if n.turn {
-		m = n.back.pop()
-	} else {
-		m = n.fresh.pop()
+	m := alternate(&n.back, &n.fresh, &n.turn, preferReceived)
+	if !n.turn {
 		s.parkedFresh--
 	}
 	s.updateTurn(t)

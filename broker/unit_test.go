@@ -329,7 +329,7 @@ func TestStandardSharesTheHead(t *testing.T) {
 	}
 	s.add(&message{key: 1})
 	s.requeue(&message{key: 2})
-	all.oldOnly, all.limit = true, 1
+	all.preferReceived, all.limit = true, 1
 	if got := s.take(all); len(got) != 1 || got[0].key != 2 {
 		t.Error("fresh messages were taken while memory is full of old ones")
 	}
@@ -409,7 +409,7 @@ func TestReserveShrinksWithTheLog(t *testing.T) {
 		if err := os.WriteFile(log, make([]byte, 5<<20), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r.grown(5 << 20)
+		r.coverLog(5 << 20)
 		if got := reserved(); got != 6<<20 {
 			t.Errorf("%d bytes are reserved beside a log of 5 MB", got)
 		}
@@ -432,7 +432,7 @@ func TestARemovedReserveIsAllocatedAgain(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(r.dir, databaseName+"-wal"), make([]byte, 5<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.grown(5 << 20)
+	r.coverLog(5 << 20)
 	for _, path := range []string{r.path(), filepath.Join(r.dir, databaseName+"-wal")} {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
