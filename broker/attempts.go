@@ -86,7 +86,7 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	}
 	q.mu.Unlock()
 
-	b.attempts.add(b, it)
+	b.attempts.add(it)
 }
 
 type pendingAttempt struct {
@@ -100,6 +100,7 @@ type pendingAttempt struct {
 }
 
 type attemptLog struct {
+	b             *Broker
 	mu            sync.Mutex
 	pending       []pendingAttempt
 	submitted     int
@@ -126,78 +127,78 @@ func (l *attemptLog) reasonOf(a *Attempt) string {
 	return reason
 }
 
-func (l *attemptLog) add(b *Broker, it pendingAttempt) {
+func (l *attemptLog) add(it pendingAttempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.pending)+l.submitted >= maxPendingAttempts {
-		l.countDropped(b, 1)
+		l.countDropped(1)
 		return
 	}
 
 	l.pending = append(l.pending, it)
 	switch {
 	case len(l.pending) >= attemptBatch:
-		l.submit(b)
+		l.submit()
 	case len(l.pending) == 1:
 		l.alarm.set(1, attemptLinger)
 	}
 }
 
-func (l *attemptLog) flush(b *Broker) {
+func (l *attemptLog) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.submit(b)
+	l.submit()
 }
 
 // The caller must hold l.mu.
-func (l *attemptLog) submit(b *Broker) {
+func (l *attemptLog) submit() {
 	l.alarm.stop()
 	l.alarm.at = 0
 	if len(l.pending) == 0 {
 		return
 	}
 
-	if b.writer.submit(&attemptStore{b: b, items: l.pending}, needsSpace, nil) == nil {
+	if l.b.writer.submit(&attemptStore{l, l.pending}, needsSpace, nil) == nil {
 		l.submitted += len(l.pending)
 	} else {
-		l.countDropped(b, len(l.pending))
+		l.countDropped(len(l.pending))
 	}
 	l.pending = nil
 }
 
-func (l *attemptLog) countDropped(b *Broker, n int) {
+func (l *attemptLog) countDropped(n int) {
 	l.dropped += n
 	if time.Since(l.droppedLogged) >= dropLogInterval {
-		b.log.Warn("attempts not recorded", "dir", b.dir, "attempts", l.dropped)
+		l.b.log.Warn("attempts not recorded", "dir", l.b.dir, "attempts", l.dropped)
 		l.dropped = 0
 		l.droppedLogged = time.Now()
 	}
 }
 
 // sync waits until the pending attempts are stored.
-func (l *attemptLog) sync(ctx context.Context, b *Broker) {
+func (l *attemptLog) sync(ctx context.Context) {
 	l.mu.Lock()
-	l.submit(b)
+	l.submit()
 	unfinished := l.submitted
 	l.mu.Unlock()
 	if unfinished > 0 {
 		// A failed write only drops attempts; the read that follows reports the failure.
-		_ = b.writer.doUntil(ctx, &change{run: func(*tx) {}}, 0)
+		_ = l.b.writer.doUntil(ctx, &change{run: func(*tx) {}}, 0)
 	}
 }
 
 type attemptStore struct {
-	b     *Broker
+	log   *attemptLog
 	items []pendingAttempt
 }
 
 func (s *attemptStore) onCommit(err error) error {
-	l := &s.b.attempts
+	l := s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.submitted -= len(s.items)
 	if err != nil {
-		l.countDropped(s.b, len(s.items))
+		l.countDropped(len(s.items))
 	}
 	return err
 }

@@ -76,7 +76,7 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 	keys := q.keys()
 	at := max(keys.low, makeKey(q.index.number, after))
 	high := lastMatch(req.Through, q.index.number, keys.high)
-	b.attempts.sync(ctx, b)
+	b.attempts.sync(ctx)
 	sel := b.condition(&req.Filter)
 	for start := time.Now(); ; {
 		if err := ctx.Err(); err != nil {
@@ -168,7 +168,7 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 		return Stored{}, err
 	}
 
-	b.attempts.sync(ctx, b)
+	b.attempts.sync(ctx)
 	var found []*record
 	err = b.read(func(c *conn) error {
 		key, err := q.index.keyOf(c, id)

@@ -115,13 +115,9 @@ func (c *conn) integer(text string, args ...any) (n int64, err error) {
 	return n, err
 }
 
-func (c *conn) finds(text string, args ...any) (found bool, err error) {
-	err = c.query(func(row) { found = true }, text, args...)
-	return found, err
-}
-
 func (c *conn) exists(key int64) (bool, error) {
-	return c.finds(`SELECT 1 FROM messages WHERE id = ?`, key)
+	n, err := c.integer(`SELECT count(*) FROM messages WHERE id = ?`, key)
+	return n > 0, err
 }
 
 func (c *conn) prepare(text string, args []any) (driver.Stmt, error) {

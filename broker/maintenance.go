@@ -143,7 +143,7 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 }
 
 func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, err error) {
-	now := m.b.clock.milli(m.b.clock.now())
+	now := m.b.clock.nowRoundedUp()
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
 		(SELECT queue, dedup_id, group_id FROM dedup WHERE expires <= ? ORDER BY expires LIMIT ?)`, now, rows)
 	if err != nil || n == rows {
@@ -158,7 +158,7 @@ func (m *maintenance) untilDedupExpires(c *conn) (time.Duration, error) {
 	if err != nil || first == 0 {
 		return 0, err
 	}
-	now := m.b.clock.milli(m.b.clock.now())
+	now := m.b.clock.nowRoundedUp()
 	return max(tidySoon, time.Duration(first-now)*time.Millisecond), nil
 }
 

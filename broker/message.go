@@ -1,5 +1,7 @@
 package broker
 
+import "iter"
+
 // message is the state of a message in memory. Times are readings of the broker's clock; stamps are wall-clock times
 // (see stamp).
 type message struct {
@@ -95,6 +97,13 @@ func (r *ring) pop() *message {
 		r.items, r.head = nil, 0
 	}
 	return m
+}
+
+func (r *ring) drain() iter.Seq[*message] {
+	return func(yield func(*message) bool) {
+		for m := r.pop(); m != nil && yield(m); m = r.pop() {
+		}
+	}
 }
 
 type deliveryOrder interface {

@@ -41,7 +41,8 @@ func newBroker(dir string, opts *Options) *Broker {
 		queues: newCatalog(), dir: dir, moves: moveTasks{bySource: map[int64][]*moveTask{}}}
 	b.disk = newDiskGuard(dir, b.log)
 	b.background.stopped = make(chan struct{})
-	b.attempts.alarm.ring = func() { b.attempts.flush(b) }
+	b.attempts.b = b
+	b.attempts.alarm.ring = b.attempts.flush
 	b.memory.limits = *cmp.Or(o.limits, limitsOf(o.Memory))
 	return b
 }
@@ -80,7 +81,10 @@ func (b *Broker) start(s *store) error {
 	if err := recordCreation(b.dir); err != nil {
 		return err
 	}
-	return b.load(s.write)
+	if err := b.reconcile(s.write); err != nil {
+		return err
+	}
+	return s.write.query(func(row row) { b.queues.deletedAt[row.text(0)] = row.int(1) }, `SELECT name, at FROM departed`)
 }
 
 // beginEpoch increments the epoch and stores the receives that a killed process left in the marks.
@@ -134,7 +138,7 @@ func (b *Broker) Close() error {
 		return queue.ErrClosed
 	}
 
-	b.attempts.flush(b)
+	b.attempts.flush()
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
 		_ = q.submitReceives(math.MaxInt64) // the writer logs the reason
@@ -167,14 +171,6 @@ func (b *Broker) Lost() error {
 
 // ARN returns the Amazon Resource Name of a queue.
 func (b *Broker) ARN(name string) string { return b.opts.arn(name) }
-
-// load reads only counters, received messages and pending delays, so its duration does not depend on other messages.
-func (b *Broker) load(c *conn) error {
-	if err := b.reconcile(c); err != nil {
-		return err
-	}
-	return c.query(func(row row) { b.queues.deletedAt[row.text(0)] = row.int(1) }, `SELECT name, at FROM departed`)
-}
 
 func (b *Broker) readQueues(c *conn) (found []*liveQueue, deleted counters, err error) {
 	all, err := readCounters(c)
@@ -215,6 +211,7 @@ func (b *Broker) readQueue(row row) (*liveQueue, error) {
 	return q, nil
 }
 
+// load reads only received messages and pending delays, so its duration does not depend on other messages.
 func (q *liveQueue) load(c *conn) error {
 	w := &q.index.window
 	last := q.index.last()

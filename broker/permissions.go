@@ -45,19 +45,31 @@ func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts
 		return err
 	}
 
+	return b.editPolicy(ctx, name, func(q *liveQueue, policy *policyDocument) error {
+		if policy.index(label) >= 0 {
+			return errParameter("Label", label, "Already exists.")
+		}
+		policy.Statement = append(policy.Statement, rawJSON(newStatement(q.arn, label, accounts, actions)))
+		if len(rawJSON(policy)) > maxPolicy {
+			return queue.Errorf(queue.CodeOverLimit,
+				"The policy of queue %s would be longer than %d bytes; remove a permission first.", name, maxPolicy)
+		}
+		return nil
+	})
+}
+
+func (b *Broker) editPolicy(ctx context.Context, name string, edit func(q *liveQueue, p *policyDocument) error) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		policy, err := policyOf(q)
 		if err != nil {
 			return err
 		}
-		if policy.index(label) >= 0 {
-			return errParameter("Label", label, "Already exists.")
+		if err := edit(q, &policy); err != nil {
+			return err
 		}
-		policy.Statement = append(policy.Statement, rawJSON(newStatement(q.arn, label, accounts, actions)))
-		value := string(rawJSON(policy))
-		if len(value) > maxPolicy {
-			return queue.Errorf(queue.CodeOverLimit,
-				"The policy of queue %s would be longer than %d bytes; remove a permission first.", name, maxPolicy)
+		value := ""
+		if len(policy.Statement) > 0 {
+			value = string(rawJSON(policy))
 		}
 		return b.setAttributes(q, map[string]string{"Policy": value})
 	})
@@ -73,21 +85,13 @@ func newStatement(arn, label string, accounts, actions []string) policyStatement
 // RemovePermission removes a statement from a queue's Policy, or the whole attribute if no other statement remains. If
 // the statement is missing, the error is InvalidParameterValue.
 func (b *Broker) RemovePermission(ctx context.Context, name, label string) error {
-	return b.administer(ctx, name, func(q *liveQueue) error {
-		policy, err := policyOf(q)
-		if err != nil {
-			return err
-		}
+	return b.editPolicy(ctx, name, func(_ *liveQueue, policy *policyDocument) error {
 		at := policy.index(label)
 		if at < 0 {
 			return errParameter("Label", label, "can't find label.")
 		}
 		policy.Statement = slices.Delete(policy.Statement, at, at+1)
-		value := ""
-		if len(policy.Statement) > 0 {
-			value = string(rawJSON(policy))
-		}
-		return b.setAttributes(q, map[string]string{"Policy": value})
+		return nil
 	})
 }
 

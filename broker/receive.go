@@ -61,13 +61,9 @@ func (r *receive) finish() ([]queue.Message, error) {
 
 type receive struct {
 	q          *liveQueue
-	limit      int
+	req        queue.ReceiveRequest
 	visibility time.Duration
 	deadline   time.Time
-	stop       <-chan struct{}
-	attempt    string
-	room       queue.Room // nil means unlimited memory
-	unposted   bool       // ReceiveRequest.CountAtPost
 
 	result receiveResult
 }
@@ -84,8 +80,7 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 		return nil, errParameter("MaxNumberOfMessages", fmt.Sprint(req.Max), "Must be between 1 and 10, if provided.")
 	}
 
-	r := &receive{q: live, limit: req.Max, visibility: set.visibility, stop: req.Stop, attempt: req.AttemptID,
-		room: req.Room, unposted: req.CountAtPost}
+	r := &receive{q: live, req: req, visibility: set.visibility}
 	if req.Visibility != nil {
 		r.visibility = *req.Visibility
 	}
@@ -100,10 +95,10 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 			"Must be >= 0 and <= 43200, if provided.")
 	case wait < 0 || wait > maxWait:
 		return nil, errParameter("WaitTimeSeconds", secondsText(wait), "Must be >= 0 and <= 20, if provided.")
-	case r.attempt != "" && !set.fifo:
-		return nil, errParameter("ReceiveRequestAttemptId", r.attempt, notForThisType)
-	case r.attempt != "" && !validID(r.attempt):
-		return nil, errParameter("ReceiveRequestAttemptId", r.attempt, "ReceiveRequestAttemptId"+idRule)
+	case req.AttemptID != "" && !set.fifo:
+		return nil, errParameter("ReceiveRequestAttemptId", req.AttemptID, notForThisType)
+	case req.AttemptID != "" && !validID(req.AttemptID):
+		return nil, errParameter("ReceiveRequestAttemptId", req.AttemptID, "ReceiveRequestAttemptId"+idRule)
 	}
 
 	if wait > 0 {
@@ -152,7 +147,7 @@ func (r *receive) wait(ctx context.Context) (again bool, err error) {
 	case <-w.woken:
 		return true, nil
 	case <-timer.C:
-	case <-r.stop:
+	case <-r.req.Stop:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -165,10 +160,10 @@ func (r *receive) wait(ctx context.Context) (again bool, err error) {
 
 // Contents are read after messages are taken, so lookWithinRoom reserves memory first.
 func (r *receive) lookWithinRoom(ctx context.Context) error {
-	if r.room == nil {
+	if r.req.Room == nil {
 		return r.look()
 	}
-	if err := r.room.Acquire(ctx); err != nil {
+	if err := r.req.Room.Acquire(ctx); err != nil {
 		return err
 	}
 	err := r.look()
@@ -176,7 +171,7 @@ func (r *receive) lookWithinRoom(ctx context.Context) error {
 	for _, g := range r.result.messages {
 		bytes += int64(g.m.size)
 	}
-	r.room.Keep(bytes)
+	r.req.Room.Keep(bytes)
 	return err
 }
 
@@ -202,7 +197,7 @@ func (r *receive) look() error {
 	q.fillIfLow()
 	switch {
 	case len(r.result.messages) > 0:
-		q.repeats.remember(r.attempt, r.result.messages, q.broker.clock.now())
+		q.repeats.remember(r.req.AttemptID, r.result.messages, q.broker.clock.now())
 		q.setAlarm()
 	case r.result.usedUp == nil:
 		r.result.filling = q.index.window.filling
@@ -217,7 +212,7 @@ func (r *receive) look() error {
 func (r *receive) take() error {
 	q := r.q
 	most := q.broker.memory.limits.inFlight
-	limit := min(r.limit, most-q.index.inFlight.Len())
+	limit := min(r.req.Max, most-q.index.inFlight.Len())
 	if limit <= 0 {
 		if q.index.fifo {
 			return nil
@@ -232,7 +227,7 @@ func (r *receive) take() error {
 		limit: limit, now: now, preferReceived: len(q.index.held) >= most, complete: !q.index.window.behind(),
 		decide: func(m *message) decision { return r.decide(m, wall) },
 	}
-	if r.room != nil {
+	if r.req.Room != nil {
 		request.full = func() bool { return r.result.taken >= queue.ReceiveBytes }
 	}
 
@@ -284,7 +279,7 @@ func (r *receive) markReceived(m *message, now, wall int64) receivedMessage {
 	m.receivedAt = now
 	m.until = now + int64(r.visibility)
 	q.index.held[m.key] = m
-	m.unposted = r.unposted
+	m.unposted = r.req.CountAtPost
 	if !m.unposted {
 		q.broker.marks.put(m)
 	}

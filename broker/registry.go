@@ -25,18 +25,14 @@ const (
 
 // Read implements [registry.Store].
 func (r *Registry) Read(ctx context.Context, kind registry.Kind, keys ...string) ([]registry.Record, error) {
-	type found struct {
-		records []registry.Record
-		err     error
-	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 
-	done := make(chan found, 1)
+	records := make([]registry.Record, len(keys))
+	done := make(chan error, 1)
 	started := r.b.background.start(func() {
-		records := make([]registry.Record, len(keys))
-		err := r.b.read(func(c *conn) (err error) {
+		done <- r.b.read(func(c *conn) (err error) {
 			for i, key := range keys {
 				if records[i], err = readRecord(c, kind, key); err != nil {
 					return err
@@ -44,15 +40,14 @@ func (r *Registry) Read(ctx context.Context, kind registry.Kind, keys ...string)
 			}
 			return nil
 		})
-		done <- found{records, err}
 	})
 	if !started {
 		return nil, queue.ErrClosed
 	}
 
 	select {
-	case f := <-done:
-		return f.records, f.err
+	case err := <-done:
+		return records, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -72,22 +67,22 @@ func (r *Registry) Enqueue(ctx context.Context, fence registry.Fence, queueName 
 	changes ...registry.Change) (sent queue.Sent, conflict []registry.Record, err error) {
 	q, err := r.b.live(queueName)
 	if err != nil {
-		return queue.Sent{}, nil, err
+		return sent, nil, err
 	}
 	s, err := newSending(q, []queue.Outgoing{m})
 	if err == nil {
 		err = s.sent[0].Err
 	}
 	if err != nil {
-		return queue.Sent{}, nil, err
+		return sent, nil, err
 	}
 
 	w := &recordWrite{fence: fence, changes: changes, what: "Run " + changes[0].Next.Key, sending: s}
 	if err := r.b.writer.doUntil(ctx, w, needsFsync|needsSpace); err != nil {
-		return queue.Sent{}, nil, err
+		return sent, nil, err
 	}
 	if w.conflict {
-		return queue.Sent{}, w.stored, nil
+		return sent, w.stored, nil
 	}
 	return s.sent[0], nil, nil
 }

@@ -127,7 +127,7 @@ func (r *rescheduling) apply(t *tx) {
 	r.found = true
 	r.before = row.due
 	if r.delay > 0 {
-		r.to = gridUp(r.q.broker.clock.milli(r.q.broker.clock.now()) + r.delay.Milliseconds())
+		r.to = gridUp(r.q.broker.clock.nowRoundedUp() + r.delay.Milliseconds())
 	}
 
 	if !scheduled(row.sent, row.due) {

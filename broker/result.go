@@ -108,14 +108,15 @@ type repeatable struct {
 // The caller must hold the lock.
 func (r *receive) repeat() []receivedMessage {
 	q := r.q
-	a, now := q.repeats[r.attempt], q.broker.clock.now()
-	if r.attempt == "" || a == nil || a.expires <= now {
+	id, now := r.req.AttemptID, q.broker.clock.now()
+	a := q.repeats[id]
+	if id == "" || a == nil || a.expires <= now {
 		return nil
 	}
 
 	for _, g := range a.messages {
 		if !g.m.inFlight || g.m.leaving || !g.m.newest(g.receipt) {
-			delete(q.repeats, r.attempt)
+			delete(q.repeats, id)
 			return nil
 		}
 	}

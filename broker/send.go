@@ -97,8 +97,7 @@ func (s *sending) apply(t *tx) {
 		return
 	}
 
-	clock := s.q.broker.clock
-	now := clock.milli(clock.now())
+	now := s.q.broker.clock.nowRoundedUp()
 	s.at = stamp()
 	for i := range s.items {
 		s.applyItem(t, &s.items[i], now)

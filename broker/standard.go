@@ -73,7 +73,7 @@ func (s *standardOrder) reset(drop func(*message)) {
 		rings = append(rings, &t.noisy.fresh)
 	}
 	for _, r := range rings {
-		for m := r.pop(); m != nil; m = r.pop() {
+		for m := range r.drain() {
 			m.queued = false
 			drop(m)
 		}
@@ -187,10 +187,10 @@ func (s *standardOrder) makeNoisy(t *tenant) {
 func (s *standardOrder) makeQuiet(t *tenant) {
 	n := t.noisy
 	s.parkedFresh -= n.fresh.n
-	for m := n.fresh.pop(); m != nil; m = n.fresh.pop() {
+	for m := range n.fresh.drain() {
 		s.late.push(m)
 	}
-	for m := n.back.pop(); m != nil; m = n.back.pop() {
+	for m := range n.back.drain() {
 		s.back.push(m)
 	}
 	s.updateTurn(t)

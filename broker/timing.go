@@ -30,6 +30,8 @@ func (c clock) floor(at int64) int64 { return c.anchor + at/int64(time.Milliseco
 
 func (c clock) nowMilli() int64 { return c.floor(c.now()) }
 
+func (c clock) nowRoundedUp() int64 { return c.milli(c.now()) }
+
 // stamp returns the wall-clock time in Unix milliseconds, for retention and displayed times.
 func stamp() int64 { return time.Now().UnixMilli() }
 
