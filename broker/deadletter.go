@@ -24,6 +24,7 @@ func (t *transfer) departed() int { return len(t.moved()) }
 type transferItem struct {
 	m      *message // marked as leaving; a placeholder if not in memory
 	to     *liveQueue
+	letter int // index in the request
 	toDead bool
 	record record
 	due    int64
@@ -181,47 +182,27 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	}
 
 	t := &transfer{ctx: ctx, from: live, dead: true}
-	items, errs, err := t.reserve(letters, to)
+	handle := func(i int) string { return letters[i].Message.ReceiptHandle }
+	errs, err := live.eachReceipt(len(letters), handle, func(i int, r receipt, m *message) error {
+		if m == nil || m.leaving || !m.newest(r) || !m.inFlight {
+			return errReceipt(handle(i), receiptExpired)
+		}
+		m.leaving = true
+		t.items = append(t.items, &transferItem{m: m, to: to, letter: i})
+		return nil
+	})
 	if err == nil && len(t.items) > 0 {
 		err = q.b.writer.do(t, needsFsync)
 	}
 	if err != nil {
 		return sameError(err, len(letters))
 	}
-	for i, it := range items {
-		if it != nil && !it.moved {
-			errs[i] = errReceipt(letters[i].Message.ReceiptHandle, receiptExpired)
+	for _, it := range t.items {
+		if !it.moved {
+			errs[it.letter] = errReceipt(handle(it.letter), receiptExpired)
 		}
 	}
 	return entryErrors(errs)
-}
-
-func (t *transfer) reserve(letters []queue.DeadLetter, to *liveQueue) (items []*transferItem, errs []error, err error) {
-	q := t.from
-	q.lockAndExpire()
-	defer q.mu.Unlock()
-	if err := q.ready(); err != nil {
-		return nil, nil, err
-	}
-
-	items = make([]*transferItem, len(letters))
-	errs = make([]error, len(letters))
-	for i := range letters {
-		handle := letters[i].Message.ReceiptHandle
-		r, err := q.index.open(new(block), handle)
-		m := q.index.held[r.key]
-		switch {
-		case err != nil:
-			errs[i] = err
-		case m == nil || m.leaving || !m.newest(r) || !m.inFlight:
-			errs[i] = errReceipt(handle, receiptExpired)
-		default:
-			m.leaving = true
-			items[i] = &transferItem{m: m, to: to}
-			t.items = append(t.items, items[i])
-		}
-	}
-	return items, errs, nil
 }
 
 // deadLetter moves messages in sending order, although receives find them in any order. On failure, they become

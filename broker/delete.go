@@ -26,7 +26,15 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 	}
 
 	r := &removal{ctx: ctx, q: live, cause: cause, messages: make([]*message, 0, len(receipts))}
-	errs, unheld, err := r.reserve(receipts)
+	var unheld []unheldReceipt
+	errs, err := live.eachReceipt(len(receipts), func(i int) string { return receipts[i] },
+		func(i int, of receipt, m *message) error {
+			if m == nil && live.index.fifo && live.index.mayExist(of) {
+				unheld = append(unheld, unheldReceipt{i, receipts[i], of.key})
+				return nil
+			}
+			return r.reserve(of, m, receipts[i])
+		})
 	if err == nil {
 		err = q.b.writer.do(r, 0)
 	}
@@ -37,39 +45,40 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 	return entryErrors(errs)
 }
 
-// reserve returns an error for each receipt handle. Once the messages are removed, the caller must call checkUnheld.
-func (r *removal) reserve(receipts []string) (errs []error, unheld []unheldReceipt, err error) {
-	q := r.q
+// eachReceipt calls f for each of n receipt handles, with the message if it is in memory, and returns an error for each.
+func (q *liveQueue) eachReceipt(n int, handle func(i int) string, f func(i int, r receipt, m *message) error) ([]error,
+	error) {
 	work := new(block)
 	q.lockAndExpire()
 	defer q.mu.Unlock()
 	if err := q.ready(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 
-	errs = make([]error, len(receipts))
-	for i, handle := range receipts {
-		of, err := q.index.open(work, handle)
-		if err != nil {
-			errs[i] = err
-			continue
+	errs := make([]error, n)
+	for i := range errs {
+		r, err := q.index.open(work, handle(i))
+		if err == nil {
+			err = f(i, r, q.index.held[r.key])
 		}
-		m := q.index.held[of.key]
-		switch {
-		case m == nil && !q.index.mayExist(of), m != nil && m.leaving:
-			// The request that is removing the message commits before this one.
-		case m == nil && q.index.fifo:
-			unheld = append(unheld, unheldReceipt{i, handle, of.key})
-		case m == nil:
-			r.messages = append(r.messages, q.index.claim(of.key))
-		case q.index.fifo && (!m.newest(of) || !m.inFlight):
-			errs[i] = errReceipt(handle, receiptExpired)
-		default:
-			m.leaving = true
-			r.messages = append(r.messages, m)
-		}
+		errs[i] = err
 	}
-	return errs, unheld, nil
+	return errs, nil
+}
+
+func (r *removal) reserve(of receipt, m *message, handle string) error {
+	x := &r.q.index
+	switch {
+	case m == nil && !x.mayExist(of), m != nil && m.leaving:
+		return nil // the request that is removing the message commits before this one
+	case m == nil:
+		m = x.claim(of.key)
+	case x.fifo && (!m.newest(of) || !m.inFlight):
+		return errReceipt(handle, receiptExpired)
+	}
+	m.leaving = true
+	r.messages = append(r.messages, m)
+	return nil
 }
 
 const receiptExpired = "The receipt handle has expired."

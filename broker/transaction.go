@@ -96,9 +96,9 @@ func (t *tx) removeMoved(key int64) {
 // flushRows must run before the commit and before statements that read the rows.
 func (t *tx) flushRows() {
 	t.flushInserts()
-	t.flushDeletes("messages", t.removed)
-	t.flushDeletes("receipts", t.received)
-	t.flushDeletes("attempts", t.failed)
+	t.flushDeletes(&deleteMessages, t.removed)
+	t.flushDeletes(&deleteReceipts, t.received)
+	t.flushDeletes(&deleteAttempts, t.failed)
 	t.flushReasons()
 	t.forgetRows()
 }
@@ -196,11 +196,11 @@ const listedKeys = 16
 // deletion has the SQL that deletes one row, listedKeys rows, or a range of rows.
 type deletion struct{ one, listed, between string }
 
-var deletions = map[string]deletion{
-	"messages": deletionOf(`messages`, ``),
-	"receipts": deletionOf(`receipts`, ``),
-	"attempts": deletionOf(`attempts`, ` RETURNING id, reason, at`),
-}
+var (
+	deleteMessages = deletionOf(`messages`, ``)
+	deleteReceipts = deletionOf(`receipts`, ``)
+	deleteAttempts = deletionOf(`attempts`, ` RETURNING id, reason, at`)
+)
 
 func deletionOf(table, returning string) deletion {
 	text := `DELETE FROM ` + table + ` WHERE id `
@@ -211,22 +211,21 @@ func deletionOf(table, returning string) deletion {
 	}
 }
 
-func (t *tx) deleteRows(table, text string, keys ...any) {
-	if table == "attempts" {
+func (t *tx) deleteRows(texts *deletion, text string, keys ...any) {
+	if texts == &deleteAttempts {
 		t.query(func(row row) { t.countReason(row.int(0), row.text(1), row.int(2), -1) }, text, keys...)
 	} else {
 		t.exec(text, keys...)
 	}
 }
 
-func (t *tx) flushDeletes(table string, keys []int64) {
-	texts := deletions[table]
+func (t *tx) flushDeletes(texts *deletion, keys []int64) {
 	slices.Sort(keys)
 	var scattered []any
 	for len(keys) > 0 {
 		n := consecutive(keys)
 		if n >= 4 {
-			t.deleteRows(table, texts.between, keys[0], keys[n-1])
+			t.deleteRows(texts, texts.between, keys[0], keys[n-1])
 		} else {
 			for _, key := range keys[:n] {
 				scattered = append(scattered, key)
@@ -241,7 +240,7 @@ func (t *tx) flushDeletes(table string, keys []int64) {
 			text = texts.listed
 			some = append(some, make([]any, listedKeys-len(some))...)
 		}
-		t.deleteRows(table, text, some...)
+		t.deleteRows(texts, text, some...)
 	}
 }
 

@@ -15,7 +15,15 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 		return sameError(err, len(changes))
 	}
 
-	errs, unheld, err := live.changeAll(changes)
+	var unheld []unheldReceipt
+	errs, err := live.eachReceipt(len(changes), func(i int) string { return changes[i].ReceiptHandle },
+		func(i int, r receipt, m *message) error {
+			mayBeStored, err := live.change(&changes[i], r, m)
+			if mayBeStored {
+				unheld = append(unheld, unheldReceipt{i, changes[i].ReceiptHandle, r.key})
+			}
+			return err
+		})
 	if err != nil {
 		return sameError(err, len(changes))
 	}
@@ -23,52 +31,28 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 	return entryErrors(errs)
 }
 
-// The caller must call checkUnheld.
-func (q *liveQueue) changeAll(changes []queue.VisibilityChange) (errs []error, unheld []unheldReceipt, err error) {
-	q.lockAndExpire()
-	defer q.mu.Unlock()
-	if err := q.ready(); err != nil {
-		return nil, nil, err
-	}
-
-	now := q.broker.clock.now()
-	errs = make([]error, len(changes))
-	for i, c := range changes {
-		unheldKey, err := q.change(c, now)
-		errs[i] = err
-		if unheldKey != 0 {
-			unheld = append(unheld, unheldReceipt{i, c.ReceiptHandle, unheldKey})
-		}
-	}
-	return errs, unheld, nil
-}
-
 const notAvailable = "Message does not exist or is not available for visibility timeout change."
 
-// unheldKey is the key of a message that is not in memory but may be in the store, without a timeout to change (see
+// mayBeStored means that the message is not in memory but may be in the store, without a timeout to change (see
 // mayExist). The caller must hold the lock.
-func (q *liveQueue) change(c queue.VisibilityChange, now int64) (unheldKey int64, err error) {
-	r, err := q.index.open(new(block), c.ReceiptHandle)
-	if err != nil {
-		return 0, err
-	}
+func (q *liveQueue) change(c *queue.VisibilityChange, r receipt, m *message) (mayBeStored bool, err error) {
 	if c.Visibility < 0 || c.Visibility > queue.MaxVisibility {
-		return 0, errParameter("VisibilityTimeout", secondsText(c.Visibility),
+		return false, errParameter("VisibilityTimeout", secondsText(c.Visibility),
 			"Must be between 0 and 43200, if provided.")
 	}
 
-	m := q.index.held[r.key]
+	now := q.broker.clock.now()
 	switch {
 	case m == nil && q.index.mayExist(r):
-		return r.key, nil
+		return true, nil
 	case m == nil || m.leaving:
-		return 0, errReceipt(c.ReceiptHandle, notAvailable)
+		return false, errReceipt(c.ReceiptHandle, notAvailable)
 	case q.index.fifo && (!m.newest(r) || !m.inFlight):
-		return 0, errReceipt(c.ReceiptHandle, receiptExpired)
+		return false, errReceipt(c.ReceiptHandle, receiptExpired)
 	case !m.inFlight:
-		return 0, nil
+		return false, nil
 	case now-m.receivedAt+int64(c.Visibility) >= int64(queue.MaxVisibility):
-		return 0, errBeyondLimit(c.Visibility)
+		return false, errBeyondLimit(c.Visibility)
 	}
 
 	q.repeats.forget(m)
@@ -76,7 +60,7 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (unheldKey int64
 		q.uncount(m)
 	}
 	q.changeVisibility(m, now, c.Visibility)
-	return 0, nil
+	return false, nil
 }
 
 func (q *liveQueue) uncount(m *message) {
