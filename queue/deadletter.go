@@ -65,8 +65,7 @@ func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 		return out, false
 	}
 
-	out.Attributes = append(slices.Clip(out.Attributes), reason)
-	slices.SortFunc(out.Attributes, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
+	out.Attributes = SortedAttributes(append(slices.Clip(out.Attributes), reason))
 	return out, true
 }
 

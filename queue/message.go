@@ -218,8 +218,7 @@ func ParseRun(m *Message) *Run {
 		r.ScheduledAt = at
 	}
 
-	run := r // allocates only for a run
-	return &run
+	return new(r) // allocates only for a run
 }
 
 // IsText reports whether the type is String or Number, with or without a label.

@@ -52,15 +52,17 @@ func errorText(object map[string]any) string {
 	return ""
 }
 
-func withoutIDs(text string) string {
+func withoutIDs(text string) string { return replaceParts(text, notInWord, wordWithoutIDs) }
+
+func replaceParts(text string, separates func(rune) bool, replace func(string) string) string {
 	var out strings.Builder
 	for text != "" {
-		end := strings.IndexFunc(text, notInWord)
+		end := strings.IndexFunc(text, separates)
 		if end < 0 {
 			end = len(text)
 		}
 		if end > 0 {
-			out.WriteString(wordWithoutIDs(text[:end]))
+			out.WriteString(replace(text[:end]))
 		} else {
 			_, end = utf8.DecodeRuneInString(text)
 			out.WriteString(text[:end])
@@ -71,8 +73,10 @@ func withoutIDs(text string) string {
 }
 
 func notInWord(r rune) bool {
-	return r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	return !separatesParts(r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
+
+func separatesParts(r rune) bool { return r == '-' || r == '_' }
 
 var (
 	aUUID   = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
@@ -89,21 +93,7 @@ func wordWithoutIDs(word string) string {
 	if aUUID.MatchString(word) {
 		return "*"
 	}
-
-	var out strings.Builder
-	for word != "" {
-		end := strings.IndexAny(word, "-_")
-		if end < 0 {
-			end = len(word)
-		}
-		out.WriteString(partWithoutIDs(word[:end]))
-		word = word[end:]
-		if word != "" {
-			out.WriteByte(word[0])
-			word = word[1:]
-		}
-	}
-	return out.String()
+	return replaceParts(word, separatesParts, partWithoutIDs)
 }
 
 func partWithoutIDs(part string) string {

@@ -13,10 +13,13 @@ const (
 	maxText = 16 << 10 // bytes
 )
 
+func errInvalid(format string, args ...any) error {
+	return queue.Errorf(queue.CodeInvalidParameterValue, format, args...)
+}
+
 func checkName(what, name string) error {
 	if name == "" || len(name) > maxName || !validText(name) {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Invalid name of a %s, %q: use 1 to %d bytes of text without control characters.",
+		return errInvalid("Invalid name of a %s, %q: use 1 to %d bytes of text without control characters.",
 			what, clip(name), maxName)
 	}
 	return nil
@@ -25,8 +28,7 @@ func checkName(what, name string) error {
 // checkText rejects text that some stores would not return unchanged.
 func checkText(what, text string) error {
 	if len(text) > maxText || !validText(text) {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"The %s is invalid: use at most %d bytes of text without control characters.", what, maxText)
+		return errInvalid("The %s is invalid: use at most %d bytes of text without control characters.", what, maxText)
 	}
 	return nil
 }
@@ -37,11 +39,10 @@ func checkLease(name string, l queue.Lease) error {
 		return err
 	}
 	if l.Version == "" {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Lease %s needs a version; give each write a new one.", name)
+		return errInvalid("Lease %s needs a version; give each write a new one.", name)
 	}
 	if l.Term < 0 || l.Duration < 0 {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Lease %s has a negative term or duration.", name)
+		return errInvalid("Lease %s has a negative term or duration.", name)
 	}
 	for _, field := range []struct{ name, text string }{{"version", l.Version}, {"owner", l.Owner}, {"data", l.Data}} {
 		if err := checkText(fmt.Sprintf("%s of lease %s", field.name, name), field.text); err != nil {

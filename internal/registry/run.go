@@ -31,8 +31,7 @@ func (r *Run) check(scope Scope) error {
 		return err
 	}
 	if r.ScheduledAt.IsZero() {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Run %s has no time; use its scheduled time.", r.ID)
+		return errInvalid("Run %s has no time; use its scheduled time.", r.ID)
 	}
 	if r.Manual {
 		return nil

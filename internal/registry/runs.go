@@ -52,11 +52,8 @@ func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (
 		}
 	}
 
-	rows, err := r.store.Read(ctx, KindTask, keys...)
-	if err != nil {
-		return nil, err
-	}
-	err = r.update(ctx, r.scope.Fence(term), rows, func(i int, row Record) Record { return withStart(row, starts[tasks[i]]) })
+	start := func(i int, row Record) Record { return withStart(row, starts[tasks[i]]) }
+	rows, err := r.readAndUpdate(ctx, r.scope.Fence(term), start, KindTask, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +95,15 @@ func TimesOf(row Record) (times queue.TaskTimes) {
 	return times
 }
 
+func (r *Runs) readAndUpdate(ctx context.Context, fence Fence, change func(i int, stored Record) Record, kind Kind,
+	keys ...string) ([]Record, error) {
+	rows, err := r.store.Read(ctx, kind, keys...)
+	if err != nil {
+		return nil, err
+	}
+	return rows, r.update(ctx, fence, rows, change)
+}
+
 // update replaces records, in the store and in the slice, and retries after a conflict. It checks the fence even if
 // nothing changes.
 func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change func(i int, stored Record) Record) error {
@@ -124,14 +130,6 @@ func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change
 	}
 }
 
-func (r *Runs) readTask(ctx context.Context, run *Run) (Record, error) {
-	rows, err := r.store.Read(ctx, KindTask, r.scope.Key(run.Task))
-	if err != nil {
-		return Record{}, err
-	}
-	return rows[0], nil
-}
-
 func accountedFor(row Record, run *Run) Record {
 	if len(row.Fields) > 0 && !TimesOf(row).UpTo.Before(run.ScheduledAt) {
 		return row
@@ -140,11 +138,9 @@ func accountedFor(row Record, run *Run) Record {
 }
 
 func (r *Runs) account(ctx context.Context, fence Fence, run *Run) error {
-	row, err := r.readTask(ctx, run)
-	if err != nil {
-		return err
-	}
-	return r.update(ctx, fence, []Record{row}, func(_ int, row Record) Record { return accountedFor(row, run) })
+	change := func(_ int, row Record) Record { return accountedFor(row, run) }
+	_, err := r.readAndUpdate(ctx, fence, change, KindTask, r.scope.Key(run.Task))
+	return err
 }
 
 // Enqueue sends a run, unless it was already sent, and accounts for it, unless it is manual. After an error other than
@@ -165,11 +161,11 @@ func (r *Runs) enqueueInStore(ctx context.Context, term int64, run *Run) (Enqueu
 		record := r.triedRecord(absent, term, run, 1).With(Fields{"settled": true})
 		changes := []Change{{absent, record}}
 		if !run.Manual {
-			row, err := r.readTask(ctx, run)
+			rows, err := r.store.Read(ctx, KindTask, r.scope.Key(run.Task))
 			if err != nil {
 				return EnqueueResult{}, err
 			}
-			changes = append(changes, Change{row, accountedFor(row, run)})
+			changes = append(changes, Change{rows[0], accountedFor(rows[0], run)})
 		}
 
 		sent, conflict, err := r.queues.Enqueue(ctx, r.scope.Fence(term), run.Queue, run.Message, changes...)
@@ -275,18 +271,14 @@ func (r *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 		return err
 	}
 
-	stored, err := r.store.Read(ctx, KindPauses, r.scope.Name)
-	if err != nil {
-		return err
-	}
-
 	unfenced := Fence{} // a user may pause a task in any term
-	return r.update(ctx, unfenced, stored, func(_ int, pauses Record) Record {
+	_, err := r.readAndUpdate(ctx, unfenced, func(_ int, pauses Record) Record {
 		if paused {
 			return pauses.With(Fields{PausedTask + task: reason})
 		}
 		return pauses.Without(PausedTask + task)
-	})
+	}, KindPauses, r.scope.Name)
+	return err
 }
 
 // Paused returns the reasons of the paused tasks.

@@ -75,6 +75,14 @@ func (r *runsTest) since(term int64, task string, start registry.Start) (queue.T
 	return known[task], err
 }
 
+func (r *runsTest) wantTimes(step int, start registry.Start, want queue.TaskTimes) {
+	r.Helper()
+	got, err := r.since(0, "audit", start)
+	if err != nil || got != want {
+		r.Errorf("step %d: %v, %v; want %v", step, got, err, want)
+	}
+}
+
 func (r *runsTest) enqueue(run registry.Run) registry.EnqueueResult {
 	r.Helper()
 	result, err := r.registry.Enqueue(context.Background(), 0, run)
@@ -100,11 +108,8 @@ func (r *runsTest) earlierTimesWereNeverDue() {
 		{"0 5 * * *", 3, 4, 3}, // an instance with the old schedule; runs stay accounted for
 		{"0 5 * * *", 6, 4, 3},
 	} {
-		got, err := r.since(0, "audit", registry.Start{At: hours(step.at), Schedule: step.schedule})
-		want := queue.TaskTimes{UpTo: hours(step.upTo), From: hours(step.from)}
-		if err != nil || got != want {
-			r.Errorf("step %d: %v, %v; want %v", i, got, err, want)
-		}
+		r.wantTimes(i, registry.Start{At: hours(step.at), Schedule: step.schedule},
+			queue.TaskTimes{UpTo: hours(step.upTo), From: hours(step.from)})
 	}
 }
 
@@ -124,10 +129,7 @@ func (r *runsTest) timesMoveForward() {
 		upTo int
 	}{{Run("audit", 1), 1}, {Run("audit", 3), 3}, {Run("audit", 2), 3}, {manual, 3}} {
 		r.enqueue(step.run)
-		got, err := r.since(0, "audit", registry.Start{At: hours(-1)})
-		if want := (queue.TaskTimes{UpTo: hours(step.upTo)}); err != nil || got != want {
-			r.Errorf("step %d: %v, %v; want %v", i, got, err, want)
-		}
+		r.wantTimes(i, registry.Start{At: hours(-1)}, queue.TaskTimes{UpTo: hours(step.upTo)})
 	}
 }
 
@@ -272,8 +274,8 @@ func (r *runsTest) pausesHaveReasons() {
 
 func (r *runsTest) refusesInvalidNames() {
 	noID := Run("audit", 0)
-	noTime := Run("audit", 0)
-	noTask := Run("audit", 0)
+	noTime := noID
+	noTask := noID
 	noID.ID = "\x00"
 	noTime.ScheduledAt = time.Time{}
 	noTask.Task = "\x00"
