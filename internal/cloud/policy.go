@@ -89,27 +89,27 @@ func (p *policyMaker) allowRunning(use *Use) {
 	}
 
 	for _, bucket := range s.S3Payloads {
-		p.allow(aws.FetchPayloads, p.bucket(bucket)+"/*")
+		p.allow(aws.FetchPayloads, p.bucketARN(bucket)+"/*")
 	}
 	if bucket, prefix := s.VersionsBucket(); bucket != "" {
-		p.allow(aws.KeepArchives, strings.TrimSuffix(p.bucket(bucket)+"/"+prefix, "/")+"/*")
-		p.allow(aws.CheckArchives, p.bucket(bucket))
+		p.allow(aws.KeepArchives, strings.TrimSuffix(p.bucketARN(bucket)+"/"+prefix, "/")+"/*")
+		p.allow(aws.CheckArchives, p.bucketARN(bucket))
 	}
 }
 
 func (p *policyMaker) allowDelivering(q *config.QueueSettings) {
 	if q.Backend == config.BackendSQS {
-		p.allow(aws.Receive, p.queue(q, q.Name))
-		p.allow(aws.CountDeadLetters, p.queue(q, deadLetterQueue(q)))
+		p.allow(aws.Receive, p.queueARN(q, q.Name))
+		p.allow(aws.CountDeadLetters, p.queueARN(q, deadLetterQueue(q)))
 		if p.settings.DeadLetterReasons || q.TerminalCodes != "" {
-			p.allow(aws.SendDeadLetters, p.queue(q, deadLetterQueue(q)))
+			p.allow(aws.SendDeadLetters, p.queueARN(q, deadLetterQueue(q)))
 		}
 	}
 	if q.Managed {
-		p.allow(aws.CreateQueues, p.queue(q, q.Name), p.queue(q, queue.DeadLetterName(q.Name)))
+		p.allow(aws.CreateQueues, p.queueARN(q, q.Name), p.queueARN(q, queue.DeadLetterName(q.Name)))
 	}
 	if q.Function != "" {
-		p.allow(aws.InvokeFunctions, p.function(q.Function))
+		p.allow(aws.InvokeFunctions, p.functionARN(q.Function))
 	}
 }
 
@@ -122,15 +122,15 @@ func (p *policyMaker) allowScheduling(taskQueues []string) {
 
 	for _, reference := range taskQueues {
 		q := taskQueue(reference, first)
-		p.allow(aws.Enqueue, p.queue(&q, q.Name))
+		p.allow(aws.Enqueue, p.queueARN(&q, q.Name))
 	}
 
 	if s.RegistryTable == "" {
 		return
 	}
-	p.allow(aws.KeepRegistry, p.table())
+	p.allow(aws.KeepRegistry, p.tableARN())
 	if s.RegistryCreate {
-		p.allow(aws.CreateRegistry, p.table())
+		p.allow(aws.CreateRegistry, p.tableARN())
 	}
 }
 
@@ -202,15 +202,15 @@ func (p *policyMaker) allowOperating() {
 		if q.Backend != config.BackendSQS {
 			continue
 		}
-		p.allow(aws.ManageDeadLetters, p.queue(q, q.Name), p.queue(q, deadLetterQueue(q)))
+		p.allow(aws.ManageDeadLetters, p.queueARN(q, q.Name), p.queueARN(q, deadLetterQueue(q)))
 		p.allow(aws.ListQueues, "*")
 		if q.Managed {
-			p.allow(aws.TerminateQueues, p.queue(q, q.Name), p.queue(q, queue.DeadLetterName(q.Name)))
+			p.allow(aws.TerminateQueues, p.queueARN(q, q.Name), p.queueARN(q, queue.DeadLetterName(q.Name)))
 		}
 	}
 
 	if s.RegistryTable != "" && s.Queues[0].Backend == config.BackendSQS {
-		p.allow(aws.TerminateRegistry, p.table())
+		p.allow(aws.TerminateRegistry, p.tableARN())
 	}
 }
 
@@ -221,7 +221,7 @@ func deadLetterQueue(q *config.QueueSettings) string {
 	return UnknownDeadLetterQueue + q.Name
 }
 
-func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
+func (p *policyMaker) queueARN(near *config.QueueSettings, name string) string {
 	region, account := p.region, "*"
 	if ref, err := aws.ParseReference(near.URL); err == nil {
 		region = cmp.Or(ref.Region, region)
@@ -232,16 +232,16 @@ func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
 	return fmt.Sprintf("arn:%s:sqs:%s:%s:%s", partitionOf(region), region, account, name)
 }
 
-func (p *policyMaker) table() string {
+func (p *policyMaker) tableARN() string {
 	region := p.settings.Region
 	return fmt.Sprintf("arn:%s:dynamodb:%s:*:table/%s", partitionOf(region), region, p.settings.RegistryTable)
 }
 
-func (p *policyMaker) bucket(name string) string {
+func (p *policyMaker) bucketARN(name string) string {
 	return "arn:" + partitionOf(p.region) + ":s3:::" + name
 }
 
-func (p *policyMaker) function(reference string) string {
+func (p *policyMaker) functionARN(reference string) string {
 	if strings.HasPrefix(reference, "arn:") {
 		return reference
 	}

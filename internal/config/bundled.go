@@ -59,7 +59,7 @@ func readBundleSetting(l *loader, s bundle.Setting) {
 }
 
 func assignBundled(l *loader, o *Option, origin Origin, s bundle.Setting) {
-	a := assignment{option: o, origin: origin, name: s.Option, text: s.Value, unit: bareUnit(o, o.beanstalkMinutes)}
+	a := assignment{option: o, origin: origin, name: s.Option, text: s.Value, unit: defaultUnit(o, o.beanstalkMinutes)}
 	switch {
 	case s.Value != "":
 		l.assign(a)

@@ -38,8 +38,8 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 }
 
 func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string) bool) []QueueExplanation {
-	names := func(a, b QueueExplanation) bool { return a.Name == b.Name && len(a.Settings) == len(b.Settings) }
-	if !slices.EqualFunc(before, now, names) {
+	alike := func(a, b QueueExplanation) bool { return a.Name == b.Name && len(a.Settings) == len(b.Settings) }
+	if !slices.EqualFunc(before, now, alike) {
 		return before
 	}
 

@@ -41,7 +41,7 @@ func (d *daemonReader) readEntry(e entry) {
 			d.loader.warnAt(where, "", "", "unknown key %s; it has no effect", shown(e.key))
 			return
 		}
-		d.loader.assign(assignment{option: o, origin: inFile(d.path, e.line), name: e.key, text: e.text, unit: bareUnit(o, false)})
+		d.loader.assign(assignment{option: o, origin: inFile(d.path, e.line), name: e.key, text: e.text, unit: defaultUnit(o, false)})
 	}
 }
 

@@ -131,7 +131,7 @@ func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option
 		return nil, nil, &Problem{Where: e.file.Path, Option: name, Text: text, Hint: hint}
 	}
 	key := strings.ReplaceAll(option, "-", "_")
-	o := withKey(queueKeys(&QueueSettings{}), key)
+	o := findByKey(queueKeys(&QueueSettings{}), key)
 	switch {
 	case o != nil && key != "weight" && key != "max":
 		return refuse(shown(name)+" cannot be changed by a command or in the console: it decides which queue this is",

@@ -110,7 +110,7 @@ func (q *QueueSettings) hasKey(key string) bool {
 
 // Option returns the setting's row in the option table.
 func (s *QueueSetting) Option() Option {
-	if o := withKey(queueTable(&QueueSettings{}, table(&Settings{})), s.Key); o != nil {
+	if o := findByKey(queueTable(&QueueSettings{}, table(&Settings{})), s.Key); o != nil {
 		return *o
 	}
 	return Option{Key: s.Key} // from a different version of tendril

@@ -169,7 +169,7 @@ func warnAboutBundleFile(l *loader, read *settingsFile) {
 
 func byEntry(l *loader, e entry) *Option {
 	if !e.sqsd {
-		return withKey(l.rows, e.key)
+		return findByKey(l.rows, e.key)
 	}
 	if i := slices.IndexFunc(l.rows, func(o *Option) bool { return slices.Contains(o.workerNames(), e.key) }); i >= 0 {
 		return l.rows[i]

@@ -63,7 +63,7 @@ func find(rows []*Option, name string) *Option {
 	return nil
 }
 
-func withKey(rows []*Option, key string) *Option {
+func findByKey(rows []*Option, key string) *Option {
 	if i := slices.IndexFunc(rows, func(o *Option) bool { return o.Key == key }); i >= 0 && key != "" {
 		return rows[i]
 	}
@@ -196,7 +196,7 @@ func (s *Settings) inForeignForm() iter.Seq2[*Option, string] {
 			if value == "" || value == unset {
 				continue
 			}
-			if !yield(o, assignment{option: o, unit: bareUnit(o, o.beanstalkMinutes)}.bare(value)) {
+			if !yield(o, assignment{option: o, unit: defaultUnit(o, o.beanstalkMinutes)}.withoutUnit(value)) {
 				return
 			}
 		}

@@ -78,7 +78,7 @@ type assignment struct {
 	unit time.Duration
 }
 
-func bareUnit(o *Option, minutes bool) time.Duration {
+func defaultUnit(o *Option, minutes bool) time.Duration {
 	switch {
 	case o.Kind() != kindDuration:
 		return 0
@@ -95,14 +95,14 @@ func (a assignment) withUnit() string {
 	return a.text
 }
 
-func (a assignment) bare(value string) string {
+func (a assignment) withoutUnit(value string) string {
 	if d, err := ParseDuration(value); a.unit > 0 && err == nil {
 		return strconv.FormatInt(int64((d+a.unit-1)/a.unit), 10)
 	}
 	return value
 }
 
-func (a assignment) allowed() string {
+func (a assignment) allowedInUnit() string {
 	low, rest, found := strings.Cut(a.option.Allowed(), " to ")
 	if a.unit == 0 || !found {
 		return a.option.AllowedText()
@@ -115,11 +115,11 @@ func (a assignment) allowed() string {
 	if a.unit == time.Minute {
 		units = " minutes"
 	}
-	return a.bare(low) + " to " + a.bare(high) + units + rest
+	return a.withoutUnit(low) + " to " + a.withoutUnit(high) + units + rest
 }
 
 func (a assignment) line(value string) string {
-	value = a.bare(value)
+	value = a.withoutUnit(value)
 	switch a.origin.Layer {
 	case fromFlag:
 		return "--" + a.name + "=" + value

@@ -39,7 +39,7 @@ func refusal(a assignment, err error) Problem {
 	return Problem{
 		Where:  a.origin.Where,
 		Option: a.option.Name,
-		Text:   fmt.Sprintf("%s%s %v; allowed: %s", a.shownName(), text, err, a.allowed()),
+		Text:   fmt.Sprintf("%s%s %v; allowed: %s", a.shownName(), text, err, a.allowedInUnit()),
 		Hint:   "write " + a.line(advice) + a.option.value.instead,
 	}
 }

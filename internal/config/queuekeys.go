@@ -103,7 +103,7 @@ func readShortQueue(l *loader, where, text string) QueueSettings {
 }
 
 func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows []*Option) (assignment, bool) {
-	o := withKey(rows, e.key)
+	o := findByKey(rows, e.key)
 	if o == nil {
 		l.refuse(unknownQueueKey(rows, from.Where, e))
 		return assignment{}, false
@@ -126,7 +126,7 @@ func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows [
 func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
 	own := entry{key: key, text: e.text, null: e.null, line: e.line}
 	rows := queueTable(&QueueSettings{}, table(&Settings{}))
-	if o := withKey(rows, key); o != nil && o.PerInstance() != "" {
+	if o := findByKey(rows, key); o != nil && o.PerInstance() != "" {
 		l.refuse(perInstanceQueueKey(o, from.Where, e.key, key))
 		return
 	}

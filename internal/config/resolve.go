@@ -119,7 +119,7 @@ func applyOwnSettings(l *loader, own []assignment) {
 				l.option(name).value.unset()
 			}
 		}
-		if err := withKey(rows, a.option.Key).value.set(a.text); err != nil {
+		if err := findByKey(rows, a.option.Key).value.set(a.text); err != nil {
 			l.refuse(refusal(a, err))
 			continue
 		}

@@ -22,8 +22,8 @@ func measureDefaults(measure string) (unit string, lower, upper float64) {
 
 func deriveScaling(l *loader) {
 	s := l.s
-	deriveLargest(l, "scale-max-size", "scale-min-size", &s.ScaleMaxSize, &s.ScaleMinSize)
-	deriveAuto(l)
+	deriveBounds(l, "scale-max-size", "scale-min-size", &s.ScaleMaxSize, &s.ScaleMinSize)
+	deriveScaleTarget(l)
 	deriveProcesses(l)
 	deriveMeasure(l)
 	dropThresholds(l)
@@ -44,24 +44,24 @@ func checkCPUSource(l *loader) {
 	}
 }
 
-func deriveLargest(l *loader, most, least string, high, low *int) {
+func deriveBounds(l *loader, maxName, minName string, maximum, minimum *int) {
 	switch {
-	case *high >= *low:
-	case !l.isSet(most):
-		*high = *low
-		l.recordDerived(most, least+" is at least as large")
-	case !l.isSet(least):
-		*low = *high
-		l.recordDerived(least, most+" is at least as large")
+	case *maximum >= *minimum:
+	case !l.isSet(maxName):
+		*maximum = *minimum
+		l.recordDerived(maxName, minName+" is at least as large")
+	case !l.isSet(minName):
+		*minimum = *maximum
+		l.recordDerived(minName, maxName+" is at least as large")
 	default:
-		l.refuseOption(most, "set it to the larger value", "%s is less than %s", l.named(most), l.cite(least))
+		l.refuseOption(maxName, "set it to the larger value", "%s is less than %s", l.named(maxName), l.cite(minName))
 	}
 }
 
 // maxAutoProcesses keeps a bundle for a hundred instances from overloading a laptop.
 const maxAutoProcesses = 16
 
-func deriveAuto(l *loader) {
+func deriveScaleTarget(l *loader) {
 	s := l.s
 	if l.isSet("scale-target") || l.isSet("processes-min") || l.isSet("processes-max") || s.ScaleMaxSize == 1 ||
 		!l.cfg.AnyToOwnApp() && !l.cfg.AnyOnSQS() {
@@ -103,7 +103,7 @@ func deriveProcesses(l *loader) {
 		}
 	}
 
-	deriveLargest(l, "processes-max", "processes-min", &s.ProcessesMax, &s.ProcessesMin)
+	deriveBounds(l, "processes-max", "processes-min", &s.ProcessesMax, &s.ProcessesMin)
 	if !l.isSet("scale-target") && s.ScaleTarget == ScaleNone && s.ProcessesMax > s.ProcessesMin {
 		s.ScaleTarget = ScaleProcesses
 		l.recordDerived("scale-target", "processes-max is more than processes-min")

@@ -29,7 +29,7 @@ func Schema() map[string]any {
 	}
 
 	item := object{"type": "object", "properties": ofQueue, "additionalProperties": false}
-	keys[queuesKey] = object{"description": withKey(rows, queuesKey).description(), "anyOf": []any{scalarSchema(),
+	keys[queuesKey] = object{"description": findByKey(rows, queuesKey).description(), "anyOf": []any{scalarSchema(),
 		object{"type": "array", "items": object{"anyOf": []any{scalarSchema(), item}}}}}
 	keys[sqsdSection] = object{"type": "object", "properties": sqsd, "additionalProperties": false,
 		"description": "Options by their names in Elastic Beanstalk's namespace aws:elasticbeanstalk:sqsd."}

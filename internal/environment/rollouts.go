@@ -149,7 +149,7 @@ func (r *rollouts) adopt(ctx context.Context) error {
 		var err error
 		if now, err = r.setFirstVersion(ctx); err != nil {
 			r.log().Warn("current version of the app not known", "err", err)
-			r.control.Unknown()
+			r.control.HoldUntilKnown()
 			return nil
 		}
 	}

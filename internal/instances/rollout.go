@@ -245,6 +245,7 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 			return app.fail(one.Name + ": " + one.App.Error), true
 		}
 	}
+
 	waiting := app.waitingFor(switched, healthy)
 	if len(switched) == 0 && len(rest) == 0 {
 		waiting = []string{"no instance is reachable"}
@@ -263,6 +264,7 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 	if app.Until != "" && !app.Rollout.IgnoreHealth && now.Sub(c.healthy) < settleTime {
 		return app, false
 	}
+
 	if len(rest) == 0 {
 		return app.finish(), true
 	}

@@ -143,8 +143,8 @@ func (r *Rollouts) advance(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// Unknown holds deliveries until the registry has answered and this instance runs the desired version.
-func (r *Rollouts) Unknown() {
+// HoldUntilKnown holds deliveries until the registry has answered and this instance runs the desired version.
+func (r *Rollouts) HoldUntilKnown() {
 	r.mu.Lock()
 	r.unknown = true
 	r.mu.Unlock()

@@ -44,7 +44,7 @@ func Apply(data []byte, o *Options, edits []Edit) ([]byte, []EditedLine, *Fault)
 		}
 
 		after, fault := Map(e.text(), o)
-		if fault != nil || !sameNode(edited(before, edit), after) {
+		if fault != nil || !sameNode(withEdit(before, edit), after) {
 			return nil, nil, notEditable(keyLine(before, edit.Path))
 		}
 	}
@@ -222,14 +222,14 @@ func (e *editor) add(parent *Node, top bool, line string) *Fault {
 		last := &parent.Pairs[len(parent.Pairs)-1]
 		column = last.Column
 		if !top {
-			after = e.end(last)
+			after = e.endLine(last)
 		}
 	}
 	e.replace(after+1, after, strings.Repeat(" ", column-1)+line)
 	return nil
 }
 
-func (e *editor) end(p *Pair) int {
+func (e *editor) endLine(p *Pair) int {
 	end, indent := lastLine(p.Value, p.Line), p.Column-1
 	for i := p.Line + 1; i <= len(e.lines); i++ {
 		text := e.lines[i-1].text
@@ -262,14 +262,14 @@ func lastLine(n *Node, line int) int {
 // set keeps a comment after a single-line value.
 func (e *editor) set(p *Pair, text string) *Fault {
 	line := e.lines[p.Line-1].text
-	at := behindKey(line, p)
+	at := indexAfterColon(line, p)
 	if at < 0 {
 		return notEditable(p.Line)
 	}
 
-	end, rest := e.end(p), ""
+	end, rest := e.endLine(p), ""
 	if end == p.Line {
-		rest = afterValue(line[at:])
+		rest = commentAfterValue(line[at:])
 	}
 
 	blanks := line[at : len(line)-len(strings.TrimLeft(line[at:], " \t"))]
@@ -284,7 +284,7 @@ func (e *editor) set(p *Pair, text string) *Fault {
 	return nil
 }
 
-func behindKey(line string, p *Pair) int {
+func indexAfterColon(line string, p *Pair) int {
 	runes := []rune(line)
 	if p.Column < 1 || p.Column > len(runes) {
 		return -1
@@ -311,7 +311,7 @@ func behindKey(line string, p *Pair) int {
 
 var inlineValue = regexp.MustCompile(`^[ \t]*("(?:\\.|[^"\\])*"|'(?:''|[^'])*')?`)
 
-func afterValue(text string) string {
+func commentAfterValue(text string) string {
 	at := len(inlineValue.FindString(text))
 	for ; at < len(text); at++ {
 		if text[at] == '#' && (at == 0 || text[at-1] == ' ' || text[at-1] == '\t') {
@@ -324,7 +324,7 @@ func afterValue(text string) string {
 // remove removes a key. If it follows a list item's dash, the next key takes its place on that line.
 func (e *editor) remove(parent *Node, i int) *Fault {
 	p := &parent.Pairs[i]
-	end := e.end(p)
+	end := e.endLine(p)
 	line := e.lines[p.Line-1].text
 	prefix := line[:min(p.Column-1, len(line))]
 	if strings.TrimLeft(prefix, " ") == "" {
@@ -344,7 +344,7 @@ func (e *editor) remove(parent *Node, i int) *Fault {
 var plainScalar = regexp.MustCompile(`^[A-Za-z0-9./_+][A-Za-z0-9 ./_+:@=,?&%~-]*$`)
 
 func (e *editor) scalarText(value string) (string, *Fault) {
-	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", quoted(value)}
+	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", jsonText(value)}
 	if plainScalar.MatchString(value) {
 		forms = slices.Insert(forms, 0, value)
 	}
@@ -359,7 +359,7 @@ func (e *editor) scalarText(value string) (string, *Fault) {
 	return "", &Fault{Text: "this value does not fit on one line", Hint: "use plain text"}
 }
 
-func edited(n *Node, edit Edit) *Node {
+func withEdit(n *Node, edit Edit) *Node {
 	copied := Node{Kind: Mapping}
 	if n != nil {
 		copied = *n
@@ -369,7 +369,7 @@ func edited(n *Node, edit Edit) *Node {
 	if copied.Kind == Sequence {
 		copied.Items = slices.Clone(copied.Items)
 		if i, err := strconv.Atoi(step); err == nil && i < len(copied.Items) && len(edit.Path) > 1 {
-			copied.Items[i] = edited(copied.Items[i], Edit{edit.Path[1:], edit.Value})
+			copied.Items[i] = withEdit(copied.Items[i], Edit{edit.Path[1:], edit.Value})
 		}
 		return &copied
 	}
@@ -379,7 +379,7 @@ func edited(n *Node, edit Edit) *Node {
 	remove := func() { copied.Pairs = slices.Delete(copied.Pairs, i, i+1) }
 	switch {
 	case len(edit.Path) > 1 && i >= 0:
-		if below := edited(copied.Pairs[i].Value, Edit{edit.Path[1:], edit.Value}); edit.Value == nil &&
+		if below := withEdit(copied.Pairs[i].Value, Edit{edit.Path[1:], edit.Value}); edit.Value == nil &&
 			len(below.Pairs)+len(below.Items) == 0 {
 			remove()
 		} else {

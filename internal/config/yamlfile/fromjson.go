@@ -97,18 +97,18 @@ func Text(text string) string {
 	if unquoted.MatchString(text) && !isWord.MatchString(text) {
 		return text
 	}
-	return quoted(text)
+	return jsonText(text)
 }
 
 func scalar(t json.Token) string {
 	if text, ok := t.(string); ok {
 		return Text(text)
 	}
-	return quoted(t)
+	return jsonText(t)
 }
 
-// quoted returns JSON, which YAML parsers read as the same value.
-func quoted(t json.Token) string {
+// jsonText returns JSON, which YAML parsers read as the same value.
+func jsonText(t json.Token) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

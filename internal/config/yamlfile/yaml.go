@@ -81,25 +81,25 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 func (o *Options) checkTokens(tokens token.Tokens) *Fault {
 	if len(tokens) > o.MaxTokens {
-		return at(tokens[o.MaxTokens], fmt.Sprintf("more than %d words and symbols", o.MaxTokens), o.HintTooMuch)
+		return faultAt(tokens[o.MaxTokens], fmt.Sprintf("more than %d words and symbols", o.MaxTokens), o.HintTooMuch)
 	}
 
 	var depth nesting
 	for i, t := range tokens {
 		if what := unsupported[t.Type]; o.Plain && what != "" {
-			return at(t, what+" are not supported",
+			return faultAt(t, what+" are not supported",
 				`use plain "key: value" lines; quote values that start with a special character`)
 		}
 
 		if depth.add(tokens, i) > o.MaxDepth {
-			return at(t, fmt.Sprintf("maps and lists nested deeper than %d", o.MaxDepth), o.HintForm)
+			return faultAt(t, fmt.Sprintf("maps and lists nested deeper than %d", o.MaxDepth), o.HintForm)
 		}
 
 		switch {
-		case t.Type == token.MappingKeyType && !plainKey(tokens[i:], depth.flow > 0):
-			return at(t, `a key that begins with "? " must be plain text, with its colon below the "?"`, `write "key: value"`)
-		case t.Type == token.DirectiveType && !yamlVersion(tokens, i):
-			return at(t, "this directive is not supported",
+		case t.Type == token.MappingKeyType && !isPlainKey(tokens[i:], depth.flow > 0):
+			return faultAt(t, `a key that begins with "? " must be plain text, with its colon below the "?"`, `write "key: value"`)
+		case t.Type == token.DirectiveType && !isYAMLVersion(tokens, i):
+			return faultAt(t, "this directive is not supported",
 				`delete the line; only %YAML 1.1 or 1.2 is allowed, at the top and with --- below it`)
 		}
 	}
@@ -112,8 +112,8 @@ var unsupported = map[token.Type]string{
 	token.MergeKeyType: "merge keys", token.MappingKeyType: `keys that begin with "? "`, token.DirectiveType: "directives",
 }
 
-// plainKey rejects "? a: b", which the parser reads as "a: b" although the key is a map.
-func plainKey(tokens token.Tokens, flow bool) bool {
+// isPlainKey rejects "? a: b", which the parser reads as "a: b" although the key is a map.
+func isPlainKey(tokens token.Tokens, flow bool) bool {
 	rest := withoutComments(tokens[1:])
 	if len(rest) == 0 {
 		return false
@@ -132,8 +132,8 @@ func plainKey(tokens token.Tokens, flow bool) bool {
 		rest[0].Position.Column == tokens[0].Position.Column
 }
 
-// yamlVersion accepts YAML 1.1 and 1.2, because this package reads both alike.
-func yamlVersion(tokens token.Tokens, i int) bool {
+// isYAMLVersion accepts YAML 1.1 and 1.2, because this package reads both alike.
+func isYAMLVersion(tokens token.Tokens, i int) bool {
 	if len(withoutComments(tokens[:i])) > 0 || len(tokens) < i+3 || tokens[i+1].Value != "YAML" ||
 		tokens[i+2].Position.Line != tokens[i].Position.Line {
 		return false
@@ -150,7 +150,7 @@ func withoutComments(tokens token.Tokens) token.Tokens {
 	return tokens
 }
 
-func at(t *token.Token, text, hint string) *Fault {
+func faultAt(t *token.Token, text, hint string) *Fault {
 	p := &Fault{Text: text, Hint: hint}
 	if t != nil && t.Position != nil {
 		p.Line, p.Column = t.Position.Line, t.Position.Column
@@ -170,7 +170,7 @@ func (o *Options) syntaxFault(err error) *Fault {
 	}
 	message, _, _ = strings.Cut(message, "\n")
 	message = repeated.ReplaceAllString(strings.ReplaceAll(message, "'\t'", "tab"), "$2")
-	return at(where, "invalid YAML: "+Printable(message), o.HintSyntax)
+	return faultAt(where, "invalid YAML: "+Printable(message), o.HintSyntax)
 }
 
 type nesting struct {
@@ -215,7 +215,7 @@ type reader struct {
 
 func (r *reader) refuse(n ast.Node, text, hint string) *Node {
 	if r.fault == nil {
-		r.fault = at(n.GetToken(), text, hint)
+		r.fault = faultAt(n.GetToken(), text, hint)
 	}
 	return &Node{Kind: Null}
 }

@@ -36,21 +36,27 @@ type unused[C Conn] struct {
 // Get returns a reusable connection, or false.
 func (p *Pool[C]) Get(now time.Time) (conn C, found bool) {
 	for {
-		p.mu.Lock()
-		last := len(p.unused) - 1
-		if last < 0 {
-			p.mu.Unlock()
+		u, found := p.takeNewest()
+		if !found {
 			return conn, false
 		}
-		u := p.unused[last]
-		p.unused[last] = unused[C]{}
-		p.unused = p.unused[:last]
-		p.mu.Unlock()
 		if now.Sub(u.since) < p.Keep && u.conn.Alive() {
 			return u.conn, true
 		}
 		u.conn.Close()
 	}
+}
+
+func (p *Pool[C]) takeNewest() (u unused[C], found bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := len(p.unused) - 1
+	if last < 0 {
+		return u, false
+	}
+	u = p.unused[last]
+	p.unused = slices.Delete(p.unused, last, last+1)
+	return u, true
 }
 
 // Put keeps a connection whose last exchange is complete.

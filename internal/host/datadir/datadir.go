@@ -34,10 +34,10 @@ func Make(dir string) error {
 		return fmt.Errorf("creating the data directory: %w; use another with --data-dir", err)
 	}
 	stat := info.Sys().(*syscall.Stat_t)
-	return check(dir, info.Mode(), stat.Uid, stat.Gid, uint32(os.Geteuid()))
+	return checkOwner(dir, info.Mode(), stat.Uid, stat.Gid, uint32(os.Geteuid()))
 }
 
-func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
+func checkOwner(dir string, mode fs.FileMode, uid, gid, self uint32) error {
 	switch trust.Controllers(mode, uid, gid, self) {
 	case trust.Owner:
 		return fmt.Errorf("%w: %s belongs to user %d, but this is user %d; run tendril as its owner, or use another "+

@@ -31,7 +31,7 @@ func TestDirectoriesThatOthersOwnOrMayWriteAreUnsafe(t *testing.T) {
 		"another user's, used by root":    {0o700, 1001, 1001, 0, "belongs to user 1001, but this is user 0"},
 		"another user's that all may use": {0o777, 1001, 1001, 1000, "belongs to user 1001"},
 	} {
-		err := check("/data", c.mode, c.uid, c.gid, c.self)
+		err := checkOwner("/data", c.mode, c.uid, c.gid, c.self)
 		if c.want == "" && err != nil || c.want != "" &&
 			(!errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

@@ -73,7 +73,7 @@ func (f *framing) readLine(line []byte) {
 }
 
 func isField(line []byte, name string) bool {
-	return len(line) >= len(name) && line[0]|0x20 == name[0]|0x20 && bytes.EqualFold(line[:len(name)], []byte(name))
+	return len(line) >= len(name) && bytes.EqualFold(line[:len(name)], []byte(name))
 }
 
 func (f *framing) endHeader() {

@@ -59,7 +59,7 @@ func Require(t *http.Transport, secret string) *http.Transport {
 		if err != nil {
 			return nil, err
 		}
-		return proved(ctx, conn, secret)
+		return prove(ctx, conn, secret)
 	}
 	t.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -71,13 +71,13 @@ func Require(t *http.Transport, secret string) *http.Transport {
 			conn.Close()
 			return nil, err
 		}
-		return proved(ctx, encrypted, secret)
+		return prove(ctx, encrypted, secret)
 	}
 
 	return t
 }
 
-func proved(ctx context.Context, conn net.Conn, secret string) (net.Conn, error) {
+func prove(ctx context.Context, conn net.Conn, secret string) (net.Conn, error) {
 	if err := challenge(ctx, conn, secret); err != nil {
 		conn.Close()
 		return nil, err
@@ -86,11 +86,11 @@ func proved(ctx context.Context, conn net.Conn, secret string) (net.Conn, error)
 }
 
 func challenge(ctx context.Context, conn net.Conn, secret string) error {
-	address := canonical(conn.RemoteAddr())
+	address := canonicalAddress(conn.RemoteAddr())
 	bound := address
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		state := encrypted.ConnectionState()
-		bound = channel(&state)
+		bound = channelBinding(&state)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -166,9 +166,9 @@ func mac(secret, who, nonce, bound string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// channel exports keying material that both ends of a TLS connection share, but not a proxy between them (RFC 9266). If
+// channelBinding exports keying material that both ends of a TLS connection share, but not a proxy between them (RFC 9266). If
 // there is none, the result is random, so that no proof is valid.
-func channel(state *tls.ConnectionState) string {
+func channelBinding(state *tls.ConnectionState) string {
 	material, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, sha256.Size)
 	if err != nil {
 		return rand.Text()
@@ -178,17 +178,17 @@ func channel(state *tls.ConnectionState) string {
 
 func binding(r *http.Request) string {
 	if r.TLS != nil {
-		return channel(r.TLS)
+		return channelBinding(r.TLS)
 	}
 	address, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if address == nil {
 		return ""
 	}
-	return canonical(address)
+	return canonicalAddress(address)
 }
 
-// canonical formats an address identically at both ends of a connection.
-func canonical(address net.Addr) string {
+// canonicalAddress formats an address identically at both ends of a connection.
+func canonicalAddress(address net.Addr) string {
 	at, err := netip.ParseAddrPort(address.String())
 	if err != nil {
 		return address.String()

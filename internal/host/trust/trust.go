@@ -25,12 +25,12 @@ func (e *Error) Error() string { return e.Path + ": " + e.Text }
 // File returns an [*Error] if another user controls a file. Errors about all local users take precedence. If the file
 // is missing, only its folder is checked.
 func File(path string) error {
-	found := worse(check(path), check(filepath.Dir(path)))
+	found := worse(checkPath(path), checkPath(filepath.Dir(path)))
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return worse(found, ignoreMissing(err))
 	}
-	return worse(found, check(filepath.Dir(target)))
+	return worse(found, checkPath(filepath.Dir(target)))
 }
 
 const mostChecked = 200_000
@@ -51,7 +51,7 @@ func folder(most int, dir string, inside []string) error {
 			if checked > most {
 				return fmt.Errorf("%s has more than %d files, too many to check who can change them", dir, most)
 			}
-			found = worse(found, check(path))
+			found = worse(found, checkPath(path))
 			return nil
 		})
 		found = worse(found, err)
@@ -78,7 +78,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-func check(path string) error {
+func checkPath(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return ignoreMissing(err)
