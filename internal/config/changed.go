@@ -109,16 +109,15 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	}
 
 	for i, o := range table(&now) {
-		changedForAll := c.updateOption(o, loaded.options[i], o.Name)
-		if !o.PerQueue {
-			continue
-		}
+		listed := c.updateOption(o, loaded.options[i], o.Name)
 		for _, q := range queues {
-			name := ofQueue(o.Name, q.queue.Name)
-			if changedForAll {
-				name = ""
+			switch {
+			case !o.PerQueue:
+			case listed:
+				c.updateOption(q.now[i], q.loaded[i], "")
+			default:
+				c.updateOption(q.now[i], q.loaded[i], ofQueue(o.Name, q.queue.Name))
 			}
-			c.updateOption(q.now[i], q.loaded[i], name)
 		}
 	}
 
@@ -171,8 +170,7 @@ type queueComparison struct {
 
 func compareQueue(inForce, loaded *QueueSettings) queueComparison {
 	settings := &Settings{PerQueue: inForce.PerQueue}
-	return queueComparison{queue: inForce, settings: settings, now: table(settings),
-		loaded: table(&Settings{PerQueue: loaded.PerQueue})}
+	return queueComparison{inForce, settings, table(settings), table(&Settings{PerQueue: loaded.PerQueue})}
 }
 
 func (c *Change) compareConcurrency(loaded *Settings) {

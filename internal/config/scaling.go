@@ -80,27 +80,8 @@ func deriveScaleTarget(l *loader) {
 func deriveProcesses(l *loader) {
 	s := l.s
 	if s.ScaleTarget == ScaleProcesses || s.ScaleTarget == ScaleAuto {
-		most, why := maxProcesses, "this is the maximum on one machine"
-		if !l.isSet("scale-target") {
-			most, why = maxAutoProcesses, "for more processes on one machine, set processes-max"
-		}
-		for _, bound := range []struct {
-			name, from string
-			field      *int
-			size       int
-		}{{"processes-min", "scale-min-size", &s.ProcessesMin, s.ScaleMinSize},
-			{"processes-max", "scale-max-size", &s.ProcessesMax, s.ScaleMaxSize}} {
-			switch {
-			case l.isSet(bound.name):
-				l.notUsed(l.cite(bound.name)+" takes precedence", bound.from)
-			default:
-				*bound.field = min(bound.size, most)
-				l.recordDerived(bound.name, bound.from)
-				if bound.size > most {
-					l.warnAbout(bound.from, "", "%s is limited to %d: %s", l.named(bound.from), most, why)
-				}
-			}
-		}
+		deriveProcessBound(l, "processes-min", &s.ProcessesMin, "scale-min-size", s.ScaleMinSize)
+		deriveProcessBound(l, "processes-max", &s.ProcessesMax, "scale-max-size", s.ScaleMaxSize)
 	}
 
 	deriveBounds(l, "processes-max", "processes-min", &s.ProcessesMax, &s.ProcessesMin)
@@ -110,6 +91,23 @@ func deriveProcesses(l *loader) {
 		for _, from := range []string{"scale-min-size", "scale-max-size"} {
 			l.notUsed(l.cite("processes-max")+" takes precedence", from)
 		}
+	}
+}
+
+func deriveProcessBound(l *loader, name string, bound *int, sizeName string, size int) {
+	if l.isSet(name) {
+		l.notUsed(l.cite(name)+" takes precedence", sizeName)
+		return
+	}
+
+	most, why := maxProcesses, "this is the maximum on one machine"
+	if !l.isSet("scale-target") {
+		most, why = maxAutoProcesses, "for more processes on one machine, set processes-max"
+	}
+	*bound = min(size, most)
+	l.recordDerived(name, sizeName)
+	if size > most {
+		l.warnAbout(sizeName, "", "%s is limited to %d: %s", l.named(sizeName), most, why)
 	}
 }
 

@@ -164,11 +164,9 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 		root = &Node{Kind: Mapping}
 	}
 
-	parent, key := root, edit.Path[len(edit.Path)-1]
-	for _, step := range edit.Path[:len(edit.Path)-1] {
-		if parent = child(parent, step); parent == nil || len(parent.Pairs)+len(parent.Items) == 0 {
-			return notEditable(root.Line)
-		}
+	parent, key := parentOf(root, edit.Path), edit.Path[len(edit.Path)-1]
+	if parent == nil {
+		return notEditable(root.Line)
 	}
 
 	var found []int
@@ -205,6 +203,16 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 }
 
 func (n *Node) hasText(text string) bool { return n.Kind == Scalar && n.Text == text }
+
+// parentOf returns nil if a value on the path is missing or empty.
+func parentOf(n *Node, path []string) *Node {
+	for _, step := range path[:len(path)-1] {
+		if n = child(n, step); n == nil || len(n.Pairs)+len(n.Items) == 0 {
+			return nil
+		}
+	}
+	return n
+}
 
 func child(n *Node, step string) *Node {
 	if n.Kind == Sequence {

@@ -43,34 +43,45 @@ func (j *jsonReader) value(indent string, at position) error {
 	}
 
 	open, nested := t.(json.Delim)
-	if !nested || !j.dec.More() {
-		text := scalar(t)
-		if nested {
-			text = map[json.Delim]string{'{': "{}", '[': "[]"}[open]
-		}
-		if at == afterKey {
-			j.out.WriteByte(' ')
-		}
-		j.out.WriteString(text + "\n")
-	} else {
-		if at == afterKey {
-			j.out.WriteByte('\n')
-		}
-		for first := at == afterDash; j.dec.More(); first = false {
-			if !first {
-				j.out.WriteString(indent)
-			}
-			if err := j.entry(indent, open == '{'); err != nil {
-				return err
-			}
-		}
+	switch {
+	case !nested:
+		j.writeValue(scalar(t), at)
+		return nil
+	case j.dec.More():
+		err = j.entries(indent, open == '{', at)
+	case open == '{':
+		j.writeValue("{}", at)
+	default:
+		j.writeValue("[]", at)
+	}
+	if err != nil {
+		return err
 	}
 
-	if nested {
-		_, err = j.dec.Token()
-	}
-
+	_, err = j.dec.Token() // the end of the map or list
 	return err
+}
+
+func (j *jsonReader) writeValue(text string, at position) {
+	if at == afterKey {
+		j.out.WriteByte(' ')
+	}
+	j.out.WriteString(text + "\n")
+}
+
+func (j *jsonReader) entries(indent string, keyed bool, at position) error {
+	if at == afterKey {
+		j.out.WriteByte('\n')
+	}
+	for first := at == afterDash; j.dec.More(); first = false {
+		if !first {
+			j.out.WriteString(indent)
+		}
+		if err := j.entry(indent, keyed); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (j *jsonReader) entry(indent string, keyed bool) error {

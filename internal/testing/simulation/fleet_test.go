@@ -109,7 +109,7 @@ func (f *follower) adopt(ctx context.Context) {
 		wanted := now.App.Wanted("")
 		f.run(&wanted)
 	} else {
-		f.rollouts.Unknown()
+		f.rollouts.HoldUntilKnown()
 	}
 	settings := now.Settings.For("")
 	f.inForce.Store(settings.Text)
