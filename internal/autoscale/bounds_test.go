@@ -28,35 +28,35 @@ func TestGauge(t *testing.T) {
 		deploy bool
 		want   Inputs
 	}{
-		{"no queue", nil, nil, false, Inputs{Busy: of(0)}},
+		{"no queue", nil, nil, false, Inputs{Busy: readingOf(0)}},
 		{"two queues", []QueueState{one, two}, nil, false,
-			Inputs{Backlog: of(8), OldestAge: of(9), Busy: of(50), ServiceTime: 3}},
+			Inputs{Backlog: readingOf(8), OldestAge: readingOf(9), Busy: readingOf(50), ServiceTime: 3}},
 		{"one is not known", []QueueState{one, but(two, func(q *QueueState) { q.Known = false })}, nil, false,
-			Inputs{Backlog: Reading{Value: 8}, OldestAge: Reading{Value: 9}, Busy: of(50), ServiceTime: 3}},
+			Inputs{Backlog: Reading{Value: 8}, OldestAge: Reading{Value: 9}, Busy: readingOf(50), ServiceTime: 3}},
 		{"one age is not known", []QueueState{one, but(two, func(q *QueueState) { q.HasAge = false })}, nil, false,
-			Inputs{Backlog: of(8), OldestAge: Reading{Value: 9}, Busy: of(50), ServiceTime: 3}},
+			Inputs{Backlog: readingOf(8), OldestAge: Reading{Value: 9}, Busy: readingOf(50), ServiceTime: 3}},
 		{"nothing ends yet", []QueueState{but(one, func(q *QueueState) { q.PerSecond = 0 })}, nil, false,
-			Inputs{Backlog: of(3), OldestAge: of(4), Busy: of(20), ServiceTime: 2}},
+			Inputs{Backlog: readingOf(3), OldestAge: readingOf(4), Busy: readingOf(20), ServiceTime: 2}},
 		{"no duration is known", []QueueState{but(one, func(q *QueueState) { q.ServiceTime = 0 })}, nil, false,
-			Inputs{Backlog: of(3), OldestAge: of(4), Busy: of(20)}},
+			Inputs{Backlog: readingOf(3), OldestAge: readingOf(4), Busy: readingOf(20)}},
 		{"one duration is not known", []QueueState{one, but(two, func(q *QueueState) { q.ServiceTime = 0 })}, nil, false,
-			Inputs{Backlog: of(8), OldestAge: of(9), Busy: of(50), ServiceTime: 2}},
+			Inputs{Backlog: readingOf(8), OldestAge: readingOf(9), Busy: readingOf(50), ServiceTime: 2}},
 		{"two replicas", []QueueState{one, two}, counts(2), false,
-			Inputs{Backlog: of(8), OldestAge: of(9), Busy: of(25), ServiceTime: 3}},
+			Inputs{Backlog: readingOf(8), OldestAge: readingOf(9), Busy: readingOf(25), ServiceTime: 3}},
 		{"no replica", []QueueState{one, two}, counts(0), false,
-			Inputs{Backlog: of(8), OldestAge: of(9), ServiceTime: 3}},
+			Inputs{Backlog: readingOf(8), OldestAge: readingOf(9), ServiceTime: 3}},
 		{"more than its slots", []QueueState{but(one, func(q *QueueState) { q.InWork = 50 })}, nil, false,
-			Inputs{Backlog: of(3), OldestAge: of(4), Busy: of(100), ServiceTime: 2}},
+			Inputs{Backlog: readingOf(3), OldestAge: readingOf(4), Busy: readingOf(100), ServiceTime: 2}},
 		{"one is paused", []QueueState{one, but(two, func(q *QueueState) { q.Paused = true })}, nil, false,
-			Inputs{Backlog: of(8), OldestAge: of(9), Busy: of(50), ServiceTime: 3}},
+			Inputs{Backlog: readingOf(8), OldestAge: readingOf(9), Busy: readingOf(50), ServiceTime: 3}},
 		{"all are paused", []QueueState{but(one, func(q *QueueState) { q.Paused = true })}, nil, false,
-			Inputs{Backlog: of(3), OldestAge: of(4), Busy: of(20), ServiceTime: 2, Hold: "receiving is paused"}},
+			Inputs{Backlog: readingOf(3), OldestAge: readingOf(4), Busy: readingOf(20), ServiceTime: 2, Hold: "receiving is paused"}},
 		{"a deployment", []QueueState{one}, nil, true,
-			Inputs{Backlog: of(3), OldestAge: of(4), Busy: of(20), ServiceTime: 2, Hold: "a deployment is in progress"}},
+			Inputs{Backlog: readingOf(3), OldestAge: readingOf(4), Busy: readingOf(20), ServiceTime: 2, Hold: "a deployment is in progress"}},
 	} {
 		g := Gauge{Queues: func() []QueueState { return c.queues }, Slots: 10, Ready: c.ready,
-			CPU: func() Reading { return of(7) }, Deploying: func() bool { return c.deploy }}
-		c.want.Slots, c.want.CPU = 10, of(7)
+			CPU: func() Reading { return readingOf(7) }, Deploying: func() bool { return c.deploy }}
+		c.want.Slots, c.want.CPU = 10, readingOf(7)
 		if got := g.Read(); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
 		}
@@ -65,11 +65,11 @@ func TestGauge(t *testing.T) {
 
 func TestReadings(t *testing.T) {
 	t.Parallel()
-	if r := of(math.MaxFloat64); !r.Known {
+	if r := readingOf(math.MaxFloat64); !r.Known {
 		t.Error("the largest number is not known")
 	}
 	for size, want := range map[int]float64{0: 20, 1: 20, 4: 5} {
-		if got := (Inputs{Desired: size, Backlog: of(20)}).read(BacklogPerProcess); got != of(want) {
+		if got := (Inputs{Desired: size, Backlog: readingOf(20)}).read(BacklogPerProcess); got != readingOf(want) {
 			t.Errorf("20 messages for %d are %v each, want %v", size, got, want)
 		}
 	}
@@ -152,14 +152,14 @@ func TestReasonsOfTracking(t *testing.T) {
 		size int
 		want string
 	}{
-		{"busy slots", Inputs{Busy: of(75), Backlog: of(1)}, 2, "2 ready, 75 % of their slots busy (target 75 %): 2 needed"},
-		{"backlog", Inputs{Busy: of(60), Backlog: of(10)}, 2, "10 messages are waiting, 5 per process are acceptable: 2 needed"},
-		{"both alike", Inputs{Busy: of(75), Backlog: of(10)}, 2, "2 ready, 75 % of their slots busy (target 75 %): 2 needed"},
-		{"free slots", Inputs{Busy: of(30), Backlog: of(100)}, 2,
+		{"busy slots", Inputs{Busy: readingOf(75), Backlog: readingOf(1)}, 2, "2 ready, 75 % of their slots busy (target 75 %): 2 needed"},
+		{"backlog", Inputs{Busy: readingOf(60), Backlog: readingOf(10)}, 2, "10 messages are waiting, 5 per process are acceptable: 2 needed"},
+		{"both alike", Inputs{Busy: readingOf(75), Backlog: readingOf(10)}, 2, "2 ready, 75 % of their slots busy (target 75 %): 2 needed"},
+		{"free slots", Inputs{Busy: readingOf(30), Backlog: readingOf(100)}, 2,
 			"100 messages are waiting, 5 per process are acceptable, but 70 % of the slots are free: more would not help"},
-		{"backlog alone", Inputs{Backlog: of(5)}, 2,
+		{"backlog alone", Inputs{Backlog: readingOf(5)}, 2,
 			"5 messages are waiting, 5 per process are acceptable: 1 needed; the number of busy slots is unknown"},
-		{"no backlog alone", Inputs{Backlog: of(0)}, 2, "the number of busy slots is unknown: 1 needed"},
+		{"no backlog alone", Inputs{Backlog: readingOf(0)}, 2, "the number of busy slots is unknown: 1 needed"},
 	} {
 		s := newPolicyScript(t, p, c.size)
 		if d := s.step(fiveEach(c.in)); d.Why != c.want {
@@ -248,7 +248,7 @@ func TestTriggerAtItsBounds(t *testing.T) {
 	})
 	t.Run("a smaller size just at the target", func(t *testing.T) {
 		in := measured(5, 1800)
-		in.Busy = of(56.25)
+		in.Busy = readingOf(56.25)
 		s := newPolicyScript(t, cpu, 4)
 		s.want(s.run(in, time.Hour), ruleIn, 3)
 	})
@@ -259,7 +259,7 @@ func TestTriggerAtItsBounds(t *testing.T) {
 		s.want(s.run(in, time.Hour), ruleNeeded, 2)
 	})
 	t.Run("half of the readings lost", func(t *testing.T) {
-		q := period{}.add(of(5), 0, time.Unix(1, 0)).add(Reading{}, 0, time.Unix(2, 0))
+		q := period{}.add(readingOf(5), 0, time.Unix(1, 0)).add(Reading{}, 0, time.Unix(2, 0))
 		if v, ok := q.value(Average); !ok || v != 5 {
 			t.Errorf("the average is %v, known %v", v, ok)
 		}

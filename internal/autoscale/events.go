@@ -84,7 +84,7 @@ type Failed struct {
 	Consecutive int
 }
 
-func call[E any](listener func(E), event E) {
+func notify[E any](listener func(E), event E) {
 	if listener != nil {
 		listener(event)
 	}
@@ -111,7 +111,7 @@ func (c *caller) do(ctx context.Context, doing string, f func(context.Context) e
 	}
 	if ctx.Err() == nil {
 		c.failures[doing]++
-		call(c.failed, Failed{Doing: doing, Err: err, Consecutive: c.failures[doing]})
+		notify(c.failed, Failed{Doing: doing, Err: err, Consecutive: c.failures[doing]})
 	}
 	return err
 }

@@ -282,7 +282,7 @@ func TestReporter(t *testing.T) {
 		var in synchronized[Inputs]
 		var refuse synchronized[error]
 		var notLeader atomic.Bool
-		in.set(Inputs{Backlog: of(90), OldestAge: of(12)})
+		in.set(Inputs{Backlog: readingOf(90), OldestAge: readingOf(12)})
 		r := &Reporter{
 			Load:      in.get,
 			Publish:   func(_ context.Context, m []Metric) error { j.add("%v", m); return refuse.get() },
@@ -294,12 +294,12 @@ func TestReporter(t *testing.T) {
 		pass := func() { time.Sleep(time.Minute); synctest.Wait() }
 		time.Sleep(time.Second)
 		synctest.Wait()
-		in.set(Inputs{Backlog: of(90)})
+		in.set(Inputs{Backlog: readingOf(90)})
 		refuse.set(errors.New("throttled"))
 		pass()
 		in.set(Inputs{})
 		pass()
-		in.set(Inputs{Backlog: of(1)})
+		in.set(Inputs{Backlog: readingOf(1)})
 		notLeader.Store(true)
 		pass()
 		stop()

@@ -73,7 +73,7 @@ func New(load func() Inputs, target Target, opts Options) *Loop {
 	l := &Loop{load: load, target: target, opts: opts, status: Status{Policy: opts.Policy}}
 	l.calls = newCaller(func(f Failed) {
 		l.setFailed(&f)
-		call(opts.Events.Failed, f)
+		notify(opts.Events.Failed, f)
 	})
 	return l
 }
@@ -208,7 +208,7 @@ func (l *Loop) recordDecision(policy Policy, in Inputs, d Decided) {
 	l.mu.Unlock()
 
 	if changed {
-		call(l.opts.Events.Decided, d)
+		notify(l.opts.Events.Decided, d)
 	}
 }
 

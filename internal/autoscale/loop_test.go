@@ -185,7 +185,7 @@ func TestMetricReplacesTheMeasureOfTheInstances(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var j recorder
 				calls := 0
-				l := newLoop(func() Inputs { return Inputs{CPU: of(5), Busy: of(0), Backlog: of(0)} }, &target{size: 3}, Options{
+				l := newLoop(func() Inputs { return Inputs{CPU: readingOf(5), Busy: readingOf(0), Backlog: readingOf(0)} }, &target{size: 3}, Options{
 					Policy: Policy{MaxSize: 8, Measure: CPUUtilization, Instances: true}, Events: j.events(),
 					IsLeader: func() bool { return c.leader },
 					Metric:   func(context.Context) (Datapoint, error) { calls++; return c.point, c.err },
@@ -365,7 +365,7 @@ func TestSizeChangesInEveryPeriodWithoutCooldown(t *testing.T) {
 	var d Decision
 	now, size := time.Unix(1_800_000_000, 0), 1
 	for range 6 {
-		s, d = p.Decide(s, Inputs{Desired: size, Ready: size, Busy: of(100)}, now)
+		s, d = p.Decide(s, Inputs{Desired: size, Ready: size, Busy: readingOf(100)}, now)
 		now, size = now.Add(time.Second), d.Desired
 	}
 	if size != 4 {

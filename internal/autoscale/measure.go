@@ -35,7 +35,7 @@ type Reading struct {
 }
 
 // Negative, infinite and NaN values are missing readings.
-func of(v float64) Reading {
+func readingOf(v float64) Reading {
 	if !(v >= 0 && v <= math.MaxFloat64) {
 		return Reading{}
 	}
@@ -65,7 +65,7 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 	}
 	*r = Reading{}
 	if value != nil {
-		*r = of(*value)
+		*r = readingOf(*value)
 	}
 	return nil
 }

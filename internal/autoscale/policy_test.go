@@ -66,11 +66,11 @@ func TestBreachDuration(t *testing.T) {
 func TestOf(t *testing.T) {
 	t.Parallel()
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
-		if of(v).Known {
+		if readingOf(v).Known {
 			t.Errorf("%v is known", v)
 		}
 	}
-	if r := of(0); !r.Known || r.Value != 0 {
+	if r := readingOf(0); !r.Known || r.Value != 0 {
 		t.Error("0 is not known")
 	}
 }
@@ -121,7 +121,7 @@ func (s *policyScript) want(d Decision, rule Rule, size int) {
 }
 
 func measured(busy, backlog float64) Inputs {
-	return Inputs{Busy: of(busy), Backlog: of(backlog), Slots: 10, ServiceTime: 1, CPU: of(busy), OldestAge: of(0)}
+	return Inputs{Busy: readingOf(busy), Backlog: readingOf(backlog), Slots: 10, ServiceTime: 1, CPU: readingOf(busy), OldestAge: readingOf(0)}
 }
 
 // fiveEach lets five messages wait per process.
@@ -213,7 +213,7 @@ func TestTracking(t *testing.T) {
 		s.want(s.run(measured(5, 0), 290*time.Second), ruleIn, 13)
 	})
 	t.Run("nothing is taken away on half the facts", func(t *testing.T) {
-		for _, in := range []Inputs{{Busy: of(1)}, {Backlog: of(0)}, {Busy: of(1), Backlog: of(3)}} {
+		for _, in := range []Inputs{{Busy: readingOf(1)}, {Backlog: readingOf(0)}, {Busy: readingOf(1), Backlog: readingOf(3)}} {
 			s := newPolicyScript(t, Policy{MaxSize: 20}, 16)
 			s.want(s.run(in, time.Hour), ruleMissing, 16)
 		}
@@ -238,8 +238,8 @@ func TestTracking(t *testing.T) {
 
 func TestSizeOfSeveralInstancesDoesNotShrinkByWhatOneMeasures(t *testing.T) {
 	t.Parallel()
-	idle := Inputs{CPU: of(10), Busy: of(5), OldestAge: of(0), Backlog: of(0), Slots: 10, ServiceTime: 1}
-	loaded := Inputs{CPU: of(95), Busy: of(99), OldestAge: of(600), Backlog: of(9000), Slots: 10, ServiceTime: 1}
+	idle := Inputs{CPU: readingOf(10), Busy: readingOf(5), OldestAge: readingOf(0), Backlog: readingOf(0), Slots: 10, ServiceTime: 1}
+	loaded := Inputs{CPU: readingOf(95), Busy: readingOf(99), OldestAge: readingOf(600), Backlog: readingOf(9000), Slots: 10, ServiceTime: 1}
 	for _, c := range []struct {
 		measure Measure
 		shrinks bool
@@ -320,7 +320,7 @@ func TestTrigger(t *testing.T) {
 		p.LowerBreachScaleIncrement = -6
 		s := newPolicyScript(t, p, 8)
 		in := measured(5, 0)
-		in.Busy = of(30) // two processes would be overloaded
+		in.Busy = readingOf(30) // two processes would be overloaded
 		s.want(s.run(in, time.Hour), ruleIn, 4)
 		s = newPolicyScript(t, p, 8)
 		s.want(s.run(measured(5, 0), time.Hour), ruleIn, 2)
@@ -348,18 +348,18 @@ func TestTrigger(t *testing.T) {
 	t.Run("work in progress", func(t *testing.T) {
 		s := newPolicyScript(t, cpu, 4)
 		in := measured(5, 0)
-		in.Busy = of(60)
+		in.Busy = readingOf(60)
 		s.want(s.run(in, time.Hour), ruleNeeded, 4)
-		in.Busy, in.Backlog = of(0), of(5000)
+		in.Busy, in.Backlog = readingOf(0), readingOf(5000)
 		s.want(s.run(in, time.Hour), ruleNeeded, 4)
-		in.Backlog = of(0)
+		in.Backlog = readingOf(0)
 		s.want(s.run(in, time.Hour), ruleIn, 3)
 	})
 	t.Run("a spike that is over", func(t *testing.T) {
 		p := Policy{MaxSize: 10, Measure: OldestMessageAge, Period: time.Minute}
 		s := newPolicyScript(t, p, 2)
 		in := measured(50, 100)
-		in.OldestAge = of(600)
+		in.OldestAge = readingOf(600)
 		s.run(in, 50*time.Second)
 		s.want(s.run(measured(50, 0), 20*time.Second), ruleSteady, 2)
 	})
@@ -387,16 +387,16 @@ func TestPeriodsOfAMetric(t *testing.T) {
 		want    int
 		rule    Rule
 	}{
-		"low":                             {1, -1, []Reading{of(5)}, 2, ruleIn},
-		"high":                            {1, -1, []Reading{of(95)}, 4, ruleOut},
-		"between":                         {1, -1, []Reading{of(50), of(50), of(50)}, 3, ruleSteady},
+		"low":                             {1, -1, []Reading{readingOf(5)}, 2, ruleIn},
+		"high":                            {1, -1, []Reading{readingOf(95)}, 4, ruleOut},
+		"between":                         {1, -1, []Reading{readingOf(50), readingOf(50), readingOf(50)}, 3, ruleSteady},
 		"missing":                         {1, -1, []Reading{{}, {}, {}}, 3, ruleMissing},
-		"low once, three are needed":      {3, -1, []Reading{of(5), of(50)}, 3, ruleSteady},
-		"low three times":                 {3, -1, []Reading{of(5), of(5), of(5)}, 2, ruleIn},
-		"low three times, with a gap":     {3, -1, []Reading{of(5), of(5), {}, of(5)}, 3, ruleSteady},
-		"low, then missing":               {3, -1, []Reading{of(5), of(5), {}, {}}, 3, ruleMissing},
-		"low before the change":           {1, 0, []Reading{of(5)}, 3, ruleMissing},
-		"low before and after the change": {1, 0, []Reading{of(5), of(5)}, 2, ruleIn},
+		"low once, three are needed":      {3, -1, []Reading{readingOf(5), readingOf(50)}, 3, ruleSteady},
+		"low three times":                 {3, -1, []Reading{readingOf(5), readingOf(5), readingOf(5)}, 2, ruleIn},
+		"low three times, with a gap":     {3, -1, []Reading{readingOf(5), readingOf(5), {}, readingOf(5)}, 3, ruleSteady},
+		"low, then missing":               {3, -1, []Reading{readingOf(5), readingOf(5), {}, {}}, 3, ruleMissing},
+		"low before the change":           {1, 0, []Reading{readingOf(5)}, 3, ruleMissing},
+		"low before and after the change": {1, 0, []Reading{readingOf(5), readingOf(5)}, 2, ruleIn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -410,7 +410,7 @@ func TestPeriodsOfAMetric(t *testing.T) {
 			var d Decision
 		read:
 			for minute, value := range c.values {
-				in := Inputs{Desired: 3, Ready: 3, Busy: of(0), Backlog: of(0), Measured: &value}
+				in := Inputs{Desired: 3, Ready: 3, Busy: readingOf(0), Backlog: readingOf(0), Measured: &value}
 				if value.Known {
 					in.MeasuredFrom = began.Add(time.Duration(minute) * time.Minute)
 				}
@@ -432,7 +432,7 @@ func TestStatistics(t *testing.T) {
 	t.Parallel()
 	var q period
 	for i, v := range []float64{10, 40, 70} {
-		q = q.add(of(v), 0, time.Unix(int64(i), 0))
+		q = q.add(readingOf(v), 0, time.Unix(int64(i), 0))
 	}
 	for stat, want := range map[Statistic]float64{Average: 40, Minimum: 10, Maximum: 70, Sum: 120} {
 		if got, ok := q.value(stat); !ok || got != want {
@@ -450,7 +450,7 @@ func TestStatistics(t *testing.T) {
 func TestPolicyPropertiesUnderRandomInputs(t *testing.T) {
 	t.Parallel()
 	reading := rapid.Custom(func(t *rapid.T) Reading {
-		return rapid.SampledFrom([]Reading{{}, of(0), of(5), of(50), of(95), of(100), of(1e3), of(1e12)}).Draw(t, "reading")
+		return rapid.SampledFrom([]Reading{{}, readingOf(0), readingOf(5), readingOf(50), readingOf(95), readingOf(100), readingOf(1e3), readingOf(1e12)}).Draw(t, "reading")
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		p := Policy{

@@ -117,7 +117,7 @@ func (p *protectorRun) set(ctx context.Context, on bool) error {
 		p.renewAt = time.Now().Add(p.protector.Renew)
 	}
 	if changed {
-		call(p.protector.Events.Protected, on)
+		notify(p.protector.Events.Protected, on)
 	}
 
 	return nil

@@ -38,13 +38,13 @@ func (r *Reporter) Run(ctx context.Context) {
 	calls := newCaller(r.Events.Failed)
 	every(ctx, time.Minute, func() bool {
 		if r.IsLeader() {
-			_ = calls.do(ctx, "publishing the load", r.publish) // reported already
+			_ = calls.do(ctx, "publishing the load", r.publishLoad) // reported already
 		}
 		return true
 	})
 }
 
-func (r *Reporter) publish(ctx context.Context) error {
+func (r *Reporter) publishLoad(ctx context.Context) error {
 	in := r.Load()
 	instances, err := r.Instances(ctx)
 	if err != nil {

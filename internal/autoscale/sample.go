@@ -24,7 +24,7 @@ func (s *Sample) busy() Reading {
 	if s.Slots <= 0 {
 		return Reading{}
 	}
-	return of(min(100*float64(s.InWork)/float64(s.Slots), 100))
+	return readingOf(min(100*float64(s.InWork)/float64(s.Slots), 100))
 }
 
 func (s *Sample) read(m Measure) Reading {
@@ -59,10 +59,10 @@ func Combine(own Inputs, all []Sample, p Policy) Inputs {
 	in.Slots = total.Slots / len(all)
 	in.ServiceTime = meanServiceTime(all)
 
-	in.CPU = combine(all, CPUUtilization, Average)
-	in.OldestAge = combine(all, OldestMessageAge, Maximum)
+	in.CPU = combineMeasure(all, CPUUtilization, Average)
+	in.OldestAge = combineMeasure(all, OldestMessageAge, Maximum)
 	if p.Measure != "" && p.Measure != BacklogPerProcess {
-		measured := combine(all, p.Measure, p.Statistic)
+		measured := combineMeasure(all, p.Measure, p.Statistic)
 		in.Measured = &measured
 	}
 
@@ -103,7 +103,7 @@ func holdReasons(all []Sample) (hold, holdScaleIn string) {
 	return "", ""
 }
 
-func combine(all []Sample, m Measure, s Statistic) Reading {
+func combineMeasure(all []Sample, m Measure, s Statistic) Reading {
 	var q period
 	for i := range all {
 		q = q.add(all[i].read(m), 0, time.Time{})

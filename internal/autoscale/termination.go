@@ -41,7 +41,7 @@ func (d *Termination) Run(ctx context.Context) {
 		d.Events.Terminating()
 	}
 	err := d.drainWithHeartbeats(ctx)
-	call(d.Events.Terminated, errors.Join(err, d.complete(ctx)))
+	notify(d.Events.Terminated, errors.Join(err, d.complete(ctx)))
 }
 
 func (d *Termination) waitUntilChosen(ctx context.Context) bool {

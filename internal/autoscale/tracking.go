@@ -49,7 +49,7 @@ func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policySt
 	case !v.whole:
 		d.because(ruleMissing, "%s", v.why)
 	case v.size > in.Desired:
-		d.because(ruleSteady, "%s, for less than %s so far", v.why, span(scaleOutAfter))
+		d.because(ruleSteady, "%s, for less than %s so far", v.why, shortDuration(scaleOutAfter))
 	case v.size == in.Desired:
 		d.because(ruleSteady, "%s", v.why)
 	default:
@@ -67,14 +67,14 @@ func (p Policy) scaleIn(s policyState, v recommendation, d Decision) Decision {
 		d.because(ruleLimit, "%s, and MinSize is %d", v.why, p.MinSize)
 	case covered && top.size < d.From && next >= d.From:
 		d.because(ruleSteady, "%s, the most in the last %s; %d with a reserve of 15 %%", top.why,
-			span(scaleInAfter), next)
+			shortDuration(scaleInAfter), next)
 	case !covered || next >= d.From:
-		d.because(ruleSteady, "%s, for less than %s so far", v.why, span(scaleInAfter))
+		d.because(ruleSteady, "%s, for less than %s so far", v.why, shortDuration(scaleInAfter))
 	case p.cooldownLeft(s, d.At) > 0:
-		d.because(ruleCooldown, "%s, but the size changed less than %s ago", v.why, span(p.Cooldown))
+		d.because(ruleCooldown, "%s, but the size changed less than %s ago", v.why, shortDuration(p.Cooldown))
 	default:
 		d.Desired = next
-		d.because(ruleIn, "%s, the most in the last %s", top.why, span(scaleInAfter))
+		d.because(ruleIn, "%s, the most in the last %s", top.why, shortDuration(scaleInAfter))
 	}
 	return d
 }
@@ -153,7 +153,7 @@ func waiting(n float64) string {
 	return fmt.Sprintf("%.0f messages are waiting", n)
 }
 
-func span(d time.Duration) string {
+func shortDuration(d time.Duration) string {
 	text := d.String()
 	if d >= time.Minute && d%time.Minute == 0 {
 		text = strings.TrimSuffix(text, "0s")

@@ -53,21 +53,21 @@ func (p Policy) decideByTrigger(s policyState, in Inputs, d Decision) (policySta
 	switch now := in.read(p.Measure); {
 	case s.over >= p.EvaluationPeriods:
 		return s, p.resize(s, in, d, p.UpperBreachScaleIncrement, fmt.Sprintf("%s, above %.4g for %s", was, p.UpperThreshold,
-			span(p.BreachDuration)))
+			shortDuration(p.BreachDuration)))
 	case s.under >= p.EvaluationPeriods:
 		return s, p.resize(s, in, d, p.LowerBreachScaleIncrement, fmt.Sprintf("%s, below %.4g for %s", was, p.LowerThreshold,
-			span(p.BreachDuration)))
+			shortDuration(p.BreachDuration)))
 	case !now.Known:
 		d.because(ruleMissing, "%s is unknown", p.Measure)
 	case s.over > 0:
-		d.because(ruleSteady, "%s, above %.4g for less than %s so far", was, p.UpperThreshold, span(p.BreachDuration))
+		d.because(ruleSteady, "%s, above %.4g for less than %s so far", was, p.UpperThreshold, shortDuration(p.BreachDuration))
 	case s.under > 0:
-		d.because(ruleSteady, "%s, below %.4g for less than %s so far", was, p.LowerThreshold, span(p.BreachDuration))
+		d.because(ruleSteady, "%s, below %.4g for less than %s so far", was, p.LowerThreshold, shortDuration(p.BreachDuration))
 	case !s.value.Known:
 		d.because(ruleMissing, "%s is %.4g %s now, but not yet measured for a complete period of %s", p.Measure,
-			now.Value, p.Unit, span(p.Period))
+			now.Value, p.Unit, shortDuration(p.Period))
 	default:
-		d.because(ruleSteady, "%s in the last complete period of %s, between %.4g and %.4g", was, span(p.Period),
+		d.because(ruleSteady, "%s in the last complete period of %s, between %.4g and %.4g", was, shortDuration(p.Period),
 			p.LowerThreshold, p.UpperThreshold)
 	}
 
@@ -124,7 +124,7 @@ func (p Policy) resize(s policyState, in Inputs, d Decision, by int, why string)
 	case next == d.From:
 		d.because(ruleLimit, "%s, but the size must be between MinSize %d and MaxSize %d", why, p.MinSize, p.MaxSize)
 	case p.cooldownLeft(s, d.At) > 0:
-		d.because(ruleCooldown, "%s, but the size changed less than %s ago", why, span(p.Cooldown))
+		d.because(ruleCooldown, "%s, but the size changed less than %s ago", why, shortDuration(p.Cooldown))
 	case !now.Known:
 		d.because(ruleMissing, "%s, but is unknown now", why)
 	case p.nearUpper(in) != (by > 0) && p.Statistic != Sum:

@@ -155,7 +155,7 @@ func (w *simulation) inputsOfInstances(p Policy) Inputs {
 		work := min(left, float64(w.c.slots))
 		left -= work
 		share := work / float64(w.c.slots)
-		return Sample{CPU: of(min(max(90*share+w.c.noise*w.r.NormFloat64(), 0), 100)), OldestAge: own.OldestAge,
+		return Sample{CPU: readingOf(min(max(90*share+w.c.noise*w.r.NormFloat64(), 0), 100)), OldestAge: own.OldestAge,
 			Slots: w.c.slots, InWork: int(math.Round(work)), ServiceTime: w.c.service}
 	}
 	now := make([]Sample, len(w.ready))
@@ -210,12 +210,12 @@ func (w *simulation) inputs() Inputs {
 	if w.c.fleet != nil {
 		share = w.ownShare(share)
 	}
-	in.Busy = of(100 * share)
-	in.CPU = of(min(max(90*share+w.c.noise*w.r.NormFloat64(), 0), 100))
-	in.Backlog = of(math.Floor(w.known()))
-	in.OldestAge = of(w.age().Seconds())
+	in.Busy = readingOf(100 * share)
+	in.CPU = readingOf(min(max(90*share+w.c.noise*w.r.NormFloat64(), 0), 100))
+	in.Backlog = readingOf(math.Floor(w.known()))
+	in.OldestAge = readingOf(w.age().Seconds())
 	if w.r.Float64() < w.c.glitches {
-		in.Backlog = of(float64(w.r.IntN(2)) * (w.backlog + 10) * 1000)
+		in.Backlog = readingOf(float64(w.r.IntN(2)) * (w.backlog + 10) * 1000)
 	}
 	if w.c.missing != nil {
 		cpu, backlog, busy, all := w.c.missing(w.now, w.r)

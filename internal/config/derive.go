@@ -101,7 +101,7 @@ func deriveDataDir(l *loader) {
 	if l.cfg.DataDir != "" {
 		return
 	}
-	state, reason := stateFolder(l.vars, l.src.Root)
+	state, reason := findStateFolder(l.vars, l.src.Root)
 	if state == "" {
 		l.refuseAt("", "data-dir", "set --data-dir=/var/lib/tendril",
 			"no data directory: neither STATE_DIRECTORY nor XDG_STATE_HOME nor HOME is set")

@@ -38,11 +38,11 @@ func (c *Config) Explain(name string) (*Explanation, error) {
 		return nil, UnknownOption(name)
 	}
 
-	e := c.explain(o)
+	e := c.explanationOf(o)
 	return &e, nil
 }
 
-func (c *Config) explain(o *Option) Explanation {
+func (c *Config) explanationOf(o *Option) Explanation {
 	last := c.last(o.Name)
 	e := Explanation{Option: *o, Value: o.shown(last.Value), From: last.Origin, Chain: slices.Clone(c.chains[o.Name])}
 	for i := range e.Chain {
@@ -62,7 +62,7 @@ func (c *Config) explain(o *Option) Explanation {
 func (c *Config) ExplainAll() []Explanation {
 	var all []Explanation
 	for _, o := range c.options {
-		all = append(all, c.explain(o))
+		all = append(all, c.explanationOf(o))
 	}
 	return all
 }

@@ -17,15 +17,15 @@ func Schema() map[string]any {
 	rows := table(&Settings{})
 	for _, o := range rows {
 		if o.Key != "" && o.Key != queuesKey {
-			keys[o.Key] = o.schema()
+			keys[o.Key] = o.valueSchema()
 		}
 		for _, name := range o.workerNames() {
-			sqsd[name] = o.schema()
+			sqsd[name] = o.valueSchema()
 		}
 	}
 
 	for _, o := range queueTable(&QueueSettings{}, rows) {
-		ofQueue[o.Key] = o.schema()
+		ofQueue[o.Key] = o.valueSchema()
 	}
 
 	item := object{"type": "object", "properties": ofQueue, "additionalProperties": false}
@@ -43,7 +43,7 @@ func scalarSchema() object {
 	return object{"type": []string{"string", "number", "boolean"}}
 }
 
-func (o *Option) schema() object {
+func (o *Option) valueSchema() object {
 	s := scalarSchema()
 	switch o.Kind() {
 	case kindInteger:

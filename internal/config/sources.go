@@ -51,11 +51,11 @@ func (s *Sources) variables() map[string]string {
 
 // StateFolder returns the default parent of all environments' data directories, or "" without a home directory.
 func StateFolder(environ []string, root bool) string {
-	path, _ := stateFolder((&Sources{Environ: environ}).variables(), root)
+	path, _ := findStateFolder((&Sources{Environ: environ}).variables(), root)
 	return path
 }
 
-func stateFolder(vars map[string]string, root bool) (path, reason string) {
+func findStateFolder(vars map[string]string, root bool) (path, reason string) {
 	if list := filepath.SplitList(vars["STATE_DIRECTORY"]); len(list) > 0 {
 		// systemd sorts the directories, so another one may come first.
 		own := max(slices.IndexFunc(list, func(path string) bool { return filepath.Base(path) == "tendril" }), 0)

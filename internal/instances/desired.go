@@ -310,14 +310,14 @@ func (d *DesiredState) Current() (Desired, error) {
 
 // Refresh reads the stored state. If it is missing, older or not genuine, the latest genuine state stays in effect.
 func (d *DesiredState) Refresh(ctx context.Context, store Store) (Desired, error) {
-	_, err := d.refresh(ctx, store)
+	_, err := d.readAndAccept(ctx, store)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.err = err
 	return d.latest, err
 }
 
-func (d *DesiredState) refresh(ctx context.Context, store Store) (queue.Lease, error) {
+func (d *DesiredState) readAndAccept(ctx context.Context, store Store) (queue.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	stored, err := store.Read(ctx, d.leaseName())
@@ -415,7 +415,7 @@ func (f *Following) due(age time.Duration, revision int64, lastErr error) bool {
 // set; if it returns an error, nothing changes.
 func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desired) error) (Desired, error) {
 	for ctx.Err() == nil {
-		stored, err := d.refresh(ctx, store)
+		stored, err := d.readAndAccept(ctx, store)
 		if err != nil && !errors.Is(err, ErrReplayed) && !errors.Is(err, ErrDiverged) {
 			return Desired{}, err
 		}

@@ -64,10 +64,10 @@ type Watcher struct {
 	err     error
 	leading time.Time // when this instance became the leader, or zero
 
-	leader announced
+	leader leaderRecord
 }
 
-type announced struct {
+type leaderRecord struct {
 	sync.Mutex
 	text   string
 	record Record

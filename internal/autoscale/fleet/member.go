@@ -81,7 +81,7 @@ func (m *member) start() { m.all.Go(m.findAndJoin) }
 func (m *member) findAndJoin() {
 	tick := time.Tick(findInterval)
 	for try := 1; ; try++ {
-		self, err := m.find(m.run, try)
+		self, err := m.identify(m.run, try)
 		if m.run.Err() != nil {
 			return
 		}
@@ -116,7 +116,7 @@ type notAMember struct{ error }
 
 func (e notAMember) Unwrap() error { return e.error }
 
-func (m *member) find(ctx context.Context, try int) (identity, error) {
+func (m *member) identify(ctx context.Context, try int) (identity, error) {
 	if !aws.MayBeInstance() {
 		return identity{}, notAMember{errors.New("this machine does not look like an EC2 instance; if it is one, set TENDRIL_INSTANCE_ID")}
 	}

@@ -143,7 +143,7 @@ func Describe(s *Settings, f *File) Set {
 	slices.SortFunc(d.set.Alarms, func(a, b Alarm) int { return strings.Compare(a.Name, b.Name) })
 	d.set.LeftOut = append(d.set.LeftOut, f.leftOut...)
 	if !f.NoDashboard {
-		d.set.Dashboard = dashboard(s)
+		d.set.Dashboard = dashboardBody(s)
 	}
 
 	return d.set

@@ -22,7 +22,7 @@ const (
 	period            = 60 // in seconds
 )
 
-func dashboard(s *Settings) string {
+func dashboardBody(s *Settings) string {
 	d := &dashboardMaker{settings: s, widgets: []widget{{Type: "text", Width: 24, Height: 1,
 		Properties: map[string]any{"markdown": "# tendril environment " + s.Environment}}}}
 

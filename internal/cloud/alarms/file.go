@@ -38,20 +38,20 @@ type change struct {
 }
 
 func (c *change) apply(a *Alarm) {
-	set(&a.Threshold, c.Threshold)
-	set(&a.Period, c.Period)
-	set(&a.EvaluationPeriods, c.EvaluationPeriods)
+	replace(&a.Threshold, c.Threshold)
+	replace(&a.Period, c.Period)
+	replace(&a.EvaluationPeriods, c.EvaluationPeriods)
 	if c.EvaluationPeriods != nil {
 		a.DatapointsToAlarm = min(a.DatapointsToAlarm, a.EvaluationPeriods)
 	}
 
-	set(&a.DatapointsToAlarm, c.DatapointsToAlarm)
-	set(&a.MissingData, c.MissingData)
-	set(&a.Muted, c.Muted)
+	replace(&a.DatapointsToAlarm, c.DatapointsToAlarm)
+	replace(&a.MissingData, c.MissingData)
+	replace(&a.Muted, c.Muted)
 	a.Notify = c.Notify.or(a.Notify)
 }
 
-func set[T any](to, from *T) {
+func replace[T any](to, from *T) {
 	if from != nil {
 		*to = *from
 	}

@@ -39,7 +39,7 @@ func Apply(data []byte, o *Options, edits []Edit) ([]byte, []EditedLine, *Fault)
 		}
 
 		e.number = i
-		if fault := e.apply(before, edit); fault != nil {
+		if fault := e.applyEdit(before, edit); fault != nil {
 			return nil, nil, fault
 		}
 
@@ -62,7 +62,7 @@ func notEditable(line int) *Fault {
 		Hint: "edit the file by hand, or put each key on its own line first"}
 }
 
-type editedLine struct {
+type fileLine struct {
 	text, end string
 	was       int // in the previous file, from 1; 0 for an added line
 	edit      int // the edit that added or removed the line
@@ -71,10 +71,10 @@ type editedLine struct {
 
 type editor struct {
 	o      *Options
-	mark   string        // byte order mark or ""
-	lines  []*editedLine // of the new file
-	all    []*editedLine // including the removed ones, each before the line that replaces it
-	number int           // of the current edit
+	mark   string      // byte order mark or ""
+	lines  []*fileLine // of the new file
+	all    []*fileLine // including the removed ones, each before the line that replaces it
+	number int         // of the current edit
 }
 
 func newEditor(text string, o *Options) *editor {
@@ -85,7 +85,7 @@ func newEditor(text string, o *Options) *editor {
 
 	for number := 1; text != ""; number++ {
 		i := strings.IndexAny(text, "\r\n")
-		l := &editedLine{text: text, was: number}
+		l := &fileLine{text: text, was: number}
 		if i >= 0 {
 			l.text, l.end = text[:i], text[i:i+1]
 			if strings.HasPrefix(text[i:], "\r\n") {
@@ -129,14 +129,14 @@ func (e *editor) changes() (changed []EditedLine) {
 
 // replace counts lines from 1. If end is from-1, it only inserts.
 func (e *editor) replace(from, end int, texts ...string) {
-	var put []*editedLine
+	var put []*fileLine
 	lineEnd := "\n"
 	if len(e.lines) > 0 && e.lines[0].end != "" {
 		lineEnd = e.lines[0].end
 	}
 
 	for _, text := range texts {
-		put = append(put, &editedLine{text: text, end: lineEnd, edit: e.number})
+		put = append(put, &fileLine{text: text, end: lineEnd, edit: e.number})
 	}
 
 	if from > 1 && len(put) > 0 && e.lines[from-2].end == "" {
@@ -159,7 +159,7 @@ func (e *editor) replace(from, end int, texts ...string) {
 	e.lines = slices.Replace(e.lines, from-1, end, put...)
 }
 
-func (e *editor) apply(root *Node, edit Edit) *Fault {
+func (e *editor) applyEdit(root *Node, edit Edit) *Fault {
 	if root == nil {
 		root = &Node{Kind: Mapping}
 	}
@@ -194,7 +194,7 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 	case edit.Value != nil && parent.Pairs[found[0]].Value.hasText(*edit.Value):
 		return nil
 	case edit.Value == nil && len(parent.Pairs) == 1 && len(edit.Path) > 1:
-		return e.apply(root, Edit{Path: edit.Path[:len(edit.Path)-1]})
+		return e.applyEdit(root, Edit{Path: edit.Path[:len(edit.Path)-1]})
 	case edit.Value == nil:
 		return e.remove(parent, found[0])
 	}

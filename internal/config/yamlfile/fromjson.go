@@ -45,7 +45,7 @@ func (j *jsonReader) value(indent string, at position) error {
 	open, nested := t.(json.Delim)
 	switch {
 	case !nested:
-		j.writeValue(scalar(t), at)
+		j.writeValue(scalarText(t), at)
 		return nil
 	case j.dec.More():
 		err = j.entries(indent, open == '{', at)
@@ -93,7 +93,7 @@ func (j *jsonReader) entry(indent string, keyed bool) error {
 	if err != nil {
 		return err
 	}
-	j.out.WriteString(scalar(key) + ":")
+	j.out.WriteString(scalarText(key) + ":")
 	return j.value(indent+"  ", afterKey)
 }
 
@@ -111,7 +111,7 @@ func Text(text string) string {
 	return jsonText(text)
 }
 
-func scalar(t json.Token) string {
+func scalarText(t json.Token) string {
 	if text, ok := t.(string); ok {
 		return Text(text)
 	}

@@ -37,9 +37,9 @@ const mostChecked = 200_000
 
 // Folder is [File] for a folder. It also checks all files below the entries of dir that inside names. It fails if there
 // are too many files.
-func Folder(dir string, inside ...string) error { return folder(mostChecked, dir, inside) }
+func Folder(dir string, inside ...string) error { return checkFolder(mostChecked, dir, inside) }
 
-func folder(most int, dir string, inside []string) error {
+func checkFolder(most int, dir string, inside []string) error {
 	found := File(dir)
 	checked := 0
 	for _, name := range inside {

@@ -76,8 +76,8 @@ func TestFilesAndFolders(t *testing.T) {
 	expect(t, "all below", Folder(at("good"), "deep", "file", "missing"), "", root)
 	expect(t, "an open file", Folder(at("good"), "deep", "open"), "good/open", root)
 	expect(t, "an open folder", Folder(at("open")), "open", root)
-	expect(t, "as many as can be checked", folder(2, at("good"), []string{"deep"}), "", root)
-	if err := folder(1, at("good"), []string{"deep"}); err == nil || !strings.Contains(err.Error(), "has more than 1 files") {
+	expect(t, "as many as can be checked", checkFolder(2, at("good"), []string{"deep"}), "", root)
+	if err := checkFolder(1, at("good"), []string{"deep"}); err == nil || !strings.Contains(err.Error(), "has more than 1 files") {
 		t.Errorf("more than can be checked: %v", err)
 	}
 }
