@@ -82,7 +82,7 @@ func (c *changes) restart(ctx context.Context, process string) (started string, 
 
 func (c *changes) logRejected(done api.DeployResult, err error) (api.DeployResult, error) {
 	if why := refusal(err); why != "" {
-		event.Deploy.Log(c.opts.Logger.Logger, slog.LevelWarn, "deployment rejected", "component", "app", "err", why)
+		event.Deploy.Log(c.opts.log("app"), slog.LevelWarn, "deployment rejected", "err", why)
 	}
 	return done, err
 }
@@ -147,7 +147,7 @@ func (c *changes) await(ctx context.Context, until <-chan struct{}) error {
 func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
 	done, err := c.reloadChanged(ctx)
 	if why := refusal(err); why != "" {
-		event.Deploy.Log(c.opts.Logger.Logger, slog.LevelWarn, "reload rejected", "component", "app", "err", why)
+		event.Deploy.Log(c.opts.log("app"), slog.LevelWarn, "reload rejected", "err", why)
 	}
 	return done, err
 }
@@ -215,7 +215,7 @@ func (c *changes) adopt(change config.Change, b *bundle.Bundle) {
 	if c.programs.app != nil {
 		c.programs.app.RefreshFacts()
 	} else if err := c.programs.facts.Publish(startFacts, b, nil); err != nil {
-		c.opts.Logger.Warn("get-config still uses the previous settings", "component", "environment", "err", err)
+		c.opts.log("environment").Warn("get-config still uses the previous settings", "err", err)
 	}
 }
 
@@ -278,7 +278,7 @@ func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 	known := NotUsed(c.opts)
 	for _, f := range NotUsed(&now) {
 		if !slices.Contains(known, f) {
-			c.opts.Logger.Warn("bundle warning", "component", "bundle", "problem", f.String(), "file", f.File, "line", f.Line)
+			c.opts.log("bundle").Warn("bundle warning", "problem", f.String(), "file", f.File, "line", f.Line)
 		}
 	}
 }

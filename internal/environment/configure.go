@@ -417,13 +417,13 @@ func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange)
 	for _, l := range plan.Changes {
 		names = append(names, l.Name)
 	}
-	c.opts.Logger.Info("settings file changed", "component", "config", "file", plan.File, "options", strings.Join(names, ", "))
+	c.opts.log("config").Info("settings file changed", "file", plan.File, "options", strings.Join(names, ", "))
 	return plan.SettingsPreview, nil
 }
 
 func errChangedMeanwhile(file string) error {
-	return &api.Error{Status: http.StatusConflict, Message: "the settings were changed in the meantime: " + file,
-		Hint: "review the difference again, and repeat the change"}
+	return api.NewError(http.StatusConflict, "the settings were changed in the meantime: "+file,
+		"review the difference again, and repeat the change")
 }
 
 func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change config.Change, err error) {
@@ -435,8 +435,8 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 		}
 	}
 	if err := writeSettings(path, plan.new.Data, mode, plan.old.info); err != nil {
-		return change, &api.Error{Status: http.StatusConflict, Message: "cannot write the settings file: " +
-			err.Error(), Hint: "give the user who runs tendril write access to " + filepath.Dir(plan.File)}
+		return change, api.NewError(http.StatusConflict, "cannot write the settings file: "+
+			err.Error(), "give the user who runs tendril write access to "+filepath.Dir(plan.File))
 	}
 
 	cfg, err := c.load(c.sources(b))

@@ -37,7 +37,7 @@ func (e *Environment) startConsole(context.Context) error {
 	server = console.New(opts)
 	e.instance.login = server.Login
 	if opts.Access.Anyone && !e.opts.Again {
-		e.opts.Logger.Warn("console is open to all users and programs on this machine", "component", "console",
+		e.opts.log("console").Warn("console is open to all users and programs on this machine",
 			"hint", "remove --console-auth none")
 	}
 
@@ -95,7 +95,7 @@ func (e *Environment) hookQuiet(reason string) error {
 	reason = cmp.Or(reason, pausedText)
 	err := e.work.pauseAll(reason)
 	if err == nil {
-		event.Pause.Log(e.opts.Logger.Logger, slog.LevelInfo, "all queues paused", "component", "worker", "reason", reason,
+		event.Pause.Log(e.opts.log("worker"), slog.LevelInfo, "all queues paused", "reason", reason,
 			"hint", "type 'tendril queues resume', or restart the environment")
 	}
 	return err

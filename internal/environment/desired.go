@@ -107,7 +107,7 @@ func (d *desired) readRegistry(ctx context.Context) {
 	}
 }
 
-func (d *desired) log() *slog.Logger { return d.opts.Logger.With("component", "instances") }
+func (d *desired) log() *slog.Logger { return d.opts.log("instances") }
 
 func (d *desired) follow(ctx context.Context, fleet *instances.Fleet) {
 	if d.state != nil {
@@ -135,7 +135,7 @@ func (d *desired) apply() {
 			text = "queue paused"
 		}
 		if l.setPause(byFleet, pause) {
-			event.Pause.Log(d.opts.Logger.Logger, slog.LevelInfo, text, "component", "worker", "queue", l.queue.name,
+			event.Pause.Log(d.opts.log("worker"), slog.LevelInfo, text, "queue", l.queue.name,
 				"by", pause.By, "reason", pause.Reason, "revision", now.Revision)
 		}
 	}
@@ -212,7 +212,7 @@ func registryError(message string, err error, hint string) error {
 	if own := (*api.Error)(nil); errors.As(err, &own) {
 		return err
 	}
-	return &api.Error{Status: http.StatusServiceUnavailable, Message: message + err.Error(), Hint: hint}
+	return api.NewError(http.StatusServiceUnavailable, message+err.Error(), hint)
 }
 
 func (d *desired) allFollow(ctx context.Context, follows func(*instances.Instance) bool) error {
@@ -229,7 +229,6 @@ func (d *desired) allFollow(ctx context.Context, follows func(*instances.Instanc
 	if ignoring == nil {
 		return nil
 	}
-	return &api.Error{Status: http.StatusConflict,
-		Message: "nothing was changed: these instances would not follow: " + strings.Join(ignoring, ", "),
-		Hint:    "give them this version and the same --fleet-key-file, or change this instance only: add --this"}
+	return api.NewError(http.StatusConflict, "nothing was changed: these instances would not follow: "+strings.Join(ignoring, ", "),
+		"give them this version and the same --fleet-key-file, or change this instance only: add --this")
 }

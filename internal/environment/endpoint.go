@@ -46,7 +46,7 @@ func (q *queues) serveBroker(context.Context) error {
 	opts := &sqsapi.Options{Keys: keys, RegistryToken: token,
 		Archives: archives.ServedFolder(filepath.Join(q.settings.now().DataDir, servedFolder)),
 		Failed: func(action, requestID string, err error) {
-			q.opts.Logger.Error("request failed", "component", "the queue endpoint", "action", action, "request_id", requestID, "err", err)
+			q.opts.log("the queue endpoint").Error("request failed", "action", action, "request_id", requestID, "err", err)
 		}}
 	if q.opts.Memory > 0 {
 		opts.Memory = bodies
@@ -69,10 +69,10 @@ func (q *queues) ownToken() (token string, err error) {
 	}
 	path, err := tasks.ShareToken(q.opts.stateFolder(), q.endpoint, token)
 	if err != nil {
-		q.opts.Logger.Debug("registry token not shared with other environments of this user", "component", "registry",
+		q.opts.log("registry").Debug("registry token not shared with other environments of this user",
 			"err", err)
 	} else if path != "" {
-		q.life.steps.push("the registry's token", func(context.Context) error { return os.Remove(path) })
+		q.life.onStop("the registry's token", func(context.Context) error { return os.Remove(path) })
 	}
 	return token, nil
 }
@@ -83,7 +83,7 @@ func (q *queues) openKeys() (*access.Keyring, error) {
 		return nil, nil
 	}
 	keys, err := access.Open(s.Credentials, func(err error) {
-		q.opts.Logger.Error("credentials not replaced", "component", "the queue endpoint", "err", err)
+		q.opts.log("the queue endpoint").Error("credentials not replaced", "err", err)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: --credentials: %w", ErrSettings, err)
@@ -152,16 +152,16 @@ func (q *queues) encrypt(l net.Listener) (net.Listener, error) {
 	s := q.settings.now()
 	if s.TLSCert == "" {
 		if !listen.Address(l).Addr().IsLoopback() {
-			q.opts.Logger.Warn("queue endpoint is not encrypted", "component", "the queue endpoint", "address", l.Addr().String(),
+			q.opts.log("the queue endpoint").Warn("queue endpoint is not encrypted", "address", l.Addr().String(),
 				"hint", "messages can be read on this network: add --tls-cert and --tls-key")
 		}
 		return l, nil
 	}
 
 	certificate, err := openEndpointCertificate(s, console.CertificateEvents{
-		Changed: func(string) { q.opts.Logger.Info("certificate replaced", "component", "the queue endpoint") },
+		Changed: func(string) { q.opts.log("the queue endpoint").Info("certificate replaced") },
 		Rejected: func(err error) {
-			q.opts.Logger.Error("certificate not replaced", "component", "the queue endpoint", "err", err)
+			q.opts.log("the queue endpoint").Error("certificate not replaced", "err", err)
 		},
 	})
 	if err != nil {

@@ -165,9 +165,9 @@ func (e *Environment) Start(ctx context.Context) error {
 }
 
 func (e *Environment) startOrder() []func(context.Context) error {
-	runHealth := e.life.background("the health", e.observe.monitor.Run)
-	watchProblems := e.life.background("the check of stored messages", e.observe.problems.watch)
-	recordCurves := e.life.background("the curves", e.observe.curves.recorder.Run)
+	runHealth := e.life.startStep("the health", e.observe.monitor.Run)
+	watchProblems := e.life.startStep("the check of stored messages", e.observe.problems.watch)
+	recordCurves := e.life.startStep("the curves", e.observe.curves.recorder.Run)
 	if e.opts.QueuesOnly {
 		return []func(context.Context) error{
 			func(context.Context) error { return e.opts.Validate() },
@@ -229,7 +229,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 // context's cause.
 func (e *Environment) Stop(ctx context.Context) error {
 	e.life.beginDrain()
-	err := e.life.steps.unwind(ctx, e.opts.Logger.Logger)
+	err := e.life.stopAll(ctx, e.opts.Logger.Logger)
 	e.life.finishDrain(err)
 	return err
 }

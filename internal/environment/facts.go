@@ -41,7 +41,7 @@ func (f *facts) open(context.Context) error {
 		return err
 	}
 
-	f.life.steps.push("get-config", func(context.Context) error { return f.Folder.Close() })
+	f.life.closeOnStop("get-config", f.Folder.Close)
 	if err := f.Create(dir, program, uid, gid); err != nil {
 		return err
 	}

@@ -88,9 +88,9 @@ func (h *history) openEvents() {
 	h.log.Store(log)
 	endings := eventlog.OpenEndings(s.DataDir, h.logWrites(eventlog.EndingsFile))
 	h.endings.Store(endings)
-	h.life.steps.push("the endings of messages", func(context.Context) error { return endings.Close() })
+	h.life.closeOnStop("the endings of messages", endings.Close)
 
-	h.life.steps.push("the events", func(context.Context) error {
+	h.life.onStop("the events", func(context.Context) error {
 		h.lost.flush() // after everything that reports losses
 		if !h.totals.again {
 			log.Happened(event.Event{Kind: event.Stop, Text: stopText, Fields: h.totals.stopFields()})
@@ -102,20 +102,20 @@ func (h *history) openEvents() {
 func (h *history) openFailures() {
 	failed := eventlog.OpenFailures(h.settings.now().DataDir, h.logWrites(eventlog.FailuresFile))
 	if err := h.failed.restore(failed); err != nil {
-		h.opts.Logger.Warn("failures of the previous run not read", "component", "environment", "file", eventlog.FailuresFile,
+		h.opts.log("environment").Warn("failures of the previous run not read", "file", eventlog.FailuresFile,
 			"err", err)
 	}
-	h.life.steps.push("the failures", func(context.Context) error { return failed.Close() })
+	h.life.closeOnStop("the failures", failed.Close)
 }
 
 // The returned function logs when writes to the file start to fail, and when they succeed again.
 func (h *history) logWrites(file string) func(error) {
 	return func(err error) {
 		if err != nil {
-			h.opts.Logger.Warn("events not written, the newest are held in memory", "component", "environment", "file", file,
+			h.opts.log("environment").Warn("events not written, the newest are held in memory", "file", file,
 				"err", err)
 		} else {
-			h.opts.Logger.Info("writing events resumed", "component", "environment", "file", file)
+			h.opts.log("environment").Info("writing events resumed", "file", file)
 		}
 	}
 }

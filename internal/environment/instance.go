@@ -70,9 +70,9 @@ func (i *instance) claim(context.Context) error {
 
 	files := datadir.Identify(s.DataDir, filepath.Join(s.DataDir, claimFile))
 	i.files.Store(&files)
-	i.life.steps.push("the claim of the data directory", func(context.Context) error { return release() })
+	i.life.closeOnStop("the claim of the data directory", release)
 	if err := bundle.RestrictVersions(s.DataDir); err != nil {
-		i.opts.Logger.Warn("other users may be able to read versions of the app", "component", "environment", "err", err)
+		i.opts.log("environment").Warn("other users may be able to read versions of the app", "err", err)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (i *instance) listen() (net.Listener, error) {
 	certificate, err := console.OpenCertificate(s.ConsoleTLSCert, s.ConsoleTLSKey, console.CertificateEvents{
 		Changed: i.certificateChanged,
 		Rejected: func(err error) {
-			i.opts.Logger.Error("certificate not replaced", "component", "console", "err", err)
+			i.opts.log("console").Error("certificate not replaced", "err", err)
 		},
 	})
 	if err != nil {
@@ -130,7 +130,7 @@ func (i *instance) visible() bool { return i.address != "" || i.queues.broker !=
 // claimFiles makes Stop remove the files after everything started later has stopped.
 func (i *instance) claimFiles(context.Context) error {
 	if i.visible() {
-		i.life.steps.push("the instance file", func(context.Context) error {
+		i.life.onStop("the instance file", func(context.Context) error {
 			i.mu.Lock()
 			defer i.mu.Unlock()
 			i.written = false
@@ -169,10 +169,10 @@ func (i *instance) certificateChanged(fingerprint string) {
 		return
 	}
 	if err := i.describe().Write(i.settings.now().DataDir); err != nil {
-		i.opts.Logger.Error("instance file not written", "component", "console", "err", err)
+		i.opts.log("console").Error("instance file not written", "err", err)
 		return
 	}
-	i.opts.Logger.Info("certificate replaced", "component", "console")
+	i.opts.log("console").Info("certificate replaced")
 }
 
 // The caller must hold i.mu.
@@ -291,7 +291,7 @@ func (i *instance) greetReady() {
 	took := time.Since(i.began)
 	rows := [][2]string{{"next", i.nextCommand()}}
 	if !i.opts.Logger.Banner("ready", "after "+took.Round(10*time.Millisecond).String(), rows) {
-		i.opts.Logger.Info("ready", "component", "environment", "duration_ms", took.Milliseconds())
+		i.opts.log("environment").Info("ready", "duration_ms", took.Milliseconds())
 	}
 }
 

@@ -39,42 +39,13 @@ func (c conflict) Unwrap() []error { return []error{ErrConflict, c.error} }
 
 func portConflict(err error) error { return conflict{fmt.Errorf("%w with --port", err)} }
 
-type steps []step
-
 type step struct {
 	name string
 	stop func(ctx context.Context) error
 }
 
-func (s *steps) push(name string, stop func(ctx context.Context) error) {
-	*s = append(*s, step{name, stop})
-}
-
-func (s *steps) background(name string, run func(context.Context)) {
-	ctx, stop := context.WithCancel(context.Background())
-	var part sync.WaitGroup
-	part.Go(func() { run(ctx) })
-	s.push(name, func(context.Context) error { stop(); part.Wait(); return nil })
-}
-
-func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
-	var errs []error
-	for len(*s) > 0 {
-		last := len(*s) - 1
-		top := (*s)[last]
-		*s = (*s)[:last]
-		begin := time.Now()
-		err := top.stop(ctx)
-		log.Debug("stopped", "component", top.name, "duration_ms", time.Since(begin).Milliseconds())
-		if err != nil {
-			errs = append(errs, fmt.Errorf("stopping %s: %w", top.name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 type lifecycle struct {
-	steps steps
+	steps []step
 	// announced is closed once the workers exist, started once startup completes, ready once the app is ready, and
 	// receiving once every queue has received or is paused.
 	announced, started, ready, receiving chan struct{}
@@ -89,7 +60,8 @@ type lifecycle struct {
 func newLifecycle() *lifecycle {
 	return &lifecycle{
 		announced: make(chan struct{}), started: make(chan struct{}), ready: make(chan struct{}),
-		receiving: make(chan struct{}), urgent: context.Background(), fatal: make(chan error, 1), draining: make(chan struct{}), drained: make(chan struct{}),
+		receiving: make(chan struct{}), urgent: context.Background(), fatal: make(chan error, 1),
+		draining: make(chan struct{}), drained: make(chan struct{}),
 	}
 }
 
@@ -97,9 +69,41 @@ func (l *lifecycle) running() bool { return isClosed(l.started) }
 
 func (l *lifecycle) stopping() bool { return isClosed(l.draining) }
 
-// background returns a start step that runs a part until its turn to stop.
-func (l *lifecycle) background(name string, run func(context.Context)) func(context.Context) error {
-	return func(context.Context) error { l.steps.background(name, run); return nil }
+// onStop adds a step of the shutdown, which runs before those added earlier.
+func (l *lifecycle) onStop(name string, stop func(ctx context.Context) error) {
+	l.steps = append(l.steps, step{name, stop})
+}
+
+func (l *lifecycle) closeOnStop(name string, close func() error) {
+	l.onStop(name, func(context.Context) error { return close() })
+}
+
+func (l *lifecycle) runUntilStop(name string, run func(context.Context)) {
+	ctx, stop := context.WithCancel(context.Background())
+	var part sync.WaitGroup
+	part.Go(func() { run(ctx) })
+	l.onStop(name, func(context.Context) error { stop(); part.Wait(); return nil })
+}
+
+// startStep returns a start step that runs a part until its turn to stop.
+func (l *lifecycle) startStep(name string, run func(context.Context)) func(context.Context) error {
+	return func(context.Context) error { l.runUntilStop(name, run); return nil }
+}
+
+func (l *lifecycle) stopAll(ctx context.Context, log *slog.Logger) error {
+	var errs []error
+	for len(l.steps) > 0 {
+		last := l.steps[len(l.steps)-1]
+		l.steps = l.steps[:len(l.steps)-1]
+
+		began := time.Now()
+		err := last.stop(ctx)
+		log.Debug("stopped", "component", last.name, "duration_ms", time.Since(began).Milliseconds())
+		if err != nil {
+			errs = append(errs, fmt.Errorf("stopping %s: %w", last.name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func isClosed(state <-chan struct{}) bool {

@@ -20,7 +20,7 @@ const (
 // LogState logs goroutines grouped by stack, and the state of the environment and its parts. Goroutines come first,
 // since the rest takes locks.
 func LogState(e *Environment) {
-	log := e.opts.Logger.With("component", "environment")
+	log := e.opts.log("environment")
 	logGoroutines(log, readStacks())
 
 	st := e.Status()

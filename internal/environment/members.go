@@ -73,7 +73,7 @@ func (m *members) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { m.joinRegistry(ctx, &running) })
 	running.Go(func() { m.lost.watch(ctx, m) })
-	m.life.steps.push("the record of this instance", func(ctx context.Context) error {
+	m.life.onStop("the record of this instance", func(ctx context.Context) error {
 		stop()
 		running.Wait()
 		joined := m.joined.Load()
@@ -84,7 +84,7 @@ func (m *members) run(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 		defer cancel()
 		if err := joined.self.Leave(ctx); err != nil {
-			m.opts.Logger.Warn("instance record not marked as stopped", "component", "instances", "err", err)
+			m.opts.log("instances").Warn("instance record not marked as stopped", "err", err)
 		}
 		return nil
 	})
@@ -106,7 +106,7 @@ func (m *members) joinRegistry(ctx context.Context, running *sync.WaitGroup) {
 		}
 		switch {
 		case err != nil && !logged:
-			m.opts.Logger.With("component", "instances").Warn("shared registry not available", "err", err)
+			m.opts.log("instances").Warn("shared registry not available", "err", err)
 			logged = true
 		case leases != nil:
 			m.keepRecord(ctx, leases, running)
@@ -129,7 +129,7 @@ func (m *members) joinRegistry(ctx context.Context, running *sync.WaitGroup) {
 }
 
 func (m *members) keepRecord(ctx context.Context, leases instances.Store, running *sync.WaitGroup) {
-	log := m.opts.Logger.With("component", "instances")
+	log := m.opts.log("instances")
 	opts := instances.Options{Store: leases, Environment: m.cron.election.Name(), Log: log,
 		Key: instances.FleetKey(m.settings.now().FleetKey)}
 	gauge := m.scale.gauge(false)

@@ -47,7 +47,7 @@ func (o *observer) openTelemetry(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	if o.otlp != nil {
-		o.life.steps.push("the telemetry collector", o.otlp.Close)
+		o.life.onStop("the telemetry collector", o.otlp.Close)
 	}
 	cloud, err := o.openCloudWatch(ctx)
 	o.telemetry = telemetry.New(&telemetry.Options{
@@ -129,7 +129,7 @@ func (o *observer) newMonitor(host *health.Host) *health.Monitor {
 		},
 		DataDir:      o.instance.dataDir,
 		RegistryLost: func() string { return o.members.lost.text() },
-		Log:          o.opts.Logger.With("component", "health"),
+		Log:          o.opts.log("health"),
 	})
 }
 
@@ -150,7 +150,7 @@ func (o *observer) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, e
 		Name: s.Name, Interval: s.MetricsInterval, Environment: s.EnvironmentName,
 		Health: func() telemetry.Health { return o.publicHealth(host) }, Logger: o.opts.Logger.Logger,
 	})
-	o.life.steps.background("the CloudWatch metrics", func(ctx context.Context) {
+	o.life.runUntilStop("the CloudWatch metrics", func(ctx context.Context) {
 		cloud.Run(ctx) // limits its last call itself
 		client.Close()
 	})

@@ -2,6 +2,7 @@ package environment
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -67,6 +68,8 @@ func (o *Options) CronFile() string {
 	}
 	return o.Config.Cron
 }
+
+func (o *Options) log(component string) *slog.Logger { return o.Logger.With("component", component) }
 
 func (o *Options) aws() *aws.Options {
 	opts := &aws.Options{}

@@ -118,9 +118,8 @@ func (p *pauseFile) change(alter func(*storedPauses)) error {
 	}
 
 	if err := datadir.ReplaceJSON(p.path, after); err != nil {
-		return &api.Error{Status: http.StatusInsufficientStorage,
-			Message: "nothing was paused or resumed: writing " + p.path + ": " + err.Error(),
-			Hint:    "free some space on that disk; the signal USR1 pauses all queues until the process exits"}
+		return api.NewError(http.StatusInsufficientStorage, "nothing was paused or resumed: writing "+p.path+": "+err.Error(),
+			"free some space on that disk; the signal USR1 pauses all queues until the process exits")
 	}
 	p.stored = after
 	return nil

@@ -72,7 +72,7 @@ func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 
 // With newReplicas, the current replicas keep the previous settings.
 func (p *pipelines) applySettings(c config.Change, newReplicas bool) {
-	log := p.opts.Logger.With("component", "config")
+	log := p.opts.log("config")
 	p.settings.change(&c)
 	if len(c.Later) > 0 {
 		event.Deploy.Log(log, slog.LevelWarn, "settings changed, restart needed", "options", strings.Join(c.Later, ", "))
@@ -142,7 +142,7 @@ func (p *pipelines) pause(name string, pause instances.Pause) error {
 
 	for _, l := range lines {
 		l.setPause(byThis, pause)
-		event.Pause.Log(p.opts.Logger.Logger, slog.LevelInfo, "queue paused", "component", "worker", "queue", l.queue.name,
+		event.Pause.Log(p.opts.log("worker"), slog.LevelInfo, "queue paused", "queue", l.queue.name,
 			"by", pause.By, "reason", cmp.Or(pause.Reason, pausedText))
 	}
 	return nil
@@ -160,7 +160,7 @@ func (p *pipelines) resume(name string) error {
 	for _, l := range lines {
 		paused := l.setPause(byThis, instances.Pause{})
 		if l.setPause(byProcess, instances.Pause{}) || paused {
-			event.Pause.Log(p.opts.Logger.Logger, slog.LevelInfo, "queue resumed", "component", "worker", "queue", l.queue.name)
+			event.Pause.Log(p.opts.log("worker"), slog.LevelInfo, "queue resumed", "queue", l.queue.name)
 		}
 	}
 	return nil
@@ -193,8 +193,8 @@ func (p *pipelines) chosen(name string) ([]*pipeline, error) {
 	case found != nil:
 		return []*pipeline{found}, nil
 	case name != "":
-		return nil, &api.Error{Status: http.StatusNotFound, Message: "this environment does not receive from " + name,
-			Hint: "it receives from " + strings.Join(p.queues.names(), ", ")}
+		return nil, api.NewError(http.StatusNotFound, "this environment does not receive from "+name,
+			"it receives from "+strings.Join(p.queues.names(), ", "))
 	}
 	return p.all, nil
 }

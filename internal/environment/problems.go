@@ -63,13 +63,13 @@ func (p *problems) refresh() {
 
 	for _, text := range slices.Sorted(maps.Keys(found)) {
 		if _, known := before[text]; !known {
-			p.opts.Logger.Warn("problem with stored messages", "component", "environment", "queue", found[text].queue,
+			p.opts.log("environment").Warn("problem with stored messages", "queue", found[text].queue,
 				"reason", text, "hint", found[text].hint)
 		}
 	}
 	for text, one := range before {
 		if _, still := found[text]; !still {
-			p.opts.Logger.Info("problem with stored messages resolved", "component", "environment", "queue", one.queue,
+			p.opts.log("environment").Info("problem with stored messages resolved", "queue", one.queue,
 				"reason", text)
 		}
 	}
@@ -170,7 +170,7 @@ func (p *problems) findElsewhere() (all []problem) {
 func (p *problems) leftIn(dir, hint string, concerns func(queue string) bool) (all []problem) {
 	queues, err := broker.Inspect(dir)
 	if err != nil {
-		p.opts.Logger.Debug("stored queues not read", "component", "environment", "dir", dir, "err", err)
+		p.opts.log("environment").Debug("stored queues not read", "dir", dir, "err", err)
 	}
 	for _, q := range queues {
 		if q.Messages > 0 && concerns(q.Name) {

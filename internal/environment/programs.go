@@ -39,7 +39,7 @@ func (p *programs) build(c *changes, cron *schedule) {
 	counters.LinesDropped = p.linesDropped
 	p.app = app.New(&app.Options{
 		Settings: p.settings.now, Bundle: p.opts.Bundle, Command: p.opts.Command, Shared: p.opts.Shared, Environ: p.environ,
-		Log: p.opts.Logger.With("component", "app"), Output: p.output, Counters: counters,
+		Log: p.opts.log("app"), Output: p.output, Counters: counters,
 		Hurry: p.life.urgent, Draining: p.life.draining, Ready: p.life.ready, Changing: c.changing, Gate: p.work.gate,
 		Failed:       func(err error) { p.life.fail(fmt.Errorf("%w: %w", ErrAppFailed, err)) },
 		DrainTimeout: p.work.drainLimit, Check: c.checkVersion, Change: c.change, Apply: p.work.applySettings, Facts: p.facts,
@@ -55,7 +55,7 @@ func (p *programs) start(ctx context.Context, replicas int) error {
 		return err
 	}
 	warnOfRoot(p.opts.Logger.Logger, p.settings.now(), p.opts.Bundle, isMachineRoot())
-	p.life.steps.push("the app", p.app.Stop)
+	p.life.onStop("the app", p.app.Stop)
 	err := p.app.Start(ctx, replicas)
 	if taken := (*supervisor.PortError)(nil); errors.As(err, &taken) {
 		return portConflict(err)
@@ -92,7 +92,7 @@ func (p *programs) openLogs() error {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	p.logs = logs
-	p.life.steps.push("the app's log files", func(context.Context) error { return logs.Close() })
+	p.life.closeOnStop("the app's log files", logs.Close)
 	return nil
 }
 
@@ -132,7 +132,7 @@ func (p *programs) linesDropped(d supervisor.LinesDropped) {
 	if p.logs != nil {
 		p.logs.Line(d.Process, d.Stream, fmt.Appendf(nil, "... %d lines dropped", d.Lines))
 	}
-	p.opts.Logger.Warn("output lines dropped", "component", "app", "process", d.Process, "stream", d.Stream, "lines",
+	p.opts.log("app").Warn("output lines dropped", "process", d.Process, "stream", d.Stream, "lines",
 		d.Lines, "hint", fmt.Sprintf("the process exceeds --app-log-rate (%d lines per second)",
 			p.settings.now().AppLogRate))
 }
@@ -201,6 +201,6 @@ func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	}
 
 	pool.Start()
-	p.life.steps.push("the function", pool.Stop)
+	p.life.onStop("the function", pool.Stop)
 	return pool, nil
 }

@@ -53,7 +53,7 @@ func (q *queues) openBroker(events *broker.Events) error {
 		return fmt.Errorf("opening the embedded queues: %w", err)
 	}
 	q.broker = b
-	q.life.steps.push("the embedded queues", func(context.Context) error { return b.Close() })
+	q.life.closeOnStop("the embedded queues", b.Close)
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (q *queues) openSQS(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrQueue, err)
 	}
 	q.sqs = client
-	q.life.steps.push("the connections to SQS", func(context.Context) error { client.Close(); return nil })
+	q.life.onStop("the connections to SQS", func(context.Context) error { client.Close(); return nil })
 	return nil
 }
 
@@ -159,7 +159,7 @@ const createTimeout = time.Minute
 func (q *queues) createOnSQS(ctx context.Context, set *config.QueueSettings) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
-	err := cloud.EnsureQueue(ctx, q.sqs, q.settings.now(), set, q.opts.Logger.With("component", "aws"))
+	err := cloud.EnsureQueue(ctx, q.sqs, q.settings.now(), set, q.opts.log("aws"))
 	switch {
 	case errors.Is(err, cloud.ErrNotOwned):
 		return conflict{err}
@@ -203,7 +203,7 @@ func (q *queues) updateAttributes() {
 			err = q.createOnSQS(ctx, set)
 		}
 		if err != nil {
-			q.opts.Logger.Error("queue attributes not updated", "component", "config", "queue", w.name, "err", err)
+			q.opts.log("config").Error("queue attributes not updated", "queue", w.name, "err", err)
 		}
 	}
 }
@@ -251,7 +251,7 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*wor
 func (q *queues) warnOfConflicts(context.Context) error {
 	for _, w := range q.all {
 		if !w.embedded {
-			w.warnOfConflicts(q.opts.Logger.With("component", "aws", "queue", w.name))
+			w.warnOfConflicts(q.opts.log("aws").With("queue", w.name))
 		}
 	}
 	return nil

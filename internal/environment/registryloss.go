@@ -89,7 +89,7 @@ func (m *members) stopWhileLost(reason string) {
 	for _, l := range m.work.all {
 		l.setPause(byRegistry, pause)
 	}
-	log := m.opts.Logger.With("component", "instances")
+	log := m.opts.log("instances")
 	if reason != "" {
 		event.Pause.Log(log, slog.LevelError, "receiving stopped", "reason", reason)
 	} else {

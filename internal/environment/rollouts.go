@@ -95,7 +95,7 @@ func (r *rollouts) openStore(ctx context.Context) (err error) {
 	if r.objects, err = r.opts.openS3(ctx, set); err != nil {
 		return fmt.Errorf("%w: --versions: %w", ErrSettings, err)
 	}
-	r.life.steps.push("the connections to the archives", func(context.Context) error { r.objects.Close(); return nil })
+	r.life.onStop("the connections to the archives", func(context.Context) error { r.objects.Close(); return nil })
 	return nil
 }
 
@@ -252,7 +252,7 @@ func copyFile(to *os.File, path string) error {
 	return err
 }
 
-func (r *rollouts) log() *slog.Logger { return r.opts.Logger.With("component", "rollout") }
+func (r *rollouts) log() *slog.Logger { return r.opts.log("rollout") }
 
 func (r *rollouts) run(ctx context.Context, fleet *instances.Fleet) {
 	if r.control == nil {
@@ -483,8 +483,8 @@ func (r *rollouts) currentVersion(ctx context.Context, leases instances.Store) (
 }
 
 func inProgress(v *instances.AppVersion) error {
-	return &api.Error{Status: http.StatusConflict, Message: "version " + fmt.Sprint(v.Number) + " is being deployed to all instances",
-		Hint: "wait until it is complete, or type 'tendril deploy --abort'"}
+	return api.NewError(http.StatusConflict, "version "+fmt.Sprint(v.Number)+" is being deployed to all instances",
+		"wait until it is complete, or type 'tendril deploy --abort'")
 }
 
 const registryHint = "'tendril instances' shows whether the registry can be read"
@@ -499,8 +499,7 @@ func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
 	reason := "aborted by " + cmp.Or(api.CallerName(ctx), "an operator")
 	now, err := r.desired.state.Change(ctx, leases, func(d *instances.Desired) error { return d.AbortRollout(reason) })
 	if errors.Is(err, instances.ErrNoRollout) {
-		return api.Deployment{}, &api.Error{Status: http.StatusConflict, Message: err.Error(),
-			Hint: "'tendril versions' lists the deployed versions"}
+		return api.Deployment{}, api.NewError(http.StatusConflict, err.Error(), "'tendril versions' lists the deployed versions")
 	}
 	if err != nil {
 		return api.Deployment{}, notDeployed(err)

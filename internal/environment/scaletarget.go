@@ -20,7 +20,7 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 		return nil
 	}
 
-	log := s.opts.Logger.With("component", "scale")
+	log := s.opts.log("scale")
 	var place fleet.Place
 	var err error
 	if set.AnyOnSQS() { // embedded queues cannot be shared with other instances
@@ -47,7 +47,7 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 
 func (s *sizing) leaveSize(why string) {
 	s.target, s.left = config.ScaleNone, why
-	s.opts.Logger.With("component", "scale").Warn("size not changed", "reason", why,
+	s.opts.log("scale").Warn("size not changed", "reason", why,
 		"hint", "add --scale-target asg:GROUP, ecs:CLUSTER/SERVICE or processes to scale anyway, or none")
 }
 

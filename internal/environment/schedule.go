@@ -38,7 +38,7 @@ func (s *schedule) read(context.Context) (err error) {
 	if err := s.opts.Validate(); err != nil {
 		return err
 	}
-	s.file, err = tasks.Open(s.opts.CronFile(), s.opts.Logger.With("component", "periodic"))
+	s.file, err = tasks.Open(s.opts.CronFile(), s.opts.log("periodic"))
 	return err
 }
 
@@ -69,7 +69,7 @@ func (s *schedule) build(ctx context.Context) error {
 	}
 
 	s.tasks = tasks.New(opts)
-	s.life.steps.background("the task history", s.tasks.KeepHistory) // until the workers have stopped
+	s.life.runUntilStop("the task history", s.tasks.KeepHistory) // until the workers have stopped
 	s.election = s.tasks.Election()
 	return s.tasks.Open(ctx, set.PeriodicTrust == config.TrustRegistry)
 }
@@ -86,7 +86,7 @@ func (s *schedule) watch() time.Duration {
 
 func (s *schedule) run(ctx context.Context) error {
 	s.tasks.Start(ctx)
-	s.life.steps.push("the periodic tasks", s.tasks.Stop)
+	s.life.onStop("the periodic tasks", s.tasks.Stop)
 	return nil
 }
 
@@ -112,7 +112,7 @@ func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
 		return
 	}
 	if err := s.tasks.Adopt(ctx, b.Cron); err != nil && !errors.Is(err, tasks.ErrNotScheduled) && !s.life.stopping() {
-		s.opts.Logger.Error("tasks of the new version not applied", "component", "periodic", "err", err)
+		s.opts.log("periodic").Error("tasks of the new version not applied", "err", err)
 	}
 }
 
@@ -122,7 +122,7 @@ func (s *schedule) claimCommands(ctx context.Context, version string) (app.Comma
 	switch {
 	case errors.Is(err, tasks.ErrNoRegistry):
 		if s.settings.now().Leader != config.LeaderLocal {
-			s.opts.Logger.Warn("leader_only commands run on every instance", "component", "app",
+			s.opts.log("app").Warn("leader_only commands run on every instance",
 				"hint", "give all instances the same --registry-table so that only the leader runs them, or --leader "+
 					"local")
 		}

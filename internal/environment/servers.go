@@ -94,7 +94,7 @@ func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Serv
 		}
 	}()
 
-	l.steps.push(name, func(ctx context.Context) error {
+	l.onStop(name, func(ctx context.Context) error {
 		before()
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()

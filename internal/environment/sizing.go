@@ -48,7 +48,7 @@ func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
 // closeFleet makes Stop close the fleet late, because the group may terminate this instance from then on.
 func (s *sizing) closeFleet(context.Context) error {
 	if isFleet(s.settings.now()) {
-		s.life.steps.push("the instance group", func(ctx context.Context) error {
+		s.life.onStop("the instance group", func(ctx context.Context) error {
 			if s.fleet == nil {
 				return nil
 			}
@@ -71,7 +71,7 @@ func (s *sizing) openFleet(ctx context.Context) error {
 		return nil
 	}
 
-	log := s.opts.Logger.With("component", "scale")
+	log := s.opts.log("scale")
 	set := s.settings.now()
 	gauge := s.gauge(false)
 	opts := fleet.Options{Region: s.opts.aws().Region,
@@ -108,12 +108,12 @@ func (s *sizing) protectTask(context.Context) error {
 	if !s.inTask() {
 		return nil
 	}
-	end, err := fleet.ProtectTask(s.inFlight.Work, s.fleetTiming, s.opts.Logger.With("component", "scale"),
+	end, err := fleet.ProtectTask(s.inFlight.Work, s.fleetTiming, s.opts.log("scale"),
 		s.protection.set)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	s.life.steps.push("the task protection", end)
+	s.life.onStop("the task protection", end)
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (s *sizing) runScaling(context.Context) error {
 	run, stop := context.WithCancel(context.Background())
 	loop := s.newLoop(run)
 	s.loop = loop
-	s.life.steps.background("the counts of the queues", s.work.depths.run) // scaling waits for the first counts
+	s.life.runUntilStop("the counts of the queues", s.work.depths.run) // scaling waits for the first counts
 
 	var ended sync.WaitGroup
 	ended.Go(func() {
@@ -135,12 +135,12 @@ func (s *sizing) runScaling(context.Context) error {
 		loop.Run(run)
 	})
 	ended.Go(func() { s.fleet.Run(run, s.work.depths.askedOnce()) })
-	s.life.steps.push("the scaling", func(context.Context) error { stop(); ended.Wait(); return nil })
+	s.life.onStop("the scaling", func(context.Context) error { stop(); ended.Wait(); return nil })
 	return nil
 }
 
 func (s *sizing) newLoop(run context.Context) *autoscale.Loop {
-	log := s.opts.Logger.With("component", "scale")
+	log := s.opts.log("scale")
 	group, isGroup := strings.CutPrefix(s.target, config.ScaleGroup)
 	service, isService := strings.CutPrefix(s.target, config.ScaleService)
 	switch {

@@ -26,10 +26,10 @@ type serviceManager struct {
 func newServiceManager(opts *Options, life *lifecycle, set *settings, work *pipelines, live func() bool) *serviceManager {
 	return &serviceManager{opts: opts, life: life, settings: set, work: work, live: live, systemd: notify.New(notify.Events{
 		SendFailed: func(err error) {
-			opts.Logger.Warn("systemd not notified", "component", "environment", "err", err)
+			opts.log("environment").Warn("systemd not notified", "err", err)
 		},
 		WatchdogSkipped: func(within time.Duration) {
-			opts.Logger.Error("process not responding, systemd will restart it", "component", "environment",
+			opts.log("environment").Error("process not responding, systemd will restart it",
 				"within_ms", within.Milliseconds())
 		},
 	})}

@@ -48,7 +48,7 @@ func (q *queues) takeOver(context.Context) error {
 	if err := errors.Join(moveData(state, s.DataDir), d.Close()); err != nil {
 		return fmt.Errorf("taking over the queues in %s: %w", state, err)
 	}
-	q.opts.Logger.Info("data directory taken over", "component", "environment", "from", state, "to", s.DataDir,
+	q.opts.log("environment").Info("data directory taken over", "from", state, "to", s.DataDir,
 		"queues", names)
 	return nil
 }

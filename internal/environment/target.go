@@ -96,7 +96,7 @@ func (t *targetOpener) openBuckets(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 
-	t.life.steps.push("the connections to S3", func(context.Context) error { s3.Close(); return nil })
+	t.life.onStop("the connections to S3", func(context.Context) error { s3.Close(); return nil })
 	t.payloads = &envelope.Opener{Fetcher: s3, Buckets: buckets}
 	return nil
 }
@@ -104,7 +104,7 @@ func (t *targetOpener) openBuckets(ctx context.Context) error {
 func (t *targetOpener) open(ctx context.Context, q *workQueue) (*target, error) {
 	opts := &delivery.Options{
 		FIFO: q.fifo, SNS: q.settings().ViaSNS, Payloads: t.payloads, Postponed: t.opts.Logger.Postponed(q.name),
-		Account: t.account, Known: t.known, Tracker: t.tracker, Logger: t.opts.Logger.With("component", "worker", "queue", q.name),
+		Account: t.account, Known: t.known, Tracker: t.tracker, Logger: t.opts.log("worker").With("queue", q.name),
 	}
 	if embedded, ok := q.source.(*broker.Queue); ok {
 		opts.Posting = embedded.Posting
@@ -238,7 +238,7 @@ func targetFiles(set *config.QueueSettings) deliver.TLSFiles {
 }
 
 func (t *targetOpener) logCertificate(queue string, c deliver.CertificateRead) {
-	log := t.opts.Logger.With("component", "worker", "queue", queue)
+	log := t.opts.log("worker").With("queue", queue)
 	switch {
 	case c.Err != nil:
 		log.Error("certificate for the target not replaced", "err", c.Err)
@@ -320,8 +320,7 @@ func (t *targetOpener) checkFunction(ctx context.Context, function *aws.Lambda, 
 
 	set := q.settings()
 	if timeout > set.VisibilityTimeout {
-		t.opts.Logger.Info("function may run longer than the visibility timeout, which is extended",
-			"component", "aws", "queue", q.name, "function", set.Function,
+		t.opts.log("aws").Info("function may run longer than the visibility timeout, which is extended", "queue", q.name, "function", set.Function,
 			"timeout", timeout.String(), "visibility_timeout", set.VisibilityTimeout.String())
 	}
 	return nil

@@ -32,7 +32,7 @@ func (t *totals) begin(context.Context) error {
 	if b := t.queues.broker; b != nil {
 		t.before = b.TotalLedger()
 	}
-	t.life.steps.push("the totals", func(context.Context) error {
+	t.life.onStop("the totals", func(context.Context) error {
 		t.final = t.count()
 		return nil
 	})

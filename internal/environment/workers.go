@@ -122,7 +122,7 @@ func (p *pipelines) runWorkers(context.Context) error {
 		running.Go(func() { errs[i] = l.worker.Run(receive, deliveries) })
 	}
 
-	p.life.steps.push("the workers", func(ctx context.Context) error {
+	p.life.onStop("the workers", func(ctx context.Context) error {
 		defer abort()
 		unregister := context.AfterFunc(ctx, abort)
 		defer unregister()
