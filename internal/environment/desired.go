@@ -64,7 +64,7 @@ func (d *desired) adopt(ctx context.Context) error {
 	}
 	d.readRegistry(ctx)
 	d.apply()
-	if err := d.rollouts.adopt(ctx); err != nil { // the version may have its own settings
+	if err := d.rollouts.adoptVersion(ctx); err != nil { // the version may have its own settings
 		return err
 	}
 	return d.adoptSettings()
@@ -209,7 +209,7 @@ func unchanged(err error) error {
 }
 
 func registryError(message string, err error, hint string) error {
-	if own := (*api.Error)(nil); errors.As(err, &own) {
+	if _, ok := errors.AsType[*api.Error](err); ok {
 		return err
 	}
 	return api.NewError(http.StatusServiceUnavailable, message+err.Error(), hint)

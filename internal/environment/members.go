@@ -221,7 +221,7 @@ func (m *members) judgeEnvironment(own *instances.Record) {
 	}
 
 	e := environmentHealth(joined, own)
-	e.Since = time.Now().UTC().Truncate(time.Second)
+	e.Since = thisSecond()
 	if m.judged != nil && m.judged.Status == e.Status {
 		e.Since = m.judged.Since
 	}
@@ -286,7 +286,7 @@ func (m *members) ownRecord() instances.Record {
 		progress := m.desired.follower.Progress()
 		r.SettingsRevision, r.Rejected = max(progress.Applied, progress.Rejected), progress.Reason
 	}
-	if r.App = m.rollouts.report(); m.rollouts.supports() {
+	if r.App = m.rollouts.report(); m.rollouts.follows() {
 		r.Applies = append(r.Applies, instances.PartApp)
 	}
 	for _, l := range m.work.all {

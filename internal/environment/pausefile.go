@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"tendril/api"
 	"tendril/internal/config"
@@ -98,7 +97,7 @@ func (p *pauseFile) read() error {
 	err := datadir.ReadJSON(p.path, &p.stored)
 	for name, pause := range p.stored.Queues {
 		if pause.At.IsZero() { // written by an earlier version
-			pause.At = time.Now().UTC().Truncate(time.Second)
+			pause.At = thisSecond()
 			p.stored.Queues[name] = pause
 		}
 	}

@@ -69,8 +69,10 @@ func (p *pipeline) held() bool {
 }
 
 func newPause(reason, by string) instances.Pause {
-	return instances.Pause{Reason: reason, By: by, At: time.Now().UTC().Truncate(time.Second)}
+	return instances.Pause{Reason: reason, By: by, At: thisSecond()}
 }
+
+func thisSecond() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
 // deliveryLimit returns the maximum duration of a delivery or, without a deadline, the maximum time without progress.
 func deliveryLimit(set *config.QueueSettings, ofFunctions time.Duration) time.Duration {

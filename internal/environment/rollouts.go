@@ -63,7 +63,8 @@ func (r *rollouts) deploysToAll() bool {
 		(set.Versions != "" || set.RegistryTable == "")
 }
 
-func (r *rollouts) supports() bool {
+// follows reports whether this instance counts as up to date in rollouts, which also holds without an app.
+func (r *rollouts) follows() bool {
 	return r.desired.state != nil && (r.deploysToAll() || !r.opts.HasApp())
 }
 
@@ -87,7 +88,7 @@ func (r *rollouts) store(ctx context.Context) (archives.Store, error) {
 	return archives.Server{Chunks: server}, nil
 }
 
-func (r *rollouts) openStore(ctx context.Context) (err error) {
+func (r *rollouts) connectBucket(ctx context.Context) (err error) {
 	set := r.settings.now()
 	if bucket, _ := set.VersionsBucket(); bucket == "" {
 		return nil
@@ -107,8 +108,8 @@ func (r *rollouts) leases(ctx context.Context) (instances.Store, error) {
 	return leases, nil
 }
 
-func (r *rollouts) archiveName(v *instances.AppVersion) string {
-	return archives.Name(r.cron.election.Name(), v.Digest)
+func (r *rollouts) archiveName(digest string) string {
+	return archives.Name(r.cron.election.Name(), digest)
 }
 
 func (r *rollouts) path(v *instances.AppVersion) string {
@@ -122,7 +123,7 @@ func (r *rollouts) fetch(ctx context.Context, v *instances.AppVersion) (path str
 	}
 	store, err := r.store(ctx)
 	if err == nil {
-		err = archives.Fetch(ctx, store, r.archiveName(v), v.Digest, v.Size, path)
+		err = archives.Fetch(ctx, store, r.archiveName(v.Digest), v.Digest, v.Size, path)
 	}
 	if err != nil {
 		return "", fmt.Errorf("fetching the archive of version %d: %w", v.Number, err)
@@ -130,19 +131,20 @@ func (r *rollouts) fetch(ctx context.Context, v *instances.AppVersion) (path str
 	return path, nil
 }
 
-func shared(v *instances.AppVersion) app.SharedVersion {
+func sharedVersion(v *instances.AppVersion) app.SharedVersion {
 	return app.SharedVersion{Number: v.Number, Name: v.Name, By: v.By}
 }
 
-// adopt returns a [*DesiredVersion] if this instance was not started with the current version. Its app becomes the
-// first version if the registry has none.
-func (r *rollouts) adopt(ctx context.Context) error {
+// adoptVersion returns a [*DesiredVersion] if this instance was not started with the current version. Its app becomes
+// the first version if the registry has none.
+func (r *rollouts) adoptVersion(ctx context.Context) error {
 	if !r.deploysToAll() {
 		return nil
 	}
-	if err := r.openStore(ctx); err != nil {
+	if err := r.connectBucket(ctx); err != nil {
 		return err
 	}
+
 	r.control = instances.NewRollouts(r.desired.state, r)
 	now, _ := r.desired.state.Current()
 	if now.App == nil {
@@ -164,26 +166,28 @@ func (r *rollouts) adopt(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrAppFailed, err)
 	}
-	return &DesiredVersion{shared(&wanted), path}
+	return &DesiredVersion{sharedVersion(&wanted), path}
 }
 
-func (r *rollouts) setFirstVersion(ctx context.Context) (instances.Desired, error) {
+func (r *rollouts) setFirstVersion(ctx context.Context) (none instances.Desired, err error) {
 	leases, err := r.leases(ctx)
 	if err != nil {
-		return instances.Desired{}, err
+		return none, err
 	}
 	if now, err := r.desired.state.Refresh(ctx, leases); err != nil || now.App != nil {
 		return now, err
 	}
-	source := r.opts.Bundle.Dir
-	if isArchive, _ := bundle.IsArchive(r.opts.Bundle.Archive); isArchive {
-		source = r.opts.Bundle.Archive
+
+	b := r.opts.Bundle
+	source, name := b.Dir, b.Name()
+	if isArchive, _ := bundle.IsArchive(b.Archive); isArchive {
+		source, name = b.Archive, filepath.Base(b.Archive)
 	}
-	v, err := r.upload(ctx, source, r.opts.Bundle.Name())
+	v, err := r.upload(ctx, source, name)
 	if err != nil {
-		return instances.Desired{}, err
+		return none, err
 	}
-	v.By = "start"
+	v.By, v.At = "start", thisSecond()
 	return r.desired.state.Change(ctx, leases, func(now *instances.Desired) (err error) {
 		if now.App == nil {
 			_, err = now.BeginRollout(v, instances.Rollout{})
@@ -192,16 +196,9 @@ func (r *rollouts) setFirstVersion(ctx context.Context) (instances.Desired, erro
 	})
 }
 
-// upload keeps a copy of the archive. name is the version's name if source is a folder.
+// upload stores the app in source, a folder or an archive, for all instances. It keeps a copy of the archive.
 func (r *rollouts) upload(ctx context.Context, source, name string) (v instances.AppVersion, err error) {
-	isArchive, err := bundle.IsArchive(source)
-	if err != nil {
-		return v, err
-	}
-	v = instances.AppVersion{Name: name, At: time.Now().UTC().Truncate(time.Second)}
-	if isArchive {
-		v.Name = filepath.Base(source)
-	}
+	v.Name = name
 	dir := filepath.Join(r.settings.now().DataDir, archivesFolder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return v, err
@@ -213,18 +210,17 @@ func (r *rollouts) upload(ctx context.Context, source, name string) (v instances
 	defer os.Remove(file.Name())
 	defer file.Close()
 
-	if isArchive {
-		err = copyFile(file, source)
-	} else {
-		err = bundle.Pack(file, source, r.settings.now().DataDir)
-	}
-	if err == nil {
-		v.Digest, v.Size, err = archives.Digest(file.Name())
-	}
-	if err != nil {
+	if err := r.pack(file, source); err != nil {
 		return v, err
 	}
-	if err := r.put(ctx, &v, file); err != nil {
+	if v.Digest, v.Size, err = archives.Digest(file.Name()); err != nil {
+		return v, err
+	}
+	store, err := r.store(ctx)
+	if err == nil {
+		err = store.Put(ctx, r.archiveName(v.Digest), file, v.Size)
+	}
+	if err != nil {
 		return v, fmt.Errorf("storing the archive for the other instances: %w", err)
 	}
 
@@ -234,21 +230,21 @@ func (r *rollouts) upload(ctx context.Context, source, name string) (v instances
 	return v, os.Rename(file.Name(), r.path(&v))
 }
 
-func (r *rollouts) put(ctx context.Context, v *instances.AppVersion, file *os.File) error {
-	store, err := r.store(ctx)
+func (r *rollouts) pack(to *os.File, source string) error {
+	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
 		return err
 	}
-	return store.Put(ctx, r.archiveName(v), file, v.Size)
-}
+	if !isArchive {
+		return bundle.Pack(to, source, r.settings.now().DataDir)
+	}
 
-func copyFile(to *os.File, path string) error {
-	from, err := os.Open(path)
+	archive, err := os.Open(source)
 	if err != nil {
 		return err
 	}
-	defer from.Close()
-	_, err = to.ReadFrom(from)
+	defer archive.Close()
+	_, err = to.ReadFrom(archive)
 	return err
 }
 
@@ -259,29 +255,52 @@ func (r *rollouts) run(ctx context.Context, fleet *instances.Fleet) {
 		return
 	}
 	r.control.Run(ctx, &instances.RolloutOptions{Fleet: fleet,
-		Active:  func() bool { return !r.life.stopping() && r.life.running() },
-		Changed: r.desired.apply, Finished: r.finished, Tried: func(*instances.AppVersion, error) { r.prune() }, Log: r.log()})
+		Active:  func() bool { return r.life.state() == api.StateRunning },
+		Changed: r.desired.apply,
+		Finished: func(ctx context.Context, before, now *instances.App) {
+			r.logOutcome(before.Next, now)
+			r.deleteArchives(ctx, before, now)
+		},
+		Tried: r.deleteFetched, Log: r.log()})
 }
 
-func (r *rollouts) finished(ctx context.Context, now *instances.App, v *instances.AppVersion) {
+func (r *rollouts) logOutcome(v *instances.AppVersion, now *instances.App) {
 	if now.Current.Number == v.Number {
 		event.Deploy.Log(r.log(), slog.LevelInfo, "deployed to all instances", "version", v.Number)
 	} else {
 		event.Deploy.Log(r.log(), slog.LevelError, "deployment rolled back on all instances", "version", v.Number,
 			"current", now.Current.Number, "err", now.Earlier[0].Error)
 	}
+}
+
+func (r *rollouts) deleteArchives(ctx context.Context, before, now *instances.App) {
 	store, err := r.store(ctx)
 	if err != nil {
 		return
 	}
-	needed := neededDigests(now)
-	for i := range now.Earlier {
-		if old := &now.Earlier[i]; !slices.Contains(needed, old.Digest) {
-			if err := store.Delete(ctx, r.archiveName(old)); err != nil {
-				r.log().Debug("archive of an old version not deleted", "version", old.Number, "err", err)
-			}
+	for _, digest := range unneededDigests(before, now) {
+		if err := store.Delete(ctx, r.archiveName(digest)); err != nil {
+			r.log().Debug("archive of an old version not deleted", "digest", digest, "err", err)
 		}
 	}
+}
+
+// unneededDigests returns the digests of archives to delete after a rollout. An archive that was needed until now is
+// kept while its version is listed, because another instance may be deploying it again.
+func unneededDigests(before, now *instances.App) (unneeded []string) {
+	kept, neededBefore := neededDigests(now), neededDigests(before)
+	for _, v := range now.Earlier {
+		if slices.Contains(neededBefore, v.Digest) {
+			kept = append(kept, v.Digest)
+		}
+	}
+	for _, v := range slices.Concat(before.Earlier, now.Earlier) {
+		if !slices.Contains(kept, v.Digest) {
+			kept = append(kept, v.Digest)
+			unneeded = append(unneeded, v.Digest)
+		}
+	}
+	return unneeded
 }
 
 func neededDigests(now *instances.App) (digests []string) {
@@ -318,11 +337,11 @@ func (r *rollouts) Deploy(ctx context.Context, v *instances.AppVersion) error {
 		return fmt.Errorf("%w: %w", instances.ErrDeployLater, err)
 	}
 	_, err = r.changes.deploy(ctx, func() (api.DeployResult, error) {
-		return r.programs.app.DeployShared(ctx, path, shared(v))
+		return r.programs.app.DeployShared(ctx, path, sharedVersion(v))
 	})
-	failure := (*api.DeployError)(nil)
+	failure, failed := errors.AsType[*api.DeployError](err)
 	switch {
-	case errors.Is(err, app.ErrStopped), errors.As(err, &failure) && (failure.Aborted || failure.Stopped):
+	case errors.Is(err, app.ErrStopped), failed && (failure.Aborted || failure.Stopped):
 		return fmt.Errorf("%w: %w", instances.ErrDeployAborted, err)
 	case errors.Is(err, app.ErrBusy):
 		return fmt.Errorf("%w: %w", instances.ErrDeployLater, err)
@@ -336,7 +355,7 @@ func (r *rollouts) apply() {
 	}
 }
 
-func (r *rollouts) prune() {
+func (r *rollouts) deleteFetched() {
 	now, _ := r.desired.state.Current()
 	if now.App == nil {
 		return
@@ -344,63 +363,54 @@ func (r *rollouts) prune() {
 	needed := neededDigests(now.App)
 	dir := filepath.Join(r.settings.now().DataDir, archivesFolder)
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
 	for _, e := range entries {
 		if e.IsDir() && !slices.Contains(needed, e.Name()) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.log().Debug("archives of old versions not deleted", "err", err)
 	}
 }
 
 func (r *rollouts) report() instances.AppReport {
-	if r.control == nil || !r.life.running() || r.life.stopping() {
+	if r.control == nil || r.life.state() != api.StateRunning {
 		return instances.AppReport{}
 	}
 	return r.control.Report()
 }
 
+// deploy deploys the current version again if path is "".
 func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, error) {
-	if err := r.changes.awaitStart(ctx); err != nil {
-		return api.DeployResult{}, err
-	}
-	return r.begin(ctx, func(current *instances.AppVersion) (plannedRollout, error) {
-		planned := plannedRollout{how: rolloutPolicy(r.settings.now())}
+	return r.begin(ctx, func(current *instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
+		how = rolloutPolicy(r.settings.now())
 		if path == "" {
-			planned.version = *current
-			planned.version.Of = 0
-			return planned, nil
+			v = *current
+			v.Of = 0
+			return v, how, nil
 		}
-		err := r.programs.app.Examine(path)
-		if err == nil {
-			planned.version, err = r.upload(ctx, path, filepath.Base(path))
+		if err = r.programs.app.Examine(path); err == nil {
+			v, err = r.upload(ctx, path, filepath.Base(path))
 		}
-		return planned, err
+		return v, how, err
 	})
 }
 
 // rollBack deploys to all instances at once, and starts no delivery on the current version.
 func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
-	if err := r.changes.awaitStart(ctx); err != nil {
-		return api.DeployResult{}, err
-	}
-	return r.begin(ctx, func(*instances.AppVersion) (planned plannedRollout, err error) {
+	return r.begin(ctx, func(*instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
 		to, err := api.ChooseVersion(r.versions(), number)
 		if err != nil {
-			return planned, err
+			return v, how, err
 		}
 		now, _ := r.desired.state.Current()
 		for _, v := range now.App.Restorable() {
 			if v.Number == to.Number {
 				v.Of = cmp.Or(v.Of, v.Number)
-				return plannedRollout{v, instances.Rollout{Timeout: r.settings.now().RolloutTimeout}}, nil
+				return v, instances.Rollout{Timeout: r.settings.now().RolloutTimeout}, nil
 			}
 		}
-		return planned, &api.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("version %d is no longer kept", to.Number)}
+		return v, how, api.NewError(http.StatusNotFound, fmt.Sprintf("version %d is no longer kept", to.Number), "")
 	})
 }
 
@@ -417,8 +427,10 @@ func rolloutPolicy(s *config.Settings) instances.Rollout {
 }
 
 // begin reads the registry first, because the known state may be some seconds old.
-func (r *rollouts) begin(ctx context.Context, choose func(current *instances.AppVersion) (plannedRollout, error),
-) (done api.DeployResult, err error) {
+func (r *rollouts) begin(ctx context.Context, choose chooseVersion) (done api.DeployResult, err error) {
+	if err := r.changes.awaitStart(ctx); err != nil {
+		return done, err
+	}
 	leases, err := r.leases(ctx)
 	if err != nil {
 		return done, notDeployed(err)
@@ -427,16 +439,15 @@ func (r *rollouts) begin(ctx context.Context, choose func(current *instances.App
 	if err != nil {
 		return done, notDeployed(err)
 	}
-	planned, err := choose(current)
+	v, how, err := choose(current)
 	if err != nil {
 		return done, notDeployed(err)
 	}
 
-	v := planned.version
-	v.By, v.At = api.CallerName(ctx), time.Now().UTC().Truncate(time.Second)
+	v.By, v.At = api.CallerName(ctx), thisSecond()
 	v.Withdrawn, v.Error = false, ""
 	_, err = r.desired.state.Change(ctx, leases, func(d *instances.Desired) (err error) {
-		v, err = d.BeginRollout(v, planned.how)
+		v, err = d.BeginRollout(v, how)
 		return err
 	})
 	if errors.Is(err, instances.ErrRolloutInProgress) {
@@ -452,10 +463,7 @@ func (r *rollouts) begin(ctx context.Context, choose func(current *instances.App
 	return api.DeployResult{From: current.String(), To: v.String(), Of: v.Of, Rollout: v.Number}, nil
 }
 
-type plannedRollout struct {
-	version instances.AppVersion
-	how     instances.Rollout
-}
+type chooseVersion func(current *instances.AppVersion) (instances.AppVersion, instances.Rollout, error)
 
 func (r *rollouts) currentVersion(ctx context.Context, leases instances.Store) (*instances.AppVersion, error) {
 	now, err := r.desired.state.Refresh(ctx, leases)
@@ -469,7 +477,7 @@ func (r *rollouts) currentVersion(ctx context.Context, leases instances.Store) (
 	err = r.desired.allFollow(ctx, func(one *instances.Instance) bool {
 		return one.Follows && slices.Contains(one.Applies, instances.PartApp)
 	})
-	if own := (*api.Error)(nil); errors.As(err, &own) {
+	if own, ok := errors.AsType[*api.Error](err); ok {
 		own.Hint = "give them this version, the same --fleet-key-file and the same options"
 	}
 	if err == nil && now.App == nil {
@@ -497,7 +505,13 @@ func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
 		return api.Deployment{}, notDeployed(err)
 	}
 	reason := "aborted by " + cmp.Or(api.CallerName(ctx), "an operator")
-	now, err := r.desired.state.Change(ctx, leases, func(d *instances.Desired) error { return d.AbortRollout(reason) })
+	var before instances.App
+	now, err := r.desired.state.Change(ctx, leases, func(d *instances.Desired) error {
+		if d.App != nil {
+			before = *d.App
+		}
+		return d.AbortRollout(reason)
+	})
 	if errors.Is(err, instances.ErrNoRollout) {
 		return api.Deployment{}, api.NewError(http.StatusConflict, err.Error(), "'tendril versions' lists the deployed versions")
 	}
@@ -505,6 +519,7 @@ func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
 		return api.Deployment{}, notDeployed(err)
 	}
 	r.desired.apply()
+	r.deleteArchives(ctx, &before, now.App)
 	aborted := &now.App.Earlier[0]
 	event.Deploy.Log(r.log(), slog.LevelWarn, "deployment to all instances aborted", "version", aborted.Number, "reason", reason)
 	return api.Deployment{State: api.DeployRolledBack, From: now.App.Current.String(), To: aborted.String(), Since: aborted.At,
@@ -516,27 +531,36 @@ func (r *rollouts) versions() (all []api.AppVersion) {
 	if now.App == nil {
 		return r.programs.app.Versions()
 	}
-	kept := now.App.Restorable()
+
 	list := append([]instances.AppVersion{now.App.Current}, now.App.Earlier...)
 	if now.App.Next != nil {
-		list = append([]instances.AppVersion{*now.App.Next}, list...)
+		list = slices.Insert(list, 0, *now.App.Next)
 	}
 	for _, v := range list {
 		one := api.AppVersion{Number: v.Number, Of: v.Of, Source: v.Name, Digest: v.Digest, DeployedAt: v.At, By: v.By, Size: v.Size,
-			Error: v.Error}
-		switch {
-		case v.Error != "":
-			one.State, one.Digest = api.VersionFailed, ""
-		case v.Number == now.App.Current.Number:
-			one.State = api.VersionLive
-		case now.App.Next != nil && v.Number == now.App.Next.Number:
-			one.State = api.VersionDeploying
-		case slices.ContainsFunc(kept, func(k instances.AppVersion) bool { return k.Number == v.Number }):
-			one.State = api.VersionKept
-		default:
-			continue // its archive was deleted
+			Error: v.Error, State: versionState(now.App, &v)}
+		if one.State == api.VersionFailed {
+			one.Digest = ""
 		}
-		all = append(all, one)
+		if one.State != "" {
+			all = append(all, one)
+		}
 	}
 	return all
+}
+
+// versionState returns "" for a version whose archive was deleted.
+func versionState(a *instances.App, v *instances.AppVersion) string {
+	isSame := func(other instances.AppVersion) bool { return other.Number == v.Number }
+	switch {
+	case v.Error != "":
+		return api.VersionFailed
+	case isSame(a.Current):
+		return api.VersionLive
+	case a.Next != nil && isSame(*a.Next):
+		return api.VersionDeploying
+	case slices.ContainsFunc(a.Restorable(), isSame):
+		return api.VersionKept
+	}
+	return ""
 }

@@ -3,6 +3,7 @@ package environment
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"tendril/internal/bundle"
@@ -66,5 +67,38 @@ func TestLatestVersionsAreThoseThatARollbackChoosesFrom(t *testing.T) {
 	}
 	if _, err := r.changes.versions(t.Context(), false); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestArchivesAreDeletedOnceNoListedVersionNeedsThem(t *testing.T) {
+	t.Parallel()
+	version := func(n int, digest string) instances.AppVersion { return instances.AppVersion{Number: n, Digest: digest} }
+	failed := func(n int, digest string) instances.AppVersion {
+		return instances.AppVersion{Number: n, Digest: digest, Error: "not ready"}
+	}
+	next := version(9, "next")
+	for name, c := range map[string]struct {
+		before, now instances.App
+		want        []string
+	}{
+		"a failed version is kept for another attempt": {
+			instances.App{Current: version(8, "current"), Next: &next},
+			instances.App{Current: version(8, "current"), Earlier: []instances.AppVersion{failed(9, "next")}}, nil},
+		"and deleted after the next rollout": {
+			instances.App{Current: version(8, "current"), Next: &next, Earlier: []instances.AppVersion{failed(7, "failed")}},
+			instances.App{Current: next, Earlier: []instances.AppVersion{version(8, "current"), failed(7, "failed")}}, []string{"failed"}},
+		"a version that falls off the list": {
+			instances.App{Current: version(8, "current"), Next: &next, Earlier: []instances.AppVersion{failed(7, "failed"), version(1, "first")}},
+			instances.App{Current: version(8, "current"), Earlier: []instances.AppVersion{failed(9, "next"), failed(7, "failed")}},
+			[]string{"failed", "first"}},
+		"the same archive in two versions": {
+			instances.App{Current: version(8, "next"), Next: &next, Earlier: []instances.AppVersion{failed(7, "next")}},
+			instances.App{Current: next, Earlier: []instances.AppVersion{version(8, "next")}}, nil},
+	} {
+		got := unneededDigests(&c.before, &c.now)
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v are deleted, want %v", name, got, c.want)
+		}
 	}
 }

@@ -258,7 +258,7 @@ func TestNoDeliveryStartsAfterALateAbort(t *testing.T) {
 				Self:  func() Record { return Record{App: rollouts.Report()} },
 				Leads: func() bool { return true }, Healthy: func(*Record) bool { return true }},
 				Log: opts.Log, Active: func() bool { return true }, Changed: rollouts.Apply,
-				Finished: func(context.Context, *App, *AppVersion) {}, Tried: func(*AppVersion, error) {}})
+				Finished: func(context.Context, *App, *App) {}, Tried: func() {}})
 		})
 		change(begin)
 		time.Sleep(4 * time.Second)
@@ -355,7 +355,7 @@ func (f *deployFleet) start(t *testing.T, name string) *deployee {
 		d.rollouts.Run(ctx, &RolloutOptions{Fleet: &Fleet{Store: n, ID: d.ID(), Self: record, Others: NewWatcher(opts),
 			Leads: leads, Healthy: func(r *Record) bool { return r.Health == "Ok" }},
 			Log: opts.Log, Active: func() bool { return ctx.Err() == nil },
-			Changed: d.rollouts.Apply, Finished: func(context.Context, *App, *AppVersion) {}, Tried: func(*AppVersion, error) {}})
+			Changed: d.rollouts.Apply, Finished: func(context.Context, *App, *App) {}, Tried: func() {}})
 	})
 	return d
 }

@@ -84,8 +84,8 @@ type RolloutOptions struct {
 	Active func() bool
 	// Changed is called after this instance changes the desired state, Finished if that ends a rollout.
 	Changed  func()
-	Finished func(ctx context.Context, now *App, v *AppVersion)
-	Tried    func(v *AppVersion, err error)
+	Finished func(ctx context.Context, before, now *App)
+	Tried    func()
 	Log      *slog.Logger
 }
 
@@ -136,7 +136,7 @@ func (r *Rollouts) advance(ctx context.Context, o *RolloutOptions) {
 	case err == nil:
 		o.Changed()
 		if next.Next == nil {
-			o.Finished(ctx, &next, before.Next)
+			o.Finished(ctx, &before, &next)
 		}
 	case !errors.Is(err, ErrNoRollout) && ctx.Err() == nil:
 		o.Log.Warn("rollout not continued", "version", before.Next.Number, "err", err)
@@ -255,7 +255,7 @@ func (r *Rollouts) deploy(ctx context.Context, v *AppVersion, o *RolloutOptions)
 		case <-ctx.Done():
 		}
 	}
-	o.Tried(v, err)
+	o.Tried()
 	r.notify()
 }
 
