@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,6 +212,29 @@ func TestOutcomeOfAMessage(t *testing.T) {
 	ds.Record(api.Delivery{MessageID: "m1", Outcome: "done", Status: 200})
 	if d := <-arrived; d.Status != 200 {
 		t.Errorf("outcome %+v", d)
+	}
+}
+
+func TestDrainEndsWaitsForMessagesThatAreNotInWork(t *testing.T) {
+	t.Parallel()
+	draining, ds := make(chan struct{}), &Deliveries{}
+	var inWork atomic.Pointer[string]
+	c := dial(t, &Options{Deliveries: ds, Draining: draining, InWork: func(id string) (api.Delivery, bool) {
+		held := inWork.Load()
+		return api.Delivery{MessageID: id, Outcome: api.InWork}, held != nil && *held == id
+	}})
+	held := "m2"
+	inWork.Store(&held)
+	waiting, worked := make(chan error), make(chan error)
+	go func() { _, _, err := c.Outcome(t.Context(), "m1", time.Hour); waiting <- err }()
+	go func() { _, _, err := c.Outcome(t.Context(), "m2", time.Hour); worked <- err }()
+	close(draining)
+	if err := <-waiting; !api.HasStatus(err, http.StatusConflict) || !strings.Contains(err.Error(), "draining") {
+		t.Errorf("the wait for a queued message ended with %v", err)
+	}
+	ds.Record(api.Delivery{MessageID: "m2", Outcome: "done"})
+	if err := <-worked; err != nil {
+		t.Errorf("the wait for a message in work ended with %v", err)
 	}
 }
 

@@ -178,8 +178,8 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	}
 
 	d, unknown := e.awaitDelivery(c.ctx, found.id, wait)
-	if d.Outcome == api.InWork {
-		return d, nil
+	if d.Outcome == api.InWork || errors.Is(unknown, errDraining) {
+		return d, unknown
 	}
 
 	var ended ending
@@ -203,13 +203,43 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 func (e *environmentRoutes) awaitDelivery(ctx context.Context, id string, wait time.Duration) (api.Delivery, error) {
 	ctx, cancel := e.bounded(ctx, wait)
 	defer cancel()
-	d, err := e.opts.Deliveries.Wait(ctx, id)
+	d, err := e.awaitAttempt(ctx, id)
 	if (err != nil || !d.Tried()) && e.opts.InWork != nil {
 		if inWork, found := e.opts.InWork(id); found {
 			return inWork, nil
 		}
 	}
 	return d, err
+}
+
+var errDraining = api.NewError(http.StatusConflict, "the environment is draining: it delivers the message after its next start", "")
+
+// awaitAttempt returns [errDraining] for a message that no worker holds when the environment drains.
+func (e *environmentRoutes) awaitAttempt(ctx context.Context, id string) (d api.Delivery, unknown error) {
+	untilDrain, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-e.opts.Draining:
+			stop()
+		case <-untilDrain.Done():
+		}
+	}()
+
+	d, unknown = e.opts.Deliveries.Wait(untilDrain, id)
+	if ctx.Err() != nil || unknown == nil && d.Tried() {
+		return d, unknown
+	}
+	if e.opts.InWork != nil {
+		if _, inWork := e.opts.InWork(id); inWork {
+			return e.opts.Deliveries.Wait(ctx, id)
+		}
+	}
+	d, unknown = e.opts.Deliveries.Wait(untilDrain, id) // it may have just ended
+	if unknown == nil && d.Tried() {
+		return d, nil
+	}
+	return d, errDraining
 }
 
 // endingsSince is the start of the recorded endings, or zero if they were not searched.

@@ -121,6 +121,9 @@ func (c *changes) begin(ctx context.Context) (end func(), err error) {
 }
 
 func (c *changes) awaitStart(ctx context.Context) error {
+	if !c.life.running() && !c.life.stopping() {
+		c.opts.log("environment").Info("change waits for the end of startup")
+	}
 	if err := c.await(ctx, c.life.started); err != nil {
 		return err
 	}

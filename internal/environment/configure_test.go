@@ -15,6 +15,7 @@ import (
 	"tendril/api"
 	"tendril/internal/config"
 	"tendril/internal/instances"
+	"tendril/internal/observe/logging"
 )
 
 func configured(t *testing.T, content string, flags map[string]string, environ ...string) (r *running, file string) {
@@ -318,10 +319,14 @@ func another(o config.Option) string {
 
 func TestChangeThatStartupOutlastsIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
-	c := &changes{life: newLifecycle(), programs: &programs{}}
+	log := &safeBuffer{}
+	c := &changes{opts: &Options{Logger: logging.New(logging.Options{Out: log})}, life: newLifecycle(), programs: &programs{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.awaitStart(ctx); !api.HasStatus(err, http.StatusConflict) || !strings.Contains(err.Error(), "still starting") {
 		t.Errorf("refused with %v", err)
+	}
+	if !strings.Contains(log.String(), "change waits for the end of startup") {
+		t.Errorf("the log is %q", log)
 	}
 }

@@ -72,7 +72,9 @@ func TestLatestVersionsAreThoseThatARollbackChoosesFrom(t *testing.T) {
 
 func TestArchivesAreDeletedOnceNoListedVersionNeedsThem(t *testing.T) {
 	t.Parallel()
-	version := func(n int, digest string) instances.AppVersion { return instances.AppVersion{Number: n, Digest: digest} }
+	version := func(n int, digest string) instances.AppVersion {
+		return instances.AppVersion{Number: n, Digest: digest}
+	}
 	failed := func(n int, digest string) instances.AppVersion {
 		return instances.AppVersion{Number: n, Digest: digest, Error: "not ready"}
 	}

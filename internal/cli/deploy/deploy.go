@@ -162,6 +162,7 @@ func abortSteps(ctx context.Context, client *api.Client) ([]string, error) {
 
 func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f base.Format,
 	begin func(context.Context) (api.DeployResult, error)) error {
+	noteStarting(ctx, c, client)
 	done, err := followDeployment(ctx, c, client, begin)
 	if errors.Is(err, context.Canceled) {
 		return base.Interrupted("interrupted; the deployment continues", "'tendril status' shows its progress")
@@ -206,6 +207,13 @@ func printFailedStep(c *base.CLI, err error) {
 	c.PrintErrf("last output of %s:\n", base.Plain(refused.Step))
 	for _, line := range refused.Output {
 		c.PrintErrf("  | %s\n", base.Plain(line))
+	}
+}
+
+// noteStarting tells why a change does not begin at once.
+func noteStarting(ctx context.Context, c *base.CLI, client *api.Client) {
+	if st, err := client.Status(ctx); err == nil && st.State == api.StateStarting {
+		c.PrintErrf("environment %q is still starting; the change begins once it has started\n", client.Instance.Environment)
 	}
 }
 
@@ -290,6 +298,7 @@ rejected and changes nothing (exit status 2).`,
 
 	return base.ChangesRunning(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (*base.Plan, error) {
 		return base.PlanOf(func() ([]string, error) { return reloadSteps(ctx, client) }, func() error {
+			noteStarting(ctx, c, client)
 			done, err := client.Reload(ctx)
 			if err != nil {
 				printFailedStep(c, err)

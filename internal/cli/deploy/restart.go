@@ -40,6 +40,7 @@ them.`,
 			at, err := processToRestart(st.App, name)
 			return []string{"restart " + base.Plain(at)}, err
 		}, func() error {
+			noteStarting(ctx, c, client)
 			newName, err := client.RestartProcess(ctx, name)
 			if err != nil {
 				printFailedStep(c, err)

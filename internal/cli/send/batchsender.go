@@ -212,6 +212,10 @@ type firstOutcome struct {
 func (o *batchSender) awaitOutcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
 	firstOutcome, error) {
 	d, known, err := watch.Outcome(ctx, id, timeout)
+	reason := "no attempt within " + timeout.String()
+	if api.HasStatus(err, http.StatusConflict) { // draining
+		reason, err = err.Error(), nil
+	}
 	if err != nil || d.Done() || d.Outcome == api.InWork {
 		return firstOutcome{delivery: d, known: known}, err
 	}
@@ -224,7 +228,7 @@ func (o *batchSender) awaitOutcome(ctx context.Context, watch *api.Client, id st
 			RetryAt: last.RetryAt}
 		known = true
 	case !known:
-		d = api.Delivery{MessageID: id, Outcome: "unknown", Reason: "no attempt within " + timeout.String()}
+		d = api.Delivery{MessageID: id, Outcome: "unknown", Reason: reason}
 	}
 	return firstOutcome{d, last.Answer, known}, nil
 }
