@@ -105,8 +105,8 @@ func (c *changes) deployUnlessBusy(ctx context.Context, begin func() (api.Deploy
 	return begin()
 }
 
-// begin waits until no other change is in progress. The caller must call end.
-func (c *changes) begin(ctx context.Context) (end func(), err error) {
+// awaitTurn waits until no other change is in progress. The caller must call end.
+func (c *changes) awaitTurn(ctx context.Context) (end func(), err error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
 }
 
 func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err error) {
-	end, err := c.begin(ctx) // a change in progress may have read the files before they changed
+	end, err := c.awaitTurn(ctx) // a change in progress may have read the files before they changed
 	if err != nil {
 		return done, err
 	}
@@ -182,7 +182,7 @@ func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err
 }
 
 func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done api.ReloadResult, err error) {
-	change, err := c.change(b)
+	change, err := c.loadChange(b)
 	if err != nil {
 		return done, app.Refused(err)
 	}
@@ -199,7 +199,7 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done ap
 		done.Unchanged = cmp.Or(dir, "the settings")
 	}
 
-	c.adopt(change, b) // last: rejected tasks leave the settings as they are
+	c.apply(change, b) // last: rejected tasks leave the settings as they are
 	return done, nil
 }
 
@@ -213,7 +213,7 @@ func (c *changes) sourceFolder(b *bundle.Bundle) string {
 	return ""
 }
 
-func (c *changes) adopt(change config.Change, b *bundle.Bundle) {
+func (c *changes) apply(change config.Change, b *bundle.Bundle) {
 	c.work.applySettings(change, false)
 	if c.programs.app != nil {
 		c.programs.app.RefreshFacts()
@@ -222,7 +222,7 @@ func (c *changes) adopt(change config.Change, b *bundle.Bundle) {
 	}
 }
 
-func (c *changes) change(b *bundle.Bundle) (config.Change, error) {
+func (c *changes) loadChange(b *bundle.Bundle) (config.Change, error) {
 	cfg, err := c.load(c.sources(b))
 	if err != nil {
 		return config.Change{}, err
@@ -261,7 +261,7 @@ func (c *changes) currentBundle() *bundle.Bundle {
 	return c.opts.Bundle
 }
 
-func (c *changes) pending() (change config.Change, err error) {
+func (c *changes) pendingChange() (change config.Change, err error) {
 	b := c.currentBundle()
 	if b != nil {
 		if b, err = bundle.Open(b.Dir); err != nil {
@@ -329,7 +329,7 @@ func (c *changes) checkVersion(b *bundle.Bundle) error {
 
 // refusal returns "" for a deployment that failed after its start, because the deployment logs that itself.
 func refusal(err error) string {
-	if deployError := (*api.DeployError)(nil); err == nil || errors.As(err, &deployError) {
+	if _, failed := errors.AsType[*api.DeployError](err); failed || err == nil {
 		return ""
 	}
 	return strings.ReplaceAll(err.Error(), "\n  ", "; ") // hints are on their own lines

@@ -61,7 +61,7 @@ func (c *changes) configuration() api.Configuration {
 	cfg, invalid := c.load(c.sources(c.currentBundle()))
 	f, unreadable := c.settingsFile(cfg)
 	shown := api.Configuration{File: f.place(), Exists: f.info != nil, Hash: f.hash(), Blocks: config.Blocks(),
-		Topics: config.Topics(), Queues: []api.ConfigQueue{}, Shared: c.desired.shared()}
+		Topics: config.Topics(), Queues: []api.ConfigQueue{}, Shared: c.desired.sharedSettings()}
 	lock := (*config.Option).Lock
 	if shown.Shared != nil {
 		f = c.desired.settingsFile()
@@ -70,7 +70,7 @@ func (c *changes) configuration() api.Configuration {
 	}
 	if err := cmp.Or(unreadable, invalid); err != nil {
 		shown.Problem = strings.ReplaceAll(err.Error(), "\n", "; ")
-	} else if change, err := c.pending(); err == nil {
+	} else if change, err := c.pendingChange(); err == nil {
 		shown.Changes = pendingChanges(&change)
 	}
 
@@ -135,7 +135,7 @@ func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locke
 
 func lockOfFile(f *settingsFile, name string) string {
 	_, err := config.EditFile(f.file, map[string]*string{name: nil})
-	if wrong := (*config.Error)(nil); errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*config.Error](err); ok {
 		return wrong.Problems[0].Text + ": " + wrong.Problems[0].Hint
 	}
 	return ""
@@ -155,11 +155,9 @@ func (c *changes) configOption(o *config.Option, described api.DescribedOption) 
 
 type settingsPlan struct {
 	api.SettingsPreview
-	shared   bool
-	restarts bool
-	ofQueue  bool
-	old      settingsFile
-	new      config.File
+	shared bool
+	old    settingsFile
+	new    config.File
 }
 
 func (c *changes) previewChange(change api.SettingsChange) (api.SettingsPreview, error) {
@@ -168,8 +166,7 @@ func (c *changes) previewChange(change api.SettingsChange) (api.SettingsPreview,
 }
 
 func (c *changes) plan(change api.SettingsChange) (settingsPlan, error) {
-	plan := settingsPlan{shared: !change.This && c.desired.state != nil, restarts: restartsApp(change.Set),
-		ofQueue: anyOfQueue(change.Set)}
+	plan := settingsPlan{shared: !change.This && c.desired.state != nil}
 	if err := c.readOldSettings(&plan); err != nil {
 		return settingsPlan{}, refusedChange(change.Set, err)
 	}
@@ -248,22 +245,12 @@ func scopeOf(set map[string]*string) string {
 	code, access := false, false
 	for name := range set {
 		option, _, _ := strings.Cut(name, " of ")
-		o, _ := config.Lookup(option) // weight and max, which exist only per queue, are not sensitive
-		if o.Name != "" {
+		if o, found := config.Lookup(option); found { // weight and max, which exist only per queue, are not sensitive
 			code = code || o.Guard() == config.GuardCode
 			access = access || o.Guard() == config.GuardAccess
 		}
 	}
 	return console.SettingsScope(code, access)
-}
-
-func anyOfQueue(set map[string]*string) bool {
-	for name := range set {
-		if strings.Contains(name, " of ") {
-			return true
-		}
-	}
-	return false
 }
 
 func missingQueues(set map[string]*string, cfg *config.Config) (missing []api.Detail) {
@@ -276,15 +263,6 @@ func missingQueues(set map[string]*string, cfg *config.Config) (missing []api.De
 		}
 	}
 	return missing
-}
-
-func restartsApp(set map[string]*string) bool {
-	for name := range set {
-		if o, _ := config.Lookup(name); o.AppRestart {
-			return true
-		}
-	}
-	return false
 }
 
 func fileLines(lines []config.EditedLine) []api.FileLine {
@@ -365,9 +343,9 @@ func (c *changes) setForAll(name string) bool {
 }
 
 func refusedChange(set map[string]*string, err error) error {
-	refusal := &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed"}
-	var wrong *config.Error
-	if !errors.As(err, &wrong) {
+	refusal := api.BadRequest("the settings were not changed", "")
+	wrong, ok := errors.AsType[*config.Error](err)
+	if !ok {
 		refusal.Message += ": " + err.Error()
 		return refusal
 	}
@@ -388,7 +366,7 @@ func refusedChange(set map[string]*string, err error) error {
 
 func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error) {
 	var none api.SettingsPreview
-	end, err := c.begin(ctx)
+	end, err := c.awaitTurn(ctx)
 	if err != nil {
 		return none, err
 	}
@@ -402,7 +380,7 @@ func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange)
 		return none, errChangedMeanwhile(plan.File)
 	}
 	if plan.shared {
-		plan.Revision, err = c.desired.set(ctx, &plan, change.Base)
+		plan.Revision, err = c.desired.setSettings(ctx, &plan, change)
 		return plan.SettingsPreview, err
 	}
 
@@ -411,7 +389,7 @@ func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange)
 	if err != nil {
 		return none, err
 	}
-	c.adopt(now, b)
+	c.apply(now, b)
 
 	var names []string
 	for _, l := range plan.Changes {

@@ -70,7 +70,7 @@ func (e *Environment) consoleOptions() *console.Options {
 	opts.Settings.Describe = e.Describe
 	opts.Settings.Examine = func(ctx context.Context) doctor.Examination { return examineRunning(ctx, e) }
 	opts.Peers = e.members
-	opts.Views.Instances = (&knownInstances{e.scale, e.members, e.instance}).describe
+	opts.Views.Instances = e.members.knownInstances
 	if !e.opts.QueuesOnly {
 		opts.Settings.Configuration = e.changes.configuration
 		opts.Settings.PreviewChange = e.changes.previewChange

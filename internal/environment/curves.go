@@ -44,7 +44,7 @@ func (c *curves) count(now time.Time) series.Reading {
 	for _, l := range c.work.all {
 		st := l.worker.Status()
 		r.InFlight += st.InWork
-		limits[l.queue.targetKey()] = l.atMost(limits[l.queue.targetKey()] + st.Limit)
+		limits[l.queue.targetKey()] = l.limited(limits[l.queue.targetKey()] + st.Limit)
 		c.countOldest(&r, l, now)
 		if !l.queue.embedded {
 			one := series.Counts{In: st.Counts.Received - st.Counts.Duplicates, Out: st.Counts.Done}
@@ -96,7 +96,7 @@ func (c *curves) countOldest(r *series.Reading, l *pipeline, now time.Time) {
 	r.Oldest, r.HasOldest = max(r.Oldest, found.oldest), true
 }
 
-func (p *pipeline) atMost(n int) int {
+func (p *pipeline) limited(n int) int {
 	if p.limiter == nil {
 		return n
 	}

@@ -111,17 +111,18 @@ func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	return r, ok && now.Sub(r.taken) < maxCountAge
 }
 
-func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
+// redrivePolicy returns the dead-letter queue of the start until the queue has been counted.
+func (c *depthCounter) redrivePolicy(name string, now time.Time) redrivePolicy {
 	c.mu.Lock()
 	r, read := c.readings[name]
 	c.mu.Unlock()
 	switch {
 	case !read:
-		return c.queues[name].deadLetterQueue
+		return redrivePolicy{deadLetterQueue: c.queues[name].deadLetterQueue}
 	case now.Sub(r.taken) >= maxCountAge:
-		return ""
+		return redrivePolicy{}
 	}
-	return r.deadLetterQueue
+	return redrivePolicy{r.deadLetterQueue, r.maxReceives, true}
 }
 
 // The channel is closed once every queue on Amazon SQS has been queried.

@@ -111,7 +111,7 @@ func TestDeadLetterQueueIsKnownFromStartup(t *testing.T) {
 			if c.read != nil {
 				counter.readings["jobs"] = *c.read
 			}
-			if got := counter.deadLetterQueue("jobs", now); got != c.want {
+			if got := counter.redrivePolicy("jobs", now).deadLetterQueue; got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -3,6 +3,7 @@ package environment
 import (
 	"cmp"
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,8 +40,8 @@ func (o *Options) Describe(ctx context.Context) api.Description {
 func (o *Options) describeOffline() api.Description {
 	s := &o.Config.Settings
 	d := api.Description{
-		Environment: s.Name, Version: o.Version, Region: s.Region, Processes: o.describedProcesses(o.Bundle),
-		Options: describedOptions(o.Config.ExplainAll()), Places: api.Places{Files: o.describedFiles(o.Bundle)},
+		Environment: s.Name, Version: o.Version, Region: s.Region, Processes: o.describedProcesses(),
+		Options: describedOptions(o.Config.ExplainAll()), Places: api.Places{Files: o.describedFiles()},
 		Resources: []api.Resource{}, Scaling: plannedScaling(o.Config),
 	}
 
@@ -93,14 +94,12 @@ func (o *Options) plannedQueue(set *config.QueueSettings) api.DescribedQueue {
 	q.DeadLetterQueue = &api.DescribedQueue{Name: dead, Backend: set.Backend, ARN: embeddedARN(s, dead),
 		FIFO: set.FIFO(), Attributes: created}
 	q.Attributes = own
-	for name, value := range created {
-		q.Attributes[name] = value
-	}
+	maps.Copy(q.Attributes, created)
 	return q
 }
 
 func (o *Options) targetText(set *config.QueueSettings) string {
-	path, _, _ := strings.Cut(set.HTTPPath, "?")
+	path := pathWithoutQuery(set.HTTPPath)
 	switch {
 	case set.Function != "":
 		return "lambda:" + set.Function
@@ -112,7 +111,7 @@ func (o *Options) targetText(set *config.QueueSettings) string {
 	return ownAddress(&o.Config.Settings) + path
 }
 
-func (o *Options) describedProcesses(b *bundle.Bundle) (all []api.DescribedProcess) {
+func (o *Options) describedProcesses() (all []api.DescribedProcess) {
 	add := func(name, command string) {
 		p := api.DescribedProcess{Name: name, Command: withoutSecret(command)}
 		if !slices.Contains(all, p) {
@@ -122,8 +121,8 @@ func (o *Options) describedProcesses(b *bundle.Bundle) (all []api.DescribedProce
 
 	if len(o.Command) > 0 {
 		add(bundle.MainProcess, strings.Join(o.Command, " "))
-	} else if b != nil {
-		for _, p := range b.Processes {
+	} else if o.Bundle != nil {
+		for _, p := range o.Bundle.Processes {
 			add(p.Name, p.Command)
 		}
 	}
@@ -135,7 +134,7 @@ func (o *Options) describedProcesses(b *bundle.Bundle) (all []api.DescribedProce
 	return all
 }
 
-func (o *Options) describedFiles(b *bundle.Bundle) (all []api.Place) {
+func (o *Options) describedFiles() (all []api.Place) {
 	add := func(use, path string) {
 		at, err := filepath.Abs(path)
 		if err != nil {
@@ -150,18 +149,14 @@ func (o *Options) describedFiles(b *bundle.Bundle) (all []api.Place) {
 	s := &o.Config.Settings
 	add("data directory", s.DataDir)
 	add("settings file", s.ConfigFile)
-	if b != nil {
+	if b := o.Bundle; b != nil {
 		add(UseBundle, b.Dir)
 		for _, setting := range b.InForce() {
 			add("settings of the bundle", setting.File)
 		}
 	}
 
-	cron := cmp.Or(s.Cron, o.CronFile())
-	if s.Cron == "" && b != nil {
-		cron = b.Cron
-	}
-	add("periodic tasks", cron)
+	add("periodic tasks", o.CronFile())
 	add("app logs", s.AppLogDir)
 	add("PID file", s.PIDFile)
 	add("certificate", s.ConsoleTLSCert)

@@ -48,7 +48,7 @@ func (e *Environment) Describe(ctx context.Context) api.Description {
 		d.Deployments = e.programs.app.Deployments()
 	}
 
-	change, err := e.changes.pending()
+	change, err := e.changes.pendingChange()
 	if err != nil {
 		d.Notes = append(d.Notes, "the settings in the files are now invalid and would be rejected: "+refusal(err))
 		return d

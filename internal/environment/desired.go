@@ -103,7 +103,7 @@ func (d *desired) readRegistry(ctx context.Context) {
 		return
 	}
 	if _, err := d.state.Refresh(ctx, leases); err != nil {
-		d.failed(err)
+		d.logUnread(err)
 	}
 }
 
@@ -115,11 +115,11 @@ func (d *desired) follow(ctx context.Context, fleet *instances.Fleet) {
 		defer settings.Wait()
 		settings.Go(func() { d.follower.Run(ctx, fleet) })
 		d.state.Follow(ctx, instances.Following{Store: fleet.Store, Leads: fleet.Leads, Revision: d.cron.election.Revision, Apply: d.apply,
-			Failed: d.failed})
+			Failed: d.logUnread})
 	}
 }
 
-func (d *desired) failed(err error) {
+func (d *desired) logUnread(err error) {
 	d.log().Error("desired state not read, the last known one still applies", "err", err, "revision", d.revision())
 }
 

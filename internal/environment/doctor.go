@@ -42,11 +42,9 @@ func (o *Options) Examine(ctx context.Context) doctor.Examination {
 			x.addQueue(set, &planned)
 		}
 	}
-	for _, p := range o.MissingPrograms() {
-		x.facts.Apps = append(x.facts.Apps, doctor.App{Own: true, Problem: p.Text, Remedy: p.Hint})
-	}
+	x.addMissingPrograms()
 	if o.HasApp() && len(x.facts.Apps) == 0 {
-		x.facts.Apps = []doctor.App{{Own: true, Target: o.describedProcesses(o.Bundle)[0].Command}}
+		x.facts.Apps = []doctor.App{{Own: true, Target: o.describedProcesses()[0].Command}}
 	}
 	x.addPorts()
 	return x.examine(ctx)
@@ -64,19 +62,25 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 
 	x.addHealth(e)
 	if !e.life.running() {
-		x.facts.Problems = append(x.facts.Problems, doctor.Problem{ID: "state", What: errStarting.Error(),
+		x.report(doctor.Problem{ID: "state", What: errStarting.Error(),
 			Why: "its queues and targets are not known yet", Remedy: "tendril status"})
 		return x.examine(ctx)
 	}
 
 	opts.Bundle = e.changes.currentBundle()
-	for _, p := range opts.MissingPrograms() {
-		x.facts.Apps = append(x.facts.Apps, doctor.App{Own: true, Problem: p.Text, Remedy: p.Hint})
-	}
+	x.addMissingPrograms()
 	x.addRunningQueues(ctx, e)
 	x.addProcesses(ctx, e.Status().App)
 	return x.examine(ctx)
 }
+
+func (e *examiner) addMissingPrograms() {
+	for _, p := range e.opts.MissingPrograms() {
+		e.facts.Apps = append(e.facts.Apps, doctor.App{Own: true, Problem: p.Text, Remedy: p.Hint})
+	}
+}
+
+func (e *examiner) report(p doctor.Problem) { e.facts.Problems = append(e.facts.Problems, p) }
 
 // addHealth adds the causes of the health status. An environment that only serves queues has no status, so only its
 // problems with stored messages are added.
@@ -84,7 +88,7 @@ func (e *examiner) addHealth(of *Environment) {
 	if of.opts.QueuesOnly {
 		of.observe.problems.refresh()
 		for _, p := range of.observe.problems.list() {
-			e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "messages", What: p.Text,
+			e.report(doctor.Problem{ID: "messages", What: p.Text,
 				Why: "stored messages may not be processed", Remedy: p.Remedy})
 		}
 		return
@@ -104,9 +108,8 @@ func (e *examiner) addRunningQueues(ctx context.Context, of *Environment) {
 		if l.queue.embedded {
 			described, _ = of.queues.describeQueue(ctx, l)
 		}
-		e.addQueue(l.queue.settings(), &described)
-		last := &e.facts.Queues[len(e.facts.Queues)-1]
-		last.Missing = l.queue.embedded && last.Attributes == nil
+		q := e.addQueue(l.queue.settings(), &described)
+		q.Missing = l.queue.embedded && q.Attributes == nil
 	}
 }
 
@@ -136,7 +139,7 @@ func levelOf(s health.Status) doctor.Level {
 func (e *examiner) probePort(ctx context.Context, use, address string) {
 	ctx, cancel := context.WithTimeout(ctx, targetTimeout)
 	defer cancel()
-	p := doctor.Port{Name: wordFor(use), Use: use, At: address}
+	p := doctor.Port{Name: portName(use), Use: use, At: address}
 	if err := doctor.ProbeAddress(ctx, strings.TrimPrefix(address, "https://")); err != nil {
 		p.Refused = err.Error()
 	}
@@ -199,7 +202,7 @@ func (o *Options) certificates(s *config.Settings) (all []doctor.Certificate) {
 	return all
 }
 
-func (e *examiner) addQueue(set *config.QueueSettings, described *api.DescribedQueue) {
+func (e *examiner) addQueue(set *config.QueueSettings, described *api.DescribedQueue) *doctor.Queue {
 	s := e.settings
 	q := doctor.Queue{Name: described.Name, URL: cmp.Or(described.URL, set.URL), OnSQS: set.Backend == config.BackendSQS,
 		Several: len(s.Queues) > 1, Managed: set.Managed, Attributes: described.Attributes, Times: queueTimes(s, set)}
@@ -208,6 +211,7 @@ func (e *examiner) addQueue(set *config.QueueSettings, described *api.DescribedQ
 			Missing: dead.Attributes == nil && described.Attributes != nil}
 	}
 	e.facts.Queues = append(e.facts.Queues, q)
+	return &e.facts.Queues[len(e.facts.Queues)-1]
 }
 
 func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
@@ -243,7 +247,7 @@ func (e *examiner) addPorts() {
 	free := e.opts.choosePorts(state)
 	running := api.Running(api.DataDirectories(state))
 	for _, planned := range e.opts.plannedPorts() {
-		p := doctor.Port{Name: wordFor(planned.use), Option: planned.option, Use: planned.use, At: planned.address,
+		p := doctor.Port{Name: portName(planned.use), Option: planned.option, Use: planned.use, At: planned.address,
 			Set: e.opts.Config.IsSet(planned.option), Free: free[planned.option]}
 		if !isFree(planned.host, planned.port) {
 			_, next := nextFree(planned.host, planned.port, nil)
@@ -253,7 +257,7 @@ func (e *examiner) addPorts() {
 	}
 }
 
-func wordFor(use string) string {
+func portName(use string) string {
 	word, _, _ := strings.Cut(use, ",")
 	return word
 }
@@ -267,8 +271,7 @@ func holderOf(port int, running []api.Found) string {
 		}
 	}
 
-	var taken *supervisor.PortError
-	if errors.As(supervisor.CheckPort("", port), &taken) && taken.Holder != "" {
+	if taken, ok := errors.AsType[*supervisor.PortError](supervisor.CheckPort("", port)); ok && taken.Holder != "" {
 		return taken.Holder
 	}
 	return "another program"
@@ -347,7 +350,7 @@ func (e *examiner) inspectCloud(ctx context.Context) {
 	defer cancel()
 	found, err := e.opts.listCloud(ctx)
 	if err != nil {
-		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "aws",
+		e.report(doctor.Problem{ID: "aws",
 			What: "reading the resources on AWS failed: " + err.Error(), Why: "'tendril up' needs it",
 			Remedy: "check the identity of these credentials: aws sts get-caller-identity"})
 		return
@@ -360,7 +363,7 @@ func (e *examiner) inspectCloud(ctx context.Context) {
 	}
 
 	if table := e.settings.RegistryTable; table != "" && !e.settings.RegistryCreate && resource(found, table, "") == nil {
-		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "registry-table",
+		e.report(doctor.Problem{ID: "registry-table",
 			What: "table " + table + " does not exist in DynamoDB", Why: "without it, the instances cannot elect a leader, and no periodic task runs",
 			Remedy: "tendril up --registry-create"})
 	}
@@ -380,7 +383,7 @@ func (e *examiner) inspectArchives(ctx context.Context) {
 		err = s3.CheckBucket(ctx, bucket)
 	}
 	if err != nil {
-		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "versions", What: err.Error(),
+		e.report(doctor.Problem{ID: "versions", What: err.Error(),
 			Why:    "versions deployed to all instances cannot be stored or fetched",
 			Remedy: "create the bucket, or allow the actions that 'tendril generate iam' prints"})
 	}
@@ -404,7 +407,7 @@ func (e *examiner) addActualQueue(q *doctor.Queue, found []cloud.Resource) {
 
 	q.URL, q.Attributes = r.URL, r.Attributes
 	if r.Attributes == nil {
-		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "attributes", What: "queue " + q.Name + ": " + r.Note,
+		e.report(doctor.Problem{ID: "attributes", What: "queue " + q.Name + ": " + r.Note,
 			Why: "they are not compared with the settings", Remedy: "allow these credentials sqs:GetQueueAttributes"})
 	}
 
@@ -469,11 +472,10 @@ func (e *examiner) checkPermissions(ctx context.Context, sqs string) {
 			use.TaskQueues = append(use.TaskQueues, t.Queue)
 		}
 	}
-	names := resourceNames{account: caller.Account, region: cmp.Or(iam.Region(), e.settings.Region)}
-	for i := range e.facts.Queues {
-		q := &e.facts.Queues[i]
+	names := resourceNames{account: caller.Account, region: cmp.Or(iam.Region(), e.settings.Region), dead: map[string]string{}}
+	for _, q := range e.facts.Queues {
 		if q.Dead != nil {
-			names.dead = append(names.dead, cloud.UnknownDeadLetterQueue+q.Name, q.Dead.Name)
+			names.dead[cloud.UnknownDeadLetterQueue+q.Name] = q.Dead.Name
 		}
 	}
 
@@ -504,7 +506,7 @@ func (e *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller
 
 type resourceNames struct {
 	account, region string
-	dead            []string // alternating placeholders and names
+	dead            map[string]string // by placeholder
 }
 
 // concrete replaces wildcards that the IAM policy simulator does not accept.
@@ -519,10 +521,6 @@ func (r *resourceNames) concrete(arn string) string {
 	if parts[4] == "*" {
 		parts[4] = r.account
 	}
-	for i := 0; i < len(r.dead); i += 2 {
-		if parts[5] == r.dead[i] {
-			parts[5] = r.dead[i+1]
-		}
-	}
+	parts[5] = cmp.Or(r.dead[parts[5]], parts[5])
 	return strings.Join(parts, ":")
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -158,23 +159,20 @@ func (q *queues) encrypt(l net.Listener) (net.Listener, error) {
 		return l, nil
 	}
 
-	certificate, err := openEndpointCertificate(s, console.CertificateEvents{
-		Changed: func(string) { q.opts.log("the queue endpoint").Info("certificate replaced") },
-		Rejected: func(err error) {
-			q.opts.log("the queue endpoint").Error("certificate not replaced", "err", err)
-		},
+	certificate, err := openCertificate("tls-cert", s.TLSCert, s.TLSKey, q.opts.log("the queue endpoint"), func(string) {
+		q.opts.log("the queue endpoint").Info("certificate replaced")
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", ErrSettings, err), l.Close())
+		return nil, errors.Join(err, l.Close())
 	}
-
 	return tls.NewListener(l, certificate.TLSConfig()), nil
 }
 
-func openEndpointCertificate(s *config.Settings, events console.CertificateEvents) (*console.Certificate, error) {
-	certificate, err := console.OpenCertificate(s.TLSCert, s.TLSKey, events)
+func openCertificate(option, cert, key string, log *slog.Logger, changed func(fingerprint string)) (*console.Certificate, error) {
+	certificate, err := console.OpenCertificate(cert, key, console.CertificateEvents{Changed: changed,
+		Rejected: func(err error) { log.Error("certificate not replaced", "err", err) }})
 	if err != nil {
-		return nil, fmt.Errorf("--tls-cert: %w", err)
+		return nil, fmt.Errorf("%w: --%s: %w", ErrSettings, option, err)
 	}
 	return certificate, nil
 }

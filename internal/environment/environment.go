@@ -58,7 +58,7 @@ func New(opts Options) *Environment {
 	e.desired = &desired{opts: e.opts, settings: e.settings, queues: e.queues, work: e.work, cron: e.cron, members: e.members,
 		changes: e.changes}
 	e.desired.follower = instances.SettingsFollower{Name: leader.ProcessName(), Apply: e.desired.applySettings, Changed: e.desired.apply,
-		Failed: e.desired.failed, Due: make(chan struct{}, 1)}
+		Failed: e.desired.logUnread, Due: make(chan struct{}, 1)}
 	e.members.desired = e.desired
 	e.changes.desired = e.desired
 	e.changes.registry.Store(opts.Registry)
@@ -105,7 +105,7 @@ func (e *Environment) Run(stop, now context.Context) error {
 	}()
 
 	go e.systemd.extendStart(running)
-	err := e.life.unlessStopped(stop, now, e.Start)
+	err := e.life.startUnlessStopped(stop, now, e.Start)
 	switch {
 	case err == nil:
 		go e.systemd.run(running)

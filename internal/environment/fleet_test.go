@@ -59,7 +59,7 @@ func testMember(t *testing.T, c *amazon) {
 		t.Errorf("the status is %+v", st)
 	}
 	eventually(t, "all members, and this one in place of itself", func() bool {
-		known := (&knownInstances{r.scale, r.members, r.Environment.instance}).describe()
+		known := r.members.knownInstances()
 		self := known.Instances[0]
 		return len(known.Instances) == 3 && strings.HasPrefix(self.Name, id+", ") && self.Protected != nil &&
 			*self.Protected && self.State == "running, InService" && known.Instances[1].Source == "asg:workers" &&

@@ -36,7 +36,7 @@ func newHistory(o *observer) *history {
 		totals: totals{opts: o.opts, life: o.life, queues: o.queues, work: o.work}, failed: failures{shown: o.shown}}
 	h.lost.events = h
 	if o.opts.Logger != nil {
-		o.opts.Logger.Observe(h.observe, h)
+		o.opts.Logger.Observe(h.recordLine, h)
 	}
 	return h
 }
@@ -129,7 +129,7 @@ func (h *history) Happened(e event.Event) {
 	}
 }
 
-func (h *history) observe(r *logging.Record) {
+func (h *history) recordLine(r *logging.Record) {
 	h.recent.Add(eventlog.Line{At: r.At, Process: cmp.Or(r.Process, eventlog.Own), Stream: r.Stream, Level: r.Level,
 		Text: r.Text})
 }
@@ -170,9 +170,9 @@ func (h *history) kept() console.History {
 	return console.History{Events: h.log.Load(), Lines: h.recent, Endings: h.endings.Load()}
 }
 
-// settled records the end of a message on Amazon SQS; embedded queues report it themselves. dead is the dead-letter
+// recordEnding records the end of a message on Amazon SQS; embedded queues report it themselves. dead is the dead-letter
 // queue, or "" if the message will be redelivered.
-func (h *history) settled(w *workQueue, s *worker.Settled, dead string) {
+func (h *history) recordEnding(w *workQueue, s *worker.Settled, dead string) {
 	if w.embedded {
 		return
 	}

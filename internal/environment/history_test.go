@@ -64,7 +64,7 @@ func TestLogLinesBecomeEvents(t *testing.T) {
 	t.Parallel()
 	h, _ := openHistory(t)
 	l := logging.New(logging.Options{Out: &safeBuffer{}, Level: slog.LevelDebug})
-	l.Observe(h.observe, h)
+	l.Observe(h.recordLine, h)
 	event.Task.Log(l.Logger, slog.LevelDebug, "scheduled runs skipped", "task", "tidy") // below the level of events
 	event.Breaker.Log(l.With("component", "limit"), slog.LevelWarn, "breaker open", "trial_in_ms", 5000, "hint", "wait")
 	l.Warn("breaker open in a text that is no event")
@@ -108,7 +108,7 @@ func TestLossesAreGrouped(t *testing.T) {
 		time.Sleep(lossInterval + time.Second)
 		synctest.Wait()
 		q := &workQueue{name: "orders", embedded: true}
-		h.settled(q, &worker.Settled{Outcome: queue.Failed}, "orders-dead")
+		h.recordEnding(q, &worker.Settled{Outcome: queue.Failed}, "orders-dead")
 		h.lost.addLoss(deadText, "jobs", "jobs-dead", "HTTP 500", 3)
 		h.lost.flush()
 		want := map[string]int{"dead-letter: messages dead-lettered queue=jobs messages=2000": 1,

@@ -38,8 +38,8 @@ type instance struct {
 	token   string
 	// login returns the path of a login link; nil if the console is off.
 	login func(scopes ...string) string
-	// files identifies the data directory and its lock file.
-	files atomic.Pointer[datadir.Identity]
+	// opened identifies the data directory and its lock file.
+	opened atomic.Pointer[datadir.Identity]
 
 	mu          sync.Mutex
 	written     bool
@@ -54,7 +54,7 @@ func (i *instance) claim(context.Context) error {
 		return nil
 	}
 	if err := datadir.Make(s.DataDir); err != nil {
-		return fmt.Errorf("%w: %w", ErrSettings, err)
+		return invalidSettings(err)
 	}
 	release, err := api.Claim(s.DataDir)
 	if errors.Is(err, api.ErrClaimed) {
@@ -68,8 +68,8 @@ func (i *instance) claim(context.Context) error {
 		return err
 	}
 
-	files := datadir.Identify(s.DataDir, filepath.Join(s.DataDir, claimFile))
-	i.files.Store(&files)
+	opened := datadir.Identify(s.DataDir, filepath.Join(s.DataDir, claimFile))
+	i.opened.Store(&opened)
 	i.life.closeOnStop("the claim of the data directory", release)
 	if err := bundle.RestrictVersions(s.DataDir); err != nil {
 		i.opts.log("environment").Warn("other users may be able to read versions of the app", "err", err)
@@ -77,14 +77,14 @@ func (i *instance) claim(context.Context) error {
 	return nil
 }
 
-func (i *instance) dataDir() (st health.DataDirState) {
-	lost := error(nil)
-	if files := i.files.Load(); files != nil {
-		lost = files.Changed()
-		st.Embedded = i.queues.broker != nil
-		if st.Embedded {
-			lost = cmp.Or(i.queues.broker.Lost(), lost)
-		}
+func (i *instance) dataDirState() (st health.DataDirState) {
+	opened := i.opened.Load()
+	if opened == nil {
+		return st
+	}
+	lost := opened.Changed()
+	if st.Embedded = i.queues.broker != nil; st.Embedded {
+		lost = cmp.Or(i.queues.broker.Lost(), lost)
 	}
 	if lost != nil {
 		st.Lost = lost.Error()
@@ -105,15 +105,10 @@ func (i *instance) listen() (net.Listener, error) {
 		return l, nil
 	}
 
-	certificate, err := console.OpenCertificate(s.ConsoleTLSCert, s.ConsoleTLSKey, console.CertificateEvents{
-		Changed: i.certificateChanged,
-		Rejected: func(err error) {
-			i.opts.log("console").Error("certificate not replaced", "err", err)
-		},
-	})
+	certificate, err := openCertificate("console-tls-cert", s.ConsoleTLSCert, s.ConsoleTLSKey, i.opts.log("console"),
+		i.certificateChanged)
 	if err != nil {
-		l.Close()
-		return nil, fmt.Errorf("%w: --console-tls-cert: %w", ErrSettings, err)
+		return nil, errors.Join(err, l.Close())
 	}
 	i.certificate = certificate.Fingerprint()
 	return tls.NewListener(l, certificate.TLSConfig()), nil
@@ -129,17 +124,19 @@ func (i *instance) visible() bool { return i.address != "" || i.queues.broker !=
 
 // claimFiles makes Stop remove the files after everything started later has stopped.
 func (i *instance) claimFiles(context.Context) error {
-	if i.visible() {
-		i.life.onStop("the instance file", func(context.Context) error {
-			i.mu.Lock()
-			defer i.mu.Unlock()
-			i.written = false
-			if i.dataDir().Lost != "" {
-				return nil // the files at that path are another environment's
-			}
-			return errors.Join(api.RemoveInstance(i.settings.now().DataDir), api.RemoveToken(i.settings.now().DataDir))
-		})
+	if !i.visible() {
+		return nil
 	}
+	i.life.onStop("the instance file", func(context.Context) error {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.written = false
+		if i.dataDirState().Lost != "" {
+			return nil // the files at that path are another environment's
+		}
+		dir := i.settings.now().DataDir
+		return errors.Join(api.RemoveInstance(dir), api.RemoveToken(dir))
+	})
 	return nil
 }
 
@@ -155,7 +152,7 @@ func (i *instance) writeFiles() error {
 	if i.written = i.visible(); !i.written {
 		return nil
 	}
-	if err := i.describe().Write(s.DataDir); err != nil {
+	if err := i.file().Write(s.DataDir); err != nil {
 		return fmt.Errorf("writing the instance file: %w", err)
 	}
 	return nil
@@ -168,7 +165,7 @@ func (i *instance) certificateChanged(fingerprint string) {
 	if !i.written {
 		return
 	}
-	if err := i.describe().Write(i.settings.now().DataDir); err != nil {
+	if err := i.file().Write(i.settings.now().DataDir); err != nil {
 		i.opts.log("console").Error("instance file not written", "err", err)
 		return
 	}
@@ -176,7 +173,7 @@ func (i *instance) certificateChanged(fingerprint string) {
 }
 
 // The caller must hold i.mu.
-func (i *instance) describe() *api.Instance {
+func (i *instance) file() *api.Instance {
 	s := i.settings.now()
 	file := &api.Instance{
 		PID: os.Getpid(), Version: i.opts.Version, Program: i.program, Environment: s.Name, Console: i.address, ConsoleCertificate: i.certificate,

@@ -12,67 +12,61 @@ import (
 	"tendril/internal/instances"
 )
 
-// knownInstances combines this instance, instances with records in the shared registry, the leader, and the members of
-// the Auto Scaling group.
-type knownInstances struct {
-	scale   *sizing
-	members *members
-	self    *instance
-}
-
 // After recordsTimeout, the other instances are omitted.
 const recordsTimeout = 3 * time.Second
 
-func (k *knownInstances) describe() api.Instances {
-	if !k.scale.life.running() || k.scale.opts.QueuesOnly {
-		self := api.KnownInstance{Name: leader.ProcessName(), This: true, Source: "process", State: k.scale.life.state(),
-			Version: k.scale.opts.Version, StartedAt: k.self.began, Console: k.self.public}
-		return api.Instances{Instances: []api.KnownInstance{self}, Notes: k.soleInstanceNotes()}
+// knownInstances combines this instance, instances with records in the shared registry, the leader, and the members of the Auto
+// Scaling group.
+func (m *members) knownInstances() api.Instances {
+	if !m.life.running() || m.opts.QueuesOnly {
+		self := api.KnownInstance{Name: leader.ProcessName(), This: true, Source: "process", State: m.life.state(),
+			Version: m.opts.Version, StartedAt: m.instance.began, Console: m.instance.public}
+		return api.Instances{Instances: []api.KnownInstance{self}, Notes: m.soleInstanceNotes()}
 	}
 
-	out := api.Instances{Instances: []api.KnownInstance{k.thisInstance()}}
-	refusals, err := k.addOthers(&out)
-	leader := k.scale.cron.election.Status()
+	out := api.Instances{Instances: []api.KnownInstance{m.thisInstance()}}
+	refusals, err := m.addOthers(&out)
+	leader := m.cron.election.Status()
 	if !leader.Local {
-		out.Election = electionText(k.scale.settings.now())
+		out.Election = electionText(m.settings.now())
 	}
 	addLeader(&out, &leader)
-	members := k.scale.fleet.Members()
+	members := m.scale.fleet.Members()
 	addMembers(&out, &members)
 
-	out.Notes = k.soleInstanceNotes()
+	out.Notes = m.soleInstanceNotes()
 	switch {
 	case out.Notes != nil:
 	case err != nil:
 		out.Unread = err.Error()
 		out.Notes = []string{"Reading the records of other instances failed: " + out.Unread}
-	case !k.members.shared():
-		out.Notes = sharedNotes(members.Group, k.scale.settings.now().Leader == config.LeaderLocal, &leader)
+	case !m.shared():
+		out.Notes = sharedNotes(members.Group, m.settings.now().Leader == config.LeaderLocal, &leader)
 	}
 	out.Notes = append(out.Notes, refusals...)
-	k.addDesired(&out)
+	m.addDesired(&out)
 	return out
 }
 
-func (k *knownInstances) thisInstance() api.KnownInstance {
-	record := k.members.ownRecord()
-	record.Load = k.members.load(k.members.gauge)
+func (m *members) thisInstance() api.KnownInstance {
+	record := m.ownRecord()
+	record.Load = m.load(m.gauge)
 	self := knownByRecord(&record)
-	self.ID = k.members.ID()
+	self.ID = m.ID()
 	self.This = true
 	self.Source = "process"
-	if protection := k.scale.protection.text(); protection != "" {
+	if protection := m.scale.protection.text(); protection != "" {
 		on := protection == "on"
 		self.Protected = &on
 	}
 	return self
 }
 
-func (k *knownInstances) addOthers(out *api.Instances) (refusals []string, err error) {
+func (m *members) addOthers(out *api.Instances) (refusals []string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), recordsTimeout)
 	defer cancel()
-	others, err := k.members.others(ctx)
-	unreachable := k.members.unreachable()
+	others, err := m.others(ctx)
+	unreachable := m.unreachable()
 	for i := range others {
 		one := knownByRecord(&others[i].Record)
 		one.Unreachable = !others[i].Reachable() || slices.Contains(unreachable, others[i].ID)
@@ -82,23 +76,22 @@ func (k *knownInstances) addOthers(out *api.Instances) (refusals []string, err e
 			refusals = append(refusals, "The record of "+one.Name+" is not used: "+refused.Error())
 		}
 		one.RecordAgeSeconds = others[i].Age.Seconds()
-		one.NoDetails = k.members.joined.Load().peers.NoDetails(&others[i])
+		one.NoDetails = m.joined.Load().peers.NoDetails(&others[i])
 		out.Instances = append(out.Instances, one)
 	}
 	return refusals, err
 }
 
-func (k *knownInstances) addDesired(out *api.Instances) {
-	desired := k.members.desired
-	if desired.state == nil {
+func (m *members) addDesired(out *api.Instances) {
+	if m.desired.state == nil {
 		return
 	}
-	out.Revision = desired.revision()
-	out.Shared = desired.shared()
+	out.Revision = m.desired.revision()
+	out.Shared = m.desired.sharedSettings()
 	if text := out.Batches(); text != "" {
 		out.Notes = append(out.Notes, text)
 	}
-	if _, err := desired.state.Current(); err != nil {
+	if _, err := m.desired.state.Current(); err != nil {
 		out.Notes = append(out.Notes, "The last known desired state applies: "+err.Error())
 	}
 }
@@ -161,11 +154,11 @@ func addMembers(out *api.Instances, group *fleet.Members) {
 	}
 }
 
-func (k *knownInstances) soleInstanceNotes() []string {
-	if k.scale.opts.QueuesOnly {
+func (m *members) soleInstanceNotes() []string {
+	if m.opts.QueuesOnly {
 		return []string{"This process only serves queues. An instance that uses them lists all instances."}
 	}
-	if k.scale.settings.now().AnyOnSQS() {
+	if m.settings.now().AnyOnSQS() {
 		return nil
 	}
 	return []string{"This is the only instance: others can use the queues in its data directory only by URL."}

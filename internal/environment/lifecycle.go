@@ -37,6 +37,8 @@ type conflict struct{ error }
 
 func (c conflict) Unwrap() []error { return []error{ErrConflict, c.error} }
 
+func invalidSettings(err error) error { return fmt.Errorf("%w: %w", ErrSettings, err) }
+
 func portConflict(err error) error { return conflict{fmt.Errorf("%w with --port", err)} }
 
 type step struct {
@@ -152,8 +154,8 @@ func (l *lifecycle) fail(err error) {
 	}
 }
 
-// unlessStopped cancels start if a stop is requested: a build can take an hour, and an endpoint may never respond.
-func (l *lifecycle) unlessStopped(stop, now context.Context, start func(context.Context) error) error {
+// startUnlessStopped cancels start if a stop is requested: a build can take an hour, and an endpoint may never respond.
+func (l *lifecycle) startUnlessStopped(stop, now context.Context, start func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(now)
 	defer cancel()
 	unregister := context.AfterFunc(stop, cancel)

@@ -290,7 +290,7 @@ func (m *members) ownRecord() instances.Record {
 		r.Applies = append(r.Applies, instances.PartApp)
 	}
 	for _, l := range m.work.all {
-		if isPaused(l.worker.Status()) && !l.held() {
+		if isPaused(l.worker.Status()) && !l.heldByRollout() {
 			r.PausedQueues = append(r.PausedQueues, l.queue.name)
 		}
 	}
@@ -306,8 +306,8 @@ func (m *members) load(gauge *autoscale.Gauge) (l instances.Load) {
 	return l
 }
 
-// combined holds the size while a new leader cannot yet tell which records are current.
-func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) autoscale.Inputs {
+// combinedLoad holds the size while a new leader cannot yet tell which records are current.
+func (m *members) combinedLoad(gauge *autoscale.Gauge, policy autoscale.Policy) autoscale.Inputs {
 	own, sample := gauge.Measure()
 	joined := m.joined.Load()
 	if joined == nil || !m.leads() {

@@ -50,7 +50,7 @@ func TestInstancesAgreeOnTheHealthOfTheEnvironment(t *testing.T) {
 		leader = second
 	}
 	eventually(t, "the record of the instance without the key is refused", func() bool {
-		list := (&knownInstances{leader.scale, leader.members, leader.instance}).describe()
+		list := leader.members.knownInstances()
 		refused := 0
 		for _, one := range list.Instances {
 			if one.NotAuthenticated && one.Console == "" {

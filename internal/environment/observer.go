@@ -44,7 +44,7 @@ func (o *observer) openTelemetry(ctx context.Context) (err error) {
 	o.otlp, err = telemetry.OpenOTLP(ctx, &telemetry.OTLPOptions{Version: o.opts.Version, Service: o.settings.now().Name,
 		Logger: o.opts.Logger.Logger})
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrSettings, err)
+		return invalidSettings(err)
 	}
 	if o.otlp != nil {
 		o.life.onStop("the telemetry collector", o.otlp.Close)
@@ -127,7 +127,7 @@ func (o *observer) newMonitor(host *health.Host) *health.Monitor {
 			}
 			return o.scale.heldScaleIn()
 		},
-		DataDir:      o.instance.dataDir,
+		DataDir:      o.instance.dataDirState,
 		RegistryLost: func() string { return o.members.lost.text() },
 		Log:          o.opts.log("health"),
 	})
@@ -141,7 +141,7 @@ func (o *observer) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, e
 
 	client, err := aws.OpenCloudWatch(ctx, o.opts.aws())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
+		return nil, invalidSettings(err)
 	}
 
 	host := health.NewHost("")
@@ -218,7 +218,7 @@ func (o *observer) settled(l *pipeline, s *worker.Settled) {
 		o.queues.broker.RecordAttempt(w.name, s.ID, attemptOf(s, &d))
 	}
 	o.history.failed.record(w, &d)
-	o.history.settled(w, s, next.DeadLetterQueue)
+	o.history.recordEnding(w, s, next.DeadLetterQueue)
 	if class, counts := deliveryClass(s, w.settings().ToFunction()); counts {
 		o.monitor.Delivered(w.name, class, s.Duration, health.Failure{MessageID: s.ID, Reason: strings.TrimSpace(s.Reason + " " + d.Answer)})
 	}

@@ -59,8 +59,8 @@ func (p *pipeline) pause() instances.Pause {
 	return cmp.Or(p.pauses[:]...)
 }
 
-// held reports whether only a rollout has paused the queue. No command resumes it then.
-func (p *pipeline) held() bool {
+// heldByRollout reports whether only a rollout has paused the queue. No command resumes it then.
+func (p *pipeline) heldByRollout() bool {
 	p.pausing.Lock()
 	defer p.pausing.Unlock()
 	others := p.pauses
@@ -88,12 +88,13 @@ func isPaused(st worker.Status) bool {
 
 func (p *pipeline) status() api.Worker {
 	st := p.worker.Status()
+	counts := st.Counts
 	w := api.Worker{
 		Queue: st.Name, FIFO: p.queue.fifo, Target: p.target.current(), Concurrency: st.Concurrency, InWork: st.InWork,
 		Prefetched: st.Prefetched + st.Waiting, Receiving: st.Receiving,
-		WorkerCounts: api.WorkerCounts{Received: st.Counts.Received, Done: st.Counts.Done, Failed: st.Counts.Failed,
-			Unreached: st.Counts.Unreached, Returned: st.Counts.Returned, Expired: st.Counts.Expired,
-			Filtered: st.Counts.Filtered, Throttled: st.Counts.Throttled}, PerSecond: st.PerSecond,
+		WorkerCounts: api.WorkerCounts{Received: counts.Received, Done: counts.Done, Failed: counts.Failed,
+			Unreached: counts.Unreached, Returned: counts.Returned, Expired: counts.Expired,
+			Filtered: counts.Filtered, Throttled: counts.Throttled}, PerSecond: st.PerSecond,
 		RecentDeliveries: st.Recent, RecentFailed: st.RecentFailed,
 		OldestSeconds: st.Oldest.Seconds(), LongestWaitSeconds: st.LongestWait.Seconds(), TurnShare: st.TurnShare,
 		LimitedBy: st.LimitedBy,
@@ -108,7 +109,7 @@ func (p *pipeline) status() api.Worker {
 	for _, r := range st.Reasons {
 		if r.Block == worker.Paused {
 			pause := p.pause()
-			w.Paused = !p.held()
+			w.Paused = !p.heldByRollout()
 			w.PauseReason = pause.Reason
 			w.PausedBy = pause.By
 			w.PausedAt = pause.At

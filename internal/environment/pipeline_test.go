@@ -23,7 +23,7 @@ func TestRolloutIsNoPauseOfAQueue(t *testing.T) {
 		for _, by := range c.by {
 			p.pauses[by] = pause
 		}
-		if got := p.held(); got != c.held {
+		if got := p.heldByRollout(); got != c.held {
 			t.Errorf("%s: held is %t", name, got)
 		}
 	}

@@ -40,13 +40,6 @@ type pipelines struct {
 	allSettled sync.Once
 }
 
-func (p *pipelines) named(name string) *pipeline {
-	if i := slices.IndexFunc(p.all, func(l *pipeline) bool { return l.queue.name == name }); i >= 0 {
-		return p.all[i]
-	}
-	return nil
-}
-
 func (p *pipelines) inOrder() (lines []*pipeline) {
 	for _, w := range p.queues.joiningOrder() {
 		lines = append(lines, p.all[w.index])
@@ -186,12 +179,12 @@ func (p *pipelines) chosen(name string) ([]*pipeline, error) {
 	if !isClosed(p.life.announced) {
 		return nil, errStarting
 	}
-	found := p.named(name)
+	found := p.queues.named(name)
 	switch {
 	case len(p.all) == 0:
 		return nil, errors.New("this process has no worker and only serves queues")
 	case found != nil:
-		return []*pipeline{found}, nil
+		return p.all[found.index : found.index+1], nil
 	case name != "":
 		return nil, api.NewError(http.StatusNotFound, "this environment does not receive from "+name,
 			"it receives from "+strings.Join(p.queues.names(), ", "))
@@ -315,23 +308,13 @@ type redrivePolicy struct {
 
 func (p *pipelines) redrivePolicy(w *workQueue) redrivePolicy {
 	if !w.embedded {
-		r, known := p.depths.onSQS(w.name, time.Now())
-		return redrivePolicy{r.deadLetterQueue, r.maxReceives, known}
+		return p.depths.redrivePolicy(w.name, time.Now())
 	}
 	dead, maxReceives, err := p.queues.broker.Redrive(w.name)
 	return redrivePolicy{dead, maxReceives, err == nil}
 }
 
-func (p *pipelines) deadLetterQueue(w *workQueue) string {
-	if !w.embedded {
-		return p.depths.deadLetterQueue(w.name, time.Now())
-	}
-	dead, _, err := p.queues.broker.Redrive(w.name)
-	if err != nil {
-		return ""
-	}
-	return dead
-}
+func (p *pipelines) deadLetterQueue(w *workQueue) string { return p.redrivePolicy(w).deadLetterQueue }
 
 func (p *pipelines) inWork(id string) (d api.Delivery, found bool) {
 	if !p.life.running() {

@@ -21,8 +21,6 @@ const (
 	leftBehindRefresh = time.Minute
 )
 
-type problem struct{ queue, text, hint string }
-
 type problems struct {
 	opts     *Options
 	settings *settings
@@ -30,10 +28,10 @@ type problems struct {
 	work     *pipelines
 
 	mu    sync.Mutex
-	found map[string]problem
+	found map[string]health.StoredProblem
 
 	looking     sync.Mutex
-	elsewhere   []problem
+	elsewhere   []health.StoredProblem
 	elsewhereAt time.Time
 }
 
@@ -52,9 +50,9 @@ func (p *problems) watch(ctx context.Context) {
 func (p *problems) refresh() {
 	p.looking.Lock()
 	defer p.looking.Unlock()
-	found := map[string]problem{}
+	found := map[string]health.StoredProblem{}
 	for _, one := range append(p.findHere(), p.leftElsewhere()...) {
-		found[one.text] = one
+		found[one.Text] = one
 	}
 	p.mu.Lock()
 	before := p.found
@@ -63,13 +61,13 @@ func (p *problems) refresh() {
 
 	for _, text := range slices.Sorted(maps.Keys(found)) {
 		if _, known := before[text]; !known {
-			p.opts.log("environment").Warn("problem with stored messages", "queue", found[text].queue,
-				"reason", text, "hint", found[text].hint)
+			p.opts.log("environment").Warn("problem with stored messages", "queue", found[text].Queue,
+				"reason", text, "hint", found[text].Remedy)
 		}
 	}
 	for text, one := range before {
 		if _, still := found[text]; !still {
-			p.opts.log("environment").Info("problem with stored messages resolved", "queue", one.queue,
+			p.opts.log("environment").Info("problem with stored messages resolved", "queue", one.Queue,
 				"reason", text)
 		}
 	}
@@ -80,17 +78,18 @@ func (p *problems) list() (all []health.StoredProblem) {
 	defer p.mu.Unlock()
 	for _, text := range slices.Sorted(maps.Keys(p.found)) {
 		one := p.found[text]
-		all = append(all, health.StoredProblem{Queue: one.queue, Text: text + ".", Remedy: one.hint})
+		one.Text += "."
+		all = append(all, one)
 	}
 	return all
 }
 
-func (p *problems) findHere() (all []problem) {
+func (p *problems) findHere() (all []health.StoredProblem) {
 	for _, l := range p.work.all {
 		r, _ := p.work.depths.onSQS(l.queue.name, time.Now())
 		q := api.Queue{DeadLetterQueue: r.deadLetterQueue, DeadLetterQueueMissing: r.deadLetterQueueMissing}
 		if text := q.Problem(); text != "" {
-			all = append(all, problem{l.queue.name, "queue " + l.queue.name + ": " + text,
+			all = append(all, health.StoredProblem{l.queue.name, "queue " + l.queue.name + ": " + text,
 				"type 'tendril queues create " + r.deadLetterQueue + " --backend sqs --no-dead-letter-queue'"})
 		}
 	}
@@ -108,7 +107,7 @@ func (p *problems) findHere() (all []problem) {
 	return all
 }
 
-func (p *problems) ofEmbedded(name string, ledger broker.Ledger) (all []problem) {
+func (p *problems) ofEmbedded(name string, ledger broker.Ledger) (all []health.StoredProblem) {
 	missing := p.queues.broker.MissingDeadLetterQueue(name)
 	q := api.Queue{Ledger: ledger, DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
 	if text := q.Problem(); text != "" {
@@ -116,10 +115,10 @@ func (p *problems) ofEmbedded(name string, ledger broker.Ledger) (all []problem)
 		if missing != "" {
 			hint = "type 'tendril queues create " + missing + " --no-dead-letter-queue'"
 		}
-		all = append(all, problem{name, "queue " + name + ": " + text, hint})
+		all = append(all, health.StoredProblem{name, "queue " + name + ": " + text, hint})
 	}
 	if p.isLeft(name) && ledger.Live > 0 {
-		all = append(all, problem{name, fmt.Sprintf("%s left in queue %s, which this environment does not receive from",
+		all = append(all, health.StoredProblem{name, fmt.Sprintf("%s left in queue %s, which this environment does not receive from",
 			messagesText(ledger.Live), name), "add it to --queues, or move them to another queue"})
 	}
 	return all
@@ -130,7 +129,7 @@ func (p *problems) isLeft(name string) bool {
 	return err == nil && !p.opts.QueuesOnly && p.queues.named(name) == nil && dead == queue.DeadLetterName(name) && !p.queues.broker.Received(name)
 }
 
-func (p *problems) leftElsewhere() []problem {
+func (p *problems) leftElsewhere() []health.StoredProblem {
 	if time.Since(p.elsewhereAt) >= leftBehindRefresh {
 		p.elsewhere = p.findElsewhere()
 		p.elsewhereAt = time.Now()
@@ -138,7 +137,7 @@ func (p *problems) leftElsewhere() []problem {
 	return p.elsewhere
 }
 
-func (p *problems) findElsewhere() (all []problem) {
+func (p *problems) findElsewhere() (all []health.StoredProblem) {
 	if p.opts.QueuesOnly {
 		return nil
 	}
@@ -167,14 +166,14 @@ func (p *problems) findElsewhere() (all []problem) {
 	})
 }
 
-func (p *problems) leftIn(dir, hint string, concerns func(queue string) bool) (all []problem) {
+func (p *problems) leftIn(dir, hint string, concerns func(queue string) bool) (all []health.StoredProblem) {
 	queues, err := broker.Inspect(dir)
 	if err != nil {
 		p.opts.log("environment").Debug("stored queues not read", "dir", dir, "err", err)
 	}
 	for _, q := range queues {
 		if q.Messages > 0 && concerns(q.Name) {
-			all = append(all, problem{q.Name, fmt.Sprintf(
+			all = append(all, health.StoredProblem{q.Name, fmt.Sprintf(
 				"this environment does not receive %s of the embedded queue %s in %s", messagesText(q.Messages), q.Name,
 				dir), hint})
 		}

@@ -42,8 +42,8 @@ func (p *programs) build(c *changes, cron *schedule) {
 		Log: p.opts.log("app"), Output: p.output, Counters: counters,
 		Hurry: p.life.urgent, Draining: p.life.draining, Ready: p.life.ready, Changing: c.changing, Gate: p.work.gate,
 		Failed:       func(err error) { p.life.fail(fmt.Errorf("%w: %w", ErrAppFailed, err)) },
-		DrainTimeout: p.work.drainLimit, Check: c.checkVersion, Change: c.change, Apply: p.work.applySettings, Facts: p.facts,
-		AdoptTasks: cron.adopt, ClaimCommands: cron.claimCommands,
+		DrainTimeout: p.work.drainLimit, Check: c.checkVersion, Change: c.loadChange, Apply: p.work.applySettings, Facts: p.facts,
+		AdoptTasks: cron.adoptTasks, ClaimCommands: cron.claimCommands,
 	})
 }
 
@@ -57,7 +57,7 @@ func (p *programs) start(ctx context.Context, replicas int) error {
 	warnOfRoot(p.opts.Logger.Logger, p.settings.now(), p.opts.Bundle, isMachineRoot())
 	p.life.onStop("the app", p.app.Stop)
 	err := p.app.Start(ctx, replicas)
-	if taken := (*supervisor.PortError)(nil); errors.As(err, &taken) {
+	if _, taken := errors.AsType[*supervisor.PortError](err); taken {
 		return portConflict(err)
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *programs) shareBundle(context.Context) error {
 		return nil
 	}
 	if err := app.Share(p.settings.now(), p.opts.Bundle.Dir, true); err != nil {
-		return fmt.Errorf("%w: %w", ErrSettings, err)
+		return invalidSettings(err)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (p *programs) openLogs() error {
 	}
 	logs, err := supervisor.NewLogFolder(s.AppLogDir)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrSettings, err)
+		return invalidSettings(err)
 	}
 	p.logs = logs
 	p.life.closeOnStop("the app's log files", logs.Close)

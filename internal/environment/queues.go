@@ -46,9 +46,9 @@ func (q *queues) openBroker(events *broker.Events) error {
 	})
 	switch {
 	case errors.Is(err, broker.ErrInUse):
-		return q.inUse(err)
+		return q.inUseError(err)
 	case errors.Is(err, broker.ErrUnsafe):
-		return fmt.Errorf("%w: %w", ErrSettings, err)
+		return invalidSettings(err)
 	case err != nil:
 		return fmt.Errorf("opening the embedded queues: %w", err)
 	}
@@ -57,7 +57,7 @@ func (q *queues) openBroker(events *broker.Events) error {
 	return nil
 }
 
-func (q *queues) inUse(err error) error {
+func (q *queues) inUseError(err error) error {
 	s := q.settings.now()
 	i, readErr := api.ReadInstance(s.DataDir)
 	if readErr != nil || q.opts.Config.IsSet("data-dir") {

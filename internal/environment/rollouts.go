@@ -382,7 +382,7 @@ func (r *rollouts) report() instances.AppReport {
 
 // deploy deploys the current version again if path is "".
 func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, error) {
-	return r.begin(ctx, func(current *instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
+	return r.beginRollout(ctx, func(current *instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
 		how = rolloutPolicy(r.settings.now())
 		if path == "" {
 			v = *current
@@ -398,7 +398,7 @@ func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, e
 
 // rollBack deploys to all instances at once, and starts no delivery on the current version.
 func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
-	return r.begin(ctx, func(*instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
+	return r.beginRollout(ctx, func(*instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
 		to, err := api.ChooseVersion(r.versions(), number)
 		if err != nil {
 			return v, how, err
@@ -426,8 +426,8 @@ func rolloutPolicy(s *config.Settings) instances.Rollout {
 	return how
 }
 
-// begin reads the registry first, because the known state may be some seconds old.
-func (r *rollouts) begin(ctx context.Context, choose chooseVersion) (done api.DeployResult, err error) {
+// beginRollout reads the registry first, because the known state may be some seconds old.
+func (r *rollouts) beginRollout(ctx context.Context, choose chooseVersion) (done api.DeployResult, err error) {
 	if err := r.changes.awaitStart(ctx); err != nil {
 		return done, err
 	}

@@ -40,7 +40,7 @@ func refuseRoot(s *config.Settings, b *bundle.Bundle, what string, root bool) er
 		return nil
 	}
 	fix := ""
-	if wrong := (*trust.Error)(nil); errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*trust.Error](err); ok {
 		fix = "type '" + wrong.Fix + "', "
 	}
 	return fmt.Errorf("%w: tendril runs as root, and so would %s, which others can change: %w: %sset its user with "+
@@ -64,11 +64,11 @@ func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root boo
 func isRootIntended(s *config.Settings) bool { return s.AppUser != "" || s.AllowRoot }
 
 func controlledByOthers(b *bundle.Bundle) *trust.Error {
-	var wrong *trust.Error
-	if b != nil && errors.As(b.Trusted(), &wrong) {
-		return wrong
+	if b == nil {
+		return nil
 	}
-	return nil
+	wrong, _ := errors.AsType[*trust.Error](b.Trusted())
+	return wrong
 }
 
 func changeableByOthers(b *bundle.Bundle) error {

@@ -107,7 +107,7 @@ func (s *schedule) leads() bool {
 	return m != nil && m.Leading()
 }
 
-func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
+func (s *schedule) adoptTasks(ctx context.Context, b *bundle.Bundle) {
 	if b == nil || s.settings.now().Cron != "" {
 		return
 	}

@@ -43,7 +43,7 @@ func (d *desired) settingsFile() settingsFile {
 	return f
 }
 
-func (d *desired) shared() *api.SharedSettings {
+func (d *desired) sharedSettings() *api.SharedSettings {
 	if d.state == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (d *desired) warnings(change api.SettingsChange, loaded *config.Config) (al
 	return all
 }
 
-func (d *desired) set(ctx context.Context, plan *settingsPlan, base string) (revision int64, err error) {
+func (d *desired) setSettings(ctx context.Context, plan *settingsPlan, change api.SettingsChange) (revision int64, err error) {
 	if plan.Base == plan.Hash {
 		now, _ := d.state.Current()
 		return now.Settings.Revision, nil
@@ -79,20 +79,24 @@ func (d *desired) set(ctx context.Context, plan *settingsPlan, base string) (rev
 		return 0, unchanged(err)
 	}
 	all := append(others, instances.Instance{Record: d.members.ownRecord()})
-	part := instances.PartSettings
-	if plan.ofQueue {
-		part = instances.PartQueueSettings
+	part, restartsApp := instances.PartSettings, false
+	for name := range change.Set {
+		if strings.Contains(name, " of ") {
+			part = instances.PartQueueSettings
+		}
+		o, _ := config.Lookup(name)
+		restartsApp = restartsApp || o.AppRestart
 	}
 	follows := func(one *instances.Instance) bool { return slices.Contains(one.Applies, part) }
 	return d.changeAll(ctx, follows, func(now *instances.Desired) error {
-		if hashOf([]byte(now.Settings.Text)) != base {
+		if hashOf([]byte(now.Settings.Text)) != change.Base {
 			return errChangedMeanwhile(plan.File)
 		}
 		text := string(plan.new.Data)
 		by := api.CallerName(ctx)
 		settled := now.Settings.AppliedBy(all)
 		how := rolloutPolicy(d.settings.now())
-		needsBatches := plan.restarts || now.Settings.Rollout != nil
+		needsBatches := restartsApp || now.Settings.Rollout != nil
 		if needsBatches && how.InBatches() && supportBatches(all) {
 			now.RollOutSettings(text, by, settled, how)
 		} else {
@@ -156,8 +160,8 @@ func (d *desired) applySettings(ctx context.Context, s *instances.Settings) erro
 }
 
 func oneLine(err error) string {
-	var wrong *config.Error
-	if !errors.As(err, &wrong) {
+	wrong, ok := errors.AsType[*config.Error](err)
+	if !ok {
 		return strings.ReplaceAll(err.Error(), "\n", " ")
 	}
 	var texts []string
@@ -169,7 +173,7 @@ func oneLine(err error) string {
 
 // If applyRegistry fails, the previous settings are in force, unless the error is ErrNotApplied or ctx is done.
 func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
-	end, err := c.begin(ctx)
+	end, err := c.awaitTurn(ctx)
 	if err != nil {
 		return instances.ErrNotApplied
 	}
@@ -205,6 +209,6 @@ func (c *changes) useRegistry(file *config.File) (restart bool, err error) {
 		restart = len(change.RestartApp()) > 0
 	}
 	c.registry.Store(file)
-	c.adopt(change, b)
+	c.apply(change, b)
 	return restart, nil
 }

@@ -76,7 +76,7 @@ func (s *sizing) openFleet(ctx context.Context) error {
 	gauge := s.gauge(false)
 	opts := fleet.Options{Region: s.opts.aws().Region,
 		Namespace: loadNamespace(set), CPUMetric: s.readsMetric(), Work: s.inFlight.Work, Drain: s.life.Drain,
-		Load: func() autoscale.Inputs { return s.members.combined(gauge, autoscale.Policy{}) }, Unprotected: set.ScaleInProtection == config.ProtectionOff,
+		Load: func() autoscale.Inputs { return s.members.combinedLoad(gauge, autoscale.Policy{}) }, Unprotected: set.ScaleInProtection == config.ProtectionOff,
 		IsLeader: s.cron.election.IsLeader, Log: log, LogSDK: s.opts.Logger.SDK, Protected: s.protection.set, Timing: s.fleetTiming,
 	}
 	if group, found := strings.CutPrefix(s.target, config.ScaleGroup); found {
@@ -111,7 +111,7 @@ func (s *sizing) protectTask(context.Context) error {
 	end, err := fleet.ProtectTask(s.inFlight.Work, s.fleetTiming, s.opts.log("scale"),
 		s.protection.set)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrSettings, err)
+		return invalidSettings(err)
 	}
 	s.life.onStop("the task protection", end)
 	return nil
@@ -191,7 +191,7 @@ func (s *sizing) fleetLoop(events autoscale.Events, isGroup bool) *autoscale.Loo
 		opts.Metric = s.fleet.CPUMetric(policy)
 	}
 	gauge := s.gauge(false)
-	load := func() autoscale.Inputs { return s.members.combined(gauge, policy) }
+	load := func() autoscale.Inputs { return s.members.combinedLoad(gauge, policy) }
 	return autoscale.New(load, s.fleet.Target(), opts)
 }
 

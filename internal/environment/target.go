@@ -93,7 +93,7 @@ func (t *targetOpener) openBuckets(ctx context.Context) error {
 
 	s3, err := t.opts.openS3(ctx, s)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrSettings, err)
+		return invalidSettings(err)
 	}
 
 	t.life.onStop("the connections to S3", func(context.Context) error { s3.Close(); return nil })

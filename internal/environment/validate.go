@@ -32,7 +32,7 @@ func (o *Options) Validate() error {
 	var problems []error
 	for _, err := range checks {
 		if err != nil && !errors.Is(err, ErrSettings) {
-			err = fmt.Errorf("%w: %w", ErrSettings, err)
+			err = invalidSettings(err)
 		}
 		problems = append(problems, err)
 	}
@@ -155,13 +155,12 @@ func (o *Options) validatePaths() (problems []error) {
 		}
 	}
 	if s.TLSCert != "" && s.AnyEmbedded() {
-		_, err := openEndpointCertificate(s, console.CertificateEvents{})
+		_, err := openCertificate("tls-cert", s.TLSCert, s.TLSKey, nil, nil)
 		problems = append(problems, err)
 	}
 	if s.ConsoleTLSCert != "" && s.Console != config.Off {
-		if _, err := console.OpenCertificate(s.ConsoleTLSCert, s.ConsoleTLSKey, console.CertificateEvents{}); err != nil {
-			problems = append(problems, fmt.Errorf("--console-tls-cert: %w", err))
-		}
+		_, err := openCertificate("console-tls-cert", s.ConsoleTLSCert, s.ConsoleTLSKey, nil, nil)
+		problems = append(problems, err)
 	}
 	return problems
 }
@@ -184,7 +183,7 @@ func checkCreatable(option, dir string) error {
 			reason, option)
 	}
 	if err != nil {
-		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*fs.PathError](err); ok {
 			err = wrong.Err // the message already contains the path
 		}
 		return refuse(err)
@@ -217,9 +216,8 @@ func (o *Options) validateTasks() error {
 	}
 	file, err := tasks.Read(path)
 	if err != nil {
-		var wrong *periodic.Error
-		if !errors.As(err, &wrong) {
-			err = fmt.Errorf("%w: %w", ErrSettings, err)
+		if _, ok := errors.AsType[*periodic.Error](err); !ok {
+			err = invalidSettings(err)
 		}
 		return err
 	}
@@ -228,7 +226,7 @@ func (o *Options) validateTasks() error {
 	for i := range file.Tasks {
 		t := &file.Tasks[i]
 		if err := checkTaskQueue(&o.Config.Settings, t.Name, t.Queue); err != nil {
-			problems = append(problems, fmt.Errorf("%w: %w", ErrSettings, err))
+			problems = append(problems, invalidSettings(err))
 		}
 	}
 	return errors.Join(problems...)

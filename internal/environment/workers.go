@@ -67,7 +67,7 @@ func (p *pipelines) workerQueue(w *workQueue) worker.Queue {
 	s := p.settings.now()
 	host, _ := os.Hostname()
 	return &aws.DeadLetters{Queue: remote, ARN: w.arn, Instance: host, Last: s.DeadLetterReasons, HideAnswers: s.Quiet,
-		To: func() string { return p.depths.deadLetterQueue(w.name, time.Now()) }}
+		To: func() string { return p.deadLetterQueue(w) }}
 }
 
 func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {
