@@ -17,7 +17,6 @@ import (
 	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/host/datadir"
 	"tendril/internal/host/listen"
 	"tendril/internal/host/terminal"

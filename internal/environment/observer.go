@@ -2,7 +2,6 @@ package environment
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 

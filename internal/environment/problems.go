@@ -89,8 +89,8 @@ func (p *problems) findHere() (all []health.StoredProblem) {
 		r, _ := p.work.depths.onSQS(l.queue.name, time.Now())
 		q := api.Queue{DeadLetterQueue: r.deadLetterQueue, DeadLetterQueueMissing: r.deadLetterQueueMissing}
 		if text := q.Problem(); text != "" {
-			all = append(all, health.StoredProblem{l.queue.name, "queue " + l.queue.name + ": " + text,
-				"type 'tendril queues create " + r.deadLetterQueue + " --backend sqs --no-dead-letter-queue'"})
+			all = append(all, health.StoredProblem{Queue: l.queue.name, Text: "queue " + l.queue.name + ": " + text,
+				Remedy: "type 'tendril queues create " + r.deadLetterQueue + " --backend sqs --no-dead-letter-queue'"})
 		}
 	}
 	if p.queues.broker == nil {
@@ -115,11 +115,11 @@ func (p *problems) ofEmbedded(name string, ledger broker.Ledger) (all []health.S
 		if missing != "" {
 			hint = "type 'tendril queues create " + missing + " --no-dead-letter-queue'"
 		}
-		all = append(all, health.StoredProblem{name, "queue " + name + ": " + text, hint})
+		all = append(all, health.StoredProblem{Queue: name, Text: "queue " + name + ": " + text, Remedy: hint})
 	}
 	if p.isLeft(name) && ledger.Live > 0 {
-		all = append(all, health.StoredProblem{name, fmt.Sprintf("%s left in queue %s, which this environment does not receive from",
-			messagesText(ledger.Live), name), "add it to --queues, or move them to another queue"})
+		all = append(all, health.StoredProblem{Queue: name, Text: fmt.Sprintf("%s left in queue %s, which this environment does not receive from",
+			messagesText(ledger.Live), name), Remedy: "add it to --queues, or move them to another queue"})
 	}
 	return all
 }
@@ -173,9 +173,9 @@ func (p *problems) leftIn(dir, hint string, concerns func(queue string) bool) (a
 	}
 	for _, q := range queues {
 		if q.Messages > 0 && concerns(q.Name) {
-			all = append(all, health.StoredProblem{q.Name, fmt.Sprintf(
+			all = append(all, health.StoredProblem{Queue: q.Name, Text: fmt.Sprintf(
 				"this environment does not receive %s of the embedded queue %s in %s", messagesText(q.Messages), q.Name,
-				dir), hint})
+				dir), Remedy: hint})
 		}
 	}
 	return all

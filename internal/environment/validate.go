@@ -15,7 +15,6 @@ import (
 	"tendril/internal/app"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/cron/periodic"
 	"tendril/internal/cron/tasks"
 	"tendril/internal/delivery/deliver"
