@@ -261,7 +261,8 @@ func (w *world) await(limit time.Duration, lacks func(*follower) string) time.Du
 	}
 }
 
-func (w *world) finished(_ context.Context, now *instances.App, v *instances.AppVersion) {
+func (w *world) finished(_ context.Context, before, now *instances.App) {
+	v := before.Next
 	w.note("the rollout of version %d is finished, the current one is version %d", v.Number, now.Current.Number)
 	w.oracle.ended(now, v)
 	if now.Current.Number != v.Number || w.disturbed(time.Now().Add(-instances.FreshFor-time.Minute)) {
