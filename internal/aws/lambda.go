@@ -65,7 +65,6 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 		return nil, err
 	}
 
-	service.transport.DialContext = tapDial(service.transport.DialContext)
 	api := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
 		o.HTTPClient = &http.Client{Transport: &onceTransport{next: service.transport}, CheckRedirect: keepRedirect}
 		// A call that may have run the function must not be repeated.
@@ -87,20 +86,15 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 func (l *Lambda) Invoke(ctx context.Context, payload []byte, paused func() bool) (queue.Invocation, error) {
 	limited, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	for {
-		sent := sending{payload: payload, paused: paused}
-		answered, err := l.call(limited, types.InvocationTypeRequestResponse, &sent)
-		if err == nil {
-			return answered, nil
-		}
-		if sent.stale && limited.Err() == nil {
-			continue
-		}
-		if late := limited.Err(); late != nil && !errors.Is(err, late) {
-			err = fmt.Errorf("%w: %w", late, err) // after the deadline, the body's error may only be "closed"
-		}
-		return queue.Invocation{}, &invokeError{Sent: sent.left, Err: l.unanswered(ctx, err)}
+	sent := sending{payload: payload, paused: paused}
+	answered, err := l.call(limited, types.InvocationTypeRequestResponse, &sent)
+	if err == nil {
+		return answered, nil
 	}
+	if late := limited.Err(); late != nil && !errors.Is(err, late) {
+		err = fmt.Errorf("%w: %w", late, err) // after the deadline, the body's error may only be "closed"
+	}
+	return queue.Invocation{}, &invokeError{Sent: sent.left.Load(), Err: l.unanswered(ctx, err)}
 }
 
 func (l *Lambda) call(ctx context.Context, kind types.InvocationType, sent *sending) (queue.Invocation, error) {

@@ -2,11 +2,8 @@ package aws
 
 import (
 	"bytes"
-	"context"
-	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
@@ -31,38 +28,29 @@ func (e *invokeError) Unwrap() error { return e.Err }
 
 func (e *invokeError) Unsent() bool { return !e.Sent }
 
+// sending is one call of the function.
 type sending struct {
 	// payload replaces the SDK's body; see [wholeBodies].
 	payload []byte
 	paused  func() bool
 	// left means that a byte may have been sent.
-	left bool
-	// stale means that nothing was sent because the reused connection was dead.
-	stale bool
+	left atomic.Bool
 }
 
 type sendingKey struct{}
 
+// onceTransport records in a [sending] whether its request left. http.Transport repeats the request, whose body can be
+// read again, only if a kept connection accepted no byte of it.
 type onceTransport struct{ next http.RoundTripper }
 
 // Lambda's limit is 6 MiB.
 const maxReply = 7 << 20
 
 func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	var used usedConn
-	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: used.record}))
-
-	s, _ := req.Context().Value(sendingKey{}).(*sending)
-	if s != nil && req.Body != nil && req.ContentLength == int64(len(s.payload)) {
-		req.Body = io.NopCloser(bytes.NewReader(s.payload))
+	if s, ok := req.Context().Value(sendingKey{}).(*sending); ok {
+		req = s.track(req)
 	}
-
 	resp, err := t.next.RoundTrip(req)
-	left := err == nil || used.mayHaveWritten()
-	if s != nil {
-		s.left = left
-		s.stale = !left && used.reused
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -73,72 +61,16 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-type usedConn struct {
-	known, reused bool
-	conn          *tappedConn // nil if not tapped
-	writesBefore  int64
-}
-
-func (u *usedConn) record(got httptrace.GotConnInfo) {
-	u.known, u.reused = true, got.Reused
-	u.conn = tapOf(got.Conn)
-	if u.conn != nil {
-		u.writesBefore = u.conn.writes.Load()
+func (s *sending) track(req *http.Request) *http.Request {
+	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GetConn:          func(string) { s.left.Store(false) },
+		WroteHeaderField: func(string, []string) { s.left.Store(true) },
+	}))
+	if req.Body != nil && req.ContentLength == int64(len(s.payload)) {
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(s.payload)), nil }
+		req.Body, _ = req.GetBody()
 	}
-}
-
-// mayHaveWritten blocks further writes.
-func (u *usedConn) mayHaveWritten() bool {
-	if !u.known {
-		return false
-	}
-	return u.conn == nil || u.conn.seal() != u.writesBefore
-}
-
-type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
-
-func tapDial(dial dialer) dialer {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		return &tappedConn{Conn: conn}, nil
-	}
-}
-
-// Sealing a tappedConn blocks writes, so that its count is final.
-type tappedConn struct {
-	net.Conn
-	writes atomic.Int64
-	sealed atomic.Bool
-}
-
-// Write counts first, so that either Write sees the seal or seal sees the write.
-func (c *tappedConn) Write(p []byte) (int, error) {
-	c.writes.Add(1)
-	if c.sealed.Load() {
-		return 0, net.ErrClosed
-	}
-	return c.Conn.Write(p)
-}
-
-func (c *tappedConn) seal() int64 {
-	c.sealed.Store(true)
-	return c.writes.Load()
-}
-
-func tapOf(conn net.Conn) *tappedConn {
-	for {
-		switch c := conn.(type) {
-		case *tappedConn:
-			return c
-		case *tls.Conn:
-			conn = c.NetConn()
-		default:
-			return nil
-		}
-	}
+	return req
 }
 
 type boundedBody struct {

@@ -3,16 +3,13 @@ package aws
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -296,122 +293,101 @@ func TestNothingIsInvokedIfTheQueueWasPausedMeanwhile(t *testing.T) {
 	wantUnsent(t, err, true)
 }
 
-type memoryConn struct{ net.Conn }
+// failingConn is a connection whose writes fail from the second request on, after they have sent accepted bytes.
+type failingConn struct {
+	net.Conn
+	requests *atomic.Int64
+	accepted int
+}
 
-func (memoryConn) Write(p []byte) (int, error) { return len(p), nil }
+func (c failingConn) Write(p []byte) (int, error) {
+	if c.requests.Add(1) == 1 {
+		return c.Conn.Write(p)
+	}
+	n, _ := c.Conn.Write(p[:c.accepted])
+	c.Conn.Close()
+	return n, errors.New("lost")
+}
 
 func TestErrorsReportWhetherACallWasSent(t *testing.T) {
 	t.Parallel()
-	tapped := func() *tappedConn { return &tappedConn{Conn: memoryConn{}} }
-	lost := errors.New("lost")
 	for _, test := range []struct {
 		name        string
-		next        func(got func(net.Conn, bool)) error
-		left, stale bool
+		requests    int64 // earlier requests on the first connection
+		accepted    int
+		unreachable bool // after the first connection
+		ok, unsent  bool
 	}{
-		{"no connection", func(func(net.Conn, bool)) error { return lost }, false, false},
-		{"a new connection without a write", func(got func(net.Conn, bool)) error {
-			got(tapped(), false)
-			return lost
-		}, false, false},
-		{"a kept connection without a write", func(got func(net.Conn, bool)) error {
-			got(tapped(), true)
-			return lost
-		}, false, true},
-		{"a kept connection, written before", func(got func(net.Conn, bool)) error {
-			c := tapped()
-			c.Write(nil)
-			got(c, true)
-			return lost
-		}, false, true},
-		{"a kept connection, and a write", func(got func(net.Conn, bool)) error {
-			c := tapped()
-			got(c, true)
-			c.Write(nil)
-			return lost
-		}, true, false},
-		{"TLS without a write", func(got func(net.Conn, bool)) error {
-			got(tls.Client(tls.Client(tapped(), nil), nil), true)
-			return lost
-		}, false, true},
-		{"a connection that is not tapped", func(got func(net.Conn, bool)) error {
-			got(memoryConn{}, true)
-			return lost
-		}, true, false},
-		{"an answer", func(got func(net.Conn, bool)) error { got(tapped(), true); return nil }, true, false},
+		{name: "a kept connection that accepts nothing is replaced", ok: true},
+		{name: "no other connection", unreachable: true, unsent: true},
+		{name: "a kept connection that accepts a byte", accepted: 1},
+		{name: "a new connection that fails", requests: 1, accepted: 1},
 	} {
-		var sent sending
-		once := &onceTransport{next: roundTrip(func(r *http.Request) (*http.Response, error) {
-			trace := httptrace.ContextClientTrace(r.Context())
-			err := test.next(func(c net.Conn, reused bool) { trace.GotConn(httptrace.GotConnInfo{Conn: c, Reused: reused}) })
-			if err != nil {
-				return nil, err
+		var invocations atomic.Int64
+		l := lambdaServer(t, "resize", func(w http.ResponseWriter, r *http.Request) {
+			if body, err := io.ReadAll(r.Body); err == nil && string(body) == "{}" {
+				invocations.Add(1)
 			}
-			return reply(200, ""), nil
-		})}
-		ctx := context.WithValue(t.Context(), sendingKey{}, &sent)
-		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://x/", strings.NewReader("{}"))
-		resp, err := once.RoundTrip(req)
-		if err == nil {
-			resp.Body.Close()
+			io.WriteString(w, "null")
+		})
+		var requests atomic.Int64
+		requests.Store(test.requests)
+		dials := 0
+		dial := l.service.transport.DialContext
+		l.service.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials++
+			if dials > 1 && test.unreachable {
+				return nil, errors.New("unreachable")
+			}
+			conn, err := dial(ctx, network, address)
+			if dials > 1 || err != nil {
+				return conn, err
+			}
+			return failingConn{conn, &requests, test.accepted}, nil
 		}
-		if sent.left != test.left || sent.stale != test.stale {
-			t.Errorf("%s: %+v (%v)", test.name, sent, err)
+
+		want := int64(0)
+		if test.requests == 0 {
+			want++
+			if _, err := l.Invoke(t.Context(), []byte("{}"), nil); err != nil {
+				t.Fatalf("%s: the first call: %v", test.name, err)
+			}
+		}
+		_, err := l.Invoke(t.Context(), []byte("{}"), nil)
+		if test.ok {
+			want++
+			if err != nil {
+				t.Errorf("%s: %v", test.name, err)
+			}
+		} else {
+			wantUnsent(t, err, test.unsent)
+		}
+		if got := invocations.Load(); got != want {
+			t.Errorf("%s: %d invocations, want %d", test.name, got, want)
 		}
 	}
 }
 
-func TestSealedConnections(t *testing.T) {
+func TestCallWithoutAConnectionIsUnsent(t *testing.T) {
 	t.Parallel()
-	for range 200 {
-		var written atomic.Int64
-		c := &tappedConn{Conn: countingConn{n: &written}}
-		var writers sync.WaitGroup
-		for range 4 {
-			writers.Go(func() { _, _ = c.Write([]byte("x")) })
-		}
-		sealed := c.seal()
-		writers.Wait()
-		if written.Load() > sealed {
-			t.Fatalf("%d writes went out, %d were counted at the seal", written.Load(), sealed)
-		}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-type countingConn struct {
-	net.Conn
-	n *atomic.Int64
-}
-
-func (c countingConn) Write(p []byte) (int, error) { c.n.Add(1); return len(p), nil }
-
-func rewiredLambda(l *Lambda, transport http.RoundTripper) *lambda.Client {
-	return lambda.New(l.api.get().Options(), func(o *lambda.Options) {
-		o.HTTPClient = &http.Client{Transport: &onceTransport{next: transport}}
-	})
-}
-
-func TestDeadConnectionsAreReplaced(t *testing.T) {
-	t.Parallel()
-	calls := 0
-	l := openLambda(t, &LambdaOptions{Function: "resize", Client: Options{Region: "eu-west-1"}})
-	l.api = newClient(rewiredLambda(l, roundTrip(func(r *http.Request) (*http.Response, error) {
-		calls++
-		httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: &tappedConn{Conn: memoryConn{}},
-			Reused: calls < 3})
-		if body, err := io.ReadAll(r.Body); calls < 4 || err != nil || string(body) != "{}" {
-			return nil, errors.New("closed by the server")
+	defer listener.Close()
+	go func() { // accepts TLS connections, but ends each handshake
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
 		}
-		return reply(200, "null"), nil
-	})))
-	_, err := l.Invoke(t.Context(), []byte("{}"), nil)
+	}()
+	l := openLambda(t, &LambdaOptions{Function: "resize", Client: Options{Region: "eu-west-1",
+		Endpoint: "https://" + listener.Addr().String()}})
+	_, err = l.Invoke(t.Context(), []byte("{}"), nil)
 	wantUnsent(t, err, true)
-	if calls != 3 {
-		t.Errorf("%d calls", calls)
-	}
-	if got, err := l.Invoke(t.Context(), []byte("{}"), nil); err != nil || string(got.Payload) != "null" || calls != 4 {
-		t.Errorf("got %+v, %v after %d calls", got, err, calls)
-	}
 }
 
 func TestBoundedBodies(t *testing.T) {
