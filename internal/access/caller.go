@@ -46,9 +46,10 @@ func (c *Caller) Authorize(action, arn string, p *Policy) error {
 		principal = "arn:aws:iam::" + account + ":user/" + c.Name
 	}
 
-	if c.hasAll() && slices.Contains(repairActions, action) {
+	if c.hasAllPermissions() && slices.Contains(repairActions, action) {
 		return nil
 	}
+
 	granted := c.isGranted(action, name)
 	decision, by := p.decide(request{principal, account, action, arn, c.TLS, c.Address})
 	switch {
@@ -60,11 +61,11 @@ func (c *Caller) Authorize(action, arn string, p *Policy) error {
 	return queue.Errorf(queue.CodeAccessDenied, "The caller is not allowed to call %s.", action)
 }
 
-func (c *Caller) hasAll() bool { return !c.sendOnly && len(c.queues) == 0 }
+func (c *Caller) hasAllPermissions() bool { return !c.sendOnly && len(c.queues) == 0 }
 
 func (c *Caller) isGranted(action, name string) bool {
 	switch {
-	case c.hasAll():
+	case c.hasAllPermissions():
 		return true
 	case name == "":
 		return false

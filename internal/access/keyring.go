@@ -133,6 +133,7 @@ func parse(text []byte) ([]KeyPair, error) {
 		if err := k.check(); err != nil {
 			return nil, err
 		}
+
 		if names[k.Name] || ids[k.AccessKeyID] {
 			return nil, fmt.Errorf("%s: duplicate name or access_key_id", k.Name)
 		}
@@ -158,7 +159,7 @@ func redactValue(err error) error {
 // Create generates a key pair with the Name, Allow, Queues and Expires of k, and adds it to a file, which it creates
 // with mode 0600 if missing. A key pair that expires gets a session token.
 func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
-	pairs, err := k.complete(path, now)
+	pairs, err := k.generate(path, now)
 	if err != nil {
 		return KeyPair{}, err
 	}
@@ -167,11 +168,12 @@ func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
 
 // CanCreate returns the error that [Create] would return, without writing anything.
 func CanCreate(path string, k KeyPair) error {
-	_, err := k.complete(path, time.Time{})
+	_, err := k.generate(path, time.Time{})
 	return err
 }
 
-func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
+// generate completes k for a file, and returns the file's key pairs.
+func (k *KeyPair) generate(path string, now time.Time) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -179,6 +181,7 @@ func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
 	if slices.ContainsFunc(pairs, func(other KeyPair) bool { return other.Name == k.Name }) {
 		return nil, fmt.Errorf("duplicate credential name %s in %s: revoke it, or choose another name", k.Name, path)
 	}
+
 	k.makeKeys()
 	if !k.Expires.IsZero() {
 		k.SessionToken = Secret(randomKey(60))
@@ -189,7 +192,7 @@ func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
 
 // Revoke removes a key pair from a file by name or access key ID. It returns an error if the key pair is missing.
 func Revoke(path, name string) error {
-	kept, err := without(path, name)
+	kept, err := pairsWithout(path, name)
 	if err != nil {
 		return err
 	}
@@ -198,11 +201,11 @@ func Revoke(path, name string) error {
 
 // CanRevoke returns the error that [Revoke] would return, without writing anything.
 func CanRevoke(path, name string) error {
-	_, err := without(path, name)
+	_, err := pairsWithout(path, name)
 	return err
 }
 
-func without(path, name string) ([]KeyPair, error) {
+func pairsWithout(path, name string) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -317,7 +320,7 @@ var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is n
 // Claims reports whether the request's headers are well formed and current, and name a valid key pair, without checking
 // the signature.
 func (k *Keyring) Claims(r *http.Request) bool {
-	_, ok := k.claimOf(r)
+	_, ok := k.readClaim(r)
 	return ok
 }
 
@@ -327,8 +330,8 @@ type claim struct {
 	pair      KeyPair
 }
 
-// claimOf returns ok = false if the request cannot be validly signed, whatever the signature is.
-func (k *Keyring) claimOf(r *http.Request) (c claim, ok bool) {
+// readClaim returns ok = false if the request cannot be validly signed, whatever the signature is.
+func (k *Keyring) readClaim(r *http.Request) (c claim, ok bool) {
 	s, wellFormed := readSignature(r)
 	pair, known := k.lookUp(s.keyID)
 	if !wellFormed || !known || s.service != service {
@@ -339,12 +342,12 @@ func (k *Keyring) claimOf(r *http.Request) (c claim, ok bool) {
 	if isExpired || !s.isCurrent(now) {
 		return claim{}, false
 	}
-	return claim{s, pair}, same(string(pair.SessionToken), s.token) && s.covers(r.Header)
+	return claim{s, pair}, equalSecrets(string(pair.SessionToken), s.token) && s.covers(r.Header)
 }
 
 // Verify returns the caller who signed the request with this body. All failures return the same [*queue.Error].
 func (k *Keyring) Verify(r *http.Request, body []byte) (*Caller, error) {
-	claim, ok := k.claimOf(r)
+	claim, ok := k.readClaim(r)
 	if !ok {
 		return nil, errRefused
 	}
@@ -353,7 +356,7 @@ func (k *Keyring) Verify(r *http.Request, body []byte) (*Caller, error) {
 		return nil, errRefused
 	}
 	pair := claim.pair
-	if !same(claim.signature.expected(r, digest, string(pair.SecretAccessKey)), claim.signature.sum) {
+	if !equalSecrets(claim.signature.expected(r, digest, string(pair.SecretAccessKey)), claim.signature.sum) {
 		return nil, errRefused
 	}
 

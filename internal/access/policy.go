@@ -100,6 +100,7 @@ func ParsePolicy(text string) (*Policy, error) {
 }
 
 func (s *statement) check() error {
+	_, evaluable := s.holds(request{})
 	switch {
 	case s.Effect != "Allow" && s.Effect != "Deny":
 		return fmt.Errorf("invalid Effect %q: use Allow or Deny", s.Effect)
@@ -110,16 +111,11 @@ func (s *statement) check() error {
 			"principals, actions and resources")
 	case len(s.Principal.aws) == 0 || len(s.Action) == 0:
 		return errors.New("a Deny needs an AWS Principal and an Action")
-	case !s.evaluable():
+	case !evaluable:
 		return errors.New("this queue evaluates a Deny only with the conditions Bool aws:SecureTransport and " +
 			"IpAddress or NotIpAddress aws:SourceIp, with valid ranges")
 	}
 	return nil
-}
-
-func (s *statement) evaluable() bool {
-	_, evaluable := s.holds(request{})
-	return evaluable
 }
 
 // evaluable is false if any condition is unsupported.
@@ -213,19 +209,20 @@ func (s *statement) applies(r request) bool {
 	if holds, _ := s.holds(r); !holds {
 		return false
 	}
-	if !slices.ContainsFunc(s.Principal.aws, func(p string) bool { return s.matches(p, r) }) {
+	if !slices.ContainsFunc(s.Principal.aws, func(p string) bool { return s.matchesPrincipal(p, r) }) {
 		return false
 	}
+
 	// A permission for an action includes its batch form.
 	action := strings.ToLower("sqs:" + strings.TrimSuffix(r.action, "Batch"))
-	if !slices.ContainsFunc(s.Action, func(p string) bool { return match(strings.ToLower(p), action) }) {
+	if !slices.ContainsFunc(s.Action, func(p string) bool { return matchesWildcard(strings.ToLower(p), action) }) {
 		return false
 	}
-	return len(s.Resource) == 0 || slices.ContainsFunc(s.Resource, func(p string) bool { return match(p, r.arn) })
+	return len(s.Resource) == 0 || slices.ContainsFunc(s.Resource, func(p string) bool { return matchesWildcard(p, r.arn) })
 }
 
 // As on AWS, an account matches its root user and, in a Deny statement, all of its users.
-func (s *statement) matches(principal string, r request) bool {
+func (s *statement) matchesPrincipal(principal string, r request) bool {
 	root := "arn:aws:iam::" + r.account + ":root"
 	switch principal {
 	case "*", r.principal:
@@ -236,20 +233,24 @@ func (s *statement) matches(principal string, r request) bool {
 	return false
 }
 
-func match(pattern, text string) bool {
+func matchesWildcard(pattern, text string) bool {
 	star := -1 // last "*" in pattern, which matches text up to from
 	from := 0
-	p, t := 0, 0
+	p := 0
+	t := 0
 	for t < len(text) {
 		switch {
 		case p < len(pattern) && pattern[p] == '*':
-			star, from = p, t
+			star = p
+			from = t
 			p++
 		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
-			p, t = p+1, t+1
+			p++
+			t++
 		case star >= 0:
 			from++
-			p, t = star+1, from
+			p = star + 1
+			t = from
 		default:
 			return false
 		}

@@ -142,7 +142,7 @@ func TestMatch(t *testing.T) {
 		"a**b":    {"ab", "ba"},
 		"literal": {"literal", "litera"},
 	} {
-		if !match(pattern, c.yes) || pattern != "*" && match(pattern, c.no) {
+		if !matchesWildcard(pattern, c.yes) || pattern != "*" && matchesWildcard(pattern, c.no) {
 			t.Errorf("pattern %q", pattern)
 		}
 	}

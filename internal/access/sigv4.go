@@ -134,14 +134,15 @@ func (s *signature) expected(r *http.Request, bodySum, secret string) string {
 	canonical := sha256.Sum256([]byte(s.canonicalRequest(r, bodySum)))
 	text := strings.Join([]string{algorithm, s.date.Format(timeLayout), strings.Join(scope, "/"),
 		hex.EncodeToString(canonical[:])}, "\n")
+
 	key := []byte("AWS4" + secret)
 	for _, part := range scope {
-		key = sum(key, part)
+		key = hmacOf(key, part)
 	}
-	return hex.EncodeToString(sum(key, text))
+	return hex.EncodeToString(hmacOf(key, text))
 }
 
-func sum(key []byte, text string) []byte {
+func hmacOf(key []byte, text string) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(text))
 	return mac.Sum(nil)
@@ -169,6 +170,7 @@ func canonicalPath(escaped string) string {
 			kept = append(kept, escape(segment))
 		}
 	}
+
 	path := "/" + strings.Join(kept, "/")
 	if len(kept) > 0 && strings.HasSuffix(escaped, "/") {
 		path += "/"
@@ -181,7 +183,7 @@ func canonicalQuery(raw string) string {
 	var all []parameter
 	for part := range strings.SplitSeq(raw, "&") {
 		name, value, _ := strings.Cut(part, "=")
-		name, value = decoded(name), decoded(value)
+		name, value = unescapeQuery(name), unescapeQuery(value)
 		if part != "" && name != "X-Amz-Signature" {
 			all = append(all, parameter{escape(name), escape(value)})
 		}
@@ -197,8 +199,8 @@ func canonicalQuery(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// decoded keeps malformed text unchanged, so that it is signed too.
-func decoded(text string) string {
+// unescapeQuery keeps malformed text unchanged, so that it is signed too.
+func unescapeQuery(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain
 	}
@@ -216,6 +218,7 @@ func canonicalHeader(r *http.Request, name string) string {
 	case "transfer-encoding":
 		values = r.TransferEncoding
 	}
+
 	folded := make([]string, len(values))
 	for i, value := range values {
 		folded[i] = strings.Join(strings.Fields(value), " ")
@@ -237,7 +240,7 @@ func escape(text string) string {
 	return b.String()
 }
 
-func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+func equalSecrets(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 func bodySum(body []byte) string {
 	digest := sha256.Sum256(body)

@@ -191,7 +191,7 @@ func (m *Member) Protect(ctx context.Context, on bool) error {
 
 // Heartbeat restarts the timeouts of all hooks.
 func (m *Member) Heartbeat(ctx context.Context) error {
-	return m.forEach(ctx, m.hooks.All, "RecordLifecycleActionHeartbeat", func(hook string) error {
+	return m.forEachHook(ctx, m.hooks.All, "RecordLifecycleActionHeartbeat", func(hook string) error {
 		_, err := m.group.scaling.api.get().RecordLifecycleActionHeartbeat(ctx, &autoscaling.RecordLifecycleActionHeartbeatInput{
 			AutoScalingGroupName: &m.group.name, InstanceId: &m.id, LifecycleHookName: &hook,
 		})
@@ -201,7 +201,7 @@ func (m *Member) Heartbeat(ctx context.Context) error {
 
 // Complete completes the lifecycle actions, so that the group terminates the instance.
 func (m *Member) Complete(ctx context.Context) error {
-	return m.forEach(ctx, m.hooks.Own, "CompleteLifecycleAction", func(hook string) error {
+	return m.forEachHook(ctx, m.hooks.Own, "CompleteLifecycleAction", func(hook string) error {
 		_, err := m.group.scaling.api.get().CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
 			AutoScalingGroupName: &m.group.name, InstanceId: &m.id, LifecycleHookName: &hook,
 			LifecycleActionResult: sdk.String("CONTINUE"),
@@ -210,8 +210,8 @@ func (m *Member) Complete(ctx context.Context) error {
 	})
 }
 
-// forEach ignores hooks whose lifecycle action was completed or timed out.
-func (m *Member) forEach(ctx context.Context, hooks []string, action string, call func(hook string) error) error {
+// forEachHook ignores hooks whose lifecycle action was completed or timed out.
+func (m *Member) forEachHook(ctx context.Context, hooks []string, action string, call func(hook string) error) error {
 	var failed error
 	for _, hook := range hooks {
 		err := m.group.explain(ctx, action, call(hook))

@@ -73,7 +73,7 @@ func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[
 		}
 
 		for _, item := range out.Responses[t.name] {
-			id, _ := decode(item["id"]).(string)
+			id, _ := decodeValue(item["id"]).(string)
 			items[id] = item
 		}
 
@@ -154,7 +154,7 @@ func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence
 		Key:                       keyOf(itemID(registry.KindLease, fence.Lease)),
 		ConditionExpression:       sdk.String("#term = :term AND #released = :no"),
 		ExpressionAttributeNames:  map[string]string{"#term": "term", "#released": "released"},
-		ExpressionAttributeValues: attributeValues{":term": encode(fence.Term), ":no": encode(false)},
+		ExpressionAttributeValues: attributeValues{":term": encodeValue(fence.Term), ":no": encodeValue(false)},
 	}}}
 	if u != nil {
 		items = append(items, types.TransactWriteItem{Update: u})
@@ -183,7 +183,7 @@ func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence
 }
 
 func (t *Table) updateOf(change registry.Change) *types.Update {
-	old, next := attributes(change.Old), attributes(change.Next)
+	old, next := itemFields(change.Old), itemFields(change.Next)
 	names, values := map[string]string{}, attributeValues{}
 	var sets, removes, conditions []string
 	if change.Old.Fields == nil {
@@ -197,7 +197,7 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 		if value, keep := next[name]; keep {
 			after := fmt.Sprint(":new", i)
 			sets = append(sets, attribute+" = "+after)
-			values[after] = encode(value)
+			values[after] = encodeValue(value)
 		} else {
 			removes = append(removes, attribute)
 		}
@@ -208,7 +208,7 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 		if value, had := old[name]; had {
 			before := fmt.Sprint(":old", i)
 			conditions = append(conditions, attribute+" = "+before)
-			values[before] = encode(value)
+			values[before] = encodeValue(value)
 		} else {
 			conditions = append(conditions, "attribute_not_exists("+attribute+")")
 		}
@@ -247,7 +247,7 @@ func updateExpression(sets, removes []string) string {
 	return strings.Join(parts, " ")
 }
 
-func attributes(r registry.Record) registry.Fields {
+func itemFields(r registry.Record) registry.Fields {
 	all := registry.Fields{}
 	if r.Version != "" {
 		all["version"] = r.Version
@@ -266,7 +266,7 @@ func recordOf(kind registry.Kind, key string, item attributeValues) registry.Rec
 
 	r.Fields = registry.Fields{}
 	for name, value := range item {
-		switch v := decode(value); {
+		switch v := decodeValue(value); {
 		case name == "id" || v == nil:
 		case name == "version":
 			r.Version, _ = v.(string)
@@ -280,7 +280,7 @@ func recordOf(kind registry.Kind, key string, item attributeValues) registry.Rec
 	return r
 }
 
-func encode(v any) types.AttributeValue {
+func encodeValue(v any) types.AttributeValue {
 	switch v := v.(type) {
 	case int64:
 		return &types.AttributeValueMemberN{Value: strconv.FormatInt(v, 10)}
@@ -290,7 +290,7 @@ func encode(v any) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: fmt.Sprint(v)}
 }
 
-func decode(value types.AttributeValue) any {
+func decodeValue(value types.AttributeValue) any {
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:
 		return v.Value

@@ -32,7 +32,7 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 			"containers; unset it elsewhere", metadata)
 	}
 
-	status, text, err := askAgent(ctx, http.MethodGet, strings.TrimSuffix(metadata, "/")+"/task", nil)
+	status, text, err := callAgent(ctx, http.MethodGet, strings.TrimSuffix(metadata, "/")+"/task", nil)
 	if err != nil {
 		return TaskPlace{}, err
 	}

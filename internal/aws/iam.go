@@ -100,18 +100,18 @@ func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource s
 		return nil, err
 	}
 
-	judged := 0
+	evaluated := 0
 	for _, r := range answer.Results {
 		if !slices.Contains(actions, r.Action) {
 			continue
 		}
-		judged++
+		evaluated++
 		if r.Decision != "allowed" {
 			denied = append(denied, r.Action)
 		}
 	}
-	if judged < len(actions) {
-		return nil, queue.Errorf(queue.CodeUnreachable, "SimulatePrincipalPolicy: %s evaluated %d of %d actions", i.service.host, judged,
+	if evaluated < len(actions) {
+		return nil, queue.Errorf(queue.CodeUnreachable, "SimulatePrincipalPolicy: %s evaluated %d of %d actions", i.service.host, evaluated,
 			len(actions))
 	}
 	return denied, nil
@@ -169,6 +169,7 @@ func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values,
 		return undelivered(ctx, err)
 	}
 	defer resp.Body.Close()
+
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxIAMAnswer))
 	if err != nil {
 		return undelivered(ctx, err)

@@ -177,16 +177,16 @@ func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 	if err != nil {
 		return err
 	}
-	status, text, err := askAgent(ctx, http.MethodPut, t.state, body)
+	status, text, err := callAgent(ctx, http.MethodPut, t.state, body)
 	if err != nil {
 		return err
 	}
-	return readProtection(status, text, on)
+	return checkProtection(status, text, on)
 }
 
 var agentClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-func askAgent(ctx context.Context, method, url string, body []byte) (status int, text []byte, err error) {
+func callAgent(ctx context.Context, method, url string, body []byte) (status int, text []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -210,7 +210,7 @@ func askAgent(ctx context.Context, method, url string, body []byte) (status int,
 }
 
 // A response with status 200 may report a failure.
-func readProtection(status int, text []byte, on bool) error {
+func checkProtection(status int, text []byte, on bool) error {
 	var answer struct {
 		Protection *struct{ ProtectionEnabled bool }
 		Failure    *struct{ Reason, Detail string }

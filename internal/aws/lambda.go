@@ -168,9 +168,9 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 	case code == queue.CodeAccessDenied:
 		message = fmt.Sprintf("%s denied access to Lambda function %s: %s; allow these credentials %s on it, and check "+
 			"that they have not expired", l.service.host, l.function, message, permission)
-	case refused.foreign() && refused.status != http.StatusTooManyRequests:
+	case refused.isForeign() && refused.status != http.StatusTooManyRequests:
 		message = fmt.Sprintf("Lambda function %s: %s", l.function,
-			refused.foreignAnswer(l.service.host, "Lambda", "the region, AWS_ENDPOINT_URL_LAMBDA"))
+			refused.foreignMessage(l.service.host, "Lambda", "the region, AWS_ENDPOINT_URL_LAMBDA"))
 	default:
 		message = fmt.Sprintf("Lambda function %s at %s: %s; check the function in the Lambda console", l.function,
 			l.service.host, message)

@@ -64,7 +64,7 @@ func hasNoMoveTasks(err error) bool {
 	if errors.Is(err, &queue.Error{Code: queue.CodeUnsupportedOperation}) {
 		return !strings.Contains(refused.message, "already a task running")
 	}
-	return refused.foreign() || refused.status == http.StatusNotImplemented
+	return refused.isForeign() || refused.status == http.StatusNotImplemented
 }
 
 func (q *Queue) arn(ctx context.Context) (string, error) {

@@ -101,7 +101,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 // receipt handle.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return inBatches(receipts, func(part []string) ([]entryResult, error) {
-		return q.batch(ctx, "DeleteMessageBatch", false, len(part), func(dst []byte, i int) []byte {
+		return q.callBatch(ctx, "DeleteMessageBatch", false, len(part), func(dst []byte, i int) []byte {
 			return appendReceipt(dst, part[i])
 		})
 	})
@@ -116,7 +116,7 @@ func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 // if all succeeded, otherwise one error per change.
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	return inBatches(changes, func(part []queue.VisibilityChange) ([]entryResult, error) {
-		return q.batch(ctx, "ChangeMessageVisibilityBatch", false, len(part), func(dst []byte, i int) []byte {
+		return q.callBatch(ctx, "ChangeMessageVisibilityBatch", false, len(part), func(dst []byte, i int) []byte {
 			return appendChange(dst, &part[i])
 		})
 	})
@@ -174,7 +174,7 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 		return sent, nil
 	}
 
-	results, err := q.batch(ctx, "SendMessageBatch", once, len(good), func(dst []byte, i int) []byte {
+	results, err := q.callBatch(ctx, "SendMessageBatch", once, len(good), func(dst []byte, i int) []byte {
 		return appendOutgoing(dst, &msgs[good[i]])
 	})
 	if err != nil {
@@ -207,7 +207,7 @@ func checkOutgoing(m *queue.Outgoing) error {
 }
 
 // Entries missing from the response count as failed.
-func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
+func (q *Queue) callBatch(ctx context.Context, action string, once bool, n int,
 	entry func(dst []byte, i int) []byte) ([]entryResult, error) {
 	var results []entryResult
 	err := q.sqs.perform(ctx, call{
@@ -243,7 +243,7 @@ func callSDK[In, Out any](ctx context.Context, q *Queue,
 	limited, cancel := context.WithTimeout(ctx, sdkTimeout)
 	defer cancel()
 	out, err := do(limited, in, q.site.setEndpoint)
-	return out, explain(ctx, q.site.queue, q.site.endpoint.Host, err)
+	return out, explainSQS(ctx, q.site.queue, q.site.endpoint.Host, err)
 }
 
 // Create creates a queue with SQS attributes and tags. If the queue exists with other attributes, the error code is

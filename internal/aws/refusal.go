@@ -34,8 +34,8 @@ func (r *refusal) Error() string {
 		fmt.Sprintf("HTTP status %d %s without an explanation", r.status, http.StatusText(r.status)))
 }
 
-// foreign reports whether a proxy, or a server with another protocol, responded.
-func (r *refusal) foreign() bool {
+// isForeign reports whether a proxy, or a server with another protocol, responded.
+func (r *refusal) isForeign() bool {
 	switch r.ErrorCode() {
 	case "":
 		return r.message == ""
@@ -51,7 +51,7 @@ func (r *refusal) mayBeClockSkew() bool {
 	return slices.Contains(about, r.shape) || slices.Contains(about, r.query)
 }
 
-func (r *refusal) foreignAnswer(host, name, variable string) string {
+func (r *refusal) foreignMessage(host, name, variable string) string {
 	return fmt.Sprintf("%s does not respond like %s (%s): check %s and any proxy in between", host, name, r,
 		variable)
 }

@@ -76,7 +76,7 @@ func TestErrorsOfTheSDK(t *testing.T) {
 			"queue jobs: host does not respond like SQS (HTTP status 503 Service Unavailable without an explanation): " +
 				"check AWS_ENDPOINT_URL_SQS and any proxy in between"},
 	} {
-		got := explain(t.Context(), "jobs", "host", test.err)
+		got := explainSQS(t.Context(), "jobs", "host", test.err)
 		if !errors.Is(got, test.want) || got.Error() != test.says {
 			t.Errorf("got %q, want %q", got, test.says)
 		}
@@ -90,7 +90,7 @@ func TestChecksForAHost(t *testing.T) {
 		"127.0.0.1:9324": here, "localhost:9324": here, "[::1]:9324": here, "127.0.0.1": here,
 		"sqs.us-east-1.amazonaws.com": distant, "10.0.0.7:9324": distant, "SQS in eu-west-1": distant,
 	} {
-		if got := checksFor(host, "the region"); got != want {
+		if got := adviceFor(host, "the region"); got != want {
 			t.Errorf("%s: got %q, want %q", host, got, want)
 		}
 	}
@@ -121,7 +121,7 @@ func TestNoTokenInErrors(t *testing.T) {
 		return refuse(403, "SignatureDoesNotMatch", "SignatureDoesNotMatch", text)
 	}), nil)
 	ours := q.Delete(t.Context(), []string{"r"})[0]
-	sdks := explain(t.Context(), "jobs", "host",
+	sdks := explainSQS(t.Context(), "jobs", "host",
 		&smithy.OperationError{Err: &smithy.GenericAPIError{Code: "SignatureDoesNotMatch", Message: text}})
 	for _, err := range []error{ours, sdks} {
 		if !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), "we calculated does not match") {

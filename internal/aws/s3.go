@@ -215,7 +215,7 @@ func (s *S3) send(ctx context.Context, call *objectCall) (resp *http.Response, e
 			return nil
 		}
 		defer resp.Body.Close()
-		return refusedObject(resp)
+		return objectRefusal(resp)
 	})
 	return resp, err
 }
@@ -273,7 +273,7 @@ func (c *objectCall) unsigned(where url.URL) *http.Request {
 	return req
 }
 
-func refusedObject(resp *http.Response) error {
+func objectRefusal(resp *http.Response) error {
 	var words struct{ Code, Message string }
 	// Other servers may not respond with XML.
 	_ = xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&words)
@@ -309,7 +309,7 @@ func (s *S3) explain(ctx context.Context, call *objectCall, err error) error {
 			message = fmt.Sprintf("S3 denied access: %s; allow these credentials %s", refused, call.advice())
 		case refused.status/100 == 3, refused.shape == "AuthorizationHeaderMalformed":
 			message = fmt.Sprintf("bucket %s is not in the region of %s: set the bucket's region", call.bucket, s.service.host)
-		case !refused.foreign():
+		case !refused.isForeign():
 			message = fmt.Sprintf("%s rejected %s: %s", s.service.host, call.permission(), refused)
 		}
 		return code, message

@@ -163,8 +163,8 @@ func (s *service) explain(ctx context.Context, doing string, err error,
 	}
 
 	code, message := advise(refused)
-	if refused.foreign() && (!s.terse || message == "") {
-		message = refused.foreignAnswer(s.host, s.name, s.variable)
+	if refused.isForeign() && (!s.terse || message == "") {
+		message = refused.foreignMessage(s.host, s.name, s.variable)
 	}
 	return &queue.Error{Code: code, Message: doing + ": " + message, Err: refused}
 }
@@ -178,13 +178,13 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 		return known
 	case ctx.Err() != nil:
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"%s: %s did not respond in time; %s", doing, s.host, checksFor(s.host, "the network, the region and "+s.variable))}
+			"%s: %s did not respond in time; %s", doing, s.host, adviceFor(s.host, "the network, the region and "+s.variable))}
 	}
 	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf("%s: %s did not respond: %s; %s", doing, s.host,
-		firstLine(unwrapSDK(err).Error()), checksFor(s.host, "the network, the region, the credentials and "+s.variable))}
+		firstLine(unwrapSDK(err).Error()), adviceFor(s.host, "the network, the region, the credentials and "+s.variable))}
 }
 
-func checksFor(host, distant string) string {
+func adviceFor(host, distant string) string {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = host

@@ -150,7 +150,7 @@ type call struct {
 // read must not retain the response's body.
 func (s *SQS) perform(ctx context.Context, call call, read func(body []byte) error) error {
 	err := s.retries.do(ctx, call.once, func(offset time.Duration) error { return s.attempt(ctx, call, offset, read) })
-	return explain(ctx, call.site.queue, call.site.endpoint.Host, err)
+	return explainSQS(ctx, call.site.queue, call.site.endpoint.Host, err)
 }
 
 func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read func([]byte) error) error {
@@ -289,7 +289,7 @@ func readRefusal(buf []byte) (shape, message string) {
 	return withoutNamespace(shape), message
 }
 
-func explain(ctx context.Context, queueName, host string, err error) error {
+func explainSQS(ctx context.Context, queueName, host string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -305,7 +305,7 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 
 	if refused == nil {
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"%s did not respond: %v; %s", host, unwrapSDK(err), checksFor(host, "the network, the region and AWS_ENDPOINT_URL_SQS"))}
+			"%s did not respond: %v; %s", host, unwrapSDK(err), adviceFor(host, "the network, the region and AWS_ENDPOINT_URL_SQS"))}
 	}
 
 	return &queue.Error{Code: refused.queueCode(), Message: refusalMessage(refused, queueName, host), Err: refused}
@@ -314,7 +314,7 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 func refusalMessage(refused *refusal, queueName, host string) string {
 	message := refused.Error()
 	if refused.message == "" && refused.ErrorCode() == "" {
-		message = fmt.Sprintf("queue %s: %s", queueName, refused.foreignAnswer(host, "SQS", "AWS_ENDPOINT_URL_SQS"))
+		message = fmt.Sprintf("queue %s: %s", queueName, refused.foreignMessage(host, "SQS", "AWS_ENDPOINT_URL_SQS"))
 	}
 
 	switch refused.queueCode() {

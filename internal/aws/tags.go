@@ -75,7 +75,7 @@ func (t *Table) Leases(ctx context.Context) (names []string, err error) {
 		TableName: &t.name, ConsistentRead: sdk.Bool(true),
 		FilterExpression:          sdk.String("begins_with(id, :lease)"),
 		ProjectionExpression:      sdk.String("id"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":lease": encode(prefix)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":lease": encodeValue(prefix)},
 	}
 
 	for more := true; more; more = in.ExclusiveStartKey != nil {
@@ -84,7 +84,7 @@ func (t *Table) Leases(ctx context.Context) (names []string, err error) {
 			return nil, t.explain(ctx, "looking for leases", err)
 		}
 		for _, item := range page.Items {
-			id, _ := decode(item["id"]).(string)
+			id, _ := decodeValue(item["id"]).(string)
 			names = append(names, strings.TrimPrefix(id, prefix))
 		}
 		in.ExclusiveStartKey = page.LastEvaluatedKey

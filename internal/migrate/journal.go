@@ -224,7 +224,6 @@ func (j *Journal) counts() (resent, deleted int) {
 	return j.resent, j.deleted
 }
 
-// Concurrent durable writes share an fsync.
 func (j *Journal) write(r record, durable bool) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -237,28 +236,37 @@ func (j *Journal) write(r record, durable bool) error {
 		_, j.err = j.file.Write(append(line, '\n'))
 	}
 	j.written++
-
-	for end := j.written; durable && j.err == nil && j.syncedTo < end; {
-		if j.syncing {
-			j.synced.Wait()
-			continue
-		}
-		j.syncing = true
-		upTo := j.written
-		j.mu.Unlock()
-		err := j.file.Sync()
-		j.mu.Lock()
-		j.syncing, j.syncedTo = false, upTo
-		if err != nil {
-			j.err = err
-		}
-		j.synced.Broadcast()
+	if durable {
+		j.sync(j.written)
 	}
 
 	if j.err != nil {
 		return fmt.Errorf("writing the journal %s: %w", j.path, j.err)
 	}
 	return nil
+}
+
+// sync writes the first n records to disk. Concurrent calls share an fsync, without holding the mutex.
+func (j *Journal) sync(n int64) {
+	for j.err == nil && j.syncedTo < n {
+		if j.syncing {
+			j.synced.Wait()
+			continue
+		}
+
+		j.syncing = true
+		upTo := j.written
+		j.mu.Unlock()
+		err := j.file.Sync()
+		j.mu.Lock()
+
+		j.syncing = false
+		j.syncedTo = upTo
+		if err != nil {
+			j.err = err
+		}
+		j.synced.Broadcast()
+	}
 }
 
 // Close closes the file and keeps it for the next run.

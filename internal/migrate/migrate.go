@@ -111,7 +111,7 @@ func Run(ctx context.Context, from Source, to Destination, journal *Journal, o O
 		waiting: map[string]bool{}, result: &Result{FIFO: o.FIFO}, began: time.Now()}
 	err := r.begin(ctx)
 	if err == nil {
-		err = r.loop(ctx)
+		err = r.moveAll(ctx)
 	}
 	return r.result, errors.Join(err, r.finish(context.WithoutCancel(ctx), err == nil && !r.gaveUp))
 }
@@ -157,10 +157,11 @@ const (
 	poll    = time.Second
 )
 
-// Messages may stay in flight, so loop gives up after Options.Wait without progress.
-func (r *run) loop(ctx context.Context) error {
+// Messages may stay in flight, so moveAll gives up after Options.Wait without progress.
+func (r *run) moveAll(ctx context.Context) error {
 	n := perCall * max(1, r.options.Concurrency)
-	idleSince, empty := time.Now(), 0
+	idleSince := time.Now()
+	empty := 0
 	for {
 		items, err := r.from.Take(ctx, n)
 		if err != nil {
@@ -172,7 +173,8 @@ func (r *run) loop(ctx context.Context) error {
 			return err
 		}
 		if tried {
-			idleSince, empty = time.Now(), 0
+			idleSince = time.Now()
+			empty = 0
 		}
 		if len(items) > 0 {
 			continue
@@ -210,11 +212,12 @@ func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 		switch {
 		case r.journal.Accepted(it.ID):
 			accepted = append(accepted, it)
-		case !r.mustStay(&it):
+		case !r.holdBack(&it):
 			fresh = append(fresh, it)
 		}
 	}
-	if err := r.remove(ctx, accepted); err != nil {
+
+	if err := r.deleteAtSource(ctx, accepted); err != nil {
 		return false, err
 	}
 
@@ -228,8 +231,9 @@ func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	return len(accepted)+len(fresh) > 0, nil
 }
 
-// mustStay records messages that stay permanently in skipped, and groups that stay until the next Rewind in waiting.
-func (r *run) mustStay(it *Item) bool {
+// holdBack reports whether a message stays at the source. It records messages that stay permanently in skipped, and
+// groups that stay until the next Rewind in waiting.
+func (r *run) holdBack(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true
 	}
@@ -259,7 +263,7 @@ func (r *run) sendAtOnce(ctx context.Context, items []Item) error {
 	var errs []error
 	var mu sync.Mutex
 	for len(items) > 0 {
-		n := fitting(items)
+		n := batchLength(items)
 		batch := items[:n]
 		items = items[n:]
 		group.Go(func() {
@@ -283,7 +287,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 			switch group := it.Message.GroupID; {
 			case r.blocked[group]:
 				r.skip(&it, Behind)
-			case groups[group] || len(round) == perCall || size(round)+it.Message.Size() > maxBytes && len(round) > 0:
+			case groups[group] || len(round) == perCall || totalSize(round)+it.Message.Size() > maxBytes && len(round) > 0:
 				groups[group] = true
 				rest = append(rest, it)
 			default:
@@ -291,6 +295,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 				round = append(round, it)
 			}
 		}
+
 		if len(round) > 0 {
 			if err := r.sendBatch(ctx, round); err != nil {
 				return err
@@ -303,14 +308,14 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 
 const maxBytes = 1 << 20
 
-func size(items []Item) (n int) {
+func totalSize(items []Item) (n int) {
 	for i := range items {
 		n += items[i].Message.Size()
 	}
 	return n
 }
 
-func fitting(items []Item) int {
+func batchLength(items []Item) int {
 	n, bytes := 0, 0
 	for n < len(items) && n < perCall {
 		bytes += items[n].Message.Size()
@@ -323,10 +328,11 @@ func fitting(items []Item) int {
 }
 
 // If a delete fails, the message is received again and then found in the journal.
-func (r *run) remove(ctx context.Context, items []Item) error {
+func (r *run) deleteAtSource(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		batch := items[:min(perCall, len(items))]
 		items = items[len(batch):]
+
 		errs := r.from.Delete(ctx, batch)
 		failed := 0
 		var cause error
@@ -336,6 +342,7 @@ func (r *run) remove(ctx context.Context, items []Item) error {
 				cause = err
 			}
 		}
+
 		if err := r.journal.recordDeleted(len(batch) - failed); err != nil {
 			return err
 		}

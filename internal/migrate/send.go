@@ -15,7 +15,7 @@ import (
 const retries = 6
 
 func (r *run) sendBatch(ctx context.Context, items []Item) error {
-	items, err := r.withoutUncertain(ctx, items)
+	items, err := r.resolveUncertain(ctx, items)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 		}
 		if r.options.FIFO {
 			// The deduplication interval may have passed by now.
-			again, err = r.withoutUncertain(ctx, again)
+			again, err = r.resolveUncertain(ctx, again)
 			if err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	case errors.Is(err, &queue.Error{Code: queue.CodeBatchRequestTooLong}) && len(items) > 1:
 		r.journal.forget(ids...)
 		return r.attemptHalves(ctx, items)
-	case err != nil && refusal(err) && len(items) == 1:
+	case err != nil && isRefusal(err) && len(items) == 1:
 		sent = []queue.Sent{{Err: err}}
 	case err != nil:
 		return items, err, nil
@@ -76,7 +76,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 		switch err := sent[i].Err; {
 		case err == nil:
 			accepted = append(accepted, items[i])
-		case refusal(err):
+		case isRefusal(err):
 			r.refuse(&items[i], err)
 		default:
 			again = append(again, items[i])
@@ -122,7 +122,7 @@ func (r *run) accept(ctx context.Context, items []Item) error {
 	if r.options.Progress != nil {
 		r.options.Progress(r.journal.Sent(), r.journal.SourceBefore())
 	}
-	return r.remove(context.WithoutCancel(ctx), items)
+	return r.deleteAtSource(context.WithoutCancel(ctx), items)
 }
 
 func idsOf(items []Item) []string {
@@ -159,8 +159,8 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	return out
 }
 
-// withoutUncertain returns the messages to send. It deletes accepted messages whose deduplication interval has passed.
-func (r *run) withoutUncertain(ctx context.Context, items []Item) ([]Item, error) {
+// resolveUncertain returns the messages to send. It deletes accepted messages whose deduplication interval has passed.
+func (r *run) resolveUncertain(ctx context.Context, items []Item) ([]Item, error) {
 	if !r.options.FIFO {
 		return items, nil
 	}
@@ -233,7 +233,7 @@ func (r *run) decideUncertain(ctx context.Context) (accepted bool, err error) {
 		messages(r.journal.Uncertain()), ErrUncertain, more)
 }
 
-func refusal(err error) bool {
+func isRefusal(err error) bool {
 	for _, code := range []string{queue.CodeInvalidParameterValue, queue.CodeInvalidMessageContents,
 		queue.CodeMissingRequiredParameter, queue.CodeBatchRequestTooLong, queue.CodeUnsupportedOperation} {
 		if errors.Is(err, &queue.Error{Code: code}) {

@@ -23,7 +23,7 @@ func (x *exchange) authorize(name string) error {
 	return x.caller.Authorize(x.action, arn, x.broker.Policy(name))
 }
 
-func (x *exchange) authorizeTarget(attributes map[string]string) error {
+func (x *exchange) authorizeDeadLetterQueue(attributes map[string]string) error {
 	target, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	if target == "" {
 		return nil

@@ -52,7 +52,7 @@ type createQueueRequest struct {
 }
 
 func createQueue(x *exchange, in *createQueueRequest) (*queueURLResponse, error) {
-	if err := x.authorizeTarget(in.Attributes); err != nil {
+	if err := x.authorizeDeadLetterQueue(in.Attributes); err != nil {
 		return nil, err
 	}
 	err := x.broker.CreateQueue(x.ctx, in.QueueName, in.Attributes, in.Tags)
@@ -212,7 +212,7 @@ type setQueueAttributesRequest struct {
 }
 
 func setQueueAttributes(x *exchange, in *setQueueAttributesRequest) (*nothing, error) {
-	if err := x.authorizeTarget(in.Attributes); err != nil {
+	if err := x.authorizeDeadLetterQueue(in.Attributes); err != nil {
 		return nil, err
 	}
 	return nil, x.broker.SetAttributes(x.ctx, x.queue, in.Attributes)

@@ -71,7 +71,7 @@ func TestBuffersAreAsLargeAsAnnounced(t *testing.T) {
 	if err := x.readBody(&in); err != nil || in.Len() != length {
 		t.Fatalf("read %d bytes, %v", in.Len(), err)
 	}
-	if in.Cap() > length+trusted {
+	if in.Cap() > length+trustedBytes {
 		t.Errorf("a buffer of %d bytes for a body of %d", in.Cap(), length)
 	}
 }

@@ -54,9 +54,9 @@ func (x *exchange) readJSON(target string) (act *action, request any, err error)
 	return act, request, act.parameters.decodeJSON(in.Bytes(), request)
 }
 
-// A buffer for the whole Content-Length is allocated once trusted bytes have arrived. Package httplimit reserves
+// A buffer for the whole Content-Length is allocated once trustedBytes bytes have arrived. Package httplimit reserves
 // memory for larger bodies.
-const trusted = 64<<10 + bytes.MinRead
+const trustedBytes = 64<<10 + bytes.MinRead
 
 func (x *exchange) readBody(in *bytes.Buffer) error {
 	in.Reset()
@@ -70,9 +70,9 @@ func (x *exchange) readBody(in *bytes.Buffer) error {
 	}
 
 	body := http.MaxBytesReader(x.w, x.r.Body, MaxBody)
-	_, err := in.ReadFrom(io.LimitReader(body, trusted))
-	if err == nil && in.Len() == trusted {
-		in.Grow(max(0, int(x.r.ContentLength)-trusted) + bytes.MinRead)
+	_, err := in.ReadFrom(io.LimitReader(body, trustedBytes))
+	if err == nil && in.Len() == trustedBytes {
+		in.Grow(max(0, int(x.r.ContentLength)-trustedBytes) + bytes.MinRead)
 		_, err = in.ReadFrom(body)
 	}
 
@@ -125,7 +125,7 @@ func (x *exchange) succeed(act *action, response any) error {
 		return err
 	}
 	*out = *bytes.NewBuffer(body)
-	x.answer(http.StatusOK, x.form.contentType(), body)
+	x.reply(http.StatusOK, x.form.contentType(), body)
 	return nil
 }
 
@@ -138,10 +138,10 @@ func (x *exchange) fail(err error) {
 			x.h.failed(x.action, x.id, err)
 		}
 	}
-	x.answer(faultOf(refusal.Code).status, x.form.contentType(), x.form.failure(nil, x, refusal))
+	x.reply(faultOf(refusal.Code).status, x.form.contentType(), x.form.failure(nil, x, refusal))
 }
 
-func (x *exchange) answer(status int, contentType string, body []byte) {
+func (x *exchange) reply(status int, contentType string, body []byte) {
 	header := x.w.Header()
 	header.Set("X-Amzn-Requestid", x.id)
 	header.Set("Content-Type", contentType)

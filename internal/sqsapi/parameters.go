@@ -181,7 +181,7 @@ func (p parameters) fill(v reflect.Value, values []formValue) error {
 			continue
 		}
 
-		n := sameHead(values, head)
+		n := countSameHead(values, head)
 		advance(values[:n], head)
 		switch field := v.FieldByIndex(f.index); {
 		case f.isText:
@@ -210,7 +210,7 @@ func advance(values []formValue, head string) {
 	}
 }
 
-func sameHead(values []formValue, head string) int {
+func countSameHead(values []formValue, head string) int {
 	n := 1
 	for n < len(values) && values[n].head() == head {
 		n++
@@ -247,7 +247,7 @@ func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 			return errScattered
 		}
 		last = number
-		n := sameHead(values, head)
+		n := countSameHead(values, head)
 		advance(values[:n], head)
 		if err := f.fillElement(field, values[:n]); err != nil {
 			return err
@@ -267,19 +267,19 @@ func (f *parameter) fillUnnumbered(field reflect.Value, values []formValue) (n i
 	head := values[0].head()
 	n = 1
 	if head != "" {
-		n = sameHead(values, head)
-		for n < len(values) && f.partOfElement(values[n].head()) {
+		n = countSameHead(values, head)
+		for n < len(values) && f.isPartOfElement(values[n].head()) {
 			n++
 		}
 	}
 	isEmpty := head == "" && values[0].value == ""
-	if isEmpty || !f.partOfElement(head) {
+	if isEmpty || !f.isPartOfElement(head) {
 		return n, nil
 	}
 	return n, f.fillElement(field, values[:n])
 }
 
-func (f *parameter) partOfElement(head string) bool {
+func (f *parameter) isPartOfElement(head string) bool {
 	switch {
 	case f.key != "":
 		return head == f.key || head == "Value"
@@ -310,7 +310,7 @@ func (f *parameter) fillElement(field reflect.Value, values []formValue) error {
 		return nil
 	case *attributeList:
 		name, _ := f.keyValue(values)
-		parts, err := below(values, "Value")
+		parts, err := valuesBelow(values, "Value")
 		if err != nil {
 			return err
 		}
@@ -335,16 +335,16 @@ func (f *parameter) keyValue(values []formValue) (key, value string) {
 	return key, value
 }
 
-// below returns the values whose next name part is head, positioned after it, or errScattered if they are not
+// valuesBelow returns the values whose next name part is head, positioned after it, or errScattered if they are not
 // consecutive.
-func below(values []formValue, head string) ([]formValue, error) {
+func valuesBelow(values []formValue, head string) ([]formValue, error) {
 	for len(values) > 0 && values[0].head() != head {
 		values = values[1:]
 	}
 	if len(values) == 0 {
 		return nil, nil
 	}
-	n := sameHead(values, head)
+	n := countSameHead(values, head)
 	for i := range values[n:] {
 		if values[n+i].head() == head {
 			return nil, errScattered

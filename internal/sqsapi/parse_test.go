@@ -394,7 +394,7 @@ func TestWholeCall(t *testing.T) {
 		{"something inside", []error{inside(), inside()}, errInside},
 	}
 	for _, test := range tests {
-		if _, got := wholeCall(test.errs); !errors.Is(got, test.want) {
+		if _, got := unlessAllFailed(test.errs); !errors.Is(got, test.want) {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}

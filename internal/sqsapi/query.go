@@ -33,7 +33,7 @@ func (x *exchange) serveQuery() {
 	name := actionName(values)
 	if name == "" {
 		body := []byte("<UnknownOperationException/>\n")
-		x.answer(http.StatusNotFound, "text/xml", body)
+		x.reply(http.StatusNotFound, "text/xml", body)
 		return
 	}
 

@@ -61,7 +61,7 @@ type runWire struct {
 	Term           int64
 }
 
-func (w *runWire) run(x *exchange) (registry.Run, *registry.Runs, error) {
+func (w *runWire) toRun(x *exchange) (registry.Run, *registry.Runs, error) {
 	runs, err := runsOf(x, w.Lease, w.Term)
 	return registry.Run{ID: w.ID, Task: w.Task, ScheduledAt: time.UnixMilli(*w.AtMilliseconds), Manual: w.Task == ""}, runs, err
 }
@@ -191,7 +191,7 @@ func registryActions() map[string]action {
 	}
 }
 
-func allRuns(x *exchange) *registry.Runs {
+func unscopedRuns(x *exchange) *registry.Runs {
 	return registry.NewRuns(x.broker.Registry(), registry.Scope{})
 }
 
@@ -205,7 +205,7 @@ func swapLease(x *exchange, in *swapLeaseRequest) (*swapLeaseResponse, error) {
 }
 
 func enqueueRun(x *exchange, in *enqueueRequest) (*enqueueResponse, error) {
-	run, runs, err := in.run(x)
+	run, runs, err := in.toRun(x)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +251,7 @@ func runsSince(x *exchange, in *sinceRunsRequest) (*sinceRunsResponse, error) {
 }
 
 func skipRuns(x *exchange, in *skipRunRequest) (*skipRunResponse, error) {
-	last, runs, err := in.run(x)
+	last, runs, err := in.toRun(x)
 	if err != nil {
 		return nil, err
 	}
@@ -275,12 +275,12 @@ func isEnqueued(x *exchange, in *enqueuedRequest) (*enqueuedResponse, error) {
 	if err != nil || in.Path == nil {
 		return &enqueuedResponse{err == nil && stored[0].Fields != nil}, err
 	}
-	known, err := allRuns(x).Known(x.ctx, in.ID, *in.Path)
+	known, err := unscopedRuns(x).Known(x.ctx, in.ID, *in.Path)
 	return &enqueuedResponse{known}, err
 }
 
 func setPaused(x *exchange, in *setPausedRequest) (*setPausedResponse, error) {
-	return &setPausedResponse{*in.Paused}, allRuns(x).SetPaused(x.ctx, in.Task, in.Reason, *in.Paused)
+	return &setPausedResponse{*in.Paused}, unscopedRuns(x).SetPaused(x.ctx, in.Task, in.Reason, *in.Paused)
 }
 
 func writeArchive(x *exchange, in *writeArchiveRequest) (*archiveResponse, error) {
@@ -314,6 +314,6 @@ func readLease(x *exchange, in *readLeaseRequest) (*readLeaseResponse, error) {
 }
 
 func pausedTasks(x *exchange, _ *struct{}) (*pausedResponse, error) {
-	reasons, err := allRuns(x).Paused(x.ctx)
+	reasons, err := unscopedRuns(x).Paused(x.ctx)
 	return &pausedResponse{reasons}, err
 }

@@ -80,14 +80,14 @@ func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	if errors.Is(err, errNoRegistry) {
 		return false, nil
 	}
-	if ctx.Err() != nil || mayPass(err) {
+	if ctx.Err() != nil || isTemporary(err) {
 		return false, err
 	}
 	return false, nil
 }
 
-// mayPass reports whether a later call may succeed. Other SQS servers reject unknown actions with various codes.
-func mayPass(err error) bool {
+// isTemporary reports whether a later call may succeed. Other SQS servers reject unknown actions with various codes.
+func isTemporary(err error) bool {
 	e := asQueueError(err)
 	if e == nil {
 		return true
@@ -339,33 +339,33 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 		answer, err = io.ReadAll(io.LimitReader(resp.Body, maxRegistryAnswer))
 	}
 	if err = cmp.Or(ctx.Err(), err); err != nil {
-		return 0, nil, c.noAnswer(err)
+		return 0, nil, c.noResponse(err)
 	}
 	return resp.StatusCode, answer, nil
 }
 
-func (c *RegistryClient) noAnswer(err error) error {
+func (c *RegistryClient) noResponse(err error) error {
 	var outer *url.Error // its text would repeat the address
 	if errors.As(err, &outer) {
 		err = outer.Err
 	}
 	if unproved, ok := errors.AsType[*proof.Error](err); ok {
-		return c.unproved(unproved)
+		return c.tokenError(unproved)
 	}
 	return queue.Errorf(queue.CodeUnreachable,
-		"The registry at %s did not respond: %w; check that tendril serve runs there.", c.shown(), err)
+		"The registry at %s did not respond: %w; check that tendril serve runs there.", c.shownEndpoint(), err)
 }
 
-func (c *RegistryClient) unproved(err *proof.Error) error {
+func (c *RegistryClient) tokenError(err *proof.Error) error {
 	if err.Other {
 		return queue.Errorf(queue.CodeAccessDenied, "The registry at %s has a different token than this instance, so nothing "+
 			"was sent to it. Set TENDRIL_REGISTRY_TOKEN to the content of the file registry-token in the data directory "+
-			"of the tendril that serves the queue: %w.", c.shown(), err)
+			"of the tendril that serves the queue: %w.", c.shownEndpoint(), err)
 	}
 	return queue.Errorf(queue.CodeAccessDenied, "The registry at %s does not prove that it knows the token, so the "+
 		"token was not sent: it may be an older version of tendril serve, which you should upgrade, a forwarded "+
 		"port with another number, or another program. If you trust the server, start with --registry-insecure: "+
-		"%w.", c.shown(), err)
+		"%w.", c.shownEndpoint(), err)
 }
 
 // Signs reports whether the endpoint has required signed requests.
@@ -383,7 +383,7 @@ func (c *RegistryClient) refusal(status int, answer []byte) error {
 		}
 	}
 	if status >= 500 && status != http.StatusNotImplemented {
-		return queue.Errorf(queue.CodeUnreachable, "The registry at %s failed with status %d.", c.shown(), status)
+		return queue.Errorf(queue.CodeUnreachable, "The registry at %s failed with status %d.", c.shownEndpoint(), status)
 	}
 	return c.noRegistry(status)
 }
@@ -394,10 +394,10 @@ func (c *RegistryClient) noRegistry(status int) error {
 	return &queue.Error{Code: queue.CodeUnsupportedOperation, Err: errNoRegistry, Message: fmt.Sprintf(
 		"The server at %s responded with status %d and has no registry; use the address of 'tendril serve', of this "+
 			"version or later.",
-		c.shown(), status)}
+		c.shownEndpoint(), status)}
 }
 
-func (c *RegistryClient) shown() string {
+func (c *RegistryClient) shownEndpoint() string {
 	u, err := url.Parse(c.endpoint)
 	if err != nil {
 		return quote(c.endpoint)

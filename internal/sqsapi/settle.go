@@ -80,7 +80,7 @@ func deleteMessageBatch(x *exchange, in *deleteMessageBatchRequest) (*batchRespo
 		return nil, err
 	}
 	return runBatch(x, in.Entries, (*deleteEntry).prepare, func(receipts []string, _ []settledEntry) ([]error, error) {
-		return wholeCall(x.broker.Queue(x.queue).Delete(x.ctx, receipts))
+		return unlessAllFailed(x.broker.Queue(x.queue).Delete(x.ctx, receipts))
 	})
 }
 
@@ -99,7 +99,7 @@ func changeMessageVisibilityBatch(x *exchange,
 	}
 	return runBatch(x, in.Entries, (*visibilityEntry).prepare,
 		func(changes []queue.VisibilityChange, _ []settledEntry) ([]error, error) {
-			return wholeCall(x.broker.Queue(x.queue).ChangeVisibility(x.ctx, changes))
+			return unlessAllFailed(x.broker.Queue(x.queue).ChangeVisibility(x.ctx, changes))
 		})
 }
 
@@ -124,7 +124,7 @@ func runBatch[Entry, Job, Answer any, E entry[Entry]](x *exchange, entries []Ent
 		e := E(&entries[i])
 		job, answer, err := prepare(e)
 		if err != nil {
-			response.Failed = append(response.Failed, failed(e.entryID(), err))
+			response.Failed = append(response.Failed, failureOf(e.entryID(), err))
 			continue
 		}
 		ids = append(ids, e.entryID())
@@ -146,7 +146,7 @@ func runBatch[Entry, Job, Answer any, E entry[Entry]](x *exchange, entries []Ent
 	response.Successful = answers[:0]
 	for i, id := range ids {
 		if errs != nil && errs[i] != nil {
-			response.Failed = append(response.Failed, failed(id, errs[i]))
+			response.Failed = append(response.Failed, failureOf(id, errs[i]))
 		} else {
 			response.Successful = append(response.Successful, answers[i])
 		}
@@ -203,24 +203,24 @@ func inBatch(refusal *queue.Error) *queue.Error {
 	return refusal
 }
 
-func failed(id string, err error) failure {
+func failureOf(id string, err error) failure {
 	refusal := inBatch(cmp.Or(asQueueError(err), queue.Errorf(codeInternal, "The entry failed in the server.")))
 	f := faultOf(refusal.Code)
 	return failure{ID: id, SenderFault: f.sender(), Code: f.query, Message: textOf(refusal)}
 }
 
-// wholeCall returns an error if every entry failed for a common reason, such as a missing queue or a storage failure.
+// unlessAllFailed returns an error if every entry failed for a common reason, such as a missing queue or a storage failure.
 // Otherwise, it returns errs.
-func wholeCall(errs []error) ([]error, error) {
+func unlessAllFailed(errs []error) ([]error, error) {
 	for _, err := range errs {
-		if err == nil || isOfEntry(err) {
+		if err == nil || concernsEntry(err) {
 			return errs, nil
 		}
 	}
 	return errs, cmp.Or(errs...)
 }
 
-func isOfEntry(err error) bool {
+func concernsEntry(err error) bool {
 	refusal := asQueueError(err)
 	return refusal != nil && refusal.Code != queue.CodeQueueDoesNotExist && faultOf(refusal.Code).sender()
 }

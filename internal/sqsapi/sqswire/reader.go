@@ -159,7 +159,7 @@ func (r *Reader) take(c byte) bool {
 	return true
 }
 
-func (r *Reader) word(w string) bool {
+func (r *Reader) takeWord(w string) bool {
 	r.skipSpace()
 	if !strings.HasPrefix(r.text[r.at:], w) {
 		return false
@@ -169,7 +169,7 @@ func (r *Reader) word(w string) bool {
 }
 
 // Null consumes null if it is next.
-func (r *Reader) Null() bool { return r.Peek() == 'n' && r.word("null") }
+func (r *Reader) Null() bool { return r.Peek() == 'n' && r.takeWord("null") }
 
 func (r *Reader) open(bracket byte, kind string) bool {
 	if r.Null() {
@@ -438,10 +438,10 @@ func (r *Reader) number() string {
 
 // Bool returns a boolean, false for null.
 func (r *Reader) Bool() bool {
-	if r.word("true") {
+	if r.takeWord("true") {
 		return true
 	}
-	if !r.word("false") && !r.Null() {
+	if !r.takeWord("false") && !r.Null() {
 		r.Mismatch("bool")
 	}
 	return false
@@ -457,7 +457,7 @@ func (r *Reader) Skip() {
 	case '"':
 		r.Text()
 	case 't', 'f', 'n':
-		if !r.word("true") && !r.word("false") && !r.Null() {
+		if !r.takeWord("true") && !r.takeWord("false") && !r.Null() {
 			r.fail(NotJSON)
 		}
 	default:
