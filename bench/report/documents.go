@@ -17,6 +17,7 @@ func writeDocuments(folder string, all *results) error {
 	if err != nil {
 		return err
 	}
+
 	for _, page := range pages {
 		before, err := os.ReadFile(page)
 		if err != nil {
@@ -67,12 +68,14 @@ func conditions(all *results) string {
 	}
 	text := fmt.Sprintf("Measured on %s at commit %s, on %s, with %s. ", date, all.facts["commit"], all.facts["machine"],
 		all.facts["go"])
+
 	if n := all.rounds(); n > 1 {
 		text += fmt.Sprintf("Figures are medians of %d rounds, or of one round. Ranges wider than a fifth of the median are "+
 			"in brackets; bench/results.txt has all. ", n)
 	} else {
 		text += "Figures are of one round. "
 	}
+
 	switch others := all.others(); {
 	case len(others) == 0:
 		text += "Whether the machine was quiet is not known."
@@ -90,6 +93,7 @@ func conditions(all *results) string {
 			"the processors, %s %% in the median and up to %s %%.", n, len(others), quiet, number(others.median()),
 			number(others.highest()))
 	}
+
 	if peers := all.facts["peers"]; peers != "" {
 		text += " Compared with " + peers + "."
 	}

@@ -61,6 +61,7 @@ func installPeers(folder string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, p := range peers {
 		if p.installed(folder) {
 			continue
@@ -70,6 +71,7 @@ func installPeers(folder string) error {
 			return fmt.Errorf("installing %s: %w", p.name, err)
 		}
 	}
+
 	fmt.Println(folder)
 	return nil
 }
@@ -81,6 +83,7 @@ func (p *peer) install(to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
+
 	commands := p.commands
 	if len(p.jars) > 0 {
 		pom := filepath.Join(to, "pom.xml")
@@ -89,6 +92,7 @@ func (p *peer) install(to string) error {
 		}
 		commands = []string{"mvn -q -B -f " + pom + " dependency:copy-dependencies -DoutputDirectory={}"}
 	}
+
 	for _, line := range commands {
 		words := strings.Fields(line)
 		for i := range words {

@@ -37,6 +37,7 @@ func machine() string {
 			}
 		}
 	}
+
 	system := map[string]string{"linux": "Linux", "darwin": "macOS"}
 	return fmt.Sprintf("%d processors (%s, %s)", runtime.NumCPU(), model,
 		cmp.Or(system[runtime.GOOS], runtime.GOOS))
@@ -60,6 +61,7 @@ func readProcessors() (p processors) {
 	if len(fields) < 9 || fields[0] != "cpu" {
 		return p
 	}
+
 	for i, field := range fields[1:9] {
 		ticks, err := strconv.ParseFloat(field, 64)
 		if err != nil {
@@ -70,6 +72,7 @@ func readProcessors() (p processors) {
 			p.busy += ticks
 		}
 	}
+
 	p.known = true
 	return p
 }

@@ -56,6 +56,7 @@ func command(args []string) error {
 		return fmt.Errorf("invalid -only: %w", err)
 	}
 	o.only, o.resume = pattern, !fresh
+
 	if list {
 		for _, s := range suite {
 			if s.scale == o.scale {
@@ -104,6 +105,7 @@ func show(o *options) error {
 	if err != nil {
 		return err
 	}
+
 	if o.write {
 		return writeDocuments("docs", all)
 	}

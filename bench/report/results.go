@@ -52,6 +52,7 @@ func read(r io.Reader, name string) (*results, error) {
 			all.add(record)
 		}
 	}
+
 	for _, s := range all.samples {
 		slices.Sort(s)
 	}
@@ -66,9 +67,11 @@ func (all *results) add(r *benchfmt.Result) {
 			name += string(part)
 		}
 	}
+
 	if depth := r.GetConfig("depth"); depth != "" && depth != "0" {
 		name += "@" + depth
 	}
+
 	for _, v := range r.Values {
 		f := figure{name, cmp.Or(v.OrigUnit, v.Unit)}
 		value := v.Value
@@ -77,12 +80,14 @@ func (all *results) add(r *benchfmt.Result) {
 		}
 		all.samples[f] = append(all.samples[f], value)
 	}
+
 	round, _ := strconv.Atoi(r.GetConfig("round"))
 	others, err := strconv.ParseFloat(r.GetConfig("others"), 64)
 	if err != nil {
 		others = -1
 	}
 	all.runs[run{r.GetConfig("step"), round}] = others
+
 	for _, key := range factKeys {
 		if all.facts[key] == "" {
 			all.facts[key] = r.GetConfig(key)

@@ -39,6 +39,7 @@ func runAll(o *options, stop <-chan os.Signal) error {
 	if err := r.compile(); err != nil {
 		return err
 	}
+
 	var failed []error
 	for round := 1; round <= o.rounds; round++ {
 		for _, s := range suite {
@@ -75,6 +76,7 @@ func started(o *options, commit string) ([]run, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if is := all.facts["commit"]; is != "" && is != commit {
 		return nil, fmt.Errorf("%s has results of commit %s, not %s: use -new to replace them, or -draw to show them",
 			o.results, is, commit)
@@ -98,6 +100,7 @@ func (r *runner) compile() error {
 			return fmt.Errorf("compiling the tests of %s: %w\n%s", s.pkg, err, out)
 		}
 	}
+
 	if !built["bench"] {
 		return nil
 	}
@@ -135,6 +138,7 @@ func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
+
 	var err error
 	select {
 	case err = <-ended:
@@ -143,6 +147,7 @@ func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 		<-ended
 		return errStopped
 	}
+
 	own := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	others := readProcessors().othersSince(before, own)
 	fmt.Fprintf(os.Stderr, ", %.0f s, %.0f s of processor time; other programs used %.1f %% of the processors\n",
@@ -159,12 +164,14 @@ func (r *runner) record(s step, round int, others float64, output []byte) error 
 		fmt.Fprintf(&b, "%s: %s\n", key, r.facts[key])
 	}
 	fmt.Fprintf(&b, "step: %s\nround: %d\nothers: %.1f\ndepth: %d\n", s.name, round, others, s.depth)
+
 	for line := range bytes.Lines(output) {
 		measured := bytes.HasPrefix(line, []byte("Benchmark")) && len(bytes.Fields(line)) >= 4
 		if measured || bytes.HasPrefix(line, []byte("pkg: ")) {
 			b.Write(line)
 		}
 	}
+
 	f, err := os.OpenFile(r.o.results, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err

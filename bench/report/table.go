@@ -32,6 +32,7 @@ func (t *table) markdown(all *results) string {
 	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	line(t.columns)
 	b.WriteString(strings.Repeat("|---", len(t.columns)) + "|\n")
+
 	for _, r := range t.rows {
 		cells := append([]string{}, r.texts...)
 		for _, c := range r.cells {
@@ -49,6 +50,7 @@ func everything(all *results, benchmark string) (t table, ok bool) {
 			parts[f.benchmark], units[f.unit] = true, true
 		}
 	}
+
 	t.columns = append([]string{benchmark}, slices.Sorted(maps.Keys(units))...)
 	for _, part := range slices.Sorted(maps.Keys(parts)) {
 		r := row{texts: []string{strings.TrimPrefix(part[len(benchmark):], "/")}}

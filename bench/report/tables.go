@@ -111,6 +111,7 @@ func daemonTable() table {
 		t.rows = append(t.rows, row{[]string{s.label}, []cell{{name, "%ceiling", "%s %%", 0}, {name, "msg/s", "%s", 0},
 			{name, "cpu-µs/msg", "%s µs", 0}, {name, "calls/msg", "%s", 0}, {name, "peak-MB", "%s MB", 0}}})
 	}
+
 	for _, c := range []int{10, 50} {
 		name := fmt.Sprint("bench.Embedded/c=", c)
 		t.rows = append(t.rows, row{[]string{fmt.Sprintf("%d, embedded queue, 0", c)}, []cell{
@@ -125,6 +126,7 @@ func daemonsTable(name, unit, format string) table {
 	for _, s := range settings {
 		t.columns = append(t.columns, s.label)
 	}
+
 	for _, d := range daemons {
 		r := row{texts: []string{d.label}}
 		for _, s := range settings {

@@ -52,6 +52,7 @@ func resize(body string) error {
 	if err != nil {
 		return err
 	}
+
 	defer file.Close()
 	source, err := png.Decode(file)
 	if err != nil {
@@ -95,6 +96,7 @@ func save(picture image.Image, target string) error {
 	if err := png.Encode(file, picture); err != nil {
 		return errors.Join(err, file.Close())
 	}
+
 	if err := file.Close(); err != nil {
 		return err
 	}

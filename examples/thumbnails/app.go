@@ -39,10 +39,12 @@ func (a *app) work(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body is not a job: "+err.Error(), http.StatusBadRequest)
 		return
 	}
+
 	if !fileName.MatchString(j.Image) || j.Width < 16 || j.Width > 1024 {
 		http.Error(w, "a job has an image such as 007-noon.png and a width from 16 to 1024", http.StatusBadRequest)
 		return
 	}
+
 	size, err := a.thumbnail(j)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -78,6 +80,7 @@ func writePNG(path string, img image.Image) error {
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
+
 	if err != nil {
 		os.Remove(f.Name())
 	}

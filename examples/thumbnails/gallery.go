@@ -46,12 +46,14 @@ func (a *app) pictures() ([]picture, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var all []picture
 	for _, file := range files {
 		if info, err := os.Stat(file); err == nil {
 			all = append(all, picture{filepath.Base(file), info.ModTime().UnixNano() / int64(time.Millisecond)})
 		}
 	}
+
 	slices.SortFunc(all, func(a, b picture) int {
 		if a.Made != b.Made {
 			return int(b.Made - a.Made)

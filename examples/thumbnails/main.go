@@ -38,6 +38,7 @@ func run(ctx context.Context, dir, port, queueURL string) error {
 	if err != nil {
 		return err
 	}
+
 	server := &http.Server{Handler: newApp(dir), ReadHeaderTimeout: 5 * time.Second}
 	if queueURL != "" {
 		go func() {

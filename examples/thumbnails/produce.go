@@ -32,6 +32,7 @@ func produce(ctx context.Context, dir, queueURL string) error {
 	if err != nil {
 		return err
 	}
+
 	client := sqs.NewFromConfig(cfg)
 	for n := 0; ; n++ {
 		if n >= burst {

@@ -41,6 +41,7 @@ func draw(seed uint64, width, height int) *image.RGBA {
 	paintDisc(img, m.disc, float64(width)*(0.2+0.6*dice.Float64()), horizon*(0.25+0.5*dice.Float64()),
 		float64(height)*(0.05+0.05*dice.Float64()))
 	const ranges = 4
+
 	for i := range ranges {
 		depth := float64(i) / (ranges - 1)
 		base := horizon + depth*(float64(height)-horizon)*0.75
@@ -92,6 +93,7 @@ func paintHills(img *image.RGBA, c color.RGBA, base, relief float64, dice *rand.
 			wave{float64(size.X) / (0.8 + float64(i)*1.7*(0.7+dice.Float64())), dice.Float64() * 2 * math.Pi,
 				relief / float64(i+1)})
 	}
+
 	for x := range size.X {
 		crest := base
 		for _, w := range waves {

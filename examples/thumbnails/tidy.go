@@ -29,6 +29,7 @@ func (a *app) removeOldest(keep int) (removed int, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	for _, p := range pictures[min(keep, len(pictures)):] {
 		switch err := os.Remove(filepath.Join(a.dir, p.Name)); {
 		case err == nil:

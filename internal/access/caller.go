@@ -90,6 +90,7 @@ func denial(action, name string, condition map[string]map[string]texts) error {
 			}
 		}
 	}
+
 	return queue.Errorf(queue.CodeAccessDenied, "The policy of queue %s denies %s%s. %s, or change the policy. The "+
 		"owner and key pairs with all permissions can always call SetQueueAttributes.", name, action, cause, advice)
 }

@@ -300,6 +300,7 @@ func (k *Keyring) refresh() {
 	if errors.Is(err, fs.ErrNotExist) && k.info == nil {
 		return // already reported
 	}
+
 	pairs, err := ReadFile(k.path)
 	k.info = info
 	if err == nil {

@@ -29,6 +29,7 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 		*t = list
 		return nil
 	}
+
 	var one string
 	if json.Unmarshal(data, &one) != nil {
 		one = string(data) // a JSON boolean
@@ -190,6 +191,7 @@ func (p *Policy) decide(r request) (said decision, by *statement) {
 	if p == nil {
 		return silent, nil
 	}
+
 	for i := range p.statements {
 		switch s := &p.statements[i]; {
 		case !s.applies(r):

@@ -152,6 +152,7 @@ func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", g.explain(ctx, "DescribePolicies", err)
 	}
+
 	for _, p := range out.ScalingPolicies {
 		if p.Enabled == nil || *p.Enabled {
 			return "its scaling policy " + sdk.ToString(p.PolicyName), nil
@@ -238,6 +239,7 @@ func (g *Group) TerminationHooks(ctx context.Context) (TerminationHooks, error) 
 	if err != nil {
 		return TerminationHooks{}, g.explain(ctx, "DescribeLifecycleHooks", err)
 	}
+
 	var hooks TerminationHooks
 	for _, h := range out.LifecycleHooks {
 		if sdk.ToString(h.LifecycleTransition) != "autoscaling:EC2_INSTANCE_TERMINATING" {
@@ -248,6 +250,7 @@ func (g *Group) TerminationHooks(ctx context.Context) (TerminationHooks, error) 
 			hooks.Own = append(hooks.Own, sdk.ToString(h.LifecycleHookName))
 		}
 	}
+
 	if len(hooks.Own) == 0 {
 		hooks.Own = hooks.All
 	}

@@ -92,6 +92,7 @@ func (e *ECS) ServiceOf(ctx context.Context, cluster, task string) (string, erro
 	if err != nil {
 		return "", e.explain(ctx, "DescribeTasks", "task "+nameInARN(task), err)
 	}
+
 	if len(out.Tasks) == 0 {
 		return "", queue.Errorf(queue.CodeResourceNotFound, "task %s does not exist in the cluster %s at %s", nameInARN(task),
 			cluster, e.service.host)

@@ -125,6 +125,7 @@ func (i *Instance) read(ctx context.Context, path string) (string, error) {
 		return "", i.explain(ctx, path, err)
 	}
 	defer out.Content.Close()
+
 	text, err := io.ReadAll(io.LimitReader(out.Content, 4096))
 	if err != nil {
 		return "", i.explain(ctx, path, err)

@@ -147,6 +147,7 @@ func (l *Lambda) FunctionTimeout(ctx context.Context) (time.Duration, error) {
 	if err == nil {
 		return time.Duration(sdk.ToInt32(out.Timeout)) * time.Second, nil
 	}
+
 	if refused := refusalIn(err); refused != nil {
 		return 0, l.explain(refused, "lambda:GetFunctionConfiguration")
 	}

@@ -309,7 +309,7 @@ func (c failingConn) Write(p []byte) (int, error) {
 	return n, errors.New("lost")
 }
 
-func TestErrorsReportWhetherACallWasSent(t *testing.T) {
+func TestDeadConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name        string

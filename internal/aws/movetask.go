@@ -84,6 +84,7 @@ func (t *MoveTask) Progress(ctx context.Context) (MoveProgress, error) {
 	if err != nil {
 		return MoveProgress{}, err
 	}
+
 	for _, r := range out.Results { // newest first; only running tasks have handles
 		running := sdk.ToString(r.TaskHandle) == t.handle
 		ended := r.TaskHandle == nil && (t.started == 0 || r.StartedTimestamp == t.started)

@@ -93,6 +93,7 @@ func (f Feature) Actions() []string {
 			actions = append(actions, service+":"+name)
 		}
 	}
+
 	slices.Sort(actions)
 	return slices.Compact(actions)
 }

@@ -102,12 +102,14 @@ func regionOfHost(host string) (region string, public bool) {
 	labels := strings.Split(host, ".")
 	public = !strings.Contains(host, ".vpce.") && (strings.HasSuffix(host, ".amazonaws.com") ||
 		strings.HasSuffix(host, ".amazonaws.com.cn") || strings.HasSuffix(host, ".api.aws"))
+
 	switch {
 	case host == "queue.amazonaws.com":
 		return "us-east-1", true
 	case len(labels) > 1 && labels[1] == "queue" && regionLabel.MatchString(labels[0]):
 		return labels[0], public
 	}
+
 	for i := range len(labels) - 1 {
 		if (labels[i] == "sqs" || labels[i] == "sqs-fips") && regionLabel.MatchString(labels[i+1]) {
 			return labels[i+1], public

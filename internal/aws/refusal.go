@@ -66,6 +66,7 @@ func (r *refusal) queueCode() string {
 			return code
 		}
 	}
+
 	switch {
 	case r.status == http.StatusTooManyRequests:
 		return queue.CodeRequestThrottled
@@ -168,6 +169,7 @@ func unwrapSDK(err error) error {
 	if errors.As(err, &network) {
 		return network
 	}
+
 	var sent *smithyhttp.RequestSendError
 	if errors.As(err, &sent) {
 		return sent.Err

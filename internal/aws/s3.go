@@ -260,6 +260,7 @@ func (c *objectCall) unsigned(where url.URL) *http.Request {
 		Method: c.operation.method, URL: &where, Host: where.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"User-Agent": {"tendril"}, "X-Amz-Content-Sha256": {cmp.Or(c.digest, emptyDigest)}},
 	}
+
 	switch {
 	case c.body != nil:
 		req.Body = io.NopCloser(io.NewSectionReader(c.body, 0, c.size))
@@ -337,6 +338,7 @@ func objectCode(refused *refusal) string {
 	case "InternalError", "OperationAborted", "RequestTimeout":
 		return queue.CodeUnreachable
 	}
+
 	switch {
 	case refused.status == http.StatusNotFound:
 		return queue.CodeResourceNotFound

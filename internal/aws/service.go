@@ -180,6 +180,7 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
 			"%s: %s did not respond in time; %s", doing, s.host, adviceFor(s.host, "the network, the region and "+s.variable))}
 	}
+
 	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf("%s: %s did not respond: %s; %s", doing, s.host,
 		firstLine(unwrapSDK(err).Error()), adviceFor(s.host, "the network, the region, the credentials and "+s.variable))}
 }

@@ -273,7 +273,7 @@ func missingNotes(d *api.Description, cfg *config.Config, found []cloud.Resource
 
 	for i := range d.Queues {
 		if q := &d.Queues[i]; q.Backend == config.BackendSQS && !exists(q.Name) {
-			note := "queue " + q.Name + " does not exist on Amazon SQS"
+			note := "queue " + q.Name + " does not exist"
 			if dead := q.DeadLetterQueue; dead != nil {
 				note += ": 'tendril up' creates it, with " + dead.Name
 			}

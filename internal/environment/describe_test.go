@@ -225,7 +225,7 @@ func TestDescriptionBeforeAndAfterTheStartOnSQS(t *testing.T) {
 	}
 	before := (&Options{Config: cfg}).Describe(t.Context())
 	if len(before.Resources) != 1 || len(before.Notes) != 1 ||
-		before.Notes[0] != "queue shop does not exist on Amazon SQS: 'tendril up' creates it, with shop-dead" {
+		before.Notes[0] != "queue shop does not exist: 'tendril up' creates it, with shop-dead" {
 		t.Errorf("before: %+v, notes %q", before.Resources, before.Notes)
 	}
 	r := run(t, flags, nil)

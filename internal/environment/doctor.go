@@ -444,7 +444,7 @@ func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	if answer, err := doctor.InspectServer(ctx, endpoint, &http.Transport{Proxy: http.ProxyFromEnvironment}); err == nil &&
 		answer.Dated {
 		e.facts.Clocks = append(e.facts.Clocks,
-			doctor.Clock{Server: "Amazon SQS, " + endpoint, Ahead: answer.Ahead, Signed: true})
+			doctor.Clock{Server: "the queue server, " + endpoint, Ahead: answer.Ahead, Signed: true})
 	}
 
 	return endpoint

@@ -242,7 +242,7 @@ func TestExamineOnSQS(t *testing.T) {
 	}
 	// No resources exist, and a server that is not AWS has no IAM.
 	expect(t, examine(map[string]string{"name": "shop"}), map[string][2]string{
-		"queue": {"ok", "'tendril up' creates it"}, "clock": {"ok", "Amazon SQS, http://127.0.0.1"},
+		"queue": {"ok", "'tendril up' creates it"}, "clock": {"ok", "the queue server, http://127.0.0.1"},
 		"permissions": {"", ""},
 	})
 	expect(t, examine(map[string]string{"queue": "jobs"}), map[string][2]string{

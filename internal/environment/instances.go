@@ -165,7 +165,7 @@ func (m *members) soleInstanceNotes() []string {
 }
 
 func sharedNotes(group string, sole bool, leader *api.Leader) []string {
-	notes := []string{"Other instances that receive from the same queue on Amazon SQS are unknown, except for the " +
+	notes := []string{"Other instances that receive from the same queue are unknown, except for the " +
 		"leader, which is known by its lease."}
 	if group != "" {
 		notes[0] = "Other members of the group " + group + " are only known from Auto Scaling."

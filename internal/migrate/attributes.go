@@ -25,9 +25,11 @@ func Attributes(source map[string]string) (create map[string]string, missing []s
 			create[name] = value
 		}
 	}
+
 	if create["MaximumMessageSize"] == strconv.Itoa(queue.MaxMessageSize) {
 		delete(create, "MaximumMessageSize") // too large for some servers
 	}
+
 	for _, name := range lostAttributes {
 		if source[name] != "" {
 			missing = append(missing, name)

@@ -237,6 +237,7 @@ func (r *run) holdBack(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true
 	}
+
 	wait := time.Until(it.VisibleAt)
 	switch {
 	case r.options.FIFO && r.blocked[it.Message.GroupID]:

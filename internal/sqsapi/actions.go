@@ -151,6 +151,7 @@ func (r *pageRequest) afterToken(names []string) ([]string, error) {
 	if err != nil {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "Invalid or expired next token.")
 	}
+
 	if r.MaxResults == nil {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
 			"MaxResults is a mandatory parameter when you provide a value for NextToken.")

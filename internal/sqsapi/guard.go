@@ -45,6 +45,7 @@ func isLoopback(hostport string) bool {
 			host = host[1 : len(host)-1]
 		}
 	}
+
 	if strings.Trim(port, "0123456789") != "" {
 		return false
 	}

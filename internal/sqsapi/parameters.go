@@ -164,6 +164,7 @@ func (p parameters) decode(values []formValue, request any) error {
 		}
 		err = p.fill(v, values)
 	}
+
 	if errors.Is(err, errScattered) {
 		return malformed("two elements of a list have the same number")
 	}
@@ -344,12 +345,14 @@ func valuesBelow(values []formValue, head string) ([]formValue, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
+
 	n := countSameHead(values, head)
 	for i := range values[n:] {
 		if values[n+i].head() == head {
 			return nil, errScattered
 		}
 	}
+
 	advance(values[:n], head)
 	return values[:n], nil
 }

@@ -82,6 +82,7 @@ func (x *exchange) readForm() ([]formValue, error) {
 	if err := x.readBody(in); err != nil {
 		return nil, err
 	}
+
 	if x.r.Method == http.MethodPost && isForm(x.r.Header.Get("Content-Type")) {
 		if values, err = parseForm(values, in.String()); err != nil {
 			return nil, err

@@ -239,6 +239,7 @@ func runsSince(x *exchange, in *sinceRunsRequest) (*sinceRunsResponse, error) {
 	for task, at := range in.From {
 		starts[task] = registry.Start{At: time.UnixMilli(at), Schedule: in.Schedules[task]}
 	}
+
 	known, err := runs.Since(x.ctx, in.Term, starts)
 	out := &sinceRunsResponse{map[string]int64{}, map[string]int64{}}
 	for task, times := range known {
@@ -260,6 +261,7 @@ func skipRuns(x *exchange, in *skipRunRequest) (*skipRunResponse, error) {
 	for _, id := range in.IDs {
 		all = append(all, registry.Run{ID: id})
 	}
+
 	found, err := runs.Skip(x.ctx, in.Term, append(all, last))
 	made := map[string]string{}
 	for _, id := range in.IDs {

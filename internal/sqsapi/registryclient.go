@@ -57,6 +57,7 @@ func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *h
 	if hc != nil {
 		c.http = *hc
 	}
+
 	if as.Token != "" && !as.Insecure && strings.HasPrefix(endpoint, "http:") {
 		transport, ok := c.http.Transport.(*http.Transport)
 		if !ok {
@@ -80,6 +81,7 @@ func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	if errors.Is(err, errNoRegistry) {
 		return false, nil
 	}
+
 	if ctx.Err() != nil || isTemporary(err) {
 		return false, err
 	}
@@ -305,6 +307,7 @@ func decodeAnswer[Response any](answer []byte, out *Response) bool {
 	if json.Unmarshal(answer, &members, decodeOptions) != nil {
 		return false
 	}
+
 	for field := range reflect.TypeFor[Response]().Fields() {
 		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
 		value := members[cmp.Or(name, field.Name)]

@@ -123,6 +123,7 @@ func (all wireFields) legacyMembers(response map[string]any) map[string]any {
 		f := &all[i]
 		members[f.json] = f.legacyValue(response[f.json])
 	}
+
 	for name, legacyName := range map[string]string{"Messages": "messages", "QueueUrls": "queueUrls"} {
 		if value, ok := members[name]; ok {
 			delete(members, name)

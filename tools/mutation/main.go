@@ -36,6 +36,7 @@ func run(ctx context.Context, names []string) error {
 	if len(chosen) < len(names) {
 		return errors.New("unknown core: use the names of packages in tools/mutation/cores.go")
 	}
+
 	var results []result
 	for _, c := range chosen {
 		r, err := measure(ctx, root, c)
@@ -44,6 +45,7 @@ func run(ctx context.Context, names []string) error {
 		}
 		results = append(results, r)
 	}
+
 	if write(os.Stdout, results) {
 		return errors.New("tests do not notice enough of the mutants")
 	}
@@ -65,6 +67,7 @@ func measure(ctx context.Context, root string, c core) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+
 	outcomes := make([]outcome, len(p.mutants))
 	for i, m := range p.mutants {
 		if outcomes[i], err = s.judge(ctx, m); err != nil {
@@ -74,6 +77,7 @@ func measure(ctx context.Context, root string, c core) (result, error) {
 			fmt.Fprintf(os.Stderr, "%s: mutant %d of %d %s: %s\n", c.pkg, i+1, len(p.mutants), outcomes[i], m)
 		}
 	}
+
 	r := c.result(p.mutants, outcomes)
 	r.failing, r.took = s.failing, time.Since(start)
 	fmt.Fprintf(os.Stderr, "%s: %d mutants, %.1f %% noticed, %.1f %% not executed, %s\n", c.pkg, len(p.mutants),

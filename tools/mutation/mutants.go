@@ -54,6 +54,7 @@ func load(root string, c core) (*program, error) {
 	if len(loaded) != 1 || len(loaded[0].Errors) > 0 {
 		return nil, fmt.Errorf("reading package %s: %v", c.pkg, loaded[0].Errors)
 	}
+
 	p := &program{pkg: loaded[0], dir: filepath.Join(root, c.pkg)}
 	for i, file := range p.pkg.Syntax {
 		path := p.pkg.CompiledGoFiles[i]
@@ -70,6 +71,7 @@ func load(root string, c core) (*program, error) {
 		}
 		p.sources = append(p.sources, finder.source)
 	}
+
 	if missing := c.missing(p.pkg.CompiledGoFiles); len(missing) > 0 {
 		return nil, fmt.Errorf("package %s has no %s: correct cores.go", c.pkg, strings.Join(missing, ", "))
 	}

@@ -47,6 +47,7 @@ func (c core) result(mutants []mutant, outcomes []outcome) result {
 			r.unrun = append(r.unrun, m)
 		}
 	}
+
 	for i, e := range listed {
 		if !used[i] {
 			r.unused = append(r.unused, e)
@@ -80,14 +81,17 @@ func (r result) failures() []string {
 	if r.efficacy() < minEfficacy {
 		lines = append(lines, fmt.Sprintf("efficacy is %.1f %%, at least %d is wanted", r.efficacy(), minEfficacy))
 	}
+
 	if r.unexecuted() > maxUnexecuted {
 		lines = append(lines,
 			fmt.Sprintf("%.1f %% of the mutants are not executed, at most %d is allowed", r.unexecuted(), maxUnexecuted))
 	}
+
 	for _, e := range r.unused {
 		lines = append(lines, fmt.Sprintf("%s %s: %s of %s did not survive: delete it from equivalent.go",
 			e.file, e.function, e.kind, e.source))
 	}
+
 	for _, name := range r.failing {
 		lines = append(lines, name+" fails without a mutant: it must not depend on how fast or where the code runs, "+
 			"or be left out in cores.go")
@@ -104,6 +108,7 @@ func write(w io.Writer, results []result) (failed bool) {
 			fmt.Fprintf(w, "not executed  %s/%s\n", r.core.pkg, m)
 		}
 	}
+
 	table := tabwriter.NewWriter(w, 0, 0, tableCellSpace, ' ', 0)
 	fmt.Fprintln(table, "core\tmutants\tkilled\ttimed out\tsurvived\tequivalent\tefficacy\tnot executed\ttime")
 	for _, r := range results {
@@ -111,6 +116,7 @@ func write(w io.Writer, results []result) (failed bool) {
 			r.executed()+r.counts[unexecuted]+r.ignored, r.counts[killed], r.counts[timedOut], r.counts[survived],
 			r.ignored, r.efficacy(), r.unexecuted(), r.took.Round(time.Second))
 	}
+
 	table.Flush()
 	for _, r := range results {
 		if lines := r.failures(); len(lines) > 0 {

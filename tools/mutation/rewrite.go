@@ -81,6 +81,7 @@ func (f *finder) explicit(result types.TypeAndValue, operands ...ast.Expr) strin
 			return ""
 		}
 	}
+
 	qualifier := func(p *types.Package) string {
 		if p == f.program.pkg.Types {
 			return ""
@@ -128,6 +129,7 @@ func (s source) rewritten() []byte {
 		}
 		return a.number - b.number
 	})
+
 	var out bytes.Buffer
 	last := 0
 	for _, e := range edits {
@@ -135,6 +137,7 @@ func (s source) rewritten() []byte {
 		out.WriteString(e.text)
 		last = e.offset + e.length
 	}
+
 	out.Write(s.content[last:])
 	return out.Bytes()
 }
@@ -146,11 +149,13 @@ func (p *program) overlay(dir string) (string, error) {
 		replace[path] = copied
 		return os.WriteFile(copied, content, 0o600)
 	}
+
 	for _, s := range p.sources {
 		if err := write(s.path, s.rewritten()); err != nil {
 			return "", err
 		}
 	}
+
 	text := strings.NewReplacer("PACKAGE", p.pkg.Name, "COUNT", strconv.Itoa(len(p.mutants)+1)).Replace(switchSource)
 	if err := write(filepath.Join(p.dir, "mutant_switch.go"), []byte(text)); err != nil {
 		return "", err

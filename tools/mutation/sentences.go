@@ -43,6 +43,7 @@ func readSentences(root string) ([]*sentence, error) {
 	if err := yaml.Unmarshal(text, &all); err != nil {
 		return nil, fmt.Errorf("%s: %w", sentencesFile, err)
 	}
+
 	for i, s := range all {
 		s.id = i + 1
 		if s.Row == "" || s.Change == "" || s.In == "" || s.Find == "" || s.Test == "" {
@@ -102,6 +103,7 @@ func (s *sentence) apply(files []*goFile) error {
 	var at *goFile
 	var in *ast.FuncDecl
 	var changed string
+
 	known := false
 	pattern := s.pattern()
 	for _, f := range files {
@@ -122,12 +124,14 @@ func (s *sentence) apply(files []*goFile) error {
 			at, in, changed = f, function, body[:places[0][0]]+s.Put+body[places[0][1]:]
 		}
 	}
+
 	switch {
 	case !known:
 		return fmt.Errorf("%s: there is no function %s: name the one that has its code now", s.Row, s.In)
 	case at == nil:
 		return fmt.Errorf("%s: %s has no %q: describe the change anew", s.Row, s.In, s.Find)
 	}
+
 	at.edits = append(at.edits, edit{offset: at.offset(in.Body.Lbrace) + 1, text: at.branch(s.id, in.Type.Results, changed)})
 	return nil
 }
@@ -158,6 +162,7 @@ func overlaySentences(files []*goFile, count int, dir string) (string, error) {
 		replace[path] = copied
 		return os.WriteFile(copied, content, 0o600)
 	}
+
 	for _, f := range files {
 		if len(f.edits) == 0 {
 			continue
@@ -173,6 +178,7 @@ func overlaySentences(files []*goFile, count int, dir string) (string, error) {
 			}
 		}
 	}
+
 	list, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err

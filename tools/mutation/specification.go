@@ -44,6 +44,7 @@ func trySpecification(ctx context.Context, root string, rows []string, w io.Writ
 	if t.overlay, err = overlaySentences(files, len(sentences)+sentences[len(sentences)-1].id, dir); err != nil {
 		return err
 	}
+
 	if err := t.build(ctx, sentences); err != nil {
 		return err
 	}
@@ -64,6 +65,7 @@ func (t *trial) build(ctx context.Context, sentences []*sentence) error {
 			commands = append(commands, []string{"test", "-c", "-overlay", t.overlay, "-o", t.binaries[folder], "./" + folder})
 		}
 	}
+
 	for _, args := range commands {
 		command := exec.CommandContext(ctx, "go", args...)
 		command.Dir = t.root
@@ -105,6 +107,7 @@ func (t *trial) unchanged(ctx context.Context, sentences []*sentence) map[testNa
 			names = append(names, name)
 		}
 	}
+
 	var mu sync.Mutex
 	each(len(names), func(i int) {
 		result := t.timed(ctx, names[i])
@@ -149,6 +152,7 @@ func (t *trial) run(ctx context.Context, id int, name testName, limit time.Durat
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = 5 * time.Second
+
 	out, err := command.CombinedOutput()
 	var failed *exec.ExitError
 	switch {
@@ -172,6 +176,7 @@ func report(w io.Writer, sentences []*sentence, judged []judgement, took time.Du
 		fmt.Fprintf(table, "%s\t%s\t%.1fs\t%s\t%s: %s\n", s.Row, judged[i].outcome, judged[i].took.Seconds(), s.Test, s.In,
 			s.Change)
 	}
+
 	table.Flush()
 	noticed := counts[killed] + counts[timedOut]
 	fmt.Fprintf(w, "%d of %d changes noticed, %d by a time limit, in %s\n", noticed, len(sentences), counts[timedOut],

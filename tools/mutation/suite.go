@@ -55,6 +55,7 @@ func build(ctx context.Context, p *program, c core, dir string) (*suite, error) 
 	if out, err := command.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building the tests of %s with its mutants: %w\n%s", c.pkg, err, out)
 	}
+
 	uses, err := usesRapid(p.dir)
 	if err != nil {
 		return nil, err
@@ -88,6 +89,7 @@ func (s *suite) record(ctx context.Context, dir string, c core) error {
 	if err != nil {
 		return fmt.Errorf("listing the tests of %s: %w", c.pkg, err)
 	}
+
 	for _, name := range strings.Fields(string(list)) {
 		if c.skip != "" && regexp.MustCompile(c.skip).MatchString(name) {
 			continue
@@ -116,6 +118,7 @@ func (s *suite) record(ctx context.Context, dir string, c core) error {
 		}
 		s.tests = append(s.tests, t)
 	}
+
 	slices.SortFunc(s.tests, func(a, b test) int { return cmp.Compare(a.time, b.time) })
 	return nil
 }
@@ -170,6 +173,7 @@ func (s *suite) run(ctx context.Context, id int, record string, limit time.Durat
 	command.Env = append(os.Environ(), "TENDRIL_MUTANT="+strconv.Itoa(id), "TENDRIL_MUTANT_RECORD="+record)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+
 	err := command.Run()
 	var failed *exec.ExitError
 	switch {

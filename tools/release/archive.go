@@ -80,6 +80,7 @@ func (r *release) contents(t target, folder string) (entries []entry, err error)
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		add(name, filepath.Join(r.root, name), 0o644)
 	}
+
 	for _, sub := range []string{"completions", "man"} {
 		files, readErr := os.ReadDir(filepath.Join(r.work, sub))
 		if readErr != nil {
@@ -92,6 +93,7 @@ func (r *release) contents(t target, folder string) (entries []entry, err error)
 			add(path.Join(sub, file.Name()), filepath.Join(r.work, sub, file.Name()), 0o644)
 		}
 	}
+
 	if t.os == "linux" {
 		for _, name := range []string{"tendril.service", "app.conf", "beside.conf", "tendril.env",
 			"tendril.sysusers.conf", "tendril.tmpfiles.conf"} {
@@ -106,6 +108,7 @@ func (r *release) compressPages() (paths []string, err error) {
 	if err != nil || len(pages) == 0 {
 		return nil, errors.Join(err, errors.New("there are no man pages"))
 	}
+
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {

@@ -32,6 +32,7 @@ func versionOf(ctx context.Context, root string, snapshot bool) (version string,
 	if err != nil {
 		return "", time.Time{}, err
 	}
+
 	if snapshot {
 		version = "0.0.0-snapshot." + at.Format("20060102150405") + "." + commit
 		if changed != "" {
@@ -75,6 +76,7 @@ func (r *release) writeExtras(ctx context.Context) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
+
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		text, err := output(ctx, r.root, nil, r.binary[here()], "completion", shell)
 		if err != nil {
@@ -84,6 +86,7 @@ func (r *release) writeExtras(ctx context.Context) error {
 			return err
 		}
 	}
+
 	stamp := []string{"SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.time.Unix(), 10), "GOFLAGS=-mod=readonly"}
 	_, err := output(ctx, r.root, stamp, "go", "run", "-buildvcs=false", "-tags", "man",
 		"-ldflags", "-X main.version="+r.version, "./cmd/tendril", "man", filepath.Join(r.work, "man"))

@@ -26,6 +26,7 @@ func (r *release) writeImage(context.Context) error {
 	if len(r.linux()) == 0 {
 		return nil
 	}
+
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, t := range r.linux() {
 		image, err := r.image(t)
@@ -35,6 +36,7 @@ func (r *release) writeImage(context.Context) error {
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image,
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: t.os, Architecture: t.arch}}})
 	}
+
 	folder := filepath.Join(r.work, "layout")
 	outer := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
 		Add: index, Descriptor: v1.Descriptor{Annotations: map[string]string{
@@ -63,6 +65,7 @@ func (r *release) packLayout(folder string) error {
 	if err != nil {
 		return err
 	}
+
 	var archive bytes.Buffer
 	if err := writeTar(&archive, entries, r.time); err != nil {
 		return err
@@ -76,12 +79,14 @@ func (r *release) image(t target) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var roots bytes.Buffer // root certificates, whose version go.mod pins
 	for root := range bundle.Roots() {
 		if err := pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}); err != nil {
 			return nil, err
 		}
 	}
+
 	var files bytes.Buffer
 	err = writeTar(&files, []entry{
 		{name: "etc/", mode: 0o755},

@@ -73,6 +73,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.work)) }()
+
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
@@ -91,6 +92,7 @@ func run(ctx context.Context, args []string) (err error) {
 		}
 		fmt.Printf("%-26s %s\n", step.name, time.Since(began).Round(100*time.Millisecond))
 	}
+
 	fmt.Printf("tendril %s is in %s\n", r.version, r.out)
 	return nil
 }
@@ -99,6 +101,7 @@ func parseTargets(names string) ([]target, error) {
 	if names == "" {
 		return allTargets, nil
 	}
+
 	var targets []target
 	for name := range strings.SplitSeq(names, ",") {
 		system, arch, _ := strings.Cut(name, "/")

@@ -34,6 +34,7 @@ func (r *release) writePackage(t target, format string) error {
 	if err != nil {
 		return err
 	}
+
 	file, err := os.Create(filepath.Join(r.out, packager.ConventionalFileName(info)))
 	if err != nil {
 		return err
@@ -77,12 +78,14 @@ func (r *release) packageInfo(t target, format string) (*nfpm.Info, error) {
 	for _, f := range installed {
 		add(filepath.Join(r.root, f.from), f.to, files.TypeFile, 0o644)
 	}
+
 	for from, to := range completionPaths {
 		if format == "rpm" {
 			to = strings.Replace(to, "vendor-completions", "site-functions", 1)
 		}
 		add(filepath.Join(r.work, "completions", from), to, files.TypeFile, 0o644)
 	}
+
 	pages, err := r.compressPages()
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ func (r *release) writeSBOM(context.Context) error {
 	}}
 	components := []cyclonedx.Component{{BOMRef: "pkg:golang/std@" + info.GoVersion, Type: cyclonedx.ComponentTypeLibrary,
 		Name: "std", Version: info.GoVersion, PackageURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")}}
+
 	for _, module := range info.Deps {
 		module = cmp.Or(module.Replace, module)
 		url := "pkg:golang/" + module.Path + "@" + module.Version
@@ -41,6 +42,7 @@ func (r *release) writeSBOM(context.Context) error {
 		}
 		components = append(components, component)
 	}
+
 	files, err := thirdParty(filepath.Join(r.root, "internal/console/web/third_party/SHA256SUMS"))
 	if err != nil {
 		return err
@@ -71,6 +73,7 @@ func thirdParty(sums string) (components []cyclonedx.Component, err error) {
 		return nil, err
 	}
 	defer file.Close()
+
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		digest, name, found := strings.Cut(lines.Text(), "  ")
 		if !found {

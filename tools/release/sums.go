@@ -14,6 +14,7 @@ func (r *release) writeSums(context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	var sums strings.Builder
 	for _, file := range files {
 		data, err := os.ReadFile(filepath.Join(r.out, file.Name()))

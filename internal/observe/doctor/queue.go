@@ -26,9 +26,9 @@ func (q *Queue) examine(running bool) []Finding {
 			"no messages can be received from it or sent to it", "restart the environment: 'tendril up' creates it")
 		return e.found
 	case q.Missing && q.Managed:
-		e.found.ok(QueueFits, "queue %s does not exist on Amazon SQS yet: 'tendril up' creates it", q.Name)
+		e.found.ok(QueueFits, "queue %s does not exist yet: 'tendril up' creates it", q.Name)
 	case q.Missing:
-		e.found.add(Error, "queue-missing", fmt.Sprintf("queue %s does not exist on Amazon SQS", q.Name),
+		e.found.add(Error, "queue-missing", fmt.Sprintf("queue %s does not exist", q.Name),
 			"'tendril up' would fail", fmt.Sprintf("tendril queues create %s --backend sqs", q.Name))
 		return e.found
 	}
@@ -192,7 +192,7 @@ func (q *queueExamination) checkDeadLetterRetention(dead *DeadLetterQueue) {
 	}
 	q.add(Warning, "dead-letter-retention", fmt.Sprintf("its dead-letter queue %s keeps messages for %s, the queue "+
 		"itself for %s", dead.Name, durationText(deadKeeps), durationText(keeps)),
-		"dead letters keep their age on Amazon SQS: a late failure is deleted before anyone has seen it",
+		"dead letters keep their age: a late failure is deleted before anyone has seen it",
 		attributeRemedy(defaulted(dead.URL, "URL-OF-"+dead.Name), "MessageRetentionPeriod", "1209600"))
 }
 

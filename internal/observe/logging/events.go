@@ -54,7 +54,7 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 				log.Error("message not sent to the dead-letter queue, it may be attempted again", attrs...)
 				return
 			}
-			log.Error("message not sent to the dead-letter queue, Amazon SQS moves it without a reason", attrs...)
+			log.Error("message not sent to the dead-letter queue, the server moves it without a reason", attrs...)
 		},
 		VisibilityExpired: func(x worker.VisibilityExpired) {
 			if x.InWork {

@@ -79,7 +79,7 @@ func TestEventsBecomeLines(t *testing.T) {
 			l.DeadLettered("jobs", "jobs-dead", worker.DeadLettered{ID: "m1", Reason: "HTTP 500"})
 			l.DeadLettered("jobs", "jobs-dead", worker.DeadLettered{ID: "m2", Err: broken})
 		},
-		`"ERROR","msg":"message not sent to the dead-letter queue, Amazon SQS moves it without a reason",` +
+		`"ERROR","msg":"message not sent to the dead-letter queue, the server moves it without a reason",` +
 			`"component":"worker","queue":"jobs","message_id":"m1","reason":"HTTP 500","err":"AccessDenied",` +
 			`"hint":"allow sqs:SendMessage on the dead-letter queue"`: func(l *Logger) {
 			e := l.Worker("jobs", "app")

@@ -175,6 +175,7 @@ func (r *Reader) open(bracket byte, kind string) bool {
 	if r.Null() {
 		return false
 	}
+
 	if !r.take(bracket) {
 		r.Mismatch(kind)
 		return false
@@ -349,6 +350,7 @@ func (r *Reader) codePoint(s string) (c rune, size int) {
 	if !utf16.IsSurrogate(c) {
 		return c, unitSize
 	}
+
 	both := utf16.DecodeRune(c, codeUnit(s[unitSize:]))
 	switch {
 	case both != utf8.RuneError:
@@ -390,6 +392,7 @@ func (r *Reader) Integer(bits int) int64 {
 	if r.Null() {
 		return 0
 	}
+
 	c := r.Peek()
 	start := r.at
 	if c == '-' || c >= '0' && c <= '9' {
