@@ -333,13 +333,14 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 	until := time.Now().Add(wait)
 	for {
 		left := min(max(time.Until(until), 0), MaxWait)
+		isLast := left < MaxWait
 		d, err := GetOutcome.get(ctx, c, url.Values{"wait": {left.String()}}, id)
 		switch {
-		case err == nil && (left < MaxWait || d.Outcome != InWork && d.Tried()):
+		case err == nil && (isLast || d.Outcome != InWork && d.Tried()):
 			return d, true, nil
 		case err != nil && !HasStatus(err, http.StatusNotFound):
 			return Delivery{}, false, err
-		case err != nil && left < MaxWait:
+		case isLast:
 			return Delivery{}, false, nil
 		}
 	}
@@ -421,17 +422,19 @@ func errNotUTF8() *Error {
 // gone, and false after wait. The [Error] has Late set if the drain ended before all work was done.
 func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 	until := time.Now().Add(wait)
-	for agreed := false; ; agreed = true {
+	isDraining := false
+	for {
 		left := max(time.Until(until), 0)
 		d, err := Drain.send(ctx, c, DrainRequest{min(left, MaxWait).String()})
 		switch {
-		case agreed && errors.Is(err, ErrNotRunning):
+		case isDraining && errors.Is(err, ErrNotRunning):
 			return true, nil
 		case err != nil:
 			return false, err
 		case d.Drained || left <= MaxWait:
 			return d.Drained, nil
 		}
+		isDraining = true
 	}
 }
 

@@ -63,18 +63,18 @@ func NewestLines(answers []FromInstance[[]eventlog.Line], most int) []eventlog.L
 	return newest(answers, most, func(l *eventlog.Line) (time.Time, *string) { return l.At, &l.Instance })
 }
 
-func newest[E any](answers []FromInstance[[]E], most int, parts func(*E) (at time.Time, instance *string)) (all []E) {
+func newest[E any](answers []FromInstance[[]E], most int, origin func(*E) (at time.Time, instance *string)) (all []E) {
 	for _, a := range answers {
 		for _, e := range a.Answer {
-			_, instance := parts(&e)
+			_, instance := origin(&e)
 			*instance = a.Instance.Name
 			all = append(all, e)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b E) int {
-		later, _ := parts(&a)
-		earlier, _ := parts(&b)
-		return earlier.Compare(later)
+		atA, _ := origin(&a)
+		atB, _ := origin(&b)
+		return atB.Compare(atA)
 	})
 	return all[:min(len(all), most)]
 }

@@ -133,15 +133,13 @@ func (w *Worker) slotHolders(all []Worker) string {
 	}
 
 	slices.SortStableFunc(holders, func(a, b *Worker) int { return cmp.Compare(b.InWork, a.InWork) })
-	verb := " holds "
-	var words []string
-	for _, h := range holders {
-		words = append(words, h.Queue+verb+strconv.Itoa(h.InWork))
-		verb = " "
-	}
-	text := words[0]
-	if last := len(words) - 1; last > 0 {
-		text = strings.Join(words[:last], ", ") + " and " + words[last]
+	text := fmt.Sprintf("%s holds %d", holders[0].Queue, holders[0].InWork)
+	for i, h := range holders[1:] {
+		separator := ", "
+		if i == len(holders)-2 {
+			separator = " and "
+		}
+		text += fmt.Sprintf("%s%s %d", separator, h.Queue, h.InWork)
 	}
 	return fmt.Sprintf("%s of %d", text, w.Slots)
 }

@@ -58,9 +58,9 @@ func (s *sessions) newCode(scopes []string) string {
 func (s *sessions) openWith(code string) (opened openedSession, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := sha256.Sum256([]byte(code))
-	g, ok := s.codes[of]
-	delete(s.codes, of)
+	key := sha256.Sum256([]byte(code))
+	g, ok := s.codes[key]
+	delete(s.codes, key)
 	if !ok || !time.Now().Before(g.until) {
 		return openedSession{}, false
 	}

@@ -159,7 +159,7 @@ func (a *arranger) addSection(s settingsSection, options []api.ConfigOption, inc
 		if !includes(&options[i]) {
 			continue
 		}
-		row := p.row(options[i], a.scopes)
+		row := p.newRow(options[i], a.scopes)
 		a.version.Write([]byte(row.Name + "\x00" + row.Text + "\x00"))
 
 		isChanged := row.Layer != layerDefault
@@ -178,7 +178,7 @@ func (a *arranger) addSection(s settingsSection, options []api.ConfigOption, inc
 	}
 }
 
-func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow {
+func (p *configurationPage) newRow(o api.ConfigOption, scopes []string) settingRow {
 	row := settingRow{ConfigOption: o, FieldFor: setField + o.Name, Units: o.Unit}
 	p.setText(&row)
 	if row.Hidden || strings.Contains(row.Text, "(hidden)") {
@@ -207,18 +207,18 @@ func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow 
 }
 
 func (p *configurationPage) setText(row *settingRow) {
-	edited := layerFile
+	editedLayer := layerFile
 	if p.Shared != nil {
-		edited = layerRegistry
+		editedLayer = layerRegistry
 	}
 
 	row.Text = row.Value
-	row.Removes = row.Layer == edited
+	row.Removes = row.Layer == editedLayer
 	for _, change := range p.Changes {
 		if change.Name == row.Name {
 			row.Text = change.Value
 			row.InForce = cmp.Or(row.Value, "none")
-			row.Removes = change.Layer == edited
+			row.Removes = change.Layer == editedLayer
 		}
 	}
 
@@ -228,7 +228,7 @@ func (p *configurationPage) setText(row *settingRow) {
 	for _, set := range row.SetBy {
 		if slices.Contains([]string{layerDefault, "bundle", layerFile, layerRegistry}, set.Layer) {
 			row.Text = set.Value
-			row.Removes = set.Layer == edited
+			row.Removes = set.Layer == editedLayer
 		}
 	}
 }

@@ -45,8 +45,8 @@ func (n *jsonNode) Members() string {
 
 type treeReader struct {
 	decoder *json.Decoder
-	left    int
-	stopped bool
+	left    int  // values that may still be read
+	stopped bool // none is left, so the decoder is inside of open brackets
 	cut     bool
 }
 
