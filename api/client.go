@@ -279,14 +279,14 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	}
 
 	if latest.MessageID == "" {
-		return latest, NewError(http.StatusNotFound, "message "+id+" not found in any queue", refusal.Hint+unsearched.String())
+		return latest, NotFound("message "+id+" not found in any queue", refusal.Hint+unsearched.String())
 	}
 	return latest, nil
 }
 
 func errNotStored(d *Delivery) *Error {
 	state, hint := d.state()
-	return NewError(http.StatusNotFound, "message "+d.MessageID+" "+state, hint)
+	return NotFound("message "+d.MessageID+" "+state, hint)
 }
 
 // state describes a message that is in no embedded queue.

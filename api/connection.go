@@ -118,7 +118,7 @@ func (c *connection) Answer(ctx context.Context, r *Request, into any) error {
 
 func (c *connection) send(ctx context.Context, r *Request, accept string) (*http.Response, error) {
 	if r.Body != nil && c.token == "" { // without a token, the server is not authenticated
-		return nil, c.unauthorized(NewError(http.StatusUnauthorized, "this needs the console's token", ""))
+		return nil, c.unauthorized(Unauthorized("this needs the console's token", ""))
 	}
 	var payload io.Reader
 	if r.Body != nil {

@@ -56,3 +56,17 @@ func NewError(status int, message, hint string) *Error {
 
 // BadRequest returns an Error with status 400.
 func BadRequest(message, hint string) *Error { return NewError(http.StatusBadRequest, message, hint) }
+
+// Unauthorized returns an Error with status 401.
+func Unauthorized(message, hint string) *Error {
+	return NewError(http.StatusUnauthorized, message, hint)
+}
+
+// Forbidden returns an Error with status 403.
+func Forbidden(message, hint string) *Error { return NewError(http.StatusForbidden, message, hint) }
+
+// NotFound returns an Error with status 404.
+func NotFound(message, hint string) *Error { return NewError(http.StatusNotFound, message, hint) }
+
+// Conflict returns an Error with status 409.
+func Conflict(message, hint string) *Error { return NewError(http.StatusConflict, message, hint) }

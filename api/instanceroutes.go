@@ -194,9 +194,9 @@ func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 func errNoPrevious(all []AppVersion, hint string) *Error {
 	const text = "no version to roll back to"
 	if i := slices.IndexFunc(all, func(v AppVersion) bool { return v.InPlace }); i >= 0 {
-		return NewError(http.StatusConflict, text+": "+all[i].inPlaceText(), all[i].inPlaceHint())
+		return Conflict(text+": "+all[i].inPlaceText(), all[i].inPlaceHint())
 	}
-	return NewError(http.StatusConflict, text, hint)
+	return Conflict(text, hint)
 }
 
 func errNotKept(all []AppVersion, wanted int, hint string) *Error {

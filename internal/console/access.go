@@ -134,11 +134,11 @@ func (s *service) permit(c *call) *api.Error {
 	scope := c.route.kind.scope()
 	switch {
 	case c.caller.peer && !c.route.perInstance:
-		return api.NewError(http.StatusForbidden, "another instance can only read the state of this one", "")
+		return api.Forbidden("another instance can only read the state of this one", "")
 	case scope == "":
 		return nil
 	case c.caller.exposed:
-		return api.NewError(http.StatusForbidden, "this request was not encrypted and did not come through a trusted "+
+		return api.Forbidden("this request was not encrypted and did not come through a trusted "+
 			"proxy",
 			"use HTTPS through a proxy listed in --console-trusted-proxy that sets X-Forwarded-Proto")
 	case !c.caller.may(scope):
@@ -149,17 +149,17 @@ func (s *service) permit(c *call) *api.Error {
 	access := &s.opts.Access
 	switch {
 	case access.ReadOnly && k.acts() && k != own:
-		return api.NewError(http.StatusForbidden, "this console is read-only", "restart without --console-read-only to allow actions")
+		return api.Forbidden("this console is read-only", "restart without --console-read-only to allow actions")
 	case access.HideBodies && k == bodies && c.searchesBodies() && !c.wantsBodies():
-		return api.NewError(http.StatusForbidden, "bodies are hidden and cannot be searched", "add body=1 to see them")
+		return api.Forbidden("bodies are hidden and cannot be searched", "add body=1 to see them")
 	case c.caller.keyless && k.acts():
-		refusal := api.NewError(http.StatusForbidden, "this action has no session key",
+		refusal := api.Forbidden("this action has no session key",
 			"send the header "+api.SessionKeyHeader+", or open the link that 'tendril open' prints")
 		refusal.Code = api.CodeSessionKey
 		return refusal
 	case k.isHook() && c.method == http.MethodGet && !c.caller.bearer:
 		// The browser may have followed a link on another site.
-		return api.NewError(http.StatusUnauthorized, "an action by GET needs the console's token", tokenHint)
+		return api.Unauthorized("an action by GET needs the console's token", tokenHint)
 	}
 	return nil
 }
@@ -170,11 +170,11 @@ const tokenHint = "send the header Authorization: Bearer TOKEN with the content 
 func (c caller) missingScope(scope string) *api.Error {
 	switch {
 	case c.who == "":
-		return api.NewError(http.StatusUnauthorized, "this needs the console's token", tokenHint)
+		return api.Unauthorized("this needs the console's token", tokenHint)
 	case scope == scopeOwn:
-		return api.NewError(http.StatusForbidden, "only the owner's token can create logins", tokenHint)
+		return api.Forbidden("only the owner's token can create logins", tokenHint)
 	}
-	return api.NewError(http.StatusForbidden, c.who+" has the scope "+strings.Join(c.scopes, ", ")+"; this needs "+scope,
+	return api.Forbidden(c.who+" has the scope "+strings.Join(c.scopes, ", ")+"; this needs "+scope,
 		"use a token or a link with the scope "+scope)
 }
 
@@ -200,10 +200,7 @@ func withoutBodies(answer any) (any, bool) {
 		hideBody(&a)
 		return a, true
 	case api.MessagePage:
-		a.Messages = slices.Clone(a.Messages)
-		for i := range a.Messages {
-			hideBody(&a.Messages[i])
-		}
+		a.Messages = edited(a.Messages, hideBody)
 		return a, true
 	case api.Exchange:
 		a.Request = a.Request[:min(1, len(a.Request))]
@@ -220,10 +217,7 @@ func hideBody(m *api.Message) {
 	m.Body = ""
 	m.Attributes = nil
 	m.BodyHidden = true
-	m.Attempts = slices.Clone(m.Attempts)
-	for i := range m.Attempts {
-		m.Attempts[i].Answer = ""
-	}
+	m.Attempts = edited(m.Attempts, func(a *api.Attempt) { a.Answer = "" })
 }
 
 func remoteOf(r *http.Request) netip.Addr {

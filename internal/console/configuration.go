@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 	"strings"
 
 	"tendril/api"
@@ -53,7 +52,7 @@ func (e *environmentRoutes) mayChange(c *call, change api.SettingsChange) error 
 	if c.caller.may(scope) {
 		return nil
 	}
-	return api.NewError(http.StatusForbidden, "this change affects the code that runs or access to it: it needs the "+
+	return api.Forbidden("this change affects the code that runs or access to it: it needs the "+
 		"scope "+scope,
 		"change it with 'tendril config set' as the user that runs tendril, or in the file")
 }

@@ -260,7 +260,7 @@ func (e *environmentRoutes) unknownMessage(found foundID, endingsSince time.Time
 	case e.receivesElsewhere():
 		hint = "unless it waits on Amazon SQS or another server, where messages cannot be looked up by ID, " + hint
 	}
-	return api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(found.id)+" is stored", hint)
+	return api.NotFound("no delivery of message "+strconv.Quote(found.id)+" is stored", hint)
 }
 
 const minIDStart = 4
@@ -317,12 +317,12 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string, within tim
 	case len(ids) == 0 || slices.Contains(ids, start):
 		return found, nil
 	case len(ids) == 1 && !whole:
-		return found, api.NewError(http.StatusConflict, partly, "type the whole ID, such as "+ids[0])
+		return found, api.Conflict(partly, "type the whole ID, such as "+ids[0])
 	case len(ids) == 1:
 		found.id = ids[0]
 		return found, nil
 	}
-	return found, api.NewError(http.StatusConflict, "the IDs of several messages start with "+strconv.Quote(start),
+	return found, api.Conflict("the IDs of several messages start with "+strconv.Quote(start),
 		"type more of the ID, such as "+strings.Join(ids[:min(len(ids), maxSuggestions)], " or "))
 }
 
@@ -458,10 +458,10 @@ func deployRefusal(err error) error {
 		return &api.Error{Status: http.StatusUnprocessableEntity, Message: err.Error(), Hint: hintAfter(failed),
 			Switched: failed.Switched, Step: failed.Step, Output: failed.Output}
 	case errors.Is(err, fs.ErrNotExist):
-		return api.NewError(http.StatusNotFound, err.Error(), "use a folder that the environment can read")
+		return api.NotFound(err.Error(), "use a folder that the environment can read")
 	}
 
-	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows the last deployment")
+	return api.Conflict(err.Error(), "'tendril status' shows the last deployment")
 }
 
 func hintAfter(failed *api.DeployError) string {
@@ -497,6 +497,6 @@ func reloadRefusal(err error) error {
 	case err == nil || errors.As(err, &own) || errors.As(err, &failed):
 		return deployRefusal(err)
 	}
-	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows the processes and the deployment "+
+	return api.Conflict(err.Error(), "'tendril status' shows the processes and the deployment "+
 		"in progress")
 }

@@ -54,5 +54,5 @@ func asConflict(err error) error {
 	if err == nil || errors.As(err, &own) || errors.As(err, &refused) {
 		return err
 	}
-	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows the state of the environment")
+	return api.Conflict(err.Error(), "'tendril status' shows the state of the environment")
 }

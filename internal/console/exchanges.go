@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -85,7 +84,7 @@ func (e *environmentRoutes) recordExchanges(_ *call, body api.RecordRequest) (ap
 func (e *environmentRoutes) getExchange(c *call) (api.Exchange, error) {
 	x, found := e.opts.Deliveries.Exchange(c.id)
 	if !found {
-		return api.Exchange{}, api.NewError(http.StatusNotFound, "no exchange of message "+strconv.Quote(c.id)+" is stored",
+		return api.Exchange{}, api.NotFound("no exchange of message "+strconv.Quote(c.id)+" is stored",
 			"exchanges are only recorded after POST /api/v1/exchanges; post the message with 'tendril replay'")
 	}
 	return x, nil

@@ -59,12 +59,12 @@ func (s *service) readPeer(c *call, id string) (any, error) {
 func (s *service) permitPeerRead(c *call, id string) *api.Error {
 	switch {
 	case s.opts.Peers == nil:
-		return api.NewError(http.StatusNotFound, "instance "+strconv.Quote(id)+" not found: this process knows no others", "")
+		return api.NotFound("instance "+strconv.Quote(id)+" not found: this process knows no others", "")
 	case !c.route.perInstance || c.caller.peer:
 		return api.BadRequest(c.route.pattern+" cannot be read from another instance",
 			"omit the parameter "+instanceQuery)
 	case c.caller.who == "" || !c.caller.may(api.ScopeRead): // others must not make this instance send requests
-		return api.NewError(http.StatusUnauthorized, "reading from another instance needs the scope read",
+		return api.Unauthorized("reading from another instance needs the scope read",
 			"use a token or a link with the scope "+api.ScopeRead)
 	}
 	return nil

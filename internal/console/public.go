@@ -20,21 +20,24 @@ func withoutDetails(answer any) any {
 	case api.Delivery:
 		return publicDelivery(a)
 	case api.DeliveryList:
-		a.Deliveries = slices.Clone(a.Deliveries)
-		for i := range a.Deliveries {
-			a.Deliveries[i] = publicDelivery(a.Deliveries[i])
-		}
+		a.Deliveries = edited(a.Deliveries, func(d *api.Delivery) { *d = publicDelivery(*d) })
 		return a
 	case api.TasksStatus:
 		return publicTasks(a)
 	case api.RunList:
-		a.Runs = slices.Clone(a.Runs)
-		for i := range a.Runs {
-			withhold(&a.Runs[i].Reason)
-		}
+		a.Runs = edited(a.Runs, func(r *api.TaskRun) { withhold(&r.Reason) })
 		return a
 	}
 	return answer
+}
+
+// edited returns a copy, because the environment holds the original.
+func edited[T any](all []T, edit func(*T)) []T {
+	all = slices.Clone(all)
+	for i := range all {
+		edit(&all[i])
+	}
+	return all
 }
 
 func withhold(text *string) {
@@ -60,10 +63,7 @@ func publicStatus(st api.Status) api.Status {
 	if st.Scaling != nil {
 		s := *st.Scaling
 		withhold(&s.Problem)
-		s.Decisions = slices.Clone(s.Decisions)
-		for i := range s.Decisions {
-			withhold(&s.Decisions[i].NotApplied)
-		}
+		s.Decisions = edited(s.Decisions, func(d *api.ScaleDecision) { withhold(&d.NotApplied) })
 		st.Scaling = &s
 	}
 
@@ -72,26 +72,13 @@ func publicStatus(st api.Status) api.Status {
 		st.Tasks = &tasks
 	}
 
-	st.Workers = slices.Clone(st.Workers)
-	for i := range st.Workers {
-		withhold(&st.Workers[i].LastError)
-		withholdError(&st.Workers[i].Progress)
-	}
-	st.Queues = slices.Clone(st.Queues)
-	for i := range st.Queues {
-		withholdError(&st.Queues[i].Progress)
-	}
-
-	st.App = slices.Clone(st.App)
-	for i := range st.App {
-		withhold(&st.App[i].NotReady)
-	}
-
-	st.Problems = slices.Clone(st.Problems)
-	for i := range st.Problems {
-		withhold(&st.Problems[i].Reason)
-	}
-
+	st.Workers = edited(st.Workers, func(w *api.Worker) {
+		withhold(&w.LastError)
+		withholdError(&w.Progress)
+	})
+	st.Queues = edited(st.Queues, func(q *api.Queue) { withholdError(&q.Progress) })
+	st.App = edited(st.App, func(p *api.Process) { withhold(&p.NotReady) })
+	st.Problems = edited(st.Problems, func(p *api.Problem) { withhold(&p.Reason) })
 	return st
 }
 
@@ -103,32 +90,24 @@ func withholdError(p *api.Progress) {
 
 // publicHealth keeps only the first sentence of each cause, because the rest may quote a hook, a command or a server.
 func publicHealth(r health.Report) health.Report {
-	r.Causes, r.Details = slices.Clone(r.Causes), slices.Clone(r.Details)
-	for i := range r.Causes {
-		r.Causes[i] = firstSentence(r.Causes[i])
-	}
-	for i := range r.Details {
-		r.Details[i].Text = firstSentence(r.Details[i].Text)
-	}
+	r.Causes = edited(r.Causes, keepFirstSentence)
+	r.Details = edited(r.Details, func(c *health.Cause) { keepFirstSentence(&c.Text) })
 	if r.Environment != nil {
 		e := *r.Environment
-		e.Causes = slices.Clone(e.Causes)
-		for i := range e.Causes {
-			cause := &e.Causes[i]
-			cause.Text = firstSentence(cause.Text)
-			cause.Instances = nil
-			cause.FiguresOf = ""
-		}
+		e.Causes = edited(e.Causes, func(c *health.SharedCause) {
+			keepFirstSentence(&c.Text)
+			c.Instances = nil
+			c.FiguresOf = ""
+		})
 		r.Environment = &e
 	}
 	return r
 }
 
-func firstSentence(text string) string {
-	if first, _, more := strings.Cut(text, ". "); more {
-		return first + "."
+func keepFirstSentence(text *string) {
+	if first, _, more := strings.Cut(*text, ". "); more {
+		*text = first + "."
 	}
-	return text
 }
 
 func publicDelivery(d api.Delivery) api.Delivery {
@@ -140,9 +119,7 @@ func publicDelivery(d api.Delivery) api.Delivery {
 func publicTasks(st api.TasksStatus) api.TasksStatus {
 	withhold(&st.Leader.Error)
 	st.Leader.Console = ""
-	st.Tasks = slices.Clone(st.Tasks)
-	for i := range st.Tasks {
-		t := &st.Tasks[i]
+	st.Tasks = edited(st.Tasks, func(t *api.Task) {
 		t.URL, _, _ = strings.Cut(t.URL, "?") // may contain a secret
 		withhold(&t.LastFailure)
 		if t.Last != nil {
@@ -150,6 +127,6 @@ func publicTasks(st api.TasksStatus) api.TasksStatus {
 			withhold(&last.Reason)
 			t.Last = &last
 		}
-	}
+	})
 	return st
 }

@@ -168,7 +168,7 @@ func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 	}
 
 	if slices.ContainsFunc(q.environment().Workers, func(w api.Worker) bool { return w.Queue == name }) {
-		return nil, api.NewError(http.StatusConflict, "this environment uses queue "+name,
+		return nil, api.Conflict("this environment uses queue "+name,
 			"stop it and restart it with other --queues before you delete the queue")
 	}
 
@@ -177,7 +177,7 @@ func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 		return nil, err
 	}
 	if len(sources) > 0 {
-		return nil, api.NewError(http.StatusConflict, name+" is the dead-letter queue of "+strings.Join(sources, ", "),
+		return nil, api.Conflict(name+" is the dead-letter queue of "+strings.Join(sources, ", "),
 			"delete those first, or change their redrive policy")
 	}
 
@@ -286,14 +286,14 @@ func maySelect(c *call, sel *api.Selection) error {
 	if !asksBodies(sel) || c.caller.may(api.ScopeRead) {
 		return nil
 	}
-	return api.NewError(http.StatusForbidden, "selecting messages by body or attribute needs the scope "+api.ScopeRead,
+	return api.Forbidden("selecting messages by body or attribute needs the scope "+api.ScopeRead,
 		"name them by ID, or use a token with the scopes read and act")
 }
 
 func (q *queueRoutes) deleteOne(c *call) (api.Count, error) {
 	n, err := q.broker.DeleteMessages(c.ctx, c.name, []string{c.id})
 	if err == nil && n == 0 {
-		return nil, api.NewError(http.StatusNotFound, "queue "+c.name+" has no message "+strconv.Quote(c.id),
+		return nil, api.NotFound("queue "+c.name+" has no message "+strconv.Quote(c.id),
 			"it may have been delivered since")
 	}
 	return api.Count{"deleted": n}, err

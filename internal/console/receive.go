@@ -2,7 +2,6 @@ package console
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
 	"tendril/api"
@@ -28,7 +27,7 @@ func checkReceive(q *api.ReceiveRequest) error {
 // receive returns message bodies, so it requires the scope read in addition to act.
 func (q *queueRoutes) receive(c *call, body api.ReceiveRequest) (api.ReceivedList, error) {
 	if !c.caller.may(api.ScopeRead) {
-		return api.ReceivedList{}, api.NewError(http.StatusForbidden, "receiving shows messages: it needs the scope "+api.ScopeRead,
+		return api.ReceivedList{}, api.Forbidden("receiving shows messages: it needs the scope "+api.ScopeRead,
 			"use a token with the scopes read and act")
 	}
 	got, err := q.broker.Queue(c.name).Receive(c.ctx, body.ToQueue())

@@ -2,7 +2,6 @@ package console
 
 import (
 	"errors"
-	"net/http"
 	"strconv"
 
 	"tendril/api"
@@ -21,7 +20,7 @@ func (q *queueRoutes) redrive(c *call, body api.RedriveRequest) (api.MoveTask, e
 			return api.MoveTask{}, err
 		}
 		if n > body.Most {
-			return api.MoveTask{}, api.NewError(http.StatusConflict, strconv.FormatInt(n, 10)+" messages match, more than the "+
+			return api.MoveTask{}, api.Conflict(strconv.FormatInt(n, 10)+" messages match, more than the "+
 				strconv.FormatInt(body.Most, 10)+" expected: none were moved", "review them again, and repeat the action")
 		}
 	}
@@ -43,7 +42,7 @@ func (q *queueRoutes) startMove(c *call, task broker.MoveRequest) (api.MoveTask,
 	task.Source = q.broker.ARN(c.name)
 	_, err := q.broker.StartMoveTask(c.ctx, task)
 	if errors.Is(err, broker.ErrMoveRunning) {
-		return api.MoveTask{}, api.NewError(http.StatusConflict, err.Error(), "wait for the task to finish, or cancel it")
+		return api.MoveTask{}, api.Conflict(err.Error(), "wait for the task to finish, or cancel it")
 	}
 	if err != nil {
 		return api.MoveTask{}, err

@@ -30,7 +30,7 @@ type httpBody struct {
 func (b httpBody) accept(rt *route) error {
 	r := b.r
 	if rt.kind.isHook() && r.Method == http.MethodHead {
-		return api.NewError(http.StatusNotFound, "HEAD "+r.URL.Path+" not found",
+		return api.NotFound("HEAD "+r.URL.Path+" not found",
 			"webhooks do not support HEAD: send GET or POST")
 	}
 

@@ -95,7 +95,7 @@ func refuseUnless(isPresent func() bool, message, hint string, routes []route) [
 		handle := routes[i].handle
 		routes[i].handle = func(c *call) (any, error) {
 			if !isPresent() {
-				return nil, api.NewError(http.StatusConflict, message, hint)
+				return nil, api.Conflict(message, hint)
 			}
 			return handle(c)
 		}

@@ -84,7 +84,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case isClean && s.opts.Handlers.Pages != nil && isForPage(r):
 		s.servePage(w, r)
 	default:
-		s.refuse(w, r, api.NewError(http.StatusNotFound, r.Method+" "+r.URL.Path+" not found",
+		s.refuse(w, r, api.NotFound(r.Method+" "+r.URL.Path+" not found",
 			"GET /api/v1/status shows the environment"))
 	}
 }
@@ -192,11 +192,11 @@ func setSecurityHeaders(h http.Header) {
 // admit checks the host first, because the cross-origin check passes after DNS rebinding.
 func (s *Server) admit(r *http.Request) *api.Error {
 	if !allowedHost(r.Host, s.opts.Access.Hosts) && !isOwnAddress(r) {
-		return api.NewError(http.StatusForbidden, "this listener does not serve the host named in the request",
+		return api.Forbidden("this listener does not serve the host named in the request",
 			"use 127.0.0.1, [::1] or localhost, or start tendril with --console-hosts NAME")
 	}
 	if err := s.crossOrigin.Check(r); err != nil || isForeign(r) {
-		return api.NewError(http.StatusForbidden, "requests from pages of other sites are rejected",
+		return api.Forbidden("requests from pages of other sites are rejected",
 			"send the request from a program, or from a page of this console")
 	}
 	return nil

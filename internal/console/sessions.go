@@ -177,7 +177,7 @@ func (s *Server) startSession(w http.ResponseWriter, r *http.Request, opened *op
 }
 
 func (s *Server) refuseLogin(w http.ResponseWriter, r *http.Request) {
-	refusal := api.NewError(http.StatusUnauthorized, "this link was used already, or is older than 10 minutes", "")
+	refusal := api.Unauthorized("this link was used already, or is older than 10 minutes", "")
 	if r.URL.Query().Has("code") {
 		s.recordLogin(r, "", refusal)
 	}

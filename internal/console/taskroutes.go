@@ -30,7 +30,7 @@ func (t *taskRoutes) history(c *call) (api.RunList, error) {
 	}
 	runs := t.tasks.History(c.name)
 	if len(runs) == 0 && c.name != "" && !t.exists(c.name) {
-		return api.RunList{}, api.NewError(http.StatusNotFound, "task "+strconv.Quote(c.name)+" not found", noTaskHint)
+		return api.RunList{}, api.NotFound("task "+strconv.Quote(c.name)+" not found", noTaskHint)
 	}
 	return api.RunList{Runs: append([]api.TaskRun{}, runs[:min(len(runs), limit)]...)}, nil
 }
@@ -60,7 +60,7 @@ func (t *taskRoutes) refusal(c *call, err error) error {
 		if t.exists(c.name) {
 			return api.NewError(http.StatusServiceUnavailable, err.Error(), "")
 		}
-		return api.NewError(http.StatusNotFound, err.Error(), noTaskHint)
+		return api.NotFound(err.Error(), noTaskHint)
 	case c.ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
 		return api.NewError(http.StatusServiceUnavailable, err.Error(),
 			"it may have succeeded: check the task history before you try again")

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -95,10 +94,10 @@ func (t *Token) checkNew(dataDir string) ([]stored, error) {
 	case len(t.Scopes) == 0:
 		err = api.BadRequest("a token needs a scope", "use one or more of "+strings.Join(api.Scopes(), ", "))
 	case slices.ContainsFunc(tokens, isNamed):
-		err = api.NewError(http.StatusConflict, "duplicate token name "+t.Name,
+		err = api.Conflict("duplicate token name "+t.Name,
 			"type 'tendril tokens revoke "+t.Name+"', or choose another name")
 	case len(tokens) >= maxTokens:
-		err = api.NewError(http.StatusConflict, fmt.Sprintf("there are already %d tokens", len(tokens)), "revoke some with 'tendril tokens revoke NAME'")
+		err = api.Conflict(fmt.Sprintf("there are already %d tokens", len(tokens)), "revoke some with 'tendril tokens revoke NAME'")
 	default:
 		err = api.CheckScopes(t.Scopes)
 	}
@@ -128,7 +127,7 @@ func readWithout(dataDir, name string) ([]stored, error) {
 	}
 	left := slices.DeleteFunc(slices.Clone(tokens), func(t stored) bool { return t.Name == name })
 	if len(left) == len(tokens) {
-		return nil, api.NewError(http.StatusNotFound, fmt.Sprintf("token %q not found", name),
+		return nil, api.NotFound(fmt.Sprintf("token %q not found", name),
 			"'tendril tokens list' shows them")
 	}
 	return left, nil

@@ -267,8 +267,7 @@ func readConfirmed(v *visit) (a confirmedAction, err error) {
 
 	a.sel.Through = int64(through)
 	if a.IDs == nil && (through == 0 || !a.matchesPage(v.r.Referer())) {
-		return a, api.NewError(http.StatusConflict,
-			"nothing was done: the form does not match the messages on its page",
+		return a, api.Conflict("nothing was done: the form does not match the messages on its page",
 			"reload the page, and repeat the action")
 	}
 	a.rate, err = v.number("rate")
@@ -303,7 +302,7 @@ func redrive(v *visit) (string, error) {
 
 	n, err := v.api.Move(v.ctx, a.Queue, to, a.IDs)
 	if err == nil && n < len(a.IDs) {
-		return "", api.NewError(http.StatusConflict, strconv.Itoa(n)+" of "+
+		return "", api.Conflict(strconv.Itoa(n)+" of "+
 			plural(len(a.IDs), "message")+" moved: the others are gone, in flight, or have no recorded source "+
 			"queue",
 			"choose a queue to move to")

@@ -44,7 +44,7 @@ var messageActs = []act{
 
 func errIfGone(changed int, err error) error {
 	if err == nil && changed == 0 {
-		return api.NewError(http.StatusNotFound, "the message is gone, or in flight", "")
+		return api.NotFound("the message is gone, or in flight", "")
 	}
 	return err
 }
@@ -126,7 +126,7 @@ func (s *Site) download(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if m.BodyHidden {
-		s.showError(w, v, api.NewError(http.StatusForbidden, "bodies are hidden", "show the body first"))
+		s.showError(w, v, api.Forbidden("bodies are hidden", "show the body first"))
 		return
 	}
 

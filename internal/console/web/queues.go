@@ -2,7 +2,6 @@ package web
 
 import (
 	"encoding/json"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -112,7 +111,7 @@ func (p *queuePage) addState(v *visit, label, state string, n int64) {
 }
 
 func errNotFound(kind, name string) error {
-	return api.NewError(http.StatusNotFound, kind+" "+strconv.Quote(name)+" not found", "choose one from the list")
+	return api.NotFound(kind+" "+strconv.Quote(name)+" not found", "choose one from the list")
 }
 
 func (v *visit) outgoing() (api.Outgoing, error) {

@@ -115,8 +115,7 @@ func New(opts Options) *Site {
 	s.mux.HandleFunc("GET /messages", s.redirectToMessage)
 	s.mux.HandleFunc("GET /assets/{file}", serveAsset)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		s.showError(w, newVisit(s, nil, r), api.NewError(http.StatusNotFound,
-			"page not found: "+r.URL.Path, "the menu lists all pages"))
+		s.showError(w, newVisit(s, nil, r), api.NotFound("page not found: "+r.URL.Path, "the menu lists all pages"))
 	})
 	return s
 }

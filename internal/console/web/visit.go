@@ -62,11 +62,11 @@ func (v *visit) load() (err error) {
 func (v *visit) refusalToAct() error {
 	switch {
 	case v.Caller.ReadOnly:
-		return api.NewError(http.StatusForbidden, "the console is read-only", "")
+		return api.Forbidden("the console is read-only", "")
 	case v.Caller.Who == "":
-		return api.NewError(http.StatusUnauthorized, "sign in to act", "")
+		return api.Unauthorized("sign in to act", "")
 	}
-	return api.NewError(http.StatusForbidden, "you may only read here",
+	return api.Forbidden("you may only read here",
 		"an action needs the scope act: 'tendril open --scope act'")
 }
 
