@@ -112,7 +112,6 @@ type topWatch struct {
 	start    func(topAct)
 }
 
-// topAct performs a change and returns its outcome.
 type topAct func(context.Context, *api.Client) string
 
 func (w *topWatch) run(ctx context.Context, in, out *os.File) error {

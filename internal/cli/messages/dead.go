@@ -89,8 +89,7 @@ func workerOf(w *target.Flags, p *target.Queue) *api.Client {
 	return client
 }
 
-// findQueuesOrDead returns the named queue. Without a name, it returns the queues that the environment receives from,
-// and all embedded dead-letter queues.
+// Without a named queue, findQueuesOrDead also returns all embedded dead-letter queues.
 func findQueuesOrDead(ctx context.Context, w *target.Flags) (queues []*target.Queue, err error) {
 	if w.IsNamed() {
 		return w.FindAll(ctx)
@@ -125,7 +124,6 @@ func findQueuesOrDead(ctx context.Context, w *target.Flags) (queues []*target.Qu
 	return queues, nil
 }
 
-// deadLetterQueueOf returns p's dead-letter queue, or p itself if it is the dead-letter queue of others.
 func deadLetterQueueOf(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
 	q, err := p.Describe(ctx)
 	if err != nil {

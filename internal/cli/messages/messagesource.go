@@ -29,7 +29,6 @@ func recordedFailure(m *api.Message) *queue.Failure {
 	return failure
 }
 
-// sourceARN returns the ARN of the queue that dead-lettered a message, or "".
 func sourceARN(m *api.Message) string {
 	if f := recordedFailure(m); f != nil {
 		return f.Source
@@ -302,7 +301,6 @@ func (p *sqsSource) isTrusted(ctx context.Context, m *held, origin string) (bool
 	return slices.Contains(p.known, origin), nil
 }
 
-// resend sends copies of messages until one is rejected. It returns the accepted messages.
 func (p *sqsSource) resend(ctx context.Context, target string, messages []held) (accepted []held, err error) {
 	to, err := p.senderTo(ctx, target)
 	for err == nil && len(messages) > 0 {

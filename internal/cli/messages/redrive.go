@@ -80,8 +80,7 @@ func addRate(cmd *cobra.Command, done string) *rate.Limit {
 // maxTaskRate is in messages per second.
 const maxTaskRate = 500
 
-// taskRate converts a limit to the rate of a move task, where 0 means no limit. Move tasks support whole numbers up to
-// maxTaskRate.
+// 0 means no limit. Move tasks support whole numbers up to maxTaskRate.
 func taskRate(limit rate.Limit) (perSecond int, supported bool) {
 	if limit == rate.Inf {
 		return 0, true
@@ -308,7 +307,6 @@ func (d deadLetterQueues) writeTo(ctx context.Context, to io.Writer, which *sele
 	return n, errors.Join(err, base.Written(buffered.Flush()))
 }
 
-// process calls do with the selected messages in from, one batch after the other, at most limit messages per second.
 func (g *deadLetterQueue) process(ctx context.Context, from messageSource, selection *selection, limit rate.Limit,
 	what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()

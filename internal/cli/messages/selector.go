@@ -19,7 +19,7 @@ type selector struct {
 	ids    []string
 	all    bool
 	filter api.Selection
-	// attribute, since and until are the flags as given; [selector.selectIDs] adds them to filter.
+	// selectIDs adds these flags to filter.
 	attribute, since, until string
 	limit                   int  // 0 means no limit
 	allUnlessNamed          bool // an empty selector selects all messages
@@ -127,7 +127,6 @@ func (p *selector) selectIDs(args []string) error {
 	return nil
 }
 
-// text describes the selected messages, such as 'all messages containing "tenant"'.
 func (p *selector) text() string {
 	if len(p.ids) > 0 {
 		return base.Plural(len(p.ids), "message")
@@ -154,7 +153,6 @@ func (p *selector) text() string {
 	return words.Join(" ")
 }
 
-// selection is the progress of selecting messages.
 type selection struct {
 	selector *selector
 	missing  map[string]bool // IDs that were not found yet
@@ -227,13 +225,12 @@ func (p *selector) batchSize() int {
 	return largeBatch
 }
 
-// expectedCount returns how many of a queue's messages will be selected, or -1 if unknown.
 func (p *selector) expectedCount(count int) int {
 	switch {
 	case len(p.ids) > 0:
 		return len(p.ids)
 	case p.hasFilter():
-		return -1
+		return -1 // unknown
 	case p.limit > 0:
 		return min(p.limit, count)
 	}

@@ -99,7 +99,7 @@ func printFiles(c *base.CLI, made []generate.File) error {
 }
 
 func writeFile(c *base.CLI, path string, file generate.File) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	err := base.WriteNew(path, file.Text)
 	exists := errors.Is(err, fs.ErrExist)
 	switch {
 	case exists && file.Beside:
@@ -107,16 +107,10 @@ func writeFile(c *base.CLI, path string, file generate.File) error {
 		return nil
 	case exists:
 		return base.Conflictf("%s exists", path).Hint("delete it, or name another file")
-	case err != nil:
-		return err
+	case err == nil:
+		c.PrintErrf("wrote %s\n", base.Plain(path))
 	}
-
-	_, err = f.WriteString(file.Text)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	c.PrintErrf("wrote %s\n", base.Plain(path))
-	return nil
+	return err
 }
 
 func newManifest(c *base.CLI, name, short string, files func(*generate.Plan) []generate.File) *cobra.Command {

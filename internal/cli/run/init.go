@@ -80,7 +80,7 @@ func writeScaffold(c *base.CLI, dir string, app *scaffold.App, files []scaffold.
 	}
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
-		switch err := writeNew(path, f.Text); {
+		switch err := base.WriteNew(path, f.Text); {
 		case errors.Is(err, os.ErrExist):
 			c.PrintErrf("%s exists and was not changed\n", base.Plain(path))
 		case err != nil:
@@ -98,13 +98,4 @@ func writeScaffold(c *base.CLI, dir string, app *scaffold.App, files []scaffold.
 	}
 	c.PrintErrf("next: %s\n", strings.Join(steps, " && "))
 	return nil
-}
-
-func writeNew(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
 }

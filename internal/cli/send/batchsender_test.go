@@ -54,7 +54,7 @@ func TestSendKeepsWithinTheSizeOfABatch(t *testing.T) {
 	for range 12 {
 		lines.WriteString("x\n")
 	}
-	if err := o.send(t.Context(), readLines(strings.NewReader(lines.String()), true)); err != nil {
+	if err := o.send(t.Context(), messagesIn(strings.NewReader(lines.String()), true)); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(calls, []int{2, 10, 3}) {

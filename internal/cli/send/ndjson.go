@@ -27,7 +27,7 @@ type line struct {
 	msg    queue.Outgoing
 }
 
-func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
+func messagesIn(r io.Reader, raw bool) iter.Seq2[line, error] {
 	return ReadLines(r, func(number int, text []byte) (line, error) {
 		if raw {
 			return line{number, queue.Outgoing{Body: string(text)}}, nil

@@ -66,7 +66,7 @@ func TestParseLine(t *testing.T) {
 func TestReadLines(t *testing.T) {
 	t.Parallel()
 	read := func(text string, raw bool) (bodies []string, numbers []int, err error) {
-		for l, err := range readLines(strings.NewReader(text), raw) {
+		for l, err := range messagesIn(strings.NewReader(text), raw) {
 			if err != nil {
 				return bodies, numbers, err
 			}
@@ -92,7 +92,7 @@ func TestReadLines(t *testing.T) {
 		!strings.Contains(err.Error(), "longer than 8.0 MiB") {
 		t.Errorf("an endless line: %v", err)
 	}
-	for _, err := range readLines(failingReader{}, true) {
+	for _, err := range messagesIn(failingReader{}, true) {
 		if !errors.Is(err, errBroken) {
 			t.Errorf("a broken input: %v", err)
 		}

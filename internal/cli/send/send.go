@@ -165,7 +165,7 @@ func wouldSend(ctx context.Context, to *target.Queue, messages iter.Seq2[line, e
 func (f *sendFlags) messages(args []string, input io.Reader, template queue.Outgoing) (iter.Seq2[line, error], error) {
 	switch {
 	case f.many():
-		return filled(readLines(input, f.raw), template), nil
+		return filled(messagesIn(input, f.raw), template), nil
 	case input == nil:
 		return single(args[0], template), nil
 	}

@@ -310,7 +310,6 @@ func (p *migration) readDestination(ctx context.Context, q *planned) error {
 
 func (p *migration) arnOf(name string) string { return p.arns + name }
 
-// checkUnused returns an error if an environment on this machine receives from one of the queues on Amazon SQS.
 func (p *migration) checkUnused() error {
 	for _, running := range api.Running(api.DataDirectories(p.c.StateFolder())) {
 		for _, q := range running.Queues {
