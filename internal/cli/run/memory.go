@@ -66,7 +66,7 @@ func limitMemory(hasApp bool) (budget int64, err error) {
 
 const startEnds = time.Second
 
-func releaseStart() {
+func returnFreeMemory() {
 	debug.FreeOSMemory()
 	releaseProgram()
 }
@@ -80,22 +80,22 @@ const (
 // collects garbage every two minutes, and the buffers of ended connections survive one collection.
 type load struct {
 	rest        uint64 // bytes at rest
-	collections uint64 // at the last call of ended
+	collections uint64 // at the last call of hasEnded
 }
 
 // A load has ended if there was no collection since the last call, but far more memory is held than at rest.
-func (l *load) ended(held, collections uint64) bool {
+func (l *load) hasEnded(held, collections uint64) bool {
 	idle := collections == l.collections
 	l.rest, l.collections = min(l.rest, held), collections
 	return idle && held > l.rest+max(l.rest/2, leastRelease)
 }
 
 func (l *load) release() {
-	if !l.ended(heldMemory()) {
+	if !l.hasEnded(heldMemory()) {
 		return
 	}
-	runtime.GC() // the first of two collections for buffers; releaseStart runs the second
-	releaseStart()
+	runtime.GC() // the first of two collections for buffers; returnFreeMemory runs the second
+	returnFreeMemory()
 	l.rest, l.collections = heldMemory()
 }
 
@@ -107,7 +107,7 @@ func heldMemory() (held, collections uint64) {
 }
 
 func releaseMemory(ctx context.Context) {
-	releaseStart()
+	returnFreeMemory()
 	var l load
 	l.rest, l.collections = heldMemory()
 	ticks := time.NewTicker(releaseEvery)

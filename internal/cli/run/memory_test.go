@@ -22,7 +22,7 @@ func TestEndOfALoad(t *testing.T) {
 		"still in use":       {20 * mib, 400 * mib, 6, false},
 	} {
 		l := load{rest: c.rest, collections: 5}
-		if got := l.ended(c.held, c.collections); got != c.want {
+		if got := l.hasEnded(c.held, c.collections); got != c.want {
 			t.Errorf("%s: ended %t", name, got)
 		}
 	}

@@ -259,7 +259,7 @@ func (h *signalHandler) watch() (unwatch func()) {
 func (h *signalHandler) handle(sig syscall.Signal) {
 	switch {
 	case quietSignals[sig] != "":
-		setQuiet(h.env, quietSignals[sig], h.log)
+		h.togglePause(quietSignals[sig])
 	case sig == syscall.SIGHUP:
 		go h.reload() // it may take minutes
 	case sig == syscall.SIGUSR2:
@@ -286,8 +286,9 @@ func (h *signalHandler) reload() {
 	}
 }
 
-func setQuiet(env *environment.Environment, name string, log *logging.Logger) {
-	switch paused, err := env.Quiet("the signal " + name); {
+func (h *signalHandler) togglePause(name string) {
+	log := h.log
+	switch paused, err := h.env.Quiet("the signal " + name); {
 	case err != nil:
 		log.Warn("pause rejected", "component", "environment", "reason", name, "err", err)
 	case paused:

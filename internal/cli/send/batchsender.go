@@ -36,9 +36,22 @@ type batchSender struct {
 
 func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error]) error {
 	defer func() { _ = o.bar.Finish() }()
+	if err := o.sendBatches(ctx, messages); err != nil {
+		if o.many && len(o.sent) > 0 {
+			o.c.PrintErrf("%s sent before this\n", base.Plural(len(o.sent), "message"))
+		}
+		return err
+	}
+	if o.refused > 0 {
+		return base.Failedf("%d of %s rejected", o.refused, base.Plural(o.refused+len(o.sent), "message"))
+	}
+	return nil
+}
+
+func (o *batchSender) sendBatches(ctx context.Context, messages iter.Seq2[line, error]) error {
 	for l, err := range messages {
 		if err != nil {
-			return o.failed(errors.Join(o.flush(ctx), err))
+			return errors.Join(o.flush(ctx), err)
 		}
 		if !l.msg.IsValidUTF8() {
 			if !o.many {
@@ -49,31 +62,17 @@ func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error])
 			o.c.PrintErrf("tendril: line %d: the message is not valid UTF-8\n", l.number)
 			continue
 		}
-		n := l.msg.Size()
-		if len(o.batch) == queue.MaxBatch || o.bytes+n > target.MaxBatchBytes {
+
+		size := l.msg.Size()
+		if len(o.batch) == queue.MaxBatch || o.bytes+size > target.MaxBatchBytes {
 			if err := o.flush(ctx); err != nil {
-				return o.failed(err)
+				return err
 			}
 		}
-		o.batch, o.bytes = append(o.batch, l), o.bytes+n
+		o.batch = append(o.batch, l)
+		o.bytes += size
 	}
-
-	if err := o.flush(ctx); err != nil {
-		return o.failed(err)
-	}
-
-	if o.refused > 0 {
-		return base.Failedf("%d of %s rejected", o.refused, base.Plural(o.refused+len(o.sent), "message"))
-	}
-
-	return nil
-}
-
-func (o *batchSender) failed(err error) error {
-	if o.many && len(o.sent) > 0 {
-		o.c.PrintErrf("%s sent before this\n", base.Plural(len(o.sent), "message"))
-	}
-	return err
+	return o.flush(ctx)
 }
 
 func (o *batchSender) flush(ctx context.Context) error {
@@ -165,7 +164,7 @@ func (o *batchSender) print(r queue.Sent) error {
 	}{r.ID, r.SequenceNumber}, r.ID, r.ID)
 }
 
-func watcher(w *target.Flags, p *target.Queue) (*api.Client, error) {
+func dialReceiver(w *target.Flags, p *target.Queue) (*api.Client, error) {
 	client, err := w.Dial()
 	if err != nil {
 		return nil, fmt.Errorf("calling the environment that receives from the queue, for --wait: %w", err)
@@ -247,17 +246,23 @@ func (o *batchSender) printFirstOutcome(ctx context.Context, c *base.CLI, watch 
 	d := first.delivery
 	var x *api.Exchange
 	if o.verbose && first.known && d.Tried() {
-		recorded, err := exchangeOf(ctx, watch, d.MessageID)
-		if err != nil {
-			return err
-		}
-		if recorded == nil {
+		recorded, err := watch.Exchange(ctx, d.MessageID)
+		switch {
+		case api.HasStatus(err, http.StatusNotFound):
 			c.PrintErrf("no request recorded for message %s: it went to a function, not to an app\n", d.MessageID)
+		case err != nil:
+			return err
+		default:
+			x = &recorded
 		}
-		x = recorded
 	}
 
-	if err := printOutcome(c, d, x, o.format); err != nil {
+	if x != nil && o.format == base.AsTable {
+		if err := PrintExchange(c, x); err != nil {
+			return err
+		}
+	}
+	if err := o.format.PrintEach(c, outcomeJSON{d, x}, d.MessageID, base.Plain(deliveryText(d))); err != nil {
 		return err
 	}
 	if o.format == base.AsTable && first.answer != d.Answer {
@@ -278,26 +283,9 @@ func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
 	return names
 }
 
-func exchangeOf(ctx context.Context, watch *api.Client, id string) (*api.Exchange, error) {
-	x, err := watch.Exchange(ctx, id)
-	if api.HasStatus(err, http.StatusNotFound) {
-		return nil, nil
-	}
-	return &x, err
-}
-
 type outcomeJSON struct {
 	api.Delivery
 	Exchange *api.Exchange `json:"exchange,omitempty"`
-}
-
-func printOutcome(c *base.CLI, d api.Delivery, x *api.Exchange, f base.Format) error {
-	if x != nil && f == base.AsTable {
-		if err := PrintExchange(c, x); err != nil {
-			return err
-		}
-	}
-	return f.PrintEach(c, outcomeJSON{d, x}, d.MessageID, base.Plain(deliveryText(d)))
 }
 
 func attemptsError(failed, running, unknown int) error {
@@ -311,7 +299,8 @@ func attemptsError(failed, running, unknown int) error {
 		{unknown, "not attempted in time", "'tendril status' shows the state of the worker"},
 	} {
 		if kind.count > 0 {
-			found, hints = append(found, base.Plural(kind.count, "message")+" "+kind.what), append(hints, kind.hint)
+			found = append(found, base.Plural(kind.count, "message")+" "+kind.what)
+			hints = append(hints, kind.hint)
 		}
 	}
 

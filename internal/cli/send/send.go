@@ -119,7 +119,7 @@ func planSend(ctx context.Context, c *base.CLI, args []string, f *sendFlags) (*b
 		f.many())}
 	var watch *api.Client
 	if f.wait {
-		if watch, err = watcher(f.where, p); err != nil {
+		if watch, err = dialReceiver(f.where, p); err != nil {
 			return nil, err
 		}
 		o.embedded = embeddedNames(watch, p)
@@ -165,7 +165,7 @@ func wouldSend(ctx context.Context, to *target.Queue, messages iter.Seq2[line, e
 func (f *sendFlags) messages(args []string, input io.Reader, template queue.Outgoing) (iter.Seq2[line, error], error) {
 	switch {
 	case f.many():
-		return filled(messagesIn(input, f.raw), template), nil
+		return withDefaults(messagesIn(input, f.raw), template), nil
 	case input == nil:
 		return single(args[0], template), nil
 	}
@@ -279,10 +279,10 @@ func single(body string, template queue.Outgoing) iter.Seq2[line, error] {
 	}
 }
 
-func filled(lines iter.Seq2[line, error], template queue.Outgoing) iter.Seq2[line, error] {
+func withDefaults(lines iter.Seq2[line, error], template queue.Outgoing) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		for l, err := range lines {
-			fill(&l.msg, template)
+			addDefaults(&l.msg, template)
 			if !yield(l, err) {
 				return
 			}
@@ -290,7 +290,7 @@ func filled(lines iter.Seq2[line, error], template queue.Outgoing) iter.Seq2[lin
 	}
 }
 
-func fill(m *queue.Outgoing, template queue.Outgoing) {
+func addDefaults(m *queue.Outgoing, template queue.Outgoing) {
 	own := queue.Message{Attributes: m.Attributes}
 	for _, a := range template.Attributes {
 		if own.Attribute(a.Name) == "" {

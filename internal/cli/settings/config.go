@@ -69,26 +69,18 @@ of the settings file that a flag or a variable overrides.`,
 	return cmd
 }
 
-func optionsNamed(shown *api.Configuration, names []string) ([]api.ConfigOption, error) {
-	var chosen []api.ConfigOption
+func optionsNamed(shown *api.Configuration, names []string) (chosen []api.ConfigOption, err error) {
 	for _, name := range names {
-		o, err := optionNamed(shown, name)
-		if err != nil {
-			return nil, err
+		if o, found := config.Lookup(name); found {
+			name = o.Name
+		}
+		o := shown.Option(name)
+		if o == nil {
+			return nil, base.Fail(base.ExitNotFound, config.UnknownOption(name))
 		}
 		chosen = append(chosen, *o)
 	}
 	return chosen, nil
-}
-
-func optionNamed(shown *api.Configuration, name string) (*api.ConfigOption, error) {
-	if o, found := config.Lookup(name); found {
-		name = o.Name
-	}
-	if o := shown.Option(name); o != nil {
-		return o, nil
-	}
-	return nil, base.Fail(base.ExitNotFound, config.UnknownOption(name))
 }
 
 func showConfiguration(c *base.CLI, shown *api.Configuration, all bool) error {
