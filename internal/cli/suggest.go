@@ -133,9 +133,12 @@ func suggestCommands(cmd *cobra.Command, word string) []string {
 	return near
 }
 
-func didYouMean(near []string) string {
+func didYouMean(near []string, format string) string {
 	if len(near) == 0 {
 		return ""
+	}
+	for i := range near {
+		near[i] = fmt.Sprintf(format, near[i])
 	}
 	return "did you mean " + strings.Join(near, " or ") + "?"
 }
@@ -153,11 +156,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 		}
 	}
 
-	for i := range near {
-		near[i] = "'" + near[i] + "'"
-	}
-
-	if hint := didYouMean(near); hint != "" {
+	if hint := didYouMean(near, "'%s'"); hint != "" {
 		return base.Fail(base.ExitUsage, err, hint)
 	}
 
@@ -207,11 +206,7 @@ func unknownFlagHint(cmd *cobra.Command, name string) string {
 		near = config.Nearest(name, names)
 	}
 
-	for i := range near {
-		near[i] = "--" + near[i]
-	}
-
-	if hint := didYouMean(near); hint != "" {
+	if hint := didYouMean(near, "--%s"); hint != "" {
 		return hint
 	}
 

@@ -81,7 +81,9 @@ func optionsFor(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) 
 	case !hasApp && b.Default != nil:
 		opts.Bundle = withDefaultProcess(c, b)
 	default:
-		err = checkWebProcess(b)
+		if _, err = b.Web(); err != nil {
+			err = Fail(ExitUsage, err)
+		}
 	}
 	return opts, err
 }
@@ -93,13 +95,6 @@ func deliverToLocalhost(cfg *config.Config) {
 			q.Target = "http://localhost"
 		}
 	}
-}
-
-func checkWebProcess(b *bundle.Bundle) error {
-	if _, err := b.Web(); err != nil {
-		return Fail(ExitUsage, err)
-	}
-	return nil
 }
 
 func withDefaultProcess(c *CLI, b *bundle.Bundle) *bundle.Bundle {

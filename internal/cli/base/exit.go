@@ -123,12 +123,16 @@ type Notice struct {
 func NoticeOf(p yamlfile.Problem) (n Notice) {
 	text, advice := cutAdvice(p.String())
 	n.Text = text
-	for _, hint := range []string{advice, p.Hint} {
+	n.addHints(advice, p.Hint)
+	return n
+}
+
+func (n *Notice) addHints(hints ...string) {
+	for _, hint := range hints {
 		if hint != "" {
 			n.Hints = append(n.Hints, hint)
 		}
 	}
-	return n
 }
 
 // NoticesOf returns the problems in an error, one per printed line.
@@ -160,12 +164,7 @@ func NoticesOf(err error) (all []Notice) {
 
 	all = appendLines(all, err.Error())
 	if len(all) > 0 {
-		last := &all[len(all)-1]
-		for _, hint := range HintsOf(err) {
-			if hint != "" {
-				last.Hints = append(last.Hints, hint)
-			}
-		}
+		all[len(all)-1].addHints(HintsOf(err)...)
 	}
 	return all
 }

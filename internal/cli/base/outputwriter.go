@@ -103,7 +103,7 @@ func (b *lineBuffer) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// add appends lines. The caller must hold mu.
+// The callers of add, startWriting and reportDropped must hold mu.
 func (b *lineBuffer) add(lines []byte) {
 	b.lines = append(b.lines, lines...)
 	b.held += len(lines)
@@ -117,7 +117,6 @@ func (b *lineBuffer) timedFlush() {
 	b.startWriting()
 }
 
-// The caller of startWriting must hold mu.
 func (b *lineBuffer) startWriting() {
 	if !b.writing {
 		b.writing = true
@@ -156,7 +155,6 @@ func (b *lineBuffer) write() {
 	}
 }
 
-// reportDropped adds a line with the number of dropped lines. The caller must hold mu.
 func (b *lineBuffer) reportDropped() {
 	var line bytes.Buffer
 	b.report(&line, b.dropped)

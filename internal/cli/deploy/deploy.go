@@ -62,7 +62,7 @@ environment, according to --rollout-policy, and --abort returns all of them to t
 			}
 		}
 		if path != "" {
-			if path, err = checkCandidate(c, path, client.Instance.AppliesMachine); err != nil {
+			if path, err = inspectCandidate(c, path, client.Instance.AppliesMachine); err != nil {
 				return nil, err
 			}
 		}
@@ -113,7 +113,7 @@ func versionInState(all []api.AppVersion, state string) *api.AppVersion {
 	return nil
 }
 
-// appInWorkingFolder returns "" unless the environment was started in the working folder, which has a runnable app.
+// appInWorkingFolder returns "" unless the environment was started there.
 func appInWorkingFolder(cmd *cobra.Command, startedIn string) (string, error) {
 	const here = "."
 	if folder, err := filepath.Abs(here); err != nil || folder != startedIn || !bundle.MarksFolder(here) {
@@ -184,8 +184,7 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 	return f.PrintDone(c, done, done.To, text)
 }
 
-// checkCandidate prints warnings about the app in a folder or archive, and returns its absolute path.
-func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, error) {
+func inspectCandidate(c *base.CLI, path string, appliesMachine bool) (string, error) {
 	b, err := c.OpenForInspection(path)
 	if err != nil {
 		return "", err

@@ -44,7 +44,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 	cmd.RunE = base.Verb(func(ctx context.Context, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 		defer cancel()
-		e, err := examine(ctx, c, cmd, args)
+		e, err := examineEnvironment(ctx, c, cmd, args)
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 			printFindings(c, e)
 			return nil
 		})
-		if errs := count(e.Findings, doctor.Error); err == nil && errs > 0 {
+		if errs := countLevel(e.Findings, doctor.Error); err == nil && errs > 0 {
 			return base.Fail(base.ExitFailed, errors.New(base.Plural(errs, "error")+" found"))
 		}
 		return err
@@ -61,7 +61,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 	return cmd
 }
 
-func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
+func examineEnvironment(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
 	client, err := dialUnlessGiven(c, cmd, args)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func otherProgram(theirs api.Program) string {
 	return theirs.Path
 }
 
-func count(all []doctor.Finding, level doctor.Level) (n int) {
+func countLevel(all []doctor.Finding, level doctor.Level) (n int) {
 	for i := range all {
 		if all[i].Level == level {
 			n++
@@ -135,6 +135,6 @@ func printFindings(c *base.CLI, e *doctor.Examination) {
 		}
 	}
 
-	c.Printf("%s, %s, %d ok\n", base.Plural(count(e.Findings, doctor.Error), "error"),
-		base.Plural(count(e.Findings, doctor.Warning), "warning"), count(e.Findings, doctor.OK))
+	c.Printf("%s, %s, %d ok\n", base.Plural(countLevel(e.Findings, doctor.Error), "error"),
+		base.Plural(countLevel(e.Findings, doctor.Warning), "warning"), countLevel(e.Findings, doctor.OK))
 }

@@ -32,7 +32,6 @@ type history[E any] struct {
 	format    *base.Format
 }
 
-// entrySource reads entries of one kind.
 type entrySource[E any] interface {
 	prepare(args []string) error
 	// read returns an instance's entries, newest first.

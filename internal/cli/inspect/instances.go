@@ -103,15 +103,7 @@ is unreachable. Without a shared registry only this instance and the leader are 
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.Instances, error) {
 		return client.Instances(ctx)
 	}, base.ViewOf(func(all api.Instances) error {
-		for i := range all.Instances {
-			one := &all.Instances[i]
-			if one.Revision > 0 && one.Revision < all.Revision {
-				one.State += fmt.Sprintf(", behind: applied revision %d of %d", one.Revision, all.Revision)
-			}
-			if one.Rejected != "" {
-				one.State += ", rejected settings: " + one.Rejected
-			}
-		}
+		addUnappliedChanges(&all)
 		if err := c.PrintTable(instanceList.Table(all.Instances)); err != nil {
 			return err
 		}
@@ -121,6 +113,18 @@ is unreachable. Without a shared registry only this instance and the leader are 
 		return nil
 	}, func(all api.Instances) []string { return base.Named(instanceList.Name)(all.Instances) }))
 	return cmd
+}
+
+func addUnappliedChanges(all *api.Instances) {
+	for i := range all.Instances {
+		one := &all.Instances[i]
+		if one.Revision > 0 && one.Revision < all.Revision {
+			one.State += fmt.Sprintf(", behind: applied revision %d of %d", one.Revision, all.Revision)
+		}
+		if one.Rejected != "" {
+			one.State += ", rejected settings: " + one.Rejected
+		}
+	}
 }
 
 var instanceList = base.List[api.KnownInstance]{

@@ -58,7 +58,7 @@ Keys: q quits, p pauses or resumes every queue after a confirmation, the arrows 
 }
 
 func printTop(ctx context.Context, c *base.CLI, client *api.Client) error {
-	look := lookAt(ctx, client)
+	look := observe(ctx, client)
 	if look.err != nil {
 		return look.err
 	}
@@ -84,7 +84,7 @@ func frameWidth(c *base.CLI) int {
 	return 80
 }
 
-type topLook struct {
+type observation struct {
 	client *api.Client
 	status api.Status
 	curves series.Curves
@@ -93,7 +93,7 @@ type topLook struct {
 
 const lookTimeout = 10 * time.Second
 
-func lookAt(ctx context.Context, client *api.Client) (look topLook) {
+func observe(ctx context.Context, client *api.Client) (look observation) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if look.status, look.err = client.Status(ctx); look.err != nil {
@@ -115,7 +115,7 @@ type topWatch struct {
 type topAct func(context.Context, *api.Client) string
 
 func (w *topWatch) run(ctx context.Context, in, out *os.File) error {
-	look := lookAt(ctx, w.client)
+	look := observe(ctx, w.client)
 	if look.err != nil {
 		return look.err
 	}
@@ -138,7 +138,7 @@ func (w *topWatch) run(ctx context.Context, in, out *os.File) error {
 			send(func() { w.frame.footer = result })
 		}()
 	}
-	go w.sendLooks(showing, send)
+	go w.sendObservations(showing, send)
 	err := base.ShowScreen(ctx, in, out, w, updates, func(update func()) { update() })
 	return cmp.Or(err, ctx.Err())
 }
@@ -159,19 +159,19 @@ func (w *topWatch) Press(key string, height int) (quit bool) {
 	return quit
 }
 
-// sendLooks reconnects if the environment does not answer, because it may have restarted.
-func (w *topWatch) sendLooks(ctx context.Context, send func(update func())) {
+// sendObservations reconnects if the environment does not answer, because it may have restarted.
+func (w *topWatch) sendObservations(ctx context.Context, send func(update func())) {
 	client := w.client
 	defer func() { client.Close() }()
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
 	for {
-		look := lookAt(ctx, client)
+		look := observe(ctx, client)
 		if look.err != nil {
 			if other, err := w.dial(); err == nil {
 				client.Close()
 				client = other
-				look = lookAt(ctx, client)
+				look = observe(ctx, client)
 			}
 		}
 		look.client = client
@@ -184,7 +184,7 @@ func (w *topWatch) sendLooks(ctx context.Context, send func(update func())) {
 	}
 }
 
-func (w *topWatch) update(look topLook) {
+func (w *topWatch) update(look observation) {
 	w.client = look.client
 	if look.err != nil {
 		w.frame.lost = "No response, retrying: " + look.err.Error()

@@ -30,9 +30,9 @@ type deadLetterQueue struct {
 
 type deadLetterQueues []*deadLetterQueue
 
-// findDead returns the named queue's dead-letter queue, or the queue itself if it is a dead-letter queue. Without a
+// findDeadLetterQueues returns the named queue's dead-letter queue, or the queue itself if it is a dead-letter queue. Without a
 // name, it returns all dead-letter queues of the environment.
-func findDead(ctx context.Context, c *base.CLI, w *target.Flags, which *selector) (dead deadLetterQueues, err error) {
+func findDeadLetterQueues(ctx context.Context, c *base.CLI, w *target.Flags, which *selector) (dead deadLetterQueues, err error) {
 	queues, err := findQueuesOrDead(ctx, w)
 	if err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func newDeadList(c *base.CLI) *cobra.Command {
 		if err := cmp.Or(base.CheckLimit(which.limit), which.selectIDs(nil)); err != nil {
 			return nil, err
 		}
-		if dead, err = findDead(ctx, c, w, which); err != nil {
+		if dead, err = findDeadLetterQueues(ctx, c, w, which); err != nil {
 			return nil, err
 		}
 		return dead.collect(ctx, which)
@@ -318,7 +318,7 @@ or if this instance made them recently.`,
 
 	w := target.AddQueueArgument(c, cmd, target.AllDeadLetters)
 	base.Prints(c, cmd, func(ctx context.Context, _ []string) (groups []queueReason, err error) {
-		if dead, err = findDead(ctx, c, w, &selector{all: true}); err != nil {
+		if dead, err = findDeadLetterQueues(ctx, c, w, &selector{all: true}); err != nil {
 			return nil, err
 		}
 		return dead.reasons(ctx)
@@ -399,7 +399,7 @@ func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) erro
 		for _, n := range g.Hours {
 			day += n
 		}
-		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), agoText(g.First), agoText(g.Last),
+		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), sinceAgo(g.First), sinceAgo(g.Last),
 			g.Queue, cmp.Or(g.Reason, "-")})
 	}
 
@@ -410,7 +410,7 @@ func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) erro
 	return c.PrintTable(rows)
 }
 
-func agoText(t time.Time) string {
+func sinceAgo(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
@@ -423,7 +423,7 @@ func newDeadShow(c *base.CLI) *cobra.Command {
 	f := base.AddOutput(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, args []string) error {
 		which := &selector{ids: args}
-		dead, err := findDead(ctx, c, w, which)
+		dead, err := findDeadLetterQueues(ctx, c, w, which)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ type held struct {
 	receipt string // "" for embedded queues
 }
 
-// recordedFailure returns the failure in the attribute with which tendril itself dead-letters a message, or nil.
+// recordedFailure returns the failure that tendril recorded while dead-lettering a message itself, or nil.
 func recordedFailure(m *api.Message) *queue.Failure {
 	if m.DeadLetterSource != "" {
 		return nil

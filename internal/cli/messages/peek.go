@@ -53,7 +53,7 @@ message from other consumers until the command exits, for at most 5 minutes.`,
 			return nil, err
 		}
 
-		sources, err := sourcesToPeek(c, queues, which, state)
+		sources, err := peekSources(c, queues, which, state)
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ message from other consumers until the command exits, for at most 5 minutes.`,
 	return cmd
 }
 
-func sourcesToPeek(c *base.CLI, queues []*target.Queue, which *selector, state string) ([]messageSource, error) {
+func peekSources(c *base.CLI, queues []*target.Queue, which *selector, state string) ([]messageSource, error) {
 	var sources []messageSource
 	for _, p := range queues {
 		source := sourceOf(p, which)

@@ -48,7 +48,11 @@ queue. A copy has no reason.`,
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
 		perSecond, supported := taskRate(*limit)
 		if supported && g.queue.Remote == nil && which.fitsTask() {
-			return redriveTask(ctx, c, g, which, to, perSecond)
+			task, err := g.queue.Client.Redrive(ctx, g.queue.Name, to, perSecond, which.filter, 0)
+			if err != nil {
+				return 0, err
+			}
+			return followTask(ctx, c, &embeddedTask{queue: g.queue}, int(task.ToMove), "moved")
 		}
 
 		moved := 0
@@ -87,15 +91,6 @@ func taskRate(limit rate.Limit) (perSecond int, supported bool) {
 	}
 	perSecond = int(limit)
 	return perSecond, rate.Limit(perSecond) == limit && perSecond >= 1 && perSecond <= maxTaskRate
-}
-
-func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, to string,
-	perSecond int) (int, error) {
-	task, err := g.queue.Client.Redrive(ctx, g.queue.Name, to, perSecond, which.filter, 0)
-	if err != nil {
-		return 0, err
-	}
-	return followTask(ctx, c, &embeddedTask{queue: g.queue}, int(task.ToMove), "moved")
 }
 
 func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, perSecond int,
@@ -149,7 +144,7 @@ func selectDead(ctx context.Context, c *base.CLI, w *target.Flags, which *select
 	if err := which.selectIDs(args); err != nil {
 		return nil, err
 	}
-	dead, err := findDead(ctx, c, w, which)
+	dead, err := findDeadLetterQueues(ctx, c, w, which)
 	if err != nil {
 		return nil, err
 	}

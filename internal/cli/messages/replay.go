@@ -276,7 +276,7 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 	}
 
 	given := p.givenOptions(&now, name)
-	if p.signs(&now, name) && p.c.Env(signingVariables[0]) == "" && p.c.Env(signingVariables[1]) == "" {
+	if p.signsDeliveries(&now, name) && p.c.Env(signingVariables[0]) == "" && p.c.Env(signingVariables[1]) == "" {
 		p.c.PrintWarnings(yamlfile.Problem{Text: "the environment's signing keys are not available here: the POST is " +
 			"not signed",
 			Hint: "set " + strings.Join(signingVariables, " or ")})
@@ -311,7 +311,7 @@ func (p *replay) givenOptions(now *api.Configuration, queueName string) map[stri
 	return given
 }
 
-func (p *replay) signs(now *api.Configuration, name string) bool {
+func (p *replay) signsDeliveries(now *api.Configuration, name string) bool {
 	for _, option := range []string{"signing-secret of " + name, "signing-secret"} {
 		if o := now.Option(option); o != nil && o.Value != "" {
 			return o.Value != o.Default && o.Value != "off"

@@ -160,10 +160,7 @@ func readAlarmFile(path string, b *bundle.Bundle, queues []alarms.Queue) (*alarm
 		path = filepath.Join(b.Dir, alarms.FileName)
 	}
 
-	var names []string
-	for _, q := range queues {
-		names = append(names, q.Name)
-	}
+	names := base.Named(func(q *alarms.Queue) string { return q.Name })(queues)
 	file, err := alarms.Read(path, optional, names)
 	if err != nil && base.ProblemsOf(err) == nil {
 		return nil, base.Fail(base.ExitUsage, err)

@@ -242,8 +242,7 @@ func accountOf(s *config.Settings) string {
 	return "123456789012"
 }
 
-// ownOptions are options for which deployment files set their own values.
-var ownOptions = []string{"config", "data-dir", "listen", "console", "console-insecure", "console-hosts", "pid-file",
+var optionsOfTheFiles = []string{"config", "data-dir", "listen", "console", "console-insecure", "console-hosts", "pid-file",
 	"name"}
 
 func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
@@ -253,7 +252,7 @@ func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
 	for _, o := range config.Options() {
 		from := cfg.Origin(o.Name)
 		fromFile := from.Layer.String() == "file"
-		if slices.Contains(ownOptions, o.Name) || from.Layer <= config.FromBundle || fromFile && fileInFolder {
+		if slices.Contains(optionsOfTheFiles, o.Name) || from.Layer <= config.FromBundle || fromFile && fileInFolder {
 			continue
 		}
 

@@ -230,7 +230,6 @@ func changesReceiving(c *base.CLI, cmd *cobra.Command, request *api.Reason, verb
 	})
 }
 
-// receivedQueue returns the name of the queue to pause or resume, or "" for all.
 func receivedQueue(i *api.Instance, w *target.Flags) (string, error) {
 	switch {
 	case len(i.Queues) == 0:

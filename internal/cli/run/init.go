@@ -54,13 +54,13 @@ started.`,
 
 		files := app.Files(filepath.Base(absolute))
 		return &base.Plan{
-			Would: func() ([]string, error) { return wouldWrite(c, dir, files), nil },
+			Would: func() ([]string, error) { return previewFiles(c, dir, files), nil },
 			Do:    func() error { return writeScaffold(c, dir, app, files) },
 		}, nil
 	})
 }
 
-func wouldWrite(c *base.CLI, dir string, files []scaffold.File) (steps []string) {
+func previewFiles(c *base.CLI, dir string, files []scaffold.File) (steps []string) {
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
 		if _, err := os.Lstat(path); err == nil {

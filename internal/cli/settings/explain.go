@@ -85,7 +85,7 @@ func explain(ctx context.Context, c *base.CLI, cmd *cobra.Command, dir string, a
 	if i < 0 {
 		return explainOther(c, s.bundle, args[0])
 	}
-	return s.explain(c, &s.options[i]), nil
+	return s.explainOption(c, &s.options[i]), nil
 }
 
 func readSettings(ctx context.Context, c *base.CLI, cmd *cobra.Command, dir string) (*settings, error) {
@@ -131,7 +131,7 @@ func configuredSettings(c *base.CLI, cmd *cobra.Command, dir string) (*settings,
 	return s, nil
 }
 
-func (s *settings) explain(c *base.CLI, e *config.Explanation) *explanation {
+func (s *settings) explainOption(c *base.CLI, e *config.Explanation) *explanation {
 	option := s.optionOf(e)
 	return &explanation{option, []string{option.Name}, func() error {
 		_, err := c.Println(e)
