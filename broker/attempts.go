@@ -175,8 +175,7 @@ func (l *attemptLog) countDropped(n int) {
 	}
 }
 
-// sync waits until the pending attempts are stored.
-func (l *attemptLog) sync(ctx context.Context) {
+func (l *attemptLog) flushAndWait(ctx context.Context) {
 	l.mu.Lock()
 	l.submit()
 	unfinished := l.submitted

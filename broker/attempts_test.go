@@ -45,7 +45,7 @@ func withDeadLetters(t testing.TB, b *Broker) *Queue {
 }
 
 func checkAttempts(t interface{ Errorf(string, ...any) }, b *Broker) {
-	b.attempts.sync(context.Background())
+	b.attempts.flushAndWait(context.Background())
 	err := b.read(func(c *conn) error {
 		for what, text := range map[string]string{
 			"attempts without a message": `SELECT count(*) FROM attempts WHERE id NOT IN (SELECT id FROM messages)`,
@@ -163,7 +163,7 @@ func TestLastAttemptsAreKept(t *testing.T) {
 		want = append(want, fmt.Sprint("<", i, ">\n\"&"))
 		b.RecordAttempt("work", m.ID, failing(500, want[i]))
 		if i%5 == 0 {
-			b.attempts.sync(t.Context())
+			b.attempts.flushAndWait(t.Context())
 		}
 	}
 	if got := answersOf(storedMessage(t, b, "work", m.ID)); !slices.Equal(got, want[len(want)-keptAttempts:]) {
@@ -186,7 +186,7 @@ func TestAttemptsAreAppended(t *testing.T) {
 			for range times {
 				want = append(want, fmt.Sprint("answer ", len(want)))
 				b.RecordAttempt("work", id, failing(status, want[len(want)-1]))
-				b.attempts.sync(t.Context())
+				b.attempts.flushAndWait(t.Context())
 			}
 			checkAttempts(t, b)
 			if got := answersOf(storedMessage(t, b, "work", id)); !slices.Equal(got, want[max(0, len(want)-keptAttempts):]) {
@@ -282,7 +282,7 @@ func TestPurgeAndExpiryRemoveAttempts(t *testing.T) {
 				b.RecordAttempt("work", one(t, q).ID, failing(500, "x"))
 				take(t, q, 1)
 			}
-			b.attempts.sync(t.Context())
+			b.attempts.flushAndWait(t.Context())
 			if got := rows(t, b, "attempts"); got != int64(n) {
 				t.Errorf("%d rows, want %d", got, n)
 			}

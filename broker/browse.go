@@ -76,7 +76,7 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 	keys := q.keys()
 	at := max(keys.low, makeKey(q.index.number, after))
 	high := lastMatch(req.Through, q.index.number, keys.high)
-	b.attempts.sync(ctx)
+	b.attempts.flushAndWait(ctx)
 	sel := b.condition(&req.Filter)
 	for start := time.Now(); ; {
 		if err := ctx.Err(); err != nil {
@@ -92,7 +92,7 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 		}
 
 		for _, r := range rows {
-			if s, ok := q.stored(r); ok && (req.State == "" || s.State == req.State) {
+			if s, ok := q.storedMessage(r); ok && (req.State == "" || s.State == req.State) {
 				page = append(page, s)
 			}
 		}
@@ -117,7 +117,7 @@ func parseCursor(cursor string) (int64, error) {
 	return seq, nil
 }
 
-func (q *liveQueue) stored(r *record) (Stored, bool) {
+func (q *liveQueue) storedMessage(r *record) (Stored, bool) {
 	isDamaged := r.isDamaged()
 	if isDamaged {
 		q.withhold(r)
@@ -168,7 +168,7 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 		return Stored{}, err
 	}
 
-	b.attempts.sync(ctx)
+	b.attempts.flushAndWait(ctx)
 	var found []*record
 	err = b.read(func(c *conn) error {
 		key, err := q.index.keyOf(c, id)
@@ -182,7 +182,7 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	}
 
 	for _, r := range found {
-		if s, ok := q.stored(r); ok {
+		if s, ok := q.storedMessage(r); ok {
 			return s, nil
 		}
 	}

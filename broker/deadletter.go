@@ -24,7 +24,7 @@ func (t *transfer) departed() int { return len(t.moved()) }
 type transferItem struct {
 	m      *message // marked as leaving; a placeholder if not in memory
 	to     *liveQueue
-	letter int // index in the request
+	entry  int
 	toDead bool
 	record record
 	due    int64
@@ -184,11 +184,11 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	t := &transfer{ctx: ctx, from: live, dead: true}
 	handle := func(i int) string { return letters[i].Message.ReceiptHandle }
 	errs, err := live.eachReceipt(len(letters), handle, func(i int, r receipt, m *message) error {
-		if m == nil || m.leaving || !m.newest(r) || !m.inFlight {
+		if m == nil || m.leaving || !m.isLatest(r) || !m.inFlight {
 			return errReceipt(handle(i), receiptExpired)
 		}
 		m.leaving = true
-		t.items = append(t.items, &transferItem{m: m, to: to, letter: i})
+		t.items = append(t.items, &transferItem{m: m, to: to, entry: i})
 		return nil
 	})
 	if err == nil && len(t.items) > 0 {
@@ -199,7 +199,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	}
 	for _, it := range t.items {
 		if !it.moved {
-			errs[it.letter] = errReceipt(handle(it.letter), receiptExpired)
+			errs[it.entry] = errReceipt(handle(it.entry), receiptExpired)
 		}
 	}
 	return entryErrors(errs)

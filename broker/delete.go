@@ -45,19 +45,19 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 	return entryErrors(errs)
 }
 
-// eachReceipt calls f for each of n receipt handles, with the message if it is in memory, and returns an error for each.
+// eachReceipt returns the errors of f, which gets nil for a message that is not in memory.
 func (q *liveQueue) eachReceipt(n int, handle func(i int) string, f func(i int, r receipt, m *message) error) ([]error,
 	error) {
 	work := new(block)
 	q.lockAndExpire()
 	defer q.mu.Unlock()
-	if err := q.ready(); err != nil {
+	if err := q.checkOpen(); err != nil {
 		return nil, err
 	}
 
 	errs := make([]error, n)
 	for i := range errs {
-		r, err := q.index.open(work, handle(i))
+		r, err := q.index.openReceipt(work, handle(i))
 		if err == nil {
 			err = f(i, r, q.index.held[r.key])
 		}
@@ -73,7 +73,7 @@ func (r *removal) reserve(of receipt, m *message, handle string) error {
 		return nil // the request that is removing the message commits before this one
 	case m == nil:
 		m = x.claim(of.key)
-	case x.fifo && (!m.newest(of) || !m.inFlight):
+	case x.fifo && (!m.isLatest(of) || !m.inFlight):
 		return errReceipt(handle, receiptExpired)
 	}
 	m.leaving = true
@@ -83,7 +83,7 @@ func (r *removal) reserve(of receipt, m *message, handle string) error {
 
 const receiptExpired = "The receipt handle has expired."
 
-func (x *index) open(work *block, handle string) (receipt, error) {
+func (x *index) openReceipt(work *block, handle string) (receipt, error) {
 	r, err := x.broker.seal.open(work, handle)
 	if err == nil && r.key>>seqBits != x.number {
 		err = errHandle(handle)
@@ -191,7 +191,7 @@ func (r *removal) removeStored(t *tx, key int64) {
 		return
 	}
 	r.dues = append(r.dues, row.due)
-	r.note(row.originKey(), int(row.received))
+	r.record(row.originKey(), int(row.received))
 	t.remove(key, true)
 	r.counted++
 }
@@ -202,12 +202,12 @@ func (r *removal) removeHeld(t *tx, m *message) {
 	origin := m.origin
 	receives := m.received()
 	r.q.mu.Unlock()
-	r.note(origin, int(receives))
+	r.record(origin, int(receives))
 	t.remove(m.key, hasRows)
 	r.counted++
 }
 
-func (r *removal) note(origin int64, receives int) {
+func (r *removal) record(origin int64, receives int) {
 	b := r.q.broker
 	if b.events.Removed == nil {
 		return

@@ -39,15 +39,15 @@ func newDiskGuard(dir string, log *slog.Logger) *diskGuard {
 	return &diskGuard{dir: dir, log: log, free: freeSpace}
 }
 
-func (r *diskGuard) opened() {
+func (r *diskGuard) identifyFiles() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	path := filepath.Join(r.dir, databaseName)
 	r.files = datadir.Identify(r.dir, path, path+"-wal", path+"-shm")
 }
 
-// closing checks the files, except the log, which closing the store removes.
-func (r *diskGuard) closing() error {
+// checkBeforeClose checks the files, except the log, which closing the store removes.
+func (r *diskGuard) checkBeforeClose() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.files = r.files[:min(2, len(r.files))]
@@ -130,7 +130,7 @@ func (r *diskGuard) shrinkReserve() {
 	if r.isLow || r.lost != nil || r.reserved <= want {
 		return
 	}
-	f, err := datadir.OpenFile(r.path())
+	f, err := datadir.OpenFile(r.reservePath())
 	if err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (r *diskGuard) wanted() int64 {
 	return (info.Size()+minReserved-1)/minReserved*minReserved + minReserved
 }
 
-func (r *diskGuard) tight() bool {
+func (r *diskGuard) isSpaceLow() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.isLow
@@ -184,12 +184,12 @@ func (r *diskGuard) measure() {
 }
 
 func (r *diskGuard) reserve(size int64) error {
-	f, err := datadir.OpenFile(r.path())
+	f, err := datadir.OpenFile(r.reservePath())
 	if err != nil {
 		return err
 	}
 	if err = errors.Join(allocate(f, size), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(r.path()))
+		return errors.Join(err, os.Remove(r.reservePath()))
 	}
 	return nil
 }
@@ -201,11 +201,11 @@ func (r *diskGuard) giveUpReserve() {
 	r.reserved = 0
 	r.checked = time.Now()
 	if r.refreshLost() == nil {
-		_ = os.Remove(r.path())
+		_ = os.Remove(r.reservePath())
 	}
 }
 
-func (r *diskGuard) path() string { return filepath.Join(r.dir, "reserve") }
+func (r *diskGuard) reservePath() string { return filepath.Join(r.dir, "reserve") }
 
 const (
 	pageSize = 4096

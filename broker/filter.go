@@ -170,7 +170,7 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 		return keys.live, true, nil
 	}
 
-	q.b.attempts.sync(ctx)
+	q.b.attempts.flushAndWait(ctx)
 	sel := q.b.condition(&f)
 	deadline := time.Now().Add(within)
 	for {

@@ -35,7 +35,7 @@ func (b *Broker) FindByID(ctx context.Context, start string, most int, within ti
 				return nil, false, err
 			}
 
-			messages, err := b.existing(ctx, keys.queue, ids, most-len(found))
+			messages, err := b.messagesByID(ctx, keys.queue, ids, most-len(found))
 			if err != nil {
 				return nil, false, err
 			}
@@ -48,7 +48,7 @@ func (b *Broker) FindByID(ctx context.Context, start string, most int, within ti
 	return found, true, nil
 }
 
-func (b *Broker) existing(ctx context.Context, name string, ids []string, most int) (found []Stored, err error) {
+func (b *Broker) messagesByID(ctx context.Context, name string, ids []string, most int) (found []Stored, err error) {
 	for _, id := range ids {
 		if len(found) == most {
 			break

@@ -159,12 +159,12 @@ func (q *Queue) Posting(receipt string) {
 	}
 	live.mu.Lock()
 	defer live.mu.Unlock()
-	r, err := live.index.open(&live.index.work, receipt)
+	r, err := live.index.openReceipt(&live.index.work, receipt)
 	if err != nil {
 		return
 	}
 	m := live.index.held[r.key]
-	if m == nil || m.leaving || !m.newest(r) || !m.unposted {
+	if m == nil || m.leaving || !m.isLatest(r) || !m.unposted {
 		return
 	}
 	m.unposted = false

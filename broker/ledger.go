@@ -9,7 +9,7 @@ import (
 // Ledger counts what happened to the messages of a queue.
 type Ledger = queue.Ledger
 
-// counters are a queue's ledger, without the fields from Live on, and positions. All messages up to floor are purged.
+// counters are a queue's positions and its ledger, up to Purged. All messages up to floor are purged.
 type counters struct {
 	next, floor int64
 	Ledger
@@ -52,7 +52,6 @@ func readCounters(c *conn) (map[int64]counters, error) {
 	return all, err
 }
 
-// ledger computes Live and Visible.
 func (k counters) ledger() Ledger {
 	k.Live = k.live()
 	k.Visible = k.Live - k.InFlight - k.Delayed - k.Damaged

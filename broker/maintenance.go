@@ -1,6 +1,9 @@
 package broker
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Cleanup runs in small steps while the writer is idle. While it is busy, steps are smaller and rarer, and only
 // remove data that would grow without limit.
@@ -73,7 +76,7 @@ func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	if more, err := m.forgetDedups(s.write, rows); more || err != nil {
 		return pause, err
 	}
-	if more, err := m.vacuum(s, busy && !m.b.disk.tight()); more || err != nil {
+	if more, err := m.vacuum(s, busy && !m.b.disk.isSpaceLow()); more || err != nil {
 		return pause, err
 	}
 	if busy {
@@ -116,29 +119,27 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 		return false, err
 	}
 
+	slack, pages := int64(slackPages), 512
 	if busy {
 		all, err := s.write.integer(`PRAGMA page_count`)
-		if free <= slackPagesBusy || 2*free <= all || err != nil {
+		if err != nil {
 			return false, err
 		}
+		slack, pages = max(slackPagesBusy, all/2), 128
+	}
+	if free > slack {
 		m.vacuumed = true
-		return true, s.write.script(`PRAGMA incremental_vacuum(128)`)
+		return true, s.write.script(fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, pages))
 	}
 
-	if free > slackPages {
-		m.vacuumed = true
-		return true, s.write.script(`PRAGMA incremental_vacuum(512)`)
+	if busy || !m.vacuumed {
+		return false, nil
 	}
-
-	if m.vacuumed {
-		m.vacuumed = false
-		err := s.restartLog("TRUNCATE")
-		if err == nil {
-			m.b.disk.shrinkReserve()
-		}
+	m.vacuumed = false
+	if err := s.restartLog("TRUNCATE"); err != nil {
 		return false, err
 	}
-
+	m.b.disk.shrinkReserve()
 	return false, nil
 }
 

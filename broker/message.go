@@ -56,9 +56,9 @@ func (m *message) uncount() {
 	}
 }
 
-// newest reports whether a receipt is the latest. A kill may have lost the latest receive, so a receipt of a later
+// isLatest reports whether a receipt is the latest. A kill may have lost the latest receive, so a receipt of a later
 // epoch is newer.
-func (m *message) newest(of receipt) bool {
+func (m *message) isLatest(of receipt) bool {
 	if of.epoch == m.epoch {
 		return of.serial == uint32(m.count)
 	}

@@ -137,12 +137,12 @@ func (b *Broker) sourceARNs(messages []*message) (map[int64]string, error) {
 	sources := map[int64]string{}
 	err := b.read(func(c *conn) error {
 		for _, m := range messages {
-			head, err := c.head(m.key)
+			head, err := c.recordHead(m.key)
 			if err != nil {
 				return err
 			}
 			if head != nil {
-				sources[m.key] = b.opts.own(head.source)
+				sources[m.key] = b.opts.localARN(head.source)
 			}
 		}
 		return nil

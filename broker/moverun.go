@@ -31,7 +31,7 @@ func (b *Broker) runMove(t *moveTask) {
 	for b.moves.snapshot(t).Status == MoveRunning {
 		start := time.Now()
 		n, err := m.step()
-		wait := m.durationOf(n) - time.Since(start)
+		wait := m.leastDuration(n) - time.Since(start)
 		if err != nil {
 			wait = moveRetry
 		}
@@ -41,7 +41,7 @@ func (b *Broker) runMove(t *moveTask) {
 	}
 }
 
-func (m *mover) durationOf(n int) time.Duration {
+func (m *mover) leastDuration(n int) time.Duration {
 	if m.task.Rate == 0 {
 		return 0
 	}
@@ -128,7 +128,7 @@ func (m *mover) end(status MoveStatus, reason string) error {
 func (m *mover) toSources() bool { return m.task.Destination == "" && !m.task.Delete }
 
 func (m *mover) lacksSource(r *record) bool {
-	return m.toSources() && r.source != "" && m.b.byARN(m.b.opts.own(r.source)) == nil
+	return m.toSources() && r.source != "" && m.b.byARN(m.b.opts.localARN(r.source)) == nil
 }
 
 // movable omits messages that are delayed, in flight, leaving or without a required source queue, and FIFO messages
@@ -294,7 +294,7 @@ func (b *Broker) loadMoves(c *conn) error {
 func (b *Broker) moveTaskOf(source *liveQueue, row row) (*moveTask, error) {
 	t := &moveTask{source: source, id: row.text(0), high: row.int(4), ended: make(chan struct{})}
 	t.MoveTask = MoveTask{Status: MoveRunning, ToMove: row.int(9), StartedAt: date(row.int(5)),
-		MoveRequest: MoveRequest{Source: source.arn, Destination: b.opts.own(row.text(2)), Rate: int(row.int(3)),
+		MoveRequest: MoveRequest{Source: source.arn, Destination: b.opts.localARN(row.text(2)), Rate: int(row.int(3)),
 			Delete: row.int(10) != 0}}
 	return t, json.Unmarshal([]byte(row.text(11)), &t.Filter)
 }

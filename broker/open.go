@@ -70,7 +70,7 @@ func (b *Broker) openStore(begin func(s *store) error) error {
 		return adviseRestore(b.dir, openFailure(filepath.Join(b.dir, databaseName), err))
 	}
 	b.store.Store(s)
-	b.disk.opened()
+	b.disk.identifyFiles()
 	return nil
 }
 
@@ -157,7 +157,7 @@ func (b *Broker) Close() error {
 		return errors.Join(fmt.Errorf("closing the queues in %s: %w", b.dir, lost), b.marks.close(), unlockDir(b.lock))
 	}
 
-	_ = b.disk.closing()
+	_ = b.disk.checkBeforeClose()
 	return errors.Join(b.marks.close(), b.store.Load().close(), unlockDir(b.lock))
 }
 
@@ -200,7 +200,7 @@ func (b *Broker) readQueue(row row) (*liveQueue, error) {
 	}
 
 	d.attributes = canonicalAttributes(d.attributes) // earlier versions did not store canonical forms
-	b.opts.adoptPolicies(d.attributes)
+	b.opts.localizePolicies(d.attributes)
 	var err error
 	if d.set, err = parseSettings(d.attributes["FifoQueue"] == "true", d.attributes); err != nil {
 		return nil, err

@@ -133,7 +133,7 @@ func (q *liveQueue) describe(change func(d *description)) {
 }
 
 // The caller must hold the lock.
-func (q *liveQueue) ready() error {
+func (q *liveQueue) checkOpen() error {
 	if q.broker.background.closing.Load() {
 		return queue.ErrClosed
 	}

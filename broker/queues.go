@@ -71,8 +71,8 @@ func (c *catalog) deletedRecently(name string) bool {
 	return deleted && stamp()-at < deletedWait.Milliseconds()
 }
 
-// begin starts an administrative call, one at a time; the caller must call end.
-func (b *Broker) begin(ctx context.Context) error {
+// beginAdmin waits for other administrative calls. The caller must call endAdmin.
+func (b *Broker) beginAdmin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -87,13 +87,13 @@ func (b *Broker) begin(ctx context.Context) error {
 	}
 }
 
-func (c *catalog) end() { <-c.admin }
+func (c *catalog) endAdmin() { <-c.admin }
 
 func (b *Broker) administer(ctx context.Context, name string, f func(q *liveQueue) error) error {
-	if err := b.begin(ctx); err != nil {
+	if err := b.beginAdmin(ctx); err != nil {
 		return err
 	}
-	defer b.queues.end()
+	defer b.queues.endAdmin()
 	q, err := b.live(name)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (b *Broker) byARN(arn string) *liveQueue {
 // Queue returns the named queue, which need not exist.
 func (b *Broker) Queue(name string) *Queue { return &Queue{b, name} }
 
-// Queue is a queue of a broker, which need not exist.
+// Queue is a queue of a broker.
 type Queue struct {
 	b    *Broker
 	name string
@@ -163,12 +163,12 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 	if err := checkTags(name, tags, tags); err != nil {
 		return err
 	}
-	if err := b.begin(ctx); err != nil {
+	if err := b.beginAdmin(ctx); err != nil {
 		return err
 	}
-	defer b.queues.end()
+	defer b.queues.endAdmin()
 	if old, _ := b.live(name); old != nil {
-		return old.compare(attrs)
+		return old.checkSameAttributes(attrs)
 	}
 
 	if waits && b.queues.deletedRecently(name) {
@@ -230,9 +230,9 @@ func checkName(name string, attrs map[string]string) (fifo bool, err error) {
 	return wanted, nil
 }
 
-func (q *liveQueue) compare(wanted map[string]string) error {
+func (q *liveQueue) checkSameAttributes(wanted map[string]string) error {
 	d := q.description()
-	if name := differing(effectiveAttributes(d.set.fifo, d.attributes), wanted); name != "" {
+	if name := firstDifference(effectiveAttributes(d.set.fifo, d.attributes), wanted); name != "" {
 		return queue.Errorf(queue.CodeQueueNameExists,
 			"A queue already exists with the same name and a different value for attribute %s", name)
 	}

@@ -21,7 +21,7 @@ func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGr
 	if err != nil {
 		return nil, err
 	}
-	b.attempts.sync(ctx)
+	b.attempts.flushAndWait(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -22,11 +22,11 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := r.lookWithinRoom(ctx); err != nil {
+		if err := r.pollWithinRoom(ctx); err != nil {
 			return nil, err
 		}
 		if len(r.result.messages) > 0 || r.result.usedUp != nil {
-			if out, err := r.finish(); len(out) > 0 || err != nil {
+			if out, err := r.deliverResult(); len(out) > 0 || err != nil {
 				return out, err
 			}
 			continue
@@ -46,8 +46,8 @@ func (b *Broker) Received(name string) bool {
 	return q.received.Load()
 }
 
-// finish returns a dead-lettering error only without messages to deliver; the next receive tries again.
-func (r *receive) finish() ([]queue.Message, error) {
+// deliverResult returns a dead-lettering error only without messages to deliver; the next receive tries again.
+func (r *receive) deliverResult() ([]queue.Message, error) {
 	if r.result.usedUp != nil {
 		if err := r.q.deadLetter(r.result.usedUp); err != nil && len(r.result.messages) == 0 {
 			return nil, err
@@ -158,15 +158,15 @@ func (r *receive) wait(ctx context.Context) (again bool, err error) {
 	return false, err
 }
 
-// Contents are read after messages are taken, so lookWithinRoom reserves memory first.
-func (r *receive) lookWithinRoom(ctx context.Context) error {
+// Contents are read after messages are taken, so pollWithinRoom reserves memory first.
+func (r *receive) pollWithinRoom(ctx context.Context) error {
 	if r.req.Room == nil {
-		return r.look()
+		return r.poll()
 	}
 	if err := r.req.Room.Acquire(ctx); err != nil {
 		return err
 	}
-	err := r.look()
+	err := r.poll()
 	bytes := int64(0)
 	for _, g := range r.result.messages {
 		bytes += int64(g.m.size)
@@ -175,11 +175,11 @@ func (r *receive) lookWithinRoom(ctx context.Context) error {
 	return err
 }
 
-func (r *receive) look() error {
+func (r *receive) poll() error {
 	q := r.q
 	q.lockAndExpire()
 	defer q.mu.Unlock()
-	if err := q.ready(); err != nil {
+	if err := q.checkOpen(); err != nil {
 		return err
 	}
 	r.result = receiveResult{messages: r.repeat()}

@@ -66,7 +66,7 @@ func (q *liveQueue) submitReceives(last int64) error {
 		switch {
 		case m.gone:
 			m.dirty = false
-		case m.leaving || m.receivedAt > last: // a leaving message may stay after all
+		case m.leaving || m.receivedAt > last: // a leaving message may stay
 			later = append(later, m)
 		default:
 			m.dirty = false

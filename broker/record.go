@@ -206,7 +206,7 @@ func (c *conn) lookUp(keys ...int64) ([]*record, error) {
 	return c.records(`SELECT `+allColumns+` FROM messages WHERE id IN (?,?,?,?,?,?,?,?,?,?)`, args[:]...)
 }
 
-func (c *conn) head(key int64) (*record, error) {
+func (c *conn) recordHead(key int64) (*record, error) {
 	rows, err := c.records(`SELECT `+headColumns+` FROM messages WHERE id = ?`, key)
 	if err != nil || len(rows) == 0 {
 		return nil, err

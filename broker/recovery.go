@@ -7,7 +7,7 @@ import (
 )
 
 func (b *Broker) restore() error {
-	if err := b.disk.closing(); err != nil {
+	if err := b.disk.checkBeforeClose(); err != nil {
 		return err // opening would create an empty store
 	}
 	return b.openStore(b.resume)

@@ -20,7 +20,7 @@ func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 	work := new(block)
 	for _, g := range list {
 		if g.content == nil {
-			r.forget(g.m)
+			r.removeMissing(g.m)
 			continue
 		}
 		if g.content.isDamaged() {
@@ -65,7 +65,7 @@ func (q *liveQueue) message(work *block, r *record) queue.Message {
 		ID: q.broker.seal.messageID(work, r.originKey()), Body: r.body, Attributes: attributes,
 		ReceiveCount: int(r.received), SentAt: date(r.sent), FirstReceivedAt: date(r.first),
 		SenderID: q.broker.opts.SenderID, GroupID: r.group, DedupID: r.dedup, TraceHeader: r.trace,
-		DeadLetterSource: q.broker.opts.own(r.source),
+		DeadLetterSource: q.broker.opts.localARN(r.source),
 	}
 	if q.index.fifo {
 		m.SequenceNumber = sequenceNumber(r.key)
@@ -86,7 +86,7 @@ func (r *receive) undo(list []receivedMessage) {
 	}
 }
 
-func (r *receive) forget(m *message) {
+func (r *receive) removeMissing(m *message) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	if !m.gone && !m.leaving {
@@ -115,7 +115,7 @@ func (r *receive) repeat() []receivedMessage {
 	}
 
 	for _, g := range a.messages {
-		if !g.m.inFlight || g.m.leaving || !g.m.newest(g.receipt) {
+		if !g.m.inFlight || g.m.leaving || !g.m.isLatest(g.receipt) {
 			delete(q.repeats, id)
 			return nil
 		}

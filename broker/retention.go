@@ -65,7 +65,7 @@ func (s *sweep) apply(t *tx) {
 	}
 
 	low := makeKey(q.index.number, q.disk.floor)
-	s.findOwn(t, max(low, q.retention.sweptTo))
+	s.findInOrder(t, max(low, q.retention.sweptTo))
 	for _, kind := range unordered {
 		s.findUnordered(t, kind, low)
 	}
@@ -89,8 +89,8 @@ func (s *sweep) restart() {
 	s.oldestKept = 0
 }
 
-// findOwn finds expired messages sent to this queue unscheduled, whose keys are in order of sent time.
-func (s *sweep) findOwn(t *tx, from int64) {
+// findInOrder finds expired messages sent to this queue unscheduled, whose keys are in order of sent time.
+func (s *sweep) findInOrder(t *tx, from int64) {
 	skipped := from
 	ended := false
 	seen := 0

@@ -203,7 +203,7 @@ func effectiveAttributes(fifo bool, given map[string]string) map[string]string {
 	return all
 }
 
-func differing(current, wanted map[string]string) string {
+func firstDifference(current, wanted map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !sameValue(current[name], wanted[name]) {
 			return name
@@ -354,15 +354,15 @@ func (o *Options) arn(name string) string {
 	return "arn:aws:sqs:" + o.Region + ":" + o.AccountID + ":" + name
 }
 
-// own changes a stored ARN, which may be "", to this broker's account and region.
-func (o *Options) own(stored string) string {
+// localARN changes a stored ARN, which may be "", to this broker's account and region.
+func (o *Options) localARN(stored string) string {
 	if stored == "" {
 		return ""
 	}
 	return o.arn(queue.NameInARN(stored))
 }
 
-func (o *Options) adoptPolicies(attributes map[string]string) {
+func (o *Options) localizePolicies(attributes map[string]string) {
 	for name, members := range map[string][]string{"RedrivePolicy": redriveMembers, "RedriveAllowPolicy": allowMembers} {
 		if stored := attributes[name]; stored != "" {
 			attributes[name] = knownMembers(stored, members)
@@ -372,7 +372,7 @@ func (o *Options) adoptPolicies(attributes map[string]string) {
 	if err != nil || policy == nil {
 		return
 	}
-	attributes["RedrivePolicy"] = strings.Replace(attributes["RedrivePolicy"], policy.target, o.own(policy.target), 1)
+	attributes["RedrivePolicy"] = strings.Replace(attributes["RedrivePolicy"], policy.target, o.localARN(policy.target), 1)
 }
 
 func (o *Options) nameOf(arn string) (string, bool) {

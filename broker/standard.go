@@ -21,7 +21,7 @@ type standardOrder struct {
 	mark           int
 }
 
-// alternate takes turns between messages received before and fresh ones, and sets turn if it took one from back.
+// alternate sets turn if it takes a message from back.
 func alternate(back, fresh *ring, turn *bool, preferReceived bool) *message {
 	*turn = back.n > 0 && (preferReceived || fresh.n == 0 || !*turn)
 	if *turn {

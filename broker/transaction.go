@@ -126,7 +126,7 @@ func (t *tx) gone(q *liveQueue) bool { return q.removed || t.dropped[q] }
 
 func (t *tx) row(q *liveQueue, key int64) (r *record) {
 	if t.err == nil && keySeq(key) > q.disk.floor {
-		r, t.err = t.c.head(key)
+		r, t.err = t.c.recordHead(key)
 	}
 	return r
 }

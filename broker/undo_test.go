@@ -75,7 +75,7 @@ func receiveFromClosedStore(t *testing.T, q *Queue, request queue.ReceiveRequest
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.look(); err != nil || len(r.result.messages) != 1 {
+	if err := r.poll(); err != nil || len(r.result.messages) != 1 {
 		t.Fatal(r.result.messages, err)
 	}
 	r.result.messages[0].content = nil

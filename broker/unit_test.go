@@ -350,7 +350,7 @@ func TestDiskGuard(t *testing.T) {
 	r.free = func(string) (int64, int64, error) { return free, total, nil }
 	look := func() (low, just bool) { r.checked = time.Time{}; return lowOf(r) }
 	held := func() int64 {
-		info, err := os.Stat(r.path())
+		info, err := os.Stat(r.reservePath())
 		if err != nil {
 			return 0
 		}
@@ -399,7 +399,7 @@ func TestReserveShrinksWithTheLog(t *testing.T) {
 	r.free = func(string) (int64, int64, error) { return 1 << 30, 1 << 40, nil }
 	log := filepath.Join(r.dir, databaseName+"-wal")
 	reserved := func() int64 {
-		info, err := os.Stat(r.path())
+		info, err := os.Stat(r.reservePath())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -433,7 +433,7 @@ func TestARemovedReserveIsAllocatedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.coverLog(5 << 20)
-	for _, path := range []string{r.path(), filepath.Join(r.dir, databaseName+"-wal")} {
+	for _, path := range []string{r.reservePath(), filepath.Join(r.dir, databaseName+"-wal")} {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
@@ -442,7 +442,7 @@ func TestARemovedReserveIsAllocatedAgain(t *testing.T) {
 	r.shrinkReserve()
 	r.measure()
 
-	info, err := os.Stat(r.path())
+	info, err := os.Stat(r.reservePath())
 	if err != nil {
 		t.Fatal(err)
 	}

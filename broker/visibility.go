@@ -47,7 +47,7 @@ func (q *liveQueue) change(c *queue.VisibilityChange, r receipt, m *message) (ma
 		return true, nil
 	case m == nil || m.leaving:
 		return false, errReceipt(c.ReceiptHandle, notAvailable)
-	case q.index.fifo && (!m.newest(r) || !m.inFlight):
+	case q.index.fifo && (!m.isLatest(r) || !m.inFlight):
 		return false, errReceipt(c.ReceiptHandle, receiptExpired)
 	case !m.inFlight:
 		return false, nil
@@ -56,7 +56,7 @@ func (q *liveQueue) change(c *queue.VisibilityChange, r receipt, m *message) (ma
 	}
 
 	q.repeats.forget(m)
-	if c.Unread && m.newest(r) {
+	if c.Unread && m.isLatest(r) {
 		q.uncount(m)
 	}
 	q.changeVisibility(m, now, c.Visibility)

@@ -276,7 +276,7 @@ func (w *writer) fail(group []pendingRequest, cause error) {
 }
 
 func (w *writer) reopen() {
-	_ = w.b.disk.closing()
+	_ = w.b.disk.checkBeforeClose()
 	_ = w.b.store.Load().close()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := w.restore()

@@ -247,7 +247,6 @@ func (e *checkRun) receiveOne(q Queue, visibility time.Duration) queue.Message {
 	return e.receiveAll(q, 1, visibility)[0]
 }
 
-// takeAll hides the messages until the check has ended.
 func (e *checkRun) takeAll(q Queue, n int) []queue.Message { return e.receiveAll(q, n, time.Minute) }
 
 func (e *checkRun) take(q Queue) queue.Message { return e.takeAll(q, 1)[0] }
