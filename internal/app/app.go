@@ -62,9 +62,11 @@ type Facts interface {
 	Environ(env []string, version int, asApp bool) []string
 }
 
-func (o *Options) stopping() bool {
+func (o *Options) stopping() bool { return isClosed(o.Draining) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-o.Draining:
+	case <-c:
 		return true
 	default:
 		return false

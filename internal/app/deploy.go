@@ -24,11 +24,10 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 		return api.DeployResult{}, ErrStopped
 	}
 
-	old := a.replicas.current()
 	var v version
 	var err error
 	if path == "" {
-		v, err = a.openAgain(old)
+		v, err = a.openAgain(a.replicas.current())
 	} else {
 		v, err = a.importVersion(path, nil)
 	}
@@ -36,9 +35,8 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 		return api.DeployResult{}, err
 	}
 
-	v.number = a.numbers.next()
 	v.origin.by = deployedBy(ctx)
-	return a.deploy(ctx, old, v)
+	return a.deploy(ctx, v)
 }
 
 // If the files have not changed, the deployment is only a restart.
@@ -71,14 +69,13 @@ func (a *App) Reload(ctx context.Context) (*api.ReloadResult, error) {
 		return nil, err
 	}
 
-	next.number = a.numbers.next()
 	next.origin.by = deployedBy(ctx)
 	next.shared = v.shared
 	if next.configOnly && a.isSameApp(v, next) {
-		result, err := a.configure(ctx, v, next)
+		result, err := a.configure(ctx, next)
 		return &result, err
 	}
-	deployed, err := a.deploy(ctx, v, next)
+	deployed, err := a.deploy(ctx, next)
 	return &api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, err
 }
 
@@ -271,12 +268,20 @@ func Refused(err error) error {
 	return refusal
 }
 
-// If anything fails before the switch, the previous version keeps serving.
-func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, error) {
+// beginDeployment numbers the version. The returned context's cause is [ErrStopped] if the app stops.
+func (a *App) beginDeployment(ctx context.Context, v *version) (context.Context, context.CancelCauseFunc) {
+	v.number = a.numbers.next()
 	ctx, cancel := a.untilStop(ctx)
+	a.deployments.begin(a.replicas.current(), *v, cancel)
+	return ctx, cancel
+}
+
+// If anything fails before the switch, the previous version keeps serving.
+func (a *App) deploy(ctx context.Context, v version) (api.DeployResult, error) {
+	ctx, cancel := a.beginDeployment(ctx, &v)
 	defer cancel(nil)
 	began := time.Now()
-	a.deployments.begin(old, v, cancel)
+	old := a.replicas.current()
 	a.logDeploymentStarted(old, v)
 
 	err := a.prepare(ctx, &v)
@@ -335,15 +340,14 @@ func (a *App) undoDeployment(ctx context.Context, v version, cause error) error 
 	return a.endFailed(ctx, api.DeployRolledBack, cause)
 }
 
-func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, error) {
-	ctx, cancel := a.untilStop(ctx)
+func (a *App) configure(ctx context.Context, v version) (api.ReloadResult, error) {
+	ctx, cancel := a.beginDeployment(ctx, &v)
 	defer cancel(nil)
-	a.deployments.begin(old, v, cancel)
 
 	err := a.prepare(ctx, &v)
 	a.removeFacts(v.facts)
 	if err == nil {
-		v.facts = old.facts // the processes still use the previous values
+		v.facts = a.replicas.current().facts // the processes still use the previous values
 		err = a.replicas.adopt(ctx, v)
 	}
 	if err != nil {

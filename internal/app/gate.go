@@ -48,11 +48,4 @@ func (g *gate) closeLater() {
 	g.timer = timer
 }
 
-func (g *gate) wasReady() bool {
-	select {
-	case <-g.ready:
-		return true
-	default:
-		return false
-	}
-}
+func (g *gate) wasReady() bool { return isClosed(g.ready) }

@@ -206,8 +206,7 @@ func (a *App) RollBack(ctx context.Context, number int) (api.DeployResult, error
 		return api.DeployResult{}, err
 	}
 	v.origin = origin{source: kept.Source, isCopy: !kept.InPlace, of: cmp.Or(kept.Of, kept.Number), by: deployedBy(ctx)}
-	v.number = a.numbers.next()
-	return a.deploy(ctx, a.replicas.current(), v)
+	return a.deploy(ctx, v)
 }
 
 // Versions returns the deployed versions, newest first, including failed deployments.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"tendril/internal/bundle"
 	"tendril/internal/bundle/machine"
@@ -51,19 +50,17 @@ func (s *stepRunner) changeMachine(ctx context.Context, applier *machine.Applier
 ) error {
 	title := step.Title()
 	s.begins(title)
-	s.logStarted(machinePhase, title, step.Place.File)
+	run := s.startStep(machinePhase, title, step.Place.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
-	began := time.Now()
-	system.kept, system.detached = &lastLines{}, step.Section != "commands"
+
+	system.step, system.detached = run, step.Section != "commands"
 	outcome, err := applier.Apply(ctx, step)
-	if err == nil {
-		s.opts.Log.Info("step finished", "phase", machinePhase, "step", title, "outcome", string(outcome),
-			"duration_ms", time.Since(began).Milliseconds())
-		return nil
+	if err != nil {
+		return run.failure(ctx, step.Place.String()+": ", err)
 	}
-	return &stepError{title, system.kept.lines, fmt.Errorf("%s: the machine step %s failed after %s: %w", step.Place,
-		title, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
+	run.logFinished("outcome", string(outcome))
+	return nil
 }
 
 type machineSystem struct {
@@ -71,7 +68,7 @@ type machineSystem struct {
 	version int
 	environ []string
 	// The fields below belong to the current step. detached lets it start services that outlive tendril.
-	kept     *lastLines
+	step     *stepRun
 	detached bool
 }
 
@@ -91,8 +88,7 @@ func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error
 	err := m.runner.runStep(ctx, m.version, &p, func(stream string, line []byte) {
 		switch {
 		case !c.Quiet:
-			m.runner.opts.Output(machinePhase, stream, line)
-			m.kept.add(string(line))
+			m.step.output(stream, line)
 		case stream == "stdout":
 			mu.Lock()
 			defer mu.Unlock()

@@ -222,7 +222,7 @@ func (s *replicaSet) rollBack(ctx context.Context, replicas []*replica, cause er
 
 func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration) error {
 	for limit := time.After(timeout); ; {
-		late, err := firstUnready(replicas)
+		late, reason, err := firstUnready(replicas)
 		if err != nil || late == nil {
 			return err
 		}
@@ -230,40 +230,32 @@ func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit:
-			return late.failedStep("was not ready within " + timeout.String())
+			return late.failedStep(fmt.Errorf("%s was not ready within %s: %s", late.name(), timeout, reason))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
 func checkStillReady(replicas []*replica) error {
-	late, err := firstUnready(replicas)
+	late, reason, err := firstUnready(replicas)
 	if err != nil || late == nil {
 		return err
 	}
-	return late.failedStep("is no longer ready")
-}
-
-type unreadyReplica struct {
-	replica *replica
-	reason  string
-}
-
-func (u *unreadyReplica) failedStep(problem string) error {
-	return u.replica.failedStep(fmt.Errorf("%s %s: %s", u.replica.name(), problem, u.reason))
+	return late.failedStep(fmt.Errorf("%s is no longer ready: %s", late.name(), reason))
 }
 
 // firstUnready returns nil if all replicas are ready, and an error if any has given up.
-func firstUnready(replicas []*replica) (first *unreadyReplica, err error) {
+func firstUnready(replicas []*replica) (first *replica, reason string, err error) {
 	for _, r := range replicas {
 		if err := r.err(); err != nil {
-			return nil, r.failedStep(err)
+			return nil, "", r.failedStep(err)
 		}
-		if ready, reason := r.isReady(); !ready && first == nil {
-			first = &unreadyReplica{r, r.notReadyReason(reason)}
+		if ready, known := r.isReady(); !ready && first == nil {
+			first = r
+			reason = r.notReadyReason(known)
 		}
 	}
-	return first, nil
+	return first, reason, nil
 }
 
 // scale changes the number of replicas to n, at least 1, and returns once new ones are ready. It returns [ErrBusy] if a
@@ -331,13 +323,8 @@ func (s *replicaSet) launchReady(ctx context.Context, v version, n int) ([]*repl
 // stop cancels a change in progress and stops all replicas, whose deliveries must have ended. Once ctx is done, it
 // kills their processes.
 func (s *replicaSet) stop(ctx context.Context) error {
-	unregisterHurry := context.AfterFunc(ctx, s.hurry)
-	defer unregisterHurry()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	unregisterCancel := context.AfterFunc(s.hurried, cancel)
-	defer unregisterCancel()
-
+	unregister := context.AfterFunc(ctx, s.hurry)
+	defer unregister()
 	endChange := s.changes.stop()
 	defer endChange()
 
@@ -346,10 +333,10 @@ func (s *replicaSet) stop(ctx context.Context) error {
 	var all sync.WaitGroup
 	errs := make([]error, len(old.replicas)+1)
 	for i, r := range old.replicas {
-		all.Go(func() { errs[i] = r.Stop(ctx) })
+		all.Go(func() { errs[i] = r.Stop(s.hurried) })
 	}
 	if old.helpers != nil {
-		all.Go(func() { errs[len(old.replicas)] = old.helpers.Stop(ctx) })
+		all.Go(func() { errs[len(old.replicas)] = old.helpers.Stop(s.hurried) })
 	}
 	all.Wait()
 	s.retiring.Wait()

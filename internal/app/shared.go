@@ -23,9 +23,9 @@ func (a *App) DeployShared(ctx context.Context, archive string, shared SharedVer
 	if err != nil {
 		return api.DeployResult{}, err
 	}
-	v.number, v.shared = a.numbers.next(), shared
+	v.shared = shared
 	v.origin.source, v.origin.by = shared.Name, shared.By
-	return a.deploy(ctx, a.replicas.current(), v)
+	return a.deploy(ctx, v)
 }
 
 // Examine returns why a folder or archive cannot be deployed, or nil. It runs no code in it.

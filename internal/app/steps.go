@@ -78,23 +78,17 @@ func bundleSteps(v version, after bool) []bundle.Step {
 }
 
 func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) error {
-	s.logStarted(string(step.Phase), step.Name, step.File)
+	run := s.startStep(string(step.Phase), step.Name, step.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 
-	began := time.Now()
-	var kept lastLines
-	output := func(stream string, line []byte) {
-		s.opts.Output(string(step.Phase), stream, line)
-		kept.add(string(line))
-	}
 	p := supervisor.Process{Name: "step", Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
 		Env: withVariables(s.opts.environ(v, s.opts.Settings().Port, false), step.Env), OneOutput: true,
 		OutputWait: outputWait}
 
-	err := s.runCommand(ctx, v.number, step, &p, output)
+	err := s.runCommand(ctx, v.number, step, &p, run.output)
 	if err == nil {
-		s.opts.Log.Info("step finished", "phase", step.Phase, "step", step.Name, "duration_ms", time.Since(began).Milliseconds())
+		run.logFinished()
 		return nil
 	}
 	if ctx.Err() == nil && step.IgnoreErrors {
@@ -102,8 +96,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 		return nil
 	}
 
-	return &stepError{step.Name, kept.lines, fmt.Errorf("%sthe %s step %s failed after %s: %w", placeOf(step), step.Phase,
-		step.Name, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
+	return run.failure(ctx, placeOf(step), err)
 }
 
 // A hook's name is its file, so it needs no prefix.
@@ -117,19 +110,44 @@ func placeOf(step *bundle.Step) string {
 	return step.File + ": "
 }
 
-func (s *stepRunner) logStarted(phase, name, file string) {
+// stepRun is one run of a step.
+type stepRun struct {
+	opts        *Options
+	phase, name string
+	began       time.Time
+	last        lastLines
+}
+
+func (s *stepRunner) startStep(phase, name, file string) *stepRun {
 	attrs := []any{"phase", phase, "step", name}
 	if file != name {
 		attrs = append(attrs, "file", file)
 	}
 	s.opts.Log.Info("step started", attrs...)
+	return &stepRun{opts: s.opts, phase: phase, name: name, began: time.Now()}
 }
 
-func (s *stepRunner) explain(ctx context.Context, err error) error {
+func (r *stepRun) output(stream string, line []byte) {
+	r.opts.Output(r.phase, stream, line)
+	r.last.add(string(line))
+}
+
+func (r *stepRun) logFinished(attrs ...any) {
+	attrs = append([]any{"phase", r.phase, "step", r.name}, attrs...)
+	r.opts.Log.Info("step finished", append(attrs, "duration_ms", time.Since(r.began).Milliseconds())...)
+}
+
+func (r *stepRun) failure(ctx context.Context, place string, err error) error {
+	return &stepError{r.name, r.last.lines, fmt.Errorf("%sthe %s step %s failed after %s: %w", place, r.phase, r.name,
+		time.Since(r.began).Round(time.Millisecond), r.opts.withStopCause(ctx, err))}
+}
+
+// withStopCause adds why ctx ended the step, if it did.
+func (o *Options) withStopCause(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("it exceeded the time limit of a step and was killed: %w", err)
-	case s.opts.stopping():
+	case o.stopping():
 		return fmt.Errorf("it was killed because the environment stopped: %w", err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("it was abandoned (%w): %w", context.Cause(ctx), err)
@@ -169,8 +187,8 @@ func shellOf(text string) []string {
 
 func withVariables(env, own []string) []string {
 	for _, entry := range own {
-		name, _, _ := strings.Cut(entry, "=")
-		env = append(slices.DeleteFunc(env, func(other string) bool { return strings.HasPrefix(other, name+"=") }), entry)
+		name, value, _ := strings.Cut(entry, "=")
+		(*variables)(&env).set(name, value)
 	}
 	return env
 }

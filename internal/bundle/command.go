@@ -100,10 +100,12 @@ func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 func (d *document) readCommand(section string, p yamlfile.Pair) (c Command, ok bool) {
 	c = Command{Name: p.Key, File: d.name, Line: p.Line}
 	e := d.entry(section, p)
-	if p.Key == "" || p.Value.Kind != yamlfile.Mapping {
-		d.refuseKey(p, `write "command: ..." below it`, "%s %s has no command",
-			section, yamlfile.Printable(p.Key))
+	refuse := func() (Command, bool) {
+		d.refuseKey(p, `write "command: ..." below it`, "%s %s has no command", section, yamlfile.Printable(p.Key))
 		return c, false
+	}
+	if p.Key == "" || p.Value.Kind != yamlfile.Mapping {
+		return refuse()
 	}
 
 	known := keys{
@@ -127,9 +129,7 @@ func (d *document) readCommand(section string, p yamlfile.Pair) (c Command, ok b
 	case !e.isValid():
 		return c, false
 	case len(c.Argv) == 0 && c.Shell == "":
-		d.refuseKey(p, `write "command: ..." below it`, "%s %s has no command",
-			section, yamlfile.Printable(p.Key))
-		return c, false
+		return refuse()
 	}
 
 	return c, true

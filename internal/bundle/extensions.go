@@ -149,7 +149,13 @@ func (d *document) reportSection(p yamlfile.Pair) {
 }
 
 func (d *document) reportUnknownSection(p yamlfile.Pair) {
-	if known := misspelledSection(p.Key); known != "" {
+	var known []string
+	for _, s := range sections {
+		if s.why != noStack {
+			known = append(known, s.name)
+		}
+	}
+	if known := misspelled(p.Key, known...); known != "" {
 		d.refuseKey(p, "write "+known, "%s is not a section of a configuration file", yamlfile.Printable(p.Key))
 		return
 	}
@@ -183,15 +189,6 @@ func reasonUnused(name string) string {
 	for _, s := range sections {
 		if s.name == name {
 			return s.why
-		}
-	}
-	return ""
-}
-
-func misspelledSection(name string) string {
-	for _, s := range sections {
-		if plainName(s.name) == plainName(name) && s.why != noStack {
-			return s.name
 		}
 	}
 	return ""

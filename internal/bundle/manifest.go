@@ -3,6 +3,7 @@ package bundle
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tendril/internal/config/yamlfile"
@@ -15,122 +16,115 @@ func (r *reader) readManifest() error {
 	if err != nil {
 		return r.keepProblems(err)
 	}
-	m := manifestReader{document: &document{path: file, name: manifestName}}
-	for _, p := range m.document.keys(data) {
-		m.readKey(p)
+	d := &document{path: file, name: manifestName}
+	for _, p := range d.keys(data) {
+		d.readManifestKey(p, r.bundle)
 	}
-
-	r.bundle.Manifest, r.bundle.Links = m.manifest, m.links
-	r.addDocument(m.document)
+	r.addDocument(d)
 	return nil
 }
 
-type manifestReader struct {
-	document *document
-	manifest Manifest
-	links    []Link
-}
-
-func (m *manifestReader) readKey(p yamlfile.Pair) {
+func (d *document) readManifestKey(p yamlfile.Pair, b *Bundle) {
 	switch p.Key {
 	case "EnvironmentName":
-		if name, ok := m.text(p); ok {
-			// Elastic Beanstalk replaces a trailing "+" with the group's name; tendril has no groups.
-			m.manifest.Name, m.manifest.NameLine = strings.TrimSuffix(name, "+"), p.Line
+		if name, ok := d.environmentName(p); ok {
+			b.Manifest = Manifest{Name: name, NameLine: p.Line}
 		}
 	case "EnvironmentTier":
-		m.tier(p)
+		d.checkTier(p)
 	case "OptionSettings":
 		if p.Value.Kind == yamlfile.Sequence {
-			m.document.refuseKey(p, `write "namespace:" and, indented below it, "option: value"`,
+			d.refuseKey(p, `write "namespace:" and, indented below it, "option: value"`,
 				"OptionSettings is a list")
 			return
 		}
-		m.document.readSettings(p)
+		d.readSettings(p)
 	case "EnvironmentLinks":
-		m.environmentLinks(p)
+		b.Links = append(b.Links, d.environmentLinks(p)...)
 	case "SolutionStack", "Platform", "PlatformArn":
-		m.document.notUsed(p.Line, "no platform is installed: this machine's own runtimes are used")
+		d.notUsed(p.Line, "no platform is installed: this machine's own runtimes are used")
 	case "CName":
-		m.document.notUsed(p.Line, "no domain name is created: a worker does not need one")
+		d.notUsed(p.Line, "no domain name is created: a worker does not need one")
 	case "Tags":
-		m.document.notUsed(p.Line, "tendril creates nothing in AWS that could be tagged")
+		d.notUsed(p.Line, "tendril creates nothing in AWS that could be tagged")
 	case "Extensions", "Resources":
-		m.document.notUsed(p.Line, "%s", reasonUnused("Resources"))
+		d.notUsed(p.Line, "%s", reasonUnused("Resources"))
 	case "AWSConfigurationTemplateVersion", "EnvironmentConfigurationMetadata", "Description", "DateCreated",
 		"DateModified":
 	default:
-		if known := misspelled(p.Key); known != "" {
-			m.document.refuseKey(p, "write "+known, "%s is not a key of env.yaml", yamlfile.Printable(p.Key))
+		known := misspelled(p.Key, "EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks")
+		if known != "" {
+			d.refuseKey(p, "write "+known, "%s is not a key of env.yaml", yamlfile.Printable(p.Key))
 			return
 		}
-		m.document.notUsed(p.Line, "%s is not a known key of env.yaml: it is ignored", yamlfile.Printable(p.Key))
+		d.notUsed(p.Line, "%s is not a known key of env.yaml: it is ignored", yamlfile.Printable(p.Key))
 	}
 }
 
-func misspelled(key string) string {
-	for _, known := range []string{"EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks"} {
-		if plainName(known) == plainName(key) {
-			return known
-		}
+// misspelled returns the known name that was probably meant, or "".
+func misspelled(key string, known ...string) string {
+	i := slices.IndexFunc(known, func(name string) bool { return plainName(name) == plainName(key) })
+	if i < 0 {
+		return ""
 	}
-	return ""
+	return known[i]
 }
 
-func (m *manifestReader) text(p yamlfile.Pair) (string, bool) {
+// environmentName omits a trailing "+", which Elastic Beanstalk replaces with the group's name; tendril has no groups.
+func (d *document) environmentName(p yamlfile.Pair) (name string, ok bool) {
 	switch {
 	case p.Value.Kind != yamlfile.Scalar || strings.Trim(p.Value.Text, "+ ") == "":
-		m.document.refuseKey(p, fmt.Sprintf("write %q", p.Key+": NAME"), "%s has a value that is not plain text", p.Key)
+		d.refuseKey(p, fmt.Sprintf("write %q", p.Key+": NAME"), "%s has a value that is not plain text", p.Key)
 	case strings.ContainsFunc(p.Value.Text, yamlfile.IsControl) || len(p.Value.Text) > maxOption:
-		m.document.refuseKey(p, "use letters, digits and hyphens", "%s is too long or is not text", p.Key)
+		d.refuseKey(p, "use letters, digits and hyphens", "%s is too long or is not text", p.Key)
 	default:
-		return p.Value.Text, true
+		return strings.TrimSuffix(p.Value.Text, "+"), true
 	}
 	return "", false
 }
 
-func (m *manifestReader) tier(p yamlfile.Pair) {
+func (d *document) checkTier(p yamlfile.Pair) {
 	name := p.Value.Get("Name")
 	if p.Value.Kind != yamlfile.Mapping || name == nil || name.Kind != yamlfile.Scalar {
-		m.document.refuseKey(p, "write {Name: Worker, Type: SQS/HTTP}", "EnvironmentTier has no Name")
+		d.refuseKey(p, "write {Name: Worker, Type: SQS/HTTP}", "EnvironmentTier has no Name")
 		return
 	}
 
 	switch name.Text {
 	case "Worker":
 	case "WebServer":
-		m.document.notUsed(p.Line, "this manifest describes a web server environment; the app runs as a worker here, and gets "+
+		d.notUsed(p.Line, "this manifest describes a web server environment; the app runs as a worker here, and gets "+
 			"messages but no web traffic")
 	default:
-		m.document.refuseKey(p, "write {Name: Worker, Type: SQS/HTTP}", "%s is not a tier", yamlfile.Printable(name.Text))
+		d.refuseKey(p, "write {Name: Worker, Type: SQS/HTTP}", "%s is not a tier", yamlfile.Printable(name.Text))
 		return
 	}
 
 	if kind := p.Value.Get("Type"); name.Text == "Worker" && kind != nil && kind.Text != "SQS/HTTP" {
-		m.document.refuseKey(p, "write {Name: Worker, Type: SQS/HTTP}", "%s is not the type of a worker tier",
+		d.refuseKey(p, "write {Name: Worker, Type: SQS/HTTP}", "%s is not the type of a worker tier",
 			yamlfile.Printable(kind.Text))
 	}
 }
 
-func (m *manifestReader) environmentLinks(p yamlfile.Pair) {
+func (d *document) environmentLinks(p yamlfile.Pair) (links []Link) {
 	if p.Value.Kind == yamlfile.Null {
-		return
+		return nil
 	}
 
 	if p.Value.Kind != yamlfile.Mapping {
-		m.document.refuseKey(p, `write "VARIABLE: environment" below it`, "EnvironmentLinks is not a map")
-		return
+		d.refuseKey(p, `write "VARIABLE: environment" below it`, "EnvironmentLinks is not a map")
+		return nil
 	}
 
 	for _, link := range p.Value.Pairs {
 		if link.Key == "" || strings.ContainsAny(link.Key, "=\x00") || strings.ContainsFunc(link.Key, yamlfile.IsControl) {
-			m.document.refuseKey(link, `use letters, digits and "_"`,
+			d.refuseKey(link, `use letters, digits and "_"`,
 				"%q is not a valid variable name", yamlfile.Printable(link.Key))
 			continue
 		}
-		if name, ok := m.text(link); ok {
-			m.links = append(m.links, Link{Variable: link.Key, Environment: strings.TrimSuffix(name, "+"), File: m.document.path,
-				Line: link.Line})
+		if name, ok := d.environmentName(link); ok {
+			links = append(links, Link{Variable: link.Key, Environment: name, File: d.path, Line: link.Line})
 		}
 	}
+	return links
 }

@@ -135,7 +135,7 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 
 	// An extra byte reveals a file that is too large.
 	allowed := min(u.limits.fileBytes, u.remaining())
-	count, err := io.Copy(to, &blaming{u, e, io.LimitReader(from, allowed+1)})
+	count, err := io.Copy(to, &entryContent{u, e, io.LimitReader(from, allowed+1)})
 	u.written += count
 	if err == nil && count > allowed {
 		err = u.tooMuch(e, count)
@@ -161,17 +161,17 @@ func (u *unpacking) tooMuch(e entry, count int64) error {
 		"the files have more than %d times the bytes of the archive", u.limits.ratio)
 }
 
-// blaming distinguishes read errors from write errors.
-type blaming struct {
+// entryContent reports read errors as a damaged archive, so that they differ from write errors.
+type entryContent struct {
 	u    *unpacking
 	e    entry
 	from io.Reader
 }
 
-func (b *blaming) Read(p []byte) (int, error) {
-	n, err := b.from.Read(p)
+func (c *entryContent) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = b.u.damaged(b.e, err)
+		err = c.u.damaged(c.e, err)
 	}
 	return n, err
 }

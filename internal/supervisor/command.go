@@ -121,15 +121,9 @@ func isOneCommand(line string) bool {
 
 func isAssignment(word string) bool {
 	name, _, ok := strings.Cut(word, "=")
-	if !ok || name == "" || '0' <= name[0] && name[0] <= '9' {
-		return false
-	}
-	for _, c := range []byte(name) {
-		if !isNameByte(c) {
-			return false
-		}
-	}
-	return true
+	startsWithDigit := name != "" && '0' <= name[0] && name[0] <= '9'
+	return ok && name != "" && !startsWithDigit &&
+		!strings.ContainsFunc(name, func(c rune) bool { return !isNameCharacter(c) })
 }
 
 func isShellWord(word string) bool {

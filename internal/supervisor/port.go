@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,13 +42,8 @@ type PortError struct {
 
 // Error describes the conflict and how to resolve it.
 func (e *PortError) Error() string {
-	if e.Holder == "" {
-		return fmt.Sprintf("port %d of %s is already in use by another program: stop that program, or choose another "+
-			"port",
-			e.Port, e.Process)
-	}
 	return fmt.Sprintf("port %d of %s is already in use by %s: stop that program, or choose another port",
-		e.Port, e.Process, e.Holder)
+		e.Port, e.Process, cmp.Or(e.Holder, "another program"))
 }
 
 // CheckPort returns a [*PortError] if another program uses the port.

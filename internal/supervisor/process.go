@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -67,20 +68,11 @@ func (p *Process) validate() error {
 		return fmt.Errorf("process %s: a command cannot contain a NUL byte", p.Name)
 	}
 
-	if err := p.Check.validate(); err != nil {
-		return fmt.Errorf("process %s: %w", p.Name, err)
-	}
-	if err := p.validateConfinement(); err != nil {
+	_, limitsErr := parseLimits(p.Limits)
+	if err := cmp.Or(p.Check.validate(), limitsErr, validateUser(p.User)); err != nil {
 		return fmt.Errorf("process %s: %w", p.Name, err)
 	}
 	return p.validateEnv()
-}
-
-func (p *Process) validateConfinement() error {
-	if _, err := parseLimits(p.Limits); err != nil {
-		return err
-	}
-	return validateUser(p.User)
 }
 
 // validateEnv's errors contain no values, because they may be secret.
@@ -122,17 +114,10 @@ func validateAll(procs []Process) error {
 }
 
 func validName(name string) bool {
-	if name == "" || len(name) > 64 {
-		return false
-	}
-	for _, c := range []byte(name) {
-		if !isNameByte(c) && c != '-' {
-			return false
-		}
-	}
-	return true
+	isOther := func(c rune) bool { return !isNameCharacter(c) && c != '-' }
+	return name != "" && len(name) <= 64 && !strings.ContainsFunc(name, isOther)
 }
 
-func isNameByte(c byte) bool {
+func isNameCharacter(c rune) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }

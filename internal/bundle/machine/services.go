@@ -32,7 +32,7 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 		}
 	}
 
-	isRunning := a.holds(ctx, with.control("status")...)
+	isRunning := a.holds(ctx, with.isRunning...)
 	isStale := slices.ContainsFunc(s.RestartFor, func(title string) bool { return slices.Contains(a.changed, title) })
 	verb := ""
 	switch {
@@ -52,9 +52,10 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 func isUnit(title string) bool { return strings.HasPrefix(title, "files /etc/systemd/") }
 
 type manager struct {
-	isSystemd                  bool
-	isEnabled, enable, disable []string
-	control                    func(verb string) []string
+	isSystemd            bool
+	isEnabled, isRunning []string // succeed if it is
+	enable, disable      []string
+	control              func(verb string) []string // start, stop or restart
 }
 
 func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
@@ -62,23 +63,23 @@ func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	case s.IsSystemd && !a.system.Has("systemctl"):
 		return manager{}, fmt.Errorf("this machine has no systemctl: service %s cannot be managed", s.Name)
 	case s.IsSystemd || a.isSystemd():
-		return manager{
-			isSystemd: true, isEnabled: []string{"systemctl", "is-enabled", "--quiet", s.Name},
-			enable: []string{"systemctl", "enable", s.Name}, disable: []string{"systemctl", "disable", s.Name},
-			control: func(verb string) []string {
-				if verb == "status" {
-					return []string{"systemctl", "is-active", "--quiet", s.Name}
-				}
-				return []string{"systemctl", verb, s.Name}
-			},
-		}, nil
+		return systemdManager(s.Name), nil
+	case !a.system.Has("/etc/init.d/" + s.Name):
+		return manager{}, fmt.Errorf("service %s not found on this machine: no program /etc/init.d/%[1]s", s.Name)
 	}
+	return a.sysvManager(s)
+}
 
-	m := manager{control: func(verb string) []string { return []string{"/etc/init.d/" + s.Name, verb} }}
-	if !a.system.Has("/etc/init.d/" + s.Name) {
-		return m, fmt.Errorf("service %s not found on this machine: no program /etc/init.d/%[1]s", s.Name)
-	}
+func systemdManager(name string) manager {
+	control := func(verb string) []string { return []string{"systemctl", verb, name} }
+	return manager{isSystemd: true, control: control, enable: control("enable"), disable: control("disable"),
+		isEnabled: []string{"systemctl", "is-enabled", "--quiet", name},
+		isRunning: []string{"systemctl", "is-active", "--quiet", name}}
+}
 
+func (a *Applier) sysvManager(s *bundle.Service) (manager, error) {
+	control := func(verb string) []string { return []string{"/etc/init.d/" + s.Name, verb} }
+	m := manager{control: control, isRunning: control("status")}
 	switch {
 	case a.system.Has("chkconfig"):
 		m.isEnabled, m.enable = []string{"chkconfig", s.Name}, []string{"chkconfig", s.Name, "on"}
@@ -89,7 +90,7 @@ func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 		m.enable = []string{"sh", "-c", `update-rc.d "$0" defaults && update-rc.d "$0" enable`, s.Name}
 		m.disable = []string{"update-rc.d", s.Name, "disable"}
 	case s.Enabled != nil:
-		return m, fmt.Errorf("this machine has neither chkconfig nor update-rc.d: service %s cannot be enabled", s.Name)
+		return manager{}, fmt.Errorf("this machine has neither chkconfig nor update-rc.d: service %s cannot be enabled", s.Name)
 	}
 
 	return m, nil
