@@ -107,6 +107,12 @@ func (r *replica) drain(ctx context.Context) (inWork int) {
 	return r.inWork
 }
 
+func (b *balancer) all() []*replica {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.replicas)
+}
+
 func (b *balancer) replicasWhere(matches func(*replica) bool) (matching []*replica) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

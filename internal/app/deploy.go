@@ -244,7 +244,7 @@ func (a *App) prune(v version) {
 		return
 	}
 	var inUse []string
-	for _, r := range a.replicas.balancer.replicasWhere(func(*replica) bool { return true }) {
+	for _, r := range a.replicas.balancer.all() {
 		inUse = append(inUse, r.version.dir()) // includes draining versions and replaced copies
 	}
 	if err := bundle.PruneVersions(v.dir(), inUse...); err != nil {

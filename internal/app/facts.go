@@ -40,7 +40,7 @@ func (a *App) removeFacts(number int) {
 	}
 }
 
-func (o *Options) environ(v version, port int, asApp bool) []string {
+func (o *Options) processEnviron(v version, port int, asApp bool) []string {
 	env := o.Environ(v.bundle, port)
 	if o.Facts == nil {
 		return env

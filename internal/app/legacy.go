@@ -48,10 +48,7 @@ func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
 	return pre, err
 }
 
-func (l *legacyPlatform) linkStaging(v version) error { return l.link("staging", v) }
-
-func (l *legacyPlatform) linkCurrent(v version) error { return l.link("current", v) }
-
+// link points a link in the folder of apps, "staging" or "current", to the version.
 func (l *legacyPlatform) link(name string, v version) error {
 	if !l.isOn(v) {
 		return nil
@@ -99,7 +96,7 @@ func linkGetConfig(b *bundle.Bundle) error {
 }
 
 func (a *App) linkCurrent(v version) {
-	if err := a.steps.legacy.linkCurrent(v); err != nil {
+	if err := a.steps.legacy.link("current", v); err != nil {
 		a.opts.Log.Error("link to the current version not changed", "version", v.number, "err", err)
 	}
 }

@@ -59,7 +59,7 @@ func TestLegacyHooksRunAroundTheStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		begun = append(begun, "")
-		if err := s.legacy.linkCurrent(tt.v); err != nil {
+		if err := s.legacy.link("current", tt.v); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.run(t.Context(), tt.v, afterStart); err != nil {
@@ -92,7 +92,7 @@ func TestAFolderInThePlaceOfALinkIsLeftAlone(t *testing.T) {
 	}
 	settings := &config.Settings{MachineSections: config.MachineApply}
 	l := &legacyPlatform{settings: settings, hooks: t.TempDir(), apps: apps}
-	if err := l.linkCurrent(version{bundle: &bundle.Bundle{Dir: "/app"}}); err == nil {
+	if err := l.link("current", version{bundle: &bundle.Bundle{Dir: "/app"}}); err == nil {
 		t.Error("a folder that somebody else made was replaced")
 	}
 }
@@ -121,7 +121,7 @@ func TestMachineIsUntouchedWithoutMachineSections(t *testing.T) {
 			v := version{bundle: &bundle.Bundle{Dir: "/app", Machine: tt.machine}}
 
 			_, err := l.steps(v, false)
-			if err := errors.Join(err, l.linkStaging(v), l.linkCurrent(v)); err != nil {
+			if err := errors.Join(err, l.link("staging", v), l.link("current", v)); err != nil {
 				t.Fatal(err)
 			}
 

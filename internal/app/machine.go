@@ -27,15 +27,15 @@ func (o *Options) sameMachine(b, other *bundle.Bundle) bool {
 	return o.Settings().MachineSections != config.MachineApply || b.Machine.Content == other.Machine.Content
 }
 
-func (s *stepRunner) prepareMachine(ctx context.Context, v version, after bool) error {
-	if after || !s.opts.appliesMachine(v) {
+func (s *stepRunner) prepareMachine(ctx context.Context, v version) error {
+	if !s.opts.appliesMachine(v) {
 		return nil
 	}
 	if err := linkGetConfig(v.bundle); err != nil {
 		return &stepError{"get-config", (&lastLines{}).lines, fmt.Errorf("linking get-config: %w", err)}
 	}
 	steps := machine.Plan(&v.bundle.Machine)
-	system := &machineSystem{runner: s, version: v.number, environ: s.opts.environ(v, s.opts.Settings().Port, false)}
+	system := &machineSystem{runner: s, version: v.number, environ: s.opts.processEnviron(v, s.opts.Settings().Port, false)}
 	applier := machine.NewApplier(system, steps)
 	for i := range steps {
 		if err := s.changeMachine(ctx, applier, system, &steps[i]); err != nil {

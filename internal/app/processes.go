@@ -45,7 +45,7 @@ func (s *supervised) launch(ctx context.Context, v version, r *replica) (process
 		return nil, err
 	}
 	web := Guard(s.opts.Settings(), supervisor.Process{Name: r.name(), Argv: v.command, Dir: v.dir(), Port: r.port,
-		Check: check, Env: s.opts.environ(v, r.port, true)})
+		Check: check, Env: s.opts.processEnviron(v, r.port, true)})
 	if v.bundle != nil && len(v.command) == 0 {
 		main, err := v.bundle.Web()
 		if err != nil {
@@ -64,7 +64,7 @@ func (s *supervised) helpers(ctx context.Context, v version) (processes, error) 
 	for _, p := range v.bundle.Processes {
 		if p.Name != bundle.MainProcess {
 			list = append(list, Guard(s.opts.Settings(), supervisor.Process{Name: p.Name, Shell: p.Command, Dir: v.bundle.Dir,
-				MayFinish: true, Env: s.opts.environ(v, 0, true)}))
+				MayFinish: true, Env: s.opts.processEnviron(v, 0, true)}))
 		}
 	}
 	if len(list) == 0 {

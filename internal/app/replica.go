@@ -92,9 +92,10 @@ func (r *replica) Stop(ctx context.Context) error {
 	r.balancer.remove(r)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for route := range r.connections {
-		r.disconnect(route)
+	for _, connection := range r.connections {
+		connection.Close()
 	}
+	clear(r.connections)
 	return err
 }
 
@@ -112,6 +113,8 @@ func (r *replica) connection(route *Route) (*deliver.Client, error) {
 }
 
 func (r *replica) disconnect(route *Route) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if connection := r.connections[route]; connection != nil {
 		connection.Close()
 		delete(r.connections, route)

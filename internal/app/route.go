@@ -126,12 +126,7 @@ func exitsSoon(exited <-chan struct{}) bool {
 
 // Close closes all connections; a later delivery opens a new one.
 func (t *Route) Close() {
-	t.balancer.mu.Lock()
-	replicas := slices.Clone(t.balancer.replicas)
-	t.balancer.mu.Unlock()
-	for _, r := range replicas {
-		r.mu.Lock()
+	for _, r := range t.balancer.all() {
 		r.disconnect(t)
-		r.mu.Unlock()
 	}
 }

@@ -36,8 +36,10 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	if v.bundle == nil || len(v.command) > 0 {
 		return nil
 	}
-	if err := s.prepareMachine(ctx, v, after); err != nil {
-		return err
+	if !after {
+		if err := s.prepareMachine(ctx, v); err != nil {
+			return err
+		}
 	}
 
 	steps, err := s.legacy.steps(v, after)
@@ -45,7 +47,7 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 		return err
 	}
 	if !after {
-		if err := s.legacy.linkStaging(v); err != nil {
+		if err := s.legacy.link("staging", v); err != nil {
 			return err
 		}
 	}
@@ -83,7 +85,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 	defer cancel()
 
 	p := supervisor.Process{Name: "step", Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
-		Env: withVariables(s.opts.environ(v, s.opts.Settings().Port, false), step.Env), OneOutput: true,
+		Env: withVariables(s.opts.processEnviron(v, s.opts.Settings().Port, false), step.Env), OneOutput: true,
 		OutputWait: outputWait}
 
 	err := s.runCommand(ctx, v.number, step, &p, run.output)

@@ -172,7 +172,7 @@ type place struct {
 }
 
 func (n *names) add(name string, kind entryKind) (problem string) {
-	key := fold(name)
+	key := foldCase(name)
 	before, taken := n.places[key]
 	switch {
 	case taken && before.path != name:
@@ -192,7 +192,7 @@ func (n *names) add(name string, kind entryKind) (problem string) {
 
 func (n *names) addParents(name string) (problem string) {
 	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
-		key := fold(parent)
+		key := foldCase(parent)
 		above, taken := n.places[key]
 		switch {
 		case taken && above.path != parent:
@@ -206,7 +206,7 @@ func (n *names) addParents(name string) (problem string) {
 	return ""
 }
 
-func fold(name string) string {
+func foldCase(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
 		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {

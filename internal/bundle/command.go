@@ -40,7 +40,7 @@ type CommandRules struct {
 
 // Text returns the command with its conditions, on one line, and hides passwords.
 func (c *Command) Text() string {
-	text := shown("", strings.ReplaceAll(cmp.Or(c.Shell, strings.Join(c.Argv, " ")), "\n", "; "))
+	text := hideSecret("", strings.ReplaceAll(cmp.Or(c.Shell, strings.Join(c.Argv, " ")), "\n", "; "))
 	if c.LeaderOnly {
 		text += ", on one instance"
 	}
@@ -142,7 +142,7 @@ type entryReader struct {
 }
 
 // Computed values are read as empty, so they are not checked.
-func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
+func (e *entryReader) refuse(p yamlfile.Pair, hint, what string) {
 	if e.computed {
 		return
 	}
@@ -155,7 +155,7 @@ func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 func (e *entryReader) unknown(p yamlfile.Pair, known keys) {
 	for name, read := range known {
 		if read != nil && plainName(name) == plainName(p.Key) {
-			e.wrong(p, "write "+name, "is misspelt")
+			e.refuse(p, "write "+name, "is misspelt")
 			return
 		}
 	}
@@ -183,9 +183,9 @@ func (e *entryReader) text(p yamlfile.Pair) string {
 	switch {
 	case e.skipComputed(p, p.Value):
 	case p.Value.Kind == yamlfile.Mapping || p.Value.Kind == yamlfile.Sequence:
-		e.wrong(p, "write text", "is not plain text")
+		e.refuse(p, "write text", "is not plain text")
 	case strings.ContainsRune(p.Value.Text, 0):
-		e.wrong(p, "put it into a script", "contains a NUL byte")
+		e.refuse(p, "put it into a script", "contains a NUL byte")
 	default:
 		return strings.TrimSpace(p.Value.Text)
 	}
@@ -198,7 +198,7 @@ func (e *entryReader) flag(p yamlfile.Pair) bool {
 		return true
 	case "false", "no", "off", "0", "":
 	default:
-		e.wrong(p, "write true or false", "is neither true nor false")
+		e.refuse(p, "write true or false", "is neither true nor false")
 	}
 	return false
 }
@@ -223,7 +223,7 @@ func (e *entryReader) program(p yamlfile.Pair) (argv []string, shell string) {
 		return nil, e.text(p)
 	}
 	if argv = e.list(p); len(argv) == 0 || argv[0] == "" {
-		e.wrong(p, "write the program first, then its arguments", "names no program")
+		e.refuse(p, "write the program first, then its arguments", "names no program")
 	}
 	return argv, ""
 }
@@ -234,7 +234,7 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 		return nil
 	case yamlfile.Mapping:
 	default:
-		e.wrong(p, `write "NAME: value" below it`, "is not a map of variables")
+		e.refuse(p, `write "NAME: value" below it`, "is not a map of variables")
 		return nil
 	}
 
@@ -244,7 +244,7 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 
 	for _, v := range p.Value.Pairs {
 		if v.Key == "" || strings.ContainsAny(v.Key, "=\x00\r\n") {
-			e.wrong(v, `use letters, digits and "_"`, "is not a valid variable name")
+			e.refuse(v, `use letters, digits and "_"`, "is not a valid variable name")
 			continue
 		}
 		env = append(env, v.Key+"="+e.value(v))

@@ -23,7 +23,7 @@ func walkCopied(folder, dataDir string, add func(path, relative string, info fs.
 	if err != nil {
 		return err
 	}
-	without, _ := os.Stat(dataDir) // nil if there is no data directory
+	excluded, _ := os.Stat(dataDir) // nil if there is no data directory
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -36,7 +36,7 @@ func walkCopied(folder, dataDir string, add func(path, relative string, info fs.
 		if err != nil {
 			return err
 		}
-		if relative != "." && (slices.Contains(notCopied(), d.Name()) || without != nil && os.SameFile(info, without)) {
+		if relative != "." && (slices.Contains(notCopied(), d.Name()) || excluded != nil && os.SameFile(info, excluded)) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -64,32 +65,24 @@ func (r *reader) nodeApp() *Default {
 }
 
 func (r *reader) pythonApp() *Default {
-	option := func(name, otherwise string) string {
-		if s, ok := r.bundle.Setting(namespacePython, name); ok && s.Value != "" {
-			return s.Value
-		}
-		return otherwise
-	}
-	at := option("WSGIPath", "application")
-	module, callable, _ := strings.Cut(at, ":")
+	const usual = "application"
+	path, _ := r.bundle.Setting(namespacePython, "WSGIPath")
+	module, callable, _ := strings.Cut(cmp.Or(path.Value, usual), ":")
 	module = strings.ReplaceAll(strings.TrimSuffix(module, ".py"), "/", ".")
-	if callable == "" {
-		callable = "application"
-	}
+	callable = cmp.Or(callable, usual)
 
 	file := strings.ReplaceAll(module, ".", "/") + ".py"
 	if !isModule(module) || !isModule(callable) || !isFile(filepath.Join(r.dir, filepath.FromSlash(file))) {
 		return nil
 	}
 
-	workers, err1 := strconv.Atoi(option("NumProcesses", "1"))
-	threads, err2 := strconv.Atoi(option("NumThreads", "15"))
-	if err1 != nil || err2 != nil || workers < 1 || threads < 1 {
-		r.refusePythonNumbers()
+	workers, validWorkers := r.pythonNumber("NumProcesses", "1")
+	threads, validThreads := r.pythonNumber("NumThreads", "15")
+	if !validWorkers || !validThreads {
 		return nil
 	}
 
-	command := fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --workers %d --threads %d %s:%s", workers, threads, module, callable)
+	command := fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --workers %s --threads %s %s:%s", workers, threads, module, callable)
 	return &Default{Platform: "Python", File: file, Process: web(command)}
 }
 
@@ -144,14 +137,15 @@ func (r *reader) innerFolderAdvice() string {
 
 func pythonOptions() []string { return []string{"WSGIPath", "NumProcesses", "NumThreads"} }
 
-func (r *reader) refusePythonNumbers() {
-	for _, name := range []string{"NumProcesses", "NumThreads"} {
-		s, found := r.bundle.Setting(namespacePython, name)
-		if n, err := strconv.Atoi(s.Value); found && s.Value != "" && (err != nil || n < 1) {
-			r.refuseLine(s.File, s.Line, name+" "+yamlfile.Printable(s.Value)+" is not a whole number "+
-				"of at least 1", "write "+name+": 1")
-		}
+func (r *reader) pythonNumber(name, usual string) (value string, valid bool) {
+	s, _ := r.bundle.Setting(namespacePython, name)
+	n, err := strconv.Atoi(cmp.Or(s.Value, usual))
+	if err != nil || n < 1 {
+		r.refuseLine(s.File, s.Line, name+" "+yamlfile.Printable(s.Value)+" is not a whole number "+
+			"of at least 1", "write "+name+": 1")
+		return "", false
 	}
+	return strconv.Itoa(n), true
 }
 
 func (r *reader) reportPythonSettings() {

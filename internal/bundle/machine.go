@@ -174,7 +174,7 @@ func (d *document) packages(section yamlfile.Pair) (all []Package) {
 			versions := slices.DeleteFunc(e.list(p), func(version string) bool { return version == "" })
 			e.checkName(p, append(slices.Clone(versions), p.Key)...)
 			if manager.Key == "rpm" && len(versions) == 0 {
-				e.wrong(p, "write NAME: URL", "needs a URL or a file path")
+				e.refuse(p, "write NAME: URL", "needs a URL or a file path")
 			}
 			return Package{Place: e.place(p), Manager: manager.Key, Name: p.Key, Versions: versions}
 		})...)
@@ -246,12 +246,12 @@ func (e *entryReader) file(p yamlfile.Pair) (f MachineFile) {
 	f.Content = e.decoded(p, f.Content, encoding)
 
 	if e.isValid() && hasContent == (f.Source != "") {
-		e.wrong(p, "write either content or source", "needs either content or source")
+		e.refuse(p, "write either content or source", "needs either content or source")
 	}
 	if f.IsLink {
 		f.Content = strings.TrimSpace(f.Content)
 		if e.isValid() && f.Content == "" {
-			e.wrong(p, "write the link's target path as content", "has no link target")
+			e.refuse(p, "write the link's target path as content", "has no link target")
 		}
 	}
 	return f
@@ -264,11 +264,11 @@ func (e *entryReader) decoded(p yamlfile.Pair, content, encoding string) string 
 	case "base64":
 		text, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(content), ""))
 		if err != nil {
-			e.wrong(p, "write base64, or leave out the encoding", "is not base64")
+			e.refuse(p, "write base64, or leave out the encoding", "is not base64")
 		}
 		return string(text)
 	}
-	e.wrong(p, "write plain or base64", "has an unknown encoding")
+	e.refuse(p, "write plain or base64", "has an unknown encoding")
 	return content
 }
 
@@ -345,7 +345,7 @@ func (e *entryReader) isValid() bool { return !e.refused && !e.computed }
 
 func (e *entryReader) readKeys(p yamlfile.Pair, known keys) {
 	if p.Value.Kind != yamlfile.Mapping && p.Value.Kind != yamlfile.Null {
-		e.wrong(p, `write "key: value" below it`, "is not a map")
+		e.refuse(p, `write "key: value" below it`, "is not a map")
 		return
 	}
 
@@ -372,7 +372,7 @@ func (e *entryReader) leaveOut(p yamlfile.Pair, why string) {
 func (e *entryReader) checkName(p yamlfile.Pair, names ...string) {
 	for _, name := range names {
 		if name == "" || name[0] == '-' || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-			e.wrong(p, `use a name without spaces that does not start with "-"`, "has an invalid name")
+			e.refuse(p, `use a name without spaces that does not start with "-"`, "has an invalid name")
 			return
 		}
 	}
@@ -381,14 +381,14 @@ func (e *entryReader) checkName(p yamlfile.Pair, names ...string) {
 func (e *entryReader) number(p yamlfile.Pair) string {
 	text := e.text(p)
 	if _, err := strconv.ParseUint(text, 10, 32); err != nil && text != "" {
-		e.wrong(p, "write a number", "is not a number")
+		e.refuse(p, "write a number", "is not a number")
 	}
 	return text
 }
 
 func (e *entryReader) path(p yamlfile.Pair, path string) string {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
-		e.wrong(p, "use a path that starts with /", "is not an absolute path")
+		e.refuse(p, "use a path that starts with /", "is not an absolute path")
 	}
 	return filepath.Clean(path)
 }
@@ -400,12 +400,12 @@ func (e *entryReader) source(p yamlfile.Pair) string {
 	switch {
 	case !e.isValid():
 	case err != nil:
-		e.wrong(p, "write https://HOST/PATH", "is not a URL")
+		e.refuse(p, "write https://HOST/PATH", "is not a URL")
 	case u.Scheme == "file" && u.Host == "", u.Scheme == "" && filepath.IsAbs(text):
 		return filepath.Clean(u.Path)
 	case u.Scheme == "https" && u.Host != "", u.Scheme == "http" && isLoopback(u.Hostname()):
 	default:
-		e.wrong(p, "write https://HOST/PATH, or the path of a file on this machine", "is not a URL with https")
+		e.refuse(p, "write https://HOST/PATH, or the path of a file on this machine", "is not a URL with https")
 	}
 	return text
 }
@@ -419,7 +419,7 @@ func (e *entryReader) content(p yamlfile.Pair) string {
 	}
 	text, err := valueOf(p.Value)
 	if err != nil {
-		e.wrong(p, "put it into a file of the bundle", err.Error())
+		e.refuse(p, "put it into a file of the bundle", err.Error())
 	}
 	return text
 }
@@ -429,14 +429,14 @@ var modePattern = regexp.MustCompile(`^[0-7]{3,6}$`)
 func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink bool) {
 	text := e.text(p)
 	if !modePattern.MatchString(text) {
-		e.wrong(p, `write six octal digits, such as "000755", or "120777" for a link`, "is not a mode")
+		e.refuse(p, `write six octal digits, such as "000755", or "120777" for a link`, "is not a mode")
 		return 0, false
 	}
 
 	const kind, link = 0o170000, 0o120000
 	bits, _ := strconv.ParseUint(text, 8, 32) // the pattern guarantees octal digits
 	if bits&kind != 0 && bits&kind != link && bits&kind != 0o100000 {
-		e.wrong(p, `write six octal digits, such as "000755", or "120777" for a link`, "is not the mode of a file or link")
+		e.refuse(p, `write six octal digits, such as "000755", or "120777" for a link`, "is not the mode of a file or link")
 	}
 
 	permissions = fs.FileMode(bits & 0o777)

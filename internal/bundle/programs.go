@@ -323,7 +323,7 @@ func (m *missingPrograms) checkStartable(file string, line int, name string) {
 
 	begin := m.readScript(name)
 	if first, script := shebang(begin); script && strings.HasSuffix(first, "\r") {
-		text, hint := "the first line of "+name+windowsLine, m.toType(unixLines, name)
+		text, hint := "the first line of "+name+windowsLine, m.hintToType(unixLines, name)
 		if m.after || m.optional {
 			m.report(file, line, text, hint)
 		} else {
@@ -332,7 +332,7 @@ func (m *missingPrograms) checkStartable(file string, line int, name string) {
 	}
 
 	if !m.has(name) {
-		m.report(file, line, fmt.Sprintf("the program %s is not executable", name), m.toType("chmod +x", name))
+		m.report(file, line, fmt.Sprintf("the program %s is not executable", name), m.hintToType("chmod +x", name))
 	}
 }
 
@@ -344,7 +344,7 @@ func (m *missingPrograms) checkShellScript(file string, line int, arguments []st
 	if first, _, _ := strings.Cut(string(m.readScript(arguments[i])), "\n"); strings.HasSuffix(first, "\r") {
 		m.report(file, line, "the lines of "+arguments[i]+" end with CR LF: the shell treats CR as part of each "+
 			"command",
-			m.toType(unixLines, arguments[i]))
+			m.hintToType(unixLines, arguments[i]))
 	}
 }
 
@@ -357,7 +357,7 @@ func (m *missingPrograms) readScript(name string) []byte {
 	return data
 }
 
-func (m *missingPrograms) toType(command, name string) string {
+func (m *missingPrograms) hintToType(command, name string) string {
 	below, err := filepath.Rel(m.dir, m.at(name))
 	if err != nil || !filepath.IsLocal(below) {
 		return "type: " + command + " " + m.at(name)

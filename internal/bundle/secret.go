@@ -35,7 +35,7 @@ var (
 
 // isSecret returns true in case of doubt, because hiding a value does less harm than leaking it.
 func isSecret(name string) bool {
-	words := words(name)
+	words := wordsOf(name)
 	joined := strings.Join(words, "")
 	if slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(joined, part) }) {
 		return true
@@ -66,7 +66,8 @@ func isPasswordWord(word string) bool {
 	return (starts || ends) && !slices.Contains(notPasswords, word)
 }
 
-func shown(name, value string) string {
+// hideSecret returns the value on one line, unless it is probably secret.
+func hideSecret(name, value string) string {
 	if value == "" {
 		return value
 	}
@@ -124,7 +125,7 @@ func hasSecretField(value string) bool {
 // isSecretField judges by the end of a name within a value: api_key=x, but not key-store=/etc/x. An unquoted colon can
 // follow any word, so only unambiguous names count there.
 func isSecretField(name string, bareColon bool) bool {
-	words := words(name)
+	words := wordsOf(name)
 	if len(words) == 0 {
 		return false
 	}
@@ -136,7 +137,7 @@ func isSecretField(name string, bareColon bool) bool {
 	return !bareColon && isSecretWord(last)
 }
 
-func words(name string) (all []string) {
+func wordsOf(name string) (all []string) {
 	var word []rune
 	endWord := func() {
 		if w := unnumbered(strings.ToLower(string(word))); w != "" {

@@ -32,7 +32,7 @@ func (s Setting) Shown() string {
 	if s.Computed {
 		return "(computed by CloudFormation)"
 	}
-	return shown(s.Option, s.Value)
+	return hideSecret(s.Option, s.Value)
 }
 
 // String returns "file:line: namespace option = value".
@@ -182,7 +182,7 @@ func (d *document) admitSetting(namespace, option string, p yamlfile.Pair, value
 	name := yamlfile.Printable(option)
 	isStructure := value.Kind == yamlfile.Sequence || value.Kind == yamlfile.Mapping
 	switch {
-	case isStructure && !structured(namespace):
+	case isStructure && !allowsStructure(namespace):
 		d.refuseKey(p, "write one value; separate the items of a list with commas", "the value of %s is not "+
 			"plain text", name)
 	case namespace == "" || option == "" || len(namespace) > maxOption || len(option) > maxOption:
@@ -200,7 +200,7 @@ func (d *document) admitSetting(namespace, option string, p yamlfile.Pair, value
 	return false
 }
 
-func structured(namespace string) bool {
+func allowsStructure(namespace string) bool {
 	return namespace == NamespaceHealth || NoEffect(namespace) != ""
 }
 

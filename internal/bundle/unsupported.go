@@ -12,7 +12,7 @@ import (
 func (r *reader) reportUnread() {
 	for _, e := range r.entries {
 		name := e.Name()
-		if what := meaning(name); what != "" {
+		if what := whyUnread(name); what != "" {
 			r.notUsed(name, what)
 		}
 		if e.IsDir() && name != extensionsName {
@@ -29,7 +29,7 @@ func (r *reader) reportNestedExtensions(folder string) {
 	}
 }
 
-func meaning(name string) string {
+func whyUnread(name string) string {
 	switch name {
 	case "Dockerfile", "docker-compose.yml", "Dockerrun.aws.json":
 		return "containers are not built or run: the Procfile starts the app on this machine"
@@ -42,7 +42,7 @@ func meaning(name string) string {
 	}
 
 	for _, known := range []string{procfileName, buildfileName, cronName, manifestName, extensionsName, platformName} {
-		if name != known && similar(name, known) {
+		if name != known && isSimilar(name, known) {
 			return fmt.Sprintf("this is not read: its name must be %s", known)
 		}
 	}
@@ -50,7 +50,7 @@ func meaning(name string) string {
 	return ""
 }
 
-func similar(a, b string) bool {
+func isSimilar(a, b string) bool {
 	plain := func(name string) string {
 		name = strings.TrimSuffix(strings.ToLower(name), ".txt")
 		name = strings.TrimPrefix(name, ".")

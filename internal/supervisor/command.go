@@ -29,19 +29,19 @@ func lookPath(file, dir string, env []string) (string, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, file)
 		}
-		return file, executable(path)
+		return file, checkExecutable(path)
 	}
 
 	search := SearchPath(env)
 	for _, folder := range filepath.SplitList(search) {
 		path := filepath.Join(folder, file)
-		if filepath.IsAbs(path) && executable(path) == nil {
+		if filepath.IsAbs(path) && checkExecutable(path) == nil {
 			return path, nil
 		}
 	}
 
 	hint := "install it, or use its full path"
-	if local := filepath.Join(".venv", "bin", file); executable(filepath.Join(dir, local)) == nil {
+	if local := filepath.Join(".venv", "bin", file); checkExecutable(filepath.Join(dir, local)) == nil {
 		hint = "use " + local
 	}
 	return "", fmt.Errorf("program %q not found in PATH %q: %s", file, search, hint)
@@ -58,7 +58,7 @@ func SearchPath(env []string) string {
 	return search
 }
 
-func executable(path string) error {
+func checkExecutable(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err

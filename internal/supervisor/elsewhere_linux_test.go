@@ -44,7 +44,7 @@ func TestElsewhereNamesAllPorts(t *testing.T) {
 		"; it listens on 3000, 9229: use $PORT, or --port with the right one":       {3000, 9229},
 		"; it listens on 3000, 8080, 9229: use $PORT, or --port with the right one": {3000, 8080, 9229},
 	} {
-		if got := elsewhere(errNothingListens, ports).Error(); got != errNothingListens.Error()+want {
+		if got := listensElsewhere(errNothingListens, ports).Error(); got != errNothingListens.Error()+want {
 			t.Errorf("%v: %q", ports, got)
 		}
 	}

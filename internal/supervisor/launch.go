@@ -49,7 +49,7 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 
 	g, barrier, err := h.launch(o)
 	if err != nil {
-		return nil, o.explain(err)
+		return nil, o.startError(err)
 	}
 
 	h.guard.Add(g.PID(), g.tree.marker())
@@ -129,7 +129,7 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 	return g, barrier, nil
 }
 
-func (o *launchSpec) explain(err error) error {
+func (o *launchSpec) startError(err error) error {
 	switch {
 	case o.user.credential() == nil:
 		return fmt.Errorf("running %s: %w", o.path, err)

@@ -75,7 +75,7 @@ func newStartBarrier(cmd *exec.Cmd, limits []rlimit) (*startBarrier, error) {
 	if len(limits) == 0 {
 		return nil, nil
 	}
-	if err := executable(shellPath); err != nil {
+	if err := checkExecutable(shellPath); err != nil {
 		return nil, fmt.Errorf("setting limits needs %s: install a shell, or remove the limits: %w",
 			shellPath, err)
 	}

@@ -69,7 +69,7 @@ func zombieChildren() (n int) {
 func adoptOne() int {
 	s, err := New([]Process{{
 		Name: "litter", Argv: []string{os.Args[0]},
-		Env: append(childEnv("daemoniser", os.Getenv("OBSERVER")), "DAEMONS=idle"),
+		Env: append(childEnv("daemonize", os.Getenv("OBSERVER")), "DAEMONS=idle"),
 	}}, &Options{RestartLimit: -1})
 	if unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
 		return 1
@@ -95,7 +95,7 @@ func adoptOne() int {
 		}
 		if orphans == 2 && now == 1 && zombieChildren() == 0 {
 			fmt.Println("reaped")
-			return stay("adopter")
+			return stay("adopt")
 		}
 	}
 }

@@ -35,46 +35,42 @@ func play(role string) int {
 	switch role {
 	case "idle": // exits on SIGTERM
 		return stay(role)
-	case "deaf":
+	case "ignore-term":
 		signal.Ignore(syscall.SIGTERM)
 		return stay(role)
-	case "slow": // keeps running after SIGTERM until told to exit
+	case "exit-when-told": // keeps running after SIGTERM until told to exit
 		return finishSlowly()
 	case "parent": // has a child in its process group
 		if err := spawn("idle", nil).Start(); err != nil {
 			return 1
 		}
 		return stay(role)
-	case "leaver": // exits, but its child keeps the output open
+	case "leave-child": // exits, but its child keeps the output open
 		return leave()
-	case "daemoniser": // has children outside its process group and session
-		if err := daemonise(strings.Fields(os.Getenv("DAEMONS"))); err != nil {
+	case "daemonize": // has children outside its process group and session
+		if err := daemonize(strings.Fields(os.Getenv("DAEMONS"))); err != nil {
 			return 1
 		}
 		return stay(role)
-	case "deserter": // like daemoniser, but exits immediately
-		if err := daemonise(strings.Fields(os.Getenv("DAEMONS"))); err != nil {
+	case "daemonize-and-exit": // like daemonize, but exits immediately
+		if err := daemonize(strings.Fields(os.Getenv("DAEMONS"))); err != nil {
 			return 1
 		}
 		return 3
-	case "midway": // starts the role in DAEMON in a new session and exits
+	case "start-in-session": // starts the role in DAEMON in a new session and exits
 		if err := spawn(os.Getenv("DAEMON"), &syscall.SysProcAttr{Setsid: true}).Start(); err != nil {
 			return 1
 		}
 		return 0
-	case "burn":
-		for began := time.Now(); time.Since(began) < 300*time.Millisecond; {
-		}
-		return stay(role)
-	case "stuck": // ignores SIGTERM, as do its daemons
+	case "ignore-term-with-daemons": // ignores SIGTERM, as do its daemons
 		signal.Ignore(syscall.SIGTERM)
-		if err := daemonise([]string{"deaf", "deaf"}); err != nil {
+		if err := daemonize([]string{"ignore-term", "ignore-term"}); err != nil {
 			return 1
 		}
 		return stay(role)
 	case "init": // supervises as process 1
 		return reapMany()
-	case "adopter": // adopts orphans without being process 1
+	case "adopt": // adopts orphans without being process 1
 		return adoptOne()
 	case "unprivileged": // runs without root's privileges
 		return unprivileged()
@@ -87,7 +83,7 @@ func play(role string) int {
 			fmt.Println("line", i)
 		}
 		return 7
-	case "suicide":
+	case "kill-self":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		return stay(role)
 	case "serve":
@@ -134,7 +130,7 @@ func stay(role string) int {
 func finishSlowly() int {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
-	conn, err := report("slow")
+	conn, err := report("exit-when-told")
 	if err != nil {
 		return 1
 	}
@@ -186,9 +182,9 @@ func leave() int {
 	return 0
 }
 
-func daemonise(roles []string) error {
+func daemonize(roles []string) error {
 	for _, role := range roles {
-		between := spawn("midway", &syscall.SysProcAttr{Setsid: true})
+		between := spawn("start-in-session", &syscall.SysProcAttr{Setsid: true})
 		between.Env = append(between.Env, "DAEMON="+role)
 		if err := between.Run(); err != nil {
 			return err
@@ -202,7 +198,7 @@ func supervise() int {
 		{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("OBSERVER"))},
 		{Name: "nested", Shell: os.Args[0] + " & wait", Env: childEnv("parent", os.Getenv("OBSERVER"))},
 		{Name: "daemons", Argv: []string{os.Args[0]},
-			Env: append(childEnv("daemoniser", os.Getenv("OBSERVER")), "DAEMONS=idle deaf")},
+			Env: append(childEnv("daemonize", os.Getenv("OBSERVER")), "DAEMONS=idle ignore-term")},
 	}, nil)
 	if err != nil {
 		return 1

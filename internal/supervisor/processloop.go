@@ -206,15 +206,14 @@ func (l *processLoop) awaitDescendants(c *child, killAt <-chan time.Time) {
 	for !c.group.empty() {
 		select {
 		case <-time.After(survivorInterval):
+			continue
 		case <-killAt:
 			l.killGroup(c, "processes that it started did not exit within "+l.opts.Grace.String())
-			awaitEmpty(c.group)
-			return
 		case <-l.kill.Done():
 			l.killGroup(c, "the stop could not wait for processes that it started")
-			awaitEmpty(c.group)
-			return
 		}
+		awaitEmpty(c.group)
+		return
 	}
 }
 

@@ -96,7 +96,7 @@ func (g *osGroup) reap() Exit {
 	for _, stream := range g.streams {
 		_ = stream.Close()
 	}
-	if !g.tree.hasNoLeader() {
+	if g.tree.pid.Load() != noLeader {
 		g.tree.release()
 	}
 	return exitOf(g.Cmd.ProcessState, err)
@@ -127,8 +127,6 @@ func newMarkedTree() *processTree {
 }
 
 const noLeader = -1
-
-func (t *processTree) hasNoLeader() bool { return t.pid.Load() == noLeader }
 
 func (t *processTree) born(leader int) { t.pid.Store(int64(leader)) }
 

@@ -37,7 +37,7 @@ func TestAStormOfForksIsCleared(t *testing.T) {
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		w := newObserver(t)
 		p := Process{
-			Name: "w", Env: append(childEnv("deaf", w.address()), "PATH=/usr/bin:/bin", "SELF="+selfPath()),
+			Name: "w", Env: append(childEnv("ignore-term", w.address()), "PATH=/usr/bin:/bin", "SELF="+selfPath()),
 			Shell: `trap '' TERM; i=0; while [ $i -lt 40 ]; do setsid sleep 600 & i=$((i+1)); done; setsid "$SELF" & i=0; while [ $i -lt 400 ]; do setsid sleep 600 & i=$((i+1)); done; wait`,
 		}
 		s, _ := realSupervisor(t, Options{Grace: 50 * time.Millisecond}, p)
@@ -83,7 +83,7 @@ func TestControlGroupWithoutKill(t *testing.T) {
 		t.Skip("SKIPPED: no control group can be made here")
 	}
 	w := newObserver(t)
-	s, _ := realSupervisor(t, Options{}, daemoniser("daemoniser", w, "deaf", "deaf"))
+	s, _ := realSupervisor(t, Options{}, daemonizer("daemonize", w, "ignore-term", "ignore-term"))
 	tree := treeOf(s)
 	start(t, s)
 	children := []*reportingChild{w.next(), w.next(), w.next()}

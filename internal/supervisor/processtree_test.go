@@ -37,7 +37,7 @@ func eachTreeKind(t *testing.T, f func(t *testing.T, with func(*Supervisor) *Sup
 	}
 }
 
-func daemoniser(role string, w *observer, daemons ...string) Process {
+func daemonizer(role string, w *observer, daemons ...string) Process {
 	p := self("web", role, w)
 	p.Env = append(p.Env, "DAEMONS="+strings.Join(daemons, " "))
 	return p
@@ -63,7 +63,7 @@ func TestDaemonsEndWithTheirProcess(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		w, second := newObserver(t), bystander(t)
-		s, r := realSupervisor(t, Options{Grace: hangGuard}, daemoniser("daemoniser", w, "idle", "idle"))
+		s, r := realSupervisor(t, Options{Grace: hangGuard}, daemonizer("daemonize", w, "idle", "idle"))
 		start(t, with(s))
 		children := []*reportingChild{w.next(), w.next(), w.next()}
 		stop(t, s)
@@ -81,7 +81,7 @@ func TestDaemonsThatIgnoreTermAreKilled(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		w, second := newObserver(t), bystander(t)
-		s, r := realSupervisor(t, Options{Grace: 2 * time.Second}, daemoniser("daemoniser", w, "deaf", "idle", "deaf"))
+		s, r := realSupervisor(t, Options{Grace: 2 * time.Second}, daemonizer("daemonize", w, "ignore-term", "idle", "ignore-term"))
 		start(t, with(s))
 		children := []*reportingChild{w.next(), w.next(), w.next(), w.next()}
 		stop(t, s)
@@ -99,7 +99,7 @@ func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		w := newObserver(t)
-		s, _ := realSupervisor(t, Options{RestartLimit: -1, Grace: time.Second}, daemoniser("deserter", w, "deaf"))
+		s, _ := realSupervisor(t, Options{RestartLimit: -1, Grace: time.Second}, daemonizer("daemonize-and-exit", w, "ignore-term"))
 		if err := with(s).Run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "exit status 3") &&
 			!strings.Contains(err.Error(), "exit status 3") {
 			t.Errorf("Run = %v, want status 3", err)
@@ -125,7 +125,7 @@ func TestEndOfOneLeavesTheDaemonsOfAnother(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		wa, wb := newObserver(t), newObserver(t)
-		a, b := daemoniser("daemoniser", wa, "idle"), daemoniser("daemoniser", wb, "idle")
+		a, b := daemonizer("daemonize", wa, "idle"), daemonizer("daemonize", wb, "idle")
 		b.Name = "clock"
 		s, _ := realSupervisor(t, Options{Grace: hangGuard, RestartMin: time.Millisecond}, a, b)
 		start(t, with(s))

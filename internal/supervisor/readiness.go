@@ -114,7 +114,7 @@ func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
 func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bool) error {
 	err := l.runCheck(ctx, check, ready)
 	if errors.Is(err, errNothingListens) && c.ports != nil && check.Port == l.proc.Port {
-		return elsewhere(err, c.ports())
+		return listensElsewhere(err, c.ports())
 	}
 	if err != nil || c.foreignListener == nil || l.proc.AnyListener || check.Port != l.proc.Port {
 		return err
@@ -125,7 +125,7 @@ func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bo
 	return nil
 }
 
-func elsewhere(err error, ports []int) error {
+func listensElsewhere(err error, ports []int) error {
 	switch len(ports) {
 	case 0:
 		return err

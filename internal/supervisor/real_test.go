@@ -117,7 +117,7 @@ func TestRealServer(t *testing.T) {
 func TestRealTermIgnored(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
-	s, r := realSupervisor(t, Options{Grace: 100 * time.Millisecond}, self("w", "deaf", w))
+	s, r := realSupervisor(t, Options{Grace: 100 * time.Millisecond}, self("w", "ignore-term", w))
 	start(t, s)
 	g := w.next()
 	stop(t, s)
@@ -170,7 +170,7 @@ func TestRealCrashClearsTheGroup(t *testing.T) {
 func TestRealEndIsReportedBeforeTheChildIsGone(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
-	p := Process{Name: "w", Shell: os.Args[0] + " & wait", Env: childEnv("slow", w.address())}
+	p := Process{Name: "w", Shell: os.Args[0] + " & wait", Env: childEnv("exit-when-told", w.address())}
 	ended := make(chan Ended, 1)
 	s, r := realSupervisor(t, Options{Grace: hangGuard, RestartLimit: -1, Events: Events{Ended: func(e Ended) {
 		ended <- e
@@ -197,7 +197,7 @@ func TestRealEndIsReportedBeforeTheChildIsGone(t *testing.T) {
 func TestRealProgramBehindAShellMayFinish(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
-	p := Process{Name: "w", Shell: os.Args[0] + " & wait", Env: childEnv("slow", w.address())}
+	p := Process{Name: "w", Shell: os.Args[0] + " & wait", Env: childEnv("exit-when-told", w.address())}
 	s, r := realSupervisor(t, Options{Grace: hangGuard}, p)
 	start(t, s)
 	g := w.next()
@@ -249,7 +249,7 @@ func TestRealStoppedProcessObeys(t *testing.T) {
 func TestRealOutputHeldByAnother(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
-	s, r := realSupervisor(t, Options{RestartLimit: -1}, self("w", "leaver", w))
+	s, r := realSupervisor(t, Options{RestartLimit: -1}, self("w", "leave-child", w))
 	s.newSystem = markedSystem
 	err := s.Run(t.Context())
 	var failed *FailedError
@@ -333,7 +333,7 @@ func TestRealFloodIsDrained(t *testing.T) {
 
 func TestRealSignalIsNamed(t *testing.T) {
 	t.Parallel()
-	s, _ := realSupervisor(t, Options{RestartLimit: -1}, self("w", "suicide", newObserver(t)))
+	s, _ := realSupervisor(t, Options{RestartLimit: -1}, self("w", "kill-self", newObserver(t)))
 	if err := s.Run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "killed by SIGKILL") {
 		t.Errorf("Run = %v, want the signal", err)
 	}

@@ -32,7 +32,7 @@ func TestOrphansAreTakenIn(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
 	adopter := exec.Command(os.Args[0])
-	adopter.Env = childEnv("adopter", w.address())
+	adopter.Env = childEnv("adopt", w.address())
 	out, err := adopter.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

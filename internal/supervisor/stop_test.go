@@ -12,7 +12,7 @@ import (
 func TestStopDuringWork(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
-	s, r := realSupervisor(t, Options{Grace: hangGuard}, self("worker", "slow", w))
+	s, r := realSupervisor(t, Options{Grace: hangGuard}, self("worker", "exit-when-told", w))
 	start(t, s)
 	g := w.next()
 	stopped := make(chan error)
@@ -35,7 +35,7 @@ func TestStopWithAStuckJob(t *testing.T) {
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		const grace = 300 * time.Millisecond
 		w, second := newObserver(t), bystander(t)
-		s, r := realSupervisor(t, Options{Grace: grace}, self("worker", "stuck", w))
+		s, r := realSupervisor(t, Options{Grace: grace}, self("worker", "ignore-term-with-daemons", w))
 		start(t, with(s))
 		children := []*reportingChild{w.next(), w.next(), w.next()}
 		stop(t, s)

@@ -45,14 +45,14 @@ func (f *Facts) Answer(command string, path ...string) (any, error) {
 	for _, name := range path {
 		members, ok := object.(map[string]any)
 		if !ok {
-			return nil, unknown(command, name, nil)
+			return nil, unknownName(command, name, nil)
 		}
 		if command == Addons {
 			members = variablesOf(members)
 		}
 		value, found := members[name]
 		if !found {
-			return nil, unknown(command, name, members)
+			return nil, unknownName(command, name, members)
 		}
 		object = value
 	}
@@ -115,7 +115,7 @@ func variablesOf(addOn map[string]any) map[string]any {
 	return addOn
 }
 
-func unknown(command, name string, members map[string]any) error {
+func unknownName(command, name string, members map[string]any) error {
 	if len(members) == 0 {
 		return fmt.Errorf("%s: unknown name %q: there are no names at this level", command, name)
 	}

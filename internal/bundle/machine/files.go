@@ -52,7 +52,7 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 		if f.HasMode {
 			want.mode = f.Mode
 		}
-		return Changed, place(f.Path, content, want)
+		return Changed, replaceContent(f.Path, content, want)
 	case err != nil:
 		return unchanged, err
 	case info.IsDir():
@@ -63,7 +63,7 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 
 func replaceFile(path string, info fs.FileInfo, content io.ReadSeeker, want attributes) (Outcome, error) {
 	if !info.Mode().IsRegular() {
-		return Changed, place(path, content, want)
+		return Changed, replaceContent(path, content, want)
 	}
 	equal, err := hasContent(path, content)
 	if err != nil {
@@ -76,7 +76,7 @@ func replaceFile(path string, info fs.FileInfo, content io.ReadSeeker, want attr
 	if err := backUp(path); err != nil {
 		return unchanged, err
 	}
-	return Changed, place(path, content, want)
+	return Changed, replaceContent(path, content, want)
 }
 
 type attributes struct {
@@ -143,7 +143,7 @@ func modeBits(mode fs.FileMode) uint32 {
 	return bits
 }
 
-func place(path string, content io.ReadSeeker, want attributes) (err error) {
+func replaceContent(path string, content io.ReadSeeker, want attributes) (err error) {
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err
 	}

@@ -29,39 +29,39 @@ func Plan(m *bundle.Machine) (steps []Step) {
 		c := &m.Configs[i]
 		for _, p := range c.Packages {
 			name := p.Manager + " " + p.Name
-			steps = append(steps, Step{"packages", name, strings.Join(p.Versions, ", "), p.Place, doing(&p, (*Applier).install)})
+			steps = append(steps, Step{"packages", name, strings.Join(p.Versions, ", "), p.Place, applying(&p, (*Applier).install)})
 		}
 
 		for _, g := range c.Groups {
-			steps = append(steps, Step{"groups", g.Name, numbered("gid", g.GID), g.Place, doing(&g, (*Applier).group)})
+			steps = append(steps, Step{"groups", g.Name, numbered("gid", g.GID), g.Place, applying(&g, (*Applier).group)})
 		}
 
 		for _, u := range c.Users {
-			steps = append(steps, Step{"users", u.Name, numbered("uid", u.UID), u.Place, doing(&u, (*Applier).user)})
+			steps = append(steps, Step{"users", u.Name, numbered("uid", u.UID), u.Place, applying(&u, (*Applier).user)})
 		}
 
 		for _, s := range c.Sources {
-			steps = append(steps, Step{"sources", s.Dir, "from " + s.URL, s.Place, doing(&s, (*Applier).source)})
+			steps = append(steps, Step{"sources", s.Dir, "from " + s.URL, s.Place, applying(&s, (*Applier).source)})
 		}
 
 		for _, f := range c.Files {
-			steps = append(steps, Step{"files", f.Path, fileText(&f), f.Place, doing(&f, (*Applier).file)})
+			steps = append(steps, Step{"files", f.Path, fileText(&f), f.Place, applying(&f, (*Applier).file)})
 		}
 
 		for _, command := range c.Commands {
 			place := bundle.Place{File: command.File, Line: command.Line}
-			steps = append(steps, Step{"commands", command.Name, command.Text(), place, doing(&command, (*Applier).command)})
+			steps = append(steps, Step{"commands", command.Name, command.Text(), place, applying(&command, (*Applier).command)})
 		}
 
 		for _, s := range c.Services {
-			steps = append(steps, Step{"services", s.Name, serviceText(&s), s.Place, doing(&s, (*Applier).service)})
+			steps = append(steps, Step{"services", s.Name, serviceText(&s), s.Place, applying(&s, (*Applier).service)})
 		}
 	}
 
 	return steps
 }
 
-func doing[T any](entry *T, apply func(*Applier, context.Context, *T) (Outcome, error)) func(context.Context, *Applier) (Outcome, error) {
+func applying[T any](entry *T, apply func(*Applier, context.Context, *T) (Outcome, error)) func(context.Context, *Applier) (Outcome, error) {
 	return func(ctx context.Context, a *Applier) (Outcome, error) { return apply(a, ctx, entry) }
 }
 

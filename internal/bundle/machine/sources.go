@@ -143,10 +143,10 @@ func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error)
 	defer root.Close()
 	u := unpacking{root: root, left: maxUnpacked}
 	if err := u.unpack(archive.File); err != nil {
-		return changedIf(u.did), fmt.Errorf("unpacking %s: %w", shownURL(s.URL), err)
+		return changedIf(u.changed), fmt.Errorf("unpacking %s: %w", shownURL(s.URL), err)
 	}
 
-	return changedIf(u.did), nil
+	return changedIf(u.changed), nil
 }
 
 // unpacking unpacks an archive. Neither names nor links can lead outside root.
@@ -154,7 +154,7 @@ type unpacking struct {
 	root    *os.Root
 	left    int64 // bytes
 	entries int
-	did     bool
+	changed bool
 }
 
 func (u *unpacking) unpack(archive *os.File) error {
@@ -283,7 +283,7 @@ func (u *unpacking) writeLink(name, to string) error {
 	if current, err := u.root.Readlink(name); err == nil && current == to {
 		return nil
 	}
-	u.did = true
+	u.changed = true
 	if err := u.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -318,7 +318,7 @@ func (u *unpacking) writeFile(name string, mode fs.FileMode, from io.Reader) (er
 		}
 	}
 
-	u.did = true
+	u.changed = true
 	if err := to.Chmod(mode); err != nil {
 		return err
 	}
