@@ -68,7 +68,7 @@ func (f *SettingsFollower) Run(ctx context.Context, fleet *Fleet) {
 		settings := now.Settings.For(fleet.ID)
 		switch f.Progress().Next(&settings) {
 		case ApplySettings:
-			f.applySettings(ctx, &settings)
+			f.applyAndRecord(ctx, &settings)
 		case RollBackSettings:
 			f.rollBack(ctx, fleet.Store, settings.Revision)
 		case NoStep:
@@ -76,7 +76,7 @@ func (f *SettingsFollower) Run(ctx context.Context, fleet *Fleet) {
 	}
 }
 
-func (f *SettingsFollower) applySettings(ctx context.Context, s *Settings) {
+func (f *SettingsFollower) applyAndRecord(ctx context.Context, s *Settings) {
 	progress := f.Progress()
 	switch err := f.Apply(ctx, s); {
 	case ctx.Err() != nil, errors.Is(err, ErrNotApplied):
