@@ -62,20 +62,26 @@ func Fetch(ctx context.Context, from Store, name, digest string, size int64, pat
 	if have, _, err := Digest(path); err == nil && have == digest {
 		return nil
 	}
+	return replaceFile(path, func(file *os.File) error {
+		to := &verifier{to: file, remaining: size, sum: sha256.New()}
+		if err := from.Get(ctx, name, to); err != nil {
+			return err
+		}
+		return to.check(digest)
+	})
+}
+
+func replaceFile(path string, write func(*os.File) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".fetching-*")
+	file, err := os.CreateTemp(filepath.Dir(path), ".writing-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(file.Name()) // fails after the rename
 
-	to := &verifier{to: file, remaining: size, sum: sha256.New()}
-	if err = from.Get(ctx, name, to); err == nil {
-		err = to.check(digest)
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err := errors.Join(write(file), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), path)
@@ -110,23 +116,12 @@ type Folder string
 
 // Put implements [Store].
 func (f Folder) Put(ctx context.Context, name string, archive io.ReaderAt, size int64) error {
-	if err := os.MkdirAll(string(f), 0o700); err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(string(f), ".storing-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name()) // fails after the rename
-
-	_, err = io.Copy(file, &contextReader{ctx, io.NewSectionReader(archive, 0, size)})
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), filepath.Join(string(f), name))
+	return replaceFile(filepath.Join(string(f), name), func(file *os.File) error {
+		if _, err := io.Copy(file, &contextReader{ctx, io.NewSectionReader(archive, 0, size)}); err != nil {
+			return err
+		}
+		return file.Sync()
+	})
 }
 
 // Get implements [Store].

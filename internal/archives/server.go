@@ -73,7 +73,7 @@ func (s Server) Delete(ctx context.Context, name string) error {
 }
 
 func notFound(err error) error {
-	if own := (*queue.Error)(nil); errors.As(err, &own) && own.Code == queue.CodeResourceNotFound {
+	if errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 		return fmt.Errorf("%w: %w", os.ErrNotExist, err)
 	}
 	return err

@@ -19,7 +19,6 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// startConsole runs early and stops late, to show both startup and drain.
 func (e *Environment) startConsole(context.Context) error {
 	s := e.settings.now()
 	if s.Console == config.Off {

@@ -111,7 +111,6 @@ func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	return r, ok && now.Sub(r.taken) < maxCountAge
 }
 
-// redrivePolicy returns the dead-letter queue of the start until the queue has been counted.
 func (c *depthCounter) redrivePolicy(name string, now time.Time) redrivePolicy {
 	c.mu.Lock()
 	r, read := c.readings[name]

@@ -121,7 +121,6 @@ func (i *instance) reachable() (address, certificate string) {
 
 func (i *instance) visible() bool { return i.address != "" || i.queues.broker != nil }
 
-// claimFiles makes Stop remove the files after everything started later has stopped.
 func (i *instance) claimFiles(context.Context) error {
 	if !i.visible() {
 		return nil

@@ -71,7 +71,6 @@ func (l *lifecycle) running() bool { return isClosed(l.started) }
 
 func (l *lifecycle) stopping() bool { return isClosed(l.draining) }
 
-// onStop adds a step of the shutdown, which runs before those added earlier.
 func (l *lifecycle) onStop(name string, stop func(ctx context.Context) error) {
 	l.steps = append(l.steps, step{name, stop})
 }

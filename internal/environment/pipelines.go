@@ -109,7 +109,6 @@ func (p *pipelines) gate(open bool, reason string) {
 	}
 }
 
-// Startup ends once every queue receives, or would without a pause.
 func (p *pipelines) recordReceiving(l *pipeline, g worker.GateChanged) {
 	isBlocked := slices.ContainsFunc(g.Reasons, func(r worker.Reason) bool { return r.Block != worker.Paused })
 	if isBlocked || l.settled.Swap(true) {

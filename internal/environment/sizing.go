@@ -117,7 +117,6 @@ func (s *sizing) protectTask(context.Context) error {
 	return nil
 }
 
-// runScaling makes Stop end the scaling first, so that nothing scales during a drain.
 func (s *sizing) runScaling(context.Context) error {
 	run, stop := context.WithCancel(context.Background())
 	loop := s.newLoop(run)

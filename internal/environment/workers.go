@@ -53,7 +53,6 @@ func (p *pipelines) buildWorkers(ctx context.Context) error {
 	return nil
 }
 
-// Both kinds of queues can dead-letter a message on request.
 var (
 	_ worker.DeadLetterer = (*aws.DeadLetters)(nil)
 	_ worker.DeadLetterer = (*broker.Queue)(nil)
@@ -108,7 +107,6 @@ func limitOptions(s *config.Settings, events *limit.Events) *limit.Options {
 	return opts
 }
 
-// runWorkers starts the workers, which stop before the app, because their deliveries need it.
 func (p *pipelines) runWorkers(context.Context) error {
 	receive, stop := context.WithCancel(context.Background())
 	deliveries, abort := context.WithCancel(context.Background())

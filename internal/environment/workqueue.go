@@ -25,7 +25,6 @@ type workQueue struct {
 	index   int
 }
 
-// settings returns settings that must not be modified.
 func (w *workQueue) settings() *config.QueueSettings { return w.inForce.queue(w.index) }
 
 func (w *workQueue) targetKey() string {

@@ -118,8 +118,8 @@ func (p *Peers) request(ctx context.Context, id string, send func(*api.Peer) err
 
 // isRefusal reports whether the instance responded with an error that is not about the secret.
 func isRefusal(err error) bool {
-	var answer *api.Error
-	return errors.As(err, &answer) && answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden
+	answer, ok := errors.AsType[*api.Error](err)
+	return ok && answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden
 }
 
 func find(all []instances.Instance, id string) (*instances.Instance, error) {
@@ -221,8 +221,7 @@ func (p *Peers) logFailure(i *instances.Instance, cause error) {
 }
 
 func causeOf(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
