@@ -63,7 +63,6 @@ func checkQueueList(l *loader) (used bool) {
 	return true
 }
 
-// copyFirstQueue shows the first of several queues in the options for a single queue.
 func copyFirstQueue(l *loader, backend string) {
 	s, first := l.s, &l.cfg.Queues[0]
 	s.Queue = first.Name
@@ -186,7 +185,7 @@ func resolveUnusedURL(l *loader, q *QueueSettings) {
 	}
 }
 
-// destinations are options of which only one applies to a queue.
+// Only one of the destinations applies to a queue.
 func destinations() []string { return []string{"target", "function", "lambda"} }
 
 // deriveDestination keeps only the destination from the strongest layer.

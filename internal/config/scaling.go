@@ -134,7 +134,6 @@ func deriveMeasure(l *loader) {
 	}
 }
 
-// measureOptions have defaults that depend on the measure.
 func measureOptions() []string {
 	return []string{"scale-unit", "scale-lower-threshold", "scale-upper-threshold"}
 }

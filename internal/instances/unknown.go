@@ -35,7 +35,6 @@ func (u *unknownFields) decode(text []byte, to any) error {
 	return err
 }
 
-// encode adds the kept fields.
 func (u unknownFields) encode(from any) ([]byte, error) {
 	text, err := json.Marshal(from)
 	if err != nil || u == "" {
