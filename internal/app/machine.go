@@ -20,7 +20,7 @@ import (
 const machinePhase = "machine"
 
 func (o *Options) appliesMachine(v version) bool {
-	return o.Settings().MachineSections == config.MachineApply && v.bundle != nil && len(v.command) == 0 && !v.configOnly
+	return o.Settings().MachineSections == config.MachineApply && v.isFromBundle() && !v.configOnly
 }
 
 func (o *Options) sameMachine(b, other *bundle.Bundle) bool {

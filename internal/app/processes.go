@@ -46,7 +46,7 @@ func (s *supervised) launch(ctx context.Context, v version, r *replica) (process
 	}
 	web := Guard(s.opts.Settings(), supervisor.Process{Name: r.name(), Argv: v.command, Dir: v.dir(), Port: r.port,
 		Check: check, Env: s.opts.processEnviron(v, r.port, true)})
-	if v.bundle != nil && len(v.command) == 0 {
+	if v.isFromBundle() {
 		main, err := v.bundle.Web()
 		if err != nil {
 			return nil, err
@@ -57,7 +57,7 @@ func (s *supervised) launch(ctx context.Context, v version, r *replica) (process
 }
 
 func (s *supervised) helpers(ctx context.Context, v version) (processes, error) {
-	if v.bundle == nil || len(v.command) > 0 {
+	if !v.isFromBundle() {
 		return nil, nil
 	}
 	var list []supervisor.Process

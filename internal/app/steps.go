@@ -33,7 +33,7 @@ type stepRunner struct {
 }
 
 func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
-	if v.bundle == nil || len(v.command) > 0 {
+	if !v.isFromBundle() {
 		return nil
 	}
 	if !after {

@@ -45,19 +45,17 @@ func (b *Bundle) NamesGetConfig() bool {
 }
 
 func (b *Bundle) checkPrograms(path string) *missingPrograms {
-	m := &missingPrograms{dir: b.Dir, path: filepath.SplitList(path), seen: map[string]bool{}}
+	m := &missingPrograms{dir: b.Dir, path: filepath.SplitList(path), earlier: earlierSteps{seen: map[string]bool{}}}
 	for _, s := range b.Plan() {
 		file := filepath.Join(b.Dir, filepath.FromSlash(s.File))
 		switch {
 		case s.Phase == PhaseCommand:
 			m.checkContainerCommand(file, &s)
 		case s.Phase == PhaseStart: // they start together, so they do not prepare files for each other
-			beside := *m
-			beside.seen = maps.Clone(m.seen)
-			beside.checkScript(file, s.Line, s.Shell)
-			m.found = beside.found
-			m.refused = beside.refused
-			m.getConfig = beside.getConfig
+			before := m.earlier
+			m.earlier.seen = maps.Clone(before.seen)
+			m.checkScript(file, s.Line, s.Shell)
+			m.earlier = before
 			continue
 		case s.Shell != "":
 			m.checkScript(file, s.Line, s.Shell)
@@ -65,7 +63,7 @@ func (b *Bundle) checkPrograms(path string) *missingPrograms {
 			m.checkHook(file, s.Argv)
 		}
 
-		m.after = true
+		m.earlier.exist = true
 	}
 
 	for _, h := range b.ConfigHooks {
@@ -92,13 +90,17 @@ type missingPrograms struct {
 	// refused reports scripts that are not executable, unless an earlier step may have changed them.
 	refused   []Problem
 	getConfig []string
-	// after means that an earlier step may have created files, and installs that it may have installed programs. seen
-	// contains the words of earlier steps; paths are reduced to their last element.
-	after, installs bool
-	seen            map[string]bool
-	folder          string
-	line            int
-	optional        bool
+	earlier   earlierSteps
+	folder    string
+	line      int
+	optional  bool
+}
+
+type earlierSteps struct {
+	// exist means that an earlier step may have created files, and install that it may have installed programs.
+	exist, install bool
+	// seen contains the words of earlier steps; paths are reduced to their last element.
+	seen map[string]bool
 }
 
 func (m *missingPrograms) checkContainerCommand(file string, s *Step) {
@@ -128,7 +130,7 @@ func (m *missingPrograms) isInBundle(dir string) bool {
 
 func (m *missingPrograms) remember(words []string) {
 	for _, w := range words {
-		m.seen[path.Base(strings.Trim(w, `;"'`))] = true
+		m.earlier.seen[path.Base(strings.Trim(w, `;"'`))] = true
 	}
 }
 
@@ -207,9 +209,9 @@ func (m *missingPrograms) checkScript(file string, line int, text string) {
 		}
 		unclear = unclear || makesRestUnclear(one, words[0])
 
-		m.installs = m.installs || slices.ContainsFunc(words, isInstallVerb)
+		m.earlier.install = m.earlier.install || slices.ContainsFunc(words, isInstallVerb)
 		m.remember(words)
-		m.after = true
+		m.earlier.exist = true
 	}
 }
 
@@ -262,7 +264,7 @@ func (m *missingPrograms) checkCommand(file string, line int, words, known []str
 		return
 	}
 
-	if strings.Contains(name, "/") && !filepath.IsAbs(name) && m.after {
+	if strings.Contains(name, "/") && !filepath.IsAbs(name) && m.earlier.exist {
 		return // an earlier step may have created it
 	}
 	if !m.has(name) {
@@ -295,7 +297,7 @@ func (m *missingPrograms) has(name string) bool {
 }
 
 func (m *missingPrograms) reportMissing(file string, line int, name string) {
-	if !m.installs && !m.optional && name != GetConfig {
+	if !m.earlier.install && !m.optional && name != GetConfig {
 		m.report(file, line, fmt.Sprintf("program %s not found on this machine", name), "install it, or correct the name")
 	}
 }
@@ -313,7 +315,7 @@ func (m *missingPrograms) report(file string, line int, text, hint string) {
 
 // isPrepared reports whether an earlier step may have made the file executable.
 func (m *missingPrograms) isPrepared(name string) bool {
-	return m.seen[path.Base(name)] || m.seen["chmod"] || m.seen["dos2unix"]
+	return m.earlier.seen[path.Base(name)] || m.earlier.seen["chmod"] || m.earlier.seen["dos2unix"]
 }
 
 func (m *missingPrograms) checkStartable(file string, line int, name string) {
@@ -324,7 +326,7 @@ func (m *missingPrograms) checkStartable(file string, line int, name string) {
 	begin := m.readScript(name)
 	if first, script := shebang(begin); script && strings.HasSuffix(first, "\r") {
 		text, hint := "the first line of "+name+windowsLine, m.hintToType(unixLines, name)
-		if m.after || m.optional {
+		if m.earlier.exist || m.optional {
 			m.report(file, line, text, hint)
 		} else {
 			m.refused = append(m.refused, m.problem(file, line, text, hint))

@@ -152,15 +152,14 @@ func (c Check) address() string {
 
 func (c Check) dial(ctx context.Context) (net.Conn, error) {
 	var d net.Dialer
-	port := c.Port
 	if c.Host != "" {
 		return d.DialContext(ctx, "tcp", c.address())
 	}
-	conn, err := d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	conn, err := d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Port)))
 	if err == nil {
 		return conn, nil
 	}
-	if conn, err6 := d.DialContext(ctx, "tcp6", net.JoinHostPort("::1", strconv.Itoa(port))); err6 == nil {
+	if conn, err6 := d.DialContext(ctx, "tcp6", net.JoinHostPort("::1", strconv.Itoa(c.Port))); err6 == nil {
 		return conn, nil
 	}
 	return nil, err
