@@ -172,7 +172,6 @@ func CanCreate(path string, k KeyPair) error {
 	return err
 }
 
-// generate completes k for a file, and returns the file's key pairs.
 func (k *KeyPair) generate(path string, now time.Time) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

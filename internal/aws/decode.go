@@ -17,14 +17,13 @@ import (
 // SQS responses are five levels deep.
 var answerLimits = sqswire.Limits{Depth: 64, Lenient: true}
 
-// messageReader reads messages one at a time. The message's strings share the response's memory.
+// The message's strings share the response's memory.
 type messageReader struct {
 	json                   sqswire.Reader
 	message                queue.Message
 	bodySum, attributesSum string
 }
 
-// readMessages returns the undamaged messages.
 func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message, error) {
 	r := messageReader{json: sqswire.NewReader(string(answer), answerLimits)}
 	var messages []queue.Message
@@ -136,7 +135,6 @@ func (r *messageReader) readAttribute(name string) {
 	r.setAttribute(a)
 }
 
-// setAttribute keeps the attributes sorted. Of attributes with the same name, the last remains.
 func (r *messageReader) setAttribute(a queue.Attribute) {
 	all := &r.message.Attributes
 	i, found := slices.BinarySearchFunc(*all, a.Name,
@@ -166,7 +164,7 @@ func (r *messageReader) milliseconds() time.Time {
 	return time.Time{}
 }
 
-// withOwnMemory returns a copy whose strings share one allocation, except the ID, which outlives the message.
+// The strings share one allocation, except the ID, which outlives the message.
 func withOwnMemory(m *queue.Message) queue.Message {
 	size := len(m.ReceiptHandle) + len(m.Body) + len(m.SenderID) + len(m.GroupID) + len(m.DedupID) +
 		len(m.SequenceNumber) + len(m.TraceHeader) + len(m.DeadLetterSource)
@@ -198,7 +196,7 @@ func withOwnMemory(m *queue.Message) queue.Message {
 
 type entryResult struct {
 	answered               bool
-	sent                   queue.Sent // only the error unless the entry is a message
+	sent                   queue.Sent
 	bodySum, attributesSum string
 }
 

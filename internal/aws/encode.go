@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// appendSeconds appends a member unless d is nil. It rounds up, so that a timeout is never too short.
+// appendSeconds rounds up, so that a timeout is never too short.
 func appendSeconds(dst []byte, name string, d *time.Duration) []byte {
 	if d == nil {
 		return dst
@@ -17,7 +17,6 @@ func appendSeconds(dst []byte, name string, d *time.Duration) []byte {
 	return strconv.AppendInt(append(dst, name...), int64((*d+time.Second-1)/time.Second), 10)
 }
 
-// appendText appends a member unless text is "".
 func appendText(dst []byte, name, text string) []byte {
 	if text == "" {
 		return dst

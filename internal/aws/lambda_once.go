@@ -28,7 +28,6 @@ func (e *invokeError) Unwrap() error { return e.Err }
 
 func (e *invokeError) Unsent() bool { return !e.Sent }
 
-// sending is one call of the function.
 type sending struct {
 	// payload replaces the SDK's body; see [wholeBodies].
 	payload []byte
@@ -39,8 +38,7 @@ type sending struct {
 
 type sendingKey struct{}
 
-// onceTransport records in a [sending] whether its request left. http.Transport repeats the request, whose body can be
-// read again, only if a kept connection accepted no byte of it.
+// http.Transport repeats a request, whose body can be read again, only if a kept connection accepted no byte of it.
 type onceTransport struct{ next http.RoundTripper }
 
 // Lambda's limit is 6 MiB.

@@ -176,7 +176,7 @@ func (s *S3) sendOnly(ctx context.Context, call *objectCall) error {
 	return s.explain(ctx, call, err)
 }
 
-// objectOperation is an operation of S3. text is a format for the key and the bucket.
+// text is a format for the key and the bucket.
 type objectOperation struct{ name, method, text string }
 
 var (
@@ -195,7 +195,6 @@ type objectCall struct {
 	digest      string // SHA-256 in hexadecimal; "" for an empty body
 }
 
-// permission returns the IAM action that the call needs.
 func (c *objectCall) permission() string {
 	return "s3:" + cmp.Or(callActions["s3:"+c.operation.name], c.operation.name)
 }

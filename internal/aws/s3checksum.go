@@ -24,8 +24,7 @@ var objectChecksums = []struct {
 	{"X-Amz-Checksum-Sha1", sha1.New},
 }
 
-// verifyChecksum ignores the checksums of multipart uploads, which end with the number of parts: it would need each
-// part's checksum.
+// Multipart uploads' checksums end with the number of parts. Verifying them would require each part's checksum.
 func verifyChecksum(header http.Header, contents []byte) error {
 	for _, checksum := range objectChecksums {
 		want := header.Get(checksum.header)

@@ -176,13 +176,16 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 		return ctx.Err()
 	case errors.As(err, &known):
 		return known
-	case ctx.Err() != nil:
-		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"%s: %s did not respond in time; %s", doing, s.host, adviceFor(s.host, "the network, the region and "+s.variable))}
 	}
 
-	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf("%s: %s did not respond: %s; %s", doing, s.host,
-		firstLine(unwrapSDK(err).Error()), adviceFor(s.host, "the network, the region, the credentials and "+s.variable))}
+	how := ": " + firstLine(unwrapSDK(err).Error())
+	suspects := "the network, the region, the credentials and "
+	if ctx.Err() != nil {
+		how = " in time"
+		suspects = "the network, the region and "
+	}
+	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf("%s: %s did not respond%s; %s", doing,
+		s.host, how, adviceFor(s.host, suspects+s.variable))}
 }
 
 func adviceFor(host, distant string) string {

@@ -246,7 +246,7 @@ func (j *Journal) write(r record, durable bool) error {
 	return nil
 }
 
-// sync writes the first n records to disk. Concurrent calls share an fsync, without holding the mutex.
+// Concurrent calls share an fsync.
 func (j *Journal) sync(n int64) {
 	for j.err == nil && j.syncedTo < n {
 		if j.syncing {

@@ -231,8 +231,7 @@ func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	return len(accepted)+len(fresh) > 0, nil
 }
 
-// holdBack reports whether a message stays at the source. It records messages that stay permanently in skipped, and
-// groups that stay until the next Rewind in waiting.
+// holdBack records messages that stay permanently in skipped, and groups that stay until the next Rewind in waiting.
 func (r *run) holdBack(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true

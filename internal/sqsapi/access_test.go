@@ -323,7 +323,7 @@ func TestRegistryOfSignedRequests(t *testing.T) {
 }
 
 // Another program on the port of a stopped 'tendril serve' must not get the token, nor an earlier version of tendril
-// unless explicitly trustedBytes.
+// unless explicitly trusted.
 func TestRegistryTokenIsNotSentToImpostors(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"
@@ -348,6 +348,6 @@ func TestRegistryTokenIsNotSentToImpostors(t *testing.T) {
 		t.Errorf("it got %q", said)
 	}
 	if found, err := client(true).Probe(t.Context()); !found || err != nil || got.Load() != token {
-		t.Errorf("trustedBytes on request: %v, %v; it got %q", found, err, got.Load())
+		t.Errorf("trusted on request: %v, %v; it got %q", found, err, got.Load())
 	}
 }

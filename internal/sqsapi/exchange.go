@@ -14,7 +14,6 @@ import (
 	"tendril/queue"
 )
 
-// exchange is a request and its reply.
 type exchange struct {
 	h      *Handler
 	w      http.ResponseWriter
@@ -54,7 +53,7 @@ func (x *exchange) readJSON(target string) (act *action, request any, err error)
 	return act, request, act.parameters.decodeJSON(in.Bytes(), request)
 }
 
-// A buffer for the whole Content-Length is allocated once trustedBytes bytes have arrived. Package httplimit reserves
+// A buffer for the whole Content-Length is allocated once trustedBytes have arrived. Package httplimit reserves
 // memory for larger bodies.
 const trustedBytes = 64<<10 + bytes.MinRead
 

@@ -20,7 +20,7 @@ import (
 
 // Options configure a [Handler]. A nil *Options is valid.
 type Options struct {
-	// Keys authenticates requests. If nil, every client is trustedBytes.
+	// Keys authenticates requests. If nil, every client is trusted.
 	Keys *access.Keyring
 	// RegistryToken must accompany registry requests if Keys is nil; "" requires none.
 	RegistryToken string

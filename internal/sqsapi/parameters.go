@@ -58,7 +58,6 @@ func parametersOf(t reflect.Type, action string) parameters {
 	return p
 }
 
-// wireFields are the fields of a request or response, in order.
 type wireFields []wireField
 
 type wireField struct {
