@@ -117,7 +117,6 @@ func (c *Client) On(id string) *Client {
 	return &on
 }
 
-// addressed returns r for the client's instance.
 func (c *Client) addressed(r *Request) *Request {
 	if c.instance == "" {
 		return r
@@ -289,7 +288,6 @@ func errNotStored(d *Delivery) *Error {
 	return NotFound("message "+d.MessageID+" "+state, hint)
 }
 
-// state describes a message that is in no embedded queue.
 func (d *Delivery) state() (text, hint string) {
 	const (
 		notFound  = "not found in any queue: "
@@ -413,7 +411,6 @@ func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) (
 	return sent, nil
 }
 
-// errNotUTF8 refuses text that JSON would change.
 func errNotUTF8() *Error {
 	return BadRequest("the message is not valid UTF-8", "send bytes as a Binary attribute, or encode them with base64")
 }

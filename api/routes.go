@@ -23,7 +23,6 @@ type Route[Body, Answer any] struct {
 // NoBody is the body of routes without one.
 type NoBody struct{}
 
-// read describes a request that changes nothing, with its query parameters.
 func read[Answer any](pattern, summary, query string) Route[NoBody, Answer] {
 	return Route[NoBody, Answer]{Pattern: pattern, Summary: summary, Query: query}
 }

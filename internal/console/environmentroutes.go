@@ -34,7 +34,6 @@ type environmentRoutes struct {
 	closed context.Context
 }
 
-// bounded returns a context that ends after wait, or when the server closes.
 func (e *environmentRoutes) bounded(parent context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(parent, wait)
 	stop := context.AfterFunc(e.closed, cancel)
@@ -199,7 +198,6 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	return d, e.unknownMessage(found, ended.since)
 }
 
-// awaitDelivery returns the latest attempt, a delivery in progress, or a delivery that does not count as an attempt.
 func (e *environmentRoutes) awaitDelivery(ctx context.Context, id string, wait time.Duration) (api.Delivery, error) {
 	ctx, cancel := e.bounded(ctx, wait)
 	defer cancel()

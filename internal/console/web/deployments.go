@@ -45,7 +45,6 @@ func (v *visit) startDeployment(deploy func(context.Context) (api.DeployResult, 
 	})
 }
 
-// waitBriefly returns pending if the action takes longer than a form should wait.
 func (v *visit) waitBriefly(pending string, act func(context.Context) (string, error)) (string, error) {
 	var done string
 	var err error

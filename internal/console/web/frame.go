@@ -43,7 +43,6 @@ func (v *visit) Entry() string {
 	return cmp.Or(v.entry, v.screen.entry)
 }
 
-// Entries returns the navigation, whose links keep a chosen instance.
 func (v *visit) Entries() []entry {
 	if v.Fleet == nil || v.Fleet.Chosen == nil {
 		return entries
@@ -65,7 +64,6 @@ func (v *visit) Live() string {
 	return "/live?" + url.Values{"at": {v.Path()}}.Encode()
 }
 
-// Health returns the health of the environment, or of this instance if it is the only one.
 func (v *visit) Health() health.Status {
 	h := v.Status.Health
 	switch {

@@ -37,7 +37,6 @@ func (v *visit) resume() (string, error) {
 	return pausedText(name, "resumed", answer), err
 }
 
-// pausedText describes a change of one queue, or of all queues for "".
 func pausedText(name, change string, answer api.Paused) string {
 	text := name + " is " + change
 	if name == "" {

@@ -262,7 +262,6 @@ func ownPath(back string) string {
 	return back
 }
 
-// refusalOf returns a copy of the API's error, or wraps another error.
 func refusalOf(err error) *api.Error {
 	refused, ok := errors.AsType[*api.Error](err)
 	if !ok {
