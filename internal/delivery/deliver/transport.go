@@ -30,7 +30,6 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-// transport sends each request to its server at most once; see doc.go.
 type transport struct {
 	dialer      *dialer
 	pool        connpool.Pool[*conn]
@@ -38,8 +37,8 @@ type transport struct {
 	reconnected func() // may be nil
 }
 
-// exchange returns an error only if ctx is done or it cannot connect; nothing was sent then. The caller must release
-// the response.
+// exchange returns an error only if ctx is done, deliveries are paused (errPaused) or it cannot connect; nothing was
+// sent then. The caller must release the response.
 func (t *transport) exchange(ctx context.Context, r *request) (response, error) {
 	if err := ctx.Err(); err != nil {
 		return response{}, err
@@ -66,7 +65,7 @@ func (t *transport) exchange(ctx context.Context, r *request) (response, error) 
 		return response{}, err
 	}
 	r.began = time.Now()
-	if t.paused() {
+	if t.paused() { // again, because connecting may take seconds
 		t.pool.Put(c, r.began)
 		return response{}, errPaused
 	}
