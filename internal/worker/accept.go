@@ -46,11 +46,11 @@ func (s *settler) mustDeliver(h *held, m *queue.Message, filtered bool, now time
 	case isDone:
 		s.duplicate(m, "done")
 	case filtered:
-		s.core.stats.counts.Filtered++
+		s.core.counts.Filtered++
 		notify(s.core, s.core.events.Filtered, Filtered{ID: m.ID, Task: m.Attribute(queue.AttributeTask), ReceiveCount: m.ReceiveCount})
 	case expired(&s.core.opts, m, now):
 		h.isExpired = true
-		s.core.stats.counts.Expired++
+		s.core.counts.Expired++
 		notify(s.core, s.core.events.Expired, Expired{ID: m.ID, Task: m.Attribute(queue.AttributeTask), ReceiveCount: m.ReceiveCount,
 			FirstReceivedAt: m.FirstReceivedAt})
 	default:
@@ -69,6 +69,6 @@ func (s *settler) receivedAgain(h *held, m *queue.Message, visibility time.Durat
 }
 
 func (s *settler) duplicate(m *queue.Message, stage string) {
-	s.core.stats.counts.Duplicates++
+	s.core.counts.Duplicates++
 	notify(s.core, s.core.events.Duplicate, Duplicate{ID: m.ID, Task: m.Attribute(queue.AttributeTask), Stage: stage})
 }

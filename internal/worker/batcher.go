@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"iter"
 	"time"
 
 	"tendril/queue"
@@ -30,7 +31,14 @@ func (b *batcher) put(p pending, due time.Time) {
 	b.entries = append(b.entries, p)
 }
 
-// The caller must increment calls.
+// batches returns those to send now. The caller must increment calls for each.
+func (b *batcher) batches(now time.Time) iter.Seq[[]pending] {
+	return func(yield func([]pending) bool) {
+		for batch := b.nextBatch(now); batch != nil && yield(batch); batch = b.nextBatch(now) {
+		}
+	}
+}
+
 func (b *batcher) nextBatch(now time.Time) []pending {
 	n := min(len(b.entries), queue.MaxBatch)
 	if n == 0 || b.atCallLimit() || now.Before(b.holdUntil) {

@@ -10,13 +10,12 @@ import (
 const callTimeout = 20 * time.Second
 
 func (w *Worker) flush(now time.Time) {
-	letters := &w.letters.pending
-	for batch := letters.nextBatch(now); batch != nil; batch = letters.nextBatch(now) {
+	letters, deletes, changes := &w.letters.pending, &w.deletes.pending, &w.visibility.pending
+	for batch := range letters.batches(now) {
 		w.startCall(letters, sendDeadLetter, batch)
 	}
 
-	deletes := &w.deletes.pending
-	for batch := deletes.nextBatch(now); batch != nil; batch = deletes.nextBatch(now) {
+	for batch := range deletes.batches(now) {
 		done, expired := w.deletes.sendable(batch, now)
 		w.startCall(deletes, deleteMessage, done)
 		w.startCall(deletes, expireMessage, expired)
@@ -26,14 +25,13 @@ func (w *Worker) flush(now time.Time) {
 	if len(w.poller.open) == 0 || w.gate.open() && w.core.workCtx.Err() == nil {
 		w.visibility.queueReturns(now)
 	}
-	changes := &w.visibility.pending
-	for batch := changes.nextBatch(now); batch != nil; batch = changes.nextBatch(now) {
+	for batch := range changes.batches(now) {
 		w.startCall(changes, changeVisibility, w.visibility.sendable(batch, now))
 	}
 
-	w.core.wakeAt(letters.next())
-	w.core.wakeAt(deletes.next())
-	w.core.wakeAt(changes.next())
+	for _, b := range w.batchers() {
+		w.core.wakeAt(b.next())
+	}
 }
 
 // sendable gives up late deletes and separates those of expired messages. While the queue rejects deletes, it keeps

@@ -39,6 +39,7 @@ type core struct {
 	mu     *callbackMutex
 	opts   Options
 	events *Events
+	counts Counts
 	stats  statistics
 	clock  clock
 	margin time.Duration // deletes are not retried this close to the end of the visibility timeout

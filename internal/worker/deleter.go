@@ -33,7 +33,7 @@ func (d *deleter) queueDelete(h *held, now time.Time) {
 func (d *deleter) failing() bool { return d.pending.fails > 0 }
 
 func (d *deleter) callEnded(batch []pending, errs []error, start, now time.Time) {
-	d.core.stats.counts.DeleteCalls++
+	d.core.counts.DeleteCalls++
 	var deleted, conclusive int
 	var refusal error
 	for i, p := range batch {
@@ -64,7 +64,7 @@ func (d *deleter) callEnded(batch []pending, errs []error, start, now time.Time)
 	} else if refusal != nil {
 		d.stopReceiving(refusal, now)
 	}
-	d.core.stats.counts.Deleted += int64(deleted)
+	d.core.counts.Deleted += int64(deleted)
 	if deleted > 0 {
 		notify(d.core, d.core.events.Deleted, Deleted{Messages: deleted, Duration: now.Sub(start)})
 	}
@@ -112,7 +112,7 @@ func (d *deleter) giveUp(p pending, err error, now time.Time) {
 	}
 	h := p.h
 	d.messages.unconfirmed--
-	d.core.stats.counts.DeletesLost++
+	d.core.counts.DeletesLost++
 	if d.core.phase != running {
 		d.abandoned++
 	}

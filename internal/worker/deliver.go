@@ -190,7 +190,7 @@ func (s *slots) beginMessage(h *held, now time.Time) {
 	h.onLastReceive = s.messages.lastReceive(h)
 	h.waited = now.Round(0).Sub(h.msg.SentAt)
 
-	s.core.stats.counts.Posted++
+	s.core.counts.Posted++
 	if h.postponedAt.IsZero() { // a postponed message counts only once
 		s.starts.add(h.waited, now)
 		if s.lane != nil {

@@ -10,8 +10,8 @@ type inventory struct {
 	held     map[string]*held
 	groups   map[string]*group
 	failing  map[string]failingGroup
-	ready    readyList
-	deferred deferredHeap
+	ready    heldList
+	deferred heldList // postponed, by postponedUntil
 
 	bytes       int
 	turning     int
@@ -58,7 +58,7 @@ func (m *inventory) expireVisibility(h *held) {
 		return
 	}
 	h.lapsed = true
-	m.core.stats.counts.VisibilityExpired++
+	m.core.counts.VisibilityExpired++
 	notify(m.core, m.core.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, Task: h.task(), InWork: h.stage == posting})
 }
 
@@ -108,43 +108,45 @@ func (m *inventory) oneAtATime(now time.Time, largeBacklog bool) bool {
 	return isWorthwhile
 }
 
-type readyList struct {
+type heldList struct {
 	list  []*held
 	head  int
 	bytes int
 }
 
-func (l *readyList) len() int { return len(l.list) - l.head }
+func (l *heldList) len() int { return len(l.list) - l.head }
 
-func (l *readyList) push(h *held) {
-	if l.head > 64 && l.head*2 > len(l.list) {
-		n := copy(l.list, l.list[l.head:])
-		clear(l.list[n:])
-		l.list, l.head = l.list[:n], 0
-	}
+func (l *heldList) push(h *held) {
 	l.list = append(l.list, h)
 	l.bytes += len(h.msg.Body)
 }
 
-func (l *readyList) first() *held {
+func (l *heldList) first() *held {
 	if l.len() == 0 {
 		return nil
 	}
 	return l.list[l.head]
 }
 
-func (l *readyList) pop() *held {
+func (l *heldList) pop() *held {
 	h := l.first()
 	if h == nil {
 		return nil
 	}
+
 	l.bytes -= len(h.msg.Body)
 	l.list[l.head] = nil
 	l.head++
-	if l.head == len(l.list) {
-		l.list, l.head = l.list[:0], 0
+	if 2*l.head >= len(l.list) {
+		l.list, l.head = slices.Delete(l.list, 0, l.head), 0
 	}
 	return h
+}
+
+func (l *heldList) remove(h *held) {
+	i := slices.Index(l.list, h)
+	l.list = slices.Delete(l.list, i, i+1)
+	l.bytes -= len(h.msg.Body)
 }
 
 // memory drops its oldest entries when full.
@@ -282,55 +284,31 @@ const (
 	surplusPause      = postponeLongest
 )
 
-type deferredHeap struct {
-	list  []*held
-	bytes int
-}
-
-func (d *deferredHeap) Len() int { return len(d.list) }
-func (d *deferredHeap) Less(i, j int) bool {
-	return d.list[i].postponedUntil.Before(d.list[j].postponedUntil)
-}
-
-func (d *deferredHeap) Swap(i, j int) {
-	d.list[i], d.list[j] = d.list[j], d.list[i]
-	d.list[i].heapIndex, d.list[j].heapIndex = i, j
-}
-
-func (d *deferredHeap) Push(x any) {
-	h := x.(*held)
-	h.heapIndex = len(d.list)
-	d.list = append(d.list, h)
-	d.bytes += len(h.msg.Body)
-}
-
-func (d *deferredHeap) Pop() any {
-	n := len(d.list) - 1
-	h := d.list[n]
-	d.list[n] = nil
-	d.list = d.list[:n]
-	d.bytes -= len(h.msg.Body)
-	return h
-}
-
-func (d *deferredHeap) next() time.Time {
-	if len(d.list) == 0 {
-		return time.Time{}
+func (l *heldList) insertPostponed(h *held) {
+	l.push(h)
+	for i := len(l.list) - 1; i > l.head && h.postponedUntil.Before(l.list[i-1].postponedUntil); i-- {
+		l.list[i], l.list[i-1] = l.list[i-1], h
 	}
-	return d.list[0].postponedUntil
 }
 
-func (d *deferredHeap) exceeds(bytes int) bool {
-	return len(d.list) > maxPostponed || len(d.list) > 1 && d.bytes > bytes
+func (l *heldList) firstPostponedUntil() time.Time {
+	if h := l.first(); h != nil {
+		return h.postponedUntil
+	}
+	return time.Time{}
 }
 
-func (d *deferredHeap) youngest() *held {
-	return slices.MaxFunc(d.list, func(x, y *held) int { return x.postponedAt.Compare(y.postponedAt) })
+func (l *heldList) exceeds(bytes int) bool {
+	return l.len() > maxPostponed || l.len() > 1 && l.bytes > bytes
+}
+
+func (l *heldList) lastPostponed() *held {
+	return slices.MaxFunc(l.list[l.head:], func(x, y *held) int { return x.postponedAt.Compare(y.postponedAt) })
 }
 
 func (m *inventory) addStatus(s *Status, now time.Time) {
 	s.Prefetched = m.ready.len()
-	s.Postponed = m.deferred.Len()
+	s.Postponed = m.deferred.len()
 	s.Unconfirmed = m.unconfirmed
 	for _, g := range m.groups {
 		s.Waiting += len(g.waiting)

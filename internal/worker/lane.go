@@ -2,6 +2,7 @@ package worker
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"tendril/queue"
@@ -80,8 +81,7 @@ func (l *lane) usableSlots(now time.Time) int {
 		return 0
 	}
 	near := l.heldOrExpected(now)
-	mayHavePlenty := l.backlog.plenty || !l.backlog.known
-	if mayHavePlenty && (l.poller.expected > 0 || l.receivable(now) > 0) {
+	if !l.backlog.isTrickle() && (l.poller.expected > 0 || l.receivable(now) > 0) {
 		return free // further receives will fill the slots
 	}
 
@@ -110,7 +110,7 @@ func (l *lane) wantsSlots(now time.Time) bool {
 	if l.slots.startable(now) || l.messages.turning > 0 && !l.deletes.failing() {
 		return true
 	}
-	if l.backlog.known && !l.backlog.plenty {
+	if l.backlog.isTrickle() {
 		return false
 	}
 	l.expireExpected(now)
@@ -205,7 +205,8 @@ func (l *lane) permittedByLimiter(room int, now time.Time) int {
 		claimed, reserved = l.claimedByOthers()
 	}
 	need := min(l.neededMessages(), room-reserved)
-	if l.pool.strict && l.pool.higherWaits(l, now) {
+	isWaiting := func(m *lane) bool { return m.limiter.shares(l.limiter) && m.wantsSlots(now) }
+	if l.pool.strict && slices.ContainsFunc(l.pool.above(l), isWaiting) {
 		return need
 	}
 	share := int(math.Ceil(float64(room) * l.pool.shareOfLimiter(l, now)))
@@ -215,7 +216,7 @@ func (l *lane) permittedByLimiter(room int, now time.Time) int {
 func (l *lane) room(now time.Time) int {
 	p := l.pool
 	need := l.neededMessages()
-	if p.strict && p.higherHasWork(l, now) {
+	if p.strict && slices.ContainsFunc(p.above(l), func(m *lane) bool { return m.hasWork(now) }) {
 		return clamp(need, 0, queue.MaxBatch)
 	}
 
@@ -238,10 +239,7 @@ func (l *lane) room(now time.Time) int {
 
 func (l *lane) prefetch(now time.Time) int {
 	p := l.pool
-	if l.core.limit < l.core.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.core.opts.PrefetchBytes {
-		return 0
-	}
-	if !p.pace.isFast(now) {
+	if !l.poller.mayPrefetch() || !p.pace.isFast(now) {
 		return 0
 	}
 	rate := p.pace.rate(p.concurrency) * max(l.pace.batch, 1) * p.shareOf(l, now)
@@ -264,10 +262,12 @@ type backlog struct {
 	pollsEmpty   bool
 }
 
+func (b *backlog) isTrickle() bool { return b.known && !b.plenty }
+
 // presumeEmpty returns false for a trickle, which is empty now and then.
 func (b *backlog) presumeEmpty(now time.Time) (mayHavePlenty bool) {
 	b.empty, b.emptyAt = true, now
-	if b.known && !b.plenty {
+	if b.isTrickle() {
 		return false
 	}
 	if !b.presumedEmptyAt.Equal(now) {
@@ -311,7 +311,7 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	slowest := max(l.pace.calls.sum(now).most, l.pace.roundTrip, l.pace.call)
 	usual := l.poller.usualResponseTime(now)
 	switch {
-	case l.backlog.known && !l.backlog.plenty:
+	case l.backlog.isTrickle():
 		return usual
 	case slowest == 0:
 		return l.firstTimeout(usual, now)
@@ -344,18 +344,6 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	return max(firstTimeoutLeast, 3*slowest)
 }
 
-// leastTrip returns the shortest recent round trip of queues about as fast as this one. They probably share a server,
-// whose load a later queue would measure.
-func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
-	least := own
-	for _, m := range l.pool.lanes {
-		if trip := m.pace.trips.sum(now).least; trip > 0 && own <= 8*trip && (least == 0 || trip < least) {
-			least = trip
-		}
-	}
-	return least
-}
-
 func (l *lane) emptyNow(now time.Time) bool {
 	return l.backlog.empty && (len(l.poller.open) > 0 || now.Sub(l.backlog.emptyAt) < emptyFor)
 }
@@ -366,10 +354,10 @@ func (l *lane) likelyReceived(n int, now time.Time) int {
 	switch {
 	case l.emptyNow(now):
 		return 0
-	case l.backlog.plenty || !l.backlog.known:
-		return n
+	case l.backlog.isTrickle():
+		return 1
 	}
-	return 1
+	return n
 }
 
 func (l *lane) setExpectation(o *openReceive) {

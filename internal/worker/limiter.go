@@ -32,7 +32,6 @@ type limiterState struct {
 	limiting             bool
 	reason               string
 	since, until, calmAt time.Time
-	periods              int64
 
 	// Room's result is valid at roomAt while roomSince equals shared.changes.
 	roomAt     time.Time
@@ -40,6 +39,8 @@ type limiterState struct {
 	roomCount  int
 	roomReason string
 	lookAt     time.Time // when to call Room again
+	// breakerSince is when Room first gave the breaker as its reason; zero if it gives another.
+	breakerSince time.Time
 }
 
 func (l *limiterState) shares(other *limiterState) bool {
@@ -93,11 +94,19 @@ func (l *limiterState) room(now time.Time) int {
 	if l == nil {
 		return maxPrefetch
 	}
-	if !l.roomAt.Equal(now) || l.roomAt.IsZero() || l.roomSince != l.shared.changes {
-		l.roomAt, l.roomSince = now, l.shared.changes
-		l.roomCount, l.roomReason = l.shared.limiter.Room(now, limiterAhead+3*l.pace.roundTrip/2)
+	if l.roomAt.Equal(now) && !l.roomAt.IsZero() && l.roomSince == l.shared.changes {
+		return l.roomCount
 	}
-	return max(l.roomCount, 0)
+
+	l.roomAt, l.roomSince = now, l.shared.changes
+	count, reason := l.shared.limiter.Room(now, limiterAhead+3*l.pace.roundTrip/2)
+	l.roomCount, l.roomReason = max(count, 0), reason
+	if reason != breakerReason {
+		l.breakerSince = time.Time{}
+	} else if l.breakerSince.IsZero() {
+		l.breakerSince = now
+	}
+	return l.roomCount
 }
 
 func (l *limiterState) breakerOpen(now time.Time) bool {
@@ -117,7 +126,7 @@ func (l *limiterState) recordRefusal(now time.Time, wait time.Duration, reason s
 	l.limiting = true
 	l.reason = reason
 	l.since = now
-	l.periods++
+	l.core.counts.Limited++
 	notify(l.core, l.core.events.Limited, Limited{Reason: reason})
 }
 
@@ -141,19 +150,12 @@ func (l *limiterState) endPeriod(at time.Time) {
 }
 
 func (l *limiterState) addStatus(s *Status, now time.Time) {
-	s.Counts.Limited = l.periods
 	if l.limiting {
 		s.LimitedBy = l.reason
 	}
-	if !l.breakerOpen(now) {
-		return
+	if l.breakerOpen(now) {
+		s.Receiving = false
+		s.LimitedBy = breakerReason
+		s.Reasons = append(s.Reasons, Reason{Block: BreakerOpen, Text: "the breaker is open", Since: l.breakerSince})
 	}
-
-	since := now
-	if s.LimitedBy == breakerReason {
-		since = l.since
-	}
-	s.Receiving = false
-	s.LimitedBy = breakerReason
-	s.Reasons = append(s.Reasons, Reason{Block: BreakerOpen, Text: "the breaker is open", Since: since})
 }

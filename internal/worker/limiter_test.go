@@ -3,6 +3,7 @@ package worker
 import (
 	"math"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -169,8 +170,8 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	step(3000, 0)
 	step(3901, 1)
 	b.endCalmPeriod(at(4900))
-	if b.periods != 1 || !b.limiting {
-		t.Errorf("%d times of limiting, on: %v; refusals within a second of each other are one", b.periods, b.limiting)
+	if c.counts.Limited != 1 || !b.limiting {
+		t.Errorf("%d times of limiting, on: %v; refusals within a second of each other are one", c.counts.Limited, b.limiting)
 	}
 	b.endCalmPeriod(at(4901))
 	c.mu.Lock()
@@ -304,6 +305,11 @@ func TestOpenBreakerEndsTheWaitForMessages(t *testing.T) {
 		after(2 * time.Second)
 		if s := r.w.Status(); s.Polls != 0 || s.Receiving {
 			t.Errorf("%d receives open while the breaker is; receiving: %v", s.Polls, s.Receiving)
+		}
+		before := r.w.Status().Reasons
+		after(5 * time.Second)
+		if reasons := r.w.Status().Reasons; len(reasons) != 1 || !slices.Equal(reasons, before) {
+			t.Errorf("the breaker stays open without a refusal, and its reason changed from %v to %v", before, reasons)
 		}
 		send(t, fake, 1, "")
 		after(10 * time.Second)

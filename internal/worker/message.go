@@ -50,7 +50,6 @@ type held struct {
 	readyAt time.Time
 	// postponedUntil is when the message becomes ready again.
 	postponedAt, postponedUntil time.Time
-	heapIndex                   int
 
 	startedAt time.Time
 	waited    time.Duration // from SentAt to startedAt

@@ -169,7 +169,7 @@ func (p *Pool) drawLane(now time.Time) *lane {
 	}
 	if late != nil && !p.lastPromoted {
 		p.lastPromoted = true
-		late.core.stats.counts.Promoted++
+		late.core.counts.Promoted++
 		return late
 	}
 	if next != nil {
@@ -193,13 +193,10 @@ func (p *Pool) takeKeptTurn(now time.Time) *lane {
 }
 
 func (p *Pool) byOrder(now time.Time) *lane {
-	if !p.strict {
-		return takeTurn(p.lanes, func(l *lane) bool { return l.demand(now) == hasDemand }, p.random)
+	if p.strict {
+		return firstInOrder(p.lanes, func(l *lane) demand { return l.demand(now) })
 	}
-	if i := firstInOrder(len(p.lanes), func(i int) demand { return p.lanes[i].demand(now) }); i >= 0 {
-		return p.lanes[i]
-	}
-	return nil
+	return takeTurn(p.lanes, func(l *lane) bool { return l.demand(now) == hasDemand }, p.random)
 }
 
 func (p *Pool) mostOverdue(now time.Time) (longest *lane) {
@@ -214,15 +211,7 @@ func (p *Pool) mostOverdue(now time.Time) (longest *lane) {
 	return longest
 }
 
-func (p *Pool) higherHasWork(l *lane, now time.Time) bool {
-	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool { return m.hasWork(now) })
-}
-
-func (p *Pool) higherWaits(l *lane, now time.Time) bool {
-	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool {
-		return m.limiter.shares(l.limiter) && m.wantsSlots(now)
-	})
-}
+func (p *Pool) above(l *lane) []*lane { return p.lanes[:slices.Index(p.lanes, l)] }
 
 // shareOf returns the queue's expected share of the turns, 0 to 1.
 func (p *Pool) shareOf(l *lane, now time.Time) float64 {

@@ -543,7 +543,7 @@ func TestDeferredMessagesAreInOrder(t *testing.T) {
 			h.hide(now, time.Hour)
 			w.settler.postpone(h, time.Duration(i)*time.Second, now)
 		}
-		if w.messages.deferred.bytes != 800 || w.messages.deferred.youngest().msg.Body != "four" {
+		if w.messages.deferred.bytes != 800 || w.messages.deferred.lastPostponed().msg.Body != "four" {
 			t.Errorf("%d bytes of 200 bodies of 4", w.messages.deferred.bytes)
 		}
 		for n := range 200 {
@@ -552,8 +552,8 @@ func TestDeferredMessagesAreInOrder(t *testing.T) {
 				t.Fatalf("after %d s there are %d in line", n, w.messages.ready.len())
 			}
 		}
-		if w.messages.deferred.bytes != 0 || !w.messages.deferred.next().IsZero() {
-			t.Errorf("%d bytes left, next at %v", w.messages.deferred.bytes, w.messages.deferred.next())
+		if w.messages.deferred.bytes != 0 || !w.messages.deferred.firstPostponedUntil().IsZero() {
+			t.Errorf("%d bytes left, next at %v", w.messages.deferred.bytes, w.messages.deferred.firstPostponedUntil())
 		}
 	})
 }

@@ -199,7 +199,7 @@ func TestStale(t *testing.T) {
 
 func TestReadyList(t *testing.T) {
 	t.Parallel()
-	var l readyList
+	var l heldList
 	if l.first() != nil || l.len() != 0 {
 		t.Fatal("a new line-up is empty")
 	}

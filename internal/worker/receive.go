@@ -218,7 +218,7 @@ func (p *poller) room(now time.Time) int {
 		return p.lane.room(now)
 	}
 	prefetch := 0
-	if p.core.limit == p.core.opts.Concurrency && p.messages.ready.bytes+p.messages.deferred.bytes < p.core.opts.PrefetchBytes {
+	if p.mayPrefetch() {
 		prefetch = p.pace.prefetch(p.core.limit, &p.core.opts, now)
 	}
 	size := p.core.opts.Batch.Size
@@ -229,6 +229,11 @@ func (p *poller) room(now time.Time) int {
 		return 0 // all slots have messages, so prefetch only full batches
 	}
 	return clamp(room, 0, queue.MaxBatch)
+}
+
+func (p *poller) mayPrefetch() bool {
+	isFull := p.messages.ready.bytes+p.messages.deferred.bytes >= p.core.opts.PrefetchBytes
+	return p.core.limit == p.core.opts.Concurrency && !isFull
 }
 
 // Bytes reserved for each requested message.
@@ -279,7 +284,7 @@ func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, n
 	delete(p.open, o)
 	p.asked -= o.asked
 	p.expected -= o.expected
-	p.core.stats.counts.Polls++
+	p.core.counts.Polls++
 	switch {
 	case err == nil || len(msgs) > 0:
 		hiddenSince = p.core.clock.earliestHidden(o.start, now, p.pace.longestTransit(o.visibility))
@@ -317,7 +322,7 @@ func (p *poller) receiveReturned(o *openReceive, msgs []queue.Message, now time.
 		p.lane.updateBacklog(o, msgs, now)
 	}
 
-	p.core.stats.counts.Received += int64(len(msgs))
+	p.core.counts.Received += int64(len(msgs))
 	p.reportReceived(msgs, took, now)
 }
 
@@ -362,8 +367,8 @@ const (
 // usualResponseTime is how long a queue with messages takes to respond, estimated from other queues at first.
 func (p *poller) usualResponseTime(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
-	if trip == 0 && p.lane != nil {
-		for _, l := range p.lane.pool.lanes {
+	if trip == 0 {
+		for _, l := range p.poolLanes() {
 			trip = max(trip, l.pace.calls.sum(now).least)
 		}
 	}
@@ -373,12 +378,24 @@ func (p *poller) usualResponseTime(now time.Time) time.Duration {
 	return clamp(3*trip, usualResponseLeast, usualResponseMost)
 }
 
+// leastTrip returns the shortest recent round trip of the pool's queues about as fast as this one. They probably share a
+// server, whose load a later queue would measure.
 func (p *poller) leastTrip(now time.Time) time.Duration {
 	own := p.pace.trips.sum(now).least
-	if p.lane == nil {
-		return own
+	least := own
+	for _, l := range p.poolLanes() {
+		if trip := l.pace.trips.sum(now).least; trip > 0 && own <= 8*trip && (least == 0 || trip < least) {
+			least = trip
+		}
 	}
-	return p.lane.leastTrip(own, now)
+	return least
+}
+
+func (p *poller) poolLanes() []*lane {
+	if p.lane == nil {
+		return nil
+	}
+	return p.lane.pool.lanes
 }
 
 // safeToCancelAfter is the age at which an open receive is assumed to be waiting. Canceling earlier could lose

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -95,15 +94,14 @@ func (w *Worker) round(now time.Time) time.Time {
 func (w *Worker) checkAll(now time.Time) {
 	w.visibility.checkHeld(now)
 	w.settler.returnStale(now)
-	w.core.stats.measureRate(now)
+	w.core.stats.measureRate(w.core.counts.attempts(), now)
 	if w.limiter != nil {
 		w.limiter.endCalmPeriod(now)
 	}
 }
 
 func (w *Worker) nextDue(cancelNext, now time.Time) time.Time {
-	due := []time.Time{cancelNext, w.letters.pending.next(), w.deletes.pending.next(), w.visibility.pending.next(),
-		w.poller.notBefore, w.messages.deferred.next(), w.app.pauses.until, w.slots.batchDue(now)}
+	due := []time.Time{cancelNext, w.poller.notBefore, w.messages.deferred.firstPostponedUntil(), w.app.pauses.until, w.slots.batchDue(now)}
 	if l := w.limiter; l != nil {
 		due = append(due, l.lookAt)
 		if w.messages.ready.len() > 0 {
@@ -112,6 +110,10 @@ func (w *Worker) nextDue(cancelNext, now time.Time) time.Time {
 	}
 	if l := w.lane; l != nil {
 		due = append(due, l.nextExpiry(), l.pool.restUntil)
+	}
+
+	for _, b := range w.batchers() {
+		due = append(due, b.next())
 	}
 
 	first := w.nextCheck
@@ -132,7 +134,7 @@ func (w *Worker) stop(work context.Context) error {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
 	unfinished := stopError{
-		Aborted:   int(w.core.stats.counts.Aborted),
+		Aborted:   int(w.core.counts.Aborted),
 		Undeleted: w.messages.unconfirmed + w.deletes.abandoned,
 	}
 	if unfinished != (stopError{}) {
@@ -172,15 +174,18 @@ func (w *Worker) enterPhase(p phase) {
 	w.proceed(now)
 }
 
-func (w *Worker) batchers() []*batcher {
-	return []*batcher{&w.letters.pending, &w.deletes.pending, &w.visibility.pending}
+func (w *Worker) batchers() [3]*batcher {
+	return [...]*batcher{&w.letters.pending, &w.deletes.pending, &w.visibility.pending}
 }
 
 func (w *Worker) checkDrained() {
-	isBusy := func(b *batcher) bool { return !b.idle() }
-	if w.core.inWork > 0 || len(w.poller.open) > 0 || len(w.visibility.returning) > 0 ||
-		slices.ContainsFunc(w.batchers(), isBusy) {
+	if w.core.inWork > 0 || len(w.poller.open) > 0 || len(w.visibility.returning) > 0 {
 		return
+	}
+	for _, b := range w.batchers() {
+		if !b.idle() {
+			return
+		}
 	}
 
 	select {

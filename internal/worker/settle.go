@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"container/heap"
 	"slices"
 	"time"
 
@@ -19,7 +18,6 @@ type settler struct {
 	pace       *pace
 }
 
-// settle appends the attempts to settled.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
 	_ []Settled, responded bool,
 ) {
@@ -112,7 +110,7 @@ func (s *settler) pauseForTarget(h *held, res *queue.Result, now time.Time) time
 	}
 
 	if !h.lapsed && s.mayKeep(h, now) {
-		s.core.stats.counts.Throttled++
+		s.core.counts.Throttled++
 		res.Outcome = queue.Postponed
 		res.RetryAfter = pause
 	}
@@ -157,7 +155,8 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	} else { // also after the last receive: the next message may fail in the same way
 		s.messages.groupFailed(h, later(e.NextRetry, now))
 	}
-	s.core.stats.recordSettled(e, now)
+	s.core.counts.countAttempt(e)
+	s.core.stats.recordOutcome(e.Outcome, now)
 }
 
 // keepOrReturn settles unattempted messages, backward to preserve the order of FIFO groups.
@@ -180,7 +179,7 @@ func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []
 			s.postpone(h, act.after, now)
 		}
 
-		s.core.stats.counts.Postponed++
+		s.core.counts.Postponed++
 		notify(s.core, s.core.events.Postponed, Postponed{Kept: h.stage != gone, Throttled: h.throttled,
 			Status: results[i].Status, Duration: now.Sub(h.startedAt)})
 	}
@@ -188,11 +187,10 @@ func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []
 
 func (s *settler) returnUnposted(now time.Time) {
 	m := s.messages
-	for m.deferred.Len() > 0 {
-		s.visibility.returnWithGroup(m.deferred.Pop().(*held), now)
-	}
-	for h := m.ready.pop(); h != nil; h = m.ready.pop() {
-		s.visibility.returnWithGroup(h, now)
+	for _, list := range [...]*heldList{&m.deferred, &m.ready} {
+		for h := list.pop(); h != nil; h = list.pop() {
+			s.visibility.returnWithGroup(h, now)
+		}
 	}
 	for _, g := range m.groups {
 		s.visibility.returnAll(m.detachWaiting(g), now)
@@ -206,22 +204,22 @@ func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	h.stage = postponed
 	h.postponedUntil = now.Add(after)
 	deferred := &s.messages.deferred
-	heap.Push(deferred, h)
+	deferred.insertPostponed(h)
 	s.visibility.extendIfDue(h, now)
 
 	for deferred.exceeds(postponedPerBytes * s.core.opts.PrefetchBytes) {
-		surplus := deferred.youngest()
-		heap.Remove(deferred, surplus.heapIndex)
+		surplus := deferred.lastPostponed()
+		deferred.remove(surplus)
 		s.visibility.returnAll(s.messages.disband(surplus), now)
 		s.visibility.returnMessage(surplus, surplusPause, now)
 	}
-	s.core.wakeAt(deferred.next())
+	s.core.wakeAt(deferred.firstPostponedUntil())
 	s.core.wakeAt(s.visibility.pending.next())
 }
 
 func (s *settler) readyPostponed(now time.Time) {
-	d := &s.messages.deferred
-	for t := d.next(); !t.IsZero() && !now.Before(t); t = d.next() {
-		s.messages.makeReady(heap.Pop(d).(*held), now)
+	deferred := &s.messages.deferred
+	for h := deferred.first(); h != nil && !now.Before(h.postponedUntil); h = deferred.first() {
+		s.messages.makeReady(deferred.pop(), now)
 	}
 }

@@ -66,7 +66,6 @@ type Counts struct {
 
 type statistics struct {
 	started   time.Time
-	counts    Counts
 	lastError *LastError
 
 	recent              *window.Window[outcomes]
@@ -83,9 +82,8 @@ const (
 	outcomeSteps = 30
 )
 
-func (t *statistics) recordSettled(e *Settled, now time.Time) {
-	t.counts.count(e)
-	if e.Outcome != queue.Done && e.Outcome != queue.Failed {
+func (t *statistics) recordOutcome(o queue.Outcome, now time.Time) {
+	if o != queue.Done && o != queue.Failed {
 		return
 	}
 	if t.recent == nil {
@@ -93,7 +91,7 @@ func (t *statistics) recordSettled(e *Settled, now time.Time) {
 	}
 	if b := t.recent.At(now); b != nil {
 		b.settled++
-		if e.Outcome == queue.Failed {
+		if o == queue.Failed {
 			b.failed++
 		}
 	}
@@ -103,7 +101,9 @@ func (t *statistics) recordFailedCall(action string, err error) {
 	t.lastError = &LastError{Action: action, Err: err}
 }
 
-func (c *Counts) count(e *Settled) {
+func (c *Counts) attempts() int64 { return c.Done + c.Failed + c.Unreached + c.Throttled }
+
+func (c *Counts) countAttempt(e *Settled) {
 	switch e.Outcome {
 	case queue.Done:
 		c.Done++
@@ -126,8 +126,7 @@ func (c *Counts) count(e *Settled) {
 const rateWindow = 10
 
 // measureRate updates perSecond, an exponential moving average.
-func (t *statistics) measureRate(now time.Time) {
-	settled := t.counts.Done + t.counts.Failed + t.counts.Unreached + t.counts.Throttled
+func (t *statistics) measureRate(settled int64, now time.Time) {
 	seconds := now.Sub(t.measuredAt).Seconds()
 	if !t.measuredAt.IsZero() && seconds > 0 {
 		rate := float64(settled-t.settledWhenMeasured) / seconds

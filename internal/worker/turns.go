@@ -45,15 +45,15 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 	return taker
 }
 
-// firstInOrder returns the first queue with demand, or -1 if none has any or an earlier one has openDemand.
-func firstInOrder(n int, demandOf func(int) demand) int {
-	for i := range n {
-		switch demandOf(i) {
+// firstInOrder returns the first queue with demand, or nil if none has any or an earlier one has openDemand.
+func firstInOrder(lanes []*lane, demandOf func(*lane) demand) *lane {
+	for _, l := range lanes {
+		switch demandOf(l) {
 		case hasDemand:
-			return i
+			return l
 		case openDemand:
-			return -1
+			return nil
 		}
 	}
-	return -1
+	return nil
 }

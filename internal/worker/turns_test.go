@@ -131,7 +131,9 @@ func TestStrictOrder(t *testing.T) {
 		{"one below an empty one is not known yet", []demand{noDemand, openDemand, hasDemand}, -1},
 		{"what is below does not matter", []demand{noDemand, hasDemand, openDemand}, 1},
 	} {
-		if got := firstInOrder(len(tt.demands), func(i int) demand { return tt.demands[i] }); got != tt.want {
+		lanes := lanesOf(make([]int, len(tt.demands))...)
+		demandOf := func(l *lane) demand { return tt.demands[slices.Index(lanes, l)] }
+		if got := slices.Index(lanes, firstInOrder(lanes, demandOf)); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}

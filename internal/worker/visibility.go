@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"container/heap"
 	"slices"
 	"time"
 )
@@ -22,7 +21,7 @@ func (v *visibilityChanger) checkHeld(now time.Time) {
 		case !h.lapsed && !now.Before(h.hiddenUntil):
 			v.messages.expireVisibility(h)
 		case h.stage == postponed && !h.lapsed && h.tooOldToExtend(now):
-			heap.Remove(&v.messages.deferred, h.heapIndex)
+			v.messages.deferred.remove(h)
 			v.returnWithGroup(h, now)
 		default:
 			v.extendIfDue(h, now)
@@ -63,14 +62,19 @@ func (v *visibilityChanger) queueReturns(now time.Time) {
 }
 
 func (v *visibilityChanger) callEnded(batch []pending, errs []error, start, now time.Time) {
-	v.core.stats.counts.ChangeCalls++
-	var extended, returned, conclusive int
+	v.core.counts.ChangeCalls++
+	var changed [returnMessage + 1]int
+	failed := true
 	for i, p := range batch {
 		err := entryErr(errs, i)
 		class := classify(err)
-		if class == applied || class == invalidReceipt {
-			conclusive++
+		if class == applied {
+			changed[p.purpose]++
 		}
+		if class == applied || class == invalidReceipt {
+			failed = false
+		}
+
 		switch {
 		case p.purpose == extendVisibility:
 			v.extensionEnded(p, err, class, start, now)
@@ -79,21 +83,12 @@ func (v *visibilityChanger) callEnded(batch []pending, errs []error, start, now 
 		default:
 			v.retryChange(p, err, class, start, now)
 		}
-
-		if class != applied {
-			continue
-		}
-		switch p.purpose {
-		case extendVisibility:
-			extended++
-		case returnMessage:
-			returned++
-		}
 	}
 
-	v.pending.callEnded(batch, now, conclusive == 0, v.core.opts.Random())
-	v.core.stats.counts.Extended += int64(extended)
-	v.core.stats.counts.Returned += int64(returned)
+	v.pending.callEnded(batch, now, failed, v.core.opts.Random())
+	extended, returned := changed[extendVisibility], changed[returnMessage]
+	v.core.counts.Extended += int64(extended)
+	v.core.counts.Returned += int64(returned)
 	if extended > 0 {
 		notify(v.core, v.core.events.Extended, Extended{Messages: extended, Duration: now.Sub(start)})
 	}

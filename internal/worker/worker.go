@@ -96,7 +96,6 @@ func (w *Worker) checkClock(now time.Time) {
 	}
 }
 
-// The queue's clock kept running while the monotonic clock stood still.
 func (w *Worker) recordStall(s stall) {
 	for _, h := range w.messages.held {
 		h.moveBack(s.hidden)
@@ -191,7 +190,7 @@ func (w *Worker) Status() Status {
 		Limit:       w.core.limit,
 		InWork:      w.core.inWork,
 		Polls:       len(w.poller.open),
-		Counts:      w.core.stats.counts,
+		Counts:      w.core.counts,
 		LastError:   w.core.stats.lastError,
 		PerSecond:   w.core.stats.perSecond,
 		ServiceTime: w.pace.service,
