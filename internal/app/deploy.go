@@ -268,7 +268,6 @@ func Refused(err error) error {
 	return refusal
 }
 
-// beginDeployment numbers the version. The returned context's cause is [ErrStopped] if the app stops.
 func (a *App) beginDeployment(ctx context.Context, v *version) (context.Context, context.CancelCauseFunc) {
 	v.number = a.numbers.next()
 	ctx, cancel := a.untilStop(ctx)

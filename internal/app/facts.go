@@ -5,7 +5,6 @@ func (a *App) publish(v *version) error {
 	return a.changeFacts(func(f Facts) error { return f.Publish(v.facts, v.bundle, v.change.Settings) })
 }
 
-// changeFacts does nothing if there is no get-config.
 func (a *App) changeFacts(change func(Facts) error) error {
 	if a.opts.Facts == nil {
 		return nil

@@ -48,7 +48,6 @@ func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
 	return pre, err
 }
 
-// link points a link in the folder of apps, "staging" or "current", to the version.
 func (l *legacyPlatform) link(name string, v version) error {
 	if !l.isOn(v) {
 		return nil

@@ -112,7 +112,6 @@ func placeOf(step *bundle.Step) string {
 	return step.File + ": "
 }
 
-// stepRun is one run of a step.
 type stepRun struct {
 	opts        *Options
 	phase, name string
@@ -144,7 +143,6 @@ func (r *stepRun) failure(ctx context.Context, place string, err error) error {
 		time.Since(r.began).Round(time.Millisecond), r.opts.withStopCause(ctx, err))}
 }
 
-// withStopCause adds why ctx ended the step, if it did.
 func (o *Options) withStopCause(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -48,7 +48,6 @@ func (v version) String() string {
 
 func (v version) isNumber(number int) bool { return v.number == number }
 
-// isFromBundle reports whether the bundle defines the processes, not a command line.
 func (v version) isFromBundle() bool { return v.bundle != nil && len(v.command) == 0 }
 
 func (v version) dir() string {

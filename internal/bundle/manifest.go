@@ -61,7 +61,6 @@ func (d *document) readManifestKey(p yamlfile.Pair, b *Bundle) {
 	}
 }
 
-// misspelled returns the known name that was probably meant, or "".
 func misspelled(key string, known ...string) string {
 	i := slices.IndexFunc(known, func(name string) bool { return plainName(name) == plainName(key) })
 	if i < 0 {

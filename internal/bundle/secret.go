@@ -66,7 +66,6 @@ func isPasswordWord(word string) bool {
 	return (starts || ends) && !slices.Contains(notPasswords, word)
 }
 
-// hideSecret returns the value on one line, unless it is probably secret.
 func hideSecret(name, value string) string {
 	if value == "" {
 		return value

@@ -53,9 +53,9 @@ func isUnit(title string) bool { return strings.HasPrefix(title, "files /etc/sys
 
 type manager struct {
 	isSystemd            bool
-	isEnabled, isRunning []string // succeed if it is
+	isEnabled, isRunning []string
 	enable, disable      []string
-	control              func(verb string) []string // start, stop or restart
+	control              func(verb string) []string
 }
 
 func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
