@@ -99,7 +99,7 @@ type missingPrograms struct {
 type earlierSteps struct {
 	// exist means that an earlier step may have created files, and install that it may have installed programs.
 	exist, install bool
-	// seen contains the words of earlier steps; paths are reduced to their last element.
+	// seen contains the words of earlier steps, without folders.
 	seen map[string]bool
 }
 

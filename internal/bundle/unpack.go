@@ -161,7 +161,7 @@ func (u *unpacking) tooMuch(e entry, count int64) error {
 		"the files have more than %d times the bytes of the archive", u.limits.ratio)
 }
 
-// entryContent reports read errors as a damaged archive, so that they differ from write errors.
+// entryContent distinguishes read errors from write errors.
 type entryContent struct {
 	u    *unpacking
 	e    entry
