@@ -192,10 +192,7 @@ func (p *parser) equal(n node) (test, *patternError) {
 		if !ok {
 			return nil, p.fail(n.offset, "the number is too large")
 		}
-		return func(l *leaf) bool {
-			got, ok := l.number()
-			return ok && got.equals(want)
-		}, nil
+		return compareNumber(want.equals), nil
 	case isBool:
 		want := n.text
 		return func(l *leaf) bool { return l.kind == isBool && l.text == want }, nil
@@ -304,8 +301,7 @@ func (p *parser) numeric(n node) (test, *patternError) {
 
 	switch signs {
 	case "= ":
-		want := bounds[0]
-		return compareNumber(func(got number) bool { return got.equals(want) }), nil
+		return compareNumber(bounds[0].equals), nil
 	case "< ", "<= ", "> ", ">= ":
 		return compareNumber(within(signs, bounds[0].value)), nil
 	case "> < ", "> <= ", ">= < ", ">= <= ":
