@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -215,26 +214,40 @@ func TestOutcomeOfAMessage(t *testing.T) {
 	}
 }
 
-func TestDrainEndsWaitsForMessagesThatAreNotInWork(t *testing.T) {
+func TestWaitsForStoredMessagesEndOnceDrained(t *testing.T) {
 	t.Parallel()
-	draining, ds := make(chan struct{}), &Deliveries{}
-	var inWork atomic.Pointer[string]
-	c := dial(t, &Options{Deliveries: ds, Draining: draining, InWork: func(id string) (api.Delivery, bool) {
-		held := inWork.Load()
-		return api.Delivery{MessageID: id, Outcome: api.InWork}, held != nil && *held == id
-	}})
-	held := "m2"
-	inWork.Store(&held)
-	waiting, worked := make(chan error), make(chan error)
-	go func() { _, _, err := c.Outcome(t.Context(), "m1", time.Hour); waiting <- err }()
-	go func() { _, _, err := c.Outcome(t.Context(), "m2", time.Hour); worked <- err }()
-	close(draining)
-	if err := <-waiting; !api.HasStatus(err, http.StatusConflict) || !strings.Contains(err.Error(), "draining") {
-		t.Errorf("the wait for a queued message ended with %v", err)
+	b, drained, ds := newBroker(t), make(chan struct{}), &Deliveries{}
+	ids := sendBodies(t, b, "jobs", "queued", "failed", "done")
+	if n, err := b.DeleteMessages(t.Context(), "jobs", ids[2:]); n != 1 || err != nil {
+		t.Fatal(n, err)
 	}
-	ds.Record(api.Delivery{MessageID: "m2", Outcome: "done"})
-	if err := <-worked; err != nil {
-		t.Errorf("the wait for a message in work ended with %v", err)
+	c := dial(t, &Options{Deliveries: ds, Broker: b, Drained: drained, InWork: func(id string) (api.Delivery, bool) {
+		return api.Delivery{MessageID: id, Outcome: api.InWork}, id == ids[0]
+	}})
+	type answer struct {
+		d   api.Delivery
+		err error
+	}
+	wait := func(id string) <-chan answer {
+		answers := make(chan answer, 1)
+		go func() { d, _, err := c.Outcome(t.Context(), id, time.Hour); answers <- answer{d, err} }()
+		return answers
+	}
+	queued, failed, done, elsewhere := wait(ids[0]), wait(ids[1]), wait(ids[2]), wait("m1")
+	ds.Record(api.Delivery{MessageID: ids[1], Outcome: "failed"})
+	close(drained)
+	if got := <-queued; !api.HasStatus(got.err, http.StatusConflict) || !strings.Contains(got.err.Error(), "still in its queue") {
+		t.Errorf("the wait for a queued message ended with %+v", got)
+	}
+	if got := <-failed; got.err != nil || got.d.Outcome != "failed" {
+		t.Errorf("the wait for a failed message ended with %+v", got)
+	}
+	ds.Record(api.Delivery{MessageID: ids[2], Outcome: "done"})
+	ds.Record(api.Delivery{MessageID: "m1", Outcome: "done"})
+	for name, other := range map[string]<-chan answer{"no longer stored": done, "stored elsewhere": elsewhere} {
+		if got := <-other; got.err != nil || !got.d.Done() {
+			t.Errorf("the wait for a message that is %s ended with %+v", name, got)
+		}
 	}
 }
 

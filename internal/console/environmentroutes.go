@@ -177,7 +177,7 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	}
 
 	d, unknown := e.awaitDelivery(c.ctx, found.id, wait)
-	if d.Outcome == api.InWork || errors.Is(unknown, errDraining) {
+	if d.Outcome == api.InWork || errors.Is(unknown, errDrained) {
 		return d, unknown
 	}
 
@@ -202,6 +202,9 @@ func (e *environmentRoutes) awaitDelivery(ctx context.Context, id string, wait t
 	ctx, cancel := e.bounded(ctx, wait)
 	defer cancel()
 	d, err := e.awaitAttempt(ctx, id)
+	if errors.Is(err, errDrained) {
+		return d, err
+	}
 	if (err != nil || !d.Tried()) && e.opts.InWork != nil {
 		if inWork, found := e.opts.InWork(id); found {
 			return inWork, nil
@@ -210,34 +213,34 @@ func (e *environmentRoutes) awaitDelivery(ctx context.Context, id string, wait t
 	return d, err
 }
 
-var errDraining = api.NewError(http.StatusConflict, "the environment is draining: it delivers the message after its next start", "")
+var errDrained = api.Conflict("the environment stopped before it delivered the message, which is still in its queue", "")
 
-// awaitAttempt returns [errDraining] for a message that no worker holds when the environment drains.
+// awaitAttempt returns [errDrained] once the environment has drained, if the message is still stored here.
 func (e *environmentRoutes) awaitAttempt(ctx context.Context, id string) (d api.Delivery, unknown error) {
-	untilDrain, stop := context.WithCancel(ctx)
+	untilDrained, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
 		select {
-		case <-e.opts.Draining:
+		case <-e.opts.Drained:
 			stop()
-		case <-untilDrain.Done():
+		case <-untilDrained.Done():
 		}
 	}()
 
-	d, unknown = e.opts.Deliveries.Wait(untilDrain, id)
+	d, unknown = e.opts.Deliveries.Wait(untilDrained, id)
 	if ctx.Err() != nil || unknown == nil && d.Tried() {
 		return d, unknown
 	}
-	if e.opts.InWork != nil {
-		if _, inWork := e.opts.InWork(id); inWork {
-			return e.opts.Deliveries.Wait(ctx, id)
-		}
-	}
-	d, unknown = e.opts.Deliveries.Wait(untilDrain, id) // it may have just ended
+	d, unknown = e.opts.Deliveries.Wait(untilDrained, id) // the drain may have ended it
 	if unknown == nil && d.Tried() {
 		return d, nil
 	}
-	return d, errDraining
+	if name, known := e.sentTo(id); known && name != "" {
+		if _, err := e.opts.Broker.Message(ctx, name, id); err == nil {
+			return d, errDrained
+		}
+	}
+	return e.opts.Deliveries.Wait(ctx, id)
 }
 
 // endingsSince is the start of the recorded endings, or zero if they were not searched.

@@ -37,8 +37,8 @@ type Options struct {
 	// returns nil when drained and ctx.Err() if the drain is still in progress. An [api.Error] with Late set reports
 	// that work was cut off. Drain must return before the environment stops the console.
 	Drain func(ctx context.Context) error
-	// Draining is closed when the environment starts draining; nil means never.
-	Draining <-chan struct{}
+	// Drained is closed once all deliveries have ended and no more can start; nil means never.
+	Drained <-chan struct{}
 	// If Broker or Tasks is nil, its routes return 409.
 	Broker     *broker.Broker
 	Tasks      *TaskOptions

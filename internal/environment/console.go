@@ -57,7 +57,7 @@ func (e *Environment) consoleOptions() *console.Options {
 		Broker:    e.queues.broker, History: e.observe.history.kept(),
 		Deliveries: e.observe.shown, InWork: e.work.inWork, Token: e.instance.token, Logger: e.opts.Logger.Logger,
 		Access: consoleAccess(s, e.observe.history.recordAction), Views: console.Views{Series: e.observe.curves.read},
-		Draining: e.life.draining,
+		Drained: e.life.drained,
 		Drain: func(ctx context.Context) error {
 			err := e.life.Drain(ctx)
 			if errors.Is(err, ErrLate) || errors.Is(err, ErrCutShort) {

@@ -1,11 +1,44 @@
 package environment
 
 import (
+	"context"
+	"net/http"
+	"slices"
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/config"
+	"tendril/queue"
 )
+
+func TestWaitForAQueuedMessageEndsOnceTheWorkersHaveStopped(t *testing.T) {
+	t.Parallel()
+	r := run(t, map[string]string{"target": "http://127.0.0.1:1/"}, nil)
+	name := r.work.all[0].queue.name
+	sent, err := r.queues.broker.Queue(name).Send(t.Context(), []queue.Outgoing{{Body: "queued"}})
+	if err != nil || sent[0].Err != nil {
+		t.Fatal(err, sent)
+	}
+	c, err := api.Dial(r.settings.now().DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	answered := make(chan error, 1)
+	workers := slices.IndexFunc(r.life.steps, func(s step) bool { return s.name == "the workers" })
+	r.life.steps = slices.Insert(r.life.steps, workers, step{"the wait", func(ctx context.Context) error {
+		_, _, err := c.Outcome(ctx, sent[0].ID, time.Hour)
+		answered <- err
+		return nil
+	}})
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	if err := <-answered; !api.HasStatus(err, http.StatusConflict) {
+		t.Errorf("the wait ended with %v", err)
+	}
+}
 
 func TestDrainLimit(t *testing.T) {
 	t.Parallel()
