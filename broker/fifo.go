@@ -114,7 +114,6 @@ func (f *fifoOrder) withdraw(m *message) {
 }
 
 func (f *fifoOrder) resume(m *message) {
-	f.newest = max(f.newest, m.key)
 	m.group.hold(m)
 	f.place(m.group)
 }

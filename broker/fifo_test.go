@@ -81,19 +81,6 @@ func TestTurnsOfGroups(t *testing.T) {
 	}
 }
 
-// After a restart, the messages in flight are known before they can be delivered again.
-func TestTurnComesAfterMessagesInFlight(t *testing.T) {
-	t.Parallel()
-	f := newFIFOKeys()
-	f.put("b", 2, 3)
-	f.messages[4] = &message{key: 4, group: f.group("a")}
-	f.resume(f.messages[4])
-	f.expect(t, 1, 2)
-	f.giveBack(2)
-	f.giveBack(4)
-	f.expect(t, 10, 4, 2, 3)
-}
-
 func TestLockedGroups(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

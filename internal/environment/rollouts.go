@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"tendril/api"
@@ -55,7 +56,10 @@ type rollouts struct {
 
 	control *instances.Rollouts // nil until adopt, and if this instance does not take the desired version
 	objects *aws.S3
+	aborted chan endedRollout
 }
+
+type endedRollout struct{ before, now *instances.App }
 
 func (r *rollouts) deploysToAll() bool {
 	set := r.settings.now()
@@ -254,6 +258,9 @@ func (r *rollouts) run(ctx context.Context, fleet *instances.Fleet) {
 	if r.control == nil {
 		return
 	}
+	var deleting sync.WaitGroup
+	defer deleting.Wait()
+	deleting.Go(func() { r.deleteAfterAborts(ctx) })
 	r.control.Run(ctx, &instances.RolloutOptions{Fleet: fleet,
 		Active:  func() bool { return r.life.state() == api.StateRunning },
 		Changed: r.desired.apply,
@@ -273,12 +280,27 @@ func (r *rollouts) logOutcome(v *instances.AppVersion, now *instances.App) {
 	}
 }
 
+func (r *rollouts) deleteAfterAborts(ctx context.Context) {
+	for {
+		select {
+		case ended := <-r.aborted:
+			r.deleteArchives(ctx, ended.before, ended.now)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 func (r *rollouts) deleteArchives(ctx context.Context, before, now *instances.App) {
 	store, err := r.store(ctx)
 	if err != nil {
 		return
 	}
 	for _, digest := range unneededDigests(before, now) {
+		// Another instance may have started to deploy it again.
+		if latest, _ := r.desired.state.Current(); latest.App != nil && slices.Contains(neededDigests(latest.App), digest) {
+			continue
+		}
 		if err := store.Delete(ctx, r.archiveName(digest)); err != nil {
 			r.log().Debug("archive of an old version not deleted", "digest", digest, "err", err)
 		}
@@ -519,7 +541,10 @@ func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
 		return api.Deployment{}, notDeployed(err)
 	}
 	r.desired.apply()
-	r.deleteArchives(ctx, &before, now.App)
+	select {
+	case r.aborted <- endedRollout{&before, now.App}: // run deletes archives, because the store may be slow or not open yet
+	default:
+	}
 	aborted := &now.App.Earlier[0]
 	event.Deploy.Log(r.log(), slog.LevelWarn, "deployment to all instances aborted", "version", aborted.Number, "reason", reason)
 	return api.Deployment{State: api.DeployRolledBack, From: now.App.Current.String(), To: aborted.String(), Since: aborted.At,

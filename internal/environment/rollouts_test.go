@@ -1,9 +1,14 @@
 package environment
 
 import (
+	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"tendril/internal/bundle"
@@ -19,18 +24,12 @@ func TestLatestVersionsAreThoseThatARollbackChoosesFrom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	server := run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })
-	makeDead(t, server, 0)
-	for name, value := range map[string]string{"AWS_ENDPOINT_URL_SQS": server.queues.endpoint, "AWS_ACCESS_KEY_ID": "test",
-		"AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1"} {
-		t.Setenv(name, value)
-	}
+	server, flags := startRegistry(t, key)
 	b, err := bundle.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, map[string]string{"queue-url": server.queues.endpoint + "/000000000000/jobs", "port": testpeer.FreePort(t),
-		"allow-root": "true", "fleet-key-file": key}, func(e *Environment) {
+	r := run(t, flags, func(e *Environment) {
 		e.opts.Bundle, e.opts.AppEnv = b, os.Environ()
 		e.opts.Shared.Number = 1 // as if it had been started again with the version from the registry
 	})
@@ -67,6 +66,80 @@ func TestLatestVersionsAreThoseThatARollbackChoosesFrom(t *testing.T) {
 	}
 	if _, err := r.changes.versions(t.Context(), false); err != nil {
 		t.Error(err)
+	}
+}
+
+// startRegistry returns a queue server, and the flags of an environment that uses it.
+func startRegistry(t *testing.T, key string) (server *running, flags map[string]string) {
+	t.Helper()
+	server = run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })
+	makeDead(t, server, 0)
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL_SQS": server.queues.endpoint, "AWS_ACCESS_KEY_ID": "test",
+		"AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1"} {
+		t.Setenv(name, value)
+	}
+	return server, map[string]string{"queue-url": server.queues.endpoint + "/000000000000/jobs", "port": testpeer.FreePort(t),
+		"allow-root": "true", "fleet-key-file": key}
+}
+
+func TestAbortDuringStartupDeletesArchivesOnceRolloutsRun(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("fleet-key-0123456789\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, flags := startRegistry(t, key)
+	r := run(t, flags, nil) // without an app
+	leases, err := r.rollouts.leases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.desired.state.Change(t.Context(), leases, func(d *instances.Desired) error {
+		d.App = &instances.App{Current: instances.AppVersion{Number: 8, Digest: "current"}, Earlier: []instances.AppVersion{
+			{Number: 7, Digest: "again", Error: "not ready"}, {Number: 6, Digest: "unneeded", Error: "not ready"}}}
+		_, err := d.BeginRollout(instances.AppVersion{Digest: "next"}, instances.Rollout{})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := *r.settings.now()
+	set.Versions = "s3://archives/versions" // not connected yet
+	starting := *r.rollouts
+	starting.life, starting.settings = newLifecycle(), &settings{}
+	starting.settings.current.Store(&revision{all: &set})
+	done, err := starting.abort(t.Context())
+	if err != nil || !done.Aborted || !strings.Contains(r.log.String(), "deployment to all instances aborted") {
+		t.Fatalf("the abort: %+v, %v", done, err)
+	}
+
+	_, err = r.desired.state.Change(t.Context(), leases, func(d *instances.Desired) error {
+		_, err := d.BeginRollout(instances.AppVersion{Digest: "again"}, instances.Rollout{})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Versions = t.TempDir()
+	archive := func(digest string) string { return filepath.Join(set.Versions, starting.archiveName(digest)) }
+	for _, digest := range []string{"current", "next", "again", "unneeded"} {
+		if err := os.WriteFile(archive(digest), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	starting.control = instances.NewRollouts(r.desired.state, &starting)
+	running.Go(func() { starting.run(ctx, nil) })
+	eventually(t, "the archive is deleted", func() bool {
+		_, err := os.Stat(archive("unneeded"))
+		return errors.Is(err, fs.ErrNotExist)
+	})
+	stop()
+	running.Wait()
+	for _, digest := range []string{"current", "next", "again"} {
+		if _, err := os.Stat(archive(digest)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

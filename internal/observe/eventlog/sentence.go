@@ -96,9 +96,7 @@ func actionSentence(who, action, subject, messages string, rejected bool) string
 
 	parts := []string{who, verb, object}
 	if rejected {
-		// A drain that took too long was requested, too.
-		verb = strings.Replace(verb, "requested", "completed", 1)
-		parts = []string{who + ":", strings.TrimPrefix(object, "all "), "not", verb}
+		parts = []string{who + ":", object, "not", verb}
 	}
 	text := strings.Join(append(parts, words[at+1:]...), " ")
 	if messages != "" && words[0] != "message" {
