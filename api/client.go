@@ -277,7 +277,7 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 		}
 	}
 
-	if latest.MessageID == "" {
+	if latest.MessageID == "" && refusal != nil {
 		return latest, NotFound("message "+id+" not found in any queue", refusal.Hint+unsearched.String())
 	}
 	return latest, nil

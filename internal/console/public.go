@@ -110,10 +110,14 @@ func keepFirstSentence(text *string) {
 	}
 }
 
+// publicDelivery copies listed fields, so that new fields are not published by accident.
 func publicDelivery(d api.Delivery) api.Delivery {
-	d.Answer = ""
 	withhold(&d.Reason)
-	return d
+	return api.Delivery{
+		MessageID: d.MessageID, Queue: d.Queue, Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
+		Attempt: d.Attempt, ReceiveCount: d.ReceiveCount, DurationMS: d.DurationMS, WaitMS: d.WaitMS, At: d.At,
+		RetryAt: d.RetryAt, DeadLetterQueue: d.DeadLetterQueue,
+	}
 }
 
 func publicTasks(st api.TasksStatus) api.TasksStatus {

@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,30 @@ func TestDetailsNeedTheToken(t *testing.T) {
 	if status.Workers[0].LastError != secret || status.Deployment.Error != secret ||
 		tasks.Tasks[0].Last.Reason != secret || ds.Recent(1)[0].Reason != secret {
 		t.Error("what the environment holds was changed")
+	}
+}
+
+func TestPublicDeliveryHasOnlyListedFields(t *testing.T) {
+	t.Parallel()
+	var d api.Delivery
+	all := reflect.ValueOf(&d).Elem()
+	for i := range all.NumField() {
+		switch f := all.Field(i); {
+		case f.Kind() == reflect.String:
+			f.SetString("x")
+		case f.CanInt():
+			f.SetInt(1)
+		case f.Type() == reflect.TypeFor[time.Time]():
+			f.Set(reflect.ValueOf(time.Unix(1, 0).UTC()))
+		default:
+			t.Fatalf("no value for the field %s", all.Type().Field(i).Name)
+		}
+	}
+	const want = `{"message_id":"x","queue":"x","outcome":"x","status":1,"reason":"` + withheld + `","attempt":1,` +
+		`"receive_count":1,"duration_ms":1,"wait_ms":1,"at":"1970-01-01T00:00:01Z","retry_at":"1970-01-01T00:00:01Z",` +
+		`"dead_letter_queue":"x"}`
+	if got := encode(t, publicDelivery(d)); got != want {
+		t.Errorf("public delivery:\n%s\nwant\n%s", got, want)
 	}
 }
 
