@@ -9,7 +9,8 @@ import (
 
 // Scopes of a session or token. No scope includes another.
 const (
-	// ScopeRead permits reading message bodies, settings, and output of the app, hooks and other servers.
+	// ScopeRead permits reading message bodies, settings, events, logs and versions. They may contain secrets and text
+	// from the app, hooks and other servers.
 	ScopeRead = "read"
 	// ScopeAct permits changing queues, messages and tasks, and stopping the environment.
 	ScopeAct = "act"

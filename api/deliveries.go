@@ -37,8 +37,8 @@ type DeliveryList struct {
 	Since      time.Time  `json:"since,omitzero"` // deliveries before this time are no longer known
 }
 
-// Outcomes without a finished delivery. For [InWork], DurationMS is the time since its start. [MessageStored] means
-// that a message found by a prefix of its ID is in a queue.
+// Outcomes that describe the message instead of a finished delivery. For [InWork], DurationMS is the time since the
+// delivery started. [MessageStored] means that a message found by a prefix of its ID is in a queue.
 const (
 	InWork              = "in work"
 	MessageDeleted      = "deleted"

@@ -45,7 +45,8 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 	return entryErrors(errs)
 }
 
-// eachReceipt returns the errors of f, which gets nil for a message that is not in memory.
+// eachReceipt opens n receipt handles and calls f for each while holding the lock; m is nil if the message is not in
+// memory. It returns one error per handle.
 func (q *liveQueue) eachReceipt(n int, handle func(i int) string, f func(i int, r receipt, m *message) error) ([]error,
 	error) {
 	work := new(block)

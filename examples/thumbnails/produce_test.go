@@ -21,7 +21,7 @@ func TestJobsNamePicturesThatWereDrawn(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	const wanted = 7 // includes pictures at dusk and at night
+	const wanted = 7 // enough for the pictures with stars, at dusk and at night
 	var jobs []job
 	queue := fakeSQS(t, func(body string) {
 		var j job

@@ -234,7 +234,7 @@ func shareTree(folder string, gid int) error {
 	defer root.Close()
 	return fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == "." || !d.IsDir() && !d.Type().IsRegular() {
-			return err // links have no permissions of their own
+			return err // symbolic links have no permissions of their own; ignore sockets and other special files
 		}
 
 		info, err := d.Info()

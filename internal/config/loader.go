@@ -35,7 +35,7 @@ func (c *Config) last(name string) Setting {
 	return chain[len(chain)-1]
 }
 
-// Idle reports whether the option's value is from the bundle and has no effect; see NotUsed.
+// Idle reports whether the option is set but has no effect; see NotUsed and Warnings.
 func (c *Config) Idle(name string) bool { return c.idle[name] }
 
 // IsSet reports whether any source sets the option.

@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// The expected values are from Amazon's model and recorded responses.
+// The expected values are from Amazon's model and recorded responses, except for the codes that Amazon's model lacks.
 func TestA1A2A3ErrorTable(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -141,8 +141,8 @@ func (h *held) size() int {
 	return n
 }
 
-// keyInQueue returns a key for a message in its current queue, because a redrive resets the receive count but keeps
-// the ID.
+// keyInQueue identifies a message's stay in its current queue: a move between queues keeps the ID and the receive
+// count, but starts the attempts again. receives-here is the number of receives in earlier queues.
 func keyInQueue(id string, receives, here int) string {
 	if here == 0 || here == receives {
 		return id

@@ -17,7 +17,7 @@ func NewTokens(c *base.CLI) *cobra.Command {
 	return base.Family("tokens", "Create, list and revoke tokens for the console",
 		`Manages tokens that let programs and people use the console and its API, each with scopes:
 
-  read    message bodies, settings, and output of apps, hooks and other servers
+  read    message bodies, settings, events, logs, versions and error texts
   act     queues, messages and tasks; stopping the environment
   deploy  deployments and reloads, which run code
 

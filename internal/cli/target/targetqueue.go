@@ -50,7 +50,7 @@ func AddWhere(c *base.CLI, cmd *cobra.Command) *Flags {
 	return w
 }
 
-// Defaults of --queue.
+// Descriptions of the default of --queue, for [AddQueue].
 const (
 	OnlyQueue      = "the only one of the environment"
 	AllQueues      = "all queues"

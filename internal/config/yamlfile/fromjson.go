@@ -58,7 +58,7 @@ func (j *jsonReader) value(indent string, at position) error {
 		return err
 	}
 
-	_, err = j.dec.Token() // the end of the map or list
+	_, err = j.dec.Token() // the closing } or ]
 	return err
 }
 

@@ -564,7 +564,7 @@ func TestClockIsSet(t *testing.T) {
 			strings.Count(got, "enqueued") != 1 || !strings.Contains(got, "skipped a 4m0s to 1h2m0s: 59 missed") {
 			t.Error(got)
 		}
-		s.setClock(0) // the skipped times are enqueued on time
+		s.setClock(0) // the clock is right again, so the skipped runs are enqueued on time
 		time.Sleep(2 * time.Minute)
 		if got := s.tr.take(); !strings.Contains(got, "enqueued a 5m0s late 0s") ||
 			!strings.Contains(got, "enqueued a 6m0s late 0s") {

@@ -21,7 +21,7 @@ func TestAnswers(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", maxResponse)
 	type step struct {
-		path, body string // "ID" is the invocation's ID
+		path, body string // "ID" in a path stands for the invocation's ID
 		header     []string
 		status     int
 		says       string

@@ -63,8 +63,8 @@ type Guard struct {
 	pipe io.WriteCloser
 }
 
-// Add guards the run with the leader pid, or 0 if the leader was reaped. marker identifies processes outside the
-// leader's group: a control group's directory, the value of [MarkVariable], or "".
+// Add guards a run. pid is its leader, or 0 if the leader was reaped. marker identifies processes outside the leader's
+// group: a control group's directory, the value of [MarkVariable], or "".
 func (g *Guard) Add(pid int, marker string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
