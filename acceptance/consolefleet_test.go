@@ -60,7 +60,7 @@ func TestConsoleShowsAllInstances(t *testing.T) {
 	b.open("/events")
 	second.cmd.Process.Signal(syscall.SIGSTOP)
 	t.Cleanup(func() { second.cmd.Process.Signal(syscall.SIGCONT) })
-	b.awaitText("No details of " + names[1] + ": the instance does not respond")
+	b.awaitText("No details of " + names[1] + ": cannot reach the instance at ")
 	b.await("events of the others", `[...document.querySelectorAll('#main tbody tr')].some(row => row.cells[1].textContent === '`+names[2]+`')`)
 	b.screenshot("fleet-stopped")
 	second.cmd.Process.Signal(syscall.SIGCONT)

@@ -119,7 +119,7 @@ func (d *document) takeResources(p *yamlfile.Pair) (found []Resource) {
 	}
 
 	if len(alarms) > 0 {
-		d.notUsed(p.Line, "alarms are not created: deploy the template of 'tendril generate alarms' (Resources: %s)", list(alarms))
+		d.notUsed(p.Line, "alarms are not created: deploy the template that 'tendril generate alarms' prints (Resources: %s)", list(alarms))
 	}
 
 	p.Value = &rest

@@ -135,7 +135,7 @@ func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option
 	switch {
 	case o != nil && key != "weight" && key != "max":
 		return refuse(shown(name)+" cannot be changed by a command or in the console: it decides which queue this is",
-			`edit "`+key+`" of this queue under "`+queuesKey+`" in the settings file`)
+			`edit this queue's "`+key+`" under "`+queuesKey+`" in the settings file`)
 	case o == nil:
 		o = find(e.options, option)
 		if o == nil {

@@ -173,8 +173,7 @@ func lastSegment(s string) string {
 
 func endpointURL(text string) (string, error) {
 	if socket, found := strings.CutPrefix(text, "unix:"); found {
-		return valid(text, fault{strings.Trim(socket, "/") == "" || hasControl(socket), "does not contain the path of a " +
-			"socket"})
+		return valid(text, fault{strings.Trim(socket, "/") == "" || hasControl(socket), `has no valid socket path after "unix:"`})
 	}
 	u, err := plainURL(text)
 	if err != nil {
@@ -185,8 +184,7 @@ func endpointURL(text string) (string, error) {
 
 func targetURL(text string) (string, error) {
 	if socket, found := strings.CutPrefix(text, "unix://"); found {
-		return valid(text, fault{!filepath.IsAbs(socket) || hasControl(socket), "does not contain the absolute path of a " +
-			"socket"})
+		return valid(text, fault{!filepath.IsAbs(socket) || hasControl(socket), `has no valid absolute path after "unix://"`})
 	}
 	u, err := plainURL(text)
 	if err != nil {

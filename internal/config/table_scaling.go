@@ -57,12 +57,12 @@ func groupOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "scale-min-size", Beanstalk: "MinSize", Default: "1",
 		DefaultNote: "or the minimum of the scaled group",
-		Help:        "Minimum instances in the group.",
+		Help:        "Minimum number of instances in the group, or of app processes if those are scaled.",
 		value:       integer(&s.ScaleMinSize, 1, maxSize),
 	}, {
 		Name: "scale-max-size", Beanstalk: "MaxSize", Default: "4",
 		DefaultNote: "or the maximum of the scaled group",
-		Help:        "Maximum instances in the group.",
+		Help:        "Maximum number of instances in the group, or of app processes if those are scaled.",
 		value:       integer(&s.ScaleMaxSize, 1, maxSize),
 	}, {
 		Name: "scale-cooldown", Beanstalk: "Cooldown", Default: "360s",

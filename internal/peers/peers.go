@@ -199,14 +199,14 @@ func (p *Peers) recordResult(to *peer, i *instances.Instance, err error) error {
 	}
 
 	cause := causeOf(err)
-	problem := "does not respond"
+	problem := "cannot reach the instance at %s: %v"
 	if api.Unproved(cause) {
-		problem = "is not at its address: another service responds there"
+		problem = "another service responds at the instance's address %s: %v"
 	}
 	if to.err == nil {
 		p.logFailure(i, cause)
 	}
-	to.err = api.NewError(http.StatusBadGateway, fmt.Sprintf("the instance %s (%s): %v", problem, i.Console, cause), "")
+	to.err = api.NewError(http.StatusBadGateway, fmt.Sprintf(problem, i.Console, cause), "")
 	to.retryAt = time.Now().Add(retryAfter)
 	return to.err
 }

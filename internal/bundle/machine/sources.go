@@ -106,7 +106,7 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 
 	n, err := io.Copy(to, io.LimitReader(answer.Body, maxDownload+1))
 	if err == nil && n > maxDownload {
-		err = fmt.Errorf("it has more than %d bytes", maxDownload)
+		err = fmt.Errorf("more than %d bytes", maxDownload)
 	}
 	return err
 }
@@ -248,7 +248,7 @@ func linkTarget(f *zip.File) (string, error) {
 func (u *unpacking) unpackEntry(name string, mode fs.FileMode, to string, content func() (io.ReadCloser, error)) error {
 	u.entries++
 	if u.entries > maxEntries {
-		return fmt.Errorf("it has more than %d entries", maxEntries)
+		return fmt.Errorf("more than %d entries", maxEntries)
 	}
 
 	name = path.Clean(strings.TrimPrefix(name, "/"))

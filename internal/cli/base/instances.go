@@ -19,7 +19,7 @@ type Instances struct {
 // AddInstance adds the flag --instance.
 func AddInstance(cmd *cobra.Command) *Instances {
 	f := &Instances{}
-	cmd.Flags().StringVar(&f.name, "instance", "", "Read from another instance, by its name or ID in 'tendril instances'.")
+	cmd.Flags().StringVar(&f.name, "instance", "", "Name or ID of another instance to read from; 'tendril instances' lists them.")
 	return f
 }
 

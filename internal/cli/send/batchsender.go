@@ -294,8 +294,9 @@ func attemptsError(failed, running, unknown int) error {
 		count      int
 		what, hint string
 	}{
-		{failed, "failed", "the message is retried until it is dead-lettered; see 'tendril status'"},
-		{running, "still running", "still running"},
+		{failed, "failed", "failed messages are retried until they succeed or are dead-lettered; " +
+			"'tendril status' shows the worker"},
+		{running, "still running", "'tendril status' shows them; a longer --timeout waits for their end"},
 		{unknown, "not attempted in time", "'tendril status' shows the state of the worker"},
 	} {
 		if kind.count > 0 {

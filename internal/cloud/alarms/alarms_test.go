@@ -319,7 +319,7 @@ func TestAlarmsOfABundleAreAdded(t *testing.T) {
 		t.Errorf("what is left out (-want +got):\n%s", diff)
 	}
 	unused := fmt.Sprint(b.Unsupported)
-	for _, want := range []string{"'tendril generate alarms' (Resources: AWSEBCloudwatchAlarmHigh, QueueDepthAlarm",
+	for _, want := range []string{"'tendril generate alarms' prints (Resources: AWSEBCloudwatchAlarmHigh, QueueDepthAlarm",
 		"(Resources: Topic)"} {
 		if !strings.Contains(unused, want) {
 			t.Errorf("%s is not in what the bundle does not use: %s", want, unused)

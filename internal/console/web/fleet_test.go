@@ -27,7 +27,7 @@ func (*otherInstance) Secrets() []string { return nil }
 func (o *otherInstance) Answer(_ context.Context, id string, r *api.Request, into any) error {
 	o.asked++
 	if id != "b" || o.answer == nil {
-		return api.NewError(http.StatusBadGateway, "the instance does not respond", "")
+		return api.NewError(http.StatusBadGateway, "cannot reach the instance at https://b", "")
 	}
 	answer, err := o.answer(r)
 	if err != nil {
@@ -104,9 +104,9 @@ func TestUnreachableInstanceCostsALine(t *testing.T) {
 	s := newSite(t)
 	s.share()
 	s.history.Lines.Add(eventlog.Line{At: time.Now(), Process: "web", Text: "still shown"})
-	wantText(t, s.get("/logs"), "No details of worker-2 (8): the instance does not respond", "still shown")
+	wantText(t, s.get("/logs"), "No details of worker-2 (8): cannot reach the instance at https://b", "still shown")
 	for _, path := range []string{"/", "/app", "/deployments", "/scaling", "/events", "/logs"} {
-		wantText(t, s.get(path+"?instance=b"), "No details of worker-2 (8): the instance does not respond")
+		wantText(t, s.get(path+"?instance=b"), "No details of worker-2 (8): cannot reach the instance at https://b")
 		wantText(t, s.get(path+"?instance=gone"), "No details of Instance gone: not found")
 	}
 
