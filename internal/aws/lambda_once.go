@@ -34,21 +34,31 @@ type sending struct {
 	paused  func() bool
 	// left means that a byte may have been sent.
 	left atomic.Bool
+	// reused means that the latest attempt used a kept connection.
+	reused bool
 }
 
 type sendingKey struct{}
 
 // http.Transport repeats a request, whose body can be read again, only if a kept connection accepted no byte of it.
+// It returns an error, however, if the server closed that connection just before the request. onceTransport repeats
+// the request then, which ends, because each repetition uses up a kept connection.
 type onceTransport struct{ next http.RoundTripper }
 
 // Lambda's limit is 6 MiB.
 const maxReply = 7 << 20
 
 func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if s, ok := req.Context().Value(sendingKey{}).(*sending); ok {
+	s, ok := req.Context().Value(sendingKey{}).(*sending)
+	if ok {
 		req = s.track(req)
 	}
 	resp, err := t.next.RoundTrip(req)
+	for err != nil && ok && s.isRepeatable(req) {
+		s.reused = false
+		req.Body, _ = req.GetBody()
+		resp, err = t.next.RoundTrip(req)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +69,16 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// isRepeatable reports whether a kept connection failed before the request's first byte. http.Transport writes nothing
+// after it has returned an error.
+func (s *sending) isRepeatable(req *http.Request) bool {
+	return s.reused && !s.left.Load() && req.GetBody != nil && req.Context().Err() == nil
+}
+
 func (s *sending) track(req *http.Request) *http.Request {
 	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-		GetConn:          func(string) { s.left.Store(false) },
+		GetConn:          func(string) { s.left.Store(false); s.reused = false },
+		GotConn:          func(info httptrace.GotConnInfo) { s.reused = info.Reused },
 		WroteHeaderField: func(string, []string) { s.left.Store(true) },
 	}))
 	if req.Body != nil && req.ContentLength == int64(len(s.payload)) {

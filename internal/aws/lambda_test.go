@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -293,15 +294,15 @@ func TestNothingIsInvokedIfTheQueueWasPausedMeanwhile(t *testing.T) {
 	wantUnsent(t, err, true)
 }
 
-// failingConn is a connection whose writes fail from the second request on, after they have sent accepted bytes.
+// failingConn is a connection whose next write fails once failing is set, after it has sent accepted bytes.
 type failingConn struct {
 	net.Conn
-	requests *atomic.Int64
+	failing  *atomic.Bool
 	accepted int
 }
 
 func (c failingConn) Write(p []byte) (int, error) {
-	if c.requests.Add(1) == 1 {
+	if !c.failing.Load() {
 		return c.Conn.Write(p)
 	}
 	n, _ := c.Conn.Write(p[:c.accepted])
@@ -313,7 +314,8 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name        string
-		requests    int64 // earlier requests on the first connection
+		secure      bool // TLS
+		fresh       bool // the first call fails
 		accepted    int
 		unreachable bool // after the first connection
 		ok, unsent  bool
@@ -321,17 +323,28 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 		{name: "a kept connection that accepts nothing is replaced", ok: true},
 		{name: "no other connection", unreachable: true, unsent: true},
 		{name: "a kept connection that accepts a byte", accepted: 1},
-		{name: "a new connection that fails", requests: 1, accepted: 1},
+		{name: "a new connection that fails", fresh: true, accepted: 1},
+		{name: "a kept TLS connection that accepts nothing is replaced", secure: true, ok: true},
+		{name: "a kept TLS connection that accepts part of a record, which the server cannot read, is replaced", secure: true,
+			accepted: 20, ok: true},
 	} {
 		var invocations atomic.Int64
-		l := lambdaServer(t, "resize", func(w http.ResponseWriter, r *http.Request) {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if body, err := io.ReadAll(r.Body); err == nil && string(body) == "{}" {
 				invocations.Add(1)
 			}
 			io.WriteString(w, "null")
-		})
-		var requests atomic.Int64
-		requests.Store(test.requests)
+		}))
+		if test.secure {
+			server.StartTLS()
+		} else {
+			server.Start()
+		}
+		defer server.Close()
+		l := openLambda(t, &LambdaOptions{Function: "resize", Client: Options{Region: "eu-west-1", Endpoint: server.URL}})
+		l.service.transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+		var failing atomic.Bool
+		failing.Store(test.fresh)
 		dials := 0
 		dial := l.service.transport.DialContext
 		l.service.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -343,15 +356,16 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 			if dials > 1 || err != nil {
 				return conn, err
 			}
-			return failingConn{conn, &requests, test.accepted}, nil
+			return failingConn{conn, &failing, test.accepted}, nil
 		}
 
 		want := int64(0)
-		if test.requests == 0 {
+		if !test.fresh {
 			want++
 			if _, err := l.Invoke(t.Context(), []byte("{}"), nil); err != nil {
 				t.Fatalf("%s: the first call: %v", test.name, err)
 			}
+			failing.Store(true)
 		}
 		_, err := l.Invoke(t.Context(), []byte("{}"), nil)
 		if test.ok {
@@ -364,6 +378,80 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 		}
 		if got := invocations.Load(); got != want {
 			t.Errorf("%s: %d invocations, want %d", test.name, got, want)
+		}
+	}
+}
+
+// http.Transport does not repeat a call itself if the server closes a kept connection just before it.
+func TestConnectionsClosedJustBeforeACallAreReplaced(t *testing.T) {
+	t.Parallel()
+	closed := errors.New("http: server closed idle connection")
+	kept := func(trace *httptrace.ClientTrace) {
+		trace.GetConn("x:443")
+		trace.GotConn(httptrace.GotConnInfo{Reused: true})
+	}
+	for _, test := range []struct {
+		name   string
+		try    func(trace *httptrace.ClientTrace, n int) error
+		tries  int
+		ok     bool
+		unsent bool
+	}{
+		{name: "two kept connections", try: func(trace *httptrace.ClientTrace, n int) error {
+			if kept(trace); n <= 2 {
+				return closed
+			}
+			return nil
+		}, tries: 3, ok: true},
+		{name: "a kept and a new one", try: func(trace *httptrace.ClientTrace, n int) error {
+			if kept(trace); n == 2 {
+				trace.GotConn(httptrace.GotConnInfo{})
+			}
+			return closed
+		}, tries: 2, unsent: true},
+		{name: "a kept one, then none", try: func(trace *httptrace.ClientTrace, n int) error {
+			if kept(trace); n == 2 {
+				trace.GetConn("x:443")
+			}
+			return closed
+		}, tries: 2, unsent: true},
+		{name: "a kept one, then an error before a connection is needed", try: func(trace *httptrace.ClientTrace, n int) error {
+			if n == 1 {
+				kept(trace)
+			}
+			return closed
+		}, tries: 2, unsent: true},
+		{name: "a kept one that a header was written to", try: func(trace *httptrace.ClientTrace, n int) error {
+			kept(trace)
+			trace.WroteHeaderField("Host", nil)
+			return closed
+		}, tries: 1},
+	} {
+		tries := 0
+		l := openLambda(t, &LambdaOptions{Function: "resize", Client: Options{Region: "eu-west-1"}})
+		l.api = newClient(lambda.New(l.api.get().Options(), func(o *lambda.Options) {
+			o.HTTPClient = &http.Client{Transport: &onceTransport{next: roundTrip(func(r *http.Request) (*http.Response, error) {
+				tries++
+				if tries > 3 {
+					t.Fatalf("%s: the call does not end", test.name)
+				}
+				if body, err := io.ReadAll(r.Body); err != nil || string(body) != "{}" {
+					t.Errorf("%s: try %d: %q, %v", test.name, tries, body, err)
+				}
+				if err := test.try(httptrace.ContextClientTrace(r.Context()), tries); err != nil {
+					return nil, err
+				}
+				return reply(200, "null"), nil
+			})}}
+		}))
+		_, err := l.Invoke(t.Context(), []byte("{}"), nil)
+		if !test.ok {
+			wantUnsent(t, err, test.unsent)
+		} else if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if tries != test.tries {
+			t.Errorf("%s: %d tries, want %d", test.name, tries, test.tries)
 		}
 	}
 }
