@@ -303,7 +303,13 @@ func (l *heldList) exceeds(bytes int) bool {
 }
 
 func (l *heldList) lastPostponed() *held {
-	return slices.MaxFunc(l.list[l.head:], func(x, y *held) int { return x.postponedAt.Compare(y.postponedAt) })
+	last := l.first()
+	for _, h := range l.list[l.head:] {
+		if !h.postponedAt.Before(last.postponedAt) {
+			last = h
+		}
+	}
+	return last
 }
 
 func (m *inventory) addStatus(s *Status, now time.Time) {

@@ -273,6 +273,29 @@ func TestSurplusOfPostponedMessages(t *testing.T) {
 	})
 }
 
+func TestSurplusOfMessagesPostponedTogetherIsTheLatest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := New(nil, instant{}, nil)
+		w.core.workCtx = t.Context()
+		now := time.Now()
+		for i := range maxPostponed + 30 {
+			h := &held{msg: queue.Message{ID: fmt.Sprint(i)}}
+			h.hide(now, time.Hour)
+			w.settler.postpone(h, time.Second, now)
+		}
+		deferred := &w.messages.deferred
+		if deferred.len() != maxPostponed {
+			t.Fatalf("%d messages are kept, want %d", deferred.len(), maxPostponed)
+		}
+		for i := range maxPostponed {
+			if got := deferred.pop().msg.ID; got != fmt.Sprint(i) {
+				t.Fatalf("message %d of the kept ones is %s", i, got)
+			}
+		}
+	})
+}
+
 func TestSurplusOfPostponedBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -197,11 +197,11 @@ func TestStale(t *testing.T) {
 	}
 }
 
-func TestReadyList(t *testing.T) {
+func TestHeldList(t *testing.T) {
 	t.Parallel()
 	var l heldList
 	if l.first() != nil || l.len() != 0 {
-		t.Fatal("a new line-up is empty")
+		t.Fatal("a new list is not empty")
 	}
 	next, out := 0, 0
 	for range 50 {

@@ -18,6 +18,7 @@ type settler struct {
 	pace       *pace
 }
 
+// settle appends the attempts to settled.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
 	_ []Settled, responded bool,
 ) {

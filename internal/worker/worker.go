@@ -96,6 +96,7 @@ func (w *Worker) checkClock(now time.Time) {
 	}
 }
 
+// The queue's clock kept running while the monotonic clock stood still.
 func (w *Worker) recordStall(s stall) {
 	for _, h := range w.messages.held {
 		h.moveBack(s.hidden)

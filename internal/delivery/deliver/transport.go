@@ -30,6 +30,7 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
+// transport sends each request to its server at most once; see doc.go.
 type transport struct {
 	dialer      *dialer
 	pool        connpool.Pool[*conn]
