@@ -80,15 +80,6 @@ const settleTime = 90 * time.Second
 
 func (r *run) finish(ctx context.Context, settle bool) error {
 	for began := time.Now(); ; {
-		left, destination, err := r.counts(ctx)
-		if err != nil {
-			return err
-		}
-
-		r.result.SourceCount = r.journal.SourceBefore()
-		r.result.DestinationBefore = r.journal.DestinationBefore()
-		r.result.Left = left
-		r.result.DestinationCount = destination
 		r.result.Sent = r.journal.Sent()
 		r.result.Resent, r.result.Deleted = r.journal.counts()
 		r.result.DelaysCut = len(r.cut)
@@ -98,6 +89,15 @@ func (r *run) finish(ctx context.Context, settle bool) error {
 			r.result.Reasons[why]++
 		}
 
+		left, destination, err := r.counts(ctx)
+		if err != nil {
+			return err
+		}
+
+		r.result.SourceCount = r.journal.SourceBefore()
+		r.result.DestinationBefore = r.journal.DestinationBefore()
+		r.result.Left = left
+		r.result.DestinationCount = destination
 		r.result.Reconcile(r.journal.Uncertain())
 		if r.result.Balanced() || !settle || r.options.SourceExact && r.options.DestinationExact || time.Since(began) > settleTime {
 			return nil

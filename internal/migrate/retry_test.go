@@ -111,6 +111,24 @@ func TestQueueThatCannotBeCountedEndsTheRun(t *testing.T) {
 	}
 }
 
+func TestResultIsCompleteIfTheFinalCountFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failure := errors.New("no answer")
+		from, to := newFake(false, "later"), newFake(false)
+		from.items[0].VisibleAt = time.Now().Add(time.Hour)
+		from.onDelete = func([]Item) error {
+			from.mu.Lock()
+			defer from.mu.Unlock()
+			from.countErr = failure
+			return nil
+		}
+		r, err := migrated(t, filepath.Join(t.TempDir(), "j"), from, to, Options{MaxDelay: 15 * time.Minute, CutDelays: true})
+		if !errors.Is(err, failure) || r.Sent != 1 || r.Deleted != 1 || r.DelaysCut != 1 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}
+
 func TestDueTimeIsSentWhereTheDestinationTakesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newFake(false, "now", "later"), newFake(false)
