@@ -3,6 +3,7 @@ package base
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -77,7 +78,7 @@ func optionsFor(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) 
 	switch {
 	case len(command) > 0 || !hasApp && !cfg.AnyToOwnApp():
 	case b == nil:
-		err = errNoApp()
+		err = noAppError()
 	case !hasApp && b.Default != nil:
 		opts.Bundle = withDefaultProcess(c, b)
 	default:
@@ -104,15 +105,24 @@ func withDefaultProcess(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 	return b.WithDefault()
 }
 
-func errNoApp() error {
-	here := ""
-	if app, err := scaffold.Recognize(os.DirFS("."), false); err == nil {
-		here = "this folder has an app (" + app.Platform + "): 'tendril init' writes a Procfile for it"
-	}
-	return Usagef("no app to deliver to").Hint(here,
+func noAppError() error {
+	return Usagef("no app to deliver to").Hint(initHint(os.DirFS(".")),
 		"name a folder with a Procfile: tendril up DIR", "or a command: tendril up -- python3 app.py",
 		"or the URL of a running app: tendril up --target http://127.0.0.1:8080/",
 		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for a local one")
+}
+
+// initHint returns the hint that 'tendril init' supports the folder's app, or "".
+func initHint(folder fs.FS) string {
+	app, err := scaffold.Recognize(folder, false)
+	if err != nil {
+		return ""
+	}
+	file := "Procfile"
+	if app.Lambda != "" {
+		file = "tendril.yaml"
+	}
+	return "this folder has an app (" + app.Platform + "): 'tendril init' writes a " + file + " for it"
 }
 
 // TakeFreePorts reloads the settings with free ports if the default ones are in use, unless the environment is already

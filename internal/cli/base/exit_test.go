@@ -7,7 +7,31 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/fstest"
+
+	"tendril/queue"
 )
+
+func TestHintForALargeMessage(t *testing.T) {
+	t.Parallel()
+	for message, hinted := range map[string]bool{
+		"One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes.": true,
+		"Message (user) attribute name must be shorter than 256 Bytes":                         false,
+	} {
+		if hint := messageHint(queue.CodeInvalidParameterValue, message); hint != "" != hinted {
+			t.Errorf("%s: hint %q", message, hint)
+		}
+	}
+}
+
+func TestHintNamesTheFileThatInitWrites(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{"app.py": "a Procfile", "bootstrap": "a tendril.yaml", "readme": ""} {
+		if hint := initHint(fstest.MapFS{file: {}}); !strings.Contains(hint, want) || (hint == "") != (want == "") {
+			t.Errorf("%s: hint %q", file, hint)
+		}
+	}
+}
 
 func TestReaderGoneIsRemovedFromErrors(t *testing.T) {
 	t.Parallel()

@@ -143,9 +143,9 @@ func Explained(err error) error {
 	case errors.Is(err, queue.ErrNoQueue):
 		return Fail(ExitNotFound, err, "'tendril queues list' lists the queues")
 	case errors.As(err, &apiError):
-		return Fail(consoleExit(apiError), err, cmp.Or(apiError.Hint, refusedHint(apiError.Code, apiError.Message)))
+		return Fail(consoleExit(apiError), err, cmp.Or(apiError.Hint, messageHint(apiError.Code, apiError.Message)))
 	case errors.As(err, &refused):
-		return Fail(queueExit(refused.Code), err, refusedHint(refused.Code, refused.Message))
+		return Fail(queueExit(refused.Code), err, messageHint(refused.Code, refused.Message))
 	case errors.Is(err, fs.ErrPermission):
 		return Fail(ExitFailed, err, "run this as the user that owns the file")
 	}
@@ -153,11 +153,12 @@ func Explained(err error) error {
 	return err
 }
 
-func refusedHint(code, message string) string {
+// messageHint returns what to do about a refused message body, or "".
+func messageHint(code, message string) string {
 	switch {
 	case strings.Contains(message, "must contain the parameter MessageBody"):
 		return "a message body has at least one character: tendril send '{\"order\": 42}'"
-	case code == queue.CodeInvalidParameterValue && strings.Contains(message, "must be shorter than"):
+	case code == queue.CodeInvalidParameterValue && strings.Contains(message, "Message must be shorter than"):
 		return "store the data elsewhere and send a reference; 'tendril queues show' shows the queue's " +
 			"MaximumMessageSize"
 	}

@@ -423,20 +423,27 @@ func (a *App) settings(folder string) string {
 # lists all. Uncomment the lines you need, and apply them with 'tendril reload'.
 
 `)
-	fmt.Fprintf(&b, "# Name of the environment and of its queue.\nname: %s\n", environmentName(folder))
-	if a.Lambda != "" {
-		fmt.Fprintf(&b, "\n# The function that runs on this machine and receives the messages.\nlambda: %s\n", a.Lambda)
+	name := environmentName(folder)
+	offered := a.offered()
+	if a.Lambda != "" { // not run as a folder, so without a setting its name would be the default
+		fmt.Fprintf(&b, "# Name of the environment and of its queue.\nname: %s\n\n", name)
+		fmt.Fprintf(&b, "# The function that runs on this machine and receives the messages.\nlambda: %s\n\n", a.Lambda)
+	} else { // a name written out would replace the name in env.yaml, and count as chosen by the user
+		offered = slices.Insert(offered, 0, setting{"name", name})
 	}
 
 	if a.Connections > 0 {
-		fmt.Fprintf(&b, "\n# Messages delivered to the app at once, equal to the threads or workers of the command "+
-			"in the Procfile.\nhttp_connections: %d\n", a.Connections)
+		fmt.Fprintf(&b, "# Messages delivered to the app at once, equal to the threads or workers of the command "+
+			"in the Procfile.\nhttp_connections: %d\n\n", a.Connections)
 	}
 
-	for _, setting := range a.offered() {
-		if o, found := config.Lookup(setting.key); found {
-			fmt.Fprintf(&b, "\n# %s Default: %s.\n#%s: %s\n", o.Help, strings.TrimSuffix(o.DefaultText(), "."), o.Key,
-				cmp.Or(setting.value, o.ExampleText()))
+	for i, s := range offered {
+		if o, found := config.Lookup(s.key); found {
+			if i > 0 {
+				b.WriteString("\n")
+			}
+			fmt.Fprintf(&b, "# %s Default: %s.\n#%s: %s\n", o.Help, strings.TrimSuffix(o.DefaultText(), "."), o.Key,
+				cmp.Or(s.value, o.ExampleText()))
 		}
 	}
 

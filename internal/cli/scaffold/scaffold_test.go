@@ -192,7 +192,10 @@ func TestFilesAreTaken(t *testing.T) {
 	t.Parallel()
 	for _, app := range []*App{{Web: "npm start"}, {Lambda: "./bootstrap"}} {
 		for _, uncommented := range []bool{false, true} {
-			dir := t.TempDir()
+			dir := filepath.Join(t.TempDir(), "My shop (v2)")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
 			for _, file := range app.Files("My shop (v2)") {
 				text := file.Text
 				if uncommented {
@@ -214,7 +217,9 @@ func TestFilesAreTaken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if cfg.Name != "My-shop--v2" || len(cfg.Warnings) > 0 || cfg.IsSet("max-retries") != uncommented ||
+			named := cfg.Origin("name").Layer > config.FromBundle
+			if cfg.Name != "My-shop--v2" || named != (uncommented || app.Lambda != "") ||
+				len(cfg.Warnings) > 0 || cfg.IsSet("max-retries") != uncommented ||
 				uncommented && cfg.MaxRetries != 5 || cfg.Queues[0].Lambda != app.Lambda {
 				t.Errorf("name %q, warnings %v, max-retries %d", cfg.Name, cfg.Warnings, cfg.MaxRetries)
 			}
