@@ -106,7 +106,7 @@ func (h *history) messageOf(task string, at time.Time) string {
 	return ""
 }
 
-// recordOutcome ignores a postponed delivery, which made no attempt.
+// recordOutcome ignores a postponed delivery, which made no attempt, and an outcome older than the recorded one.
 func (h *history) recordOutcome(o Outcome) {
 	if o.Result.Outcome == queue.Postponed {
 		return
@@ -115,9 +115,9 @@ func (h *history) recordOutcome(o Outcome) {
 	defer h.mu.Unlock()
 	h.recorded++
 	r := h.findOrAdd(o.Task, o.ScheduledAt, o.MessageID)
-	r.Attempts = max(r.Attempts, o.Attempt)
-	r.Result = o.Result
-	r.FinishedAt = o.At
+	if o.Attempt >= r.Attempts {
+		r.Attempts, r.Result, r.FinishedAt = o.Attempt, o.Result, o.At
+	}
 }
 
 func (h *history) count() int64 {

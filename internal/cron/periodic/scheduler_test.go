@@ -393,6 +393,21 @@ func TestHistoryCountsReportedRuns(t *testing.T) {
 	}
 }
 
+func TestHistoryKeepsTheLastAttempt(t *testing.T) {
+	t.Parallel()
+	h := history{maxRuns: 1}
+	for _, o := range []Outcome{
+		{Attempt: 1, At: noon(), Result: queue.Result{Status: 500}},
+		{Attempt: 2, At: noon().Add(time.Minute), Result: queue.Result{Status: 200}},
+		{Attempt: 1, At: noon().Add(time.Hour), Result: queue.Result{Status: 504}},
+	} {
+		h.recordOutcome(o)
+	}
+	if r := h.runs("")[0]; r.Attempts != 2 || r.Result.Status != 200 || !r.FinishedAt.Equal(noon().Add(time.Minute)) {
+		t.Errorf("attempt %d, status %d, finished at %s", r.Attempts, r.Result.Status, r.FinishedAt)
+	}
+}
+
 func TestLeasesOfAQueue(t *testing.T) {
 	t.Parallel()
 	for lease, want := range map[string]bool{LeaseName("jobs"): true, RunningLease("jobs", "a"): true,
