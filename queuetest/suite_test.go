@@ -105,6 +105,36 @@ func TestEveryCheckCanFail(t *testing.T) {
 	}
 }
 
+// numberedQueue is a queue whose sends return the given sequence numbers.
+type numberedQueue struct {
+	brokenQueue
+	numbers []string
+}
+
+func (q *numberedQueue) Create(context.Context, string, map[string]string) (Queue, error) {
+	return q, nil
+}
+
+func (q *numberedQueue) Send(context.Context, []queue.Outgoing) ([]queue.Sent, error) {
+	number := q.numbers[0]
+	q.numbers = q.numbers[1:]
+	return []queue.Sent{{SequenceNumber: number}}, nil
+}
+
+func TestCheckSequenceRefusesEqualNumbers(t *testing.T) {
+	t.Parallel()
+	for numbers, fails := range map[string]bool{
+		"1 2 3 4 5 6 7 8 9 10 11 12": false,
+		"1 1 1 1 1 1 2 2 2 2 2 2":    true,
+		"1 2 3 4 5 6 7 8 9 10 12 11": true,
+	} {
+		e := &checkRun{ctx: t.Context(), server: &numberedQueue{numbers: strings.Fields(numbers)}}
+		if e.execute(checkSequence); len(e.failures) > 0 != fails {
+			t.Errorf("%s: failures %q", numbers, e.failures)
+		}
+	}
+}
+
 func TestCheckNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	total := 0
