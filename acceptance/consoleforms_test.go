@@ -54,7 +54,7 @@ func TestTheNewestLineOfTheLogStaysInView(t *testing.T) {
 	}
 }
 
-func TestChartsHaveValuesAndARangeInTheAddress(t *testing.T) {
+func TestChartsHaveValuesARangeInTheAddressAndTheWidthOfTheirBox(t *testing.T) {
 	t.Parallel()
 	b := startConsole(t).signIn(t)
 	b.open("/")
@@ -63,6 +63,12 @@ func TestChartsHaveValuesAndARangeInTheAddress(t *testing.T) {
 	b.await("the range in the address", "location.search === '?range=3h'")
 	b.do(chromedp.Reload())
 	b.await("the range after a reload", "document.querySelector('#charts [aria-current]')?.textContent === '3 hours'")
+
+	b.await("a chart", "document.querySelector('.plot canvas')")
+	b.do(chromedp.Evaluate[chromedp.Void]("window.fetch = () => new Promise(() => {}); " + // no new values
+		"document.querySelector('.charts').style.width = '400px'"))
+	b.await("charts as wide as their boxes", "[...document.querySelectorAll('.plot')].every((box) => "+
+		"!box.firstChild || box.firstChild.offsetWidth === box.clientWidth)")
 	for _, fault := range b.faults() {
 		t.Error(fault)
 	}

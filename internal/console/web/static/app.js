@@ -307,7 +307,8 @@
     $$('[data-chart]').forEach((figure) => charts.push(new Chart(figure)));
     loadCharts();
     setInterval(loadCharts, 5000);
-    let resizing = 0;
-    addEventListener('resize', () => { clearTimeout(resizing); resizing = setTimeout(() => charts.forEach((c) => c.draw()), 150); });
+    // A chart's box also changes its width without the window, for example when a scroll bar appears.
+    const sizes = new ResizeObserver(() => charts.forEach((c) => c.plot && c.plot.width !== c.box.clientWidth && c.draw()));
+    charts.forEach((c) => sizes.observe(c.box));
   }
 })();
