@@ -106,7 +106,7 @@ func (r *diskGuard) refusal() (err error, justLow bool) {
 	}
 	switch {
 	case r.lost != nil:
-		err = errLost(r.lost)
+		err = errDataDirLost(r.lost)
 	case r.isLow:
 		err = errFull
 	}

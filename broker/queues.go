@@ -77,7 +77,7 @@ func (b *Broker) beginAdmin(ctx context.Context) error {
 		return err
 	}
 	if lost := b.disk.checkFiles(); lost != nil {
-		return errLost(lost)
+		return errDataDirLost(lost)
 	}
 	select {
 	case b.queues.admin <- struct{}{}:

@@ -314,7 +314,7 @@ var errFull = &queue.Error{
 		"some space, or drain a queue.",
 }
 
-func errLost(cause error) error {
+func errDataDirLost(cause error) error {
 	return &queue.Error{
 		Code: queue.CodeStorageFailed,
 		Message: "The data directory is not the one that was opened: " + cause.Error() + ". Changes are rejected until " +

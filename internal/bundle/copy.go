@@ -61,7 +61,7 @@ type copiedFolder struct {
 // copyFolder copies a folder completely or not at all. It preserves permissions, times, links and, if run as root,
 // owners, but makes folders writable for their owner.
 func copyFolder(folder, dir, dataDir string) error {
-	err := makeWhole(dir, "copying", func(staging string) error {
+	err := createFolder(dir, "copying", func(staging string) error {
 		f := &folderCopy{to: staging}
 		return f.run(folder, dataDir)
 	})

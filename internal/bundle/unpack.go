@@ -40,11 +40,12 @@ func (u *unpacking) unpackInto(dir string) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return makeWhole(dir, "unpacking", u.fill)
+	return createFolder(dir, "unpacking", u.fill)
 }
 
-func makeWhole(dir, what string, fill func(folder string) error) error {
-	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"."+what+"-*")
+// createFolder creates the new folder dir, filled by fill, or nothing. doing is part of the staging folder's name.
+func createFolder(dir, doing string, fill func(staging string) error) error {
+	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"."+doing+"-*")
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// newMan adds the command with which release builds write man pages: "go run -tags man ./cmd/tendril man FOLDER".
-func newMan(c *base.CLI, root *cobra.Command) {
+// addMan adds the command with which release builds write man pages: "go run -tags man ./cmd/tendril man FOLDER".
+func addMan(c *base.CLI, root *cobra.Command) {
 	root.AddCommand(&cobra.Command{Use: "man FOLDER", Args: cobra.ExactArgs(1), Hidden: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := os.MkdirAll(filepath.Clean(args[0]), 0o755); err != nil {

@@ -8,4 +8,4 @@ import (
 	"tendril/internal/cli/base"
 )
 
-func newMan(*base.CLI, *cobra.Command) {}
+func addMan(*base.CLI, *cobra.Command) {}

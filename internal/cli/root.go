@@ -96,7 +96,7 @@ signal.`,
 		}
 	}
 
-	newMan(c, root)
+	addMan(c, root)
 	usageErrors(root)
 	completeArguments(c, root)
 	root.InitDefaultCompletionCmd()

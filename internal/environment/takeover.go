@@ -77,20 +77,21 @@ func moveData(from, to string) error {
 		if !isOwn(entry) || slices.Contains(notMoved, name) {
 			continue
 		}
-		if err := move(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+		if err := mergeInto(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
 			return err
 		}
 	}
 	return os.Rename(filepath.Join(from, databaseFile), filepath.Join(to, databaseFile))
 }
 
-func move(from, to string) error {
+// mergeInto moves a file, or a folder's entries if the folder to exists. It replaces existing files.
+func mergeInto(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil || !exists(to) {
 		return os.Rename(from, to)
 	}
 	for _, entry := range entries {
-		if err := move(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
+		if err := mergeInto(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
 			return err
 		}
 	}

@@ -180,7 +180,7 @@ func registryActions() map[string]action {
 		"SwapLease":     typed(swapLease),
 		"Fire":          typed(enqueueRun),
 		"LastFires":     typed(lastRuns),
-		"SinceRuns":     typed(runsSince),
+		"SinceRuns":     typed(taskTimes),
 		"SkipFire":      typed(skipRuns),
 		"Fired":         typed(isEnqueued),
 		"SetPaused":     typed(setPaused),
@@ -230,7 +230,7 @@ func lastRuns(x *exchange, in *lastRunsRequest) (*lastRunsResponse, error) {
 	return &lastRunsResponse{last}, err
 }
 
-func runsSince(x *exchange, in *sinceRunsRequest) (*sinceRunsResponse, error) {
+func taskTimes(x *exchange, in *sinceRunsRequest) (*sinceRunsResponse, error) {
 	runs, err := runsOf(x, in.Lease, in.Term)
 	if err != nil {
 		return nil, err
@@ -241,14 +241,17 @@ func runsSince(x *exchange, in *sinceRunsRequest) (*sinceRunsResponse, error) {
 	}
 
 	known, err := runs.Since(x.ctx, in.Term, starts)
-	out := &sinceRunsResponse{map[string]int64{}, map[string]int64{}}
+	if err != nil {
+		return nil, err
+	}
+	out := &sinceRunsResponse{Since: map[string]int64{}, From: map[string]int64{}}
 	for task, times := range known {
 		out.Since[task] = times.UpTo.UnixMilli()
 		if !times.From.IsZero() {
 			out.From[task] = times.From.UnixMilli()
 		}
 	}
-	return out, err
+	return out, nil
 }
 
 func skipRuns(x *exchange, in *skipRunRequest) (*skipRunResponse, error) {
