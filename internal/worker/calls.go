@@ -10,7 +10,9 @@ import (
 const callTimeout = 20 * time.Second
 
 func (w *Worker) flush(now time.Time) {
-	letters, deletes, changes := &w.letters.pending, &w.deletes.pending, &w.visibility.pending
+	letters := &w.letters.pending
+	deletes := &w.deletes.pending
+	changes := &w.visibility.pending
 	for batch := range letters.batches(now) {
 		w.startCall(letters, sendDeadLetter, batch)
 	}

@@ -116,7 +116,9 @@ func (h *history) recordOutcome(o Outcome) {
 	h.recorded++
 	r := h.findOrAdd(o.Task, o.ScheduledAt, o.MessageID)
 	if o.Attempt >= r.Attempts {
-		r.Attempts, r.Result, r.FinishedAt = o.Attempt, o.Result, o.At
+		r.Attempts = o.Attempt
+		r.Result = o.Result
+		r.FinishedAt = o.At
 	}
 }
 
