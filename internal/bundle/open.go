@@ -93,6 +93,7 @@ func MarksFolder(dir string) bool {
 }
 
 func (r *reader) read() error {
+	// In order of increasing precedence: env.yaml overrides .ebextensions.
 	for _, part := range []struct {
 		name string
 		read func() error

@@ -51,7 +51,7 @@ type memoryShares struct {
 
 func sharesOf(budget int64) memoryShares {
 	if budget == 0 {
-		return memoryShares{endpointBodies, consoleBodies, 0, math.MaxInt}
+		return memoryShares{endpoint: endpointBodies, console: consoleBodies, connections: math.MaxInt}
 	}
 	return memoryShares{
 		endpoint:    min(max(budget/6, sqsapi.MaxBody), endpointBodies),
