@@ -242,7 +242,7 @@ func TestSendWaits(t *testing.T) {
 	}
 	out, talk, code = s.tendril("", "send", "bad", "--wait", "-o", "json")
 	if code != base.ExitFailed || !strings.Contains(out, `"outcome":"failed"`) ||
-		!strings.Contains(talk, "hint: the message is retried") {
+		!strings.Contains(talk, "hint: failed messages are retried") {
 		t.Errorf("exit %d\n%s%s", code, out, talk)
 	}
 	<-done
