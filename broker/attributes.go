@@ -205,8 +205,7 @@ func notInTagKey(c rune) bool {
 func checkTags(name string, all, added map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(added)) {
 		if n := utf8.RuneCountInString(key); n < 1 || n > maxTagKey {
-			return errInvalid(
-				"Tag keys must be between 1 and %d characters in length: %s", maxTagKey, clip(key))
+			return errInvalid("Tag keys must be between 1 and %d characters in length: %s", maxTagKey, clip(key))
 		}
 		if strings.HasPrefix(strings.ToLower(key), "aws:") || strings.ContainsFunc(key, notInTagKey) {
 			return errInvalid(
@@ -214,9 +213,8 @@ func checkTags(name string, all, added map[string]string) error {
 				clip(key))
 		}
 		if utf8.RuneCountInString(added[key]) > maxTagValue {
-			return errInvalid(
-				"Tag values must be between 0 and %d characters in length: the value of %s is longer.", maxTagValue,
-				clip(key))
+			return errInvalid("Tag values must be between 0 and %d characters in length: the value of %s is longer.",
+				maxTagValue, clip(key))
 		}
 	}
 

@@ -9,7 +9,8 @@ import (
 // Ledger counts what happened to the messages of a queue.
 type Ledger = queue.Ledger
 
-// counters are a queue's positions and its ledger, up to Purged. All messages up to floor are purged.
+// counters are a queue's positions and the stored part of its ledger, Sent to Purged. All messages up to floor are
+// purged.
 type counters struct {
 	next, floor int64
 	Ledger
@@ -45,8 +46,9 @@ func readCounters(c *conn) (map[int64]counters, error) {
 	all := map[int64]counters{}
 	err := c.query(func(row row) {
 		all[row.int(0)] = counters{
-			next: row.int(1), floor: row.int(2), Ledger: Ledger{Sent: row.int(3), Done: row.int(4),
-				DeadLettered: row.int(5), MovedIn: row.int(6), MovedOut: row.int(7), Expired: row.int(8), Purged: row.int(9)},
+			next: row.int(1), floor: row.int(2),
+			Ledger: Ledger{Sent: row.int(3), Done: row.int(4), DeadLettered: row.int(5), MovedIn: row.int(6),
+				MovedOut: row.int(7), Expired: row.int(8), Purged: row.int(9)},
 		}
 	}, `SELECT queue, next, floor, sent, done, dead_lettered, moved_in, moved_out, expired, purged FROM counters`)
 	return all, err

@@ -41,12 +41,10 @@ func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, 
 
 func checkMove(q, to *liveQueue) error {
 	if q == to {
-		return errInvalid(
-			"Source and destination of a move are both %s; name another queue.", q.name)
+		return errInvalid("Source and destination of a move are both %s; name another queue.", q.name)
 	}
 	if q.index.fifo != to.index.fifo {
-		return errInvalid(
-			"Messages cannot move between a standard and a FIFO queue (%s, %s).", q.name, to.name)
+		return errInvalid("Messages cannot move between a standard and a FIFO queue (%s, %s).", q.name, to.name)
 	}
 	return nil
 }

@@ -224,8 +224,8 @@ func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 }
 
 func errRange(parameter string, most int) error {
-	return errInvalid(
-		"Value for parameter %s is invalid. Reason: You must enter a value between 1 and %d.", parameter, most)
+	return errInvalid("Value for parameter %s is invalid. Reason: You must enter a value between 1 and %d.", parameter,
+		most)
 }
 
 var errNoTask = queue.Errorf(queue.CodeResourceNotFound, "Task does not exist.")

@@ -224,8 +224,7 @@ func checkName(name string, attrs map[string]string) (fifo bool, err error) {
 			"The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with " +
 				".fifo suffix and be 1 to 80 in length.")
 	case !wanted && (!valid || hasSuffix):
-		return false, errInvalid(
-			"Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
+		return false, errInvalid("Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
 	}
 	return wanted, nil
 }

@@ -61,8 +61,8 @@ func (s *settings) checkOutgoing(m *queue.Outgoing) error {
 		return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter MessageBody.")
 	}
 	if m.Size() > s.maxSize {
-		return errInvalid(
-			"One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", s.maxSize)
+		return errInvalid("One or more parameters are invalid. Reason: Message must be shorter than %d bytes.",
+			s.maxSize)
 	}
 	if !validText(m.Body) {
 		return errCharacters
@@ -98,8 +98,7 @@ func errInvalid(format string, args ...any) error {
 }
 
 func errParameter(name, value, reason string) error {
-	return errInvalid("Value %s for parameter %s is invalid. Reason: %s", clip(value),
-		name, reason)
+	return errInvalid("Value %s for parameter %s is invalid. Reason: %s", clip(value), name, reason)
 }
 
 func secondsText(d time.Duration) string { return fmt.Sprint(d.Seconds()) }
@@ -141,15 +140,14 @@ func printable8(s string) bool {
 
 func checkAttributes(attributes []queue.Attribute) error {
 	if len(attributes) > maxAttributes {
-		return errInvalid(
-			"Number of message attributes [%d] exceeds the allowed maximum [%d].", len(attributes), maxAttributes)
+		return errInvalid("Number of message attributes [%d] exceeds the allowed maximum [%d].", len(attributes),
+			maxAttributes)
 	}
 
 	for i, a := range attributes {
 		for _, before := range attributes[:i] {
 			if before.Name == a.Name {
-				return errInvalid("Message (user) attribute name '%s' already exists.",
-					clip(a.Name))
+				return errInvalid("Message (user) attribute name '%s' already exists.", clip(a.Name))
 			}
 		}
 		if err := cmp.Or(checkAttributeName(a.Name), checkAttributeType(a), checkAttributeValue(a)); err != nil {
@@ -201,8 +199,7 @@ func baseType(a queue.Attribute) string {
 
 func checkAttributeType(a queue.Attribute) error {
 	if a.Type == "" {
-		return errInvalid(
-			"The message attribute '%s' must contain a non-empty message attribute type.", a.Name)
+		return errInvalid("The message attribute '%s' must contain a non-empty message attribute type.", a.Name)
 	}
 
 	base := baseType(a)
@@ -219,14 +216,12 @@ func checkAttributeValue(a queue.Attribute) error {
 	base := baseType(a)
 	switch {
 	case a.Value == "":
-		return errInvalid(
-			"Message (user) attribute '%s' must contain a non-empty value of type '%s'.", a.Name, base)
+		return errInvalid("Message (user) attribute '%s' must contain a non-empty value of type '%s'.", a.Name, base)
 	case base != "Binary" && !validText(a.Value):
 		// SQS returns InvalidParameterValue here, not InvalidMessageContents.
 		return errInvalid("%s", errCharacters.Message)
 	case base == "Number" && !validNumber(a.Value):
-		return errInvalid(
-			"Can't cast the value of message (user) attribute '%s' to a number.", a.Name)
+		return errInvalid("Can't cast the value of message (user) attribute '%s' to a number.", a.Name)
 	}
 	return nil
 }

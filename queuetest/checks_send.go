@@ -150,7 +150,8 @@ var limitChecks = map[string]check{
 func checkCharacters(e *checkRun) {
 	q := e.standard()
 	for _, bad := range []string{"\x00", "\x08", "\x0b", "\x1f", "\uFFFE", "\uFFFF"} {
-		e.wantRefused(fmt.Sprintf("the character %q in a body", bad), q, []queue.Outgoing{text("a" + bad + "b")}, queue.CodeInvalidMessageContents)
+		e.wantRefused(fmt.Sprintf("the character %q in a body", bad), q, []queue.Outgoing{text("a" + bad + "b")},
+			queue.CodeInvalidMessageContents)
 	}
 	e.send(q, text("\t\n\r \uD7FF\uE000\uFFFD\U00010000\U0010FFFF"))
 }

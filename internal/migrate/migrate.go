@@ -107,8 +107,8 @@ type answer struct{ known, accepted bool }
 // Run moves all messages from the source. It returns when only skipped messages are left, when it has received no
 // message for Options.Wait, after a permanent error, or when ctx ends. The result is valid even after an error.
 func Run(ctx context.Context, from Source, to Destination, journal *Journal, o Options) (*Result, error) {
-	r := &run{options: o, from: from, to: to, journal: journal, skipped: map[string]Reason{}, cut: map[string]bool{}, blocked: map[string]bool{},
-		waiting: map[string]bool{}, result: &Result{FIFO: o.FIFO}, began: time.Now()}
+	r := &run{options: o, from: from, to: to, journal: journal, skipped: map[string]Reason{}, cut: map[string]bool{},
+		blocked: map[string]bool{}, waiting: map[string]bool{}, result: &Result{FIFO: o.FIFO}, began: time.Now()}
 	err := r.begin(ctx)
 	if err == nil {
 		err = r.moveAll(ctx)

@@ -77,7 +77,8 @@ type Fence struct {
 // Check rejects a fence with only a lease or only a term, or a negative term.
 func (f Fence) Check() error {
 	if (f.Lease == "") != (f.Term == 0) || f.Term < 0 {
-		return errInvalid("Lease %q with term %d: give a lease and its term, which counts from 1, or neither.", clip(f.Lease), f.Term)
+		return errInvalid("Lease %q with term %d: give a lease and its term, which counts from 1, or neither.", clip(f.Lease),
+			f.Term)
 	}
 	return nil
 }
