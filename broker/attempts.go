@@ -158,7 +158,7 @@ func (l *attemptLog) submit() {
 		return
 	}
 
-	if l.b.writer.submit(&attemptStore{l, l.pending}, needsSpace, nil) == nil {
+	if l.b.writer.submit(&attemptStore{log: l, items: l.pending}, needsSpace, nil) == nil {
 		l.submitted += len(l.pending)
 	} else {
 		l.countDropped(len(l.pending))
@@ -182,7 +182,7 @@ func (l *attemptLog) flushAndWait(ctx context.Context) {
 	l.mu.Unlock()
 	if unfinished > 0 {
 		// A failed write only drops attempts; the read that follows reports the failure.
-		_ = l.b.writer.doUntil(ctx, &change{run: func(*tx) {}}, 0)
+		_ = l.b.writer.doUntil(ctx, &change{run: func(*tx) {}}, needsNothing)
 	}
 }
 

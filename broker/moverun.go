@@ -31,7 +31,7 @@ func (b *Broker) runMove(t *moveTask) {
 	for b.moves.snapshot(t).Status == MoveRunning {
 		start := time.Now()
 		n, err := m.step()
-		wait := m.leastDuration(n) - time.Since(start)
+		wait := m.minDuration(n) - time.Since(start)
 		if err != nil {
 			wait = moveRetry
 		}
@@ -41,7 +41,7 @@ func (b *Broker) runMove(t *moveTask) {
 	}
 }
 
-func (m *mover) leastDuration(n int) time.Duration {
+func (m *mover) minDuration(n int) time.Duration {
 	if m.task.Rate == 0 {
 		return 0
 	}
@@ -180,7 +180,7 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	s := &moveStep{b: m.b, task: m.task}
 	need := needsFsync
 	if m.task.Delete {
-		need = 0
+		need = needsNothing
 		s.departure = &removal{ctx: context.Background(), q: q, messages: reserved, cause: CauseDeleted}
 	} else if s.departure, err = m.b.newMove(context.Background(), q, target, reserved); err != nil {
 		return 0, err

@@ -81,7 +81,7 @@ func (q *liveQueue) submitReceives(last int64) error {
 		return nil
 	}
 
-	err := q.broker.writer.submit(s, 0, nil)
+	err := q.broker.writer.submit(s, needsNothing, nil)
 	if err != nil {
 		s.giveBack()
 	}

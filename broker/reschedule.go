@@ -39,7 +39,7 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 	m = live.index.claim(key)
 	live.mu.Unlock()
 	r := &rescheduling{q: live, m: m, delay: delay}
-	if err := q.b.writer.do(r, 0); err != nil {
+	if err := q.b.writer.do(r, needsNothing); err != nil {
 		return err
 	}
 	if !r.found {

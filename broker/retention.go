@@ -38,7 +38,7 @@ func (q *liveQueue) sweepNow() {
 		return
 	}
 	q.retention.alarm.at = 0
-	q.retention.sweeping = q.broker.writer.submit(&sweep{q: q}, 0, nil) == nil
+	q.retention.sweeping = q.broker.writer.submit(&sweep{q: q}, needsNothing, nil) == nil
 }
 
 // sweep removes expired messages anywhere in the queue. It marks those received before as leaving; receives skip

@@ -23,8 +23,9 @@ type request interface {
 type needs uint8
 
 const (
-	needsFsync needs = 1 << iota // must be on disk before onCommit is called
-	needsSpace                   // refused while the disk is full
+	needsFsync   needs = 1 << iota // must be on disk before onCommit is called
+	needsSpace                     // refused while the disk is full
+	needsNothing needs = 0
 )
 
 type pendingRequest struct {
