@@ -271,13 +271,14 @@ func (r *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 		return err
 	}
 
-	unfenced := Fence{} // a user may pause a task in any term
-	_, err := r.readAndUpdate(ctx, unfenced, func(_ int, pauses Record) Record {
+	change := func(_ int, pauses Record) Record {
 		if paused {
 			return pauses.With(Fields{PausedTask + task: reason})
 		}
 		return pauses.Without(PausedTask + task)
-	}, KindPauses, r.scope.Name)
+	}
+	unfenced := Fence{} // a user may pause a task in any term
+	_, err := r.readAndUpdate(ctx, unfenced, change, KindPauses, r.scope.Name)
 	return err
 }
 

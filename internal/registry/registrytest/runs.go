@@ -274,8 +274,8 @@ func (r *runsTest) pausesHaveReasons() {
 
 func (r *runsTest) refusesInvalidNames() {
 	noID := Run("audit", 0)
-	noTime := noID
-	noTask := noID
+	noTime := Run("audit", 0)
+	noTask := Run("audit", 0)
 	noID.ID = "\x00"
 	noTime.ScheduledAt = time.Time{}
 	noTask.Task = "\x00"
