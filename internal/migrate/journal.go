@@ -237,7 +237,7 @@ func (j *Journal) write(r record, durable bool) error {
 	}
 	j.written++
 	if durable {
-		j.sync(j.written)
+		j.sync()
 	}
 
 	if j.err != nil {
@@ -246,9 +246,9 @@ func (j *Journal) write(r record, durable bool) error {
 	return nil
 }
 
-// Concurrent calls share an fsync.
-func (j *Journal) sync(n int64) {
-	for j.err == nil && j.syncedTo < n {
+// Concurrent calls share an fsync. The caller must hold j.mu.
+func (j *Journal) sync() {
+	for end := j.written; j.err == nil && j.syncedTo < end; {
 		if j.syncing {
 			j.synced.Wait()
 			continue
