@@ -22,7 +22,7 @@ func (t *transfer) moved() []*transferItem {
 func (t *transfer) departed() int { return len(t.moved()) }
 
 type transferItem struct {
-	m      *message // marked as leaving; a placeholder if not in memory
+	m      *message // marked as leaving
 	to     *liveQueue
 	entry  int
 	toDead bool

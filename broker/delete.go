@@ -36,7 +36,7 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 			return r.reserve(of, m, receipts[i])
 		})
 	if err == nil {
-		err = q.b.writer.do(r, 0)
+		err = q.b.writer.do(r, needsNothing)
 	}
 	if err != nil {
 		return sameError(err, len(receipts))
@@ -45,10 +45,10 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 	return entryErrors(errs)
 }
 
-// eachReceipt opens n receipt handles and calls f for each while holding the lock; m is nil if the message is not in
-// memory. It returns one error per handle.
-func (q *liveQueue) eachReceipt(n int, handle func(i int) string, f func(i int, r receipt, m *message) error) ([]error,
-	error) {
+// eachReceipt opens n receipt handles and calls f for each valid one while holding the lock; m is nil if the message is
+// not in memory. It returns one error per handle.
+func (q *liveQueue) eachReceipt(n int, handle func(i int) string,
+	f func(i int, r receipt, m *message) error) ([]error, error) {
 	work := new(block)
 	q.lockAndExpire()
 	defer q.mu.Unlock()
@@ -147,7 +147,7 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 
 func (q *liveQueue) removeReserved(ctx context.Context, reserved []*message) (int, error) {
 	r := &removal{ctx: ctx, q: q, messages: reserved, cause: CauseDeleted}
-	err := q.broker.writer.do(r, 0)
+	err := q.broker.writer.do(r, needsNothing)
 	if err != nil {
 		return 0, err
 	}
@@ -157,7 +157,7 @@ func (q *liveQueue) removeReserved(ctx context.Context, reserved []*message) (in
 type removal struct {
 	ctx      context.Context
 	q        *liveQueue
-	messages []*message // marked as leaving; placeholders if not in memory
+	messages []*message // marked as leaving
 	cause    Cause
 	counted  int // excludes messages that were already gone
 	dues     []int64

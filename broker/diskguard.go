@@ -138,7 +138,7 @@ func (r *diskGuard) shrinkReserve() {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-	case info.Size() < want: // someone removed the file; measure allocates it again
+	case info.Size() < want: // the file was removed; measure allocates it again
 		r.reserved = 0
 	case f.Truncate(want) == nil:
 		r.reserved = want

@@ -230,7 +230,7 @@ func BenchmarkMark(b *testing.B) {
 	}
 }
 
-func TestReceiveIsStoredThoughItsMessageWasNotMoved(t *testing.T) {
+func TestReceiveIsStoredWhenDeadLetteringFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,15 +21,6 @@ type standardOrder struct {
 	mark           int
 }
 
-// alternate sets turn if it takes a message from back.
-func alternate(back, fresh *ring, turn *bool, preferReceived bool) *message {
-	*turn = back.n > 0 && (preferReceived || fresh.n == 0 || !*turn)
-	if *turn {
-		return back.pop()
-	}
-	return fresh.pop()
-}
-
 func newStandard() *standardOrder {
 	return &standardOrder{byID: map[string]*tenant{}, sweepAt: fewTenants, turns: indexed[*tenant]{
 		index:  func(t *tenant) *int { return &t.noisy.index },
@@ -153,6 +144,15 @@ func (s *standardOrder) nextNoisy(preferReceived bool) *message {
 	}
 	s.updateTurn(t)
 	return m
+}
+
+// alternate sets turn if it takes a message from back.
+func alternate(back, fresh *ring, turn *bool, preferReceived bool) *message {
+	*turn = back.n > 0 && (preferReceived || fresh.n == 0 || !*turn)
+	if *turn {
+		return back.pop()
+	}
+	return fresh.pop()
 }
 
 func (s *standardOrder) park(m *message) {
