@@ -6,12 +6,12 @@ import (
 )
 
 type inventory struct {
-	core     *core
-	held     map[string]*held
-	groups   map[string]*group
-	failing  map[string]failingGroup
-	ready    heldList
-	deferred heldList // postponed, by postponedUntil
+	core      *core
+	held      map[string]*held
+	groups    map[string]*group
+	failing   map[string]failingGroup
+	ready     heldList
+	postponed postponedList
 
 	bytes       int
 	turning     int
@@ -284,25 +284,27 @@ const (
 	surplusPause      = postponeLongest
 )
 
-func (l *heldList) insertPostponed(h *held) {
+type postponedList struct{ heldList } // sorted by postponedUntil
+
+func (l *postponedList) insert(h *held) {
 	l.push(h)
 	for i := len(l.list) - 1; i > l.head && h.postponedUntil.Before(l.list[i-1].postponedUntil); i-- {
 		l.list[i], l.list[i-1] = l.list[i-1], h
 	}
 }
 
-func (l *heldList) firstPostponedUntil() time.Time {
+func (l *postponedList) nextReady() time.Time {
 	if h := l.first(); h != nil {
 		return h.postponedUntil
 	}
 	return time.Time{}
 }
 
-func (l *heldList) exceeds(bytes int) bool {
+func (l *postponedList) exceeds(bytes int) bool {
 	return l.len() > maxPostponed || l.len() > 1 && l.bytes > bytes
 }
 
-func (l *heldList) lastPostponed() *held {
+func (l *postponedList) lastPostponed() *held {
 	last := l.first()
 	for _, h := range l.list[l.head:] {
 		if !h.postponedAt.Before(last.postponedAt) {
@@ -314,7 +316,7 @@ func (l *heldList) lastPostponed() *held {
 
 func (m *inventory) addStatus(s *Status, now time.Time) {
 	s.Prefetched = m.ready.len()
-	s.Postponed = m.deferred.len()
+	s.Postponed = m.postponed.len()
 	s.Unconfirmed = m.unconfirmed
 	for _, g := range m.groups {
 		s.Waiting += len(g.waiting)

@@ -278,18 +278,15 @@ func TestSurplusOfMessagesPostponedTogetherIsTheLatest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(nil, instant{}, nil)
 		w.core.workCtx = t.Context()
-		now := time.Now()
 		for i := range maxPostponed + 30 {
-			h := &held{msg: queue.Message{ID: fmt.Sprint(i)}}
-			h.hide(now, time.Hour)
-			w.settler.postpone(h, time.Second, now)
+			postponeNew(w, i, time.Second)
 		}
-		deferred := &w.messages.deferred
-		if deferred.len() != maxPostponed {
-			t.Fatalf("%d messages are kept, want %d", deferred.len(), maxPostponed)
+		kept := &w.messages.postponed
+		if kept.len() != maxPostponed {
+			t.Fatalf("%d messages are kept, want %d", kept.len(), maxPostponed)
 		}
 		for i := range maxPostponed {
-			if got := deferred.pop().msg.ID; got != fmt.Sprint(i) {
+			if got := kept.pop().msg.ID; got != fmt.Sprint(i) {
 				t.Fatalf("message %d of the kept ones is %s", i, got)
 			}
 		}
@@ -554,20 +551,25 @@ func TestPostponedInAPool(t *testing.T) {
 	})
 }
 
-func TestDeferredMessagesAreInOrder(t *testing.T) {
+func postponeNew(w *Worker, id int, after time.Duration) {
+	now := time.Now()
+	h := &held{msg: queue.Message{ID: fmt.Sprint(id), Body: "four"}}
+	h.hide(now, time.Hour)
+	w.settler.postpone(h, after, now)
+}
+
+func TestPostponedMessagesAreInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := New(nil, instant{}, nil)
 		w.core.workCtx = t.Context()
 		now := time.Now()
-		order := rand.New(rand.NewPCG(1, 2)).Perm(200)
-		for _, i := range order {
-			h := &held{msg: queue.Message{ID: fmt.Sprint(i), Body: "four"}}
-			h.hide(now, time.Hour)
-			w.settler.postpone(h, time.Duration(i)*time.Second, now)
+		list := &w.messages.postponed
+		for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(200) {
+			postponeNew(w, i, time.Duration(i)*time.Second)
 		}
-		if w.messages.deferred.bytes != 800 || w.messages.deferred.lastPostponed().msg.Body != "four" {
-			t.Errorf("%d bytes of 200 bodies of 4", w.messages.deferred.bytes)
+		if list.bytes != 800 || list.lastPostponed().msg.Body != "four" {
+			t.Errorf("%d bytes of 200 bodies of 4", list.bytes)
 		}
 		for n := range 200 {
 			w.settler.readyPostponed(now.Add(time.Duration(n) * time.Second))
@@ -575,8 +577,8 @@ func TestDeferredMessagesAreInOrder(t *testing.T) {
 				t.Fatalf("after %d s there are %d in line", n, w.messages.ready.len())
 			}
 		}
-		if w.messages.deferred.bytes != 0 || !w.messages.deferred.firstPostponedUntil().IsZero() {
-			t.Errorf("%d bytes left, next at %v", w.messages.deferred.bytes, w.messages.deferred.firstPostponedUntil())
+		if list.bytes != 0 || !list.nextReady().IsZero() {
+			t.Errorf("%d bytes left, next at %v", list.bytes, list.nextReady())
 		}
 	})
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -229,6 +230,46 @@ func TestHeldList(t *testing.T) {
 	}
 	if l.len() != 0 || l.bytes != 0 {
 		t.Errorf("emptied, it holds %d messages of %d bytes", l.len(), l.bytes)
+	}
+}
+
+// The operations are letters: i inserts, r removes a random message, and p pops the first one.
+func TestPostponedListIsSortedStably(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, operations := range []string{"ip", "iiiip", "iiiippiir", strings.Repeat("i", 40) + strings.Repeat("pri", 38),
+		strings.Repeat("iirpi", 40) + strings.Repeat("r", 40)} {
+		var l postponedList
+		var want []*held
+		for i, operation := range operations {
+			switch operation {
+			case 'i':
+				h := &held{msg: queue.Message{Body: strings.Repeat("x", i)}, postponedUntil: now.Add(time.Duration(random.IntN(4)))}
+				l.insert(h)
+				want = append(want, h)
+				slices.SortStableFunc(want, func(a, b *held) int { return a.postponedUntil.Compare(b.postponedUntil) })
+			case 'r':
+				i := random.IntN(len(want))
+				l.remove(want[i])
+				want = slices.Delete(want, i, i+1)
+			case 'p':
+				if got := l.pop(); got != want[0] {
+					t.Errorf("%s: operation %d popped the message of %d bytes, want %d", operations, i, len(got.msg.Body),
+						len(want[0].msg.Body))
+				}
+				want = want[1:]
+			}
+
+			bytes := 0
+			for _, h := range want {
+				bytes += len(h.msg.Body)
+			}
+			if !slices.Equal(l.list[l.head:], want) || l.len() != len(want) || l.bytes != bytes {
+				t.Fatalf("%s: after operation %d, the list has %d messages of %d bytes, want %d of %d in order of time",
+					operations, i, l.len(), l.bytes, len(want), bytes)
+			}
+		}
 	}
 }
 

@@ -232,7 +232,7 @@ func (p *poller) room(now time.Time) int {
 }
 
 func (p *poller) mayPrefetch() bool {
-	isFull := p.messages.ready.bytes+p.messages.deferred.bytes >= p.core.opts.PrefetchBytes
+	isFull := p.messages.ready.bytes+p.messages.postponed.bytes >= p.core.opts.PrefetchBytes
 	return p.core.limit == p.core.opts.Concurrency && !isFull
 }
 

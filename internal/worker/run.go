@@ -101,7 +101,7 @@ func (w *Worker) checkAll(now time.Time) {
 }
 
 func (w *Worker) nextDue(cancelNext, now time.Time) time.Time {
-	due := []time.Time{cancelNext, w.poller.notBefore, w.messages.deferred.firstPostponedUntil(), w.app.pauses.until, w.slots.batchDue(now)}
+	due := []time.Time{cancelNext, w.poller.notBefore, w.messages.postponed.nextReady(), w.app.pauses.until, w.slots.batchDue(now)}
 	if l := w.limiter; l != nil {
 		due = append(due, l.lookAt)
 		if w.messages.ready.len() > 0 {

@@ -188,7 +188,7 @@ func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []
 
 func (s *settler) returnUnposted(now time.Time) {
 	m := s.messages
-	for _, list := range [...]*heldList{&m.deferred, &m.ready} {
+	for _, list := range [...]*heldList{&m.postponed.heldList, &m.ready} {
 		for h := list.pop(); h != nil; h = list.pop() {
 			s.visibility.returnWithGroup(h, now)
 		}
@@ -204,23 +204,23 @@ func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	}
 	h.stage = postponed
 	h.postponedUntil = now.Add(after)
-	deferred := &s.messages.deferred
-	deferred.insertPostponed(h)
+	list := &s.messages.postponed
+	list.insert(h)
 	s.visibility.extendIfDue(h, now)
 
-	for deferred.exceeds(postponedPerBytes * s.core.opts.PrefetchBytes) {
-		surplus := deferred.lastPostponed()
-		deferred.remove(surplus)
+	for list.exceeds(postponedPerBytes * s.core.opts.PrefetchBytes) {
+		surplus := list.lastPostponed()
+		list.remove(surplus)
 		s.visibility.returnAll(s.messages.disband(surplus), now)
 		s.visibility.returnMessage(surplus, surplusPause, now)
 	}
-	s.core.wakeAt(deferred.firstPostponedUntil())
+	s.core.wakeAt(list.nextReady())
 	s.core.wakeAt(s.visibility.pending.next())
 }
 
 func (s *settler) readyPostponed(now time.Time) {
-	deferred := &s.messages.deferred
-	for h := deferred.first(); h != nil && !now.Before(h.postponedUntil); h = deferred.first() {
-		s.messages.makeReady(deferred.pop(), now)
+	list := &s.messages.postponed
+	for h := list.first(); h != nil && !now.Before(h.postponedUntil); h = list.first() {
+		s.messages.makeReady(list.pop(), now)
 	}
 }

@@ -21,7 +21,7 @@ func (v *visibilityChanger) checkHeld(now time.Time) {
 		case !h.lapsed && !now.Before(h.hiddenUntil):
 			v.messages.expireVisibility(h)
 		case h.stage == postponed && !h.lapsed && h.tooOldToExtend(now):
-			v.messages.deferred.remove(h)
+			v.messages.postponed.remove(h)
 			v.returnWithGroup(h, now)
 		default:
 			v.extendIfDue(h, now)
