@@ -322,6 +322,11 @@ func TestOpenBreakerEndsTheWaitForMessages(t *testing.T) {
 		if s := r.w.Status(); s.Polls != 1 || !s.Receiving {
 			t.Errorf("afterwards: %+v", s)
 		}
+		l.set(func() { l.open = true })
+		after(2 * time.Second)
+		if reasons := r.w.Status().Reasons; len(reasons) != 1 || !reasons[0].Since.After(before[0].Since) {
+			t.Errorf("the breaker opened again, and its reason changed from %v to %v", before, reasons)
+		}
 		r.stop()
 	})
 }
