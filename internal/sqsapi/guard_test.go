@@ -183,7 +183,7 @@ func checkRefusal(t *testing.T, w *httptest.ResponseRecorder, inJSON bool) {
 	}
 }
 
-func TestProgramsPassTheGuard(t *testing.T) {
+func TestProgramsAreAccepted(t *testing.T) {
 	t.Parallel()
 	headers := map[string]string{
 		"User-Agent": "aws-sdk-go-v2/1.47.6", "Authorization": "AWS4-HMAC-SHA256 Credential=x",
@@ -203,7 +203,7 @@ func TestProgramsPassTheGuard(t *testing.T) {
 	}
 }
 
-func TestGuardQuotesWhatItRefuses(t *testing.T) {
+func TestRejectedHostsAreQuoted(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
 	r.Host = "evil\"\x1b" + strings.Repeat("x", 1000)

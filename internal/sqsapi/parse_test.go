@@ -376,7 +376,7 @@ func TestD6CheckBatchSize(t *testing.T) {
 	}
 }
 
-func TestWholeCall(t *testing.T) {
+func TestUnlessAllFailed(t *testing.T) {
 	t.Parallel()
 	stale := &queue.Error{Code: queue.CodeReceiptHandleIsInvalid}
 	tests := []struct {

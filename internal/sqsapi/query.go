@@ -205,7 +205,7 @@ func listNumber(s string) (n int, ok bool) {
 func shorten(s string) string {
 	const most = 80
 	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
+		return strings.TrimRightFunc(s[:most], func(r rune) bool { return r == utf8.RuneError }) + "…"
 	}
 	return s
 }

@@ -175,7 +175,7 @@ func TestUntrustedTextIsShortened(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{"": `""`, most: `"` + most + `"`, most + "x": `"` + most + `\u2026"`,
-		"\n\xff": `"\n\xff"`} {
+		"\n\xff": `"\n\xff"`, "\xff" + most: `"\xff` + most[:79] + `\u2026"`} {
 		if got := quote(text); got != want {
 			t.Errorf("quote(%q) = %s, want %s", text, got, want)
 		}

@@ -83,6 +83,32 @@ func asJSON(t *testing.T, request any) string {
 	return string(text)
 }
 
+func TestEveryTextParameterCanBeSet(t *testing.T) {
+	t.Parallel()
+	var check func(typ reflect.Type, name string)
+	check = func(typ reflect.Type, name string) {
+		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map {
+			typ = typ.Elem()
+		}
+		if typ.Kind() != reflect.Struct {
+			return
+		}
+		for _, field := range wireFieldsOf(typ, "") {
+			if !isText(field.typ) {
+				check(field.typ, name+"."+field.name)
+				continue
+			}
+			v := reflect.New(field.typ).Elem()
+			if err := setText(v, "1234"); err != nil || v.IsZero() {
+				t.Errorf("%s.%s: not set (%v)", name, field.name, err)
+			}
+		}
+	}
+	for name, act := range sqsActions() {
+		check(reflect.TypeOf(act.request()), name)
+	}
+}
+
 func TestA8BothProtocolsFillTheSameRequest(t *testing.T) {
 	t.Parallel()
 	for _, test := range decodeCases() {

@@ -209,8 +209,8 @@ func failureOf(id string, err error) failure {
 	return failure{ID: id, SenderFault: f.sender(), Code: f.query, Message: textOf(refusal)}
 }
 
-// unlessAllFailed returns an error if every entry failed for a common reason, such as a missing queue or a storage failure.
-// Otherwise, it returns errs.
+// unlessAllFailed returns an error if every entry failed for a common reason, such as a missing queue or a storage
+// failure. Otherwise, it returns errs.
 func unlessAllFailed(errs []error) ([]error, error) {
 	for _, err := range errs {
 		if err == nil || concernsEntry(err) {
