@@ -17,10 +17,9 @@ import (
 // SQS responses are five levels deep.
 var answerLimits = sqswire.Limits{Depth: 64, Lenient: true}
 
-// The message's strings share the response's memory.
 type messageReader struct {
 	json                   sqswire.Reader
-	message                queue.Message
+	message                queue.Message // its strings share the response's memory
 	bodySum, attributesSum string
 }
 
@@ -136,14 +135,14 @@ func (r *messageReader) readAttribute(name string) {
 }
 
 func (r *messageReader) setAttribute(a queue.Attribute) {
-	all := &r.message.Attributes
-	i, found := slices.BinarySearchFunc(*all, a.Name,
+	m := &r.message
+	i, found := slices.BinarySearchFunc(m.Attributes, a.Name,
 		func(other queue.Attribute, name string) int { return strings.Compare(other.Name, name) })
 	if found {
-		(*all)[i] = a
+		m.Attributes[i] = a
 		return
 	}
-	*all = slices.Insert(*all, i, a)
+	m.Attributes = slices.Insert(m.Attributes, i, a)
 }
 
 func (r *messageReader) integer() int64 {
@@ -260,8 +259,7 @@ func readFailure(r *sqswire.Reader, results []entryResult) {
 		}
 	})
 
-	storeResult(r, results, id,
-		entryResult{answered: true, sent: queue.Sent{Err: entryError(code, message, senderFault)}})
+	storeResult(r, results, id, entryResult{answered: true, sent: queue.Sent{Err: entryError(code, message, senderFault)}})
 }
 
 // readFlag also accepts strings, because some servers encode booleans as strings.

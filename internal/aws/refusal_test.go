@@ -83,7 +83,7 @@ func TestErrorsOfTheSDK(t *testing.T) {
 	}
 }
 
-func TestChecksForAHost(t *testing.T) {
+func TestAdviceForAHost(t *testing.T) {
 	t.Parallel()
 	const here, distant = "start the server on this machine, such as 'tendril serve', or correct its address", "check the region"
 	for host, want := range map[string]string{

@@ -179,13 +179,13 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 	}
 
 	how := ": " + firstLine(unwrapSDK(err).Error())
-	suspects := "the network, the region, the credentials and "
+	toCheck := "the network, the region, the credentials and "
 	if ctx.Err() != nil {
 		how = " in time"
-		suspects = "the network, the region and "
+		toCheck = "the network, the region and "
 	}
 	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf("%s: %s did not respond%s; %s", doing,
-		s.host, how, adviceFor(s.host, suspects+s.variable))}
+		s.host, how, adviceFor(s.host, toCheck+s.variable))}
 }
 
 func adviceFor(host, distant string) string {
