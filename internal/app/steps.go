@@ -185,10 +185,10 @@ func shellOf(text string) []string {
 	return []string{"/bin/sh", "-c", text}
 }
 
-func withVariables(env, own []string) []string {
+func withVariables(env variables, own []string) []string {
 	for _, entry := range own {
 		name, value, _ := strings.Cut(entry, "=")
-		(*variables)(&env).set(name, value)
+		env.set(name, value)
 	}
 	return env
 }

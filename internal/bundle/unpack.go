@@ -43,7 +43,8 @@ func (u *unpacking) unpackInto(dir string) error {
 	return createFolder(dir, "unpacking", u.fill)
 }
 
-// createFolder creates the new folder dir, filled by fill, or nothing. doing is part of the staging folder's name.
+// createFolder creates dir completely or not at all: it renames a staging folder once fill has succeeded. doing is part of
+// the staging folder's name.
 func createFolder(dir, doing string, fill func(staging string) error) error {
 	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"."+doing+"-*")
 	if err != nil {
