@@ -102,7 +102,7 @@ func outcome(failures []string, known bool, reason string) (errs []string, skip 
 // Queue names are unique to the check and the run, because a server may outlive the process.
 func prefix(name string) string {
 	clean := strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+		if r <= unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
 			return r
 		}
 		return '-'
