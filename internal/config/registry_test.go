@@ -147,18 +147,33 @@ func TestRegistrySetsOptionsOfSingleQueues(t *testing.T) {
 func TestQueueHasOneDestination(t *testing.T) {
 	t.Parallel()
 	const file = "queues:\n- name: a\n  target: http://127.0.0.1:81\n"
-	for registry, want := range map[string]PerQueue{
-		"":                                     {Target: "http://127.0.0.1:81"},
-		"lambda of a: ./x\n":                   {Lambda: "./x"},
-		"lambda of a: ./x\nfunction of a: f\n": {Function: "f"},
+	for registry, want := range map[string]struct {
+		PerQueue
+		targetFrom, warning string
+	}{
+		"":                             {PerQueue{Target: "http://127.0.0.1:81"}, "tendril.yaml:3", ""},
+		"target of a: http://[::1]:82": {PerQueue{Target: "http://[::1]:82"}, "registry, revision 7", ""},
+		"lambda of a: ./x": {PerQueue{Lambda: "./x"}, "registry, revision 7", "tendril.yaml:3: queue a: target " +
+			"http://127.0.0.1:81 is not used: messages go to the lambda of registry, revision 7"},
 	} {
 		cfg, err := fromAll(file, registry, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		q := &cfg.Queues[0]
-		if q.Target != want.Target || q.Function != want.Function || q.Lambda != want.Lambda {
-			t.Errorf("with %q: target %q, function %q, lambda %q", registry, q.Target, q.Function, q.Lambda)
+		if q.Target != want.Target || q.Function != want.Function || q.Lambda != want.Lambda ||
+			cfg.QueueOrigin(0, "target").Where != want.targetFrom {
+			t.Errorf("with %q: target %q of %s, function %q, lambda %q", registry, q.Target, cfg.QueueOrigin(0, "target"),
+				q.Function, q.Lambda)
+		}
+		if got := fmt.Sprint(cfg.Warnings); !strings.Contains(got, want.warning) || want.warning == "" && got != "[]" {
+			t.Errorf("with %q: the warnings are %s", registry, got)
+		}
+	}
+	for _, registry := range []string{"lambda of a: ./x\nfunction of a: f\n", "function of a: f\nlambda of a: ./x\n"} {
+		_, err := fromAll(file, registry, nil, nil)
+		if err == nil || !strings.Contains(err.Error(), "queue a: messages cannot go both to the") {
+			t.Errorf("with %q: %v", registry, err)
 		}
 	}
 }

@@ -114,9 +114,7 @@ func applyOwnSettings(l *loader, own []assignment) {
 	rows := queueTable(&l.s.Queues[0], l.rows)
 	for _, a := range own {
 		if slices.Contains(destinations(), a.option.Name) {
-			for _, name := range destinations() {
-				l.option(name).value.unset()
-			}
+			replaceDestination(l, a)
 		}
 		if err := findByKey(rows, a.option.Key).value.set(a.text); err != nil {
 			l.refuse(refusal(a, err))
@@ -194,15 +192,31 @@ func deriveDestination(l *loader) {
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(l.origin(b).Layer, l.origin(a).Layer) })
 	for _, other := range names[min(1, len(names)):] {
 		first := names[0]
-		if l.origin(first).Layer == l.origin(other).Layer {
-			l.refuseOption(other, "delete one of them, or set each for its own queue below queues",
-				"messages cannot go both to the %s of %s and to this %s", first, l.origin(first), other)
-			continue
-		}
-		l.warnAbout(other, "", "%s is not used: messages go to the %s of %s", l.named(other), first, l.origin(first))
-		l.option(other).value.unset()
+		dropDestination(l, other, first, l.origin(first))
 		l.record(other, l.origin(first))
 	}
+}
+
+// replaceDestination drops the queue's other destinations, with a warning if they are its own.
+func replaceDestination(l *loader, by assignment) {
+	for _, name := range destinations() {
+		if _, found := l.own[name]; found && name != by.option.Name {
+			dropDestination(l, name, by.option.Name, by.origin)
+			l.own[name] = by.origin
+		}
+		l.option(name).value.unset()
+	}
+}
+
+// dropDestination refuses to choose between two destinations of the same layer.
+func dropDestination(l *loader, name, used string, from Origin) {
+	if l.origin(name).Layer == from.Layer {
+		l.refuseOption(name, "delete one of them, or set each for its own queue below queues",
+			"%smessages cannot go both to the %s of %s and to this %s", l.prefix, used, from, name)
+		return
+	}
+	l.warnAbout(name, "", "%s is not used: messages go to the %s of %s", l.named(name), used, from)
+	l.option(name).value.unset()
 }
 
 // QueueOrigin returns the origin of a setting of Queues[i], given its key in tendril.yaml.
