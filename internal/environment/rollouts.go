@@ -54,7 +54,7 @@ type rollouts struct {
 	changes  *changes
 	desired  *desired
 
-	control *instances.Rollouts // nil until adopt, and if this instance does not take the desired version
+	control *instances.Rollouts // nil until adoptVersion, and if this instance does not take the desired version
 	objects *aws.S3
 	aborted chan endedRollout
 }
@@ -67,7 +67,7 @@ func (r *rollouts) deploysToAll() bool {
 		(set.Versions != "" || set.RegistryTable == "")
 }
 
-// follows reports whether this instance counts as up to date in rollouts, which also holds without an app.
+// follows reports whether rollouts can rely on this instance: it deploys their versions, or has no app.
 func (r *rollouts) follows() bool {
 	return r.desired.state != nil && (r.deploysToAll() || !r.opts.HasApp())
 }
@@ -263,21 +263,17 @@ func (r *rollouts) run(ctx context.Context, fleet *instances.Fleet) {
 	deleting.Go(func() { r.deleteAfterAborts(ctx) })
 	r.control.Run(ctx, &instances.RolloutOptions{Fleet: fleet,
 		Active:  func() bool { return r.life.state() == api.StateRunning },
-		Changed: r.desired.apply,
-		Finished: func(ctx context.Context, before, now *instances.App) {
-			r.logOutcome(before.Next, now)
-			r.deleteArchives(ctx, before, now)
-		},
-		Tried: r.deleteFetched, Log: r.log()})
+		Changed: r.desired.apply, Finished: r.finished, Tried: r.deleteFetched, Log: r.log()})
 }
 
-func (r *rollouts) logOutcome(v *instances.AppVersion, now *instances.App) {
-	if now.Current.Number == v.Number {
-		event.Deploy.Log(r.log(), slog.LevelInfo, "deployed to all instances", "version", v.Number)
+func (r *rollouts) finished(ctx context.Context, before, now *instances.App) {
+	if version := before.Next.Number; now.Current.Number == version {
+		event.Deploy.Log(r.log(), slog.LevelInfo, "deployed to all instances", "version", version)
 	} else {
-		event.Deploy.Log(r.log(), slog.LevelError, "deployment rolled back on all instances", "version", v.Number,
+		event.Deploy.Log(r.log(), slog.LevelError, "deployment rolled back on all instances", "version", version,
 			"current", now.Current.Number, "err", now.Earlier[0].Error)
 	}
+	r.deleteArchives(ctx, before, now)
 }
 
 func (r *rollouts) deleteAfterAborts(ctx context.Context) {
@@ -542,7 +538,7 @@ func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
 	}
 	r.desired.apply()
 	select {
-	case r.aborted <- endedRollout{&before, now.App}: // run deletes archives, because the store may be slow or not open yet
+	case r.aborted <- endedRollout{before: &before, now: now.App}: // run deletes archives, because the store may be slow or not open yet
 	default:
 	}
 	aborted := &now.App.Earlier[0]

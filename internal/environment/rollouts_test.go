@@ -82,7 +82,7 @@ func startRegistry(t *testing.T, key string) (server *running, flags map[string]
 		"allow-root": "true", "fleet-key-file": key}
 }
 
-func TestAbortDuringStartupDeletesArchivesOnceRolloutsRun(t *testing.T) {
+func TestArchivesAreDeletedWhenARolloutEnds(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte("fleet-key-0123456789\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -140,6 +140,17 @@ func TestAbortDuringStartupDeletesArchivesOnceRolloutsRun(t *testing.T) {
 		if _, err := os.Stat(archive(digest)); err != nil {
 			t.Error(err)
 		}
+	}
+
+	if err := os.WriteFile(archive("first"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	current, next := instances.AppVersion{Number: 8, Digest: "current"}, instances.AppVersion{Number: 9, Digest: "next"}
+	starting.finished(t.Context(),
+		&instances.App{Current: current, Next: &next, Earlier: []instances.AppVersion{{Number: 1, Digest: "first"}}},
+		&instances.App{Current: next, Earlier: []instances.AppVersion{current}})
+	if _, err := os.Stat(archive("first")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the archive of a version that left the list: %v", err)
 	}
 }
 

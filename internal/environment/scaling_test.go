@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tendril/internal/autoscale"
+	"tendril/internal/bundle"
 	"tendril/internal/config"
 	"tendril/internal/observe/logging"
 )
@@ -66,6 +67,29 @@ func TestScalePolicy(t *testing.T) {
 		}
 		if got := slotsOf(tt.all, concurrency); got != tt.want {
 			t.Errorf("slots of %+v: %d", tt, got)
+		}
+	}
+}
+
+func TestScalePolicyWithTheDefaultsOfElasticBeanstalk(t *testing.T) {
+	t.Parallel()
+	for name, src := range map[string]config.Sources{
+		"flags": {Flags: map[string]string{"scale-measure-name": "CPUUtilization"}},
+		"a bundle": {Flags: map[string]string{}, Bundle: &bundle.Bundle{Dir: "/app", Settings: []bundle.Setting{
+			{Namespace: bundle.NamespaceTrigger, Option: "MeasureName", Value: "CPUUtilization"}}}},
+	} {
+		src.Flags["data-dir"], src.Flags["scale-target"] = "/nowhere", "asg:g"
+		cfg, err := config.Load(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := autoscale.Policy{
+			MinSize: 1, MaxSize: 4, Cooldown: 360 * time.Second, Measure: autoscale.CPUUtilization, Statistic: autoscale.Average,
+			Unit: "Percent", LowerThreshold: 25, UpperThreshold: 75, LowerBreachScaleIncrement: -1, UpperBreachScaleIncrement: 1,
+			Period: 5 * time.Minute, EvaluationPeriods: 1, TargetBusy: 75, DrainWithin: time.Minute,
+		}
+		if p := scalePolicy(&cfg.Settings, cfg.ScaleMinSize, cfg.ScaleMaxSize); p != want {
+			t.Errorf("from %s: %+v, want\n%+v", name, p, want)
 		}
 	}
 }
