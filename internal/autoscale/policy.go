@@ -40,7 +40,7 @@ type Policy struct {
 	DrainWithin time.Duration
 }
 
-// inWholePeriods makes the breach duration a product of the periods, like Elastic Beanstalk.
+// inWholePeriods makes the breach duration a multiple of the period, like Elastic Beanstalk.
 func (p Policy) inWholePeriods() Policy {
 	if p.Measure != "" {
 		p.EvaluationPeriods = max(p.EvaluationPeriods, int((p.BreachDuration+p.Period-1)/p.Period))

@@ -170,7 +170,8 @@ type queueComparison struct {
 
 func compareQueue(inForce, loaded *QueueSettings) queueComparison {
 	settings := &Settings{PerQueue: inForce.PerQueue}
-	return queueComparison{inForce, settings, table(settings), table(&Settings{PerQueue: loaded.PerQueue})}
+	return queueComparison{queue: inForce, settings: settings, now: table(settings),
+		loaded: table(&Settings{PerQueue: loaded.PerQueue})}
 }
 
 func (c *Change) compareConcurrency(loaded *Settings) {

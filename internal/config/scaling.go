@@ -173,7 +173,7 @@ func isForOtherMeasure(l *loader, name string) bool {
 	return other != "" && other != l.cfg.ScaleMeasureName
 }
 
-// valueUpTo returns the value that stronger layers than the given one override.
+// valueUpTo ignores the layers above the given one.
 func valueUpTo(l *loader, name string, layer Layer) string {
 	for _, at := range slices.Backward(l.cfg.chains[name]) {
 		if at.Origin.Layer <= layer && at.Origin.Layer != Default {

@@ -121,7 +121,7 @@ func (c *depthCounter) redrivePolicy(name string, now time.Time) redrivePolicy {
 	case now.Sub(r.taken) >= maxCountAge:
 		return redrivePolicy{}
 	}
-	return redrivePolicy{r.deadLetterQueue, r.maxReceives, true}
+	return redrivePolicy{deadLetterQueue: r.deadLetterQueue, maxReceives: r.maxReceives, known: true}
 }
 
 // The channel is closed once every queue on Amazon SQS has been queried.

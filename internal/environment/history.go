@@ -170,8 +170,8 @@ func (h *history) kept() console.History {
 	return console.History{Events: h.log.Load(), Lines: h.recent, Endings: h.endings.Load()}
 }
 
-// recordEnding records the end of a message on Amazon SQS; embedded queues report it themselves. dead is the dead-letter
-// queue, or "" if the message will be redelivered.
+// recordEnding records the end of a message on Amazon SQS; embedded queues report it themselves. dead is the
+// dead-letter queue, or "" if the message will be redelivered.
 func (h *history) recordEnding(w *workQueue, s *worker.Settled, dead string) {
 	if w.embedded {
 		return

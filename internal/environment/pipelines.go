@@ -183,7 +183,7 @@ func (p *pipelines) chosen(name string) ([]*pipeline, error) {
 	case len(p.all) == 0:
 		return nil, errors.New("this process has no worker and only serves queues")
 	case found != nil:
-		return p.all[found.index : found.index+1], nil
+		return []*pipeline{p.all[found.index]}, nil
 	case name != "":
 		return nil, api.NewError(http.StatusNotFound, "this environment does not receive from "+name,
 			"it receives from "+strings.Join(p.queues.names(), ", "))
@@ -310,7 +310,7 @@ func (p *pipelines) redrivePolicy(w *workQueue) redrivePolicy {
 		return p.depths.redrivePolicy(w.name, time.Now())
 	}
 	dead, maxReceives, err := p.queues.broker.Redrive(w.name)
-	return redrivePolicy{dead, maxReceives, err == nil}
+	return redrivePolicy{deadLetterQueue: dead, maxReceives: maxReceives, known: err == nil}
 }
 
 func (p *pipelines) deadLetterQueue(w *workQueue) string { return p.redrivePolicy(w).deadLetterQueue }

@@ -13,6 +13,7 @@ type unknownFields string
 
 // decode decodes text, and keeps the fields that the destination's type lacks.
 func (u *unknownFields) decode(text []byte, to any) error {
+	*u = ""
 	if err := json.Unmarshal(text, to); err != nil {
 		return err
 	}
@@ -26,7 +27,6 @@ func (u *unknownFields) decode(text []byte, to any) error {
 		name, _, _ := strings.Cut(known.Field(i).Tag.Get("json"), ",")
 		delete(fields, name)
 	}
-	*u = ""
 	if len(fields) == 0 {
 		return nil
 	}

@@ -166,8 +166,8 @@ func mac(secret, who, nonce, bound string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// channelBinding exports keying material that both ends of a TLS connection share, but not a proxy between them (RFC 9266). If
-// there is none, the result is random, so that no proof is valid.
+// channelBinding exports keying material that both ends of a TLS connection share, but not a proxy between them
+// (RFC 9266). If there is none, the result is random, so that no proof is valid.
 func channelBinding(state *tls.ConnectionState) string {
 	material, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, sha256.Size)
 	if err != nil {

@@ -25,8 +25,8 @@ type observer struct {
 	events event.Listener
 }
 
-// Observe passes later lines to lines, and events to the listener. The lines are those of level slog.LevelInfo and
-// higher, and all that are printed. lines must return quickly and be safe for concurrent use.
+// Observe passes later lines to lines, and events to the listener. It omits lines below slog.LevelInfo that are not
+// printed. lines must return quickly and be safe for concurrent use.
 func (l *Logger) Observe(lines func(*Record), events event.Listener) {
 	l.observer.Store(&observer{lines, events})
 }
