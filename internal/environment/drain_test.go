@@ -2,6 +2,7 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
@@ -25,18 +26,30 @@ func TestWaitForAQueuedMessageEndsOnceTheWorkersHaveStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	answered := make(chan error, 1)
-	workers := slices.IndexFunc(r.life.steps, func(s step) bool { return s.name == "the workers" })
-	r.life.steps = slices.Insert(r.life.steps, workers, step{"the wait", func(ctx context.Context) error {
+	var early, late error
+	wait := func(ctx context.Context) error {
 		_, _, err := c.Outcome(ctx, sent[0].ID, time.Hour)
-		answered <- err
+		return err
+	}
+	workers := slices.IndexFunc(r.life.steps, func(s step) bool { return s.name == "the workers" })
+	r.life.steps = slices.Insert(r.life.steps, workers+1, step{"a wait that ends itself", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		defer cancel()
+		early = wait(ctx)
+		return nil
+	}})
+	r.life.steps = slices.Insert(r.life.steps, workers, step{"the wait", func(ctx context.Context) error {
+		late = wait(ctx)
 		return nil
 	}})
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	if err := <-answered; !api.HasStatus(err, http.StatusConflict) {
-		t.Errorf("the wait ended with %v", err)
+	if !errors.Is(early, context.DeadlineExceeded) {
+		t.Errorf("before the workers have stopped, the wait ended with %v", early)
+	}
+	if !api.HasStatus(late, http.StatusConflict) {
+		t.Errorf("the wait ended with %v", late)
 	}
 }
 

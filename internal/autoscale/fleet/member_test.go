@@ -85,6 +85,12 @@ func TestCountOutsideOfGroups(t *testing.T) {
 			t.Errorf("the log is %s, want each reason once", log.String())
 		}
 	}
+	log.Reset()
+	m.opts.Group = "workers"
+	m.logNoMembership(none, true)
+	if !strings.Contains(log.String(), "level=WARN msg=\"instance not found in any Auto Scaling group") {
+		t.Errorf("with a configured group, the log is %s", log.String())
+	}
 	for err, want := range map[error]bool{slow: false, none.error: true} {
 		if got := errors.As(permanentIfMissing(err), &notAMember{}); got != want {
 			t.Errorf("%v is final: %t", err, got)

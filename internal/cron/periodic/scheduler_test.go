@@ -398,6 +398,7 @@ func TestHistoryKeepsTheLastAttempt(t *testing.T) {
 	h := history{maxRuns: 1}
 	for _, o := range []Outcome{
 		{Attempt: 1, At: noon(), Result: queue.Result{Status: 500}},
+		{Attempt: 2, At: noon(), Result: queue.Result{Status: 503}},
 		{Attempt: 2, At: noon().Add(time.Minute), Result: queue.Result{Status: 200}},
 		{Attempt: 1, At: noon().Add(time.Hour), Result: queue.Result{Status: 504}},
 	} {
