@@ -199,14 +199,14 @@ func (p *Peers) recordResult(to *peer, i *instances.Instance, err error) error {
 	}
 
 	cause := causeOf(err)
-	problem := "cannot reach the instance at %s: %v"
+	problem := "cannot reach the instance at"
 	if api.Unproved(cause) {
-		problem = "another service responds at the instance's address %s: %v"
+		problem = "another service responds at the instance's address"
 	}
 	if to.err == nil {
 		p.logFailure(i, cause)
 	}
-	to.err = api.NewError(http.StatusBadGateway, fmt.Sprintf(problem, i.Console, cause), "")
+	to.err = api.NewError(http.StatusBadGateway, fmt.Sprintf("%s %s: %v", problem, i.Console, cause), "")
 	to.retryAt = time.Now().Add(retryAfter)
 	return to.err
 }
