@@ -117,7 +117,7 @@ func (c *Client) On(id string) *Client {
 	return &on
 }
 
-func (c *Client) addressed(r *Request) *Request {
+func (c *Client) withInstance(r *Request) *Request {
 	if c.instance == "" {
 		return r
 	}
@@ -133,7 +133,7 @@ func (c *Client) answer(ctx context.Context, r *Request, into any) error {
 	if c.onlyReads && !isRead {
 		return fmt.Errorf("%s: %w", r.Pattern, ErrOnlyReads)
 	}
-	return c.transport.Answer(ctx, c.addressed(r), into)
+	return c.transport.Answer(ctx, c.withInstance(r), into)
 }
 
 // Filter selects messages to list. The zero value selects the first 100.
@@ -225,7 +225,7 @@ func (c *Client) Reasons(ctx context.Context, name string) ([]ReasonGroup, error
 
 // Deliveries returns up to limit deliveries, newest first; 0 means 100.
 func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) {
-	list, err := GetDeliveries.get(ctx, c, rangeQuery(0, 0, limit))
+	list, err := GetDeliveries.get(ctx, c, limitQuery(limit))
 	return list.Deliveries, err
 }
 
@@ -513,10 +513,10 @@ func (c *Client) Tasks(ctx context.Context) (TasksStatus, error) {
 // TaskHistory returns up to limit runs, newest first; 0 means 100. An empty name means all tasks.
 func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]TaskRun, error) {
 	if name == "" {
-		list, err := GetHistory.get(ctx, c, rangeQuery(0, 0, limit))
+		list, err := GetHistory.get(ctx, c, limitQuery(limit))
 		return list.Runs, err
 	}
-	list, err := GetTaskHistory.get(ctx, c, rangeQuery(0, 0, limit), name)
+	list, err := GetTaskHistory.get(ctx, c, limitQuery(limit), name)
 	return list.Runs, err
 }
 

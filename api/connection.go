@@ -163,7 +163,7 @@ func follow[T any](ctx context.Context, c *Client, r *Request, each func(T) erro
 	if !ok {
 		return errors.ErrUnsupported
 	}
-	return conn.Follow(ctx, c.addressed(r), func(line []byte) error {
+	return conn.Follow(ctx, c.withInstance(r), func(line []byte) error {
 		data, ok := bytes.CutPrefix(line, []byte("data: "))
 		if !ok {
 			return nil

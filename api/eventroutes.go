@@ -33,7 +33,9 @@ type EventFilter struct {
 }
 
 func (f *EventFilter) query() url.Values {
-	values := rangeQuery(f.After, f.Before, f.Limit)
+	values := limitQuery(f.Limit)
+	setNumber(values, "after", f.After)
+	setNumber(values, "before", f.Before)
 	set(values, "kind", strings.Join(f.Kinds, ","))
 	set(values, "match", f.Match)
 	setTime(values, "since", f.Since)
@@ -52,7 +54,9 @@ type LineFilter struct {
 }
 
 func (f *LineFilter) query() url.Values {
-	values := rangeQuery(f.After, f.Before, f.Limit)
+	values := limitQuery(f.Limit)
+	setNumber(values, "after", f.After)
+	setNumber(values, "before", f.Before)
 	set(values, "process", f.Process)
 	set(values, "match", f.Match)
 	setTime(values, "until", f.Until)
@@ -60,10 +64,8 @@ func (f *LineFilter) query() url.Values {
 	return values
 }
 
-func rangeQuery(after, before int64, limit int) url.Values {
+func limitQuery(limit int) url.Values {
 	values := url.Values{}
-	setNumber(values, "after", after)
-	setNumber(values, "before", before)
 	setNumber(values, "limit", int64(limit))
 	return values
 }

@@ -312,13 +312,13 @@ func claimedBy(dataDir string) error {
 
 const claimTries = 100
 
-// lockExclusive retries while the lock is only shared, which other processes do for a moment in [checkNotOwned].
+// lockExclusive retries while other processes share the lock, which [checkUnclaimed] does for a moment.
 func lockExclusive(f *os.File) error {
 	for range claimTries {
 		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
 			return err
 		}
-		if err := checkNotOwned(f); err != nil {
+		if err := checkUnclaimed(f); err != nil {
 			return err
 		}
 		time.Sleep(time.Millisecond)
@@ -326,8 +326,8 @@ func lockExclusive(f *os.File) error {
 	return syscall.EWOULDBLOCK
 }
 
-// checkNotOwned returns EWOULDBLOCK if a process has locked f exclusively. Only then is a shared lock refused.
-func checkNotOwned(f *os.File) error {
+// checkUnclaimed returns EWOULDBLOCK if a process has locked f exclusively, because it then cannot be locked shared.
+func checkUnclaimed(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if err == nil {
 		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
@@ -343,7 +343,7 @@ func isClaimed(dataDir string) (bool, error) {
 		return false, err
 	}
 
-	err = checkNotOwned(f)
+	err = checkUnclaimed(f)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return true, f.Close()
 	}
