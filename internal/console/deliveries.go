@@ -79,8 +79,7 @@ func (ds *Deliveries) Wait(ctx context.Context, id string) (api.Delivery, error)
 func (ds *Deliveries) latestOf(id string, n int) *api.Delivery {
 	for i := range min(n, len(ds.ring)) {
 		if found := ds.newest(i); found.MessageID == id {
-			d := *found
-			return &d
+			return new(*found)
 		}
 	}
 	return nil

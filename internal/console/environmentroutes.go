@@ -135,9 +135,9 @@ func probe(ask func() []health.Check) func(*call) (probed, error) {
 }
 
 func probeReady(ask func() []health.Check) func(*call) (probed, error) {
-	answer := probe(ask)
+	run := probe(ask)
 	return func(c *call) (probed, error) {
-		answer, err := answer(c)
+		answer, err := run(c)
 		isReady := !answer.failed
 		answer.Status = ""
 		answer.Ready = &isReady
@@ -231,7 +231,7 @@ func (e *environmentRoutes) awaitAttempt(ctx context.Context, id string) (d api.
 	if ctx.Err() != nil || unknown == nil && d.Tried() {
 		return d, unknown
 	}
-	d, unknown = e.opts.Deliveries.Wait(untilDrained, id) // the drain may have ended it
+	d, unknown = e.opts.Deliveries.Wait(untilDrained, id) // it may have been delivered while draining
 	if unknown == nil && d.Tried() {
 		return d, nil
 	}

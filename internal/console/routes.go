@@ -179,15 +179,13 @@ func routes(opts *Options, closed context.Context) []route {
 		perInstance(newRoute(private, api.GetEvents, h.events))...,
 	), needs(h.Lines != nil, "this process stores no log lines", askAny,
 		perInstance(newRoute(private, api.GetLogs, h.logs))...,
-	), needs(opts.Versions.Versions != nil, "no app runs here, so there are no versions",
-		startApp,
+	), needs(opts.Versions.Versions != nil, "no app runs here, so there are no versions", startApp,
 		perInstance(noBody(private, api.GetVersions, e.versions))...,
 	), needs(opts.Deploy != nil, noVersion, startApp,
 		withBody(deploys, api.Deploy, e.deploy),
 		noBody(deploys, api.AbortDeploy, e.abortDeploy),
 		withBody(deploys, api.Rollback, e.rollback),
-	), needs(opts.Versions.RestartProcess != nil, "no app runs here, so no process can be restarted",
-		startApp,
+	), needs(opts.Versions.RestartProcess != nil, "no app runs here, so no process can be restarted", startApp,
 		noBody(deploys, api.RestartProcess, e.restartProcess),
 	), queueTable(&queueRoutes{opts.Broker, e.environment}), taskTable(&taskRoutes{opts.Tasks}))
 }

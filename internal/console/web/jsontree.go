@@ -46,7 +46,7 @@ func (n *jsonNode) Members() string {
 type treeReader struct {
 	decoder *json.Decoder
 	left    int  // values that may still be read
-	stopped bool // none is left, so the decoder is inside of open brackets
+	stopped bool // left is 0, and the decoder is still inside brackets
 	cut     bool
 }
 
