@@ -103,7 +103,7 @@ func (b *lineBuffer) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// The callers of add, startWriting and reportDropped must hold mu.
+// Callers of add, startWriting and reportDropped must hold mu.
 func (b *lineBuffer) add(lines []byte) {
 	b.lines = append(b.lines, lines...)
 	b.held += len(lines)

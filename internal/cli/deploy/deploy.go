@@ -209,7 +209,7 @@ func printFailedStep(c *base.CLI, err error) {
 	}
 }
 
-// noteStarting tells why a change does not begin at once.
+// noteStarting explains why a change does not start immediately.
 func noteStarting(ctx context.Context, c *base.CLI, client *api.Client) {
 	if st, err := client.Status(ctx); err == nil && st.State == api.StateStarting {
 		c.PrintErrf("environment %q is still starting; the change begins once it has started\n", client.Instance.Environment)

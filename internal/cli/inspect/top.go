@@ -108,7 +108,7 @@ type topWatch struct {
 	client   *api.Client
 	dial     func() (*api.Client, error)
 	frame    topFrame
-	pending  topAct // waits for a confirmation; nil for none
+	pending  topAct // the action that awaits confirmation, if any
 	start    func(topAct)
 }
 

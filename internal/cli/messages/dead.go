@@ -30,10 +30,11 @@ type deadLetterQueue struct {
 
 type deadLetterQueues []*deadLetterQueue
 
-// findDeadLetterQueues returns the named queue's dead-letter queue, or the queue itself if it is a dead-letter queue. Without a
-// name, it returns all dead-letter queues of the environment.
-func findDeadLetterQueues(ctx context.Context, c *base.CLI, w *target.Flags, which *selector) (dead deadLetterQueues, err error) {
-	queues, err := findQueuesOrDead(ctx, w)
+// findDeadLetterQueues returns the named queue's dead-letter queue, or the queue itself if it is a dead-letter queue.
+// Without a name, it returns all dead-letter queues of the environment.
+func findDeadLetterQueues(ctx context.Context, c *base.CLI, w *target.Flags,
+	which *selector) (dead deadLetterQueues, err error) {
+	queues, err := findCandidates(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +90,8 @@ func workerOf(w *target.Flags, p *target.Queue) *api.Client {
 	return client
 }
 
-// Without a named queue, findQueuesOrDead also returns all embedded dead-letter queues.
-func findQueuesOrDead(ctx context.Context, w *target.Flags) (queues []*target.Queue, err error) {
+// findCandidates returns queues that may have or be dead-letter queues: the named one, or all of the environment.
+func findCandidates(ctx context.Context, w *target.Flags) (queues []*target.Queue, err error) {
 	if w.IsNamed() {
 		return w.FindAll(ctx)
 	}
@@ -399,7 +400,7 @@ func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) erro
 		for _, n := range g.Hours {
 			day += n
 		}
-		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), sinceAgo(g.First), sinceAgo(g.Last),
+		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), agoText(g.First), agoText(g.Last),
 			g.Queue, cmp.Or(g.Reason, "-")})
 	}
 
@@ -410,7 +411,7 @@ func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) erro
 	return c.PrintTable(rows)
 }
 
-func sinceAgo(t time.Time) string {
+func agoText(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}

@@ -185,8 +185,7 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 // receive returns no messages at the end of the queue, or if it received only messages that it has already returned,
 // whose hold time has expired or whose copies have failed again.
 func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
-	wait, hold := lookTime, holdTime
-	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: &wait, Visibility: &hold})
+	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: new(lookTime), Visibility: new(holdTime)})
 	var batch []held
 	for i := range messages {
 		m := &messages[i]

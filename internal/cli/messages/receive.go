@@ -77,8 +77,7 @@ func (f *receiveFlags) check(visibility bool) error {
 func receiveMessages(ctx context.Context, c *base.CLI, p *target.Queue, f *receiveFlags) error {
 	req := api.ReceiveRequest{WaitSeconds: int(f.wait.Seconds())}
 	if f.visibility >= 0 {
-		seconds := int(f.visibility.Seconds())
-		req.VisibilitySeconds = &seconds
+		req.VisibilitySeconds = new(int(f.visibility.Seconds()))
 	}
 
 	received := 0
@@ -105,7 +104,7 @@ func receiveMessages(ctx context.Context, c *base.CLI, p *target.Queue, f *recei
 		}
 	}
 
-	c.PrintErrf("%s\n", f.resultText(received, p.Name))
+	c.PrintErrln(f.resultText(received, p.Name))
 	return nil
 }
 

@@ -85,7 +85,7 @@ func parseTimeOrAge(flag, text string) (time.Time, error) {
 }
 
 func (p *selector) checkSupportedBy(q *target.Queue) error {
-	if q.Remote != nil && p.since+p.until != "" {
+	if q.Remote != nil && (p.since != "" || p.until != "") {
 		return base.Usagef("--since and --until work on the embedded queue only").
 			Hint("Amazon SQS does not record when a message was dead-lettered")
 	}

@@ -242,7 +242,7 @@ func accountOf(s *config.Settings) string {
 	return "123456789012"
 }
 
-var optionsOfTheFiles = []string{"config", "data-dir", "listen", "console", "console-insecure", "console-hosts", "pid-file",
+var optionsInGeneratedFiles = []string{"config", "data-dir", "listen", "console", "console-insecure", "console-hosts", "pid-file",
 	"name"}
 
 func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
@@ -252,7 +252,7 @@ func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
 	for _, o := range config.Options() {
 		from := cfg.Origin(o.Name)
 		fromFile := from.Layer.String() == "file"
-		if slices.Contains(optionsOfTheFiles, o.Name) || from.Layer <= config.FromBundle || fromFile && fileInFolder {
+		if slices.Contains(optionsInGeneratedFiles, o.Name) || from.Layer <= config.FromBundle || fromFile && fileInFolder {
 			continue
 		}
 

@@ -185,13 +185,10 @@ func (w *Flags) Find(ctx context.Context) (*Queue, error) {
 
 // OpenServer returns a client of the selected environment, or of Amazon SQS with --backend sqs.
 func (w *Flags) OpenServer(ctx context.Context) (client *api.Client, sqs *aws.SQS, err error) {
-	switch w.Backend {
-	case BackendSQS:
+	if w.Backend == BackendSQS {
 		sqs, err = aws.OpenSQS(ctx, nil)
-	default:
-		if err = w.check(); err == nil {
-			client, err = w.Dial()
-		}
+	} else if err = w.check(); err == nil {
+		client, err = w.Dial()
 	}
 	return client, sqs, err
 }

@@ -131,8 +131,8 @@ func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 	var group sync.WaitGroup
 	for i := range calls {
 		group.Go(func() {
-			wait, hold := migrateWait, migrateHold
-			batches[i], errs[i] = e.Receive(ctx, queue.ReceiveRequest{Max: queue.MaxBatch, Wait: &wait, Visibility: &hold})
+			batches[i], errs[i] = e.Receive(ctx, queue.ReceiveRequest{Max: queue.MaxBatch, Wait: new(migrateWait),
+				Visibility: new(migrateHold)})
 		})
 	}
 	group.Wait()
@@ -167,6 +167,6 @@ func (e *sqsEnd) Delete(ctx context.Context, items []migrate.Item) []error {
 }
 
 func (e *sqsEnd) Count(ctx context.Context) (migrate.Count, error) {
-	q, err := target.OnSQS(nil, e.Queue).Describe(ctx)
+	q, err := (&target.Queue{Remote: e.Queue}).Describe(ctx)
 	return liveCounts(&q.Ledger), err
 }
