@@ -55,6 +55,7 @@ func (ds *Deliveries) Wait(ctx context.Context, id string) (api.Delivery, error)
 	var latest *api.Delivery
 	looked := 0
 	for {
+		ended := ctx.Err() // read first, so that deliveries recorded before the end are found
 		ds.mu.Lock()
 		// Any delivery of any message wakes all waiters, so only new deliveries are checked.
 		latest = cmp.Or(ds.latestOf(id, ds.total-looked), latest)
@@ -62,16 +63,16 @@ func (ds *Deliveries) Wait(ctx context.Context, id string) (api.Delivery, error)
 		arrived := ds.nextArrival()
 		ds.mu.Unlock()
 
-		if latest != nil && latest.Tried() {
+		switch {
+		case latest != nil && (latest.Tried() || ended != nil):
 			return *latest, nil
+		case ended != nil:
+			return api.Delivery{}, ended
 		}
+
 		select {
 		case <-arrived:
 		case <-ctx.Done():
-			if latest != nil {
-				return *latest, nil
-			}
-			return api.Delivery{}, ctx.Err()
 		}
 	}
 }

@@ -231,10 +231,6 @@ func (e *environmentRoutes) awaitAttempt(ctx context.Context, id string) (d api.
 	if ctx.Err() != nil || unknown == nil && d.Tried() {
 		return d, unknown
 	}
-	d, unknown = e.opts.Deliveries.Wait(untilDrained, id) // it may have been delivered while draining
-	if unknown == nil && d.Tried() {
-		return d, nil
-	}
 	if name, known := e.sentTo(id); known && name != "" {
 		if _, err := e.opts.Broker.Message(ctx, name, id); err == nil {
 			return d, errDrained
