@@ -202,7 +202,10 @@ func (s *selection) notFound(queues []string) error {
 	if len(s.missing) == 0 {
 		return nil
 	}
-	_, noun, _ := strings.Cut(base.Plural(len(s.missing), "message"), " ")
+	noun := "message"
+	if len(s.missing) > 1 {
+		noun = "messages"
+	}
 	return base.NotFoundf("%s no %s %s", queuesHave(queues), noun, s.missingIDs()).
 		Hint("'tendril dead list' lists the dead letters")
 }
