@@ -261,8 +261,7 @@ func (t *tx) findAttemptTarget(origin int64) (found attemptTarget) {
 			history: row.text(7)}
 	}, `SELECT m.id, m.origin, m.dead, r.id, a.id, a.at, a.reason, a.history FROM messages m
 		LEFT JOIN receipts r ON r.id = m.id LEFT JOIN attempts a ON a.id = m.id
-		WHERE m.id IN (SELECT id FROM messages WHERE id = ?1 AND origin IS NULL
-			UNION ALL SELECT id FROM messages WHERE origin = ?1)
+		WHERE (m.id = ?1 AND m.origin IS NULL OR m.origin = ?1)
 		AND NOT EXISTS (SELECT 1 FROM garbage g WHERE m.id > g.low AND m.id <= g.high)`, origin)
 	return found
 }
