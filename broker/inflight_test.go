@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -243,10 +244,16 @@ func TestReceiveIsStoredWhenDeadLetteringFails(t *testing.T) {
 		release := blockWriter(t, b)
 		go func() { _ = b.DeleteQueue(t.Context(), "dead") }()
 		synctest.Wait()
-		go q.DeadLetter(t.Context(), []queue.DeadLetter{{Message: &m}})
+		var errs []error
+		go func() {
+			errs = q.DeadLetter(t.Context(), []queue.DeadLetter{{Message: &queue.Message{}}, {Message: &m}})
+		}()
 		time.Sleep(time.Second) // the receive is due to be stored
 		release()
 		time.Sleep(time.Second)
+		if len(errs) != 2 || !errors.Is(errs[1], errReceipt(m.ReceiptHandle, receiptExpired)) {
+			t.Errorf("dead-lettered: %v", errs)
+		}
 		closeBroker(t, b)
 
 		b = openDir(t, dir, quiet())

@@ -329,8 +329,9 @@ func TestStandardSharesTheHead(t *testing.T) {
 	}
 	s.add(&message{key: 1})
 	s.requeue(&message{key: 2})
-	all.preferReceived, all.limit = true, 1
-	if got := s.take(all); len(got) != 1 || got[0].key != 2 {
+	s.requeue(&message{key: 3})
+	all.preferReceived, all.limit = true, 2
+	if got := s.take(all); len(got) != 2 || got[0].key != 2 || got[1].key != 3 {
 		t.Error("fresh messages were taken while memory is full of old ones")
 	}
 }
