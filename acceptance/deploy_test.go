@@ -36,7 +36,9 @@ func TestDeploymentsUnderLoad(t *testing.T) {
 		testpeer.FreePort(t), "--name", "jobs",
 		"--deploy-timeout", "2s", "--processes-min", "2", "--processes-max", "2", writeBundle(t, bundle("0")))
 	load := newLoad(t, started)
-	serving, bad, rolledBack := "0", 0, 0
+	serving := "0"
+	bad := 0
+	rolledBack := 0
 	for i := 1; i <= deployments; i++ {
 		files, broken := bundle(strconv.Itoa(i)), i%10 < 3
 		if broken {

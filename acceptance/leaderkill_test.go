@@ -167,7 +167,9 @@ func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, b
 	reportedMissed map[int64]int,
 ) {
 	t.Helper()
-	count, ids, early := map[int64]int{}, map[int64]string{}, 0
+	count := map[int64]int{}
+	ids := map[int64]string{}
+	early := 0
 	var first, last int64
 	doubles, missed, foreign := 0, 0, 0
 	runs := p.runs(t)

@@ -665,7 +665,11 @@ func (w *faultyWorld) check() {
 		t.Fatal(err)
 	}
 	times := w.timesDone()
-	dead, innocent, live, lost, repeated := map[string]bool{}, 0, map[string]bool{}, 0, 0
+	dead := map[string]bool{}
+	innocent := 0
+	live := map[string]bool{}
+	lost := 0
+	repeated := 0
 	for _, m := range stored(t, dir, faultsQueue+"-dead") {
 		dead[m.ID] = true
 		if !fails(m.Body) {

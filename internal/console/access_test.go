@@ -162,7 +162,9 @@ func TestBodiesAreHiddenUntilAskedFor(t *testing.T) {
 	read := Act{Who: "owner", Remote: "192.0.2.1:1234", Method: "GET", Path: list, Text: "bodies read",
 		Subject: "jobs", Read: true, Count: 1, Status: 200}
 	readOne := read
-	readOne.Path, readOne.Text, readOne.Subject = one, "message read", id
+	readOne.Path = one
+	readOne.Text = "message read"
+	readOne.Subject = id
 	if diff := cmp.Diff([]Act{read, readOne, read}, acts); diff != "" {
 		t.Errorf("recorded:\n%s", diff)
 	}

@@ -23,7 +23,11 @@ func plans() map[string]Plan {
 	command := app
 	command.Command, command.Secrets = []string{"python3", "app.py"}, []string{"TENDRIL_CONSOLE_TOKEN"}
 	beside := app
-	beside.App, beside.Beside, beside.Embedded, beside.AWS, beside.Folder = false, true, false, true, ""
+	beside.App = false
+	beside.Beside = true
+	beside.Embedded = false
+	beside.AWS = true
+	beside.Folder = ""
 	function := beside
 	function.Beside = false
 	return map[string]Plan{"app": app, "command": command, "beside": beside, "function": function}

@@ -196,7 +196,9 @@ func TestScalingShowsDecisionsWithWhatTheyWereMadeBy(t *testing.T) {
 
 func TestInstancesShowWhatIsKnownAndWhyNotMore(t *testing.T) {
 	s := newSite(t)
-	off, none, cpu := false, 0, 41.6
+	off := false
+	none := 0
+	cpu := 41.6
 	s.instances = api.Instances{Election: "lease in the DynamoDB table registry",
 		Notes: []string{"others are not known"}, Revision: 4, Instances: []api.KnownInstance{
 			{Name: "a (1)", This: true, Source: "process", State: "running", Version: "1.2.3", InFlight: &none,

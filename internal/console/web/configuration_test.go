@@ -102,7 +102,10 @@ func TestConfigurationOfAllInstances(t *testing.T) {
 	s.settings = settingsOf()
 	s.settings.Shared = &api.SharedSettings{Revision: 7, By: "owner", At: time.Now(), RolledBack: "host (7) rejected revision 6: no"}
 	path := s.settings.Option("http-path")
-	path.Layer, path.Where, path.Overridden, path.Effect = "flag", "--http-path", "the flag --http-path", api.EffectApp
+	path.Layer = "flag"
+	path.Where = "--http-path"
+	path.Overridden = "the flag --http-path"
+	path.Effect = api.EffectApp
 	path.SetBy = []api.OptionValue{{Value: "/", Layer: "default"}, {Value: "/all", Layer: "registry"}, {Value: "/jobs", Layer: "flag"}}
 	page := s.get("/configuration")
 	wantText(t, page, "Changes apply to all instances: revision 7 is by owner", "rolled back on all instances.</b> host (7) rejected revision 6: no",
