@@ -296,7 +296,7 @@ func attemptsError(failed, running, unknown int) error {
 	}{
 		{failed, "failed", "failed messages are retried until they succeed or are dead-lettered; " +
 			"'tendril status' shows the worker"},
-		{running, "still running", "'tendril status' shows them; a longer --timeout waits for their end"},
+		{running, "still running", "'tendril status' shows them; a longer --timeout waits for them to finish"},
 		{unknown, "not attempted in time", "'tendril status' shows the state of the worker"},
 	} {
 		if kind.count > 0 {
