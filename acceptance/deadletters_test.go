@@ -12,7 +12,8 @@ func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
-	e.run(t, "queues", "pause", "jobs") // redriven messages stay in the paused queue
+	e.run(t, "tasks", "pause", "report") // its runs would be messages, too
+	e.run(t, "queues", "pause", "jobs")  // redriven messages stay in the paused queue
 	e.run(t, "queues", "pause", "mail")
 
 	b.open("/dead?queue=mail-dead")
