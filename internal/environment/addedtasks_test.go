@@ -28,7 +28,7 @@ func localKeys(t *testing.T) {
 
 func TestTasksAddedAtRunTimeAreScheduled(t *testing.T) {
 	t.Parallel()
-	var clock skewed
+	clock := newSkewed()
 	r := run(t, map[string]string{"target": "http://127.0.0.1:1/"}, func(e *Environment) { e.cron.wall = clock.now })
 	if err := r.cron.tasks.Adopt(t.Context(), writeTasks(t, minutely)); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestTasksAddedAtRunTimeAreScheduled(t *testing.T) {
 
 func TestRunsBeforeATaskWasAddedAreNotCaughtUp(t *testing.T) {
 	t.Parallel()
-	var clock skewed
+	clock := newSkewed()
 	data, cron := t.TempDir(), writeTasks(t, minutely)
 	flags := map[string]string{"data-dir": data, "queue": "jobs", "target": "http://127.0.0.1:1/"}
 	change := func(e *Environment) { e.cron.wall = clock.now }

@@ -21,6 +21,13 @@ import (
 
 type skewed struct{ by atomic.Int64 }
 
+// newSkewed starts just after a full minute, so that no run is due during the start of an environment.
+func newSkewed() *skewed {
+	var s skewed
+	s.toNextMinute()
+	return &s
+}
+
 func (s *skewed) now() time.Time { return time.Now().Add(time.Duration(s.by.Load())) }
 
 func (s *skewed) toNextMinute() {
@@ -86,7 +93,7 @@ cron:
 
 func TestOverlapIsSkipped(t *testing.T) {
 	t.Parallel()
-	var clock skewed
+	clock := newSkewed()
 	cron := writeTasks(t, `version: 1
 cron:
   - {name: patient, url: /patient, schedule: "* * * * *", overlap: skip}
@@ -123,7 +130,7 @@ cron:
 // On Amazon SQS, the registry records runs in progress on other instances.
 func TestOverlapOfInstances(t *testing.T) {
 	_, queueURL := onlyInstancePlace(t)
-	var clock skewed
+	clock := newSkewed()
 	app, release := slowApp(t)
 	cron := writeTasks(t,
 		"version: 1\ncron:\n  - {name: patient, url: /patient, schedule: \"* * * * *\", overlap: skip}\n")
