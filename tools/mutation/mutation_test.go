@@ -153,6 +153,22 @@ func TestCoresAndEquivalentsNameWhatExists(t *testing.T) {
 	}
 }
 
+// Only the nightly runs the changes; a rename must not wait for it to break one.
+func TestTendrilBuildsWithTheChangesOfTheSpecification(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial, _, err := newTrial(root, t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trial.buildTendril(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSentencesAreBrokenOneAtATime(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -31,21 +31,20 @@ type judgement struct {
 
 func trySpecification(ctx context.Context, root string, rows []string, w io.Writer) error {
 	began := time.Now()
-	sentences, files, err := prepare(root, rows)
-	if err != nil {
-		return err
-	}
 	dir, err := os.MkdirTemp("", "mutation-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	t := &trial{root: root, dir: dir, binaries: map[string]string{}}
-	if t.overlay, err = overlaySentences(files, len(sentences)+sentences[len(sentences)-1].id, dir); err != nil {
+	t, sentences, err := newTrial(root, dir, rows)
+	if err != nil {
 		return err
 	}
 
-	if err := t.build(ctx, sentences); err != nil {
+	if err := t.buildTendril(ctx); err != nil {
+		return err
+	}
+	if err := t.buildTests(ctx, sentences); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "specification: built with %d changes, %s\n", len(sentences), time.Since(began).Round(time.Second))
@@ -56,22 +55,38 @@ func trySpecification(ctx context.Context, root string, rows []string, w io.Writ
 	return report(w, sentences, judged, time.Since(began))
 }
 
-func (t *trial) build(ctx context.Context, sentences []*sentence) error {
-	commands := [][]string{{"build", "-overlay", t.overlay, "-o", filepath.Join(t.dir, "tendril"), "./cmd/tendril"}}
+func newTrial(root, dir string, rows []string) (*trial, []*sentence, error) {
+	sentences, files, err := prepare(root, rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	overlay, err := overlaySentences(files, len(sentences)+sentences[len(sentences)-1].id, dir)
+	return &trial{root: root, dir: dir, overlay: overlay, binaries: map[string]string{}}, sentences, err
+}
+
+func (t *trial) buildTendril(ctx context.Context) error {
+	return t.goCommand(ctx, "build", "-overlay", t.overlay, "-o", filepath.Join(t.dir, "tendril"), "./cmd/tendril")
+}
+
+func (t *trial) buildTests(ctx context.Context, sentences []*sentence) error {
 	for _, s := range sentences {
 		folder := s.testName().folder
-		if t.binaries[folder] == "" {
-			t.binaries[folder] = filepath.Join(t.dir, strings.ReplaceAll(folder, "/", "-")+".test")
-			commands = append(commands, []string{"test", "-c", "-overlay", t.overlay, "-o", t.binaries[folder], "./" + folder})
+		if t.binaries[folder] != "" {
+			continue
+		}
+		t.binaries[folder] = filepath.Join(t.dir, strings.ReplaceAll(folder, "/", "-")+".test")
+		if err := t.goCommand(ctx, "test", "-c", "-overlay", t.overlay, "-o", t.binaries[folder], "./"+folder); err != nil {
+			return err
 		}
 	}
+	return nil
+}
 
-	for _, args := range commands {
-		command := exec.CommandContext(ctx, "go", args...)
-		command.Dir = t.root
-		if out, err := command.CombinedOutput(); err != nil {
-			return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
-		}
+func (t *trial) goCommand(ctx context.Context, args ...string) error {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = t.root
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
 	return nil
 }
