@@ -25,7 +25,7 @@ func (a *AutoScaling) Close() { a.service.close() }
 
 // OpenAutoScaling creates a client from the AWS configuration. The default region is the instance's region.
 func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
-	cfg, service, err := loadConfig(ctx, opts, "Auto Scaling", 4)
+	cfg, service, err := loadConfig(ctx, opts, "Auto Scaling")
 	if err != nil {
 		return nil, err
 	}

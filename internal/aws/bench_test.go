@@ -40,7 +40,7 @@ func BenchmarkReceiveDelete(b *testing.B) {
 
 	address := serveCanned(b, receive, remove)
 	b.Run("loopback/lean", func(b *testing.B) { benchmarkLean(b, openAt(b, address)) })
-	b.Run("loopback/sdk", func(b *testing.B) { q := openAt(b, address); benchmarkSDK(b, q, q.sqs.service.transport) })
+	b.Run("loopback/sdk", func(b *testing.B) { q := openAt(b, address); benchmarkSDK(b, q, q.sqs.service.exchanger.transport) })
 }
 
 func openAt(b *testing.B, address string) *Queue {

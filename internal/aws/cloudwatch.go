@@ -47,7 +47,7 @@ func (c *CloudWatch) Region() string { return c.api.get().Options().Region }
 
 // OpenCloudWatch creates a client from the AWS configuration.
 func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
-	cfg, service, err := loadWithRegion(ctx, opts, "CloudWatch", "the CloudWatch client", 1)
+	cfg, service, err := loadWithRegion(ctx, opts, "CloudWatch", "the CloudWatch client")
 	if err != nil {
 		return nil, err
 	}

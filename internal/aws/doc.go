@@ -3,13 +3,15 @@
 //	worker ── Receive, Delete, ChangeVisibility ──┐            operator ── Create, List,
 //	sender ── Send ───────────────────────────────┤                │       Attributes, Purge ...
 //	                                              v                v
-//	                            call: append, sign, POST,    the SDK's client
-//	                            check, decode                      │
-//	                              v                                v
-//	                            exchanger ────── proxy? ────> http.Transport
+//	                            call: append, sign, POST,    the SDK's clients
+//	                            check, decode                (other services too)
+//	                              v                                │
+//	                            exchanger <────────────────────────┘
+//	                              └──── proxy? ────> http.Transport <──── S3, Lambda
 //
-// The four frequent calls bypass the SDK's client, because its middleware costs as much as the rest of a delivery, and
-// http.Transport, because it wakes two more goroutines per call (decision 0191).
+// The four frequent calls bypass the SDK's client, because its middleware costs as much as the rest of a delivery. Most
+// calls bypass http.Transport, which wakes two more goroutines per call (decision 0191) and does not resend a POST after
+// a kept connection accepted no byte (decision 0198).
 //
 // # Invariants
 //

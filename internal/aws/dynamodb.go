@@ -42,7 +42,7 @@ func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) 
 			"use 3 to 255 letters, digits, '-', '_' and '.', not an ARN or a URL", name)
 	}
 
-	cfg, service, err := loadWithRegion(ctx, opts, "DynamoDB", "registry table "+name, 4)
+	cfg, service, err := loadWithRegion(ctx, opts, "DynamoDB", "registry table "+name)
 	if err != nil {
 		return nil, err
 	}

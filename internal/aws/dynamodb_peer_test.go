@@ -30,7 +30,7 @@ func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 	return rewired(table, roundTrip(func(r *http.Request) (*http.Response, error) {
 		turn.Lock()
 		defer turn.Unlock()
-		resp, err := table.service.transport.RoundTrip(r)
+		resp, err := table.service.exchanger.RoundTrip(r)
 		if err != nil {
 			return nil, err
 		}
@@ -304,7 +304,7 @@ func lostReply(t *testing.T, lossy, table *Table) {
 	first := true
 	lossy.api = newClient(rewired(lossy, roundTrip(func(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
-		resp, err := lossy.service.transport.RoundTrip(r)
+		resp, err := lossy.service.exchanger.RoundTrip(r)
 		if first && err == nil {
 			first = false
 			resp.Body.Close()

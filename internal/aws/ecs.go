@@ -67,7 +67,7 @@ func (e *ECS) Close() { e.service.close() }
 
 // OpenECS creates a client from the AWS configuration.
 func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
-	cfg, service, err := loadConfig(ctx, opts, "Amazon ECS", 2)
+	cfg, service, err := loadConfig(ctx, opts, "Amazon ECS")
 	if err != nil {
 		return nil, err
 	}

@@ -30,9 +30,13 @@ type exchanger struct {
 
 type origin struct{ scheme, host string }
 
+func newExchanger(t *http.Transport) *exchanger {
+	return &exchanger{transport: t, pools: map[origin]*connpool.Pool[*connection]{}}
+}
+
 func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
 	if x.isProxied(req) || req.URL.Scheme != "http" && req.URL.Scheme != "https" {
-		return x.transport.RoundTrip(req)
+		return wholeBodies{x.transport}.RoundTrip(req)
 	}
 
 	text, _ := x.buffers.Get().(*bytes.Buffer)
@@ -86,6 +90,7 @@ func (x *exchanger) pool(o origin) *connpool.Pool[*connection] {
 }
 
 func (x *exchanger) close() {
+	x.transport.CloseIdleConnections()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, pool := range x.pools {

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"tendril/internal/host/connpool"
 	"tendril/queue"
 )
 
@@ -160,8 +159,8 @@ func TestRequestIsSentAgainOnlyIfNothingWasSent(t *testing.T) {
 	for accepts, want := range []error{nil, queue.ErrUnreachable} {
 		s := serveScript(t, okAnswer)
 		q := s.open(t)
-		dial := q.sqs.service.transport.DialContext
-		q.sqs.service.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dial := q.sqs.service.exchanger.transport.DialContext
+		q.sqs.service.exchanger.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := dial(ctx, network, address)
 			return &brokenConn{Conn: c, accepts: accepts}, err
 		}
@@ -220,14 +219,14 @@ func TestEarlyRejectionIsRead(t *testing.T) {
 	}()
 	s := serveScript(t, okAnswer)
 	q := s.open(t)
-	q.sqs.service.transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
+	q.sqs.service.exchanger.transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
 		return &shortWriter{Conn: ours, most: 2000}, nil
 	}
 	_, err := q.SendOnce(t.Context(), queue.Outgoing{Body: strings.Repeat("x", 100_000)})
 	if err == nil || !strings.Contains(err.Error(), "413") {
 		t.Errorf("got %v, want the status 413", err)
 	}
-	if _, kept := q.sqs.exchanger.pool(origin{"http", strings.TrimPrefix(s.url, "http://")}).Get(time.Now()); kept {
+	if _, kept := q.sqs.service.exchanger.pool(origin{"http", strings.TrimPrefix(s.url, "http://")}).Get(time.Now()); kept {
 		t.Error("the connection of a request that was not read was kept")
 	}
 }
@@ -319,7 +318,7 @@ func TestProxyIsUsed(t *testing.T) {
 	} {
 		connects.Store(0)
 		q := (&scriptedServer{url: test.url}).open(t)
-		transport := q.sqs.service.transport
+		transport := q.sqs.service.exchanger.transport
 		transport.Proxy = func(*http.Request) (*url.URL, error) { return test.proxy, nil }
 		transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
 		if _, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Wait: noWait}); err != nil ||
@@ -412,7 +411,7 @@ func FuzzExchange(f *testing.F) {
 				return conn, nil
 			}, IdleConnTimeout: time.Minute}
 		defer transport.CloseIdleConnections()
-		x := &exchanger{transport: transport, pools: map[origin]*connpool.Pool[*connection]{}}
+		x := newExchanger(transport)
 		defer x.close()
 		status, header, body := post(t, x)
 		if status == 0 {

@@ -46,7 +46,7 @@ type Caller struct {
 
 // OpenIAM creates a client from the AWS configuration.
 func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
-	cfg, s, err := loadConfig(ctx, opts, "IAM", 2)
+	cfg, s, err := loadConfig(ctx, opts, "IAM")
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values,
 		return err
 	}
 
-	resp, err := i.service.transport.RoundTrip(req)
+	resp, err := i.service.exchanger.RoundTrip(req)
 	if err != nil {
 		return undelivered(ctx, err)
 	}

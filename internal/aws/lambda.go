@@ -40,8 +40,6 @@ func (l *Lambda) Close() { l.service.close() }
 // LambdaOptions configure [OpenLambda]. Only Function is required.
 type LambdaOptions struct {
 	Client Options
-	// Connections limits idle connections; 0 means 1000.
-	Connections int
 	// Function is a name, partial ARN or ARN, optionally with an alias or version.
 	Function string
 	// Timeout limits one call; 0 means 905 s.
@@ -56,7 +54,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "%w", err)
 	}
 
-	cfg, service, err := loadConfig(ctx, &opts.Client, "Lambda", cmp.Or(max(opts.Connections, 0), 1000))
+	cfg, service, err := loadConfig(ctx, &opts.Client, "Lambda")
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +64,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	}
 
 	api := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
-		o.HTTPClient = &http.Client{Transport: &onceTransport{next: service.transport}, CheckRedirect: keepRedirect}
+		o.HTTPClient = &http.Client{Transport: &onceTransport{next: service.exchanger.transport}, CheckRedirect: keepRedirect}
 		// A call that may have run the function must not be repeated.
 		o.Retryer = sdk.NopRetryer{}
 		o.Logger = logging.Nop{}

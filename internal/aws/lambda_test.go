@@ -342,12 +342,12 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 		}
 		defer server.Close()
 		l := openLambda(t, &LambdaOptions{Function: "resize", Client: Options{Region: "eu-west-1", Endpoint: server.URL}})
-		l.service.transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+		l.service.exchanger.transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
 		var failing atomic.Bool
 		failing.Store(test.fresh)
 		dials := 0
-		dial := l.service.transport.DialContext
-		l.service.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dial := l.service.exchanger.transport.DialContext
+		l.service.exchanger.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			dials++
 			if dials > 1 && test.unreachable {
 				return nil, errors.New("unreachable")

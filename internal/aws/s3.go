@@ -43,7 +43,7 @@ func (s *S3) Close() { s.service.close() }
 
 // OpenS3 creates a client from the AWS configuration.
 func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
-	cfg, service, err := loadWithRegion(ctx, opts, "S3", "the S3 client", 64)
+	cfg, service, err := loadWithRegion(ctx, opts, "S3", "the S3 client")
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (s *S3) send(ctx context.Context, call *objectCall) (resp *http.Response, e
 		if err != nil {
 			return err
 		}
-		if resp, err = s.service.transport.RoundTrip(req); err != nil {
+		if resp, err = s.service.exchanger.transport.RoundTrip(req); err != nil {
 			return undelivered(ctx, err)
 		}
 		if resp.StatusCode/100 == 2 {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"strings"
@@ -28,22 +29,22 @@ type service struct {
 	id        string
 	variable  string
 	host      string // endpoint, or service and region, in errors
-	transport *http.Transport
+	exchanger *exchanger
 	terse     bool // error responses may have only a status
 }
 
-func (s *service) close() { s.transport.CloseIdleConnections() }
+func (s *service) close() { s.exchanger.close() }
 
 // use appears in the error for a missing region.
-func loadWithRegion(ctx context.Context, opts *Options, name, use string, connections int) (sdk.Config, service, error) {
-	cfg, s, err := loadConfig(ctx, opts, name, connections)
+func loadWithRegion(ctx context.Context, opts *Options, name, use string) (sdk.Config, service, error) {
+	cfg, s, err := loadConfig(ctx, opts, name)
 	if err != nil {
 		return cfg, s, err
 	}
 	return cfg, s, s.locate(ctx, &cfg, use)
 }
 
-func loadConfig(ctx context.Context, opts *Options, name string, connections int) (sdk.Config, service, error) {
+func loadConfig(ctx context.Context, opts *Options, name string) (sdk.Config, service, error) {
 	opts = cmp.Or(opts, &Options{})
 	var logger logging.Logger = logging.Nop{}
 	if opts.Log != nil {
@@ -60,9 +61,9 @@ func loadConfig(ctx context.Context, opts *Options, name string, connections int
 		cfg.ConfigSources = append([]any{config.LoadOptions{BaseEndpoint: opts.Endpoint}}, cfg.ConfigSources...)
 	}
 
-	s := service{transport: newTransport(cfg.HTTPClient, connections)}
+	s := service{exchanger: newExchanger(newTransport(cfg.HTTPClient))}
 	s.rename(name)
-	cfg.HTTPClient = &http.Client{Transport: wholeBodies{s.transport}, CheckRedirect: keepRedirect}
+	cfg.HTTPClient = &http.Client{Transport: s.exchanger, CheckRedirect: keepRedirect}
 	return cfg, s, nil
 }
 
@@ -199,7 +200,7 @@ func adviceFor(host, distant string) string {
 	return "check " + distant
 }
 
-func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
+func newTransport(client sdk.HTTPClient) *http.Transport {
 	buildable, ok := client.(*awshttp.BuildableClient)
 	if !ok {
 		buildable = awshttp.NewBuildableClient()
@@ -207,7 +208,7 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 
 	t := buildable.GetTransport()
 	t.MaxIdleConns = 0
-	t.MaxIdleConnsPerHost = connections
+	t.MaxIdleConnsPerHost = math.MaxInt
 	// Idle connections must last until the next call, but close before the server closes them.
 	t.IdleConnTimeout = 15 * time.Second
 	t.DisableCompression = true
@@ -237,8 +238,9 @@ func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (s *service) dialSocket(path string) (endpoint string) {
-	s.transport.Proxy = nil
-	s.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+	transport := s.exchanger.transport
+	transport.Proxy = nil
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
 	return "http://localhost"

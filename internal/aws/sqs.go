@@ -18,7 +18,6 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"tendril/internal/host/connpool"
 	"tendril/internal/sqsapi/sqswire"
 	"tendril/queue"
 )
@@ -28,7 +27,6 @@ type SQS struct {
 	service service
 	api     *sqs.Client
 
-	exchanger    *exchanger
 	roundTripper http.RoundTripper
 	credentials  sdk.CredentialsProvider
 	signer       sqs.HTTPSignerV4
@@ -38,18 +36,12 @@ type SQS struct {
 }
 
 // Close closes idle connections.
-func (s *SQS) Close() {
-	s.service.close()
-	s.exchanger.close()
-}
-
-// sqsConnections suffices for a worker's 64 concurrent receives and as many deletes.
-const sqsConnections = 128
+func (s *SQS) Close() { s.service.close() }
 
 // OpenSQS creates a client from the AWS configuration. The endpoint can be unix:PATH.
 func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 	opts = cmp.Or(opts, &Options{})
-	cfg, service, err := loadConfig(ctx, opts, "SQS", sqsConnections)
+	cfg, service, err := loadConfig(ctx, opts, "SQS")
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +54,7 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 
 	parts := api.Options()
 	events := cmp.Or(opts.Events, &Events{})
-	direct := &exchanger{transport: service.transport, pools: map[origin]*connpool.Pool[*connection]{}}
-	return &SQS{service: service, api: api, exchanger: direct, roundTripper: direct, credentials: parts.Credentials,
+	return &SQS{service: service, api: api, roundTripper: service.exchanger, credentials: parts.Credentials,
 		signer: parts.HTTPSignerV4, retries: retries{retryer: retryerV2(parts.Retryer), adjusted: events.ClockAdjusted},
 		events: events}, nil
 }

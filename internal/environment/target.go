@@ -290,7 +290,7 @@ func terminalCodes(set *config.QueueSettings) (deliver.StatusSet, error) {
 
 func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *delivery.Options) error {
 	set := to.queue.settings()
-	client := aws.LambdaOptions{Client: *t.opts.aws(), Function: set.Function, Connections: set.Concurrency,
+	client := aws.LambdaOptions{Client: *t.opts.aws(), Function: set.Function,
 		Timeout: t.settings.now().FunctionTimeout + 5*time.Second} // longer than the function's own timeout
 	function, err := aws.OpenLambda(ctx, &client)
 	if err != nil {
