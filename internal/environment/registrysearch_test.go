@@ -49,7 +49,10 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 				}
 				serve.ServeHTTP(w, r)
 			}))
-			t.Cleanup(server.Close)
+			t.Cleanup(func() {
+				server.CloseClientConnections() // a new connection may still wait ten seconds for its server's proof
+				server.Close()
+			})
 			posted := make(chan struct{}, 10)
 			app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { posted <- struct{}{} }))
 			t.Cleanup(app.Close)

@@ -105,6 +105,7 @@ func testAutoService(t *testing.T, c *amazon) {
 	makeService(t, c)
 	r := run(t, sized(t, c, 0), nil)
 	eventually(t, "two tasks", func() bool { return desiredTasks(t, c) == 2 })
+	eventually(t, "the size in the status", func() bool { return r.scale.scalingStatus().Desired == 2 })
 	if st := r.scale.scalingStatus(); st.Target != "ecs:jobs/worker" || st.MaxSize != 3 || st.Ready != 4 {
 		t.Errorf("the status is %+v", st)
 	}

@@ -55,7 +55,8 @@ cron:
   - {name: broken, url: /broken, schedule: "0 3 * * *"}
   - {name: idle, url: /idle, schedule: "0 3 * * *"}
 `)
-	r := run(t, map[string]string{"cron": cron, "target": app.URL}, nil)
+	clock := newSkewed()
+	r := run(t, map[string]string{"cron": cron, "target": app.URL}, func(e *Environment) { e.cron.wall = clock.now })
 	eventually(t, "a leader", r.cron.leads)
 	for range 3 {
 		if _, err := r.cron.tasks.Run(t.Context(), "broken"); err != nil {
