@@ -2,6 +2,8 @@ package api
 
 import (
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"tendril/queue"
@@ -26,6 +28,15 @@ func selectionQuery(s *Selection) url.Values {
 	}
 
 	return query
+}
+
+// ParseAttributeFilter parses NAME or NAME=VALUE, for [Selection].Attribute and Value. "" selects all messages.
+func ParseAttributeFilter(text string) (name, value string, err error) {
+	name, value, _ = strings.Cut(text, "=")
+	if name == "" && text != "" {
+		return "", "", BadRequest("invalid attribute filter "+strconv.Quote(text), "use NAME or NAME=VALUE")
+	}
+	return name, value, nil
 }
 
 // Total is the number of messages in a [Selection].

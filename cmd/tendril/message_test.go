@@ -65,6 +65,13 @@ func TestDeadVerbsTakeFilters(t *testing.T) {
 		!strings.Contains(talk, "0 messages moved") {
 		t.Errorf("by an attribute that none has: exit %d, %s", code, talk)
 	}
+	for _, args := range [][]string{{"list"}, {"redrive", "--all"}, {"delete", "--yes"}, {"export"}} {
+		args = append([]string{"dead"}, append(args, "--attribute", "=x")...)
+		if out, talk, code := s.tendril("", args...); code != base.ExitUsage || out != "" || s.live("jobs-dead") != 4 ||
+			talk != "tendril: invalid attribute filter \"=x\"\nhint: use NAME or NAME=VALUE\n" {
+			t.Errorf("%v: exit %d, %s%s", args, code, out, talk)
+		}
+	}
 	if _, talk, code := s.tendril("", "dead", "redrive", "--match", "banana", "--rate", "100/s"); code != 0 ||
 		!strings.Contains(talk, "1 message moved") || s.live("jobs") != 1 {
 		t.Errorf("redrive: exit %d, %s", code, talk)

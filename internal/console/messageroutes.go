@@ -3,7 +3,6 @@ package console
 import (
 	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"tendril/api"
@@ -13,7 +12,9 @@ import (
 func readSelection(c *call) (sel api.Selection, err error) {
 	query := c.query
 	sel.Match = query.Get("match")
-	sel.Attribute, sel.Value, _ = strings.Cut(query.Get("attribute"), "=")
+	if sel.Attribute, sel.Value, err = api.ParseAttributeFilter(query.Get("attribute")); err != nil {
+		return sel, err
+	}
 	if query.Has("reason") {
 		reason := query.Get("reason")
 		sel.Reason = &reason

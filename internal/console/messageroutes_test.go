@@ -188,6 +188,8 @@ func TestChoosingByBodyNeedsTheScopeRead(t *testing.T) {
 		{"redrive", `{"filter":{"match":"apple"}}`, http.StatusForbidden},
 		{"delete", `{"filter":{"match":"apple"},"ids":["a"]}`, http.StatusBadRequest},
 		{"redrive", `{"filter":{"ids":[]}}`, http.StatusBadRequest},
+		{"redrive", `{"filter":{"value":"a"}}`, http.StatusBadRequest},
+		{"delete", `{"filter":{"value":"a"},"confirm":2}`, http.StatusBadRequest},
 		{"delete", `{"filter":{}}`, http.StatusPreconditionRequired},
 		{"delete", `{"filter":{},"confirm":2}`, http.StatusOK},
 	} {
@@ -235,9 +237,11 @@ func TestActsOnManyMessagesAreBounded(t *testing.T) {
 	if l, err := b.Ledger("jobs-dead"); err != nil || l.Live != 1 {
 		t.Errorf("ledger %+v, %v", l, err)
 	}
-	err = sendBare(t, c, http.MethodGet, "/api/v1/queues/jobs-dead/count?through=x")
-	if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
-		t.Errorf("a place that is no number: %v", err)
+	for _, query := range []string{"through=x", "attribute=%3Dx"} {
+		err = sendBare(t, c, http.MethodGet, "/api/v1/queues/jobs-dead/count?"+query)
+		if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
+			t.Errorf("%s: %v", query, err)
+		}
 	}
 }
 

@@ -189,10 +189,13 @@ func confirmCount(d *api.Deletion, n int64) error {
 }
 
 func checkSelection(sel *api.Selection) error {
-	if sel.IDs == nil {
-		return nil
+	switch {
+	case sel.Attribute == "" && sel.Value != "":
+		return api.BadRequest("the filter has a value without an attribute", `add "attribute", the attribute's name`)
+	case sel.IDs != nil:
+		return checkIDs(sel.IDs)
 	}
-	return checkIDs(sel.IDs)
+	return nil
 }
 
 func readLimit(c *call, most, fallback int) (int, error) {

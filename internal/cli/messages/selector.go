@@ -61,7 +61,9 @@ func (p *selector) isEverything() bool { return p.all && !p.hasFilter() && p.lim
 func (p *selector) fitsTask() bool { return len(p.ids) == 0 && p.limit == 0 }
 
 func (p *selector) parseFilter() (err error) {
-	p.filter.Attribute, p.filter.Value, _ = strings.Cut(p.attribute, "=")
+	if p.filter.Attribute, p.filter.Value, err = api.ParseAttributeFilter(p.attribute); err != nil {
+		return err
+	}
 	if p.filter.DeadSince, err = parseTimeOrAge("--since", p.since); err != nil {
 		return err
 	}

@@ -101,10 +101,12 @@ func TestSelectorIsChecked(t *testing.T) {
 		{selector{all: true}, []string{"m1"}, "use only one of them"},
 		{selector{limit: 1}, []string{"m1"}, "use only one of them"},
 		{selector{limit: -1}, nil, "out of range"},
+		{selector{all: true, attribute: "=x"}, nil, `invalid attribute filter "=x"`},
+		{selector{attribute: "="}, nil, `invalid attribute filter "="`},
 		{selector{}, []string{"m1"}, ""},
 		{selector{all: true, filter: api.Selection{Match: "x"}, limit: 3}, nil, ""},
 	} {
-		err := c.selector.selectIDs(c.args)
+		err := base.Explained(c.selector.selectIDs(c.args))
 		said := fmt.Sprint(err, base.HintsOf(err))
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(said, c.want) || base.ExitCode(err) != base.ExitUsage) {
 			t.Errorf("%+v %v: %v, want %q", c.selector, c.args, said, c.want)

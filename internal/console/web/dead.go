@@ -77,7 +77,9 @@ func (f deadFilter) Search() bool { return f.Match+f.Attribute+f.Since+f.Until !
 
 func (f deadFilter) selection() (sel api.Selection, err error) {
 	sel.Match = f.Match
-	sel.Attribute, sel.Value, _ = strings.Cut(f.Attribute, "=")
+	if sel.Attribute, sel.Value, err = api.ParseAttributeFilter(f.Attribute); err != nil {
+		return sel, err
+	}
 	if f.ByReason {
 		sel.Reason = &f.Reason
 	}

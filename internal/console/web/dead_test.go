@@ -103,6 +103,10 @@ func TestDeadLettersAreFiltered(t *testing.T) {
 		!strings.Contains(page, "is not a time") {
 		t.Errorf("a bad time: %d", status)
 	}
+	if status, page, _ := s.do("GET", "/dead?queue=jobs-dead&attribute=%3Dx", nil); status != http.StatusBadRequest ||
+		!strings.Contains(page, "invalid attribute filter") {
+		t.Errorf("an attribute without a name: %d", status)
+	}
 }
 
 func TestDeadLettersAreRedriven(t *testing.T) {
