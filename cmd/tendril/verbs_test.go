@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -462,6 +463,10 @@ func TestExportAndSendAgain(t *testing.T) {
 	if s.live("jobs-dead") != 2 {
 		t.Error("export removed something")
 	}
+	if _, talk, code := s.tendril("", "dead", "export", "--file", path); code != base.ExitConflict ||
+		talk != "tendril: "+path+" exists\nhint: delete it, or name another file\n" {
+		t.Errorf("a file that exists: exit %d, %s", code, talk)
+	}
 	s.must("send", "--ndjson", "--file", path)
 	if s.live("jobs") != 2 {
 		t.Errorf("%d were sent again", s.live("jobs"))
@@ -473,6 +478,24 @@ func TestExportAndSendAgain(t *testing.T) {
 	if _, talk, code := s.tendril("", "dead", "export", "--file", filepath.Join(path, "x")); code != base.ExitUsage ||
 		!strings.Contains(talk, "--file") {
 		t.Errorf("a file that cannot be: exit %d, %s", code, talk)
+	}
+}
+
+func TestExportThatFailsLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	ids := s.deadLetter("apple", "banana")
+	path := filepath.Join(s.dir, "dead.ndjson")
+	_, talk, code := s.tendril("", "dead", "export", "--file", path, ids[0], "nothing")
+	if code != base.ExitNotFound || !strings.HasPrefix(talk, "tendril: queue jobs-dead has no message nothing\n") {
+		t.Errorf("exit %d, %s", code, talk)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the incomplete file is left: %v", err)
+	}
+	s.must("dead", "export", "--file", path, ids[0])
+	if text, err := os.ReadFile(path); err != nil || strings.Count(string(text), "\n") != 1 {
+		t.Errorf("exported %s, %v", text, err)
 	}
 }
 

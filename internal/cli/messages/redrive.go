@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -258,7 +258,7 @@ without the attempts. Without IDs, --match, --reason or --limit, all are exporte
 	addMatch(cmd, which)
 	addDeadFilter(cmd, which)
 	cmd.Flags().StringVarP(&path, "file", "f", "",
-		"File to write, readable only by its owner (default: standard output).")
+		"New file to write, readable only by its owner (default: standard output).")
 	w := target.AddQueue(c, cmd, target.AllDeadLetters)
 	cmd.RunE = base.Verb(func(ctx context.Context, args []string) error {
 		dead, err := selectDead(ctx, c, w, which, args)
@@ -277,12 +277,22 @@ func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *
 	if path == "" || path == "-" {
 		return dead.writeTo(ctx, c.DataOut(), which)
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return 0, base.Usagef("--file: %w", err)
+
+	n, created := 0, false
+	err := base.CreateNew(path, 0o600, func(file io.Writer) (err error) {
+		created = true
+		n, err = dead.writeTo(ctx, file, which)
+		return err
+	})
+	switch {
+	case err == nil:
+		return n, nil
+	case created:
+		return 0, err
+	case errors.Is(err, fs.ErrExist):
+		return 0, base.Conflictf("%s exists", path).Hint("delete it, or name another file")
 	}
-	n, err := dead.writeTo(ctx, file, which)
-	return n, errors.Join(err, file.Close())
+	return 0, base.Usagef("--file: %w", err)
 }
 
 func (d deadLetterQueues) writeTo(ctx context.Context, to io.Writer, which *selector) (int, error) {
