@@ -125,7 +125,7 @@ func TestBundleHealthSettings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg, err := Load(Sources{Environ: home(), Dir: t.TempDir(),
+			cfg, err := loadIsolated(t, Sources{Environ: home(),
 				Bundle: withSettings(setting(bundle.NamespaceHealth, c.option, c.value, 7))})
 			if c.refused != "" {
 				if err == nil || !strings.HasPrefix(err.Error(), at+c.refused) {
@@ -180,7 +180,7 @@ func TestBundleSettingsThatAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Load(Sources{Environ: home(), Dir: t.TempDir(), Bundle: withSettings(c.setting)})
+			_, err := loadIsolated(t, Sources{Environ: home(), Bundle: withSettings(c.setting)})
 			if err == nil || err.Error() != c.want {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
@@ -284,7 +284,7 @@ func TestComputedQueueURLIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg, err := Load(Sources{Environ: home(), Dir: t.TempDir(), Flags: c.flags, Bundle: withSettings(c.settings...)})
+			cfg, err := loadIsolated(t, Sources{Environ: home(), Flags: c.flags, Bundle: withSettings(c.settings...)})
 			const want = "/app/.ebextensions/worker.config:7: CloudFormation computes WorkerQueueURL: the " +
 				"worker's queue is unknown here\n" +
 				"  set its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=sqs and --name " +

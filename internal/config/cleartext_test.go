@@ -36,7 +36,7 @@ func TestClearQueueURLs(t *testing.T) {
 			{Environ: home(), Bundle: bundled, Flags: map[string]string{"queue-url": address}},
 		} {
 			got := silent
-			cfg, err := Load(src)
+			cfg, err := loadIsolated(t, src)
 			var bad *Error
 			switch {
 			case errors.As(err, &bad):

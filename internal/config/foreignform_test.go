@@ -4,11 +4,8 @@ import "testing"
 
 func TestSettingsInTheFormOfElasticBeanstalk(t *testing.T) {
 	t.Parallel()
-	cfg, err := Load(Sources{Environ: []string{"HOME=/absent"}, Flags: map[string]string{
+	cfg := mustLoad(t, Sources{Environ: home(), Flags: map[string]string{
 		"http-path": "/jobs", "visibility-timeout": "2m", "scale-period": "10m", "http-connections": "7"}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	bundled := map[string]string{}
 	for _, s := range cfg.Bundled() {
 		bundled[s.Namespace+" "+s.Option] = s.Value

@@ -15,7 +15,8 @@ import (
 
 func home(more ...string) []string { return append([]string{"HOME=/absent"}, more...) }
 
-func mustLoad(t *testing.T, src Sources) *Config {
+// loadIsolated does not read the settings file of the machine that runs the test.
+func loadIsolated(t *testing.T, src Sources) (*Config, error) {
 	t.Helper()
 	if src.Dir == "" {
 		src.Dir = t.TempDir()
@@ -23,7 +24,12 @@ func mustLoad(t *testing.T, src Sources) *Config {
 	if src.SystemFile == "" {
 		src.SystemFile = filepath.Join(t.TempDir(), "absent.yaml")
 	}
-	cfg, err := Load(src)
+	return Load(src)
+}
+
+func mustLoad(t *testing.T, src Sources) *Config {
+	t.Helper()
+	cfg, err := loadIsolated(t, src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,8 +275,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.src.Environ = append(c.src.Environ, home()...)
-			c.src.Dir = t.TempDir()
-			cfg, err := Load(c.src)
+			cfg, err := loadIsolated(t, c.src)
 			var bad *Error
 			if !errors.As(err, &bad) || cfg != nil {
 				t.Fatalf("got %v, %v; want an *Error alone", cfg, err)
@@ -312,10 +317,7 @@ func TestEveryOptionIsCheckedEverywhere(t *testing.T) {
 		names[filepath.Join(dir, "tendril.yaml")+":1"] = Sources{Dir: dir}
 		for where, src := range names {
 			src.Environ = append(src.Environ, home()...)
-			if src.Dir == "" {
-				src.Dir = filepath.Join(dir, "nothing-here")
-			}
-			_, err := Load(src)
+			_, err := loadIsolated(t, src)
 			var bad *Error
 			if !errors.As(err, &bad) || len(bad.Problems) != 1 || bad.Problems[0].Where != where ||
 				bad.Problems[0].Option != o.Name || bad.Problems[0].Hint == "" {
