@@ -125,6 +125,37 @@ func TestSkipFindsAnnouncedTries(t *testing.T) {
 	}
 }
 
+type slowSender struct{ meanwhile func() }
+
+func (s slowSender) Send(context.Context, string, queue.Outgoing) (queue.Sent, error) {
+	s.meanwhile()
+	return queue.Sent{ID: "m-1"}, nil
+}
+
+func TestLateResponseReplacesTheSkip(t *testing.T) {
+	t.Parallel()
+	store := registry.NewMemory()
+	run := registrytest.Run("audit", 1)
+	next := registry.NewSentRuns(store, registry.Scope{}, &sender{}, always(2))
+	slow := slowSender{meanwhile: func() {
+		if _, err := next.Skip(t.Context(), 2, []registry.Run{run}); err != nil {
+			t.Error(err)
+		}
+	}}
+	if _, err := registry.NewSentRuns(store, registry.Scope{}, slow, always(1)).Enqueue(t.Context(), 1, run); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a second skip keeps the message
+		found, err := next.Skip(t.Context(), 2, []registry.Run{run})
+		if want := (registry.RunRecord{Tries: 1, Term: 1, Settled: true, MessageID: "m-1"}); err != nil || found[run.ID] != want {
+			t.Errorf("found %+v, %v; want %+v", found, err, want)
+		}
+	}
+	if again, err := next.Enqueue(t.Context(), 2, run); err != nil || !again.Already || again.Sent.ID != "m-1" {
+		t.Errorf("enqueued again: %+v, %v", again, err)
+	}
+}
+
 func TestRunsOfOlderVersionsAreKnownWithAnyPath(t *testing.T) {
 	t.Parallel()
 	store := registry.NewMemory()

@@ -85,7 +85,7 @@ func (s *Scheduler) execute(ctx context.Context, a *attempt) (err error) {
 
 func (s *Scheduler) finishAttempt(e *entry, a *attempt) {
 	s.mu.Lock()
-	retry := e.recordResult(a)
+	retry := e.recordResult(a, a.term == s.term)
 	s.mu.Unlock()
 
 	s.report(a, retry) // before the next attempt, so that events stay in order
@@ -97,21 +97,21 @@ func (s *Scheduler) finishAttempt(e *entry, a *attempt) {
 	s.wake()
 }
 
-func (e *entry) recordResult(a *attempt) (retry time.Duration) {
+func (e *entry) recordResult(a *attempt, currentTerm bool) (retry time.Duration) {
 	e.next = Slot{}
-	if a.err != nil && !errors.Is(a.err, registry.ErrUncertain) {
+	switch {
+	case a.err == nil || errors.Is(a.err, registry.ErrUncertain):
+		if e.accountedUpTo.Before(a.run.ScheduledAt) {
+			e.accountedUpTo = a.run.ScheduledAt
+		}
+		e.clearFailures()
+	case currentTerm:
 		retry = backoff(e.failures)
 		e.failures++
 		e.retryAt = time.Now().Add(retry)
 		e.problem = a.err.Error()
-		return retry
 	}
-
-	if e.accountedUpTo.Before(a.run.ScheduledAt) {
-		e.accountedUpTo = a.run.ScheduledAt
-	}
-	e.clearFailures()
-	return 0
+	return retry
 }
 
 func (e *entry) clearFailures() {
@@ -125,7 +125,7 @@ func (s *Scheduler) report(a *attempt, retry time.Duration) {
 	switch {
 	case errors.Is(a.err, registry.ErrUncertain):
 		call(s.opts.Events.Failed, Failed{Task: run.Task, ID: run.ID, Err: a.err})
-		s.recordSkipped(skippedRun(run, ReasonUncertain))
+		s.recordSkipped(skippedRun(run, s.reasonOfAnnounced(run)))
 	case errors.Is(a.err, queue.ErrStaleTerm):
 		// If this instance has lost leadership, the loop notices.
 		if term, ok := s.lead.Term(); ok && term == a.term && s.refusedTerm.Swap(term) != term {
@@ -177,20 +177,22 @@ func (s *Scheduler) reportSkippedRuns(a *attempt) {
 }
 
 func (s *Scheduler) skipReason(a *attempt, run *registry.Run) Reason {
-	record := a.records[run.ID]
-	message := record.MessageID
-	if message == "" && record.Tries > 0 { // perhaps delivered by this instance
-		message = s.history.messageOf(run.Task, run.ScheduledAt)
-	}
-
-	switch {
-	case message != "":
-		s.history.addEnqueuedBefore(run.Task, run.ScheduledAt, message)
+	switch record := a.records[run.ID]; {
+	case record.MessageID != "":
+		s.history.addEnqueuedBefore(run.Task, run.ScheduledAt, record.MessageID)
 		return ReasonAlready
 	case record.Tries > 0:
-		return ReasonUncertain
+		return s.reasonOfAnnounced(run)
 	}
 	return a.reason
+}
+
+// reasonOfAnnounced finds out whether this instance has delivered a run whose tries had no response.
+func (s *Scheduler) reasonOfAnnounced(run *registry.Run) Reason {
+	if s.history.hasMessage(run.Task, run.ScheduledAt) {
+		return ReasonAlready
+	}
+	return ReasonUncertain
 }
 
 func (s *Scheduler) recordSkipped(runs Skipped) {

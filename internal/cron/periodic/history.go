@@ -1,6 +1,7 @@
 package periodic
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -66,12 +67,17 @@ func (h *history) addEnqueuedBefore(task string, at time.Time, messageID string)
 	h.findOrAdd(task, at, messageID)
 }
 
-// The caller must hold mu.
+// findOrAdd replaces the entry of a run that was reported as perhaps enqueued. The caller must hold mu.
 func (h *history) findOrAdd(task string, at time.Time, messageID string) *Run {
 	if r := h.find(task, at, messageID); r != nil {
 		return r
 	}
-	return h.push(Run{Task: task, ScheduledAt: at, MessageID: messageID})
+	added := Run{Task: task, ScheduledAt: at, MessageID: messageID}
+	if r := h.find(task, at, ""); r != nil && r.Skipped == ReasonUncertain {
+		*r = added
+		return r
+	}
+	return h.push(added)
 }
 
 func (h *history) push(r Run) *Run {
@@ -95,15 +101,12 @@ func (h *history) find(task string, at time.Time, messageID string) *Run {
 	return nil
 }
 
-func (h *history) messageOf(task string, at time.Time) string {
+func (h *history) hasMessage(task string, at time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := range h.ring {
-		if r := &h.ring[i]; r.Task == task && r.ScheduledAt.Equal(at) && !r.Manual && r.MessageID != "" {
-			return r.MessageID
-		}
-	}
-	return ""
+	return slices.ContainsFunc(h.ring, func(r Run) bool {
+		return r.Task == task && r.ScheduledAt.Equal(at) && !r.Manual && r.MessageID != ""
+	})
 }
 
 // recordOutcome ignores a postponed delivery, which made no attempt, and an outcome older than the recorded one.

@@ -166,20 +166,19 @@ func (s *Scheduler) checkClocks(now, mono time.Time) {
 	s.wall, s.mono = now, mono
 }
 
-// Times and failures of an earlier term are forgotten. The caller must hold mu.
+// setTerm forgets the times and failures of an earlier term. The caller must hold mu.
 func (s *Scheduler) setTerm(term int64) (started bool) {
-	started = term != 0 && term != s.term
-	s.term = term
-	if !started {
+	if term == s.term {
 		return false
 	}
+	s.term = term
 	s.requestFailures = 0
 	s.nextRequest = time.Time{}
 	for _, e := range s.entries {
 		e.timesKnown = false
 		e.clearFailures()
 	}
-	return true
+	return term != 0
 }
 
 func (e *entry) untilNextCheck(now, mono time.Time) time.Duration {

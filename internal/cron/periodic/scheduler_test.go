@@ -409,6 +409,34 @@ func TestHistoryKeepsTheLastAttempt(t *testing.T) {
 	}
 }
 
+func TestHistoryHasOneEntryForARunReportedAsUncertain(t *testing.T) {
+	t.Parallel()
+	outcome := Outcome{Task: "a", ScheduledAt: noon(), MessageID: "m1", Attempt: 1, Result: queue.Result{Status: 200}}
+	attempt := &attempt{run: registry.Run{Task: "a", ScheduledAt: noon()}, err: registry.ErrUncertain}
+	for name, reportedFirst := range map[string]bool{"before its delivery": true, "after its delivery": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var reasons []Reason
+			s := New(nil, &fixedTerm{}, nil, Options{Events: Events{Skipped: func(e Skipped) { reasons = append(reasons, e.Reason) }}})
+			want := ReasonAlready
+			if reportedFirst {
+				want = ReasonUncertain
+				s.report(attempt, 0)
+			}
+			s.Outcome(outcome)
+			if !reportedFirst {
+				s.report(attempt, 0)
+			}
+			if got := s.History("a"); len(got) != 1 || got[0].MessageID != "m1" || got[0].Skipped != "" || got[0].Result.Status != 200 {
+				t.Errorf("history %+v", got)
+			}
+			if len(reasons) != 1 || reasons[0] != want {
+				t.Errorf("reported as %q, want %q", reasons, want)
+			}
+		})
+	}
+}
+
 func TestLeasesOfAQueue(t *testing.T) {
 	t.Parallel()
 	for lease, want := range map[string]bool{LeaseName("jobs"): true, RunningLease("jobs", "a"): true,
@@ -725,6 +753,43 @@ func TestOneQueueDoesNotHoldUpAnother(t *testing.T) {
 			if !strings.Contains(got, want) {
 				t.Errorf("no %q in %s", want, got)
 			}
+		}
+		cancel()
+		<-done
+	})
+}
+
+// A follower enqueues nothing, so nothing of it can be failing.
+func TestFailuresEndWithTheTerm(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
+		s.faults(1)
+		s.until(t, 62*time.Second, `0s led 1
+			1m0s failed a, again in 1s
+			1m1s failed a, again in 2s`)
+		s.elect(nil)
+		synctest.Wait()
+		if task := s.Status()[0]; task.Failing != 0 || task.Problem != "" {
+			t.Errorf("after the term: %d failures, %q", task.Failing, task.Problem)
+		}
+	})
+}
+
+func TestFailureOfAnEndedTermIsNotKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newFleet()
+		n, tr := &node{fleet: w}, &transcript{start: time.Now()}
+		w.elect(n)
+		s := New(&File{Tasks: []Task{every("a", 60)}}, n, slowly{runsOf(n)}, Options{Queue: "jobs", Events: tr.events()})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(61 * time.Second)
+		w.elect(&node{fleet: w}) // while the call is in progress
+		time.Sleep(10 * time.Second)
+		if task := s.Status()[0]; task.Failing != 0 || task.Problem != "" || len(w.queues) != 0 {
+			t.Errorf("after the term: %d failures, %q; queues %v", task.Failing, task.Problem, w.queues)
 		}
 		cancel()
 		<-done
