@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -120,12 +121,14 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	if reg.pauses == nil {
 		s.pauses.store = m.opts.Pauses
 	}
-	var paused []string
 	if m.opts.Registry.Broker != nil || reg.pauses == nil { // no network call
-		paused = s.pauses.read(ctx, m.log)
+		known, err := s.pauses.read(ctx)
+		m.warnUnread(err)
+		s.pauses.known.Store(&known)
 	}
 
-	opts := periodic.Options{Queue: m.opts.Registry.Queue, Running: m.unfinished, Paused: paused, Wall: m.opts.Wall,
+	opts := periodic.Options{Queue: m.opts.Registry.Queue, Running: m.unfinished,
+		Paused: slices.Collect(maps.Keys(s.pauses.all())), Wall: m.opts.Wall,
 		Past:   readHistory(m.opts.HistoryFile, m.log),
 		Events: schedulerEvents(m.log, m.opts.Observers.Scheduler, s.pauses.all)}
 
@@ -140,6 +143,12 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	s.scheduler = periodic.New(m.opts.withKnownQueues(tasks), m.election, reg.runs, opts)
 	s.account.scheduler = s.scheduler
 	return s, nil
+}
+
+func (m *Manager) warnUnread(pauses error) {
+	if pauses != nil {
+		m.log.Warn("paused tasks not read", "err", pauses)
+	}
 }
 
 // Stop stops scheduling and releases the lease.

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,9 +41,10 @@ func pausesOf(texts map[string]string) map[string]pause {
 type pauses struct {
 	store    PauseStore    // may be nil
 	interval time.Duration // between reads; 0 without other instances
+	known    atomic.Pointer[map[string]pause]
 
-	setting sync.Mutex
-	known   atomic.Pointer[map[string]pause]
+	mu      sync.Mutex
+	changes int // by set
 }
 
 // all returns a map that is never modified.
@@ -56,37 +55,54 @@ func (p *pauses) all() map[string]pause {
 	return nil
 }
 
-func (p *pauses) set(ctx context.Context, task string, why pause, paused bool) error {
+// set changes a pause in the store and in the scheduler.
+func (p *pauses) set(ctx context.Context, s *periodic.Scheduler, task string, why pause, paused bool) error {
 	if p.store != nil {
 		if err := p.store.SetPaused(ctx, task, why.text(), paused); err != nil {
 			return fmt.Errorf("saving the pause: %w", err)
 		}
 	}
-	p.setting.Lock()
-	defer p.setting.Unlock()
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.changes++
 	known := map[string]pause{}
 	maps.Copy(known, p.all())
 	delete(known, task)
 	if paused {
 		known[task] = why
 	}
-	p.known.Store(&known)
+	p.apply(s, known)
 	return nil
 }
 
-func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
+func (p *pauses) read(ctx context.Context) (map[string]pause, error) {
 	if p.store == nil {
-		return nil
+		return p.all(), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, pauseTimeout)
 	defer cancel()
 	texts, err := p.store.Paused(ctx)
+	return pausesOf(texts), err
+}
+
+// refresh applies the stored pauses, unless one was changed during the read, which may not include the change. After
+// an error, the known pauses stay.
+func (p *pauses) refresh(ctx context.Context, s *periodic.Scheduler) error {
+	p.mu.Lock()
+	before := p.changes
+	p.mu.Unlock()
+	stored, err := p.read(ctx)
 	if err != nil {
-		log.Warn("paused tasks not read", "err", err)
+		return err
 	}
-	known := pausesOf(texts)
-	p.known.Store(&known)
-	return slices.Sorted(maps.Keys(known))
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changes == before {
+		p.apply(s, stored)
+	}
+	return nil
 }
 
 func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
@@ -101,18 +117,16 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 			return
 		case <-tick:
 		}
-		if texts, err := p.store.Paused(ctx); err == nil { // otherwise, the known pauses stay
-			known := pausesOf(texts)
-			p.known.Store(&known)
-			applyPauses(s, known)
-		}
+		_ = p.refresh(ctx, s) // the next read tries again
 	}
 }
 
-func applyPauses(s *periodic.Scheduler, paused map[string]pause) {
+// The caller must hold mu.
+func (p *pauses) apply(s *periodic.Scheduler, known map[string]pause) {
+	p.known.Store(&known)
 	for _, task := range s.Status() {
 		name := task.Task.Name
-		_, pause := paused[name]
+		_, pause := known[name]
 		switch {
 		case pause && !task.Paused:
 			s.Pause(name)

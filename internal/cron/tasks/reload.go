@@ -34,9 +34,7 @@ func (m *Manager) Start(ctx context.Context) {
 func (m *Manager) runSchedule(s *schedule) {
 	m.work.Go(func() {
 		if m.opts.Registry.Broker == nil { // deliveries must not wait for the network
-			for _, name := range s.pauses.read(m.run, m.log) {
-				_ = s.scheduler.Pause(name)
-			}
+			m.warnUnread(s.pauses.refresh(m.run, s.scheduler))
 		}
 		s.scheduler.Run(m.run)
 	})

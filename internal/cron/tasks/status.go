@@ -183,10 +183,7 @@ func (m *Manager) History(task string) []api.TaskRun {
 
 // Run enqueues a run of a task immediately.
 func (m *Manager) Run(ctx context.Context, task string) (api.TaskRun, error) {
-	s, err := m.scheduled()
-	if err == nil {
-		err = s.checkTask(task, m.file.path())
-	}
+	s, err := m.scheduledTask(task)
 	if err != nil {
 		return api.TaskRun{}, err
 	}
@@ -200,38 +197,31 @@ func (m *Manager) Run(ctx context.Context, task string) (api.TaskRun, error) {
 
 // Pause pauses a task, on all instances if the registry stores pauses. reason and by may be "".
 func (m *Manager) Pause(ctx context.Context, task, reason, by string) error {
-	s, err := m.setPaused(ctx, task, pause{reason, by, time.Now().UTC().Truncate(time.Second)}, true)
-	if err != nil {
-		return err
-	}
-	return s.scheduler.Pause(task)
+	return m.setPaused(ctx, task, pause{reason, by, time.Now().UTC().Truncate(time.Second)}, true)
 }
 
 // Resume ends a pause.
 func (m *Manager) Resume(ctx context.Context, task string) error {
-	s, err := m.setPaused(ctx, task, pause{}, false)
+	return m.setPaused(ctx, task, pause{}, false)
+}
+
+func (m *Manager) setPaused(ctx context.Context, task string, why pause, paused bool) error {
+	s, err := m.scheduledTask(task)
 	if err != nil {
 		return err
 	}
-	return s.scheduler.Resume(task)
+	return s.pauses.set(ctx, s.scheduler, task, why, paused)
 }
 
-func (m *Manager) setPaused(ctx context.Context, task string, why pause, paused bool) (*schedule, error) {
+func (m *Manager) scheduledTask(name string) (*schedule, error) {
 	s, err := m.scheduled()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkTask(task, m.file.path()); err != nil {
-		return nil, err
-	}
-	return s, s.pauses.set(ctx, task, why, paused)
-}
-
-func (s *schedule) checkTask(name, file string) error {
 	if slices.ContainsFunc(s.scheduler.Status(), func(t periodic.TaskStatus) bool { return t.Task.Name == name }) {
-		return nil
+		return s, nil
 	}
-	return queue.Errorf(queue.CodeResourceNotFound, "task %q not found in %s", name, file)
+	return nil, queue.Errorf(queue.CodeResourceNotFound, "task %q not found in %s", name, m.file.path())
 }
 
 // Known reports whether the registry contains a run with this path. The error may be [periodic.ErrUndecided].
