@@ -2,7 +2,6 @@ package config
 
 import (
 	"net/url"
-	"strconv"
 
 	"tendril/internal/config/yamlfile"
 )
@@ -73,7 +72,7 @@ func (d *daemonReader) assignTarget() {
 		port.text = defaultPort
 	}
 
-	if n, err := strconv.Atoi(port.text); err != nil || n < 1 || n > 65535 {
+	if !isPort(port.text, 1) {
 		d.loader.refuseAt(yamlfile.Place(d.path, port.line, 0), "target", "use http_port: "+defaultPort,
 			"http_port %s is not a port; allowed: 1 to 65535", shown(port.text))
 		return

@@ -25,16 +25,24 @@ func derive(l *loader) {
 	deriveDataDir(l)
 }
 
+// deriveName prefers the environment's name to the folder's.
 func deriveName(l *loader) {
-	if from := l.origin("environment-name"); l.cfg.EnvironmentName != "" && from.Layer > l.origin("name").Layer &&
-		l.origin("name").Layer <= FromBundle {
+	name, environment := l.origin("name"), l.origin("environment-name")
+	chosen := name.Layer > FromBundle
+	if l.cfg.EnvironmentName != "" && !chosen && environment.Layer > name.Layer {
 		l.cfg.Name = l.cfg.EnvironmentName
-		l.record("name", from)
+		l.record("name", environment)
 	}
-	if l.cfg.Name == "" {
-		l.cfg.Name = "tendril"
-		l.recordDerived("name", "there is no app folder to derive the name from")
+	if l.cfg.Name != "" {
+		return
 	}
+
+	reason := "there is no app folder to derive the name from"
+	if l.src.Bundle != nil {
+		reason = "the name of the app's folder or archive has no ASCII letters or digits"
+	}
+	l.cfg.Name = "tendril"
+	l.recordDerived("name", reason)
 }
 
 func deriveTarget(l *loader) {

@@ -121,7 +121,7 @@ func TestDataDir(t *testing.T) {
 			}
 		})
 	}
-	_, err := Load(Sources{Dir: t.TempDir()})
+	_, err := loadIsolated(t, Sources{})
 	if err == nil || !strings.Contains(err.Error(), "no data directory") ||
 		!strings.Contains(err.Error(), "--data-dir=/var/lib/tendril") {
 		t.Errorf("without a home: %v", err)
@@ -129,6 +129,27 @@ func TestDataDir(t *testing.T) {
 	relative := mustLoad(t, Sources{Environ: home(), Flags: map[string]string{"data-dir": "data"}})
 	if !filepath.IsAbs(relative.DataDir) {
 		t.Errorf("a relative folder stays relative: %s", relative.DataDir)
+	}
+}
+
+func TestDefaultNameHasItsReason(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		bundle *bundle.Bundle
+		reason string
+	}{
+		"without an app":          {nil, "there is no app folder to derive the name from"},
+		"a folder's letters":      {&bundle.Bundle{Dir: "/srv/注文"}, "the name of the app's folder or archive has no ASCII letters or digits"},
+		"an archive's letters":    {&bundle.Bundle{Dir: "/srv/1", Called: "заказы"}, "the name of the app's folder or archive has no ASCII letters or digits"},
+		"a folder of punctuation": {&bundle.Bundle{Dir: "/srv/--"}, "the name of the app's folder or archive has no ASCII letters or digits"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := mustLoad(t, Sources{Environ: home(), Bundle: c.bundle})
+			if want := (Origin{Default, c.reason}); cfg.Name != "tendril" || cfg.Origin("name") != want {
+				t.Errorf("name %s, %+v; want %+v", cfg.Name, cfg.Origin("name"), want)
+			}
+		})
 	}
 }
 

@@ -171,7 +171,7 @@ func unknownQueueKey(rows []*Option, where string, e entry) Problem {
 		names = append(names, o.Key)
 	}
 
-	_, err := strconv.Atoi(e.text)
+	_, err := strconv.ParseUint(e.text, 10, 16)
 	_, nameErr := queueName(e.key)
 	o, known := Lookup(e.key)
 	switch near := Nearest(e.key, names); {

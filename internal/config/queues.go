@@ -43,12 +43,12 @@ func parseQueue(item string) (QueueSettings, error) {
 	var q QueueSettings
 	ref, weight, weighted := splitWeight(item)
 	if weighted {
-		n, err := strconv.Atoi(weight)
+		n, err := strconv.ParseUint(weight, 10, 16)
 		if err != nil || n < 1 || n > maxWeight {
 			return q, fmt.Errorf("has the weight %s for %s, which is not a number from 1 to %d", shown(weight), shown(ref),
 				maxWeight)
 		}
-		q.Weight = n
+		q.Weight = int(n)
 	}
 
 	var err error

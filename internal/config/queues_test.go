@@ -62,6 +62,7 @@ func TestQueuesThatAreRefused(t *testing.T) {
 		"a:":                        {`the weight "" for a`, ""},
 		"a:0":                       {"the weight 0 for a", ""},
 		"a:1001":                    {"the weight 1001 for a", ""},
+		"a:+3":                      {"the weight +3 for a", ""},
 		"a:-1":                      {"the weight -1 for a", ""},
 		"a:x":                       {"the weight x for a", ""},
 		"a:1:2":                     {"names a:1, which is not a URL", ""},

@@ -209,9 +209,9 @@ func plainURL(text string) (*url.URL, error) {
 	return u, err
 }
 
-func isPort(text string, lowest int) bool {
-	n, err := strconv.Atoi(text)
-	return err == nil && n >= lowest && n <= 65535
+func isPort(text string, lowest uint64) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n >= lowest
 }
 
 func httpPath(text string) (string, error) {
@@ -553,8 +553,8 @@ func parseCodes(item string) (codeRange, error) {
 		last = first
 	}
 
-	a, errA := strconv.Atoi(strings.TrimSpace(first))
-	b, errB := strconv.Atoi(strings.TrimSpace(last))
+	a, errA := strconv.ParseUint(strings.TrimSpace(first), 10, 31)
+	b, errB := strconv.ParseUint(strings.TrimSpace(last), 10, 31)
 	switch {
 	case errA != nil || errB != nil:
 		return codeRange{}, errors.New("is not a list of statuses")
@@ -564,7 +564,7 @@ func parseCodes(item string) (codeRange, error) {
 		return codeRange{}, fmt.Errorf("has a reversed range, %d-%d", a, b)
 	}
 
-	return codeRange{a, b}, nil
+	return codeRange{int(a), int(b)}, nil
 }
 
 func userName(text string) (string, error) {

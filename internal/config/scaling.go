@@ -49,10 +49,10 @@ func deriveBounds(l *loader, maxName, minName string, maximum, minimum *int) {
 	case *maximum >= *minimum:
 	case !l.isSet(maxName):
 		*maximum = *minimum
-		l.recordDerived(maxName, minName+" is at least as large")
+		l.recordDerived(maxName, minName+" is larger")
 	case !l.isSet(minName):
 		*minimum = *maximum
-		l.recordDerived(minName, maxName+" is at least as large")
+		l.recordDerived(minName, maxName+" is smaller")
 	default:
 		l.refuseOption(maxName, "set it to the larger value", "%s is less than %s", l.named(maxName), l.cite(minName))
 	}
@@ -105,7 +105,7 @@ func deriveProcessBound(l *loader, name string, bound *int, sizeName string, siz
 		most, why = maxAutoProcesses, "for more processes on one machine, set processes-max"
 	}
 	*bound = min(size, most)
-	l.recordDerived(name, sizeName)
+	l.recordDerived(name, "the same as "+sizeName)
 	if size > most {
 		l.warnAbout(sizeName, "", "%s is limited to %d: %s", l.named(sizeName), most, why)
 	}
@@ -190,28 +190,12 @@ func deriveThresholds(l *loader) {
 		return
 	}
 
-	if s.ScaleUnit != "" && s.ScaleUnit != unit {
-		l.warnAbout("scale-unit", "", "%s has no effect: %s is measured in %s", l.named("scale-unit"), s.ScaleMeasureName, unit)
-		s.ScaleUnit = unit
-		l.record("scale-unit", l.origin("scale-unit"))
-	} else if s.ScaleUnit == "" {
-		s.ScaleUnit = unit
-		l.recordDerived("scale-unit", s.ScaleMeasureName)
+	deriveUnit(l, unit)
+	if !l.isSet("scale-upper-threshold") {
+		deriveUpperThreshold(l, upper)
 	}
-
-	hasLower, hasUpper := l.isSet("scale-lower-threshold"), l.isSet("scale-upper-threshold")
-	if !hasUpper {
-		far := 3 * s.ScaleLowerThreshold
-		if unit == "Percent" {
-			far = min(far, (s.ScaleLowerThreshold+100)/2)
-		}
-		s.ScaleUpperThreshold = max(upper, far)
-		l.recordDerived("scale-upper-threshold", s.ScaleMeasureName)
-	}
-
-	if !hasLower {
-		s.ScaleLowerThreshold = min(lower, s.ScaleUpperThreshold/3)
-		l.recordDerived("scale-lower-threshold", s.ScaleMeasureName)
+	if !l.isSet("scale-lower-threshold") {
+		deriveLowerThreshold(l, lower)
 	}
 
 	if s.ScaleLowerThreshold >= s.ScaleUpperThreshold {
@@ -219,6 +203,49 @@ func deriveThresholds(l *loader) {
 			l.named("scale-lower-threshold"), l.cite("scale-upper-threshold"))
 	}
 }
+
+func deriveUnit(l *loader, unit string) {
+	s := l.s
+	switch s.ScaleUnit {
+	case unit:
+	case "":
+		s.ScaleUnit = unit
+		l.recordDerived("scale-unit", theMeasureIs(l))
+	default:
+		l.warnAbout("scale-unit", "", "%s has no effect: %s is measured in %s", l.named("scale-unit"), s.ScaleMeasureName, unit)
+		s.ScaleUnit = unit
+		l.record("scale-unit", l.origin("scale-unit"))
+	}
+}
+
+// deriveUpperThreshold leaves room above a high lower threshold.
+func deriveUpperThreshold(l *loader, usual float64) {
+	s := l.s
+	distant := 3 * s.ScaleLowerThreshold
+	if s.ScaleUnit == "Percent" {
+		distant = min(distant, (s.ScaleLowerThreshold+100)/2)
+	}
+
+	s.ScaleUpperThreshold = max(usual, distant)
+	reason := theMeasureIs(l)
+	if distant > usual {
+		reason = "scale-lower-threshold is high for " + s.ScaleMeasureName
+	}
+	l.recordDerived("scale-upper-threshold", reason)
+}
+
+func deriveLowerThreshold(l *loader, usual float64) {
+	s := l.s
+	distant := s.ScaleUpperThreshold / 3
+	s.ScaleLowerThreshold = min(usual, distant)
+	reason := theMeasureIs(l)
+	if distant < usual {
+		reason = "scale-upper-threshold is low for " + s.ScaleMeasureName
+	}
+	l.recordDerived("scale-lower-threshold", reason)
+}
+
+func theMeasureIs(l *loader) string { return "the measure is " + l.s.ScaleMeasureName }
 
 func derivePeriod(l *loader) {
 	s := l.s

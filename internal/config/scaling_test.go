@@ -206,7 +206,7 @@ func TestScaling(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg, err := Load(Sources{Environ: home(), Dir: t.TempDir(), Bundle: withSettings(c.bundle...), Flags: c.flags})
+			cfg, err := loadIsolated(t, Sources{Environ: home(), Bundle: withSettings(c.bundle...), Flags: c.flags})
 			switch {
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || len(err.(*Error).Problems) != 1):
 				t.Errorf("got %v, want %q alone", err, c.want)
@@ -221,6 +221,38 @@ func TestScaling(t *testing.T) {
 			}
 			if err == nil {
 				checkLoaded(t, cfg)
+			}
+		})
+	}
+}
+
+func TestDerivedScalingHasItsReason(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		flags map[string]string
+		want  map[string]string
+	}{
+		"a measure": {map[string]string{"scale-measure-name": "CPUUtilization"}, map[string]string{
+			"scale-unit":            "default: the measure is CPUUtilization",
+			"scale-lower-threshold": "default: the measure is CPUUtilization",
+			"scale-upper-threshold": "default: the measure is CPUUtilization"}},
+		"a high lower threshold": {map[string]string{"scale-measure-name": "OldestMessageAge", "scale-lower-threshold": "30"},
+			map[string]string{"scale-upper-threshold": "default: scale-lower-threshold is high for OldestMessageAge"}},
+		"a low upper threshold": {map[string]string{"scale-measure-name": "OldestMessageAge", "scale-upper-threshold": "15"},
+			map[string]string{"scale-lower-threshold": "default: scale-upper-threshold is low for OldestMessageAge"}},
+		"a size": {map[string]string{"scale-min-size": "2", "scale-target": "processes"}, map[string]string{
+			"processes-min": "default: the same as scale-min-size", "processes-max": "default: the same as scale-max-size"}},
+		"a large minimum": {map[string]string{"processes-min": "3"}, map[string]string{"processes-max": "default: processes-min is larger"}},
+		"a small maximum": {map[string]string{"processes-max": "1", "scale-min-size": "2", "scale-target": "processes"},
+			map[string]string{"processes-min": "default: processes-max is smaller"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := mustLoad(t, Sources{Environ: home(), Flags: c.flags})
+			for option, want := range c.want {
+				if got := cfg.Origin(option).String(); got != want {
+					t.Errorf("%s is from %q, want %q", option, got, want)
+				}
 			}
 		})
 	}
