@@ -40,9 +40,10 @@ func beginStep(t *testing.T, ctx, hurry context.Context, grace time.Duration, tr
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The process left behind installs its signal handlers before it prints its PID.
+	// The process left behind installs its signal handlers before it prints its PID. The step continues once the test
+	// has read the PID, because a line that is read too late after the step's end is lost.
 	const leave = `/bin/sh -c 'exec 3>"$0.held"; echo $$ >"$0"; exec sleep 1000' "$0" >/dev/null 2>&1 &
-until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
+until [ -s "$0" ]; do sleep 0.01; done; cat "$0"; until [ -e "$0.read" ]; do sleep 0.01; done`
 	p := supervisor.Process{Name: "step", Dir: dir, OutputWait: 10 * time.Millisecond, Argv: []string{"/bin/sh", "-c",
 		trap + "\n" + strings.ReplaceAll(leave, "$0.held", held) + "\n" + script, filepath.Join(dir, "pid")},
 		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}}
@@ -52,13 +53,15 @@ until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
 		g.err <- runner.runStep(ctx, 1, &p, func(_ string, line []byte) { lines <- string(line) })
 	}()
 	pid, err := strconv.Atoi(<-lines)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "pid.read"), nil, 0o600)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		runner.stop()
-		g.mustLoseAll(t)
-		if g.leftAlive() {
+		if !g.mustLoseAll(t) {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
 		left.Close()
@@ -72,12 +75,14 @@ func (s *stepGroup) leftAlive() bool {
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-func (s *stepGroup) mustLoseAll(t *testing.T) {
+func (s *stepGroup) mustLoseAll(t *testing.T) (lost bool) {
 	t.Helper()
 	s.left.SetReadDeadline(time.Now().Add(time.Minute))
-	if _, err := s.left.Read(make([]byte, 1)); err != io.EOF {
+	_, err := s.left.Read(make([]byte, 1))
+	if err != io.EOF {
 		t.Errorf("what it started is still alive: %v", err)
 	}
+	return err == io.EOF
 }
 
 // The plan also contains the Procfile's processes, which are not steps.
@@ -173,20 +178,25 @@ func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	p := supervisor.Process{Name: "step", Argv: []string{"/bin/sh", "-c", "/bin/sh -c \"$0\"; exit 1", child},
-		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}}
-	var all []string
+		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, OutputWait: time.Minute}
+	lines := make(chan string, 100)
 	s := newSteps(t.Context(), time.Hour)
 	defer s.stop()
 	_ = s.runStep(ctx, 1, &p, func(stream string, line []byte) {
 		if stream == "stdout" {
-			all = append(all, string(line))
+			lines <- string(line)
 		}
 		if string(line) == "ready" {
 			cancel()
 		}
 	})
-	if want := []string{"ready", "cleaned up"}; !slices.Equal(all, want) {
-		t.Errorf("it said %q, want %q", all, want)
+	for _, want := range []string{"ready", "cleaned up"} {
+		if got := <-lines; got != want {
+			t.Errorf("it said %q, want %q", got, want)
+		}
+	}
+	if len(lines) > 0 {
+		t.Errorf("it also said %q", <-lines)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -129,9 +130,15 @@ func TestProbeReachesIPv6(t *testing.T) {
 	}
 }
 
+// deafPort's socket must not reach the children of other tests.
 func deafPort(t *testing.T) int {
 	t.Helper()
+	syscall.ForkLock.RLock()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		t.Fatal(err)
 	}

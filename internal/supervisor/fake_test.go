@@ -80,7 +80,18 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Grace+killWait)
 	defer cancel()
-	return errors.Join(err, s.Stop(bounded))
+	err = errors.Join(err, s.Stop(bounded))
+	s.awaitOutput()
+	return err
+}
+
+// A stop does not wait long for lines that this process is slow to handle.
+func (s *Supervisor) awaitOutput() {
+	for _, l := range s.loops {
+		if l.out != nil {
+			<-l.out.drained
+		}
+	}
 }
 
 func (s *Supervisor) Ready() bool {

@@ -211,7 +211,7 @@ func TestLogFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New([]Process{{Name: "web", Shell: "echo out; echo err >&2; exit 1"}},
+	s, err := New([]Process{{Name: "web", Shell: "echo out; echo err >&2; exit 1", OutputWait: hangGuard}},
 		&Options{RestartLimit: -1, Output: f.Line})
 	if err != nil {
 		t.Fatal(err)

@@ -55,8 +55,6 @@ func reapMany() int {
 	return 0
 }
 
-func uidOf(info os.FileInfo) uint32 { return info.Sys().(*syscall.Stat_t).Uid }
-
 func zombieChildren() (n int) {
 	for _, p := range processes() {
 		if p.ppid == os.Getpid() && p.state == 'Z' {

@@ -45,7 +45,7 @@ func play(role string) int {
 			return 1
 		}
 		return stay(role)
-	case "leave-child": // exits, but its child keeps the output open
+	case "leave-child": // exits when told, but its child keeps the output open
 		return leave()
 	case "daemonize": // has children outside its process group and session
 		if err := daemonize(strings.Fields(os.Getenv("DAEMONS"))); err != nil {
@@ -179,7 +179,7 @@ func leave() int {
 		return 1
 	}
 	fmt.Println("leaving")
-	return 0
+	return stay("leave-child")
 }
 
 func daemonize(roles []string) error {

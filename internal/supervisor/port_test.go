@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -73,7 +74,10 @@ func TestPortHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
+	// A process that another test is starting holds a copy of the listener until its exec.
+	syscall.ForkLock.RLock()
 	holder := portHolder(ln.Addr().(*net.TCPAddr).Port)
+	syscall.ForkLock.RUnlock()
 	if holder == "" {
 		t.Skip("SKIPPED: the holder of a port cannot be seen here")
 	}

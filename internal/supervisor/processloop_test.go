@@ -116,6 +116,27 @@ func TestOthersOfTheGroupGetTheRestOfTheGrace(t *testing.T) {
 	})
 }
 
+func TestOthersThatOutlastTheGraceAreKilled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{lasts: never, onTerm: time.Second, others: never})
+		s := m.supervisor(Options{Grace: 7 * time.Second}, Process{Name: "w", Shell: "app"})
+		startIn(t, s)
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.wantTranscript(`
+			0s w started, pid 101
+			0s w ready after 0s
+			0s gate open
+			0s gate closed: the app is being stopped
+			0s not ready: w is being stopped
+			0s -> terminated
+			7s -> killed
+			7s w killed, pid 101: processes that it started did not exit within 7s
+			7.005s w exited, pid 101, killed by SIGTERM after 1s`)
+	})
+}
+
 func TestOthersOfACrashedProcessAreClearedBeforeTheRestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t,
@@ -279,7 +300,9 @@ func TestStatusZeroIsAFailureToo(t *testing.T) {
 func TestACommandThatCannotRunIsNotTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{exit: Exit{Code: 127}})
-		err := m.supervisor(Options{}, web()).Run(t.Context())
+		missing := web()
+		missing.Env = []string{"PATH=/no/such/folder"}
+		err := m.supervisor(Options{}, missing).Run(t.Context())
 		if want := `web failed and is not restarted: exit status 127: program "app" not found in PATH`; err == nil ||
 			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

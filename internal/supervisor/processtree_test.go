@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"runtime"
 	"strings"
 	"syscall"
@@ -81,14 +82,17 @@ func TestDaemonsThatIgnoreTermAreKilled(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		w, second := newObserver(t), bystander(t)
-		s, r := realSupervisor(t, Options{Grace: 2 * time.Second}, daemonizer("daemonize", w, "ignore-term", "idle", "ignore-term"))
+		hurry, hurryNow := context.WithCancel(t.Context())
+		s, r := realSupervisor(t, Options{Grace: hangGuard, Hurry: hurry, Events: Events{
+			Ended: func(Ended) { hurryNow() }, // only the daemons are left
+		}}, daemonizer("daemonize", w, "ignore-term", "idle", "ignore-term"))
 		start(t, with(s))
 		children := []*reportingChild{w.next(), w.next(), w.next(), w.next()}
 		stop(t, s)
 		for _, g := range children {
 			g.awaitGone()
 		}
-		if len(r.killed) != 1 || !strings.HasPrefix(r.killed[0].Reason, "processes that it started did not exit within") {
+		if len(r.killed) != 1 || r.killed[0].Reason != "the stop could not wait for processes that it started" {
 			t.Errorf("killed %v, want the daemons to be killed for themselves", r.killed)
 		}
 		second.answers()

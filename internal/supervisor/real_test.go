@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"tendril/internal/supervisor/procgroup"
@@ -44,6 +45,9 @@ func realSupervisor(t *testing.T, opts Options, procs ...Process) (*Supervisor, 
 	opts.Events.Gate = func(e Gate) { r.gate <- e }
 	gaveUp := opts.Events.GaveUp
 	opts.Events.GaveUp = func(e GaveUp) { call(gaveUp, e); r.failed <- e.Err }
+	for i := range procs {
+		procs[i].OutputWait = cmp.Or(procs[i].OutputWait, hangGuard)
+	}
 	s, err := New(procs, &opts)
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +60,12 @@ func realSupervisor(t *testing.T, opts Options, procs ...Process) (*Supervisor, 
 		}
 	})
 	return s, r
+}
+
+func (r *recorder) lineCount() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.lines)
 }
 
 func self(name, role string, w *observer) Process {
@@ -74,6 +84,7 @@ func stop(t *testing.T, s *Supervisor) {
 	if err := s.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	s.awaitOutput()
 }
 
 func freePort(t *testing.T) int {
@@ -214,7 +225,8 @@ func TestRealProgramBehindAShellMayFinish(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"stdout finished"}, r.lines); diff != "" || len(r.killed) != 0 {
+	s.awaitOutput()
+	if diff := gocmp.Diff([]string{"stdout finished"}, r.lines); diff != "" || len(r.killed) != 0 {
 		t.Errorf("killed %v, output (-want +got):\n%s", r.killed, diff)
 	}
 }
@@ -249,25 +261,36 @@ func TestRealStoppedProcessObeys(t *testing.T) {
 func TestRealOutputHeldByAnother(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
-	s, r := realSupervisor(t, Options{RestartLimit: -1}, self("w", "leave-child", w))
+	p := self("w", "leave-child", w)
+	p.OutputWait = waitDelay
+	s, r := realSupervisor(t, Options{RestartLimit: -1}, p)
 	s.newSystem = markedSystem
-	err := s.Run(t.Context())
-	var failed *FailedError
-	if !errors.As(err, &failed) || failed.Last.Code != 0 || failed.Last.Err != nil {
-		t.Errorf("Run = %v, want the end with status 0", err)
+	start(t, s)
+	leader, left := w.next(), w.next()
+	if leader.role != "leave-child" {
+		leader, left = left, leader
 	}
-	if diff := cmp.Diff([]string{"stdout leaving"}, r.lines); diff != "" {
+	for r.lineCount() == 0 { // a line that is read too late would be lost
+		<-time.After(time.Millisecond)
+	}
+	leader.conn.Close()
+	err := <-r.failed
+	stop(t, s)
+	if err.Last.Code != 0 || err.Last.Err != nil {
+		t.Errorf("it ended with %v, want status 0", err)
+	}
+	if diff := gocmp.Diff([]string{"stdout leaving"}, r.lines); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
-	g := w.next()
-	g.answers()
-	g.conn.Close()
+	left.answers()
+	left.conn.Close()
 }
 
 func TestRealProcessGetsItsArgumentsEnvironmentAndFolder(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
-	if leak, err := unix.Dup(int(os.Stdin.Fd())); err != nil {
+	// TestLimitsHold looks for a leaked file 3.
+	if leak, err := unix.FcntlInt(os.Stdin.Fd(), unix.F_DUPFD, 100); err != nil {
 		t.Fatal(err)
 	} else {
 		t.Cleanup(func() { unix.Close(leak) })
@@ -298,10 +321,10 @@ func TestRealProcessGetsItsArgumentsEnvironmentAndFolder(t *testing.T) {
 	if runtime.GOOS == "linux" {
 		want = append(want, "fd 0", "fd 1", "fd 2")
 	}
-	if diff := cmp.Diff(want, out); diff != "" {
+	if diff := gocmp.Diff(want, out); diff != "" {
 		t.Errorf("given (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"stderr args 3"}, errs); diff != "" {
+	if diff := gocmp.Diff([]string{"stderr args 3"}, errs); diff != "" {
 		t.Errorf("standard error (-want +got):\n%s", diff)
 	}
 }
@@ -390,7 +413,10 @@ func TestRealPortTakenByForeignListener(t *testing.T) {
 	p := self("web", "serve", newObserver(t))
 	p.Port = foreign.Addr().(*net.TCPAddr).Port
 	s, r := realSupervisor(t, Options{}, p)
+	// A process that another test is starting holds a copy of the listener until its exec, and could be named.
+	syscall.ForkLock.RLock()
 	err = s.Run(t.Context())
+	syscall.ForkLock.RUnlock()
 	foreign.Close()
 	n := <-visits
 	if runtime.GOOS == "linux" && n != 0 {

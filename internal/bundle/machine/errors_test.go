@@ -238,10 +238,27 @@ func TestRedirectsAreFollowedAFewTimes(t *testing.T) {
 			t.Errorf("%d redirects: the file is %q", n, is)
 		}
 	}
-	server.Close()
-	f := bundle.MachineFile{Path: filepath.Join(dir, "refused"), Source: server.URL + "/0?token=secret"}
+	f := bundle.MachineFile{Path: filepath.Join(dir, "refused"), Source: "http://" + deafAddress(t) + "/0?token=secret"}
 	if _, err := NewApplier(&fakeSystem{}, nil).file(t.Context(), &f); err == nil ||
 		!strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("no server: %v", err)
 	}
+}
+
+// deafAddress returns an address that refuses connections. The socket keeps other programs from listening there.
+func deafAddress(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint("127.0.0.1:", at.(*syscall.SockaddrInet4).Port)
 }
