@@ -34,7 +34,8 @@ const patience = time.Minute
 func openBrowser(t *testing.T, base string) *browser {
 	t.Helper()
 	path := testpeer.Program(t, "chromium-headless-shell")
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.ExecPath(path))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.ExecPath(path),
+		chromedp.WSURLReadTimeout(patience))
 	allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(allocator)

@@ -79,9 +79,9 @@ func TestRollbackOverThePage(t *testing.T) {
 	b.click("#process-web-2 .acts button")
 	b.await("the process in its place",
 		"document.querySelector('#process-web') && !document.querySelector('#process-web-2')")
-	if out := e.run(t, "events", "--kind", "act"); !strings.Contains(out, "restarted process web-2") {
-		t.Errorf("the restart left no event:\n%s", out)
-	}
+	eventually(t, "the restart left an event", func() bool {
+		return strings.Contains(e.run(t, "events", "--kind", "act"), "restarted process web-2")
+	})
 
 	key := b.sessionKey()
 	b.scripts(false)

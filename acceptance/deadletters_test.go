@@ -36,7 +36,7 @@ func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	b.click("#main .acts details > summary")
 	b.do(chromedp.SetValue("#main select[name=which]", "all"))
 	b.await("the choice of all", "document.querySelector('#main select[name=which]').value === 'all'")
-	b.do(chromedp.SetValue("#main .acts input[name=rate]", "5"), chromedp.SetValue("#main .acts select[name=to]", "jobs"))
+	b.do(chromedp.SetValue("#main .acts input[name=rate]", "2"), chromedp.SetValue("#main .acts select[name=to]", "jobs"))
 	b.click("#main .acts details button.primary")
 	b.await("a progress bar", "document.querySelector('#main progress')")
 	b.screenshot("dead-progress-light-1280")

@@ -34,7 +34,7 @@ func TestDeploymentsUnderLoad(t *testing.T) {
 	}
 	p, started := start(t, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port",
 		testpeer.FreePort(t), "--name", "jobs",
-		"--deploy-timeout", "2s", "--processes-min", "2", "--processes-max", "2", writeBundle(t, bundle("0")))
+		"--deploy-timeout", "10s", "--processes-min", "2", "--processes-max", "2", writeBundle(t, bundle("0")))
 	load := newLoad(t, started)
 	serving := "0"
 	bad := 0

@@ -208,8 +208,10 @@ func TestSettingsApplyToAllInstances(t *testing.T) {
 	isSet(t, "after a change", "http-path", "/all")
 	isSet(t, "after a change", "mime-type", "text/csv", "text/plain", "text/csv")
 	isSet(t, "after a change", "app-grace", "3s")
+	isRestart := func(e event) bool { return e.Msg == "process restarted" }
 	for i, m := range all {
-		if n := m.count(func(e event) bool { return e.Msg == "process restarted" }); n != 1 {
+		m.await(t, "its process was restarted", isRestart)
+		if n := m.count(isRestart); n != 1 {
 			t.Errorf("instance %d restarted %d processes", i, n)
 		}
 	}
@@ -227,9 +229,10 @@ func TestSettingsApplyToAllInstances(t *testing.T) {
 	isSet(t, "after a change in batches", "app-grace", "4s")
 	var at []time.Time
 	for _, m := range all {
+		eventually(t, "the second restart is logged", func() bool { return m.count(isRestart) >= 2 })
 		m.count(func(e event) bool {
 			restarted, _ := time.Parse(time.RFC3339, e.attribute("time"))
-			if e.Msg == "process restarted" {
+			if isRestart(e) {
 				at = append(at, restarted)
 			}
 			return false
@@ -243,14 +246,17 @@ func TestSettingsApplyToAllInstances(t *testing.T) {
 	if err == nil || !strings.Contains(string(failing), "rolled back on all instances") {
 		t.Errorf("the change with which no app starts printed %q, %v", failing, err)
 	}
-	tried := 0
-	for _, m := range all {
-		tried += m.count(func(e event) bool {
-			return e.Msg == "settings for all instances rejected, the previous ones still apply"
-		})
+	tried := func() (n int) {
+		for _, m := range all {
+			n += m.count(func(e event) bool {
+				return e.Msg == "settings for all instances rejected, the previous ones still apply"
+			})
+		}
+		return n
 	}
-	if tried != 1 {
-		t.Errorf("%d instances tried to start an app that cannot start, want one", tried)
+	eventually(t, "an instance tried to start an app that cannot start", func() bool { return tried() > 0 })
+	if n := tried(); n != 1 {
+		t.Errorf("%d instances tried to start an app that cannot start, want one", n)
 	}
 	isSet(t, "after a batch failed", "app-limit", "")
 
@@ -399,13 +405,13 @@ func TestReceivingStopsAfterTheRegistryIsLost(t *testing.T) {
 	t.Parallel()
 	f := newSharedQueue(t)
 	proxy := newFaultProxy(t, f.endpoint, 1)
-	m := f.up(t, t.TempDir(), proxy.URL, "--registry-lost-after", "3s", "--target", f.app.URL)
+	m := f.up(t, t.TempDir(), proxy.URL, "--registry-lost-after", "8s", "--target", f.app.URL)
 	f.queue.put(t, "before")
 	eventually(t, "a message is delivered", func() bool { return len(f.app.all()) == 1 })
 
 	proxy.inject(faultPlan{fault: lostRequest, share: 1, only: "Lease"}) // calls to the registry, not to the queue
 	m.await(t, "it stopped receiving", func(e event) bool { return e.Msg == "receiving stopped" && e.Level == "ERROR" })
-	const reason = "the shared registry has not responded for 3s (registry-lost-after)"
+	const reason = "the shared registry has not responded for 8s (registry-lost-after)"
 	if paused, why := m.paused(t); !paused || !strings.Contains(why, reason) {
 		t.Errorf("the status is paused: %t, %q", paused, why)
 	}

@@ -22,7 +22,7 @@ func TestKilledAtEachWindow(t *testing.T) {
 	url := createQueue(t, c, "jobs", nil)
 	queue, target := newFaultProxy(t, served.Endpoint, 1), newFaultProxy(t, app.URL, 2)
 	up := &server{name: "up", args: []string{"up", "--name", "jobs", "--data-dir", t.TempDir(), "--queue-url",
-		queue.URL + "/000000000000/jobs", "--target", target.URL, "--console", "off", "--visibility-timeout", "2",
+		queue.URL + "/000000000000/jobs", "--target", target.URL, "--console", "off", "--visibility-timeout", "5",
 		"--wait-time", "1s", "--delete-linger", "0"}}
 	up.start(t)
 	hasMessage := func(answer []byte) bool { return bytes.Contains(answer, []byte(`"Body"`)) }

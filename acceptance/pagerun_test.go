@@ -306,6 +306,7 @@ func TestWorkerlessName(t *testing.T) {
 	if code := p.terminate(t); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
+	watch.Close() // waits for requests
 	close(calls)
 	all := ""
 	for c := range calls {

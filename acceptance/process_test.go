@@ -218,7 +218,7 @@ func (p *process) read(out io.Reader) {
 func (p *process) await(t *testing.T, what string, wanted func(event) bool) event {
 	t.Helper()
 	deadline := time.After(waitsFor())
-	for next := 0; ; {
+	for next, exited := 0, false; ; {
 		p.mu.Lock()
 		seen, news := p.events, p.news
 		p.mu.Unlock()
@@ -227,10 +227,13 @@ func (p *process) await(t *testing.T, what string, wanted func(event) bool) even
 				return seen[next]
 			}
 		}
+		if exited {
+			t.Fatalf("tendril ended before %s: %v", what, p.cmd.ProcessState)
+		}
 		select {
 		case <-news:
 		case <-p.exited:
-			t.Fatalf("tendril ended before %s: %v", what, p.cmd.ProcessState)
+			exited = true // after its last events
 		case <-deadline:
 			t.Fatalf("it was not seen in time that %s", what)
 		}

@@ -33,8 +33,8 @@ func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 		address.Store(&started.Endpoint)
 		return p
 	}
-	p := serve("127.0.0.1:0")
-	listen := (*address.Load())[len("http://"):]
+	listen := "127.0.0.1:" + testpeer.FreePort(t) // an ephemeral port could become a client's while the queue is down
+	p := serve(listen)
 	queueURL := createQueue(t, client(*address.Load()), "jobs", nil)
 	url.Store(&queueURL)
 

@@ -319,7 +319,7 @@ func newFaultyWorld(t *testing.T, visibility time.Duration) *faultyWorld {
 	}
 	w.external = worker("external", w.externalQueue, "--target", w.externalApp.URL)
 	w.bundled = worker("bundled", w.bundledQueue, "--port", testpeer.FreePort(t), "--restart-limit", "1000",
-		"--restart-window", "1s", "--deploy-timeout", "5s", w.bundle(false))
+		"--restart-window", "1s", "--deploy-timeout", "15s", w.bundle(false))
 	return w
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -159,6 +160,9 @@ func TestCtrlCInAPipelineDrains(t *testing.T) {
 	t.Parallel()
 	r, w := osPipe(t)
 	shown, screen := osPipe(t)
+	notIgnored := make(chan os.Signal, 1)
+	signal.Notify(notIgnored, os.Interrupt) // programs in the background of a script ignore Ctrl-C, and so would cat
+	defer signal.Stop(notIgnored)
 	cat := exec.Command("cat")
 	cat.Stdin, cat.Stdout = r, screen
 	cat.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -197,7 +201,7 @@ func TestReaderThatHangsUpCostsNoWork(t *testing.T) {
 func TestStalledReaderHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t)
-	p.worksAndDrains(t, 10*time.Second)
+	p.worksAndDrains(t, 20*time.Second)
 }
 
 func TestStalledReaderAndASecondSignal(t *testing.T) {
@@ -210,7 +214,7 @@ func TestStalledReaderAndASecondSignal(t *testing.T) {
 	select {
 	case <-p.exited:
 		t.Fatal("it ended with a job in work")
-	case <-time.After(time.Second): // signals repeated within a second count once
+	case <-time.After(4 * time.Second): // signals that tendril handles within a second count once
 	}
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	if code := p.ends(t, 10*time.Second); code != 128+int(syscall.SIGTERM) {

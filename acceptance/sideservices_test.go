@@ -46,6 +46,10 @@ func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 				where := fmt.Sprintf("side services: %s, place: %s, --scale-target %s", name, place, target)
 				took := time.Duration(math.MaxInt64)
 				for try := 0; try < 5 && took > limit; try++ { // other load can slow it down
+					if try > 0 {
+						plain = max(plain, firstDelivery(t, c, nil))
+						limit = 500*time.Millisecond + 3*plain
+					}
 					took = min(took, firstDelivery(t, c, env, "--cron", cron, "--registry-table", "registry", "--registry-create",
 						"--periodic-trust", "registry", "--cloudwatch", "on", "--scale-target", target, "--s3-payloads", "payloads"))
 				}

@@ -32,7 +32,26 @@ func Moto(t testing.TB, services ...string) (endpoint string) {
 	python := Python(t, install, modules...)
 	wantVersion(t, "moto", pythonVersion(python, "moto"), motoVersion)
 	port := FreePort(t)
-	return serve(t, exec.Command(python, "-m", "moto.server", "-H", "127.0.0.1", "-p", port), port)
+	endpoint = serve(t, exec.Command(python, "-m", "moto.server", "-H", "127.0.0.1", "-p", port), port)
+	for _, service := range services {
+		load(t, endpoint, service)
+	}
+	return endpoint
+}
+
+// load sends the first request to a service, which moto loads meanwhile. That can take longer than callers wait.
+func load(t testing.TB, moto, service string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, moto+"/", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=local/20261120/us-east-1/"+service+"/aws4_request")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatalf("loading %s: %v", service, err)
+	}
+	resp.Body.Close()
 }
 
 // CreateBucket creates an S3 bucket on moto.
