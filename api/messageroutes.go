@@ -23,7 +23,7 @@ func selectionQuery(s *Selection) url.Values {
 		query.Set("reason", *s.Reason)
 	}
 	set(query, "attribute", s.Attribute)
-	if s.Attribute != "" && s.Value != "" {
+	if s.Value != "" {
 		query.Set("attribute", s.Attribute+"="+s.Value)
 	}
 

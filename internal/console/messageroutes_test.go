@@ -133,6 +133,27 @@ func TestDeadLettersAreChosenByFilter(t *testing.T) {
 	}
 }
 
+func TestAnAttributeFilterWithoutANameSelectsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	deadLetters(t, b, "a", "apple", "banana")
+	ctx, c := t.Context(), dial(t, &Options{Broker: b})
+	nameless := api.Selection{Value: "a", Match: "apple"}
+	errs := map[string]error{"= alone": sendBare(t, c, http.MethodGet, "/api/v1/queues/jobs-dead/count?attribute==")}
+	_, _, errs["list"] = c.Messages(ctx, "jobs-dead", api.Filter{Selection: nameless})
+	_, errs["count"] = c.Count(ctx, "jobs-dead", nameless, 0)
+	_, errs["redrive"] = c.Redrive(ctx, "jobs-dead", "", 0, nameless, 0)
+	_, errs["delete"] = c.DeleteMatching(ctx, "jobs-dead", nameless, 0, 1)
+	for act, err := range errs {
+		if !api.HasStatus(err, http.StatusBadRequest) {
+			t.Errorf("%s: %v", act, err)
+		}
+	}
+	if l, err := b.Ledger("jobs-dead"); err != nil || l.Live != 2 {
+		t.Errorf("ledger %+v, %v", l, err)
+	}
+}
+
 func TestDeletingSeveralAsksForTheirNumber(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

@@ -109,6 +109,29 @@ func TestDeadLettersAreFiltered(t *testing.T) {
 	}
 }
 
+func TestAnAttributeFilterWithoutANameIsRefused(t *testing.T) {
+	s := newSite(t)
+	s.dead("a", "", "apple", "banana")
+	for _, attribute := range []string{"=", "=a"} {
+		query := url.Values{"queue": {"jobs-dead"}, "attribute": {attribute}, "match": {"apple"}}
+		for _, path := range []string{"/dead?", "/dead/jobs-dead/delete?which=all&", "/dead/jobs-dead/redrive?which=all&"} {
+			status, page, _ := s.do("GET", path+query.Encode(), nil)
+			if status != http.StatusBadRequest || !strings.Contains(page, "invalid attribute filter") {
+				t.Errorf("%s%s: %d", path, query.Encode(), status)
+			}
+		}
+		query.Set("which", "all")
+		query.Set("through", "2")
+		query.Set("confirm", "1")
+		for _, path := range []string{"/dead/redrive", "/dead/jobs-dead/delete"} {
+			if page := s.post(path, query); !strings.Contains(page, "invalid attribute filter") {
+				t.Errorf("%s with the attribute %s was accepted", path, attribute)
+			}
+		}
+	}
+	s.wantLive("jobs-dead", 2)
+}
+
 func TestDeadLettersAreRedriven(t *testing.T) {
 	s := newSite(t)
 	ids := s.dead("a", "", "one", "two", "three", "four")
