@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -120,36 +122,79 @@ func TestADeploymentOutlivesItsCaller(t *testing.T) {
 // The HTTP server's timeouts, which the test shortens, do not apply to deployments.
 func TestLongAnswersHaveTime(t *testing.T) {
 	t.Parallel()
-	c, srv := dialServer(t, &Options{
-		Deploy: func(ctx context.Context, _ string) (api.DeployResult, error) {
-			select {
-			case <-ctx.Done():
-				return api.DeployResult{}, ctx.Err()
-			case <-time.After(3 * time.Second):
-				return api.DeployResult{To: "version 2"}, nil
-			}
-		},
-		Drain: func(ctx context.Context) error {
+	synctest.Test(t, func(t *testing.T) {
+		takes := func(ctx context.Context, d time.Duration) error {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(3 * time.Second):
+			case <-time.After(d):
 				return nil
 			}
-		},
-	}, func(srv *http.Server) { srv.ReadTimeout, srv.WriteTimeout = 2*time.Second, 2*time.Second })
-	if got, err := c.Deploy(t.Context(), ""); err != nil || got.To != "version 2" {
-		t.Errorf("deploy: %+v, %v", got, err)
-	}
-	resp, err := srv.Client().Do(hookRequest(t, c, http.MethodGet, "/-/drain?wait=5m"))
-	if err != nil || resp.StatusCode != 200 {
-		t.Fatalf("drain by a hook: %v, %v", resp, err)
-	}
-	resp.Body.Close()
-	if drained, err := c.Drain(t.Context(), 4*time.Second); err == nil && drained {
-		t.Error("a route with no limit of its own was not cut off: this test proves nothing")
+		}
+		s := New(&Options{
+			Token: testToken,
+			Deploy: func(ctx context.Context, _ string) (api.DeployResult, error) {
+				return api.DeployResult{To: "version 2"}, takes(ctx, 3*time.Second)
+			},
+			Drain: func(ctx context.Context) error { return takes(ctx, 3*time.Second) },
+		})
+		defer s.Close()
+		server := HTTPServer(s)
+		server.ReadTimeout, server.WriteTimeout = 2*time.Second, 2*time.Second
+		l := pipeListener{make(chan net.Conn), make(chan struct{})}
+		go server.Serve(l)
+		defer server.Close()
+
+		client := &http.Client{Transport: &http.Transport{DialContext: l.dial, DisableKeepAlives: true}}
+		send := func(method, path, body string) (status int, text string) {
+			r, err := http.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/json")
+			resp, err := client.Do(with(r, "Authorization", "Bearer "+testToken))
+			if err != nil {
+				return 0, err.Error()
+			}
+			defer resp.Body.Close()
+			content, _ := io.ReadAll(resp.Body)
+			return resp.StatusCode, string(content)
+		}
+		if status, text := send(http.MethodPost, "/api/v1/deploy", "{}"); status != 200 || !strings.Contains(text, "version 2") {
+			t.Errorf("deploy: %d %s", status, text)
+		}
+		if status, text := send(http.MethodGet, "/-/drain?wait=5m", ""); status != 200 {
+			t.Errorf("drain by a hook: %d %s", status, text)
+		}
+		if status, text := send(http.MethodPost, "/api/v1/drain", `{"wait":"4s"}`); status != 0 {
+			t.Errorf("a route with no limit of its own was not cut off, so this test proves nothing: %d %s", status, text)
+		}
+	})
+}
+
+// A pipeListener accepts the connections of its dial, so that deadlines are in virtual time.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l pipeListener) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	l.conns <- server
+	return client, nil
+}
+
+func (l pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
 	}
 }
+
+func (l pipeListener) Close() error   { close(l.closed); return nil }
+func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 func TestDeploymentKnowsWhenItIsOver(t *testing.T) {
 	t.Parallel()

@@ -61,6 +61,7 @@ func TestOneProcessIsRestarted(t *testing.T) {
 	}
 	release := make(chan struct{})
 	ended := make(chan error, 1)
+	s.pages.patience = time.Millisecond
 	s.deploy = func(ctx context.Context) (api.DeployResult, error) {
 		<-release
 		ended <- ctx.Err()
@@ -138,6 +139,7 @@ func TestFormsDoNotWaitForADeployment(t *testing.T) {
 	s := newSite(t)
 	ended := make(chan error, 1)
 	release := make(chan struct{})
+	s.pages.patience = time.Millisecond
 	s.deploy = func(ctx context.Context) (api.DeployResult, error) {
 		<-release
 		ended <- ctx.Err()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,9 +165,9 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 
 func TestRunningTaskIsShownAndCancelled(t *testing.T) {
 	s := newSite(t)
-	s.dead("a", "", "one", "two", "three", "four")
+	s.dead("a", "", slices.Repeat([]string{"one"}, 60)...)
 	wantText(t, s.post("/dead/redrive", url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}, "which": {"all"},
-		"through": {"4"}, "rate": {"1"}}), "Redriving 4 messages", "<progress max=\"4\"", "at most 1/s")
+		"through": {"60"}, "rate": {"1"}}), "Redriving 60 messages", "<progress max=\"60\"", "at most 1/s")
 	wantText(t, s.get("/dead"), "<progress")
 	wantText(t, s.post("/dead/cancel", url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}}), "Cancelled after ",
 		"cancelled")

@@ -33,8 +33,6 @@ var deploymentActs = []act{
 	}},
 }
 
-const deployPatience = 400 * time.Millisecond
-
 func (v *visit) startDeployment(deploy func(context.Context) (api.DeployResult, error)) (string, error) {
 	return v.waitBriefly("The deployment is in progress.", func(ctx context.Context) (string, error) {
 		done, err := deploy(ctx)
@@ -57,7 +55,7 @@ func (v *visit) waitBriefly(pending string, act func(context.Context) (string, e
 	select {
 	case <-ended:
 		return done, err
-	case <-time.After(deployPatience):
+	case <-time.After(v.site.patience):
 		return pending, nil
 	}
 }

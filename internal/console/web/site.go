@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"tendril/api"
 	"tendril/internal/console"
@@ -33,6 +34,8 @@ type Site struct {
 	buffers sync.Pool
 	curves  recentCurves
 	results results
+	// patience is how long a form waits for a deployment or a restart.
+	patience time.Duration
 }
 
 type screen struct {
@@ -88,7 +91,7 @@ type entry struct{ Label, Path, Key string }
 
 // New returns a site.
 func New(opts Options) *Site {
-	s := &Site{opts: opts, mux: http.NewServeMux(), pages: http.NewServeMux()}
+	s := &Site{opts: opts, mux: http.NewServeMux(), pages: http.NewServeMux(), patience: 400 * time.Millisecond}
 	s.log = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	s.buffers.New = func() any { return new(bytes.Buffer) }
 	for i := range screens {

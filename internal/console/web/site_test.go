@@ -75,6 +75,7 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 	var server *console.Server
 	pages := New(Options{Client: func(r *http.Request) *api.Client { return console.NewInProcessClient(server, r) }})
 	s.pages = pages
+	pages.patience = time.Hour
 	recorded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.request.Store(r)
 		pages.ServeHTTP(w, r)
