@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/internal/host/terminal"
 	"tendril/queue"
 )
 
@@ -323,6 +324,46 @@ type bulkPage struct {
 }
 
 const longCount = 20 * time.Second
+
+// A condition restricts the selected messages. Flag is that of 'tendril dead export'.
+type condition struct{ Words, Flag, Value string }
+
+// Conditions returns nil if the messages are selected by ID.
+func (c *deadSelection) Conditions() (all []condition) {
+	if c.IDs != nil {
+		return nil
+	}
+	if c.Filter.ByReason {
+		all = append(all, condition{"that failed with", "--reason", c.Filter.Reason})
+	}
+	for _, one := range []condition{
+		{"whose body contains", "--match", c.Filter.Match},
+		{"with the attribute", "--attribute", c.Filter.Attribute},
+		{"dead since", "--since", timeText(c.sel.DeadSince)},
+		{"dead before", "--until", timeText(c.sel.DeadUntil)},
+	} {
+		if one.Value != "" {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(time.RFC3339)
+}
+
+// ExportCommand returns a command that exports the selected messages or, if they are selected by ID, the whole queue.
+func (p *bulkPage) ExportCommand() string {
+	command := "tendril dead export --queue " + terminal.ShellWord(p.Queue)
+	for _, c := range p.Conditions() {
+		command += " " + c.Flag + " " + terminal.ShellWord(c.Value)
+	}
+	return command + " --file dead.ndjson"
+}
 
 func loadBulkRedrive(v *visit) (any, error) {
 	v.title = "Redrive dead letters"

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"slices"
@@ -195,6 +196,25 @@ func TestDeletingDeadLettersAsksForTheirNumber(t *testing.T) {
 	wantText(t, s.post("/dead/jobs-dead/delete", url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}, "message": {ids[2]}}),
 		"1 message deleted.")
 	s.wantLive("jobs-dead", 0)
+}
+
+func TestBulkPageNamesTheFilterAndExportsTheSameMessages(t *testing.T) {
+	s := newSite(t)
+	ids := s.dead("a", "no customer", "one", "two")
+	query := url.Values{"queue": {"jobs-dead"}, "which": {"all"}, "reason": {"HTTP 422 no customer"}, "match": {"o"},
+		"attribute": {"tenant=a"}, "since": {"2020-01-01T00:00"}, "until": {"2120-01-01"}}
+	page := html.UnescapeString(s.get("/dead/jobs-dead/delete?" + query.Encode()))
+	wantText(t, page, `that failed with <span class="reason">HTTP 422 no customer</span>, whose body contains <span class="reason">o</span>, `+
+		`with the attribute <span class="reason">tenant=a</span>, dead since`,
+		"To keep them in a file first: <code>tendril dead export --queue jobs-dead --reason 'HTTP 422 no customer' --match o "+
+			"--attribute 'tenant=a' --since 2020-01-01T00:00:00Z --until 2120-01-01T00:00:00Z --file dead.ndjson</code>")
+	wantText(t, s.get("/dead/jobs-dead/redrive?which=all&queue=jobs-dead&reason="), "Nothing matches anymore.")
+
+	query.Set("which", "rows")
+	query.Set("message", ids[0])
+	page = s.get("/dead/jobs-dead/delete?" + query.Encode())
+	wantText(t, page, "permanently deletes one dead letter of <b>jobs-dead</b>.", "To keep all of jobs-dead",
+		"<code>tendril dead export --queue jobs-dead --file dead.ndjson</code>")
 }
 
 func TestEditedDeadLetterIsSentInstead(t *testing.T) {

@@ -42,7 +42,7 @@ func fact(c Cause) []finding {
 const startLimit = 10 * time.Minute
 
 func (in *inputs) because(reason string) string {
-	s := strings.TrimRight(strings.TrimSpace(reason), ".")
+	s := strings.TrimRight(strings.TrimSpace(reason), ".:")
 	if s == "" {
 		return ""
 	}

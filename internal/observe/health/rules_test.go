@@ -304,8 +304,8 @@ func TestRules(t *testing.T) {
 		}, Severe, "The app of jobs, mail is not ready and receives no messages."},
 		{"the last failure", func(in *inputs) {
 			requests(in, 0, 0, 12)
-			in.Queues[0].LastFailed[Server] = Failure{"42", "HTTP 500: card declined", 1}
-		}, Severe, "are failing with HTTP 5xx. The last reason: HTTP 500: card declined."},
+			in.Queues[0].LastFailed[Server] = Failure{"42", "HTTP 500: card declined:", 1}
+		}, Severe, "are failing with HTTP 5xx. The last reason: HTTP 500: card declined. (tendril"},
 		{"a later failure of another class", func(in *inputs) {
 			requests(in, 0, 12, 0)
 			in.Queues[0].LastFailed[Client] = Failure{"41", "HTTP 422", 1}
