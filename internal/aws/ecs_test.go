@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
 
@@ -74,7 +75,11 @@ func TestTaskProtection(t *testing.T) {
 			t.Errorf("%.100s: %v, want %s %q", tt.answer, err, tt.code, tt.message)
 		}
 		agent.Close()
-		if err := task.Protect(t.Context(), true); !errors.Is(err, &queue.Error{Code: queue.CodeUnreachable}) {
+		absent, err := NewECSTask("http://127.0.0.1:" + testpeer.FreePort(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := absent.Protect(t.Context(), true); !errors.Is(err, &queue.Error{Code: queue.CodeUnreachable}) {
 			t.Errorf("without an agent: %v", err)
 		}
 		gone, cancel := context.WithCancel(t.Context())

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
 
@@ -122,15 +123,17 @@ func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 func TestClosedWhileUnused(t *testing.T) {
 	t.Parallel()
 	closed := make(chan struct{})
+	var newest net.Conn
 	h, a := start(t, func(c *appConn) {
 		c.read()
 		c.write(ok200)
 		c.Close()
 		closed <- struct{}{}
-	}, func(o *Options) { o.KeepAlive = time.Hour })
+	}, func(o *Options) { o.KeepAlive, o.dial = time.Hour, dialing(&newest) })
 	for range 5 {
 		want(t, deliver(h, message()), queue.Done, 200, "")
 		<-closed
+		testpeer.AwaitReadable(t, newest)
 	}
 	a.wantCounts(t, 5, 5)
 }
@@ -138,21 +141,29 @@ func TestClosedWhileUnused(t *testing.T) {
 func TestUnsolicitedResponseIsIgnored(t *testing.T) {
 	t.Parallel()
 	said := make(chan struct{})
+	var newest net.Conn
 	h, a := start(t, func(c *appConn) {
 		c.read()
 		c.write(ok200)
 		if c.n == 1 {
 			<-said
 			c.write(ok200)
-			said <- struct{}{}
 			c.read()
 		}
-	}, func(o *Options) { o.KeepAlive = time.Hour })
+	}, func(o *Options) { o.KeepAlive, o.dial = time.Hour, dialing(&newest) })
 	want(t, deliver(h, message()), queue.Done, 200, "")
 	said <- struct{}{}
-	<-said
+	testpeer.AwaitReadable(t, newest)
 	want(t, deliver(h, message()), queue.Done, 200, "")
 	a.wantCounts(t, 2, 2)
+}
+
+// dialing records the newest connection.
+func dialing(newest *net.Conn) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+		*newest, err = new(net.Dialer).DialContext(ctx, network, address)
+		return *newest, err
+	}
 }
 
 type spoilable struct {

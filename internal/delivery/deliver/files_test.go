@@ -13,6 +13,7 @@ import (
 	"io"
 	"log"
 	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -165,7 +166,7 @@ func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 		} {
 			f := files
 			change(&f)
-			h := newHTTP(t, func(o *Options) { o.Target, o.TLS = url, f })
+			h := newHTTP(t, func(o *Options) { o.Target, o.TLS, o.dial = url, f, dialPatiently })
 			reason := refusedReason
 			if i == 0 && version == tls.VersionTLS12 { // TLS 1.2 alerts give no reason
 				reason = "TLS handshake failed"
@@ -180,6 +181,16 @@ func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 		}
 	}
 }
+
+// dialPatiently returns a connection whose probe waits for a refusal without a limit.
+func dialPatiently(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	return patientConn{conn}, err
+}
+
+type patientConn struct{ net.Conn }
+
+func (patientConn) SetReadDeadline(time.Time) error { return nil }
 
 func TestTargetMustHaveItsName(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ func TestSamplesOfThePageVerify(t *testing.T) {
 			"for (const c of JSON.parse(readFileSync(0, 'utf8')))\n" +
 			"  console.log(verify(c.secret, c.headers, Buffer.from(c.body)));\n",
 			func() []string { return []string{testpeer.Program(t, "node")} }},
-		{"go", "verify.go", "", func() []string { return []string{testpeer.Program(t, "go"), "run"} }},
+		{"go", "verify.go", "", func() []string { return []string{testpeer.Program(t, "go")} }},
 	} {
 		t.Run(tt.language, func(t *testing.T) {
 			t.Parallel()
@@ -48,6 +48,9 @@ func TestSamplesOfThePageVerify(t *testing.T) {
 				t.Fatal(err)
 			}
 			argv := append(tt.program(), path)
+			if tt.language == "go" { // first, because a signature is valid for five minutes
+				argv = buildProgram(t, argv[0], path)
+			}
 			cmd := exec.Command(argv[0], argv[1:]...)
 			cases, want := signedRequests(t)
 			cmd.Stdin = strings.NewReader(cases)
@@ -57,6 +60,15 @@ func TestSamplesOfThePageVerify(t *testing.T) {
 			}
 		})
 	}
+}
+
+func buildProgram(t *testing.T, compiler, path string) (argv []string) {
+	t.Helper()
+	program := strings.TrimSuffix(path, ".go")
+	if out, err := exec.Command(compiler, "build", "-o", program, path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return []string{program}
 }
 
 const goProgram = `package main

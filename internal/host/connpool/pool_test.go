@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"tendril/internal/testing/testpeer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -93,12 +95,10 @@ func TestPeekerSeesDataAndTheEndOfAConnection(t *testing.T) {
 				t.Fatal("a new connection is not alive")
 			}
 			test.do(server)
-			alive := p.Alive()
-			for limit := time.Now().Add(5 * time.Second); alive && !test.alive && time.Now().Before(limit); {
-				time.Sleep(time.Millisecond)
-				alive = p.Alive()
+			if !test.alive {
+				testpeer.AwaitReadable(t, client)
 			}
-			if alive != test.alive {
+			if alive := p.Alive(); alive != test.alive {
 				t.Errorf("alive: %v, want %v", alive, test.alive)
 			}
 		})

@@ -215,6 +215,7 @@ func TestClientsAreAskedToCloseForNewOnes(t *testing.T) {
 	s.send(busy, "/")
 	<-s.entered
 	late := s.dial(false)
+	s.send(late, "/")
 	for s.full.Load() == 0 {
 		runtime.Gosched()
 	}
@@ -232,13 +233,13 @@ func TestClientsAreAskedToCloseForNewOnes(t *testing.T) {
 		}
 	}
 
+	if got := s.answer(late); got != http.StatusOK {
+		t.Errorf("the waiting connection got %d", got)
+	}
 	third := s.dial(false)
 	s.send(third, "/")
-	s.send(late, "/")
-	for _, conn := range []net.Conn{late, third} {
-		if got := s.answer(conn); got != http.StatusOK {
-			t.Errorf("a new connection got %d", got)
-		}
+	if got := s.answer(third); got != http.StatusOK {
+		t.Errorf("a new connection got %d", got)
 	}
 }
 

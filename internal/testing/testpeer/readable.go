@@ -1,0 +1,24 @@
+package testpeer
+
+import (
+	"net"
+	"syscall"
+	"testing"
+)
+
+// AwaitReadable waits until c has data to read or is closed by its peer, and reads nothing. A write or close of the peer
+// may return earlier.
+func AwaitReadable(t testing.TB, c net.Conn) {
+	t.Helper()
+	raw, err := c.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = raw.Read(func(fd uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK)
+		return err != syscall.EAGAIN
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
