@@ -159,14 +159,23 @@ func newObserver(t *testing.T) *observer {
 }
 
 func (w *observer) meet() *reportingChild {
+	g := w.tryMeet()
+	if g == nil {
+		w.t.Fatal("the observer was closed")
+	}
+	return g
+}
+
+// tryMeet returns nil if the observer was closed, or the child was killed first.
+func (w *observer) tryMeet() *reportingChild {
 	conn, err := w.ln.Accept()
 	if err != nil {
-		w.t.Fatal(err)
+		return nil
 	}
 	w.t.Cleanup(func() { conn.Close() })
 	g := &reportingChild{w.t, conn, 0}
 	if _, err := fmt.Fscanln(conn, &g.pid); err != nil {
-		w.t.Fatal(err)
+		return nil
 	}
 	return g
 }

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
 type fakeConn struct{ dead, closed bool }
 
