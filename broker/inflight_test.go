@@ -79,14 +79,16 @@ func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 		for _, test := range tests {
 			t.Run(fmt.Sprint(name, "/", test.name), func(t *testing.T) {
 				t.Parallel()
-				b := openTest(t, nil)
-				q := create(t, b, name, attributes)
-				send(t, q, out("a"))
-				test.act(t, q)
-				b = killed(t, b)
-				if got := one(t, b.Queue(name)).ReceiveCount; got != test.want {
-					t.Errorf("received %d times, want %d", got, test.want)
-				}
+				synctest.Test(t, func(t *testing.T) {
+					b := openTest(t, nil)
+					q := create(t, b, name, attributes)
+					send(t, q, out("a"))
+					test.act(t, q)
+					b = killed(t, b)
+					if got := one(t, b.Queue(name)).ReceiveCount; got != test.want {
+						t.Errorf("received %d times, want %d", got, test.want)
+					}
+				})
 			})
 		}
 	}
@@ -97,98 +99,106 @@ func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 	for _, suffix := range []string{"", ".fifo"} {
 		t.Run("work"+suffix, func(t *testing.T) {
 			t.Parallel()
-			b := openTest(t, nil)
-			attributes := map[string]string{}
-			if suffix != "" {
-				attributes = fifoAttributes
-			}
-			create(t, b, "dead"+suffix, attributes)
-			create(t, b, "work"+suffix, attributes)
-			redrive := map[string]string{"RedrivePolicy": policy(b, "dead"+suffix, 3)}
-			if err := b.SetAttributes(t.Context(), "work"+suffix, redrive); err != nil {
-				t.Fatal(err)
-			}
-			out := queue.Outgoing{Body: "poison"}
-			if suffix != "" {
-				out.GroupID = "g"
-			}
-			send(t, b.Queue("work"+suffix), out)
-			for want := 1; want <= 3; want++ {
-				m := receiveToPost(t, b.Queue("work"+suffix))
-				if m.ReceiveCount != want || m.Attempt != want {
-					t.Errorf("receive %d of %d, attempt %d", m.ReceiveCount, want, m.Attempt)
-				}
-				b.Queue("work" + suffix).Posting(m.ReceiptHandle)
-				b = killed(t, b)
-			}
-			for range 5 {
-				if got := take(t, b.Queue("work"+suffix), 1); len(got) != 0 {
-					t.Fatalf("received a fourth time: %+v", got)
-				}
-			}
-			if l, _ := b.Ledger("dead" + suffix); l.Live != 1 {
-				t.Errorf("the dead-letter queue has %+v", l)
-			}
+			synctest.Test(t, func(t *testing.T) { killByPoison(t, suffix) })
 		})
+	}
+}
+
+func killByPoison(t *testing.T, suffix string) {
+	b := openTest(t, nil)
+	attributes := map[string]string{}
+	if suffix != "" {
+		attributes = fifoAttributes
+	}
+	create(t, b, "dead"+suffix, attributes)
+	create(t, b, "work"+suffix, attributes)
+	redrive := map[string]string{"RedrivePolicy": policy(b, "dead"+suffix, 3)}
+	if err := b.SetAttributes(t.Context(), "work"+suffix, redrive); err != nil {
+		t.Fatal(err)
+	}
+	out := queue.Outgoing{Body: "poison"}
+	if suffix != "" {
+		out.GroupID = "g"
+	}
+	send(t, b.Queue("work"+suffix), out)
+	for want := 1; want <= 3; want++ {
+		m := receiveToPost(t, b.Queue("work"+suffix))
+		if m.ReceiveCount != want || m.Attempt != want {
+			t.Errorf("receive %d of %d, attempt %d", m.ReceiveCount, want, m.Attempt)
+		}
+		b.Queue("work" + suffix).Posting(m.ReceiptHandle)
+		b = killed(t, b)
+	}
+	for range 5 {
+		if got := take(t, b.Queue("work"+suffix), 1); len(got) != 0 {
+			t.Fatalf("received a fourth time: %+v", got)
+		}
+	}
+	if l, _ := b.Ledger("dead" + suffix); l.Live != 1 {
+		t.Errorf("the dead-letter queue has %+v", l)
 	}
 }
 
 func TestUnpostedMessagesAreNeverDeadLetteredByKills(t *testing.T) {
 	t.Parallel()
-	b := openTest(t, nil)
-	_, _ = deadLetters(t, b, 0)
-	send(t, b.Queue("work"), body("a")...)
-	for i := range 4 {
-		if got := receiveToPost(t, b.Queue("work")); got.ReceiveCount != 1 {
-			t.Fatalf("received %d times", got.ReceiveCount)
+	synctest.Test(t, func(t *testing.T) {
+		b := openTest(t, nil)
+		_, _ = deadLetters(t, b, 0)
+		send(t, b.Queue("work"), body("a")...)
+		for i := range 4 {
+			if got := receiveToPost(t, b.Queue("work")); got.ReceiveCount != 1 {
+				t.Fatalf("received %d times", got.ReceiveCount)
+			}
+			if i%2 == 0 {
+				storeReceives(t, b.Queue("work"))
+			}
+			b = killed(t, b)
+			live := liveOf(t, b.Queue("work"))
+			live.mu.Lock()
+			for _, m := range live.index.held {
+				live.changeVisibility(m, live.broker.clock.now(), 0)
+			}
+			live.mu.Unlock()
 		}
-		if i%2 == 0 {
-			storeReceives(t, b.Queue("work"))
-		}
-		b = killed(t, b)
-		live := liveOf(t, b.Queue("work"))
-		live.mu.Lock()
-		for _, m := range live.index.held {
-			live.changeVisibility(m, live.broker.clock.now(), 0)
-		}
-		live.mu.Unlock()
-	}
+	})
 }
 
 func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
 	t.Parallel()
-	b := openTest(t, nil)
-	q := create(t, b, "work", nil)
-	marked := func() int {
-		b.marks.mu.Lock()
-		defer b.marks.mu.Unlock()
-		return int(b.marks.used) - len(b.marks.free)
-	}
-	for range 3 {
-		send(t, q, body("a", "b", "c", "d", "e", "f")...)
-		msgs := take(t, q, 4)
-		if n := marked(); n != 4 {
-			t.Fatalf("%d marks of four receives", n)
+	synctest.Test(t, func(t *testing.T) {
+		b := openTest(t, nil)
+		q := create(t, b, "work", nil)
+		marked := func() int {
+			b.marks.mu.Lock()
+			defer b.marks.mu.Unlock()
+			return int(b.marks.used) - len(b.marks.free)
 		}
-		remove(t, q, msgs[0].ReceiptHandle, msgs[1].ReceiptHandle)
-		if n := marked(); n != 2 {
-			t.Errorf("%d marks after two of four were deleted", n)
+		for range 3 {
+			send(t, q, body("a", "b", "c", "d", "e", "f")...)
+			msgs := take(t, q, 4)
+			if n := marked(); n != 4 {
+				t.Fatalf("%d marks of four receives", n)
+			}
+			remove(t, q, msgs[0].ReceiptHandle, msgs[1].ReceiptHandle)
+			if n := marked(); n != 2 {
+				t.Errorf("%d marks after two of four were deleted", n)
+			}
+			storeReceives(t, q)
+			if n := marked(); n != 0 {
+				t.Errorf("%d marks after the receives were stored", n)
+			}
+			take(t, q, 2)
+			if _, err := b.PurgeQueue(t.Context(), "work"); err != nil {
+				t.Fatal(err)
+			}
+			if n := marked(); n != 0 {
+				t.Errorf("%d marks after a purge", n)
+			}
 		}
-		storeReceives(t, q)
-		if n := marked(); n != 0 {
-			t.Errorf("%d marks after the receives were stored", n)
+		if b.marks.used > 4 {
+			t.Errorf("%d places were used for four marks at once", b.marks.used)
 		}
-		take(t, q, 2)
-		if _, err := b.PurgeQueue(t.Context(), "work"); err != nil {
-			t.Fatal(err)
-		}
-		if n := marked(); n != 0 {
-			t.Errorf("%d marks after a purge", n)
-		}
-	}
-	if b.marks.used > 4 {
-		t.Errorf("%d places were used for four marks at once", b.marks.used)
-	}
+	})
 }
 
 func TestOutdatedAndPartialMarksDoNotCount(t *testing.T) {

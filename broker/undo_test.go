@@ -2,6 +2,7 @@ package broker
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tendril/queue"
@@ -22,33 +23,37 @@ func TestReceiveWithoutContentsDoesNotCount(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := openTest(t, nil)
-			q, request := queueWithMessage(t, b, tt.fifo, tt.visibility)
-			receiveFromClosedStore(t, q, request, tt.stored)
-			if tt.stored {
-				q = reopen(t, b).Queue("work")
-			}
-			got, err := q.Receive(t.Context(), request)
-			if len(got) != 1 || got[0].ReceiveCount != 1 {
-				t.Errorf("received %+v, %v; want one message with receive count 1", got, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				b := openTest(t, nil)
+				q, request := queueWithMessage(t, b, tt.fifo, tt.visibility)
+				receiveFromClosedStore(t, q, request, tt.stored)
+				if tt.stored {
+					q = reopen(t, b).Queue("work")
+				}
+				got, err := q.Receive(t.Context(), request)
+				if len(got) != 1 || got[0].ReceiveCount != 1 {
+					t.Errorf("received %+v, %v; want one message with receive count 1", got, err)
+				}
+			})
 		})
 	}
 }
 
 func TestRepeatedReceiveWithoutContentsStaysInFlight(t *testing.T) {
 	t.Parallel()
-	b := openTest(t, nil)
-	q, request := queueWithMessage(t, b, true, time.Minute)
-	first, err := q.Receive(t.Context(), request)
-	if len(first) != 1 {
-		t.Fatal(first, err)
-	}
-	receiveFromClosedStore(t, q, request, false)
-	again, err := q.Receive(t.Context(), request)
-	if len(again) != 1 || again[0].ReceiptHandle != first[0].ReceiptHandle {
-		t.Errorf("received %+v, %v; want the same receipt handle as before", again, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := openTest(t, nil)
+		q, request := queueWithMessage(t, b, true, time.Minute)
+		first, err := q.Receive(t.Context(), request)
+		if len(first) != 1 {
+			t.Fatal(first, err)
+		}
+		receiveFromClosedStore(t, q, request, false)
+		again, err := q.Receive(t.Context(), request)
+		if len(again) != 1 || again[0].ReceiptHandle != first[0].ReceiptHandle {
+			t.Errorf("received %+v, %v; want the same receipt handle as before", again, err)
+		}
+	})
 }
 
 func queueWithMessage(t *testing.T, b *Broker, fifo bool, visibility time.Duration) (*Queue, queue.ReceiveRequest) {

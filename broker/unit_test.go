@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -343,55 +344,57 @@ func lowOf(r *diskGuard) (low, just bool) {
 
 func TestDiskGuard(t *testing.T) {
 	t.Parallel()
-	r := newDiskGuard(t.TempDir(), quiet().Logger)
-	if free, total, err := freeSpace(r.dir); err != nil || free <= 0 || total < free {
-		t.Error(free, total, err)
-	}
-	free, total := int64(1<<30), int64(64<<20)
-	r.free = func(string) (int64, int64, error) { return free, total, nil }
-	look := func() (low, just bool) { r.checked = time.Time{}; return lowOf(r) }
-	held := func() int64 {
-		info, err := os.Stat(r.reservePath())
-		if err != nil {
-			return 0
+	synctest.Test(t, func(t *testing.T) {
+		r := newDiskGuard(t.TempDir(), quiet().Logger)
+		if free, total, err := freeSpace(r.dir); err != nil || free <= 0 || total < free {
+			t.Error(free, total, err)
 		}
-		return info.Size()
-	}
-	if low, _ := look(); low || held() != minReserved {
-		t.Errorf("a gigabyte is little: %t, %d bytes held", low, held())
-	}
-	if err := os.WriteFile(filepath.Join(r.dir, databaseName+"-wal"), make([]byte, 2<<20+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if low, _ := look(); low || held() != 4<<20 {
-		t.Errorf("the reserve grows with the log: %d bytes", held())
-	}
-	free = 4<<20 - 1
-	if low, just := look(); !low || !just {
-		t.Error("a sixteenth of a small disk is kept")
-	}
-	if low, just := look(); !low || just {
-		t.Error("it has not just become low")
-	}
-	free = 4 << 20
-	if low, _ := look(); low {
-		t.Error("more than that is enough")
-	}
-	r.giveUpReserve()
-	if low, _ := lowOf(r); held() != 0 || !low {
-		t.Error("not given up")
-	}
-	if n := r.logPages(); n != total/64/pageSize {
-		t.Errorf("a log of %d pages on a small disk", n)
-	}
-	total = 1 << 40
-	if n := r.logPages(); n != checkpointPages {
-		t.Errorf("a log of %d pages on a large disk", n)
-	}
-	r.free = func(string) (int64, int64, error) { return 0, 0, errors.New("no") }
-	if low, _ := look(); low || r.logPages() != checkpointPages {
-		t.Error("what cannot be measured is taken as enough")
-	}
+		free, total := int64(1<<30), int64(64<<20)
+		r.free = func(string) (int64, int64, error) { return free, total, nil }
+		look := func() (low, just bool) { r.checked = time.Time{}; return lowOf(r) }
+		held := func() int64 {
+			info, err := os.Stat(r.reservePath())
+			if err != nil {
+				return 0
+			}
+			return info.Size()
+		}
+		if low, _ := look(); low || held() != minReserved {
+			t.Errorf("a gigabyte is little: %t, %d bytes held", low, held())
+		}
+		if err := os.WriteFile(filepath.Join(r.dir, databaseName+"-wal"), make([]byte, 2<<20+1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if low, _ := look(); low || held() != 4<<20 {
+			t.Errorf("the reserve grows with the log: %d bytes", held())
+		}
+		free = 4<<20 - 1
+		if low, just := look(); !low || !just {
+			t.Error("a sixteenth of a small disk is kept")
+		}
+		if low, just := look(); !low || just {
+			t.Error("it has not just become low")
+		}
+		free = 4 << 20
+		if low, _ := look(); low {
+			t.Error("more than that is enough")
+		}
+		r.giveUpReserve()
+		if low, _ := lowOf(r); held() != 0 || !low {
+			t.Error("not given up")
+		}
+		if n := r.logPages(); n != total/64/pageSize {
+			t.Errorf("a log of %d pages on a small disk", n)
+		}
+		total = 1 << 40
+		if n := r.logPages(); n != checkpointPages {
+			t.Errorf("a log of %d pages on a large disk", n)
+		}
+		r.free = func(string) (int64, int64, error) { return 0, 0, errors.New("no") }
+		if low, _ := look(); low || r.logPages() != checkpointPages {
+			t.Error("what cannot be measured is taken as enough")
+		}
+	})
 }
 
 func TestReserveShrinksWithTheLog(t *testing.T) {

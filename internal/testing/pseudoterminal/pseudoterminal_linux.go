@@ -88,29 +88,32 @@ func (p *Terminal) Modes() unix.Termios {
 	return *modes
 }
 
-func (p *Terminal) text() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.screen.String()
-}
-
-// Await waits until the output contains text.
+// Await waits until the output contains text, and discards the output up to its end.
 func (p *Terminal) Await(text string) {
 	p.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	late := time.After(Patience)
-	for !strings.Contains(p.text(), text) {
+	for !p.consume(text) {
 		select {
 		case <-tick.C:
 		case <-late:
-			p.t.Fatalf("not written: %s\n%q", text, p.text())
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.t.Fatalf("not written: %s\n%q", text, p.screen.String())
 		}
 	}
+}
 
+func (p *Terminal) consume(text string) (found bool) {
 	p.mu.Lock()
-	p.screen.Reset()
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	_, rest, found := strings.Cut(p.screen.String(), text)
+	if found {
+		p.screen.Reset()
+		p.screen.WriteString(rest)
+	}
+	return found
 }
 
 // Press types the keys.
