@@ -45,6 +45,7 @@ type checkRun struct {
 	expectsFailure bool // see [Suite.Differs]
 	prefix         string
 	queues         int
+	short          time.Duration // for observed states; longer in each repetition
 
 	mu       sync.Mutex
 	failures []string
@@ -76,6 +77,8 @@ func (e *checkRun) execute(c check) (inTime bool) {
 // validFor announces that the observed state, such as invisibility, lasts only for d. A check that fails later is
 // repeated.
 func (e *checkRun) validFor(d time.Duration) { e.validUntil = time.Now().Add(d) }
+
+func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
 
 func (e *checkRun) endValidity() { e.validUntil = time.Time{} }
 
@@ -210,15 +213,12 @@ func (e *checkRun) wantCode(what string, err error, codes ...string) {
 	}
 }
 
-// short is the shortest visibility timeout of SQS other than 0.
-const short = time.Second
-
 // soon returns SQS's maximum wait, because a server may be slow, or less if the check is expected to fail.
 func (e *checkRun) soon() time.Duration {
 	if e.expectsFailure {
 		return 5 * time.Second
 	}
-	return 20 * time.Second
+	return longWait
 }
 
 func (e *checkRun) receive(q Queue, most int, wait time.Duration, visibility *time.Duration) []queue.Message {

@@ -50,8 +50,8 @@ var deadLetterChecks = map[string]check{
 	},
 	"dead letters: deleted in time is not moved": func(e *checkRun) {
 		q, dead := e.withDeadLetterQueue("1", nil, text("b"))
-		e.remove(q, e.receiveOne(q, short))
-		e.wait(2 * short)
+		e.remove(q, e.receiveOne(q, e.short))
+		e.wait(2 * e.short)
 		e.wantEmpty("it was deleted", q)
 		e.wantEmpty("it was deleted", dead)
 	},
@@ -80,8 +80,8 @@ func checkDeadLetterMove(e *checkRun) {
 
 func checkDeadLetterLazy(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("1", nil, text("b"))
-	e.receiveOne(q, short)
-	e.wait(2 * short)
+	e.receiveOne(q, e.short)
+	e.wait(2 * e.short)
 	e.wantCounts(q, "after the timeout", "1", "0", "0")
 	e.wantCounts(dead, "before the receive that exceeds", "0", "0", "0")
 	e.wantEmpty("its one receive is used up", q)

@@ -9,8 +9,8 @@ import (
 
 var delayChecks = map[string]check{
 	"D1 delay: the queue's delay hides and is counted apart": func(e *checkRun) {
-		q := e.create(attrs{"DelaySeconds": "2"})
-		e.validFor(2 * short)
+		q := e.create(attrs{"DelaySeconds": seconds(2 * e.short)})
+		e.validFor(2 * e.short)
 		e.send(q, text("b"))
 		e.wantEmpty("it is delayed", q)
 		e.wantCounts(q, "with a delay", "0", "0", "1")
@@ -19,8 +19,8 @@ var delayChecks = map[string]check{
 	},
 	"D1 delay: a message's own delay wins, 0 too": func(e *checkRun) {
 		q := e.create(attrs{"DelaySeconds": "60"})
-		e.validFor(2 * short)
-		e.send(q, queue.Outgoing{Body: "later", Delay: new(2 * short)},
+		e.validFor(2 * e.short)
+		e.send(q, queue.Outgoing{Body: "later", Delay: new(2 * e.short)},
 			queue.Outgoing{Body: "now", Delay: new(time.Duration)}, text("much later"))
 		e.wantNext("at once", q, "now")
 		e.wantEmpty("the others are delayed", q)
@@ -30,17 +30,17 @@ var delayChecks = map[string]check{
 	"D2 delay: a FIFO message has none of its own": func(e *checkRun) {
 		q := e.fifo(nil)
 		m := grouped("g", "d", "b")
-		m.Delay = new(2 * short)
+		m.Delay = new(2 * e.short)
 		e.wantRefused("a delay of 2 s", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue)
 		m.Delay = new(time.Duration)
 		e.send(q, m)
 		e.take(q)
 	},
 	"D2 delay: a FIFO queue's delay holds for all": func(e *checkRun) {
-		q := e.fifo(attrs{"DelaySeconds": "2"})
+		q := e.fifo(attrs{"DelaySeconds": seconds(2 * e.short)})
 		m := grouped("g", "d", "b")
 		m.Delay = new(time.Duration) // nil means the queue's delay
-		e.validFor(2 * short)
+		e.validFor(2 * e.short)
 		e.send(q, m)
 		e.wantEmpty("the queue delays it", q)
 		e.endValidity()
@@ -48,10 +48,12 @@ var delayChecks = map[string]check{
 	},
 }
 
+const longWait = 20 * time.Second // the longest of SQS
+
 var pollChecks = map[string]check{
 	"D3 poll: the call's wait wins over the queue's": func(e *checkRun) {
-		q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
-		e.within(10*time.Second, func(ctx context.Context) {
+		q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": seconds(longWait)})
+		e.within(longWait-time.Second, func(ctx context.Context) {
 			got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1, Wait: new(time.Duration)})
 			if err != nil || len(got) > 0 {
 				e.errorf("a wait of 0 on a queue with 20 s: %s, %v", bodies(got), err)
@@ -59,9 +61,9 @@ var pollChecks = map[string]check{
 		})
 	},
 	"D3 poll: the queue's wait holds without another": func(e *checkRun) {
-		q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
-		time.AfterFunc(short, func() { e.sendLater(q, "b") })
-		e.within(10*time.Second, func(ctx context.Context) {
+		q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": seconds(longWait)})
+		time.AfterFunc(e.short, func() { e.sendLater(q, "b") })
+		e.within(longWait-time.Second, func(ctx context.Context) {
 			if got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1}); err != nil || len(got) != 1 {
 				e.errorf("a message was sent during the poll: received %s, %v", bodies(got), err)
 			}
@@ -69,9 +71,9 @@ var pollChecks = map[string]check{
 	},
 	"D4 poll: returns with the first message, does not wait to fill": func(e *checkRun) {
 		q := e.standard()
-		time.AfterFunc(short, func() { e.sendLater(q, "b") })
-		e.within(10*time.Second, func(ctx context.Context) {
-			got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 10, Wait: new(20 * time.Second)})
+		time.AfterFunc(e.short, func() { e.sendLater(q, "b") })
+		e.within(longWait-time.Second, func(ctx context.Context) {
+			got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 10, Wait: new(longWait)})
 			if err != nil || len(got) != 1 {
 				e.errorf("received %s, %v; want the message that was sent meanwhile", bodies(got), err)
 			}
@@ -80,7 +82,7 @@ var pollChecks = map[string]check{
 	"poll: sees what becomes visible again": func(e *checkRun) {
 		q := e.standard("b")
 		m := e.receiveOne(q, time.Hour)
-		time.AfterFunc(short, func() {
+		time.AfterFunc(e.short, func() {
 			if err := e.change(q, m.ReceiptHandle, 0); err != nil {
 				e.errorf("showing the message: %v", err)
 			}

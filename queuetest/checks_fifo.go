@@ -42,11 +42,11 @@ var fifoChecks = map[string]check{
 	},
 	"E3 fifo: extending one message holds those behind it": func(e *checkRun) {
 		q := e.fifo(nil, inGroup("1", "2", "3", "4")...)
-		e.validFor(2 * short)
-		got := e.receiveAll(q, 3, 2*short)
+		e.validFor(2 * e.short)
+		got := e.receiveAll(q, 3, 2*e.short)
 		e.hideFor(q, got[1], time.Minute)
 		e.endValidity()
-		e.wait(3 * short)
+		e.wait(3 * e.short)
 		e.wantBodies("2 was extended", e.receive(q, 10, e.soon(), new(time.Minute)), "1")
 		e.wantEmpty("3 and 4 are behind 2", q)
 	},
@@ -59,8 +59,8 @@ var fifoChecks = map[string]check{
 	},
 	"E4 fifo: order holds over timeouts": func(e *checkRun) {
 		q := e.fifo(nil, inGroup("1", "2")...)
-		e.wantBodies("at first", e.receiveAll(q, 1, short), "1")
-		e.wait(2 * short)
+		e.wantBodies("at first", e.receiveAll(q, 1, e.short), "1")
+		e.wait(2 * e.short)
 		again := e.takeAll(q, 2)
 		e.wantBodies("after the timeout", again, "1", "2")
 		if again[0].ReceiveCount != 2 || again[1].ReceiveCount != 1 {
@@ -103,9 +103,9 @@ var fifoChecks = map[string]check{
 		for _, m := range []string{"a1", "a2", "a3", "a4", "b1", "c1"} {
 			e.send(q, grouped(m[:1], m, m))
 		}
-		e.wantBodies("at first", e.receiveAll(q, 2, short), "a1", "a2")
-		e.wantBodies("then", e.receiveAll(q, 1, short), "b1")
-		e.wait(2 * short)
+		e.wantBodies("at first", e.receiveAll(q, 2, e.short), "a1", "a2")
+		e.wantBodies("then", e.receiveAll(q, 1, e.short), "b1")
+		e.wait(2 * e.short)
 		got := e.receive(q, 10, e.soon(), new(time.Minute))
 		if len(got) == 0 || got[0].Body != "c1" {
 			e.errorf("received %s; c was not given out before, so it comes first", bodies(got))

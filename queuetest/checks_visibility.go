@@ -13,15 +13,15 @@ var receiptChecks = map[string]check{
 	"B1 receipt: on a standard queue an older one still acts":  checkOlderReceipt,
 	"B2 receipt: a standard queue deletes after the timeout": func(e *checkRun) {
 		q := e.standard("b")
-		m := e.receiveOne(q, short)
-		e.wait(2 * short)
+		m := e.receiveOne(q, e.short)
+		e.wait(2 * e.short)
 		e.remove(q, m)
 		e.wantEmpty("it was deleted", q)
 	},
 	"B3 receipt: a FIFO queue refuses one that has expired": func(e *checkRun) {
 		q := e.fifo(nil, grouped("g", "d", "b"))
-		m := e.receiveOne(q, short)
-		e.wait(2 * short)
+		m := e.receiveOne(q, e.short)
+		e.wait(2 * e.short)
 		errs := q.Delete(e.ctx, []string{m.ReceiptHandle})
 		if len(errs) != 1 {
 			e.fatalf("the delete of an expired receipt: errors %v, want one", errs)
@@ -31,11 +31,11 @@ var receiptChecks = map[string]check{
 	},
 	"B4 receipt: a FIFO queue deletes when it was extended in time": func(e *checkRun) {
 		q := e.fifo(nil, grouped("g", "d", "b"))
-		e.validFor(2 * short)
-		m := e.receiveOne(q, 2*short)
+		e.validFor(2 * e.short)
+		m := e.receiveOne(q, 2*e.short)
 		e.hideFor(q, m, time.Minute)
 		e.endValidity()
-		e.wait(3 * short)
+		e.wait(3 * e.short)
 		e.remove(q, m)
 		e.wantEmpty("it was deleted", q)
 	},
@@ -61,7 +61,7 @@ func checkNewReceipts(e *checkRun) {
 	}
 	e.remove(q, first) // SQS may or may not delete the message
 	e.remove(q, second)
-	e.wait(short)
+	e.wait(e.short)
 	e.wantEmpty("it was deleted", q)
 }
 
@@ -71,8 +71,8 @@ func checkOlderReceipt(e *checkRun) {
 	e.receiveOne(q, time.Hour)
 	e.must("showing the message by its first receipt", e.change(q, first.ReceiptHandle, 0))
 	e.receiveOne(q, time.Hour)
-	e.must("hiding the message by its first receipt", e.change(q, first.ReceiptHandle, short))
-	e.wait(2 * short)
+	e.must("hiding the message by its first receipt", e.change(q, first.ReceiptHandle, e.short))
+	e.wait(2 * e.short)
 	third := e.receiveOne(q, time.Hour)
 	if third.ReceiveCount != 4 {
 		e.errorf("receive count %d, want 4", third.ReceiveCount)
@@ -107,12 +107,12 @@ var visibilityChecks = map[string]check{
 	},
 	"visibility: extended from the moment of the change": func(e *checkRun) {
 		q := e.standard("b")
-		e.validFor(2 * short)
-		m := e.receiveOne(q, 2*short)
-		e.wait(short)
-		e.hideFor(q, m, 3*short)
-		e.validFor(3 * short)
-		e.wait(2 * short)
+		e.validFor(2 * e.short)
+		m := e.receiveOne(q, 2*e.short)
+		e.wait(e.short)
+		e.hideFor(q, m, 3*e.short)
+		e.validFor(3 * e.short)
+		e.wait(2 * e.short)
 		e.wantEmpty("its visibility was extended", q)
 		e.endValidity()
 		e.wantNext("when the extension is over", q, "b")
@@ -128,8 +128,8 @@ var visibilityChecks = map[string]check{
 	"visibility: what was given back unread was not received": checkUnread,
 	"B7 visibility: a change never hides what is visible again": func(e *checkRun) {
 		q := e.standard("b")
-		m := e.receiveOne(q, short)
-		e.wait(2 * short)
+		m := e.receiveOne(q, e.short)
+		e.wait(2 * e.short)
 		_ = e.change(q, m.ReceiptHandle, time.Hour) // SQS may or may not return an error
 		e.wantNext("afterwards", q, "b")
 	},
@@ -145,7 +145,7 @@ var visibilityChecks = map[string]check{
 		m := e.take(q)
 		e.wantCode("43200 s right after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility),
 			queue.CodeInvalidParameterValue)
-		e.wait(short + short/2)
+		e.wait(e.short + e.short/2)
 		e.wantCode("43200 s a while after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility),
 			queue.CodeInvalidParameterValue)
 		e.wantCode("43201 s", e.change(q, m.ReceiptHandle, queue.MaxVisibility+time.Second),
@@ -156,8 +156,8 @@ var visibilityChecks = map[string]check{
 
 func checkHidden(e *checkRun) {
 	q := e.standard("b")
-	e.validFor(2 * short)
-	first := e.receiveOne(q, 2*short)
+	e.validFor(2 * e.short)
+	first := e.receiveOne(q, 2*e.short)
 	e.wantEmpty("it is hidden", q)
 	e.endValidity()
 	second := e.take(q)
@@ -221,14 +221,14 @@ func (e *checkRun) wantReceives(when string, m queue.Message, want int) {
 }
 
 func checkVisibilityPrecedence(e *checkRun) {
-	q := e.create(attrs{"VisibilityTimeout": "2"}, text("b"))
-	e.validFor(2 * short)
+	q := e.create(attrs{"VisibilityTimeout": seconds(2 * e.short)}, text("b"))
+	e.validFor(2 * e.short)
 	if got := e.receive(q, 1, e.soon(), nil); len(got) != 1 {
 		e.fatalf("received %d messages, want 1", len(got))
 	}
-	e.wantEmpty("the queue's 2 s hide it", q)
+	e.wantEmpty("the queue's timeout hides it", q)
 	e.endValidity()
-	e.take(q) // visible after 2 s, then invisible for a minute
-	e.wait(3 * short)
+	e.take(q) // visible after that, then invisible for a minute
+	e.wait(3 * e.short)
 	e.wantEmpty("the call's minute hides it", q)
 }

@@ -70,8 +70,9 @@ func (s *Suite) runCheck(t *testing.T, name string, c check) {
 	defer cancel()
 	server := s.Start(t)
 	reason, known := s.Differs[name]
-	for range 5 {
-		e := &checkRun{suite: *s, ctx: ctx, server: server, expectsFailure: known, prefix: prefix(name)}
+	for attempt := range 5 {
+		e := &checkRun{suite: *s, ctx: ctx, server: server, expectsFailure: known, prefix: prefix(name),
+			short: time.Duration(attempt+1) * time.Second}
 		if inTime := e.execute(c); !inTime {
 			continue
 		}
@@ -85,7 +86,7 @@ func (s *Suite) runCheck(t *testing.T, name string, c check) {
 		}
 		return
 	}
-	t.Fatal("the machine was too slow, five times, to look while a message was invisible for a second or two")
+	t.Fatal("the machine was too slow, five times, to look while a message was invisible, at last for ten seconds")
 }
 
 // The absence of a known failure is an error.

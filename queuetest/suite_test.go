@@ -69,6 +69,22 @@ func TestExecuteRepeatsACheckThatWasTooLate(t *testing.T) {
 	})
 }
 
+func TestRepeatedCheckHasLongerTimeouts(t *testing.T) {
+	t.Parallel()
+	var timeouts []time.Duration
+	s := Suite{Start: func(testing.TB) Server { return brokenQueue{} }}
+	s.runCheck(t, "slow", func(e *checkRun) {
+		timeouts = append(timeouts, e.short)
+		if len(timeouts) < 3 {
+			e.validFor(0)
+			e.errorf("too late")
+		}
+	})
+	if want := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}; !slices.Equal(timeouts, want) {
+		t.Errorf("timeouts %v, want %v", timeouts, want)
+	}
+}
+
 type brokenQueue struct{}
 
 func (brokenQueue) Create(context.Context, string, map[string]string) (Queue, error) {
@@ -96,7 +112,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := &checkRun{ctx: t.Context(), server: brokenQueue{}, prefix: prefix(name)}
+				e := &checkRun{ctx: t.Context(), server: brokenQueue{}, prefix: prefix(name), short: time.Second}
 				if e.execute(c) && len(e.failures) == 0 {
 					t.Error("a queue that forgets everything passes")
 				}
