@@ -80,25 +80,10 @@ const settleTime = 90 * time.Second
 
 func (r *run) finish(ctx context.Context, settle bool) error {
 	for began := time.Now(); ; {
-		r.result.Sent = r.journal.Sent()
-		r.result.Resent, r.result.Deleted = r.journal.counts()
-		r.result.DelaysCut = len(r.cut)
-		r.result.Skipped = len(r.skipped)
-		r.result.Reasons = map[Reason]int{}
-		for _, why := range r.skipped {
-			r.result.Reasons[why]++
-		}
-
-		left, destination, err := r.counts(ctx)
-		if err != nil {
+		if err := r.compareCounts(ctx); err != nil {
+			r.result.Problems = []string{"not compared: the final counts are unknown"}
 			return err
 		}
-
-		r.result.SourceCount = r.journal.SourceBefore()
-		r.result.DestinationBefore = r.journal.DestinationBefore()
-		r.result.Left = left
-		r.result.DestinationCount = destination
-		r.result.Reconcile(r.journal.Uncertain())
 		if r.result.Balanced() || !settle || r.options.SourceExact && r.options.DestinationExact || time.Since(began) > settleTime {
 			return nil
 		}
@@ -107,6 +92,25 @@ func (r *run) finish(ctx context.Context, settle bool) error {
 			return err
 		}
 	}
+}
+
+func (r *run) compareCounts(ctx context.Context) (err error) {
+	r.result.SourceCount = r.journal.SourceBefore()
+	r.result.DestinationBefore = r.journal.DestinationBefore()
+	r.result.Sent = r.journal.Sent()
+	r.result.Resent, r.result.Deleted = r.journal.counts()
+	r.result.DelaysCut = len(r.cut)
+	r.result.Skipped = len(r.skipped)
+	r.result.Reasons = map[Reason]int{}
+	for _, why := range r.skipped {
+		r.result.Reasons[why]++
+	}
+
+	r.result.Left, r.result.DestinationCount, err = r.counts(ctx)
+	if err == nil {
+		r.result.Reconcile(r.journal.Uncertain())
+	}
+	return err
 }
 
 // Reconcile compares the counts. uncertain is the number of messages with an unknown outcome.

@@ -104,9 +104,12 @@ func TestQueueThatCannotBeCountedEndsTheRun(t *testing.T) {
 	} {
 		from, to := newFake(false, "a0"), newFake(false)
 		spoil(from, to)
-		_, err := migrated(t, filepath.Join(t.TempDir(), "j"), from, to, Options{})
+		r, err := migrated(t, filepath.Join(t.TempDir(), "j"), from, to, Options{})
 		if !errors.Is(err, failure) || !strings.Contains(err.Error(), what) || len(from.items) != 1 || to.calls != 0 {
 			t.Errorf("%s: %v, %d left, %d calls", what, err, len(from.items), to.calls)
+		}
+		if r.Balanced() {
+			t.Errorf("%s: a queue that was not counted is balanced: %+v", what, r)
 		}
 	}
 }
@@ -123,7 +126,8 @@ func TestResultIsCompleteIfTheFinalCountFails(t *testing.T) {
 			return nil
 		}
 		r, err := migrated(t, filepath.Join(t.TempDir(), "j"), from, to, Options{MaxDelay: 15 * time.Minute, CutDelays: true})
-		if !errors.Is(err, failure) || r.Sent != 1 || r.Deleted != 1 || r.DelaysCut != 1 {
+		if !errors.Is(err, failure) || r.Sent != 1 || r.Deleted != 1 || r.DelaysCut != 1 ||
+			r.SourceCount != 1 || r.Balanced() {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
