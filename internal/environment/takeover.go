@@ -45,60 +45,89 @@ func (q *queues) takeOver(context.Context) error {
 	if !slices.ContainsFunc(s.Queues, func(set config.QueueSettings) bool { return slices.Contains(names, set.Name) }) {
 		return d.Close()
 	}
-	if err := errors.Join(moveData(state, s.DataDir), d.Close()); err != nil {
+	left, err := moveData(state, s.DataDir)
+	if err := errors.Join(err, d.Close()); err != nil {
 		return fmt.Errorf("taking over the queues in %s: %w", state, err)
 	}
-	q.opts.log("environment").Info("data directory taken over", "from", state, "to", s.DataDir,
-		"queues", names)
+	log := q.opts.log("environment")
+	log.Info("data directory taken over", "from", state, "to", s.DataDir, "queues", names)
+	if len(left) > 0 {
+		log.Warn("files not taken over, because the new data directory has its own", "files", left)
+	}
 	return nil
 }
 
-// moveData moves the database last, so that the next start repeats an interrupted move.
-func moveData(from, to string) error {
+// moveData moves the database last, so that the next start repeats an interrupted move. It returns the files that it
+// left because both directories have one.
+func moveData(from, to string) (left []string, err error) {
 	entries, err := os.ReadDir(from)
 	if err == nil {
 		err = datadir.Make(to)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	if exists(filepath.Join(from, databaseFile+"-wal")) {
-		return errors.New("the database was not closed cleanly")
+		return nil, errors.New("the database was not closed cleanly")
 	}
-	// CreatedFile identifies the database in its directory; the next start creates one in the new directory.
-	if err := os.Remove(filepath.Join(from, broker.CreatedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	// CreatedFile identifies the database in its directory, and a closed database needs none of the others. The next
+	// start creates them in the new directory.
+	remade := []string{broker.CreatedFile, "reserve", "inflight", "lock"}
+	for _, name := range remade {
+		if err := os.Remove(filepath.Join(from, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
 	}
 
-	notMoved := []string{databaseFile, broker.CreatedFile, claimFile, api.InstanceFile}
+	notMoved := append(remade, databaseFile, claimFile, api.InstanceFile)
 	for _, entry := range entries {
 		name := entry.Name()
 		if !isOwn(entry) || slices.Contains(notMoved, name) {
 			continue
 		}
-		if err := mergeInto(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
-			return err
+		more, err := mergeInto(filepath.Join(from, name), filepath.Join(to, name))
+		if err != nil {
+			return nil, err
 		}
+		left = append(left, more...)
 	}
-	return os.Rename(filepath.Join(from, databaseFile), filepath.Join(to, databaseFile))
+	return left, os.Rename(filepath.Join(from, databaseFile), filepath.Join(to, databaseFile))
 }
 
-// mergeInto moves a file, or a folder's entries if the folder to exists. It replaces existing files.
-func mergeInto(from, to string) error {
+// mergeInto moves a file, or a folder's entries if both folders exist. It returns the files that it left because they
+// exist in both places.
+func mergeInto(from, to string) (left []string, err error) {
+	if !exists(to) {
+		return nil, os.Rename(from, to)
+	}
+	if !isFolder(from) || !isFolder(to) {
+		return []string{from}, nil
+	}
+
 	entries, err := os.ReadDir(from)
-	if err != nil || !exists(to) {
-		return os.Rename(from, to)
+	if err != nil {
+		return nil, err
 	}
 	for _, entry := range entries {
-		if err := mergeInto(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
-			return err
+		more, err := mergeInto(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name()))
+		if err != nil {
+			return nil, err
 		}
+		left = append(left, more...)
 	}
-	return os.Remove(from)
+	if len(left) > 0 {
+		return left, nil
+	}
+	return nil, os.Remove(from)
 }
 
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
 }
