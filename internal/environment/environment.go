@@ -63,7 +63,7 @@ func New(opts Options) *Environment {
 	e.changes.desired = e.desired
 	e.changes.registry.Store(opts.Registry)
 	e.rollouts = &rollouts{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
-		changes: e.changes, desired: e.desired, aborted: make(chan endedRollout, 10)}
+		changes: e.changes, desired: e.desired}
 	e.members.rollouts = e.rollouts
 	e.desired.rollouts = e.rollouts
 	e.changes.rollouts = e.rollouts

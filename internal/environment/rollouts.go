@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"tendril/api"
@@ -56,10 +55,7 @@ type rollouts struct {
 
 	control *instances.Rollouts // nil until adoptVersion, and if this instance does not take the desired version
 	objects *aws.S3
-	aborted chan endedRollout
 }
-
-type endedRollout struct{ before, now *instances.App }
 
 func (r *rollouts) deploysToAll() bool {
 	set := r.settings.now()
@@ -258,74 +254,35 @@ func (r *rollouts) run(ctx context.Context, fleet *instances.Fleet) {
 	if r.control == nil {
 		return
 	}
-	var deleting sync.WaitGroup
-	defer deleting.Wait()
-	deleting.Go(func() { r.deleteAfterAborts(ctx) })
 	r.control.Run(ctx, &instances.RolloutOptions{Fleet: fleet,
-		Active:  func() bool { return r.life.state() == api.StateRunning },
+		Active: func() bool { return r.life.state() == api.StateRunning }, Begun: r.deleteArchives,
 		Changed: r.desired.apply, Finished: r.finished, Tried: r.deleteFetched, Log: r.log()})
 }
 
-func (r *rollouts) finished(ctx context.Context, before, now *instances.App) {
+func (r *rollouts) finished(before, now *instances.App) {
 	if version := before.Next.Number; now.Current.Number == version {
 		event.Deploy.Log(r.log(), slog.LevelInfo, "deployed to all instances", "version", version)
 	} else {
 		event.Deploy.Log(r.log(), slog.LevelError, "deployment rolled back on all instances", "version", version,
 			"current", now.Current.Number, "err", now.Earlier[0].Error)
 	}
-	r.deleteArchives(ctx, before, now)
 }
 
-func (r *rollouts) deleteAfterAborts(ctx context.Context) {
-	for {
-		select {
-		case ended := <-r.aborted:
-			r.deleteArchives(ctx, ended.before, ended.now)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
+const deleteTimeout = 10 * time.Second
 
-func (r *rollouts) deleteArchives(ctx context.Context, before, now *instances.App) {
+// deleteArchives runs while a rollout keeps other instances from deploying an archive that they stored before.
+func (r *rollouts) deleteArchives(ctx context.Context, now *instances.App) {
+	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
+	defer cancel()
 	store, err := r.store(ctx)
 	if err != nil {
 		return
 	}
-	for _, digest := range unneededDigests(before, now) {
-		// Another instance may have started to deploy it again.
-		if latest, _ := r.desired.state.Current(); latest.App != nil && slices.Contains(neededDigests(latest.App), digest) {
-			continue
-		}
+	for _, digest := range now.Unneeded() {
 		if err := store.Delete(ctx, r.archiveName(digest)); err != nil {
 			r.log().Debug("archive of an old version not deleted", "digest", digest, "err", err)
 		}
 	}
-}
-
-// unneededDigests returns the digests of archives to delete after a rollout. An archive that was needed until now is
-// kept while its version is listed, because another instance may be deploying it again.
-func unneededDigests(before, now *instances.App) (unneeded []string) {
-	kept, neededBefore := neededDigests(now), neededDigests(before)
-	for _, v := range now.Earlier {
-		if slices.Contains(neededBefore, v.Digest) {
-			kept = append(kept, v.Digest)
-		}
-	}
-	for _, v := range slices.Concat(before.Earlier, now.Earlier) {
-		if !slices.Contains(kept, v.Digest) {
-			kept = append(kept, v.Digest)
-			unneeded = append(unneeded, v.Digest)
-		}
-	}
-	return unneeded
-}
-
-func neededDigests(now *instances.App) (digests []string) {
-	for _, v := range append(now.Restorable(), now.Current, *cmp.Or(now.Next, &now.Current)) {
-		digests = append(digests, v.Digest)
-	}
-	return digests
 }
 
 func (r *rollouts) Hold(reason string) {
@@ -378,7 +335,10 @@ func (r *rollouts) deleteFetched() {
 	if now.App == nil {
 		return
 	}
-	needed := neededDigests(now.App)
+	var needed []string
+	for _, v := range append(now.App.Restorable(), now.App.Current, *cmp.Or(now.App.Next, &now.App.Current)) {
+		needed = append(needed, v.Digest)
+	}
 	dir := filepath.Join(r.settings.now().DataDir, archivesFolder)
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -453,10 +413,11 @@ func (r *rollouts) beginRollout(ctx context.Context, choose chooseVersion) (done
 	if err != nil {
 		return done, notDeployed(err)
 	}
-	current, err := r.currentVersion(ctx, leases)
+	replaced, err := r.replaceable(ctx, leases)
 	if err != nil {
 		return done, notDeployed(err)
 	}
+	current := &replaced.Current
 	v, how, err := choose(current)
 	if err != nil {
 		return done, notDeployed(err)
@@ -465,6 +426,9 @@ func (r *rollouts) beginRollout(ctx context.Context, choose chooseVersion) (done
 	v.By, v.At = api.CallerName(ctx), thisSecond()
 	v.Withdrawn, v.Error = false, ""
 	_, err = r.desired.state.Change(ctx, leases, func(d *instances.Desired) (err error) {
+		if d.App != nil && d.App.NextNumber() != replaced.NextNumber() {
+			return errDeployedMeanwhile
+		}
 		v, err = d.BeginRollout(v, how)
 		return err
 	})
@@ -483,7 +447,12 @@ func (r *rollouts) beginRollout(ctx context.Context, choose chooseVersion) (done
 
 type chooseVersion func(current *instances.AppVersion) (instances.AppVersion, instances.Rollout, error)
 
-func (r *rollouts) currentVersion(ctx context.Context, leases instances.Store) (*instances.AppVersion, error) {
+// The other deployment may have deleted the archive that this one has stored.
+var errDeployedMeanwhile = api.NewError(http.StatusConflict, "nothing was deployed: another version was deployed meanwhile",
+	"'tendril versions' lists the deployed versions; repeat the command to replace the current one")
+
+// replaceable returns the app's versions, unless a rollout is in progress or an instance would not follow one.
+func (r *rollouts) replaceable(ctx context.Context, leases instances.Store) (*instances.App, error) {
 	now, err := r.desired.state.Refresh(ctx, leases)
 	if err != nil {
 		return nil, err
@@ -504,8 +473,7 @@ func (r *rollouts) currentVersion(ctx context.Context, leases instances.Store) (
 	if err != nil {
 		return nil, err
 	}
-	current := now.App.Current
-	return &current, nil
+	return now.App, nil
 }
 
 func inProgress(v *instances.AppVersion) error {
@@ -523,13 +491,7 @@ func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
 		return api.Deployment{}, notDeployed(err)
 	}
 	reason := "aborted by " + cmp.Or(api.CallerName(ctx), "an operator")
-	var before instances.App
-	now, err := r.desired.state.Change(ctx, leases, func(d *instances.Desired) error {
-		if d.App != nil {
-			before = *d.App
-		}
-		return d.AbortRollout(reason)
-	})
+	now, err := r.desired.state.Change(ctx, leases, func(d *instances.Desired) error { return d.AbortRollout(reason) })
 	if errors.Is(err, instances.ErrNoRollout) {
 		return api.Deployment{}, api.NewError(http.StatusConflict, err.Error(), "'tendril versions' lists the deployed versions")
 	}
@@ -537,10 +499,6 @@ func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
 		return api.Deployment{}, notDeployed(err)
 	}
 	r.desired.apply()
-	select {
-	case r.aborted <- endedRollout{before: &before, now: now.App}: // run deletes archives, because the store may be slow or not open yet
-	default:
-	}
 	aborted := &now.App.Earlier[0]
 	event.Deploy.Log(r.log(), slog.LevelWarn, "deployment to all instances aborted", "version", aborted.Number, "reason", reason)
 	return api.Deployment{State: api.DeployRolledBack, From: now.App.Current.String(), To: aborted.String(), Since: aborted.At,

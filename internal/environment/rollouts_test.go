@@ -1,14 +1,10 @@
 package environment
 
 import (
-	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"tendril/internal/bundle"
@@ -25,6 +21,7 @@ func TestLatestVersionsAreThoseThatARollbackChoosesFrom(t *testing.T) {
 		}
 	}
 	server, flags := startRegistry(t, key)
+	flags["versions"] = t.TempDir()
 	b, err := bundle.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -46,8 +43,15 @@ func TestLatestVersionsAreThoseThatARollbackChoosesFrom(t *testing.T) {
 	if _, err := other.Refresh(t.Context(), leases); err != nil {
 		t.Fatal(err)
 	}
+	unneeded := filepath.Join(flags["versions"], r.rollouts.archiveName("unneeded"))
+	if err := os.WriteFile(unneeded, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var deployed instances.AppVersion
 	_, err = other.Change(t.Context(), leases, func(d *instances.Desired) (err error) {
+		app := *d.App
+		app.Earlier = append(app.Earlier, instances.AppVersion{Digest: "unneeded", Error: "not ready"})
+		d.App = &app
 		deployed, err = d.BeginRollout(d.App.Current, instances.Rollout{})
 		return err
 	})
@@ -58,6 +62,7 @@ func TestLatestVersionsAreThoseThatARollbackChoosesFrom(t *testing.T) {
 	if err != nil || len(latest) == 0 || latest[0].Number != deployed.Number {
 		t.Errorf("the latest versions are %+v, %v, want version %d first", latest, err, deployed.Number)
 	}
+	eventually(t, "the leader deletes an archive that no version needs", func() bool { return !exists(unneeded) })
 	if err := server.end(); err != nil {
 		t.Error(err)
 	}
@@ -82,7 +87,7 @@ func startRegistry(t *testing.T, key string) (server *running, flags map[string]
 		"allow-root": "true", "fleet-key-file": key}
 }
 
-func TestArchivesAreDeletedWhenARolloutEnds(t *testing.T) {
+func TestArchivesAreDeletedDuringARollout(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte("fleet-key-0123456789\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -93,15 +98,21 @@ func TestArchivesAreDeletedWhenARolloutEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.desired.state.Change(t.Context(), leases, func(d *instances.Desired) error {
-		d.App = &instances.App{Current: instances.AppVersion{Number: 8, Digest: "current"}, Earlier: []instances.AppVersion{
-			{Number: 7, Digest: "again", Error: "not ready"}, {Number: 6, Digest: "unneeded", Error: "not ready"}}}
-		_, err := d.BeginRollout(instances.AppVersion{Digest: "next"}, instances.Rollout{})
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	begin := func(digest string) {
+		t.Helper()
+		_, err := r.desired.state.Change(t.Context(), leases, func(d *instances.Desired) error {
+			if d.App == nil {
+				d.App = &instances.App{Current: instances.AppVersion{Number: 8, Digest: "current"}, Earlier: []instances.AppVersion{
+					{Number: 7, Digest: "again", Error: "not ready"}, {Number: 6, Digest: "unneeded", Error: "not ready"}}}
+			}
+			_, err := d.BeginRollout(instances.AppVersion{Digest: digest}, instances.Rollout{})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
+	begin("next")
 	set := *r.settings.now()
 	set.Versions = "s3://archives/versions" // not connected yet
 	starting := *r.rollouts
@@ -112,13 +123,7 @@ func TestArchivesAreDeletedWhenARolloutEnds(t *testing.T) {
 		t.Fatalf("the abort: %+v, %v", done, err)
 	}
 
-	_, err = r.desired.state.Change(t.Context(), leases, func(d *instances.Desired) error {
-		_, err := d.BeginRollout(instances.AppVersion{Digest: "again"}, instances.Rollout{})
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	begin("again")
 	set.Versions = t.TempDir()
 	archive := func(digest string) string { return filepath.Join(set.Versions, starting.archiveName(digest)) }
 	for _, digest := range []string{"current", "next", "again", "unneeded"} {
@@ -126,65 +131,47 @@ func TestArchivesAreDeletedWhenARolloutEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	starting.control = instances.NewRollouts(r.desired.state, &starting)
-	running.Go(func() { starting.run(ctx, nil) })
-	eventually(t, "the archive is deleted", func() bool {
-		_, err := os.Stat(archive("unneeded"))
-		return errors.Is(err, fs.ErrNotExist)
-	})
-	stop()
-	running.Wait()
-	for _, digest := range []string{"current", "next", "again"} {
-		if _, err := os.Stat(archive(digest)); err != nil {
-			t.Error(err)
+	now, _ := r.desired.state.Current()
+	starting.deleteArchives(t.Context(), now.App)
+	for digest, want := range map[string]bool{"current": true, "next": false, "again": true, "unneeded": false} {
+		if got := exists(archive(digest)); got != want {
+			t.Errorf("the archive %s exists: %t", digest, got)
 		}
-	}
-
-	if err := os.WriteFile(archive("first"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	current, next := instances.AppVersion{Number: 8, Digest: "current"}, instances.AppVersion{Number: 9, Digest: "next"}
-	starting.finished(t.Context(),
-		&instances.App{Current: current, Next: &next, Earlier: []instances.AppVersion{{Number: 1, Digest: "first"}}},
-		&instances.App{Current: next, Earlier: []instances.AppVersion{current}})
-	if _, err := os.Stat(archive("first")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the archive of a version that left the list: %v", err)
 	}
 }
 
-func TestArchivesAreDeletedOnceNoListedVersionNeedsThem(t *testing.T) {
-	t.Parallel()
-	version := func(n int, digest string) instances.AppVersion {
-		return instances.AppVersion{Number: n, Digest: digest}
+// The rollout may have deleted the archive that the deployment has just stored.
+func TestDeploymentThatOutlastsARolloutIsRefused(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("fleet-key-0123456789\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	failed := func(n int, digest string) instances.AppVersion {
-		return instances.AppVersion{Number: n, Digest: digest, Error: "not ready"}
+	_, flags := startRegistry(t, key)
+	r := run(t, flags, nil)
+	leases, err := r.rollouts.leases(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	next := version(9, "next")
-	for name, c := range map[string]struct {
-		before, now instances.App
-		want        []string
-	}{
-		"a failed version is kept for another attempt": {
-			instances.App{Current: version(8, "current"), Next: &next},
-			instances.App{Current: version(8, "current"), Earlier: []instances.AppVersion{failed(9, "next")}}, nil},
-		"and deleted after the next rollout": {
-			instances.App{Current: version(8, "current"), Next: &next, Earlier: []instances.AppVersion{failed(7, "failed")}},
-			instances.App{Current: next, Earlier: []instances.AppVersion{version(8, "current"), failed(7, "failed")}}, []string{"failed"}},
-		"a version that falls off the list": {
-			instances.App{Current: version(8, "current"), Next: &next, Earlier: []instances.AppVersion{failed(7, "failed"), version(1, "first")}},
-			instances.App{Current: version(8, "current"), Earlier: []instances.AppVersion{failed(9, "next"), failed(7, "failed")}},
-			[]string{"failed", "first"}},
-		"the same archive in two versions": {
-			instances.App{Current: version(8, "next"), Next: &next, Earlier: []instances.AppVersion{failed(7, "next")}},
-			instances.App{Current: next, Earlier: []instances.AppVersion{version(8, "next")}}, nil},
-	} {
-		got := unneededDigests(&c.before, &c.now)
-		slices.Sort(got)
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v are deleted, want %v", name, got, c.want)
+	change := func(alter func(*instances.Desired) error) {
+		t.Helper()
+		if _, err := r.desired.state.Change(t.Context(), leases, alter); err != nil {
+			t.Fatal(err)
 		}
+	}
+	begin := func(d *instances.Desired) error {
+		_, err := d.BeginRollout(instances.AppVersion{Digest: "other"}, instances.Rollout{})
+		return err
+	}
+	change(begin) // the first version
+	_, err = r.rollouts.beginRollout(t.Context(), func(*instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
+		change(begin)
+		change(func(d *instances.Desired) error { return d.AbortRollout("aborted") })
+		return instances.AppVersion{Digest: "stored"}, how, nil
+	})
+	if !errors.Is(err, errDeployedMeanwhile) {
+		t.Errorf("the deployment ended with %v", err)
+	}
+	if now, _ := r.desired.state.Current(); now.App.Next != nil || now.App.Earlier[0].Digest != "other" {
+		t.Errorf("the versions are %+v", now.App)
 	}
 }

@@ -132,14 +132,24 @@ func (a *App) Restorable() (kept []AppVersion) {
 	return kept
 }
 
+// Unneeded returns the digests of archives that no version needs after the rollout in progress, however it ends.
+func (a *App) Unneeded() (digests []string) {
+	failed := a.fail("failed")
+	needed := append(failed.Restorable(), a.Current, *a.Next)
+	for _, v := range a.Earlier {
+		isSame := func(other AppVersion) bool { return other.Digest == v.Digest }
+		if !slices.ContainsFunc(needed, isSame) && !slices.Contains(digests, v.Digest) {
+			digests = append(digests, v.Digest)
+		}
+	}
+	return digests
+}
+
 // A rollback withdraws the current version.
 func (a App) begin(v AppVersion, how Rollout) App {
 	v.Name = clipText(v.Name, maxVersionText)
 	v.By = clipText(v.By, maxVersionText)
-	v.Number = a.Current.Number + 1
-	for _, old := range a.Earlier {
-		v.Number = max(v.Number, old.Number+1)
-	}
+	v.Number = a.NextNumber()
 	if a.Current.Number == 0 {
 		return App{Current: v}
 	}
@@ -149,6 +159,15 @@ func (a App) begin(v AppVersion, how Rollout) App {
 	a.Rollout = how
 	a.Current.Withdrawn = v.Of != 0
 	return a
+}
+
+// NextNumber returns the next version's number, which changes when a rollout ends.
+func (a *App) NextNumber() int {
+	next := a.Current.Number + 1
+	for _, old := range a.Earlier {
+		next = max(next, old.Number+1)
+	}
+	return next
 }
 
 func (a App) finish() App {

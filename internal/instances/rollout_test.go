@@ -239,6 +239,7 @@ func TestNoDeliveryStartsAfterALateAbort(t *testing.T) {
 		f := newFleet()
 		opts, n := f.options()
 		state, app := newDesired(t, fleetKey), &lateApp{}
+		var begun []int
 		change := func(alter func(*Desired) error) {
 			if _, err := state.Change(t.Context(), n, alter); err != nil {
 				t.Fatal(err)
@@ -258,7 +259,13 @@ func TestNoDeliveryStartsAfterALateAbort(t *testing.T) {
 				Self:  func() Record { return Record{App: rollouts.Report()} },
 				Leads: func() bool { return true }, Healthy: func(*Record) bool { return true }},
 				Log: opts.Log, Active: func() bool { return true }, Changed: rollouts.Apply,
-				Finished: func(context.Context, *App, *App) {}, Tried: func() {}})
+				Begun: func(_ context.Context, now *App) {
+					begun = append(begun, now.Next.Number)
+					if now.Until != "" {
+						t.Error("the rollout began with a batch")
+					}
+				},
+				Finished: func(*App, *App) {}, Tried: func() {}})
 		})
 		change(begin)
 		time.Sleep(4 * time.Second)
@@ -275,6 +282,9 @@ func TestNoDeliveryStartsAfterALateAbort(t *testing.T) {
 		}
 		stop()
 		running.Wait()
+		if !slices.Equal(begun, []int{2}) {
+			t.Errorf("the rollouts %v began", begun)
+		}
 	})
 }
 
@@ -290,6 +300,32 @@ func TestOneRolloutAtATime(t *testing.T) {
 	}
 	if busy, err := d.BeginRollout(AppVersion{}, Rollout{}); !errors.Is(err, ErrRolloutInProgress) || busy.Number != 2 {
 		t.Errorf("during a rollout: %+v, %v", busy, err)
+	}
+}
+
+func TestArchivesAreUnneededHoweverTheRolloutEnds(t *testing.T) {
+	t.Parallel()
+	version := func(digest string) AppVersion { return AppVersion{Digest: digest} }
+	failed := func(digest string) AppVersion { return AppVersion{Digest: digest, Error: "not ready"} }
+	restorable := []AppVersion{version("5"), version("4"), version("3"), version("2"), version("1")}
+	many := slices.Repeat([]AppVersion{failed("failed")}, listedVersions-1)
+	for name, c := range map[string]struct {
+		earlier []AppVersion
+		want    []string
+	}{
+		"a failed version":                    {append([]AppVersion{failed("failed")}, restorable...), []string{"failed"}},
+		"a failed version is deployed again":  {[]AppVersion{failed("next")}, nil},
+		"a failed version that served before": {[]AppVersion{failed("3"), version("3")}, nil},
+		"too old to be restored":              {append(restorable, version("0")), []string{"0"}},
+		"restorable if the rollout fails":     {restorable, nil},
+		"the last one that is listed":         {append(many, version("1")), []string{"failed", "1"}},
+		"the current one too":                 {append(many, version("current")), []string{"failed"}},
+	} {
+		next := version("next")
+		app := App{Current: version("current"), Next: &next, Earlier: c.earlier}
+		if got := app.Unneeded(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
 
@@ -355,7 +391,7 @@ func (f *deployFleet) start(t *testing.T, name string) *deployee {
 		d.rollouts.Run(ctx, &RolloutOptions{Fleet: &Fleet{Store: n, ID: d.ID(), Self: record, Others: NewWatcher(opts),
 			Leads: leads, Healthy: func(r *Record) bool { return r.Health == "Ok" }},
 			Log: opts.Log, Active: func() bool { return ctx.Err() == nil },
-			Changed: d.rollouts.Apply, Finished: func(context.Context, *App, *App) {}, Tried: func() {}})
+			Changed: d.rollouts.Apply, Begun: func(context.Context, *App) {}, Finished: func(*App, *App) {}, Tried: func() {}})
 	})
 	return d
 }

@@ -41,9 +41,12 @@ type Rollouts struct {
 	state *DesiredState
 	app   RolloutApp
 
-	conductor Conductor // used only by Run
-	wake      chan struct{}
-	deploys   sync.WaitGroup
+	// These are used only by Run.
+	conductor Conductor
+	begun     int // rollout for which RolloutOptions.Begun was called
+
+	wake    chan struct{}
+	deploys sync.WaitGroup
 
 	holding sync.Mutex // held until a decision is applied, so that an older one never overrides it
 
@@ -82,9 +85,11 @@ func (f *Fleet) records(ctx context.Context) ([]Instance, error) {
 type RolloutOptions struct {
 	*Fleet
 	Active func() bool
+	// Begun is called on the leader for each rollout, which does not continue before it returns.
+	Begun func(context.Context, *App)
 	// Changed is called after this instance changes the desired state, Finished if that ends a rollout.
 	Changed  func()
-	Finished func(ctx context.Context, before, now *App)
+	Finished func(before, now *App)
 	Tried    func()
 	Log      *slog.Logger
 }
@@ -114,6 +119,9 @@ func (r *Rollouts) advance(ctx context.Context, o *RolloutOptions) {
 	if now.App == nil || now.App.Next == nil {
 		return
 	}
+	if r.begun != now.App.Next.Number && !r.begin(ctx, o) {
+		return
+	}
 	all, err := o.records(ctx)
 	if err != nil {
 		return // logged by the watcher
@@ -136,11 +144,22 @@ func (r *Rollouts) advance(ctx context.Context, o *RolloutOptions) {
 	case err == nil:
 		o.Changed()
 		if next.Next == nil {
-			o.Finished(ctx, &before, &next)
+			o.Finished(&before, &next)
 		}
 	case !errors.Is(err, ErrNoRollout) && ctx.Err() == nil:
 		o.Log.Warn("rollout not continued", "version", before.Next.Number, "err", err)
 	}
+}
+
+// begin reads the registry first, because the known rollout may have been aborted some seconds ago.
+func (r *Rollouts) begin(ctx context.Context, o *RolloutOptions) bool {
+	now, err := r.state.Refresh(ctx, o.Store)
+	if err != nil || now.App == nil || now.App.Next == nil {
+		return false
+	}
+	r.begun = now.App.Next.Number
+	o.Begun(ctx, now.App)
+	return true
 }
 
 // HoldUntilKnown holds deliveries until the registry has answered and this instance runs the desired version.

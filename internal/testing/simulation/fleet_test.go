@@ -139,7 +139,7 @@ func (f *follower) follow(ctx context.Context) {
 	parts.Go(func() { f.settings.Run(ctx, fleet) })
 	parts.Go(func() {
 		f.rollouts.Run(ctx, &instances.RolloutOptions{Fleet: fleet, Active: func() bool { return ctx.Err() == nil }, Changed: f.apply,
-			Finished: f.w.finished, Tried: func() {}, Log: slog.New(slog.DiscardHandler)})
+			Begun: func(context.Context, *instances.App) {}, Finished: f.w.finished, Tried: func() {}, Log: slog.New(slog.DiscardHandler)})
 	})
 	f.state.Follow(ctx, instances.Following{Store: f.way, Apply: f.apply, Failed: func(error) {}, Leads: leads,
 		Revision: func() int64 { return f.elector.Status().LeaderRevision }})

@@ -261,7 +261,7 @@ func (w *world) await(limit time.Duration, lacks func(*follower) string) time.Du
 	}
 }
 
-func (w *world) finished(_ context.Context, before, now *instances.App) {
+func (w *world) finished(before, now *instances.App) {
 	v := before.Next
 	w.note("the rollout of version %d is finished, the current one is version %d", v.Number, now.Current.Number)
 	w.oracle.ended(now, v)
