@@ -3,9 +3,13 @@ package api
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestOneClaimsADirectory(t *testing.T) {
@@ -38,6 +42,29 @@ func TestOneClaimsADirectory(t *testing.T) {
 	if _, err := Claim(dir + "/missing"); err == nil || errors.Is(err, ErrClaimed) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
+}
+
+func TestClaimWaitsForALookThatWasPaused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		look, err := os.Create(filepath.Join(dir, claimFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer look.Close()
+		if err := syscall.Flock(int(look.Fd()), syscall.LOCK_SH); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(3*time.Second, func() { _ = syscall.Flock(int(look.Fd()), syscall.LOCK_UN) })
+		release, err := Claim(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestLooksDoNotKeepAnEnvironmentFromItsStart(t *testing.T) {

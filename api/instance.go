@@ -310,20 +310,20 @@ func claimedBy(dataDir string) error {
 	return fmt.Errorf("%w on %s: %q, process %d", ErrClaimed, dataDir, i.Environment, i.PID)
 }
 
-const claimTries = 100
+// claimWait allows for a paused process that shares the lock.
+const claimWait = 10 * time.Second
 
 // lockExclusive retries while other processes share the lock, which [checkUnclaimed] does for a moment.
 func lockExclusive(f *os.File) error {
-	for range claimTries {
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+	for deadline := time.Now().Add(claimWait); ; time.Sleep(time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
 			return err
 		}
 		if err := checkUnclaimed(f); err != nil {
 			return err
 		}
-		time.Sleep(time.Millisecond)
 	}
-	return syscall.EWOULDBLOCK
 }
 
 // checkUnclaimed returns EWOULDBLOCK if a process has locked f exclusively, because it then cannot be locked shared.

@@ -248,12 +248,12 @@ func (s *printingSuite) printsAll(t *testing.T, path string, args []string, want
 }
 
 func (s *printingSuite) changesNothing(t *testing.T, args []string) {
-	before := s.state()
+	before := s.settledState()
 	out, talk, code := s.tendril(append(args, "--dry-run")...)
 	if code != 0 || !strings.Contains(talk, base.Unchanged) || !strings.Contains(out, "would ") && args[0] != "migrate" {
 		t.Errorf("exit %d, printed\n%s%s", code, out, talk)
 	}
-	if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(s.state(), "\n")); diff != "" {
+	if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(s.settledState(), "\n")); diff != "" {
 		t.Errorf("it changed something:\n%s", diff)
 	}
 }
@@ -422,7 +422,8 @@ func (s *printingSuite) fill() {
 		s.Fatal(err)
 	}
 	s.Setenv("AWS_ENDPOINT_URL_SQS", running.Endpoint)
-	delayed := s.must("send", "--delay", "15m", "later")
+	due := time.Now().Add(time.Hour).Truncate(time.Second) // far from where state rounds
+	delayed := s.must("send", "--at", due.Format(time.RFC3339), "later")
 	credentials := filepath.Join(s.dir, "credentials.json")
 	s.must("credentials", "create", "ops", "--credentials", credentials)
 	s.must("tokens", "create", "ops", "--scope", "read")
@@ -436,6 +437,12 @@ func (s *printingSuite) fill() {
 		s.Fatal(err)
 	}
 	s.words = strings.NewReplacer("DEAD", dead, "DELAYED", delayed, "CREDENTIALS", credentials, "DIR", s.dir)
+}
+
+// settledState returns the state once two reads are equal. A pause while one of them calculates the time at which the
+// delayed message becomes visible changes that time.
+func (s *printingSuite) settledState() string {
+	s.Helper()
 	last := ""
 	s.wait(func() error {
 		now := s.state()
@@ -445,4 +452,5 @@ func (s *printingSuite) fill() {
 		}
 		return nil
 	})
+	return last
 }
