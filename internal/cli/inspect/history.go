@@ -227,19 +227,18 @@ func (s *eventSource) stored(notRunning error) ([]eventlog.Event, error) {
 
 func (s *eventSource) explainNone(context.Context, *api.Client) error { return nil }
 
-// followInstance skips an event of the same action as the previous event.
 func (s *eventSource) followInstance(ctx context.Context, on *api.Client, a *api.FromInstance[[]eventlog.Event],
 	each func(eventlog.Event) error) error {
 	f := s.filter
-	var last eventlog.Event
+	var previous eventlog.Event
 	if len(a.Answer) > 0 {
-		last = a.Answer[0]
-		f.After = last.ID
+		previous = a.Answer[0]
+		f.After = previous.ID
 	}
 	return on.FollowEvents(ctx, f, func(e eventlog.Event) error {
-		repeated := len(eventlog.OnePerAction([]eventlog.Event{e, last})) == 1
-		last = e
-		if repeated {
+		alreadyShown := eventlog.SameAction(&previous, &e)
+		previous = e
+		if alreadyShown {
 			return nil
 		}
 		e.Instance = a.Instance.Name

@@ -136,21 +136,26 @@ func OnePerAction(events []Event) []Event {
 }
 
 func findAction(later []Event, e *Event) *Event {
-	if e.Kind != string(event.Pause) {
-		return nil
-	}
-	noun, _, _ := strings.Cut(e.Text, " ")
 	for i := range slices.Backward(later) {
-		a := &later[i]
-		if a.At.Sub(e.At) > causedWithin {
+		if later[i].At.Sub(e.At) > causedWithin {
 			break
 		}
-		isAction := a.Kind == string(event.Act) && a.Text != rejectedText
-		isSame := a.Fields["action"] == e.Text && a.Fields["subject"] == e.Fields[noun]
-		isAll := a.Fields["action"] == "all "+strings.Replace(e.Text, "queue", "queues", 1)
-		if isAction && (isSame || isAll) {
-			return a
+		if SameAction(e, &later[i]) {
+			return &later[i]
 		}
 	}
 	return nil
+}
+
+// SameAction reports whether the change of a pause and the action, which is recorded later, are the same act of a user.
+func SameAction(change, action *Event) bool {
+	isAct := action.Kind == string(event.Act) && action.Text != rejectedText
+	if !isAct || change.Kind != string(event.Pause) || action.At.Sub(change.At) > causedWithin {
+		return false
+	}
+
+	noun, _, _ := strings.Cut(change.Text, " ")
+	isSame := action.Fields["action"] == change.Text && action.Fields["subject"] == change.Fields[noun]
+	isAll := action.Fields["action"] == "all "+strings.Replace(change.Text, "queue", "queues", 1)
+	return isSame || isAll
 }
