@@ -15,7 +15,8 @@ import (
 	"tendril/queue"
 )
 
-type held struct {
+// sourceMessage is a message of a [messageSource].
+type sourceMessage struct {
 	api.Message
 	receipt string // "" for embedded queues
 }
@@ -55,10 +56,10 @@ func failureGroup(m *api.Message) string {
 
 type messageSource interface {
 	// read returns batches of at most n messages, oldest first. It stops after an error.
-	read(ctx context.Context, n int) iter.Seq2[[]held, error]
+	read(ctx context.Context, n int) iter.Seq2[[]sourceMessage, error]
 	// redrive returns the number of messages moved. If to is "", each message returns to its source queue.
-	redrive(ctx context.Context, messages []held, to string) (int, error)
-	remove(ctx context.Context, messages []held) (int, error)
+	redrive(ctx context.Context, messages []sourceMessage, to string) (int, error)
+	remove(ctx context.Context, messages []sourceMessage) (int, error)
 	release(ctx context.Context) error
 }
 
@@ -69,12 +70,12 @@ type embeddedSource struct {
 	ids    []string
 }
 
-func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
+func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]sourceMessage, error] {
 	if len(p.ids) > 0 {
 		return p.readByID(ctx)
 	}
 
-	return func(yield func([]held, error) bool) {
+	return func(yield func([]sourceMessage, error) bool) {
 		f := p.filter
 		f.Limit = n
 		for {
@@ -83,7 +84,7 @@ func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]held, erro
 				yield(nil, err)
 				return
 			}
-			batch := make([]held, len(page))
+			batch := make([]sourceMessage, len(page))
 			for i := range page {
 				batch[i].Message = page[i]
 			}
@@ -95,31 +96,31 @@ func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]held, erro
 	}
 }
 
-func (p *embeddedSource) readByID(ctx context.Context) iter.Seq2[[]held, error] {
-	return func(yield func([]held, error) bool) {
+func (p *embeddedSource) readByID(ctx context.Context) iter.Seq2[[]sourceMessage, error] {
+	return func(yield func([]sourceMessage, error) bool) {
 		for _, id := range p.ids {
 			m, err := p.client.Message(ctx, p.queue, id)
 			if errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 				continue
 			}
-			if !yield([]held{{Message: m}}, err) || err != nil {
+			if !yield([]sourceMessage{{Message: m}}, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-func (p *embeddedSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
+func (p *embeddedSource) redrive(ctx context.Context, messages []sourceMessage, to string) (int, error) {
 	return p.client.Move(ctx, p.queue, to, ids(messages))
 }
 
-func (p *embeddedSource) remove(ctx context.Context, messages []held) (int, error) {
+func (p *embeddedSource) remove(ctx context.Context, messages []sourceMessage) (int, error) {
 	return p.client.Delete(ctx, p.queue, ids(messages), int64(len(messages)))
 }
 
 func (p *embeddedSource) release(context.Context) error { return nil }
 
-func ids(messages []held) []string {
+func ids(messages []sourceMessage) []string {
 	all := make([]string, len(messages))
 	for i := range messages {
 		all[i] = messages[i].ID
@@ -162,7 +163,7 @@ type sqsSource struct {
 	known   []string // queues that dead-letter to this one; nil until the first use
 }
 
-func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
+func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]sourceMessage, error] {
 	p.holding = map[string]string{}
 	p.seen = map[string]bool{}
 	if p.beforeRead != nil {
@@ -171,7 +172,7 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	if p.failures != nil {
 		p.history = p.failures(ctx)
 	}
-	return func(yield func([]held, error) bool) {
+	return func(yield func([]sourceMessage, error) bool) {
 		for {
 			batch, err := p.receive(ctx, min(n, queue.MaxBatch))
 			atEnd := err == nil && len(batch) == 0
@@ -184,9 +185,9 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 
 // receive returns no messages at the end of the queue, or if it received only messages that it has already returned,
 // whose hold time has expired or whose copies have failed again.
-func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
+func (p *sqsSource) receive(ctx context.Context, n int) ([]sourceMessage, error) {
 	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: new(lookTime), Visibility: new(holdTime)})
-	var batch []held
+	var batch []sourceMessage
 	for i := range messages {
 		m := &messages[i]
 		p.holding[m.ID] = m.ReceiptHandle
@@ -194,7 +195,7 @@ func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 			continue
 		}
 		p.seen[m.ID] = true
-		one := held{api.FromMessage(m, p.name), m.ReceiptHandle}
+		one := sourceMessage{api.FromMessage(m, p.name), m.ReceiptHandle}
 		one.Attempts = p.history[m.ID]
 		batch = append(batch, one)
 	}
@@ -202,7 +203,7 @@ func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 }
 
 // remove leaves messages that it cannot delete hidden until they are released.
-func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
+func (p *sqsSource) remove(ctx context.Context, messages []sourceMessage) (int, error) {
 	receipts := make([]string, len(messages))
 	for i := range messages {
 		receipts[i] = messages[i].receipt
@@ -228,7 +229,7 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 }
 
 // redrive deletes a message once the destination has accepted it, so an interruption may leave it in both queues.
-func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
+func (p *sqsSource) redrive(ctx context.Context, messages []sourceMessage, to string) (int, error) {
 	moved := 0
 	for len(messages) > 0 {
 		target, err := p.destination(ctx, &messages[0], to)
@@ -249,7 +250,7 @@ func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (in
 
 // sameDestination returns how many of the first messages to send together. FIFO messages are sent one by one, so that
 // the next message of a group cannot overtake a rejected one.
-func (p *sqsSource) sameDestination(messages []held, to string) int {
+func (p *sqsSource) sameDestination(messages []sourceMessage, to string) int {
 	if p.fifo {
 		return 1
 	}
@@ -260,11 +261,11 @@ func (p *sqsSource) sameDestination(messages []held, to string) int {
 	return n
 }
 
-func (p *sqsSource) origin(m *held) string {
+func (p *sqsSource) origin(m *sourceMessage) string {
 	return cmp.Or(queue.NameInARN(sourceARN(&m.Message)), p.source)
 }
 
-func (p *sqsSource) destination(ctx context.Context, m *held, to string) (string, error) {
+func (p *sqsSource) destination(ctx context.Context, m *sourceMessage, to string) (string, error) {
 	if to != "" {
 		return to, nil
 	}
@@ -286,7 +287,7 @@ func (p *sqsSource) destination(ctx context.Context, m *held, to string) (string
 
 // Senders can set any attribute, so tendril's source attribute is trusted only if that queue uses this one as its
 // dead-letter queue.
-func (p *sqsSource) isTrusted(ctx context.Context, m *held, origin string) (bool, error) {
+func (p *sqsSource) isTrusted(ctx context.Context, m *sourceMessage, origin string) (bool, error) {
 	if m.DeadLetterSource != "" || origin == p.source || p.sources == nil {
 		return true, nil
 	}
@@ -300,7 +301,7 @@ func (p *sqsSource) isTrusted(ctx context.Context, m *held, origin string) (bool
 	return slices.Contains(p.known, origin), nil
 }
 
-func (p *sqsSource) resend(ctx context.Context, target string, messages []held) (accepted []held, err error) {
+func (p *sqsSource) resend(ctx context.Context, target string, messages []sourceMessage) (accepted []sourceMessage, err error) {
 	to, err := p.senderTo(ctx, target)
 	for err == nil && len(messages) > 0 {
 		copies := copies(messages, queue.IsFIFO(target))
@@ -322,7 +323,7 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 // copies returns as many messages as fit into one send. A FIFO copy needs a new deduplication ID, because the queue
 // would drop it as a duplicate. The ID is derived from the message ID, so that a repeated redrive does not duplicate
 // the message.
-func copies(messages []held, fifo bool) []queue.Outgoing {
+func copies(messages []sourceMessage, fifo bool) []queue.Outgoing {
 	var out []queue.Outgoing
 	bytes := 0
 	for _, m := range messages[:min(len(messages), queue.MaxBatch)] {

@@ -74,7 +74,7 @@ func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *se
 	}, fake, to
 }
 
-func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do func(context.Context, []held) (int,
+func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do func(context.Context, []sourceMessage) (int,
 	error)) (int,
 	error) {
 	t.Helper()
@@ -85,8 +85,8 @@ func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do fu
 	})
 }
 
-func redriven(p messageSource, to string) func(context.Context, []held) (int, error) {
-	return func(ctx context.Context, messages []held) (int, error) { return p.redrive(ctx, messages, to) }
+func redriven(p messageSource, to string) func(context.Context, []sourceMessage) (int, error) {
+	return func(ctx context.Context, messages []sourceMessage) (int, error) { return p.redrive(ctx, messages, to) }
 }
 
 func TestLookingAtSQSGivesEverythingBack(t *testing.T) {
@@ -298,17 +298,17 @@ func TestCopiesKeepEverything(t *testing.T) {
 	m := api.Message{ID: "m1", Body: "x",
 		Attributes: api.Attributes{{Name: "raw", Type: "Binary", Value: "\x00"}}, GroupID: "g", TraceHeader: "Root=1",
 		DedupID: "old"}
-	got := copies([]held{{Message: m}}, false)
+	got := copies([]sourceMessage{{Message: m}}, false)
 	want := []queue.Outgoing{{Body: "x", Attributes: m.Attributes, GroupID: "g", TraceHeader: "Root=1"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	large := held{Message: api.Message{Body: strings.Repeat("x", 400<<10)}}
-	if n := len(copies([]held{large, large, large}, false)); n != 2 {
+	large := sourceMessage{Message: api.Message{Body: strings.Repeat("x", 400<<10)}}
+	if n := len(copies([]sourceMessage{large, large, large}, false)); n != 2 {
 		t.Errorf("%d messages of 400 KiB in one send, want 2", n)
 	}
-	huge := held{Message: api.Message{Body: strings.Repeat("x", 2<<20)}}
-	if n := len(copies([]held{huge, large}, false)); n != 1 {
+	huge := sourceMessage{Message: api.Message{Body: strings.Repeat("x", 2<<20)}}
+	if n := len(copies([]sourceMessage{huge, large}, false)); n != 1 {
 		t.Errorf("%d messages in one send, want the first alone", n)
 	}
 }
@@ -316,15 +316,15 @@ func TestCopiesKeepEverything(t *testing.T) {
 func TestRedriveKnowsWhereTo(t *testing.T) {
 	t.Parallel()
 	p := &sqsSource{source: "jobs"}
-	from := func(sources ...string) []held {
-		var all []held
+	from := func(sources ...string) []sourceMessage {
+		var all []sourceMessage
 		for _, s := range sources {
-			all = append(all, held{Message: api.Message{ID: "m", DeadLetterSource: s}})
+			all = append(all, sourceMessage{Message: api.Message{ID: "m", DeadLetterSource: s}})
 		}
 		return all
 	}
 	for _, c := range []struct {
-		messages []held
+		messages []sourceMessage
 		to       string
 		want     string
 		n        int

@@ -51,8 +51,9 @@ const noSource = "CouldNotDetermineMessageSource"
 
 var errNoSource = errors.New("the task stopped early: " + noSource)
 
-// done is the word for the progress bar.
-func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done string) (int, error) {
+// followTask waits for the end of a task, and cancels it if ctx is done. It returns the number of messages that were
+// moved, or deleted; done is the word for that.
+func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done string) (moved int, err error) {
 	every := remoteTaskPollInterval
 	if _, embedded := task.(*embeddedTask); embedded {
 		every = taskPollInterval
@@ -60,8 +61,6 @@ func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done
 
 	bar := c.Progress(total, done, true)
 	defer func() { _ = bar.Finish() }()
-
-	moved := 0
 	for {
 		now, err := task.Progress(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -71,14 +70,8 @@ func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done
 			moved = int(now.Moved)
 			_ = bar.Set(moved)
 		}
-
-		switch now.Status {
-		case "COMPLETED":
-			return moved, nil
-		case "CANCELLED", "CANCELLING":
-			return moved, errors.New("the task was cancelled by another command")
-		case "FAILED":
-			return moved, taskFailure(now.FailureReason)
+		if ended, err := taskEnd(&now); ended {
+			return moved, err
 		}
 
 		select {
@@ -91,6 +84,18 @@ func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done
 			return cancelled, ctx.Err()
 		}
 	}
+}
+
+func taskEnd(p *aws.MoveProgress) (ended bool, err error) {
+	switch p.Status {
+	case "COMPLETED":
+		return true, nil
+	case "CANCELLED", "CANCELLING":
+		return true, errors.New("the task was cancelled by another command")
+	case "FAILED":
+		return true, taskFailure(p.FailureReason)
+	}
+	return false, nil
 }
 
 func taskFailure(reason string) error {

@@ -66,7 +66,9 @@ queue. A copy has no reason.`,
 
 		from := g.contents(which)
 		copied, err := g.process(ctx, from, selection, *limit, "moved",
-			func(ctx context.Context, messages []held) (int, error) { return from.redrive(ctx, messages, to) })
+			func(ctx context.Context, messages []sourceMessage) (int, error) {
+				return from.redrive(ctx, messages, to)
+			})
 		return moved + copied, err
 	})
 }
@@ -297,7 +299,7 @@ func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *
 
 func (d deadLetterQueues) writeTo(ctx context.Context, to io.Writer, which *selector) (int, error) {
 	buffered := bufio.NewWriter(to)
-	write := func(_ context.Context, messages []held) (int, error) {
+	write := func(_ context.Context, messages []sourceMessage) (int, error) {
 		for i := range messages {
 			if err := base.PrintLineJSON(buffered, &messages[i].Message); err != nil {
 				return i, base.Written(err)
@@ -313,7 +315,7 @@ func (d deadLetterQueues) writeTo(ctx context.Context, to io.Writer, which *sele
 }
 
 func (g *deadLetterQueue) process(ctx context.Context, from messageSource, selection *selection, limit rate.Limit,
-	what string, do func(context.Context, []held) (int, error)) (n int, err error) {
+	what string, do func(context.Context, []sourceMessage) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
 	bar := g.cli.Progress(selection.selector.expectedCount(g.count), what, true)
 	defer func() { _ = bar.Finish() }()

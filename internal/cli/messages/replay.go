@@ -194,32 +194,34 @@ func (p *replay) print(a *replayAnswer) error {
 	return err
 }
 
+// queueOf returns the queue whose settings apply to a message, or "" if unknown.
 func (p *replay) queueOf(m *api.Message) string {
 	if p.client == nil {
 		return m.Queue
 	}
 
 	i := &p.client.Instance
-	for _, name := range []string{queue.NameInARN(m.DeadLetterSource), m.Queue} {
+	for _, name := range []string{queue.NameInARN(m.DeadLetterSource), m.Queue, queueBefore(i, m.Queue)} {
 		if name != "" && i.Queue(name).Name != "" {
 			return name
-		}
-	}
-
-	for _, q := range i.Queues {
-		if m.Queue != "" && q.DeadLetterQueue == m.Queue {
-			return q.Name
 		}
 	}
 
 	if ref, err := target.ParseQueue(p.queue); err == nil && ref.Name != "" {
 		return ref.Name
 	}
-
 	if len(i.Queues) == 1 {
 		return i.Queues[0].Name
 	}
+	return ""
+}
 
+func queueBefore(i *api.Instance, deadLetterQueue string) string {
+	for _, q := range i.Queues {
+		if deadLetterQueue != "" && q.DeadLetterQueue == deadLetterQueue {
+			return q.Name
+		}
+	}
 	return ""
 }
 
@@ -240,7 +242,7 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 
 	to := p.to
 	if to == "" {
-		if to, err = p.target(ctx, name); err != nil {
+		if to, err = p.targetURL(ctx, name); err != nil {
 			return nil, err
 		}
 	}
@@ -320,7 +322,9 @@ func (p *replay) signsDeliveries(now *api.Configuration, name string) bool {
 	return false
 }
 
-func (p *replay) target(ctx context.Context, name string) (string, error) {
+// targetURL returns the URL to which the environment posts a queue's messages. It is the URL of the app's first replica,
+// which may have been replaced by one on another port.
+func (p *replay) targetURL(ctx context.Context, queueName string) (string, error) {
 	if p.status == nil {
 		st, err := p.client.Status(ctx)
 		if err != nil {
@@ -330,27 +334,20 @@ func (p *replay) target(ctx context.Context, name string) (string, error) {
 	}
 
 	to := ""
-	for i := range p.status.Workers {
-		if w := &p.status.Workers[i]; w.Queue == name {
-			to = w.Target
-		}
+	if i := slices.IndexFunc(p.status.Workers, func(w api.Worker) bool { return w.Queue == queueName }); i >= 0 {
+		to = p.status.Workers[i].Target
 	}
-
 	u, err := url.Parse(to)
 	if to == "" || err != nil || !slices.Contains([]string{"http", "https", "unix", "http+unix"}, u.Scheme) {
-		return "", base.Usagef("the messages of %s are not posted to a URL", cmp.Or(name, "this environment")).
+		return "", base.Usagef("the messages of %s are not posted to a URL", cmp.Or(queueName, "this environment")).
 			Hint("add the URL with --to")
 	}
 
-	ownApp := fmt.Sprintf("localhost:%d", p.client.Instance.AppPort)
-	if p.client.Instance.AppPort == 0 || u.Host != ownApp {
+	first, ready := p.client.Instance.AppPort, readyPort(p.status.App)
+	if first == 0 || ready == 0 || u.Host != fmt.Sprintf("localhost:%d", first) {
 		return to, nil
 	}
-	port := readyPort(p.status.App)
-	if port == 0 {
-		return to, nil
-	}
-	u.Host = fmt.Sprintf("localhost:%d", port)
+	u.Host = fmt.Sprintf("localhost:%d", ready)
 	return u.String(), nil
 }
 

@@ -95,7 +95,7 @@ func (p *selector) checkSupportedBy(q *target.Queue) error {
 }
 
 // matches ignores the reasons of embedded messages, which are filtered by the server.
-func (p *selector) matches(m *held) bool {
+func (p *selector) matches(m *sourceMessage) bool {
 	f := &p.filter
 	embedded := m.receipt == ""
 	hasAttribute := func(a queue.Attribute) bool { return a.Name == f.Attribute && (f.Value == "" || a.Value == f.Value) }
@@ -172,7 +172,7 @@ func (p *selector) begin() *selection {
 }
 
 // choose returns the selected messages of a batch. It ignores messages that reappear because they failed again.
-func (s *selection) choose(batch []held) (chosen []held) {
+func (s *selection) choose(batch []sourceMessage) (chosen []sourceMessage) {
 	s.stale = len(batch) > 0
 	for _, m := range batch {
 		if s.seen[m.ID] {
@@ -189,7 +189,7 @@ func (s *selection) choose(batch []held) (chosen []held) {
 	return chosen
 }
 
-func (s *selection) wants(m *held) bool {
+func (s *selection) wants(m *sourceMessage) bool {
 	named := len(s.selector.ids) == 0 || s.missing[m.ID]
 	return !s.full() && named && s.selector.matches(m)
 }

@@ -12,10 +12,10 @@ import (
 	"tendril/internal/cli/base"
 )
 
-func heldWith(bodies ...string) []held {
-	var all []held
+func messagesWith(bodies ...string) []sourceMessage {
+	var all []sourceMessage
 	for _, body := range bodies {
-		all = append(all, held{Message: api.Message{ID: "id-" + body, Body: body}})
+		all = append(all, sourceMessage{Message: api.Message{ID: "id-" + body, Body: body}})
 	}
 	return all
 }
@@ -40,7 +40,7 @@ func TestSelectionChooses(t *testing.T) {
 			t.Parallel()
 			p := c.selector.begin()
 			var got []string
-			for _, portion := range [][]held{heldWith("a", "ab"), nil, heldWith("b", "c")} {
+			for _, portion := range [][]sourceMessage{messagesWith("a", "ab"), nil, messagesWith("b", "c")} {
 				if p.done() {
 					break
 				}
@@ -79,13 +79,13 @@ func TestMissingMessagesAreNamedWithTheirQueues(t *testing.T) {
 func TestSelectorTakesNoMessageTwice(t *testing.T) {
 	t.Parallel()
 	p := (&selector{all: true}).begin()
-	if n := len(p.choose(heldWith("a", "b"))); n != 2 || p.done() {
+	if n := len(p.choose(messagesWith("a", "b"))); n != 2 || p.done() {
 		t.Fatalf("took %d, done %v", n, p.done())
 	}
-	if n := len(p.choose(heldWith("a", "c"))); n != 1 || p.done() {
+	if n := len(p.choose(messagesWith("a", "c"))); n != 1 || p.done() {
 		t.Errorf("took %d of a revenant and a new one, done %v", n, p.done())
 	}
-	if n := len(p.choose(heldWith("b", "c"))); n != 0 || !p.done() {
+	if n := len(p.choose(messagesWith("b", "c"))); n != 0 || !p.done() {
 		t.Errorf("took %d revenants, done %v", n, p.done())
 	}
 }

@@ -152,35 +152,76 @@ func (w *Flags) Find(ctx context.Context) (*Queue, error) {
 	if err := w.check(); err != nil {
 		return nil, err
 	}
-
 	ref, err := ParseQueue(w.Queue)
 	if err != nil {
 		return nil, err
 	}
 
-	if ref.Remote() {
+	switch {
+	case ref.Remote():
 		if client := w.servedHere(ref); client != nil {
 			return &Queue{Name: ref.Name, Client: client}, nil
 		}
-	}
-
-	if ref.Remote() || w.Backend == BackendSQS {
-		if w.Queue == "" {
-			return nil, base.Usagef("no queue given").Hint("name one on Amazon SQS, by name, URL or ARN")
-		}
 		return findOnSQS(ctx, w.Queue)
+	case w.Backend != BackendSQS:
+		return w.findByName(ctx, ref.Name)
+	case w.Queue == "":
+		return nil, base.Usagef("no queue given").Hint("name one on Amazon SQS, by name, URL or ARN")
 	}
+	return findOnSQS(ctx, w.Queue)
+}
 
+func (w *Flags) findByName(ctx context.Context, name string) (*Queue, error) {
 	client, err := w.Dial()
 	if err != nil {
 		return nil, err
 	}
+	i := &client.Instance
 
-	if w.Queue == "" && len(client.Instance.Queues) > 1 {
-		return nil, w.severalQueues(&client.Instance)
+	switch {
+	case name != "":
+	case len(i.Queues) == 1:
+		name = i.Queues[0].Name
+	case len(i.Queues) > 1:
+		return nil, w.severalQueues(i)
+	default:
+		return nil, base.Usagef("environment %q has no queue of its own", i.Environment).
+			Hint("name a queue; 'tendril queues list' lists the queues")
 	}
 
-	return ownQueue(ctx, client, ref.Name)
+	url, err := urlOnSQS(ctx, client, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case url != "":
+		return findOnSQS(ctx, url)
+	case i.Embedded():
+		return &Queue{Name: name, Client: client}, nil
+	}
+	return nil, base.NotFoundf("environment %q has no embedded queues, and does not receive from %s",
+		i.Environment, name).Hint("use the queue's URL or ARN, or add --backend sqs")
+}
+
+// urlOnSQS returns the URL of a queue on Amazon SQS that the environment receives from, or of its dead-letter queue; ""
+// if there is none with this name.
+func urlOnSQS(ctx context.Context, client *api.Client, name string) (string, error) {
+	queues := client.Instance.Queues
+	received := client.Instance.Queue(name)
+	isOnSQS := func(q api.InstanceQueue) bool { return !q.Embedded }
+	switch {
+	case received.Embedded || !slices.ContainsFunc(queues, isOnSQS):
+		return "", nil
+	case received.Name != "":
+		return received.URL, nil
+	}
+
+	st, err := client.Status(ctx)
+	for _, q := range st.Queues {
+		if q.Name == name && q.URL != "" {
+			return q.URL, nil
+		}
+	}
+	return "", err
 }
 
 // OpenServer returns a client of the selected environment, or of Amazon SQS with --backend sqs.
@@ -228,36 +269,6 @@ func (w *Flags) servedHere(ref aws.Reference) *api.Client {
 		return nil
 	}
 	return client
-}
-
-func ownQueue(ctx context.Context, client *api.Client, name string) (*Queue, error) {
-	instance := client.Instance
-	own := instance.Queue(name)
-	if name == "" {
-		name = own.Name
-	}
-	switch {
-	case name == "":
-		return nil, base.Usagef("environment %q has no queue of its own", instance.Environment).
-			Hint("name a queue; 'tendril queues list' lists the queues")
-	case own.URL != "" && !own.Embedded:
-		return findOnSQS(ctx, own.URL)
-	case own.Name == "" && slices.ContainsFunc(instance.Queues, func(q api.InstanceQueue) bool { return !q.Embedded }):
-		st, err := client.Status(ctx) // it may be the dead-letter queue of a queue on Amazon SQS
-		if err != nil {
-			return nil, err
-		}
-		for _, q := range st.Queues {
-			if q.Name == name && q.URL != "" {
-				return findOnSQS(ctx, q.URL)
-			}
-		}
-	}
-	if instance.Embedded() {
-		return &Queue{Name: name, Client: client}, nil
-	}
-	return nil, base.NotFoundf("environment %q has no embedded queues, and does not receive from %s",
-		instance.Environment, name).Hint("use the queue's URL or ARN, or add --backend sqs")
 }
 
 func findOnSQS(ctx context.Context, reference string) (*Queue, error) {
