@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -24,46 +25,44 @@ type flagSection struct {
 	flags []*pflag.Flag
 }
 
-// Unless all is true, topics contain only the essential options, and left is the number of others.
+// flagSections returns a command's own flags, then the options by topic. A command with few options lists them among its
+// own flags. Unless all is true, topics contain only the essential options, and left is the number of others.
 func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left int) {
-	own := flagSection{title: "Flags"}
-	table := map[string]config.Option{}
-	order := map[string]int{}
-	for i, o := range base.OptionTable() {
-		table[o.Name], order[o.Name] = o, i
-	}
-
-	topics := map[string][]*pflag.Flag{}
-	settings := 0
+	var own []*pflag.Flag
+	options := map[string]*pflag.Flag{}
 	flags.VisitAll(func(f *pflag.Flag) {
-		if base.IsSetting(f) && !f.Hidden {
-			settings++
-		}
-	})
-	flags.VisitAll(func(f *pflag.Flag) {
-		o := table[f.Name]
 		switch {
 		case f.Hidden:
-		case !base.IsSetting(f) || settings <= base.FewSettings:
-			own.flags = append(own.flags, f)
+		case base.IsSetting(f):
+			options[f.Name] = f
+		default:
+			own = append(own, f)
+		}
+	})
+
+	topics := map[string][]*pflag.Flag{}
+	for _, o := range base.OptionTable() {
+		f := options[o.Name]
+		switch {
+		case f == nil:
+		case len(options) <= base.FewSettings:
+			own = append(own, f)
 		case all || o.Essential():
 			topics[o.Group] = append(topics[o.Group], f)
 		default:
 			left++
 		}
-	})
-	if len(own.flags) > 0 {
-		sections = append(sections, own)
 	}
 
+	slices.SortFunc(own, func(a, b *pflag.Flag) int { return cmp.Compare(a.Name, b.Name) })
+	if len(own) > 0 {
+		sections = append(sections, flagSection{"Flags", own})
+	}
 	for _, topic := range config.Topics() {
-		list := topics[topic]
-		slices.SortFunc(list, func(a, b *pflag.Flag) int { return order[a.Name] - order[b.Name] })
-		if len(list) > 0 {
+		if list := topics[topic]; len(list) > 0 {
 			sections = append(sections, flagSection{topic, list})
 		}
 	}
-
 	return sections, left
 }
 

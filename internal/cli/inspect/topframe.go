@@ -360,14 +360,16 @@ func (f *topFrame) problems() [][]string {
 
 const topGap = 2
 
+// tableLines aligns columns of figures on the right. The first column is cut if the others leave less room for it, and
+// the last may exceed width.
 func tableLines(rows [][]string, width int) []base.Cells {
 	widths := base.ColumnWidths(rows)
 	last := len(widths) - 1
-	rest := width
+	room := width - topGap
 	for _, w := range widths[1:last] {
-		rest -= w + topGap
+		room -= w + topGap
 	}
-	widths[0] = max(min(widths[0], rest-topGap, 40), 8)
+	widths[0] = max(min(widths[0], room, 40), 8)
 
 	lines := make([]base.Cells, len(rows))
 	for column := range widths {

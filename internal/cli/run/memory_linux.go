@@ -35,27 +35,37 @@ func releaseProgram() {
 
 type mapping struct{ begin, end uintptr }
 
-func programMappings(smaps io.Reader) []mapping {
-	var found []mapping
-	var program string
-	var last *mapping
+// programMappings returns the mappings of the executable, the first file in smaps, that were never written.
+func programMappings(smaps io.Reader) (found []mapping) {
+	program := ""
+	var current *mapping // nil unless it is the executable's
 	for lines := bufio.NewScanner(smaps); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
-		var m mapping
-		if _, err := fmt.Sscanf(lines.Text(), "%x-%x ", &m.begin, &m.end); err == nil {
-			last = nil
-			if len(fields) < 6 || !strings.HasPrefix(fields[5], "/") || strings.Contains(fields[1], "w") {
-				continue
+		if m, file, ok := parseMapping(lines.Text()); ok {
+			program = cmp.Or(program, file)
+			current = nil
+			if file != "" && file == program {
+				current = &m
 			}
-			if program = cmp.Or(program, fields[5]); fields[5] == program {
-				last = &m
-			}
-		} else if last != nil && len(fields) == 3 && fields[0] == "Anonymous:" && fields[1] == "0" {
-			found = append(found, *last)
+			continue
+		}
+		if current != nil && slices.Equal(strings.Fields(lines.Text()), []string{"Anonymous:", "0", "kB"}) {
+			found = append(found, *current)
 		}
 	}
-
 	return found
+}
+
+// parseMapping parses a line such as "00400000-01813000 r-xp 00000000 fe:00 10625865 /usr/bin/tendril". Without a file,
+// or if the mapping is writable, file is "".
+func parseMapping(line string) (m mapping, file string, ok bool) {
+	if _, err := fmt.Sscanf(line, "%x-%x ", &m.begin, &m.end); err != nil {
+		return m, "", false
+	}
+	fields := strings.Fields(line)
+	if len(fields) >= 6 && strings.HasPrefix(fields[5], "/") && !strings.Contains(fields[1], "w") {
+		file = fields[5]
+	}
+	return m, file, true
 }
 
 func groupMemory() int64 {
@@ -66,35 +76,44 @@ func groupMemory() int64 {
 	return leastLimit(os.DirFS("/sys/fs/cgroup"), string(groups))
 }
 
-// leastLimit reads the lines of /proc/self/cgroup, which are ID:CONTROLLERS:PATH. In a container, PATH may be the
-// host's path, although only its last part is mounted.
+// leastLimit returns the lowest limit of the groups in /proc/self/cgroup and their parents. In a container, a path may
+// be the host's, although only its last part is mounted.
 func leastLimit(root fs.FS, groups string) int64 {
 	least := int64(math.MaxInt64)
 	for line := range strings.Lines(groups) {
-		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(fields) < 3 {
-			continue
-		}
-		folder, file := ".", "memory.max"
-		if fields[1] != "" {
-			folder, file = "memory", "memory.limit_in_bytes"
-		}
-		if fields[1] != "" && !slices.Contains(strings.Split(fields[1], ","), "memory") {
-			continue
-		}
-		for group := path.Join("/", fields[2]); ; group = path.Dir(group) {
-			text, _ := fs.ReadFile(root, path.Join(folder, "."+group, file)) // absent if the group is not mounted
-			if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && limit < unlimited {
-				least = min(least, limit)
-			}
+		folder, file, group := memoryGroup(line)
+		for file != "" {
+			least = min(least, readLimit(root, path.Join(folder, "."+group, file)))
 			if group == "/" {
 				break
 			}
+			group = path.Dir(group)
 		}
 	}
-
 	return least
+}
+
+// memoryGroup parses a line ID:CONTROLLERS:PATH of version 1 or 2; file is "" if it does not limit memory.
+func memoryGroup(line string) (folder, file, group string) {
+	fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+	switch {
+	case len(fields) < 3:
+	case fields[1] == "":
+		return ".", "memory.max", path.Join("/", fields[2])
+	case slices.Contains(strings.Split(fields[1], ","), "memory"):
+		return "memory", "memory.limit_in_bytes", path.Join("/", fields[2])
+	}
+	return "", "", ""
 }
 
 // unlimited is less than the number that version 1 reports if there is no limit. Version 2 reports "max".
 const unlimited = 1 << 62
+
+func readLimit(root fs.FS, name string) int64 {
+	text, _ := fs.ReadFile(root, name) // absent if the group is not mounted
+	limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || limit >= unlimited {
+		return math.MaxInt64
+	}
+	return limit
+}

@@ -353,6 +353,9 @@ func (p *migration) printEach(queueName string, lines []string) {
 // run creates dead-letter queues first, but moves their messages last.
 func (p *migration) run(ctx context.Context) error {
 	for _, q := range slices.Backward(p.all) {
+		if q.Exists {
+			continue
+		}
 		if err := p.create(ctx, q); err != nil {
 			return fmt.Errorf("creating %s: %w", q.Queue, err)
 		}
@@ -392,26 +395,21 @@ func (p *migration) moveAll(ctx context.Context) (results []*migrate.Result, err
 	return results, nil
 }
 
+// create creates a missing destination queue. Its dead-letter queue must exist.
 func (p *migration) create(ctx context.Context, q *planned) error {
-	if q.Exists {
-		return nil
-	}
-
-	attributes := q.Attributes
 	if q.DeadLetter != "" {
-		i := slices.IndexFunc(p.all, func(d *planned) bool { return d.Queue == q.DeadLetter })
-		has, err := p.all[i].to.Attributes(ctx)
+		dead := p.all[slices.IndexFunc(p.all, func(d *planned) bool { return d.Queue == q.DeadLetter })]
+		has, err := dead.to.Attributes(ctx)
 		if err != nil {
 			return err
 		}
-		attributes["RedrivePolicy"] = migrate.RedrivePolicy(has["QueueArn"], q.maxReceives)
+		q.Attributes["RedrivePolicy"] = migrate.RedrivePolicy(has["QueueArn"], q.maxReceives)
 	}
 
 	if !p.toSQS {
-		return p.b.CreateQueue(ctx, q.Queue, attributes, q.tags)
+		return p.b.CreateQueue(ctx, q.Queue, q.Attributes, q.tags)
 	}
-
-	created, err := p.sqs.Create(ctx, q.Queue, attributes, q.tags)
+	created, err := p.sqs.Create(ctx, q.Queue, q.Attributes, q.tags)
 	if err != nil {
 		return err
 	}
