@@ -41,19 +41,21 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 		return "", err
 	}
 
-	state := c.StateFolder()
-	name := c.Env("TENDRIL_ENVIRONMENT")
-	if flags.Changed("environment") {
-		name, _ = flags.GetString("environment")
-	} else if cfg.IsSet("data-dir") {
-		return cfg.DataDir, nil
+	name, _ := flags.GetString("environment")
+	if !flags.Changed("environment") {
+		if cfg.IsSet("data-dir") {
+			return cfg.DataDir, nil
+		}
+		name = c.Env("TENDRIL_ENVIRONMENT")
 	}
-
 	if name != "" {
-		return chooseNamed(name, api.DataDirectories(state))
+		return chooseNamed(name, api.DataDirectories(c.StateFolder()))
 	}
+	return c.chooseUnnamed(cmd, cfg)
+}
 
-	// Environments with a data directory elsewhere must be named.
+func (c *CLI) chooseUnnamed(cmd *cobra.Command, cfg *config.Config) (string, error) {
+	state := c.StateFolder()
 	var running, elsewhere []api.Found
 	for _, f := range api.Running(api.DataDirectories(state)) {
 		if Within(f.DataDir, state) {
