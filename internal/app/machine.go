@@ -73,7 +73,7 @@ type machineSystem struct {
 }
 
 func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error) {
-	p := supervisor.Process{Name: "step", Argv: c.Argv, Dir: cmp.Or(c.Dir, "/"), OneOutput: !c.Quiet,
+	p := supervisor.Process{Name: machinePhase, Argv: c.Argv, Dir: cmp.Or(c.Dir, "/"), OneOutput: !c.Quiet,
 		OutputWait: outputWait, Detached: m.detached}
 	p.Env = c.Env
 	if !c.HasEnv {

@@ -84,7 +84,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 
-	p := supervisor.Process{Name: "step", Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
+	p := supervisor.Process{Name: processName(run.phase), Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
 		Env: withVariables(s.opts.processEnviron(v, s.opts.Settings().Port, false), step.Env), OneOutput: true,
 		OutputWait: outputWait}
 
@@ -222,10 +222,19 @@ func (s *stepRunner) runner() *supervisor.Runner {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.commands == nil {
-		s.commands = supervisor.NewRunner(&supervisor.Options{LinesPerSecond: stepLines})
+		s.commands = supervisor.NewRunner(&supervisor.Options{LinesPerSecond: stepLines,
+			Events: supervisor.Events{LinesDropped: s.linesDropped}})
 	}
 	return s.commands
 }
+
+// A step's process is named after its phase, without the spaces.
+func (s *stepRunner) linesDropped(e supervisor.LinesDropped) {
+	e.Process = strings.ReplaceAll(e.Process, "-", " ")
+	s.opts.Counters.LinesDropped(e)
+}
+
+func processName(phase string) string { return strings.ReplaceAll(phase, " ", "-") }
 
 func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	s.mu.Lock()

@@ -145,6 +145,30 @@ func TestAFailedStepNamesItsFileOnce(t *testing.T) {
 	}
 }
 
+func TestDroppedLinesOfAStepAreReported(t *testing.T) {
+	t.Parallel()
+	s := newSteps(t.Context(), time.Second)
+	s.opts.Log = slog.New(slog.DiscardHandler)
+	s.opts.Environ = func(*bundle.Bundle, int) []string { return os.Environ() }
+	defer s.stop()
+	blocked := make(chan struct{})
+	s.opts.Output = func(string, string, []byte) { <-blocked }
+	var dropped []supervisor.LinesDropped
+	s.opts.Counters.LinesDropped = func(e supervisor.LinesDropped) {
+		if dropped = append(dropped, e); len(dropped) == 1 {
+			close(blocked)
+		}
+	}
+
+	step := bundle.Step{Phase: "appdeploy pre", Name: "a.sh", Shell: "i=0; while [ $i -lt 600 ]; do echo $i; i=$((i+1)); done"}
+	if err := s.runOne(t.Context(), version{}, &step); err != nil {
+		t.Fatal(err)
+	}
+	if len(dropped) == 0 || dropped[0].Process != "appdeploy pre" || dropped[0].TooFast {
+		t.Errorf("reported: %+v", dropped)
+	}
+}
+
 func TestGroupMayLeaveSomethingBehind(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"exit 0", "sleep 5 & exit 0", "exit 7"} {

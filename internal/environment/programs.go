@@ -132,9 +132,11 @@ func (p *programs) linesDropped(d supervisor.LinesDropped) {
 	if p.logs != nil {
 		p.logs.Line(d.Process, d.Stream, fmt.Appendf(nil, "... %d lines dropped", d.Lines))
 	}
-	p.opts.log("app").Warn("output lines dropped", "process", d.Process, "stream", d.Stream, "lines",
-		d.Lines, "hint", fmt.Sprintf("the process exceeds --app-log-rate (%d lines per second)",
-			p.settings.now().AppLogRate))
+	hint := "the output could not be written fast enough"
+	if d.TooFast {
+		hint = fmt.Sprintf("the process exceeds --app-log-rate (%d lines per second)", p.settings.now().AppLogRate)
+	}
+	p.opts.log("app").Warn("output lines dropped", "process", d.Process, "stream", d.Stream, "lines", d.Lines, "hint", hint)
 }
 
 func (p *programs) environ(b *bundle.Bundle, port int) []string {

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// maxLogFile is in bytes. A longer write is dropped.
-	maxLogFile   = 10 << 20
+	maxLogFile   = 10 << 20 // bytes; lines are far shorter
 	keptLogFiles = 5
 	rotateRetry  = time.Second
 )
 
-// logFile is a rotated log file. It is safe for concurrent use.
+// logFile is a rotated log file, which the first write opens. Lines that could not be written are counted, and the next
+// line follows a line with their number. It is safe for concurrent use.
 type logFile struct {
 	path     string
 	maxBytes int64
@@ -38,15 +38,15 @@ type logFile struct {
 func (l *logFile) open() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
-		return fmt.Errorf("opening the log file: %w: choose a writable path in an existing folder", err)
+		return err
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file: choose another path")
+		err = fmt.Errorf("%s is not a regular file", l.path)
 	}
 	if err != nil {
 		_ = file.Close()
-		return fmt.Errorf("opening the log file %s: %w", l.path, err)
+		return err
 	}
 	l.file = file
 	l.size = info.Size()
@@ -54,22 +54,34 @@ func (l *logFile) open() error {
 	return nil
 }
 
-func (l *logFile) write(p []byte) {
+func (l *logFile) write(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || int64(len(p)) > l.maxBytes || !l.makeRoom(int64(len(p))) {
+	var marker []byte
+	if l.dropped > 0 {
+		marker = fmt.Appendf(nil, "... %d lines dropped\n", l.dropped)
+	}
+	if l.closed || !l.makeRoom(int64(len(marker)+len(line))) {
 		l.dropped++
 		return
 	}
+
+	if l.dropped > 0 && l.append(marker) {
+		l.dropped = 0
+	}
+	if l.dropped > 0 || !l.append(line) {
+		l.dropped++
+	}
+}
+
+func (l *logFile) append(p []byte) (ok bool) {
 	if l.torn {
 		p = append([]byte{'\n'}, p...)
 	}
 	n, err := l.file.Write(p)
 	l.size += int64(n)
 	l.torn = err != nil && (l.torn || n > 0) // a full disk may take part of a line
-	if err != nil {
-		l.dropped++
-	}
+	return err == nil
 }
 
 func (l *logFile) makeRoom(n int64) bool {
@@ -87,7 +99,7 @@ func (l *logFile) makeRoom(n int64) bool {
 }
 
 func (l *logFile) rotate() error {
-	if l.file != nil { // nil if an earlier rotation failed to reopen it
+	if l.file != nil { // nil before the first write, and if it could not be opened
 		for n := l.keep - 1; n >= 0; n-- {
 			if err := os.Rename(l.numbered(n), l.numbered(n+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -122,11 +134,9 @@ func (l *logFile) close() error {
 type LogFolder struct {
 	dir string
 
-	mu      sync.Mutex
-	files   map[string]*logFile
-	refused int64
-	retryAt time.Time
-	closed  bool
+	mu     sync.Mutex
+	files  map[string]*logFile
+	closed bool
 }
 
 // NewLogFolder returns a LogFolder for dir, which it creates with mode 0700 if missing.
@@ -139,27 +149,16 @@ func NewLogFolder(dir string) (*LogFolder, error) {
 
 // Line writes a line. Its signature matches [Options.Output].
 func (f *LogFolder) Line(process, stream string, line []byte) {
-	if file := f.file(process + "." + stream + ".log"); file != nil {
-		file.write(append(line[:len(line):len(line)], '\n'))
-	}
+	f.file(process + "." + stream + ".log").write(append(line[:len(line):len(line)], '\n'))
 }
 
 func (f *LogFolder) file(name string) *logFile {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if file := f.files[name]; file != nil {
-		return file
+	if f.files[name] == nil {
+		f.files[name] = &logFile{path: filepath.Join(f.dir, name), maxBytes: maxLogFile, keep: keptLogFiles, closed: f.closed}
 	}
-	if !f.closed && !time.Now().Before(f.retryAt) {
-		file := &logFile{path: filepath.Join(f.dir, name), maxBytes: maxLogFile, keep: keptLogFiles}
-		if file.open() == nil {
-			f.files[name] = file
-			return file
-		}
-		f.retryAt = time.Now().Add(rotateRetry)
-	}
-	f.refused++
-	return nil
+	return f.files[name]
 }
 
 // Close closes all files.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,7 +59,6 @@ func TestLogFileRotates(t *testing.T) {
 	for i := range 5 {
 		fmt.Fprintf(l, "line %d\n", i)
 	}
-	fmt.Fprintln(l, "far too long for this file")
 	want := map[string]string{"web.log": "line 3\nline 4\n", "web.log.1": "line 1\nline 2\n",
 		"web.log.2": "from before\nline 0\n"}
 	if diff := cmp.Diff(want, contents(t, dir)); diff != "" {
@@ -67,8 +67,8 @@ func TestLogFileRotates(t *testing.T) {
 	for i := range 2 {
 		fmt.Fprintf(l, "more %d\n", i)
 	}
-	if got := contents(t, dir); len(got) != 3 || got["web.log.2"] != "line 1\nline 2\n" || l.dropped != 1 {
-		t.Errorf("files %q, %d dropped, want three and one", got, l.dropped)
+	if got := contents(t, dir); len(got) != 3 || got["web.log.2"] != "line 1\nline 2\n" || l.dropped != 0 {
+		t.Errorf("files %q, %d dropped, want three and none", got, l.dropped)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v: want a file for its owner alone", info.Mode(), err)
@@ -83,7 +83,7 @@ func TestLogFileIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		limit, keep := rapid.Int64Range(10, 60).Draw(t, "max"), rapid.IntRange(1, 3).Draw(t, "keep")
+		limit, keep := rapid.Int64Range(11, 60).Draw(t, "max"), rapid.IntRange(1, 3).Draw(t, "keep")
 		l := &logFile{path: filepath.Join(dir, "x"), maxBytes: limit, keep: keep}
 		if err := l.open(); err != nil {
 			t.Fatal(err)
@@ -92,9 +92,7 @@ func TestLogFileIsBounded(t *testing.T) {
 		var all bytes.Buffer
 		for i, n := range rapid.SliceOfN(rapid.IntRange(0, 8), 1, 60).Draw(t, "lines") {
 			line := fmt.Sprintf("%02d%s\n", i, strings.Repeat("x", n))
-			if int64(len(line)) <= limit {
-				all.WriteString(line)
-			}
+			all.WriteString(line)
 			l.write([]byte(line))
 		}
 		var total int64
@@ -151,7 +149,7 @@ func TestLogFileWithoutItsFolder(t *testing.T) {
 		}
 		<-time.After(rotateRetry)
 		fmt.Fprintln(l, "line 3")
-		if diff := cmp.Diff(map[string]string{"x": "line 3\n"}, contents(t, dir)); diff != "" || l.dropped != 2 {
+		if diff := cmp.Diff(map[string]string{"x": "... 2 lines dropped\nline 3\n"}, contents(t, dir)); diff != "" || l.dropped != 0 {
 			t.Errorf("%d dropped, files (-want +got):\n%s", l.dropped, diff)
 		}
 	})
@@ -175,7 +173,8 @@ func TestLogFileOnAFullDisk(t *testing.T) {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
 	text, err := os.ReadFile(log)
-	if err != nil || len(text) != 1000+len("\nand on\n") || !strings.HasSuffix(string(text), "line 026 of \nand on\n") {
+	const rest = "\n... 74 lines dropped\nand on\n"
+	if err != nil || len(text) != 1000+len(rest) || !strings.HasSuffix(string(text), "line 026 of "+rest) {
 		t.Errorf("%v, the file of %d bytes ends with %q", err, len(text), text[max(0, len(text)-30):])
 	}
 }
@@ -235,26 +234,40 @@ func TestLogFolder(t *testing.T) {
 
 func TestLogFolderWithAnObstacle(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "web.stdout.log"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	f, err := NewLogFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	f.Line("web", "stdout", []byte("one"))
-	f.Line("web", "stdout", []byte("two"))
-	if f.Dropped() != 2 {
-		t.Errorf("%d dropped, want 2", f.Dropped())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "web.stdout.log")
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f, err := NewLogFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		f.Line("web", "stdout", []byte("one"))
+		f.Line("web", "stdout", []byte("two"))
+		f.Line("web", "stderr", []byte("another file"))
+		if f.Dropped() != 2 {
+			t.Errorf("%d dropped, want 2", f.Dropped())
+		}
+
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(rotateRetry)
+		f.Line("web", "stdout", []byte("three"))
+		want := map[string]string{"web.stdout.log": "... 2 lines dropped\nthree\n", "web.stderr.log": "another file\n"}
+		if diff := cmp.Diff(want, contents(t, dir)); diff != "" {
+			t.Errorf("files (-want +got):\n%s", diff)
+		}
+	})
 }
 
 func (f *LogFolder) Dropped() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	total := f.refused
+	total := int64(0)
 	for _, file := range f.files {
 		file.mu.Lock()
 		total += file.dropped

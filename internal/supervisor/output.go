@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -10,13 +11,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
 	"tendril/internal/host/terminal"
 )
 
 const (
-	outputBuffer = 256
+	// Each process has outputSlots. A line takes one for each started slotBytes, so that many processes with long lines
+	// need little memory.
+	outputSlots = 256
+	slotBytes   = 1 << 10
 	// stallPatience is how long a full buffer blocks the process before lines are dropped.
 	stallPatience = 500 * time.Millisecond
 	// burstSeconds is how many seconds' worth of lines may come at once, for example a long stack trace.
@@ -31,13 +36,14 @@ type output struct {
 	dropped func(LinesDropped)
 	maxLine int
 	limiter *rate.Limiter
+	slots   *semaphore.Weighted
 	lines   chan outputLine
 	drained chan struct{}
 
 	// stalled is set when sink does not accept a line in time, and cleared when it accepts one.
 	stalled    atomic.Bool
 	lostMu     sync.Mutex
-	lost       map[string]int64
+	lost       map[string]*LinesDropped
 	total      int64
 	lastReport time.Time
 }
@@ -55,9 +61,10 @@ func newOutput(process string, sink func(string, []byte), o *Options) *output {
 		dropped: o.Events.LinesDropped,
 		maxLine: o.MaxLine,
 		limiter: rate.NewLimiter(rate.Limit(o.LinesPerSecond), burstSeconds*o.LinesPerSecond),
-		lines:   make(chan outputLine, outputBuffer),
+		slots:   semaphore.NewWeighted(outputSlots),
+		lines:   make(chan outputLine, outputSlots),
 		drained: make(chan struct{}),
-		lost:    map[string]int64{},
+		lost:    map[string]*LinesDropped{},
 	}
 	go out.drain()
 	return out
@@ -68,45 +75,49 @@ func (o *output) stream(name string) io.WriteCloser {
 }
 
 func (o *output) put(l outputLine) {
-	if !o.limiter.Allow() || !o.offer(l) {
-		o.lose(l.stream)
+	isTooFast := !o.limiter.Allow()
+	if isTooFast || !o.acquire(l.slots()) {
+		o.lose(l.stream, isTooFast)
+	} else {
+		o.lines <- l
 	}
 	o.report(false)
 }
 
-func (o *output) lose(stream string) {
+func (l *outputLine) slots() int64 { return min(1+int64(len(l.text)/slotBytes), outputSlots) }
+
+func (o *output) lose(stream string, isTooFast bool) {
 	o.lostMu.Lock()
 	defer o.lostMu.Unlock()
-	o.lost[stream]++
+	if o.lost[stream] == nil {
+		o.lost[stream] = &LinesDropped{Process: o.process, Stream: stream}
+	}
+	lost := o.lost[stream]
+	lost.Lines++
+	lost.TooFast = lost.TooFast || isTooFast
 	o.total++
 }
 
-func (o *output) offer(l outputLine) bool {
-	select {
-	case o.lines <- l:
+func (o *output) acquire(slots int64) bool {
+	if o.slots.TryAcquire(slots) {
 		o.stalled.Store(false)
 		return true
-	default:
 	}
-
 	if o.stalled.Load() {
 		return false
 	}
 
-	patience := time.NewTimer(stallPatience)
-	defer patience.Stop()
-	select {
-	case o.lines <- l:
-		return true
-	case <-patience.C:
-		o.stalled.Store(true)
-		return false
-	}
+	patience, cancel := context.WithTimeout(context.Background(), stallPatience)
+	defer cancel()
+	err := o.slots.Acquire(patience, slots)
+	o.stalled.Store(err != nil)
+	return err == nil
 }
 
 func (o *output) drain() {
 	defer close(o.drained)
 	for l := range o.lines {
+		o.slots.Release(l.slots())
 		text := terminal.Plain(string(l.text), true) // the text contains no line breaks
 		if l.cut > 0 {
 			text += fmt.Sprintf(" ... (%d bytes cut)", l.cut)
@@ -123,7 +134,8 @@ func (o *output) report(last bool) {
 		return
 	}
 	for _, stream := range slices.Sorted(maps.Keys(o.lost)) {
-		o.dropped(LinesDropped{Process: o.process, Stream: stream, Lines: o.lost[stream], Total: o.total})
+		o.lost[stream].Total = o.total
+		o.dropped(*o.lost[stream])
 	}
 	clear(o.lost)
 	o.lastReport = now

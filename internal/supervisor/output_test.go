@@ -118,7 +118,7 @@ func TestOutputThinsAFlood(t *testing.T) {
 		if len(sink.lines) != 51 || sink.lines[49] != "stderr: burst 49" || sink.lines[50] != "stderr: calm" {
 			t.Errorf("%d lines, want the burst of 50 and the calm one", len(sink.lines))
 		}
-		want := []LinesDropped{{"web", "stderr", 1, 1}, {"web", "stderr", 99, 100}}
+		want := []LinesDropped{{"web", "stderr", 1, 1, true}, {"web", "stderr", 99, 100, true}}
 		if diff := cmp.Diff(want, *reports); diff != "" {
 			t.Errorf("reports (-want +got):\n%s", diff)
 		}
@@ -131,7 +131,7 @@ func TestOutputOutlivesAStalledSink(t *testing.T) {
 		out, reports := testOutput(t, &sink, Options{})
 		w := out.stream("stdout")
 		began := time.Now()
-		const lines = outputBuffer + 1 + 100
+		const lines = outputSlots + 1 + 100
 		for i := range lines {
 			fmt.Fprintf(w, "line %d\n", i)
 			synctest.Wait()
@@ -143,11 +143,33 @@ func TestOutputOutlivesAStalledSink(t *testing.T) {
 		synctest.Wait()
 		fmt.Fprintln(w, "after")
 		out.close(time.Minute)
-		if got := len(sink.lines); got != outputBuffer+2 || sink.lines[got-1] != "stdout: after" {
+		if got := len(sink.lines); got != outputSlots+2 || sink.lines[got-1] != "stdout: after" {
 			t.Errorf("%d lines arrived, want what was buffered and the one after", got)
 		}
-		if last := (*reports)[len(*reports)-1]; last.Total != 100 {
+		if last := (*reports)[len(*reports)-1]; last.Total != 100 || last.TooFast {
 			t.Errorf("reported %d lost lines, want 100", last.Total)
+		}
+	})
+}
+
+func TestLongLinesFillTheBufferEarlier(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := sinkLog{stall: make(chan struct{})}
+		out, reports := testOutput(t, &sink, Options{MaxLine: 2 * slotBytes * outputSlots})
+		w := out.stream("stdout")
+		fmt.Fprintln(w, "the sink has this line")
+		synctest.Wait()
+		const fit = 16
+		for range 100 {
+			fmt.Fprintln(w, strings.Repeat("x", outputSlots/fit*slotBytes-1))
+			synctest.Wait()
+		}
+		close(sink.stall)
+		synctest.Wait()
+		fmt.Fprintln(w, strings.Repeat("x", 2*slotBytes*outputSlots))
+		out.close(time.Minute)
+		if got := len(sink.lines); got != 1+fit+1 || (*reports)[len(*reports)-1].Total != 100-fit {
+			t.Errorf("%d lines arrived, reports %+v; want %d long ones kept, and the longest one later", got, *reports, fit)
 		}
 	})
 }

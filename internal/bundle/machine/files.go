@@ -65,12 +65,19 @@ func replaceFile(path string, info fs.FileInfo, content io.ReadSeeker, want attr
 	if !info.Mode().IsRegular() {
 		return Changed, replaceContent(path, content, want)
 	}
-	equal, err := hasContent(path, content)
+
+	// The path may lead elsewhere by now, so the attributes are set through the open file.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return unchanged, err
+	}
+	defer f.Close()
+	equal, err := sameContent(f, content)
 	if err != nil {
 		return unchanged, err
 	}
 	if equal {
-		did, err := want.set(path, info)
+		did, err := want.set(f, info)
 		return changedIf(did), err
 	}
 	if err := backUp(path); err != nil {
@@ -105,28 +112,23 @@ func attributesOf(info fs.FileInfo, f *bundle.MachineFile, uid, gid int) attribu
 	return want
 }
 
-func (a attributes) set(path string, info fs.FileInfo) (did bool, err error) {
-	did, err = a.setOwner(path, info)
-	if err != nil {
-		return did, err
+func (a attributes) set(f *os.File, info fs.FileInfo) (did bool, err error) {
+	if a.haveOwner(info) && permissions(info.Mode()) == a.mode {
+		return false, nil
 	}
-	if did || permissions(info.Mode()) != a.mode { // changing the owner clears the setuid bit
-		return true, os.Chmod(path, a.mode)
+	if !a.haveOwner(info) {
+		if err := f.Chown(a.uid, a.gid); err != nil {
+			return true, err
+		}
 	}
-	return did, nil
+	return true, f.Chmod(a.mode) // changing the owner clears the setuid bit
 }
 
-func (a attributes) setOwner(path string, info fs.FileInfo) (did bool, err error) {
+func (a attributes) haveOwner(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return false, nil
-	}
-	isOwner := a.uid < 0 || a.uid == int(stat.Uid)
-	isGroup := a.gid < 0 || a.gid == int(stat.Gid)
-	if isOwner && isGroup {
-		return false, nil
-	}
-	return true, os.Lchown(path, a.uid, a.gid)
+	isOwner := !ok || a.uid < 0 || a.uid == int(stat.Uid)
+	isGroup := !ok || a.gid < 0 || a.gid == int(stat.Gid)
+	return isOwner && isGroup
 }
 
 func permissions(mode fs.FileMode) fs.FileMode {
@@ -181,15 +183,6 @@ func backUp(path string) error {
 	return os.Link(path, backup)
 }
 
-func hasContent(path string, content io.Reader) (bool, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	return sameContent(f, content)
-}
-
 func sameContent(f, content io.Reader) (bool, error) {
 	const part = 64 << 10
 	one, other := make([]byte, part), make([]byte, part)
@@ -226,10 +219,11 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 		return changedIf(did), err
 	}
 
-	hasNewOwner, err := attributes{uid: uid, gid: gid}.setOwner(f.Path, info)
-	did = did || hasNewOwner
-	if err != nil {
-		return changedIf(did), err
+	if !(attributes{uid: uid, gid: gid}).haveOwner(info) {
+		did = true
+		if err := os.Lchown(f.Path, uid, gid); err != nil {
+			return Changed, err
+		}
 	}
 
 	target := f.Content

@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -103,6 +104,27 @@ func TestFilesAreWrittenWhereTheyDiffer(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%+v: %v, want %q", f, err, want)
 		}
+	}
+}
+
+func TestAttributesOfAFileThatBecameALinkAreNotSet(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, target := filepath.Join(dir, "file"), filepath.Join(dir, "target")
+	if err := errors.Join(os.WriteFile(path, []byte("x"), 0o600), os.WriteFile(target, []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Lstat(path)
+	if err := errors.Join(err, os.Remove(path), os.Symlink(target, path)); err != nil {
+		t.Fatal(err)
+	}
+
+	got, err := replaceFile(path, before, strings.NewReader("x"), attributes{mode: 0o666, uid: -1, gid: -1})
+	if err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("%s, %v, want an error that names the file", got, err)
+	}
+	if is := show(t, target); is != "-rw------- x" {
+		t.Errorf("the link's target is %q", is)
 	}
 }
 
