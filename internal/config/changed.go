@@ -37,23 +37,35 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 	return now
 }
 
+// explainQueues describes the settings in force. Other queues need a restart.
 func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string) bool) []QueueExplanation {
-	alike := func(a, b QueueExplanation) bool { return a.Name == b.Name && len(a.Settings) == len(b.Settings) }
-	if !slices.EqualFunc(before, now, alike) {
+	sameName := func(a, b QueueExplanation) bool { return a.Name == b.Name }
+	if !slices.EqualFunc(before, now, sameName) {
 		return before
 	}
 
 	for i := range now {
-		q := &now[i]
-		for j := range q.Settings {
-			key := q.Settings[j].Key
-			if waits(ofAllQueues(key)) || waits(ofQueue(optionOf(key), q.Name)) {
-				q.Settings[j] = before[i].Settings[j]
+		var inForce []QueueSetting
+		for _, o := range queueTable(&QueueSettings{}, c.loaded.options) {
+			from := &now[i]
+			if waits(ofAllQueues(o.Key)) || waits(ofQueue(optionOf(o.Key), now[i].Name)) {
+				from = &before[i]
+			}
+			if s, found := from.setting(o.Key); found {
+				inForce = append(inForce, s)
 			}
 		}
+		now[i].Settings = inForce
 	}
-
 	return now
+}
+
+func (q *QueueExplanation) setting(key string) (s QueueSetting, found bool) {
+	i := slices.IndexFunc(q.Settings, func(s QueueSetting) bool { return s.Key == key })
+	if i < 0 {
+		return QueueSetting{}, false
+	}
+	return q.Settings[i], true
 }
 
 func optionOf(key string) string { return strings.ReplaceAll(key, "_", "-") }
@@ -80,18 +92,13 @@ func (c *Change) Pending(name string) Setting {
 		return Setting{}
 	}
 
-	for i := range c.loaded.Queues {
-		if c.loaded.Queues[i].Name != queue {
-			continue
-		}
-		for _, s := range c.loaded.explainQueue(i).Settings {
-			if optionOf(s.Key) == option {
-				return Setting{Origin: s.From, Value: s.Value}
-			}
-		}
+	i := slices.IndexFunc(c.loaded.Queues, func(q QueueSettings) bool { return q.Name == queue })
+	if i < 0 {
+		return Setting{}
 	}
-
-	return Setting{}
+	q := c.loaded.explainQueue(i)
+	s, _ := q.setting(strings.ReplaceAll(option, "-", "_"))
+	return Setting{Origin: s.From, Value: s.Value}
 }
 
 // Changed compares the settings in force with a newly loaded configuration.

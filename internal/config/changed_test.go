@@ -119,8 +119,7 @@ func TestExplainAfterAChange(t *testing.T) {
 	a := find(now, "queues").Queues[0]
 	for key, want := range map[string]string{"inactivity_timeout": "7s tendril.yaml:2", "max_wait": "0s default",
 		"http_path": "/b tendril.yaml:3"} {
-		i := slices.IndexFunc(a.Settings, func(s QueueSetting) bool { return s.Key == key })
-		if s := a.Settings[i]; says(s.Value, s.From) != want {
+		if s, _ := a.setting(key); says(s.Value, s.From) != want {
 			t.Errorf("%s of a: %s (%s), want %s", key, s.Value, s.From, want)
 		}
 	}
@@ -136,6 +135,17 @@ func TestExplainAfterAChange(t *testing.T) {
 	var unchanged Change
 	if got := unchanged.Explain(now); len(got) != len(now) {
 		t.Error("no change lost the explanations")
+	}
+	weighted := loaded(t, "queues: [{name: a, weight: 2, inactivity_timeout: 7s}, {name: b, weight: 1}]\nhttp_path: /b\n", nil)
+	change = Changed(&before.Settings, weighted)
+	a = find(change.Explain(before.ExplainAll()), "queues").Queues[0]
+	if _, found := a.setting("weight"); found {
+		t.Errorf("the weight of a is in force before the next start: %+v", a.Settings)
+	}
+	for key, want := range map[string]string{"inactivity_timeout": "7s", "http_path": "/b", "max_wait": "0s"} {
+		if s, _ := a.setting(key); s.Value != want {
+			t.Errorf("%s of a: %s, want %s", key, s.Value, want)
+		}
 	}
 	for l := Default; l <= fromFlag; l++ {
 		if ParseLayer(l.String()) != l {

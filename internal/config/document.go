@@ -33,7 +33,7 @@ type document struct {
 
 func fileForm() *yamlfile.Options {
 	return &yamlfile.Options{
-		Plain: true, MaxBytes: maxFile, MaxTokens: 4096, MaxDepth: 8, Form: "map of settings",
+		PlainOnly: true, MaxBytes: maxFile, MaxTokens: 4096, MaxDepth: 8, Form: "map of settings",
 		HintTooMuch: "this is not a settings file", HintForm: `write one "key: value" per line`,
 		HintSyntax: `write one "key: value" per line, with a space after the colon and no tabs in front`,
 	}
@@ -70,31 +70,35 @@ func parseDocument(file string, data []byte) ([]entry, []Problem) {
 
 func (d *document) addPair(pair yamlfile.Pair, sqsd bool) {
 	e := entry{key: pair.Key, line: pair.Line, sqsd: sqsd}
-	switch v := pair.Value; {
-	case v.Kind == yamlfile.Sequence && e.key == queuesKey && !sqsd && slices.ContainsFunc(v.Items, isMap):
-		d.addQueues(e, v)
+	if pair.Key == queuesKey && !sqsd && slices.ContainsFunc(pair.Value.Items, isMap) {
+		d.addQueues(e, pair.Value)
 		return
-	case v.Kind == yamlfile.Sequence:
-		text, ok := joinItems(v.Items)
-		if !ok {
-			d.refuse(pair.Line, shown(e.key)+" contains something other than plain values",
-				"write them on one line, separated by commas")
-			return
-		}
-		e.list = true
-		e.text = text
-	case v.Kind == yamlfile.Null:
+	}
+	if d.readValue(&e, pair.Value) {
+		d.entries = append(d.entries, e)
+	}
+}
+
+func (d *document) readValue(e *entry, value *yamlfile.Node) (ok bool) {
+	switch value.Kind {
+	case yamlfile.Null:
 		e.null = true
-	default:
-		text, ok := scalar(v)
+		return true
+	case yamlfile.Sequence:
+		e.list = true
+		e.text, ok = joinItems(value.Items)
 		if !ok {
-			d.refuse(pair.Line, shown(e.key)+" is a map instead of a value", hintOfMap(e.key))
-			return
+			d.refuse(e.line, shown(e.key)+" contains something other than plain values",
+				"write them on one line, separated by commas")
 		}
-		e.text = text
+		return ok
 	}
 
-	d.entries = append(d.entries, e)
+	e.text, ok = scalar(value)
+	if !ok {
+		d.refuse(e.line, shown(e.key)+" is a map instead of a value", hintOfMap(e.key))
+	}
+	return ok
 }
 
 func joinItems(items []*yamlfile.Node) (text string, ok bool) {

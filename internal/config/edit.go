@@ -23,44 +23,29 @@ type Edited struct {
 // names, or "NAME of QUEUE"; nil removes the option. Values are not validated; see [Sources.File]. The error is an
 // [*Error].
 func EditFile(file File, set map[string]*string) (*Edited, error) {
-	e := fileEditor{file: file, options: table(&Settings{})}
-	e.root, _ = yamlfile.Read(file.Data, fileForm()) // Apply reports the errors
 	if entries, _ := parseDocument(file.Path, file.Data); isDaemonFile(file.Path, entries) {
 		return nil, &Error{Problems: []Problem{{Where: file.Path, Text: "this is a settings file of aws-sqsd, which " +
 			"tendril does not change", Hint: "edit it by hand, or use a tendril.yaml with --config"}}}
 	}
 
-	var edits []yamlfile.Edit
-	var secretKeys []string // of each edit; "" if its value is not secret
-	var problems []Problem
+	e := fileEditor{file: file, options: table(&Settings{})}
+	e.root, _ = yamlfile.Read(file.Data, fileForm()) // Apply reports the errors
 	for _, name := range slices.Sorted(maps.Keys(set)) {
-		path, o, problem := e.place(name)
-		if problem != nil {
-			problems = append(problems, *problem)
-			continue
-		}
-		secretKey := ""
-		if o.IsSecret() {
-			secretKey = path[len(path)-1]
-		}
-		edits = append(edits, yamlfile.Edit{Path: path, Value: set[name]})
-		secretKeys = append(secretKeys, secretKey)
+		e.add(name, set[name])
+	}
+	if len(e.problems) > 0 {
+		return nil, &Error{Problems: e.problems}
 	}
 
-	if len(problems) > 0 {
-		return nil, &Error{Problems: problems}
-	}
-
-	data, lines, fault := yamlfile.Apply(file.Data, fileForm(), edits)
+	data, lines, fault := yamlfile.Apply(file.Data, fileForm(), e.edits)
 	if fault != nil {
 		return nil, &Error{Problems: []Problem{{Where: yamlfile.Place(file.Path, fault.Line, 0), Text: fault.Text,
 			Hint: fault.Hint}}}
 	}
 
 	for i := range lines {
-		lines[i].Text = redactLine(lines[i].Text, secretKeys[lines[i].Edit])
+		lines[i].Text = redactLine(lines[i].Text, e.secretKeys[lines[i].Edit])
 	}
-
 	return &Edited{File{file.Path, data, file.Shared}, lines}, nil
 }
 
@@ -68,6 +53,25 @@ type fileEditor struct {
 	file    File
 	root    *yamlfile.Node
 	options []*Option
+
+	edits      []yamlfile.Edit
+	secretKeys []string // of each edit; "" if its value is not secret
+	problems   []Problem
+}
+
+func (e *fileEditor) add(name string, value *string) {
+	path, o, problem := e.place(name)
+	if problem != nil {
+		e.problems = append(e.problems, *problem)
+		return
+	}
+
+	secretKey := ""
+	if o.IsSecret() {
+		secretKey = path[len(path)-1]
+	}
+	e.edits = append(e.edits, yamlfile.Edit{Path: path, Value: value})
+	e.secretKeys = append(e.secretKeys, secretKey)
 }
 
 func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
@@ -179,11 +183,8 @@ func redactLine(line, secretKey string) string {
 
 	line = WithoutQuery(line)
 	_, value, found := strings.Cut(line, ":")
-	if text := strings.TrimSpace(value); found && plainOption.shown(text) == hidden {
+	if text := strings.TrimSpace(value); found && withoutSecret(text) == hidden {
 		return key + ": " + hidden
 	}
-
-	return plainOption.shown(line)
+	return withoutSecret(line)
 }
-
-var plainOption = Option{}

@@ -71,8 +71,10 @@ func (o *Option) shown(value string) string {
 	if o.IsSecret() && value != "" {
 		return hidden
 	}
-	return bundle.Setting{Option: "value", Value: value}.Shown()
+	return withoutSecret(value)
 }
+
+func withoutSecret(value string) string { return bundle.Setting{Option: "value", Value: value}.Shown() }
 
 // WithoutQuery hides the query string if the option's value is a path.
 func (o *Option) WithoutQuery(value string) string {

@@ -232,24 +232,24 @@ func parseAssignment(l *loader, from Origin, o *Option, e entry, lineOf map[stri
 func unknownKey(l *loader, where string, e entry) Problem {
 	p := Problem{Where: where, Text: shown(e.key) + " is not an option"}
 	if e.sqsd {
-		p.Text = shown(e.key) + " is not an option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd"
+		p.Text += " of Elastic Beanstalk's aws:elasticbeanstalk:sqsd"
 	}
 
 	var known []string
 	for _, o := range l.rows {
-		names := []string{o.Key}
+		key := o.Key
 		if e.sqsd {
-			names = o.workerNames()
+			key = o.workerName()
 		}
-		if len(names) == 0 || names[0] == "" {
-			continue
-		}
-		if slices.Contains(o.names(), e.key) || strings.EqualFold(names[0], e.key) {
+		switch {
+		case key == "":
+		case slices.Contains(o.names(), e.key), strings.EqualFold(key, e.key):
 			p.Option = o.Name
-			p.Hint = "use " + names[0]
+			p.Hint = "use " + key
 			return p
+		default:
+			known = append(known, key)
 		}
-		known = append(known, names[0])
 	}
 
 	switch near := Nearest(e.key, known); {
@@ -263,6 +263,5 @@ func unknownKey(l *loader, where string, e entry) Problem {
 	default:
 		p.Hint = "docs/options.md lists every option; 'tendril explain OPTION' explains one"
 	}
-
 	return p
 }

@@ -106,6 +106,13 @@ func (o *Option) workerNames() []string {
 	return append([]string{o.Beanstalk}, o.beanstalkAliases...)
 }
 
+func (o *Option) workerName() string {
+	if o.Namespace != bundle.NamespaceWorker {
+		return ""
+	}
+	return o.Beanstalk
+}
+
 func (o *Option) beanstalkText() string {
 	switch {
 	case o.Namespace == bundle.NamespaceWorker || o.Beanstalk == "":

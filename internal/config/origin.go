@@ -102,20 +102,23 @@ func (a assignment) withoutUnit(value string) string {
 	return value
 }
 
+// allowedInUnit returns the allowed values, such as "0 to 43200 seconds, or unset".
 func (a assignment) allowedInUnit() string {
-	low, rest, found := strings.Cut(a.option.Allowed(), " to ")
-	if a.unit == 0 || !found {
+	bounds, others, more := strings.Cut(a.option.Allowed(), ",")
+	low, high, isRange := strings.Cut(bounds, " to ")
+	if a.unit == 0 || !isRange {
 		return a.option.AllowedText()
 	}
-	high, rest, more := strings.Cut(rest, ",")
-	if more {
-		rest = "," + rest
-	}
-	units := " seconds"
+
+	unit := " seconds"
 	if a.unit == time.Minute {
-		units = " minutes"
+		unit = " minutes"
 	}
-	return a.withoutUnit(low) + " to " + a.withoutUnit(high) + units + rest
+	text := a.withoutUnit(low) + " to " + a.withoutUnit(high) + unit
+	if more {
+		text += "," + others
+	}
+	return text
 }
 
 func (a assignment) line(value string) string {

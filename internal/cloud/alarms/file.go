@@ -81,7 +81,7 @@ func Read(path string, optional bool, queues []string) (*File, error) {
 func parse(path string, data []byte, queues []string) (*File, error) {
 	r := fileReader{path: path, queues: queues, file: &File{changes: map[string]change{}}}
 	root, fault := yamlfile.Read(data, &yamlfile.Options{
-		Plain: true, MaxBytes: maxFile, MaxTokens: 20000, MaxDepth: 6, Form: "list of alarms",
+		PlainOnly: true, MaxBytes: maxFile, MaxTokens: 20000, MaxDepth: 6, Form: "list of alarms",
 		HintTooMuch: "one entry for each kind of alarm and queue is enough",
 		HintForm:    skeleton,
 		HintSyntax:  `write one "key: value" per line, with a space after the colon and no tabs in front`,

@@ -12,7 +12,7 @@ import (
 )
 
 func settingsForm() *Options {
-	return &Options{Plain: true, MaxBytes: 64 << 10, MaxTokens: 4096, MaxDepth: 8, Form: "map of settings",
+	return &Options{PlainOnly: true, MaxBytes: 64 << 10, MaxTokens: 4096, MaxDepth: 8, Form: "map of settings",
 		HintTooMuch: "less", HintForm: "form", HintSyntax: "syntax"}
 }
 

@@ -17,8 +17,8 @@ import (
 
 // Options describe and limit a file. All limits must be set.
 type Options struct {
-	// Plain rejects anchors, aliases, tags, merge keys, "? " keys and directives.
-	Plain bool
+	// PlainOnly rejects anchors, aliases, tags, merge keys, "? " keys and directives.
+	PlainOnly bool
 	// The limits protect the parser, which takes quadratic time or more for some files.
 	MaxBytes, MaxTokens, MaxDepth int
 	// Form describes the expected content, for example "map of settings".
@@ -86,7 +86,7 @@ func (o *Options) checkTokens(tokens token.Tokens) *Fault {
 
 	var depth nesting
 	for i, t := range tokens {
-		if what := unsupported[t.Type]; o.Plain && what != "" {
+		if what := unsupported[t.Type]; o.PlainOnly && what != "" {
 			return faultAt(t, what+" are not supported",
 				`use plain "key: value" lines; quote values that start with a special character`)
 		}

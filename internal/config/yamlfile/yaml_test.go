@@ -10,7 +10,7 @@ import (
 )
 
 func plainForm() *Options {
-	return &Options{Plain: true, MaxBytes: 100, MaxTokens: 30, MaxDepth: 3, Form: "map of settings",
+	return &Options{PlainOnly: true, MaxBytes: 100, MaxTokens: 30, MaxDepth: 3, Form: "map of settings",
 		HintTooMuch: "less", HintForm: "form", HintSyntax: "syntax"}
 }
 
@@ -79,7 +79,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, plain bool) {
 		form := plainForm()
-		form.Plain = plain
+		form.PlainOnly = plain
 		if root, fault := Read(data, form); fault != nil && (root != nil || fault.Text == "" || fault.Hint == "") {
 			t.Errorf("%q: %v, %+v", data, root, fault)
 		}

@@ -35,7 +35,7 @@ const skeleton = `start it with "version: 1" and "cron:", then one "- name: ...,
 func (r *reader) parse(data []byte) *yamlfile.Node {
 	root, fault := yamlfile.Read(data, &yamlfile.Options{
 		// 1000 tasks with every key have about 50,000 tokens.
-		Plain: true, MaxBytes: MaxFile, MaxTokens: 60000, MaxDepth: 8, Form: "list of tasks",
+		PlainOnly: true, MaxBytes: MaxFile, MaxTokens: 60000, MaxDepth: 8, Form: "list of tasks",
 		HintTooMuch: "combine tasks, or keep large payloads elsewhere",
 		HintForm:    skeleton,
 		HintSyntax: `write one "key: value" per line, with a space after the colon and no tabs in front; put an ` +
