@@ -83,13 +83,8 @@ func sameTask(a, b Task) bool {
 	return same && reflect.DeepEqual(a, b)
 }
 
-// Pause makes this instance skip a task's scheduled runs.
-func (s *Scheduler) Pause(name string) error { return s.setPaused(name, true) }
-
-// Resume ends a pause. Skipped runs are not caught up.
-func (s *Scheduler) Resume(name string) error { return s.setPaused(name, false) }
-
-func (s *Scheduler) setPaused(name string, paused bool) error {
+// SetPaused makes this instance skip a task's scheduled runs, or ends this. Skipped runs are not caught up.
+func (s *Scheduler) SetPaused(name string, paused bool) error {
 	s.mu.Lock()
 	if s.entry(name) == nil {
 		defer s.mu.Unlock()

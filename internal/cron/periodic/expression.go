@@ -42,10 +42,11 @@ func splitExpression(expression string) ([]string, error) {
 	}
 
 	for i, f := range fields() {
-		if err := f.check(words[i]); err != nil {
+		values, err := f.expand(words[i])
+		if err != nil {
 			return nil, err
 		}
-		words[i] = f.expand(words[i])
+		words[i] = values
 	}
 	return words, nil
 }
@@ -80,64 +81,80 @@ func expandMacro(words []string) ([]string, error) {
 	return strings.Fields(five), nil
 }
 
-func (f field) check(text string) error {
+// expand lists the values of a field. Even a * is expanded, because only a lone * leaves the choice of days to the other
+// field.
+func (f field) expand(text string) (string, error) {
+	if text == "*" {
+		return text, nil
+	}
+
+	var values []string
 	for item := range strings.SplitSeq(text, ",") {
-		if problem := f.problem(item); problem != "" {
-			return fmt.Errorf("the %s %s %s: write %d to %d, a range, a list or *, such as %s", f.name, yamlfile.Shown(text),
+		s, problem := f.parse(item)
+		if problem != "" {
+			return "", fmt.Errorf("the %s %s %s: write %d to %d, a range, a list or *, such as %s", f.name, yamlfile.Shown(text),
 				problem, f.low, f.top, f.example)
 		}
+		for n := s.low; n <= s.high; n += s.every {
+			values = append(values, strconv.Itoa(n))
+		}
 	}
-	return nil
+	return strings.Join(values, ","), nil
 }
 
-func (f field) problem(item string) string {
+type span struct{ low, high, every int }
+
+func (f field) parse(item string) (s span, problem string) {
+	s = span{f.low, f.top, 1}
 	base, step, stepped := strings.Cut(item, "/")
 	if stepped {
-		if n, ok := parseNumber(step); !ok || n < 1 || n > f.top {
-			return fmt.Sprintf("has a step that is not a number from 1 to %d", f.top)
+		n, ok := parseNumber(step)
+		if !ok || n < 1 || n > f.top {
+			return s, fmt.Sprintf("has a step that is not a number from 1 to %d", f.top)
 		}
+		s.every = n
 	}
 
 	if base == "*" {
-		return ""
+		return s, ""
 	}
 
 	from, to, ranged := strings.Cut(base, "-")
 	low, ok := f.value(from)
 	switch {
 	case base == "":
-		return "has an empty item"
+		return s, "has an empty item"
 	case base == "?":
-		return "has a ?, which stands for *"
+		return s, "has a ?, which stands for *"
 	case !ok:
-		return "is invalid"
+		return s, "is invalid"
 	case low < f.low || low > f.top:
-		return fmt.Sprintf("is not between %d and %d", f.low, f.top)
+		return s, fmt.Sprintf("is not between %d and %d", f.low, f.top)
 	case !ranged && stepped:
-		return fmt.Sprintf("has a step without a range (%s-%d/%s?)", base, f.top, step)
+		return s, fmt.Sprintf("has a step without a range (%s-%d/%s?)", base, f.top, step)
 	case !ranged:
-		return ""
+		return span{low, low, 1}, ""
 	}
 
 	high, ok := f.value(to)
+	s.low, s.high = low, high
 	switch {
 	case !ok:
-		return "is invalid"
+		return s, "is invalid"
 	case high > f.top:
-		return fmt.Sprintf("is not between %d and %d", f.low, f.top)
+		return s, fmt.Sprintf("is not between %d and %d", f.low, f.top)
 	case low > high:
-		return fmt.Sprintf("has a reversed range (%s?)", f.suggestForwards(item, from, to))
+		return s, fmt.Sprintf("has a reversed range (%s?)", f.suggestForwards(s, from, to, step))
 	}
 
-	return ""
+	return s, ""
 }
 
-func (f field) suggestForwards(item, from, to string) string {
-	_, step, stepped := strings.Cut(item, "/")
-	if high, _ := f.value(to); f.top == 7 && high == 0 { // Sunday is also 7
+func (f field) suggestForwards(s span, from, to, step string) string {
+	if f.top == 7 && s.high == 0 { // Sunday is also 7
 		return strings.TrimSuffix(from+"-7/"+step, "/")
 	}
-	if !stepped {
+	if step == "" {
 		return fmt.Sprintf("%s-%d,%d-%s", from, f.top, f.low, to)
 	}
 
@@ -145,42 +162,9 @@ func (f field) suggestForwards(item, from, to string) string {
 	if f.top == 7 {
 		cycle = 7
 	}
-	low, _ := f.value(from)
-	high, _ := f.value(to)
-	every, _ := parseNumber(step)
 	var values []string
-	for n := low; n <= high+cycle; n += every {
+	for n := s.low; n <= s.high+cycle; n += s.every {
 		values = append(values, strconv.Itoa(f.low+(n-f.low)%cycle))
-	}
-	return strings.Join(values, ",")
-}
-
-// Even a * is expanded, because only a lone * leaves the choice of days to the other field.
-func (f field) expand(text string) string {
-	if text == "*" {
-		return text
-	}
-
-	var values []string
-	for item := range strings.SplitSeq(text, ",") {
-		base, step, stepped := strings.Cut(item, "/")
-		every := 1
-		if stepped {
-			every, _ = parseNumber(step)
-		}
-
-		from, to, ranged := strings.Cut(base, "-")
-		low, _ := f.value(from)
-		high := low
-		switch {
-		case base == "*":
-			low, high = f.low, f.top
-		case ranged:
-			high, _ = f.value(to)
-		}
-		for n := low; n <= high; n += every {
-			values = append(values, strconv.Itoa(n))
-		}
 	}
 	return strings.Join(values, ",")
 }

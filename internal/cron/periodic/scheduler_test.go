@@ -204,11 +204,11 @@ func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{Paused: []string{"a"}}, func(s *stage) {
 		s.until(t, 65*time.Second, "0s led 1\n1m0s skipped a 1m0s to 1m0s: 1 paused")
-		if err := s.Resume("a"); err != nil {
+		if err := s.SetPaused("a", false); err != nil {
 			t.Error(err)
 		}
 		s.until(t, 2*time.Minute, "1m5s held {Task:a Paused:false}\n2m0s enqueued a 2m0s late 0s")
-		if err := s.Pause("a"); err != nil {
+		if err := s.SetPaused("a", true); err != nil {
 			t.Error(err)
 		}
 		if _, _, err := s.RunNow(context.Background(), "a"); err != nil {
@@ -217,9 +217,9 @@ func TestPauseAndResume(t *testing.T) {
 		s.until(t, 3*time.Minute,
 			"2m0s held {Task:a Paused:true}\n2m0s enqueued a 2m0s late 0s by hand\n3m0s skipped a 3m0s to 3m0s: 1 paused")
 		s.elect(s.node)
-		_ = s.Resume("a")
+		_ = s.SetPaused("a", false)
 		s.until(t, 185*time.Second, "3m0s held {Task:a Paused:false}\n3m0s led 2")
-		for _, err := range []error{s.Pause("b"), s.Resume("b")} {
+		for _, err := range []error{s.SetPaused("b", true), s.SetPaused("b", false)} {
 			if err == nil || !strings.Contains(err.Error(), "use a") {
 				t.Errorf("error %v", err)
 			}
@@ -303,7 +303,7 @@ func TestReload(t *testing.T) {
 		s.until(t, 50*time.Second, "45s reloaded {Tasks:2 Added:0 Removed:0 Changed:1}\n45s led 2")
 		s.Reload(nil)
 		s.until(t, 5*time.Minute, "50s reloaded {Tasks:0 Added:0 Removed:2 Changed:0}")
-		if err := s.Pause("a"); err == nil || !strings.Contains(err.Error(), "has no tasks") {
+		if err := s.SetPaused("a", true); err == nil || !strings.Contains(err.Error(), "has no tasks") {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -110,36 +110,27 @@ func (e *Election) IsLeader() bool {
 }
 
 // Revision returns the leader's latest [Options.Revision]; 0 without a leader.
-func (e *Election) Revision() int64 {
-	if l := e.elector.Load(); l != nil {
-		return l.Status().LeaderRevision
-	}
-	return 0
-}
+func (e *Election) Revision() int64 { return e.state().LeaderRevision }
 
 // Announcement returns the leader's latest [Options.Announce]; "" without a leader.
-func (e *Election) Announcement() string {
-	if l := e.elector.Load(); l != nil {
-		return l.Status().LeaderAnnounces
-	}
-	return ""
-}
+func (e *Election) Announcement() string { return e.state().LeaderAnnounces }
 
 // Failing returns how long calls to the registry have been failing.
-func (e *Election) Failing() time.Duration {
+func (e *Election) Failing() time.Duration { return e.state().Failing }
+
+func (e *Election) state() (s leader.Status) {
 	if l := e.elector.Load(); l != nil {
-		return l.Status().Failing
+		s = l.Status()
 	}
-	return 0
+	return s
 }
 
 // Status returns the state of the election.
 func (e *Election) Status() api.Leader {
-	l := e.elector.Load()
-	if l == nil {
+	if e.elector.Load() == nil {
 		return api.Leader{Leading: true, Local: true}
 	}
-	s := l.Status()
+	s := e.state()
 	out := api.Leader{Leading: s.Term > 0, Term: max(s.Term, s.LeaderTerm), Holder: s.Leader,
 		AgeSeconds: s.Age.Seconds(), Console: s.LeaderData}
 	if s.Err != nil {

@@ -124,14 +124,8 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 // The caller must hold mu.
 func (p *pauses) apply(s *periodic.Scheduler, known map[string]pause) {
 	p.known.Store(&known)
-	for _, task := range s.Status() {
-		name := task.Task.Name
-		_, pause := known[name]
-		switch {
-		case pause && !task.Paused:
-			s.Pause(name)
-		case !pause && task.Paused:
-			s.Resume(name)
-		}
+	for _, t := range s.Status() {
+		_, paused := known[t.Task.Name]
+		_ = s.SetPaused(t.Task.Name, paused) // fails for a task that a reload has removed
 	}
 }
