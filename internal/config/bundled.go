@@ -48,8 +48,8 @@ func readBundleSetting(l *loader, s bundle.Setting) {
 		return
 	}
 
-	if i := slices.IndexFunc(l.rows, func(o *Option) bool { return o.isSetBy(s) }); i >= 0 {
-		assignBundled(l, l.rows[i], origin, s)
+	if o := firstOption(l.rows, func(o *Option) bool { return o.isSetBy(s) }); o != nil {
+		assignBundled(l, o, origin, s)
 		return
 	}
 	switch s.Namespace {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/url"
 
 	"tendril/internal/config/yamlfile"
@@ -45,12 +46,8 @@ func (d *daemonReader) readEntry(e entry) {
 }
 
 func (d *daemonReader) byDaemonKey(e entry) *Option {
-	for _, o := range d.loader.rows {
-		if !e.sqsd && o.DaemonKey == e.key && e.key != "" {
-			return o
-		}
-	}
-	return byEntry(d.loader, e)
+	o := firstOption(d.loader.rows, func(o *Option) bool { return !e.sqsd && o.DaemonKey == e.key && e.key != "" })
+	return cmp.Or(o, byEntry(d.loader, e))
 }
 
 func (d *daemonReader) value(key string) (e entry, found bool) {

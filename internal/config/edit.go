@@ -80,7 +80,7 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 		return e.placeOfQueue(name, option, queue)
 	}
 
-	o := find(e.options, option)
+	o := findByName(e.options, option)
 	if o == nil {
 		return nil, nil, unknownOptionProblem(name, option)
 	}
@@ -141,7 +141,7 @@ func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option
 		return refuse(shown(name)+" cannot be changed by a command or in the console: it decides which queue this is",
 			`edit this queue's "`+key+`" under "`+queuesKey+`" in the settings file`)
 	case o == nil:
-		o = find(e.options, option)
+		o = findByName(e.options, option)
 		if o == nil {
 			return nil, nil, unknownOptionProblem(name, option)
 		}

@@ -33,7 +33,7 @@ type QueueSetting struct {
 
 // Explain describes the option with the given name, in any notation.
 func (c *Config) Explain(name string) (*Explanation, error) {
-	o := find(c.options, name)
+	o := findByName(c.options, name)
 	if o == nil {
 		return nil, UnknownOption(name)
 	}
@@ -98,9 +98,7 @@ func (c *Config) explainQueue(i int) QueueExplanation {
 
 func (q *QueueSettings) hasKey(key string) bool {
 	switch key {
-	case "name": // the explanation's heading
-		return false
-	case "arn": // listed as the URL
+	case "name", "arn": // the explanation's heading, and listed as the URL
 		return false
 	case "url":
 		return q.URL != ""

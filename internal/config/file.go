@@ -171,10 +171,7 @@ func byEntry(l *loader, e entry) *Option {
 	if !e.sqsd {
 		return findByKey(l.rows, e.key)
 	}
-	if i := slices.IndexFunc(l.rows, func(o *Option) bool { return slices.Contains(o.workerNames(), e.key) }); i >= 0 {
-		return l.rows[i]
-	}
-	return nil
+	return firstOption(l.rows, func(o *Option) bool { return slices.Contains(o.workerNames(), e.key) })
 }
 
 func readOwnFile(l *loader, layer Layer, path string, entries []entry) {

@@ -24,7 +24,7 @@ type Config struct {
 
 // Origin returns the origin of an option's value, or the zero Origin for names that [Lookup] does not find.
 func (c *Config) Origin(name string) Origin {
-	if o := find(c.options, name); o != nil {
+	if o := findByName(c.options, name); o != nil {
 		return c.last(o.Name).Origin
 	}
 	return Origin{}
@@ -125,8 +125,7 @@ func (l *loader) dropOwn(by Origin) {
 }
 
 func (l *loader) option(name string) *Option {
-	i := slices.IndexFunc(l.rows, func(o *Option) bool { return o.Name == name })
-	return l.rows[i]
+	return firstOption(l.rows, func(o *Option) bool { return o.Name == name })
 }
 
 func (l *loader) record(name string, from Origin) {

@@ -53,21 +53,20 @@ type Option struct {
 	value          value
 }
 
-func find(rows []*Option, name string) *Option {
-	name = strings.TrimLeft(name, "-")
-	for _, o := range rows {
-		if slices.Contains(o.names(), name) {
-			return o
-		}
+func firstOption(rows []*Option, matches func(*Option) bool) *Option {
+	if i := slices.IndexFunc(rows, matches); i >= 0 {
+		return rows[i]
 	}
 	return nil
 }
 
+func findByName(rows []*Option, name string) *Option {
+	name = strings.TrimLeft(name, "-")
+	return firstOption(rows, func(o *Option) bool { return slices.Contains(o.names(), name) })
+}
+
 func findByKey(rows []*Option, key string) *Option {
-	if i := slices.IndexFunc(rows, func(o *Option) bool { return o.Key == key }); i >= 0 && key != "" {
-		return rows[i]
-	}
-	return nil
+	return firstOption(rows, func(o *Option) bool { return o.Key == key && key != "" })
 }
 
 // Kind returns duration, integer, size, switch, choice, rate, number, list or text.

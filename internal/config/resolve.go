@@ -133,8 +133,11 @@ func splitOwnTarget(l *loader) {
 	switch chosen, both := l.own["http_path"]; {
 	case path == "":
 	case !both:
-		l.s.HTTPPath = path
 		l.own["http_path"] = l.own["target"]
+		a := assignment{option: l.option("http-path"), origin: l.own["target"], name: "target", text: path}
+		if err := a.option.value.set(path); err != nil {
+			l.refuse(refusal(a, err))
+		}
 	case l.s.HTTPPath != path:
 		l.refuseAt(l.own["target"].Where, "target", "remove the path from one of them",
 			"the target has the path %s and http_path is %s (%s)", shown(path), l.s.HTTPPath, chosen)

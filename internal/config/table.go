@@ -376,7 +376,7 @@ func (o *Option) complete(group string) {
 
 // Lookup finds an option by any of its names in any notation.
 func Lookup(name string) (Option, bool) {
-	if o := find(table(&Settings{}), name); o != nil {
+	if o := findByName(table(&Settings{}), name); o != nil {
 		return *o, true
 	}
 	return Option{}, false
