@@ -112,6 +112,7 @@ func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 func (t *Table) waitUntilReady(ctx context.Context) error {
 	for {
 		ready, err := t.isReady(ctx)
+		// Just after the creation, DescribeTable may not find the table.
 		if err != nil && !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			return err
 		}

@@ -185,6 +185,10 @@ func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence
 func (t *Table) updateOf(change registry.Change) *types.Update {
 	old, next := itemFields(change.Old), itemFields(change.Next)
 	names, values := map[string]string{}, attributeValues{}
+	equals := func(attribute, placeholder string, value any) string {
+		values[placeholder] = encodeValue(value)
+		return attribute + " = " + placeholder
+	}
 	var sets, removes, conditions []string
 	if change.Old.Fields == nil {
 		conditions = append(conditions, "attribute_not_exists(id)")
@@ -193,11 +197,8 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 	for i, name := range slices.Sorted(maps.Keys(change.Old.With(old).With(next).Fields)) {
 		attribute := fmt.Sprint("#", i)
 		names[attribute] = name
-
 		if value, keep := next[name]; keep {
-			after := fmt.Sprint(":new", i)
-			sets = append(sets, attribute+" = "+after)
-			values[after] = encodeValue(value)
+			sets = append(sets, equals(attribute, fmt.Sprint(":new", i), value))
 		} else {
 			removes = append(removes, attribute)
 		}
@@ -206,9 +207,7 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 			continue
 		}
 		if value, had := old[name]; had {
-			before := fmt.Sprint(":old", i)
-			conditions = append(conditions, attribute+" = "+before)
-			values[before] = encodeValue(value)
+			conditions = append(conditions, equals(attribute, fmt.Sprint(":old", i), value))
 		} else {
 			conditions = append(conditions, "attribute_not_exists("+attribute+")")
 		}

@@ -39,25 +39,14 @@ func ofAccount(a action) action {
 
 type nothing struct{}
 
-// typed returns an action that sets x.queue if the request names one, authorizes the caller, checks the required
-// parameters, and runs f.
-func typed[Request, Response any](f func(*exchange, *Request) (*Response, error)) action {
+func newAction[Request, Response any](f func(*exchange, *Request) (*Response, error)) action {
 	required := requiredFields(reflect.TypeFor[Request]())
 	return action{
 		request: func() any { return new(Request) },
-		run: func(x *exchange, request any) (_ any, err error) {
-			if about, ok := request.(interface{ queueName() (string, error) }); ok {
-				if x.queue, err = about.queueName(); err != nil {
-					return nil, err
-				}
-			}
-			if err := x.authorize(x.queue); err != nil {
+		run: func(x *exchange, request any) (any, error) {
+			if err := x.admit(request, required); err != nil {
 				return nil, err
 			}
-			if err := checkRequired(required, request); err != nil {
-				return nil, err
-			}
-
 			response, err := f(x, request.(*Request))
 			if err != nil || response == nil {
 				return nil, err
@@ -66,6 +55,19 @@ func typed[Request, Response any](f func(*exchange, *Request) (*Response, error)
 		},
 		responseType: reflect.TypeFor[Response](),
 	}
+}
+
+// admit sets x.queue if the request names one, authorizes the caller, and checks the required parameters.
+func (x *exchange) admit(request any, required wireFields) (err error) {
+	if about, ok := request.(interface{ queueName() (string, error) }); ok {
+		if x.queue, err = about.queueName(); err != nil {
+			return err
+		}
+	}
+	if err := x.authorize(x.queue); err != nil {
+		return err
+	}
+	return checkRequired(required, request)
 }
 
 type queueRequest struct {

@@ -9,36 +9,36 @@ import (
 
 func sqsActions() map[string]action {
 	return map[string]action{
-		"ChangeMessageVisibility":      typed(changeMessageVisibility),
-		"ChangeMessageVisibilityBatch": typed(changeMessageVisibilityBatch),
-		"DeleteMessage":                typed(deleteMessage),
-		"DeleteMessageBatch":           typed(deleteMessageBatch),
-		"ReceiveMessage":               typed(receiveMessage),
-		"SendMessage":                  typed(sendMessage),
-		"SendMessageBatch":             typed(sendMessageBatch),
-		"AddPermission":                typed(addPermission),
-		"RemovePermission":             typed(removePermission),
-		"StartMessageMoveTask":         typed(startMessageMoveTask),
-		"CancelMessageMoveTask":        typed(cancelMessageMoveTask),
-		"ListMessageMoveTasks":         typed(listMessageMoveTasks),
+		"ChangeMessageVisibility":      newAction(changeMessageVisibility),
+		"ChangeMessageVisibilityBatch": newAction(changeMessageVisibilityBatch),
+		"DeleteMessage":                newAction(deleteMessage),
+		"DeleteMessageBatch":           newAction(deleteMessageBatch),
+		"ReceiveMessage":               newAction(receiveMessage),
+		"SendMessage":                  newAction(sendMessage),
+		"SendMessageBatch":             newAction(sendMessageBatch),
+		"AddPermission":                newAction(addPermission),
+		"RemovePermission":             newAction(removePermission),
+		"StartMessageMoveTask":         newAction(startMessageMoveTask),
+		"CancelMessageMoveTask":        newAction(cancelMessageMoveTask),
+		"ListMessageMoveTasks":         newAction(listMessageMoveTasks),
 
-		"CreateQueue":                ofAccount(typed(createQueue)),
-		"GetQueueUrl":                typed(getQueueURL),
-		"ListQueues":                 ofAccount(typed(listQueues)),
-		"ListDeadLetterSourceQueues": typed(listDeadLetterSourceQueues),
-		"GetQueueAttributes":         typed(getQueueAttributes),
-		"SetQueueAttributes":         typed(setQueueAttributes),
-		"TagQueue":                   typed(tagQueue),
-		"UntagQueue":                 typed(untagQueue),
+		"CreateQueue":                ofAccount(newAction(createQueue)),
+		"GetQueueUrl":                newAction(getQueueURL),
+		"ListQueues":                 ofAccount(newAction(listQueues)),
+		"ListDeadLetterSourceQueues": newAction(listDeadLetterSourceQueues),
+		"GetQueueAttributes":         newAction(getQueueAttributes),
+		"SetQueueAttributes":         newAction(setQueueAttributes),
+		"TagQueue":                   newAction(tagQueue),
+		"UntagQueue":                 newAction(untagQueue),
 
-		"DeleteQueue": typed(func(x *exchange, _ *queueRequest) (*nothing, error) {
+		"DeleteQueue": newAction(func(x *exchange, _ *queueRequest) (*nothing, error) {
 			return nil, x.broker.DeleteQueue(x.ctx, x.queue)
 		}),
-		"PurgeQueue": typed(func(x *exchange, _ *queueRequest) (*nothing, error) {
+		"PurgeQueue": newAction(func(x *exchange, _ *queueRequest) (*nothing, error) {
 			_, err := x.broker.PurgeQueue(x.ctx, x.queue)
 			return nil, err
 		}),
-		"ListQueueTags": typed(func(x *exchange, _ *queueRequest) (*listQueueTagsResponse, error) {
+		"ListQueueTags": newAction(func(x *exchange, _ *queueRequest) (*listQueueTagsResponse, error) {
 			tags, err := x.broker.Tags(x.queue)
 			return &listQueueTagsResponse{tags}, err
 		}),

@@ -98,18 +98,21 @@ const traceAttribute = "AWSTraceHeader"
 // maxTrace is in bytes. X-Ray's own headers are below 500.
 const maxTrace = 2048
 
-func checkTraceHeader(system []queue.Attribute) error {
+// traceHeader returns the only supported system attribute, or "". It does not share the request's memory.
+func (l attributeList) traceHeader() (header string, err error) {
+	system, err := l.toQueue()
 	for _, a := range system {
 		if a.Name != traceAttribute {
-			return queue.Errorf(queue.CodeInvalidParameterValue,
+			return "", queue.Errorf(queue.CodeInvalidParameterValue,
 				"Message system attribute name '%s' is invalid.", a.Name)
 		}
 		if a.Type != "String" || a.Value == "" || len(a.Value) > maxTrace {
-			return queue.Errorf(queue.CodeInvalidParameterValue,
+			return "", queue.Errorf(queue.CodeInvalidParameterValue,
 				"The message system attribute '%s' must be a non-empty String of at most %d bytes.", a.Name, maxTrace)
 		}
+		header = strings.Clone(a.Value)
 	}
-	return nil
+	return header, err
 }
 
 // names may contain "prefix.*", or "All", ".*" or "*" for all.

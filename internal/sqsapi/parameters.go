@@ -181,41 +181,36 @@ func (p parameters) fill(v reflect.Value, values []formValue) error {
 			continue
 		}
 
-		n := countSameHead(values, head)
-		advance(values[:n], head)
+		var group []formValue
+		group, values = cutGroup(values)
 		switch field := v.FieldByIndex(f.index); {
 		case f.isText:
-			for i := range values[:n] {
-				if err := setValue(field, &values[i]); err != nil {
+			for i := range group {
+				if err := setValue(field, &group[i]); err != nil {
 					return err
 				}
 			}
 		case seen&f.bit != 0:
 			return errScattered
 		default:
-			if err := f.fillList(field, values[:n]); err != nil {
+			if err := f.fillList(field, group); err != nil {
 				return err
 			}
 		}
-
 		seen |= f.bit
-		values = values[n:]
 	}
 	return nil
 }
 
-func advance(values []formValue, head string) {
-	for i := range values {
-		values[i].at += len(head) + 1
-	}
-}
-
-func countSameHead(values []formValue, head string) int {
-	n := 1
+// cutGroup returns the first values with the same head, positioned after it.
+func cutGroup(values []formValue) (group, rest []formValue) {
+	head := values[0].head()
+	n := 0
 	for n < len(values) && values[n].head() == head {
+		values[n].at += len(head) + 1
 		n++
 	}
-	return n
+	return values[:n], values[n:]
 }
 
 func setValue(field reflect.Value, v *formValue) error {
@@ -232,8 +227,7 @@ func setValue(field reflect.Value, v *formValue) error {
 func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 	last := -1
 	for len(values) > 0 {
-		head := values[0].head()
-		number, numbered := listNumber(head)
+		number, numbered := listNumber(values[0].head())
 		if !numbered {
 			n, err := f.fillUnnumbered(field, values)
 			if err != nil {
@@ -247,12 +241,11 @@ func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 			return errScattered
 		}
 		last = number
-		n := countSameHead(values, head)
-		advance(values[:n], head)
-		if err := f.fillElement(field, values[:n]); err != nil {
+		var element []formValue
+		element, values = cutGroup(values)
+		if err := f.fillElement(field, element); err != nil {
 			return err
 		}
-		values = values[n:]
 	}
 
 	if list, ok := field.Addr().Interface().(*attributeList); ok {
@@ -267,8 +260,7 @@ func (f *parameter) fillUnnumbered(field reflect.Value, values []formValue) (n i
 	head := values[0].head()
 	n = 1
 	if head != "" {
-		n = countSameHead(values, head)
-		for n < len(values) && f.isPartOfElement(values[n].head()) {
+		for n < len(values) && (values[n].head() == head || f.isPartOfElement(values[n].head())) {
 			n++
 		}
 	}
@@ -345,13 +337,9 @@ func valuesBelow(values []formValue, head string) ([]formValue, error) {
 		return nil, nil
 	}
 
-	n := countSameHead(values, head)
-	for i := range values[n:] {
-		if values[n+i].head() == head {
-			return nil, errScattered
-		}
+	group, rest := cutGroup(values)
+	if slices.ContainsFunc(rest, func(v formValue) bool { return v.head() == head }) {
+		return nil, errScattered
 	}
-
-	advance(values[:n], head)
-	return values[:n], nil
+	return group, nil
 }

@@ -176,18 +176,18 @@ func archivesOf(x *exchange) (Archives, error) {
 // For compatibility, scheduled runs are "fires" on the wire.
 func registryActions() map[string]action {
 	return map[string]action{
-		"ReadLease":     typed(readLease),
-		"SwapLease":     typed(swapLease),
-		"Fire":          typed(enqueueRun),
-		"LastFires":     typed(lastRuns),
-		"SinceRuns":     typed(taskTimes),
-		"SkipFire":      typed(skipRuns),
-		"Fired":         typed(isEnqueued),
-		"SetPaused":     typed(setPaused),
-		"WriteArchive":  typed(writeArchive),
-		"ReadArchive":   typed(readArchive),
-		"DeleteArchive": typed(deleteArchive),
-		"Paused":        typed(pausedTasks),
+		"ReadLease":     newAction(readLease),
+		"SwapLease":     newAction(swapLease),
+		"Fire":          newAction(enqueueRun),
+		"LastFires":     newAction(lastRuns),
+		"SinceRuns":     newAction(taskTimes),
+		"SkipFire":      newAction(skipRuns),
+		"Fired":         newAction(isEnqueued),
+		"SetPaused":     newAction(setPaused),
+		"WriteArchive":  newAction(writeArchive),
+		"ReadArchive":   newAction(readArchive),
+		"DeleteArchive": newAction(deleteArchive),
+		"Paused":        newAction(pausedTasks),
 	}
 }
 
@@ -210,8 +210,7 @@ func enqueueRun(x *exchange, in *enqueueRequest) (*enqueueResponse, error) {
 		return nil, err
 	}
 	run.Queue = in.Queue
-	// The request's trace header belongs to the call, not to the message.
-	if run.Message, _, err = in.Message.prepare(""); err != nil {
+	if run.Message, err = in.Message.message(); err != nil {
 		return nil, err
 	}
 	run.Path = (&queue.Message{Attributes: run.Message.Attributes}).Attribute(queue.AttributePath)

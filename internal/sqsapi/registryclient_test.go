@@ -251,6 +251,29 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+func TestRegistryCallOnAClosedConnectionIsRepeated(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, nil)
+	var first atomic.Value
+	var requests atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n := requests.Add(1); n > 1 && first.Load() == r.RemoteAddr {
+			panic(http.ErrAbortHandler) // as if the connection had been closed before
+		}
+		first.CompareAndSwap(nil, r.RemoteAddr)
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	c := clientTo(t, s.URL)
+	next := queue.Lease{Version: "a", Owner: "o", Term: 1, Duration: time.Second}
+	if _, err := c.Read(t.Context(), "tasks"); err != nil {
+		t.Fatal(err)
+	}
+	if won, _, err := c.Swap(t.Context(), "tasks", queue.Lease{}, next); !won || err != nil {
+		t.Errorf("%v, %v", won, err)
+	}
+}
+
 func TestRegistryClientCodes(t *testing.T) {
 	t.Parallel()
 	c, _ := answering(t, 503, jsonType, `{"__type":"com.amazonaws.sqs#StorageFailed","message":"The disk"}`)

@@ -1,7 +1,6 @@
 package sqsapi
 
 import (
-	"strings"
 	"time"
 
 	"tendril/queue"
@@ -98,45 +97,43 @@ func batchSize(entries []sendEntry) (size int) {
 	return size
 }
 
-// answer is the part of the result that is known before the send. trace is the request's trace header.
-func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepted, err error) {
-	if o.MessageBody == "" {
-		return message, answer, missing("MessageBody")
-	}
-	attributes, err := o.MessageAttributes.toQueue()
-	if err != nil {
+// prepare also returns the part of the answer that is known before the send. A trace header of the request is used if the
+// message has none.
+func (o *outgoing) prepare(requestTrace string) (message queue.Outgoing, answer accepted, err error) {
+	if message, err = o.message(); err != nil {
 		return message, answer, err
 	}
+	if message.TraceHeader == "" && len(requestTrace) <= maxTrace {
+		message.TraceHeader = requestTrace
+	}
+
 	system, err := o.MessageSystemAttributes.toQueue()
-	if err != nil {
-		return message, answer, err
-	}
-	if err := checkTraceHeader(system); err != nil {
-		return message, answer, err
-	}
-
-	message = queue.Outgoing{Body: o.MessageBody, Attributes: attributes}
-	if message.GroupID, err = notEmpty(o.MessageGroupID, "MessageGroupId"); err != nil {
-		return message, answer, err
-	}
-	if message.DedupID, err = notEmpty(o.MessageDeduplicationID, "MessageDeduplicationId"); err != nil {
-		return message, answer, err
-	}
-	message.Delay, err = seconds(o.DelaySeconds, "DelaySeconds", 900, "DelaySeconds must be >= 0 and <= 900.")
-	if err != nil {
-		return message, answer, err
-	}
-
-	if len(system) > 0 {
-		message.TraceHeader = strings.Clone(system[0].Value) // the value shares the request's memory
-	} else if len(trace) <= maxTrace {
-		message.TraceHeader = trace
-	}
 	return message, accepted{
 		MD5OfMessageBody:             digestOf(appendBodyMD5, o.MessageBody),
-		MD5OfMessageAttributes:       digestOf(appendAttributesMD5, attributes),
+		MD5OfMessageAttributes:       digestOf(appendAttributesMD5, message.Attributes),
 		MD5OfMessageSystemAttributes: digestOf(appendAttributesMD5, system),
-	}, nil
+	}, err
+}
+
+func (o *outgoing) message() (m queue.Outgoing, err error) {
+	if o.MessageBody == "" {
+		return m, missing("MessageBody")
+	}
+	m.Body = o.MessageBody
+	if m.Attributes, err = o.MessageAttributes.toQueue(); err != nil {
+		return m, err
+	}
+	if m.TraceHeader, err = o.MessageSystemAttributes.traceHeader(); err != nil {
+		return m, err
+	}
+	if m.GroupID, err = notEmpty(o.MessageGroupID, "MessageGroupId"); err != nil {
+		return m, err
+	}
+	if m.DedupID, err = notEmpty(o.MessageDeduplicationID, "MessageDeduplicationId"); err != nil {
+		return m, err
+	}
+	m.Delay, err = seconds(o.DelaySeconds, "DelaySeconds", 900, "DelaySeconds must be >= 0 and <= 900.")
+	return m, err
 }
 
 func notEmpty(text *string, parameter string) (string, error) {

@@ -408,35 +408,35 @@ func (r *Reader) Integer(bits int) int64 {
 
 func (r *Reader) number() string {
 	start := r.at
-	digits := func() {
-		first := r.at
-		for r.at < len(r.text) && r.text[r.at] >= '0' && r.text[r.at] <= '9' {
-			r.at++
-		}
-		if r.at == first {
-			r.fail(NotJSON)
-		}
+	r.takeAny("-")
+	if !r.takeAny("0") {
+		r.takeDigits()
 	}
-	takeAny := func(set string) bool {
-		found := r.at < len(r.text) && strings.IndexByte(set, r.text[r.at]) >= 0
-		if found {
-			r.at++
-		}
-		return found
+	if r.takeAny(".") {
+		r.takeDigits()
 	}
-
-	takeAny("-")
-	if !takeAny("0") {
-		digits()
-	}
-	if takeAny(".") {
-		digits()
-	}
-	if takeAny("eE") {
-		takeAny("+-")
-		digits()
+	if r.takeAny("eE") {
+		r.takeAny("+-")
+		r.takeDigits()
 	}
 	return r.text[start:r.at]
+}
+
+func (r *Reader) takeAny(set string) bool {
+	found := r.at < len(r.text) && strings.IndexByte(set, r.text[r.at]) >= 0
+	if found {
+		r.at++
+	}
+	return found
+}
+
+func (r *Reader) takeDigits() {
+	const digits = "0123456789"
+	if !r.takeAny(digits) {
+		r.fail(NotJSON)
+	}
+	for r.takeAny(digits) {
+	}
 }
 
 // Bool returns a boolean, false for null.
