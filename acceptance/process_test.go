@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -73,6 +74,8 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 var lookAtSources = sync.OnceValue(func() error {
 	return filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		switch name := d.Name(); {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // a folder of another test
 		case err != nil:
 			return err
 		case d.IsDir() && path != ".." && (strings.HasPrefix(name, ".") || name == "testdata"):
@@ -81,6 +84,9 @@ var lookAtSources = sync.OnceValue(func() error {
 			return nil
 		}
 		_, err = os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a file of another test
+		}
 		return err
 	})
 })

@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tendril/internal/testing/testpeer"
 )
 
 type endpoint struct {
@@ -96,12 +98,7 @@ func BenchmarkEndpoint(b *testing.B) {
 }
 
 func (e endpoint) run(b *testing.B, bin string) map[string]float64 {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := "127.0.0.1:" + testpeer.FreePort(b)
 	cmd, err := e.command(b, bin, address)
 	if err != nil {
 		b.Skip(err)
