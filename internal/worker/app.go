@@ -216,12 +216,12 @@ func (a *appMonitor) probeEnded(ctx context.Context, p *probe) (wait time.Durati
 	}
 
 	isDown := a.gate.has(AppDown)
-	hasRespondedSince := !isDown && p.startAt.Before(a.aliveAt)
-	if p.err == nil || hasRespondedSince {
+	hasRespondedSince := p.startAt.Before(a.aliveAt)
+	switch {
+	case p.err == nil || !isDown && hasRespondedSince:
 		a.setReachable(now)
 		return 0, false
-	}
-	if !isDown && p.number < downAfter {
+	case !isDown && p.number < downAfter:
 		return probeAgain, true
 	}
 

@@ -23,6 +23,14 @@ type action struct {
 	after time.Duration
 }
 
+// retriedWith returns a, at the time of an earlier message of its FIFO group if both are retried.
+func (a action) retriedWith(earlier action) action {
+	if a.verb == retry && earlier.verb == retry {
+		return earlier
+	}
+	return a
+}
+
 type endedDelivery struct {
 	result  queue.Result
 	attempt int // counted from 1

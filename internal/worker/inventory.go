@@ -322,22 +322,25 @@ func (m *inventory) addStatus(s *Status, now time.Time) {
 		s.Waiting += len(g.waiting)
 	}
 
-	var longest *held
 	for _, h := range m.held {
 		if h.stage != deleting {
 			s.Oldest = max(s.Oldest, now.Round(0).Sub(h.msg.SentAt))
 		}
+	}
+	if longest := m.longestDelivery(); longest != nil {
+		s.LongestDelivery = now.Sub(longest.startedAt)
+		s.LongestID = longest.msg.ID
+		if m.core.opts.FIFO {
+			s.LongestGroup = longest.msg.GroupID
+		}
+	}
+}
+
+func (m *inventory) longestDelivery() (longest *held) {
+	for _, h := range m.held {
 		if h.stage == posting && (longest == nil || h.startedAt.Before(longest.startedAt)) {
 			longest = h
 		}
 	}
-	if longest == nil {
-		return
-	}
-
-	s.LongestDelivery = now.Sub(longest.startedAt)
-	s.LongestID = longest.msg.ID
-	if m.core.opts.FIFO {
-		s.LongestGroup = longest.msg.GroupID
-	}
+	return longest
 }

@@ -57,23 +57,20 @@ type openReceive struct {
 	canceled      bool
 }
 
-// roundTrip means that this receive and the previous one were full, so this one took exactly one round trip.
-func (p *poller) adaptWant(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
-	wasFull := p.lastFull
-	p.lastFull = n >= o.asked
+func (p *poller) adaptWant(o *openReceive, n int, l load, now time.Time) {
+	changedMeanwhile := o.start.Before(p.wantChangedAt)
 	switch {
 	case n == 0:
 		p.want = 1
-	case !p.lastFull:
+	case n < o.asked:
 		p.want = max(p.want/2, 1)
-	case l == heavy || o.start.Before(p.wantChangedAt):
-		// want is right, or changed since this receive started.
+	case l == heavy || changedMeanwhile:
+		// want is right, or the next receive tells.
 	case l == crowded:
 		p.want, p.wantChangedAt = max(p.want/2, 1), now
 	default:
 		p.want, p.wantChangedAt = min(p.want*2, maxReceives), now
 	}
-	return wasFull && p.lastFull
 }
 
 func (p *poller) delayIfEmpty(o *openReceive, n int, now time.Time) {
@@ -314,10 +311,12 @@ func (p *poller) receiveReturned(o *openReceive, msgs []queue.Message, now time.
 
 	p.fails = 0
 	p.delayIfEmpty(o, len(msgs), now)
-	roundTrip := p.adaptWant(o, len(msgs), load, now)
-	if len(msgs) >= o.asked && !o.waited && (!o.presumedEmpty || p.pace.canBeRoundTrip(took, now)) {
-		p.pace.recordReceive(took, roundTrip, now)
+	p.adaptWant(o, len(msgs), load, now)
+	isFull := len(msgs) >= o.asked
+	if isFull && !o.waited && (!o.presumedEmpty || p.pace.canBeRoundTrip(took, now)) {
+		p.pace.recordReceive(took, p.lastFull, now) // after a full receive, exactly one round trip
 	}
+	p.lastFull = isFull
 	if p.lane != nil {
 		p.lane.updateBacklog(o, msgs, now)
 	}

@@ -27,19 +27,18 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 		behind = failAfterUnfinished(batch, results)
 	}
 
-	isCutOff := s.core.workCtx.Err() != nil
+	workEnded := s.core.workCtx.Err() != nil
 	anyAborted := false
-	var few [1]action
+	var few [1]action // avoids an allocation for single messages
 	actions := few[:0]
 	for i, h := range batch {
 		res := &results[i]
-		h.failedLastReceive = h.onLastReceive && s.messages.lastReceive(h) && res.Outcome == queue.Failed
-		aborted := isCutOff && res.Outcome != queue.Done && res.Outcome != queue.Postponed
+		aborted := workEnded && res.Outcome != queue.Done && res.Outcome != queue.Postponed
 		anyAborted = anyAborted || aborted
 
 		act := s.decide(h, res, aborted, now)
-		if behind != nil && behind[i] >= 0 && act.verb == retry && actions[behind[i]].verb == retry {
-			act.after = actions[behind[i]].after
+		if behind != nil && behind[i] >= 0 {
+			act = act.retriedWith(actions[behind[i]])
 		}
 		actions = append(actions, act)
 
@@ -78,6 +77,7 @@ func evidence(r *queue.Result) int {
 
 // decide changes the result of a kept throttled message to Postponed.
 func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time) action {
+	h.failedLastReceive = h.onLastReceive && s.messages.lastReceive(h) && res.Outcome == queue.Failed
 	if !now.Before(h.hiddenUntil) {
 		s.messages.expireVisibility(h)
 	}
