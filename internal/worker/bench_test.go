@@ -15,6 +15,7 @@ import (
 
 type endless struct {
 	left, deleted atomic.Int64
+	calls         atomic.Int64
 	ids           []string
 	over          chan struct{}
 	total         int64
@@ -31,6 +32,7 @@ func newEndless(n int) *endless {
 }
 
 func (q *endless) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
+	q.calls.Add(1)
 	from := q.left.Add(-int64(req.Max))
 	n := min(int64(req.Max), from+int64(req.Max))
 	if n <= 0 {
@@ -47,6 +49,7 @@ func (q *endless) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queu
 }
 
 func (q *endless) Delete(_ context.Context, receipts []string) []error {
+	q.calls.Add(1)
 	if q.deleted.Add(int64(len(receipts))) >= q.total {
 		q.once.Do(func() { close(q.over) })
 	}
@@ -57,7 +60,10 @@ func (q *endless) Expire(ctx context.Context, receipts []string) []error {
 	return q.Delete(ctx, receipts)
 }
 
-func (q *endless) ChangeVisibility(context.Context, []queue.VisibilityChange) []error { return nil }
+func (q *endless) ChangeVisibility(context.Context, []queue.VisibilityChange) []error {
+	q.calls.Add(1)
+	return nil
+}
 
 type instant struct{}
 
@@ -98,8 +104,7 @@ func BenchmarkOverhead(b *testing.B) {
 			if err := <-ended; err != nil {
 				b.Error(err)
 			}
-			counts := w.Status().Counts
-			b.ReportMetric(float64(counts.Polls+counts.DeleteCalls+counts.ChangeCalls)/float64(b.N), "calls/op")
+			b.ReportMetric(float64(q.calls.Load())/float64(b.N), "calls/op")
 		})
 	}
 }

@@ -33,7 +33,6 @@ func (d *deleter) queueDelete(h *held, now time.Time) {
 func (d *deleter) failing() bool { return d.pending.fails > 0 }
 
 func (d *deleter) callEnded(batch []pending, errs []error, start, now time.Time) {
-	d.core.counts.DeleteCalls++
 	var deleted, conclusive int
 	var refusal error
 	for i, p := range batch {

@@ -190,7 +190,6 @@ func (s *slots) beginMessage(h *held, now time.Time) {
 	h.onLastReceive = s.messages.lastReceive(h)
 	h.waited = now.Round(0).Sub(h.msg.SentAt)
 
-	s.core.counts.Posted++
 	if h.postponedAt.IsZero() { // a postponed message counts only once
 		s.starts.add(h.waited, now)
 		if s.lane != nil {
@@ -236,7 +235,6 @@ func (s *slots) recordDelivery(took time.Duration, now time.Time) {
 
 func (s *slots) addStatus(status *Status, now time.Time) {
 	own := s.starts.sum(now)
-	status.Turns = own.count
 	status.LongestWait = own.most
 
 	all := own.count

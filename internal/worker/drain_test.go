@@ -31,7 +31,7 @@ func TestDrainFinishesDeletesAndGivesBack(t *testing.T) {
 				r := start(t, fake, app, &Options{Concurrency: 10, FIFO: fifo})
 				after(207 * time.Millisecond)
 				before := r.w.Status()
-				if before.InWork == 0 || before.Prefetched+before.Waiting == 0 || before.Polls == 0 {
+				if before.InWork == 0 || before.Prefetched+before.Waiting == 0 || fake.OpenReceives() == 0 {
 					t.Fatalf("the test proves nothing: %+v", before)
 				}
 				began := time.Now()
@@ -54,7 +54,7 @@ func TestDrainFinishesDeletesAndGivesBack(t *testing.T) {
 					}
 				}
 				s := r.w.Status()
-				if s.Phase != "stopped" || s.InWork+s.Prefetched+s.Waiting+s.Unconfirmed+s.Polls != 0 ||
+				if s.Phase != "stopped" || s.InWork+s.Prefetched+s.Waiting+s.Unconfirmed+fake.OpenReceives() != 0 ||
 					len(r.w.messages.held) != 0 {
 					t.Errorf("after the drain: %+v, %d held", s, len(r.w.messages.held))
 				}
@@ -226,7 +226,7 @@ func TestRunTwice(t *testing.T) {
 		r.w.Pause("after the end")
 		r.w.Gate(true, "")
 		r.w.Resume()
-		if s := r.w.Status(); s.Phase != "stopped" || s.Polls != 0 {
+		if s := r.w.Status(); s.Phase != "stopped" || r.fake.OpenReceives() != 0 {
 			t.Errorf("status: %+v", s)
 		}
 	})

@@ -247,7 +247,7 @@ func TestRateLimiter(t *testing.T) {
 					t.Fatalf("rate %v: %d deliveries began within %v", rate, j-i+1, l.begun[j].Sub(l.begun[i]))
 				}
 			}
-			t.Logf("rate %v: %d polls, asked %d times for %d", rate, c.Polls, l.asked, n)
+			t.Logf("rate %v: %d polls, asked %d times for %d", rate, r.fake.Calls(queuetest.FakeReceive), l.asked, n)
 		})
 	}
 }
@@ -298,13 +298,13 @@ func TestOpenBreakerEndsTheWaitForMessages(t *testing.T) {
 		fake := queuetest.NewFake(nil)
 		r := start(t, fake, &testApp{}, &Options{Limiter: l})
 		after(2 * time.Second)
-		if s := r.w.Status(); s.Polls != 1 || !s.Receiving {
+		if s := r.w.Status(); fake.OpenReceives() != 1 || !s.Receiving {
 			t.Fatalf("no receive is open, so the test proves nothing: %+v", s)
 		}
 		l.set(func() { l.open = true })
 		after(2 * time.Second)
-		if s := r.w.Status(); s.Polls != 0 || s.Receiving {
-			t.Errorf("%d receives open while the breaker is; receiving: %v", s.Polls, s.Receiving)
+		if s, open := r.w.Status(), fake.OpenReceives(); open != 0 || s.Receiving {
+			t.Errorf("%d receives open while the breaker is; receiving: %v", open, s.Receiving)
 		}
 		before := r.w.Status().Reasons
 		after(5 * time.Second)
@@ -319,7 +319,7 @@ func TestOpenBreakerEndsTheWaitForMessages(t *testing.T) {
 		l.set(func() { l.open = false })
 		after(time.Second)
 		r.place(queuetest.FakeDeleted, 1)
-		if s := r.w.Status(); s.Polls != 1 || !s.Receiving {
+		if s := r.w.Status(); fake.OpenReceives() != 1 || !s.Receiving {
 			t.Errorf("afterwards: %+v", s)
 		}
 		l.set(func() { l.open = true })
@@ -355,8 +355,8 @@ func TestOpenBreakerShowsInEveryQueue(t *testing.T) {
 			if s.LimitedBy != "breaker" || s.Receiving || len(s.Reasons) != 1 || s.Reasons[0].Block != BreakerOpen {
 				t.Errorf("%s under an open breaker: limited by %q, receiving: %v, %+v", name, s.LimitedBy, s.Receiving, s.Reasons)
 			}
-			if s.Polls > 0 {
-				t.Errorf("%s does not receive, and has %d receives open", name, s.Polls)
+			if open := r.fake.OpenReceives(); open > 0 {
+				t.Errorf("%s does not receive, and has %d receives open", name, open)
 			}
 		}
 		if all := events.all(); all[len(all)-1] != (Limited{Reason: "breaker"}) {
@@ -365,7 +365,7 @@ func TestOpenBreakerShowsInEveryQueue(t *testing.T) {
 		l.set(func() { l.open, l.rate = false, 0 })
 		after(10 * time.Second)
 		for name, r := range c.by {
-			if s := r.w.Status(); s.LimitedBy != "" || !s.Receiving || len(s.Reasons) > 0 || s.Polls == 0 {
+			if s := r.w.Status(); s.LimitedBy != "" || !s.Receiving || len(s.Reasons) > 0 || r.fake.OpenReceives() == 0 {
 				t.Errorf("%s afterwards: %+v", name, s)
 			}
 		}
@@ -446,10 +446,11 @@ func TestSharesUnderALimiter(t *testing.T) {
 						t.Errorf("queue %c got %d of 1500, want %d", 'a'+i, got, want)
 					}
 				}
-				var polls, givenBack int64
+				polls := 0
+				var givenBack int64
 				for _, r := range c.all {
-					counts := r.w.Status().Counts
-					polls, givenBack = polls+counts.Polls, givenBack+counts.Returned
+					polls += r.fake.Calls(queuetest.FakeReceive)
+					givenBack += r.w.Status().Counts.Returned
 				}
 				t.Logf("1500 in %v, %d polls, %d given back, %v", time.Since(begin), polls, givenBack, shares)
 				if givenBack > 60 {

@@ -56,9 +56,8 @@ func benchPool(b *testing.B, n int, opts []*Options) {
 	cancel()
 	ended.Wait()
 	var calls int64
-	for _, w := range workers {
-		c := w.Status().Counts
-		calls += c.Polls + c.DeleteCalls + c.ChangeCalls
+	for _, q := range queues {
+		calls += q.calls.Load()
 	}
 	b.ReportMetric(float64(calls)/float64(b.N), "calls/op")
 }

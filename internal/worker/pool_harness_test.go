@@ -143,8 +143,8 @@ func (c *crowd) String() string {
 	c.pool.mu.Unlock()
 	for _, r := range c.all {
 		st := r.w.Status()
-		s += fmt.Sprintf("\n  %s: %d in flight, %d prefetched, %d polls, %+v", st.Name, st.InWork, st.Prefetched, st.Polls,
-			st.Counts)
+		s += fmt.Sprintf("\n  %s: %d in flight, %d prefetched, %d polls, %+v", st.Name, st.InWork, st.Prefetched,
+			r.fake.OpenReceives(), st.Counts)
 	}
 	return s
 }

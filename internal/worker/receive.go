@@ -281,7 +281,6 @@ func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, n
 	delete(p.open, o)
 	p.asked -= o.asked
 	p.expected -= o.expected
-	p.core.counts.Polls++
 	switch {
 	case err == nil || len(msgs) > 0:
 		hiddenSince = p.core.clock.earliestHidden(o.start, now, p.pace.longestTransit(o.visibility))

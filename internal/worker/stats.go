@@ -18,10 +18,10 @@ type Status struct {
 
 	// Limit is below Concurrency for a while after an outage or pause.
 	Concurrency, Limit int
-	// InWork counts deliveries in flight, and Polls open receives. The others count messages: Prefetched messages
-	// wait for a slot, Waiting ones for earlier messages of their FIFO group, Postponed ones for their next delivery,
-	// and Unconfirmed ones for the confirmation of their delete.
-	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
+	// InWork counts deliveries in flight. The others count messages: Prefetched messages wait for a slot, Waiting ones
+	// for earlier messages of their FIFO group, Postponed ones for their next delivery, and Unconfirmed ones for the
+	// confirmation of their delete.
+	InWork, Prefetched, Waiting, Postponed, Unconfirmed int
 
 	Counts      Counts  // since the start of Run
 	PerSecond   float64 // settled, averaged over about 10 s
@@ -35,8 +35,7 @@ type Status struct {
 	LongestID, LongestGroup string
 	// Recent and RecentFailed count deliveries of the last five minutes.
 	Recent, RecentFailed int64
-	// Turns counts messages started in the last minute. TurnShare is its share of the pool's, 0 to 1.
-	Turns     int64
+	// TurnShare is the share of the pool's messages started in the last minute, 0 to 1.
 	TurnShare float64
 	LimitedBy string     // "" outside limited periods
 	LastError *LastError // may be nil
@@ -48,18 +47,17 @@ type LastError struct {
 	Err    error
 }
 
-// Counts are numbers of messages and queue calls.
+// Counts are numbers of messages.
 type Counts struct {
 	// Received includes Duplicates.
 	Received, Duplicates int64
-	// Posted counts started deliveries, Done to Postponed their results. Aborted deliveries were canceled by the end
-	// of Run; Late ones ended after their visibility timeout.
-	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
+	// Done to Postponed count results of deliveries. Aborted deliveries were canceled by the end of Run; Late ones
+	// ended after their visibility timeout.
+	Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
 	// DeletesLost counts deletes that were given up.
 	Deleted, DeletesLost, Expired, Filtered int64
 	// VisibilityExpired counts timeouts that expired while the message was held.
 	Extended, Returned, VisibilityExpired int64
-	Polls, DeleteCalls, ChangeCalls       int64
 	Promoted                              int64 // turns out of order because of MaxWait
 	Limited                               int64 // periods of refusals by the limiter
 }

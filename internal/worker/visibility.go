@@ -62,7 +62,6 @@ func (v *visibilityChanger) queueReturns(now time.Time) {
 }
 
 func (v *visibilityChanger) callEnded(batch []pending, errs []error, start, now time.Time) {
-	v.core.counts.ChangeCalls++
 	var changed [returnMessage + 1]int
 	failed := true
 	for i, p := range batch {

@@ -190,7 +190,6 @@ func (w *Worker) Status() Status {
 		Concurrency: w.core.opts.Concurrency,
 		Limit:       w.core.limit,
 		InWork:      w.core.inWork,
-		Polls:       len(w.poller.open),
 		Counts:      w.core.counts,
 		LastError:   w.core.stats.lastError,
 		PerSecond:   w.core.stats.perSecond,
