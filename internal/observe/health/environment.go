@@ -185,7 +185,7 @@ func (e *Environment) Counts() string {
 		n := e.Instances[s]
 		switch {
 		case n == 0:
-		case words == nil && n == e.Total():
+		case n == e.Total():
 			return fmt.Sprintf("%s %s", count(int64(n), "instance"), s)
 		case words == nil:
 			words = append(words, fmt.Sprintf("%d of %s %s", n, count(int64(e.Total()), "instance"), s))

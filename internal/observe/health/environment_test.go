@@ -113,6 +113,53 @@ func TestEachCauseIsListedOnceWithItsInstances(t *testing.T) {
 	}
 }
 
+func TestCauseOfMoreInstancesComesFirst(t *testing.T) {
+	t.Parallel()
+	rare, common := Cause{Status: Warning, Text: "Rare."}, Cause{Status: Warning, Text: "Common."}
+	got := EnvironmentOf([]InstanceHealth{{"a", Warning, []Cause{rare, common}}, {"b", Warning, []Cause{common}}})
+	if len(got.Causes) != 2 || got.Causes[0].Text != "Common." || got.Causes[0].Count != 2 {
+		t.Errorf("the causes are %+v", got.Causes)
+	}
+}
+
+func TestInformChangesOkOnly(t *testing.T) {
+	t.Parallel()
+	for before, want := range map[Status]Status{Ok: Info, Warning: Warning, NoData: NoData} {
+		e := Environment{Status: before}
+		e.Inform("The settings differ.", "a", "b")
+		if e.Status != want || len(e.Causes) != 1 || e.Causes[0].Status != Info || e.Causes[0].Affected() != "a, b" {
+			t.Errorf("%s became %+v", before, e)
+		}
+	}
+}
+
+func TestUnknownEnvironmentNamesTheReason(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]string{"": "No data.", "access denied.": "No data. Reason: access denied."} {
+		if e := UnknownEnvironment("No data.", reason); e.Status != NoData || e.Causes[0].Text != want {
+			t.Errorf("for the reason %q: %+v", reason, e)
+		}
+	}
+}
+
+func TestEnvironmentOfOneInstanceIsNotShared(t *testing.T) {
+	t.Parallel()
+	one := EnvironmentOf(instancesWith(Severe))
+	two := EnvironmentOf(instancesWith(Ok, Ok))
+	for _, c := range []struct {
+		name string
+		e    *Environment
+		want bool
+	}{
+		{"absent", nil, false}, {"one instance", &one, false}, {"two instances", &two, true},
+		{"unknown instances", UnknownEnvironment("No data.", ""), true},
+	} {
+		if got := c.e.IsShared(); got != c.want {
+			t.Errorf("%s: shared is %v", c.name, got)
+		}
+	}
+}
+
 func TestCausesOfAnEnvironmentStayShort(t *testing.T) {
 	t.Parallel()
 	var all []InstanceHealth

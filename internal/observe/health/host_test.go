@@ -2,6 +2,7 @@ package health
 
 import (
 	"math"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -30,6 +31,19 @@ func TestBusyShare(t *testing.T) {
 		got := busyShare(c.before, c.after)
 		if got.Known != (c.want >= 0) || got.Known && math.Abs(got.Value-c.want) > 0.01 {
 			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+func TestMountOfAPath(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("/proc is a mount on Linux")
+	}
+	missing := filepath.Join(t.TempDir(), "missing")
+	for path, want := range map[string]string{"/": "/", "/proc": "/proc", "/proc/self/task": "/proc", missing: missing} {
+		if got := mountOf(path); got != want {
+			t.Errorf("the mount of %s is %s, want %s", path, got, want)
 		}
 	}
 }

@@ -95,6 +95,16 @@ func TestAppThatStaysUnreadyIsSevereAtOnce(t *testing.T) {
 	})
 }
 
+func TestOnlyQueuesWithoutAReadyAppAreNamed(t *testing.T) {
+	t.Parallel()
+	app := appInputs{Ready: true}
+	app.addNotReady(&QueueState{Name: "jobs"})
+	app.addNotReady(&QueueState{Name: "mail", NotReady: []Problem{{Since: noon, Reason: "it exited"}}})
+	if !slices.Equal(app.Queues, []string{"mail"}) || app.Ready || !app.Since.Equal(noon) || app.Reason != "it exited" {
+		t.Errorf("the app is %+v", app)
+	}
+}
+
 func TestSourcesAreCountedPerQueue(t *testing.T) {
 	t.Parallel()
 	w := newSources()

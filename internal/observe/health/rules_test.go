@@ -45,6 +45,10 @@ func TestRules(t *testing.T) {
 		{"a task that always fails", func(in *inputs) {
 			in.Tasks = []TaskState{{Name: "cleanup", FailedRuns: 20, LastFailure: "HTTP 500"}}
 		}, Warning, "The periodic task cleanup failed in its last 20 runs. HTTP 500."},
+		{"a task that failed twice", func(in *inputs) {
+			in.Tasks = []TaskState{{Name: "cleanup", FailedRuns: 2}}
+		}, Warning, "The periodic task cleanup failed in its last 2 runs."},
+		{"a task that succeeds", func(in *inputs) { in.Tasks = []TaskState{{Name: "cleanup"}} }, Ok, ""},
 		{"a paused task that failed", func(in *inputs) {
 			in.Tasks = []TaskState{{Name: "cleanup", Paused: true, FailedRuns: 3}}
 		}, Warning, "The periodic task cleanup failed in its last 3 runs."},
@@ -73,7 +77,10 @@ func TestRules(t *testing.T) {
 		}, Severe, "50 MiB are free. Sends to embedded queues are rejected. Delete unneeded messages, or files below /data, but none in the data directory."},
 		{"a small disk with more than its reserve", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 300<<20, known(24<<20)
-		}, Severe, "24 MiB are free."},
+		}, Severe, "24 MiB are free. (du"},
+		{"a small disk with exactly its reserve", func(in *inputs) {
+			in.Host.Disk, in.Host.DiskFree = 320<<20, known(20<<20)
+		}, Severe, "20 MiB are free. (du"},
 
 		{"a start", func(in *inputs) {
 			in.App = appInputs{Reason: "port 5000 refused"}
@@ -161,6 +168,11 @@ func TestRules(t *testing.T) {
 			in.Queues[0].Deliveries = counts{Success: 10, NoAnswer: 40}
 			in.Queues[0].LastFailed[NoAnswer] = Failure{"42", "no response within 20s", 1}
 		}, Severe, "are without a response. The last reason: No response within 20s. (tendril restart web)"},
+		{"an app that hangs and fails equally often", func(in *inputs) {
+			in.App.Processes = []Process{{Name: "web"}}
+			in.Queues[0].Deliveries = counts{Success: 10, NoAnswer: 20, Server: 20}
+			in.Queues[0].LastFailed[NoAnswer] = Failure{"42", "no response within 20s", 1}
+		}, Severe, "No response within 20s. (tendril logs --match 42)"},
 		{"a function that fails", func(in *inputs) {
 			in.Queues[0].Deliveries = counts{Success: 970, FailedInside: 30}
 		}, Warning, "3.0 % of the deliveries from jobs in the last 5 minutes (30 of 1000) are failed by the function."},
@@ -214,6 +226,9 @@ func TestRules(t *testing.T) {
 		{"a young message", func(in *inputs) { in.Queues[0].Oldest = min - 1 }, Ok, ""},
 		{"an old message", func(in *inputs) {
 			in.Queues[0].Oldest = 5 * min
+		}, Warning, "The oldest message in jobs has waited for 5 minutes."},
+		{"an old message that waits alone", func(in *inputs) {
+			in.Queues[0].Backlog, in.Queues[0].Oldest = 1, 5*min
 		}, Warning, "The oldest message in jobs has waited for 5 minutes."},
 		{"an older message", func(in *inputs) { in.Queues[0].Oldest = 30 * min }, Degraded, "30 minutes"},
 		{"near the end of retention", func(in *inputs) {
@@ -343,6 +358,76 @@ func TestRules(t *testing.T) {
 				t.Errorf("%s: %q is not a sentence", c.name, s)
 			}
 		}
+	}
+}
+
+func TestCausesThatQueuesShareAreReportedOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(jobs, mail *queueInputs)
+		want   []string
+	}{
+		{"all queues are paused", func(jobs, mail *queueInputs) {
+			jobs.Paused, jobs.PausedBy, mail.Paused = true, "ann", true
+		}, []string{"All queues are paused by ann."}},
+		{"one queue is paused", func(_, mail *queueInputs) { mail.Paused = true }, []string{"Queue mail is paused."}},
+		{"the same dead letters", func(jobs, mail *queueInputs) {
+			jobs.DeadLetters, mail.DeadLetters, mail.DeadLetterQueue = 2, 2, "jobs-dead"
+		}, []string{"2 messages in jobs-dead."}},
+		{"different dead letters", func(jobs, mail *queueInputs) {
+			jobs.DeadLetters, mail.DeadLetters, mail.DeadLetterQueue = 2, 3, "mail-dead"
+		}, []string{"2 messages in jobs-dead.", "3 messages in mail-dead."}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			in := well()
+			in.Queues = append(in.Queues, queueInputs{QueueState: QueueState{Name: "mail", Known: true}})
+			c.change(&in.Queues[0], &in.Queues[1])
+			if got := reportOf(causesOf(judge(in))).Causes; !slices.Equal(got, c.want) {
+				t.Errorf("causes %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestReportFromAnOlderVersionHasNoDetails(t *testing.T) {
+	t.Parallel()
+	r := Report{Status: Degraded, Causes: []string{"A.", "B."}}
+	want := []Cause{{Status: Degraded, Text: "A."}, {Status: Degraded, Text: "B."}}
+	if got := r.Each(); !cmp.Equal(got, want) {
+		t.Errorf("the causes are %+v", got)
+	}
+}
+
+func TestOnlyCausesAsBadAsTheReportExplainIt(t *testing.T) {
+	t.Parallel()
+	severe, warning := Cause{Status: Severe, Text: "A."}, Cause{Status: Warning, Text: "B."}
+	r := reportOf([]Cause{warning, severe})
+	if got := r.Explaining(); !cmp.Equal(got, []Cause{severe}) {
+		t.Errorf("the causes are %+v", got)
+	}
+}
+
+func TestLogAttributesOmitWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		causes []Cause
+		want   []any
+	}{
+		{"no cause", nil, nil},
+		{"no remedy", []Cause{{Status: Info, Text: "A."}}, []any{"reason", "A."}},
+		{"one remedy for two causes", []Cause{{Status: Info, Text: "A.", Remedy: "x"}, {Status: Info, Text: "B.", Remedy: "x"}},
+			[]any{"reason", "A. B.", "hint", "x"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := reportOf(c.causes)
+			if got := r.LogAttrs(); !slices.Equal(got, c.want) {
+				t.Errorf("the attributes are %q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,26 @@ func settled(in string, every time.Duration) string {
 		out.WriteString(letter(r.Status))
 	}
 	return out.String()
+}
+
+func TestWorseOfTwoFindingsWithOneIDCounts(t *testing.T) {
+	t.Parallel()
+	found := []finding{
+		{Cause{Kind: "k", Status: Severe, Text: "Worse."}, true},
+		{Cause{Kind: "k", Status: Warning, Text: "Better."}, true},
+	}
+	for range 2 {
+		var s smoother
+		var r Report
+		s, _ = s.smooth(nil, noon, true)
+		for i := range votes {
+			s, r = s.smooth(found, noon.Add(time.Duration(i+1)*time.Second), true)
+		}
+		if r.Status != Severe {
+			t.Errorf("found in the order %q: %s", []string{found[0].Text, found[1].Text}, r.Status)
+		}
+		slices.Reverse(found)
+	}
 }
 
 func TestSteady(t *testing.T) {
