@@ -302,7 +302,7 @@ func (a *App) deploy(ctx context.Context, v version) (api.DeployResult, error) {
 	defer cancelAfter(nil)
 	a.deployments.setAbort(cancelAfter)
 	a.quarantine.stopUnused()
-	if err := a.finish(after, v); err != nil {
+	if err := a.completeDeployment(after, v); err != nil {
 		return api.DeployResult{}, err
 	}
 	return api.DeployResult{From: old.String(), To: v.String(), DurationMS: time.Since(began).Milliseconds(),
@@ -357,7 +357,7 @@ func (a *App) configure(ctx context.Context, v version) (api.ReloadResult, error
 	a.RefreshFacts()
 	a.recordServing(v)
 	a.prune(v)
-	if err := a.finish(ctx, v); err != nil {
+	if err := a.completeDeployment(ctx, v); err != nil {
 		return api.ReloadResult{}, err
 	}
 	return api.ReloadResult{Settings: v.change.Live, Later: v.change.Later}, nil
@@ -375,7 +375,7 @@ func (a *App) undoConfiguration(ctx context.Context, v version, cause error) err
 	return a.endFailed(ctx, api.DeployRolledBack, cause)
 }
 
-func (a *App) finish(ctx context.Context, v version) error {
+func (a *App) completeDeployment(ctx context.Context, v version) error {
 	a.opts.AdoptTasks(ctx, v.bundle)
 	if err := a.steps.run(ctx, v, afterStart); err != nil {
 		event.Deploy.Log(a.opts.Log, slog.LevelError, "hook failed, the new version is serving", "version", v.number, "err", err)

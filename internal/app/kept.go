@@ -146,20 +146,7 @@ func (k *keptVersions) list(live int) []api.AppVersion {
 }
 
 func folderSize(dir string) (size int64) {
-	files := 0
-	_ = fs.WalkDir(os.DirFS(dir), ".", func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
-			size += info.Size()
-		}
-		files++
-		if files >= maxFolderFiles {
-			return fs.SkipAll
-		}
-		return nil
-	})
+	walkRegular(dir, nil, func(_ string, info fs.FileInfo) { size += info.Size() })
 	return size
 }
 

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
 
 	"tendril/internal/bundle"
@@ -107,19 +106,9 @@ func contentDigest(dir string) (string, error) {
 	defer root.Close()
 
 	digest := sha256.New()
-	files := 0
-	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+	err = walkFiles(root.FS(), writtenFolders(), func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
 			return err
-		case d.IsDir() && slices.Contains(writtenFolders(), d.Name()):
-			return fs.SkipDir
-		case d.IsDir():
-			return nil
-		}
-		files++
-		if files > maxFolderFiles {
-			return fs.SkipAll
 		}
 		return digestFile(digest, root, name, d)
 	})

@@ -123,43 +123,44 @@ func (s *supervised) isSameApp(v, next version) bool {
 // r is nil for the helpers.
 func (s *supervised) events(r *replica) supervisor.Events {
 	events := supervisor.Events{
-		Started: func(e supervisor.Started) { s.started(r, e) },
-		ReadyLate: func(e supervisor.ReadyLate) {
-			s.opts.Log.Warn("process still not ready", "process", e.Process, "duration_ms", e.After.Milliseconds(),
-				"reason", e.Reason)
-		},
-		NotReady: func(e supervisor.NotReady) {
-			s.opts.Log.Debug("process not ready", "process", e.Process, "reason", e.Reason)
-		},
-		Exited: func(e supervisor.Exited) { s.exited(r, e) },
-		Restarting: func(e supervisor.Restarting) {
-			s.opts.Counters.Restarting(e)
-			s.logRestart(e)
-		},
-		GaveUp: func(e supervisor.GaveUp) {
-			s.opts.Counters.GaveUp(e)
-			s.gaveUp(r, e.Err)
-		},
-		Killed: func(e supervisor.Killed) {
-			s.opts.Log.Warn("process killed", "process", e.Process, "pid", e.PID, "reason", e.Reason)
-		},
+		Started:      func(e supervisor.Started) { s.started(r, e) },
+		ReadyLate:    s.logReadyLate,
+		NotReady:     s.logNotReady,
+		Exited:       func(e supervisor.Exited) { s.exited(r, e) },
+		Restarting:   s.restarting,
+		GaveUp:       func(e supervisor.GaveUp) { s.opts.Counters.GaveUp(e); s.gaveUp(r, e.Err) },
+		Killed:       s.logKilled,
 		LinesDropped: s.opts.Counters.LinesDropped,
 	}
-	if r == nil {
-		return events
+	if r != nil {
+		events.Ready = s.logReady
+		events.Ended = func(supervisor.Ended) { s.ended(r) }
+		events.Gate = func(e supervisor.Gate) { r.setReady(e.Open, e.Reason) }
 	}
-
-	events.Ready = func(e supervisor.Ready) {
-		s.opts.Log.Info("process ready", "process", e.Process, "duration_ms", e.After.Milliseconds())
-	}
-	events.Ended = func(supervisor.Ended) {
-		// Deliveries wait only briefly for the exit, so it is recorded before the replica's other processes end.
-		if r.wasReady.Load() {
-			s.recordExit(r, supervisor.Exit{})
-		}
-	}
-	events.Gate = func(e supervisor.Gate) { r.setReady(e.Open, e.Reason) }
 	return events
+}
+
+func (s *supervised) logReadyLate(e supervisor.ReadyLate) {
+	s.opts.Log.Warn("process still not ready", "process", e.Process, "duration_ms", e.After.Milliseconds(), "reason", e.Reason)
+}
+
+func (s *supervised) logNotReady(e supervisor.NotReady) {
+	s.opts.Log.Debug("process not ready", "process", e.Process, "reason", e.Reason)
+}
+
+func (s *supervised) logKilled(e supervisor.Killed) {
+	s.opts.Log.Warn("process killed", "process", e.Process, "pid", e.PID, "reason", e.Reason)
+}
+
+func (s *supervised) logReady(e supervisor.Ready) {
+	s.opts.Log.Info("process ready", "process", e.Process, "duration_ms", e.After.Milliseconds())
+}
+
+// Deliveries wait only briefly for the exit, so it is recorded before the replica's other processes end.
+func (s *supervised) ended(r *replica) {
+	if r.wasReady.Load() {
+		s.recordExit(r, supervisor.Exit{})
+	}
 }
 
 func (s *supervised) started(r *replica, e supervisor.Started) {
@@ -199,7 +200,8 @@ func (s *supervised) logExit(r *replica, e supervisor.Exited) {
 	event.Health.Log(s.opts.Log, level, "process exited", "process", e.Process, "pid", e.PID, "reason", e.Exit.String())
 }
 
-func (s *supervised) logRestart(e supervisor.Restarting) {
+func (s *supervised) restarting(e supervisor.Restarting) {
+	s.opts.Counters.Restarting(e)
 	switch {
 	case e.OnTrial:
 	case e.Excused:

@@ -40,19 +40,19 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 		if err := s.prepareMachine(ctx, v); err != nil {
 			return err
 		}
-	}
-
-	steps, err := s.legacy.steps(v, after)
-	if err != nil {
-		return err
-	}
-	if !after {
 		if err := s.legacy.link("staging", v); err != nil {
 			return err
 		}
 	}
-	steps = append(steps, bundleSteps(v, after)...)
 
+	steps, err := s.legacy.steps(v, after) // which prepareMachine may have installed
+	if err != nil {
+		return err
+	}
+	return s.runAll(ctx, v, append(steps, bundleSteps(v, after)...))
+}
+
+func (s *stepRunner) runAll(ctx context.Context, v version, steps []bundle.Step) error {
 	leaders, err := s.leaderCommandsOf(v, steps)
 	if err != nil {
 		return err

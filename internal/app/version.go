@@ -115,25 +115,42 @@ func writtenFolders() []string {
 
 // fileStamps returns each file's state by slash-separated path. It skips folders that apps and builds write to.
 func fileStamps(dir string) map[string]string {
-	written := writtenFolders()
 	files := map[string]string{}
-	_ = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-		case d.IsDir() && slices.Contains(written, d.Name()):
-			return fs.SkipDir
-		case d.Type().IsRegular():
-			if info, err := d.Info(); err == nil {
-				files[name] = fmt.Sprint(info.Size(), info.ModTime().UnixNano())
-			}
+	walkRegular(dir, writtenFolders(), func(name string, info fs.FileInfo) {
+		files[name] = fmt.Sprint(info.Size(), info.ModTime().UnixNano())
+	})
+	return files
+}
+
+func walkRegular(dir string, skipped []string, visit func(name string, info fs.FileInfo)) {
+	_ = walkFiles(os.DirFS(dir), skipped, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil
 		}
-		if len(files) >= maxFolderFiles {
-			return fs.SkipAll
+		if info, err := d.Info(); err == nil {
+			visit(name, info)
 		}
 		return nil
 	})
+}
 
-	return files
+// walkFiles visits at most maxFolderFiles. It passes on reading errors, with which the entry may be nil.
+func walkFiles(dir fs.FS, skipped []string, visit fs.WalkDirFunc) error {
+	files := 0
+	return fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return visit(name, d, err)
+		case d.IsDir() && slices.Contains(skipped, d.Name()):
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
+		case files == maxFolderFiles:
+			return fs.SkipAll
+		}
+		files++
+		return visit(name, d, nil)
+	})
 }
 
 const versionFile = "app.version"

@@ -93,6 +93,26 @@ func MarksFolder(dir string) bool {
 }
 
 func (r *reader) read() error {
+	if err := r.readFiles(); err != nil {
+		return err
+	}
+	if r.has(cronName) {
+		r.bundle.Cron = filepath.Join(r.dir, cronName)
+	}
+
+	r.refuseUnstartable()
+	r.reportUnread()
+	if !r.has(procfileName) {
+		r.detectDefault()
+	}
+	r.reportPythonSettings()
+	slices.SortStableFunc(r.bundle.Unsupported, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return nil
+}
+
+func (r *reader) readFiles() error {
 	// In order of increasing precedence: env.yaml overrides .ebextensions.
 	for _, part := range []struct {
 		name string
@@ -111,24 +131,13 @@ func (r *reader) read() error {
 			return err
 		}
 	}
+	return nil
+}
 
-	if r.has(cronName) {
-		r.bundle.Cron = filepath.Join(r.dir, cronName)
-	}
-
+func (r *reader) refuseUnstartable() {
 	asGiven := *r.bundle // with the path passed to Open, for messages
 	asGiven.Dir = r.dir
 	r.problems = append(r.problems, asGiven.checkPrograms("").refused...)
-	r.reportUnread()
-	if !r.has(procfileName) {
-		r.detectDefault()
-	}
-
-	r.reportPythonSettings()
-	slices.SortStableFunc(r.bundle.Unsupported, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
-	})
-	return nil
 }
 
 // Trusted returns a [*trust.Error] if other users can change the programs in the folder, or in its source. It does not

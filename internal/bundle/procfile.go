@@ -12,8 +12,8 @@ import (
 )
 
 func parseProcfile(file string, data []byte) ([]Process, error) {
-	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes",
-		example: MainProcess}, data)
+	l := lines{file: file, kind: procfileName, what: "process", plural: "processes", example: MainProcess}
+	processes, err := l.parse(data)
 	slices.SortStableFunc(processes, func(a, b Process) int {
 		switch {
 		case a.Name == MainProcess:
@@ -27,32 +27,8 @@ func parseProcfile(file string, data []byte) ([]Process, error) {
 }
 
 func parseBuildfile(file string, data []byte) ([]Process, error) {
-	return parseLines(&lines{file: file, kind: buildfileName, what: "build command", plural: "build commands",
-		example: "build"}, data)
-}
-
-func parseLines(p *lines, data []byte) ([]Process, error) {
-	if len(data) > maxProcfile {
-		p.refuse(0, fmt.Sprintf("the file is larger than %d bytes", maxProcfile),
-			fmt.Sprintf("a %s has one line per %s: move long commands into scripts", p.kind, p.what))
-		return nil, &invalidError{Problems: p.problems}
-	}
-
-	text := strings.TrimPrefix(string(data), "\uFEFF")
-	for i, line := range strings.Split(text, "\n") {
-		p.readLine(i+1, strings.TrimSpace(line))
-	}
-
-	if len(p.processes) > maxProcesses {
-		p.refuse(p.processes[maxProcesses].Line, fmt.Sprintf("more than %d %s", maxProcesses, p.plural),
-			"start the others from a script")
-	}
-
-	if len(p.problems) > 0 {
-		return nil, &invalidError{Problems: p.problems}
-	}
-
-	return p.processes, nil
+	l := lines{file: file, kind: buildfileName, what: "build command", plural: "build commands", example: "build"}
+	return l.parse(data)
 }
 
 type lines struct {
@@ -62,6 +38,29 @@ type lines struct {
 	processes []Process
 	problems  []Problem
 	lineOf    map[string]int
+}
+
+func (l *lines) parse(data []byte) ([]Process, error) {
+	if len(data) > maxProcfile {
+		l.refuse(0, fmt.Sprintf("the file is larger than %d bytes", maxProcfile),
+			fmt.Sprintf("a %s has one line per %s: move long commands into scripts", l.kind, l.what))
+		return nil, &invalidError{Problems: l.problems}
+	}
+
+	l.lineOf = map[string]int{}
+	text := strings.TrimPrefix(string(data), "\uFEFF")
+	for i, line := range strings.Split(text, "\n") {
+		l.readLine(i+1, strings.TrimSpace(line))
+	}
+
+	if len(l.processes) > maxProcesses {
+		l.refuse(l.processes[maxProcesses].Line, fmt.Sprintf("more than %d %s", maxProcesses, l.plural),
+			"start the others from a script")
+	}
+	if len(l.problems) > 0 {
+		return nil, &invalidError{Problems: l.problems}
+	}
+	return l.processes, nil
 }
 
 func (l *lines) readLine(number int, line string) {
@@ -93,9 +92,6 @@ func (l *lines) readLine(number int, line string) {
 		l.refuse(number, fmt.Sprintf("%s is already on line %d", name, l.lineOf[name]),
 			"give each "+l.what+" a name of its own")
 	default:
-		if l.lineOf == nil {
-			l.lineOf = map[string]int{}
-		}
 		l.lineOf[name] = number
 		l.processes = append(l.processes, Process{Name: name, Command: command, Line: number})
 	}

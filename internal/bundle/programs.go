@@ -91,9 +91,10 @@ type missingPrograms struct {
 	refused   []Problem
 	getConfig []string
 	earlier   earlierSteps
-	folder    string
-	line      int
-	optional  bool
+	// The fields below describe the container command being checked; zero for other steps.
+	folder   string
+	line     int
+	optional bool
 }
 
 type earlierSteps struct {
@@ -352,10 +353,10 @@ func (m *missingPrograms) checkShellScript(file string, line int, arguments []st
 
 func (m *missingPrograms) readScript(name string) []byte {
 	data, _ := readFile(m.at(name), maxDocument) // reading errors appear when the script runs
-	script := *m
-	script.line = 0
-	script.findGetConfig(m.at(name), 1, string(data))
-	m.getConfig = script.getConfig
+	commandLine := m.line
+	m.line = 0 // the script has lines of its own
+	m.findGetConfig(m.at(name), 1, string(data))
+	m.line = commandLine
 	return data
 }
 

@@ -204,7 +204,8 @@ func askKernel(from, to netip.AddrPort) (client, bool) {
 	}
 	defer unix.Close(fd)
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
-	if err := unix.Sendto(fd, diagRequest(from, to), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	request, err := binary.Append(nil, binary.NativeEndian, newDiagRequest(from, to))
+	if err != nil || unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
 		return client{}, false
 	}
 	answer := make([]byte, 4096)
@@ -217,35 +218,47 @@ func askKernel(from, to netip.AddrPort) (client, bool) {
 
 const sockDiagByFamily = 20
 
-func diagRequest(from, to netip.AddrPort) []byte {
-	const size = unix.SizeofNlMsghdr + 56
-	native, network := binary.NativeEndian, binary.BigEndian
-	m := make([]byte, 0, size)
-	m = native.AppendUint32(m, size)
-	m = native.AppendUint16(m, sockDiagByFamily)
-	m = native.AppendUint16(m, unix.NLM_F_REQUEST)
-	m = append(m, 0, 0, 0, 0, 0, 0, 0, 0) // sequence number and port ID
-	m = append(m, unix.AF_INET, unix.IPPROTO_TCP, 0, 0)
-	m = native.AppendUint32(m, 0xffffffff) // in any state
-	m = network.AppendUint16(m, from.Port())
-	m = network.AppendUint16(m, to.Port())
-	for _, a := range []netip.AddrPort{from, to} {
-		ip := a.Addr().Unmap().As4()
-		m = append(m, ip[:]...)
-		m = append(m, make([]byte, 12)...)
+// The structs are the kernel's inet_diag_sockid, inet_diag_req_v2 and inet_diag_msg, the latter two behind a header.
+type (
+	diagSocketID struct {
+		SourcePort, DestinationPort [2]byte
+		Source, Destination         [16]byte
+		Interface                   uint32
+		Cookie                      uint64
 	}
+	diagRequest struct {
+		Header                         unix.NlMsghdr
+		Family, Protocol, Extension, _ uint8
+		States                         uint32
+		ID                             diagSocketID
+	}
+	diagMessage struct {
+		Header                           unix.NlMsghdr
+		Family, State, Timer, Retrans    uint8
+		ID                               diagSocketID
+		Expires, ReceiveQueue, SendQueue uint32
+		UID, Inode                       uint32
+	}
+)
 
-	m = native.AppendUint32(m, 0)                 // any network interface
-	return native.AppendUint64(m, math.MaxUint64) // no cookie
+func newDiagRequest(from, to netip.AddrPort) *diagRequest {
+	const inAnyState, noCookie = math.MaxUint32, math.MaxUint64
+	r := &diagRequest{Family: unix.AF_INET, Protocol: unix.IPPROTO_TCP, States: inAnyState}
+	r.Header = unix.NlMsghdr{Len: uint32(binary.Size(r)), Type: sockDiagByFamily, Flags: unix.NLM_F_REQUEST}
+	r.ID.Cookie = noCookie
+	binary.BigEndian.PutUint16(r.ID.SourcePort[:], from.Port())
+	binary.BigEndian.PutUint16(r.ID.DestinationPort[:], to.Port())
+	copy(r.ID.Source[:], from.Addr().Unmap().AsSlice())
+	copy(r.ID.Destination[:], to.Addr().Unmap().AsSlice())
+	return r
 }
 
-func parseDiag(m []byte) (client, bool) {
-	const uid, inode = unix.SizeofNlMsghdr + 64, unix.SizeofNlMsghdr + 68
-	if len(m) < inode+4 || binary.NativeEndian.Uint16(m[4:]) != sockDiagByFamily {
+func parseDiag(answer []byte) (client, bool) {
+	var m diagMessage
+	if _, err := binary.Decode(answer, binary.NativeEndian, &m); err != nil || m.Header.Type != sockDiagByFamily {
 		return client{}, false
 	}
-	number := func(at int) string { return strconv.FormatUint(uint64(binary.NativeEndian.Uint32(m[at:])), 10) }
-	return client{inode: number(inode), uid: number(uid)}, true
+	return client{inode: fmt.Sprint(m.Inode), uid: fmt.Sprint(m.UID)}, true
 }
 
 // procAddresses returns an address as in /proc/net/tcp, and as in tcp6, which lists dual-stack sockets.

@@ -13,77 +13,81 @@ func (a *Applier) install(ctx context.Context, p *bundle.Package) (Outcome, erro
 	if len(versions) == 0 {
 		versions = []string{""}
 	}
-	did := false
+	outcome := unchanged
 	for _, version := range versions {
-		one, err := a.installOne(ctx, p, version)
-		did = did || one
-		if err != nil {
-			return changedIf(did), err
+		if a.isInstalled(ctx, p, version) {
+			continue
+		}
+		outcome = Changed
+		if err := a.installVersion(ctx, p, version); err != nil {
+			return outcome, err
 		}
 	}
-	return changedIf(did), nil
+	return outcome, nil
 }
 
-func (a *Applier) installOne(ctx context.Context, p *bundle.Package, version string) (did bool, err error) {
+func (a *Applier) isInstalled(ctx context.Context, p *bundle.Package, version string) bool {
 	switch p.Manager {
 	case "rpm":
 		id, ok := a.query(ctx, "rpm", "-qp", "--nosignature", "--qf", "%{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}", version)
-		if ok && a.holds(ctx, "rpm", "-q", id) {
-			return false, nil
-		}
-		return true, a.run(ctx, "rpm", "-U", "--nosignature", "--replacepkgs", version)
+		return ok && a.holds(ctx, "rpm", "-q", id)
 	case "yum":
 		name := joined(p.Name, "-", version)
-		if a.holds(ctx, "rpm", "-q", "--whatprovides", name) || a.holds(ctx, "rpm", "-q", name) {
-			return false, nil
-		}
-		manager, err := a.first("yum", "dnf")
-		if err != nil {
-			return false, err
-		}
-		return true, a.run(ctx, manager, "-y", "install", name)
+		return a.holds(ctx, "rpm", "-q", "--whatprovides", name) || a.holds(ctx, "rpm", "-q", name)
 	case "apt":
-		return a.installDebian(ctx, p.Name, version)
+		found, ok := a.query(ctx, "dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", p.Name)
+		current, installed := strings.CutPrefix(found, "installed ")
+		return ok && installed && (version == "" || version == current)
 	case "rubygems":
-		query, install := []string{"gem", "list", "-i", "-e", p.Name}, []string{"gem", "install", "--no-document", p.Name}
-		if version != "" {
-			query, install = append(query, "-v", version), append(install, "-v", version)
-		}
-		if a.holds(ctx, query...) {
-			return false, nil
-		}
-		return true, a.run(ctx, install...)
+		return a.holds(ctx, gem(version, "list", "-i", "-e", p.Name)...)
 	case "python":
 		found, ok := a.query(ctx, "python3", "-m", "pip", "show", p.Name)
-		if ok && (version == "" || hasLine(found, "Version: "+version)) {
-			return false, nil
-		}
-		return true, a.run(ctx, "python3", "-m", "pip", "install", joined(p.Name, "==", version))
+		return ok && (version == "" || hasLine(found, "Version: "+version))
 	}
-
-	return false, fmt.Errorf("unknown package manager %s", p.Manager)
+	return false
 }
 
-func (a *Applier) installDebian(ctx context.Context, name, version string) (did bool, err error) {
-	found, ok := a.query(ctx, "dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", name)
-	if current, installed := strings.CutPrefix(found, "installed "); ok && installed && (version == "" || version == current) {
-		return false, nil
+func (a *Applier) installVersion(ctx context.Context, p *bundle.Package, version string) error {
+	switch p.Manager {
+	case "rpm":
+		return a.run(ctx, "rpm", "-U", "--nosignature", "--replacepkgs", version)
+	case "yum":
+		manager, err := a.first("yum", "dnf")
+		if err != nil {
+			return err
+		}
+		return a.run(ctx, manager, "-y", "install", joined(p.Name, "-", version))
+	case "apt":
+		return a.installDebian(ctx, joined(p.Name, "=", version))
+	case "rubygems":
+		return a.run(ctx, gem(version, "install", "--no-document", p.Name)...)
+	case "python":
+		return a.run(ctx, "python3", "-m", "pip", "install", joined(p.Name, "==", version))
 	}
+	return fmt.Errorf("unknown package manager %s", p.Manager)
+}
 
+func gem(version string, arguments ...string) []string {
+	argv := append([]string{"gem"}, arguments...)
+	if version != "" {
+		argv = append(argv, "-v", version)
+	}
+	return argv
+}
+
+func (a *Applier) installDebian(ctx context.Context, name string) error {
 	if !a.updated {
 		a.updated = true
 		if err := a.run(ctx, "apt-get", "-q", "-y", "update"); err != nil {
-			return false, err
+			return err
 		}
 	}
 
-	call := Call{Argv: []string{"apt-get", "-q", "-y", "install", joined(name, "=", version)},
-		Env: []string{"DEBIAN_FRONTEND=noninteractive"}}
+	call := Call{Argv: []string{"apt-get", "-q", "-y", "install", name}, Env: []string{"DEBIAN_FRONTEND=noninteractive"}}
 	if _, err := a.system.Run(ctx, &call); err != nil {
-		return true, fmt.Errorf("apt-get install: %w", err)
+		return fmt.Errorf("apt-get install: %w", err)
 	}
-
-	return true, nil
+	return nil
 }
 
 func (a *Applier) holds(ctx context.Context, argv ...string) bool {
