@@ -39,7 +39,7 @@ func Inspect(dir string) (queues []StoredQueue, err error) {
 		return nil, adviseRestore(dir, err)
 	}
 	queues, err = c.storedQueues(false)
-	return queues, errors.Join(err, c.close())
+	return queues, errors.Join(adviseRestore(dir, err), c.close())
 }
 
 // Backup writes a verified snapshot of the database in dir to file, which must not exist. dir may be in use.

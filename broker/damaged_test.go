@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -119,19 +120,14 @@ func meetDamaged(t *testing.T, dir, name, found string, attributes map[string]st
 	}
 }
 
-// No error or log line may blame the disk or claim that the file was verified.
-func TestDamagedFileIsNotSaidToBeInOrder(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
+func spoilTable(t *testing.T, dir, name string) {
+	t.Helper()
 	path := filepath.Join(dir, databaseName)
-	b := openDir(t, dir, quiet())
-	create(t, b, "work.fifo", fifoAttributes)
-	closeBroker(t, b)
 	c, err := openOther(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := c.integer(`SELECT rootpage FROM sqlite_schema WHERE name = 'dedup'`)
+	page, err := c.integer(`SELECT rootpage FROM sqlite_schema WHERE name = ?`, name)
 	if err := errors.Join(err, c.close()); err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +139,78 @@ func TestDamagedFileIsNotSaidToBeInOrder(t *testing.T) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestDamageFoundAnywhereAdvisesRestore(t *testing.T) {
+	t.Parallel()
+	opened := func(act func(t *testing.T, b *Broker, log *bytes.Buffer) string) func(t *testing.T, dir string) string {
+		return func(t *testing.T, dir string) string {
+			var log bytes.Buffer
+			b, err := Open(dir, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			return act(t, b, &log)
+		}
+	}
+	for name, c := range map[string]struct {
+		table string
+		find  func(t *testing.T, dir string) string
+	}{
+		"open": {"queues", func(_ *testing.T, dir string) string {
+			_, err := Open(dir, quiet())
+			return fmt.Sprint(err)
+		}},
+		"list": {"counters", func(_ *testing.T, dir string) string {
+			_, err := Inspect(dir)
+			return fmt.Sprint(err)
+		}},
+		"read": {"messages", opened(func(t *testing.T, b *Broker, _ *bytes.Buffer) string {
+			_, _, err := b.Browse(t.Context(), "work", BrowseRequest{})
+			return fmt.Sprint(err)
+		})},
+		"write": {"messages", opened(func(t *testing.T, b *Broker, _ *bytes.Buffer) string {
+			_, err := b.Queue("work").Send(t.Context(), body("x"))
+			return fmt.Sprint(err)
+		})},
+		"log of a write": {"messages", opened(func(t *testing.T, b *Broker, log *bytes.Buffer) string {
+			_, _ = b.Queue("work").Send(t.Context(), body("x"))
+			synctest.Wait()
+			line, _, _ := strings.Cut(log.String(), "\n")
+			return line
+		})},
+		"log of the clean-up": {"dedup_expires", opened(func(_ *testing.T, _ *Broker, log *bytes.Buffer) string {
+			time.Sleep(2 * tidySoon)
+			synctest.Wait()
+			return log.String()
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				b := openDir(t, dir, quiet())
+				send(t, create(t, b, "work", nil), body("a")...)
+				closeBroker(t, b)
+				spoilTable(t, dir, c.table)
+				want := "type 'tendril restore BACKUP --replace --data-dir " + dir + "' (docs/backup.md)"
+				if text := c.find(t, dir); strings.Count(text, want) != 1 {
+					t.Errorf("%s; want %s once", text, want)
+				}
+			})
+		})
+	}
+}
+
+// No error or log line may blame the disk or claim that the file was verified.
+func TestDamagedFileIsNotSaidToBeInOrder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := openDir(t, dir, quiet())
+	create(t, b, "work.fifo", fifoAttributes)
+	closeBroker(t, b)
+	spoilTable(t, dir, "dedup")
 
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -272,3 +272,57 @@ func TestReceiveIsStoredWhenDeadLetteringFails(t *testing.T) {
 		}
 	})
 }
+
+func TestVisibilityTimeoutOfAMessageThatStaysIsStoredAtTheClose(t *testing.T) {
+	t.Parallel()
+	for name, closeDuringRemoval := range map[string]func(t *testing.T, b *Broker, m queue.Message){
+		"delete": func(t *testing.T, b *Broker, m queue.Message) {
+			r := &removal{ctx: t.Context(), q: liveOf(t, b.Queue("work")), cause: CauseDone}
+			key, _ := b.seal.origin(m.ID)
+			var err error
+			if r.messages, err = r.q.reserveKeys([]int64{key}); err != nil || len(r.messages) != 1 {
+				t.Fatalf("reserved %d messages, %v", len(r.messages), err)
+			}
+			closeBroker(t, b)
+			if err := b.writer.do(r, needsNothing); !errors.Is(err, queue.ErrClosed) {
+				t.Errorf("deleting after the close: %v", err)
+			}
+		},
+		"move into a deleted queue": func(t *testing.T, b *Broker, m queue.Message) {
+			release := blockWriter(t, b)
+			go func() { _ = b.DeleteQueue(t.Context(), "dead") }()
+			synctest.Wait()
+			go func() { _, _ = b.Move(t.Context(), "work", "dead", []string{m.ID}) }()
+			synctest.Wait()
+			closed := make(chan error)
+			go func() { closed <- b.Close() }()
+			synctest.Wait()
+			release()
+			if err := <-closed; err != nil {
+				t.Errorf("closing: %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				b := openDir(t, dir, quiet())
+				create(t, b, "dead", nil)
+				q := create(t, b, "work", map[string]string{"VisibilityTimeout": "3600"})
+				send(t, q, body("x")...)
+
+				closeDuringRemoval(t, b, one(t, q))
+
+				b = openDir(t, dir, quiet())
+				if l, err := b.Ledger("work"); l.Live != 1 || l.InFlight != 1 || err != nil {
+					t.Errorf("after a restart within the visibility timeout: %+v, %v", l, err)
+				}
+				time.Sleep(time.Hour)
+				if m := one(t, b.Queue("work")); m.ReceiveCount != 2 {
+					t.Errorf("receive %d, want 2", m.ReceiveCount)
+				}
+			})
+		})
+	}
+}

@@ -49,7 +49,7 @@ func (m *maintenance) run() {
 		next, err = tidySoon, nil
 	}
 	if err != nil {
-		m.b.log.Warn("cleaning up the queue database failed, retrying", "err", err)
+		m.b.log.Warn("cleaning up the queue database failed, retrying", "err", adviseRestore(m.b.dir, err))
 		next = time.Minute
 	}
 	if next > 0 {

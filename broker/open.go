@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"path/filepath"
 
 	"tendril/internal/host/datadir"
@@ -141,7 +140,6 @@ func (b *Broker) Close() error {
 	b.attempts.flush()
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
-		_ = q.submitReceives(math.MaxInt64) // the writer logs the reason
 		q.stop()
 		q.mu.Unlock()
 	}

@@ -40,15 +40,14 @@ func (b *Broker) read(f func(*conn) error) error {
 		return queue.ErrClosed
 	}
 	if err != nil {
-		return storageError("Reading the queue database failed; check the log and the disk.", err)
+		return storageError(b.dir, "Reading the queue database failed; check the log and the disk.", err)
 	}
 	return nil
 }
 
-func storageError(message string, err error) error {
-	if isCorrupt(err) || errors.Is(err, errDamaged) {
-		message = "The queue database is damaged. Stop tendril and restore a backup with 'tendril restore', see " +
-			"docs/backup.md."
+func storageError(dir, message string, err error) error {
+	if isDamage(err) {
+		message = "The queue database is damaged; stop tendril and " + restoreAdvice(dir) + "."
 	}
 	return &queue.Error{Code: queue.CodeStorageFailed, Message: message, Err: err}
 }

@@ -60,13 +60,26 @@ func (q *liveQueue) storeReceives() {
 // submitReceives submits the receives up to the clock reading last. Rejected ones stay in the list. The caller must
 // hold the lock.
 func (q *liveQueue) submitReceives(last int64) error {
+	s := q.takeReceives(func(m *message) bool { return !m.leaving && m.receivedAt <= last }) // a leaving message may stay
+	if len(s.rows) == 0 {
+		return nil
+	}
+	err := q.broker.writer.submit(s, needsNothing, nil)
+	if err != nil {
+		s.giveBack()
+	}
+	return err
+}
+
+// The caller must hold the lock.
+func (q *liveQueue) takeReceives(ready func(*message) bool) *receiptStore {
 	s := &receiptStore{q: q}
 	var later []*message
 	for _, m := range q.receives.messages {
 		switch {
 		case m.gone:
 			m.dirty = false
-		case m.leaving || m.receivedAt > last: // a leaving message may stay
+		case !ready(m):
 			later = append(later, m)
 		default:
 			m.dirty = false
@@ -75,17 +88,21 @@ func (q *liveQueue) submitReceives(last int64) error {
 			s.rows = append(s.rows, m.receiptRow(q.broker.clock))
 		}
 	}
-
 	q.receives.messages = later
-	if len(s.rows) == 0 {
-		return nil
-	}
+	return s
+}
 
-	err := q.broker.writer.submit(s, needsNothing, nil)
-	if err != nil {
-		s.giveBack()
+// lastReceives returns all receives that are not stored. The writer is closed, so removals of leaving messages fail.
+func (b *Broker) lastReceives() (group []pendingRequest) {
+	for _, q := range b.queues.all() {
+		q.mu.Lock()
+		s := q.takeReceives(func(*message) bool { return true })
+		q.mu.Unlock()
+		if len(s.rows) > 0 {
+			group = append(group, pendingRequest{request: s})
+		}
 	}
-	return err
+	return group
 }
 
 type receiptRow [7]int64

@@ -279,11 +279,17 @@ func openFailure(path string, err error) error {
 }
 
 func adviseRestore(dir string, err error) error {
-	if errors.Is(err, errDamaged) {
-		return fmt.Errorf("%w; type 'tendril restore BACKUP --replace --data-dir %s' (docs/backup.md)", err, dir)
+	if isDamage(err) {
+		return fmt.Errorf("%w; %s", err, restoreAdvice(dir))
 	}
 	return err
 }
+
+func restoreAdvice(dir string) string {
+	return fmt.Sprintf("type 'tendril restore BACKUP --replace --data-dir %s' (docs/backup.md)", dir)
+}
+
+func isDamage(err error) bool { return isCorrupt(err) || errors.Is(err, errDamaged) }
 
 const busyTimeout = `PRAGMA busy_timeout = 10000`
 

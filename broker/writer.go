@@ -159,6 +159,9 @@ func (w *writer) run() {
 		}
 
 		if closed {
+			if w.failed() == nil {
+				w.commit(w.b.lastReceives())
+			}
 			return
 		}
 	}
@@ -264,9 +267,9 @@ func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest
 // fail rejects all requests until the file has been reopened and verified: a failed commit's effect on the disk is
 // unknown, and a second fsync may report success although data was lost.
 func (w *writer) fail(group []pendingRequest, cause error) {
-	err := storageError("A write to disk failed; the queues accept no changes until their file is reopened. Check "+
-		"the log and the disk.", cause)
-	w.b.log.Error("writing the queue database failed, reopening it", "dir", w.b.dir, "err", cause)
+	err := storageError(w.b.dir, "A write to disk failed; the queues accept no changes until their file is reopened. "+
+		"Check the log and the disk.", cause)
+	w.b.log.Error("writing the queue database failed, reopening it", "dir", w.b.dir, "err", adviseRestore(w.b.dir, cause))
 	w.mu.Lock()
 	w.failure = err
 	group = append(group, w.pending...)
