@@ -75,6 +75,71 @@ func TestMovesAndActsAreSynced(t *testing.T) {
 	synced("drop", func() { b.DeleteQueue(context.Background(), "work") })
 }
 
+// The epoch must not be used again after a power failure.
+func TestOpeningIsSynced(t *testing.T) {
+	t.Parallel()
+	fs, dir := faultfs.New(t), t.TempDir()
+	b := openTest(t, &Options{vfs: fs.Name()})
+	create(t, b, "work", nil)
+	fs.Kill(t, b.dir, dir) // keeps the log, whose first write would be synced anyway
+	before := fs.Syncs(walName)
+	openDir(t, dir, &Options{vfs: fs.Name()})
+	if fs.Syncs(walName) == before {
+		t.Error("the new epoch is not synced")
+	}
+}
+
+func TestBrokerIsNotReopenedWhileSyncsFail(t *testing.T) {
+	t.Parallel()
+	fs, dir := faultfs.New(t), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
+		q := create(t, b, "work", nil)
+		fs.SetFail(func(op, _ string, _ int) int32 {
+			if op == "sync" {
+				return sqlite3.SQLITE_IOERR_FSYNC
+			}
+			return sqlite3.SQLITE_OK
+		})
+		if _, err := q.Send(t.Context(), body("x")); err == nil {
+			t.Error("a send without a sync succeeded")
+		}
+		time.Sleep(time.Minute)
+		if b.writer.failed() == nil {
+			t.Error("reopened although a sync fails")
+		}
+		fs.SetFail(nil)
+		time.Sleep(time.Minute)
+		send(t, q, body("y")...)
+	})
+}
+
+func TestFailedTransactionIsRolledBack(t *testing.T) {
+	t.Parallel()
+	s, err := openStore(t.TempDir(), "", defaultLimits().pages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	commit := func(names ...string) error {
+		group := []pendingRequest{{request: &change{run: func(x *tx) {
+			for _, name := range names {
+				x.exec(`INSERT INTO departed (name, at) VALUES (?, 1)`, name)
+			}
+		}}}}
+		return newTx(s.write).commit(s, group)
+	}
+	if err := commit("a", "b", "a"); err == nil {
+		t.Error("a name was inserted twice")
+	}
+	if err := commit("c"); err != nil {
+		t.Errorf("after a failed transaction: %v", err)
+	}
+	if n, err := s.write.integer(`SELECT count(*) FROM departed`); n != 1 || err != nil {
+		t.Errorf("%d names are stored, %v; want 1", n, err)
+	}
+}
+
 type producer struct{ log losscheck.Log }
 
 func (p *producer) send(q *Queue, text string) error {

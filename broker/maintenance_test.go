@@ -98,6 +98,29 @@ func TestTidyWhileBusy(t *testing.T) {
 	})
 }
 
+func TestLogIsTruncatedOnlyWhileTheWriterIsIdle(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, dir, quiet())
+		create(t, b, "work", nil)
+		err := b.writer.change(func(*tx) {}, func() {
+			b.writer.upkeep.vacuumed = true
+			for _, busy := range []bool{true, false} {
+				if more, err := b.writer.upkeep.vacuum(b.store.Load(), busy); more || err != nil {
+					t.Errorf("more pages to remove: %t, %v", more, err)
+				}
+				if size := sizeOf(filepath.Join(dir, walName)); (size > 0) != busy {
+					t.Errorf("the log has %d bytes; busy: %t", size, busy)
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestLongLogIsCut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
