@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -361,6 +362,28 @@ func TestJournalOfAnotherMigrationIsRefused(t *testing.T) {
 	}
 	if again := openJournal(t, path); !again.Begun() || again.SourceBefore() != 1 || again.DestinationBefore() != 2 {
 		t.Errorf("%+v", again.header)
+	}
+}
+
+// A pipe can be written, but not synced.
+func TestAcceptedMessagesAreSynced(t *testing.T) {
+	t.Parallel()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	defer writer.Close()
+	j := openJournal(t, filepath.Join(t.TempDir(), "j"))
+	if err := j.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j.file = writer
+	if err := j.Intend([]string{"x"}, false); err != nil {
+		t.Errorf("an intention is synced: %v", err)
+	}
+	if err := j.Accept([]string{"x"}); err == nil {
+		t.Error("an accepted message is not synced")
 	}
 }
 
