@@ -25,8 +25,7 @@ type flagSection struct {
 	flags []*pflag.Flag
 }
 
-// flagSections returns a command's own flags, then the options by topic. A command with few options lists them among its
-// own flags. Unless all is true, topics contain only the essential options, and left is the number of others.
+// Unless all is true, topics contain only the essential options, and left is the number of others.
 func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left int) {
 	var own []*pflag.Flag
 	options := map[string]*pflag.Flag{}

@@ -360,8 +360,7 @@ func (f *topFrame) problems() [][]string {
 
 const topGap = 2
 
-// tableLines aligns columns of figures on the right. The first column is cut if the others leave less room for it, and
-// the last may exceed width.
+// tableLines cuts the first column if necessary; the last one may exceed width.
 func tableLines(rows [][]string, width int) []base.Cells {
 	widths := base.ColumnWidths(rows)
 	last := len(widths) - 1

@@ -436,16 +436,12 @@ func newDeadShow(c *base.CLI) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return checkAllFound(which, messages, dead.names())
+		selection := which.begin()
+		for i := range messages {
+			delete(selection.missing, messages[i].ID)
+		}
+		return selection.notFound(dead.names())
 	})
 
 	return cmd
-}
-
-func checkAllFound(which *selector, messages []api.Message, queues []string) error {
-	selection := which.begin()
-	for _, m := range messages {
-		delete(selection.missing, m.ID)
-	}
-	return selection.notFound(queues)
 }

@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// sourceMessage is a message of a [messageSource].
 type sourceMessage struct {
 	api.Message
 	receipt string // "" for embedded queues

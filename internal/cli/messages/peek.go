@@ -139,24 +139,16 @@ func warnOfReceives(c *base.CLI, name string) {
 		"and hides the message until this command exits"})
 }
 
-func collect(ctx context.Context, from messageSource, selection *selection) (messages []api.Message, err error) {
-	defer func() {
-		if released := from.release(ctx); err == nil {
-			err = released
+func collect(ctx context.Context, from messageSource, selection *selection) ([]api.Message, error) {
+	messages := []api.Message{}
+	err := selection.forEachBatch(ctx, from, selection.selector.batchSize(), func(chosen []sourceMessage) error {
+		for i := range chosen {
+			messages = append(messages, chosen[i].Message)
 		}
-	}()
-
-	messages = []api.Message{}
-	for portion, err := range from.read(ctx, selection.selector.batchSize()) {
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range selection.choose(portion) {
-			messages = append(messages, m.Message)
-		}
-		if selection.done() {
-			break
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return messages, nil
 }

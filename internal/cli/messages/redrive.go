@@ -316,7 +316,6 @@ func (d deadLetterQueues) writeTo(ctx context.Context, to io.Writer, which *sele
 
 func (g *deadLetterQueue) process(ctx context.Context, from messageSource, selection *selection, limit rate.Limit,
 	what string, do func(context.Context, []sourceMessage) (int, error)) (n int, err error) {
-	defer func() { err = errors.Join(err, from.release(ctx)) }()
 	bar := g.cli.Progress(selection.selector.expectedCount(g.count), what, true)
 	defer func() { _ = bar.Finish() }()
 
@@ -325,28 +324,16 @@ func (g *deadLetterQueue) process(ctx context.Context, from messageSource, selec
 		batchSize = max(1, min(smallBatch, int(math.Ceil(float64(limit)))))
 	}
 	pace := rate.NewLimiter(limit, batchSize)
-	for batch, err := range from.read(ctx, batchSize) {
-		if err != nil {
-			return n, err
-		}
-
-		chosen := selection.choose(batch)
+	err = selection.forEachBatch(ctx, from, batchSize, func(chosen []sourceMessage) error {
 		if err := pace.WaitN(ctx, len(chosen)); err != nil {
-			return n, err
+			return err
 		}
-		if len(chosen) > 0 {
-			done, err := do(ctx, chosen)
-			n += done
-			_ = bar.Add(done)
-			if err != nil {
-				return n, err
-			}
-		}
-		if selection.done() {
-			break
-		}
-	}
-	return n, nil
+		done, err := do(ctx, chosen)
+		n += done
+		_ = bar.Add(done)
+		return err
+	})
+	return n, err
 }
 
 func parseRate(text string) (rate.Limit, error) {

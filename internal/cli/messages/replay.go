@@ -322,8 +322,7 @@ func (p *replay) signsDeliveries(now *api.Configuration, name string) bool {
 	return false
 }
 
-// targetURL returns the URL to which the environment posts a queue's messages. It is the URL of the app's first replica,
-// which may have been replaced by one on another port.
+// The status has the URL of the app's first replica, which may have been replaced by one on another port.
 func (p *replay) targetURL(ctx context.Context, queueName string) (string, error) {
 	if p.status == nil {
 		st, err := p.client.Status(ctx)

@@ -1,6 +1,8 @@
 package messages
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -187,6 +189,26 @@ func (s *selection) choose(batch []sourceMessage) (chosen []sourceMessage) {
 		}
 	}
 	return chosen
+}
+
+// forEachBatch calls do with the selected messages of each batch that has some, and releases the others.
+func (s *selection) forEachBatch(ctx context.Context, from messageSource, size int,
+	do func([]sourceMessage) error) (err error) {
+	defer func() { err = errors.Join(err, from.release(ctx)) }()
+	for batch, err := range from.read(ctx, size) {
+		if err != nil {
+			return err
+		}
+		if chosen := s.choose(batch); len(chosen) > 0 {
+			if err := do(chosen); err != nil {
+				return err
+			}
+		}
+		if s.done() {
+			break
+		}
+	}
+	return nil
 }
 
 func (s *selection) wants(m *sourceMessage) bool {

@@ -55,8 +55,7 @@ func programMappings(smaps io.Reader) (found []mapping) {
 	return found
 }
 
-// parseMapping parses a line such as "00400000-01813000 r-xp 00000000 fe:00 10625865 /usr/bin/tendril". Without a file,
-// or if the mapping is writable, file is "".
+// parseMapping returns no file for a writable mapping.
 func parseMapping(line string) (m mapping, file string, ok bool) {
 	if _, err := fmt.Sscanf(line, "%x-%x ", &m.begin, &m.end); err != nil {
 		return m, "", false
@@ -76,8 +75,8 @@ func groupMemory() int64 {
 	return leastLimit(os.DirFS("/sys/fs/cgroup"), string(groups))
 }
 
-// leastLimit returns the lowest limit of the groups in /proc/self/cgroup and their parents. In a container, a path may
-// be the host's, although only its last part is mounted.
+// leastLimit reads the lines of /proc/self/cgroup. In a container, a path may be the host's, although only its last part
+// is mounted.
 func leastLimit(root fs.FS, groups string) int64 {
 	least := int64(math.MaxInt64)
 	for line := range strings.Lines(groups) {
@@ -93,7 +92,7 @@ func leastLimit(root fs.FS, groups string) int64 {
 	return least
 }
 
-// memoryGroup parses a line ID:CONTROLLERS:PATH of version 1 or 2; file is "" if it does not limit memory.
+// memoryGroup parses ID:CONTROLLERS:PATH of version 1 or 2; file is "" for other controllers.
 func memoryGroup(line string) (folder, file, group string) {
 	fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 	switch {

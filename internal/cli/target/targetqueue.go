@@ -202,8 +202,8 @@ func (w *Flags) findByName(ctx context.Context, name string) (*Queue, error) {
 		i.Environment, name).Hint("use the queue's URL or ARN, or add --backend sqs")
 }
 
-// urlOnSQS returns the URL of a queue on Amazon SQS that the environment receives from, or of its dead-letter queue; ""
-// if there is none with this name.
+// urlOnSQS returns "" unless the environment receives from the queue on Amazon SQS, or it is such a queue's dead-letter
+// queue.
 func urlOnSQS(ctx context.Context, client *api.Client, name string) (string, error) {
 	queues := client.Instance.Queues
 	received := client.Instance.Queue(name)

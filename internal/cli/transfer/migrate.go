@@ -395,7 +395,6 @@ func (p *migration) moveAll(ctx context.Context) (results []*migrate.Result, err
 	return results, nil
 }
 
-// create creates a missing destination queue. Its dead-letter queue must exist.
 func (p *migration) create(ctx context.Context, q *planned) error {
 	if q.DeadLetter != "" {
 		dead := p.all[slices.IndexFunc(p.all, func(d *planned) bool { return d.Queue == q.DeadLetter })]
