@@ -352,7 +352,7 @@ func (c *Client) Pause(ctx context.Context, name string, why Reason) (Paused, er
 	return PauseQueue.send(ctx, c, why, name)
 }
 
-// Resume undoes Pause for the named queue, or for all if name is "".
+// Resume undoes Pause.
 func (c *Client) Resume(ctx context.Context, name string, where Reason) (Paused, error) {
 	if name == "" {
 		return ResumeAll.send(ctx, c, where)

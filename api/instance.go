@@ -310,10 +310,9 @@ func claimedBy(dataDir string) error {
 	return fmt.Errorf("%w on %s: %q, process %d", ErrClaimed, dataDir, i.Environment, i.PID)
 }
 
-// claimWait allows for a paused process that shares the lock.
 const claimWait = 10 * time.Second
 
-// lockExclusive retries while other processes share the lock, which [checkUnclaimed] does for a moment.
+// lockExclusive retries while other processes share the lock, which [checkUnclaimed] does for a moment unless paused.
 func lockExclusive(f *os.File) error {
 	for deadline := time.Now().Add(claimWait); ; time.Sleep(time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

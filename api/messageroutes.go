@@ -30,7 +30,7 @@ func selectionQuery(s *Selection) url.Values {
 	return query
 }
 
-// ParseAttributeFilter parses NAME or NAME=VALUE, for [Selection].Attribute and Value. "" selects all messages.
+// ParseAttributeFilter parses NAME or NAME=VALUE of a [Selection].
 func ParseAttributeFilter(text string) (name, value string, err error) {
 	name, value, _ = strings.Cut(text, "=")
 	if name == "" && text != "" {

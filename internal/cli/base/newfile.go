@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// WriteNew is like [CreateNew] for a text that all users may read.
+// WriteNew is [CreateNew] for public text.
 func WriteNew(path, text string) error {
 	return CreateNew(path, 0o644, func(w io.Writer) error {
 		_, err := io.WriteString(w, text)

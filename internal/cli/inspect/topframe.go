@@ -360,7 +360,7 @@ func (f *topFrame) problems() [][]string {
 
 const topGap = 2
 
-// tableLines cuts the first column if necessary; the last one may exceed width.
+// tableLines cuts the first column if necessary; the last may exceed width.
 func tableLines(rows [][]string, width int) []base.Cells {
 	widths := base.ColumnWidths(rows)
 	last := len(widths) - 1

@@ -90,7 +90,7 @@ func workerOf(w *target.Flags, p *target.Queue) *api.Client {
 	return client
 }
 
-// findCandidates returns queues that may have or be dead-letter queues: the named one, or all of the environment.
+// findCandidates returns queues that may have or be dead-letter queues.
 func findCandidates(ctx context.Context, w *target.Flags) (queues []*target.Queue, err error) {
 	if w.IsNamed() {
 		return w.FindAll(ctx)

@@ -58,8 +58,8 @@ are hidden.`,
 	})
 }
 
-// load returns the message with an ID, or the messages in a file or standard input. For a file, the running environment
-// is optional if the user gave a URL.
+// load reads a message by ID, or a file or standard input. For a file, the running environment is optional if the user
+// gave a URL.
 func (p *replay) load(ctx context.Context, w *target.Flags, name string) ([]api.Message, error) {
 	if name == "-" {
 		return p.loadFrom(w, p.c.In)
@@ -194,7 +194,7 @@ func (p *replay) print(a *replayAnswer) error {
 	return err
 }
 
-// queueOf returns the queue whose settings apply to a message, or "" if unknown.
+// queueOf returns "" for an unknown queue.
 func (p *replay) queueOf(m *api.Message) string {
 	if p.client == nil {
 		return m.Queue
@@ -322,7 +322,7 @@ func (p *replay) signsDeliveries(now *api.Configuration, name string) bool {
 	return false
 }
 
-// The status has the URL of the app's first replica, which may have been replaced by one on another port.
+// The workers' URL has the port of the first replica, which may be gone.
 func (p *replay) targetURL(ctx context.Context, queueName string) (string, error) {
 	if p.status == nil {
 		st, err := p.client.Status(ctx)

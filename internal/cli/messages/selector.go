@@ -173,7 +173,7 @@ func (p *selector) begin() *selection {
 	return &selection{selector: p, missing: missing, seen: map[string]bool{}}
 }
 
-// choose returns the selected messages of a batch. It ignores messages that reappear because they failed again.
+// choose ignores messages that reappear because they failed again.
 func (s *selection) choose(batch []sourceMessage) (chosen []sourceMessage) {
 	s.stale = len(batch) > 0
 	for _, m := range batch {
@@ -191,7 +191,6 @@ func (s *selection) choose(batch []sourceMessage) (chosen []sourceMessage) {
 	return chosen
 }
 
-// forEachBatch calls do with the selected messages of each batch that has some, and releases the others.
 func (s *selection) forEachBatch(ctx context.Context, from messageSource, size int,
 	do func([]sourceMessage) error) (err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()

@@ -21,7 +21,7 @@ import (
 func HideMemory() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
 // releaseProgram releases the pages of the executable, most of which are only needed during startup. The kernel maps
-// others again from the page cache.
+// others again.
 func releaseProgram() {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -35,7 +35,7 @@ func releaseProgram() {
 
 type mapping struct{ begin, end uintptr }
 
-// programMappings returns the mappings of the executable, the first file in smaps, that were never written.
+// programMappings returns those never written.
 func programMappings(smaps io.Reader) (found []mapping) {
 	program := ""
 	var current *mapping // nil unless it is the executable's
@@ -55,16 +55,15 @@ func programMappings(smaps io.Reader) (found []mapping) {
 	return found
 }
 
-// parseMapping returns no file for a writable mapping.
-func parseMapping(line string) (m mapping, file string, ok bool) {
+func parseMapping(line string) (m mapping, readOnlyFile string, ok bool) {
 	if _, err := fmt.Sscanf(line, "%x-%x ", &m.begin, &m.end); err != nil {
 		return m, "", false
 	}
 	fields := strings.Fields(line)
 	if len(fields) >= 6 && strings.HasPrefix(fields[5], "/") && !strings.Contains(fields[1], "w") {
-		file = fields[5]
+		readOnlyFile = fields[5]
 	}
-	return m, file, true
+	return m, readOnlyFile, true
 }
 
 func groupMemory() int64 {
@@ -75,8 +74,7 @@ func groupMemory() int64 {
 	return leastLimit(os.DirFS("/sys/fs/cgroup"), string(groups))
 }
 
-// leastLimit reads the lines of /proc/self/cgroup. In a container, a path may be the host's, although only its last part
-// is mounted.
+// In a container, a group's path may be the host's, although only its last part is mounted.
 func leastLimit(root fs.FS, groups string) int64 {
 	least := int64(math.MaxInt64)
 	for line := range strings.Lines(groups) {
@@ -92,7 +90,7 @@ func leastLimit(root fs.FS, groups string) int64 {
 	return least
 }
 
-// memoryGroup parses ID:CONTROLLERS:PATH of version 1 or 2; file is "" for other controllers.
+// memoryGroup parses ID:CONTROLLERS:PATH.
 func memoryGroup(line string) (folder, file, group string) {
 	fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 	switch {

@@ -202,8 +202,7 @@ func (w *Flags) findByName(ctx context.Context, name string) (*Queue, error) {
 		i.Environment, name).Hint("use the queue's URL or ARN, or add --backend sqs")
 }
 
-// urlOnSQS returns "" unless the environment receives from the queue on Amazon SQS, or it is such a queue's dead-letter
-// queue.
+// urlOnSQS also finds the dead-letter queue of a queue on Amazon SQS.
 func urlOnSQS(ctx context.Context, client *api.Client, name string) (string, error) {
 	queues := client.Instance.Queues
 	received := client.Instance.Queue(name)
