@@ -161,11 +161,11 @@ func (f files) noteOfPort(script, variable string) string {
 	return ""
 }
 
+// packageManager prefers the manager named in package.json to the lock files.
 func (f files) packageManager(named string) string {
-	for manager, locks := range map[string][]string{
-		"pnpm": {"pnpm-lock.yaml"}, "bun": {"bun.lock", "bun.lockb"}, "yarn": {"yarn.lock"},
-	} {
-		name, _, _ := strings.Cut(named, "@")
+	name, _, _ := strings.Cut(named, "@")
+	for _, known := range [][]string{{"pnpm", "pnpm-lock.yaml"}, {"bun", "bun.lock", "bun.lockb"}, {"yarn", "yarn.lock"}} {
+		manager, locks := known[0], known[1:]
 		if name == manager || name == "" && f.first(locks...) != "" {
 			return manager
 		}

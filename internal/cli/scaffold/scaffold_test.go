@@ -104,6 +104,8 @@ func TestRecognize(t *testing.T) {
 			"Flask", "pipenv run gunicorn --bind 127.0.0.1:$PORT --threads 8 --timeout 0 --preload app:app", "pipenv install"},
 		"pnpm": {[]string{"package.json", `{"scripts": {"start": "x"}, "dependencies": {"a": "1"}}`, "pnpm-lock.yaml", ""},
 			"Node.js", "pnpm run start", "pnpm install"},
+		"lock files of several managers": {[]string{"package.json", `{"scripts": {"start": "x"}, "dependencies": {"a": "1"}}`,
+			"yarn.lock", "", "bun.lock", "", "pnpm-lock.yaml", ""}, "Node.js", "pnpm run start", "pnpm install"},
 		"bun": {[]string{"package.json", `{"dependencies": {"express": "5"}}`, "index.js", "", "bun.lock", ""},
 			"Express", "bun index.js", "bun install"},
 		"yarn named by package.json": {[]string{"package.json",
