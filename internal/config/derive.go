@@ -97,8 +97,7 @@ func deriveBackoff(l *loader) {
 		return
 	}
 	if l.isSet("backoff-max") {
-		l.refuseOption("backoff-max", "set backoff-max to at least backoff-min", "%s is shorter than %s", l.named("backoff-max"),
-			l.cite("backoff-min"))
+		l.refuseValue("backoff-max", "set backoff-max to at least backoff-min", "is shorter than %s", l.cite("backoff-min"))
 		return
 	}
 	s.BackoffMax = s.BackoffMin
@@ -177,8 +176,8 @@ func deriveEndpoint(l *loader) {
 	}
 	address, _ := l.s.ListenOn()
 	if address != "" && !isLoopback(address) && l.s.Credentials == "" {
-		l.refuseOption("listen", "type 'tendril credentials create NAME --credentials FILE' and add --credentials FILE, or use "+
-			"127.0.0.1", "%s would let anyone who can reach this address use the queues", l.named("listen"))
+		l.refuseValue("listen", "type 'tendril credentials create NAME --credentials FILE' and add --credentials FILE, or use "+
+			"127.0.0.1", "would let anyone who can reach this address use the queues")
 	}
 }
 
@@ -195,11 +194,10 @@ func deriveConsole(l *loader) {
 		l.refuseOption("console-auth", "use 127.0.0.1, or console-auth token", "%s would let anyone who can reach "+
 			"this address deploy", l.named("console"))
 	case proxied && s.ConsoleAuth == ConsoleAuthNone:
-		l.refuseOption("console-auth", "remove one of them", "%s would let anyone behind a trusted proxy deploy",
-			l.named("console-auth"))
+		l.refuseValue("console-auth", "remove one of them", "would let anyone behind a trusted proxy deploy")
 	case reachable && !proxied && s.ConsoleTLSCert == "" && !s.ConsoleInsecure:
-		l.refuseOption("console", "add console-tls-cert and console-tls-key, or console-trusted-proxy for a proxy that speaks "+
+		l.refuseValue("console", "add console-tls-cert and console-tls-key, or console-trusted-proxy for a proxy that speaks "+
 			"HTTPS, or console-insecure on a trusted network, or use 127.0.0.1",
-			"%s would send the token and deployments unencrypted to other machines", l.named("console"))
+			"would send the token and deployments unencrypted to other machines")
 	}
 }

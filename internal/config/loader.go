@@ -153,6 +153,15 @@ func (l *loader) refuseOption(name, hint, format string, args ...any) {
 	l.refuseAt(l.origin(name).Where, name, hint, format, args...)
 }
 
+// refuseValue completes the sentence "NAME VALUE ...", and so does warnValue.
+func (l *loader) refuseValue(name, hint, format string, args ...any) {
+	l.refuseOption(name, hint, "%s %s", l.named(name), fmt.Sprintf(format, args...))
+}
+
+func (l *loader) warnValue(name, hint, format string, args ...any) {
+	l.warnAbout(name, hint, "%s %s", l.named(name), fmt.Sprintf(format, args...))
+}
+
 func (l *loader) notUsed(why string, options ...string) {
 	for _, s := range l.bundled() {
 		for _, name := range options {
@@ -200,6 +209,6 @@ func (l *loader) cite(name string) string {
 // why completes the sentence "NAME VALUE has no effect".
 func (l *loader) warnUnused(name, why, hint string) {
 	if l.isSet(name) {
-		l.warnAbout(name, hint, "%s has no effect%s", l.named(name), why)
+		l.warnValue(name, hint, "has no effect%s", why)
 	}
 }

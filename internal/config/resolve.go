@@ -218,7 +218,7 @@ func dropDestination(l *loader, name, used string, from Origin) {
 			"%smessages cannot go both to the %s of %s and to this %s", l.prefix, used, from, name)
 		return
 	}
-	l.warnAbout(name, "", "%s is not used: messages go to the %s of %s", l.named(name), used, from)
+	l.warnValue(name, "", "is not used: messages go to the %s of %s", used, from)
 	l.option(name).value.unset()
 }
 

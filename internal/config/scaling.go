@@ -37,8 +37,8 @@ func checkCPUSource(l *loader) {
 	switch {
 	case s.ScaleCPUSource != CPUFromCloudWatch:
 	case !strings.HasPrefix(s.ScaleTarget, ScaleGroup):
-		l.refuseOption("scale-cpu-source", "set scale-target to asg:GROUP", "%s needs an Auto Scaling group, and scale-target is %s",
-			l.named("scale-cpu-source"), s.ScaleTarget)
+		l.refuseValue("scale-cpu-source", "set scale-target to asg:GROUP", "needs an Auto Scaling group, and scale-target is %s",
+			s.ScaleTarget)
 	case s.ScalePeriod%time.Minute != 0:
 		l.refuseOption("scale-period", "use a multiple of 60s", "CloudWatch does not support periods of %v", s.ScalePeriod)
 	}
@@ -54,7 +54,7 @@ func deriveBounds(l *loader, maxName, minName string, maximum, minimum *int) {
 		*minimum = *maximum
 		l.recordDerived(minName, maxName+" is smaller")
 	default:
-		l.refuseOption(maxName, "set it to the larger value", "%s is less than %s", l.named(maxName), l.cite(minName))
+		l.refuseValue(maxName, "set it to the larger value", "is less than %s", l.cite(minName))
 	}
 }
 
@@ -107,7 +107,7 @@ func deriveProcessBound(l *loader, name string, bound *int, sizeName string, siz
 	*bound = min(size, most)
 	l.recordDerived(name, "the same as "+sizeName)
 	if size > most {
-		l.warnAbout(sizeName, "", "%s is limited to %d: %s", l.named(sizeName), most, why)
+		l.warnValue(sizeName, "", "is limited to %d: %s", most, why)
 	}
 }
 
@@ -199,8 +199,8 @@ func deriveThresholds(l *loader) {
 	}
 
 	if s.ScaleLowerThreshold >= s.ScaleUpperThreshold {
-		l.refuseOption("scale-lower-threshold", "leave room between them, or the size keeps changing", "%s is not below %s",
-			l.named("scale-lower-threshold"), l.cite("scale-upper-threshold"))
+		l.refuseValue("scale-lower-threshold", "leave room between them, or the size keeps changing", "is not below %s",
+			l.cite("scale-upper-threshold"))
 	}
 }
 
@@ -212,7 +212,7 @@ func deriveUnit(l *loader, unit string) {
 		s.ScaleUnit = unit
 		l.recordDerived("scale-unit", theMeasureIs(l))
 	default:
-		l.warnAbout("scale-unit", "", "%s has no effect: %s is measured in %s", l.named("scale-unit"), s.ScaleMeasureName, unit)
+		l.warnValue("scale-unit", "", "has no effect: %s is measured in %s", s.ScaleMeasureName, unit)
 		s.ScaleUnit = unit
 		l.record("scale-unit", l.origin("scale-unit"))
 	}
@@ -296,8 +296,8 @@ func warnScaling(l *loader) {
 	}
 
 	if s.ScalesInstances() && !l.cfg.AnyOnSQS() {
-		l.warnAbout("scale-target", "scale processes, or use a queue on Amazon SQS that the instances share",
-			"%s scales instances, but each has its own embedded queue", l.named("scale-target"))
+		l.warnValue("scale-target", "scale processes, or use a queue on Amazon SQS that the instances share",
+			"scales instances, but each has its own embedded queue")
 	}
 
 	if s.ProcessesMax > 1 && !l.cfg.AnyToOwnApp() && s.ScaleTarget != ScaleAuto {

@@ -123,16 +123,14 @@ func differsInFunction(l *loader) bool {
 func warnRanges(l *loader) {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {
-		l.warnAbout("inactivity-timeout", "", "%s is more than the %s that older platforms of Elastic Beanstalk allow",
-			l.named("inactivity-timeout"), formatDuration(older))
+		l.warnValue("inactivity-timeout", "", "is more than the %s that older platforms of Elastic Beanstalk allow",
+			formatDuration(older))
 	}
 	if l.cfg.MaxRetries > newer {
-		l.warnAbout("max-retries", "", "%s is more than the %d that Elastic Beanstalk allows today", l.named("max-retries"),
-			newer)
+		l.warnValue("max-retries", "", "is more than the %d that Elastic Beanstalk allows today", newer)
 	}
 	if l.cfg.HTTPConnections > connections && l.cfg.toApp() {
-		l.warnAbout("http-connections", "", "%s is more than the %d that Elastic Beanstalk accepts", l.named("http-connections"),
-			connections)
+		l.warnValue("http-connections", "", "is more than the %d that Elastic Beanstalk accepts", connections)
 	}
 }
 
@@ -148,15 +146,13 @@ func warnVisibility(l *loader) {
 
 	if l.concerns("visibility-timeout", "retention-period") && s.VisibilityTimeout > s.RetentionPeriod &&
 		s.ErrorVisibilityTimeout == nil && s.BackoffMin == 0 {
-		l.warnAbout("retention-period", "make it several times as long",
-			"%s is shorter than %s: a message that fails once is never retried", l.named("retention-period"),
-			l.cite("visibility-timeout"))
+		l.warnValue("retention-period", "make it several times as long",
+			"is shorter than %s: a message that fails once is never retried", l.cite("visibility-timeout"))
 	}
 
 	if l.concerns("deadline", "inactivity-timeout") && s.Deadline > 0 && s.Deadline < s.InactivityTimeout &&
 		l.isSet("inactivity-timeout") {
-		l.warnAbout("inactivity-timeout", "", "%s has no effect: %s ends an attempt earlier", l.named("inactivity-timeout"),
-			l.cite("deadline"))
+		l.warnValue("inactivity-timeout", "", "has no effect: %s ends an attempt earlier", l.cite("deadline"))
 	}
 }
 
@@ -177,9 +173,9 @@ func warnShortVisibility(l *loader) {
 }
 
 func warnShort(l *loader, longest string) {
-	l.warnAbout("visibility-timeout", "", "%s is shorter than %s: tendril extends it while the app works, but other "+
+	l.warnValue("visibility-timeout", "", "is shorter than %s: tendril extends it while the app works, but other "+
 		"daemons on the same queue do not, and if tendril crashes, the message returns early",
-		l.named("visibility-timeout"), l.cite(longest))
+		l.cite(longest))
 }
 
 func warnErrorVisibility(l *loader) {
@@ -194,13 +190,13 @@ func warnErrorVisibility(l *loader) {
 			"error-visibility-timeout 0 retries a failed message at once: an app that fails for a minute uses up all "+
 				"attempts in that minute")
 	case *after > l.s.RetentionPeriod:
-		l.warnAbout("error-visibility-timeout", "", "%s is longer than %s: a message that fails once is never retried",
-			l.named("error-visibility-timeout"), l.cite("retention-period"))
+		l.warnValue("error-visibility-timeout", "", "is longer than %s: a message that fails once is never retried",
+			l.cite("retention-period"))
 	}
 
 	if l.s.BackoffMin > 0 {
-		l.warnAbout("error-visibility-timeout", "", "%s has no effect: %s determines the pause after a failure",
-			l.named("error-visibility-timeout"), l.cite("backoff-min"))
+		l.warnValue("error-visibility-timeout", "", "has no effect: %s determines the pause after a failure",
+			l.cite("backoff-min"))
 	}
 }
 
@@ -212,25 +208,25 @@ func warnBatch(l *loader) {
 	s := l.s
 	if s.BatchSize > 1 && l.s.toApp() && !hasFunction(l) {
 		if s.TerminalCodes != "" {
-			l.warnAbout("terminal-codes", "let the app return batchItemFailures, or remove batch-size",
-				"%s only affects POSTs with one message: %s, and a status applies to all messages of a POST",
-				l.named("terminal-codes"), l.cite("batch-size"))
+			l.warnValue("terminal-codes", "let the app return batchItemFailures, or remove batch-size",
+				"only affects POSTs with one message: %s, and a status applies to all messages of a POST",
+				l.cite("batch-size"))
 		}
 		if l.isSet("mime-type") {
-			l.warnAbout("mime-type", "", "%s has no effect: with %s messages are posted as application/json",
-				l.named("mime-type"), l.cite("batch-size"))
+			l.warnValue("mime-type", "", "has no effect: with %s messages are posted as application/json",
+				l.cite("batch-size"))
 		}
 	}
 
 	switch {
 	case s.BatchWindow == 0:
 	case s.BatchSize == 1:
-		l.warnAbout("batch-window", "set batch-size, for example to 10", "%s has no effect: %s is full at once",
-			l.named("batch-window"), l.cite("batch-size"))
+		l.warnValue("batch-window", "set batch-size, for example to 10", "has no effect: %s is full at once",
+			l.cite("batch-size"))
 	case s.BatchWindow > s.VisibilityTimeout/2:
-		l.warnAbout("batch-window", "make the visibility timeout six times as long",
-			"%s is more than half of %s: a message that waits that long for others is returned undelivered",
-			l.named("batch-window"), l.cite("visibility-timeout"))
+		l.warnValue("batch-window", "make the visibility timeout six times as long",
+			"is more than half of %s: a message that waits that long for others is returned undelivered",
+			l.cite("visibility-timeout"))
 	}
 }
 
@@ -251,8 +247,8 @@ func warnLimits(l *loader) {
 		return
 	}
 	if interval := time.Duration(float64(time.Second) / s.Rate); interval > s.VisibilityTimeout/2 {
-		l.warnAbout("rate", "make the visibility timeout longer", "%s starts a delivery every %s, and %s is not "+
-			"twice as long: a waiting message is returned undelivered, which counts as a receive", l.named("rate"),
+		l.warnValue("rate", "make the visibility timeout longer", "starts a delivery every %s, and %s is not "+
+			"twice as long: a waiting message is returned undelivered, which counts as a receive",
 			formatDuration(interval.Round(time.Second)), l.cite("visibility-timeout"))
 	}
 }
@@ -283,7 +279,7 @@ func warnQueue(l *loader, q *QueueSettings) {
 	}
 
 	if l.concerns("max-wait", "retention-period") && q.MaxWait > q.RetentionPeriod {
-		l.warnAbout("max-wait", "", "%s is longer than %s", l.named("max-wait"), l.cite("retention-period"))
+		l.warnValue("max-wait", "", "is longer than %s", l.cite("retention-period"))
 	}
 }
 

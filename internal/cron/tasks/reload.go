@@ -130,8 +130,11 @@ func (m *Manager) reload() (err error) {
 		m.log.Warn("task file removed, no periodic task is scheduled", "file", file.Path,
 			"hint", "restore the file: it is read within seconds")
 	}
+	return m.apply(m.current.Load(), file)
+}
+
+func (m *Manager) apply(s *schedule, file File) error {
 	m.file.set(file)
-	s := m.current.Load()
 	if s.scheduler == nil {
 		return fmt.Errorf("%w: %s", ErrNotScheduled, s.off)
 	}
@@ -157,12 +160,10 @@ func (m *Manager) startTasks(ctx context.Context) (err error) {
 		return ctx.Err()
 	}
 
-	m.file.set(file)
 	m.current.Store(s)
-	if s.scheduler == nil {
-		return fmt.Errorf("%w: %s", ErrNotScheduled, s.off)
+	if err := m.apply(s, file); err != nil {
+		return err
 	}
-	s.scheduler.Reload(m.opts.withKnownQueues(file.Tasks))
 	m.runSchedule(s)
 	return nil
 }
