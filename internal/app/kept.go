@@ -19,7 +19,6 @@ import (
 // VersionsFile lists the deployed versions in the data directory.
 const VersionsFile = "app-versions.json"
 
-// Package bundle keeps fewer archives.
 const maxVersions = 20
 
 // keptVersions contains each folder once, with the last version deployed from it.

@@ -52,8 +52,12 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 	if !step.LeaderOnly {
 		return run(ctx)
 	}
-	if err := l.claimOnce(ctx); err != nil {
-		return fmt.Errorf("%s:%d: choosing the instance that runs %s: %w", step.File, step.Line, step.Name, err)
+	if !l.asked {
+		claim, err := l.opts.ClaimCommands(ctx, l.digest)
+		if err != nil {
+			return fmt.Errorf("%s:%d: choosing the instance that runs %s: %w", step.File, step.Line, step.Name, err)
+		}
+		l.claim, l.asked = claim, true
 	}
 
 	l.left--
@@ -75,15 +79,6 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 	claim := l.claim
 	l.claim = nil
 	return claim.Finish(ctx, true)
-}
-
-func (l *leaderCommands) claimOnce(ctx context.Context) (err error) {
-	if l.asked {
-		return nil
-	}
-	l.claim, err = l.opts.ClaimCommands(ctx, l.digest)
-	l.asked = err == nil
-	return err
 }
 
 func (l *leaderCommands) giveUp() {

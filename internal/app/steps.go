@@ -84,7 +84,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 
-	p := supervisor.Process{Name: processName(run.phase), Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
+	p := supervisor.Process{Name: strings.ReplaceAll(run.phase, " ", "-"), Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
 		Env: withVariables(s.opts.processEnviron(v, s.opts.Settings().Port, false), step.Env), OneOutput: true,
 		OutputWait: outputWait}
 
@@ -228,13 +228,10 @@ func (s *stepRunner) runner() *supervisor.Runner {
 	return s.commands
 }
 
-// A step's process is named after its phase, without the spaces.
 func (s *stepRunner) linesDropped(e supervisor.LinesDropped) {
 	e.Process = strings.ReplaceAll(e.Process, "-", " ")
 	s.opts.Counters.LinesDropped(e)
 }
-
-func processName(phase string) string { return strings.ReplaceAll(phase, " ", "-") }
 
 func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	s.mu.Lock()

@@ -134,7 +134,6 @@ func walkRegular(dir string, skipped []string, visit func(name string, info fs.F
 	})
 }
 
-// walkFiles visits at most maxFolderFiles. It passes on reading errors, with which the entry may be nil.
 func walkFiles(dir fs.FS, skipped []string, visit fs.WalkDirFunc) error {
 	files := 0
 	return fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {

@@ -56,9 +56,9 @@ func (u *unpacking) check(file *os.File) error {
 	}
 
 	reader.whole = true
-	names := names{places: map[string]place{}}
+	names := names{}
 	for _, f := range archive.File {
-		if e, ok := u.readEntry(f, &names); ok {
+		if e, ok := u.readEntry(f, names); ok {
 			u.entries = append(u.entries, e)
 		} else if len(u.problems) == maxShown {
 			break
@@ -91,7 +91,7 @@ func (l *listing) ReadAt(p []byte, at int64) (int, error) {
 	return l.from.ReadAt(p, at)
 }
 
-func (u *unpacking) readEntry(f *zip.File, names *names) (e entry, ok bool) {
+func (u *unpacking) readEntry(f *zip.File, names names) (e entry, ok bool) {
 	e = entry{file: f, path: strings.TrimSuffix(f.Name, "/")}
 	refuse := func(hint, text string) (entry, bool) {
 		u.refuse(hint, "the entry %q %s", yamlfile.Short(f.Name), text)
@@ -160,9 +160,7 @@ func nameProblem(name string, depth int) (text, hint string) {
 }
 
 // names has case-folded paths as keys.
-type names struct {
-	places map[string]place
-}
+type names map[string]place
 
 type place struct {
 	path string
@@ -171,9 +169,9 @@ type place struct {
 	named bool
 }
 
-func (n *names) add(name string, kind entryKind) (problem string) {
+func (n names) add(name string, kind entryKind) (problem string) {
 	key := foldCase(name)
-	before, taken := n.places[key]
+	before, taken := n[key]
 	switch {
 	case taken && before.path != name:
 		return fmt.Sprintf("differs from %q only in case", yamlfile.Short(before.path))
@@ -186,21 +184,21 @@ func (n *names) add(name string, kind entryKind) (problem string) {
 	if problem := n.addParents(name); problem != "" {
 		return problem
 	}
-	n.places[key] = place{path: name, kind: kind, named: true}
+	n[key] = place{path: name, kind: kind, named: true}
 	return ""
 }
 
-func (n *names) addParents(name string) (problem string) {
+func (n names) addParents(name string) (problem string) {
 	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
 		key := foldCase(parent)
-		above, taken := n.places[key]
+		above, taken := n[key]
 		switch {
 		case taken && above.path != parent:
 			return fmt.Sprintf("lies in a folder that differs from %q only in case", yamlfile.Short(above.path))
 		case taken && above.kind != folderEntry:
 			return fmt.Sprintf("is below %q, which is not a folder", yamlfile.Short(above.path))
 		case !taken:
-			n.places[key] = place{path: parent, kind: folderEntry}
+			n[key] = place{path: parent, kind: folderEntry}
 		}
 	}
 	return ""

@@ -133,7 +133,6 @@ type invalidError struct {
 	Problems []Problem
 }
 
-// Error returns one line per problem, each followed by its hint on an indented line.
 func (e *invalidError) Error() string { return yamlfile.Join(e.Problems) }
 
 // Problem is an error or a warning about a place in the bundle. Paths start with the path passed to Open.

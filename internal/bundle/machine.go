@@ -160,7 +160,6 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	m.Problems, m.NotUsed = append(m.Problems, d.problems...), append(m.NotUsed, d.findings...)
 }
 
-// in installation order
 var packageManagers = []string{"rpm", "yum", "apt", "rubygems", "python"}
 
 func (d *document) packages(section yamlfile.Pair) (all []Package) {

@@ -9,7 +9,6 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readManifest reads env.yaml, which overrides .ebextensions like a saved configuration.
 func (r *reader) readManifest() error {
 	file := filepath.Join(r.dir, manifestName)
 	data, err := readFile(file, maxDocument)

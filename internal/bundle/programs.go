@@ -91,7 +91,7 @@ type missingPrograms struct {
 	refused   []Problem
 	getConfig []string
 	earlier   earlierSteps
-	// The fields below describe the container command being checked; zero for other steps.
+	// The fields below belong to a container command.
 	folder   string
 	line     int
 	optional bool
@@ -354,7 +354,7 @@ func (m *missingPrograms) checkShellScript(file string, line int, arguments []st
 func (m *missingPrograms) readScript(name string) []byte {
 	data, _ := readFile(m.at(name), maxDocument) // reading errors appear when the script runs
 	commandLine := m.line
-	m.line = 0 // the script has lines of its own
+	m.line = 0
 	m.findGetConfig(m.at(name), 1, string(data))
 	m.line = commandLine
 	return data

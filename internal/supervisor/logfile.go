@@ -13,13 +13,12 @@ import (
 )
 
 const (
-	maxLogFile   = 10 << 20 // bytes; lines are far shorter
+	maxLogFile   = 10 << 20 // bytes
 	keptLogFiles = 5
 	rotateRetry  = time.Second
 )
 
-// logFile is a rotated log file, which the first write opens. Lines that could not be written are counted, and the next
-// line follows a line with their number. It is safe for concurrent use.
+// logFile is a rotated log file, opened by the first write. It marks dropped lines. It is safe for concurrent use.
 type logFile struct {
 	path     string
 	maxBytes int64
@@ -99,7 +98,7 @@ func (l *logFile) makeRoom(n int64) bool {
 }
 
 func (l *logFile) rotate() error {
-	if l.file != nil { // nil before the first write, and if it could not be opened
+	if l.file != nil { // nil until opened
 		for n := l.keep - 1; n >= 0; n-- {
 			if err := os.Rename(l.numbered(n), l.numbered(n+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err

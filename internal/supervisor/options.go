@@ -158,7 +158,7 @@ type LinesDropped struct {
 	Process, Stream string
 	// Lines counts the lines dropped since the last report, Total all dropped lines of both streams.
 	Lines, Total int64
-	// TooFast means that some lines exceeded [Options.LinesPerSecond]. Otherwise, [Options.Output] blocked.
+	// TooFast means that lines exceeded [Options.LinesPerSecond]. Otherwise, [Options.Output] blocked.
 	TooFast bool
 }
 

@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	// Each process has outputSlots. A line takes one for each started slotBytes, so that many processes with long lines
-	// need little memory.
+	// A line takes an output slot per started slotBytes, because long lines need memory.
 	outputSlots = 256
 	slotBytes   = 1 << 10
 	// stallPatience is how long a full buffer blocks the process before lines are dropped.

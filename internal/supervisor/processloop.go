@@ -14,7 +14,6 @@ type processLoop struct {
 	// sys and out are set by Supervisor.Start. out may be nil.
 	sys *system
 	out *output
-	// SIGTERM is sent when stop is done, SIGKILL when kill is done.
 	stop, kill      context.Context
 	firstStart      chan error
 	restartRequests chan chan<- error

@@ -218,7 +218,7 @@ func askKernel(from, to netip.AddrPort) (client, bool) {
 
 const sockDiagByFamily = 20
 
-// The structs are the kernel's inet_diag_sockid, inet_diag_req_v2 and inet_diag_msg, the latter two behind a header.
+// These are the kernel's inet_diag_sockid, inet_diag_req_v2 and inet_diag_msg.
 type (
 	diagSocketID struct {
 		SourcePort, DestinationPort [2]byte

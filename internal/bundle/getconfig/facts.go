@@ -61,31 +61,24 @@ func (f *Facts) Answer(command string, path ...string) (any, error) {
 }
 
 func (f *Facts) object(command string) (any, error) {
-	var part any
-	switch command {
-	case Environment:
-		part = f.Environment
-	case OptionSettings:
-		part = f.OptionSettings
-	case Container:
-		part = f.Container
-	case Meta:
-		part = f.Meta
-	case PlatformConfig:
-		part = f.PlatformConfig
-	case Addons:
-		part = f.addons()
-	default:
-		return nil, fmt.Errorf("unknown command %q", command)
-	}
-
-	text, err := json.Marshal(part)
+	text, err := json.Marshal(f) // its keys are the commands
 	if err != nil {
 		return nil, err
 	}
+	objects := map[string]map[string]any{}
+	if err := json.Unmarshal(text, &objects); err != nil {
+		return nil, err
+	}
 
-	object := map[string]any{}
-	return object, json.Unmarshal(text, &object)
+	objects[Addons] = addons(objects[Environment])
+	object, known := objects[command]
+	switch {
+	case !known:
+		return nil, fmt.Errorf("unknown command %q", command)
+	case object == nil:
+		return map[string]any{}, nil
+	}
+	return object, nil
 }
 
 func (f *Facts) platformKeys() map[string]any {
@@ -99,11 +92,11 @@ func (f *Facts) platformKeys() map[string]any {
 }
 
 // Elastic Beanstalk's only add-on is a database, whose properties start with RDS_.
-func (f *Facts) addons() map[string]any {
-	database := maps.Clone(f.Environment)
-	maps.DeleteFunc(database, func(name, _ string) bool { return !strings.HasPrefix(name, "RDS_") })
+func addons(environment map[string]any) map[string]any {
+	database := maps.Clone(environment)
+	maps.DeleteFunc(database, func(name string, _ any) bool { return !strings.HasPrefix(name, "RDS_") })
 	if len(database) == 0 {
-		return map[string]any{}
+		return nil
 	}
 	return map[string]any{"rds": map[string]any{"Description": "RDS Environment variables", "env": database}}
 }

@@ -66,7 +66,7 @@ func replaceFile(path string, info fs.FileInfo, content io.ReadSeeker, want attr
 		return Changed, replaceContent(path, content, want)
 	}
 
-	// The path may lead elsewhere by now, so the attributes are set through the open file.
+	// The path may become a link, so only the open file is changed.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return unchanged, err
