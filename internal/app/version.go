@@ -124,11 +124,10 @@ func fileStamps(dir string) map[string]string {
 
 func walkRegular(dir string, skipped []string, visit func(name string, info fs.FileInfo)) {
 	_ = walkFiles(os.DirFS(dir), skipped, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
-			visit(name, info)
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				visit(name, info)
+			}
 		}
 		return nil
 	})
@@ -137,18 +136,16 @@ func walkRegular(dir string, skipped []string, visit func(name string, info fs.F
 func walkFiles(dir fs.FS, skipped []string, visit fs.WalkDirFunc) error {
 	files := 0
 	return fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return visit(name, d, err)
-		case d.IsDir() && slices.Contains(skipped, d.Name()):
-			return fs.SkipDir
-		case d.IsDir():
+		if err == nil && d.IsDir() {
+			if slices.Contains(skipped, d.Name()) {
+				return fs.SkipDir
+			}
 			return nil
-		case files == maxFolderFiles:
+		}
+		if files++; files > maxFolderFiles {
 			return fs.SkipAll
 		}
-		files++
-		return visit(name, d, nil)
+		return visit(name, d, err)
 	})
 }
 

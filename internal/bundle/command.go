@@ -21,8 +21,7 @@ type Command struct {
 	// Dir may be relative to the default directory, or start with "~"; "" is the default directory.
 	Dir string
 	CommandRules
-	File string
-	Line int
+	Place
 }
 
 // CommandRules determine how a command is run.
@@ -98,8 +97,8 @@ func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 }
 
 func (d *document) readCommand(section string, p yamlfile.Pair) (c Command, ok bool) {
-	c = Command{Name: p.Key, File: d.name, Line: p.Line}
 	e := d.entry(section, p)
+	c = Command{Name: p.Key, Place: e.place(p)}
 	refuse := func() (Command, bool) {
 		d.refuseKey(p, `write "command: ..." below it`, "%s %s has no command", section, yamlfile.Printable(p.Key))
 		return c, false

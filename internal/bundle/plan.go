@@ -85,7 +85,7 @@ func (b *Bundle) SameCommands(other *Bundle) bool {
 func placeless(commands []Command) []Command {
 	commands = slices.Clone(commands)
 	for i := range commands {
-		commands[i].File, commands[i].Line = "", 0
+		commands[i].Place = Place{}
 	}
 	return commands
 }

@@ -140,10 +140,10 @@ func (o *output) report(last bool) {
 	o.lastReport = now
 }
 
-func (o *output) close(patience time.Duration) {
+func (o *output) close() {
 	o.report(true)
 	close(o.lines)
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(sinkPatience)
 	defer timer.Stop()
 	select {
 	case <-o.drained:

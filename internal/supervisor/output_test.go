@@ -67,7 +67,8 @@ func TestOutputSplitsLines(t *testing.T) {
 				}
 			}
 			w.Close()
-			out.close(time.Minute)
+			out.close()
+			<-out.drained
 			var want []string
 			for _, line := range tt.want {
 				want = append(want, "stdout: "+line)
@@ -114,7 +115,7 @@ func TestOutputThinsAFlood(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		fmt.Fprintln(w, "calm")
-		out.close(time.Minute)
+		out.close()
 		if len(sink.lines) != 51 || sink.lines[49] != "stderr: burst 49" || sink.lines[50] != "stderr: calm" {
 			t.Errorf("%d lines, want the burst of 50 and the calm one", len(sink.lines))
 		}
@@ -142,7 +143,7 @@ func TestOutputOutlivesAStalledSink(t *testing.T) {
 		close(sink.stall)
 		synctest.Wait()
 		fmt.Fprintln(w, "after")
-		out.close(time.Minute)
+		out.close()
 		if got := len(sink.lines); got != outputSlots+2 || sink.lines[got-1] != "stdout: after" {
 			t.Errorf("%d lines arrived, want what was buffered and the one after", got)
 		}
@@ -167,7 +168,7 @@ func TestLongLinesFillTheBufferEarlier(t *testing.T) {
 		close(sink.stall)
 		synctest.Wait()
 		fmt.Fprintln(w, strings.Repeat("x", 2*slotBytes*outputSlots))
-		out.close(time.Minute)
+		out.close()
 		if got := len(sink.lines); got != 1+fit+1 || (*reports)[len(*reports)-1].Total != 100-fit {
 			t.Errorf("%d lines arrived, reports %+v; want %d long ones kept, and the longest one later", got, *reports, fit)
 		}
@@ -180,9 +181,9 @@ func TestOutputCloseDoesNotWaitForever(t *testing.T) {
 		out, _ := testOutput(t, &sink, Options{})
 		fmt.Fprintln(out.stream("stdout"), "stuck")
 		began := time.Now()
-		out.close(time.Second)
-		if took := time.Since(began); took != time.Second {
-			t.Errorf("close took %s, want its patience of 1s", took)
+		out.close()
+		if took := time.Since(began); took != sinkPatience {
+			t.Errorf("close took %s, want %s", took, sinkPatience)
 		}
 		close(sink.stall)
 	})

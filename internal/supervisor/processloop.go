@@ -12,8 +12,8 @@ type processLoop struct {
 	proc *Process
 	opts *Options
 	// sys and out are set by Supervisor.Start. out may be nil.
-	sys *system
-	out *output
+	sys             *system
+	out             *output
 	stop, kill      context.Context
 	firstStart      chan error
 	restartRequests chan chan<- error
@@ -39,7 +39,7 @@ type system struct {
 
 func (l *processLoop) run() {
 	if l.out != nil {
-		defer l.out.close(sinkPatience)
+		defer l.out.close()
 	}
 
 	for life := 1; ; life++ {

@@ -185,6 +185,6 @@ func (r *Run) reap() Exit {
 
 func (r *Run) closeOutput() {
 	if r.out != nil {
-		r.out.close(sinkPatience)
+		r.out.close()
 	}
 }

@@ -49,8 +49,7 @@ func Plan(m *bundle.Machine) (steps []Step) {
 		}
 
 		for _, command := range c.Commands {
-			place := bundle.Place{File: command.File, Line: command.Line}
-			steps = append(steps, Step{"commands", command.Name, command.Text(), place, applying(&command, (*Applier).command)})
+			steps = append(steps, Step{"commands", command.Name, command.Text(), command.Place, applying(&command, (*Applier).command)})
 		}
 
 		for _, s := range c.Services {
