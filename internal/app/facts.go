@@ -6,9 +6,6 @@ func (a *App) publish(v *version) error {
 }
 
 func (a *App) changeFacts(change func(Facts) error) error {
-	if a.opts.Facts == nil {
-		return nil
-	}
 	a.factsMu.Lock()
 	defer a.factsMu.Unlock()
 	return change(a.opts.Facts)
@@ -40,9 +37,5 @@ func (a *App) removeFacts(number int) {
 }
 
 func (o *Options) processEnviron(v version, port int, asApp bool) []string {
-	env := o.Environ(v.bundle, port)
-	if o.Facts == nil {
-		return env
-	}
-	return o.Facts.Environ(env, v.facts, asApp)
+	return o.Facts.Environ(o.Environ(v.bundle, port), v.facts, asApp)
 }

@@ -23,7 +23,7 @@ func newLegacyPlatform(s *config.Settings) *legacyPlatform {
 }
 
 func (l *legacyPlatform) isOn(v version) bool {
-	if l == nil || l.settings.MachineSections != config.MachineApply || !v.isFromBundle() {
+	if l.settings.MachineSections != config.MachineApply || !v.isFromBundle() {
 		return false
 	}
 	_, err := os.Stat(l.hooks)

@@ -51,7 +51,7 @@ func TestLegacyHooksRunAroundTheStart(t *testing.T) {
 		s := &stepRunner{begins: func(step string) { begun = append(begun, step) }, opts: &Options{
 			Settings: func() *config.Settings { return settings }, Log: slog.New(slog.DiscardHandler), Hurry: t.Context(),
 			Environ: func(*bundle.Bundle, int) []string { return os.Environ() },
-			Output:  func(string, string, []byte) {}, Draining: make(chan struct{}),
+			Output:  func(string, string, []byte) {}, Draining: make(chan struct{}), Facts: noFacts{},
 		}, legacy: &legacyPlatform{settings: settings, hooks: hooks, apps: filepath.Join(t.TempDir(), "app")}}
 		defer s.stop()
 		tt.v.bundle = b

@@ -26,8 +26,17 @@ type stepGroup struct {
 }
 
 func newSteps(hurry context.Context, grace time.Duration) *stepRunner {
-	return &stepRunner{opts: &Options{Hurry: hurry, Settings: func() *config.Settings { return &config.Settings{AppGrace: grace} }}}
+	settings := &config.Settings{AppGrace: grace}
+	return &stepRunner{legacy: newLegacyPlatform(settings),
+		opts: &Options{Hurry: hurry, Facts: noFacts{}, Settings: func() *config.Settings { return settings }}}
 }
+
+type noFacts struct{}
+
+func (noFacts) Publish(int, *bundle.Bundle, *config.Settings) error { return nil }
+func (noFacts) Serve(int) error                                     { return nil }
+func (noFacts) Remove(int) error                                    { return nil }
+func (noFacts) Environ(env []string, _ int, _ bool) []string        { return env }
 
 func beginStep(t *testing.T, ctx, hurry context.Context, grace time.Duration, trap, script string) *stepGroup {
 	t.Helper()
@@ -104,11 +113,12 @@ func TestStepsRunInTwoParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var begun []string
-	s := &stepRunner{begins: func(step string) { begun = append(begun, step) }, opts: &Options{
-		Settings: func() *config.Settings { return &config.Settings{AppGrace: time.Second} }, Log: slog.New(slog.DiscardHandler), Hurry: t.Context(),
-		Environ: func(*bundle.Bundle, int) []string { return os.Environ() },
-		Output:  func(string, string, []byte) {}, Draining: make(chan struct{}),
-	}}
+	s := newSteps(t.Context(), time.Second)
+	s.begins = func(step string) { begun = append(begun, step) }
+	s.opts.Log = slog.New(slog.DiscardHandler)
+	s.opts.Environ = func(*bundle.Bundle, int) []string { return os.Environ() }
+	s.opts.Output = func(string, string, []byte) {}
+	s.opts.Draining = make(chan struct{})
 	defer s.stop()
 	for _, c := range []struct {
 		after bool

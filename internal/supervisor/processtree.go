@@ -23,10 +23,9 @@ type child struct {
 	// exited is closed once the process has exited; descendants may still run.
 	exited <-chan struct{}
 	group  group
-	// foreignListener reports whether another program definitely listens on the port. holder may be "". foreignListener
-	// may be nil.
+	// foreignListener reports whether another program definitely listens on the port. holder may be "".
 	foreignListener func(port int) (holder string, is bool)
-	// ports returns the run's listening ports in ascending order; may be nil.
+	// ports returns the run's listening ports in ascending order.
 	ports func() []int
 	owns  func(net.Conn) bool
 }

@@ -113,10 +113,10 @@ func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
 
 func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bool) error {
 	err := l.runCheck(ctx, check, ready)
-	if errors.Is(err, errNothingListens) && c.ports != nil && check.Port == l.proc.Port {
+	if errors.Is(err, errNothingListens) && check.Port == l.proc.Port {
 		return listensElsewhere(err, c.ports())
 	}
-	if err != nil || c.foreignListener == nil || l.proc.AnyListener || check.Port != l.proc.Port {
+	if err != nil || l.proc.AnyListener || check.Port != l.proc.Port {
 		return err
 	}
 	if holder, is := c.foreignListener(check.Port); is {
