@@ -147,9 +147,12 @@ type causeGroup struct {
 func (g *causeGroup) add(cause Cause, instance string) {
 	cause.Text = clip(cause.Text, maxSharedText)
 	figuresDiffer := g.FiguresOf != "" || g.Count > 0 && cause.Text != g.Text
-	if g.Count == 0 || cause.Status.weight() > g.Status.weight() {
+	switch {
+	case g.Count == 0 || cause.Status.weight() > g.Status.weight():
 		g.Cause = cause
 		g.shownOf = instance
+	case cause.Status.weight() == g.Status.weight():
+		g.extendTo(&cause)
 	}
 	if figuresDiffer {
 		g.FiguresOf = g.shownOf
@@ -157,6 +160,16 @@ func (g *causeGroup) add(cause Cause, instance string) {
 	g.Count++
 	if len(g.Instances) < maxNames {
 		g.Instances = append(g.Instances, instance)
+	}
+}
+
+// extendTo makes the period that of both instances: an unknown start is the earliest, and a missing end the latest.
+func (g *causeGroup) extendTo(cause *Cause) {
+	if cause.Since.Before(g.Since) {
+		g.Since = cause.Since
+	}
+	if cause.Until.IsZero() || !g.Until.IsZero() && cause.Until.After(g.Until) {
+		g.Until = cause.Until
 	}
 }
 

@@ -160,6 +160,30 @@ func TestEnvironmentOfOneInstanceIsNotShared(t *testing.T) {
 	}
 }
 
+func TestASharedCauseLastsAsLongAsOnAllItsInstances(t *testing.T) {
+	t.Parallel()
+	at := func(minute int) time.Time { return noon.Add(time.Duration(minute) * time.Minute) }
+	on := func(name string, status Status, since, until time.Time) InstanceHealth {
+		return InstanceHealth{name, status, []Cause{{Kind: "disk", Status: status, Text: "Full.", Since: since, Until: until}}}
+	}
+	for name, c := range map[string]struct {
+		all          []InstanceHealth
+		since, until time.Time
+	}{
+		"one restarted":         {[]InstanceHealth{on("a", Warning, at(9), time.Time{}), on("b", Warning, at(1), time.Time{})}, at(1), time.Time{}},
+		"it ended on one":       {[]InstanceHealth{on("a", Warning, at(1), time.Time{}), on("b", Warning, at(2), at(3))}, at(1), time.Time{}},
+		"it ended on both":      {[]InstanceHealth{on("a", Warning, at(1), at(3)), on("b", Warning, at(2), at(4))}, at(1), at(4)},
+		"an unknown start":      {[]InstanceHealth{on("a", Warning, at(1), time.Time{}), on("b", Warning, time.Time{}, time.Time{})}, time.Time{}, time.Time{}},
+		"it is worse elsewhere": {[]InstanceHealth{on("a", Warning, at(1), time.Time{}), on("b", Severe, at(5), time.Time{})}, at(5), time.Time{}},
+		"it is better on one":   {[]InstanceHealth{on("a", Severe, at(5), time.Time{}), on("b", Warning, at(1), time.Time{})}, at(5), time.Time{}},
+	} {
+		got := EnvironmentOf(c.all).Causes[0]
+		if !got.Since.Equal(c.since) || !got.Until.Equal(c.until) || got.Count != 2 {
+			t.Errorf("%s: since %v until %v, want %v and %v", name, got.Since, got.Until, c.since, c.until)
+		}
+	}
+}
+
 func TestCausesOfAnEnvironmentStayShort(t *testing.T) {
 	t.Parallel()
 	var all []InstanceHealth

@@ -69,7 +69,9 @@ type queueInputs struct {
 	LastFailed lastFailures
 	// NewDeadLetters and Expired cover the last five minutes.
 	NewDeadLetters, Expired int64
-	Poll                    pollFailure
+	// OldDeadLetters means that the queue had dead letters at startup, and since then.
+	OldDeadLetters bool
+	Poll           pollFailure
 }
 
 // Failure is a failed delivery.

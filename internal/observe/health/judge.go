@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// A measured finding needs several agreeing checks; any other counts at once.
 type finding struct {
 	Cause
-	measured bool
+	measured bool // counts only if several checks agree; others count at once
+	undated  bool // started before the environment
 }
 
 func judge(in inputs) (found []finding) {

@@ -56,13 +56,16 @@ type Monitor struct {
 	shown     Status
 	increases increases
 	noLeader  time.Time
+	// hadDeadLetters has the value of OldDeadLetters for each queue.
+	hadDeadLetters map[string]bool
 
 	lastRound atomic.Pointer[time.Time]
 }
 
 // NewMonitor returns a monitor; [Monitor.Run] starts it.
 func NewMonitor(opts Options) *Monitor {
-	m := &Monitor{opts: opts, again: make(chan struct{}, 1), polls: map[string]pollFailure{}, increases: increases{}}
+	m := &Monitor{opts: opts, again: make(chan struct{}, 1), polls: map[string]pollFailure{}, increases: increases{},
+		hadDeadLetters: map[string]bool{}}
 	m.lastRound.Store(&time.Time{})
 	return m
 }
@@ -372,8 +375,13 @@ func (m *Monitor) addCounts(q *queueInputs, now time.Time) {
 	q.P95 = recent.latencies.Percentile(0.95)
 	q.LastFailed = last
 	q.Expired = m.increases.observe("expired messages of "+q.Name, 0, c.expired.Load(), now)
-	if q.Known && q.HasDeadLetters {
-		added := m.increases.observe("dead letters of "+q.Name, q.DeadLettered, q.DeadLettered, now)
-		q.NewDeadLetters = min(added, q.DeadLetters)
+	if !q.Known || !q.HasDeadLetters {
+		return
 	}
+
+	had, wasKnown := m.hadDeadLetters[q.Name]
+	m.hadDeadLetters[q.Name] = q.DeadLetters > 0 && (had || !wasKnown)
+	q.OldDeadLetters = m.hadDeadLetters[q.Name]
+	added := m.increases.observe("dead letters of "+q.Name, q.DeadLettered, q.DeadLettered, now)
+	q.NewDeadLetters = min(added, q.DeadLetters)
 }

@@ -135,6 +135,37 @@ func TestSourcesAreCountedPerQueue(t *testing.T) {
 	}
 }
 
+func TestDeadLettersFromBeforeTheStartHaveNoStartTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newSources()
+		m := w.monitor()
+		close(w.started)
+		for _, c := range []struct {
+			letters, total int64
+			want           string
+		}{
+			{3, 0, "Info"},
+			{4, 1, "Warning for 0 seconds"},
+			{4, 1, "Info"},
+			{0, 1, ""},
+			{1, 1, "Info for 0 seconds"},
+		} {
+			w.queues = []QueueState{{Name: "jobs", Known: true, Receiving: true, Retention: time.Hour, Embedded: true,
+				HasDeadLetters: true, DeadLetters: c.letters, DeadLettered: c.total}}
+			r, _ := m.evaluate(time.Now(), true)
+			head := ""
+			if len(r.Details) > 0 {
+				head = r.Details[0].Head(time.Now())
+			}
+			if head != c.want {
+				t.Errorf("%d dead letters, %d of them later: %q, want %q", c.letters, c.total, head, c.want)
+			}
+			time.Sleep(recent)
+		}
+	})
+}
+
 func TestEnvironmentThatReceivesFromNoQueue(t *testing.T) {
 	t.Parallel()
 	w := newSources()

@@ -29,14 +29,14 @@ func measured(c Cause) []finding {
 	if c.Status == "" {
 		return nil
 	}
-	return []finding{{c, true}}
+	return []finding{{Cause: c, measured: true}}
 }
 
 func fact(c Cause) []finding {
 	if c.Status == "" {
 		return nil
 	}
-	return []finding{{c, false}}
+	return []finding{{Cause: c}}
 }
 
 const startLimit = 10 * time.Minute
@@ -360,7 +360,7 @@ func deadLetterRule(in *inputs, q *queueInputs) []finding {
 		c.Text += fmt.Sprintf(", %d of them in the last 5 minutes", q.NewDeadLetters)
 	}
 	c.Text += q.asOf(in) + "."
-	return fact(c)
+	return []finding{{Cause: c, undated: q.OldDeadLetters && q.NewDeadLetters == 0}}
 }
 
 func (in *inputs) isReportedByAnother(q *queueInputs) bool {

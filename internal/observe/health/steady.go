@@ -130,7 +130,8 @@ func (s smoother) smoothed(f *finding, now time.Time) (Cause, starts) {
 	start.setRank(rank, first)
 	cause := f.Cause
 	cause.Status = traits[rank].status
-	if cause.Since.IsZero() {
+	isUndated := f.undated && cause.Status == f.Status
+	if cause.Since.IsZero() && !isUndated {
 		cause.Since = start[rank]
 	}
 	return cause, start

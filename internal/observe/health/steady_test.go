@@ -17,7 +17,7 @@ func letter(s Status) string {
 func findingsOf(c rune) []finding {
 	for _, s := range []Status{Info, Warning, Degraded, Severe, Pending, NoData} {
 		if letter(s) == strings.ToLower(string(c)) {
-			return []finding{{Cause{Kind: "k", Status: s, Text: "Cause " + letter(s) + "."}, letter(s) == string(c)}}
+			return []finding{{Cause: Cause{Kind: "k", Status: s, Text: "Cause " + letter(s) + "."}, measured: letter(s) == string(c)}}
 		}
 	}
 	return nil
@@ -101,8 +101,8 @@ func TestCausesHaveTheirOwnTimes(t *testing.T) {
 	at := func(check int) time.Time { return noon.Add(time.Duration(check) * 10 * time.Second) }
 	var s smoother
 	var r Report
-	pause := finding{Cause{Kind: KindPaused, Name: "jobs", Status: Info, Text: "Paused.", Since: noon.Add(-time.Hour)}, false}
-	disk := finding{Cause{Kind: "disk", Status: Warning, Text: "Full."}, false}
+	pause := finding{Cause: Cause{Kind: KindPaused, Name: "jobs", Status: Info, Text: "Paused.", Since: noon.Add(-time.Hour)}}
+	disk := finding{Cause: Cause{Kind: "disk", Status: Warning, Text: "Full."}}
 	for i, c := range "oooddddow" {
 		found := append(findingsOf(c), pause)
 		if i >= 1 && i < 7 {
