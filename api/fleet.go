@@ -55,25 +55,26 @@ func (all *Instances) Readable() []KnownInstance {
 
 // NewestEvents merges up to most events, newest first, and sets their Instance.
 func NewestEvents(answers []FromInstance[[]eventlog.Event], most int) []eventlog.Event {
-	return newest(answers, most, func(e *eventlog.Event) (time.Time, *string) { return e.At, &e.Instance })
+	return mergeNewest(answers, most, func(e *eventlog.Event) (at time.Time, instance *string) { return e.At, &e.Instance })
 }
 
 // NewestLines is like [NewestEvents] for log lines.
 func NewestLines(answers []FromInstance[[]eventlog.Line], most int) []eventlog.Line {
-	return newest(answers, most, func(l *eventlog.Line) (time.Time, *string) { return l.At, &l.Instance })
+	return mergeNewest(answers, most, func(l *eventlog.Line) (at time.Time, instance *string) { return l.At, &l.Instance })
 }
 
-func newest[E any](answers []FromInstance[[]E], most int, origin func(*E) (at time.Time, instance *string)) (all []E) {
+func mergeNewest[E any](answers []FromInstance[[]E], most int, fieldsOf func(*E) (at time.Time, instance *string)) (all []E) {
 	for _, a := range answers {
 		for _, e := range a.Answer {
-			_, instance := origin(&e)
+			_, instance := fieldsOf(&e)
 			*instance = a.Instance.Name
 			all = append(all, e)
 		}
 	}
+
 	slices.SortStableFunc(all, func(a, b E) int {
-		atA, _ := origin(&a)
-		atB, _ := origin(&b)
+		atA, _ := fieldsOf(&a)
+		atB, _ := fieldsOf(&b)
 		return atB.Compare(atA)
 	})
 	return all[:min(len(all), most)]

@@ -144,8 +144,10 @@ func (s *service) permit(c *call) *api.Error {
 	case !c.caller.may(scope):
 		return c.caller.missingScope(scope)
 	}
+	return s.permitKind(c, c.route.kind)
+}
 
-	k := c.route.kind
+func (s *service) permitKind(c *call, k kind) *api.Error {
 	access := &s.opts.Access
 	switch {
 	case access.ReadOnly && k.acts() && k != own:

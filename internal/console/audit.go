@@ -107,7 +107,7 @@ func (a *auditor) resetEachMinute(now time.Time) {
 func (s *service) recordAct(c *call, refusal *api.Error, answer any) {
 	act := newAct(c, answer)
 	if refusal == nil {
-		s.log.Info("console action", act.attributes()...)
+		s.log.Info("console action", act.logAttrs()...)
 		s.audit(act)
 		return
 	}
@@ -117,7 +117,7 @@ func (s *service) recordAct(c *call, refusal *api.Error, answer any) {
 	if act.Status < http.StatusInternalServerError && !s.auditor.admitRefused(act.At) {
 		return
 	}
-	s.log.Warn("console action rejected", append(act.attributes(), "reason", act.Refused)...)
+	s.log.Warn("console action rejected", append(act.logAttrs(), "reason", act.Refused)...)
 	s.audit(act)
 }
 
@@ -125,7 +125,7 @@ func (s *service) recordRead(c *call, answer any) {
 	act := newAct(c, answer)
 	act.Read = true
 	if act.Count > 0 && s.auditor.admitRead(act.At, act.Who+" "+act.Path+"?"+c.query.Encode()) {
-		s.log.Info("message bodies read", act.attributes()...)
+		s.log.Info("message bodies read", act.logAttrs()...)
 		s.audit(act)
 	}
 }
@@ -142,27 +142,27 @@ func newAct(c *call, answer any) Act {
 		Count: countMessages(answer)}
 }
 
-func (a *Act) attributes() []any {
-	attrs := []any{"method", a.Method, "path", a.Path, "who", a.Who, "remote", a.Remote, "status", a.Status}
-	attrs = append(attrs, "request_id", a.RequestID)
+func (a *Act) logAttrs() []any {
+	attrs := []any{"method", a.Method, "path", a.Path, "who", a.Who, "remote", a.Remote, "status", a.Status,
+		"request_id", a.RequestID}
 	if a.Count > 0 {
 		attrs = append(attrs, "messages", a.Count)
 	}
-	if a.Text == "" {
-		return attrs
+	if a.Text != "" {
+		attrs = append(attrs, "act", a.Text)
 	}
-
-	attrs = append(attrs, "act", a.Text)
-	if a.Subject != "" {
-		key := "queue"
-		switch noun, _, _ := strings.Cut(a.Text, " "); noun {
-		case "task", "process":
-			key = noun
-		case "message":
-			key = "message_id"
-		}
-		attrs = append(attrs, key, a.Subject)
+	if a.Text != "" && a.Subject != "" {
+		attrs = append(attrs, a.subjectKey(), a.Subject)
 	}
-
 	return attrs
+}
+
+func (a *Act) subjectKey() string {
+	switch noun, _, _ := strings.Cut(a.Text, " "); noun {
+	case "task", "process":
+		return noun
+	case "message":
+		return "message_id"
+	}
+	return "queue"
 }

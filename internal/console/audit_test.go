@@ -13,7 +13,7 @@ func TestActsHaveWords(t *testing.T) {
 		}
 	}
 	a := Act{Method: "POST", Path: "/x", Text: "message retried", Subject: "m1", Who: "owner"}
-	if attrs := a.attributes(); !slices.Equal(attrs[len(attrs)-4:], []any{"act", "message retried", "message_id", "m1"}) {
+	if attrs := a.logAttrs(); !slices.Equal(attrs[len(attrs)-4:], []any{"act", "message retried", "message_id", "m1"}) {
 		t.Errorf("%v", attrs)
 	}
 }

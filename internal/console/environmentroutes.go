@@ -241,23 +241,27 @@ func (e *environmentRoutes) awaitAttempt(ctx context.Context, id string) (d api.
 
 // endingsSince is the start of the recorded endings, or zero if they were not searched.
 func (e *environmentRoutes) unknownMessage(found foundID, endingsSince time.Time) error {
-	since := cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)
-	if !endingsSince.IsZero() && endingsSince.Before(since) {
-		since = endingsSince
+	historyStart := cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)
+	if !endingsSince.IsZero() && endingsSince.Before(historyStart) {
+		historyStart = endingsSince
 	}
+	return api.NotFound("no delivery of message "+strconv.Quote(found.id)+" is stored", e.whyUnknown(found, historyStart))
+}
 
-	hint := "it left its queue before " + since.UTC().Format("2006-01-02 15:04:05 UTC") + ", when the history starts, or its ID is wrong"
+func (e *environmentRoutes) whyUnknown(found foundID, historyStart time.Time) string {
+	isPast := "it left its queue before " + historyStart.UTC().Format("2006-01-02 15:04:05 UTC") +
+		", when the history starts, or its ID is wrong"
 	switch sentTo, known := e.sentTo(found.id); {
 	case known && sentTo == "":
-		hint = "its queue was deleted; 'tendril events' shows by whom"
+		return "its queue was deleted; 'tendril events' shows by whom"
 	case known:
-		hint = "unless it is waiting, " + hint
+		return "unless it is waiting, " + isPast
 	case found.hint != "":
-		hint = found.hint
+		return found.hint
 	case e.receivesElsewhere():
-		hint = "unless it waits on Amazon SQS or another server, where messages cannot be looked up by ID, " + hint
+		return "unless it waits on Amazon SQS or another server, where messages cannot be looked up by ID, " + isPast
 	}
-	return api.NotFound("no delivery of message "+strconv.Quote(found.id)+" is stored", hint)
+	return isPast
 }
 
 const minIDStart = 4
@@ -276,7 +280,8 @@ type foundID struct {
 	hint  string
 }
 
-// fullID returns an error if the ID is ambiguous, or might be because some messages were not searched.
+// fullID completes an abbreviated ID. It returns an error if the ID is ambiguous, or might be because some messages were
+// not searched.
 func (e *environmentRoutes) fullID(ctx context.Context, start string, within time.Duration) (foundID, error) {
 	switch {
 	case len(start) >= len("00000000-0000-0000-0000-000000000000"):
@@ -285,42 +290,47 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string, within tim
 		return foundID{id: start, hint: "type the whole ID, or at least " + strconv.Itoa(minIDStart) + " characters of it"}, nil
 	}
 
-	var stored []broker.Stored
-	whole := true // all messages were searched
-	var err error
-	if e.opts.Broker != nil {
-		if stored, whole, err = e.opts.Broker.FindByID(ctx, start, maxSuggestions, within); err != nil {
-			return foundID{}, err
-		}
-	}
-	ids, err := e.recordedIDs(start)
+	ids, name, complete, err := e.idsStartingWith(ctx, start, within)
 	if err != nil {
 		return foundID{}, err
 	}
 
-	found := foundID{id: start}
-	for i := range stored {
-		ids = append(ids, stored[i].ID)
-		found.queue = stored[i].Queue
-	}
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-
+	found := foundID{id: start, queue: name}
 	partly := "only some of the waiting messages were searched, for " + within.String()
-	if !whole {
+	if !complete {
 		found.hint = partly + ": type the whole ID"
 	}
 	switch {
 	case len(ids) == 0 || slices.Contains(ids, start):
 		return found, nil
-	case len(ids) == 1 && !whole:
+	case len(ids) > 1:
+		return found, api.Conflict("the IDs of several messages start with "+strconv.Quote(start),
+			"type more of the ID, such as "+strings.Join(ids[:min(len(ids), maxSuggestions)], " or "))
+	case !complete:
 		return found, api.Conflict(partly, "type the whole ID, such as "+ids[0])
-	case len(ids) == 1:
-		found.id = ids[0]
-		return found, nil
 	}
-	return found, api.Conflict("the IDs of several messages start with "+strconv.Quote(start),
-		"type more of the ID, such as "+strings.Join(ids[:min(len(ids), maxSuggestions)], " or "))
+	found.id = ids[0]
+	return found, nil
+}
+
+// idsStartingWith also returns the queue of a stored message, and whether all messages were searched.
+func (e *environmentRoutes) idsStartingWith(ctx context.Context, start string, within time.Duration) (ids []string, name string, complete bool, err error) {
+	ids, err = e.recordedIDs(start)
+	if err != nil {
+		return nil, "", false, err
+	}
+
+	complete = true
+	var stored []broker.Stored
+	if e.opts.Broker != nil {
+		stored, complete, err = e.opts.Broker.FindByID(ctx, start, maxSuggestions, within)
+	}
+	for i := range stored {
+		ids = append(ids, stored[i].ID)
+		name = stored[i].Queue
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), name, complete, err
 }
 
 const maxSuggestions = 5

@@ -129,17 +129,21 @@ func browseRequest(c *call) (req broker.BrowseRequest, err error) {
 		req.Within = pageWait
 	}
 
-	switch state := c.query.Get("state"); state {
-	case "", api.MessageVisible, api.MessageDelayed, api.MessageDamaged, string(broker.InFlight):
-		req.State = broker.State(state)
-	case api.MessageInFlight:
-		req.State = broker.InFlight
-	default:
-		return req, api.BadRequest("unknown state "+strconv.Quote(state), "use visible (waiting), delayed, in_flight or damaged")
+	if req.State, err = parseState(c.query.Get("state")); err != nil {
+		return req, err
 	}
-
 	req.Limit, err = readLimit(c, 1000, 100)
 	return req, err
+}
+
+func parseState(text string) (broker.State, error) {
+	switch text {
+	case "", api.MessageVisible, api.MessageDelayed, api.MessageDamaged, string(broker.InFlight):
+		return broker.State(text), nil
+	case api.MessageInFlight: // the only state whose name differs
+		return broker.InFlight, nil
+	}
+	return "", api.BadRequest("unknown state "+strconv.Quote(text), "use visible (waiting), delayed, in_flight or damaged")
 }
 
 func (q *queueRoutes) message(c *call) (api.Message, error) {

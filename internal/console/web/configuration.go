@@ -180,7 +180,7 @@ func (a *arranger) addSection(s settingsSection, options []api.ConfigOption, inc
 
 func (p *configurationPage) newRow(o api.ConfigOption, scopes []string) settingRow {
 	row := settingRow{ConfigOption: o, FieldFor: setField + o.Name, Units: o.Unit}
-	p.setText(&row)
+	p.setStoredValue(&row)
 	if row.Hidden || strings.Contains(row.Text, "(hidden)") {
 		row.Hidden, row.Text = true, ""
 	}
@@ -206,7 +206,8 @@ func (p *configurationPage) newRow(o api.ConfigOption, scopes []string) settingR
 	return row
 }
 
-func (p *configurationPage) setText(row *settingRow) {
+// setStoredValue sets the value to edit, which a change of the file or registry replaces. The value in force may differ.
+func (p *configurationPage) setStoredValue(row *settingRow) {
 	editedLayer := layerFile
 	if p.Shared != nil {
 		editedLayer = layerRegistry

@@ -92,9 +92,9 @@ func (s *Site) screenAt(r *http.Request, path string) (*http.Request, *screen) {
 	at.Method = http.MethodGet
 	at.URL, at.RequestURI = u, u.RequestURI()
 
-	h, pattern := s.pages.Handler(at)
-	page, ok := h.(screenHandler)
-	if !ok || pattern == "" {
+	handler, _ := s.pages.Handler(at)
+	page, isScreen := handler.(screenHandler)
+	if !isScreen {
 		return nil, nil
 	}
 	s.pages.ServeHTTP(nil, at) // sets the path values; screenHandler writes nothing

@@ -133,21 +133,24 @@ func peak(v series.Values) (most float32, known bool) {
 
 func sparkPath(v series.Values, most float32) string {
 	var path strings.Builder
-	step, pen := float64(sparkWidth)/float64(max(len(v)-1, 1)), "M"
+	const moveTo, lineTo = "M", "L"
+	command := moveTo
+	step := float64(sparkWidth) / float64(max(len(v)-1, 1))
 	for i, value := range v {
 		if !isKnown(value) {
-			pen = "M"
+			command = moveTo
 			continue
 		}
+
 		height := 0.0
 		if most > 0 {
 			height = float64(value/most) * (sparkHeight - 2)
 		}
-		path.WriteString(pen + tenths(float64(i)*step) + " " + tenths(sparkHeight-1-height))
-		if pen == "M" {
+		path.WriteString(command + tenths(float64(i)*step) + " " + tenths(sparkHeight-1-height))
+		if command == moveTo {
 			path.WriteString("h.1") // makes a single point visible
 		}
-		pen = "L"
+		command = lineTo
 	}
 
 	return path.String()
