@@ -33,7 +33,7 @@ func (h *History) events(c *call) (any, error) {
 
 	if !c.follows {
 		events, err := h.Events.Read(q)
-		return api.EventList{Events: append([]eventlog.Event{}, events...)}, err
+		return api.EventList{Events: notNull(events)}, err
 	}
 	return newStream(c, h.Events.LastID(), h.Events.Changed, func(in eventlog.Range) ([]entry, error) {
 		q.Range = in
@@ -76,7 +76,7 @@ func (h *History) logs(c *call) (any, error) {
 	}
 
 	if !c.follows {
-		return api.LineList{Lines: append([]eventlog.Line{}, h.Lines.Read(q)...)}, nil
+		return api.LineList{Lines: notNull(h.Lines.Read(q))}, nil
 	}
 	return newStream(c, h.Lines.LastID(), h.Lines.Changed, func(in eventlog.Range) ([]entry, error) {
 		q.Range = in

@@ -30,13 +30,7 @@ func checkRollback(r *api.RollbackRequest) error {
 
 func (e *environmentRoutes) versions(c *call) (api.VersionList, error) {
 	all, err := e.opts.Versions.Versions(c.ctx, c.query.Get("latest") == "true")
-	if err != nil {
-		return api.VersionList{}, err
-	}
-	if all == nil {
-		all = []api.AppVersion{}
-	}
-	return api.VersionList{Versions: all}, nil
+	return api.VersionList{Versions: notNull(all)}, err
 }
 
 func (e *environmentRoutes) abortDeploy(c *call) (api.Deployment, error) {
@@ -61,8 +55,6 @@ func (e *environmentRoutes) rollback(c *call, body api.RollbackRequest) (api.Dep
 
 func (e *environmentRoutes) scaleDecisions(*call) (api.ScaleDecisions, error) {
 	answer := e.opts.Views.ScaleDecisions()
-	if answer.Decisions == nil {
-		answer.Decisions = []api.ScaleDecision{}
-	}
+	answer.Decisions = notNull(answer.Decisions)
 	return answer, nil
 }

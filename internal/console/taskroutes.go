@@ -19,7 +19,7 @@ func (t *taskRoutes) present() bool { return t.tasks != nil && (t.tasks.Any == n
 
 func (t *taskRoutes) list(*call) (api.TasksStatus, error) {
 	st := t.tasks.Status()
-	st.Tasks = append([]api.Task{}, st.Tasks...) // an empty list must be [] in JSON, not null
+	st.Tasks = notNull(st.Tasks)
 	return st, nil
 }
 
@@ -32,7 +32,7 @@ func (t *taskRoutes) history(c *call) (api.RunList, error) {
 	if len(runs) == 0 && c.name != "" && !t.exists(c.name) {
 		return api.RunList{}, api.NotFound("task "+strconv.Quote(c.name)+" not found", noTaskHint)
 	}
-	return api.RunList{Runs: append([]api.TaskRun{}, runs[:min(len(runs), limit)]...)}, nil
+	return api.RunList{Runs: notNull(runs[:min(len(runs), limit)])}, nil
 }
 
 func (t *taskRoutes) run(c *call) (api.TaskRun, error) {

@@ -16,8 +16,10 @@ import (
 
 var deadScreens = []screen{
 	{path: "/dead", entry: "Dead letters", view: "dead", load: loadDeadLetters},
-	{path: "/dead/{name}/redrive", entry: "Dead letters", view: "bulk", load: loadBulkRedrive, still: true},
-	{path: "/dead/{name}/delete", entry: "Dead letters", view: "bulk", load: loadBulkDelete, still: true},
+	{path: "/dead/{name}/redrive", entry: "Dead letters", view: "bulk", still: true,
+		load: func(v *visit) (any, error) { return v.loadBulk("Redrive dead letters", false) }},
+	{path: "/dead/{name}/delete", entry: "Dead letters", view: "bulk", still: true,
+		load: func(v *visit) (any, error) { return v.loadBulk("Delete dead letters", true) }},
 	{path: "/messages/{id}/edit", entry: "Dead letters", view: "edit", load: loadEdit, still: true},
 }
 
@@ -365,17 +367,8 @@ func (p *bulkPage) ExportCommand() string {
 	return command + " --file dead.ndjson"
 }
 
-func loadBulkRedrive(v *visit) (any, error) {
-	v.title = "Redrive dead letters"
-	return readBulk(v, false)
-}
-
-func loadBulkDelete(v *visit) (any, error) {
-	v.title = "Delete dead letters"
-	return readBulk(v, true)
-}
-
-func readBulk(v *visit, deletes bool) (*bulkPage, error) {
+func (v *visit) loadBulk(title string, deletes bool) (*bulkPage, error) {
+	v.title = title
 	c, err := readDeadSelection(v.r.URL.Query())
 	if err != nil {
 		return nil, err

@@ -90,15 +90,11 @@ func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, er
 }
 
 // Retries outlast a restart of the collector.
-const (
-	retryInitial = 500 * time.Millisecond
-	retryMax     = 2 * time.Second
-	retryFor     = 5 * time.Second
-)
+var retries = otlptracehttp.RetryConfig{Enabled: true, InitialInterval: 500 * time.Millisecond, MaxInterval: 2 * time.Second,
+	MaxElapsedTime: 5 * time.Second}
 
 func (o *OTLP) openTraces(ctx context.Context, res *resource.Resource) error {
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
-		Enabled: true, InitialInterval: retryInitial, MaxInterval: retryMax, MaxElapsedTime: retryFor}))
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithRetry(retries))
 	if err != nil {
 		return fmt.Errorf("creating the trace exporter: %w; check the OTEL_EXPORTER_OTLP_ variables", err)
 	}
@@ -112,8 +108,7 @@ func (o *OTLP) openTraces(ctx context.Context, res *resource.Resource) error {
 }
 
 func (o *OTLP) openMetrics(ctx context.Context, res *resource.Resource, version string) error {
-	exporter, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{
-		Enabled: true, InitialInterval: retryInitial, MaxInterval: retryMax, MaxElapsedTime: retryFor}))
+	exporter, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig(retries)))
 	if err != nil {
 		return fmt.Errorf("creating the metric exporter: %w; check the OTEL_EXPORTER_OTLP_ variables", err)
 	}
