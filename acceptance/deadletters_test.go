@@ -221,7 +221,7 @@ func TestBulkActionsAffectTheMessagesOfTwoFilters(t *testing.T) {
 	b.fill("#main input[name=confirm]", "5")
 	b.click("#main button.danger")
 	b.awaitText("the confirmed number is 5, but 6 messages would be deleted")
-	export := b.innerText("#main form .why code")
+	export := b.innerText("#main form p.why code")
 	exported := e.run(t, append(strings.Fields(strings.NewReplacer("'refuse a'", "refuse+a", "'", "", " --file dead.ndjson", "").
 		Replace(export))[1:], "--match", "refuse a")...)
 	if n := strings.Count(exported, `"body":"refuse a"`); n != 6 || strings.Count(exported, "\n") != 5 {

@@ -204,8 +204,8 @@ func TestBulkPageNamesTheFilterAndExportsTheSameMessages(t *testing.T) {
 	query := url.Values{"queue": {"jobs-dead"}, "which": {"all"}, "reason": {"HTTP 422 no customer"}, "match": {"o"},
 		"attribute": {"tenant=a"}, "since": {"2020-01-01T00:00"}, "until": {"2120-01-01"}}
 	page := html.UnescapeString(s.get("/dead/jobs-dead/delete?" + query.Encode()))
-	wantText(t, page, `that failed with <span class="reason">HTTP 422 no customer</span>, whose body contains <span class="reason">o</span>, `+
-		`with the attribute <span class="reason">tenant=a</span>, dead since`,
+	wantText(t, page, `that failed with <code>HTTP 422 no customer</code>, whose body contains <code>o</code>, with the attribute <code>tenant=a</code>, `+
+		`dead since`,
 		"To keep them in a file first: <code>tendril dead export --queue jobs-dead --reason 'HTTP 422 no customer' --match o "+
 			"--attribute 'tenant=a' --since 2020-01-01T00:00:00Z --until 2120-01-01T00:00:00Z --file dead.ndjson</code>")
 	wantText(t, s.get("/dead/jobs-dead/redrive?which=all&queue=jobs-dead&reason="), "Nothing matches anymore.")
