@@ -37,8 +37,8 @@ func settled(in string, every time.Duration) string {
 func TestWorseOfTwoFindingsWithOneIDCounts(t *testing.T) {
 	t.Parallel()
 	found := []finding{
-		{Cause{Kind: "k", Status: Severe, Text: "Worse."}, true},
-		{Cause{Kind: "k", Status: Warning, Text: "Better."}, true},
+		{Cause: Cause{Kind: "k", Status: Severe, Text: "Worse."}, measured: true},
+		{Cause: Cause{Kind: "k", Status: Warning, Text: "Better."}, measured: true},
 	}
 	for range 2 {
 		var s smoother
