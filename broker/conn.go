@@ -61,12 +61,6 @@ func (c *conn) exec(text string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-func (c *conn) run(err *error, text string, args ...any) {
-	if *err == nil {
-		_, *err = c.exec(text, args...)
-	}
-}
-
 // row is a result row. NULL reads as 0, "" or nil.
 type row []driver.Value
 

@@ -12,19 +12,16 @@ func (q *liveQueue) withhold(r *record) {
 	}
 
 	m := q.index.held[r.key]
-	switch {
-	case m == nil:
-		if r.due != 0 && q.broker.clock.reading(r.due) > q.broker.clock.now() {
-			return
-		}
-		m = q.index.newMessage(r)
-		q.index.drop(m)
-		m.epoch = q.broker.epoch
-		q.index.held[r.key] = m
-		q.index.resetWindow() // the window may contain it
-	case m.damaged || m.claimed:
+	if m == nil && q.broker.clock.reading(r.due) > q.broker.clock.now() {
+		return // delayed
+	}
+	if m == nil {
+		m = q.index.hold(r)
+	}
+	if m.damaged || m.claimed {
 		return
-	case m.inFlight:
+	}
+	if m.inFlight {
 		q.index.stopFlight(m)
 		q.uncount(m)
 		q.storeReceive(m)
@@ -37,6 +34,16 @@ func (q *liveQueue) withhold(r *record) {
 	q.broker.log.Error("damaged message found, it is not delivered", "queue", q.name,
 		"message_id", q.broker.seal.messageID(new(block), m.origin),
 		"hint", "inspect it with 'tendril message show ID', send it again, and delete it; see docs/backup.md")
+}
+
+// hold keeps a message in memory that was never received.
+func (x *index) hold(r *record) *message {
+	m := x.newMessage(r)
+	x.drop(m)
+	m.epoch = x.broker.epoch
+	x.held[r.key] = m
+	x.resetWindow() // the window may contain it
+	return m
 }
 
 func (q *liveQueue) withholdDamaged(messages []*message) (intact []*message, err error) {

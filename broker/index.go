@@ -236,7 +236,9 @@ type window struct {
 	size          int
 }
 
-func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
+func (w *window) behind() bool { return w.cursor < w.tail || w.behindDelays() }
+
+func (w *window) behindDelays() bool { return w.dueRead < w.dueSeen }
 
 func (w *window) recordRemoved(key int64) {
 	f := w.filling
@@ -273,10 +275,9 @@ func (x *index) countFresh() {
 // arrive adds a new message. If it is outside the window, a later fill reads it.
 func (x *index) arrive(r *record) {
 	w := &x.window
-	last := w.tail
-	complete := w.cursor == w.tail
+	previous := w.tail
 	w.tail = r.key
-	delayed := r.due != 0 && r.due > x.broker.clock.nowMilli()
+	delayed := r.due > x.broker.clock.nowMilli()
 	if delayed {
 		x.delays.add(r.due, 1)
 	}
@@ -285,23 +286,28 @@ func (x *index) arrive(r *record) {
 	if isStandard {
 		s.noteSent(r)
 	}
-	switch {
-	case r.due != 0 && isStandard:
+	switch complete := w.cursor == previous; {
+	case isStandard && r.due != 0:
 		if complete {
 			w.cursor = r.key
 		}
-		if !delayed {
-			w.dueSeen++ // the commit took longer than the delay
-		}
-		if r.due <= w.dueAt {
-			x.resetWindow()
-		}
+		x.arriveWithDelay(r.due, delayed)
 	case complete && x.capacity() > 0:
 		w.cursor = r.key
 		x.order.add(x.newMessage(r))
 		x.countFresh()
-	case isStandard && len(s.noisy) > 0 && last <= max(w.ahead, w.cursor):
+	case isStandard && len(s.noisy) > 0 && previous <= max(w.ahead, w.cursor):
 		x.arriveAhead(s, r)
+	}
+}
+
+// arriveWithDelay leaves a standard queue's message to the fill after the delay.
+func (x *index) arriveWithDelay(due int64, delayed bool) {
+	if !delayed {
+		x.window.dueSeen++ // the commit took longer than the delay
+	}
+	if due <= x.window.dueAt {
+		x.resetWindow()
 	}
 }
 
@@ -417,7 +423,7 @@ func (x *index) nextAhead(s *standardOrder) *fill {
 		return nil
 	}
 	low := max(w.ahead, w.cursor)
-	late := w.dueRead < w.dueSeen && x.capacity() == 0
+	late := w.behindDelays() && x.capacity() == 0
 	if low >= w.tail && !late {
 		return nil
 	}
@@ -435,7 +441,7 @@ func (x *index) newFill(capacity int) *fill {
 	return &fill{
 		done: make(chan struct{}), generation: w.generation, limit: min(capacity, x.broker.memory.limits.fill),
 		floor: x.low(), low: w.cursor, high: w.tail, tail: w.tail, delayed: x.fifo,
-		due: w.dueRead < w.dueSeen, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen,
+		due: w.behindDelays(), dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen,
 		now: x.broker.clock.nowMilli(),
 	}
 }
@@ -478,14 +484,10 @@ func (x *index) merge(f *fill) (added int) {
 
 func (w *window) advance(f *fill) {
 	if f.low < f.high {
-		read := f.high
-		if len(f.main) == f.limit {
-			read = f.main[len(f.main)-1].key
-		}
 		if f.without == nil {
-			w.cursor = read
+			w.cursor = f.mainRead()
 		} else {
-			w.ahead = max(w.ahead, read)
+			w.ahead = max(w.ahead, f.mainRead())
 		}
 	}
 	if w.cursor >= w.ahead {
@@ -499,6 +501,14 @@ func (w *window) advance(f *fill) {
 	if f.due && len(f.late) < f.limit {
 		w.dueRead = f.dueSeen
 	}
+}
+
+// mainRead returns the key up to which the fill read.
+func (f *fill) mainRead() int64 {
+	if len(f.main) == f.limit {
+		return f.main[f.limit-1].key
+	}
+	return f.high
 }
 
 func (x *index) admit(f *fill, rows []*record) (added int) {

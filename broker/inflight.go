@@ -139,15 +139,14 @@ func (k *receiveMarks) close() error {
 	return unix.Munmap(data)
 }
 
-func storeMarks(c *conn, left []mark, epoch uint32) (err error) {
+func (t *tx) storeMarks(left []mark, epoch int64) {
 	for _, m := range left {
-		c.run(&err, `INSERT INTO receipts (id, count, first, received_at, until, epoch, unread)
+		t.exec(`INSERT INTO receipts (id, count, first, received_at, until, epoch, unread)
 			SELECT id, ?2, ?3, ?4, 0, ?5, ?6 FROM messages WHERE id = ?1
 			ON CONFLICT (id) DO UPDATE SET count = ?2, until = 0, epoch = ?5, unread = ?6,
 			first = iif(first = 0, ?3, first) WHERE count < ?2`,
-			m.key, int64(m.serial), m.first, stamp(), int64(epoch), int64(m.serial-m.received))
+			m.key, int64(m.serial), m.first, stamp(), epoch, int64(m.serial-m.received))
 	}
-	return err
 }
 
 // Posting records that the worker is about to post a message. If the process is killed, a receive with CountAtPost

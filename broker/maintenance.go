@@ -106,8 +106,10 @@ func removeGarbage(c *conn) (more bool, err error) {
 	}
 
 	// Deduplication IDs have no effect below the floor, and expire soon.
-	c.run(&err, `DELETE FROM receipts WHERE id > ? AND id <= ?`, low, high)
-	c.run(&err, `DELETE FROM garbage WHERE low = ?`, low)
+	if _, err := c.exec(`DELETE FROM receipts WHERE id > ? AND id <= ?`, low, high); err != nil {
+		return true, err
+	}
+	_, err = c.exec(`DELETE FROM garbage WHERE low = ?`, low)
 	return true, err
 }
 
@@ -150,7 +152,7 @@ func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, err error) {
 	if err != nil || n == rows {
 		return true, err
 	}
-	c.run(&err, `DELETE FROM departed WHERE at < ?`, stamp()-deletedWait.Milliseconds())
+	_, err = c.exec(`DELETE FROM departed WHERE at < ?`, stamp()-deletedWait.Milliseconds())
 	return false, err
 }
 

@@ -248,7 +248,7 @@ func (x *tx) insertMoveTask(t *moveTask) {
 		int64(maxMoveTasks))
 }
 
-// A task in memory without a row fails, because its queue was deleted.
+// loadMoves updates the tasks in memory from the database. One without a row fails, because its queue was deleted.
 func (b *Broker) loadMoves(c *conn) error {
 	sources := map[int64]*liveQueue{}
 	for _, q := range b.queues.all() {
@@ -257,38 +257,44 @@ func (b *Broker) loadMoves(c *conn) error {
 
 	b.moves.mu.Lock()
 	defer b.moves.mu.Unlock()
-	missing := map[string]*moveTask{}
-	for _, list := range b.moves.bySource {
-		for _, t := range list {
-			missing[t.id] = t
-		}
-	}
-
-	clear(b.moves.bySource)
-	var damaged error
+	inMemory := b.moves.takeAll()
+	var unreadable error
 	err := c.query(func(row row) {
-		source := row.int(1)
-		if sources[source] == nil {
+		source := sources[row.int(1)]
+		if source == nil {
 			return
 		}
-		t := missing[row.text(0)]
+		t := inMemory[row.text(0)]
+		delete(inMemory, row.text(0))
 		if t == nil {
 			var err error
-			t, err = b.moveTaskOf(sources[source], row)
-			damaged = cmp.Or(err, damaged)
+			t, err = b.moveTaskOf(source, row)
+			unreadable = cmp.Or(err, unreadable)
 		}
-		delete(missing, t.id)
 		t.Moved = row.int(8)
 		if status := MoveStatus(row.text(6)); status != MoveRunning {
 			t.end(status, row.text(7))
 		}
-		b.moves.bySource[source] = append(b.moves.bySource[source], t)
+		b.moves.bySource[row.int(1)] = append(b.moves.bySource[row.int(1)], t)
 	}, `SELECT id, source, destination, rate, high, started, status, reason, moved, to_move, deletes, filter
 		FROM moves ORDER BY number`)
-	for _, t := range missing {
-		t.end(MoveFailed, reasonNoQueue)
+
+	for _, withoutRow := range inMemory {
+		withoutRow.end(MoveFailed, reasonNoQueue)
 	}
-	return cmp.Or(err, damaged)
+	return cmp.Or(err, unreadable)
+}
+
+// takeAll removes all tasks and returns them by ID. The caller must hold the lock.
+func (l *moveTasks) takeAll() map[string]*moveTask {
+	byID := map[string]*moveTask{}
+	for _, list := range l.bySource {
+		for _, t := range list {
+			byID[t.id] = t
+		}
+	}
+	clear(l.bySource)
+	return byID
 }
 
 func (b *Broker) moveTaskOf(source *liveQueue, row row) (*moveTask, error) {

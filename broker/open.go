@@ -106,16 +106,11 @@ func (b *Broker) beginEpoch(s *store) error {
 		b.log.Warn("receives just before a crash will not count", "dir", b.dir, "err", err)
 	}
 
-	if err := s.synchronous(true); err != nil {
-		return err
-	}
-	if _, err := s.write.exec(`BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	err = storeMarks(s.write, left, uint32(epoch))
-	s.write.run(&err, `INSERT OR REPLACE INTO meta (name, value) VALUES ('secret', ?), ('epoch', ?)`, secret, epoch+1)
-	s.write.run(&err, `COMMIT`)
-	return err
+	begin := &change{run: func(t *tx) {
+		t.storeMarks(left, epoch)
+		t.exec(`INSERT OR REPLACE INTO meta (name, value) VALUES ('secret', ?), ('epoch', ?)`, secret, epoch+1)
+	}}
+	return newTx(s.write).commit(s, []pendingRequest{{request: begin, needs: needsFsync}})
 }
 
 func (c *conn) identity() (secret []byte, epoch int64, err error) {

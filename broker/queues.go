@@ -182,13 +182,15 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 		return queue.Errorf(queue.CodeOverLimit, "The limit of %d queues is reached: delete one first.",
 			b.memory.limits.queues)
 	}
+	return b.addQueue(name, description{set: set, attributes: mergeAttributes(nil, attrs), tags: maps.Clone(tags),
+		modified: stamp()})
+}
 
-	now := stamp()
-	q := newLiveQueue(b, 0, name, description{set: set, attributes: mergeAttributes(nil, attrs),
-		tags: maps.Clone(tags), modified: now})
-	q.created = now
+func (b *Broker) addQueue(name string, d description) error {
+	q := newLiveQueue(b, 0, name, d)
+	q.created = d.modified
 	q.disk.next = 1
-	return b.writer.change(func(t *tx) { t.createQueue(q) }, func() {
+	return b.writer.change(func(t *tx) { t.insertQueue(q) }, func() {
 		q.index.counters = q.disk
 		q.index.window.cursor = q.index.low()
 		q.index.window.tail = q.index.low()
@@ -196,7 +198,7 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 	})
 }
 
-func (t *tx) createQueue(q *liveQueue) {
+func (t *tx) insertQueue(q *liveQueue) {
 	q.index.number = t.integer(`SELECT value FROM meta WHERE name = 'queues'`) + 1
 	t.exec(`INSERT OR REPLACE INTO meta (name, value) VALUES ('queues', ?)`, q.index.number)
 	t.exec(`DELETE FROM departed WHERE name = ?`, q.name)

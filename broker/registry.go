@@ -166,39 +166,62 @@ func (t *tx) record(kind registry.Kind, key string) (record registry.Record) {
 	return record
 }
 
+// readRecord returns a record without fields if there is no row.
 func readRecord(c *conn, kind registry.Kind, key string) (record registry.Record, err error) {
 	record = registry.Record{Kind: kind, Key: key}
 	switch kind {
 	case registry.KindLease:
-		err = c.query(func(row row) {
-			record.Version = row.text(0)
-			record.Fields = registry.Fields{"term": row.int(1), "owner": row.text(2), "duration_ms": row.int(3),
-				"released": row.int(4) != 0, "data": row.text(5)}
-		}, `SELECT version, term, owner, duration, released, data FROM leases WHERE name = ?`, key)
+		record.Version, record.Fields, err = c.lease(key)
 	case registry.KindRun:
-		err = c.query(func(row row) {
-			record.Fields = registry.Fields{"task": row.text(0), "queue": row.text(1), "at_ms": row.int(2), "term": row.int(3),
-				"message": row.text(4), "sequence": row.text(5), "path": row.text(6), "tries": int64(1), "settled": true}
-		}, `SELECT task, queue, at, term, message, sequence, path FROM fires WHERE id = ?`, key)
+		record.Fields, err = c.run(key)
 	case registry.KindTask:
-		err = c.query(func(row row) {
-			record.Fields = registry.Fields{"last_ms": row.int(0)}
-			if row[1] != nil {
-				record.Fields["schedule"] = row.text(1)
-			}
-			if row[2] != nil {
-				record.Fields["from_ms"] = row.int(2)
-			}
-		}, `SELECT last, schedule, at FROM tasks LEFT JOIN task_starts USING (task) WHERE task = ?`, key)
+		record.Fields, err = c.task(key)
 	case registry.KindPauses:
-		err = c.query(func(row row) {
-			if task, ok := strings.CutPrefix(row.text(0), pausePrefix(key)); ok {
-				record = record.With(registry.Fields{registry.PausedTask + task: row.text(1)})
-			}
-		}, `SELECT task, reason FROM paused`)
+		record.Fields, err = c.pauses(pausePrefix(key))
 	}
-
 	return record, err
+}
+
+func (c *conn) lease(name string) (version string, fields registry.Fields, err error) {
+	err = c.query(func(row row) {
+		version = row.text(0)
+		fields = registry.Fields{"term": row.int(1), "owner": row.text(2), "duration_ms": row.int(3),
+			"released": row.int(4) != 0, "data": row.text(5)}
+	}, `SELECT version, term, owner, duration, released, data FROM leases WHERE name = ?`, name)
+	return version, fields, err
+}
+
+func (c *conn) run(id string) (fields registry.Fields, err error) {
+	err = c.query(func(row row) {
+		fields = registry.Fields{"task": row.text(0), "queue": row.text(1), "at_ms": row.int(2), "term": row.int(3),
+			"message": row.text(4), "sequence": row.text(5), "path": row.text(6), "tries": int64(1), "settled": true}
+	}, `SELECT task, queue, at, term, message, sequence, path FROM fires WHERE id = ?`, id)
+	return fields, err
+}
+
+func (c *conn) task(id string) (fields registry.Fields, err error) {
+	err = c.query(func(row row) {
+		fields = registry.Fields{"last_ms": row.int(0)}
+		if row[1] != nil {
+			fields["schedule"] = row.text(1)
+		}
+		if row[2] != nil {
+			fields["from_ms"] = row.int(2)
+		}
+	}, `SELECT last, schedule, at FROM tasks LEFT JOIN task_starts USING (task) WHERE task = ?`, id)
+	return fields, err
+}
+
+func (c *conn) pauses(prefix string) (fields registry.Fields, err error) {
+	err = c.query(func(row row) {
+		if task, ok := strings.CutPrefix(row.text(0), prefix); ok {
+			if fields == nil {
+				fields = registry.Fields{}
+			}
+			fields[registry.PausedTask+task] = row.text(1)
+		}
+	}, `SELECT task, reason FROM paused`)
+	return fields, err
 }
 
 func (t *tx) writeRecord(old, next registry.Record) {
@@ -209,26 +232,34 @@ func (t *tx) writeRecord(old, next registry.Record) {
 			VALUES (?,?,?,?,?,?,?)`,
 			next.Key, next.Version, f["term"], f["owner"], f["duration_ms"], f["released"], f["data"])
 	case registry.KindRun:
-		path, _ := f["path"].(string)
-		t.exec(`INSERT OR REPLACE INTO fires (id, task, queue, at, term, recorded, message, sequence, path)
-			VALUES (?,?,?,?,?,?,?,?,?)`,
-			next.Key, f["task"], f["queue"], f["at_ms"], f["term"], stamp(), f["message"], f["sequence"], path)
-		t.exec(`DELETE FROM fires WHERE id IN (SELECT id FROM fires WHERE recorded < ? ORDER BY recorded LIMIT ?)`,
-			stamp()-runRetention.Milliseconds(), int64(runSweep))
+		t.writeRun(next.Key, f)
 	case registry.KindTask:
 		t.exec(`INSERT OR REPLACE INTO tasks (task, last, schedule) VALUES (?,?,?)`, next.Key, f["last_ms"], f["schedule"])
 		if from := f["from_ms"]; from != nil {
 			t.exec(`INSERT OR REPLACE INTO task_starts (task, at) VALUES (?,?)`, next.Key, from)
 		}
 	case registry.KindPauses:
-		for name := range old.Fields {
-			if _, still := f[name]; !still {
-				t.exec(`DELETE FROM paused WHERE task = ?`, pausedTask(next.Key, name))
-			}
+		t.writePauses(next.Key, old.Fields, f)
+	}
+}
+
+func (t *tx) writeRun(id string, f registry.Fields) {
+	path, _ := f["path"].(string)
+	t.exec(`INSERT OR REPLACE INTO fires (id, task, queue, at, term, recorded, message, sequence, path)
+		VALUES (?,?,?,?,?,?,?,?,?)`,
+		id, f["task"], f["queue"], f["at_ms"], f["term"], stamp(), f["message"], f["sequence"], path)
+	t.exec(`DELETE FROM fires WHERE id IN (SELECT id FROM fires WHERE recorded < ? ORDER BY recorded LIMIT ?)`,
+		stamp()-runRetention.Milliseconds(), int64(runSweep))
+}
+
+func (t *tx) writePauses(scope string, old, next registry.Fields) {
+	for name := range old {
+		if _, still := next[name]; !still {
+			t.exec(`DELETE FROM paused WHERE task = ?`, pausedTask(scope, name))
 		}
-		for name, reason := range f {
-			t.exec(`INSERT OR REPLACE INTO paused (task, reason) VALUES (?,?)`, pausedTask(next.Key, name), reason)
-		}
+	}
+	for name, reason := range next {
+		t.exec(`INSERT OR REPLACE INTO paused (task, reason) VALUES (?,?)`, pausedTask(scope, name), reason)
 	}
 }
 

@@ -25,20 +25,11 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 		return err
 	}
 
-	live.lockAndExpire()
-	m := live.index.held[key]
-	if live.deleted || key <= live.index.low() || m != nil && m.leaving {
-		live.mu.Unlock()
-		return errNoMessage(q.name, id)
+	claimed, err := live.postponeOrClaim(key, id, delay)
+	if claimed == nil {
+		return err
 	}
-	if m != nil {
-		defer live.mu.Unlock()
-		return live.postpone(m, delay)
-	}
-
-	m = live.index.claim(key)
-	live.mu.Unlock()
-	r := &rescheduling{q: live, m: m, delay: delay}
+	r := &rescheduling{q: live, m: claimed, delay: delay}
 	if err := q.b.writer.do(r, needsNothing); err != nil {
 		return err
 	}
@@ -46,6 +37,20 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 		return errNoMessage(q.name, id)
 	}
 	return nil
+}
+
+// postponeOrClaim postpones a message in memory, or claims one that is not.
+func (q *liveQueue) postponeOrClaim(key int64, id string, delay time.Duration) (claimed *message, err error) {
+	q.lockAndExpire()
+	defer q.mu.Unlock()
+	m := q.index.held[key]
+	switch {
+	case q.deleted || key <= q.index.low() || m != nil && m.leaving:
+		return nil, errNoMessage(q.name, id)
+	case m != nil:
+		return nil, q.postpone(m, delay)
+	}
+	return q.index.claim(key), nil
 }
 
 // findIntact returns 0 if the message is missing. It withholds a damaged one and returns an error.
