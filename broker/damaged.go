@@ -12,11 +12,12 @@ func (q *liveQueue) withhold(r *record) {
 	}
 
 	m := q.index.held[r.key]
-	if m == nil && q.broker.clock.reading(r.due) > q.broker.clock.now() {
-		return // delayed
+	isDelayed := q.broker.clock.reading(r.due) > q.broker.clock.now()
+	if m == nil && isDelayed {
+		return
 	}
 	if m == nil {
-		m = q.index.hold(r)
+		m = q.index.holdUnreceived(r)
 	}
 	if m.damaged || m.claimed {
 		return
@@ -36,8 +37,7 @@ func (q *liveQueue) withhold(r *record) {
 		"hint", "inspect it with 'tendril message show ID', send it again, and delete it; see docs/backup.md")
 }
 
-// hold keeps a message in memory that was never received.
-func (x *index) hold(r *record) *message {
+func (x *index) holdUnreceived(r *record) *message {
 	m := x.newMessage(r)
 	x.drop(m)
 	m.epoch = x.broker.epoch

@@ -291,7 +291,7 @@ func (x *index) arrive(r *record) {
 		if complete {
 			w.cursor = r.key
 		}
-		x.arriveWithDelay(r.due, delayed)
+		x.leaveToDueFill(r.due, delayed)
 	case complete && x.capacity() > 0:
 		w.cursor = r.key
 		x.order.add(x.newMessage(r))
@@ -301,8 +301,7 @@ func (x *index) arrive(r *record) {
 	}
 }
 
-// arriveWithDelay leaves a standard queue's message to the fill after the delay.
-func (x *index) arriveWithDelay(due int64, delayed bool) {
+func (x *index) leaveToDueFill(due int64, delayed bool) {
 	if !delayed {
 		x.window.dueSeen++ // the commit took longer than the delay
 	}
@@ -485,9 +484,9 @@ func (x *index) merge(f *fill) (added int) {
 func (w *window) advance(f *fill) {
 	if f.low < f.high {
 		if f.without == nil {
-			w.cursor = f.mainRead()
+			w.cursor = f.readUpTo()
 		} else {
-			w.ahead = max(w.ahead, f.mainRead())
+			w.ahead = max(w.ahead, f.readUpTo())
 		}
 	}
 	if w.cursor >= w.ahead {
@@ -503,8 +502,7 @@ func (w *window) advance(f *fill) {
 	}
 }
 
-// mainRead returns the key up to which the fill read.
-func (f *fill) mainRead() int64 {
+func (f *fill) readUpTo() int64 {
 	if len(f.main) == f.limit {
 		return f.main[f.limit-1].key
 	}

@@ -248,7 +248,7 @@ func (x *tx) insertMoveTask(t *moveTask) {
 		int64(maxMoveTasks))
 }
 
-// loadMoves updates the tasks in memory from the database. One without a row fails, because its queue was deleted.
+// A task in memory without a row fails, because its queue was deleted.
 func (b *Broker) loadMoves(c *conn) error {
 	sources := map[int64]*liveQueue{}
 	for _, q := range b.queues.all() {
@@ -285,7 +285,7 @@ func (b *Broker) loadMoves(c *conn) error {
 	return cmp.Or(err, unreadable)
 }
 
-// takeAll removes all tasks and returns them by ID. The caller must hold the lock.
+// The caller must hold the lock.
 func (l *moveTasks) takeAll() map[string]*moveTask {
 	byID := map[string]*moveTask{}
 	for _, list := range l.bySource {

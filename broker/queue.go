@@ -262,19 +262,17 @@ func (q *liveQueue) stop() {
 	q.waiters.wake(len(q.waiters.waiting))
 }
 
-type waiters struct{ waiting []*waiter }
+type waiters struct{ waiting []chan struct{} }
 
-type waiter struct{ woken chan struct{} }
-
-func (l *waiters) join() *waiter {
-	w := &waiter{woken: make(chan struct{})}
-	l.waiting = append(l.waiting, w)
-	return w
+func (l *waiters) join() (woken chan struct{}) {
+	woken = make(chan struct{})
+	l.waiting = append(l.waiting, woken)
+	return woken
 }
 
-// leave passes w's wake-up, if any, to the next receive.
-func (l *waiters) leave(w *waiter) {
-	if i := slices.Index(l.waiting, w); i >= 0 {
+// leave passes a wake-up, if any, to the next receive.
+func (l *waiters) leave(woken chan struct{}) {
+	if i := slices.Index(l.waiting, woken); i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)
 		return
 	}
@@ -283,8 +281,8 @@ func (l *waiters) leave(w *waiter) {
 
 func (l *waiters) wake(n int) {
 	n = min(n, len(l.waiting))
-	for _, w := range l.waiting[:n] {
-		close(w.woken)
+	for _, woken := range l.waiting[:n] {
+		close(woken)
 	}
 	l.waiting = slices.Delete(l.waiting, 0, n)
 }

@@ -113,7 +113,7 @@ type receiveResult struct {
 	taken    int64 // bytes of attributes and bodies, excluding repeated receives
 	usedUp   []*message
 	filling  *fill
-	waiter   *waiter
+	woken    chan struct{}
 }
 
 // receivedMessage is a copy, because the message may change once the lock is released.
@@ -137,14 +137,14 @@ func (r *receive) wait(ctx context.Context) (again bool, err error) {
 		}
 	}
 
-	w := r.result.waiter
-	if w == nil {
+	woken := r.result.woken
+	if woken == nil {
 		return false, nil
 	}
 	timer := time.NewTimer(time.Until(r.deadline))
 	defer timer.Stop()
 	select {
-	case <-w.woken:
+	case <-woken:
 		return true, nil
 	case <-timer.C:
 	case <-r.req.Stop:
@@ -153,7 +153,7 @@ func (r *receive) wait(ctx context.Context) (again bool, err error) {
 	}
 
 	r.q.mu.Lock()
-	r.q.waiters.leave(w)
+	r.q.waiters.leave(woken)
 	r.q.mu.Unlock()
 	return false, err
 }
@@ -202,7 +202,7 @@ func (r *receive) poll() error {
 	case r.result.usedUp == nil:
 		r.result.filling = q.index.window.filling
 		if r.result.filling == nil && !r.deadline.IsZero() {
-			r.result.waiter = q.waiters.join()
+			r.result.woken = q.waiters.join()
 		}
 	}
 	return nil

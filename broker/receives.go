@@ -57,10 +57,9 @@ func (q *liveQueue) storeReceives() {
 	}
 }
 
-// submitReceives submits the receives up to the clock reading last. Rejected ones stay in the list. The caller must
-// hold the lock.
+// last is a clock reading. Rejected receives stay in the list. The caller must hold the lock.
 func (q *liveQueue) submitReceives(last int64) error {
-	s := q.takeReceives(func(m *message) bool { return !m.leaving && m.receivedAt <= last }) // a leaving message may stay
+	s := q.takeReceives(func(m *message) bool { return !m.leaving && m.receivedAt <= last })
 	if len(s.rows) == 0 {
 		return nil
 	}
@@ -92,15 +91,12 @@ func (q *liveQueue) takeReceives(ready func(*message) bool) *receiptStore {
 	return s
 }
 
-// lastReceives returns all receives that are not stored. The writer is closed, so removals of leaving messages fail.
+// lastReceives includes leaving messages: the writer is closed, so they stay.
 func (b *Broker) lastReceives() (group []pendingRequest) {
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
-		s := q.takeReceives(func(*message) bool { return true })
+		group = append(group, pendingRequest{request: q.takeReceives(func(*message) bool { return true })})
 		q.mu.Unlock()
-		if len(s.rows) > 0 {
-			group = append(group, pendingRequest{request: s})
-		}
 	}
 	return group
 }

@@ -166,7 +166,6 @@ func (t *tx) record(kind registry.Kind, key string) (record registry.Record) {
 	return record
 }
 
-// readRecord returns a record without fields if there is no row.
 func readRecord(c *conn, kind registry.Kind, key string) (record registry.Record, err error) {
 	record = registry.Record{Kind: kind, Key: key}
 	switch kind {
@@ -254,9 +253,7 @@ func (t *tx) writeRun(id string, f registry.Fields) {
 
 func (t *tx) writePauses(scope string, old, next registry.Fields) {
 	for name := range old {
-		if _, still := next[name]; !still {
-			t.exec(`DELETE FROM paused WHERE task = ?`, pausedTask(scope, name))
-		}
+		t.exec(`DELETE FROM paused WHERE task = ?`, pausedTask(scope, name))
 	}
 	for name, reason := range next {
 		t.exec(`INSERT OR REPLACE INTO paused (task, reason) VALUES (?,?)`, pausedTask(scope, name), reason)

@@ -39,7 +39,6 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 	return nil
 }
 
-// postponeOrClaim postpones a message in memory, or claims one that is not.
 func (q *liveQueue) postponeOrClaim(key int64, id string, delay time.Duration) (claimed *message, err error) {
 	q.lockAndExpire()
 	defer q.mu.Unlock()
@@ -86,7 +85,6 @@ func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 		q.repeats.forget(m)
 		q.changeVisibility(m, now, delay)
 	case delay > 0:
-		// This invalidates earlier receipt handles.
 		q.index.order.withdraw(m)
 		m.count++
 		m.unread++

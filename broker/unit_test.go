@@ -261,9 +261,9 @@ func TestWaiters(t *testing.T) {
 	t.Parallel()
 	var l waiters
 	a, b, c := l.join(), l.join(), l.join()
-	woken := func(w *waiter) bool {
+	woken := func(w chan struct{}) bool {
 		select {
-		case <-w.woken:
+		case <-w:
 			return true
 		default:
 			return false

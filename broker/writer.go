@@ -43,7 +43,7 @@ func finishAll(group []pendingRequest, err error) {
 	}
 }
 
-// change is the request of an administrative call. after, if not nil, publishes it.
+// change is a request without a result. after may be nil.
 type change struct {
 	run   func(t *tx)
 	after func()

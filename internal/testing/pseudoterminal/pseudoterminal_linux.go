@@ -88,7 +88,7 @@ func (p *Terminal) Modes() unix.Termios {
 	return *modes
 }
 
-// Await waits until the output contains text, and discards the output up to its end.
+// Await waits until the output contains text.
 func (p *Terminal) Await(text string) {
 	p.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
