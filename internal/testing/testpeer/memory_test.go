@@ -36,4 +36,8 @@ func TestMemoryFoldersAreRemoved(t *testing.T) {
 	if _, err := os.Stat(alive); err != nil {
 		t.Errorf("the folder of a live process is removed: %v", err)
 	}
+
+	if hasSpace("/proc") {
+		t.Error("a file system without space is used")
+	}
 }
